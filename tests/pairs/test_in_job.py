@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,9 @@ from fabricproof.job.evidence.leg_folder import RankRecord
 from fabricproof.job.leg import Leg, write_plan
 from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.pairs.campaign import conduct as conducted
-from fabricproof.pairs.campaign import job
+from fabricproof.pairs.campaign import job, ledger
 from fabricproof.pairs.campaign.confirm import RedPair, reds_of
-from fabricproof.pairs.campaign.ledger import load, save
+from fabricproof.pairs.campaign.ledger import CampaignRunsError, load, only_one, save
 from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.check import in_job
 from fabricproof.pairs.check.in_job import LegRole, control_of, leg_name, of_legs, seen_again
@@ -194,3 +195,24 @@ def test_the_job_measures_once_and_then_asks_for_the_pair_that_is_red(folder: Pa
     assert sorted((folder / in_job.FOLDER).glob("launch.*")) == launched
     assert load(folder / in_job.FOLDER).num_adaptive == 2
     assert source != "vc3"
+
+
+def test_a_campaign_in_a_job_is_not_resumed_from_outside_meanwhile(
+    site: Site, tmp_path: Path
+) -> None:
+    place = tmp_path / in_job.FOLDER
+    place.mkdir()
+    save(place, replace(planned(site), rounds=()))
+    with only_one(place), pytest.raises(CampaignRunsError):
+        in_job.due(tmp_path)
+
+
+def test_a_file_system_without_locks_takes_no_campaign_away(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(ledger.fcntl, "flock", refuse)
+    with only_one(tmp_path):
+        pass

@@ -10,12 +10,24 @@ import numpy as np
 import pytest
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.pairs import Ladder, Setting, leaves_of, loads_of, run_campaign, score
+from fabricproof.pairs import (
+    Ladder,
+    Order,
+    Schedule,
+    Setting,
+    leaves_of,
+    loads_of,
+    run_campaign,
+    score,
+)
+from fabricproof.pairs.blame.judge import judge_matrix
 from fabricproof.pairs.simulate import Machine, climb, draw_faults
+from fabricproof.pairs.words import say
 
 Command = Callable[..., Any]
 
 SMALL = Setting(num_nodes=64, per_leaf=8)
+LOW_BOTH_WAYS = 4499
 
 
 def test_first_rounds_are_random_and_load_each_link_once() -> None:
@@ -101,8 +113,21 @@ def test_chance_that_hits_one_pair_several_times_makes_no_bad_pair(
     nodes: int, per_leaf: int, rails: int, seed: int
 ) -> None:
     clean = Setting(num_nodes=nodes, per_leaf=per_leaf, num_rails=rails, is_full=True)
-    campaign = run_campaign(clean, seed)
-    assert (campaign.blamed, campaign.verdict) == ((), "UNDECIDED")
+    machine = Machine(clean, seed)
+    rounds = list(Schedule(order=Order.LEAFWISE, leaves=machine.leaves).rounds())
+    judged = judge_matrix(machine.matrix(rounds), leaves=machine.leaves)
+    assert (say(judged).blame, judged.verdict) == ((), "UNDECIDED")
+
+
+def test_a_second_look_clears_a_pair_that_chance_made_low_both_ways() -> None:
+    """Of 10,000 seeds seven blamed a pair by the matrix alone, this among them."""
+    clean = Setting(num_nodes=16, per_leaf=16, num_rails=1, is_full=True)
+    machine = Machine(clean, LOW_BOTH_WAYS)
+    rounds = list(Schedule(order=Order.LEAFWISE, leaves=machine.leaves).rounds())
+    assert say(judge_matrix(machine.matrix(rounds), leaves=machine.leaves)).blame
+    campaign = run_campaign(clean, LOW_BOTH_WAYS)
+    assert not campaign.blamed
+    assert campaign.num_rounds == 16
 
 
 def test_a_fault_that_is_too_weak_is_not_found_and_blames_nobody() -> None:

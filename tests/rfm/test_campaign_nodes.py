@@ -13,11 +13,13 @@ from fabricproof.rfm.current import NODES_VARIABLE
 from fabricproof.rfm.legs import campaign
 from fabricproof.site import load_site
 
+BUSY = "busy with another user's job (later: fabricproof admit vc5)"
+
 
 @pytest.mark.parametrize(
     ("asked", "measured", "missing"),
     [
-        ("", ["vc1", "vc2", "vc3"], {"vc4": "drained", "vc5": "busy with another user's job"}),
+        ("", ["vc1", "vc2", "vc3"], {"vc4": "drained", "vc5": BUSY}),
         ("vc1,vc2", ["vc1", "vc2"], {}),
         # Asked for by name, and not to be had: it is missing, not left out.
         ("vc1,vc4", ["vc1"], {"vc4": "drained"}),

@@ -31,6 +31,9 @@ MORE_ROUNDS = 4
 #: rounds as a rule; with those more it is ten at most
 USUAL_ROUNDS = FIRST_ROUNDS + _ADAPTIVE_ROUNDS
 
+#: rounds of second looks over one path at most: more low pairs of one node are no moment's doing
+MOST_AGAIN = 4
+
 #: a node, side, rail or link is a suspect where two of its rows are low and half of all
 _LEAST_LOW, _LEAST_PART = 2, 0.5
 

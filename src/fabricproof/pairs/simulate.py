@@ -7,7 +7,7 @@ with its own leaves; there are as many spines as nodes on a leaf.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from fabricproof.pairs.blame.judged import Judged
 from fabricproof.pairs.blame.measure import evidence_of
 from fabricproof.pairs.blame.suspects import ALL, RECEIVE, TRANSMIT, Suspect, SuspectKind
 from fabricproof.pairs.fabric import Leaves, leaves_of, load_of_flows, loads_of
-from fabricproof.pairs.ladder import FIRST_ROUNDS, Ladder
+from fabricproof.pairs.ladder import FIRST_ROUNDS, MOST_AGAIN, Ladder
 from fabricproof.pairs.matrix import Kind, Matrix
 from fabricproof.pairs.said import DIRECTIONS, place
 from fabricproof.pairs.schedule import Indices, Order, Schedule
@@ -243,6 +243,35 @@ def climb(machine: Machine, seed: int) -> tuple[Judged, int]:
     return judged, num_rounds
 
 
+def measure_every_pair(machine: Machine) -> tuple[Judged, int]:
+    """Run a full matrix and second looks at low pairs; return what it came to, and the rounds."""
+    schedule = Schedule(order=Order.LEAFWISE, leaves=machine.leaves)
+    matrix = machine.matrix(list(schedule.rounds()))
+    judged = judge_matrix(matrix, leaves=machine.leaves)
+    ladder, seen = Ladder(leaves=machine.leaves), set[tuple[int, int]]()
+    num_rounds = schedule.num_rounds
+    for _ in range(MOST_AGAIN):
+        pairs = [pair for pair in _low_once(judged, ladder) if pair not in seen]
+        if not pairs:
+            break
+        seen.update(pairs)
+        matrix = joined(matrix, machine.matrix([np.array(pairs)], first=num_rounds))
+        judged = judge_matrix(matrix, leaves=machine.leaves)
+        num_rounds += 1
+    return judged, num_rounds
+
+
+def _low_once(judged: Judged, ladder: Ladder) -> Iterator[tuple[int, int]]:
+    """Yield pairs that are low and of which no end is suspect, no node twice."""
+    used = ladder.suspects(judged)
+    low = np.flatnonzero(judged.low & ~judged.contended & (judged.explanation.by == -1))
+    for row in low[np.argsort(judged.shortfall[low], kind="stable")].tolist():
+        ends = sorted((int(judged.matrix.source[row]), int(judged.matrix.destination[row])))
+        if not used & set(ends):
+            used |= set(ends)
+            yield ends[0], ends[1]
+
+
 def run_campaign(setting: Setting, seed: int) -> Campaign:
     """Simulate one campaign and say how right the blame is.
 
@@ -252,9 +281,7 @@ def run_campaign(setting: Setting, seed: int) -> Campaign:
     """
     machine = Machine(setting, seed)
     if setting.is_full:
-        schedule = Schedule(order=Order.LEAFWISE, leaves=machine.leaves)
-        judged = judge_matrix(machine.matrix(list(schedule.rounds())), leaves=machine.leaves)
-        num_rounds = schedule.num_rounds
+        judged, num_rounds = measure_every_pair(machine)
     else:
         judged, num_rounds = climb(machine, seed)
     return _scored(machine, judged, seed, num_rounds)

@@ -178,7 +178,7 @@ def _left_lines(outcome: Outcome) -> list[str]:
         more = f" and {len(pairs) - _NAMED} more" if len(pairs) > _NAMED else ""
         lines.append(f"{Verdict.MISSING.value}: over {campaign.path_name(net_path)} {named}{more}")
     if lines:
-        lines.append(f"later: fabricproof pairs run --resume {campaign.id}")
+        lines.append(f"later: {campaign.resume}")
     return lines
 
 

@@ -117,7 +117,11 @@ class _Wishes:
 @click.option("--skip-out", is_flag=True, help="Nodes that are down or drained are SKIPPED, too.")
 @options.spines
 @click.option("--no-confirm", is_flag=True, help="Call red what the kernel alone saw.")
-@click.option("--resume", metavar="ID", help="Go on with a campaign; other options do not count.")
+@click.option(
+    "--resume",
+    metavar="ID|FOLDER",
+    help="Go on with a campaign, or with that of a check's job; other options do not count.",
+)
 @PICTURE
 @options.of_group("as_json")
 def run(
@@ -161,6 +165,9 @@ def run(
     )
     place = workplace(project_root())
     folder = place.root.resolve() / "pairs" / (resume or new_run_id())
+    if resume and "/" in resume:
+        # what is left of a check's job
+        folder = Path(resume).resolve()
     known = load(folder) if resume is not None else None
     site = site_of(site_name or (known.site if known else None))
     environment = session_environment(site, place, "pairs")

@@ -12,10 +12,7 @@ from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.plan import as_pairs
 from fabricproof.pairs.campaign.verdict import Outcome, Result, places_of
 from fabricproof.pairs.fabric import Leaves, leaves_of
-from fabricproof.pairs.ladder import Ladder
-
-#: rounds of second looks over one path at most: more low pairs of one node are no moment's doing
-MOST_AGAIN = 4
+from fabricproof.pairs.ladder import MOST_AGAIN, Ladder
 
 #: second looks at a pair whose values did not count, for what others did at the time
 MOST_OF_DISTURBED = 2

@@ -60,7 +60,7 @@ class Campaign:
     """What a campaign is to measure.
 
     Attributes:
-        id: its name, and that of its folder.
+        id: the name of its folder; of a check's, the folder itself.
         site: folder that finds the site again.
         site_name: its name.
         partition: of the site.
@@ -103,6 +103,11 @@ class Campaign:
     at_once: int = 0
     minutes: float = 0
     format: int = field(default=FORMAT)
+
+    @property
+    def resume(self) -> str:
+        """The command that measures what is lacking."""
+        return f"fabricproof pairs run --resume {self.id}"
 
     def path_name(self, net_path: int) -> str:
         """``rail0+rail1``."""
@@ -206,12 +211,15 @@ def only_one(folder: Path) -> Iterator[None]:
     with (folder / "lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             raise CampaignRunsError(
                 "this campaign is going on already",
                 source=str(folder),
                 next_step="wait for it, or end the other one",
             ) from None
+        except OSError:
+            # A file system without locks (Lustre without "flock") keeps nobody away.
+            pass
         yield
 
 

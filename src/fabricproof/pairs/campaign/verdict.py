@@ -187,7 +187,7 @@ class Outcome:
 def pictures_of(outcome: Outcome) -> list[Picture]:
     """Return a picture of each quantity; one whose verdict does not count blames nobody."""
     lacks = outcome.left or outcome.campaign.out
-    again = f"fabricproof pairs run --resume {outcome.campaign.id}" if lacks else ""
+    again = outcome.campaign.resume if lacks else ""
     found = []
     for each in outcome.results:
         drawn = picture_of(each.judged, each.said, each.title, again)

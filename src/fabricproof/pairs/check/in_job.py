@@ -35,7 +35,7 @@ from fabricproof.pairs.campaign.confirm import (
     control_of,
     low_beside_good_ones,
 )
-from fabricproof.pairs.campaign.ledger import load, measured
+from fabricproof.pairs.campaign.ledger import load, measured, only_one
 from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.nodes import Standing
 from fabricproof.pairs.campaign.verdict import Outcome, judge_campaign
@@ -222,7 +222,9 @@ def due(folder: Path) -> str:
             say=lambda text: sys.stderr.write(f"{text}\n"),
             inside=True,
         )
-        conduct(campaign, means)
+        # Nobody resumes it from outside meanwhile.
+        with only_one(place):
+            conduct(campaign, means)
         write_whole(place / _MEASURED_FILE, "")
     return _next_leg(site, folder)
 

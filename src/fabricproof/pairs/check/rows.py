@@ -169,6 +169,7 @@ def _burdens(outcome: Outcome, number: int, name: str, said: str) -> Iterator[_B
         more = f" and {len(left) - _NAMED} more" * (len(left) > _NAMED)
         reason = f"{counted(len(left), 'pair')} not measured: {told}{more}"
         reason += f"; the job said: {said}" if said else ""
+        reason += f"; later: {outcome.campaign.resume}"
         yield _Burden(verdict=Verdict.MISSING, reason=reason)
     yield from (_Burden(verdict=Verdict.INVALID, reason=each) for each in outcome.strangers)
 

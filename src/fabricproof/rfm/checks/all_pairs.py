@@ -66,7 +66,7 @@ class AllPairsBenchmark(OnceBenchmark):
         folder.mkdir()
         assert self.planned is not None
         assert self.planned.campaign is not None, "there are no legs without one"
-        save(folder, self.planned.campaign)
+        save(folder, replace(self.planned.campaign, id=str(folder)))
         self.keep_files = [*self.keep_files, FOLDER]
 
     def _with_launch(self, leg: Leg, plan: Plan) -> Leg:

@@ -154,7 +154,11 @@ def _standing(partition: PartitionSpec, *, dry_run: bool, reserved: bool = False
         return Standing(free=named, busy=(), out={})
     only = asked_nodes()
     mine = [node for node in found.busy if node not in others]
-    away = {node: "busy with another user's job" for node in found.busy if node in others}
+    away = {
+        node: f"busy with another user's job (later: fabricproof admit {node})"
+        for node in found.busy
+        if node in others
+    }
     free, out = (*found.free, *mine), {**found.out, **away}
     if only:
         free = tuple(node for node in free if node in only)
