@@ -164,10 +164,7 @@ def run(
         minutes=minutes or 0,
     )
     place = workplace(project_root())
-    folder = place.root.resolve() / "pairs" / (resume or new_run_id())
-    if resume and "/" in resume:
-        # what is left of a check's job
-        folder = Path(resume).resolve()
+    folder = _folder(place, resume)
     known = load(folder) if resume is not None else None
     site = site_of(site_name or (known.site if known else None))
     environment = session_environment(site, place, "pairs")
@@ -193,6 +190,13 @@ def run(
     as_data = json.dumps(campaign_record(outcome, looks), indent=2) if as_json else None
     click.echo(as_data or campaign_text(outcome, looks))
     sys.exit(int(STATUSES[outcome.verdict]))
+
+
+def _folder(place: Workplace, resume: str | None) -> Path:
+    """Return the folder of a new campaign, or of the one to go on with, which a check's job has."""
+    if resume and "/" in resume:
+        return Path(resume).resolve()
+    return place.root.resolve() / "pairs" / (resume or new_run_id())
 
 
 def _looked(site: Site, asked: Sequence[str], nodes: tuple[str, ...]) -> SessionResult | None:
