@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,7 +29,7 @@ from fabricproof.pairs.blame.judged import MatrixVerdict
 from fabricproof.pairs.campaign import conduct as conducted
 from fabricproof.pairs.campaign import job, ledger
 from fabricproof.pairs.campaign.conduct import pairs_at_once, planned_rounds, rounds_for
-from fabricproof.pairs.campaign.confirm import by_check, confirm, share_of_leg
+from fabricproof.pairs.campaign.confirm import by_check, confirm, reds_of, share_of_leg
 from fabricproof.pairs.campaign.further import all_on_one
 from fabricproof.pairs.campaign.ledger import (
     CampaignRunsError,
@@ -44,7 +45,7 @@ from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.nodes import others_of, standing_of
 from fabricproof.pairs.campaign.path import pairs_of
 from fabricproof.pairs.campaign.verdict import Outcome
-from fabricproof.pairs.fabric import leaves_by_name
+from fabricproof.pairs.fabric import leaves_by_name, leaves_of
 from fabricproof.pairs.schedule import Order
 from fabricproof.site import Site, load_site
 
@@ -441,6 +442,66 @@ def test_red_is_fail_only_where_a_stock_program_sees_it(
     assert len(asked) == 1
     assert "vc3" in asked[0]
     assert asked[0] == tuple(sorted(asked[0]))
+
+
+@pytest.mark.parametrize(
+    ("share", "alone", "verdict"),
+    [
+        # Four pairs at once carry 1.6 times what one takes: that one has its rate says nothing.
+        (0.4, Verdict.PASS, Verdict.FAIL),
+        (0.4, Verdict.FAIL, Verdict.FAIL),
+        # It did not look.
+        (0.4, Verdict.INVALID, Verdict.UNJUDGED),
+        # The link carries less than one pair takes, and one pair has its rate: both cannot be.
+        (0.2, Verdict.PASS, Verdict.UNJUDGED),
+        (0.2, Verdict.FAIL, Verdict.FAIL),
+    ],
+)
+def test_of_a_shared_link_a_pair_alone_tells_only_where_the_link_carries_less(
+    climb: Any, site: Site, share: float, alone: Verdict, verdict: Verdict
+) -> None:
+    outcome = _slow_into_a_leaf(climb, site, share)
+    (blame,) = outcome.results[0].said.blame
+    assert (blame.name, blame.direction) == ("leaf1 rail0", "receive") or blame.name == "leaf1"
+
+    def look(arguments: Any, nodes: tuple[str, ...]) -> SessionResult:
+        return SessionResult(run_id="r", legs=(_leg(alone, "rail0", nodes),))
+
+    seen, (found,) = confirm(outcome, by_check(outcome, look))
+    assert seen.verdict is verdict
+    assert ("pairs at once" in found.reason) == ((share, alone) == (0.4, Verdict.PASS))
+
+
+def test_a_shared_link_that_was_low_in_one_round_is_not_red_by_the_kernel_alone(
+    climb: Any, site: Site
+) -> None:
+    outcome = _slow_into_a_leaf(climb, site, 0.4)
+    (red,) = reds_of(outcome)
+    assert red.why_good_alone
+    first = outcome.campaign.rounds[0]
+    matrix = outcome.results[0].judged.matrix
+    one = replace(matrix, round=np.full(len(matrix.source), first.number, dtype=np.int32))
+    result = replace(outcome.results[0], judged=replace(outcome.results[0].judged, matrix=one))
+    (red,) = reds_of(replace(outcome, results=(result,)))
+    assert not red.why_good_alone
+
+
+def _slow_into_a_leaf(climb: Any, site: Site, share: float) -> Outcome:
+    """A full matrix of 16 nodes on four leaves, where what comes to one leaf is slow."""
+    names = tuple(f"vc{number}" for number in range(1, 17))
+    leaf_of = {name: f"leaf{at // 4}" for at, name in enumerate(names)}
+
+    def slow(source: str, destination: str) -> float:
+        into = leaf_of[destination] == "leaf1" != leaf_of[source]
+        return healthy(source, destination) * (share if into else 1)
+
+    machine = Machine(slow)
+    machine.free = set(names)
+    rounds = planned_rounds(leaves_of(16, 4), 1, is_full=True, order=Order.LEAFWISE, seed=3)
+    campaign = replace(
+        planned(site, is_full=True, nodes=names), leaf_of=tuple(leaf_of.values()), rounds=rounds
+    )
+    return climb(machine, campaign)[0]
 
 
 def _disturbed(name: str, nodes: tuple[str, ...], value: float, quantity: str) -> LegResult:

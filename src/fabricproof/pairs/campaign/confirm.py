@@ -1,10 +1,12 @@
 """What is red is measured once more by a stock program, before it is called FAIL.
 
-The kernel is ours; a red that osu_bw on the same two nodes does not see is none.
+The kernel is ours; a red that osu_bw on the same two nodes does not see is none.  A link that pairs
+share may be slow for several at once and still carry one: of that a pair alone tells nothing.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,9 +20,11 @@ from fabricproof.job.evidence.disturbance import share_beyond, share_taken
 from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.pairs.blame.judged import MatrixVerdict
 from fabricproof.pairs.blame.suspects import SuspectKind
+from fabricproof.pairs.campaign.ledger import Campaign
 from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.verdict import Outcome, Result
-from fabricproof.pairs.said import Blame
+from fabricproof.pairs.matrix import Flags
+from fabricproof.pairs.said import DIRECTIONS, Blame, place
 from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind
 
 #: pairs that are looked at again at most: each is a job of its own
@@ -32,6 +36,12 @@ _CHECKS = {
     Quantity.BOTH_WAYS: ("OsuBidirectionalBandwidth", "OsuMultiRailBothWays"),
     Quantity.LATENCY: ("OsuLatency", "OsuLatency"),
 }
+
+#: blame of what several pairs share
+_SHARED = frozenset({SuspectKind.LEAF, SuspectKind.UPLINK})
+
+#: rounds in which a shared link was low, before that needs no stock program: one is a moment
+_ROUNDS_OF_A_LINK = 2
 
 #: looks of a stock program at one pair, where others had its cores or its rails
 MOST_TRIES = 3
@@ -90,6 +100,7 @@ class RedPair:
         source: the node that sends.
         destination: the one that receives.
         blamed: the node that is blamed, if one is.
+        why_good_alone: why it is red and one pair alone has its rate; empty where it has not.
     """
 
     result: Result
@@ -98,6 +109,7 @@ class RedPair:
     source: str
     destination: str
     blamed: str | None = None
+    why_good_alone: str = ""
 
     @property
     def is_wide(self) -> bool:
@@ -111,7 +123,7 @@ Look = Callable[[RedPair], Confirmation]
 
 def reds_of(outcome: Outcome) -> list[RedPair]:
     """Return what is red, each with the pair that shows it best; over one rail before several."""
-    found = [each for result in outcome.results for each in _reds_of(result)]
+    found = [each for result in outcome.results for each in _reds_of(result, outcome.campaign)]
     return sorted(found, key=lambda red: red.is_wide)
 
 
@@ -132,8 +144,12 @@ def confirm(outcome: Outcome, look: Look) -> tuple[Outcome, tuple[Confirmation, 
         if red.is_wide and red.blamed in blamed:
             stands.add(id(red.result))  # one rail of several is slow: so are they together
         elif len(done) < MOST_LOOKS:
-            done.append(look(red))
-            if done[-1].is_red:
+            seen = look(red)
+            done.append(seen)
+            if red.why_good_alone and seen.verdict is Verdict.PASS:
+                done[-1] = replace(seen, reason=f"{seen.reason}; {red.why_good_alone}")
+                stands.add(id(red.result))
+            if seen.is_red:
                 stands.add(id(red.result))
                 blamed |= {red.blamed} - {None}  # type: ignore[arg-type]
     results = tuple(_doubted(each, id(each) in stands) for each in outcome.results)
@@ -151,13 +167,17 @@ def _doubted(result: Result, stands: bool) -> Result:
     return replace(result, judged=judged)
 
 
-def _reds_of(result: Result) -> Iterator[RedPair]:
+def _reds_of(result: Result, campaign: Campaign) -> Iterator[RedPair]:
     if result.judged.verdict is not MatrixVerdict.FAIL or result.why_told_only:
         return
     for blame in result.said.blame:
-        row = _worst_row(result, blame)
-        if row is not None:
-            yield _red(result, blame.name, row, blame.node)
+        rows = _low_rows(result, blame)
+        if rows.any():
+            row = int(np.where(rows, result.judged.shortfall, np.inf).argmin())
+            red = _red(result, blame.name, row, blame.node)
+            shared = blame.kind in _SHARED and result.quantity is Quantity.BANDWIDTH
+            why = _why_good_alone(result, rows, campaign) if shared else ""
+            yield replace(red, why_good_alone=why)
     if result.judged.below and not result.said.blame:
         yield _red(result, result.quantity.value, int(np.argmin(result.judged.alone)))
 
@@ -174,8 +194,8 @@ def _red(result: Result, name: str, row: int, blamed: str | None = None) -> RedP
     )
 
 
-def _worst_row(result: Result, blame: Blame) -> int | None:
-    """Return the lowest row that shows whom ``blame`` names; None where there is none."""
+def _low_rows(result: Result, blame: Blame) -> Flags:
+    """Tell which rows show whom ``blame`` names."""
     judged, matrix = result.judged, result.judged.matrix
     mine = judged.low.copy()
     named = [blame.node] if blame.node else []
@@ -186,9 +206,47 @@ def _worst_row(result: Result, blame: Blame) -> int | None:
         mine &= (matrix.source == at) | (matrix.destination == at)
     if blame.rail in matrix.rails:
         mine &= matrix.rail == matrix.rails.index(str(blame.rail))
-    if not mine.any():
-        return None
-    return int(np.where(mine, judged.shortfall, np.inf).argmin())
+    if blame.kind in _SHARED:
+        named_so = [
+            at
+            for at, found in enumerate(judged.explanation.found)
+            if found.suspect.kind in _SHARED
+            and place(judged, found.suspect) == blame.name
+            and DIRECTIONS[found.suspect.side] == blame.direction
+        ]
+        mine &= np.isin(judged.explanation.by, named_so)
+    return mine
+
+
+def _why_good_alone(result: Result, rows: Flags, campaign: Campaign) -> str:
+    """Return why one pair has its rate over a shared link that is low for several at once.
+
+    Each time it was low it carried as much as one healthy pair takes, or more.
+
+    Args:
+        result: of a bandwidth one way, in which a link is blamed.
+        rows: that show it.
+        campaign: its rounds tell who sent at the same time.
+    """
+    judged, matrix = result.judged, result.judged.matrix
+    begun = {(each.number, *pair) for each in campaign.rounds for pair in each.pairs}
+    carried: dict[tuple[int, int, bool], float] = {}
+    healthy = 0.0
+    for at in np.flatnonzero(rows).tolist():
+        number, rail = int(matrix.round[at]), int(matrix.rail[at])
+        ends = (int(matrix.source[at]), int(matrix.destination[at]))
+        # All pairs of a round send one way, then all the other way.
+        moment = (number, rail, (number, *ends) in begun)
+        carried[moment] = carried.get(moment, 0.0) + float(matrix.value[at])
+        healthy = max(healthy, judged.yardsticks.get((int(matrix.kind[at]), rail), math.inf))
+    is_alone = bool((matrix.round[rows] < 0).any())
+    num_rounds = len({number for number, _, _ in carried})
+    if is_alone or num_rounds < _ROUNDS_OF_A_LINK or min(carried.values()) < healthy:
+        return ""
+    return (
+        f"the link carried {min(carried.values()):.4g} MB/s for several pairs at once in "
+        f"{num_rounds} rounds, and one pair takes {healthy:.4g}"
+    )
 
 
 def control_of(red: RedPair) -> Ends | None:
