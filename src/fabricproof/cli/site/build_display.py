@@ -13,7 +13,7 @@ from rich.status import Status
 
 from fabricproof.cli.console import HonestConsole
 from fabricproof.core.errors import FabricproofError
-from fabricproof.stacks.spack import Fetching, Phase, Reader, Started
+from fabricproof.stacks.spack import Reader
 
 #: what each step is, for people.
 _STEPS = {
@@ -42,7 +42,7 @@ class Display:
         self._step = ""
         self._begin = time.monotonic()
         self._status: Status | None = None
-        self._reader: Reader | None = None
+        self._reader = Reader()
         self._log: Path | None = None
 
     def __enter__(self) -> Self:
@@ -90,17 +90,12 @@ class Display:
         """Return what to show for ``line``, None for nothing new."""
         if step != "install":
             return _STEPS.get(step, line)
-
-        if self._reader is None:
-            self._reader = Reader()
-        events = self._reader.feed(line)
-        state = self._reader.state
-        worth = [each for each in events if isinstance(each, (Started, Fetching, Phase))]
-        if not worth:
+        if not self._reader.feed(line):
             return None
-        doing = state.phase or ("fetching" if isinstance(worth[-1], Fetching) else "starting")
-        of = f" of {state.total}" if state.total else ""
-        return f"{state.package or 'packages'}: {doing} ({state.done}{of} done)"
+        reader = self._reader
+        of = f" of {reader.total}" if reader.total else ""
+        doing = f"{reader.package or 'packages'}: {reader.phase or 'starting'}"
+        return f"{doing} ({reader.done}{of} done)"
 
     def _show(self, text: str | None) -> None:
         if text is None:

@@ -21,20 +21,17 @@ from fabricproof.stacks.spack.installation.record import Built, read_built, with
 from fabricproof.stacks.spack.layout import SpackLayout, layout_for, module_name, sha256_of
 from fabricproof.stacks.spack.mirror import make_mirror
 from fabricproof.stacks.spack.output.diagnose import BuildError
-from fabricproof.stacks.spack.output.progress import Fetching, Phase, Reader, Started
+from fabricproof.stacks.spack.output.progress import Reader
 from fabricproof.stacks.spack.removal import remove
 from fabricproof.stacks.spack.tool import Spack, fetch_spack, find_spack, open_spack
 
 __all__ = [
     "BuildError",
     "Built",
-    "Fetching",
     "Mirror",
-    "Phase",
     "Reader",
     "Spack",
     "SpackLayout",
-    "Started",
     "Wishes",
     "build",
     "building",

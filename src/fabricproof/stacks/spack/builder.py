@@ -399,7 +399,7 @@ def _install(
     reader = Reader()
     for line in answer.output.splitlines():
         reader.feed(line)
-    return reader.state.from_cache
+    return reader.from_cache
 
 
 def explain(seconds: Mapping[str, float]) -> str:

@@ -38,6 +38,7 @@ _TELLING = (
 )
 #: ends a log that is read at all: enough for a parallel make's last words.
 _TAIL_BYTES = 256 * 1024
+_LAST_LINES = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,22 +91,22 @@ def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:
     yield block
 
 
-def _failures(output: str) -> tuple[Failed, ...]:
-    """Return the packages that failed, in order."""
+def _failed_build(output: str) -> Failed | None:
+    """Return the first package that failed with a build log of its own."""
     reader = Reader()
-    events = [event for line in output.splitlines() for event in reader.feed(line)]
-    return tuple(each for each in (*events, *reader.close()) if isinstance(each, Failed))
+    for line in output.splitlines():
+        reader.feed(line)
+    return next((each for each in reader.failed if each.log), None)
 
 
-def build_failure(output: str, log_tail: str = "", *, count: int = 20) -> BuildFailure | None:
+def build_failure(output: str, log_tail: str = "") -> BuildFailure | None:
     """Return the first package that failed while it was built, None where none did.
 
     Args:
         output: what ``spack install`` printed.
         log_tail: the end of its build log (:func:`read_log_tail`), where it could be read.
-        count: lines of :attr:`BuildFailure.last_lines` at most.
     """
-    failed = next((each for each in _failures(output) if each.log), None)
+    failed = _failed_build(output)
     if failed is None:
         return None
     excerpt = _excerpt(output, failed)
@@ -119,7 +120,7 @@ def build_failure(output: str, log_tail: str = "", *, count: int = 20) -> BuildF
         log=failed.log,
         line=line,
         first_error=first_error.strip() if first_error else None,
-        last_lines=tuple((tail or [text for _, text, _ in excerpt])[-count:]),
+        last_lines=tuple((tail or [text for _, text, _ in excerpt])[-_LAST_LINES:]),
     )
 
 
@@ -155,11 +156,11 @@ def _before_log(output: str, failed: Failed) -> list[str]:
 
 def read_log_tail(output: str) -> str:
     """Return the end of the build log that ``output`` names; empty where none can be read."""
-    log = next((each.log for each in _failures(output) if each.log), None)
-    if log is None:
+    failed = _failed_build(output)
+    if failed is None or failed.log is None:
         return ""
     try:
-        with Path(log).open("rb") as file:
+        with Path(failed.log).open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
             return file.read().decode(errors="replace")
     except OSError:
