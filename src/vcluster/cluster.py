@@ -56,9 +56,6 @@ _ACCOUNTING_PROGRAMS = ("mariadbd", "mariadb-install-db", "slurmdbd")
 def require_machine(*, accounting: bool) -> None:
     """Refuse a machine on which no virtual cluster can be brought up, whatever its kind.
 
-    Args:
-        accounting: whether Slurm is to keep accounts.
-
     Raises:
         NeedsPrivilegeError: not root.
         UnavailableError: programs are missing.
@@ -89,10 +86,6 @@ def up(plan: Plan, report: Report) -> State:
     """Build a cluster from nothing; what is left of a broken one is removed first.
 
     The caller holds the lock.  Whatever goes wrong, Ctrl-C included, nothing is left behind.
-
-    Args:
-        plan: what to build.
-        report: called with each phase as it begins.
 
     Raises:
         UnavailableError: a namespace, a program or a daemon failed; its log is kept.

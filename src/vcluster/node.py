@@ -183,13 +183,6 @@ def start_first(
 ) -> int:
     """Start the first program of a node; return the process number that it tells on its output.
 
-    Args:
-        command: program and arguments; it outlives us.
-        environment: its environment.
-        log: takes what it says on its standard error.
-        problem: what is wrong where it tells none, in words.
-        next_step: what can be done about it.
-
     Raises:
         UnavailableError: it tells none.
     """

@@ -273,11 +273,6 @@ def _check_guests(plan: Plan) -> None:
 def make_plan(name: str, wishes: Wishes, machine_memory_mb: int) -> Plan:
     """Return a plan with every wish, and the default where there is none.
 
-    Args:
-        name: of the cluster.
-        wishes: what is asked for.
-        machine_memory_mb: is divided among the nodes.
-
     Raises:
         ConfigError: a wish is out of range, or names a rail that there will not be.
     """

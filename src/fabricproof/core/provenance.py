@@ -143,11 +143,7 @@ def _cut(text: str) -> str:
 
 
 def rebuilt(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the stacks that were not one and the same throughout one run, each with the reason.
-
-    Args:
-        records: of one run.
-    """
+    """Return the stacks that were not one and the same throughout one run, each with the reason."""
     seen: dict[tuple[str, str], StackIdentity | None] = {}
     found: dict[str, str] = {}
     for record in records:

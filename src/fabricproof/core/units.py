@@ -100,11 +100,6 @@ def canonical_unit(unit: str) -> str:
 def convert(value: float, unit: str, to: str) -> float:
     """Convert ``value`` from ``unit`` to unit ``to``.
 
-    Args:
-        value: any finite number.
-        unit: its unit, in any known spelling.
-        to: the wanted unit, of the same dimension.
-
     Raises:
         UnitError: a unit is unknown, or the two measure different things.
     """

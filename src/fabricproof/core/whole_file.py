@@ -22,10 +22,6 @@ def whole_file(path: Path, *, replace: bool = True) -> Iterator[BinaryIO]:
     It is made beside ``path`` under a hidden name that no ``*.prom``, ``*.xml`` or ``*.jsonl``
     matches, is on the disk before it takes its place, and is gone where anything fails.
 
-    Args:
-        path: of the file, in a folder that is there.
-        replace: take the place of a file that is there.
-
     Raises:
         FileExistsError: ``path`` is there and is not to be replaced.
         OSError: it could not be written; what was there before is unchanged.

@@ -94,12 +94,7 @@ def judge_looks(spec: FabricSpec, looks: Looks) -> Preflight:
 
 
 def with_preflight(outcome: Outcome, result: Preflight) -> Outcome:
-    """Return the outcome, saying what is wrong with the links that it used.
-
-    Args:
-        outcome: of a leg, or of a relation between legs.
-        result: of preflight, on the nodes of the same job.
-    """
+    """Return the outcome, saying what is wrong with the links that it used."""
     nodes = {rank.node for rank in outcome.ranks} | {*outcome.nodes}
     warnings = result.warnings(outcome.leg.rails, nodes)
     notes = (*warnings, *as_notes(result.far_ranks(outcome.leg.rails, nodes)))
@@ -119,14 +114,7 @@ def _with_warnings(judgement: Judgement, warnings: Sequence[str]) -> Judgement:
 def links_of(
     rails: Iterable[str], result: Preflight, looks: Looks, num_nodes: int
 ) -> tuple[Outcome, ...]:
-    """Return an outcome for each rail, for the check that judges nothing but the links.
-
-    Args:
-        rails: of the fabric.
-        result: of preflight.
-        looks: what it was judged from.
-        num_nodes: how many nodes were due.
-    """
+    """Return an outcome for each rail, for the check that judges nothing but the links."""
     return tuple(_link(rail, result, looks, num_nodes) for rail in rails)
 
 
@@ -263,14 +251,7 @@ def read_end(folder: Path) -> JobEnd | None:
 def find_doubt(
     end: JobEnd | None, job_id: str, says: SchedulerSays, last_words: str = ""
 ) -> Doubt | None:
-    """Return what is wrong with the end of a job; None where all that is known agrees.
-
-    Args:
-        end: what the job left.
-        job_id: the scheduler's.
-        says: what the scheduler knows.
-        last_words: of the job script on its error output.
-    """
+    """Return what is wrong with the end of a job; None where all that is known agrees."""
     if end is None or (end.job_id is not None and end.job_id != job_id):
         return Doubt(kind=JobDoubt.NOT_ENDED, sentence=_no_end(end, says))
     if not end.reached or end.status != 0:
@@ -317,10 +298,6 @@ def find_strangers(end: JobEnd | None, outcomes: Sequence[Outcome]) -> Doubt | N
 
     A leg may leave nodes of its job idle.  Outside Slurm a job has no list of nodes.  A domain
     behind a node's name is no other node.
-
-    Args:
-        end: what the job left.
-        outcomes: of its legs, whose ranks say themselves where they ran.
     """
     if end is None or not end.nodes:
         return None

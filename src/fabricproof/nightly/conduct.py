@@ -82,12 +82,7 @@ class Budget:
         return cls(checks=spec.confirm_checks, until=time.monotonic() + 60 * spec.confirm_minutes)
 
     def take(self, batch: Batch, most: int) -> tuple[Batch | None, str]:
-        """Take what is to be had of ``batch``; return it, and why the rest is not.
-
-        Args:
-            batch: what is wanted.
-            most: its fair share of what is left, in checks.
-        """
+        """Take what is to be had of ``batch``; return it, and why the rest is not."""
         if self.clock() >= self.until:
             return None, "the time for confirming was over (confirm_minutes of [night])"
         count = min(len(batch.checks), self.checks, most)

@@ -27,12 +27,7 @@ from fabricproof.nightly.confirm import (
 
 
 def decide_all(reds: Sequence[Red], looks: Sequence[Sequence[Look]]) -> tuple[Confirmation, ...]:
-    """Return what the looks of one night say of each of ``reds``.
-
-    Args:
-        reds: that were looked at again.
-        looks: of each of them.
-    """
+    """Return what the looks of one night say of each of ``reds``."""
     alone = [decide(red, mine) for red, mine in zip(reds, looks, strict=True)]
     return tuple(decide(each.red, each.looks, _same_place(each, alone)) for each in alone)
 

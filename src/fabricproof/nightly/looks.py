@@ -424,13 +424,7 @@ FLUTTERS_RED = 3
 def with_flutters(
     confirmations: Sequence[Confirmation], before: Mapping[LegKey, int], nights: int
 ) -> tuple[Confirmation, ...]:
-    """Return the confirmations with their flutters counted; too many make one red again.
-
-    Args:
-        confirmations: of this night.
-        before: leg to the earlier nights, within the last ``nights``, in which it fluttered.
-        nights: over how many nights is counted, this one included.
-    """
+    """Return the confirmations with their flutters counted; too many make one red again."""
     return tuple(_counted(each, before.get(each.red.key, 0), nights) for each in confirmations)
 
 

@@ -55,16 +55,7 @@ def prune(
     spare: Collection[str] = (),
     dry_run: bool = False,
 ) -> tuple[Removed, ...]:
-    """Remove what runs of ``site`` older than ``keep_days`` left; return what was removed.
-
-    Args:
-        place: where it lies.
-        site: only what is this site's; other sites share the folders.
-        keep_days: younger runs are left alone.
-        now: the time, UTC.
-        spare: runs that keep everything.
-        dry_run: remove nothing, return what would be.
-    """
+    """Remove what runs of ``site`` older than ``keep_days`` left; return what was removed."""
     before = now - datetime.timedelta(days=keep_days)
     found = [
         *(("stage", path) for path in _stages(place.root / "stage", site, before, spare)),

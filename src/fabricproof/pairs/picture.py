@@ -167,12 +167,7 @@ _BLAME = {**_UNDECIDED, "name": "", "node": None, "confidence": 0.0, "cannot_tel
 
 
 def cells_of(judged: Judged, most: int) -> tuple[Shares, list[int]]:
-    """Return the worst share of each cell, NaN where nothing was measured, and the node order.
-
-    Args:
-        judged: the matrix.
-        most: cells along a side.
-    """
+    """Return the worst share of each cell, NaN where nothing was measured, and the node order."""
     matrix = judged.matrix
     num = len(matrix.nodes)
     order = np.arange(num) if judged.leaves is None else judged.leaves.by_leaf
@@ -222,14 +217,7 @@ def _colour(step: int) -> str:
 
 
 def picture_of(judged: Judged, said: Said, title: str, next_step: str = "") -> Picture:
-    """Return what is drawn of a judged matrix.
-
-    Args:
-        judged: the matrix.
-        said: whom it blames.
-        title: above the picture.
-        next_step: a command, where there is one to be run.
-    """
+    """Return what is drawn of a judged matrix."""
     cells, order = cells_of(judged, MOST_CELLS)
     matrix, leaves = judged.matrix, judged.leaves
     hung: list[tuple[str, int]] = []
@@ -282,14 +270,7 @@ def svg(picture: Picture) -> str:
 
 
 def drawing(picture: Picture, width: int, beside: Sequence[str] = (), attributes: str = "") -> str:
-    """Return the matrix with names, leaves and key, as an ``svg`` element.
-
-    Args:
-        picture: what is drawn.
-        width: of the whole, in pixels.
-        beside: further elements.
-        attributes: of the element.
-    """
+    """Return the matrix with names, leaves and key, as an ``svg`` element."""
     side = side_of(picture)
     legend = _ROW * (_WORST + 3) if beside else 0
     height = MARGIN + max(side, _LEAST_SIDE, legend) + 40

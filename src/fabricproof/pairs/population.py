@@ -260,17 +260,7 @@ def _stated(
     distance: Distance | None = None,
     together: Together | None = None,
 ) -> Population:
-    """Return values of the kind and rail of ``row`` as a population.
-
-    Args:
-        judged: the matrix.
-        row: one of the rows.
-        own: the values.
-        outliers: those that are named, farthest first.
-        num_outliers: all of them.
-        distance: of the pairs.
-        together: what each value is the sum of.
-    """
+    """Return values of the kind and rail of ``row`` as a population."""
     matrix = judged.matrix
     kind = matrix.kinds[matrix.kind[row]]
     return Population(

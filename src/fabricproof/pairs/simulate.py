@@ -273,12 +273,7 @@ def _low_once(judged: Judged, ladder: Ladder) -> Iterator[tuple[int, int]]:
 
 
 def run_campaign(setting: Setting, seed: int) -> Campaign:
-    """Simulate one campaign and say how right the blame is.
-
-    Args:
-        setting: the machine.
-        seed: draws faults, noise and rounds.
-    """
+    """Simulate one campaign and say how right the blame is."""
     machine = Machine(setting, seed)
     if setting.is_full:
         judged, num_rounds = measure_every_pair(machine)

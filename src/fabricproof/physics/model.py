@@ -55,10 +55,6 @@ class Shaper:
 
         From the definition of a token bucket with a peak: in time t at most
         min(peak t + instant, rate t + burst) bytes pass (RFC 2212, section 2: min[pT + M, rT + b]).
-
-        Args:
-            size_bytes: 0 or more.
-            rate_mb_s: the mean rate in MB/s (bytes per us), positive.
         """
         at_peak = (size_bytes - self.instant_bytes) / (self.peak_factor * rate_mb_s)
         at_mean = (size_bytes - self.burst_bytes) / rate_mb_s

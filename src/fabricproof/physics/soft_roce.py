@@ -22,9 +22,6 @@ def soft_path_mtu(interface_mtu: int) -> int | None:
 
     Linux drivers/infiniband/sw/rxe/rxe_param.h, eth_mtu_int_to_enum: the largest path MTU within
     the interface's MTU less the room for headers.
-
-    Args:
-        interface_mtu: in bytes.
     """
     room = interface_mtu - _HEADER_ROOM_BYTES
     return next((mtu for mtu in _PATH_MTUS if mtu <= room), None)

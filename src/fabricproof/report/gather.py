@@ -92,11 +92,7 @@ def _picture(record: Mapping[str, Any], run_id: str) -> Picture:
 
 
 def looks_of_nights(files: Iterable[Path]) -> set[str]:
-    """Return the runs that only looked again at what was red in another.
-
-    Args:
-        files: of records.
-    """
+    """Return the runs that only looked again at what was red in another."""
     return {
         str(look["run_id"])
         for path in files
@@ -108,13 +104,7 @@ def looks_of_nights(files: Iterable[Path]) -> set[str]:
 
 
 def night_without_run(words: str, run: Run, folder: Path) -> list[str]:
-    """Say that the last night made no run, where ``run`` may be taken for it.
-
-    Args:
-        words: that a person named the run with.
-        run: that was chosen.
-        folder: the perflogs of the site.
-    """
+    """Say that the last night made no run, where ``run`` may be taken for it."""
     path = folder / NIGHTS
     if words not in _LAST_NIGHT or not path.exists():
         return []
@@ -142,11 +132,6 @@ def with_unrecorded(runs: Sequence[Run], reports: Path, site: str) -> list[Run]:
 
     Where nothing could be measured last night, the newest run is that one, and not a good one of
     the night before.  A report that cannot be read counts: it is somebody's run.
-
-    Args:
-        runs: those with records, oldest first.
-        reports: the folder of ReFrame's JSON reports.
-        site: name of the site; reports of others do not count.
     """
     newest = runs[-1].run_id if runs else ""
     late = sorted(path for path in reports.glob("*Z-*.json") if path.stem > newest)

@@ -142,12 +142,7 @@ def for_people(data: ReportData) -> ReportData:
 
 
 def with_devices(thing: _Thing, devices: Mapping[str, str]) -> _Thing:
-    """Return a comparison, a trend or what they are made of, with the word behind each path.
-
-    Args:
-        thing: any of them.
-        devices: as :func:`devices_of` returns them; without any, ``thing`` is returned as it is.
-    """
+    """Return a comparison, a trend or what they are made of, with the word behind each path."""
     return _told(thing, devices, {}) if devices else thing
 
 

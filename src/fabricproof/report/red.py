@@ -104,12 +104,7 @@ def with_device(rails: str, device: str) -> str:
 def red_groups(
     session: SessionResult, confirmations: Sequence[Mapping[str, Any]] = ()
 ) -> list[RedGroup]:
-    """Return what is red: the worst verdict first, single rails first, then where most is red.
-
-    Args:
-        session: the run.
-        confirmations: its records of kind ``confirmation``.
-    """
+    """Return what is red: the worst verdict first, single rails first, then where most is red."""
     places: dict[tuple[Any, ...], list[LegResult]] = {}
     for leg in session.legs:
         if leg.verdict in RED:

@@ -139,14 +139,7 @@ _BOUNDS = ("ceiling", "ceiling_name", "reference", "lower", "upper", "origin")
 def runs_alike(
     store: Store, run: Run, runs: Sequence[Run], last: int
 ) -> tuple[tuple[Run, ...], tuple[Key, ...]]:
-    """Return the last runs that measured anything that ``run`` did, and the keys of ``run``.
-
-    Args:
-        store: the history.
-        run: the run that is reported.
-        runs: it and those before it, oldest first.
-        last: how many runs to return at most.
-    """
+    """Return the last runs that measured anything that ``run`` did, and the keys of ``run``."""
     wanted = _keys(store.samples([run.run_id]))
     if wanted.is_empty():
         return (), ()
@@ -223,13 +216,7 @@ Facts = Mapping[str, Mapping[str, str | int]]
 
 
 def machines_of(perflogs: Path, run: Run, on_doubt: Callable[[str], object]) -> dict[str, Facts]:
-    """Return node -> part -> facts as ``run`` saw them.
-
-    Args:
-        perflogs: of the site.
-        run: the run.
-        on_doubt: takes a sentence on nodes whose inventory cannot be read.
-    """
+    """Return node -> part -> facts as ``run`` saw them."""
     found: dict[str, Facts] = {}
     unseen: list[str] = []
     lost: dict[str, str] = {}
@@ -268,11 +255,6 @@ def inventory_changes(perflogs: Path, run: Run, earlier: Iterable[Run]) -> tuple
     """Return what differs from when each node, and each stack, was seen before.
 
     The inventories that cannot be read were told by :func:`machines_of`.
-
-    Args:
-        perflogs: of the site.
-        run: the run.
-        earlier: the runs before it, oldest first.
     """
     last_seen: dict[str, str] = {}
     last_build: dict[str, str] = {}

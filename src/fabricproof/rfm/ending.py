@@ -49,13 +49,7 @@ def ask_nodes_once() -> None:
 
 
 def settle(job: Job, folder: Path, scheduler: str) -> tuple[JobEnd | None, Doubt | None]:
-    """Return how ``job`` ended and what is wrong with that; tell ReFrame what it did not know.
-
-    Args:
-        job: ReFrame's, ended as it believes.
-        folder: stage folder.
-        scheduler: of the partition.
-    """
+    """Return how ``job`` ended and what is wrong with that; tell ReFrame what it did not know."""
     says = _says(job, scheduler)
     end = _await_end(folder, says)
     if scheduler in {"slurm", "squeue"} and end is not None and end.job_id is None:

@@ -66,13 +66,7 @@ def reframe_tuple(
 def complaints(
     outcomes: Iterable[Outcome], declared: Iterable[str], measured: Mapping[str, object]
 ) -> Sequence[str]:
-    """Return what is not green: declared and without a value, not finite, or no PASS.
-
-    Args:
-        outcomes: what was judged.
-        declared: names of the performance variables.
-        measured: what ReFrame has of them, by name.
-    """
+    """Return what is not green: declared and without a value, not finite, or no PASS."""
     bad = [
         f"MISSING {name}: its performance function gave no value"
         for name in declared

@@ -71,14 +71,7 @@ Lines = dict[tuple[str | int, ...], int]
 def first_complaint(
     path: Path, error: ValidationError, lines: Lines, model: type[BaseModel]
 ) -> ConfigError:
-    """Return the first thing that is wrong with a file, with its line and how many more there are.
-
-    Args:
-        path: the file.
-        error: what pydantic found.
-        lines: where the file's keys stand.
-        model: what the file should be.
-    """
+    """Return the first thing that is wrong with a file, its line, and how many more there are."""
     first = error.errors()[0]
     # "[key]" is pydantic's word for the name of an entry rather than what it says.
     where = tuple(part for part in first["loc"] if part != "[key]")

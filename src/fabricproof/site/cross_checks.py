@@ -184,13 +184,6 @@ def check_transports(
     On a partition of several fabrics one that speaks the transport is enough; over the others the
     stack is SKIPPED with the reason.
 
-    Args:
-        path: of ``site.toml``.
-        stacks: what it says.
-        partitions: likewise.
-        protocols: of each fabric, by its name.
-        lines: where the keys of ``path`` stand.
-
     Raises:
         ConfigError: the first such transport, with its line and what there is.
     """
@@ -232,13 +225,6 @@ def check_layouts(
     lines: Lines,
 ) -> None:
     """Refuse rails, nodes and ranks that no check has: the reference would judge nothing.
-
-    Args:
-        path: of ``references.toml``.
-        references: what it says.
-        fabrics: of the site.
-        partitions: of the site.
-        lines: where its keys stand.
 
     Raises:
         ConfigError: the first such reference, with its line and what there is.

@@ -42,13 +42,7 @@ _PLACEHOLDERS = ("I_MPI_SUBSTITUTE_INSTALLDIR", "__EXEC_PREFIX_TO_BE_FILLED_AT_I
 
 
 def lay_out(prefix: Path, release: str, final: Path) -> Path:
-    """Write ``prefix/oneapi/mpi/RELEASE`` beside the wheels' own files; return that folder.
-
-    Args:
-        prefix: where the wheels were unpacked.
-        release: major and minor version, ``2021.18``.
-        final: the prefix that ``prefix`` is renamed to afterwards; the texts name that one.
-    """
+    """Write ``prefix/oneapi/mpi/RELEASE`` beside the wheels' own files; return that folder."""
     tree = prefix / "oneapi" / "mpi" / release
     named = final / "oneapi" / "mpi" / release
     shutil.rmtree(tree, ignore_errors=True)
@@ -342,9 +336,6 @@ def remove(stack: Stack, root: Path, report: Report) -> bool:
 
 def check_provisioned(site: Site) -> None:
     """Refuse ``provisioned`` where ``fabricproof stack install`` has no stack of that name.
-
-    Args:
-        site: loaded; its ``site.toml`` is read again for the line.
 
     Raises:
         ConfigError: the first such stack, with file, line and the names there are.

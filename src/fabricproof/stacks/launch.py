@@ -81,11 +81,6 @@ def find_pmi2_library(candidates: Iterable[str] = PMI2_LIBRARIES) -> str:
 def plan_launch(family: str, launcher: str = "srun", *, pmi2_library: str | None = None) -> Launch:
     """Return how ``family`` is started by ``launcher``.
 
-    Args:
-        family: one of :data:`fabricproof.stacks.family.FAMILIES`.
-        launcher: ``srun``, or ``mpirun``/``mpiexec`` for the family's own.
-        pmi2_library: for Intel MPI under srun; found where None.
-
     Raises:
         ConfigError: unknown family or launcher.
         UnavailableError: Intel MPI under srun without libpmi2.

@@ -99,12 +99,6 @@ def command_lines(
     The mpi4py ports measure any number of segments in one run; the C programs know one number of
     repetitions a run, so each segment is a run and a table of its own.
 
-    Args:
-        suite: ``osu``, ``osu-mpi4py``, ``imb`` or ``fabricproof``.
-        program: of the suite.
-        argv: the program as :func:`fabricproof.stacks.programs.locate` found it.
-        segments: what to measure.
-
     Raises:
         ConfigError: unknown suite, or sizes that the program cannot be told.
     """
@@ -186,13 +180,6 @@ def collective_lines(
     num_ranks: int,
 ) -> tuple[tuple[str, ...], ...]:
     """Return the commands that measure a collective.
-
-    Args:
-        suite: ``osu``, ``osu-mpi4py`` or ``imb``; IMB measures one segment.
-        program: a collective of it.
-        argv: as :func:`fabricproof.stacks.programs.locate` found it.
-        segments: what to measure; a barrier has the size 0.
-        num_ranks: ranks in all.
 
     Raises:
         ConfigError: sizes that the program cannot be told.

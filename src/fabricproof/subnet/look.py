@@ -49,10 +49,6 @@ _MISSES = {
 def join(texts: Mapping[str, str], source: str = "") -> SubnetLook:
     """Return the look that the outputs of the tools make.
 
-    Args:
-        texts: file name as in :data:`TOOLS` -> what the tool printed.
-        source: put before the names in errors, a folder.
-
     Raises:
         ParseError: one of them is damaged, or they do not belong together.
         InputMissingError: ``ibnetdiscover`` is not among them.

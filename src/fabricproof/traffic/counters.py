@@ -175,10 +175,6 @@ def read_rises(samples: Iterable[CounterSample], rails: Sequence[str]) -> Rises:
     """Return what the counters of the rails, and TCP of their nodes, say beside the bytes.
 
     What is below the port of a Soft-RoCE device counts with it: there its wire ends.
-
-    Args:
-        samples: all interfaces of all nodes.
-        rails: those that the run was over.
     """
     samples = tuple(samples)
     below = {(each.node, each.parent) for each in samples if each.interface in rails}

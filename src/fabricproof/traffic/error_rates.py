@@ -141,12 +141,7 @@ class ErrorRate:
 
 
 def error_rates(evidence: Evidence, rails: Sequence[str]) -> tuple[ErrorRate, ...]:
-    """Return what happened on the rails of a run, zeros included, where somebody counted.
-
-    Args:
-        evidence: of one attempt of a leg.
-        rails: that it was over.
-    """
+    """Return what happened on the rails of a run, zeros included, where somebody counted."""
     found: list[ErrorRate] = []
     below = {(each.node, each.parent) for each in evidence.samples if each.interface in rails}
     for sample in evidence.samples:

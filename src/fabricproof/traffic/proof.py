@@ -297,14 +297,7 @@ def _telling_packets(expected: Expectation, due: int, *, payload: bool) -> float
 def _same_packets(
     evidence: Evidence, expected: Expectation, sample: CounterSample, counted: tuple[int, int]
 ) -> bool:
-    """Tell whether ``sample`` may count the rails' own packets a second time.
-
-    Args:
-        evidence: of the run.
-        expected: of the run.
-        sample: the other interface.
-        counted: packets that it sent, and that the rails sent.
-    """
+    """Tell whether ``sample`` may count the rails' own packets a second time."""
     packets, on_rails = counted
     apart = _known_apart(evidence, expected, sample)
     if apart is False:

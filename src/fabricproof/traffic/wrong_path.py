@@ -69,15 +69,7 @@ def _ports_over(evidence: Evidence, node: str, interface: str) -> list[CounterSa
 def describe_detour(
     evidence: Evidence, expected: Expectation, node: str, bytes_due: int, seen: int
 ) -> str:
-    """Return where the bytes went that the rails did not show, as far as counters tell.
-
-    Args:
-        evidence: of the run.
-        expected: of the run.
-        node: that was to send them.
-        bytes_due: by the benchmark.
-        seen: on the rails.
-    """
+    """Return where the bytes went that the rails did not show, as far as counters tell."""
     rails = "+".join(expected.rails)
     others = {
         sample.interface: beside_verbs(evidence, sample)
@@ -219,11 +211,6 @@ def _why_tcp_may_hide(
     With several ranks on a node the device counts what it hands to itself, and the wire below shows
     as many bytes if TCP took it.  The node's TCP then says how many segments it sent; those that no
     other interface shows went over that wire.
-
-    Args:
-        evidence: of the run.
-        expected: of the run.
-        due: node -> bytes that it had to send.
     """
     for node, amount in due.items():
         crowded = len([each for each in evidence.ranks if each.node == node]) > 1

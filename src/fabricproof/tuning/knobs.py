@@ -181,13 +181,7 @@ class _Family:
 
 
 def find_knobs(family: str, version: str, collective: str) -> tuple[Knobs | None, str]:
-    """Return what can be said to an MPI about a collective, or None and why nothing can.
-
-    Args:
-        family: as in :data:`fabricproof.stacks.family.FAMILIES`.
-        version: of the MPI, ``4.1``, ``5.0.11``.
-        collective: one of :data:`COLLECTIVES`.
-    """
+    """Return what can be said to an MPI about a collective, or None and why nothing can."""
     path = DATA / f"{family}.toml"
     if not path.is_file():
         return None, f"nobody has recorded how {family} is told its algorithms"

@@ -73,10 +73,6 @@ def _rule_record(rule: Rule) -> dict[str, Any]:
 def propose(sweeps: Sequence[Sweep], library_table: str | None = None) -> Proposal | None:
     """Return what mends the sweeps of one stack, None where there is nothing to mend.
 
-    Args:
-        sweeps: of one stack and one number of ranks.
-        library_table: MPICH's own selection table.
-
     Raises:
         ConfigError: this MPI cannot be told what would mend it.
     """

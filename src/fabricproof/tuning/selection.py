@@ -24,11 +24,7 @@ PAGE_BYTES = 4096
 
 
 def table_in(library: bytes) -> str | None:
-    """Return the selection table that an MPICH library holds, None where there is none.
-
-    Args:
-        library: the bytes of ``libmpi.so``.
-    """
+    """Return the selection table that an MPICH library holds, None where there is none."""
     start = library.find(_BEGINS)
     while start >= 0:
         end = library.find(b"\0", start)
@@ -50,10 +46,6 @@ def selection_file(
     library_table: str, mendings: Iterable[tuple[Knobs, int, Sequence[Rule]]]
 ) -> str:
     """Return the library's table with rules for some collectives on some numbers of ranks.
-
-    Args:
-        library_table: as :func:`table_in` returned it.
-        mendings: knobs, number of ranks and rules.
 
     Raises:
         ParseError: the table is not of the form that is known.

@@ -61,12 +61,7 @@ def explained(judgement: Judgement, fabric: Fabric | None) -> Judgement:
 
 
 def suspects(value_mb_s: float, fabric: Fabric) -> list[str]:
-    """Return sentences that say what ``value_mb_s`` looks like, most likely first.
-
-    Args:
-        value_mb_s: a bandwidth that failed its reference.
-        fabric: what it was judged against.
-    """
+    """Return sentences that say what ``value_mb_s`` looks like, most likely first."""
     return [
         sentence
         for sentence in (

@@ -77,10 +77,6 @@ def recorded_source(stated: str | None, origin: str | None) -> Source | None:
 
     Older records have a text alone, or call a baseline that is stricter by what it is stricter
     than.  No other function reads the text of an origin.
-
-    Args:
-        stated: ``quantity_source`` of the record.
-        origin: ``quantity_origin`` of the record.
     """
     known = Source(stated) if stated in set(Source) else None
     match = _BY_BASELINE.match(origin or "") if known in {None, Source.PAIR, Source.OTHER} else None

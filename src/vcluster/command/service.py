@@ -42,11 +42,6 @@ def ensure_up(name: str, wishes: Wishes, report: Report) -> bool:
     A healthy one is left alone; one that lost nodes gets them back; anything else is removed and
     built again.
 
-    Args:
-        name: of the cluster.
-        wishes: its options and shared folders, as far as given.
-        report: called with each phase as it begins.
-
     Returns:
         Whether anything had to be done.
 
@@ -213,10 +208,6 @@ def _revive_lost(paths: Paths, known: State, report: Report) -> bool:
 
 def down(name: str, *, of_another_checkout: bool = False) -> bool:
     """Remove a cluster and everything of it; return whether there was anything.
-
-    Args:
-        name: of the cluster.
-        of_another_checkout: also one that another checkout brought up.
 
     Raises:
         ConfigError: another checkout brought it up, and nobody said that it may go.

@@ -122,10 +122,6 @@ _SECONDS = 300.0
 def add_kernel(release: Release, work: Path) -> str:
     """Fetch a kernel, and make ``vmlinuz`` and ``initramfs`` in ``work``.
 
-    Args:
-        release: of the image; says in which suites to look.
-        work: holds the unpacked root of the image as ``root``.
-
     Returns:
         The kernel's release, as ``uname -r`` says it.
 

@@ -236,11 +236,6 @@ def _not_up(paths: Paths, guest: Guest, how: str) -> UnavailableError:
 def set_link(monitor: Path, card: str, *, up: bool) -> None:
     """Let a card of a guest have a carrier, or none.
 
-    Args:
-        monitor: QEMU's socket.
-        card: identity of the card, as ``rail0``.
-        up: whether it has a carrier.
-
     Raises:
         UnavailableError: QEMU does not answer, or refuses.
     """

@@ -133,9 +133,6 @@ def _read(folder: Path) -> Image | None:
 def ensure_image(report: Report) -> Image:
     """Return the image, built first where it is not there.
 
-    Args:
-        report: called with each phase as it begins.
-
     Raises:
         UnavailableError: no Debian, a tool or disk space is missing, or a package cannot be
             had; the log of the build is kept and named.
@@ -275,11 +272,6 @@ def _sha256(path: Path) -> str:
 
 def _call(command: list[str], work: Path, apart: Sequence[str] = ()) -> None:
     """Run a step of the build; what it says is kept where the image would be.
-
-    Args:
-        command: program and arguments.
-        work: folder of the build.
-        apart: what starts the program in namespaces of its own.
 
     Raises:
         UnavailableError: it failed or took too long; holds its last words.

@@ -147,10 +147,6 @@ def read_tables(text: str, source: str = "<text>") -> TextRead:
 
     For outputs that somebody already has: one damaged table costs that table.  A run of our own
     is read by :func:`parse_text`.
-
-    Args:
-        text: what one or more benchmark programs printed, with whatever stood around it.
-        source: file or other origin, for messages and for the tables.
     """
     text = clean(text)
     tables: list[Table] = []

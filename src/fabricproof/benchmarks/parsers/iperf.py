@@ -199,14 +199,7 @@ def _is_both_ways(
 def _result(
     section: TextSection, final: dict[_Name, Interval], *, ways: int, adds_up: bool
 ) -> Interval:
-    """Return the result, over the time of the longest stream.
-
-    Args:
-        section: the lines.
-        final: the last line of each stream, and of their sum.
-        ways: 2 where traffic flowed both ways at once, else 1.
-        adds_up: the streams are to be added up here, whatever sum was printed.
-    """
+    """Return the result, over the time of the longest stream."""
     streams = [line for (name, _), line in final.items() if name != "SUM"]
     asked = asked_streams(section)
     last = max(line.index for line in final.values())

@@ -114,10 +114,6 @@ class _Row:
 def parse(section: TextSection, expected_sizes: Sequence[int] | None = None) -> tuple[Table, ...]:
     """Return two tables, out of place and in place, of each type, operation and root of a run.
 
-    Args:
-        section: lines from the title to the next one.
-        expected_sizes: the message sizes that the run asked for, where they are known.
-
     Raises:
         ParseError: the head, the last lines or a row is missing, a row is damaged, or a column is
             unknown.

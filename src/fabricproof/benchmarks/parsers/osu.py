@@ -48,10 +48,6 @@ _STARTUP = {
 def parse(section: TextSection, expected_sizes: Sequence[int] | None = None) -> tuple[Table, ...]:
     """Return the tables of one run of one OSU program.
 
-    Args:
-        section: lines from the program's title to the next title or the end of the text.
-        expected_sizes: the message sizes that the run asked for, where they are known.
-
     Raises:
         ParseError: the title or a column is unknown, a row is damaged or missing, there is no
             row, or the text says that the job died.
@@ -254,12 +250,6 @@ def read_rows(
     section: TextSection, start: int, shape: RowShape, attributes: Mapping[str, object]
 ) -> OsuRows:
     """Collect rows until the section ends or the next table of the same run begins.
-
-    Args:
-        section: the lines.
-        start: index of the line after the column header.
-        shape: how a row looks.
-        attributes: what is known about the run.
 
     Raises:
         ParseError: a row is damaged or missing, or the text says that the job died.

@@ -90,10 +90,6 @@ class _Shape:
 def parse(section: TextSection, expected_sizes: Sequence[int] | None = None) -> tuple[Table, ...]:
     """Return the one table of a run.
 
-    Args:
-        section: lines from the title to the next one.
-        expected_sizes: the message sizes that the run asked for, where they are known.
-
     Raises:
         ParseError: the title, the ruler at the end or a size is missing, a row is damaged, a
             column is unknown (dual port, QoS), or the tool reports an error.

@@ -273,10 +273,6 @@ def key_of(record: Mapping[str, Any]) -> Key:
 def read_cases(records: Sequence[Mapping[str, Any]], one_node: Collection[str] = ()) -> list[Case]:
     """Return the cases of a dry run's report; builds and other fixtures are none.
 
-    Args:
-        records: the test cases.
-        one_node: partitions where all ranks run on one node.
-
     Raises:
         ParseError: a plan that a check left is damaged.
     """

@@ -313,14 +313,7 @@ def select(cases: Sequence[Case], tags: Sequence[str]) -> list[Case]:
 
 
 def look_ahead(site: Site, cases: Sequence[Case], tags: Sequence[str], lessons: Lessons) -> Outlook:
-    """Return the plan of the cases that ``tags`` select.
-
-    Args:
-        site: whose partitions say what can run at once.
-        cases: all that ReFrame knows of.
-        tags: as in ``fabricproof run -t``.
-        lessons: of the site's past runs.
-    """
+    """Return the plan of the cases that ``tags`` select."""
     partitions = {partition.name: partition for partition in site.partitions}
 
     def cost(chosen: Sequence[Case]) -> Cost:

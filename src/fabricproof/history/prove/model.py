@@ -265,12 +265,7 @@ _SHOWN = 12
 
 
 def proof_lines(proof: SiteProof, *, verbose: bool = False) -> Iterator[str]:
-    """Yield the proof, line by line.
-
-    Args:
-        proof: what was found.
-        verbose: every call, not only the newest.
-    """
+    """Yield the proof, line by line."""
     for number, part in enumerate((_past(proof, verbose=verbose), _clean(proof), _seen(proof)), 1):
         if number > 1:
             yield ""

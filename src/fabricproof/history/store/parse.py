@@ -90,11 +90,6 @@ class _Cut:
 def parse_records(data: bytes, file: str, first_line: int) -> Parsed:
     """Return the rows of a piece of a record file that ends with a whole line.
 
-    Args:
-        data: the bytes.
-        file: its name, for notes and errors.
-        first_line: number of the line that ``data`` begins with.
-
     Raises:
         ParseError: a line that is no record of this format, and was not torn by a crash.
     """

@@ -28,15 +28,7 @@ from fabricproof.verdict.value import Reference, Report, Rules, Source, at_most
 def after_baseline(
     report: Report, leg: Leg, ranks: Sequence[RankRecord], table: Table, job_folder: Path
 ) -> Report:
-    """Return the report after the baseline that the site judges by, where it has one.
-
-    Args:
-        report: of one attempt, as physics and the site's references judged it.
-        leg: what ran.
-        ranks: where.
-        table: what it printed.
-        job_folder: where plan, baseline and inventories of the job lie.
-    """
+    """Return the report after the baseline that the site judges by, where it has one."""
     if not leg.baseline:
         return report
     try:

@@ -204,12 +204,7 @@ def held_ratio_of(relation: Relation, looks: Looks) -> Values:
 
 
 def loose(look: Outcome, bind: Bind) -> str:
-    """Return why a leg's ranks are not known to have run where they were bound; empty if they are.
-
-    Args:
-        look: one look at the leg.
-        bind: where its ranks were to run.
-    """
+    """Return why it is not known that a leg's ranks ran where they were bound; empty if it is."""
     files = [path for attempt in look.attempts for path in attempt.folder.glob("bind.*")]
     ranks = {path.name.split(".")[1] for path in files}
     if len(ranks) != look.leg.num_ranks:

@@ -69,12 +69,7 @@ AGAIN: dict[str, Callable[[Relation, Looks], frozenset[str]]] = {"own_choice": l
 
 
 def judge_relation(relation: Relation, outcomes: Sequence[Outcome]) -> Outcome:
-    """Judge ``relation`` on the first and on the latest look at its legs; one PASS clears it.
-
-    Args:
-        relation: what is to hold.
-        outcomes: of all legs of the job.
-    """
+    """Judge ``relation`` on the first and on the latest look at its legs; one PASS clears it."""
     mine, in_turn = _legs_of(relation, outcomes)
     nodes = {rank.node for each in mine for rank in each.ranks}
     report = _judged(relation, {**_looks(mine, 0), **in_turn})

@@ -151,14 +151,7 @@ def assemble(
     records: Sequence[Mapping[str, Any]],
     due: Sequence[Mapping[str, str]],
 ) -> SessionResult:
-    """Join what ReFrame ran with what was recorded and with what was due.
-
-    Args:
-        run_id: identity of the run.
-        cases: test cases of ReFrame's report.
-        records: records of this run.
-        due: required checks that this selection should have run: check, partition, stack.
-    """
+    """Join what ReFrame ran with what was recorded and with what was due."""
     lost = _not_built(cases)
     of_job: dict[tuple[object, ...], list[Mapping[str, Any]]] = {}
     for record in records:

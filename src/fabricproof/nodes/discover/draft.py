@@ -62,12 +62,7 @@ class TomlTable:
 
 
 def render(opening: Iterable[str], tables: Iterable[TomlTable]) -> str:
-    """Return the text of a TOML file.
-
-    Args:
-        opening: lines of comment at its beginning.
-        tables: in their order.
-    """
+    """Return the text of a TOML file."""
     lines = [_comment(line) for line in opening]
     for table in tables:
         lines += ["", *map(_comment, table.remarks), table.header]

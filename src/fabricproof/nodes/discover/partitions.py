@@ -46,14 +46,7 @@ def site_name_of(partition: str) -> str:
 def partition_table(
     cluster: ClusterSeen, partition: PartitionSeen, fabrics: Sequence[str], stacks: Sequence[str]
 ) -> TomlTable:
-    """Return the table of one partition.
-
-    Args:
-        cluster: all that was seen.
-        partition: the one.
-        fabrics: names of its node's fabrics.
-        stacks: names of the stacks.
-    """
+    """Return the table of one partition."""
     node = cluster.nodes.get(partition.name)
     entries = [
         Entry(key="name", value=site_name_of(partition.name), note=_size(partition)),

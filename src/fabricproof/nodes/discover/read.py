@@ -251,10 +251,6 @@ def _read_port_mtus(lines: list[str]) -> dict[tuple[str, int], int]:
 def read_host(text: str, source: str) -> HostSeen:
     """Return what one machine showed.
 
-    Args:
-        text: the output of ``look.sh``.
-        source: where it came from, for the message.
-
     Raises:
         ParseError: the recording is cut off, or is none.
     """

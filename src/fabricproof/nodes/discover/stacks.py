@@ -66,13 +66,7 @@ _PMI = {family: options[0].removeprefix("--mpi=") for family, options in SRUN_OP
 def find_stacks(
     host: HostSeen, slurm: SlurmSeen | None, provisioned: Sequence[Provisioned]
 ) -> tuple[list[StackDraft], list[str]]:
-    """Return the stacks that a node has, at least one, and sentences on what was passed over.
-
-    Args:
-        host: a compute node where one answered, else the head node.
-        slurm: for the PMIs that srun speaks.
-        provisioned: those of ``fabricproof stack install``.
-    """
+    """Return the stacks that a node has, at least one, and sentences on what was passed over."""
     passed_over: list[str] = []
     drafts = [_provisioned(each) for each in provisioned]
     drafts += _from_modules(host, slurm, {each.name for each in provisioned}, passed_over)

@@ -42,13 +42,7 @@ class SiteSurroundings:
 
 
 def write_site(name: str, cluster: ClusterSeen, around: SiteSurroundings) -> dict[str, str]:
-    """Return the texts of a site folder, by file name.
-
-    Args:
-        name: of the site.
-        cluster: what was seen.
-        around: what is known besides.
-    """
+    """Return the texts of a site folder, by file name."""
     chosen, left_out = used_partitions(cluster)
     by_host: dict[str, tuple[list[FabricDraft], list[str]]] = {}
     for host in _hosts(cluster, chosen):

@@ -101,12 +101,7 @@ def heading(facts: Facts) -> str:
 
 
 def summary(findings: Sequence[Diagnosis], *, hidden: int = 0) -> str:
-    """Return how many findings there are of each level, worst first.
-
-    Args:
-        findings: all of them.
-        hidden: how many of them were not shown.
-    """
+    """Return how many findings there are of each level, worst first."""
     counts = {level: sum(each.level is level for each in findings) for level in reversed(Level)}
     told = ", ".join(f"{count} {level}" for level, count in counts.items() if count)
     left_out = f" ({hidden} of them not shown, --all shows them)" if hidden else ""

@@ -82,12 +82,7 @@ def _module_lines(modules: Sequence[str], paths: Sequence[str], init: str | None
 
 
 def read_answers(text: str, shown: Mapping[str, str]) -> dict[str, Answer]:
-    """Return the answers in ``text`` by probe; one that was cut off has status 124.
-
-    Args:
-        text: what the script printed.
-        shown: probe -> its command for people.
-    """
+    """Return the answers in ``text`` by probe; one that was cut off has status 124."""
     answers: dict[str, Answer] = {}
     name, lines = "", list[str]()
     for line in text.splitlines():

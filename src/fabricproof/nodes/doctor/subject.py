@@ -135,14 +135,7 @@ class Subject:
 def make_subject(
     site: Site, stack: StackSpec, partition: PartitionSpec, *, root: Path | None = None
 ) -> Subject:
-    """Return what there is to examine of ``stack`` on ``partition``.
-
-    Args:
-        site: the site.
-        stack: of the site.
-        partition: of the site.
-        root: where stacks lie; found where None.
-    """
+    """Return what there is to examine of ``stack`` on ``partition``."""
     launcher = stack.launcher or partition.launcher
     launch, fault = _plan(stack.family, launcher)
     return Subject(

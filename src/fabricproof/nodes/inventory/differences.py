@@ -83,14 +83,7 @@ def _pairs(
 
 
 def is_like(part: str, facts: Facts, other: str, others: Facts) -> bool:
-    """Tell whether two parts of unlike names may be the same card: enp97s0 and enp182s0.
-
-    Args:
-        part: ``interface enp97s0``.
-        facts: its facts.
-        other: a part of another node.
-        others: the facts of that.
-    """
+    """Tell whether two parts of unlike names may be the same card: enp97s0 and enp182s0."""
     if part.partition(" ")[0] != other.partition(" ")[0] or not facts.get("driver"):
         return False
     return all(facts.get(fact) == others.get(fact) for fact in _SAME_CARD)

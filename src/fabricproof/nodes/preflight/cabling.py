@@ -13,11 +13,7 @@ from fabricproof.nodes.topology import Against, Hanging, cabling_of
 
 
 def cabling(sights: Sequence[Sight]) -> tuple[tuple[RailFinding, ...], tuple[Note, ...]]:
-    """Return findings and notes on the switches that the nodes' rails hang on.
-
-    Args:
-        sights: all rails of one fabric on all nodes that were seen.
-    """
+    """Return findings and notes on the switches that the nodes' rails hang on."""
     where = {
         (each.machine.node, each.wanted.rail): (each, str(each.facts["switch_id"]))
         for each in sights

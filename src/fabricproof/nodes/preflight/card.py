@@ -229,12 +229,7 @@ def _note(sight: Sight, words: str) -> Note:
 
 
 def far_ranks(sight: Sight, bound_cpus: Iterable[str]) -> Iterator[Note]:
-    """Yield a note for each set of CPUs that lies on another NUMA node than the rail's card.
-
-    Args:
-        sight: the rail on the node.
-        bound_cpus: CPUs of the node's ranks, as the kernel lists them.
-    """
+    """Yield a note for each set of CPUs that lies on another NUMA node than the rail's card."""
     for cpus in dict.fromkeys(bound_cpus):
         for each in distances(sight.machine, cpus):
             if each.part == sight.wanted.part and each.is_far:

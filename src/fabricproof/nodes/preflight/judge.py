@@ -82,12 +82,7 @@ class Groups:
 
 
 def group(fact: str, values: dict[str, Value | None]) -> Groups:
-    """Return which nodes have which value, the most common first.
-
-    Args:
-        fact: its name.
-        values: node -> value, None where nobody knows.
-    """
+    """Return which nodes have which value, the most common first."""
     known = {node: value for node, value in values.items() if value is not None}
     order = [value for value, _ in Counter(known.values()).most_common()]
     return Groups(
@@ -100,12 +95,7 @@ def group(fact: str, values: dict[str, Value | None]) -> Groups:
 
 
 def fleet(wanted: Wanted, sights: Sequence[Sight]) -> Iterator[RailFinding]:
-    """Yield one finding: the cards of a rail are alike on all nodes, or in what they are not.
-
-    Args:
-        wanted: the rail.
-        sights: it on every node that was seen and has it.
-    """
+    """Yield one finding: the cards of a rail are alike on all nodes, or in what they are not."""
     if len(sights) < 2:
         return
     judged = [fact for fact in ALIKE if fact not in _stated(wanted) | set(wanted.expect.mixed)]

@@ -50,12 +50,7 @@ _PHYSICAL_STATES = {
 
 
 def presence(sight: Sight, others: Sequence[Machine]) -> RailFinding:
-    """Judge that the rail exists on the node and that its link is up.
-
-    Args:
-        sight: the rail on the node.
-        others: all nodes, to find the same card under another name.
-    """
+    """Judge that the rail exists on the node and that its link is up."""
     if sight.facts is None:
         return _absent(sight, others)
     state = str(sight.facts.get("state", ""))

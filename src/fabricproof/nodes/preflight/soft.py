@@ -79,11 +79,7 @@ def device(sight: Sight) -> RailFinding | None:
 
 
 def shared_wires(sights: Sequence[Sight]) -> Iterator[RailFinding]:
-    """Yield a red finding for each software rail of one node that shares its interface.
-
-    Args:
-        sights: all rails of one fabric on one node.
-    """
+    """Yield a red finding for each software rail of one node that shares its interface."""
     over: dict[str, list[Sight]] = {}
     for sight in sights:
         if sight.facts is not None and is_soft(sight.facts) and parent_of(sight.facts):

@@ -248,11 +248,7 @@ class HopCost:
 
 
 def hop_cost(latency_us: Mapping[int, float]) -> HopCost | None:
-    """Return the least-squares line through ``latency_us``; None with fewer than two distances.
-
-    Args:
-        latency_us: switches between a pair -> its latency in us.
-    """
+    """Return the least-squares line through ``latency_us``; None with fewer than two distances."""
     if len(latency_us) < 2:
         return None
     mean_hops = sum(latency_us) / len(latency_us)

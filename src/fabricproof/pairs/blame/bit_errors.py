@@ -47,14 +47,7 @@ class BitErrors:
 def judge_bits(
     rail: str, sides: Mapping[str, Sequence[SideCarried]], stated: float, minutes: float
 ) -> BitErrors:
-    """Judge the bits of a rail on all nodes: the worst side of all counts.
-
-    Args:
-        rail: its name.
-        sides: node -> what it sent and received over the rail, for each kind that is counted.
-        stated: the bit error rate that the site allows.
-        minutes: how long the soak is.
-    """
+    """Judge the bits of a rail on all nodes: the worst side of all counts."""
     found = [_of_node(rail, node, own, stated, minutes) for node, own in sides.items()]
     verdict = worst([each.verdict for each in found])
     mine = [each for each in found if each.verdict is verdict]

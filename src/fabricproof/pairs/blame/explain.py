@@ -111,12 +111,6 @@ def beyond_chance(measured: int, low: int, others: float, others_low: float) -> 
 
     The rate of chance is not known: all rates count that fit what is seen of the other rows
     (a beta-binomial distribution).
-
-    Args:
-        measured: rows of the suspect.
-        low: of these, low ones.
-        others: rows that nobody explains.
-        others_low: of these, low ones.
     """
     good = measured - low
     seen_low, seen_good = _PRIOR_LOW + others_low, _PRIOR_GOOD + others - others_low

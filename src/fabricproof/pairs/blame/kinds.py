@@ -15,13 +15,7 @@ from fabricproof.pairs.matrix import Matrix
 
 
 def merged(matrix: Matrix, parts: Sequence[Judged], rows: Sequence[Indices]) -> Judged:
-    """Return what the kinds of a matrix come to together.
-
-    Args:
-        matrix: all rows.
-        parts: what each kind came to by itself.
-        rows: of each part its rows in ``matrix``.
-    """
+    """Return what the kinds of a matrix come to together."""
 
     def flags(name: str) -> Flags:
         found = np.zeros(len(matrix), dtype=bool)

@@ -162,13 +162,7 @@ class Losses:
     """Counts of a campaign, round by round."""
 
     def __init__(self, site: Site, fabric: str, net_paths: Sequence[Sequence[str]]) -> None:
-        """Begin with nothing.
-
-        Args:
-            site: says what may be lost.
-            fabric: name of it.
-            net_paths: interfaces or ports of each path.
-        """
+        """Begin with nothing."""
         self._site, self._fabric, self._net_paths = site, fabric, net_paths
         self._cells: dict[tuple[int, ErrorKind], _Cells] = {}
 
@@ -204,12 +198,7 @@ class Losses:
         )
 
     def sides(self, net_path: int, node: str) -> Iterator[SideCarried]:
-        """Yield what a node sent over a path, and what it received, for each kind that is judged.
-
-        Args:
-            net_path: number of the path.
-            node: whose.
-        """
+        """Yield what a node sent over a path, and what it received, of each judged kind."""
         for (number, kind), cells in sorted(self._cells.items()):
             limit = self._limit(number, kind) if number == net_path else None
             for end, direction in enumerate(("transmit", "receive")) if limit else ():

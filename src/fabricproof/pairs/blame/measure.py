@@ -96,13 +96,7 @@ class Measure:
 def measure_matrix(
     matrix: Matrix, leaves: Leaves | None, limits: Limits
 ) -> tuple[Measure, Explanation]:
-    """Return which rows are low, and who explains them, with the best choice of yardsticks.
-
-    Args:
-        matrix: the rows; may be of any part of the pairs.
-        leaves: where the nodes hang, if known; their spines, if the routing is static.
-        limits: reference and ceiling of the values, if any.
-    """
+    """Return which rows are low, and who explains them, with the best choice of yardsticks."""
     strata = _strata(matrix, leaves)
     loads, crowded = _loads(matrix, leaves, limits)
     alone = _alone(matrix, strata, loads, limits)

@@ -193,11 +193,6 @@ def judged(
 ) -> tuple[Outcome, tuple[Confirmation, ...]]:
     """Return what the campaign of a job came to, red only where a stock program saw it too.
 
-    Args:
-        site: whose links and references apply.
-        folder: of the job.
-        legs: all of the job's, judged.
-
     Raises:
         FabricproofError: the campaign's plan or a record is damaged.
     """

@@ -51,12 +51,6 @@ def choose_partners(
 
     Other leaves take turns; the last one hangs on a leaf of the nodes themselves, where there is
     one to be had, and tells a node from the links of its leaf.
-
-    Args:
-        admitted: nodes that are to be admitted.
-        free: nodes that can be measured now.
-        leaf_of: node -> leaf, empty where nobody knows.
-        bad: nodes that were found to be no partners.
     """
     own = {leaf_of.get(node, "") for node in admitted}
     usable = [node for node in sorted(free, key=natural) if node not in {*admitted, *bad}]

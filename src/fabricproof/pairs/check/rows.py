@@ -34,13 +34,7 @@ _NAMED = 4
 
 
 def rows_of(outcome: Outcome, looks: Sequence[Confirmation], said: str = "") -> tuple[Row, ...]:
-    """Return a row for each path of the campaign, then one for nodes that took no part.
-
-    Args:
-        outcome: of the campaign, after what is red was looked at again.
-        looks: of stock programs at what was red.
-        said: what the job said last, for pairs that were not measured.
-    """
+    """Return a row for each path of the campaign, then one for nodes that took no part."""
     campaign = outcome.campaign
     rows = [_of_path(outcome, looks, number, said) for number in range(len(campaign.net_paths))]
     absent = [
@@ -64,15 +58,7 @@ def row_of(
     notes: Sequence[str],
     nodes: tuple[str, ...],
 ) -> Row:
-    """Return a row with its quantities, and with notes.
-
-    Args:
-        name: of the row.
-        rails: of its path.
-        quantities: one at least.
-        notes: for a person.
-        nodes: of which it speaks.
-    """
+    """Return a row with its quantities, and with notes."""
     verdict = worst([each.verdict for each in quantities])
     report = Report(verdict=verdict, quantities=tuple(quantities), findings=as_notes(notes))
     relation = Relation(name=name, kind=SUITE, legs=(), suite=SUITE, program=PROGRAM, rails=rails)
@@ -188,14 +174,7 @@ def _judgement(result: Result, net_path: str, looks: Sequence[Confirmation]) -> 
 
 
 def worst_of(result: Result, own: Flags, verdict: Verdict, reason: str) -> Judgement:
-    """Return the worst value of some rows of a quantity, with the bounds that the matrix had.
-
-    Args:
-        result: the quantity.
-        own: the rows, one at least.
-        verdict: on them.
-        reason: of it.
-    """
+    """Return the worst value of some rows of a quantity, with the bounds that the matrix had."""
     judged, matrix = result.judged, result.judged.matrix
     kind = matrix.kinds[0]
     row = int(np.where(own, judged.alone, np.inf).argmin())

@@ -68,10 +68,6 @@ class Table:
 def matrix_of(table: Table, unit: str = "") -> Matrix:
     """Return the matrix that is written in a table.
 
-    Args:
-        table: of texts.
-        unit: of rows that name none.
-
     Raises:
         ParseError: no row, or a cell that cannot be; the message has its line.
     """

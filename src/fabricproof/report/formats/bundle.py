@@ -91,13 +91,6 @@ def write_bundle(
 ) -> list[str]:
     """Write the archive and return what must be told of it, first that it is written.
 
-    Args:
-        path: of the archive; it must not be there yet.
-        found: the report and its records.
-        site: the site.
-        place: where its runs leave their files.
-        anonymous: replace names and addresses by stand-ins.
-
     Raises:
         OutputError: it is there, or cannot be written; no half of it is left.
     """

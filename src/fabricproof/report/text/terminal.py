@@ -140,13 +140,7 @@ LOST_TOLD_APART = 5
 
 
 def render(result: SessionResult, console: Console, site: str = "") -> None:
-    """Print the table, then what is wrong in full sentences, then one line that sums up.
-
-    Args:
-        result: of the run.
-        console: to print on.
-        site: to be named in what repeats it; empty where the host says which.
-    """
+    """Print the table, then what is wrong in full sentences, then one line that sums up."""
     folded = _folded_legs(result)
     counted = {id(leg) for legs in folded.values() for leg in legs}
     apart = [leg for leg in result.legs if id(leg) not in counted]

@@ -167,12 +167,7 @@ def _guess(pair: LegPlanner, rails: tuple[str, ...]) -> Channel:
 
 
 def plan_collective(planner: LegPlanner, rails: tuple[str, ...]) -> Plan:
-    """Return the legs of one collective over ``rails``, or the reason for none.
-
-    Args:
-        planner: of the collective program.
-        rails: its path.
-    """
+    """Return the legs of one collective over ``rails``, or the reason for none."""
     layouts = layouts_of(planner.partition)
     if planner.partition.same_node or not layouts:
         return Plan(

@@ -29,12 +29,7 @@ HINT = (
 
 
 def kernel_plan(planner: LegPlanner, mode: Mode) -> Plan:
-    """Return a leg of the kernel and one of the planner's program, and their ratio.
-
-    Args:
-        planner: of the stock program.
-        mode: what the kernel does that the program does, too.
-    """
+    """Return a leg of the kernel and one of the planner's program, and their ratio."""
     kernel, reason = planner.of(CAMPAIGN_SUITE, mode)
     if kernel is None:
         return Plan(reason=reason)

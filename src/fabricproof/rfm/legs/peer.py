@@ -29,15 +29,7 @@ def peer_leg(
     streams: int = 1,
     environment: dict[str, str] | None = None,
 ) -> Leg:
-    """Return a leg of the planner's program, one of a suite without MPI, over ``rail``.
-
-    Args:
-        planner: of suite ``iperf3``, ``iperf`` or ``perftest``.
-        rail: interface or HCA port.
-        variant: what tells it from other legs over the same rail.
-        streams: TCP connections at once.
-        environment: variables for it.
-    """
+    """Return a leg of the planner's program, one of a suite without MPI, over ``rail``."""
     alone = with_links(planner, 1)  # the streams stand in the output and count by themselves
     rails = (rail,)
     job = peer_job(planner.suite, planner.program, rail, _pace(alone, rail), streams=streams)

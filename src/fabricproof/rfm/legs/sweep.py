@@ -59,13 +59,7 @@ def sweep_layout(partition: PartitionSpec) -> Layout:
 
 
 def plan_sweep(planner: LegPlanner, collective: str, trial: Trial | None = None) -> Plan:
-    """Return the legs of one sweep and what is to hold between them, or the reason for none.
-
-    Args:
-        planner: of a program that measures ``collective``.
-        collective: one of :data:`fabricproof.tuning.knobs.COLLECTIVES`.
-        trial: a tuning that the own choice is measured with.
-    """
+    """Return the legs of one sweep and what is to hold between them, or the reason for none."""
     partition = planner.partition
     version = planner.built.mpi.version if planner.built else planner.stack.version
     knobs, reason = find_knobs(planner.stack.family, version, collective)

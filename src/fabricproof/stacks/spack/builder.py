@@ -229,13 +229,6 @@ def build(
     Interrupted, it goes on where it ended: Spack keeps each package that it finished, and the
     stack counts as built only once the manifest is written, last.
 
-    Args:
-        stack: of the site.
-        layout: of the site.
-        open_tool: gives Spack; not called where there is nothing to do.
-        listen: takes progress.
-        wishes: how.
-
     Raises:
         FabricproofError: one clear message; what was built before stays.
     """

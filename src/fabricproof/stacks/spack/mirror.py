@@ -74,15 +74,6 @@ def make_mirror(
 
     The manifest is written last: a mirror that was interrupted is none, and the next call goes on.
 
-    Args:
-        environments: locked.
-        layout: of the site.
-        spack: copied too.
-        folder: made where it is not there.
-        build_cache: put what is installed in too; the target then compiles nothing.
-        listen: takes step and line.
-        log: takes all that Spack prints.
-
     Raises:
         ConfigError: the folder holds something else: all that is in it would be the mirror's.
         UnavailableError: a download failed.

@@ -193,10 +193,6 @@ def _opened(log: Path | None) -> IO[str]:
 def find_spack(layout: SpackLayout, explicit: Path | None = None) -> Path | None:
     """Return ``bin/spack``: ``--spack``, ``$SPACK_ROOT``, PATH, or the one we fetched.
 
-    Args:
-        layout: where a fetched one would lie.
-        explicit: a Spack folder or program that somebody named.
-
     Raises:
         UnavailableError: the one that was named, by option or variable, is not there.
     """
@@ -252,11 +248,6 @@ def fetch_spack(layout: SpackLayout, report: Report) -> Path:
 
 def open_spack(program: Path, layout: SpackLayout, *, wheels: Path | None = None) -> Spack:
     """Return ``program``, checked, with the environment that every call of it gets.
-
-    Args:
-        program: ``bin/spack``.
-        layout: where its caches go.
-        wheels: a folder with the solver's wheels, for a machine without a network.
 
     Raises:
         UnavailableError: too old, does not run, or there is no solver for it.

@@ -76,12 +76,7 @@ def that_matter(facts: Facts) -> dict[str, dict[str, Value]]:
 
 
 def changes(then: Facts, now: Facts) -> tuple[Changed, ...]:
-    """Return what is not what it was, of the facts that matter.
-
-    Args:
-        then: what the node was in the baseline.
-        now: what it is.
-    """
+    """Return what is not what it was, of the facts that matter."""
     here, there = that_matter(then), that_matter(now)
     found = []
     for part in sorted({*here, *there}):
@@ -180,13 +175,7 @@ def settings_of(attributes: Mapping[str, object], words: Iterable[str]) -> str:
 
 
 def with_baseline(report: Report, leg: LegBaseline, seen: LegSeen) -> Report:
-    """Return the report after the baseline had its say.
-
-    Args:
-        report: as physics and the site judged it.
-        leg: what the baseline says of this leg.
-        seen: what ran.
-    """
+    """Return the report after the baseline had its say."""
     rows, trouble = rows_for(leg, seen)
     if trouble:
         return replace(report, findings=(*report.findings, Finding(text=trouble)))

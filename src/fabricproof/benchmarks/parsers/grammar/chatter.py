@@ -74,11 +74,6 @@ def is_row_like(line: str) -> bool:
 def check_chatter(section: TextSection, index: int, expected: str) -> None:
     """Accept the line at ``index`` as chatter.
 
-    Args:
-        section: the lines.
-        index: which of them.
-        expected: what a row looks like here, for the message.
-
     Raises:
         ParseError: the line could be a damaged row, or says that the job died.
     """

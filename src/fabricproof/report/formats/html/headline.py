@@ -46,13 +46,7 @@ def header(data: ReportData) -> Markup:
 
 
 def verdict(data: ReportData, keys: Sequence[Key], known: Mapping[Place, int]) -> Markup:
-    """Return the first section.
-
-    Args:
-        data: what there is to report.
-        keys: of everything in it.
-        known: row of ``keys`` for each place.
-    """
+    """Return the first section."""
     red = red_legs(data)
     return section(
         "verdict",

@@ -82,15 +82,7 @@ def table(
     numbers: Iterable[int] = (),
     **attributes: object,
 ) -> Markup:
-    """Return a table in a box that scrolls by itself, so that the page never does.
-
-    Args:
-        head: names of the columns.
-        rows: their cells; a cell that is a ``td`` or ``th`` element stays one.
-        caption: what the table shows, for everybody.
-        numbers: columns that are set to the right.
-        attributes: of the table.
-    """
+    """Return a table in a box that scrolls by itself, so that the page never does."""
     right = frozenset(numbers)
     header = joined(
         tag("th", name, scope="col", class_="n" if index in right else None)

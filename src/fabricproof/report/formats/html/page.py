@@ -34,9 +34,6 @@ def render_html(data: ReportData) -> str:
 
     It holds everything it needs, asks for nothing, and is the same for the same data.  Its content
     security policy allows this very script and style, by their digests, and no request at all.
-
-    Args:
-        data: what there is to report.
     """
     data = for_people(data)
     keys = all_keys(data)
@@ -80,11 +77,7 @@ def render_html(data: ReportData) -> str:
 
 
 def render_pairs(pictures: Sequence[Picture]) -> str:
-    """Return matrices of pairs alone as one HTML file, without a script.
-
-    Args:
-        pictures: one for each quantity over each choice of rails.
-    """
+    """Return matrices of pairs alone as one HTML file, without a script."""
     shown = pairs.worst_first(pictures)
     words = ", ".join(dict.fromkeys(each.verdict.value for each in shown)) or "nothing measured"
     body = joined(

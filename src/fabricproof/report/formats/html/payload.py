@@ -311,10 +311,6 @@ def places(data: ReportData, keys: Sequence[Key]) -> dict[Place, int]:
     """Return the row of ``keys`` for each place that the reported run measured.
 
     A place that fits two quantities of this run is left out: better no link than a wrong one.
-
-    Args:
-        data: the report.
-        keys: as :func:`fabricproof.report.formats.html.payload.all_keys` returns them.
     """
     found: dict[Place, int] = {}
     twice: set[Place] = set()

@@ -203,12 +203,7 @@ def every_leg(data: ReportData, known: Mapping[Place, int]) -> Markup:
 
 
 def beyond(data: ReportData, known: Mapping[Place, int]) -> dict[str, Any]:
-    """Return the green legs that the table leaves to the script, as columns of words.
-
-    Args:
-        data: the report.
-        known: row of a key for each place.
-    """
+    """Return the green legs that the table leaves to the script, as columns of words."""
     order = _in_order(data)
     words = Words()
     rest = order[_num_static(order) :]

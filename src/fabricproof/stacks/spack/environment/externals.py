@@ -31,10 +31,6 @@ def load_yaml(path: Path) -> dict[str, Any]:
 def parse_yaml(text: str, path: Path) -> dict[str, Any]:
     """Return the mapping that ``text`` is; an empty one where it is empty.
 
-    Args:
-        text: YAML.
-        path: the file that a person would mend.
-
     Raises:
         ConfigError: not YAML, or no mapping.
     """

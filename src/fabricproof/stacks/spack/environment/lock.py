@@ -56,11 +56,6 @@ def find_compilers(environment: Environment, spack: Spack, log: Path | None = No
 
     Without its recipes Spack knows no compiler either; it only warns, and ends well.
 
-    Args:
-        environment: written down.
-        spack: the tool.
-        log: takes what Spack prints.
-
     Raises:
         UnavailableError: there is none, or Spack has no recipes to know one by.
     """

@@ -147,11 +147,6 @@ def without_modules(built: Built, family: str, source: str) -> StackEnvironment:
     PATH leads to the MPI, the loader finds the library that the programs were verified to load.
     Intel MPI's prefix is the root of oneAPI, its library may lie in ``lib/release``.
 
-    Args:
-        built: the stack.
-        family: of its MPI.
-        source: the site file, for the message.
-
     Raises:
         ConfigError: the MPI's own programs are not found.
     """
