@@ -12,7 +12,6 @@ from fabricproof.physics.bounds import (
     expected_rail_gain,
     latency_floor_us,
 )
-from fabricproof.physics.link_state import Issue, PortState, compare_link_state
 from fabricproof.physics.links import (
     SOFT_ROCE,
     SOFT_ROCE_NAME,
@@ -46,16 +45,13 @@ __all__ = [
     "Fabric",
     "Floor",
     "FramingReading",
-    "Issue",
     "Link",
-    "PortState",
     "Protocol",
     "Shaper",
     "Slot",
     "binding",
     "bound",
     "ceilings",
-    "compare_link_state",
     "default_protocol",
     "device_word",
     "ethernet_link",

@@ -69,8 +69,6 @@ class Slot:
         generation: 1 to 6.
         lanes: 1, 2, 4, 8, 12, 16 or 32.
         gt_per_s_per_lane: signalled transfers per lane in GT/s.
-        encoding: name of the line code.
-        encoding_share: data bits per line bit, 0 to 1.
         framing: which packet framing it uses: ``symbols``, ``tokens`` or ``flits``.
         raw_mb_s: one direction after coding and before packets, in MB/s.
         source: the clause of the specification.
@@ -79,8 +77,6 @@ class Slot:
     generation: int
     lanes: int
     gt_per_s_per_lane: float
-    encoding: str
-    encoding_share: float
     framing: str
     raw_mb_s: float
     source: str
@@ -120,8 +116,6 @@ def make_slot(generation: int, lanes: int) -> Slot:
         generation=generation,
         lanes=lanes,
         gt_per_s_per_lane=row["gt_per_s_per_lane"],
-        encoding=row["encoding"],
-        encoding_share=share,
         framing=row["framing"],
         raw_mb_s=lanes * row["gt_per_s_per_lane"] * share * 1000 / 8,
         source=row["source"],

@@ -39,7 +39,6 @@ __all__ = [
     "UCX",
     "UCX_RC",
     "UCX_UD",
-    "can_use_rails",
     "crowd_environment",
     "default_transport",
     "known_transport",
@@ -155,11 +154,6 @@ def _one_device(family: str, protocol: str) -> str | None:
 def _is_mlx(family: str, protocol: str) -> bool:
     """Tell whether libfabric's provider is ``mlx``, which is UCX and takes its variables."""
     return family == "intelmpi" and protocol == "ib"
-
-
-def can_use_rails(family: str, protocol: str, rails: int, **options: object) -> bool:
-    """Return whether :func:`rails_refusal` has nothing against it."""
-    return rails_refusal(family, protocol, rails, **options) is None  # type: ignore[arg-type]
 
 
 def path_environment(

@@ -78,13 +78,11 @@ class Counted:
     Attributes:
         lid: whom it asked, None where by a path or a GUID.
         port: which port, 255 (AllPortSelect) for all of the node together.
-        extended: the 64-bit counters.
         values: by the kernel's names; data in bytes.
     """
 
     lid: int | None
     port: int
-    extended: bool
     values: PortCounters
 
 
@@ -141,7 +139,6 @@ def _counted(output: Output, number: int, head: re.Match[str], fields: dict[str,
     return Counted(
         lid=int(head["lid"]) if head["lid"] else None,
         port=int(head["port"]),
-        extended=bool(kind),
         values={
             _NAMES[name][0]: value * _NAMES[name][1]
             for name, value in fields.items()

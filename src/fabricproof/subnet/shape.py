@@ -192,14 +192,11 @@ class SubnetShape:
         kind: which.
         words: ``two-level fat tree: 2 leaves, 2 spines, oversubscribed 2:1``.
         levels: switch -> its level in a tree, 0 for a leaf; empty otherwise.
-        oversubscription: of a two-level tree the worst leaf's Gb/s to hosts over Gb/s to spines;
-            1 is a full fat tree; None where it is none or a rate is not known.
     """
 
     kind: NetworkKind
     words: str
     levels: Mapping[str, int]
-    oversubscription: float | None = None
 
 
 def shape_of(network: Network) -> SubnetShape:
@@ -272,7 +269,7 @@ def _tree(network: Network, levels: dict[str, int]) -> SubnetShape:
         if min(ratios.values()) < worst:
             name = max(ratios, key=lambda each: ratios[each])
             words += f" at worst ({network.name(name)})"
-    return SubnetShape(kind=NetworkKind.TREE, words=words, levels=levels, oversubscription=worst)
+    return SubnetShape(kind=NetworkKind.TREE, words=words, levels=levels)
 
 
 def _plural(number: int, word: str) -> str:

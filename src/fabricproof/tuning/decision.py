@@ -111,11 +111,6 @@ class Choice:
     winners: Mapping[str, float]
     means_us: Mapping[str, float]
 
-    @property
-    def is_sure(self) -> bool:
-        """Tell whether ``best`` is a winner."""
-        return self.standing in {ChoiceResult.LOSES, ChoiceResult.LOSES_BADLY}
-
 
 def decide(tables: Sequence[Times], bar: Bar | None = None) -> tuple[Choice, ...]:
     """Decide about every message size of one sweep.

@@ -21,10 +21,14 @@ NUMBERED = texts(ROWS)
 
 
 def parse_or_none(text: str, expected: list[int] | None = None) -> tuple[Table, ...] | None:
+    """Read a text as a run of our own is read, of which the sizes that it asked for are known."""
     try:
-        return parse_text(text, expected_sizes=expected)
+        tables = parse_text(text)
     except ParseError:
         return None
+    due = set(expected or ())
+    sized = [table for table in tables if "message_size" in table.columns]
+    return None if any(due - set(table.column("message_size")) for table in sized) else tables
 
 
 def check_cut(text: str, end: int) -> None:

@@ -64,8 +64,3 @@ def spoiled(**changes: object) -> str:
 def test_what_is_no_whole_record_of_one_pair_is_no_table(damaged: str, why: str) -> None:
     with pytest.raises(ParseError, match=why):
         parse_text(damaged)
-
-
-def test_a_size_that_was_asked_for_and_is_not_there() -> None:
-    with pytest.raises(ParseError, match="shorter than the run asked for"):
-        parse_text(text("uni"), expected_sizes=(1 << 22,))

@@ -88,7 +88,6 @@ def infiniband_node(**changes) -> NodeFacts:
                 port=1,
                 state="ACTIVE",
                 rate="200 Gb/sec (4X HDR)",
-                link_layer="InfiniBand",
             ),
         ),
         pmi_libraries=(),

@@ -303,7 +303,7 @@ def test_the_port_against_fabric_toml(hca: HcaPort, level, words):
 
 def rxe(**changes):
     """Return a software device as the kernel shows it; its rate is made up."""
-    plain = {"device": "rxe0", "rate": "2.5 Gb/sec (1X SDR)", "link_layer": "Ethernet"}
+    plain = {"device": "rxe0", "rate": "2.5 Gb/sec (1X SDR)"}
     return port(**{**plain, "parent": "rail0", **changes})
 
 
@@ -373,7 +373,7 @@ def test_a_variable_from_outside():
 
 @pytest.mark.parametrize(("fault", "level"), [(None, Level.OK), ("alone", Level.ERROR)])
 def test_the_world_of_a_real_launch(fault, level):
-    world = World(command="srun x", num_ranks=2, sizes=(2, 2), fault=fault, output="a\nb")
+    world = World(command="srun x", num_ranks=2, fault=fault, output="a\nb")
     assert only(diagnose(replace(facts("openmpi5"), world=world)), level, "world")
 
 

@@ -169,19 +169,18 @@ def test_two_ranks_are_started_as_the_checks_do_it(site, spack_stack, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("output", "sizes", "fault"),
+    ("output", "fault"),
     [
-        ("# OSU MPI Init Test v7.2\nnprocs: 2, min: 4 ms, max: 5 ms", (2,), None),
-        ("nprocs: 1, min: 4 ms\nnprocs: 1, min: 4 ms", (1, 1), "world of one"),
-        ("This is a test with 2 processes", (2,), None),
-        ("# #processes = 2", (2,), None),
-        ("srun: error: boom", (), "no rank said anything"),
-        ("nprocs: 2\nnprocs: 1", (2, 1), "not of 2"),
+        ("# OSU MPI Init Test v7.2\nnprocs: 2, min: 4 ms, max: 5 ms", None),
+        ("nprocs: 1, min: 4 ms\nnprocs: 1, min: 4 ms", "world of one"),
+        ("This is a test with 2 processes", None),
+        ("# #processes = 2", None),
+        ("srun: error: boom", "no rank said anything"),
+        ("nprocs: 2\nnprocs: 1", "not of 2"),
     ],
 )
-def test_the_world_that_c_programs_see(site, spack_stack, tmp_path, output, sizes, fault):
+def test_the_world_that_c_programs_see(site, spack_stack, tmp_path, output, fault):
     build(site, tmp_path)
     world = judge_world_output(subject_of(site, spack_stack, tmp_path), output)
-    assert world.sizes == sizes
     assert (world.fault is None) == (fault is None)
     assert fault is None or fault in world.fault

@@ -273,7 +273,7 @@ def test_find_says_what_the_lock_has(lab: Lab):
     solved = locked(lab)
     found = solved.find("openmpi")
     assert found is not None
-    assert found[0] in solved.roots
+    assert found[0] in solved.specs
     assert solved.find("mpich") is None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from fabricproof.benchmarks.parsers import hpcc, imb, iperf, iperf3, kernel, nccl, osu, perftest
@@ -12,7 +12,7 @@ from fabricproof.benchmarks.parsers.grammar.text import TextSection, by_label, c
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
 
-_Parser = Callable[[TextSection, Sequence[int] | None], tuple[Table, ...]]
+_Parser = Callable[[TextSection], tuple[Table, ...]]
 _EachReader = Callable[[TextSection], Iterator[tuple[Table, ...] | ParseError]]
 
 #: tool -> its parser.
@@ -118,16 +118,11 @@ class TextRead:
     damages: tuple[ParseError, ...]
 
 
-def parse_text(
-    text: str, source: str = "<text>", *, expected_sizes: Sequence[int] | None = None
-) -> tuple[Table, ...]:
+def parse_text(text: str, source: str = "<text>") -> tuple[Table, ...]:
     """Return every table in ``text``, in printed order; one that is damaged refuses them all.
 
-    Args:
-        text: what one or more benchmark programs printed, with whatever stood around it.
-        source: file or other origin, for messages and for the tables.
-        expected_sizes: the message sizes that the run asked for.  OSU prints no end marker, so
-            without them a table that was cut between two rows cannot be told from a shorter run.
+    OSU prints no end marker: a table that was cut between two rows cannot be told from a shorter
+    run by who does not know which sizes it asked for.
 
     Raises:
         ParseError: no table at all, or a damaged one; see the parsers.
@@ -136,7 +131,7 @@ def parse_text(
     tables: list[Table] = []
     for tool, section in _all_sections(text, source):
         _check_own_rows(tool, section)
-        tables += PARSERS[tool](section, expected_sizes)
+        tables += PARSERS[tool](section)
     if tables:
         return tuple(tables)
     raise _no_table(text, source)
@@ -171,7 +166,7 @@ def _read_each(tool: str, section: TextSection) -> Iterator[tuple[Table, ...] | 
         if tool in _EACH:
             yield from _EACH[tool](section)
         else:
-            yield PARSERS[tool](section, None)
+            yield PARSERS[tool](section)
     except ParseError as error:
         yield error
 

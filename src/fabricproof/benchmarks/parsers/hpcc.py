@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from fabricproof.benchmarks.parsers.grammar.chatter import first_death
 from fabricproof.benchmarks.parsers.grammar.text import TextSection
@@ -76,7 +76,7 @@ _COLUMNS: Mapping[str, tuple[str, float]] = {
 SIX_DIGITS = 1e-5
 
 
-def parse(section: TextSection, _: Sequence[int] | None = None) -> tuple[Table, ...]:
+def parse(section: TextSection) -> tuple[Table, ...]:
     """Return the one table, of one row, of a run of hpcc.
 
     Raises:

@@ -68,19 +68,17 @@ class _Run:
     end: int | None
 
 
-def parse(section: TextSection, expected_sizes: Sequence[int] | None = None) -> tuple[Table, ...]:
+def parse(section: TextSection) -> tuple[Table, ...]:
     """Return every table of one IMB run.
 
-    Args:
-        section: lines from IMB's header, or from a bare "# Benchmarking", to the next tool.
-        expected_sizes: the message sizes that the run asked for, where they are known.
+    A run goes from IMB's header, or from a bare "# Benchmarking", to the next tool.
 
     Raises:
         ParseError: a row is damaged or missing, a column is unknown, a listed benchmark has no
             table, the end marker is missing, or the text says that the job died.
     """
     tables: list[Table] = []
-    for found in read_each(section, expected_sizes, strict=True):
+    for found in read_each(section, strict=True):
         if isinstance(found, ParseError):
             raise found
         tables += found
@@ -88,7 +86,7 @@ def parse(section: TextSection, expected_sizes: Sequence[int] | None = None) -> 
 
 
 def read_each(
-    section: TextSection, expected_sizes: Sequence[int] | None = None, *, strict: bool = False
+    section: TextSection, *, strict: bool = False
 ) -> Iterator[tuple[Table, ...] | ParseError]:
     """Yield the tables under each title of one run, or what is wrong with them.
 
@@ -96,7 +94,6 @@ def read_each(
 
     Args:
         section: as for :func:`parse`.
-        expected_sizes: as for :func:`parse`.
         strict: a size that the tool itself gave up on (out-of-mem, time-out) is damage; otherwise
             it stands in the table's ``unmeasured``.
     """
@@ -108,7 +105,7 @@ def read_each(
         yield error
     for start, end in pairwise([*run.starts, len(section.lines)]):
         try:
-            yield tuple(_read(section, start, end, run, expected_sizes))
+            yield tuple(_read(section, start, end, run))
         except ParseError as error:
             yield error
 
@@ -193,9 +190,7 @@ def _title(section: TextSection, start: int) -> re.Match[str]:
     return title
 
 
-def _read(
-    section: TextSection, start: int, end: int, run: _Run, expected_sizes: Sequence[int] | None
-) -> Iterator[Table]:
+def _read(section: TextSection, start: int, end: int, run: _Run) -> Iterator[Table]:
     title = _title(section, start)
     blank = Table(
         suite="imb",
@@ -210,7 +205,7 @@ def _read(
     )
     if title["multi"]:
         blank = replace(blank, attributes={**blank.attributes, "multi": 1})
-    for table in read_table(section, (start, end), blank, run.sizes, expected_sizes):
+    for table in read_table(section, (start, end), blank, run.sizes):
         if run.binary and "num_processes" not in table.attributes:
             raise section.error(start, "a line is missing", expected="'# #processes = N' below")
         yield table

@@ -62,7 +62,7 @@ class _Connection:
     ends: tuple[str, str]
 
 
-def parse(section: TextSection, _: Sequence[int] | None = None) -> tuple[Table, ...]:
+def parse(section: TextSection) -> tuple[Table, ...]:
     """Return the one table, of one row, of a run of iperf 2; none where a server only waited.
 
     Raises:

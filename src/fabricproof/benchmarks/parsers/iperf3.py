@@ -56,7 +56,7 @@ _BITS_PER_MB = 8e6
 Attributes = dict[str, str | int | float]
 
 
-def parse(section: TextSection, _: Sequence[int] | None = None) -> tuple[Table, ...]:
+def parse(section: TextSection) -> tuple[Table, ...]:
     """Return the one table, of one row, of a run of iperf3; none where a server only waited.
 
     Raises:

@@ -8,23 +8,22 @@ is half of the mean time there and back, a bandwidth all bytes over all time, as
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from fabricproof.benchmarks.parsers.grammar.chatter import death
-from fabricproof.benchmarks.parsers.grammar.text import TextSection, check_expected_sizes
+from fabricproof.benchmarks.parsers.grammar.text import TextSection
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
 
 _COLUMNS = {"pingpong": "latency_us", "uni": "bandwidth_mb_s", "bi": "bandwidth_mb_s"}
 
 
-def parse(section: TextSection, expected_sizes: Sequence[int] | None = None) -> tuple[Table, ...]:
+def parse(section: TextSection) -> tuple[Table, ...]:
     """Return the one table of a record.
 
     Raises:
-        ParseError: it is cut off or damaged, several pairs or modes stand in it, or a size that the
-            run asked for does not.
+        ParseError: it is cut off or damaged, or several pairs or modes stand in it.
     """
     first, kernel, modes = "", "", set()
     rows: list[tuple[float, float]] = []
@@ -51,7 +50,6 @@ def parse(section: TextSection, expected_sizes: Sequence[int] | None = None) -> 
         raise section.error(
             0, "not one pair that did one thing", expected="two ranks, one mode, each size once"
         )
-    check_expected_sizes(sizes, expected_sizes, source=section.source, line=section.first)
     (mode,) = modes
     return (
         Table(

@@ -19,12 +19,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter
-from fabricproof.benchmarks.parsers.grammar.text import TextSection, check_expected_sizes, shorten
+from fabricproof.benchmarks.parsers.grammar.text import TextSection, shorten
 from fabricproof.benchmarks.program import UNNAMED
 from fabricproof.core.measure import Table
 
@@ -111,7 +110,7 @@ class _Row:
     halves: tuple[dict[str, str], ...]
 
 
-def parse(section: TextSection, expected_sizes: Sequence[int] | None = None) -> tuple[Table, ...]:
+def parse(section: TextSection) -> tuple[Table, ...]:
     """Return two tables, out of place and in place, of each type, operation and root of a run.
 
     Raises:
@@ -127,8 +126,6 @@ def parse(section: TextSection, expected_sizes: Sequence[int] | None = None) -> 
     attributes |= _end(section, end)
     _check_count(section, start, rows)
     _check_mean(section, end, rows, float(attributes.pop("mean")))
-    sizes = [row.size for row in rows]
-    check_expected_sizes(sizes, expected_sizes, source=section.source, line=section.first + end)
     return tuple(
         _table(section, start, own, half, attributes)
         for own in _by_key(rows)

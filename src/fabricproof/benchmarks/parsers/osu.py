@@ -9,7 +9,7 @@ be told by the sizes that the run asked for, or by the news of the job's death.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter, is_exit_status
@@ -26,7 +26,6 @@ from fabricproof.benchmarks.parsers.grammar.osu import (
 from fabricproof.benchmarks.parsers.grammar.text import (
     RowShape,
     TextSection,
-    check_expected_sizes,
     check_next_size,
     read_block,
     row_shape,
@@ -45,7 +44,7 @@ _STARTUP = {
 }
 
 
-def parse(section: TextSection, expected_sizes: Sequence[int] | None = None) -> tuple[Table, ...]:
+def parse(section: TextSection) -> tuple[Table, ...]:
     """Return the tables of one run of one OSU program.
 
     Raises:
@@ -60,9 +59,9 @@ def parse(section: TextSection, expected_sizes: Sequence[int] | None = None) -> 
         attributes, at = _find_header(section, at, blank, later=bool(tables))
         blank = replace(blank, attributes=attributes) if not tables else blank
         if attributes.get("window_size") == "varied":
-            return read_varied(section, at, replace(blank, attributes=attributes), expected_sizes)
+            return read_varied(section, at, replace(blank, attributes=attributes))
         columns = _columns(section, at, blank, tables)
-        table, at = _read_table(section, at, (blank, attributes, columns), expected_sizes)
+        table, at = _read_table(section, at, (blank, attributes, columns))
         tables.append(table)
         if at == len(section.lines):
             return tuple(tables)
@@ -198,7 +197,6 @@ def _read_table(
     section: TextSection,
     header: int,
     known: tuple[Table, Attributes, tuple[str, ...]],
-    expected_sizes: Sequence[int] | None,
 ) -> tuple[Table, int]:
     """Return the table under the header, and the index where it ends."""
     blank, attributes, printed = known
@@ -217,22 +215,7 @@ def _read_table(
         row_lines=tuple(found.row_lines),
         attributes={**attributes, **found.attributes},
     )
-    if expected_sizes and "message_size" in shape.columns and not found.failed:
-        check_expected_sizes(
-            table.column("message_size"),
-            _due_sizes(table, expected_sizes),
-            source=section.source,
-            line=table.row_lines[-1],
-        )
     return table, found.end
-
-
-def _due_sizes(table: Table, expected_sizes: Sequence[int]) -> Sequence[int]:
-    """Return the sizes that are due: those that hold whole elements of the data type."""
-    if table.attributes.get("datatype", "MPI_CHAR") == "MPI_CHAR":
-        return expected_sizes
-    # MPI_INT and MPI_FLOAT, the other types of -T, have four bytes.
-    return [size for size in expected_sizes if size >= 4]
 
 
 @dataclass(kw_only=True)

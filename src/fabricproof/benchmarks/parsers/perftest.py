@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter
 from fabricproof.benchmarks.parsers.grammar.text import (
     TextSection,
-    check_expected_sizes,
     check_next_size,
     shorten,
 )
@@ -87,7 +86,7 @@ class _Shape:
         return tuple(map(_value, row.groups(), self.units))
 
 
-def parse(section: TextSection, expected_sizes: Sequence[int] | None = None) -> tuple[Table, ...]:
+def parse(section: TextSection) -> tuple[Table, ...]:
     """Return the one table of a run.
 
     Raises:
@@ -104,10 +103,6 @@ def parse(section: TextSection, expected_sizes: Sequence[int] | None = None) -> 
     if _is_endless(shape, rows):
         attributes |= _spread(shape, rows)
         rows, lines = [_whole_run(shape, rows)], lines[-1:]
-    sizes = [row[0] for row in rows]
-    check_expected_sizes(
-        sizes, expected_sizes, source=section.source, line=section.first + lines[-1]
-    )
     table = Table(
         suite="perftest",
         program=_program(title),

@@ -283,11 +283,9 @@ class Labellings:
 
     Attributes:
         second: shape (runs, labellings), 1.0 where the run is of the second side.
-        exact: whether these are all that there are.
     """
 
     second: Values
-    exact: bool
 
     @property
     def num(self) -> int:
@@ -322,7 +320,7 @@ def labellings(
     columns = np.array(found, dtype=np.float64).reshape(-1, is_second.size)
     if num <= MOST:
         columns = columns[(columns != real).any(axis=1)]
-    return Labellings(second=np.vstack([real[None, :], columns]).T.copy(), exact=num <= MOST)
+    return Labellings(second=np.vstack([real[None, :], columns]).T.copy())
 
 
 def _order_of_runs(values: Values) -> list[int]:

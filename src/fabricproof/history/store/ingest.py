@@ -43,7 +43,7 @@ def bring_up_to_date(copy: Copy, site_folder: Path) -> None:
         return
     with copy.locked():
         copy.load()
-        update = _Update(copy=copy, site_folder=site_folder)
+        update = _Update(copy=copy)
         try:
             update.forget(files)
             for name, path in files.items():
@@ -69,8 +69,6 @@ def _new_source() -> dict[str, Any]:
 @dataclass(kw_only=True)
 class _Update:
     copy: Copy
-    site_folder: Path
-    _pending: list[pl.DataFrame] = field(default_factory=list)
     _writer: _Writer | None = None
 
     @property

@@ -10,7 +10,6 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.core.units import size_label
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,11 +75,6 @@ class Key:
     def label(self) -> str:
         """One line for a person: program, leg, quantity, stack, pair."""
         return f"{self.stack} {self.program} {self.leg} {self.quantity} {self.pair}"
-
-    @property
-    def size(self) -> str:
-        """``4MiB``; empty where there is none."""
-        return "" if self.message_size is None else size_label(self.message_size)
 
 
 #: the columns that make a key, in order.
@@ -339,13 +333,8 @@ def schema(columns: tuple[str, ...] = (*FIELDS, *FACTS)) -> dict[str, type[pl.Da
     return {name: kind_of(name) for name in columns}
 
 
-def usable(value: float | None, verdict: str) -> bool:
-    """Tell whether a number is a measurement: positive, finite, and not INVALID."""
-    return value is not None and 0 < value < float("inf") and verdict != INVALID
-
-
 def usable_rows() -> pl.Expr:
-    """Return :func:`usable` of a whole table; no row is neither."""
+    """Return which rows are measurements: positive, finite, and not INVALID."""
     import polars as pl  # noqa: PLC0415 - start-up time
 
     value = pl.col("value")

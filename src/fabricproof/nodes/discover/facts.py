@@ -164,7 +164,6 @@ class HostSeen:
         headers: header -> prefix it was found below.
         pmi2_library: path of Slurm's PMI-2 library, None where there is none.
         missing: tools that would have said more.
-        is_root: whether the look had root's rights, without which lspci shows no MaxPayload.
     """
 
     name: str
@@ -180,7 +179,6 @@ class HostSeen:
     headers: Mapping[str, str] = field(default_factory=dict)
     pmi2_library: str | None = None
     missing: tuple[str, ...] = ()
-    is_root: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

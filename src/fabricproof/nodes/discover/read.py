@@ -288,7 +288,6 @@ def read_host(text: str, source: str) -> HostSeen:
         },
         pmi2_library=next(iter(sections.get("pmi2", [])), None),
         missing=tuple(sections.get("missing", [])),
-        is_root=facts.get("user") == "0",
     )
 
 

@@ -129,12 +129,11 @@ class ProgramFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Interface:
-    """One network interface: name, ``up`` or ``down``, speed in Mb/s and MTU in bytes."""
+    """One network interface: name, ``up`` or ``down``, speed in Mb/s."""
 
     name: str
     state: str
     speed_mbit_s: int | None = None
-    mtu: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,8 +145,6 @@ class HcaPort:
         port: 1 ...
         state: ``ACTIVE``, ``INIT``, ``DOWN``.
         rate: as sysfs states it: ``200 Gb/sec (4X HDR)``.
-        link_layer: ``InfiniBand`` or ``Ethernet``.
-        netdevs: interfaces of the same device.
         parent: the interface below a software device (Soft-RoCE), empty where it does not say
             which; None for an adapter.
     """
@@ -156,8 +153,6 @@ class HcaPort:
     port: int
     state: str
     rate: str = ""
-    link_layer: str = ""
-    netdevs: tuple[str, ...] = ()
     parent: str | None = None
 
     @property
@@ -196,7 +191,6 @@ class SlurmFacts:
     """Slurm, as far as it matters to an MPI.
 
     Attributes:
-        version: ``22.05.8``.
         mpi_types: plugins that ``srun --mpi=`` takes.
         pmix_versions: major versions of PMIx that it has plugins for.
         mpi_default: what srun takes where it is told nothing.
@@ -204,7 +198,6 @@ class SlurmFacts:
         fault: why it did not answer.
     """
 
-    version: str | None = None
     mpi_types: tuple[str, ...] | None = None
     pmix_versions: tuple[int, ...] = ()
     mpi_default: str | None = None
@@ -219,14 +212,12 @@ class World:
     Attributes:
         command: the launch.
         num_ranks: ranks asked for.
-        sizes: the sizes of MPI_COMM_WORLD that the ranks saw, one for each answer.
         fault: what is wrong with it; None where it is the launch that was asked for.
         output: its end.
     """
 
     command: str
     num_ranks: int
-    sizes: tuple[int, ...]
     fault: str | None
     output: str = ""
 

@@ -122,13 +122,14 @@ def _no_nodes(answer: Answer, wait_seconds: int) -> UnavailableError:
 def judge_world_output(subject: Subject, output: str) -> World:
     """Return the world that the ranks' output shows."""
     nodes = 1 if subject.same_node else 2
-    facts = {"command": launch_line(subject), "num_ranks": _RANKS, "output": output}
     if subject.python:
         said = witness.read_witnesses(output)
         fault = witness.world_fault(said, num_ranks=_RANKS, num_nodes=nodes)
-        return World(**facts, sizes=tuple(each.size for each in said), fault=fault)  # type: ignore[arg-type]
-    sizes = tuple(int(next(filter(None, match.groups()))) for match in _SIZES.finditer(output))
-    return World(**facts, sizes=sizes, fault=_size_fault(sizes))  # type: ignore[arg-type]
+    else:
+        sizes = (int(next(filter(None, match.groups()))) for match in _SIZES.finditer(output))
+        fault = _size_fault(tuple(sizes))
+    command = launch_line(subject)
+    return World(command=command, num_ranks=_RANKS, output=output, fault=fault)
 
 
 def _size_fault(sizes: tuple[int, ...]) -> str | None:

@@ -200,9 +200,7 @@ def read_interfaces(answer: Answer | None) -> tuple[Interface, ...] | None:
         return None
     rows = [line.split() for line in answer.output.splitlines()]
     return tuple(
-        Interface(
-            name=row[0], state=row[1].lower(), speed_mbit_s=_positive(row[2]), mtu=_positive(row[3])
-        )
+        Interface(name=row[0], state=row[1].lower(), speed_mbit_s=_positive(row[2]))
         for row in rows
         if len(row) == 4
     )
@@ -228,8 +226,6 @@ def read_hcas(answer: Answer | None) -> tuple[HcaPort, ...] | None:
                 port=int(row[1]),
                 state=row[2].rpartition(":")[2].strip(),
                 rate=row[3].strip(),
-                link_layer=row[4].strip(),
-                netdevs=tuple(row[5].split()),
                 parent=" ".join(soft[1:]) if soft else None,
             )
         )
@@ -289,7 +285,6 @@ def read_slurm(mpi_list: Answer, config: Answer, partitions: Answer | None = Non
     versions |= {int(match[1]) for word in words if (match := _PMIX_PLUGIN.match(word))}
     settings = dict(_SETTING.findall(config.output)) if config.status == 0 else {}
     return SlurmFacts(
-        version=settings.get("SLURM_VERSION"),
         mpi_types=tuple(words),
         pmix_versions=tuple(sorted(versions)),
         mpi_default=settings.get("MpiDefault"),

@@ -58,7 +58,6 @@ class ManagerSeen:
     lid: int
     guid: str
     priority: int
-    is_master: bool
 
 
 def read_sminfo(text: str, source: str = "sminfo") -> ManagerSeen:
@@ -81,7 +80,6 @@ def read_sminfo(text: str, source: str = "sminfo") -> ManagerSeen:
         lid=int(match["lid"]),
         guid=match["guid"],
         priority=int(match["priority"]),
-        is_master=match["word"] == "SMINFO_MASTER",
     )
 
 

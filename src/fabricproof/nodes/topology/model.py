@@ -224,38 +224,17 @@ def _by_leaf(topology: Topology, nodes: Sequence[str]) -> list[list[str]]:
     return list(leaves.values())
 
 
-def words(topology: Topology, pair: Pair) -> str:
-    """Return where the pair sits, for a person: ``vc1 and vc3, 3 switches (leaf1 to leaf2)``."""
-    one, other = pair.nodes
-    here, there = topology.leaf(one), topology.leaf(other)
-    unit = "step of blocks" if topology.shape is Shape.BLOCK else "switch"
-    plural = "steps of blocks" if topology.shape is Shape.BLOCK else "switches"
-    where = f"both on {here}" if here == there else f"{here} to {there}"
-    return f"{one} and {other}, {pair.hops} {unit if pair.hops == 1 else plural} ({where})"
+def switch_us(latency_us: Mapping[int, float]) -> float | None:
+    """Return what each switch adds, in us, by the least-squares line through latencies by hops.
 
-
-@dataclass(frozen=True, kw_only=True)
-class HopCost:
-    """The straight line t = start + switches x each through latencies by hop count.
-
-    Attributes:
-        start_us: what is left without any switch: software, adapters, slots.
-        switch_us: what each switch adds; below 0 where the farther pair was the faster.
+    Below 0 where the farther pair was the faster; None with fewer than two distances.
     """
-
-    start_us: float
-    switch_us: float
-
-
-def hop_cost(latency_us: Mapping[int, float]) -> HopCost | None:
-    """Return the least-squares line through ``latency_us``; None with fewer than two distances."""
     if len(latency_us) < 2:
         return None
     mean_hops = sum(latency_us) / len(latency_us)
     mean_us = sum(latency_us.values()) / len(latency_us)
     spread = sum((hops - mean_hops) ** 2 for hops in latency_us)
-    slope = sum((hops - mean_hops) * (us - mean_us) for hops, us in latency_us.items()) / spread
-    return HopCost(start_us=mean_us - slope * mean_hops, switch_us=slope)
+    return sum((hops - mean_hops) * (us - mean_us) for hops, us in latency_us.items()) / spread
 
 
 def latency_words(latency_us: Mapping[int, float]) -> str:
@@ -264,9 +243,9 @@ def latency_words(latency_us: Mapping[int, float]) -> str:
         f"{hops} switch{'es' if hops > 1 else ''} {us:.3g} us"
         for hops, us in sorted(latency_us.items())
     )
-    cost = hop_cost(latency_us)
-    if cost is None:
+    each = switch_us(latency_us)
+    if each is None:
         return said
-    if cost.switch_us <= 0:
+    if each <= 0:
         return f"{said}: the farther pair is no slower, so noise or a wrong topology is larger"
-    return f"{said}: {cost.switch_us:.2g} us for each switch"
+    return f"{said}: {each:.2g} us for each switch"

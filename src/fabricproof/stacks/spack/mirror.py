@@ -57,7 +57,6 @@ class MirrorWritten:
     files: int
     size_bytes: int
     stacks: tuple[str, ...]
-    has_build_cache: bool
 
 
 def make_mirror(
@@ -284,5 +283,4 @@ def _seal(
         files=len(files),
         size_bytes=sum(int(str(fact["size_bytes"])) for fact in files.values()),
         stacks=tuple(manifest["stacks"]),  # type: ignore[arg-type]
-        has_build_cache=build_cache,
     )

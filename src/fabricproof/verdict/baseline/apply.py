@@ -116,11 +116,6 @@ def why_not(node: str, then: Facts | None, now: Facts | None, *, same_digest: bo
     return f"{node}: {', '.join(each.words for each in found[:3])}{more}"
 
 
-def told(reasons: Mapping[str, str]) -> str:
-    """Return the reasons of several nodes as one clause, those that hold left out."""
-    return "; ".join(reason for _, reason in sorted(reasons.items()) if reason)
-
-
 @dataclass(frozen=True, kw_only=True)
 class LegBaseline:
     """What a baseline says of one leg of a job, whatever nodes it will run on.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
-from fabricproof.core.units import size_label
-
 #: a fact of an inventory is a word or a whole number
 Value = str | int
 Facts = Mapping[str, Mapping[str, Value]]
@@ -83,11 +81,6 @@ class BaselineRow:
     high: float
     samples: Mapping[str, float]
     outliers: tuple[Outlier, ...] = ()
-
-    @property
-    def size(self) -> str:
-        """``4MiB``; empty where there is none."""
-        return "" if self.message_size is None else size_label(self.message_size)
 
     @property
     def limit(self) -> Limit:

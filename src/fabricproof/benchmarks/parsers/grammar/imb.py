@@ -12,7 +12,6 @@ from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter
 from fabricproof.benchmarks.parsers.grammar.text import (
     RowShape,
     TextSection,
-    check_expected_sizes,
     check_next_size,
     row_shape,
     shorten,
@@ -107,7 +106,6 @@ def read_table(
     bounds: tuple[int, int],
     blank: Table,
     sizes: SizeRule,
-    expected_sizes: Sequence[int] | None,
 ) -> tuple[Table, ...]:
     """Return the table between ``bounds``; one per group where groups are listed.
 
@@ -117,7 +115,6 @@ def read_table(
             to its table.
         blank: the table without columns and rows.
         sizes: what the header says about the sizes.
-        expected_sizes: the message sizes that the run asked for, where they are known.
 
     Raises:
         ParseError: see :func:`fabricproof.benchmarks.parsers.imb.parse`.
@@ -137,7 +134,7 @@ def read_table(
         _give_up_the_rest(found, sizes)
     tables = tuple(_group_table(blank, group, found) for group, found in groups.items())
     for table, found in zip(tables, groups.values(), strict=True):
-        _check_sizes(section, table, (sizes, found.steps), expected_sizes)
+        _check_sizes(section, table, sizes, found.steps)
     return tuple(with_unit(table) for table in tables)
 
 
@@ -269,8 +266,8 @@ def _check_groups(section: TextSection, header: int, tables: Sequence[Table]) ->
 def _check_sizes(
     section: TextSection,
     table: Table,
-    known: tuple[SizeRule, Sequence[tuple[int, int]]],
-    expected_sizes: Sequence[int] | None,
+    rule: SizeRule,
+    steps: Sequence[tuple[int, int]],
 ) -> None:
     """Check that no size is missing, at the end either where that can be told."""
     lines = table.row_lines
@@ -280,7 +277,6 @@ def _check_sizes(
                 lines[1] - section.first, "a second row", expected="one row, as there are no sizes"
             )
         return
-    rule, steps = known
     for (before, _), (size, index) in pairwise(steps):
         check_next_size(section, index, before, size, steps=rule.doubling)
         least = _largest_element(table)
@@ -293,9 +289,6 @@ def _check_sizes(
             "the table is shorter than its header promises",
             expected=f"message size {rule.largest} in the last row",
         )
-    check_expected_sizes(
-        table.column("message_size"), expected_sizes, source=section.source, line=lines[-1]
-    )
 
 
 def _largest_element(table: Table) -> int:

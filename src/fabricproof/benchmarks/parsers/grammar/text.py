@@ -8,7 +8,7 @@ stay those of the original text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -302,29 +302,6 @@ def _reader(
         if name != "validation"
     ]
     return lambda row: tuple(convert(row[at]) for at, convert in converters)
-
-
-def check_expected_sizes(
-    sizes: Sequence[float],
-    expected: Sequence[int] | None,
-    *,
-    source: str,
-    line: int,
-) -> None:
-    """Check that every size the run asked for is there.
-
-    Raises:
-        ParseError: a size is missing: the output was cut.
-    """
-    missing = sorted(set(expected or ()) - set(sizes))
-    if missing:
-        raise ParseError(
-            "the table is shorter than the run asked for",
-            source=source,
-            line=line,
-            expected=f"a row for each of {len(set(expected or ()))} sizes",
-            got=f"none for {', '.join(str(size) for size in missing[:8])}",
-        )
 
 
 def check_next_size(

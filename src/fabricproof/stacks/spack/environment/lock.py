@@ -111,7 +111,6 @@ class Lock:
         path: the lock that is kept with the site.
         digest: of what decides the binaries, see :func:`digest_of_lock`.
         specs: its concrete specs by hash, as Spack writes them.
-        roots: hashes of what was asked for.
         kept: it was there and still holds.
         seconds: what it took.
     """
@@ -119,7 +118,6 @@ class Lock:
     path: Path
     digest: str
     specs: dict[str, dict[str, Any]]
-    roots: tuple[str, ...]
     kept: bool
     seconds: float
 
@@ -293,7 +291,6 @@ def _read(path: Path, *, kept: bool, seconds: float) -> Lock:
             path=path,
             digest=digest_of_lock(path),
             specs=data["concrete_specs"],
-            roots=tuple(root["hash"] for root in data["roots"]),
             kept=kept,
             seconds=seconds,
         )
