@@ -38,15 +38,7 @@ LOOKS_OF_A_RED = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """A run of checks.
-
-    Attributes:
-        result: what it came to; None where there is none.
-        job_nodes: job to the nodes that it had.
-        whole: it came to its end.
-        reason: why not.
-        status: exit status of what ended it early.
-    """
+    """A run of checks."""
 
     result: SessionResult | None
     job_nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -93,14 +85,7 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class Confirmed:
-    """What looking again came to.
-
-    Attributes:
-        confirmations: one for each red leg, in the order of the run, then for each left open.
-        whole: nothing ended it early.
-        reason: what did.
-        status: exit status of that.
-    """
+    """What looking again came to."""
 
     confirmations: tuple[Confirmation, ...]
     whole: bool = True

@@ -141,13 +141,7 @@ class SideSeen:
 
 @dataclass(frozen=True, kw_only=True)
 class PairSides:
-    """What all legs that are red on the same nodes saw of their two sides with others.
-
-    Attributes:
-        red: the leg that is asked for.
-        looks: at it, then at each other leg beside it.
-        cleared_by: the check whose rounds over all nodes blame none of its nodes.
-    """
+    """What all legs that are red on the same nodes saw of their two sides with others."""
 
     red: Red
     looks: tuple[tuple[Look, ...], ...]

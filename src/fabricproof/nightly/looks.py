@@ -31,14 +31,7 @@ from fabricproof.nightly.confirm import (
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """Checks to run again together: one start of ReFrame.
-
-    Attributes:
-        partition: of the site.
-        stack: of the site.
-        nodes: to run on, sorted.
-        checks: (check, fabric) of each, in the order of the reds.
-    """
+    """Checks to run again together: one start of ReFrame."""
 
     partition: str
     stack: str

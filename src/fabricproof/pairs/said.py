@@ -100,13 +100,7 @@ class Undecided:
 
 @dataclass(frozen=True, kw_only=True)
 class Said:
-    """All that a judged matrix says.
-
-    Attributes:
-        blame: who is at fault, surest first.
-        undecided: what nobody is blamed for.
-        findings: facts worth reading that are no verdict.
-    """
+    """All that a judged matrix says."""
 
     blame: tuple[Blame, ...]
     undecided: tuple[Undecided, ...]

@@ -75,11 +75,7 @@ class Schedule:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse fewer than two nodes.
-
-        Raises:
-            ConfigError: there is no pair.
-        """
+        """Refuse fewer than two nodes."""
         if self.leaves.num_nodes < 2:
             raise ConfigError(
                 "no pair can be made", expected="two nodes or more", got=str(self.leaves.num_nodes)

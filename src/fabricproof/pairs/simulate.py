@@ -70,11 +70,7 @@ class Setting:
     kinds: tuple[SuspectKind, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a machine that cannot be.
-
-        Raises:
-            ConfigError: a number out of its range.
-        """
+        """Refuse a machine that cannot be."""
         if self.num_nodes < 4 or self.num_rails < 1 or self.per_leaf < 1 or self.num_faults < 0:
             raise ConfigError(
                 "impossible campaign",

@@ -207,11 +207,7 @@ _SOFT_FASTEST = "a CPU makes and copies every packet, and none comes near 400 Gb
 
 
 def _check_soft_rate(rate_gbit_s: float, text: str) -> None:
-    """Refuse a stated rate that would make each healthy node red, or each sick one green.
-
-    Raises:
-        UnknownLinkError: it is out of bounds; the message says why.
-    """
+    """Refuse a stated rate that would make each healthy node red, or each sick one green."""
     slowest, fastest = _SOFT_GBIT_S
     if slowest <= rate_gbit_s <= fastest:
         return

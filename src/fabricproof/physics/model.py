@@ -34,11 +34,7 @@ class Shaper:
     instant_bytes: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse a bucket that cannot be.
-
-        Raises:
-            ConfigError: a value out of range.
-        """
+        """Refuse a bucket that cannot be."""
         if self.burst_bytes < 0 or not 0 <= self.instant_bytes <= self.burst_bytes:
             raise ConfigError(
                 "impossible token bucket",
@@ -201,12 +197,7 @@ class Fabric:
     unlike_rails_high_mb_s: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a fabric that cannot be.
-
-        Raises:
-            ConfigError: a value out of range, or one that says nothing without another.
-            UnknownLinkError: the protocol is unknown.
-        """
+        """Refuse a fabric that cannot be."""
         self._check_protocol()
         self._check_slot()
         for name in ("num_rails", "num_flows"):

@@ -170,12 +170,7 @@ TREND_RUNS = 6
 
 @dataclass(frozen=True, kw_only=True)
 class Gathered:
-    """A report's data, and the records of its run for what needs more than that.
-
-    Attributes:
-        data: what every renderer takes.
-        records: all records of the run, of every kind, as they stand in the perflog.
-    """
+    """A report's data, and the records of its run for what needs more than that."""
 
     data: ReportData
     records: tuple[Mapping[str, Any], ...]

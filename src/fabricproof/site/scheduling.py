@@ -30,16 +30,7 @@ class TroubleKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class SchedulingTrouble:
-    """What will not work on a partition.
-
-    Attributes:
-        kind: what.
-        partition: of the site.
-        seen: what was seen.
-        means: what comes of it.
-        remedy: what mends it.
-        stops: whether no number of a run would count.
-    """
+    """What will not work on a partition."""
 
     kind: TroubleKind
     partition: str

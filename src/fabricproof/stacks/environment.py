@@ -17,12 +17,7 @@ from fabricproof.stacks.catalog import Stack
 
 @dataclass(frozen=True, kw_only=True)
 class StackEnvironment:
-    """Variables to set, and folders to put in front of path variables.
-
-    Attributes:
-        settings: variable to value.
-        prepend: path variable to the folder that goes first.
-    """
+    """Variables to set, and folders to put in front of path variables."""
 
     settings: Mapping[str, str] = field(default_factory=dict)
     prepend: Mapping[str, str] = field(default_factory=dict)

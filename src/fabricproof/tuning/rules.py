@@ -92,11 +92,7 @@ def _for_all_sizes(sweep: Sweep) -> Rule:
 
 
 def _as_good(sweep: Sweep, choice: Choice) -> tuple[Algorithm, float]:
-    """Return the fastest algorithm that is about as fast as an own choice that has no name.
-
-    Raises:
-        ConfigError: none is.
-    """
+    """Return the fastest algorithm that is about as fast as an own choice that has no name."""
     known = {name: time for name, time in choice.means_us.items() if name != AUTO}
     best = min(known, key=known.__getitem__, default=None)
     if best is None or known[best] > NEIGHBOUR * choice.own_us:

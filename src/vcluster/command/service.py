@@ -131,11 +131,7 @@ def head_daemons(plan: Plan) -> tuple[str, ...]:
 
 
 def _refuse_anothers(known: State | None) -> None:
-    """Refuse a cluster that runs for another checkout: its jobs and its faults are not ours.
-
-    Raises:
-        ConfigError: it does.
-    """
+    """Refuse a cluster that runs for another checkout: its jobs and its faults are not ours."""
     ours = str(project_root())
     if known is None or known.project in {"", ours}:
         return

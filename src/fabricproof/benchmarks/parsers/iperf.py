@@ -47,14 +47,7 @@ _Name = tuple[str, bool]
 
 @dataclass(frozen=True, kw_only=True)
 class _Connection:
-    """One connection as its own line tells of it.
-
-    Attributes:
-        stream: its number as text.
-        index: of the line.
-        inbound: it came to the port that was listened on.
-        ends: address and port here, and there.
-    """
+    """One connection as its own line tells of it."""
 
     stream: str
     index: int

@@ -95,14 +95,7 @@ Attributes = dict[str, str | int | float]
 
 @dataclass(frozen=True, kw_only=True)
 class _Row:
-    """One row of a run.
-
-    Attributes:
-        index: of its line in the section.
-        size: of the message, bytes.
-        key: type, operation and root, as far as they are printed, with their header words.
-        halves: the values out of place and in place, or the latter alone, by header word.
-    """
+    """One row of a run; ``size`` is in bytes."""
 
     index: int
     size: int

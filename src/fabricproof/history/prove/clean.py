@@ -70,13 +70,7 @@ class CleanNights:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """One rail of one node, and the quantities that would suffer if it were slow.
-
-    Attributes:
-        node: its name.
-        rail: its name, or the rails of a leg where no leg has one alone.
-        rows: of :class:`CleanNights`.
-    """
+    """One rail of one node, and the quantities that would suffer if it were slow."""
 
     node: str
     rail: str

@@ -242,13 +242,7 @@ def _files_of(manifest: dict[str, Any]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptRows:
-    """The rows of a site, asked by run.
-
-    Attributes:
-        copy: where they are.
-        site_folder: below the perflogs.
-        numbers: identity of a run -> its number.
-    """
+    """The rows of a site, asked by run."""
 
     copy: Copy
     site_folder: Path

@@ -26,13 +26,7 @@ def guess(why: str, check: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One line of a table.
-
-    Attributes:
-        key: of TOML.
-        value: text, number, truth, list or dict.
-        note: behind the value; empty for none.
-    """
+    """One line of a table."""
 
     key: str
     value: object
@@ -48,13 +42,7 @@ class TomlRows:
 
 @dataclass(frozen=True, kw_only=True)
 class TomlTable:
-    """A table of a TOML file.
-
-    Attributes:
-        header: ``[site]`` or ``[[fabrics]]``.
-        remarks: lines before it, as comments.
-        entries: in their order.
-    """
+    """A table of a TOML file."""
 
     header: str
     entries: tuple[Entry, ...]

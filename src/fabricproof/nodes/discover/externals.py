@@ -18,16 +18,7 @@ from fabricproof.nodes.discover.stacks import version_of
 
 @dataclass(frozen=True, kw_only=True)
 class _Library:
-    """A library that a stack may stand on.
-
-    Attributes:
-        package: of Spack.
-        program: whose answer has the version.
-        header: that must be there.
-        variants: that the answer cannot tell, as Spack writes them.
-        check: the command that settles version and variants.
-        install: packages that have the header, Debian's and Red Hat's.
-    """
+    """A library that a stack may stand on."""
 
     package: str
     program: str

@@ -31,14 +31,7 @@ _NODE_FILE = "node-{}.txt"
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """What the scripts printed.
-
-    Attributes:
-        head: ``look.sh`` on the machine that the command ran on.
-        slurm: ``slurm.sh`` there; empty where it was not run.
-        nodes: partition -> ``look.sh`` on one of its nodes.
-        troubles: what could not be recorded and why.
-    """
+    """What the scripts printed."""
 
     head: str
     slurm: str = ""

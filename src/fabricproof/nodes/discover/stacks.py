@@ -13,13 +13,7 @@ from fabricproof.stacks.launch import OWN_LAUNCHER, SRUN_OPTIONS
 
 @dataclass(frozen=True, kw_only=True)
 class Provisioned:
-    """A stack of ``fabricproof stack install`` that is installed.
-
-    Attributes:
-        name: of the catalogue, which is its module's name too.
-        family: key of the MPI families.
-        version: of the MPI.
-    """
+    """A stack of ``fabricproof stack install`` that is installed."""
 
     name: str
     family: str

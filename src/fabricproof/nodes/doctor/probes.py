@@ -23,13 +23,7 @@ MODULE = "module"
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """One question.
-
-    Attributes:
-        name: of its answer.
-        command: for the shell.
-        shown: the same for people, where the command is long.
-    """
+    """One question."""
 
     name: str
     command: str

@@ -228,13 +228,7 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True)
 class Sight:
-    """One rail on one node, as it was seen.
-
-    Attributes:
-        wanted: what it is to be.
-        machine: the node.
-        facts: of the rail; None where the node has none of that name.
-    """
+    """One rail on one node, as it was seen."""
 
     wanted: Wanted
     machine: Machine

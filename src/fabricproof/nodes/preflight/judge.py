@@ -58,12 +58,7 @@ _NONE = "none"
 
 @dataclass(frozen=True, kw_only=True)
 class Groups:
-    """Which nodes have which value of one fact; those of which nobody knows are left out.
-
-    Attributes:
-        fact: its name.
-        nodes: value -> the nodes that have it, the most common value first.
-    """
+    """Which nodes have which value of one fact; those of which nobody knows are left out."""
 
     fact: str
     nodes: dict[Value, tuple[str, ...]]

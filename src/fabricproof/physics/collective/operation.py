@@ -52,11 +52,7 @@ class RankLayout:
     ranks_per_node: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse a layout that cannot be.
-
-        Raises:
-            ConfigError: fewer than two ranks, or less than one on a node.
-        """
+        """Refuse a layout that cannot be."""
         if self.num_ranks < 2 or self.ranks_per_node < 1:
             raise ConfigError(
                 "impossible layout of ranks",

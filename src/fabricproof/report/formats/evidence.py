@@ -40,13 +40,7 @@ PRIVATE = frozenset({"description", "hostnames", "night", "start_hint", "switche
 
 @dataclass(frozen=True, kw_only=True)
 class BundleFile:
-    """One file of a bundle.
-
-    Attributes:
-        name: in the bundle.
-        content: text or bytes, or the file that they are in.
-        is_text: whether names in it can be replaced.
-    """
+    """One file of a bundle."""
 
     name: str
     content: str | bytes | Path

@@ -65,12 +65,7 @@ class Blamed:
 
 @dataclass(frozen=True, kw_only=True)
 class DrainAdvice:
-    """What the evidence of a run says of nodes.
-
-    Attributes:
-        blamed: nodes that a person may want to drain.
-        unclear: where nobody can be blamed: the pair, why not, and what would tell.
-    """
+    """What the evidence of a run says of nodes."""
 
     blamed: tuple[Blamed, ...]
     unclear: tuple[str, ...]

@@ -52,12 +52,7 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A title and its items, the most important first.
-
-    Attributes:
-        title: of the section.
-        items: sentences; a first word that is a verdict is shown in its colour.
-    """
+    """A title and its items, the most important first."""
 
     title: str
     items: tuple[str, ...]

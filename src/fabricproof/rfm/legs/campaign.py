@@ -54,14 +54,7 @@ class Extent(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedCampaign:
-    """A campaign with the legs of its job.
-
-    Attributes:
-        campaign: what is measured.
-        plan: the legs; none where there is nothing to measure, with the reason.
-        minutes: what the job asks for.
-        refused: paths that the stack cannot take -> why.
-    """
+    """A campaign with the legs of its job."""
 
     campaign: Campaign | None = None
     plan: Plan
