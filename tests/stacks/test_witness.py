@@ -8,7 +8,7 @@ from fabricproof.stacks.witness import Witness, read_witnesses, world_fault
 
 
 def _rank(rank: int, size: int = 2, node: str | None = None, library: str = "MPICH 5") -> Witness:
-    return Witness(rank=rank, size=size, node=node or f"n{rank}", library=library)
+    return Witness(rank=rank, size=size, node=node or f"n{rank}", cpus=(0, 1), library=library)
 
 
 GOOD = (_rank(0), _rank(1))
@@ -35,13 +35,16 @@ def test_each_fault_is_told_in_words(witnesses: tuple[Witness, ...], complaint: 
 
 
 def test_lines_are_found_among_chatter_even_on_one_line():
-    line = 'fabricproof-witness {"rank": %d, "size": 2, "node": "n%d", "library": "MPICH 5"}'
+    line = (
+        'fabricproof-witness {"rank": %d, "size": 2, "node": "n%d", "cpus": [0, 1], '
+        '"library": "MPICH 5"}'
+    )
     text = f"slurm says hello\n{line % (1, 1)}{line % (0, 0)}\nbye"
     assert read_witnesses(text) == GOOD
 
 
 def test_no_line_is_no_witness():
     assert read_witnesses("MPI_Init failed") == ()
-    assert {"rank", "size", "node", "library"} == {
+    assert {"rank", "size", "node", "cpus", "library"} == {
         each.name for each in dataclasses.fields(Witness)
     }

@@ -8,6 +8,7 @@ starts every rank as a world of one, and some MPIs say nothing about it.
 from __future__ import annotations
 
 import json
+import os
 import platform
 import re
 from dataclasses import asdict, dataclass
@@ -24,30 +25,28 @@ class Witness:
         rank: in MPI_COMM_WORLD.
         size: of MPI_COMM_WORLD.
         node: host name.
+        cpus: CPUs it may run on.
         library: first line of the MPI library's version string.
     """
 
     rank: int
     size: int
     node: str
+    cpus: tuple[int, ...]
     library: str
 
 
 def read_witnesses(text: str) -> tuple[Witness, ...]:
     """Return the witnesses in ``text``, by rank; other output between them does not matter."""
-    found = [Witness(**json.loads(match[1])) for match in _LINE.finditer(text)]
+    found = []
+    for match in _LINE.finditer(text):
+        record = json.loads(match[1])
+        found.append(Witness(**{**record, "cpus": tuple(record["cpus"])}))
     return tuple(sorted(found, key=lambda witness: witness.rank))
 
 
 def world_fault(witnesses: tuple[Witness, ...], *, num_ranks: int, num_nodes: int) -> str | None:
-    """Return why these ranks are not the launch that was asked for; None where they are.
-
-    Args:
-        witnesses: as read.
-        num_ranks: ranks asked for.
-        num_nodes: nodes asked for.
-        answers: text that the MPI library's version string must hold.
-    """
+    """Return why these ranks are not the launch that was asked for; None where they are."""
     if len(witnesses) != num_ranks:
         return f"{num_ranks} ranks were started, {len(witnesses)} answered"
     if num_ranks > 1 and all(witness.size == 1 for witness in witnesses):
@@ -73,6 +72,7 @@ def main() -> None:
         rank=world.Get_rank(),
         size=world.Get_size(),
         node=platform.node(),
+        cpus=tuple(sorted(os.sched_getaffinity(0))),
         library=MPI.Get_library_version().strip().splitlines()[0],
     )
     print(_MARK + json.dumps(asdict(witness)), flush=True)  # noqa: T201 - a script's output
