@@ -302,11 +302,7 @@ def wait_for_nodes(
 ) -> None:
     """Wait until Slurm would give jobs to the nodes.
 
-    Args:
-        paths: of the cluster.
-        spaces: where the nodes are.
-        plan: of the cluster.
-        host: the one node to wait for; all of them where None.
+    ``host`` is the one node to wait for; all of them where None.
 
     Raises:
         UnavailableError: a slurmd died, or does not register in time.

@@ -117,10 +117,7 @@ class Space:
     def batch(self, tool: str, commands: Sequence[str], *, check: bool = True) -> None:
         """Give ``ip`` or ``tc`` a list of commands to do in this network namespace.
 
-        Args:
-            tool: the program.
-            commands: what it reads, a line each.
-            check: refuse a failure; some commands may find nothing to do.
+        Without ``check`` a failure is none: some commands may find nothing to do.
         """
         if commands:
             argv = [*self.enter(only_network=True), tool, "-batch", "-"]
@@ -151,11 +148,8 @@ class Space:
 def start_space(paths: Paths, name: str, kind: str, shares: Sequence[str] = ()) -> Space:
     """Make the namespaces of ``name`` and start its init.
 
-    Args:
-        paths: of the cluster.
-        name: host name.
-        kind: ``switches``, ``head`` or ``node``.
-        shares: folders that a node sees at the same path though it hides their surroundings.
+    ``kind`` is ``switches``, ``head`` or ``node``; a node sees ``shares`` at the same path though
+    it hides their surroundings.
 
     Raises:
         UnavailableError: the kernel or the init script refused.

@@ -130,13 +130,7 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end and return its output.
 
-    Args:
-        argv: program and arguments.
-        stdin: text for its standard input; nothing when None.
-        timeout_s: it is killed after this time.
-        environment: its environment; :func:`clean_environment` when None.
-        check: refuse a failure.
-        cwd: where it runs; here when None.
+    Without ``environment`` it gets :func:`clean_environment`; it is killed after ``timeout_s``.
 
     Raises:
         UnavailableError: it is not there, failed or did not end in time.

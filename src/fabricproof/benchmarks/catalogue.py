@@ -318,10 +318,8 @@ _BY_LOWER = {name.lower(): program for name, program in _BY_NAME["imb"].items()}
 def program_of(suite: str, name: str) -> Program | None:
     """Return the row of a program as it is called; None where there is none.
 
-    Args:
-        suite: ``osu``, ``osu-mpi4py``, ``imb``, ``perftest``, ``iperf``, ``iperf3``,
-            ``nccl-tests`` or ``rccl-tests``.
-        name: ``osu_bw``, ``PingPong``, ``P2P/PingPong``, ``ib_write_bw`` ...
+    ``suite`` is ``osu``, ``osu-mpi4py``, ``imb``, ``perftest``, ``iperf``, ``iperf3``,
+    ``nccl-tests`` or ``rccl-tests``.
     """
     return _BY_NAME.get(suite, {}).get(name)
 
@@ -329,9 +327,7 @@ def program_of(suite: str, name: str) -> Program | None:
 def collective_of(suite: str, program: str) -> Collective | None:
     """Return what ``program`` of ``suite`` measures; None where it is no collective, or no port.
 
-    Args:
-        suite: as for :func:`program_of`.
-        program: as it is called; IMB's in any case.
+    Suites are those of :func:`program_of`; IMB's names are taken in any case.
     """
     row = _BY_LOWER.get(program.lower()) if suite == "imb" else program_of(suite, program)
     return None if row is None else row.collective_of(suite)
@@ -342,10 +338,8 @@ def meaning(suite: str, program: str) -> Meaning:
 
     A program without a row is read as a collective: times only, no ceiling and no floor.
 
-    Args:
-        suite: as for :func:`program_of`.
-        program: as it is called, or as its output calls it; OSU's over NCCL count as OSU's, and
-            IMB's names in any case.
+    ``program`` may also be as its output calls it; OSU's over NCCL count as OSU's, and IMB's names
+    are taken in any case.
     """
     row = _row_of_printed(suite, program)
     return UNKNOWN if row is None else row.meaning_of(suite)

@@ -94,14 +94,8 @@ def make_collective_job(
 ) -> CollectiveJob:
     """Return the job that measures ``program`` on ``layout`` in about ``seconds``.
 
-    Args:
-        suite: ``osu``, ``osu-mpi4py`` or ``imb``.
-        program: a collective of it.
-        argv: how it is called.
-        layout: the ranks.
-        max_size: largest message in bytes.
-        channel: what a message is thought to cost; it only sizes the effort.
-        seconds: budget of the leg, without its start.
+    ``channel``, what a message is thought to cost, only sizes the effort; ``seconds`` is the budget
+    of the leg without its start, ``max_size`` in bytes.
 
     Raises:
         ConfigError: the program is no collective that is known.

@@ -101,12 +101,7 @@ def plan_windowed(
 ) -> Effort:
     """Return the effort of a bandwidth program that keeps a window of messages in flight.
 
-    Args:
-        max_size: largest message in bytes.
-        rate_mb_s: what the path is expected to carry, MB/s (bytes per us).
-        latency_us: expected time of a small message, us.
-        seconds: budget for the whole program.
-        sizes: in bytes, where not all powers of two up to ``max_size`` are measured.
+    ``sizes`` in bytes, where not all powers of two up to ``max_size`` are measured.
     """
     sizes, small_ones, large_ones = _by_size(sizes, max_size)
     small, large, count = sum(small_ones), sum(large_ones), len(small_ones)
@@ -193,14 +188,8 @@ def make_job(
 ) -> Job:
     """Return the job that gives ``program`` on ``num_ranks`` ranks this effort.
 
-    Args:
-        suite: of the program.
-        program: what runs.
-        argv: how it is called.
-        effort: how hard.
-        num_ranks: ranks in all.
-        starts_above: message sizes in bytes, ascending, above each of which the program is started
-            anew, so that the counters tell small messages from large; IMB-MPI1 alone of IMB.
+    ``starts_above``: message sizes in bytes, ascending, above each of which the program is started
+    anew, so that the counters tell small messages from large; IMB-MPI1 alone of IMB.
 
     Raises:
         ConfigError: a program whose traffic cannot be foretold; its path could not be proven.
@@ -366,12 +355,8 @@ def find_tool(suite: str, program: str) -> Located:
 def peer_job(suite: str, program: str, rail: str, pace: Pace, *, streams: int = 1) -> Job:
     """Return the job that measures ``rail`` with ``program``.
 
-    Args:
-        suite: one of :data:`PEER_SUITES`.
-        program: ``iperf3``, ``iperf``, ``ib_write_bw`` ...
-        rail: interface, or HCA port as ``mlx5_0:1``.
-        pace: what is expected.
-        streams: TCP connections at once.
+    ``rail`` is an interface, or an HCA port as ``mlx5_0:1``; ``streams`` are TCP connections at
+    once.
 
     Raises:
         ConfigError: a suite that is none of these.

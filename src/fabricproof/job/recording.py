@@ -53,10 +53,8 @@ def describe_outcome(
 
     Every raw attempt is kept; ``counts`` says which of its numbers made the verdict.
 
-    Args:
-        outcome: what the leg came to.
-        identity: of check, run, job and stack, which stands in every record.
-        notes: findings from outside the leg, such as references that did not apply.
+    ``identity`` of check, run, job and stack stands in every record; ``notes`` are findings from
+    outside the leg, such as references that did not apply.
     """
     base: dict[str, Any] = {
         **identity,

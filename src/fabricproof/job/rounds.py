@@ -88,9 +88,7 @@ class Decision:
 def decide_rounds(ratios: Sequence[float], bounds: RoundBounds) -> Decision:
     """Decide about one ratio.
 
-    Args:
-        ratios: one of each round, above 0; at least one.
-        bounds: what it is held against.
+    ``ratios``: one of each round, above 0; at least one.
     """
     logs = [math.log(each) for each in ratios]
     centre = fmean(logs)
@@ -115,10 +113,7 @@ def decide_rounds(ratios: Sequence[float], bounds: RoundBounds) -> Decision:
 def rounds_to_add(ratios: Sequence[float], num_lost: int, bounds: RoundBounds) -> int:
     """Return how many rounds a job should add now: 0 where it is decided, or hopeless.
 
-    Args:
-        ratios: of the rounds so far that count; none where all of them are lost.
-        num_lost: rounds that were made and gave no ratio, or were disturbed.
-        bounds: what the ratio is held against.
+    ``num_lost`` rounds were made and gave no ratio, or were disturbed.
     """
     made = len(ratios) + num_lost
     if not ratios:

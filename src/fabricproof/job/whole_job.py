@@ -54,10 +54,7 @@ class Looks:
 def read_looks(folder: Path, outcomes: Sequence[Outcome], due: Iterable[str] = ()) -> Looks:
     """Return what the nodes left in ``folder``.
 
-    Args:
-        folder: where ``inventory.sh`` left ``NODE.txt``.
-        outcomes: of the job's legs, whose ranks say which nodes took part.
-        due: names of nodes that must have been seen.
+    ``inventory.sh`` left ``NODE.txt`` there; ``due`` are names of nodes that must have been seen.
     """
     ranks = [rank for each in outcomes for rank in each.ranks]
     left = {path.stem: path for path in folder.glob("*.txt")}

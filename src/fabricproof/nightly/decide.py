@@ -62,10 +62,7 @@ def decide(red: Red, looks: Sequence[Look], beside: Sequence[Confirmation] = ())
     Nothing is cleared by less than a green look on the same nodes, and INVALID by none at all.
     Of several looks with one role the worst counts.  What was UNJUDGED takes its look's verdict.
 
-    Args:
-        red: the leg.
-        looks: at it.
-        beside: other legs that are red again on its nodes: their looks count for whom to blame.
+    ``beside``: other legs that are red again on its nodes; their looks count for whom to blame.
     """
     if red.of_campaign and red.verdict in RED:
         is_seen = red.verdict is Verdict.FAIL

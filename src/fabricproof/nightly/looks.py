@@ -49,9 +49,7 @@ class Batch:
 def reds_of(result: SessionResult, job_nodes: Mapping[str, tuple[str, ...]]) -> tuple[Red, ...]:
     """Return what was red in a run.
 
-    Args:
-        result: of the run.
-        job_nodes: job to the nodes that it had; a leg of two may belong to a job of four.
+    ``job_nodes``: job to the nodes that it had; a leg of two may belong to a job of four.
     """
     return tuple(
         _with_campaign(_to_look_at(leg, result, job_nodes), leg, result)

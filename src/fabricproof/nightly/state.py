@@ -255,10 +255,7 @@ def append_began(path: Path, night: str, *, host: str, pid: int) -> None:
 def append_night(path: Path, night: Night, *, before: Sequence[Mapping[str, Any]] = ()) -> None:
     """Write how a night ended.
 
-    Args:
-        path: the state file.
-        night: the night.
-        before: lines that must be there where the night's is: what is to be told of it.
+    ``before``: lines that must be there where the night's is: what is to be told of it.
 
     Raises:
         OutputError: nothing of it could be written.

@@ -38,11 +38,8 @@ def ask(
 ) -> str:
     """Return what a command of Slurm prints.
 
-    Args:
-        command: with its words.
-        environment: of the command; ``PATH`` says where it is.
-        answer_in_error: where its error output has this word, and it prints nothing else, that is
-            its answer.
+    ``PATH`` of ``environment`` says where it is.  Where its error output has ``answer_in_error``
+    and it prints nothing else, that is its answer.
 
     Raises:
         UnavailableError: it is not there, does not answer, or fails.

@@ -66,11 +66,8 @@ def limits_of(
     the latency that none can beat.  A reference speaks of one size, or of the largest size of a
     bandwidth and the smallest of a latency.
 
-    Args:
-        matrix: whose kinds.
-        fabric: the way of one pair over one rail, if stated.
-        references: by quantity as :func:`fabricproof.verdict.value.from_text` names it.
-        tolerance: fraction off the healthy value; also of the fabric's bound.
+    ``fabric`` is the way of one pair over one rail; ``tolerance`` is a fraction off the healthy
+    value, and off the fabric's bound.
 
     Raises:
         ConfigError: values without a unit; a reference of nothing in the matrix; a reference above

@@ -116,9 +116,7 @@ class Picture:
 def read_picture(record: Mapping[str, Any], source: str) -> Picture:
     """Return the picture that a record keeps.
 
-    Args:
-        record: as :meth:`Picture.record` returns it; what it has more is passed over.
-        source: where it stands.
+    What the record has more is passed over.
 
     Raises:
         ParseError: it is damaged.

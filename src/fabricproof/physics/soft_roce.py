@@ -41,12 +41,7 @@ def device_word(link: str) -> str:
 def why_not_the_device(link: Link, port: str, parent: str | None, card: str = "") -> str:
     """Return in which way a port is not the device that its declared link needs; empty: it is.
 
-    Args:
-        link: as the site declares it.
-        port: ``rxe0:1``, perhaps with the node behind it.
-        parent: the interface below, empty where it is soft and does not say which; None for an
-            adapter.
-        card: what the adapter is called.
+    ``parent`` is empty where the port is soft and does not say over what; None for an adapter.
     """
     if parent is not None and not link.is_soft:
         below = f" over {parent}" if parent else ""

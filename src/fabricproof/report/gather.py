@@ -188,14 +188,8 @@ def gather(
 ) -> Gathered:
     """Return the report of a run of ``site``.
 
-    Args:
-        site: whose perflogs.
-        place: where they are.
-        words: which run, as :func:`choose_run` takes it.
-        against: the runs before, to compare with; empty for no comparison.
-        last: how many runs to look back on, this one among them; at least 1.
-        now: when the report is made; the clock by default.
-        on_step: takes a word on what is done next, for what takes long.
+    ``words`` are those of :func:`choose_run`; ``against`` is empty for no comparison; ``last`` (at
+    least 1) are the runs to look back on, this one among them.
 
     Raises:
         InputMissingError: there is no such run.

@@ -252,9 +252,7 @@ def what_next(groups: Sequence[RedGroup], site: str, run_id: str) -> list[str]:
 def again(leg: LegResult, site: str = "") -> str:
     """Return the command that repeats a leg's check, to be copied; empty where nothing would.
 
-    Args:
-        leg: what was red.
-        site: where it ran; empty where nobody says, then that of the host.
+    ``site`` is empty where nobody says, then that of the host.
     """
     if is_build(leg):
         return shlex.join(["fabricproof", "stack", "build", leg.stack])

@@ -84,13 +84,8 @@ def comparison_of(
 ) -> Comparison:
     """Return the comparison of what ``against`` names with what ``words`` names.
 
-    Args:
-        site: whose runs.
-        place: where they are.
-        store: the history.
-        run: the run that is reported.
-        words: the side after: the run, or the label or range whose newest it is.
-        against: the side before, or :data:`SAME_INVENTORY`.
+    ``words`` name the side after: the run, or the label or range whose newest it is; ``against``
+    the side before, or :data:`SAME_INVENTORY`.
 
     Raises:
         FabricproofError: a side is empty or means nothing, or both have nothing in common.

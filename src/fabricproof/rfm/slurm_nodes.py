@@ -19,9 +19,7 @@ _FACT = re.compile(r"(?:^|\s)(JobState|ExitCode|NodeList)=(\S+)")
 def distances(partition: PartitionSpec, *, dry_run: bool) -> tuple[Topology, tuple[str, ...]] | str:
     """Return the topology and the usable nodes of ``partition``, or why nobody knows distances.
 
-    Args:
-        partition: of the site.
-        dry_run: nothing will run, so a Slurm that does not answer is a reason, not an error.
+    ``dry_run``: nothing will run, so a Slurm that does not answer is a reason, not an error.
 
     Raises:
         UnavailableError: Slurm does not answer.

@@ -76,11 +76,7 @@ def copy_scripts(folder: Path) -> None:
 def launch_command(job: Job, stack: StackSpec, name: str, layout: Layout | None) -> list[str]:
     """Return the launcher's command for the ranks that ``job`` states, as words for a shell.
 
-    Args:
-        job: with its number of tasks, in all and on a node.
-        stack: whose ranks are started.
-        name: of the launcher, as ReFrame knows it.
-        layout: where the ranks go; all of the job where None.
+    Without ``layout`` it is for all ranks of the job.
     """
     launch = plan_launch(stack.family, name)
     without = [word for each in launch.hidden for word in ("-u", each)]
@@ -131,12 +127,8 @@ def with_baseline(
 ) -> tuple[Leg, ...]:
     """Return the legs, each knowing who judges it last; lay beside the plan what that says.
 
-    Args:
-        legs: of one job.
-        folder: of the job.
-        site: whose baseline judges.
-        where: partition, fabric, stack, check of the legs; the rest is each leg's own.
-        builds: suite to the beginning of the digest of what is measured.
+    ``where``: partition, fabric, stack, check of the legs; ``builds``: suite to the beginning of
+    the digest of what is measured.
     """
     baseline = active(site)
     legs = tuple(legs)

@@ -133,11 +133,7 @@ def check_rails(
     UCX finds no device by the name of an interface or without a port, and a path without a colon
     is taken for sockets (``traffic.wrong_path.is_verbs``).
 
-    Args:
-        path: of ``fabric.toml``.
-        fabrics: what it says; one without a link is judged by nothing and left alone.
-        protocols: of each fabric, by its name.
-        lines: where its keys stand.
+    A fabric without a link is judged by nothing and left alone.
 
     Raises:
         ConfigError: the first such rail, with its line.

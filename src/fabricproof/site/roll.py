@@ -162,9 +162,7 @@ def unfitting_names(arguments: Sequence[str], ran: Iterable[str]) -> list[str]:
     As ReFrame does (``have_any_name`` in reframe/frontend/filters.py), a value is searched for in
     the name without blanks.  Those by hash (``/...``) and variant (``NAME@2``) are not followed.
 
-    Args:
-        arguments: ReFrame's.
-        ran: names as its report has them, ``OsuBandwidth %fabric=eth0``.
+    Names in ``ran`` are as its report has them, ``OsuBandwidth %fabric=eth0``.
     """
     names = [name.replace(" ", "") for name in ran]
     asked = [value for option, value in _options(arguments) if option == "--name"]
@@ -178,9 +176,7 @@ def with_whole_stacks(arguments: Sequence[str], stacks: Collection[str]) -> list
     ReFrame takes any environment whose name begins with something that the value fits: ``-p
     openmpi`` would select ``openmpi5`` too.  A value that is no stack's name stays a pattern.
 
-    Args:
-        arguments: ReFrame's.
-        stacks: names of the site's stacks; letters, digits, ``_`` and ``-``.
+    Names of stacks are letters, digits, ``_`` and ``-``.
     """
     found: list[str] = []
     rest = iter(arguments)

@@ -85,9 +85,7 @@ def option_words(options: Iterable[str]) -> list[str]:
 def shell_values(settings: Mapping[str, str], prepend: Mapping[str, str]) -> dict[str, str]:
     """Return variable -> what stands behind ``export NAME=`` in bash.
 
-    Args:
-        settings: variables and their values.
-        prepend: path variables and the folder that goes in front; a setting of that name wins.
+    A setting wins over a folder in front of the variable of that name.
     """
     folders = {
         name: f"{shell_word(folder)}${{{name}:+:${name}}}" for name, folder in prepend.items()

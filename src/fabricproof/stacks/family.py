@@ -111,13 +111,8 @@ def rails_refusal(
 ) -> str | None:
     """Return why ``family`` cannot use ``rails`` rails of ``protocol`` at once; None if it can.
 
-    Args:
-        family: one of :data:`FAMILIES`.
-        protocol: as in the fabric data.
-        rails: number of rails, at least 1.
-        transport: one of ``traffic.transports.TRANSPORTS``; None for the family's default.
-        launcher: ``srun`` or ``mpirun``; only matters where the two speak different PMIs.
-        pmi1: the MPI speaks PMI-1 alone, as the wheel of ``fabricproof stack install`` does.
+    ``launcher`` only matters where the two speak different PMIs; ``pmi1``: the MPI speaks PMI-1
+    alone, as the wheel of ``fabricproof stack install`` does.
     """
     refusal = transport_refusal(family, protocol, transport)
     if refusal is not None:

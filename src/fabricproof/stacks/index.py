@@ -182,10 +182,7 @@ def _from_folders(folders: Iterable[str], filename: str) -> bytes | None:
 def fetch_sdist(filename: str, sha256: str, downloads: Path) -> Path:
     """Return the source archive ``filename``, downloaded into ``downloads`` unless it is there.
 
-    Args:
-        filename: ``<project>-<version>.tar.gz``.
-        sha256: its digest; nothing else is accepted, whatever the index says.
-        downloads: folder that all stacks share.
+    Only what has this ``sha256`` is accepted, whatever the index says.
 
     Raises:
         UnavailableError: no configured index or folder has it, or it has another digest.

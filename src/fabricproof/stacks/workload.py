@@ -247,11 +247,7 @@ def expected_bytes(
 ) -> BytesMoved | None:
     """Return what the ranks send, told by :func:`~fabricproof.stacks.workload.command_lines`.
 
-    Args:
-        suite: ``osu``, ``osu-mpi4py``, ``imb`` or ``perftest``.
-        program: of the suite.
-        segments: what it is told to measure.
-        num_ranks: an even number; pairs move their bytes each.
+    ``num_ranks`` is even; pairs move their bytes each.
 
     Returns:
         None for a program whose traffic is not a fixed exchange between pairs (collectives,

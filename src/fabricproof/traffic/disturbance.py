@@ -86,11 +86,8 @@ def foreign_traffic(
     with the largest excess is named.  Where the benchmark's bytes are known, what two nodes of the
     run sent each other beyond them counts too.
 
-    Args:
-        evidence: of the run.
-        expected: of the run.
-        seconds: how long each node was counted; a node that is absent gets no figure.
-        rail_mb_s: what one rail carries in MB/s; None: the share is of what it did carry.
+    A node that is absent from ``seconds`` gets no figure; where ``rail_mb_s`` is None the share is
+    of what the rail did carry.
     """
     if len(evidence.nodes) < 2:
         return ()

@@ -87,10 +87,7 @@ def stated_transport(family: str, of_stack: str | None, of_fabric: str | None) -
 def transport_refusal(family: str, protocol: str, transport: str | None) -> str | None:
     """Return why ``family`` cannot take ``transport`` over ``protocol``; None if it can.
 
-    Args:
-        family: one of :data:`FAMILIES`.
-        protocol: as in the fabric data.
-        transport: one of :data:`TRANSPORTS`; None, the family's default, is never refused.
+    None for ``transport``, the family's default, is never refused.
     """
     if transport is None:
         return None

@@ -181,12 +181,8 @@ def _describe_still_wire(
     The device counts what it hands to itself too (Linux drivers/infiniband/sw/rxe/rxe_net.c,
     rxe_loopback): what was due must be seen below it.
 
-    Args:
-        evidence: of the run.
-        expected: of the run.
-        counter: ``tx_bytes``, ``rx_bytes`` or ``tx_packets``.
-        due: node -> how far it had to advance on all rails together; of the rail's own part of it
-            :data:`MIN_SHARE` must be seen.
+    ``due``: node -> how far ``counter`` had to advance on all rails together; of the rail's own
+    part of it :data:`MIN_SHARE` must be seen.
     """
     for node, amount in due.items():
         on_rails = sent_over(evidence, node, expected.rails, counter)

@@ -115,10 +115,7 @@ class Choice:
 def decide(tables: Sequence[Times], bar: Bar | None = None) -> tuple[Choice, ...]:
     """Decide about every message size of one sweep.
 
-    Args:
-        tables: one for each size, times above zero; sizes without a time of the own choice are for
-            the caller to refuse.
-        bar: how large a loss is one.
+    Times are above zero; sizes without a time of the own choice are for the caller to refuse.
     """
     bar = bar or Bar()
     comparisons = sum(len(table.others_us) for table in tables)

@@ -41,10 +41,7 @@ def judge_collective(table: Table, limits: Limits, layout: RankLayout | None) ->
 
     Empty where the table is of no collective program, or has no time of one.
 
-    Args:
-        table: as a parser returned it.
-        limits: the fabric and the references that apply.
-        layout: where the ranks lay; None where nobody said (a pasted table): then no floor.
+    ``layout`` is None where nobody said how the ranks lay (a pasted table): then there is no floor.
     """
     program = collective_of(table.suite, table.program)
     column = table.first_of(_COLUMNS)

@@ -44,11 +44,8 @@ def parse_cpus(text: str, source: str = "CPU list") -> frozenset[int]:
 def why_not_held(bind: Bind, cpus: str, home: int | None, numa_cpus: Mapping[int, str]) -> str:
     """Return why a rank that may run on ``cpus`` is not bound as asked; empty where it is.
 
-    Args:
-        bind: where it was to run.
-        cpus: where it may run, as the kernel lists it.
-        home: NUMA node of the rail's slot, None where nobody knows.
-        numa_cpus: NUMA node -> its CPUs, as the kernel lists them.
+    ``home`` is the NUMA node of the rail's slot, None where nobody knows; CPUs are as the kernel
+    lists them.
     """
     if home is None or home not in numa_cpus:
         return "the NUMA node of the rail is not known"
@@ -81,10 +78,7 @@ class Advice:
 def advise(values: Mapping[str, float], *, unit: str, more_is_better: bool) -> Advice:
     """Compare policies by one number each.
 
-    Args:
-        values: policy -> what was measured with it, positive.
-        unit: of the values: ``MB/s`` or ``us``.
-        more_is_better: True for a bandwidth, False for a time.
+    ``values``: policy -> what was measured with it, positive, in ``MB/s`` or ``us``.
     """
     order = sorted(values, key=lambda name: values[name], reverse=more_is_better)
     top = values[order[0]]

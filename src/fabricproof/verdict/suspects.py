@@ -45,9 +45,7 @@ def unended(*, ranks_ended: bool) -> str:
 def explained(judgement: Judgement, fabric: Fabric | None) -> Judgement:
     """Return a judged bandwidth with what its number looks like added to its reason.
 
-    Args:
-        judgement: of a bandwidth in MB/s.
-        fabric: what it was judged against, None where nothing was declared.
+    ``judgement`` is of a bandwidth in MB/s; ``fabric`` is None where none was declared.
     """
     value = judgement.value
     if fabric is None or value is None:

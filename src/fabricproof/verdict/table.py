@@ -54,10 +54,7 @@ OSU_LARGEST_BYTES = 4 * 1024 * 1024
 def judge_table(table: Table, rules: Rules, net_path: PathProof | None = None) -> Report:
     """Judge one parsed table.
 
-    Args:
-        table: as a parser returned it.
-        rules: what to judge by.
-        net_path: the proof of the path; None where no counters were read.
+    ``net_path`` is None where no counters were read.
     """
     table = _in_decimal_megabytes(table)
     reading = reading_of(table)

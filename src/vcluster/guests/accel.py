@@ -73,9 +73,7 @@ class Attempt:
 def choose(image: Image, wanted: str | None) -> Acceleration:
     """Return what to run guests with.
 
-    Args:
-        image: whose kernel is tried.
-        wanted: ``kvm`` or ``tcg`` where somebody insists; None: the fastest that works.
+    ``wanted`` is ``kvm`` or ``tcg`` where somebody insists; None: the fastest that works.
     """
     if wanted is not None:
         return Acceleration(name=wanted, reason="as asked for")

@@ -92,10 +92,8 @@ def read_each(
 
     What is wrong with the run as a whole comes first.
 
-    Args:
-        section: as for :func:`parse`.
-        strict: a size that the tool itself gave up on (out-of-mem, time-out) is damage; otherwise
-            it stands in the table's ``unmeasured``.
+    ``strict``: a size that the tool itself gave up on (out-of-mem, time-out) is damage; otherwise
+    it stands in the table's ``unmeasured``.
     """
     run = _survey(section)
     run = replace(run, sizes=replace(run.sizes, strict=strict))

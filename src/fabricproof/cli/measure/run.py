@@ -134,12 +134,7 @@ def accept(
 ) -> ExitStatus:
     """Run ReFrame with ``arguments`` on ``site``, print the verdict, return the exit status.
 
-    Args:
-        site: where.
-        arguments: ReFrame's.
-        as_json: print one JSON object.
-        label: a name for the run.
-        again: measure once more what others disturbed or too few rounds left open.
+    ``again``: measure once more what others disturbed or too few rounds left open.
     """
     from fabricproof.history.store import require_label  # noqa: PLC0415 - start-up time
     from fabricproof.nightly import keep  # noqa: PLC0415
@@ -253,12 +248,7 @@ def perform(
 ) -> Performed:
     """Run ReFrame with ``arguments`` on ``site`` and return what came of it; print no verdict.
 
-    Args:
-        site: where.
-        arguments: ReFrame's.
-        progress: takes its lines.
-        run_id: identity of the run; a new one where None.
-        nodes: to measure on; any where empty.
+    Without ``run_id`` it gets a new one; without ``nodes`` any will do.
 
     Raises:
         ConfigError: this Slurm cannot be measured on as the site says; nothing was started.

@@ -110,9 +110,7 @@ def place(site_name: str | None) -> tuple[str, Path]:
 def looks_of(words: Sequence[str], site_name: str | None) -> tuple[dict[str, StateSeen], str]:
     """Return node -> what is known of it by ``words``, and the one run that they name, if any.
 
-    Args:
-        words: ``NODE``, ``RUN`` or ``NODE@RUN`` each; none for all nodes as last seen.
-        site_name: whose.
+    ``words`` are ``NODE``, ``RUN`` or ``NODE@RUN``; none for all nodes as last seen.
 
     Raises:
         InputMissingError: nobody has looked yet, or there is no such node or run.

@@ -49,11 +49,7 @@ def operations_us(
 ) -> float:
     """Return what the operations of a run take together, in us.
 
-    Args:
-        known: what the program measures.
-        counts: message sizes in bytes, and how often each is sent.
-        layout: the ranks.
-        channel: what a message is thought to cost.
+    ``counts``: message sizes in bytes, and how often each is sent.
     """
     runs = NON_BLOCKING_RUNS if known.non_blocking else 1.0
     return runs * sum(
@@ -336,10 +332,7 @@ def _net_paths(folder: Path) -> tuple[PlannedPath, ...]:
 def ask_reframe(site: Site, project: Path, stacks: str | None = None) -> list[Case]:
     """Return every case of the site as the checks plan it, due or not.
 
-    Args:
-        site: the site.
-        project: the folder that holds ``checks``.
-        stacks: name of a stack, or a pattern as ReFrame's ``-p`` takes it; None for all.
+    ``stacks`` is a name, or a pattern as ReFrame's ``-p`` takes it; None for all.
 
     Raises:
         ConfigError: a check file cannot be loaded; a plan of the others would be too cheap.

@@ -73,10 +73,7 @@ class PastRuns:
 def read_history(perflogs: Path, site: str, serial: Callable[[str], bool]) -> PastRuns:
     """Return what is kept below ``perflogs`` of the runs of ``site``; damage becomes a note.
 
-    Args:
-        perflogs: the folder that holds ``reports`` and a folder for each site.
-        site: its name.
-        serial: tells whether the jobs of a partition run one after the other.
+    ``serial`` tells whether the jobs of a partition run one after the other.
     """
     notes: list[str] = []
     attempts = _attempts(record_files(perflogs / site), notes)
@@ -253,10 +250,7 @@ def learn(history: PastRuns, cases: Iterable[Case], *, serial: bool) -> Lessons:
 
     Only jobs whose case is still planned and whose legs all ended well teach anything.
 
-    Args:
-        history: the past runs.
-        cases: as they are planned now; their model is taken for the past jobs too.
-        serial: the jobs ran one after the other, so that what a run took beside them is known.
+    ``serial``: the jobs ran one after the other, so that what a run took beside them is known.
     """
     planned = {case.key: case for case in cases if case.is_due}
     taught: dict[tuple[str, ...], list[tuple[float, PastJob]]] = {}

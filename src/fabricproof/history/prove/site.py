@@ -29,12 +29,7 @@ def prove_site(
 ) -> SiteProof:
     """Return what the rules of today say of these runs.
 
-    Args:
-        store: the history of a site.
-        run_ids: which runs; empty for all but those in which a night looked again.
-        machines: what the nodes were made of.
-        read: where inventories are kept.
-        tell: told how far it is.
+    Without ``run_ids`` these are all but those in which a night looked again.
 
     Raises:
         InputMissingError: no run, or nothing measured in them.

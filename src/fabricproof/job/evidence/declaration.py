@@ -146,10 +146,7 @@ def _device_unseen(leg: Leg, ranks: Sequence[RankRecord]) -> str:
 def judge_free_path(leg: Leg, ranks: Sequence[RankRecord], sent_bytes: tuple[int, int]) -> Report:
     """Return PASS where the leg's rails carried all that the benchmark says it moved.
 
-    Args:
-        leg: with the advice what to set in ``free_path``.
-        ranks: what each rank's wrapper read.
-        sent_bytes: payload that the first and the second half of the ranks sent.
+    ``sent_bytes`` is the payload that the first and the second half of the ranks sent.
     """
     evidence = gather(ranks)
     due = sum(sent_bytes)

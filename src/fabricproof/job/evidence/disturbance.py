@@ -83,9 +83,7 @@ def starved_cores(
     longer than that, no longer than the kernel's pressure says that anybody waited, and never
     while a CPU of theirs was idle.  Time that the hypervisor stole counts for each rank.
 
-    Args:
-        records: of the leg's ranks.
-        of_the_job: of all that ran for the job meanwhile, where that is more.
+    ``of_the_job``: of all that ran for the job meanwhile, where that is more than the leg's own.
     """
     readings = list(_readings(records))
     everywhere = list(_readings(of_the_job or records))
@@ -204,12 +202,8 @@ def around(
 ) -> Surroundings:
     """Return what others did around one attempt of ``leg``.
 
-    Args:
-        leg: what ran.
-        ranks: what each rank's wrapper read.
-        evidence: the same joined, under the names of the leg's rails.
-        expected: what the leg was to move.
-        of_the_job: of all ranks that ran for the job meanwhile, where these are more.
+    ``of_the_job``: of all ranks that ran for the job meanwhile, where these are more than the
+    leg's.
     """
     seconds = counted_seconds(ranks)
     rate = find_link(leg.fabric.link).data_rate_mb_s if leg.fabric else None
@@ -223,10 +217,7 @@ def around(
 def excused(report: Report, near: Surroundings, num_ranks: int = 2) -> Report:
     """Return the report with what others explain UNJUDGED; what stays red says what was ruled out.
 
-    Args:
-        report: as the judge left it.
-        near: what others did meanwhile.
-        num_ranks: of the leg: a collective may wait for a burst at each step.
+    ``num_ranks`` is the leg's: a collective may wait for a burst at each step.
     """
     if report.net_path is not None and report.net_path.state is not PathState.PROVEN:
         return report  # errors rose, or nobody knows the path: that comes first

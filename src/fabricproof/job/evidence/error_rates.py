@@ -96,13 +96,7 @@ def limit_between(
 
     What TCP's packets lost to a full buffer it sends again: retransmissions judge that already.
 
-    Args:
-        kind: of what happens.
-        rails: over which.
-        technology: of their links.
-        num_nodes: that send at once.
-        stated: what the site says, by the names of :data:`NAMES`.
-        why: its reason.
+    ``stated`` is what the site says, by the names of :data:`NAMES`, ``why`` its reason.
     """
     over_tcp = not any(":" in rail for rail in rails)
     own = stated.get(NAMES.get(kind, ""))
@@ -132,11 +126,7 @@ def with_errors(
 ) -> Report:
     """Return the report with a judgement of each kind of error, what is red first.
 
-    Args:
-        report: of an attempt, otherwise judged to the end.
-        leg: what ran.
-        rates: of this attempt and those before it, added up.
-        nodes: that took part.
+    ``rates`` are of this attempt and those before it, added up.
     """
     of_kinds = [found for kind in NAMES if (found := _of_kind(leg, kind, rates)) is not None]
     judged = [judgement for judgement, _ in of_kinds]

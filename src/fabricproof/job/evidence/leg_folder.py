@@ -138,9 +138,7 @@ def named_counters(
 ) -> dict[str, dict[str, int]]:
     """Return counters by interface under the names, and in the bytes, that all else here has.
 
-    Args:
-        tables: interface -> the kernel's name of a counter -> its number.
-        source: where they stand, for the message.
+    ``tables``: interface -> the kernel's name of a counter -> its number.
 
     Raises:
         ParseError: a counter that is no whole number.

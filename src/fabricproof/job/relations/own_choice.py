@@ -264,9 +264,7 @@ def _middle(times: Iterable[float]) -> float:
 def describe_sweep(relation: Relation, outcomes: Iterable[Outcome]) -> dict[str, Any]:
     """Return the sweep as one record: every time that was taken, so that it can be decided anew.
 
-    Args:
-        relation: of this kind.
-        outcomes: of all legs of the job; every attempt counts as a time of its own.
+    Every attempt of a leg counts as a time of its own.
     """
     by_name = {outcome.leg.name: outcome for outcome in outcomes}
     labels = relation.settings["labels"]

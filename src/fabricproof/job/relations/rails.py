@@ -122,10 +122,7 @@ def _curve(look: Outcome) -> Curve:
 def sent_bytes(look: Outcome, rails: Sequence[str], part: int | None) -> dict[str, int]:
     """Return what each rail sent during one start of a leg, by the nodes that sent data.
 
-    Args:
-        look: one look at the leg.
-        rails: whose counters count.
-        part: which start; None for all of them.
+    ``part``: which start; None for all of them.
     """
     evidence = gather(rank for rank in look.ranks if part in {None, rank.part})
     by_node = {

@@ -139,10 +139,7 @@ def rounds_of(relation: Relation, looks: Looks, values_of: ValuesOf) -> Rounds |
 
     A round that took another path, or is impossible, spoils the relation as its first look would.
 
-    Args:
-        relation: what is judged.
-        looks: one look at each of its legs, and all at those that run in turn.
-        values_of: its numbers of one look, the same labels each time.
+    ``values_of`` returns the numbers of one look, the same labels each time.
     """
     first = values_of(relation, looks)
     if isinstance(first, Judgement):

@@ -98,9 +98,7 @@ def unless_out_of_bounds(quantity: QuantityRecord) -> QuantityRecord:
 def unless_contradicted(verdict: Verdict, quantities: Sequence[QuantityRecord]) -> Verdict:
     """Return the verdict of a leg, or that of a quantity in it that cannot be green.
 
-    Args:
-        verdict: of the leg's own record.
-        quantities: that counted for it, as :func:`unless_out_of_bounds` has them.
+    ``quantities`` are those that counted for it, as :func:`unless_out_of_bounds` has them.
     """
     found = {each.verdict for each in quantities if _why_not(each)}
     red = {each.verdict for each in quantities} & _NEVER_GREEN

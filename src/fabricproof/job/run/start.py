@@ -311,11 +311,7 @@ def run_reframe(
     Ctrl-C reaches ReFrame too, which cancels its jobs; this waits for it to finish doing so.
     Another signal that would end us is handed to it as one.
 
-    Args:
-        arguments: ReFrame's.
-        environment: of :func:`session_environment`.
-        on_line: takes each line.
-        alive: tells whether the scheduler answers; asked now and then while ReFrame runs.
+    ``alive`` tells whether the scheduler answers; it is asked now and then while ReFrame runs.
 
     Raises:
         UnavailableError: the scheduler stopped answering; ReFrame was ended.

@@ -48,11 +48,7 @@ def record(
 ) -> Recording:
     """Look at this machine, ask Slurm, and look at one node of each partition.
 
-    Args:
-        say: takes a line of progress before each step that may take a while.
-        sysfs: where sysfs is.
-        only: partitions to ask; all that take jobs where none is named.
-        ask_nodes: False: start no job.
+    ``only``: partitions to ask; all that take jobs where none is named.
 
     Raises:
         UnavailableError: not even this machine could be looked at.

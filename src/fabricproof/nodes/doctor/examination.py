@@ -52,10 +52,7 @@ def make_shell(
 ) -> Shell:
     """Return a shell that runs scripts in ``environment``.
 
-    Args:
-        environment: complete.
-        before: a launcher and its options, to run it elsewhere.
-        arguments: bash's own.
+    ``before`` is a launcher with its options, to run it elsewhere.
     """
 
     def run(script: str, seconds: float) -> Answer:
@@ -104,11 +101,7 @@ def examine(
 ) -> Facts:
     """Ask everything about ``subject``.
 
-    Args:
-        subject: what is examined.
-        here: runs on this machine, with the site's environment.
-        node: runs on a node; None to ask this machine.
-        wait_seconds: for a node.
+    ``node`` runs on a node; None asks this machine.
 
     Raises:
         UnavailableError: no node answered.

@@ -69,11 +69,7 @@ def start_world(
 ) -> World:
     """Start two ranks and return what they say.
 
-    Args:
-        subject: the stack.
-        environment: in which the scheduler's commands work.
-        folder: that the nodes see too; a job's output goes there and is removed.
-        wait_seconds: for nodes, beside the ranks' own time.
+    The nodes see ``folder`` too; a job's output goes there and is removed.
 
     Raises:
         UnavailableError: the stack has no program to start, or no nodes were got.

@@ -42,14 +42,8 @@ def render_script(
 ) -> str:
     """Return a bash script that asks every probe in the stack's environment.
 
-    Args:
-        probes: the questions; each runs in a shell of its own, under ``timeout``.
-        settings: variables to set, after the modules as in a job.
-        prepend: path variables and what goes in front.
-        modules: to load first; how that went is the answer :data:`MODULE`.
-        module_paths: to ``module use`` before.
-        modules_init: the file that defines ``module``; the places where jobs look, where None.
-        probe_seconds: time for each.
+    ``settings`` are set after the modules, as in a job; where ``modules_init`` is None, ``module``
+    is looked for where jobs look.
     """
     lines = [f"mark() {{ printf '\\n{_MARK} %s %s\\n' \"$@\"; }}"]
     if modules:

@@ -41,10 +41,7 @@ def compare(
     What tells one piece from another of its kind (serials, addresses) counts only where both are
     one node: there it is a part that was replaced.
 
-    Args:
-        first: one machine.
-        second: the other.
-        sides: what the two are called in the sentences; the nodes' names by default.
+    ``sides`` are what the two are called in the sentences; by default the nodes' names.
     """
     sides = sides or (first.node, second.node)
     same_node = first.node == second.node

@@ -69,9 +69,7 @@ _TUNING = (
 def read_machine(text: str, node: str) -> Machine:
     """Return what a node is made of.
 
-    Args:
-        text: the output of ``look.sh /sys node``, perhaps cut off, perhaps empty.
-        node: as the scheduler calls it.
+    ``text`` is what ``look.sh /sys node`` printed, perhaps cut off, perhaps empty.
     """
     whole_lines = text[: text.rfind("\n") + 1]
     sections = split_sections(whole_lines)

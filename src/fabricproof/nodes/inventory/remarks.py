@@ -272,9 +272,7 @@ class CardDistance:
 def distances(machine: Machine, cpus: str) -> tuple[CardDistance, ...]:
     """Return how far each card is from a rank that may run on ``cpus``, where that matters.
 
-    Args:
-        machine: the node.
-        cpus: as the kernel lists them, ``0-3,8``; ``unknown`` says nothing.
+    ``cpus`` are as the kernel lists them, ``0-3,8``; ``unknown`` says nothing.
     """
     nodes = {
         int(found[1]): facts

@@ -55,12 +55,7 @@ def keep_looks(
     Never raises for what is in ``looks``: a node that left nothing has None, and the index says
     why.
 
-    Args:
-        folder: of the site's inventories.
-        looks: where ``inventory.sh`` left ``NODE.txt``.
-        nodes: those that took part in the measurement; those that left a look are added.
-        run_id: of the run.
-        time: now, UTC.
+    ``nodes`` took part in the measurement; those that left a look are added.
 
     Raises:
         OutputError: what was seen could not be kept.

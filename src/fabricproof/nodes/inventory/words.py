@@ -153,14 +153,7 @@ def shown(fact: str, value: Value) -> str:
 
 
 def meaning_of(fact: str, first: Value, second: Value, sides: tuple[str, str]) -> str:
-    """Return what it may mean that a fact differs; empty where nobody knows.
-
-    Args:
-        fact: its name in the record.
-        first: the value on the first side.
-        second: on the second.
-        sides: what the two are called.
-    """
+    """Return what it may mean that a fact differs; empty where nobody knows."""
     special = _SPECIAL.get(fact)
     said = special(first, second, sides) if special else ""
     if said:

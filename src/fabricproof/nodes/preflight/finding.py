@@ -113,9 +113,7 @@ class Preflight:
         Only what FAILED: evidence that is missing says nothing about the link.  What is wrong with
         a link of another node is said where it makes the fleet mixed, not otherwise.
 
-        Args:
-            rails: the path of the benchmark.
-            nodes: those that ran its ranks; none where nobody knows, then all count.
+        ``nodes`` are those that ran its ranks; none where nobody knows, then all count.
         """
         chosen, there = set(rails), set(nodes) or set(self.nodes)
         return tuple(
@@ -143,14 +141,8 @@ def seen(
 ) -> Judgement:
     """Return PASS where the value is the expected one, FAIL where it is less or more.
 
-    Args:
-        name: the quantity, ``vc1.rate``.
-        value: what was seen, in ``unit``.
-        expected: what should be there, positive.
-        unit: of both; ``1`` for counts, and for facts that are as stated (1) or not (0).
-        reason: in one sentence.
-        origin: who said what it should be.
-        tolerance: allowed fraction on either side, 0 to 1.
+    ``unit`` is ``1`` for counts, and for facts that are as stated (1) or not (0); ``tolerance`` is
+    a fraction on either side, 0 to 1.
     """
     lower, upper = expected * (1 - tolerance), expected * (1 + tolerance)
     return Judgement(
@@ -274,11 +266,7 @@ def look_up(wanted: Wanted, machine: Machine) -> Sight:
 def about(sight: Sight, quantity: str, judgement: Judgement, brief: str = "") -> RailFinding:
     """Return the finding about one thing of a rail on its node.
 
-    Args:
-        sight: the rail on the node.
-        quantity: ``rate``, ``mtu`` ...
-        judgement: the verdict on it.
-        brief: a few words; the reason up to its first colon where empty.
+    ``brief`` is a few words; the reason up to its first colon where empty.
     """
     return RailFinding(
         rail=sight.wanted.rail,

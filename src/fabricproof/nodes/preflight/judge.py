@@ -234,11 +234,7 @@ def preflight(
 ) -> Preflight:
     """Judge the rails of a fabric on every node.
 
-    Args:
-        spec: the fabric as the site declares it.
-        machines: node -> what was seen of it, None where nobody saw it.
-        reasons: node -> why nobody did.
-        bound_cpus: node -> CPUs its ranks are bound to, as the kernel lists them.
+    ``machines``: node -> what was seen of it, None where nobody saw it, and ``reasons`` says why.
     """
     there = [each for each in machines.values() if each is not None]
     findings: list[RailFinding] = []

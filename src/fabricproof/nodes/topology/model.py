@@ -173,10 +173,7 @@ def pairs_by_hops(
     that few nodes are needed.  Where ``max_nodes`` (at least 2) allows fewer than all distances,
     the nearest and the farthest are kept.
 
-    Args:
-        topology: as Slurm tells it.
-        nodes: what may be measured; nodes that the topology does not hold are left out.
-        max_nodes: nodes that may be used in all.
+    Nodes that the topology does not hold are left out; ``max_nodes`` may be used in all.
     """
     placed = [node for node in nodes if node in {*topology.nodes}]
     best: dict[int, Pair] = {}

@@ -134,10 +134,8 @@ def explain(
 ) -> Explanation:
     """Return who explains the low rows.
 
-    Args:
-        evidence: rows, low or not.
-        least_partners: unlike nodes with which one has to be low to be blamed, 2 or more.
-        num_kinds: kinds of values of which each is looked at: so many times more could be blamed.
+    One has to be low with ``least_partners`` unlike nodes, 2 or more, to be blamed.  Each of
+    ``num_kinds`` kinds of values is looked at: so many times more could be blamed.
     """
     search = _Search(evidence, least_partners, num_kinds)
     search.run()

@@ -41,10 +41,7 @@ def judge_matrix(
 ) -> Judged:
     """Judge a matrix, and say whose fault low pairs are.
 
-    Args:
-        matrix: the rows; may be of any part of the pairs.
-        leaves: where the nodes hang, if known; their spines, if the routing is static.
-        limits: reference and ceiling of the values, if any.
+    ``matrix`` may be of any part of the pairs; ``leaves`` have spines if the routing is static.
     """
     kinds = np.flatnonzero(np.bincount(matrix.kind)).tolist()
     if len(kinds) < 2:

@@ -109,9 +109,7 @@ def candidates(values: Values, least: float | None = None) -> tuple[Heap, ...]:
 
     They are the heaviest, and the best one that is not too light.
 
-    Args:
-        values: of pairs that may be held against each other.
-        least: where a reference says how much a healthy pair has, the heaps that have it go first.
+    ``least``: where a reference says how much a healthy pair has, the heaps that have it go first.
     """
     found = heaps(values)
     if not found:

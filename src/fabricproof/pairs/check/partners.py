@@ -78,11 +78,8 @@ def admission_rounds(
     Who is free meanwhile measures with another partner, so that each partner has met two others in
     the end: once, as each pair over several rails together, where no loss is told apart.
 
-    Args:
-        admitted: numbers of the nodes.
-        partners: numbers of theirs, two at least.
-        net_paths: interfaces of each path.
-        at_once: pairs of a round that measure at the same time at most; 0: all.
+    ``admitted`` and ``partners``, two at least, are numbers of nodes; ``at_once``: pairs of a round
+    that measure at the same time at most; 0: all.
     """
     narrow = [number for number, rails in enumerate(net_paths) if len(rails) == 1]
     found = list(parts_of_rounds(_once(admitted, partners), range(len(net_paths)), at_once))

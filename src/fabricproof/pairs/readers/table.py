@@ -74,9 +74,7 @@ def read_matrix(name: str, *, unit: str = "") -> Matrix:
     that begin with ``#`` are left out.  A Parquet file has the same columns.  The output of
     LinkTest or mpiGraph is known by its words.
 
-    Args:
-        name: of the file.
-        unit: of rows that name none; empty: more is better, and no verdict on the level.
+    ``unit`` is that of rows that name none; empty: more is better, and no verdict on the level.
 
     Raises:
         InputMissingError: it cannot be read.

@@ -37,10 +37,7 @@ class NodeBytes:
 def least_bytes(operation: Operation, size: int, layout: RankLayout) -> tuple[NodeBytes, ...]:
     """Return what each node must send and receive for one operation, in order of the nodes.
 
-    Args:
-        operation: which one; root is rank 0.
-        size: message size S in bytes, 0 or more, as :class:`Operation` counts it.
-        layout: where the ranks lie; on one node nothing crosses.
+    ``size`` is S in bytes, as :class:`Operation` counts it; root is rank 0.
     """
     if layout.num_nodes < 2:
         return (NodeBytes(sent=0, received=0),)

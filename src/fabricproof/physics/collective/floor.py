@@ -60,13 +60,8 @@ def least_mean_us(
 ) -> float | None:
     """Return the least value that the statistic can have, in us; None where nothing binds it.
 
-    Args:
-        statistic: what the program prints.
-        operation: which one.
-        size: message size in bytes, as :class:`Operation` counts it.
-        layout: where the ranks lie.
-        wire: the path of one node.
-        repetitions: how many a stream has, at the least.
+    ``size`` is in bytes, as :class:`Operation` counts it; a stream has ``repetitions`` at the
+    least.
     """
     if layout.num_nodes < 2 or not everyone_waits(operation, size, layout):
         return None

@@ -255,11 +255,7 @@ def models(
 ) -> Mapping[str, float]:
     """Return the modelled time of each algorithm of ``operation``, in us, by its name.
 
-    Args:
-        operation: which one; root is rank 0.
-        size: message size in bytes, as :class:`Operation` counts it.
-        layout: where the ranks lie.
-        channel: what a message costs.
+    ``size`` is in bytes, as :class:`Operation` counts it; root is rank 0.
     """
     case = _Case(size=size, layout=layout, channel=channel)
     found = {name: cost(case) for name, cost in _ALGORITHMS[operation].items()}

@@ -62,11 +62,7 @@ def evidence(
 
     What is made from ``found`` itself (page, JSON, summary) is in :func:`made`.
 
-    Args:
-        found: the report and its records.
-        site: the site.
-        place: where its runs leave their files.
-        private: take the site's files as they are, with their comments and :data:`PRIVATE` keys.
+    ``private``: take the site's files as they are, with their comments and :data:`PRIVATE` keys.
     """
     run_id = found.data.run.run_id
     lines = "".join(json.dumps(each, sort_keys=True) + "\n" for each in found.records)

@@ -83,9 +83,7 @@ class Sample:
 def render_prometheus(data: ReportData, limit: int = SERIES_LIMIT) -> str:
     """Return the text of a run.
 
-    Args:
-        data: the report.
-        limit: series of legs and quantities at most; what is left out is counted.
+    It has ``limit`` series of legs and quantities at most; what is left out is counted.
     """
     kept: dict[tuple[str, Labels], Sample] = {}
     left_out = 0

@@ -111,9 +111,7 @@ class _Ledger:
 def advise(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -> DrainAdvice:
     """Return whom the evidence of the run blames.
 
-    Args:
-        data: the report.
-        records: of the run; looks of a night (kind ``confirmation``) count as evidence.
+    Looks of a night (kind ``confirmation``) count as evidence.
     """
     devices = {leg.fabric: leg.device for leg in data.session.legs if leg.device}
     seen = [*_of_legs(data.session.legs), *_of_looks(records, devices)]

@@ -68,12 +68,8 @@ def summary(
 ) -> list[Line]:
     """Return the screen, line by line.
 
-    Args:
-        data: what there is to report.
-        records: of the run; those of kind ``confirmation`` say how sure a red leg is.
-        whole: show every item in full, however many lines it takes.
-        width: columns.
-        lines: that the screen has, where not ``whole``; at least 25.
+    It fits into ``lines``, at least 25, where it is not to be ``whole``; records of kind
+    ``confirmation`` say how sure a red leg is.
     """
     data = for_people(data)
     confirmations = [each for each in records if each.get("kind") == "confirmation"]

@@ -67,11 +67,8 @@ def plan_campaign(
 ) -> PlannedCampaign:
     """Return the campaign over all usable nodes of the planner's partition, over every path.
 
-    Args:
-        planner: of the stack; its program looks at what is red.
-        extent: how many rounds.
-        dry_run: nothing will run, so that a Slurm that does not answer costs only the nodes' names.
-        admitted: nodes that are measured with all others, of an admission.
+    ``dry_run``: nothing will run, so that a Slurm that does not answer costs only the nodes' names.
+    ``admitted``: nodes that are measured with all others.
 
     Raises:
         UnavailableError: Slurm does not answer, or fewer than two nodes can be had now.

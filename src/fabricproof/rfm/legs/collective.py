@@ -68,13 +68,8 @@ def collective_leg(
 ) -> Leg:
     """Return the leg of the planner's collective on ``layout``, judged by the pair's numbers.
 
-    Args:
-        planner: of a collective program.
-        pair: of the point-to-point program, whose leg over the same rails must be in the plan.
-        rails: the interfaces or ports of the path.
-        layout: nodes and ranks.
-        variant: what tells it from another leg of the same path and layout: an algorithm.
-        environment: variables beside those that force the path.
+    The leg of ``pair`` over the same rails must be in the plan; ``variant`` tells it from another
+    leg of the same path and layout: an algorithm.
 
     Raises:
         ConfigError: the program is no known collective, or the stack has not got it.

@@ -55,11 +55,8 @@ def _settings(planner: LegPlanner) -> dict[str, str]:
 def agreement(ours: Leg, stock: Leg, sizes: Sequence[int], *, scale: float) -> Relation:
     """Return what is to hold between the kernel's leg and that of a stock program.
 
-    Args:
-        ours: the kernel's leg.
-        stock: the program's.
-        sizes: message sizes in bytes; the median of their ratios counts.
-        scale: what the ratio is multiplied by, for a program that prints a part of what it moves.
+    The median of the ratios at ``sizes`` (bytes) counts, times ``scale``, for a program that prints
+    a part of what it moves.
     """
     is_latency = ours.program == Mode.PINGPONG
     # The interpreter's time is in the latency of a port: the kernel may be faster, not slower.

@@ -31,12 +31,7 @@ def choose_suite(
 ) -> tuple[str | None, str]:
     """Return the suite of ``stack`` that has ``program``, the C programs before the ports.
 
-    Args:
-        stack: as the site declares it.
-        suite: the suite asked for.
-        program: of that suite.
-        built: what Spack built for the stack.
-        assumed: take a stack of Spack that is not built as if it had everything (a dry run).
+    ``assumed``: take a stack of Spack that is not built as if it had everything (a dry run).
 
     Returns:
         The suite and an empty reason, or None and why there is none.

@@ -84,10 +84,8 @@ def ring_legs(
 ) -> tuple[tuple[Leg, ...], str]:
     """Return a leg of hpcc for each layout by name, or none and why.
 
-    Args:
-        planner: for hpcc.
-        layouts: by what is added to a leg's name beside its shape.
-        rails: the path; the first rail where empty.
+    ``layouts`` are by what is added to a leg's name beside its shape; without ``rails`` it is the
+    first.
     """
     pair, reason = _pair(planner)
     if pair is None:

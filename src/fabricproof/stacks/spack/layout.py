@@ -125,11 +125,7 @@ def layout_for(
 ) -> SpackLayout:
     """Return the layout of ``site``.
 
-    Args:
-        site: its name.
-        site_folder: its folder.
-        root: of all stacks, found where None.
-        scopes: further Spack scopes; those of :data:`SCOPES_VARIABLE` come after them.
+    Scopes of :data:`SCOPES_VARIABLE` come after ``scopes``; ``root`` is found where None.
     """
     named = [Path(each) for each in os.environ.get(SCOPES_VARIABLE, "").split(os.pathsep) if each]
     return SpackLayout(

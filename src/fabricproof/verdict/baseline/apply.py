@@ -97,11 +97,8 @@ def changes(then: Facts, now: Facts) -> tuple[Changed, ...]:
 def why_not(node: str, then: Facts | None, now: Facts | None, *, same_digest: bool = False) -> str:
     """Return why a baseline does not hold for ``node``; empty where it does.
 
-    Args:
-        node: its name.
-        then: what it was in the baseline; None where the baseline does not know the node.
-        now: what it is; None where nobody saw it.
-        same_digest: it is one of the inventories that the baseline was learnt with.
+    ``then`` is None where the baseline does not know the node, ``now`` where nobody saw it;
+    ``same_digest``: it is one of the inventories that the baseline was learnt with.
     """
     if then is None:
         return f"{node} was not in it"
@@ -257,11 +254,7 @@ def outside(value: float, row: Limit) -> bool:
 def held(judgement: Judgement, row: Limit, leg: LegBaseline, *, may_clear: bool) -> Judgement:
     """Return a judgement after the baseline.
 
-    Args:
-        judgement: as physics or the site made it.
-        row: what the baseline says of the quantity.
-        leg: whose row it is.
-        may_clear: an UNJUDGED number of a proven path may pass by the baseline alone.
+    ``may_clear``: an UNJUDGED number of a proven path may pass by the baseline alone.
     """
     value = judgement.value
     nobody_says = judgement.verdict is Verdict.UNJUDGED and judgement.reference is None

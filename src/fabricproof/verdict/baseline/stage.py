@@ -27,10 +27,7 @@ UNKNOWN_BEFORE = {"tool_version": "", "nodes": "", "settings": ""}
 def of_leg(baseline: Baseline, place: LegPlace, nodes: Sequence[str] = ()) -> LegBaseline:
     """Return what the baseline says of one leg.
 
-    Args:
-        baseline: the site's.
-        place: of the leg, as far as it is known before it runs.
-        nodes: that it will run on; none where any will do.
+    ``place`` is what is known of the leg before it runs; without ``nodes`` any will do.
     """
     pinned = ",".join(sorted(nodes))
     asked = replace(place, **UNKNOWN_BEFORE)

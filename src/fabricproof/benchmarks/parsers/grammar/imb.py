@@ -109,12 +109,8 @@ def read_table(
 ) -> tuple[Table, ...]:
     """Return the table between ``bounds``; one per group where groups are listed.
 
-    Args:
-        section: the lines of the run.
-        bounds: index of the "# Benchmarking" line, and index after the last line that may belong
-            to its table.
-        blank: the table without columns and rows.
-        sizes: what the header says about the sizes.
+    ``bounds`` are the index of the "# Benchmarking" line, and the one after the last line that may
+    belong to its table.
 
     Raises:
         ParseError: see :func:`fabricproof.benchmarks.parsers.imb.parse`.

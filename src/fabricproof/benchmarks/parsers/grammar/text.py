@@ -235,9 +235,7 @@ class RowShape:
 def row_shape(printed: tuple[str, ...], whole: frozenset[str] = WHOLE) -> RowShape:
     """Return the shape of a row with the ``printed`` columns.
 
-    Args:
-        printed: column names in printed order; ``validation`` stands for a Pass/Fail column.
-        whole: the columns that hold whole numbers.
+    ``printed`` is in printed order; ``validation`` stands for a Pass/Fail column.
     """
     fields = [
         "(Pass|Fail)" if name == "validation" else _WHOLE if name in whole else _DECIMAL
@@ -309,12 +307,7 @@ def check_next_size(
 ) -> None:
     """Check that ``size`` may follow ``before``.
 
-    Args:
-        section: the lines.
-        index: where the row of ``size`` stands.
-        before: the size of the row above.
-        size: the size of this row.
-        steps: sizes double (0 is followed by a power of two), as where the tool chose them.
+    ``steps``: sizes double (0 is followed by a power of two), as where the tool chose them.
 
     Raises:
         ParseError: the size repeats, goes down, or skips one.

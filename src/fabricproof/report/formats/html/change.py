@@ -149,11 +149,8 @@ def dot_and_interval(
 ) -> Markup:
     """Return the drawing of one ratio: margin band, line at one, interval, and the estimate.
 
-    Args:
-        shift: what was found; None draws nothing.
-        change: its word, which chooses the symbol.
-        margin: smallest change that matters, as a fraction; None draws no band.
-        reach: the ratio at the right end; the left end is one over it.
+    ``margin`` is a fraction; None draws no band.  ``reach`` is the ratio at the right end; the left
+    end is one over it.
     """
     if shift is None or shift.ratio is None:
         return tag("span", "no number", class_="remark")

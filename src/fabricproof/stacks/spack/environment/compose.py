@@ -122,11 +122,7 @@ def compose(
     site's ``spack`` folder, the stack's options, ``spack-envs/common``, and last the recipe's
     ``prefer``.
 
-    Args:
-        stack: of the site.
-        layout: of the site.
-        mirror: of ``fabricproof stack mirror``; then nothing else is downloaded from.
-        jobs: compile jobs; Spack's default where None.
+    With a ``mirror`` nothing else is downloaded from; ``jobs`` is Spack's default where None.
 
     Raises:
         ConfigError: a file is wrong, an external is not where it is said to be.
@@ -320,13 +316,8 @@ def _digest(
     Not where things lie or are downloaded from: a mirror must not make a lock stale.  Nor what
     is said of other MPIs than ``mpi``: the stack is required to have this one.
 
-    Args:
-        text: the ``spack.yaml``.
-        scopes: files by name, of each scope.
-        further: how many of them, the first ones, are no scopes of the site or the stack; recipes
-            that one of these names are others than the site's.
-        common: of ``spack-envs``.
-        mpi: Spack's name of it.
+    The first ``further`` scopes are none of the site or the stack: recipes that one of these names
+    are others than the site's.
     """
     body = yaml.safe_load(text)["spack"]
     body.pop("include")

@@ -62,11 +62,8 @@ def check_externals(
 ) -> None:
     """Refuse an external whose prefix is not there; Spack would find out in the middle of a build.
 
-    Args:
-        text: of a ``packages.yaml`` with its variables expanded.
-        path: the file that a person would mend.
-        unused: packages that the stack at hand does without; their externals may be away.
-        mpi: the stack's MPI, by Spack's name: programs must be able to be built with it.
+    Externals of ``unused`` packages may be away; programs must be able to be built with ``mpi``, by
+    Spack's name.
 
     Raises:
         ConfigError: with file and line.

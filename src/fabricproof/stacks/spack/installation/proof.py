@@ -139,11 +139,8 @@ def prove_linkage(
 ) -> str:
     """Return the one MPI library that all ``programs`` load.
 
-    Args:
-        programs: executables of the stack.
-        mpi: the MPI that they must load.
-        environment: variables; LD_LIBRARY_PATH is taken out, the programs must stand alone.
-        python: an interpreter to ask the library its name with.
+    LD_LIBRARY_PATH is taken out of ``environment``, the programs must stand alone; ``python`` asks
+    the library its name.
 
     Raises:
         UnavailableError: a program is missing, loads no MPI or another one.

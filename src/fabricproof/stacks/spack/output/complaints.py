@@ -100,12 +100,7 @@ def _failed_build(output: str) -> Failed | None:
 
 
 def build_failure(output: str, log_tail: str = "") -> BuildFailure | None:
-    """Return the first package that failed while it was built, None where none did.
-
-    Args:
-        output: what ``spack install`` printed.
-        log_tail: the end of its build log (:func:`read_log_tail`), where it could be read.
-    """
+    """Return the first package that failed while it was built, None where none did."""
     failed = _failed_build(output)
     if failed is None:
         return None

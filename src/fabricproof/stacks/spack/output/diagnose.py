@@ -131,12 +131,7 @@ _MISSED = r"no compiler configured|does not exist|not found|(?i:unknown) namespa
 def diagnose(step: str, output: str, *, exit_status: int, log_tail: str = "") -> FabricproofError:
     """Return the error that says why a call of Spack failed.
 
-    Args:
-        step: Spack's command: ``concretize``, ``install``, ...
-        output: all it printed, both streams in order.
-        exit_status: as the shell or :mod:`subprocess` gives it: 137 and -9 are both signal 9.
-        log_tail: the end of the build log that ``output`` names
-            (:func:`~fabricproof.stacks.spack.output.complaints.read_log_tail`).
+    ``exit_status`` is as the shell or :mod:`subprocess` gives it: 137 and -9 are both signal 9.
 
     Returns:
         A :class:`BuildError` with the log's last lines where a package could not be built;
