@@ -65,7 +65,6 @@ class VclusterError(Exception):
         source: the file that it was found in.
         line: line in ``source``, from 1.
         expected: what should have been there.
-        got: what was there.
         next_step: what the reader can do about it.
     """
 

@@ -87,7 +87,6 @@ class Space:
     """The namespaces of one node, of the head or of the switches.
 
     Attributes:
-        name: host name in it.
         init: its first process; when it dies the kernel kills all others.
         net: identity of its network namespace.
         pid_space: identity of its process namespace.

@@ -17,7 +17,6 @@ class Paths:
     """The files of a cluster.
 
     Attributes:
-        name: of the cluster.
         run: everything of it; ``down`` removes this folder.
         lock: held while the cluster is being changed.
         state: what runs, as JSON.

@@ -57,13 +57,10 @@ class Wishes:
         leaves: number of leaf switches of each rail.
         uplink_bit_s: line rate between a leaf and the spine, each way.
         rate_bit_s: line rate of the rails that ``rail_rates_bit_s`` does not name.
-        rail_rates_bit_s: line rate by rail.
         mtu: of the rails, in bytes.
         flow_limit_bit_s: most that one flow gets.
-        cpus: of a node.
         shares: folders that every node must see.
         kind: one of :data:`KINDS`.
-        memory_mb: of a guest.
         acceleration: ``kvm`` or ``tcg`` for guests; None: the fastest that works.
         accounting: whether Slurm keeps accounts, with slurmdbd and MariaDB.
         oversubscribe: whether jobs share nodes, ``--exclusive`` or not.

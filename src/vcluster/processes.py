@@ -24,7 +24,6 @@ class Process:
     """A process by number and start, so that a reused number is not mistaken for it.
 
     Attributes:
-        pid: its number.
         start: clock ticks from boot to its start.
     """
 

@@ -29,7 +29,6 @@ class Daemon:
     Attributes:
         name: of the program, as people and logs call it.
         argv: command line, in the foreground.
-        log: where it writes.
         ready: tells whether it serves.
         environment: what it needs beside the clean environment.
     """

@@ -127,7 +127,6 @@ class Collective:
     (``w``), so that bounds and models are those of the plain operation.
 
     Attributes:
-        operation: what it measures.
         statistic: what it prints of the ranks' times.
         non_blocking: it prints overall, compute and pure communication times, and the overlap.
         share_sized: its size may be one rank's share where others print the whole vector.

@@ -114,11 +114,9 @@ class Quantity:
         value: the measured value in ``unit``; None when it is MISSING.
         unit: ``MB/s`` or ``us``; ``ppm`` of errors.
         message_size: in bytes, None for quantities without one.
-        verdict: the verdict.
         reason: why, in one sentence.
         ceiling: the hard physical limit in ``unit`` (a ceiling for bandwidth, a floor for
             latency), None where none is known.
-        ceiling_name: which limit binds.
         reference: the value it was judged by, None where there is none.
         lower: smallest accepted value.
         upper: largest accepted value.
@@ -180,7 +178,6 @@ class Finding:
 
     Attributes:
         text: the sentence.
-        kind: what is decided by.
         rail: of PREFLIGHT, whose link it is; of BLAME, the one at fault; empty elsewhere.
         node: of PREFLIGHT, whose card it is; of BLAME, who is at fault; empty where no one node's.
         fact: of PREFLIGHT, ``rate``, ``mtu`` ...; of BLAME, what is at fault: ``leaf`` ...
@@ -231,7 +228,6 @@ class Table:
         version: the suite's version as printed, None where the tool prints none.
         columns: names from :data:`COLUMNS`, in printed order.
         rows: one tuple per printed row, in printed order, as many numbers as columns.
-        source: file or other origin.
         line: line of the column header in ``source``, from 1.
         row_lines: the line each row stands on, parallel to ``rows``.
         attributes: what the output says about the run beside the numbers, for example

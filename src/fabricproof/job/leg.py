@@ -68,7 +68,6 @@ class Leg:
         program: ``osu_bw``, ``PingPong``.
         environment: variables that make the MPI take this path.
         commands: the program with its arguments, once for each table it is to print.
-        num_nodes: nodes that take part.
         ranks_per_node: ranks to start on each of them; ranks follow each other on a node (block).
         nodes: their names; empty where any nodes of the job will do.
         launch: launcher and options that start this layout; empty: as the whole job's.

@@ -69,10 +69,8 @@ class Decision:
     """What the rounds of one ratio say.
 
     Attributes:
-        standing: the finding.
         centre: geometric mean of the rounds.
         low, high: ends of the interval that decided, or that leaves it open.
-        rounds: how many there were.
         would_tell: rounds in all that would decide, were they like these; None where the ratio
             lies on its bound, so that no reasonable number would.
     """

@@ -42,7 +42,6 @@ class Looks:
         machines: node -> what was seen of it, None where nothing was.
         reasons: node -> why nothing was.
         cpus: node -> the CPUs that its ranks were bound to.
-        samples: counters around the legs.
     """
 
     machines: Mapping[str, Machine | None]
@@ -196,8 +195,6 @@ class SchedulerSays:
 
     Attributes:
         state: in Slurm's words, ``COMPLETED``.
-        exit_status: of the job script.
-        nodes: that the job had.
     """
 
     state: str | None = None

@@ -73,7 +73,6 @@ class Red:
     """A leg that is looked at again: it was red, or UNJUDGED for a cause that passes.
 
     Attributes:
-        key: which leg.
         verdict: FAIL, INVALID or MISSING; UNJUDGED where there is a ``cause``.
         reason: why, as the run says.
         nodes: of its job, sorted; empty where it ran nowhere.
@@ -162,9 +161,7 @@ class Look:
     """One run of a red leg's check, to see it again.
 
     Attributes:
-        role: what it is for.
         nodes: that it was asked to run on.
-        colour: what it saw.
         run_id: its run; empty where none was started.
         verdict: of the leg in that run; None where it is not in it.
         reason: the verdict's, or why nothing was seen.
@@ -221,9 +218,7 @@ class Confirmation:
     """What the looks say of a leg.
 
     Attributes:
-        red: the leg.
         looks: all of them, both outcomes kept.
-        finding: what became of it.
         blame: who; UNKNOWN unless it is CONFIRMED (or INVALID and red again).
         blamed: the nodes to look at, sorted; empty where nobody can be told apart.
         sentence: all of this for a person.

@@ -47,17 +47,14 @@ class NightMeans:
     """What a night is conducted with.
 
     Attributes:
-        site: where.
         perflogs: folder of all sites.
         night: identity of the night.
         arguments: ReFrame's, of the run; none where it was made before: nobody knows then what
             is no longer in it.
-        run: starts ReFrame.
         first: the run of the night itself, or what was made before.
         usable: nodes of a partition that may run a job now.
         say: takes a line of progress.
         confirm: look again at what is red or left open.
-        notify: tell people.
     """
 
     site: Site
@@ -88,7 +85,6 @@ class NightOutcome:
         confirmations: one for each leg that was red or left open.
         changes: what is different from the nights before.
         red: everything that is red now, of this night and of earlier ones.
-        deliveries: what was told.
         status: exit status where it is no verdict's; None where the verdict's.
         notes: what else there is to say.
     """

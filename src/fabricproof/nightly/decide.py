@@ -107,7 +107,6 @@ class SideSeen:
     """In how many legs one side of a red pair was seen with others, and what it was there.
 
     Attributes:
-        name: its nodes.
         red: legs in which it was red with others.
         green: legs in which it was green with others.
         num_legs: all that were red on the pair.

@@ -50,9 +50,7 @@ class Holder:
     """Who holds the shared lock.
 
     Attributes:
-        host: its name.
         boot: identity of its kernel's start, and of the process namespace.
-        pid: process.
         ticks: when that process began, in ticks since the boot: pids come again.
         start: UTC, for a person.
     """

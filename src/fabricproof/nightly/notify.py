@@ -48,8 +48,6 @@ class Notice:
 
     Attributes:
         name: identity, of the night that made it.
-        subject: one line.
-        text: the rest.
         tries: nights in which it was tried before.
     """
 

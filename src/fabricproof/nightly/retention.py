@@ -35,7 +35,6 @@ class Removed:
 
     Attributes:
         what: ``stage``, ``output``, ``log``, ``report``.
-        path: where it was.
         size: bytes in it.
         trouble: why it could not be removed; empty where it was.
     """

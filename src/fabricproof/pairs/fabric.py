@@ -27,7 +27,6 @@ class Leaves:
     """The leaf of each node, and the spines above.
 
     Attributes:
-        names: of the leaves.
         leaf_of: node number -> leaf number.
         num_spines: spines that each leaf has one uplink to, in each direction; 0: not known, or
             the routing is adaptive.

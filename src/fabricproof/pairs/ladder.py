@@ -49,9 +49,7 @@ class Ladder:
     """The rounds of a campaign.
 
     Attributes:
-        leaves: where the nodes hang.
         seed: of all that is random.
-        first_rounds: random rounds.
     """
 
     leaves: Leaves

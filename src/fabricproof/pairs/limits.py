@@ -28,7 +28,6 @@ class Limits:
 
     Attributes:
         bounds: the worst value that the reference allows.
-        levels: the reference itself.
         impossible: what no value may be better than.
         origins: where each bound comes from, in words.
         tolerance: a row is low from this fraction off the healthy value on; None: the usual one,

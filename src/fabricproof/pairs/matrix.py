@@ -65,7 +65,6 @@ class Matrix:
     Attributes:
         nodes: names, in natural order.
         rails: names; one empty name where no rail is named.
-        kinds: what the rows measure.
         source: node that sends.
         destination: node that receives.
         both_ways: True where the row says nothing of the direction; then ``source`` and

@@ -74,9 +74,6 @@ class Picture:
     """What is drawn of a judged matrix, and said beside it.
 
     Attributes:
-        title: above it.
-        verdict: of the matrix.
-        reason: why.
         nodes: names, in the order of their leaves.
         leaves: name of each leaf, and how many of ``nodes`` hang there, in their order; empty where
             nobody knows.

@@ -52,7 +52,6 @@ class Population:
         rail: name; empty where rails have none.
         distance: of the pairs whose values these are; None: of all pairs.
         together: what each value is the sum of; None: it is one pair's.
-        count: values.
         least: smallest value.
         most: largest.
         mean: of all.

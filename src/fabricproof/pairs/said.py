@@ -36,7 +36,6 @@ class Blame:
             inverse of how many times they take.
         num_low: low pairs of its own.
         num_measured: pairs of its own.
-        sentence: for a person.
         cannot_tell_from: others that explain the same.
         would_tell: what to measure to tell them apart, or to be sure.
     """
@@ -77,10 +76,7 @@ class Undecided:
     """Something low for which nobody is blamed.
 
     Attributes:
-        why: kind of reason.
         nodes: whom it concerns; of many the first.
-        sentence: for a person.
-        would_tell: what to measure.
     """
 
     why: WhyUndecided

@@ -85,14 +85,11 @@ class Campaign:
     """What one campaign came to.
 
     Attributes:
-        seed: that drew it.
         faults: names of what was at fault, as blame would name them.
         blamed: names of whom was blamed.
-        num_rounds: rounds that it took.
         true: blames of a place that is at fault.
         found: faults whose place is blamed.
         located: found faults of which kind, rail and direction are right, too.
-        verdict: the word.
     """
 
     seed: int
@@ -306,14 +303,10 @@ class Score:
     """How right the blame of several campaigns is.
 
     Attributes:
-        campaigns: how many.
-        faults: how many were made.
-        blames: how many were uttered.
         precision: part of the blames that name a place at fault; None without any.
         recall: part of the faults whose place is blamed; None without any.
         localisation: part of those with kind, rail and direction right; None without any.
         clean_blamed: campaigns without a fault in which anybody was blamed.
-        most_rounds: of any campaign.
     """
 
     campaigns: int

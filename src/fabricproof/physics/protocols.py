@@ -68,7 +68,6 @@ class Protocol:
         name: ``ib``, ``ipoib``, ``tcp``, ``tcp-bypass``, ``udp``, ``rocev2``, ``opa``,
             ``slingshot``, ``efa``, ``bxi``.
         technologies: the link technologies it runs over.
-        low, nominal, high: the three readings.
         mtu_choices: the MTUs there are; empty where any in a range will do.
         mtu_range: smallest and largest MTU in bytes; None where the MTU cannot be stated.
         parts: what the bytes are, in words.
@@ -76,7 +75,6 @@ class Protocol:
             direction, at worst.
         source: the documents.
         floor_us: no one-way latency below this many microseconds is possible.
-        floor_source: why.
     """
 
     name: str

@@ -28,7 +28,6 @@ class JudgedBounds:
 
     Attributes:
         ceiling: physical limit (a floor for a latency), None where none is known.
-        ceiling_name: which limit binds.
         reference: None where there is none.
         lower: smallest accepted value.
         upper: largest accepted value.
@@ -58,13 +57,9 @@ class RawNumber:
     """One raw number as it stands in the records.
 
     Attributes:
-        run_id: the run.
         attempt: 1 for the first, 2 for the second look; 0 for a relation between legs.
         counts: whether the verdict rests on it.
         value: None where nothing was measured.
-        verdict: the word.
-        reason: why.
-        file: the record file.
         line: its line, from 1.
     """
 
@@ -83,19 +78,15 @@ class ReportData:
     """What there is to report.
 
     Attributes:
-        site: name of the site.
         made: when the report was made, UTC.
         run: the run that it is about, the newest by default.
-        session: its legs and verdicts.
         matrix: the numbers of the last runs, this one among them.
         bounds: what each quantity of this run was judged by.
         raw: every raw number of every key of the matrix, oldest first.
-        bands: of the active baseline.
         comparison: before and after, None where nobody asked.
         trend: None where there are too few runs.
         machines: node to part to facts, as this run saw them.
         inventory_changes: what changed since the run before.
-        notes: what was passed over.
         pairs: matrices of the run's pair campaigns.
     """
 

@@ -53,7 +53,6 @@ class SlurmTraits:
     """What matters of a Slurm; empty and None where nobody could ask.
 
     Attributes:
-        accounting: value of AccountingStorageType.
         sacct_fault: what sacct says where it fails; None where it answers or was not asked.
         oversubscribe: partition of Slurm -> its OverSubscribe, ``NO``, ``EXCLUSIVE``, ``YES:4``,
             ``FORCE:4``.

@@ -23,7 +23,6 @@ class Stack:
 
     Attributes:
         name: folder and module name, for example ``openmpi5``.
-        label: for people.
         family: key of :mod:`fabricproof.stacks.family`.
         version: module version.
         wheels: pinned requirements; empty for a distribution's MPI.

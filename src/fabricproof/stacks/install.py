@@ -108,8 +108,6 @@ class Installed:
     """One line of ``stack list``.
 
     Attributes:
-        stack: what it is.
-        prefix: its folder.
         state: whether it is there, with the present pins.
         answer: first line of the MPI library's version string, None unless installed.
     """

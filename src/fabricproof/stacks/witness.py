@@ -24,7 +24,6 @@ class Witness:
     Attributes:
         rank: in MPI_COMM_WORLD.
         size: of MPI_COMM_WORLD.
-        node: host name.
         cpus: CPUs it may run on.
         library: first line of the MPI library's version string.
     """

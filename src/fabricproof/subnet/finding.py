@@ -17,7 +17,6 @@ class FabricFinding:
     """One thing that was expected of a fabric, and what was seen.
 
     Attributes:
-        verdict: the verdict on it.
         quantity: ``link``, ``state``, ``lid``, ``trunks``, ``hosts``, ``manager``, ``counters``,
             ``shape``, ``slurm``, ``cables``, ``cabling``, ``look``.
         where: the port, cable, host or switch; empty where it is the whole fabric.

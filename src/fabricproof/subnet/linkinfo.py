@@ -66,7 +66,6 @@ class PortLine:
     Attributes:
         guid: of the switch, or of the adapter's port.
         number: its number on the node.
-        lid: its LID.
         lanes: with ``speed``, what is in use; None where down or unknown to the tool.
         state: ``Down``, ``Initialize``, ``Armed``, ``Active``.
         physical: ``LinkUp``, ``Polling`` ...
@@ -75,8 +74,6 @@ class PortLine:
         far_number: port of the other end, likewise.
         could_lanes: with ``could_speed``, the better that both ends support.
         could_unnamed: whether there is such a hint that names nothing: ``Could be undefined (16)``.
-        line: where it stood.
-        text: what stood there.
     """
 
     guid: str

@@ -40,7 +40,6 @@ class Node:
 
     Attributes:
         guid: NodeGUID, 16 hexadecimal digits; what identifies it when LIDs and cables change.
-        kind: what it is.
         num_ports: external ports, from 1 on.
         description: NodeDescription, which people and ``rdma-ndd`` set: ``n17 mlx5_0``.
         lid: of a switch's own port 0; None for adapters, whose ports have one each.
@@ -60,7 +59,6 @@ class Port:
     """One port, and what it is linked to.
 
     Attributes:
-        end: which.
         lid: its LID, for a port of a switch the switch's; None where nobody read it, 0 where no
             subnet manager gave one.
         lanes: width in use, None where the tool does not know it or the port is down.
@@ -274,7 +272,6 @@ class SubnetLook:
     """One look at a fabric: the cables, and beside them what else was asked.
 
     Attributes:
-        network: nodes, ports and cables.
         managers: the one that the ports name first, then others; None where nobody asked.
         counters: of the ports whose error counters are not zero, or were asked one by one; None
             where nobody asked.

@@ -189,7 +189,6 @@ class SubnetShape:
     """The kind of network, and what is said of it.
 
     Attributes:
-        kind: which.
         words: ``two-level fat tree: 2 leaves, 2 spines, oversubscribed 2:1``.
         levels: switch -> its level in a tree, 0 for a leaf; empty otherwise.
     """

@@ -53,11 +53,9 @@ class Disturbance:
     """One figure of what was taken.
 
     Attributes:
-        kind: who took it.
         share: what part of the wire, or of the time, 0 to 1; None where it was taken and nobody
             can say how much.
         reason: in words, with the figure, its unit, node, interface and direction.
-        node: where.
         burst_us: how long one burst of the others holds the wire; 0 where it is no wire.
     """
 

@@ -85,9 +85,7 @@ class ErrorRate:
     """What happened to the packets of one direction of one rail of one node.
 
     Attributes:
-        kind: what happened.
         rail: interface or port; several joined by ``+`` where nobody can tell them apart.
-        node: whose counters say so.
         direction: of the packets, as that node sees it.
         peer: the other end where there is one only; empty where there are several.
         events: packets that it happened to.

@@ -83,7 +83,6 @@ class Choice:
 
     Attributes:
         size: in bytes, None for an operation without messages.
-        standing: the finding.
         own_us: geometric mean of the own choice's times, in us.
         best: id of the fastest sure winner, without one of the fastest algorithm; None where none
             was measured.

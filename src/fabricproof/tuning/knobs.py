@@ -92,7 +92,6 @@ class Knobs:
         family: of the MPI.
         version: of the MPI.
         collective: one of :data:`COLLECTIVES`.
-        algorithms: what this version has.
         force: variables that force ``{id}``.
         neutral: variables that leave the choice to the library again.
         variables: all variables that have a say in this collective's algorithm.

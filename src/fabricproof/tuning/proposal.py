@@ -21,7 +21,6 @@ class Proposal:
     Attributes:
         sweeps: of one stack and one number of ranks; at least one of them has something to mend.
         rules: collective -> its rules.
-        written: variables and files.
         replaced: variables of the site's environment that it takes the place of.
     """
 

@@ -20,17 +20,12 @@ class Sweep:
 
     Attributes:
         run_id: the run it belongs to.
-        site, partition, fabric, stack: where.
         stack_version: family and version, for people.
         suite, program: what was measured.
         knobs: what can be said to this MPI about the collective.
-        num_nodes, ranks_per_node: the layout.
-        nodes: names of the nodes.
-        rails: the path.
         own_environment: what the site's environment already says about the collective.
         tuning: variables of a tuning that was on trial.
         choices: the decision for each message size.
-        tables: the times.
         labels: algorithm id -> what a table calls it.
         left_out: sentences on algorithms that were not tried.
     """

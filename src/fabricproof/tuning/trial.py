@@ -19,10 +19,7 @@ class Trial:
     """What ``fabricproof tune write`` proposed.
 
     Attributes:
-        stack: that it is for.
-        collectives: that it is for.
         num_ranks: ranks that it was measured with.
-        environment: variables to set.
     """
 
     stack: str

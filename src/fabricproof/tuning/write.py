@@ -39,7 +39,6 @@ class TuningWritten:
 
     Attributes:
         environment: variables, with :data:`FOLDER` for the folder of the files.
-        files: name to text.
         notes: what a reader should know of it.
     """
 

@@ -64,7 +64,6 @@ class Image:
     """A whole image.
 
     Attributes:
-        folder: where its files are.
         kernel_release: as ``uname -r`` says it in a guest.
         packages: name to version of all that is installed.
     """

@@ -26,7 +26,6 @@ class Controller:
     """The control groups of the machine that share out its CPUs.
 
     Attributes:
-        root: where they are mounted.
         unified: version 2.
     """
 

@@ -215,12 +215,9 @@ class Case:
     Attributes:
         check: name of the class.
         fabric: of the site, or ``no-<technology>``.
-        partition: of the site.
-        stack: of the site.
         suite: the suite that would run.
         tags: all tags of the check.
         nodes: nodes that the job takes.
-        limit_seconds: the job's time limit.
         net_paths: its legs, in their order.
         skipped: why it would be SKIPPED; empty where it is due.
         lost: why it would be MISSING although it is due; empty where it can run.

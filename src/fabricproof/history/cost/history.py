@@ -26,12 +26,8 @@ class PastJob:
 
     Attributes:
         run_id: the run, whose beginning is its start in UTC.
-        key: check, fabric, partition, stack.
-        suite: the suite that ran.
-        job_id: the scheduler's.
         submitted: when it was submitted, seconds since the epoch.
         ended: when it was over.
-        nodes: how many it had.
         attempts: of each leg; empty where the records do not say, or where the job did not end
             well.
         seconds: what it took: see :func:`without_waiting`.

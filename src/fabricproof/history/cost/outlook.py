@@ -28,7 +28,6 @@ class Estimate:
     """What one job is expected to cost.
 
     Attributes:
-        case: the job.
         leg_seconds: of each leg, in their order, its start included.
         second_look_seconds: expected on top, from how often legs were run again before.
         lesson: what it was learnt from; None where the stated default was taken.
@@ -73,7 +72,6 @@ class Cost:
     """What several jobs cost together.
 
     Attributes:
-        jobs, legs: how many.
         node_seconds: expected.
         wall_seconds: from, to: as many at once as may be, and one after the other; the same
             number twice where something lets only one run at a time.

@@ -29,7 +29,6 @@ class NightVerdict:
     """A night of the past as if it were the newest.
 
     Attributes:
-        run: of the night.
         said: by each rule that could judge it, what is red; empty where nothing is.
     """
 
@@ -46,7 +45,6 @@ class Call:
     """A night in which a rule is red that was not red the night before.
 
     Attributes:
-        run: of the night.
         said: by each such rule.
         lasts: nights, this one included, until none of these rules is red.
     """
@@ -84,7 +82,6 @@ class NoticedFrom:
     """The least loss of one rail of one node that a rule notices.
 
     Attributes:
-        rule: which.
         nights: with the loss; one of them must be red, or trend tells it after the last.
         half: caught in half of the tries and more; None: not even the largest tried.
         all_but: in 99 % and more.
@@ -101,10 +98,8 @@ class KindFloor:
     """Floors of one metric on one fabric.
 
     Attributes:
-        fabric: its name.
         metric: bandwidth, message rate or latency.
         places: rails of nodes that the loss was put on.
-        floors: by rule and nights.
     """
 
     fabric: str
@@ -141,7 +136,6 @@ class SiteProof:
     """What the rules of today say of a site's own nights, and what they would notice there.
 
     Attributes:
-        site: its name.
         nights: oldest first.
         no_baseline: why the last night without a baseline had none; empty where all had one.
         stretch: the nights of one level that the rest is about.

@@ -36,10 +36,8 @@ class Past:
     """A site's nights on their way through the rules.
 
     Attributes:
-        store: its history.
         ids: the nights, oldest first.
         machines: what the nodes were made of.
-        read: where inventories are kept.
         red: number that physics or a reference made red, and in which run; filled by
             :meth:`judged`.
         no_baseline: why the newest night without a baseline had none; empty where all had one.

@@ -170,7 +170,6 @@ class RowFamily:
     """What all rows of a comparison share.
 
     Attributes:
-        rows: how many they are.
         alpha: error rate over all of them.
         power: for which everything here is stated.
         seen: normal deviate that the relabellings let an undecided row pass.

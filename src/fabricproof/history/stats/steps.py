@@ -55,7 +55,6 @@ class Step:
     """A lasting change of one row.
 
     Attributes:
-        row: which.
         at: column of the first run after it.
         earliest: first column that it may have been at, with 95 % confidence.
         latest: last column that it may have been at.
@@ -76,7 +75,6 @@ class Drift:
     """A slow change of one row that is better told as a slope than as a step.
 
     Attributes:
-        row: which.
         per_run: ratio from one run to the next (Theil-Sen): 0.998 loses 0.2 % a night.
         total: ratio of the end of the line over its beginning.
         p: adjusted over all rows.
@@ -97,8 +95,6 @@ class Changes:
     """Everything that a history shows.
 
     Attributes:
-        steps: by row and time.
-        drifts: by row.
         lag: how much one run hangs together with the next, 0 where no more than by chance; the
             steps and drifts were judged as if there were (1 - lag) / (1 + lag) times as many runs.
     """

@@ -55,8 +55,6 @@ class Copy:
     """The files of the copy, on disk or, where nothing can be written, in memory.
 
     Attributes:
-        folder: of the copy.
-        manifest: what belongs to it.
         writable: False once something could not be written; all further is kept in memory.
         notes: what a person should know of it.
     """

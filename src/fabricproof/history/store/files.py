@@ -32,8 +32,6 @@ class ReadMark:
 
     Attributes:
         size: when it was last looked at, bytes.
-        changed_ns: its modification time, then.
-        inode: its inode, then.
         touched_ns: time of its last change of any kind, then; nobody can set that one.
         offset: read up to here, bytes; always behind a whole line.
         lines: how many line ends lie before that.

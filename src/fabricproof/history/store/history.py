@@ -186,7 +186,6 @@ class Store:
     """The history of one site.
 
     Attributes:
-        site: its name.
         runs: oldest first.
         notes: what was passed over while reading, one sentence each; nothing is lost in silence.
         labels: name -> the runs that people gave it (:mod:`fabricproof.history.store.label_file`).

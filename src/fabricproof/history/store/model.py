@@ -24,15 +24,12 @@ class Key:
     """Everything in which two numbers must agree before they are compared.
 
     Attributes:
-        site: name of the site.
-        partition: where the job ran.
         fabric: the network that was measured.
         stack: name of the MPI stack.
         build: the beginning of the digest of its identity; another build is another stack.
         suite: ``osu``, ``osu-mpi4py``, ``imb`` ...
         program: ``osu_bw``.
         tool_version: of the suite as it printed it; empty where it prints none.
-        check: name of the check.
         leg: the path and the layout, ``rail0``, ``rail1.hops3``.
         rails: that the leg went over, joined by commas.
         nodes: that took part, sorted, joined by commas; of a pair its two ends.

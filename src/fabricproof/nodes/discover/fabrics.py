@@ -50,7 +50,6 @@ class FabricDraft:
         transport: ``ucx`` or ``libfabric``.
         link_note: how the link is known.
         mtu_note: how the MTU is known.
-        description: for people.
     """
 
     kind: str

@@ -38,7 +38,6 @@ class ShaperSeen:
 
     Attributes:
         rate_bit_s: mean rate, in bit/s.
-        burst_bytes: the bucket.
         peak_bit_s: peak rate in bit/s, None where none is set.
         peak_bytes: the peak's bucket, what passes at once.
         queue_ms: how long a packet may wait in its queue at most, in ms; None where nobody says.
@@ -64,7 +63,6 @@ class InterfaceSeen:
         kind: ``ethernet``, ``ipoib``, ``loopback`` or ``other``.
         is_virtual: no device behind it (veth, bridge, VLAN, tunnel).
         is_bond: a bond, whose slaves name it as their master.
-        is_bridge: a bridge.
         master: the bond or bridge it is part of.
         driver: of the device behind it.
         firmware: of the device behind it.
@@ -104,7 +102,6 @@ class PortSeen:
         rate: as sysfs says it, ``200 Gb/sec (4X HDR)``.
         layer: ``InfiniBand``, ``Ethernet`` or what the kernel says.
         driver: ``mlx5_core``, ``hfi1``, ``efa`` ...
-        firmware: its version.
         board: its board id, or the type where there is none.
         netdev: the interface of a RoCE port.
         parent: the interface below a software device (rdma_rxe), empty where it does not say
@@ -151,7 +148,6 @@ class HostSeen:
     """One machine, as one run of ``look.sh`` showed it.
 
     Attributes:
-        name: its host name.
         boot: the kernel's boot id; two nodes with one id are namespaces of one machine.
         cpus: online, None where not said.
         system: operating system, kernel and architecture, for people.
@@ -190,7 +186,6 @@ class PartitionSeen:
         num_nodes: in all states.
         num_usable: nodes that are idle or busy, and not down or drained.
         cpus: of a node, the least; what Slurm gives away.
-        is_up: takes jobs.
         is_default: jobs go there by default.
         limit_minutes: longest job, None for no limit.
         nodes: as a folded list.
@@ -212,12 +207,10 @@ class SlurmSeen:
 
     Attributes:
         version: ``23.11.10``.
-        sinfo: path of the command.
         conf: value of SLURM_CONF, empty where it is not set.
         settings: chosen lines of ``scontrol show config``.
         partitions: in sinfo's order.
         topology: lines of ``scontrol show topology``.
-        licenses: names.
         mpi_types: what ``srun --mpi=list`` lists.
         traits: what decides whether its partitions can be measured on.
     """

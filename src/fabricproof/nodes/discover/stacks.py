@@ -25,7 +25,6 @@ class StackDraft:
     """One stack.
 
     Attributes:
-        name: unique in the site.
         entries: its lines in site.toml, name included.
         has_programs: whether OSU or IMB are known to be there.
     """

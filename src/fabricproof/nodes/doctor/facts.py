@@ -45,11 +45,9 @@ class LibraryFacts:
         path: the file that was loaded.
         version: its version string (``MPI_Get_library_version``), line by line.
         loads: telling libraries in the process, by their paths.
-        libfabric: its version.
         providers: libfabric's, whether or not they have a device here.
         domains: (provider, device) pairs that libfabric offers here.
         pmix: version of the PMIx client library.
-        ucx: its version.
         ucx_modules: loadable transports: ``ib``, ``cma``, ``rdmacm``.
         transports: (transport, device) pairs that UCX offers here.
         verbs_in: libraries (``ucx``, ``libfabric``) that were built with verbs.
@@ -115,7 +113,6 @@ class ProgramFacts:
     """What one program of the stack loads.
 
     Attributes:
-        path: the program.
         mpi: the MPI library that the loader finds, None where it needs none.
         missing: libraries that the loader does not find.
         fault: why the loader could not be asked.
@@ -166,11 +163,9 @@ class NodeFacts:
     """The machine on which everything was seen.
 
     Attributes:
-        host: its name.
         is_node: it is one on which jobs run, not only a login node.
         uid: 0 is root.
         memlock_kib: locked memory that a process may have; -1 is unlimited.
-        interfaces: network interfaces.
         hcas: ports of host channel adapters.
         pmi_libraries: Slurm's and others' PMI libraries, by path.
         environment: variables of MPIs and transports that are set before the stack's own.
@@ -210,8 +205,6 @@ class World:
     """What a real launch of two ranks gave.
 
     Attributes:
-        command: the launch.
-        num_ranks: ranks asked for.
         fault: what is wrong with it; None where it is the launch that was asked for.
         output: its end.
     """
@@ -229,10 +222,8 @@ class Facts:
     Attributes:
         subject: what was asked after.
         library: of the MPI.
-        mpi: of its tools.
         wrapper: the compiler wrapper, None where there is none.
         programs: benchmark programs.
-        node: where this was seen.
         slurm: None on a site without it.
         module: answer of ``module load``, None where no module is needed.
         launcher: answer of ``mpirun --version``.

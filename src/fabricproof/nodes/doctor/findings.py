@@ -39,10 +39,7 @@ class Diagnosis:
     """One thing that was looked at.
 
     Attributes:
-        level: how much it matters.
         topic: ``MPI``, ``programs``, ``PMI``, ``launcher``, ``net_path``, ``node``, ``world``.
-        seen: what is there.
-        command: what saw it.
         means: what comes of it; empty for OK.
         mend: the line that mends it; empty where nothing need be done.
         missing: the thing to examine is not there at all.

@@ -39,12 +39,9 @@ class NetPath:
     """One path of the site's fabrics, as this stack would be told to take it.
 
     Attributes:
-        fabric: its name in fabric.toml.
         protocol: as in the fabric data.
         link: as in the fabric data, None where none is declared.
-        rails: interfaces or HCA ports.
         transport: ``ucx``, ``libfabric`` or ``native``.
-        environment: what will force it.
         refusal: why this stack cannot take it; empty where it can.
     """
 
@@ -67,29 +64,22 @@ class Subject:
     """A stack on a partition.
 
     Attributes:
-        site: its name.
         source: the site's file that says all this.
-        stack: name.
         family: of the MPI.
         version: as the site declares it.
         kind: ``provisioned``, ``spack`` or ``modules``.
-        partition: name.
-        scheduler: ReFrame's name.
         launcher: as the site chose it: ``srun``, ``mpirun``, ``mpiexec``.
         launch: how ranks are started, None where that is impossible.
-        launch_fault: why it is.
         options: all of the launcher's, in the order in which it reads them.
         access: options that the partition asks for.
         settings: variables of the stack and of the site.
         prepend: path variables and what goes in front.
-        modules: to load.
         module_paths: to use before.
         modules_init: the file that defines ``module``, None where it is in a usual place.
         prefix: where the MPI should lie; empty where only the modules know.
         library: the MPI library, a path or a soname; empty where only the loader knows.
         programs: files of the stack to look into.
         python: interpreter with mpi4py, for the stacks that have one.
-        net_paths: of the partition's fabrics.
         absent: why there is nothing to examine; empty where there is.
         stale: why what is there is not what the site asks for.
         mend: what puts absent and stale right.

@@ -248,7 +248,6 @@ class CardDistance:
 
     Attributes:
         part: ``interface ib0``, ``port mlx5_0:1``.
-        numa_node: the card's.
         spread: the kernel's distances from the rank's NUMA nodes to it, sorted; none where it
             does not give them.
         is_far: some CPUs of the rank lie on another NUMA node.

@@ -17,7 +17,6 @@ class Word:
 
     Attributes:
         name: in words.
-        unit: behind the value.
         meaning: what a difference may mean, for any two values.
         less: where both are numbers, what it may mean on the side that has less; ``{side}`` and
             ``{share}`` are filled in.

@@ -60,8 +60,6 @@ class Note:
 
     Attributes:
         rail: the rail, empty where it is about the node.
-        node: the node.
-        sentence: for a person.
         is_far: it says that ranks are far from the card, which matters to their benchmark.
     """
 
@@ -76,7 +74,6 @@ class Preflight:
     """What the nodes of a job are, judged against what one fabric is declared to be.
 
     Attributes:
-        fabric: the fabric's name.
         nodes: all nodes that were due.
         findings: rail by rail, node by node.
         notes: facts beside them.
@@ -183,7 +180,6 @@ class Wanted:
 
     Attributes:
         rail: interface or port (``mlx5_0:1``).
-        fabric: the fabric's name.
         physics: the path over this rail alone, from which ceilings follow.
         mtu: in bytes.
         shaped: the site declares a shaper, so that the link's own rate is none.

@@ -35,7 +35,6 @@ class Against:
     """A node of which rails hang where other nodes have other rails.
 
     Attributes:
-        node: which.
         wrong: its rails that hang elsewhere than those of other nodes.
         others: switch of one of them -> the rails that most nodes have there.
         is_crossed: all in all it hangs on the switches of nodes that are cabled as most: two of
@@ -54,7 +53,6 @@ class Cabling:
 
     Attributes:
         fitting: nodes of which each rail hangs where most nodes have it, and not all rails have it.
-        against: those that are named.
         open: nodes on switches that have two rails of equally many nodes: nobody knows which.
         is_sure: rails plugged in at random would hardly ever look so orderly.
     """

@@ -44,7 +44,6 @@ class Topology:
     """The network as the scheduler is told it is; wires may be otherwise, so it is no proof.
 
     Attributes:
-        shape: which kind.
         groups: switches or blocks, in Slurm's order.
         coordinates: place of each node in a torus, in steps along x, y and z.
     """

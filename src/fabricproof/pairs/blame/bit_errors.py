@@ -26,13 +26,11 @@ class BitErrors:
     Attributes:
         verdict: FAIL, where a side of a node damages more than is stated; PASS, where of none more
             is credible at 95 %; else UNJUDGED.
-        rail: which.
         stated: the bit error rate that the site allows.
         node: whose side is the worst; empty where nobody counted anything.
         at_most: the largest rate that its counts leave credible; None where nobody counted.
         minutes_more: how much longer would rule out more than is stated, were nothing more
             damaged; 0 where the verdict stands.
-        sentence: for a person.
     """
 
     verdict: Verdict

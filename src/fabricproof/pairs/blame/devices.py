@@ -40,7 +40,6 @@ class DeviceLook:
 
     Attributes:
         round: before or after which it was.
-        node: whose.
         at: in s since 1970, by the node's clock.
         devices: interface or port -> file -> its first word.
     """
@@ -68,14 +67,10 @@ class DeviceFinding:
     Attributes:
         verdict: FAIL; UNJUDGED, where it is not sure; PASS, where it stayed as it was, or below the
             limit that it states; None, where there is nothing to hold it against.
-        quantity: what was read.
-        node: whose.
-        rail: which.
         sensor: of a temperature, in the words of the device.
         looks: how often it was read.
         celsius: the highest temperature; None of a link.
         limit_celsius: what the device states; None where it states none.
-        sentence: for a person.
     """
 
     verdict: Verdict | None

@@ -61,7 +61,6 @@ class Found:
     """A suspect that explains low rows.
 
     Attributes:
-        suspect: who.
         num_measured: rows that it alone would explain.
         num_low: of these, low ones.
         partners: unlike nodes that it was low with.

@@ -47,10 +47,7 @@ class Judged:
     """What a matrix came to.
 
     Attributes:
-        matrix: the rows.
-        verdict: the word.
         explanation: who explains what is low.
-        bad_pairs: pairs at fault.
         alone: goodness of each row as it would be on links of its own: more than measured where the
             load of its round is known.
         shortfall: of each row the logarithm of value over yardstick, better is more.

@@ -33,17 +33,12 @@ class Loss:
     Attributes:
         verdict: FAIL, or UNJUDGED where nobody can be sure.
         kind: RAIL of a node, or PAIR.
-        what: what happened to packets.
         name: ``vc3 rail0``, ``vc1 - vc7 rail0``.
-        net_path: over which.
         node: of a rail; None of a pair.
         ends: nodes of a pair, the one that sends first; of a rail its node alone.
         direction: ``transmit``, ``receive`` or ``both``.
         events: packets that it happened to.
-        packets: that went this way.
         pairs: pairs in which it happened.
-        measured_pairs: pairs that were counted.
-        sentence: for a person.
     """
 
     verdict: Verdict
@@ -66,10 +61,7 @@ class Carried:
     """What all pairs carried over a path, and how much of it may have been lost at most.
 
     Attributes:
-        net_path: over which.
-        what: happened to packets.
         events: packets that it happened to.
-        packets: that were counted.
         bytes: on the wire, likewise.
     """
 

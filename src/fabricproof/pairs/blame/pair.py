@@ -47,7 +47,6 @@ class BadPair:
     Attributes:
         first: number of a node.
         second: number of the other.
-        num_measured: rows of the two.
         num_low: of these, low ones.
         both_sides: whether rows of both directions are low, or of rows that name none.
     """

@@ -46,12 +46,9 @@ class Evidence:
         source: node that sends, or one end.
         destination: node that receives, or the other end.
         both_ways: whether the row says nothing of the direction.
-        rail: number.
         round: number, -1 where none is named.
         low: whether the value is below what a healthy pair has, and no load explains it.
         like: number of those it was held against; the rate of chance is that of its like.
-        num_nodes: how many there are.
-        num_rails: how many there are.
         leaves: where the nodes hang, None where nobody said.
     """
 
@@ -78,10 +75,8 @@ class Suspect:
 
     Attributes:
         kind: NODE also for one rail of it; LEAF, UPLINK or ROUND.
-        number: node, leaf or round.
         rail: number or ALL.
         side: TRANSMIT, RECEIVE or ALL; of an uplink TRANSMIT is leaf to spine.
-        spine: of an uplink.
         across: of a leaf, whether only pairs with other leaves are meant.
     """
 

@@ -50,8 +50,6 @@ class Ranks:
         values: columns ``from``, ``to`` and ``value``.
         hosts: where each rank ran.
         num: how many ranks there were.
-        lower_is_better: of the values.
-        unit: of the values.
         size: of a message, bytes; 0: not known.
     """
 

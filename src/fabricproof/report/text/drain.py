@@ -44,7 +44,6 @@ class Blamed:
 
     Attributes:
         node: as Slurm calls it.
-        run_id: whose evidence.
         rails: of it that are red.
         reason: for Slurm, before it is made safe.
         evidence: one sentence each.

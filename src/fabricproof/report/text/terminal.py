@@ -37,10 +37,8 @@ class StackGap:
     """One quantity of one collective on one layout, over the stacks of one suite.
 
     Attributes:
-        place: partition and fabric.
         suite: which all of them ran: a port's own time would be taken for the MPI's.
         program: the collective.
-        leg: path and layout.
         quantity: ``latency_64KiB``.
         times_us: stack -> time in us, the best first; two or more.
     """

@@ -30,7 +30,6 @@ class SpackLayout:
 
     Attributes:
         root: what all sites share.
-        site: the site's name.
         recipes: ``spack-envs`` of the project.
         site_folder: the site's own folder, with ``spack`` in it.
         scopes: further Spack scopes, highest precedence first.

@@ -118,7 +118,6 @@ class LegBaseline:
     """What a baseline says of one leg of a job, whatever nodes it will run on.
 
     Attributes:
-        name: of the baseline.
         date: the day it was frozen.
         place: what is known of the leg before it runs; nodes, tool version and settings are empty.
         rows: the baseline's quantities of that leg, each with its whole place: other builds too,
@@ -147,7 +146,6 @@ class LegSeen:
     """What is known of a leg after it ran.
 
     Attributes:
-        nodes: that took part.
         machines: node to its facts as the job saw them; None where nobody did.
         digests: node to the digest of these.
         tool_version: of the suite, empty where it prints none.

@@ -67,7 +67,6 @@ class BaselineRow:
         low: lower bound in ``unit``.
         high: upper bound in ``unit``.
         samples: run to value, outliers left out.
-        outliers: what was set aside.
     """
 
     quantity: str
@@ -182,10 +181,7 @@ class Baseline:
 
     Attributes:
         name: ``spring-2026``.
-        site: name of the site.
         frozen: when it was made, UTC, ``2026-11-21T21:54:14Z``.
-        command: what made it.
-        version: of fabricproof.
         runs: run to its beginning (UTC) of every run that gave a number.
         builds: stack to the digest of its identity, and what that says in words.
         nodes: name to what it was.

@@ -72,7 +72,6 @@ class TextSection:
     Attributes:
         lines: the lines without their ends and without launcher prefixes.
         first: number of the first line in the source, from 1.
-        source: file or other origin.
         ends_text: the text stops within this section, without a newline.
     """
 

@@ -112,7 +112,6 @@ class Lock:
         digest: of what decides the binaries, see :func:`digest_of_lock`.
         specs: its concrete specs by hash, as Spack writes them.
         kept: it was there and still holds.
-        seconds: what it took.
     """
 
     path: Path

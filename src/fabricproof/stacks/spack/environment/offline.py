@@ -32,9 +32,7 @@ class Mirror:
     """A mirror, unpacked as far as a build needs it.
 
     Attributes:
-        folder: where it is.
         program: its Spack.
-        wheels: the solver's.
         repositories: recipes by namespace, the first one wins.
         locks: the locks of the site it was made for, None where it has none for this site.
     """

@@ -27,7 +27,6 @@ class Package:
         version: exact.
         spec: one line: name, version, variants.
         digest: Spack's hash of the concrete spec.
-        prefix: where it lies.
         external: it is the site's own, Spack only uses it.
     """
 
@@ -58,7 +57,6 @@ class Built:
     Attributes:
         stack: its name in the site file.
         environment: its folder in ``spack-envs``.
-        mpi: the MPI.
         programs: suite (``osu``, ``imb``) and tool (``iperf3``) -> the package that has it.
         module: what ``module load`` takes.
         module_path: what ``module use`` takes first.

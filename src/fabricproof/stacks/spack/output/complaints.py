@@ -46,7 +46,6 @@ class BuildFailure:
     """A package that could not be built.
 
     Attributes:
-        package: its name.
         log: its build log, which stays until the next try; None where it came not that far.
         line: of the first error in ``log``, from 1; None where only the end is known.
         first_error: what the compiler, linker or script said first; None where nothing tells.
