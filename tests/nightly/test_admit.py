@@ -29,11 +29,14 @@ class World:
         self.whole = True
         self.runs: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
         self.rows: Sequence[str] = ("rail0", "rail1", "rail0+rail1")
+        self.refused = ""
 
     def run(self, arguments: Sequence[str], nodes: tuple[str, ...]) -> Ran:
         self.runs.append((tuple(arguments), nodes))
         admitted = next(each for each in arguments if "admitted=" in each).partition("=")[2]
         legs = [self._row(node, path, admitted) for node in nodes for path in self.rows]
+        if self.refused:
+            legs.append(leg("SKIPPED", nodes=(), name=self.refused, check="AllPairsAdmission"))
         return Ran(
             result=session(*legs, run_id=f"r{len(self.runs)}"), whole=self.whole,
             reason="" if self.whole else "interrupted", status=0 if self.whole else 130,
@@ -165,6 +168,32 @@ def test_a_run_that_left_no_row_of_the_node_or_was_cut_is_missing() -> None:
     found = admit(["vc1"], world.means())
     assert (found.verdict, found.status) == (Verdict.MISSING, 130)
     assert "interrupted" in found.nodes[0].reasons[0]
+
+
+def test_each_rail_is_due_and_all_together_where_the_stack_takes_them() -> None:
+    world = World()
+    for rows, lacking in (
+        (("rail0", "rail0+rail1"), "eth0: rail1 not measured: the run left no row of it"),
+        (("rail0", "rail1"), "eth0: rail0+rail1 not measured: the run left no row of it"),
+    ):
+        world.rows = rows
+        (found,) = admit(["vc1"], world.means()).nodes
+        assert (found.verdict, found.reasons[0]) == (Verdict.MISSING, lacking)
+    world.refused = "rail0+rail1"
+    assert admit(["vc1"], world.means()).verdict is Verdict.PASS
+    world.rows, world.refused = ("rail0",), "rail1"
+    (found,) = admit(["vc1"], world.means()).nodes
+    assert found.verdict is Verdict.MISSING
+    assert found.reasons[0] == "eth0: rail1, rail0+rail1 not measured: half of it"
+
+
+def test_a_partner_that_a_person_chose_and_that_cannot_be_had_is_not_waited_for() -> None:
+    world = World({**FREE, "vc5": "alloc"})
+    (found,) = admit(["vc1"], world.means(partners=("vc3", "vc5"))).nodes
+    assert not world.runs
+    assert found.reasons == ("1 partner of vc3, vc5 (--with) can be had now, 2 are needed",)
+    admit(["vc1"], world.means(partners=("vc3", "vc5", "vc7")))
+    assert world.runs[0][1] == ("vc1", "vc3", "vc7")
 
 
 def test_the_row_of_another_node_whose_name_begins_alike_is_none_of_it() -> None:

@@ -22,6 +22,9 @@ Taken = Callable[[str], float]
 #: packets of one round that one node sends another again
 Lost = Callable[[str, str], int]
 
+#: changes a line of the record
+Edit = Callable[[dict[str, Any]], dict[str, Any]]
+
 #: of a round, in ticks of a hundredth of a second
 _TICKS = 1000
 
@@ -142,10 +145,12 @@ def write_record(
     taken: Taken | None = None,
     delay: Delay = lambda *_: 20.0,
     lost: Lost | None = None,
+    edit: Edit | None = None,
 ) -> None:
     """Write the record of the schedule in ``folder``; after so many rounds it is killed."""
     text = ""
-    for line in lines_of((folder / "schedule").read_text(), rate, rails, taken, delay, lost):
+    for made in lines_of((folder / "schedule").read_text(), rate, rails, taken, delay, lost):
+        line = _line(**edit(json.loads(made))) if edit else made
         if rounds == 0 and '"end"' not in line:
             text += line[: len(line) // 2]
             break

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from made_kernel import Delay, Lost, Rate, write_record
+from made_kernel import Delay, Edit, Lost, Rate, write_record
 
 from fabricproof.pairs.campaign import job
 from fabricproof.pairs.campaign.conduct import planned_rounds
@@ -49,6 +49,7 @@ class Machine:
         self.taken: Callable[[str], float] | None = None
         self.delay: Delay = lambda *_: 20.0
         self.lost: Lost = lambda *_: 0
+        self.edit: Edit | None = None
         self.dies_after: list[int] = []
         self.free = set(NODES)
         self.lost_on_death: set[str] = set()
@@ -62,7 +63,7 @@ class Machine:
         rails = self.rails or load(folder.parent).net_paths[net_path]
         write_record(
             folder, self.rate, rails,
-            rounds=rounds, taken=self.taken, delay=self.delay, lost=self.lost,
+            rounds=rounds, taken=self.taken, delay=self.delay, lost=self.lost, edit=self.edit,
         )  # fmt: skip
         if rounds != 999:
             self.free -= self.lost_on_death

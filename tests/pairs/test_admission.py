@@ -166,6 +166,82 @@ def test_packets_too_few_to_rule_out_a_loss_admit_nobody(climb: Any, site: Site)
     assert lost.value > lost.upper
 
 
+def shown_as(node: str, interface: str, before: dict[str, int], after: dict[str, int]) -> Machine:
+    """Return a machine on which a node's counters stand so around each round, all others at 0."""
+    machine = Machine(healthy)
+
+    def edit(line: dict[str, Any]) -> dict[str, Any]:
+        for when, stood in (("before", before), ("after", after)):
+            if line["record"] == "counters":
+                seen = line[when]
+                rail = {name: 200 * count for name, count in seen.get("rail0", {}).items()}
+                seen["rail0"] = rail  # so many that a loss would show
+                seen.get("node/tcp", {})["OutSegs"] = 150_000 * (when == "after")
+                own = stood if line["node"] == node else dict.fromkeys(stood, 0)
+                seen.setdefault(interface, {}).update(own)
+        return line
+
+    machine.edit = edit
+    return machine
+
+
+def test_enough_packets_and_nothing_else_are_a_pass(climb: Any, site: Site) -> None:
+    found = rows(climb, site, shown_as("vc1", "rail0", {}, {}))
+    assert found["admit.vc1.rail0"].report.verdict is Verdict.PASS, (
+        "else the next tests say nothing"
+    )
+
+
+@pytest.mark.parametrize("counter", ["carrier_changes", "link_downed", "aer_fatal"])
+def test_a_link_that_went_down_meanwhile_is_no_pass(climb: Any, site: Site, counter: str) -> None:
+    found = rows(climb, site, shown_as("vc1", "rail0", {counter: 0}, {counter: 2}))
+    value = found["admit.vc1.rail0"].report.quantities[0]
+    assert value.verdict is Verdict.UNJUDGED
+    assert f"{counter} of rail0 on vc1 rose by 2" in value.reason
+    assert found["partner.vc3.rail0"].report.verdict is Verdict.PASS
+
+
+def test_a_link_of_a_partner_that_went_down_is_the_partners(climb: Any, site: Site) -> None:
+    counter = "carrier_changes"
+    found = rows(climb, site, shown_as("vc5", "rail0", {counter: 0}, {counter: 2}))
+    assert found["admit.vc1.rail0"].report.verdict is Verdict.PASS
+    assert found["partner.vc5.rail0"].report.verdict is Verdict.UNJUDGED
+
+
+def test_error_counters_that_went_back_say_nothing_of_the_node(climb: Any, site: Site) -> None:
+    found = rows(climb, site, shown_as("vc1", "rail0", {"symbol_error": 9}, {"symbol_error": 0}))
+    value, lost = found["admit.vc1.rail0"].report.quantities
+    assert value.verdict is Verdict.UNJUDGED, "it was measured: nothing is missing"
+    assert "ran backwards" in value.reason
+    assert lost.verdict is Verdict.UNJUDGED
+
+
+def test_what_tcp_sent_again_and_then_forgot_admits_nobody(climb: Any, site: Site) -> None:
+    machine = shown_as("vc1", "node/tcp", {"RetransSegs": 90}, {"RetransSegs": 0})
+    value, _ = rows(climb, site, machine)["admit.vc1.rail0"].report.quantities
+    assert value.verdict is Verdict.UNJUDGED
+    assert "RetransSegs of vc1 went back while it ran: wrapped or reset" in value.reason
+
+
+def test_counts_of_damage_alone_rule_no_loss_out_over_tcp(climb: Any, site: Site) -> None:
+    quiet = {"rx_errors": 0, "tx_errors": 0, "tx_packets": 0, "rx_packets": 0}
+    machine = shown_as("vc1", "rail0", quiet, {**quiet, "tx_packets": 10**6, "rx_packets": 10**6})
+    machine.lost = None  # type: ignore[assignment]
+    lost = rows(climb, site, machine)["admit.vc1.rail0"].report.quantities[1]
+    assert lost.verdict is Verdict.UNJUDGED
+    assert "nobody counted what vc1 lost" in lost.reason
+
+
+def test_partners_with_a_value_that_cannot_be_are_no_good_partners(climb: Any, site: Site) -> None:
+    machine = counting()
+    machine.rate = lambda a, b: 99.0 if {a, b} == {"vc3", "vc5"} else healthy(a, b)
+    found = rows(climb, site, machine)
+    assert found["partner.vc3.rail0"].report.verdict is Verdict.INVALID
+    value = found["admit.vc1.rail0"].report.quantities[0]
+    assert value.verdict is Verdict.MISSING
+    assert "1 partner on other leaves known good" in value.reason
+
+
 def test_a_node_that_nobody_counted_is_unjudged(climb: Any, site: Site) -> None:
     machine = Machine(healthy)
     machine.lost = None  # type: ignore[assignment]

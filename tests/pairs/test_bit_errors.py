@@ -80,7 +80,8 @@ def test_as_many_as_are_allowed_are_not_red() -> None:
 @pytest.mark.parametrize(
     "sides",
     [(), node(ways=("transmit",)), tuple(each for each in node() if each.what is not
-                                         ErrorKind.DAMAGED), node(terabytes=0)],
+                                         ErrorKind.DAMAGED), node(terabytes=0),
+     tuple(each for each in node() if each.what is ErrorKind.DAMAGED)],
 )  # fmt: skip
 def test_what_nobody_counted_is_no_pass(sides: tuple[SideCarried, ...]) -> None:
     found = judge(vc1=node(), vc2=sides)

@@ -95,6 +95,16 @@ def test_a_side_that_loses_with_all_its_partners_is_named(
     assert "10 per million are allowed (TCP between two nodes)" in loss.sentence
 
 
+def test_a_counter_that_was_set_back_says_nothing_but_what_it_still_shows() -> None:
+    quiet = [replace(each, set_back=("RetransSegs",)) for each in _all(lambda *_: 0)]
+    losses = Losses(SITE, "eth0", (("rail0",),))
+    losses.add(0, 0, quiet)
+    assert not losses.carried(), "what it counted before is gone: these packets rule nothing out"
+    rates = _all(lambda one, _: 9 * (one == "vc3"))
+    (loss,) = _found([replace(each, set_back=("RetransSegs",)) for each in rates])
+    assert (loss.verdict, loss.node) == (Verdict.FAIL, "vc3")
+
+
 def test_two_lossy_nodes_are_two() -> None:
     found = _found(_all(lambda one, other: 9 * (one == "vc3") + 20 * (other == "vc5")))
     named = {(loss.node, loss.direction) for loss in found}

@@ -26,7 +26,7 @@ from fabricproof.pairs.campaign.plan import round_seconds
 from fabricproof.pairs.check.admission import ADMITTED, PARTNER
 from fabricproof.pairs.check.in_job import PART_OF_LEG
 from fabricproof.pairs.check.partners import LEAST_PARTNERS, choose_partners, plan_admission
-from fabricproof.site import PartitionSpec, Site
+from fabricproof.site import FabricSpec, PartitionSpec, Site
 
 CHECK = "AllPairsAdmission"
 
@@ -155,7 +155,7 @@ def admit(nodes: Sequence[str], means: AdmissionMeans) -> Admittance:
             break
         partners = _partners(left, standing, means, bad)
         if len(partners) < LEAST_PARTNERS:
-            why = _too_few(partners, bad)
+            why = _too_few(partners, bad, means)
             found |= {node: found[node] or _missing(node, why) for node in left}
             break
         for line in planned(left, partners, means):
@@ -198,7 +198,7 @@ def plan(nodes: Sequence[str], means: AdmissionMeans) -> tuple[str, ...]:
     left = [node for node, why in found.items() if why is None]
     partners = _partners(left, standing, means, {}) if left else ()
     if left and len(partners) < LEAST_PARTNERS:
-        return (*lines, _too_few(partners, {}))
+        return (*lines, _too_few(partners, {}, means))
     return (*lines, *(planned(left, partners, means) if left else ()))
 
 
@@ -254,12 +254,13 @@ def planned(nodes: Sequence[str], partners: Sequence[str], means: AdmissionMeans
 def _partners(
     nodes: Sequence[str], standing: Standing, means: AdmissionMeans, bad: Mapping[str, str]
 ) -> tuple[str, ...]:
-    free = means.partners or standing.free
+    free = tuple(each for each in standing.free if each in (means.partners or standing.free))
     return choose_partners(nodes, free, means.leaf_of((*nodes, *free)), tuple(bad))
 
 
-def _too_few(partners: Sequence[str], bad: Mapping[str, str]) -> str:
-    had = f"{counted(len(partners), 'partner')} can be had now, {LEAST_PARTNERS} are needed"
+def _too_few(partners: Sequence[str], bad: Mapping[str, str], means: AdmissionMeans) -> str:
+    chosen = f" of {', '.join(means.partners)} (--with)" if means.partners else ""
+    had = f"{counted(len(partners), 'partner')}{chosen} can be had now, {LEAST_PARTNERS} are needed"
     return f"{had}; no partner: {', '.join(bad)}" if bad else had
 
 
@@ -332,11 +333,9 @@ def _of_run(node: str, ran: Ran, means: AdmissionMeans) -> Admitted:
         return _missing(node, f"the run came to nothing: {ran.reason}")
     rows = [leg for leg in ran.result.legs if _is_row(leg, ADMITTED, node)]
     said = [(leg.verdict, leg) for leg in rows if leg.verdict is not Verdict.SKIPPED]
-    absent = [
-        _why_absent(ran.result, fabric)
-        for fabric in means.fabrics
-        if not any(leg.fabric == fabric for _, leg in said)
-    ]
+    specs = [means.site.fabric_spec(name) for name in means.fabrics]
+    absent = [_why_absent(ran.result, spec, node, [leg for _, leg in said]) for spec in specs]
+    absent = [why for why in absent if why]
     absent += [f"the run did not come to its end: {ran.reason}"] if not ran.whole else []
     verdict = worst([*(each for each, _ in said), *(Verdict.MISSING for _ in absent)])
     mine = [f"{_path(leg, node)}: {leg.reason}" for each, leg in said if each is verdict]
@@ -359,11 +358,27 @@ def _shown(leg: LegResult, node: str) -> str:
     return f"{_path(leg, node)}: {'; '.join(said)}"
 
 
-def _why_absent(result: SessionResult, fabric: str) -> str:
-    """Return why a fabric has no row of a node."""
-    mine = [leg for leg in result.legs if leg.check == CHECK and leg.fabric in {fabric, ""}]
-    said = next((leg.reason for leg in mine if leg.reason), "the run left no row of it")
-    return f"{fabric}: {said}"
+def _why_absent(
+    result: SessionResult, fabric: FabricSpec, node: str, rows: Sequence[LegResult]
+) -> str:
+    """Return of which path of a fabric a node has no row and why; empty where it has all.
+
+    All rails together are not due where the stack cannot take them.
+    """
+    of_fabric = [
+        leg for leg in result.legs if leg.check == CHECK and leg.fabric in {fabric.name, ""}
+    ]
+    there = {_path(leg, node) for leg in rows if leg.fabric == fabric.name}
+    skipped = {leg.leg: leg.reason for leg in of_fabric if leg.verdict is Verdict.SKIPPED}
+    rails = [each.interface for each in fabric.rails]
+    due = [*rails, *({"+".join(rails)} - {*rails, *skipped})]
+    absent = [each for each in due if each not in there]
+    if not absent:
+        return ""
+    said = skipped.get(absent[0]) or "the run left no row of it"
+    if there:
+        return f"{fabric.name}: {', '.join(absent)} not measured: {said}"
+    return f"{fabric.name}: {next((leg.reason for leg in of_fabric if leg.reason), said)}"
 
 
 def _lines(found: Admitted, means: AdmissionMeans) -> Iterator[str]:

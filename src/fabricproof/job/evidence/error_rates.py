@@ -282,11 +282,31 @@ def _of_kind(
 
 def _unless_set_back(quiet: Judgement, rates: Iterable[ErrorRate]) -> Judgement:
     """Return a PASS as UNJUDGED where a counter went back: what it counted before is gone."""
-    names = [f"{name} of {each.node}" for each in rates for name in each.set_back]
+    names = counters_set_back(rates)
     if not names:
         return quiet
-    why = f"{quiet.reason}; but {', '.join(names)} went back while it ran: wrapped or reset"
+    why = f"{quiet.reason}; but {went_back(names)}"
     return replace(quiet, verdict=Verdict.UNJUDGED, reason=why, named=True)
+
+
+def counters_set_back(rates: Iterable[ErrorRate]) -> list[str]:
+    """Return the counters that wrapped or were reset meanwhile, each with its node."""
+    return [f"{name} of {each.node}" for each in rates for name in each.set_back]
+
+
+def went_back(counters: Iterable[str]) -> str:
+    """Return what is said of counters that do not tell what they counted before."""
+    return f"{', '.join(counters)} went back while it ran: wrapped or reset"
+
+
+def due_kinds(rails: Iterable[str]) -> frozenset[ErrorKind]:
+    """Return of which kinds of error one must have been counted over these rails.
+
+    Over sockets TCP's own count is due.  A port of verbs has several counters, and which of them a
+    driver shows differs: one that tells of losses or damage is due.
+    """
+    over_tcp = not any(":" in rail for rail in rails)
+    return frozenset({ErrorKind.RETRANSMITTED} if over_tcp else NAMES)
 
 
 def doubt_of(rate: ErrorRate) -> str:
@@ -303,13 +323,8 @@ def _excess(rate: ErrorRate, allowed: float) -> float:
 
 
 def _uncounted(leg: Leg, rates: Sequence[ErrorRate], nodes: Iterable[str]) -> list[Judgement]:
-    """Return what says that a node's losses were not counted; nothing where all were.
-
-    Over sockets TCP's own count is due.  A port of verbs has several counters, and which of them a
-    driver shows differs: one that tells of losses or damage is due.
-    """
-    over_tcp = not any(":" in rail for rail in leg.rails)
-    told = {ErrorKind.RETRANSMITTED} if over_tcp else set(NAMES)
+    """Return what says that a node's losses were not counted; nothing where all were."""
+    told = due_kinds(leg.rails)
     blind = sorted(set(nodes) - {each.node for each in rates if each.kind in told})
     if not blind:
         return []

@@ -18,6 +18,9 @@ from fabricproof.traffic.error_rates import ErrorKind
 
 _MILLION = 1e6
 
+#: what must be counted: damage, and what was thrown away for it on the way
+_TELLING = frozenset({ErrorKind.DAMAGED, ErrorKind.RETRANSMITTED})
+
 
 @dataclass(frozen=True, kw_only=True)
 class BitErrors:
@@ -60,7 +63,7 @@ def _of_node(
     ways = []
     for direction in ("transmit", "receive"):
         own = [each for each in sides if each.direction == direction and each.bytes]
-        if any(each.what is ErrorKind.DAMAGED for each in own):
+        if {each.what for each in own} >= _TELLING:
             ways.append(_of_way(rail, node, own, stated, minutes))
     if len(ways) < 2:
         return _uncounted(rail, node, stated)
@@ -109,5 +112,6 @@ def _uncounted(rail: str, node: str, stated: float) -> BitErrors:
         node=node,
         at_most=None,
         minutes_more=0.0,
-        sentence=f"nobody counted what was damaged of {whose} over {rail}, both ways",
+        sentence=f"nobody counted both what was damaged and what was sent again of {whose} over "
+        f"{rail}, both ways",
     )

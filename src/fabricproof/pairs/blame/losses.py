@@ -159,8 +159,13 @@ class Losses:
         self._cells: dict[tuple[int, ErrorKind], _Cells] = {}
 
     def add(self, net_path: int, number: int, rates: Iterable[ErrorRate]) -> None:
-        """Take what the counters of one pair say of one round."""
+        """Take what the counters of one pair say of one round.
+
+        A counter that was set back in it and shows nothing says nothing.
+        """
         for rate in rates:
+            if rate.set_back and not rate.events:
+                continue
             ends = (rate.node, rate.peer)
             way = ends if rate.direction is Direction.OUT else ends[::-1]
             cells = self._cells.setdefault((net_path, rate.kind), {})

@@ -61,10 +61,12 @@ class SecondLook:
 
     Attributes:
         net_path: over which.
+        pair: the two nodes.
         sentence: both values' outcome.
     """
 
     net_path: str
+    pair: tuple[str, str]
     sentence: str
 
 
@@ -187,4 +189,4 @@ def second_look(campaign: Campaign, quantity: Quantity, first: Row) -> SecondLoo
         f"{value.source} to {value.destination} over {name} was low once "
         f"({number_of(quantity, value):.4g} {unit}) and is good at the second look"
     )
-    return SecondLook(net_path=name, sentence=sentence)
+    return SecondLook(net_path=name, pair=(value.source, value.destination), sentence=sentence)

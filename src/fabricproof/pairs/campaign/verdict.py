@@ -13,6 +13,7 @@ import numpy as np
 
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.job.evidence.disturbance import share_taken
+from fabricproof.job.evidence.error_rates import counters_set_back, due_kinds, went_back
 from fabricproof.pairs.blame.bit_errors import BitErrors, judge_bits
 from fabricproof.pairs.blame.devices import DeviceFinding, judge_devices, not_told
 from fabricproof.pairs.blame.judge import judge_matrix
@@ -241,8 +242,13 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
             # Errors make a value no PASS; it may still show whose fault they are.
             if proof.state in {PathState.PROVEN, PathState.DISTURBED}:
                 rails = campaign.net_paths[net_path]
-                losses.add(net_path, record.number, errors_of(record, pair, rails))
-                near = disturbances(record, pair, values, campaign.net_paths[net_path], rate)
+                errors = errors_of(record, pair, rails)
+                losses.add(net_path, record.number, errors)
+                due = due_kinds(rails)
+                if back := counters_set_back(each for each in errors if each.kind in due):
+                    doubt = PathProof(state=PathState.UNKNOWN, reason=went_back(back))
+                    troubles.append(_trouble(campaign, net_path, record.number, pair, doubt))
+                near = disturbances(record, pair, values, rails, rate)
                 by = "; ".join(each.reason for each in near if each.counts)
                 kind = next((each.kind for each in near if each.counts), None)
                 taken = share_taken(near)
@@ -317,7 +323,8 @@ def _passing(
         if each.verdict is Verdict.UNJUDGED and (each.net_path, pair) in stands:
             said = f"{' to '.join(each.pair)} over {each.net_path} did not count once"
             sentence = f"{said} ({each.reason}) and stands at the second look"
-            passing.append(SecondLook(net_path=each.net_path, sentence=sentence))
+            look = SecondLook(net_path=each.net_path, pair=each.pair, sentence=sentence)
+            passing.append(look)
         else:
             stay.append(each)
     return stay, passing

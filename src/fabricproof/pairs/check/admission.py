@@ -8,6 +8,7 @@ that a bad one is found and replaced by another.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,7 +17,7 @@ import numpy as np
 
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.units import at_size, counted
-from fabricproof.job.evidence.error_rates import UNCOUNTED, most_rate
+from fabricproof.job.evidence.error_rates import UNCOUNTED, due_kinds, most_rate
 from fabricproof.job.outcome import Outcome as Row
 from fabricproof.nodes.inventory.differences import compare
 from fabricproof.nodes.inventory.facts import Machine
@@ -37,6 +38,9 @@ from fabricproof.verdict.value import DEFAULT_TOLERANCE, ERROR_UNIT, Judgement
 ADMITTED, PARTNER = "admit", "partner"
 
 Said = tuple[Verdict, str]
+
+#: in which packets of a node may be lost
+_WAYS = ("transmit", "receive")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +95,7 @@ class Admission:
 
     def _notes(self, node: str) -> list[str]:
         notes = [each.sentence for each in self.links.notes if each.node == node]
+        notes += [each.sentence for each in self.outcome.second_looks if node in each.pair]
         if node in self.admitted:
             notes += unlike(node, self.partners, self.machines)
         return list(dict.fromkeys(notes))
@@ -115,10 +120,13 @@ class Admission:
         if not any(each.result.quantity is Quantity.BANDWIDTH for each in seen):
             why = {**self.campaign.skipped, **self.campaign.out}.get(node, "")
             reason = f"{node} is {why}" if why else f"no pair of {node} stands over {name}"
-            verdict, reason = self._burden(node, name) or (Verdict.MISSING, reason)
+            absent = self._doubt(node, name) or (Verdict.MISSING, reason)
+            verdict, reason = self._burden(node, name) or absent
             yield word_of(at_size("bandwidth", self.campaign.size), verdict, reason)
         for each in seen:
             verdict, reason = self._burden(node, name) or each.said()
+            if verdict is Verdict.PASS:
+                verdict, reason = self._doubt(node, name) or (verdict, reason)
             rows = each.good if each.good.any() and verdict is Verdict.PASS else each.own
             found = worst_of(each.result, rows, verdict, reason)
             yield self._by_baseline(found, name) if node in self.admitted else found
@@ -157,6 +165,25 @@ class Admission:
         wrong += self.outcome.strangers
         return (Verdict.INVALID, wrong[0]) if wrong else None
 
+    def _doubt(self, node: str, net_path: str) -> Said | None:
+        """Return what makes no value of the node a PASS: errors rose, or nobody knows whether.
+
+        What others took from a pair is no error of it.  A pair with a node that has more such
+        pairs is that one's.
+        """
+        left = {
+            frozenset(each.pair): each.reason
+            for each in self.outcome.troubles
+            if each.net_path == net_path and each.disturbance is None
+        }
+        while left:
+            having = Counter(end for pair in left for end in pair)
+            most = {end for end, count in having.items() if count == max(having.values())}
+            if node in most:
+                return Verdict.UNJUDGED, next(left[pair] for pair in left if node in pair)
+            left = {pair: reason for pair, reason in left.items() if not pair & most}
+        return None
+
     def _losses(self, node: str, net_path: int) -> Iterator[Judgement]:
         """Yield what the node lost; of one to be admitted also that no more can be hidden."""
         name = self.campaign.path_name(net_path)
@@ -171,7 +198,8 @@ class Admission:
         sides = list(counted_by.sides(net_path, node)) if counted_by else []
         sides.sort(key=self._most, reverse=True)  # the reason is of what is least sure
         said = [*red, *(self._hidden(each) for each in sides)]
-        if {each.direction for each in sides} != {"transmit", "receive"}:
+        due = due_kinds(self.campaign.net_paths[net_path])
+        if len({each.direction for each in sides if each.what in due}) < len(_WAYS):
             path = self.campaign.path_name(net_path)
             said.append((Verdict.UNJUDGED, f"nobody counted what {node} lost over {path}"))
         verdict = worst([each for each, _ in said])
@@ -254,10 +282,14 @@ class _Seen:
 
     @cached_property
     def bad(self) -> set[str]:
-        """Other nodes that are blamed, over any rail."""
-        if self.result.judged.verdict is not MatrixVerdict.FAIL:
-            return set()
-        return {each.node for each in self.result.said.blame if each.node} - {self.node}
+        """Other nodes that are blamed, over any rail, or have a value that cannot be."""
+        judged = self.result.judged
+        rows = judged.impossible
+        ends = (*judged.matrix.source[rows], *judged.matrix.destination[rows])
+        bad = {judged.matrix.nodes[at] for at in ends}
+        if judged.verdict is MatrixVerdict.FAIL:
+            bad |= {each.node for each in self.result.said.blame if each.node}
+        return bad - {self.node}
 
     @cached_property
     def good(self) -> Flags:
