@@ -2,6 +2,7 @@
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
+    "contract": "a run judged by criteria that both sides sign",
     "formats": "JSON, JUnit, Prometheus text",
     "formats.bundle": "one archive of all evidence of a run",
     "formats.html": "the page, offline",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fabricproof.site.complaint import line_of, positions
+from fabricproof.site.complaint import first_complaint, line_of, positions
 from fabricproof.site.load import (
     choose_site,
     load_site,
@@ -40,6 +40,7 @@ __all__ = [
     "SwitchSpec",
     "build_fabric",
     "choose_site",
+    "first_complaint",
     "host_and_port",
     "line_of",
     "load_site",
