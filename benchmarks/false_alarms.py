@@ -22,9 +22,9 @@ import numpy.typing as npt
 import rivals
 from order import order_matters
 
+from fabricproof.core.student import student_quantile
 from fabricproof.history.stats.interval import null_distribution
 from fabricproof.history.stats.max_t import step_down
-from fabricproof.history.stats.power import student_quantile
 from fabricproof.history.stats.relabel import labellings, prepare
 from fabricproof.history.stats.shifts import Change, Shift, compare_rows
 

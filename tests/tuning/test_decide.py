@@ -13,10 +13,8 @@ from fabricproof.tuning.decision import (
     Choice,
     ChoiceResult,
     Times,
-    _tail_beyond,
     decide,
     pooled_noise,
-    student_t,
 )
 
 SIZES, ALGORITHMS = 8, 9
@@ -44,19 +42,6 @@ def _log_normal(rng: random.Random, spread: float):
 
 def _with_stalls(rng: random.Random, spread: float, share: float, factor: float):
     return lambda: 100 * math.exp(rng.gauss(0, spread)) * (factor if rng.random() < share else 1.0)
-
-
-@pytest.mark.parametrize(("tail", "freedom", "t"), [(0.025, 10, 2.228), (0.005, 5, 4.032)])
-def test_student_t_is_that_of_the_tables(tail, freedom, t):
-    """Abramowitz and Stegun, table 26.10."""
-    assert student_t(tail, freedom) == pytest.approx(t, abs=5e-4)
-
-
-@pytest.mark.parametrize("freedom", [1, 2, 3, 7, 30, 399])
-@pytest.mark.parametrize("tail", [0.5, 0.3, 0.025, 0.005, 1e-4])
-def test_beyond_student_t_lies_the_tail_that_was_asked_for(tail, freedom):
-    angle = math.atan(student_t(tail, freedom) / math.sqrt(freedom))
-    assert _tail_beyond(angle, freedom) == pytest.approx(tail, rel=1e-9)
 
 
 def test_the_noise_is_pooled_within_the_series_and_not_between_them():

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean, stdev
 
-from fabricproof.tuning import student_t
+from fabricproof.core.student import student_quantile
 
 #: rounds before anything is green; three is the least for which t is not absurd (two: 12.7)
 LEAST = 3
@@ -143,7 +143,7 @@ def _side(centre: float, bounds: RoundBounds) -> RatioStanding | None:
 def _interval(centre: float, scatter: float, count: int, tail: float) -> tuple[float, float]:
     if count < 2:
         return -math.inf, math.inf
-    half = student_t(tail, count - 1) * scatter / math.sqrt(count)
+    half = student_quantile(tail, count - 1) * scatter / math.sqrt(count)
     return centre - half, centre + half
 
 

@@ -5,7 +5,7 @@ Pure but for reading its own data files: tables in, decisions and the text of tu
 
 from __future__ import annotations
 
-from fabricproof.tuning.decision import Bar, Choice, ChoiceResult, Times, decide, student_t
+from fabricproof.tuning.decision import Bar, Choice, ChoiceResult, Times, decide
 from fabricproof.tuning.knobs import COLLECTIVES, Knobs, find_knobs
 from fabricproof.tuning.proposal import Proposal, in_words, propose, toml_line
 from fabricproof.tuning.selection import table_in
@@ -30,7 +30,6 @@ __all__ = [
     "in_words",
     "propose",
     "read_trial",
-    "student_t",
     "sweeps_of",
     "table_in",
     "toml_line",

@@ -18,12 +18,13 @@ tail than Student's t knows.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
+
+from fabricproof.core.student import student_quantile
 
 #: a gain below this is not worth a rule in a file
 SURE_FACTOR = 1.25
@@ -191,7 +192,7 @@ def _explained(tail: float, freedom: int, error: float) -> float:
     """Return the ratio of two means that noise exceeds with probability ``tail``."""
     if freedom < 1:
         return math.inf
-    return math.exp(min(student_t(tail, freedom) * error, 700.0))
+    return math.exp(min(student_quantile(tail, freedom) * error, 700.0))
 
 
 def pooled_noise(series: Iterable[Sequence[float]]) -> tuple[float, int]:
@@ -212,51 +213,3 @@ def pooled_noise(series: Iterable[Sequence[float]]) -> tuple[float, int]:
 
 def _mean(times: Sequence[float]) -> float:
     return math.exp(fmean(math.log(each) for each in times))
-
-
-@functools.lru_cache(maxsize=1024)
-def student_t(tail: float, freedom: int) -> float:
-    """Return the t that Student's distribution exceeds with probability ``tail``.
-
-    Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.1 (density), integrated by
-    Simpson's rule over the angle ``t = sqrt(freedom) tan(angle)``, in which it is a power of the
-    cosine; then Newton's steps, halving the bracket where one would leave it.
-
-    Args:
-        tail: above 0, at most one half.
-        freedom: degrees of freedom, at least 1.
-    """
-    low, high = 0.0, math.pi / 2
-    angle = middle = math.atan(2 / math.sqrt(freedom))
-    for _ in range(60):
-        angle = middle
-        beyond = _tail_beyond(angle, freedom) - tail
-        low, high = (angle, high) if beyond > 0 else (low, angle)
-        density = _scale(freedom) * math.cos(angle) ** (freedom - 1)
-        middle = angle + beyond / density if density > 0 else low
-        if not low < middle < high:
-            middle = (low + high) / 2
-        if abs(middle - angle) < _ANGLE_ERROR:
-            break
-    return math.sqrt(freedom) * math.tan(angle)
-
-
-#: what is left of an angle to be found is less than this, in radians
-_ANGLE_ERROR = 1e-14
-
-
-@functools.cache
-def _scale(freedom: int) -> float:
-    """Return the density at the middle, per radian."""
-    logarithm = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)
-    return math.exp(logarithm) / math.sqrt(math.pi)
-
-
-def _tail_beyond(angle: float, freedom: int, steps: int = 200) -> float:
-    width = (math.pi / 2 - angle) / steps
-    weights = (1, *((4, 2) * (steps // 2 - 1)), 4, 1)
-    total = sum(
-        weight * max(math.cos(angle + index * width), 0.0) ** (freedom - 1)
-        for index, weight in enumerate(weights)
-    )
-    return _scale(freedom) * total * width / 3

@@ -12,34 +12,15 @@ from hypothesis import strategies as st
 from fabricproof.history.stats.power import (
     RowFamily,
     detectable,
+    digamma,
+    inverse_trigamma,
     more_runs,
-    student_quantile,
-    student_tail,
+    trigamma,
 )
 from fabricproof.history.stats.shifts import Change, compare_rows
 
 FAMILY = RowFamily(rows=100, alpha=0.05, power=0.8, seen=math.inf)
 MARGIN = -math.log1p(-0.03)
-
-
-@pytest.mark.parametrize(
-    ("tail", "freedom", "t"),
-    [(0.025, 1, 12.706), (0.025, 4, 2.776), (0.025, 10, 2.228), (0.0005, 7, 5.408),
-     (0.005, 30, 2.750), (0.025, 1000, 1.960)],
-)  # fmt: skip
-def test_quantiles_are_those_of_the_tables(tail: float, freedom: int, t: float) -> None:
-    """Student's t as printed in every textbook."""
-    assert student_quantile(tail, freedom) == pytest.approx(t, abs=3e-3)
-
-
-@settings(deadline=None, max_examples=25)
-@given(st.floats(0.0, 50.0), st.integers(1, 150))
-def test_a_tail_is_a_probability(t: float, freedom: int) -> None:
-    """From a half downwards, less with more freedom."""
-    tail = student_tail(t, freedom)
-    assert 0.0 <= tail <= 0.5
-    assert student_tail(t + 0.1, freedom) <= tail + 1e-12
-    assert student_tail(t, freedom + 1) <= tail + 1e-12
 
 
 @settings(deadline=None, max_examples=25)
@@ -113,3 +94,14 @@ def test_what_is_called_detectable_is_found_four_times_in_five() -> None:
         found += [each.change is Change.BETTER for each in shifts[:5]]
     assert abs(math.log(stated / factor)) < 0.01
     assert 0.65 <= np.mean(found) <= 0.95
+
+
+@settings(deadline=None)
+@given(x=st.floats(0.05, 500))
+def test_the_inverse_is_one(x: float) -> None:
+    assert inverse_trigamma(trigamma(x)) == pytest.approx(x, rel=1e-6)
+
+
+def test_known_values() -> None:
+    assert digamma(1) == pytest.approx(-0.5772156649, abs=1e-9)
+    assert trigamma(1) == pytest.approx(math.pi**2 / 6, abs=1e-7)

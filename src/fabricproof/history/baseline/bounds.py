@@ -26,10 +26,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from fabricproof.core.student import student_quantile
 from fabricproof.history.stats.power import (
     digamma,
     inverse_trigamma,
-    student_quantile,
     trigamma,
 )
 

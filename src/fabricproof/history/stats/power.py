@@ -1,8 +1,4 @@
-"""What so many runs could have shown, and how many would; Student's t far out in its tail.
-
-A night has a thousand quantities and may raise one false alarm in a hundred nights: tails of one
-in a hundred thousand, with degrees of freedom that are no whole numbers.
-"""
+"""What so many runs could have shown, and how many would."""
 
 from __future__ import annotations
 
@@ -13,6 +9,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from fabricproof.core.student import student_quantile
 
 #: a number, or an array of them
 Number = TypeVar("Number", float, Any)
@@ -30,9 +28,6 @@ _LOG_FOR_AN_INTERVAL = math.log(20) - 1e-9
 MOST_RUNS = 1000
 
 _NORMAL = statistics.NormalDist()
-
-#: terms of the continued fraction; it converges in tens
-_TERMS = 500
 
 #: half the width of a two-sided interval of 95 %, in standard errors
 _TWO_SIDED = _NORMAL.inv_cdf(0.975)
@@ -79,59 +74,6 @@ def wallace(freedom: Number) -> Number:
         freedom: f, at least 1.
     """
     return ((8.0 * freedom + 1.0) / (8.0 * freedom + 3.0)) ** 2
-
-
-def student_tail(t: float, freedom: float) -> float:
-    """Return the probability that Student's t is above ``t`` (0 or more).
-
-    Half the regularised incomplete beta function I_x(v/2, 1/2) at x = v/(v + t^2) (Abramowitz and
-    Stegun 1964, 26.7.1 and 26.5.8).
-    """
-    if math.isinf(freedom):
-        return math.erfc(t / math.sqrt(2)) / 2
-    return _beta(freedom / 2, 0.5, freedom / (freedom + t * t)) / 2
-
-
-@functools.lru_cache(maxsize=4096)
-def student_quantile(tail: float, freedom: float) -> float:
-    """Return the t that Student's t exceeds with probability ``tail``.
-
-    Args:
-        tail: above 0, at most 0.5.
-        freedom: degrees of freedom, 1 or more; infinite for the normal distribution.
-    """
-    low, high = 0.0, 1.0
-    while student_tail(high, freedom) > tail:
-        high *= 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if student_tail(middle, freedom) > tail else (low, middle)
-    return high
-
-
-def _beta(a: float, b: float, x: float) -> float:
-    """Return the regularised incomplete beta function I_x(a, b), by its continued fraction."""
-    if x <= 0 or x >= 1:
-        return 0.0 if x <= 0 else 1.0
-    if x > (a + 1) / (a + b + 2):
-        return 1 - _beta(b, a, 1 - x)
-    front = math.exp(
-        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
-    )
-    # Lentz's method, Numerical Recipes 6.4.
-    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
-    total = d
-    for m in range(1, _TERMS):
-        for term in (
-            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
-            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
-        ):
-            d = 1 / (1 + term * d)
-            c = 1 + term / c
-            total *= d * c
-        if abs(d * c - 1) < 1e-14:
-            break
-    return front * total / a
 
 
 def digamma(x: float) -> float:
