@@ -69,7 +69,6 @@ class Policy:
             rails carry more than one; None where they never do.
         steady: whether no smaller size gained as well, so that the threshold is sharp.
         gains: all rails over the best single one, by message size.
-        noise: by how much (a fraction) the single rails disagree among themselves, as a median.
         small: what becomes of small messages.
         small_shares: each rail's part of them, 0 to 1; empty where not seen.
         large: how large messages are cut.
@@ -79,7 +78,6 @@ class Policy:
     threshold_bytes: int | None
     steady: bool
     gains: Curve
-    noise: float
     small: Small
     small_shares: Mapping[str, float]
     large: Large
@@ -111,7 +109,6 @@ def read_policy(
         threshold_bytes=threshold,
         steady=steady,
         gains=gains,
-        noise=noise,
         small=small_rule(small_shares),
         small_shares=small_shares,
         large=large_rule(large_shares, _weights(singles, together)),

@@ -59,14 +59,12 @@ class Scaled:
         present: shape (rows, runs).
         counts: values of each row.
         freedom: degrees of freedom of the scatter within two segments, of each row.
-        prior: share of the prior in the sum of squares of each row, in (0, 1].
     """
 
     values: Values
     present: Flags
     counts: Whole
     freedom: Values
-    prior: Values
 
 
 def median_of_rows(values: Values) -> Values:
@@ -138,14 +136,12 @@ def scaled(logs: Values, prior: Values) -> Scaled:
     near = np.clip(np.where(present, logs - centres, 0.0), -reach, reach)
     mean = near.sum(axis=1) / np.maximum(counts, 1)
     near = np.where(present, near - mean[:, None], 0.0)
-    lent = PRIOR_RUNS * prior**2
-    total = (near**2).sum(axis=1) + lent
+    total = (near**2).sum(axis=1) + PRIOR_RUNS * prior**2
     return Scaled(
         values=near / np.sqrt(total)[:, None],
         present=present,
         counts=counts,
         freedom=np.maximum(counts - 2 + PRIOR_RUNS, 1.0),
-        prior=lent / total,
     )
 
 
@@ -389,5 +385,4 @@ def ranked(logs: Values) -> Scaled:
         present=present,
         counts=counts,
         freedom=np.maximum(counts - 2.0, 1.0),
-        prior=np.zeros(len(logs)),
     )

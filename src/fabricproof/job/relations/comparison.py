@@ -238,7 +238,7 @@ def _advice(settings: dict[str, Any], looks: Looks) -> str:
     }
     is_bandwidth = settings["quantity"] == "bandwidth"
     unit = "MB/s" if is_bandwidth else "us"
-    return advise(values, unit=unit, more_is_better=is_bandwidth).words
+    return advise(values, unit=unit, more_is_better=is_bandwidth)
 
 
 def judge_hops(relation: Relation, looks: Looks) -> Report:

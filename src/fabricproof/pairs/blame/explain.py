@@ -85,14 +85,12 @@ class Explanation:
         groups: nodes that are low with all others and good among themselves: the way between, or
             the distance, and not these nodes.
         weak: who would explain low rows, and is let go: chance could have made them low.
-        chance: part of the rows that nobody explains which is low.
         by: of each row the number in ``found`` of who explains it; -1 nobody, -2 a group.
         is_endless: whether more would have been found than are looked for.
     """
 
     found: tuple[Found, ...]
     groups: tuple[tuple[Found, ...], ...]
-    chance: float
     by: Indices = field(repr=False)
     weak: tuple[Found, ...] = ()
     is_endless: bool = False
@@ -148,12 +146,9 @@ def explain(
                 search = without
     search.settle()
     groups = search.part_groups()
-    free = search.by == -1
-    num_free, num_low = int(free.sum()), int((free & evidence.low).sum())
     return Explanation(
         found=tuple(search.found),
         groups=groups,
-        chance=num_low / num_free if num_free else 0.0,
         by=search.by,
         weak=tuple(search.weak),
         is_endless=search.is_endless,

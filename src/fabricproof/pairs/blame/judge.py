@@ -80,7 +80,7 @@ def _without_blame(matrix: Matrix, measure: Measure) -> tuple[Measure, Explanati
         between={},
     )
     by = np.full(len(matrix), -1, dtype=np.int64)
-    return measure, Explanation(found=(), groups=(), chance=0.0, by=by)
+    return measure, Explanation(found=(), groups=(), by=by)
 
 
 def _judged(

@@ -74,12 +74,9 @@ def _explanation(matrix: Matrix, parts: Sequence[Judged], rows: Sequence[Indices
         for part in parts
         for group in part.explanation.groups
     }
-    free = sum(int((part.explanation.by == -1).sum()) for part in parts)
-    low = sum(int((part.low & (part.explanation.by == -1)).sum()) for part in parts)
     return Explanation(
         found=tuple(found),
         groups=tuple(groups.values()),
-        chance=low / free if free else 0.0,
         by=by,
         weak=tuple(each for part in parts for each in part.explanation.weak),
         is_endless=any(part.explanation.is_endless for part in parts),

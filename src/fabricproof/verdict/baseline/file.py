@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ConfigError, InputMissingError, OutputError, ParseError
+from fabricproof.core.records import parse_json
 from fabricproof.core.whole_file import whole_file
 from fabricproof.verdict.baseline.model import (
     PLACE,
@@ -253,10 +254,7 @@ def from_text(text: str) -> Baseline:
         ValueError: it is of another format, or a number in it cannot be.
         KeyError: something is missing in it.
     """
-    try:
-        record = json.loads(text)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
+    record = parse_json(text)
     if record["format"] != FORMAT:
         raise ValueError(f"format {record['format']}")
     return Baseline(

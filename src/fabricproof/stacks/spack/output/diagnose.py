@@ -57,25 +57,20 @@ class BuildError(UnavailableError):
 
 @dataclass(frozen=True, kw_only=True)
 class _Cause:
-    """A cause that Spack's words show.
-
-    ``words`` is looked for in its error messages, ``in_lines`` instead in every line of its output
-    and of the build's log.
-    """
+    """A cause that Spack's words show: ``words`` are looked for in its error messages."""
 
     words: re.Pattern[str]
     error: type[FabricproofError]
     problem: str
     next_step: str
-    in_lines: bool = False
 
 
+#: looked for in every line of the output and of the build's log
 _DISK = _Cause(
     words=re.compile(r"No space left on device|Disk quota exceeded"),
     error=OutputError,
     problem="the disk is full, or the quota used up",
     next_step=f"free space where the stacks and the temporary files lie, then {_AGAIN}",
-    in_lines=True,
 )
 _CAUSES = (
     _Cause(
