@@ -268,7 +268,6 @@ def _history(site_name: str | None, *, needed: bool = True) -> tuple[Site, Any, 
 
 
 def _needed_store(site: Site) -> Store:
-
     store = open_store(perflogs(), site.name)
     for note in store.notes:
         click.echo(f"fabricproof: {note}", err=True)
@@ -294,7 +293,6 @@ def _frozen(
     *,
     newest_only: bool,
 ) -> Frozen:
-
     now = datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     typed = shlex.join(["fabricproof", *sys.argv[1:]])
     ask = Ask(name=name, frozen=now, command=typed, at_least=at_least, newest_only=newest_only)
@@ -302,12 +300,10 @@ def _frozen(
 
 
 def _read(site: Site, name: str) -> Baseline:
-
     return read_baseline(path_of(site.folder, name))
 
 
 def _standing(baseline: Baseline, machines: Machines, store: Store | None) -> BaselineCoverage:
-
     return standing(baseline, machines, store)
 
 
@@ -326,7 +322,6 @@ def _head(baseline: Baseline, state: BaselineCoverage) -> dict[str, Any]:
 
 
 def _tell(frozen: Frozen, path: Path, *, as_json: bool, active: bool) -> None:
-
     if as_json:
         click.echo(json.dumps({**frozen_record(frozen), "file": str(path)}, indent=1))
         return
@@ -341,12 +336,10 @@ def _tell(frozen: Frozen, path: Path, *, as_json: bool, active: bool) -> None:
 
 
 def _status(*, holds: bool) -> int:
-
     return int(ExitStatus.PASS if holds else ExitStatus.UNJUDGED)
 
 
 def _diff_status(found: Sequence[Unlike]) -> int:
-
     if all(each.ratio is None for each in found):
         return int(ExitStatus.NOTHING_JUDGED)
     return int(ExitStatus.FAIL if any(each.outside for each in found) else ExitStatus.PASS)

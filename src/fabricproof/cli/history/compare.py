@@ -161,7 +161,6 @@ def _asked(
     alpha: float,
     only: Only,
 ) -> Asked:
-
     names = {key: patterns for key, patterns in only.items() if key != "size"}
     return Asked(
         across=across,

@@ -151,7 +151,6 @@ def _step(words: str) -> None:
 
 
 def _show(found: Gathered, *, whole: bool) -> None:
-
     console = HonestConsole(width=None if sys.stdout.isatty() else 10**6, soft_wrap=True)
     lines = summary(found.data, found.records, whole=whole, width=WIDTH, lines=LINES)
     for line in lines:

@@ -157,7 +157,6 @@ def _comparer(folder: Path) -> Callable[[str, str, str], tuple[str, ...]]:
 
 
 def _record(run: Run, store: Store, changed: list[dict[str, Any]]) -> dict[str, Any]:
-
     words = [verdict.value for verdict in BADNESS]
     legs = {word: run.legs[word] for word in words if word in run.legs}
     return {
@@ -174,7 +173,6 @@ def _record(run: Run, store: Store, changed: list[dict[str, Any]]) -> dict[str, 
 
 
 def _print(store: Store, records: Sequence[Mapping[str, Any]]) -> None:
-
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("run", "start (UTC)", "label", "quantities", "legs", "stacks", "changed before"):
         table.add_column(

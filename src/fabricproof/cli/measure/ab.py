@@ -157,12 +157,10 @@ def run(name: str, site_name: str | None, as_json: bool, arguments: tuple[str, .
 
 
 def _compared(site: Site, name: str) -> Comparison:
-
     return compared(site, f"label:{name}-a", f"label:{name}-b", Asked())
 
 
 def _switch(site: Site, name: str) -> SwitchSpec:
-
     if name not in site.switches:
         known = ", ".join(site.switches) or "none"
         raise ConfigError(
@@ -176,12 +174,10 @@ def _switch(site: Site, name: str) -> SwitchSpec:
 
 
 def _place(site: Site, name: str) -> Path:
-
     return state_file(perflogs(), site.name, name)
 
 
 def _show(plan: InterleavedPlan, spec: SwitchSpec, *, as_json: bool) -> None:
-
     commands = {"a": spec.a, "b": spec.b, "back": spec.back or spec.a}
     if as_json:
         click.echo(json.dumps({**asdict(plan), "commands": commands}, indent=1))
@@ -215,7 +211,6 @@ def _alone(site: Site) -> Iterator[None]:
 def _means(
     site: Site, name: str, spec: SwitchSpec, path: Path, *, quiet: bool = False
 ) -> InterleavedMeans:
-
     place = perflogs()
 
     def switch(side: str) -> None:
@@ -238,7 +233,6 @@ def _ignore(_: object) -> None:
 
 
 def _measure(site: Site, arguments: tuple[str, ...], *, quiet: bool) -> RunOutcome:
-
     done = perform(site, ["-r", *arguments], progress=progress_of(arguments, quiet=quiet))
     if done.status is ExitStatus.INTERRUPTED:
         raise KeyboardInterrupt

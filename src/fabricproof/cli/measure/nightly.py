@@ -173,7 +173,6 @@ def _run_meant(site: Site, place: Workplace, words: str) -> str:
 
 
 def _night(site: Site, place: Workplace, wishes: _Wishes) -> int:
-
     if os.environ.pop(NODES_VARIABLE, ""):
         click.echo(
             f"fabricproof: {NODES_VARIABLE} is ignored: a night chooses for itself", err=True
@@ -251,7 +250,6 @@ def _clean(site: Site, place: Workplace, wishes: _Wishes, outcome: NightOutcome)
 
 
 def _prune(site: Site, place: Workplace, wishes: _Wishes, red: Mapping[str, Any]) -> Any:
-
     history = read_history(state_file(place.perflogs, site.name))
     return prune(
         place,
@@ -308,7 +306,6 @@ def _record(outcome: NightOutcome, notes: list[str], status: int) -> dict[str, A
 
 
 def _alive(site: Site, place: Workplace, wishes: _Wishes) -> ExitStatus:
-
     why, deliveries = ask_alive(site, place.perflogs, notify=wishes.notify)
     if wishes.as_json:
         click.echo(json.dumps({"site": site.name, "alive": not why, "reason": why}))

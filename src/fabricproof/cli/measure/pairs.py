@@ -203,7 +203,6 @@ def _json(judged: Judged, said: Said) -> str:
 
 
 def _text(judged: Judged, said: Said) -> str:
-
     matrix = judged.matrix
     lines = [f"{judged.verdict.value}: {judged.reason}"]
     lines += healthy_words(judged)
@@ -262,7 +261,6 @@ def plan(
 def _planned_nodes(
     nodes: str | None, per_leaf: int | None, leaves: str | None, spines: int
 ) -> tuple[list[str], Leaves]:
-
     if leaves is not None:
         places = _read_leaves(leaves)
         names = sorted(places, key=natural) if nodes is None else _named(nodes)
@@ -283,7 +281,6 @@ def _named(text: str) -> list[str]:
 
 
 def _plan_record(schedule: Schedule, names: list[str], rounds: int) -> dict[str, Any]:
-
     tree = schedule.leaves
     shown = []
     for number in range(min(rounds, schedule.num_rounds)):

@@ -134,7 +134,6 @@ def _past_run(history: PastRuns, run_id: str, site: Site) -> PastRun:
 def _print_comparison(
     site: Site, cases: list[Case], older: PastRuns, past: PastRun, *, as_json: bool
 ) -> RunCost:
-
     lessons = _learn(site, older, cases)
     estimates = [estimate(case, lessons) for case in cases if case.is_due]
     found = compare(past, estimates, session_seconds=lessons.session_seconds)
@@ -154,7 +153,6 @@ def _print_plan(
     *,
     as_json: bool,
 ) -> None:
-
     outlook = look_ahead(site, cases, tags, _learn(site, history, cases))
     wanted = {each.case.stack for each in outlook.estimates}
     # Without a stack of Spack in the selection nobody needs to look at what stands.

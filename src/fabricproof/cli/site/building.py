@@ -127,7 +127,6 @@ def _report(text: str) -> None:
 
 
 def _record(built: Built, layout: SpackLayout, *, stood: bool, seconds: float) -> dict[str, Any]:
-
     return {
         **asdict(built),
         "stood": stood,
@@ -137,7 +136,6 @@ def _record(built: Built, layout: SpackLayout, *, stood: bool, seconds: float) -
 
 
 def _lock_of(stack: str, layout: SpackLayout) -> dict[str, Any]:
-
     return {"lock": str(kept_lock(layout, stack)), "trial": layout.is_trial}
 
 
@@ -211,7 +209,6 @@ def _echo_log(error: BuildError) -> None:
 
 
 def _echo(built: Built, layout: SpackLayout, *, stood: bool, seconds: float) -> None:
-
     if stood:
         click.echo(f"{built.stack}: stands as locked, nothing to do ({seconds:.1f} s)")
     else:

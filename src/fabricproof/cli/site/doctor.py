@@ -122,7 +122,6 @@ def _examine(
     live: bool,
     wait_seconds: int,
 ) -> Facts:
-
     here = make_shell(environment)
     node = None
     if on_node and subject.uses_slurm:
@@ -136,7 +135,6 @@ def _examine(
 
 
 def _show(facts: Facts, findings: Sequence[Diagnosis], *, everything: bool) -> None:
-
     shown = findings if everything else _without_noise(findings)
     click.echo(heading(facts))
     if sys.stdout.isatty():

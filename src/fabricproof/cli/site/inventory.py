@@ -177,7 +177,6 @@ def machine_of(folder: Path, seen: StateSeen) -> Machine | None:
 
 
 def _record(folder: Path, seen: StateSeen, near: dict[str, Any]) -> dict[str, Any]:
-
     machine = machine_of(folder, seen)
     if machine is None:
         return {**asdict(seen), "kind": None, "facts": {}, "unknown": [seen.reason], "notes": []}
@@ -207,7 +206,6 @@ def _shown(records: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _facts(facts: dict[str, dict[str, Any]]) -> Iterator[str]:
-
     for part, values in facts.items():
         yield f"  {part}"
         for fact, value in values.items():
@@ -243,7 +241,6 @@ def _pairs(first: InventoryChoice, second: InventoryChoice) -> list[tuple[str, s
 def _compared(
     folder: Path, first: InventoryChoice, second: InventoryChoice, here: str, there: str
 ) -> dict[str, Any]:
-
     lines = first.seen.get(here), second.seen.get(there)
     machines = [machine_of(folder, each) if each else None for each in lines]
     sides = (first.words, second.words) if here == there else (here, there)

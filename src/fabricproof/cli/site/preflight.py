@@ -107,7 +107,6 @@ class _Looks:
 def _told(
     results: Iterable[Preflight], seen: Mapping[str, StateSeen], verdict: Verdict
 ) -> Iterator[str]:
-
     for result in results:
         soft = f"{result.device}: " if result.device else ""
         fabric = " ".join(filter(None, (result.fabric, result.device)))
@@ -152,7 +151,6 @@ def _ago(time: str) -> str:
 def _record(
     site: str, verdict: Verdict, results: Iterable[Preflight], seen: Mapping[str, StateSeen]
 ) -> dict[str, Any]:
-
     return {
         "site": site,
         "verdict": verdict.value,

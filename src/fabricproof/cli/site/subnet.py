@@ -190,7 +190,6 @@ def diff(old: str, new: str, *, as_json: bool) -> int:
 
 
 def _net_path(via: str | None, place: tuple[str | None, int | None], timeout_seconds: float) -> Any:
-
     try:
         words = tuple(shlex.split(via or ""))
     except ValueError as error:
@@ -217,7 +216,6 @@ def _expected(
     leaves: str | None,
     shape: str | None,
 ) -> Expected:
-
     return Expected(
         link=_link(link_name, site_name, fabrics),
         hosts=_names(hosts) if hosts is not None else (),
@@ -265,7 +263,6 @@ def _infiniband(link: Link) -> Link:
 
 
 def _topology(name: str) -> Topology:
-
     if not name.strip():
         raise click.UsageError("--leaves names no file; without it Slurm's topology is not judged")
     lines = [line.partition("#")[0].strip() for line in read_output(name).splitlines()]
@@ -303,7 +300,6 @@ def _widths(network: Network) -> dict[str, int]:
 
 
 def _tell(result: SubnetResult, head: dict[str, Any], *, as_json: bool) -> ExitStatus:
-
     if as_json:
         click.echo(json.dumps(_record(result, head), indent=2))
     else:
@@ -331,7 +327,6 @@ def _record(result: SubnetResult, head: dict[str, Any]) -> dict[str, Any]:
 
 
 def _lines(result: SubnetResult, head: dict[str, Any]) -> Iterator[str]:
-
     links = ", ".join(f"{number} x {words}" for words, number in head["links"].items())
     seen = f", seen from {head['seen_from']}" if head["seen_from"] else ""
     yield f"{head['switches']} switches, {len(head['hosts'])} hosts, {links}{seen}"

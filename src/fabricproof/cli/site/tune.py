@@ -94,7 +94,6 @@ def write(
 
 
 def _perflogs(site: Site) -> Path:
-
     return perflogs() / site.name
 
 
@@ -163,7 +162,6 @@ def _sweep_record(sweep: Sweep) -> dict[str, Any]:
 
 
 def _shown(sweep: Sweep) -> Iterator[str]:
-
     yield (
         f"{sweep.knobs.collective} with {sweep.stack} ({sweep.stack_version}), {sweep.program} of "
         f"{sweep.suite}, {sweep.num_nodes} nodes x {sweep.ranks_per_node} ranks over "
@@ -226,7 +224,6 @@ def _library_table(site: Site, sweep: Sweep) -> str | None:
 
 
 def _put(folder: Path, files: dict[str, str]) -> None:
-
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
@@ -240,7 +237,6 @@ def _put(folder: Path, files: dict[str, str]) -> None:
 
 
 def _told(site: Site, proposal: Proposal, folder: Path, adopted: dict[str, str]) -> Iterator[str]:
-
     yield f"{proposal.stack}: written to {folder}: {', '.join(sorted(_names(proposal)))}"
     for collective, rules in proposal.rules.items():
         yield from (f"  {collective}{in_words(rule)}" for rule in rules)
