@@ -87,8 +87,8 @@ def _by_size(
     return chosen, small, tuple(size for size in chosen if size > LARGE_MESSAGE_BYTES)
 
 
-def _clamp(value: float, low: int, high: int) -> int:
-    return max(low, min(high, int(value)))
+def _clamp(iterations: float) -> int:
+    return max(MIN_ITERATIONS, min(MAX_ITERATIONS, int(iterations)))
 
 
 def plan_windowed(
@@ -114,13 +114,13 @@ def plan_windowed(
     # A round costs its bytes, an answer, and a share of the latency for each message.
     round_us = MAX_WINDOW * small / rate_mb_s + count * latency_us * (1 + MAX_WINDOW / 16)
     small_fitting = seconds * 1e6 * (1 - LARGE_SHARE) / round_us if count else MIN_ITERATIONS
-    iterations = _clamp(small_fitting, MIN_ITERATIONS, MAX_ITERATIONS)
+    iterations = _clamp(small_fitting)
     return Effort(
         sizes=sizes,
         window_size=window,
         small_window_size=MAX_WINDOW,
         iterations=iterations,
-        large_iterations=_clamp(fitting, MIN_ITERATIONS, MAX_ITERATIONS),
+        large_iterations=_clamp(fitting),
         warmups=max(WARMUPS, iterations // 10),
         large_warmups=WARMUPS,
     )
@@ -139,10 +139,8 @@ def plan_ping_pong(
     large_us = sum(2 * (latency_us + size / rate_mb_s) for size in large)
     small_us = sum(2 * (latency_us + size / rate_mb_s) for size in small)
     half_us = seconds * 1e6 / 2
-    iterations = _clamp(half_us / small_us if small else 1, MIN_ITERATIONS, MAX_ITERATIONS)
-    large_iterations = _clamp(
-        half_us / large_us - WARMUPS if large else 1, MIN_ITERATIONS, MAX_ITERATIONS
-    )
+    iterations = _clamp(half_us / small_us if small else 1)
+    large_iterations = _clamp(half_us / large_us - WARMUPS if large else 1)
     return Effort(
         sizes=sizes,
         window_size=1,

@@ -399,11 +399,9 @@ def _is(red: LegKey, seen: LegKey) -> bool:
     return red == seen or ("" in {red.leg, seen.leg} and replace(red, leg=seen.leg) == seen)
 
 
-def unseen(red: Red, role: Role, nodes: tuple[str, ...], reason: str, run_id: str = "") -> Look:
+def unseen(red: Red, role: Role, nodes: tuple[str, ...], reason: str) -> Look:
     """Return a look that came to nothing."""
-    return Look(
-        role=role, nodes=nodes or red.nodes, colour=LookColour.NONE, reason=reason, run_id=run_id
-    )
+    return Look(role=role, nodes=nodes or red.nodes, colour=LookColour.NONE, reason=reason)
 
 
 #: So many flutters of one leg within the nights that count are red.  A leg that stalls by chance in

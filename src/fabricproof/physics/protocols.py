@@ -51,13 +51,13 @@ class FramingReading:
         assert size is not None
         return (size - self.inside) / (size + self.outside + acknowledgement)
 
-    def formula(self, mtu: int | None, acknowledgement: int = 0) -> str:
-        """Return :meth:`payload_share` in numbers."""
+    def formula(self, mtu: int | None) -> str:
+        """Return :meth:`payload_share` without acknowledgements, in numbers."""
         if self.share is not None:
             return f"{self.share:g}"
         size = mtu or self.mtu
         assert size is not None
-        return f"{size - self.inside}/{size + self.outside + acknowledgement}"
+        return f"{size - self.inside}/{size + self.outside}"
 
 
 @dataclass(frozen=True, kw_only=True)

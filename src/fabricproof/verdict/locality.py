@@ -25,7 +25,7 @@ class Bind(StrEnum):
     """On any other."""
 
 
-def parse_cpus(text: str, source: str = "CPU list") -> frozenset[int]:
+def parse_cpus(text: str) -> frozenset[int]:
     """Return the CPUs of a kernel list: ``0-3,8`` is 0, 1, 2, 3 and 8; none for ``""``.
 
     Raises:
@@ -35,7 +35,7 @@ def parse_cpus(text: str, source: str = "CPU list") -> frozenset[int]:
     for part in text.split(",") if text else []:
         first, dash, last = part.partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise ParseError("no list of CPUs", source=source, expected="0-3,8", got=repr(text))
+            raise ParseError("no list of CPUs", source="CPU list", expected="0-3,8", got=repr(text))
         cpus.update(range(int(first), int(last or first) + 1))
     return frozenset(cpus)
 

@@ -47,16 +47,14 @@ _NODE_SECONDS = 120.0
 _SLURM_SECONDS = 50.0
 
 
-def make_shell(
-    environment: Mapping[str, str], before: Sequence[str] = (), arguments: Sequence[str] = ()
-) -> Shell:
+def make_shell(environment: Mapping[str, str], before: Sequence[str] = ()) -> Shell:
     """Return a shell that runs scripts in ``environment``.
 
     ``before`` is a launcher with its options, to run it elsewhere.
     """
 
     def run(script: str, seconds: float) -> Answer:
-        return run_command([*before, "bash", *arguments, "-s"], environment, seconds, script)
+        return run_command([*before, "bash", "-s"], environment, seconds, script)
 
     return run
 

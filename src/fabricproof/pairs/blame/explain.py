@@ -96,11 +96,10 @@ class Explanation:
     is_endless: bool = False
 
 
-def likelihood(measured: Values, low: Values, chance: float) -> Values:
+def likelihood(measured: Values, low: Values) -> Values:
     """Return the logarithm of how much likelier the rows are with the suspect at fault."""
-    chance = min(max(chance, CHANCE), 0.9)
-    caught = low * math.log(CAUGHT / chance)
-    return np.asarray(caught + (measured - low) * math.log((1 - CAUGHT) / (1 - chance)))
+    caught = low * math.log(CAUGHT / CHANCE)
+    return np.asarray(caught + (measured - low) * math.log((1 - CAUGHT) / (1 - CHANCE)))
 
 
 def beyond_chance(measured: int, low: int, others: float, others_low: float) -> float:
@@ -210,7 +209,7 @@ class _Search:
             places = np.flatnonzero(low >= least)
             if len(places):
                 low, measured = low[places], family.measured.reshape(-1)[places]
-                scores = likelihood(measured, low, CHANCE)
+                scores = likelihood(measured, low)
                 scores[low < LEAST_PART[family.kind] * measured] = -np.inf
                 ranked.append((family, places, scores))
         return ranked
@@ -287,7 +286,7 @@ class _Search:
     def _is_emptied(self, suspect: Suspect) -> bool:
         """Tell whether nothing speaks against a suspect any more, now that rows are explained."""
         measured, low = self._measured.of(suspect), self._low.of(suspect)
-        return float(likelihood(np.array(measured), np.array(low), CHANCE)) < self._bar / 2
+        return float(likelihood(np.array(measured), np.array(low))) < self._bar / 2
 
     def settle(self) -> None:
         """Let those go whose low rows chance may have made, the weakest first.

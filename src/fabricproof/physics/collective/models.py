@@ -152,11 +152,11 @@ def _scatter_allgather(case: _Case) -> float:
     return _binomial_blocks(case, case.ranks, block) + _ring_of(case, block)
 
 
-def _folded(case: _Case, *, reduce: bool) -> float:
+def _folded(case: _Case) -> float:
     """T 4.5: where P is no power of two, the ranks beyond it hand their vector to a neighbour."""
     if case.even:
         return 0.0
-    return 2 * case.round(case.size) + (case.reduced(case.size) if reduce else 0.0)
+    return 2 * case.round(case.size) + case.reduced(case.size)
 
 
 def _doubling_allreduce(case: _Case) -> float:
@@ -164,12 +164,12 @@ def _doubling_allreduce(case: _Case) -> float:
     steps = [2**step for step in range(case.ranks.bit_length() - 1)]
     each = case.reduced(case.size)
     rounds = sum(case.round(case.size, case.swapping(step)) + each for step in steps)
-    return rounds + _folded(case, reduce=True)
+    return rounds + _folded(case)
 
 
 def _halving(case: _Case) -> float:
     """T 4.4 (recursive halving): messages and distances halve; other than powers of two folded."""
-    total = _folded(case, reduce=True)
+    total = _folded(case)
     message = case.size / 2
     for step in reversed([2**each for each in range(case.ranks.bit_length() - 1)]):
         total += case.round(message, case.swapping(step)) + case.reduced(message)
