@@ -118,7 +118,7 @@ def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Image:
     monkeypatch.setattr(accel, "clean_environment", lambda: dict(os.environ))
     folder = tmp_path / "image"
     folder.mkdir()
-    return Image(folder=folder, kernel_release="7.3", packages={})
+    return Image(folder=folder)
 
 
 def _qemu(tmp_path: Path, body: str) -> None:
@@ -235,7 +235,7 @@ from vcluster.guests import accel
 from vcluster.guests.image import Image
 accel.clean_environment = lambda: dict(os.environ)
 tempfile.tempdir = sys.argv[1]
-accel.probe(Image(folder=Path(sys.argv[1]), kernel_release="7.3", packages={}), "kvm")
+accel.probe(Image(folder=Path(sys.argv[1])), "kvm")
 """
 
 

@@ -27,7 +27,7 @@ from vcluster.rails import network
 
 _GOLDEN = Path(__file__).parent / "golden" / "rdma"
 _PATHS = Paths("soft")
-_IMAGE = Image(folder=Path("/images/one"), kernel_release="7.3", packages={})
+_IMAGE = Image(folder=Path("/images/one"))
 _TCG = Acceleration(name=TCG, reason="a reason")
 
 

@@ -61,16 +61,9 @@ _EPOCH = "1700000000"
 
 @dataclass(frozen=True, kw_only=True)
 class Image:
-    """A whole image.
-
-    Attributes:
-        kernel_release: as ``uname -r`` says it in a guest.
-        packages: name to version of all that is installed.
-    """
+    """A whole image; ``image.json`` in its folder says of what it is made."""
 
     folder: Path
-    kernel_release: str
-    packages: dict[str, str]
 
     @property
     def root(self) -> Path:
@@ -124,7 +117,7 @@ def _read(folder: Path) -> Image | None:
         for name in _FILES:
             if (folder / name).stat().st_size != told["sizes"][name]:
                 return None
-        return Image(folder=folder, kernel_release=told["kernel"], packages=told["packages"])
+        return Image(folder=folder)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
