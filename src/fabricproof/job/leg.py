@@ -163,6 +163,20 @@ class Leg:
         named = replace(self, name=f"{self.name}.turn", in_turn=True)
         return replace(named, **changes)
 
+    def relation(
+        self, name: str, kind: str, legs: Iterable[Leg], settings: dict[str, Any]
+    ) -> Relation:
+        """Return a relation between legs, in whose row this one's suite, program, rails stand."""
+        return Relation(
+            name=name,
+            kind=kind,
+            legs=tuple(leg.name for leg in legs),
+            suite=self.suite,
+            program=self.program,
+            rails=self.rails,
+            settings=settings,
+        )
+
     def rules(self) -> Rules:
         """Return what this leg's table is judged by."""
         from fabricproof.physics import Fabric, Shaper, find_link, find_slot  # noqa: PLC0415 - one caller

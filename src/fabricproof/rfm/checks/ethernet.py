@@ -38,14 +38,11 @@ def _side(leg: Leg, size: int | None = None) -> dict[str, object]:
 def _share(
     name: str, over: Leg, under: Leg, reference: Reference, hint: str, size: int | None = None
 ) -> Relation:
-    return Relation(
-        name=name,
-        kind="share",
-        legs=(over.name, under.name),
-        suite=over.suite,
-        program=over.program,
-        rails=over.rails,
-        settings={
+    return over.relation(
+        name,
+        "share",
+        [over, under],
+        {
             "over": _side(over, size),
             "under": _side(under),
             "reference": asdict(reference),
@@ -177,14 +174,11 @@ def _best_links(legs: dict[int, Leg], in_force: int) -> Relation:
     first = next(iter(legs.values()))
     origin = f"the stack's own setting, btl_tcp_links={in_force}"
     reference = at_most(1.0, unit="x", tolerance=BEST_TOLERANCE, origin=origin)
-    return Relation(
-        name=f"{first.rails[0]}.best_links",
-        kind="best",
-        legs=tuple(leg.name for leg in legs.values()),
-        suite=first.suite,
-        program=first.program,
-        rails=first.rails,
-        settings={
+    return first.relation(
+        f"{first.rails[0]}.best_links",
+        "best",
+        legs.values(),
+        {
             "quantity": "bandwidth",
             "size": first.expected_sizes[-1],
             "tried": {str(links): leg.name for links, leg in legs.items()},
@@ -227,16 +221,7 @@ class FramesBenchmark(PeerBenchmark):
             for rail in planner.rails
         )
         relations = tuple(
-            Relation(
-                name=f"{leg.rails[0]}.frames",
-                kind="frames",
-                legs=(leg.name,),
-                suite=leg.suite,
-                program=leg.program,
-                rails=leg.rails,
-                settings={"mtu": mtu},
-            )
-            for leg in legs
+            leg.relation(f"{leg.rails[0]}.frames", "frames", [leg], {"mtu": mtu}) for leg in legs
         )
         return Plan(legs=legs, relations=relations)
 

@@ -70,14 +70,11 @@ def _far_over_near(
     kind = meaning(planner.suite, planner.program).kind
     is_bandwidth = kind is ProgramKind.BANDWIDTH
     reference = _equal() if is_bandwidth else _with_switches(pairs[-1].hops - pairs[0].hops)
-    return Relation(
-        name=f"{rail}.far_over_near",
-        kind="ratio" if is_bandwidth else "hops",
-        legs=tuple(leg.name for leg in legs),
-        suite=near.suite,
-        program=near.program,
-        rails=(rail,),
-        settings={
+    return near.relation(
+        f"{rail}.far_over_near",
+        "ratio" if is_bandwidth else "hops",
+        legs,
+        {
             **_over(far, near, reference, is_bandwidth=is_bandwidth),
             "hops": {leg.name: pair.hops for leg, pair in zip(legs, pairs, strict=True)},
             "hint": f"{DISTANCE_HINT} ({' and '.join(pairs[-1].nodes)})",
@@ -209,14 +206,11 @@ def near_over_far(planner: LegPlanner, rail: str, legs: Mapping[str, Leg]) -> Re
     reference = make(
         1.0, unit="x", tolerance=LOCALITY_TOLERANCE, origin="a slot is nearest to its own socket"
     )
-    return Relation(
-        name=f"{rail}.near_over_far",
-        kind="locality",
-        legs=tuple(leg.name for leg in legs.values()),
-        suite=near.suite,
-        program=near.program,
-        rails=(rail,),
-        settings={
+    return near.relation(
+        f"{rail}.near_over_far",
+        "locality",
+        legs.values(),
+        {
             **_over(near, far, reference, is_bandwidth=is_bandwidth),
             "policies": {policy.replace("_", " "): leg.name for policy, leg in legs.items()},
             "bound": {legs[bind].name: bind.value for bind in Bind},

@@ -97,14 +97,11 @@ def scaling(planner: LegPlanner, singles: dict[str, Leg], together: Leg) -> Rela
         tolerance=GAIN_TOLERANCE_BOTH_WAYS if both else GAIN_TOLERANCE,
         origin="physics: what slots and links allow",
     )
-    return Relation(
-        name="scaling",
-        kind="ratio",
-        legs=(*(leg.name for leg in singles.values()), together.name),
-        suite=together.suite,
-        program=together.program,
-        rails=planner.rails,
-        settings={
+    return together.relation(
+        "scaling",
+        "ratio",
+        [*singles.values(), together],
+        {
             "quantity": "bandwidth",
             "sizes": list(together.expected_sizes[-LARGEST_SIZES:]),
             "over": [together.name],
@@ -122,14 +119,11 @@ def sharing(planner: LegPlanner, singles: dict[str, Leg], together: Leg) -> Rela
     rates = _rates(planner) or dict.fromkeys(planner.rails, 1.0)
     weights = {rail: rate / sum(rates.values()) for rail, rate in rates.items()}
     starts = len(together.commands)
-    return Relation(
-        name="sharing",
-        kind="sharing",
-        legs=(*(leg.name for leg in singles.values()), together.name),
-        suite=together.suite,
-        program=together.program,
-        rails=planner.rails,
-        settings={
+    return together.relation(
+        "sharing",
+        "sharing",
+        [*singles.values(), together],
+        {
             "singles": {rail: leg.name for rail, leg in singles.items()},
             "together": together.name,
             "small_part": 0 if starts > 1 else None,
@@ -207,14 +201,11 @@ def duplex(planner: LegPlanner, both: LegPlanner, forth: Leg, together: Leg) -> 
             origin="physics: both directions at once",
         )
         most = loaded.high_mb_s / (single.low_mb_s * (1 - planner.site.spec.tolerance))
-    return Relation(
-        name="duplex",
-        kind="ratio",
-        legs=(forth.name, together.name),
-        suite=together.suite,
-        program=together.program,
-        rails=forth.rails,
-        settings={
+    return together.relation(
+        "duplex",
+        "ratio",
+        [forth, together],
+        {
             "quantity": "bandwidth",
             "sizes": list(forth.expected_sizes[-LARGEST_SIZES:]),
             "over": [together.name],

@@ -54,7 +54,7 @@ def ring_plan(planner: LegPlanner, ranks: int) -> Plan:
     reference = at_least(
         expected_gain(planner), unit="x", tolerance=RAILS_TOLERANCE, origin="the rails' rates"
     )
-    relation = _ratio("one_rail", together, legs[0], planner.rails, reference, RAILS_HINT)
+    relation = _ratio("one_rail", together, legs[0], reference, RAILS_HINT)
     turns = {each.name: each.turn() for each in (legs[0], together)}
     return Plan(legs=(*legs, together, *turns.values()), relations=(in_turns(relation, turns),))
 
@@ -73,8 +73,7 @@ def placed_plan(
     reference = at_least(
         1.0, unit="x", tolerance=TOLERANCE, origin="links between switches as wide as needed"
     )
-    rails = planner.rails[:1]
-    relation = _ratio("contiguous", legs[1], legs[0], rails, reference, PLACE_HINT)
+    relation = _ratio("contiguous", legs[1], legs[0], reference, PLACE_HINT)
     turns = {each.name: each.turn() for each in legs}
     return Plan(legs=(*legs, *turns.values()), relations=(in_turns(relation, turns),))
 
@@ -134,17 +133,12 @@ def _leg(
     )
 
 
-def _ratio(
-    name: str, over: Leg, under: Leg, rails: tuple[str, ...], reference: Reference, hint: str
-) -> Relation:
-    return Relation(
-        name=f"{over.name}.over_{name}",
-        kind="ratio",
-        legs=(over.name, under.name),
-        suite=HPCC_SUITE,
-        program=HPCC_PROGRAM,
-        rails=rails,
-        settings={
+def _ratio(name: str, over: Leg, under: Leg, reference: Reference, hint: str) -> Relation:
+    return over.relation(
+        f"{over.name}.over_{name}",
+        "ratio",
+        [over, under],
+        {
             "quantity": "random_ring_bandwidth",
             "sizes": [None],
             "over": [over.name],
