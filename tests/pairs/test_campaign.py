@@ -740,6 +740,30 @@ def test_a_plan_that_is_damaged_or_not_there_is_said(tmp_path: Path, site: Site)
             load(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"nodes": ["vc1", ["vc2"]]}, {"nodes": ["vc1"]}, {"nodes": ["vc1"] * 8},
+        {"leaf_of": ["leaf1"]}, {"net_paths": []}, {"out": 3}, {"skipped": []}, {"fabric": {}},
+        {"size": "large"}, {"seconds": None}, {"minutes": float("nan")}, {"site_name": 7},
+    ],
+)  # fmt: skip
+def test_a_plan_whose_parts_do_not_fit_each_other_is_damaged(
+    tmp_path: Path, site: Site, change: dict[str, Any]
+) -> None:
+    save(tmp_path, planned(site))
+    plan = json.loads((tmp_path / "campaign.json").read_text())
+    (tmp_path / "campaign.json").write_text(json.dumps({**plan, **change}))
+    with pytest.raises(ParseError, match="damaged plan of a campaign"):
+        load(tmp_path)
+
+
+def test_a_record_of_another_message_size_is_refused(climb: Any, site: Site) -> None:
+    _, folder = climb(Machine(healthy), planned(site))
+    with pytest.raises(ParseError, match=r"messages of 4MiB, got .*: 3 values, messages of 64KiB"):
+        measured(folder, replace(planned(site), size=4 * 2**20))
+
+
 def test_a_record_of_other_pairs_is_refused(climb: Any, site: Site) -> None:
     _, folder = climb(Machine(healthy), planned(site))
     other = replace(planned(site), rounds=planned(site).rounds[:2])

@@ -606,7 +606,7 @@ def test_missing_and_empty_pairs(judge: Any, empty: str) -> None:
         row["value"] = empty
     ended = judge(kept)
     assert [each["node"] for each in ended.record["blame"]] == ["n0003"]
-    assert any("have no value" in each for each in ended.record["findings"])
+    assert any("without a value" in each for each in ended.record["findings"])
 
 
 def test_a_node_without_any_value_is_missing(judge: Any) -> None:

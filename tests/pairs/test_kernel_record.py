@@ -125,7 +125,9 @@ def test_what_cannot_be_is_refused_with_its_line(
 
 
 @pytest.mark.parametrize("at", range(len(LINES)))
-@pytest.mark.parametrize("foreign", ["warning: no room", "[]", "{}", '{"record": "new"}', ""])
+@pytest.mark.parametrize(
+    "foreign", ["warning: no room", "[]", "{}", '{"record": "new"}', '{"record": []}', ""]
+)
 def test_a_foreign_line_between_is_refused(foreign: str, at: int) -> None:
     lines = [*LINES[:at], foreign, *LINES[at:]]
     with pytest.raises(ParseError) as caught:

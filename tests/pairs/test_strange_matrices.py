@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrices import made, of_node, written
 
-from fabricproof.core.errors import FabricproofError
+from fabricproof.core.errors import FabricproofError, ParseError
 from fabricproof.pairs import Judged, judge_matrix, read_matrix, say
 
 Command = Callable[..., Any]
@@ -205,6 +207,23 @@ def test_no_bytes_end_in_a_traceback(folder: Path, data: bytes) -> None:
         except FabricproofError:
             continue
         assert judged.verdict.value != "PASS"
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (gzip.compress(b"a,b,value\nx,y,1\n"), "packed by gzip; next: gunzip -c FILE |"),
+        (b"PK\x03\x04" + bytes(20), "a zip archive or a workbook; next: save the sheet as CSV"),
+        (b"a,b,value\nx,y,1\nx,z,\x001\n", "m.csv:3: no text: it has a byte 0"),
+        ("a,b,value\nx,y,1\n".encode("utf-16-le"), "m.csv:1: no text: it has a byte 0"),
+        (b"a;b;value\nx;y;12036,5\n", "of at least 0 with a decimal point, no comma, or nothing"),
+    ],
+)  # fmt: skip
+def test_what_is_no_table_is_called_what_it_is(folder: Path, data: bytes, said: str) -> None:
+    file = folder / "m.csv"
+    file.write_bytes(data)
+    with pytest.raises(ParseError, match=re.escape(said)):
+        read_matrix(str(file))
 
 
 def test_a_node_may_have_any_number_of_digits(folder: Path) -> None:

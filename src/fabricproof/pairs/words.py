@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from fabricproof.core.units import counted
 from fabricproof.pairs.blame.explain import Found
 from fabricproof.pairs.blame.judge import is_blamed
 from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
@@ -220,11 +221,12 @@ def _findings(judged: Judged) -> list[str]:
     if matrix.is_selection:
         found.append(f"slowest, the better of two looks: {_slowest(matrix)}")
     if matrix.num_empty:
-        found.append(f"{matrix.num_empty} rows have no value: nothing is said of them")
+        found.append(f"{counted(matrix.num_empty, 'row')} without a value: nothing is said there")
     if matrix.num_self:
-        found.append(f"{matrix.num_self} rows of a node with itself are left out")
+        found.append(f"{counted(matrix.num_self, 'row')} of a node with itself: left out")
     if matrix.num_repeated:
-        found.append(f"{matrix.num_repeated} rows repeat another: their median counts")
+        again = counted(matrix.num_repeated, "row")
+        found.append(f"{again} beside another: the median counts, of two the better one")
     if matrix.unmeasured:
         found.append(f"no value at all of {listed(matrix.unmeasured)}")
     seen_from = DEVIATIONS * judged.scatter

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -17,6 +18,7 @@ from typing import Any
 
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError, ParseError
 from fabricproof.core.records import read_json
+from fabricproof.core.units import counted, size_label
 from fabricproof.core.whole_file import write_whole
 from fabricproof.pairs.campaign.path import pairs_of
 from fabricproof.pairs.campaign.plan import FORMAT, Mode
@@ -198,7 +200,34 @@ def _campaign(fields: dict[str, Any]) -> Campaign:
     )
     lists = {name: tuple(fields[name]) for name in ("nodes", "leaf_of")}
     net_paths = tuple(tuple(each) for each in fields["net_paths"])
-    return Campaign(**{**fields, **lists, "net_paths": net_paths, "rounds": rounds})
+    found = Campaign(**{**fields, **lists, "net_paths": net_paths, "rounds": rounds})
+    if not _is_sound(found):
+        raise ValueError
+    return found
+
+
+def _is_sound(campaign: Campaign) -> bool:
+    """Tell whether the parts of a plan fit each other: pairs are of its nodes, rounds on its paths.
+
+    What was written by us does; what was changed by hand, or put together from two, may not.
+    """
+    nodes, rounds = campaign.nodes, campaign.rounds
+    rails = (rail for rails in campaign.net_paths for rail in rails)
+    where = (campaign.id, campaign.site, campaign.site_name, campaign.partition)
+    names = (*where, campaign.fabric, campaign.stack, *nodes, *campaign.leaf_of, *rails)
+    ends = (end for each in rounds for pair in each.pairs for end in pair)
+    paths = (path for each in rounds for path in each.net_paths)
+    return (
+        all(isinstance(name, str) for name in names)
+        and all(isinstance(each, dict) for each in (campaign.out, campaign.skipped))
+        and math.isfinite(campaign.seconds + campaign.minutes)
+        and isinstance(campaign.size, int)
+        and len(set(nodes)) == len(nodes)
+        and len(campaign.leaf_of) in {0, len(nodes)}
+        and all(0 <= end < len(nodes) for end in ends)
+        and all(0 <= path < len(campaign.net_paths) for path in paths)
+        and len({each.number for each in rounds}) == len(rounds)
+    )
 
 
 @contextlib.contextmanager
@@ -342,12 +371,16 @@ def _check(
     for pair, values in pairs_of(record).items():
         seen = Counter(value.mode for value in values)
         ways = {value.source for value in values if value.mode is Mode.UNI}
-        if frozenset(pair) not in pairs or seen != campaign.modes() or ways != set(pair):
+        sizes = {value.size for value in values if value.mode is not Mode.PINGPONG}
+        is_whole = seen == campaign.modes() and ways == set(pair) and sizes == {campaign.size}
+        if frozenset(pair) not in pairs or not is_whole:
             raise ParseError(
                 "a round that is none of this campaign's",
                 source=str(place / RECORD_FILE),
-                expected=f"the pairs of round {record.number} in {PLAN_FILE}, all measured",
-                got=f"{pair[0]} - {pair[1]}: {len(seen)} values",
+                expected=f"the pairs of round {record.number} in {PLAN_FILE}, all measured, with "
+                f"messages of {size_label(campaign.size)}",
+                got=f"{pair[0]} - {pair[1]}: {counted(seen.total(), 'value')}, messages of "
+                f"{', '.join(size_label(size) for size in sorted(sizes)) or 'no size'}",
             )
 
 

@@ -200,7 +200,7 @@ class _Reader:
             self.refuse("damaged record of pairs", "a JSON object", line)
         if not isinstance(fields, dict):
             self.refuse("damaged record of pairs", "a JSON object", line)
-        kind = fields.get("record")
+        kind = str(fields.get("record"))
         takers = {
             "campaign": self._campaign,
             "rank": self._rank,

@@ -120,7 +120,7 @@ def _values(table: Table, own: Flags) -> tuple[Values, Flags]:
     wrong = ~(measured | own)
     if wrong.any():
         wrong[wrong] = ~texts.filter(pl.Series(wrong)).str.to_lowercase().is_in(_EMPTY).to_numpy()
-        expected = "a number of at least 0, or nothing"
+        expected = "a number of at least 0 with a decimal point, no comma, or nothing"
         table.refuse_first(wrong, "no value of a pair", expected, "value")
     return np.where(measured, numbers.fill_null(0.0).to_numpy(), 1.0), measured
 

@@ -39,6 +39,15 @@ MOST_ROWS = 100_000_000
 #: how a Parquet file begins
 _PARQUET = b"PAR1"
 
+#: how files that hold another begin -> what they are, and how to unpack them
+_PACKED = {
+    b"\x1f\x8b": ("a file packed by gzip", "gunzip -c FILE | fabricproof pairs judge -"),
+    b"BZh": ("a file packed by bzip2", "bunzip2 -c FILE | fabricproof pairs judge -"),
+    b"\xfd7zXZ": ("a file packed by xz", "xz -dc FILE | fabricproof pairs judge -"),
+    b"\x28\xb5\x2f\xfd": ("a file packed by zstd", "zstd -dc FILE | fabricproof pairs judge -"),
+    b"PK\x03\x04": ("a zip archive or a workbook", "save the sheet as CSV, or unzip it"),
+}
+
 NEEDED = ("a", "b", "value")
 OPTIONAL = ("rail", "direction", "round", "size", "unit")
 _OWN = frozenset({*NEEDED, *OPTIONAL})
@@ -158,14 +167,30 @@ def _bytes(name: str) -> bytes:
         data = data.decode("utf-16", errors="replace").encode()
     if data.startswith(_PARQUET):
         return data
+    _refuse_packed(data, "<stdin>" if name == "-" else name)
     data = data.removeprefix(codecs.BOM_UTF8)
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     return data
 
 
+def _refuse_packed(data: bytes, name: str) -> None:
+    """Refuse a file that holds another."""
+    packed = next((words for begin, words in _PACKED.items() if data.startswith(begin)), None)
+    if packed is not None:
+        got, next_step = packed
+        raise ParseError(
+            "no text", source=name, expected="a CSV of pairs", got=got, next_step=next_step
+        )
+
+
 def _of_csv(data: bytes, name: str) -> Table:
     """Find the header and what parts its columns, and read the rows below it."""
+    if (at := data.find(b"\0")) >= 0:
+        line = data.count(b"\n", 0, at) + 1
+        raise ParseError(
+            "no text: it has a byte 0", source=name, line=line, expected="a CSV of pairs in UTF-8"
+        )
     for line, raw in enumerate(io.BytesIO(data), start=1):
         text = raw.decode("utf-8", errors="replace").strip()
         if not text or text.startswith("#"):
@@ -256,7 +281,7 @@ def _pair_unit(text: str) -> str:
 
 def _check_fields(text: bytes, name: str, separator: str, count: int) -> None:
     """Refuse a row with fewer or more fields than the header; a cut row is not an empty value."""
-    if b'"' in text or b"\0" in text:
+    if b'"' in text:
         return  # quoted fields: the reader of CSV counts them
     data = np.frombuffer(text, dtype=np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
