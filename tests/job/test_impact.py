@@ -59,12 +59,14 @@ def load_of(
     *,
     status: int = 0,
     nodes: Sequence[str] = NODES,
+    silent: str = "",
 ) -> Path:
     """Leave what ranks beside an attempt wrote: senders of so much over rail0 in ten seconds."""
     beside = folder / BESIDE_FOLDER
     beside.mkdir(parents=True)
     for rank, node in enumerate(nodes):
-        moved = int(rate_mb_s * 1e7) if rank < len(nodes) // 2 else 1000
+        moved = int(rate_mb_s * 1e7 * (1.3 if silent else 1)) if rank < len(nodes) // 2 else 1000
+        moved = 0 if node == silent else moved
         lines = [f"rank {rank}", f"node {node}", "cpus 0-1"]
         for when, clock, count in (("before", 0, 5), ("after", 10_000_000, 5 + moved)):
             ticks = clock // 10_000
@@ -131,6 +133,22 @@ def test_beside_no_load_nothing_is_green(tmp_path: Path) -> None:
     assert judged.verdict is Verdict.UNJUDGED
     said = "leg shared: the load was 0.2 MB/s from each of its senders, 0.7 were due"
     assert judged.quantities[0].reason == said
+
+
+def test_a_load_of_which_one_sender_was_silent_is_none(tmp_path: Path) -> None:
+    loads = [load_of(tmp_path / str(index), silent="vc3") for index in range(3)]
+    seen = outcomes(tmp_path, [2.92] * 3, [2.0] * 3, loads)
+    judged = judge_relation(relation(), seen).report
+    assert judged.verdict is Verdict.UNJUDGED
+    assert "the load was 0 MB/s from vc3, 0.7 were due" in judged.quantities[0].reason
+
+
+def test_where_nobody_says_what_a_load_should_move_nothing_is_green(tmp_path: Path) -> None:
+    impact = {**relation().settings["impacts"][IMPACT], "due_mb_s": 0.0}
+    seen = outcomes(tmp_path, [2.92] * 3, [2.92] * 3)
+    judged = judge_relation(relation(impacts={IMPACT: impact}), seen).report
+    assert judged.verdict is Verdict.UNJUDGED
+    assert "no link is declared" in judged.quantities[0].reason
 
 
 @pytest.mark.parametrize(

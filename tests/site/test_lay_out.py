@@ -142,3 +142,10 @@ def test_a_link_to_an_environment_that_is_gone_is_made_anew(package, tmp_path, m
     (tmp_path / ".venv").symlink_to(tmp_path / "gone")
     assert lay_out(tmp_path)[".venv"] is Laid.WRITTEN
     assert lay_out(tmp_path)[".venv"] is Laid.SAME
+
+
+def test_a_link_to_a_file_that_is_away_is_kept(package, tmp_path, monkeypatch):
+    monkeypatch.setattr(room, "shipped", lambda: package / "fabricproof" / "shipped")
+    (tmp_path / "env.sh").symlink_to(tmp_path / "not" / "mounted")
+    assert lay_out(tmp_path)["env.sh"] is Laid.KEPT
+    assert (tmp_path / "env.sh").is_symlink()

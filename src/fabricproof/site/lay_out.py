@@ -130,7 +130,7 @@ def _contents(source: Path) -> dict[str, tuple[bytes, int]]:
 
 
 def _lay(path: Path, content: bytes, mode: int) -> Laid:
-    if path.exists():
+    if path.exists() or path.is_symlink():  # what a link leads to may be away for a while
         return Laid.SAME if path.is_file() and path.read_bytes() == content else Laid.KEPT
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, content)

@@ -31,8 +31,9 @@ from fabricproof.job.relations.ratio import (
 from fabricproof.job.rounds import RoundBounds, decide_rounds
 from fabricproof.verdict.value import Judgement, Report
 
-#: A load below this part of what its links allow is no load: our choice.
-LEAST_LOAD = 0.5
+#: A load below this part of what its links allow is no load, and a sender of it below this part of
+#: its share is none: flows that meet share unevenly, so that one alone may have less.  Our choice.
+LEAST_LOAD, LEAST_OF_ONE = 0.5, 0.25
 
 
 def judge_impact(relation: Relation, looks: Looks) -> Report:
@@ -109,30 +110,44 @@ def _why_no_load(attempt: Attempt, leg: Leg, wanted: Mapping[str, Any]) -> str:
     if ended is not None:
         said = last_words(folder / "stderr")
         return f"what ran beside it ended before it did, on {ended.node}: {said}"
-    rate = _mean_rate(ranks, leg.load)
-    if rate < LEAST_LOAD * wanted["due_mb_s"]:
-        due = wanted["due_mb_s"]
-        return f"the load was {rate:.3g} MB/s from each of its senders, {due:.3g} were due"
+    return _why_too_little(_rates(ranks, leg.load), wanted["due_mb_s"])
+
+
+def _why_too_little(rates: Mapping[str, float], due: float) -> str:
+    """Return why senders that moved so much, in MB/s, were no load; empty where they were one."""
+    if not rates:
+        return "nobody counted what the load moved"
+    if due <= 0:
+        return "no link is declared: nobody says how much the load should have moved"
+    mean, slowest = fmean(rates.values()), min(rates, key=rates.__getitem__)
+    if mean < LEAST_LOAD * due:
+        return f"the load was {mean:.3g} MB/s from each of its senders, {due:.3g} were due"
+    if rates[slowest] < LEAST_OF_ONE * due:
+        return (
+            f"the load was {rates[slowest]:.3g} MB/s from {slowest}, {due:.3g} were due from each "
+            "of its senders"
+        )
     return ""
 
 
-def _mean_rate(ranks: Sequence[RankRecord], load: Leg) -> float:
-    """Return what each sender of a load moved over its rails, in MB/s; 0 unknown."""
+def _rates(ranks: Sequence[RankRecord], load: Leg) -> dict[str, float]:
+    """Return what each sender of a load moved over its rails, in MB/s; empty where unknown."""
     seconds = counted_seconds(ranks)
     senders = [each.node for each in ranks if each.rank < len(ranks) // 2]
     moved = dict.fromkeys(senders, 0)
     for sample in gather(ranks).samples:
         if sample.node in moved and sample.interface in load.rails:
             moved[sample.node] += sample.moved("tx_bytes")
-    rates = [moved[node] / seconds[node] / 1e6 for node in senders if seconds.get(node)]
-    return fmean(rates) if len(rates) == len(senders) and rates else 0.0
+    if not all(seconds.get(node) for node in senders):
+        return {}
+    return {node: moved[node] / seconds[node] / 1e6 for node in senders}
 
 
 def _loads(relation: Relation, looks: Looks) -> Sequence[str]:
     """Return what the loads of the first look moved."""
     return [
         f"beside {name}: {leg.load.num_ranks // 2} pairs moved "
-        f"{_mean_rate(ranks, leg.load):.3g} MB/s each"
+        f"{fmean(_rates(ranks, leg.load).values() or [0.0]):.3g} MB/s each"
         for name in relation.owns
         if name in looks and looks[name].attempts
         for leg in (looks[name].leg,)
