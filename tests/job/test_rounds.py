@@ -285,3 +285,11 @@ def test_legs_that_run_in_turn_are_neither_repeated_nor_judged_by_themselves(
     _job(tmp_path, [1.0, 3.0, 3.0])
     write_plan(tmp_path, LEGS, [RELATION])
     assert set(doubtful_legs(tmp_path)) == {"one_turn", "other_turn"}
+
+
+def test_a_round_of_nothing_among_good_ones_decides_nothing_and_all_of_them_are_red() -> None:
+    bounds = RoundBounds(lower=0.98, upper=1.02)
+    mixed = [1.0, 0.0, 1.0, 1.0]
+    assert decide_rounds(mixed, bounds).standing is RatioStanding.OPEN
+    assert rounds_to_add(mixed, 0, bounds) > 0
+    assert decide_rounds([0.0] * LEAST_RED, bounds).standing is RatioStanding.BELOW

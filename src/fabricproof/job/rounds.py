@@ -38,6 +38,10 @@ GREEN_TAIL = 0.025
 #: ... and be red with this one: a false alarm costs an administrator's night.
 RED_TAIL = 0.005
 
+#: What a ratio of 0 counts as: far below all that is measured.  One such round among others leaves
+#: the ratio open.
+_NOTHING = 1e-6
+
 #: Rounds that nobody would make are not counted.
 _UNTOLD = 400
 
@@ -86,9 +90,9 @@ class Decision:
 def decide_rounds(ratios: Sequence[float], bounds: RoundBounds) -> Decision:
     """Decide about one ratio.
 
-    ``ratios``: one of each round, above 0; at least one.
+    ``ratios``: one of each round, at least one; 0 where one side measured nothing.
     """
-    logs = [math.log(each) for each in ratios]
+    logs = [math.log(max(each, _NOTHING)) for each in ratios]
     centre = fmean(logs)
     scatter = stdev(logs) if len(logs) > 1 else math.inf
     side = _side(centre, bounds)

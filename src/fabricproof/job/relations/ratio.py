@@ -201,7 +201,7 @@ def judge_rounds(
     bounds = bounds_of(settings)
     if not values:
         return _with_cause(not_judged(label, Verdict.UNJUDGED, _too_few(0, rounds)), rounds)
-    if not relation.turns or bounds is None or min(values) <= 0:
+    if not relation.turns or bounds is None:
         return judge_against(label, values[0], settings)
     decision = decide_rounds(values, bounds)
     judged = judge_against(label, decision.centre, settings)
