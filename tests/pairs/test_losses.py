@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import permutations
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_machine import Machine, healthy, planned
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.error_rates import most_rate
@@ -141,3 +143,18 @@ def test_gaps_and_drops_of_tcp_are_told_elsewhere() -> None:
     rates = _all(lambda *_: 99)
     for kind in (ErrorKind.GAP, ErrorKind.DROPPED):
         assert _found([replace(each, kind=kind) for each in rates]) == ()
+
+
+@pytest.mark.parametrize(
+    ("rounds", "verdict"), [(1, Verdict.UNJUDGED), (9, Verdict.FAIL)], ids=["a burst", "the pair"]
+)
+def test_what_a_pair_lost_in_one_round_gets_a_second_look(
+    climb: Callable[..., Any], rounds: int, verdict: Verdict
+) -> None:
+    machine = Machine(healthy)
+    seen = iter(range(99))
+    machine.lost = lambda a, _: 50 if a == "vc1" and next(seen) < rounds else 0
+    outcome, _ = climb(machine, planned(SITE, nodes=("vc1", "vc2"), is_full=True))
+    assert outcome.rounds == 2
+    (loss,) = outcome.losses
+    assert (loss.verdict, loss.ends) == (verdict, ("vc1", "vc2"))

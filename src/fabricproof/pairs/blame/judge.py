@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fabricproof.core.units import counted
 from fabricproof.pairs.blame.explain import CAUGHT, Explanation, Found, components
 from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
 from fabricproof.pairs.blame.kinds import merged
@@ -233,7 +234,7 @@ def _impossible_words(judged: Judged, limits: Limits) -> str:
     number = int(matrix.kind[row])
     first, second = (matrix.nodes[end[row]] for end in (matrix.source, matrix.destination))
     return (
-        f"{int(judged.impossible.sum())} values cannot be: {first} to {second} "
+        f"{counted(int(judged.impossible.sum()), 'value')} cannot be: {first} to {second} "
         f"{matrix.value[row]:.5g} {matrix.kinds[number].unit}, and physics ends at "
         f"{limits.impossible[number]:.5g}"
     )

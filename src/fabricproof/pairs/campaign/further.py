@@ -82,6 +82,11 @@ def _to_be_seen_again(outcome: Outcome, net_path: str) -> Iterator[tuple[int, tu
         if each.net_path == net_path and each.verdict is Verdict.UNJUDGED:
             one, other = (number[name] for name in each.pair)
             yield MOST_OF_DISTURBED, (min(one, other), max(one, other))
+    for loss in outcome.losses:
+        # What a pair loses in one round is a burst of a moment, or this pair.
+        if loss.net_path == net_path and loss.verdict is Verdict.UNJUDGED and len(loss.ends) == 2:
+            one, other = (number[name] for name in loss.ends)
+            yield 1, (min(one, other), max(one, other))
 
 
 def _suspects(outcome: Outcome, made: int) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
