@@ -147,12 +147,9 @@ def _protocol(fabric: Fabric, link: Ceiling) -> Ceiling:
     )
 
 
-def _slots_in_use(fabric: Fabric) -> int:
-    return 1 if fabric.rails_share_slot else fabric.num_rails
-
-
 def _slot(fabric: Fabric, slot: Slot) -> Ceiling:
-    directions, slots = _directions(fabric), _slots_in_use(fabric)
+    directions = _directions(fabric)
+    slots = 1 if fabric.rails_share_slot else fabric.num_rails
     rate = slot.raw_mb_s * slots * directions
     return _ceiling(
         "slot",

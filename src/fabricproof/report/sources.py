@@ -135,7 +135,7 @@ def runs_alike(
     store: Store, run: Run, runs: Sequence[Run], last: int
 ) -> tuple[tuple[Run, ...], tuple[Key, ...]]:
     """Return the last runs that measured anything that ``run`` did, and the keys of ``run``."""
-    wanted = _keys(store.samples([run.run_id]))
+    wanted = store.samples([run.run_id]).select(FIELDS).unique(maintain_order=True)
     if wanted.is_empty():
         return (), ()
     others = store.samples([each.run_id for each in runs]).select(*FIELDS, "run_id")
@@ -143,10 +143,6 @@ def runs_alike(
     ids = set(shared["run_id"].unique().to_list())
     keys = tuple(Key(**each) for each in wanted.iter_rows(named=True))
     return tuple(each for each in runs if each.run_id in ids)[-last:], keys
-
-
-def _keys(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.select(FIELDS).unique(maintain_order=True)
 
 
 def matrix_of(store: Store | None, runs: Sequence[Run], keys: Sequence[Key]) -> Matrix:

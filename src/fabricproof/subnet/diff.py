@@ -96,7 +96,7 @@ def _cables(old: Network, new: Network) -> tuple[list[FabricFinding], list[str]]
             come.pop(pair, None)
     for pair, cable in list(gone.items()):
         where = old.between(cable)
-        moved = _moved(pair, come)
+        moved = next((each for each in come if each & pair), None)
         if moved is None:
             findings.append(fail("cables", where, _loss(old, new, cable)))
             continue
@@ -124,10 +124,6 @@ def _swaps(
         sentence = f"two cables are swapped: {one}; {other} before, and crosswise now"
         where = f"{one}; {other}"
         yield fail("cables", where, sentence), (pair, partner), (far[0], far[1])
-
-
-def _moved(pair: Pair, come: Mapping[Pair, Cable]) -> Pair | None:
-    return next((each for each in come if each & pair), None)
 
 
 def _loss(old: Network, new: Network, cable: Cable) -> str:

@@ -121,7 +121,7 @@ def list_(site_name: str | None, as_json: bool) -> None:
         baseline = _read(site, name)
         records.append(
             {
-                **_head(baseline, _standing(baseline, machines, store)),
+                **_head(baseline, standing(baseline, machines, store)),
                 "active": site.spec.baseline == name,
             }
         )
@@ -146,13 +146,13 @@ def show(name: str, whole: bool, site_name: str | None, as_json: bool) -> None:
     """
     site, store, machines = _history(site_name, needed=False)
     baseline = _read(site, name)
-    state = _standing(baseline, machines, store)
+    state = standing(baseline, machines, store)
     head = {**_head(baseline, state), "active": site.spec.baseline == name}
     if as_json:
         click.echo(json.dumps({**head, **baseline_record(baseline)}, indent=1))
     else:
         click.echo("\n".join(show_lines(baseline, head, whole=whole)))
-    sys.exit(_status(holds=state.holds))
+    sys.exit(int(ExitStatus.PASS if state.holds else ExitStatus.UNJUDGED))
 
 
 @command.command(name="diff")
@@ -303,10 +303,6 @@ def _read(site: Site, name: str) -> Baseline:
     return read_baseline(path_of(site.folder, name))
 
 
-def _standing(baseline: Baseline, machines: Machines, store: Store | None) -> BaselineCoverage:
-    return standing(baseline, machines, store)
-
-
 def _head(baseline: Baseline, state: BaselineCoverage) -> dict[str, Any]:
     rows = [row for _, row in baseline.rows()]
     return {
@@ -333,10 +329,6 @@ def _tell(frozen: Frozen, path: Path, *, as_json: bool, active: bool) -> None:
         else (f'to judge by it: baseline = "{name}" below [site] in site.toml')
     )
     click.echo(f"written: {path}\nnext: review it (git diff), commit it; {judge}")
-
-
-def _status(*, holds: bool) -> int:
-    return int(ExitStatus.PASS if holds else ExitStatus.UNJUDGED)
 
 
 def _diff_status(found: Sequence[Unlike]) -> int:

@@ -42,7 +42,7 @@ def command(files: tuple[str, ...], as_json: bool) -> None:
     status = ExitStatus.PASS
     for name in files:
         try:
-            reading = read_tables(read_output(name), _source(name))
+            reading = read_tables(read_output(name), "<stdin>" if name == "-" else name)
         except (ParseError, InputMissingError) as error:
             click.echo(f"fabricproof: {error}", err=True)
             status = _worse(status, error)
@@ -61,10 +61,6 @@ def command(files: tuple[str, ...], as_json: bool) -> None:
 def _worse(status: ExitStatus, error: FabricproofError) -> ExitStatus:
     """Return the status to leave with: damaged data before a missing file."""
     return ExitStatus.DATA if ExitStatus.DATA in {status, error.exit_status} else error.exit_status
-
-
-def _source(name: str) -> str:
-    return "<stdin>" if name == "-" else name
 
 
 def table_record(table: Table) -> dict[str, Any]:

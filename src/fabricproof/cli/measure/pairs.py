@@ -165,7 +165,7 @@ def judge(
     judged = judge_matrix(matrix, leaves=places, limits=limits)
     said = say(judged)
     draw(files, [picture_of(judged, said, matrix.origin)])
-    click.echo(_json(judged, said) if as_json else _text(judged, said))
+    click.echo(json.dumps(_record(judged, said), indent=2) if as_json else _text(judged, said))
     sys.exit(int(STATUSES[judged.verdict.as_verdict]))
 
 
@@ -196,10 +196,6 @@ def _record(judged: Judged, said: Said) -> dict[str, Any]:
         "undecided": [each.record() for each in said.undecided],
         "findings": list(said.findings),
     }
-
-
-def _json(judged: Judged, said: Said) -> str:
-    return json.dumps(_record(judged, said), indent=2)
 
 
 def _text(judged: Judged, said: Said) -> str:

@@ -237,7 +237,8 @@ def _put(folder: Path, files: dict[str, str]) -> None:
 
 
 def _told(site: Site, proposal: Proposal, folder: Path, adopted: dict[str, str]) -> Iterator[str]:
-    yield f"{proposal.stack}: written to {folder}: {', '.join(sorted(_names(proposal)))}"
+    names = sorted({*proposal.written.files, "tuning.json"})
+    yield f"{proposal.stack}: written to {folder}: {', '.join(names)}"
     for collective, rules in proposal.rules.items():
         yield from (f"  {collective}{in_words(rule)}" for rule in rules)
     yield from (f"  note: {note}" for note in proposal.written.notes)
@@ -253,7 +254,3 @@ def _told(site: Site, proposal: Proposal, folder: Path, adopted: dict[str, str])
         yield f"  (this takes the place of {', '.join(proposal.replaced)})"
     if proposal.written.files:
         yield "  (the files must lie where all nodes see them: --folder)"
-
-
-def _names(proposal: Proposal) -> set[str]:
-    return {*proposal.written.files, "tuning.json"}

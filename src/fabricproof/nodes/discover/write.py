@@ -107,15 +107,11 @@ def _site_opening(name: str, cluster: ClusterSeen, notes: Sequence[str]) -> Iter
         yield f"Partition {partition}: {node.name}, {node.cpus} CPUs{numa} ({node.system})"
     if cluster.slurm is not None:
         yield from _slurm_lines(cluster)
-    for host in {cluster.head.name: cluster.head, **_by_name(cluster)}.values():
+    for host in {each.name: each for each in (cluster.head, *cluster.nodes.values())}.values():
         if host.missing:
             yield f"Not installed on {host.name}, would have said more: {', '.join(host.missing)}"
     for note in notes:
         yield f"Left out: {note}"
-
-
-def _by_name(cluster: ClusterSeen) -> dict[str, HostSeen]:
-    return {host.name: host for host in cluster.nodes.values()}
 
 
 def _slurm_lines(cluster: ClusterSeen) -> Iterator[str]:

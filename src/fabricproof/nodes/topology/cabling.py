@@ -76,7 +76,7 @@ def cabling_of(hangings: Iterable[Hanging]) -> Cabling:
         of_switch[each.switch].append(each)
         of_node[each.node].append(each)
     most = {switch: _most(here) for switch, here in of_switch.items()}
-    tied = {switch for switch, here in of_switch.items() if _is_tied(here, most[switch])}
+    tied = {switch for switch, here in of_switch.items() if not most[switch] and _nodes(here) > 1}
     num_rails = len({each.rail for each in given})
     fitting, wrong, undecided = [], {}, []
     for node, mine in of_node.items():
@@ -117,10 +117,6 @@ def _most(here: list[Hanging]) -> tuple[str, ...]:
     counts = Counter(each.rail for each in here)
     half = _nodes(here) / 2
     return tuple(rail for rail, count in sorted(counts.items()) if count > half and count > 1)
-
-
-def _is_tied(here: list[Hanging], most: tuple[str, ...]) -> bool:
-    return not most and _nodes(here) > 1
 
 
 def _stands_against(

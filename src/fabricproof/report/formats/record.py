@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from fabricproof.core.measure import texts_of
-from fabricproof.history.compare.model import FieldChange, comparison_record
+from fabricproof.history.compare.model import comparison_record
 from fabricproof.history.store import Key, Run
 from fabricproof.history.trend.model import trend_record
 from fabricproof.job.run import LegResult
@@ -67,7 +67,9 @@ def report_record(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -
         "comparison": comparison_record(data.comparison) if data.comparison else None,
         "trend": trend_record(data.trend) if data.trend else None,
         "machines": data.machines,
-        "inventory_changes": [_change(each) for each in data.inventory_changes],
+        "inventory_changes": [
+            {**asdict(each), "nodes": list(each.nodes)} for each in data.inventory_changes
+        ],
         "notes": [*data.notes, *data.session.notes],
     }
 
@@ -135,7 +137,3 @@ def _drain(advice: DrainAdvice) -> dict[str, Any]:
         "blamed": [{**asdict(each), "line": each.line} for each in advice.blamed],
         "open": list(advice.unclear),
     }
-
-
-def _change(change: FieldChange) -> dict[str, Any]:
-    return {**asdict(change), "nodes": list(change.nodes)}

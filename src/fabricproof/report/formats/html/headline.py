@@ -190,7 +190,8 @@ def _how_sure(
     leg: LegResult, data: ReportData, keys: Sequence[Key], known: Mapping[Place, int]
 ) -> str:
     """Return in how many attempts of this run, and in how many runs, the first red number was."""
-    guilty = next((each for each in leg.quantities if _is_red(each)), None)
+    green = {Verdict.PASS, Verdict.SKIPPED}
+    guilty = next((each for each in leg.quantities if each.verdict not in green), None)
     if guilty is None:
         return "no number to be sure of"
     row = known.get(place_of(leg, guilty))
@@ -208,10 +209,6 @@ def sureness(numbers: tuple[RawNumber, ...], run_id: str) -> str:
     said = " and ".join(dict.fromkeys(words)) or "nothing red"
     attempts = f"{said} in {len(words)} of {counted(len(mine), 'attempt')}"
     return f"{attempts}, red in {bad} of {counted(len(runs), 'run')}"
-
-
-def _is_red(quantity: Quantity) -> bool:
-    return quantity.verdict not in {Verdict.PASS, Verdict.SKIPPED}
 
 
 def _found_on_green(data: ReportData) -> Markup | str:
