@@ -40,8 +40,10 @@ CURVE_TOLERANCE = 3 / 7
 #: what MPI carries of what TCP does below it, over the same rail
 SHARE = "mpi_share"
 
-#: how many times worse a pair's number is beside a load than alone
-IMPACT = re.compile(r"(bandwidth|latency)_impact_(shared|apart)")
+#: how many times worse a number is beside a load than alone: a pair's, and what GPCNeT prints
+IMPACT = re.compile(
+    r"(bandwidth|latency)_impact_(shared|apart)|(bandwidth|latency|allreduce)_impact_(avg|p99)"
+)
 
 
 class Source(StrEnum):

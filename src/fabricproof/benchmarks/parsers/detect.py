@@ -6,7 +6,17 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from fabricproof.benchmarks.parsers import hpcc, imb, iperf, iperf3, kernel, nccl, osu, perftest
+from fabricproof.benchmarks.parsers import (
+    gpcnet,
+    hpcc,
+    imb,
+    iperf,
+    iperf3,
+    kernel,
+    nccl,
+    osu,
+    perftest,
+)
 from fabricproof.benchmarks.parsers.grammar.chatter import first_death
 from fabricproof.benchmarks.parsers.grammar.text import TextSection, by_label, clean, shorten
 from fabricproof.core.errors import ParseError
@@ -23,6 +33,7 @@ PARSERS: dict[str, _Parser] = {
     "iperf": iperf.parse,
     "perftest": perftest.parse,
     "hpcc": hpcc.parse,
+    "gpcnet": gpcnet.parse,
     "nccl": nccl.parse,
     "kernel": kernel.parse,
 }
@@ -47,6 +58,7 @@ _START = re.compile(
     r"|(?P<perftest>(?:Send|RDMA_(?:Write|Read)|Atomic [A-Z_]{1,20})(?: Bidirectional)?"
     r"(?: Post List)? (?:BW|Latency) Test|bytes[ \t]+#iter)"
     r"|(?P<hpcc>This is the DARPA/DOE HPC Challenge Benchmark version|Begin of Summary section)"
+    r"|(?P<gpcnet>Network(?:Load)? Tests v[0-9]|\| +Isolated Network Tests )"
     r"|(?P<nccl>nccl-tests version |Collective test starting: |nThread [0-9]+ nGpus "
     r"|size[ \t]+count[ \t]+type\b)"
     r'|(?P<kernel>\{"record":"campaign",)'
@@ -72,6 +84,7 @@ _FULL = {
     "iperf3": _IPERF_BEGUN,
     "perftest": re.compile(r"^[ \t]*#bytes[ \t]+#iter", re.MULTILINE),
     "hpcc": re.compile(r"^[ \t]*End of HPC Challenge tests", re.MULTILINE),
+    "gpcnet": re.compile(r"^[ \t]*\| +Isolated Network Tests ", re.MULTILINE),
     "nccl": re.compile(r"^[ \t]*# Avg bus bandwidth", re.MULTILINE),
     "kernel": re.compile(r'^\{"record":"done"\}', re.MULTILINE),
 }
@@ -195,7 +208,7 @@ def _no_table(text: str, source: str) -> ParseError:
         "no benchmark table",
         source=source,
         line=at + 1,
-        expected="the output of OSU, IMB, iperf3, iperf, perftest, hpcc or nccl-tests",
+        expected="the output of OSU, IMB, iperf3, iperf, perftest, hpcc, GPCNeT or nccl-tests",
         got=repr(shorten(lines[at].strip())) if lines[at].strip() else "nothing of the kind",
         next_step=_next_step(text),
     )
@@ -277,6 +290,7 @@ def _can_begin(tool: str, word: str) -> bool:
         "iperf3": ("$", "{", "Connecting", "iperf 3", "Server"),
         "perftest": ("Send", "RDMA", "Atomic"),
         "hpcc": ("This is the DARPA",),
+        "gpcnet": ("Network",),
         "nccl": ("nccl-tests", "Collective", "nThread"),
         "kernel": ("{",),
     }
