@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from looks import bandwidths
 
-from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.core.measure import Table, Verdict, texts_of
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import BESIDE_FOLDER, Attempt, Outcome
 from fabricproof.job.relations.judge import judge_relation, legs_to_repeat, rounds_due
@@ -208,3 +208,63 @@ def test_a_pair_that_was_not_measured_is_missing(tmp_path: Path) -> None:
     attempts = [replace(each.attempts[0], report=each.report) for each in lost[:1]]
     seen[0] = replace(lost[0], attempts=tuple(attempts))
     assert judge_relation(relation(), seen).report.verdict is Verdict.MISSING
+
+
+TAIL = "latency_p99_impact_shared"
+
+
+def with_tail(seen: Sequence[Outcome], *p99_us: Sequence[float]) -> list[Outcome]:
+    """Return the looks whose tables tell of slow messages: alone, beside, then both in turn."""
+    found = []
+    for outcome, values in zip(seen, p99_us, strict=True):
+        attempts = tuple(
+            replace(
+                each,
+                table=Table(
+                    suite="fabricproof", program="pingpong", version=None, source="", line=1,
+                    columns=("message_size", "latency_us", "latency_p99_us"),
+                    rows=tuple((float(size), 1.0, value) for size in SIZES), row_lines=(1, 2),
+                ),
+            )
+            for each, value in zip(outcome.attempts, values, strict=False)
+        )  # fmt: skip
+        found.append(replace(outcome, attempts=(*attempts, *outcome.attempts[len(attempts) :])))
+    return found
+
+
+def tailed(**judged: object) -> Relation:
+    mine = relation().settings["impacts"][IMPACT]
+    tail = {**mine, "quantity": "latency", "column": "latency_p99_us"}
+    own = {**relation().settings["judged"], **judged}
+    return relation(impacts={IMPACT: mine, TAIL: tail}, judged=own)
+
+
+def test_slow_messages_are_told_of_the_rounds_that_have_enough(tmp_path: Path) -> None:
+    seen = outcomes(tmp_path, [2.92] * 3, [0.73] * 3)
+    whole = with_tail(seen, [10.0], [10.0, 10.0], [40.0], [40.0, 40.0])
+    judged = judge_relation(tailed(), whole).report
+    assert judged.verdict is Verdict.PASS
+    assert f"{TAIL}: 4 x (4 to 4 x in 3 rounds); nobody says what it should be" in texts_of(
+        judged.findings
+    )
+    none = judge_relation(tailed(), seen).report
+    assert none.verdict is Verdict.PASS
+    assert f"{TAIL}: too few repetitions, alone or beside the load" in texts_of(none.findings)
+    assert rounds_due([tailed()], with_tail(seen, [10.0], [], [40.0], [])) == ()
+
+
+def test_slow_messages_that_a_site_states_are_judged_and_never_green_unmeasured(
+    tmp_path: Path,
+) -> None:
+    stated = at_most(2.0, unit="x", tolerance=0.1, origin="ten nights")
+    law = {"reference": asdict(stated), "hint": ""}
+    seen = outcomes(tmp_path, [2.92] * 6, [0.73] * 6)
+    slow = with_tail(seen, [10.0], [10.0] * 5, [40.0], [40.0] * 5)
+    judged = judge_relation(tailed(**{TAIL: law}), slow).report
+    assert {each.name: each.verdict for each in judged.quantities} == {
+        IMPACT: Verdict.PASS,
+        TAIL: Verdict.FAIL,
+    }
+    lost = judge_relation(tailed(**{TAIL: law}), seen).report
+    assert [each.verdict for each in lost.quantities] == [Verdict.PASS, Verdict.UNJUDGED]
+    assert rounds_due([tailed(**{TAIL: law})], seen) == ()

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import shutil
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kernels_alone import HAS_COMPILER, said_by_c, twin
 from made_machine import Machine, healthy, planned
 
-import fabricproof.pairs.campaign
 from fabricproof.cli.measure.pairs_display import campaign_record, campaign_text
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Verdict
@@ -34,7 +29,6 @@ from fabricproof.pairs.campaign.record import read_record
 from fabricproof.pairs.campaign.verdict import judge_campaign
 from fabricproof.site import Site
 
-KERNELS = Path(fabricproof.pairs.campaign.__file__).parent
 DATA = Path(__file__).parents[1] / "data" / "pairs"
 TEXT = (DATA / "kernel" / "four_nodes.jsonl").read_text()
 
@@ -83,59 +77,40 @@ SEEN = {
 
 
 def test_the_twin_reads_the_words_of_sysfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "mpi4py", ModuleType("mpi4py"))
-    sys.modules["mpi4py"].MPI = None  # type: ignore[attr-defined]
-    spec = importlib.util.spec_from_file_location("twin", KERNELS / "kernel.py")
-    assert spec is not None
-    assert spec.loader is not None
-    twin = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(twin)
-    twin.SYS = lay_out(tmp_path)
-    assert twin.read_devices() == SEEN
+    found = twin(monkeypatch)
+    found.SYS = lay_out(tmp_path)
+    assert found.read_devices() == SEEN
 
 
-#: as much of MPI as the compiler asks for
-_NO_MPI = """\
-typedef int MPI_Request;
-#define MPI_COMM_WORLD 0
-#define MPI_STATUS_IGNORE 0
-#define MPI_STATUSES_IGNORE 0
-#define MPI_MAX_LIBRARY_VERSION_STRING 64
-#define MPI_Get_library_version(words, length) (void)(words), (void)(length)
-#define MPI_Test(request, done, status) (void)(request)
-"""
-_CALLS = (
-    *("Abort", "Bcast", "Comm_rank", "Comm_size", "Finalize", "Gather", "Gatherv", "Ibarrier"),
-    *("Init", "Irecv", "Isend", "Recv", "Scatter", "Send", "Testall", "Waitall"),
-)
-_SAY = """\
-#define main kernel_main
-#include "kernel.c"
-#undef main
-int main(void) {
-    say("%s", "");
-    say_devices(3);
-    return fwrite(out, 1, out_used, stdout) != out_used;
-}
-"""
-
-
-@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+@pytest.mark.skipif(not HAS_COMPILER, reason="no C compiler")
 def test_the_kernel_in_c_reads_the_same(tmp_path: Path) -> None:
-    calls = "".join(f"#define MPI_{name}(...) (void)0\n" for name in _CALLS)
-    types = "enum { MPI_CHAR, MPI_INT, MPI_BYTE };\nstatic double MPI_Wtime(void) { return 0; }\n"
-    (tmp_path / "mpi.h").write_text(_NO_MPI + calls + types)
-    (tmp_path / "say.c").write_text(_SAY)
-    root = lay_out(tmp_path / "sys")
-    made = tmp_path / "say"
-    subprocess.run(
-        ["cc", "-w", f'-DSYS="{root}"', "-I", tmp_path, "-I", KERNELS, "-o", made,
-         tmp_path / "say.c"],
-        check=True,
-    )  # fmt: skip
-    said = json.loads(subprocess.run([made], check=True, capture_output=True, text=True).stdout)
+    body = 'say("%s", ""); say_devices(3); fwrite(out, 1, out_used, stdout);'
+    said = json.loads(said_by_c(tmp_path, body, lay_out(tmp_path / "sys")))
     assert (said["record"], said["round"]) == ("devices", 3)
     assert said["devices"] == SEEN
+
+
+@pytest.mark.skipif(not HAS_COMPILER, reason="no C compiler")
+def test_both_kernels_say_the_same_of_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = twin(monkeypatch)
+    kernel = object.__new__(found.Kernel)
+    kernel.said = []
+    step = {"mode": "pingpong", "size": 1, "window": 1, "warmups": 2}
+    body = 'struct step step = {"pingpong", 1, 1, 9, 2, 1.0}; say("%s", "");'
+    counts = (1, 3, 19, 20, 21, 99, 100, 101, 1000)
+    for count in counts:
+        times = [float((7919 * each) % count + 1) for each in range(count)]
+        kernel.summarize(0, step, "vc2", times)
+        listed = ", ".join(map(str, times))
+        body += f'{{double times[] = {{{listed}}}; summarize(0, &step, "vc2", {count}, times);}}'
+    body += "fwrite(out, 1, out_used, stdout);"
+    in_c = [json.loads(line) for line in said_by_c(tmp_path, body).splitlines()]
+    assert [{**each, "from": ""} for each in in_c] == [{**each, "from": ""} for each in kernel.said]
+    # Times are 1 to the count, or its rest: the nearest rank says which.
+    of_a_hundred = in_c[counts.index(100)]
+    assert (of_a_hundred["p95_us"], of_a_hundred["p99_us"]) == (95.0, 99.0)
 
 
 # ---- the record

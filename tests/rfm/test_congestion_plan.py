@@ -104,7 +104,7 @@ def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LegPlanner:
     monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path))
     folder = ports_folder(tmp_path / "openmpi5")
     folder.mkdir(parents=True)
-    for program in ("osu_bw", "osu_latency", "osu_multi_lat"):
+    for program in ("osu_bw", "osu_multi_lat"):
         (folder / f"{program}.py").touch()
     site = load_site(str(SITES / "vcluster"))
     return LegPlanner(
@@ -133,11 +133,26 @@ def test_over_each_rail_a_pair_is_measured_alone_and_beside_each_load(planner: L
     assert rounds * 2**20 / 23.4e6 == pytest.approx(600, rel=0.1)
     assert plan.legs[1].planned_seconds == 3 + 4 * planner.partition.leg_seconds
     relation = plan.relations[0]
-    assert relation.owns == (*names[1:3], *names[4:6])
+    assert relation.owns == (*names[1:3], *names[3:6])
     assert [*relation.settings["judged"]] == ["bandwidth_impact_shared", "bandwidth_impact_apart"]
     shared = relation.settings["judged"]["bandwidth_impact_shared"]["reference"]
     assert (shared["value"], shared["upper"]) == (4.0, 6.0)
     assert plan.num_nodes == 14
+
+
+def test_latencies_are_the_kernels_and_slow_messages_are_told_of_the_same_legs(
+    planner: LegPlanner,
+) -> None:
+    plan = congestion_plan(planner, drawn())
+    alone = next(leg for leg in plan.legs if leg.name == "rail0.latency.alone")
+    assert (alone.suite, alone.program) == ("fabricproof", "pingpong")
+    assert alone.expected_sizes == (1, 2, 4)
+    assert alone.commands[0][:2] == ("bash", "kernel.sh")
+    assert alone.environment["FABRICPROOF_PROGRAM"] == "./kernel"
+    impacts = plan.relations[0].settings["impacts"]
+    tail = impacts["latency_p99_impact_shared"]
+    assert (tail["loaded"], tail["column"]) == ("rail0.latency.shared", "latency_p99_us")
+    assert {**impacts["latency_impact_shared"], "column": "latency_p99_us"} == tail
 
 
 def test_nodes_of_their_own_judge_a_latency_beside_a_load_elsewhere(planner: LegPlanner) -> None:
@@ -146,6 +161,8 @@ def test_nodes_of_their_own_judge_a_latency_beside_a_load_elsewhere(planner: Leg
     judged = plan.relations[0].settings["judged"]
     assert judged["latency_impact_apart"]["reference"]["upper"] == 1.25
     assert "latency_impact_shared" not in judged
+    # No law holds for slow messages: they are slow by chance.
+    assert not [each for each in judged if "_p9" in each]
 
 
 def test_what_a_site_has_measured_stands_before_the_law(planner: LegPlanner) -> None:
@@ -157,6 +174,15 @@ def test_what_a_site_has_measured_stands_before_the_law(planner: LegPlanner) -> 
     reference = judged["latency_impact_shared"]["reference"]
     assert (reference["value"], reference["upper"]) == (30.0, 36.0)
     assert "ten nights of may" in reference["origin"]
+
+
+def test_a_reference_judges_slow_messages(planner: LegPlanner) -> None:
+    stated = ReferenceSpec(
+        quantity="latency_p99_impact_shared", value="30 x", fabric="eth0", origin="ten nights"
+    )
+    site = replace(planner.site, references=(*planner.site.references, stated))
+    judged = congestion_plan(replace(planner, site=site), drawn()).relations[0].settings["judged"]
+    assert judged["latency_p99_impact_shared"]["reference"]["upper"] == 36.0
 
 
 def test_without_any_law_nothing_is_measured(planner: LegPlanner) -> None:

@@ -27,6 +27,7 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "latency_max_us": "us",
         "latency_p50_us": "us",
         "latency_p90_us": "us",
+        "latency_p95_us": "us",
         "latency_p99_us": "us",
         "overall_us": "us",
         "compute_us": "us",

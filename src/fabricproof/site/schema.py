@@ -414,7 +414,8 @@ class ReferenceSpec(_Model):
     quantity: Annotated[
         str,
         StringConstraints(
-            pattern=r"^((bandwidth|latency)(_\d+(B|KiB|MiB|GiB)|_impact_(shared|apart))?|mpi_share)$"
+            pattern=r"^((bandwidth|latency)(_\d+(B|KiB|MiB|GiB))?|mpi_share"
+            r"|(bandwidth|latency(_p9[59])?)_impact_(shared|apart))$"
         ),
     ]
     """``mpi_share``: what MPI is to carry of what TCP does below it, as ``0.9 x``;

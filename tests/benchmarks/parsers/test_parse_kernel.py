@@ -64,3 +64,27 @@ def spoiled(**changes: object) -> str:
 def test_what_is_no_whole_record_of_one_pair_is_no_table(damaged: str, why: str) -> None:
     with pytest.raises(ParseError, match=why):
         parse_text(damaged)
+
+
+def with_tails(**changes: object) -> str:
+    lines = [json.loads(line) for line in text("pingpong").splitlines()]
+    tails = {"p95_us": 60.0, "p99_us": 90.0, **changes}
+    values = [{**each, **tails} if each["record"] == "value" else each for each in lines]
+    return "".join(f"{json.dumps(each, separators=(',', ':'))}\n" for each in values)
+
+
+@pytest.mark.parametrize(
+    ("changes", "columns"),
+    [
+        ({"repetitions": 500}, {"latency_p95_us": 30.0, "latency_p99_us": 45.0}),
+        ({"repetitions": 499}, {"latency_p95_us": 30.0}),
+        ({"repetitions": 99}, {}),
+        ({"repetitions": 500, "p99_us": None}, {"latency_p95_us": 30.0}),
+    ],
+)
+def test_slow_messages_are_columns_where_five_are_slower(
+    changes: dict[str, object], columns: dict[str, float]
+) -> None:
+    (table,) = parse_text(with_tails(**changes))
+    assert table.columns == ("message_size", "latency_us", *columns)
+    assert [row[2:] for row in table.rows] == [tuple(columns.values())] * len(table.rows)

@@ -8,7 +8,7 @@ is half of the mean time there and back, a bandwidth all bytes over all time, as
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fabricproof.benchmarks.parsers.grammar.chatter import death
@@ -17,6 +17,10 @@ from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
 
 _COLUMNS = {"pingpong": "latency_us", "uni": "bandwidth_mb_s", "bi": "bandwidth_mb_s"}
+
+#: column of a ping-pong -> what the record calls it, and the repetitions from which on five or more
+#: of them are slower: our choice
+_TAILS = {"latency_p95_us": ("p95_us", 100), "latency_p99_us": ("p99_us", 500)}
 
 
 def parse(section: TextSection) -> tuple[Table, ...]:
@@ -27,6 +31,7 @@ def parse(section: TextSection) -> tuple[Table, ...]:
     """
     first, kernel, modes = "", "", set()
     rows: list[tuple[float, float]] = []
+    mine: list[dict[str, Any]] = []
     lines: list[int] = []
     is_done = False
     for index, line in _records(section):
@@ -39,6 +44,7 @@ def parse(section: TextSection) -> tuple[Table, ...]:
             elif kind == "value" and line["from"] == first:
                 modes.add(str(line["mode"]))
                 rows.append((float(line["size"]), _value(line)))
+                mine.append(line)
                 lines.append(section.first + index)
             is_done = kind == "done"
         except (KeyError, TypeError, ValueError, ZeroDivisionError):
@@ -51,13 +57,14 @@ def parse(section: TextSection) -> tuple[Table, ...]:
             0, "not one pair that did one thing", expected="two ranks, one mode, each size once"
         )
     (mode,) = modes
+    tails = _tails(mine) if mode == "pingpong" else {}
     return (
         Table(
             suite="fabricproof",
             program=mode,
             version=None,
-            columns=("message_size", _COLUMNS[mode]),
-            rows=tuple(rows),
+            columns=("message_size", _COLUMNS[mode], *tails),
+            rows=tuple((*row, *tail) for row, *tail in zip(rows, *tails.values(), strict=True)),
             source=section.source,
             line=section.first,
             row_lines=tuple(lines),
@@ -81,6 +88,18 @@ def _records(section: TextSection) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _damaged(section: TextSection, index: int) -> ParseError:
     return section.error(index, "damaged record of pairs", expected="one of the kernel's lines")
+
+
+def _tails(values: Sequence[dict[str, Any]]) -> dict[str, list[float]]:
+    """Return the columns of slow repetitions, one way; those that every size has enough of."""
+    return {
+        column: [value[name] / 2 for value in values]
+        for column, (name, least) in _TAILS.items()
+        if all(
+            isinstance(value.get(name), float | int) and int(value["repetitions"]) >= least
+            for value in values
+        )
+    }
 
 
 def _value(line: dict[str, Any]) -> float:

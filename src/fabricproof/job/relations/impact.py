@@ -17,7 +17,7 @@ from fabricproof.core.measure import Verdict, as_notes, worst
 from fabricproof.job.evidence.disturbance import counted_seconds
 from fabricproof.job.evidence.leg_folder import RankRecord, gather, last_words, read_ranks
 from fabricproof.job.leg import Leg, Relation
-from fabricproof.job.outcome import BESIDE_FOLDER, Attempt
+from fabricproof.job.outcome import BESIDE_FOLDER, Attempt, Outcome
 from fabricproof.job.relations.ratio import (
     Looks,
     Values,
@@ -35,6 +35,9 @@ from fabricproof.verdict.value import Judgement, Report
 #: its share is none: flows that meet share unevenly, so that one alone may have less.  Our choice.
 LEAST_LOAD, LEAST_OF_ONE = 0.5, 0.25
 
+#: what is said where a leg has no such column (the kernel leaves out what too few are slower than)
+NO_TAIL = "too few repetitions, alone or beside the load"
+
 
 def judge_impact(relation: Relation, looks: Looks) -> Report:
     """Judge how many times worse each number of ``alone`` is beside its load.
@@ -42,6 +45,7 @@ def judge_impact(relation: Relation, looks: Looks) -> Report:
     Settings:
         impacts: what a number is called -> ``alone`` and ``loaded``, names of legs; ``quantity``
             (``bandwidth``, ``latency``); ``sizes`` in bytes, the median of whose ratios counts;
+            ``column``, of which it is instead in the table of the leg, where there is one;
             ``due_mb_s``, what each sender of the load should move at the least.
         judged: which of them are judged, at least one, each with its ``reference`` and its
             ``hint``; the others are told.
@@ -51,8 +55,9 @@ def judge_impact(relation: Relation, looks: Looks) -> Report:
     if isinstance(rounds, Judgement):
         return report_of(rounds)
     judged: Mapping[str, Mapping[str, Any]] = relation.settings["judged"]
+    impacts: Mapping[str, Mapping[str, Any]] = relation.settings["impacts"]
     quantities = tuple(
-        judge_rounds(label, rounds.values[label], rounds, relation, settings)
+        judge_rounds(label, rounds.values.get(label, ()), rounds, relation, settings)
         for label, settings in judged.items()
     )
     told = [
@@ -60,6 +65,7 @@ def judge_impact(relation: Relation, looks: Looks) -> Report:
         for label, values in rounds.values.items()
         if label not in judged and values
     ]
+    told += [f"{label}: {NO_TAIL}" for label in impacts if label not in rounds.values]
     notes = (*relation.settings["words"], *told, *_loads(relation, looks))
     return Report(
         verdict=worst([each.verdict for each in quantities]),
@@ -81,19 +87,30 @@ def impacts_of(relation: Relation, looks: Looks) -> Values:
         if why:
             return not_judged(label, Verdict.UNJUDGED, f"leg {wanted['loaded']}: {why}")
         ratios = [_impact(wanted, size, looks) for size in wanted["sizes"]]
-        if not all(math.isfinite(each) and each > 0 for each in ratios):
+        if all(math.isfinite(each) and each > 0 for each in ratios):
+            found[name] = median(ratios)
+        elif "column" not in wanted:
             reason = f"{wanted['alone']} and {wanted['loaded']} do not both have their numbers"
             return not_judged(label, Verdict.MISSING, reason)
-        found[name] = median(ratios)
     return found
 
 
 def _impact(wanted: Mapping[str, Any], size: int, looks: Looks) -> float:
-    alone, loaded = (
-        value_at(looks[wanted[side]], wanted["quantity"], size) for side in ("alone", "loaded")
-    )
+    alone, loaded = (_number(wanted, looks[wanted[side]], size) for side in ("alone", "loaded"))
     over, under = (alone, loaded) if wanted["quantity"] == "bandwidth" else (loaded, alone)
     return over / under if under > 0 else math.nan
+
+
+def _number(wanted: Mapping[str, Any], look: Outcome, size: int) -> float:
+    """Return a number of one look at a leg, NaN where it has none."""
+    if "column" not in wanted:
+        return value_at(look, wanted["quantity"], size)
+    table = look.attempts[0].table if look.attempts else None
+    rows = table.named_rows if table is not None else []
+    return next(
+        (row.get(wanted["column"], math.nan) for row in rows if row["message_size"] == size),
+        math.nan,
+    )
 
 
 def _why_no_load(attempt: Attempt, leg: Leg, wanted: Mapping[str, Any]) -> str:

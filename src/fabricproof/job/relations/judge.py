@@ -196,8 +196,10 @@ def _rounds_of_one(relation: Relation, outcomes: Sequence[Outcome]) -> int:
     for index in {0, -1}:
         found = rounds_of(relation, {**_looks(mine, index), **in_turn}, VALUES[relation.kind])
         if isinstance(found, Rounds):
+            # A number that not every round has is no reason for ever more of them.
+            made = len(found.lost) + max(map(len, found.values.values()), default=0)
             due = (
-                rounds_to_add(values, len(found.lost), bounds)
+                rounds_to_add(values, made - len(values), bounds)
                 for label, values in found.values.items()
                 if (bounds := _bounds_of_one(relation, label)) is not None
             )
@@ -210,7 +212,9 @@ def _bounds_of_one(relation: Relation, label: str) -> RoundBounds | None:
     judged = relation.settings.get("judged")
     if judged is None:
         return bounds_of(relation.settings)
-    return bounds_of(judged.get(label, {})) or RoundBounds()
+    is_of_few = "column" in relation.settings.get("impacts", {}).get(label, {})
+    told = None if is_of_few else RoundBounds()
+    return bounds_of(judged.get(label, {})) or told
 
 
 def _on_another_path(outcome: Outcome) -> bool:

@@ -139,7 +139,7 @@ def rounds_of(relation: Relation, looks: Looks, values_of: ValuesOf) -> Rounds |
 
     A round that took another path, or is impossible, spoils the relation as its first look would.
 
-    ``values_of`` returns the numbers of one look, the same labels each time.
+    ``values_of`` returns the numbers of one look; a label that a look lacks has a round less.
     """
     first = values_of(relation, looks)
     if isinstance(first, Judgement):
@@ -162,7 +162,7 @@ def rounds_of(relation: Relation, looks: Looks, values_of: ValuesOf) -> Rounds |
             lost.append(f"disturbed: {disturbance.reason}")
             continue
         for label, value in found.items():
-            values[label].append(value)
+            values.setdefault(label, []).append(value)
     return Rounds(
         values={label: tuple(each) for label, each in values.items()},
         lost=tuple(lost),

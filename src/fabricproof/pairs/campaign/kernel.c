@@ -434,6 +434,11 @@ static void say_devices(int round) {
 
 /* ---- what is measured */
 
+/* Of so many times in order, which one is at or above a part of them: the nearest rank. */
+static int percentile(int count, int percent) {
+    return (int)(((long long)percent * count + 99) / 100) - 1;
+}
+
 static void summarize(int round, const struct step *step, const char *to, int count,
     double *times_us) {
     double total = 0;
@@ -454,8 +459,9 @@ static void summarize(int round, const struct step *step, const char *to, int co
                 times_us[back] = times_us[back + gap];
                 times_us[back + gap] = swap;
             }
-    say("\"least_us\":%.3f,\"median_us\":%.3f,\"most_us\":%.3f}\n", times_us[0],
-        times_us[count / 2], times_us[count - 1]);
+    say("\"least_us\":%.3f,\"median_us\":%.3f,\"p95_us\":%.3f,\"p99_us\":%.3f,\"most_us\":%.3f}\n",
+        times_us[0], times_us[count / 2], times_us[percentile(count, 95)],
+        times_us[percentile(count, 99)], times_us[count - 1]);
 }
 
 /* One repetition; `leads` is who sends first, and whose time counts. */

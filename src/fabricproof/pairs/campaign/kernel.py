@@ -268,9 +268,10 @@ class Kernel:
         facts = {key: step[key] for key in ("mode", "size", "window", "warmups")}
         few = {"times_us": times} if len(times) <= LISTED else {}
         where = {"record": "value", "round": number, "from": NODE, "to": name}
+        tails = {f"p{part}_us": order[-(-part * len(order) // 100) - 1] for part in (95, 99)}
         times_of = {"least_us": order[0], "median_us": order[len(order) // 2], "most_us": order[-1]}
         total = {"repetitions": len(times), "total_us": sum(times)}
-        self.said.append({**where, **facts, **few, **total, **times_of})
+        self.said.append({**where, **facts, **few, **total, **times_of, **tails})
 
     def run_round(self, number: int, partner: Any) -> None:
         """Do all steps of a round, counters read around them."""

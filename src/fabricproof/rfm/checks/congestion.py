@@ -5,14 +5,14 @@ from __future__ import annotations
 from reframe.core.builtins import variable
 
 from fabricproof.job.leg import Plan
-from fabricproof.rfm.checks.base import FabricBenchmark
+from fabricproof.rfm.checks.kernel import WithKernel
 from fabricproof.rfm.current import current_site
 from fabricproof.rfm.legs.congestion import congestion_plan, draw_places
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.slurm_nodes import distances
 
 
-class CongestionBenchmark(FabricBenchmark):
+class CongestionBenchmark(WithKernel):
     """A pair alone, beside pairs that share its links, and beside some that share none."""
 
     suite = "osu"

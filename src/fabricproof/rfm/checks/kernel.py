@@ -15,7 +15,17 @@ from fabricproof.rfm.legs.kernel import kernel_plan
 from fabricproof.rfm.legs.leg import LegPlanner
 
 
-class KernelBenchmark(FabricBenchmark):
+class WithKernel(FabricBenchmark):
+    """A check whose job builds the kernel before its legs."""
+
+    def _write_plan(self, plan: Plan) -> None:
+        super()._write_plan(plan)
+        self.prerun_cmds = [BUILD]
+        for source in (KERNEL, TWIN, KERNEL_RUN):
+            shutil.copy(source, Path(self.stagedir) / source.name)
+
+
+class KernelBenchmark(WithKernel):
     """The kernel in one mode and a stock program over the first rail, in turn until decided."""
 
     #: what the kernel does that the program does, too
@@ -28,9 +38,3 @@ class KernelBenchmark(FabricBenchmark):
     def plan(self, planner: LegPlanner) -> Plan:
         """Return a leg of each, and what the kernel measured over what the other did."""
         return kernel_plan(planner, Mode(self.mode))
-
-    def _write_plan(self, plan: Plan) -> None:
-        super()._write_plan(plan)
-        self.prerun_cmds = [BUILD]
-        for source in (KERNEL, TWIN, KERNEL_RUN):
-            shutil.copy(source, Path(self.stagedir) / source.name)

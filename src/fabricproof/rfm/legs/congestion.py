@@ -19,9 +19,11 @@ from itertools import permutations
 from typing import Any
 
 from fabricproof.core.units import natural
-from fabricproof.job.leg import Leg, Plan, Relation, in_turns
+from fabricproof.job.leg import CAMPAIGN_SUITE, Leg, Plan, Relation, in_turns
 from fabricproof.nodes.topology import Shape, Topology
+from fabricproof.pairs.campaign.plan import Mode
 from fabricproof.physics import bound
+from fabricproof.rfm.legs.kernel import SMALL_SIZES, kernel_settings
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.placement import LARGE_SIZES
 from fabricproof.stacks.launch import Layout
@@ -46,8 +48,8 @@ LOAD_SECONDS = 600.0
 #: Until the load moves bytes, and until it is gone: seen on the virtual cluster.
 LOAD_START_SECONDS = 3.0
 
-#: small messages whose median ratio counts
-SMALL_SIZES = 4
+#: slow messages, as far as the kernel has enough of them, by the columns of its table
+TAILS = ("latency_p95", "latency_p99")
 
 #: beside a load a leg may take this many times a leg's usual time
 LOADED_FACTOR = 20
@@ -160,7 +162,7 @@ def _law(there: Sequence[str], receivers: Sequence[str], spines: int) -> float |
 
 def congestion_plan(planner: LegPlanner, places: LoadPlaces) -> Plan:
     """Return over each rail the pair alone and beside each load, and what these cost it."""
-    latency, reason = planner.of("osu", "osu_latency")
+    latency, reason = planner.of(CAMPAIGN_SUITE, Mode.PINGPONG)
     many, none = _of_pairs(planner)
     if latency is None or many is None:
         return Plan(reason=reason or none)
@@ -209,9 +211,15 @@ def _victims(
 ) -> dict[str, Leg]:
     """Return the pair's leg alone, and one beside each load."""
     layout = Layout(nodes=places.pair)
-    sizes = planner.leg((rail,), layout=layout).expected_sizes
-    chosen = sizes[-LARGE_SIZES:] if quantity == "bandwidth" else sizes[:SMALL_SIZES]
-    alone = planner.leg((rail,), variant=f"{quantity}.alone", layout=layout, sizes=chosen)
+    is_kernel = quantity == "latency"
+    largest = () if is_kernel else planner.leg((rail,), layout=layout).expected_sizes[-LARGE_SIZES:]
+    alone = planner.leg(
+        (rail,),
+        variant=f"{quantity}.alone",
+        layout=layout,
+        sizes=SMALL_SIZES if is_kernel else largest,
+        environment=kernel_settings(planner) if is_kernel else None,
+    )
     limit = int(LOADED_FACTOR * planner.partition.leg_seconds)
     seconds = planner.partition.leg_seconds
     times = {SHARED: places.law or len(places.loads[SHARED]) // 2 + 1}
@@ -233,15 +241,17 @@ def _impact(
 ) -> Relation:
     impacts: dict[str, Any] = {}
     judged: dict[str, Any] = {}
-    for quantity, legs in of_quantity.items():
-        for name in places.loads:
-            label = f"{quantity}_impact_{name}"
+    for name in places.loads:
+        for quantity in ("bandwidth", "latency", *TAILS):
+            kind = quantity.partition("_")[0]
+            legs, label = of_quantity[kind], f"{quantity}_impact_{name}"
             impacts[label] = {
                 "alone": legs["alone"].name,
                 "loaded": legs[name].name,
-                "quantity": quantity,
+                "quantity": kind,
                 "sizes": list(legs["alone"].expected_sizes),
                 "due_mb_s": _due(planner, rail, places, name),
+                **({"column": f"{quantity}_us"} if quantity in TAILS else {}),
             }
             judged |= _judged(planner, places, legs["alone"], name, label)
     victims = [leg for legs in of_quantity.values() for leg in legs.values()]
@@ -252,7 +262,10 @@ def _impact(
         suite=planner.suite,
         program=of_quantity["bandwidth"]["alone"].program,
         rails=(rail,),
-        owns=tuple(leg.name for leg in victims if leg.load is not None),
+        # A pair's latency alone is what OsuLatency judges, by the references of that program.
+        owns=tuple(
+            leg.name for leg in victims if leg.load is not None or leg.suite == CAMPAIGN_SUITE
+        ),
         settings={"impacts": impacts, "judged": judged, "words": list(places.words)},
     )
 
@@ -261,8 +274,9 @@ def _judged(
     planner: LegPlanner, places: LoadPlaces, alone: Leg, load: str, label: str
 ) -> dict[str, Any]:
     """Return what one impact is judged by; nothing where it is only told."""
-    by_law = _law_of(planner, places, load, is_latency=label.startswith("latency"))
-    reference = alone.references.get(label, by_law)
+    reference = alone.references.get(label)
+    if reference is None and not label.startswith(TAILS):  # a slow message is slow by chance
+        reference = _law_of(planner, places, load, is_latency=label.startswith("latency"))
     if reference is None:
         return {}
     hint = APART_HINT if load == APART else STARVED_HINT

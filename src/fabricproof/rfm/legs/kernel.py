@@ -39,7 +39,7 @@ def kernel_plan(planner: LegPlanner, mode: Mode) -> Plan:
     if mode is not Mode.PINGPONG:
         sizes = planner.leg(rails).expected_sizes[-LARGEST_SIZES:]
     stock = planner.leg(rails, variant=planner.program, sizes=sizes)
-    ours = kernel.leg(rails, variant="kernel", sizes=sizes, environment=_settings(planner))
+    ours = kernel.leg(rails, variant="kernel", sizes=sizes, environment=kernel_settings(planner))
     turns = {leg.name: leg.turn() for leg in (ours, stock)}
     # mpi4py's port of osu_bibw moves both directions and counts one.
     counts_one = mode is Mode.BI and not reading.bidirectional
@@ -47,7 +47,8 @@ def kernel_plan(planner: LegPlanner, mode: Mode) -> Plan:
     return Plan(legs=(ours, stock, *turns.values()), relations=(in_turns(relation, turns),))
 
 
-def _settings(planner: LegPlanner) -> dict[str, str]:
+def kernel_settings(planner: LegPlanner) -> dict[str, str]:
+    """Return the environment of a leg of the kernel."""
     nap_us = NAP_US if planner.partition.oversubscribed else 0
     return {"FABRICPROOF_PROGRAM": "./kernel", "FABRICPROOF_NAP_US": str(nap_us)}
 
