@@ -148,3 +148,38 @@ def test_one_crossed_host_is_always_named_alone(
     ]
     assert [each.where for each in red] == [f"n{which:03}"]
     assert all(each.verdict is Verdict.PASS for each in cabling(rails(hosts, num_rails=num_rails)))
+
+
+DECLARED = {"mlx5_0:1": ("sw-rail0",), "mlx5_1:1": ("sw-rail1*",)}
+
+
+def test_what_the_site_declares_needs_no_majority() -> None:
+    good, red = cabling(rails(3, 2), switches=DECLARED)
+    assert (good.verdict, good.number) == (Verdict.PASS, 2)
+    assert (red.verdict, red.where) == (Verdict.FAIL, "n002")
+    assert red.sentence == (
+        "n002: mlx5_0 hangs on sw-rail1, which the site declares for mlx5_1; mlx5_1 hangs on "
+        "sw-rail0, which the site declares for mlx5_0: crossed"
+    )
+    # Most are crossed: they have a majority, and are wrong all the same.
+    found = cabling(rails(14, *range(2, 15)), switches=DECLARED)
+    assert {each.where for each in found if each.verdict is Verdict.FAIL} == {
+        f"n{at:03}" for at in range(2, 15)
+    }
+
+
+def test_a_switch_that_the_site_declares_for_no_rail_is_red_among_hosts_that_are_alike() -> None:
+    elsewhere = {**DECLARED, "mlx5_1:1": ("sw-plane1",)}
+    found = cabling(rails(2), switches=elsewhere)
+    assert {each.verdict for each in found} == {Verdict.UNJUDGED}
+    assert "mlx5_1 hangs on sw-rail1, which the site declares for no rail" in found[0].sentence
+    assert "or a host of another kind" in found[0].sentence
+    found = cabling(rails(2), switches=elsewhere, hosts=("n001", "n002"))
+    assert {each.verdict for each in found} == {Verdict.FAIL}
+
+
+def test_hosts_without_the_sites_rails_are_judged_by_each_other() -> None:
+    more = {**DECLARED, "mlx5_2:1": ("sw-rail2",)}
+    red, good = cabling(rails(20, 17), switches=more)
+    assert (red.where, good.number) == ("n017", 19)
+    assert "where other hosts have" in red.sentence

@@ -38,10 +38,12 @@ class RailSpec(_Model):
     Over verbs (InfiniBand, RoCE) it is a port, ``mlx5_0:1``: see checked.check_rails.
 
     ``pcie`` and ``link`` override the fabric's where this rail sits in another slot or on another
-    kind of link (Gordon's rail 1 sits in a Gen2 riser).
+    kind of link (Gordon's rail 1 sits in a Gen2 riser).  ``switches`` are the names of those that
+    it hangs on, ``*`` and ``?`` for any text: no majority is needed to say what is cabled wrong.
     """
 
     interface: Rail
+    switches: list[Named] = Field(default_factory=list)
     link: Named | None = None
     pcie: Named | None = None
     max_payload_bytes: int | None = None

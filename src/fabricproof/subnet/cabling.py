@@ -8,22 +8,30 @@ of the factory, not of the slots.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
 
-from fabricproof.core.measure import Verdict
 from fabricproof.core.units import natural
-from fabricproof.nodes.topology import Against, Cabling, Hanging, cabling_of, fold
-from fabricproof.subnet.finding import FabricFinding, fail, passed
+from fabricproof.nodes.topology import Against, Astray, Cabling, Hanging, astray, cabling_of, fold
+from fabricproof.subnet.finding import FabricFinding, fail, passed, unjudged
 from fabricproof.subnet.model import Network
 
 #: rails of a host: those of hosts with other adapters are no measure for it
 _Kind = tuple[str, ...]
 
+_IN_WRONG_SWITCH = "a cable in the wrong switch"
+_OTHER_KIND = "or a host of another kind: --hosts names those that are alike"
+
 
 def cabling_findings(
-    network: Network, hosts: Collection[str] = ()
+    network: Network,
+    hosts: Collection[str] = (),
+    declared: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> tuple[tuple[FabricFinding, ...], tuple[str, ...]]:
     """Return findings and notes; of ``hosts`` alone where some are given.
+
+    Hosts that have all rails of ``declared`` (port -> patterns of its switches' names) are held
+    against that, all others against each other.
 
     A host that stands alone against the others is always named.  It is a FAIL where chance gives no
     such order (see ``nodes.topology.cabling``) and two of its own cables are exchanged; where it is
@@ -31,11 +39,17 @@ def cabling_findings(
     """
     chosen = {name.partition(".")[0] for name in hosts}
     kinds: dict[_Kind, list[str]] = defaultdict(list)
+    by_site = _with_ports(declared)
+    mine: list[str] = []
     for host, adapters in network.hosts.items():
         rails = _rails(network, adapters)
-        if len(set(rails)) == len(rails) > 1 and (not chosen or host in chosen):
+        if chosen and host not in chosen:
+            continue
+        if declared and all(not names.isdisjoint(rails) for names in by_site):
+            mine.append(host)
+        elif len(set(rails)) == len(rails) > 1:
             kinds[tuple(sorted(rails, key=natural))].append(host)
-    findings: list[FabricFinding] = []
+    findings = [*_by_declaration(network, mine, by_site, is_alike=bool(chosen))]
     notes: list[str] = []
     for members in kinds.values():
         cabling = cabling_of(_hangings(network, members))
@@ -51,6 +65,48 @@ def cabling_findings(
         if cabling.open:
             notes.append(_orderless(cabling.open))
     return tuple(findings), tuple(notes)
+
+
+def _with_ports(declared: Mapping[str, tuple[str, ...]]) -> dict[frozenset[str], tuple[str, ...]]:
+    """Return the names that a port has here -> patterns: ``mlx5_0:1`` is ``mlx5_0`` where alone."""
+    found = {}
+    for interface, patterns in declared.items():
+        device, _, port = interface.partition(":")
+        names = {f"{device} port {port or 1}", *([device] if port in {"", "1"} else [])}
+        found[frozenset(names)] = patterns
+    return found
+
+
+def _by_declaration(
+    network: Network,
+    hosts: Collection[str],
+    declared: Mapping[frozenset[str], tuple[str, ...]],
+    *,
+    is_alike: bool,
+) -> Iterator[FabricFinding]:
+    """Yield what the site's own words say of hosts that have all of its rails."""
+    patterns = {rail: switches for names, switches in declared.items() for rail in names}
+    hangings = list(_hangings(network, hosts))
+    names = {each.switch: network.name(each.switch) for each in hangings}
+    wrong: dict[str, list[Astray]] = defaultdict(list)
+    for each in astray(hangings, patterns, names):
+        wrong[each.hanging.node].append(each)
+    good = len(hosts) - len(wrong)
+    if good:
+        yield passed("cabling", good, f"the rails of {good} hosts hang where the site declares")
+    for host, stray in wrong.items():
+        there = set(_rails(network, network.hosts[host]))
+        where = "; ".join(
+            f"{each.hanging.rail} hangs on {names[each.hanging.switch]}, which the site declares "
+            f"for {' and '.join(rail for rail in each.rails if rail in there) or 'no rail'}"
+            for each in stray
+        )
+        is_crossed = len(stray) > 1 and all(each.rails for each in stray)
+        sentence = f"{host}: {where}: {'crossed' if is_crossed else _IN_WRONG_SWITCH}"
+        if is_crossed or is_alike:
+            yield fail("cabling", host, sentence)
+        else:
+            yield unjudged("cabling", host, f"{sentence} ({_OTHER_KIND})")
 
 
 def _orderless(hosts: tuple[str, ...]) -> str:
@@ -90,18 +146,13 @@ def _named(network: Network, each: Against, cabling: Cabling, *, is_alike: bool)
         f"{' and '.join(each.others[wrong.switch])}"
         for wrong in each.wrong
     )
-    what = "crossed" if each.is_crossed else "a cable in the wrong switch"
+    what = "crossed" if each.is_crossed else _IN_WRONG_SWITCH
     doubts = []
     if not cabling.is_sure:
         doubts.append(f"only {len(cabling.fitting)} hosts are cabled alike, which may be chance")
     if not each.is_crossed and not is_alike:
-        doubts.append("or a host of another kind: --hosts names those that are alike")
+        doubts.append(_OTHER_KIND)
     sentence = f"{each.node}: {where}: {what}"
     if not doubts:
         return fail("cabling", each.node, sentence)
-    return FabricFinding(
-        verdict=Verdict.UNJUDGED,
-        quantity="cabling",
-        where=each.node,
-        sentence=f"{sentence} ({'; '.join(doubts)})",
-    )
+    return unjudged("cabling", each.node, f"{sentence} ({'; '.join(doubts)})")

@@ -51,6 +51,13 @@ def fail(quantity: str, where: str, sentence: str) -> FabricFinding:
     return FabricFinding(verdict=Verdict.FAIL, quantity=quantity, where=where, sentence=sentence)
 
 
+def unjudged(quantity: str, where: str, sentence: str) -> FabricFinding:
+    """Return what nobody can tell."""
+    return FabricFinding(
+        verdict=Verdict.UNJUDGED, quantity=quantity, where=where, sentence=sentence
+    )
+
+
 def passed(quantity: str, number: int, sentence: str) -> FabricFinding:
     """Return a PASS that stands for ``number`` things."""
     return FabricFinding(
@@ -79,12 +86,8 @@ def counted_in_part(look: SubnetLook, which: str = "") -> Iterator[FabricFinding
         )
     else:
         return
-    yield FabricFinding(
-        verdict=Verdict.UNJUDGED,
-        quantity="counters",
-        where="",
-        sentence=f"{sentence}: nobody knows what the others counted (ibqueryerrors asks all)",
-    )
+    told = f"{sentence}: nobody knows what the others counted (ibqueryerrors asks all)"
+    yield unjudged("counters", "", told)
 
 
 def stateless(look: SubnetLook, *, is_declared: bool) -> Iterator[FabricFinding]:
@@ -97,40 +100,26 @@ def stateless(look: SubnetLook, *, is_declared: bool) -> Iterator[FabricFinding]
     if look.has_states:
         return
     if not is_declared:
-        yield FabricFinding(
-            verdict=Verdict.UNJUDGED,
-            quantity="link",
-            where="",
-            sentence="what both ends of the links support was not read (iblinkinfo), and no link "
-            "is declared: width and speed were held against nothing (--link 'EDR 4x')",
+        sentence = (
+            "what both ends of the links support was not read (iblinkinfo), and no link is "
+            "declared: width and speed were held against nothing (--link 'EDR 4x')"
         )
-    yield FabricFinding(
-        verdict=Verdict.UNJUDGED,
-        quantity="state",
-        where="",
-        sentence="whether the links are Active was not read: iblinkinfo -l > iblinkinfo.txt",
-    )
+        yield unjudged("link", "", sentence)
+    sentence = "whether the links are Active was not read: iblinkinfo -l > iblinkinfo.txt"
+    yield unjudged("state", "", sentence)
 
 
 def complaints(look: SubnetLook) -> Iterator[FabricFinding]:
     """Yield one finding where a tool complained: it may have left part of the fabric out."""
     if look.complaints:
         more = f" (and {len(look.complaints) - 1} more)" if len(look.complaints) > 1 else ""
-        yield FabricFinding(
-            verdict=Verdict.UNJUDGED,
-            quantity="look",
-            where="",
-            sentence=f"part of the fabric may not have been seen: {look.complaints[0]}{more}",
-        )
+        first = look.complaints[0]
+        yield unjudged("look", "", f"part of the fabric may not have been seen: {first}{more}")
 
 
 def asked_less(before: SubnetLook, after: SubnetLook) -> Iterator[FabricFinding]:
     """Yield what the second look did not ask and the first did: what became of it is not known."""
     for what in after.not_seen:
         if what not in before.not_seen:
-            yield FabricFinding(
-                verdict=Verdict.UNJUDGED,
-                quantity="look",
-                where="",
-                sentence=f"not looked at the second time, and the first time it was: {what}",
-            )
+            told = f"not looked at the second time, and the first time it was: {what}"
+            yield unjudged("look", "", told)

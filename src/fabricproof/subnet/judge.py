@@ -9,8 +9,8 @@ whether they still can tell anything.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from fabricproof.core.measure import Verdict
 from fabricproof.nodes.topology import Topology
@@ -40,12 +40,14 @@ class Expected:
         hosts: that must be there, by host name.
         shape: ``tree``, ``torus``, ``mesh``; None: any.
         topology: what Slurm is told.
+        switches: port of a rail (``mlx5_0:1``) -> patterns of the names of its switches.
     """
 
     link: Link | None = None
     hosts: tuple[str, ...] = ()
     shape: str | None = None
     topology: Topology | None = None
+    switches: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def judge_look(look: SubnetLook, expected: Expected) -> SubnetResult:
@@ -66,7 +68,7 @@ def judge_look(look: SubnetLook, expected: Expected) -> SubnetResult:
         *_counters(look),
         *complaints(look),
     ]
-    crossed, orderless = cabling_findings(network, expected.hosts)
+    crossed, orderless = cabling_findings(network, expected.hosts, expected.switches)
     findings += crossed
     notes = [f"cables: {shape.words}", *orderless, *_notes(look, expected)]
     if expected.topology is not None:

@@ -78,3 +78,25 @@ def test_switches_of_one_name_are_told_apart_by_their_id() -> None:
 def test_where_nobody_asked_lldp_nothing_is_said() -> None:
     silent = [written(f"n{at}", {"interface eth0": {}, "interface eth1": {}}) for at in range(9)]
     assert cabling(preflight(fabric(**ETHERNET), nodes(*silent))) == []
+
+
+def test_what_the_site_declares_needs_no_majority() -> None:
+    rails = [
+        {"interface": "eth0", "switches": ["leaf0*"]},
+        {"interface": "eth1", "switches": ["leaf1*", "spare"]},
+    ]
+    declared = {**ETHERNET, "rails": rails}
+    good, crossed = node("n01", "leaf0", "leaf1"), node("n02", "leaf1", "leaf0")
+    moved = node("n03", "leaf0", "core")
+    found = cabling(preflight(fabric(**declared), nodes(good, crossed, moved)))
+    assert [(each.verdict, each.nodes, each.rail) for each in found] == [
+        (Verdict.FAIL, ("n02",), "eth0"),
+        (Verdict.FAIL, ("n02",), "eth1"),
+        (Verdict.FAIL, ("n03",), "eth1"),
+    ]
+    assert "which the site declares for eth1 (LLDP)" in found[0].judgement.reason
+    assert "which the site declares for no rail (LLDP)" in found[2].judgement.reason
+    # All but one crossed: the majority would have it the other way round.
+    most = [node(f"n{at:02}", "leaf1", "leaf0") for at in range(2, 17)]
+    wrong = {each.nodes[0] for each in cabling(preflight(fabric(**declared), nodes(good, *most)))}
+    assert wrong == {f"n{at:02}" for at in range(2, 17)}

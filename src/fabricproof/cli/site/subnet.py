@@ -18,7 +18,7 @@ from fabricproof.core.measure import BADNESS, Verdict
 from fabricproof.job.run import ends_as_interrupt
 from fabricproof.nodes.topology import Topology, expand, parse_topology
 from fabricproof.physics import Link, find_link
-from fabricproof.site import load_site
+from fabricproof.site import FabricSpec, load_site
 from fabricproof.subnet import (
     Expected,
     Network,
@@ -216,8 +216,14 @@ def _expected(
     leaves: str | None,
     shape: str | None,
 ) -> Expected:
+    if fabrics and site_name is None:
+        raise click.UsageError("--only fabric goes with --site")
+    spec = _fabric(site_name, fabrics) if site_name and link_name is None else None
+    link = link_name or (spec and spec.link)
+    rails = spec.rails if spec else []
     return Expected(
-        link=_link(link_name, site_name, fabrics),
+        link=_infiniband(find_link(link)) if link is not None else None,
+        switches={each.interface: tuple(each.switches) for each in rails if each.switches},
         hosts=_names(hosts) if hosts is not None else (),
         shape=shape,
         topology=_topology(leaves) if leaves is not None else None,
@@ -232,28 +238,22 @@ def _names(hosts: str) -> tuple[str, ...]:
     return found
 
 
-def _link(link_name: str | None, site_name: str | None, fabrics: tuple[str, ...]) -> Link | None:
-    """Return what every link is to be at least, None where nobody declares it."""
-    if link_name is not None:
-        return _infiniband(find_link(link_name))
-    if site_name is None:
-        if fabrics:
-            raise click.UsageError("--only fabric goes with --site")
-        return None
+def _fabric(site_name: str, fabrics: tuple[str, ...]) -> FabricSpec:
+    """Return the site's one fabric with an InfiniBand link."""
     site = load_site(site_name)
     names = fitting(fabrics, [each.name for each in site.fabrics])
     specs = [site.fabric_spec(each) for each in names] or list(site.fabrics)
-    links = [find_link(spec.link) for spec in specs if spec.link is not None]
-    mine = [link for link in links if link.technology == "infiniband"]
+    links = {spec.name: find_link(spec.link) for spec in specs if spec.link is not None}
+    mine = [name for name, link in links.items() if link.technology == "infiniband"]
     if len(mine) != 1:
         raise ConfigError(
             "the site does not say which link this fabric has",
             source=str(site.folder / "fabric.toml"),
             expected="one fabric with an InfiniBand link",
-            got=", ".join(link.name for link in links) or "none",
+            got=", ".join(link.name for link in links.values()) or "none",
             next_step="--only fabric=NAME, or --link NAME in place of --site",
         )
-    return mine[0]
+    return site.fabric_spec(mine[0])
 
 
 def _infiniband(link: Link) -> Link:

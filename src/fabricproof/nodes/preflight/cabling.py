@@ -1,7 +1,8 @@
 """Do the rails of every node hang on the switches where most nodes have them?  LLDP says where.
 
 The rule is that of ``subnet check`` (``nodes.topology.cabling``).  The nodes of a job are alike, so
-that a rail in the wrong switch is a FAIL too; where few nodes say so it is a note.
+that a rail in the wrong switch is a FAIL too; where few nodes say so it is a note.  Where the site
+declares the switches of all rails, its word counts in place of the majority.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fabricproof.nodes.preflight.finding import PLAIN, Note, RailFinding, Sight, about, seen
-from fabricproof.nodes.topology import Against, Hanging, cabling_of
+from fabricproof.nodes.topology import Against, Hanging, astray, cabling_of
 
 
 def cabling(sights: Sequence[Sight]) -> tuple[tuple[RailFinding, ...], tuple[Note, ...]]:
@@ -20,9 +21,24 @@ def cabling(sights: Sequence[Sight]) -> tuple[tuple[RailFinding, ...], tuple[Not
         if each.facts is not None and each.facts.get("switch_id")
     }
     names = {switch: _name(sight, switch) for sight, switch in where.values()}
-    found = cabling_of(
+    hangings = [
         Hanging(node=node, rail=rail, switch=switch) for (node, rail), (_, switch) in where.items()
-    )
+    ]
+    declared = {each.wanted.rail: each.wanted.switches for each, _ in where.values()}
+    if declared and all(declared.values()):
+        plain = {switch: _plain_name(sight, switch) for sight, switch in where.values()}
+        stray = astray(hangings, declared, plain)
+        return tuple(
+            _red(
+                where[each.hanging.node, each.hanging.rail][0],
+                f"{each.hanging.rail} on {each.hanging.node} is in the wrong switch: it hangs on "
+                f"{names[each.hanging.switch]}, which the site declares for "
+                f"{' and '.join(each.rails) or 'no rail'} (LLDP)",
+                "the site's rails",
+            )
+            for each in stray
+        ), ()
+    found = cabling_of(hangings)
     findings: list[RailFinding] = []
     notes: list[Note] = []
     for each in found.against:
@@ -31,7 +47,7 @@ def cabling(sights: Sequence[Sight]) -> tuple[tuple[RailFinding, ...], tuple[Not
             for wrong, sentence in _sentences(each, names)
         ]
         if found.is_sure:
-            findings += [_red(sight, sentence) for sight, sentence in told]
+            findings += [_red(sight, sentence, "most nodes' rails") for sight, sentence in told]
         elif len(found.against) == 1:
             few = f"; {len(found.fitting)} nodes are cabled alike, too few to judge"
             notes += [
@@ -41,11 +57,15 @@ def cabling(sights: Sequence[Sight]) -> tuple[tuple[RailFinding, ...], tuple[Not
     return tuple(findings), tuple(notes)
 
 
+def _plain_name(sight: Sight, switch: str) -> str:
+    assert sight.facts is not None
+    return str(sight.facts.get("switch") or switch)
+
+
 def _name(sight: Sight, switch: str) -> str:
     """Return what people call a switch; several may have the same name, none the same id."""
-    assert sight.facts is not None
-    name = sight.facts.get("switch")
-    return f"{name} ({switch})" if name else switch
+    name = _plain_name(sight, switch)
+    return f"{name} ({switch})" if name != switch else switch
 
 
 def _sentences(each: Against, names: dict[str, str]) -> Iterator[tuple[Hanging, str]]:
@@ -59,13 +79,13 @@ def _sentences(each: Against, names: dict[str, str]) -> Iterator[tuple[Hanging, 
         yield wrong, sentence
 
 
-def _red(sight: Sight, sentence: str) -> RailFinding:
+def _red(sight: Sight, sentence: str, origin: str) -> RailFinding:
     judgement = seen(
         sight.name("cabling"),
         value=0.0,
         expected=1.0,
         unit=PLAIN,
         reason=sentence,
-        origin="most nodes' rails",
+        origin=origin,
     )
     return about(sight, "cabling", judgement)

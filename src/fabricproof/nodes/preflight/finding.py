@@ -184,6 +184,7 @@ class Wanted:
         mtu: in bytes.
         shaped: the site declares a shaper, so that the link's own rate is none.
         expect: what else is stated of the cards.
+        switches: patterns of the names of those that it hangs on; none where nobody says.
     """
 
     rail: str
@@ -192,6 +193,7 @@ class Wanted:
     mtu: int | None
     shaped: bool
     expect: ExpectSpec
+    switches: tuple[str, ...] = ()
 
     @property
     def link(self) -> Link:
@@ -244,6 +246,7 @@ def wanted_rails(spec: FabricSpec) -> tuple[Wanted, ...]:
             mtu=spec.mtu,
             shaped=spec.shaper is not None,
             expect=spec.expect or ExpectSpec(),
+            switches=tuple(rail.switches),
         )
         for rail in spec.rails
     )

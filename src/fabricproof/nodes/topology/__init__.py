@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fabricproof.nodes.topology.cabling import Against, Cabling, Hanging, cabling_of
+from fabricproof.nodes.topology.cabling import Against, Astray, Cabling, Hanging, astray, cabling_of
 from fabricproof.nodes.topology.model import (
     Pair,
     Shape,
@@ -16,11 +16,13 @@ from fabricproof.nodes.topology.text import expand, fold, parse_topology, torus_
 
 __all__ = [
     "Against",
+    "Astray",
     "Cabling",
     "Hanging",
     "Pair",
     "Shape",
     "Topology",
+    "astray",
     "cabling_of",
     "contiguous",
     "expand",

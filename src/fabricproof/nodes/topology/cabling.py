@@ -2,15 +2,17 @@
 
 Where rails are planes, rail k of all nodes of a leaf group hangs on the same switches.  Nobody
 declares which: the nodes say it by majority, switch by switch, and a node that stands against it is
-named.  Where no rail has a majority, or all rails hang on the same switch, nothing is said.
+named.  Where no rail has a majority, or all rails hang on the same switch, nothing is said.  A site
+may declare it (``switches`` of a rail): then each node is held against that.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 #: FAIL and PASS take an order that rails plugged in at random would show less often than once in
 #: this many fabrics.  Our choice.
@@ -45,6 +47,44 @@ class Against:
     wrong: tuple[Hanging, ...]
     others: Mapping[str, tuple[str, ...]]
     is_crossed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Astray:
+    """A rail that hangs on another switch than the site declares.
+
+    Attributes:
+        hanging: the rail and its switch.
+        rails: those that the switch is declared for; none where it is for no rail.
+    """
+
+    hanging: Hanging
+    rails: tuple[str, ...]
+
+
+def astray(
+    hangings: Iterable[Hanging],
+    declared: Mapping[str, Sequence[str]],
+    names: Mapping[str, str],
+) -> tuple[Astray, ...]:
+    """Return the rails that hang elsewhere than the site declares.
+
+    Args:
+        hangings: of rails; those that ``declared`` lacks are passed over.
+        declared: rail -> patterns of the names of its switches.
+        names: switch -> its name.
+    """
+    found = []
+    for each in sorted(set(hangings)):
+        name = names[each.switch]
+        rails = tuple(
+            rail
+            for rail, patterns in declared.items()
+            if any(fnmatchcase(name, pattern) for pattern in patterns)
+        )
+        if declared.get(each.rail) and each.rail not in rails:
+            found.append(Astray(hanging=each, rails=rails))
+    return tuple(found)
 
 
 @dataclass(frozen=True, kw_only=True)
