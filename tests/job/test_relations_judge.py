@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -9,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.leg import Leg, Plan, Relation, read_plan, write_plan
 from fabricproof.job.outcome import Outcome, judge_leg
 from fabricproof.job.relations.judge import JUDGES, judge_relation, judge_relations, legs_to_repeat
-from fabricproof.job.relations.ratio import judge_against
+from fabricproof.job.relations.ratio import judge_against, value_at
 from fabricproof.job.second_look import doubtful_legs
 from fabricproof.verdict.value import at_least
 from leg_folders import PUT_BW, leave, make_leg, slower
@@ -203,3 +205,19 @@ def test_a_leg_that_was_lost_at_first_runs_again_beside_its_neighbour(tmp_path: 
     outcomes = [measured(tmp_path, ONE), measured(tmp_path, OTHER, status="1\n")]
     assert legs_to_repeat([ratio()], outcomes) == {"one", "other"}
     assert legs_to_repeat([], outcomes) == {"other"}
+
+
+def test_of_two_columns_the_one_that_is_not_judged_counts_too(tmp_path: Path) -> None:
+    """IMB's PingPong: its latency is judged at the least size, its bandwidth at all others."""
+    path = Path(__file__).parents[1] / "data" / "imb" / "mpi1-all.txt"
+    text = path.read_text(encoding="utf-8")
+    (table,) = [each for each in parse_text(text) if each.program == "PingPong"]
+    one = measured(tmp_path, ONE)
+    both = replace(one, attempts=(replace(one.attempts[0], table=table),))
+    sizes = [int(size) for size in table.column("message_size")]
+    assert [value_at(both, "latency", size) for size in sizes] == list(table.column("latency_us"))
+    assert math.isnan(value_at(both, "latency", 3))
+    assert math.isnan(value_at(both, "balance", sizes[1]))
+    # What was judged comes first.
+    size = 1 << 20
+    assert value_at(both, "bandwidth", size) == value_at(one, "bandwidth", size)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
-from fabricproof.core.measure import Finding, Verdict, as_notes
+from fabricproof.core.measure import Finding, Table, Verdict, as_notes
 from fabricproof.core.units import at_size, size_label
 from fabricproof.job.evidence.disturbance import spoiling
 from fabricproof.job.leg import Relation
@@ -30,6 +30,9 @@ Judge = Callable[[Relation, Looks], Report]
 #: the numbers of one look at a relation by their labels, or why there are none
 Values = Mapping[str, float] | Judgement
 ValuesOf = Callable[[Relation, Looks], Values]
+
+#: quantity -> the column of a table that has it
+_COLUMNS = {"bandwidth": "bandwidth_mb_s", "latency": "latency_us"}
 
 #: how several legs on one side of a ratio become one number
 _COMBINE: Mapping[str, Callable[[Iterable[float]], float]] = {
@@ -303,7 +306,17 @@ def value_at(look: Outcome, quantity: str, size: int | None) -> float:
     name = at_size(quantity, size)
     found = (each.value for each in look.report.quantities if each.name == name)
     value = next(found, None)
+    if value is None and look.attempts:
+        # IMB's PingPong is judged by one of its two columns at each size, and has both.
+        value = _in_table(look.attempts[-1].table, _COLUMNS.get(quantity, ""), size)
     return math.nan if value is None else value
+
+
+def _in_table(table: Table | None, column: str, size: int | None) -> float | None:
+    if table is None or not {"message_size", column} <= set(table.columns):
+        return None
+    rows = zip(table.column("message_size"), table.column(column), strict=True)
+    return next((value for at, value in rows if at == size), None)
 
 
 def spoiled_leg(relation: Relation, looks: Looks) -> tuple[Verdict, str] | None:
