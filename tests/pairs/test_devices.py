@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from kernels_alone import HAS_COMPILER, said_by_c, twin
 from made_machine import Machine, healthy, planned
 
+import fabricproof.pairs.campaign
 from fabricproof.cli.measure.pairs_display import campaign_record, campaign_text
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Verdict
@@ -22,6 +24,7 @@ from fabricproof.pairs.blame.devices import (
     DeviceLook,
     DeviceQuantity,
     judge_devices,
+    judge_optics,
     not_told,
 )
 from fabricproof.pairs.campaign.ledger import measured
@@ -29,6 +32,7 @@ from fabricproof.pairs.campaign.record import read_record
 from fabricproof.pairs.campaign.verdict import judge_campaign
 from fabricproof.site import Site
 
+OPTICS_SCRIPT = Path(fabricproof.pairs.campaign.__file__).parent / "optics.sh"
 DATA = Path(__file__).parents[1] / "data" / "pairs"
 TEXT = (DATA / "kernel" / "four_nodes.jsonl").read_text()
 
@@ -238,9 +242,63 @@ def test_without_a_limit_of_its_own_no_temperature_is_judged(stated: dict[str, s
 
 def test_what_no_device_tells_is_said_once() -> None:
     found = judge_devices([look(0, slot(16)), look(1, slot(16))], ["rail0", "rail1"])
-    assert list(not_told(found, ["vc1"], ["rail0"])) == ["temperature: not told by any node"]
+    assert list(not_told(found, ["vc1"], ["rail0"])) == [
+        "temperature: not told by any node",
+        "optics: not told by any node",
+    ]
     said = list(not_told(found, [f"vc{at}" for at in range(1, 9)], ["rail0"]))
     assert said[0] == "PCIe link: not told of vc2 rail0, vc3 rail0, vc4 rail0, vc5 rail0 and 3 more"
+
+
+# ---- optics
+
+OPTICS = (DATA / "devices" / "ethtool-m.txt").read_text()
+
+
+def around(folder: Path, *, fails: bool = False) -> str:
+    """Return what optics.sh leaves around a command after which an alarm is on."""
+    (folder / "optics.txt").write_text(OPTICS)
+    tool = folder / "ethtool"
+    tool.write_text(f'#!/bin/bash\n[ "$2" != rail0 ] || cat {folder}/optics.txt\n')
+    tool.chmod(0o755)
+    sed = "s/47.11/63.5/; s/-0.60 dBm/-4.25 dBm/; s/(Channel 1)    : Off/(Channel 1)    : On/"
+    command = f"sed -i '{sed}' {folder}/optics.txt; exit {75 * fails}"
+    ended = subprocess.run(
+        ["bash", OPTICS_SCRIPT, "rail0", "rail1", "--", "bash", "-c", command],
+        cwd=folder, check=False,
+        env={"PATH": f"{folder}:/usr/bin:/bin", "SLURMD_NODENAME": "vc1.cluster"},
+    )  # fmt: skip
+    assert ended.returncode == 75 * fails
+    return (folder / "seen.vc1.cluster").read_text()
+
+
+def test_optics_are_read_before_and_after_the_kernel(tmp_path: Path) -> None:
+    text = around(tmp_path)
+    (found,) = judge_optics({"vc1": [text]})
+    assert (found.rail, found.looks, found.celsius) == ("rail0", 2, 63.5)
+    assert found.verdict is Verdict.UNJUDGED
+    assert found.sentence == (
+        "vc1 rail0: optics 47.11 to 63.5 C, the least light of a lane -0.6 to -4.25 dBm; came on "
+        "meanwhile: Laser rx power low alarm (Channel 1)"
+    )
+
+
+def test_the_kernels_own_end_is_the_scripts(tmp_path: Path) -> None:
+    assert "after rail0 Module temperature" in around(tmp_path, fails=True)
+
+
+@pytest.mark.parametrize("texts", [["after"], ["before"], ["after", "after"]])
+def test_an_alarm_that_was_on_before_is_told_and_judges_nothing(
+    tmp_path: Path, texts: list[str]
+) -> None:
+    lines = around(tmp_path).splitlines()
+    kept = ["\n".join(each for each in lines if each.startswith(when)) for when in texts]
+    (found,) = judge_optics({"vc1": kept})
+    assert (found.verdict, found.looks) == (None, len(texts))
+
+
+def test_optics_that_nobody_may_read_say_nothing() -> None:
+    assert list(judge_optics({"vc1": [""], "vc2": []})) == []
 
 
 # ---- a campaign
@@ -277,6 +335,10 @@ def test_only_a_soak_judges_devices_and_a_bad_one_makes_it_red(climb: Any, site:
     assert "hottest: vc3 rail0: temp1 77 C at most" in text
     assert "note: temperature: not told of vc1 rail0" in text
     assert len(campaign_record(soak, ())["devices"]) == 2
+    (place,) = folder.glob("launch.*")
+    (place / "seen.vc3").write_text("before rail0 Module temperature  : 40.50 degrees C / 1 F\n")
+    optics = judge_campaign(site, soaked, measured(folder, soaked)).devices[-1]
+    assert optics.sentence.startswith("vc3 rail0: optics 40.5 to 40.5 C")
 
 
 def test_a_good_device_is_no_proof_of_anything_else(climb: Any, site: Site) -> None:

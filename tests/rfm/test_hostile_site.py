@@ -254,11 +254,11 @@ FILLED = {
     "job/script.py:names": {"chosen_file(leg.name)", "name", "ranks"},
     "nodes/doctor/live.py": {"_SECONDS"},
     "nodes/doctor/probes.py": {"name", "probe_seconds", "known", "subject.family"},
-    "pairs/campaign/job.py": {"_START_SECONDS", "seconds", "LOOK.name", "SCHEDULE_FILE"},
-    "pairs/campaign/job.py:ends": {"RECORD_FILE", "RECORD_END", "REACHED_END"},
-    "pairs/campaign/job.py:begins": {
-        "_WATCH.format(seconds=_begin_seconds(plan), record=RECORD_FILE)"
+    "pairs/campaign/job.py": {
+        "_START_SECONDS", "seconds", "LOOK.name", "OPTICS.name", "SCHEDULE_FILE"
     },
+    "pairs/campaign/job.py:ends": {"RECORD_FILE", "RECORD_END", "REACHED_END"},
+    "pairs/campaign/job.py:begins": {"_WATCH.format(seconds=begin, record=RECORD_FILE)"},
     "stacks/environment.py": {"' '.join(MODULE_INITS)"},
     "stacks/spack/installation/proof.py": {"settings"},
     # Lines that shell_word, shell_line or shell_values made before.
@@ -267,7 +267,7 @@ FILLED = {
     "nodes/doctor/probes.py:made": {"value", "command", "find", "ask"},
     # The name of a stack is of letters, digits, _ and - (site.texts.Name).
     "pairs/campaign/job.py:made": {
-        "head", "launch", "_BUILD.format(build=BUILD, python=python, stack=subject.stack)"
+        "head", "launch", "around", "_BUILD.format(build=BUILD, python=python, stack=subject.stack)"
     },
     "stacks/spack/installation/proof.py:made": {"load", "loaded"},
 }  # fmt: skip

@@ -8,6 +8,7 @@ no red.  A temperature is held against the limit that the device itself states, 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -32,6 +33,8 @@ class DeviceQuantity(StrEnum):
     """The rate and the lanes that its link trained to."""
     TEMPERATURE = "temperature"
     """What a sensor of it reads."""
+    OPTICS = "optics"
+    """What its transceiver says: heat, light that arrives, alarms."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +72,7 @@ class DeviceFinding:
             limit that it states; None, where there is nothing to hold it against.
         sensor: of a temperature, in the words of the device.
         looks: how often it was read.
-        celsius: the highest temperature; None of a link.
+        celsius: the highest temperature; None where none was read.
         limit_celsius: what the device states; None where it states none.
     """
 
@@ -210,6 +213,77 @@ def _temperature(
         limit_celsius=limit,
         sentence=said,
     )
+
+
+def judge_optics(said: Mapping[str, Sequence[str]]) -> Iterator[DeviceFinding]:
+    """Yield what the optics of each rail say before and after a soak, where ``ethtool`` may ask.
+
+    An alarm that came on meanwhile is UNJUDGED: a device says that it left its own limits, and
+    nobody knows whether it stays there.  The rest is told.
+
+    Args:
+        said: node -> what ``optics.sh`` left there, launch after launch.
+    """
+    for node, texts in said.items():
+        found: dict[str, list[_Optics]] = {}
+        for each in (look for text in texts for look in _looks(text)):
+            found.setdefault(each.rail, []).append(each)
+        yield from (_optics(node, rail, looks) for rail, looks in found.items())
+
+
+@dataclass(kw_only=True)
+class _Optics:
+    """One look at the optics of a rail: C, the least light of a lane in dBm, alarms that are on."""
+
+    when: str
+    rail: str
+    celsius: float | None = None
+    dbm: float | None = None
+    alarms: set[str] = field(default_factory=set)
+
+
+#: how ethtool prints them (ethtool 5.16 qsfp.c, sfpdiag.c, cmis.c)
+_HEAT = re.compile(r"Module temperature +: (-?[\d.]+) degrees C")
+_LIGHT = re.compile(r"(?:Rcvr signal avg|Receiver signal average) optical power.*: .* / (\S+) dBm")
+_ALARM = re.compile(r"(.* alarm\b.*\S) +: On")
+
+
+def _looks(text: str) -> Iterator[_Optics]:
+    looks: dict[tuple[str, str], _Optics] = {}
+    for line in text.splitlines():
+        when, rail, words = [*line.split(" ", 2), "", ""][:3]
+        look = looks.setdefault((when, rail), _Optics(when=when, rail=rail))
+        if match := _HEAT.match(words):
+            look.celsius = float(match[1])
+        elif match := _LIGHT.match(words):
+            look.dbm = min(float(match[1]), math.inf if look.dbm is None else look.dbm)
+        elif match := _ALARM.match(words):
+            look.alarms.add(" ".join(match[1].split()))
+    yield from looks.values()
+
+
+def _optics(node: str, rail: str, looks: Sequence[_Optics]) -> DeviceFinding:
+    first, last = looks[0], looks[-1]
+    came = sorted(last.alarms - first.alarms) if len(looks) > 1 else []
+    heats = [each.celsius for each in looks if each.celsius is not None]
+    words = f"{node} {rail}: optics {_span(first.celsius, last.celsius, 'C')}"
+    words += f", the least light of a lane {_span(first.dbm, last.dbm, 'dBm')}"
+    if came:
+        words += f"; came on meanwhile: {', '.join(came)}"
+    return DeviceFinding(
+        verdict=Verdict.UNJUDGED if came else None,
+        quantity=DeviceQuantity.OPTICS,
+        node=node,
+        rail=rail,
+        looks=len(looks),
+        celsius=max(heats, default=None),
+        sentence=words,
+    )
+
+
+def _span(first: float | None, last: float | None, unit: str) -> str:
+    shown = ["not told" if each is None else f"{each:.4g}" for each in (first, last)]
+    return f"{shown[0]} to {shown[1]} {unit}"
 
 
 def _celsius(word: str | None) -> float | None:

@@ -18,7 +18,14 @@ from fabricproof.nodes.doctor import NetPath, Subject, render_script
 from fabricproof.nodes.slurm import ask
 from fabricproof.nodes.topology import fold
 from fabricproof.pairs.campaign.ledger import RECORD_FILE, SCHEDULE_FILE, read_launch
-from fabricproof.pairs.campaign.plan import BUILD, KERNEL, TWIN, KernelPlan, render_schedule
+from fabricproof.pairs.campaign.plan import (
+    BUILD,
+    KERNEL,
+    OPTICS,
+    TWIN,
+    KernelPlan,
+    render_schedule,
+)
 from fabricproof.pairs.campaign.record import GrowingRecord, KernelRecord
 from fabricproof.stacks.environment import shell_line, shell_word
 from fabricproof.stacks.launch import Layout, layout_options
@@ -41,6 +48,9 @@ _START_SECONDS = 120
 #: A launch that has not begun its record by then hangs, in s: as seen of MPI_Init, once in some
 #: dozens of starts.  What hundreds of nodes more may take.
 _LEAST_BEGIN_SECONDS, _NODES_A_SECOND = 30, 10
+
+#: what the optics of a rail may take to answer (optics.sh), in s
+_OPTICS_SECONDS = 4
 
 #: Built where it runs, by the stack's own compiler; the twin where it has none that works.
 _BUILD = """\
@@ -129,15 +139,18 @@ def render_job(
     )
     python = shell_word(subject.python or "python3")
     seconds, launch = 60 * job_minutes(plan), _launch_line(subject, plan, named=named)
+    begin = _begin_seconds(plan) + plan.soaks * _OPTICS_SECONDS * len(net_path.rails)
+    around = f"bash ./{OPTICS.name} {shell_line(net_path.rails)} -- " if plan.soaks else ""
     return (
         f"#!/bin/bash\ncd {shell_word(str(folder))} || exit 74\n{RECORD_END}\n{head}"
         f"{_BUILD.format(build=BUILD, python=python, stack=subject.stack)}"
         f"timeout -k 5 {_START_SECONDS} {launch} bash ./{LOOK.name} {shell_line(net_path.rails)} "
         ">rails 2>look.err\n"
         "if ! grep -v ' up$' rails >down; then\n"
-        f'    timeout -k 5 {seconds} {launch} "${{run[@]}}" {SCHEDULE_FILE} {RECORD_FILE} '
+        f'    timeout -k 5 {seconds} {launch} {around}"${{run[@]}}" '
+        f"{SCHEDULE_FILE} {RECORD_FILE} "
         ">stdout 2>stderr &\n"
-        f"{_WATCH.format(seconds=_begin_seconds(plan), record=RECORD_FILE)}fi\n"
+        f"{_WATCH.format(seconds=begin, record=RECORD_FILE)}fi\n"
         f"{REACHED_END}\n"
     )
 
@@ -167,7 +180,7 @@ def prepare(
     """
     script = render_job(subject, net_path, plan, folder, named=named)
     write_whole(folder / SCHEDULE_FILE, render_schedule(plan))
-    for source in (KERNEL, TWIN, LOOK):
+    for source in (KERNEL, TWIN, LOOK, OPTICS):
         write_whole(folder / source.name, source.read_bytes())
     write_whole(folder / SCRIPT_FILE, script)
 

@@ -260,11 +260,13 @@ class Measured:
         rounds: path, and a round that ended over it, in the order of the launches.
         lost: what was begun and lost, in words.
         mpis: the libraries, in their own words.
+        optics: of a soak, node -> what its optics said around each launch, one after the other.
     """
 
     rounds: tuple[tuple[int, RoundRecord], ...]
     lost: tuple[str, ...]
     mpis: tuple[str, ...]
+    optics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def launches(folder: Path) -> list[Path]:
@@ -308,6 +310,7 @@ class Readings:
             rounds=tuple(each for one in found for each in one.rounds),
             lost=tuple(why for one in found for why in one.lost),
             mpis=tuple(dict.fromkeys(mpi for one in found for mpi in one.mpis)),
+            optics=_optics(self.folder),
         )
 
     def _of_launch(self, place: Path, campaign: Campaign) -> Measured:
@@ -317,6 +320,15 @@ class Readings:
         if known is None or known[0] != state:
             known = self._known[place] = state, _read_and_checked(place, campaign)
         return known[1]
+
+
+def _optics(folder: Path) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for place in launches(folder):
+        for path in sorted(place.glob("seen.*")):
+            node, text = path.name.partition(".")[2], path.read_text("utf-8", errors="replace")
+            found[node] = (*found.get(node, ()), text)
+    return found
 
 
 def measured(folder: Path, campaign: Campaign) -> Measured:

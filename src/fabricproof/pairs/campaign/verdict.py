@@ -15,7 +15,12 @@ from fabricproof.core.measure import Verdict, worst
 from fabricproof.job.evidence.disturbance import share_taken
 from fabricproof.job.evidence.error_rates import counters_set_back, due_kinds, went_back
 from fabricproof.pairs.blame.bit_errors import BitErrors, judge_bits
-from fabricproof.pairs.blame.devices import DeviceFinding, judge_devices, not_told
+from fabricproof.pairs.blame.devices import (
+    DeviceFinding,
+    judge_devices,
+    judge_optics,
+    not_told,
+)
 from fabricproof.pairs.blame.judge import judge_matrix
 from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
 from fabricproof.pairs.blame.losses import Carried, Loss, Losses
@@ -297,7 +302,7 @@ def _devices(
         return (), ()
     looks = [look for _, record in done.rounds for look in record.devices]
     rails = tuple(dict.fromkeys(rail for rails in campaign.net_paths for rail in rails))
-    found = judge_devices(looks, rails)
+    found = (*judge_devices(looks, rails), *judge_optics(done.optics))
     measured = {node for _, record in done.rounds for node in record.nodes}
     nodes = [node for node in campaign.nodes if node in measured]
     return found, tuple(not_told(found, nodes, rails))
