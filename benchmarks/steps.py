@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/steps.py [--full] [TABLE ...]
 
-Tables: ``null``, ``lag``, ``power``, ``drift``, ``place``, ``looks``,
+Tables: ``null``, ``lag``, ``power``, ``drift``, ``place``, ``looks``, ``delay``,
 ``speed``; all without a name.  Seeded: the same figures each time, but for the times.  The short
 form is a twentieth of the histories.
 Rates have 95 % intervals (Wilson 1927).  Beside ours stands the rule that a night is told where any
@@ -234,19 +234,94 @@ def drift(count: int) -> None:
           f"{wrong / (10 * count):.1%} as drift")  # fmt: skip
 
 
-def looks(count: int) -> None:
-    """Print how often something is told at least once, looked at every night; nothing changed."""
-    print(
-        f"\nLooked at each night from the 10th to the 36th, {count} histories: ever told anything"
+def rounded(random: np.random.Generator, rows: int, runs: int) -> Values:
+    """2 % of scatter, printed in steps of 2 %."""
+    return np.asarray(np.round(lognormal(random, rows, runs) / 0.02) * 0.02)
+
+
+def quiet(random: np.random.Generator, rows: int, runs: int) -> Values:
+    """1 % of scatter, normal on the logarithm."""
+    return np.exp(random.normal(0, 0.01, (rows, runs)))
+
+
+LOOKED_AT: dict[str, Noise] = {
+    **{name: NOISES[name] for name in ("lognormal", "heavy tail", "bimodal", "bad nights")},
+    "rounded": rounded,
+    "0.5, common": correlated(0.5, shared=True),
+    "0.7, own": correlated(0.7, shared=False),
+}
+
+#: runs at the first look, at the 27th of those that were measured first, and at the last
+FIRST, MIDDLE, LAST = 10, 36, 90
+
+
+def looked_at(values: Values, runs: int) -> tuple[bool, bool]:
+    """Return whether a look after so many runs tells anything, and whether it calls."""
+    newest = 100 * values[:, max(0, runs - 60) : runs]
+    rows = len(values)
+    found = find_changes(newest, classes=[0] * rows, margins=[MARGIN] * rows, num_looks=runs)
+    told = [*found.steps, *found.drifts]
+    return bool(told), any(each.sure for each in told)
+
+
+def firsts(name: str, number: int) -> tuple[float, float]:
+    """Return after how many runs a history without any change first tells one, and first calls."""
+    random = np.random.default_rng([number, *name.encode()])
+    values = LOOKED_AT[name](random, ROWS, LAST)
+    seen = {runs: looked_at(values, runs) for runs in range(FIRST, LAST + 1)}
+    told, called = (
+        next((runs for runs, each in seen.items() if each[which]), math.inf) for which in (0, 1)
     )
-    random, told, first = np.random.default_rng(36), 0, 0
-    for seed in range(count):
-        values = lognormal(random, ROWS, 36)
-        seen = [bool(found.steps or found.drifts) for found in
-                (ours(values[:, :runs], seed) for runs in range(10, 37))]  # fmt: skip
-        told += any(seen)
-        first += seen[-1]
-    print(f"on any of the 27 nights {wilson(told, count)}, on the last {wilson(first, count)}")
+    return told, called
+
+
+def looks(count: int) -> None:
+    """Print how often something is told, and called, at any of the looks; nothing changed."""
+    print(
+        f"\nLooked at after each run from the {FIRST}th on, {count} histories each, {ROWS} rows: "
+        "ever told (one look's 5 %), ever called"
+    )
+    print(f"{'noise':<12}{'runs':>5}  {'told':<22}called")
+    for name in LOOKED_AT:
+        found = [firsts(name, number) for number in range(count)]
+        for runs in (MIDDLE, LAST):
+            told, called = (sum(each[which] <= runs for each in found) for which in (0, 1))
+            print(f"{name:<12}{runs:5}  {wilson(told, count):<22}{wilson(called, count)}")
+
+
+def delay(count: int) -> None:
+    """Print after how many runs a step is told, and called."""
+    print(f"\nRuns until a step of some of {ROWS} rows is told / called, {count} histories each")
+    print("median, and what 90 % need at most; 99: more than 25")
+    print(f"{'noise':<12}{'before':>7}{'rows':>5}" + "".join(f"{size:>22.0%}" for size in STEPS))
+    noises = {"1 %": quiet, "2 %": lognormal, "bimodal": bimodal}
+    cases = [("1 %", 12, 10), ("1 %", 30, 10), ("1 %", 60, 10), ("1 %", 30, 1)]
+    for name, before, rows in [*cases, ("2 %", 30, 10), ("bimodal", 30, 10)]:
+        cells = []
+        for size in STEPS:
+            random = np.random.default_rng([before, rows, int(100 * size), *name.encode()])
+            waits = [waited(noises[name](random, ROWS, before + 25), before, rows, size)
+                     for _ in range(count)]  # fmt: skip
+            told, called = (
+                np.quantile([each[which] for each in waits], (0.5, 0.9)) for which in (0, 1)
+            )
+            cells.append(f"{told[0]:.0f} ({told[1]:.0f}) / {called[0]:.0f} ({called[1]:.0f})")
+        print(f"{name:<12}{before:7}{rows:5}" + "".join(f"{each:>22}" for each in cells))
+
+
+STEPS = (0.03, 0.05, 0.1)
+
+
+def waited(values: Values, before: int, rows: int, size: float) -> tuple[int, int]:
+    """Return after how many runs a step after ``before`` of them is told, and called."""
+    values[:rows, before:] *= 1 - size
+    told = 99
+    for after in range(1, values.shape[1] - before + 1):
+        is_told, is_called = looked_at(values, before + after)
+        told = min(told, after) if is_told else told
+        if is_called:
+            return told, after
+    return told, 99
 
 
 def place(count: int) -> None:
@@ -297,6 +372,7 @@ TABLES: dict[str, tuple[Callable[[int], None], int]] = {
     "drift": (drift, 100),
     "place": (place, 100),
     "looks": (looks, 200),
+    "delay": (delay, 20),
     "speed": (speed, 1000),
 }
 

@@ -23,6 +23,7 @@ DUE = {
     "compare: one run against several": ("19 runs of the other side", "18 runs against 1 cannot"),
     "ab: BETTER or WORSE": ("6 rounds", "5 runs against 5 cannot be BETTER"),
     "trend: a step": ("8 runs", "with fewer than 8 only a last run"),
+    "trend: a step three runs ago, for sure": ("8 runs", "with fewer than 8 only a last run"),
     "trend: a step two runs ago": ("11 runs", "with fewer than 11 a change that began two runs"),
     "trend: a last run that is far off": ("6 runs", "too few runs of model"),
     "trend: a drift": ("7 runs", "or a drift, can be told"),

@@ -33,6 +33,7 @@ from fabricproof.proof.nights import (
     Touches,
     night_of,
     run_id_of,
+    together,
     write_nights,
 )
 from fabricproof.verdict.baseline import Baseline
@@ -72,6 +73,8 @@ class HistoryEffect(StrEnum):
     TREND_STEP = "trend_step"
     TREND_BACK = "trend_back"
     TREND_LAST = "trend_last"
+    TREND_TWO = "trend_two"
+    TREND_TOGETHER = "trend_together"
     TREND_DRIFT = "trend_drift"
     TREND_SILENT = "trend_silent"
     BASELINE_NOTHING = "baseline_nothing"
@@ -81,13 +84,17 @@ class HistoryEffect(StrEnum):
     BASELINE_SICK_THIRD = "baseline_sick_third"
 
 
+#: nights at the end of a history in which a rail is slow
+NEWEST = {HistoryEffect.TREND_LAST: 1, HistoryEffect.TREND_TWO: 2}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Told:
     """What the product said of a history.
 
     Attributes:
-        word: WORSE, SAME ... of ``compare``; WORSE, BETTER or SAME of ``trend``; FAIL or PASS of a
-            night that a baseline judges.
+        word: WORSE, SAME ... of ``compare`` and ``trend``; FAIL or PASS of a night that a baseline
+            judges.
         is_in_place: what is slow was named, and nothing else.
         said: for a person.
     """
@@ -205,7 +212,7 @@ def _trend(effect: HistoryEffect, strength: float, machine: ModelMachine, folder
     at = machine.chance.randrange(LEAST_SIDE, HISTORY - 2 * LEAST_SIDE + 1)
     nights = history_of(effect, strength, machine, at)
     found = trend_of(folder, nights)
-    first = {HistoryEffect.TREND_LAST: HISTORY - 1}.get(effect, at)
+    first = HISTORY - NEWEST[effect] if effect in NEWEST else at
     return Told(
         word=_word(found),
         is_in_place=_names(found, _rail_of(machine), first),
@@ -222,7 +229,10 @@ def _trend(effect: HistoryEffect, strength: float, machine: ModelMachine, folder
 def _word(found: Trend) -> str:
     if found.is_worse_now:
         return Change.WORSE.value
-    return Change.BETTER.value if found.events or found.drifts else Change.SAME.value
+    surely = [each.sure for each in found.events] + [each.drift.sure for each in found.drifts]
+    if found.looks_worse_now or (surely and not any(surely)):
+        return Change.UNDECIDED.value
+    return Change.BETTER.value if surely else Change.SAME.value
 
 
 def _names(found: Trend, rail: str, at: int) -> bool:
@@ -257,6 +267,8 @@ def history_of(
         night_of(machine, Slow(by=strength * part, touches=_on_rail(machine)), scatter=scatter)
         for part in parts
     ]
+    if effect is HistoryEffect.TREND_TOGETHER:
+        nights = together(nights, strength, machine.chance)
     if effect is HistoryEffect.TREND_SHUFFLED:
         machine.chance.shuffle(nights)
     if effect is HistoryEffect.TREND_SILENT:
@@ -274,8 +286,8 @@ def _part(effect: HistoryEffect, number: int, at: int) -> float:
             return float(number == at)
         case HistoryEffect.TREND_BACK:
             return float(at <= number < at + LEAST_SIDE)
-        case HistoryEffect.TREND_LAST:
-            return float(number == HISTORY - 1)
+        case HistoryEffect.TREND_LAST | HistoryEffect.TREND_TWO:
+            return float(number >= HISTORY - NEWEST[effect])
         case HistoryEffect.TREND_DRIFT:
             return number / (HISTORY - 1)
         case _:

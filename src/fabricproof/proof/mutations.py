@@ -116,8 +116,8 @@ def _zeros(_: Any) -> Any:
     return lambda first, *_: np.zeros(len(first))
 
 
-def _ones(_: Any) -> Any:
-    return lambda ask, *_: np.ones(len(ask.logs))
+def _surest(_: Any) -> Any:
+    return lambda first, *_: (np.zeros(len(first)), np.zeros(len(first)))
 
 
 _NOTHING = _returns(None)
@@ -196,10 +196,11 @@ HISTORY_RULES: tuple[MutatedRule, ...] = (
         f"{_COMPARE}comparison:find_lost",
         _nothing_lost,
     ),
-    _rule("surer than by chance: steps, drifts", f"{_STATS}steps:_adjusted", _zeros),
+    _rule("surer than by chance: steps, drifts", f"{_STATS}steps:_adjusted", _surest),
     _rule("surer than by chance: last run", f"{_STATS}steps:last_run", _zeros),
     _rule("last run", f"{_STATS}steps:_last_steps", _returns(())),
-    _rule("drifts", f"{_STATS}steps:_p_of_drifts", _ones),
+    _rule("drifts", f"{_STATS}steps:_chance_of_drifts", _returns({})),
+    _rule("sure after every run", f"{_STATS}steps:level_of_look", _returns(1.0)),
     _rule("margin: steps", f"{_STATS}step_fit:lasting", _changed_to(2, 0.0)),
     _rule("nights that hang together", f"{_STATS}steps:hanging_together", _returns(0.0)),
     _rule("what was taken back", f"{_TREND}_lasting", lambda _: lambda each, _: [True] * len(each)),
@@ -226,7 +227,6 @@ UNNOTICED: Mapping[str, str] = {
     "(memory) with seed 7 has one: tests/proof/test_mutations.py",
     "messages_took_the_rails": "beside messages of up to 4 MiB no rail has fewer packets than "
     "messages are due; a leg of small ones alone would show it",
-    "nights that hang together": "the model's nights do not take after each other",
     "something_was_due": "every leg of the model has bytes that are due",
 }
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ SIZES = (8, 4096, 64 * 1024, 4 * 1024 * 1024)
 
 #: by how much less than the link a large message may carry without a FAIL, as in the model's site
 PHYSICS_TOLERANCE = 0.10
+
+#: standard deviation of the logarithms of what takes after the night before
+TOGETHER_SCATTER = 0.03
 
 SITE = "model"
 BANDWIDTH, LATENCY = "bandwidth", "latency"
@@ -105,6 +109,26 @@ def night_of(
             level = _level(machine, metric, size)
             numbers[place] = level * factor if metric == BANDWIDTH else level / factor
     return MadeNight(numbers=numbers, failed=frozenset(filter(slow.fails, numbers)))
+
+
+def together(nights: Sequence[MadeNight], lag: float, chance: random.Random) -> list[MadeNight]:
+    """Return nights whose numbers also move by 3 %, each after what it was the night before.
+
+    Args:
+        nights: in the order of time.
+        lag: correlation of one night with the next.
+        chance: what draws.
+    """
+    moved: dict[Place, float] = {}
+    found = []
+    for night in nights:
+        for place in night.numbers:
+            new = chance.gauss(0, TOGETHER_SCATTER)
+            old = moved.get(place)
+            moved[place] = new if old is None else lag * old + math.sqrt(1 - lag**2) * new
+        numbers = {place: each * math.exp(moved[place]) for place, each in night.numbers.items()}
+        found.append(replace(night, numbers=numbers))
+    return found
 
 
 def _level(machine: ModelMachine, metric: str, size: int) -> float:

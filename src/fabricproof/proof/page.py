@@ -45,8 +45,8 @@ _MODEL = """\
 - Each fault is at a node, a rail and a fabric that a seed draws; the same at each strength.
 - Several nights are records only: their numbers, no files of jobs. More figures of what judges them
   are in [statistics](statistics.md), [steps](statistics-steps.md) and [baselines](baselines.md).
-- Not in the model: preflight, inventory, collectives, relations between legs, iperf3, nights that
-  take after each other. [pairs](pairs.md) has figures of its own.
+- Not in the model: preflight, inventory, collectives, relations between legs, iperf3. Nights take
+  after each other in one history alone, which says so. [pairs](pairs.md) has figures of its own.
 """
 
 _AGAIN = """\
@@ -183,7 +183,7 @@ Nights of four nodes, all pairs over both rails, through `fabricproof compare` (
 seven), `trend` (twenty) and a baseline (ten nights frozen, the eleventh judged; red is what is
 beyond its bound at two looks). Noise as below, the night's own drawn anew each night. Right is not
 to be told of a change; the promise is how often each may be wrong. A change below the margin is
-real, and told where the estimate happens to be above it.
+real, and told where the estimate happens to be above it. What only looks worse counts as told.
 
 """
 

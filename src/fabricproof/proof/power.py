@@ -38,6 +38,9 @@ from fabricproof.proof.nights import MadeNight, Slow, night_of
 #: what a rail loses here, and its verdict is sought among so many
 LOSS, MOST = 0.5, 40
 
+#: runs after a step from which on trend may call it
+_CALLED = 3
+
 #: whether a rule fires with a sample of so many, and what is said of it
 Fired = tuple[bool, str]
 
@@ -75,6 +78,7 @@ def least_samples() -> tuple[Least, ...]:
             ("compare: one run against several", "runs of the other side", _one_run, 1),
             ("ab: BETTER or WORSE", "rounds", _rounds, 1),
             ("trend: a step", "runs", _step, 1),
+            ("trend: a step three runs ago, for sure", "runs", _sure_step, 1),
             ("trend: a step two runs ago", "runs", _newest_step, 1),
             ("trend: a last run that is far off", "runs", _last_run, 1),
             ("trend: a drift", "runs", _drift, 1),
@@ -213,7 +217,13 @@ def _drift(num: int) -> Fired:
     return _told(num, lambda at: at / num, is_drift=True)
 
 
-def _told(num: int, part: Callable[[int], float], *, is_drift: bool = False) -> Fired:
+def _sure_step(num: int) -> Fired:
+    return _told(num, lambda at: float(at >= num - _CALLED), is_sure=True)
+
+
+def _told(
+    num: int, part: Callable[[int], float], *, is_drift: bool = False, is_sure: bool = False
+) -> Fired:
     machine = _machine()
     rail = machine.fabric.rails[-1]
     slow = [Slow(by=LOSS * part(at), touches=lambda place: place[0] == rail) for at in range(num)]
@@ -222,7 +232,8 @@ def _told(num: int, part: Callable[[int], float], *, is_drift: bool = False) -> 
             found = trend_of(Path(folder), [night_of(machine, each) for each in slow])
         except FabricproofError as error:
             return False, str(error)
-    fires = bool(found.drifts) if is_drift else found.is_worse_now and not found.drifts
+    fires = bool(found.drifts) if is_drift else found.looks_worse_now and not found.drifts
+    fires = fires and (found.is_worse_now or not is_sure)
     return fires, next(itertools.chain(found.warnings, trend_lines(found)))
 
 

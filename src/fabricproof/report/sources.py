@@ -71,7 +71,7 @@ def trend_of(
     try:
         found = find_trend(
             looked_at,
-            Question(last=len(runs)),
+            Question(last=len(runs), num_looks=len(store.runs)),
             lambda node, digest: read_kept(folder, node, digest),
         )
     except FabricproofError as error:

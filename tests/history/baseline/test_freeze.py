@@ -11,7 +11,7 @@ import pytest
 
 from fabricproof.cli.history.baseline_display import frozen_lines, list_lines, show_lines
 from fabricproof.core.errors import UnlikeError
-from fabricproof.history.baseline.freezing import Frozen, freeze
+from fabricproof.history.baseline.freezing import Frozen, freeze, ports_of
 from fabricproof.history.baseline.past import NotKnownGoodError
 from fabricproof.history.known_good import samples_in
 from fabricproof.verdict.baseline.file import as_text, from_text
@@ -213,3 +213,22 @@ def test_numbers_that_do_not_count_are_not_learnt(tmp_path: Path) -> None:
     """Of two attempts only the one that counted is the run's number."""
     records = [*good_records(), make_record(0, 55.0, counts=False, attempt=2)]
     assert 55.0 not in only_row(frozen_of(tmp_path, records)).samples.values()
+
+
+def test_a_run_that_an_earlier_baseline_made_red_widens_no_later_one(tmp_path: Path) -> None:
+    """At 6 % of noise a loss of 20 % is no outlier: a replay must say what was red when."""
+    chance = random.Random(5)
+    values = [100 * 2.718281828 ** chance.gauss(0, 0.06) for _ in range(12)]
+    records = [make_record(number, value) for number, value in enumerate([*values, 80.0])]
+    wide = frozen_of(tmp_path / "wide", records)
+    place = next(place for place, _ in wide.baseline.rows())
+    (port, *_) = ports_of(run_id(12), place)
+    narrow = frozen_of(tmp_path / "narrow", records, beyond=frozenset({port}))
+    assert run_id(12) in only_row(wide).samples
+    assert only_row(wide).low <= 80.0
+    assert run_id(12) not in only_row(narrow).samples
+    assert only_row(narrow).low > only_row(wide).low
+    assert wide.baseline.set_aside == ()
+    (said,) = narrow.baseline.set_aside
+    assert said.endswith(f"{port[2]} of {port[1]} was red by the baseline of the runs before it")
+    assert run_id(12) in said

@@ -34,7 +34,7 @@ def records(perflogs: Path) -> Path:
 
 
 def test_a_rail_that_got_slow_is_called_in_that_night_and_once(perflogs, fabricproof):
-    """The baseline is of the nights before: one of all nights would have called none."""
+    """The baseline is of the nights before that were not red themselves: it takes no loss in."""
     write_history(perflogs, 16, seed=1, factor=rail_slower(11, share=0.8))
     ended = fabricproof("prove", "--site", SITE, "--json")
     calls = ended.record["calls"]
@@ -42,6 +42,7 @@ def test_a_rail_that_got_slow_is_called_in_that_night_and_once(perflogs, fabricp
     assert calls[0]["run_id"].startswith("20261112T")
     assert "rail1" in calls[0]["said"]["baseline"]
     assert [each for each in calls if "baseline" in each["said"]] == calls[:1]
+    assert calls[0]["nights"] == 5
     assert ended.record["clean"]["is_newest"] is False
     assert len(ended.record["clean"]["runs"]) == 11
     assert ended.record["seed"] == clean.SEED

@@ -127,7 +127,8 @@ def test_fast_p_is_the_slow_one(runs: int, gaps: bool, kind: str) -> None:
     expected = [slow(row) for row in plain]
     assert in_time(rows, statistic) == pytest.approx(expected, rel=1e-3)
     others = [[slow([row[column] for column in order]) for row in plain] for order in orders]
-    found = adjusted(np.array(expected), orders, statistic)
+    found, highest = adjusted(np.array(expected), orders, statistic)
+    assert highest == pytest.approx([max(each) for each in others], rel=1e-3)
     assert found == pytest.approx(_slow_p(expected, others), abs=0.006)
 
 

@@ -92,11 +92,40 @@ def test_what_was_repaired_is_told_and_is_no_alarm(perflogs: Path, fabricproof: 
 def test_a_last_night_that_is_far_off_is_told_as_one_run(
     perflogs: Path, fabricproof: Command
 ) -> None:
-    """Ten good nights and one at half: told at once, with its doubt."""
+    """Ten good nights and one at half: told at once, with its doubt; it is no call."""
     write_history(perflogs, 11, seed=4, factor=rail_slower(10))
     ended = fabricproof("trend", "--site", SITE)
-    assert ended.status == 1
+    assert ended.status == 5
+    assert "the newest runs look worse, which is not sure yet" in ended.out.splitlines()[0]
+    assert "looks WORSE  since the run of 2026-11-11" in ended.out
     assert "this is one run so far" in " ".join(ended.out.split())
+
+
+@pytest.mark.parametrize(("nights", "status"), [(1, 5), (2, 5), (3, 1)])
+def test_three_nights_are_called(
+    perflogs: Path, fabricproof: Command, nights: int, status: int
+) -> None:
+    """A rail at 80 % since one, two and three nights: what the next may take back is no call."""
+    write_history(perflogs, 12 + nights, seed=4, factor=rail_slower(12, share=0.8))
+    ended = fabricproof("trend", "--site", SITE, "--json")
+    (event,) = ended.record["events"]
+    assert (ended.status, event["sure"], event["worse"]) == (status, status == 1, True)
+    assert ended.record["worse_now"] is (status == 1)
+    assert ended.record["looks_worse_now"] is True
+    assert ("not sure yet" in event["sentence"]) is (nights == 2)
+
+
+@pytest.mark.parametrize("nights", [16, 60])
+def test_a_window_counts_the_looks_before_it(
+    perflogs: Path, fabricproof: Command, nights: int
+) -> None:
+    """What is called of a history of 16 nights only looks so in the newest 16 of an older one."""
+    slow = rail_slower(nights - 8, share=0.965)
+    write_history(perflogs, nights, seed=4, factor=slow, noise=0.01)
+    record = fabricproof("trend", "--site", SITE, "last:16", "--json").record
+    assert len(record["runs"]) == 16
+    assert record["looks_worse_now"] is True
+    assert record["worse_now"] is (nights == 16)
 
 
 def test_one_bad_night_is_no_event(perflogs: Path, fabricproof: Command) -> None:
@@ -343,4 +372,4 @@ def test_that_two_bad_nights_cannot_be_told_yet_is_said(
     write_history(perflogs, nights, seed=15, factor=rail_slower(nights - 2))
     said = fabricproof("trend", "--site", SITE)
     note = "a change that began two runs ago cannot be told yet"
-    assert (said.status == 1, note in " ".join(said.out.split())) == (worse, not worse)
+    assert (said.status == 5, note in " ".join(said.out.split())) == (worse, not worse)

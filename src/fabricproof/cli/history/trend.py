@@ -48,8 +48,9 @@ def command(
 
     Steps that begin together are one event: where (a rail, a node, a stack), since which run,
     how much, how sure, and which fields of the inventory or builds of a stack changed between the
-    runs before and after.  Of histories without any change at most one in twenty tells anything.
-    One bad night is no event; a newest run that is further off than any before is told as such.
+    runs before and after.  WORSE is called falsely in at most one history of twenty, looked at
+    after every run of a year; "looks WORSE" is not sure yet.  One bad night is no event; a newest
+    run that is further off than any before is told as such.
 
     RUNS are named as for compare; the newest 60 by default.
 
@@ -60,8 +61,8 @@ def command(
     fabricproof trend --json
 
     Six runs are the least; a step needs eight.  Exit status: 0 nothing is worse now; 1 something
-    grew worse and still is; 6 too few runs for a step; 65 damaged records; 66 no runs, or nothing
-    fits.
+    grew worse and still is; 5 something looks worse and is not sure yet; 6 too few runs for a step;
+    65 damaged records; 66 no runs, or nothing fits.
     """
     site = site_of(site_name)
     ask = Question(
@@ -84,5 +85,7 @@ def command(
         click.echo("\n".join(trend_lines(told, verbose=whole)))
     if trend.is_worse_now:
         sys.exit(int(ExitStatus.FAIL))
+    if trend.looks_worse_now:
+        sys.exit(int(ExitStatus.UNJUDGED))
     if trend.too_few_for_steps:
         sys.exit(int(ExitStatus.NOTHING_JUDGED))

@@ -6,6 +6,7 @@ changed), and nothing is left out in silence.
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -62,6 +63,8 @@ class Ask:
         newest_only: take of unlike numbers the newest kind and set the others aside, where
             otherwise they are refused.
         trusting: take records as they are: for a replay, of which nothing is kept.
+        beyond: run, node and rail that a leg was red over by an earlier baseline of a replay, which
+            the records do not know: nothing is learnt of that rail of that node in that run.
     """
 
     name: str
@@ -70,6 +73,7 @@ class Ask:
     at_least: int = AT_LEAST
     newest_only: bool = False
     trusting: bool = False
+    beyond: frozenset[tuple[str, str, str]] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +135,7 @@ def freeze(store: Store, run_ids: Iterable[str], machines: Machines, ask: Ask) -
         )
     aside = _Aside()
     every = list(numbers(store, ids, trusting=ask.trusting))
-    good = _good(every, aside)
+    good = _good(every, aside, ask.beyond)
     good = _of_one_build(good, aside, newest_only=ask.newest_only)
     good, nodes = _of_one_inventory(good, machines, aside, newest_only=ask.newest_only)
     samples, left_out = _samples(good, at_least)
@@ -148,6 +152,11 @@ def freeze(store: Store, run_ids: Iterable[str], machines: Machines, ask: Ask) -
         baseline=replace(baseline, not_judged=silent),
         left_out=tuple(sorted({*left_out.values(), *silent})),
     )
+
+
+def ports_of(run_id: str, place: LegPlace) -> set[tuple[str, str, str]]:
+    """Return run, node and rail of all rails of all nodes of a leg."""
+    return set(itertools.product([run_id], place.nodes.split(","), place.rails.split(",")))
 
 
 def _not_judged(
@@ -173,7 +182,9 @@ def _most(left_out: Mapping[str, str], aside: _Aside) -> str:
     return next(iter(left_out.values())) if left_out else told[0] if told else "no number at all"
 
 
-def _good(several: Iterable[Number], aside: _Aside) -> list[Number]:
+def _good(
+    several: Iterable[Number], aside: _Aside, beyond: frozenset[tuple[str, str, str]] = frozenset()
+) -> list[Number]:
     """Return the numbers of legs of which every number is known to be good.
 
     A leg that failed at its largest message is no measure of its smaller ones.
@@ -191,6 +202,10 @@ def _good(several: Iterable[Number], aside: _Aside) -> list[Number]:
         elif other is not None:
             beside = f"beside a {other.verdict}"
             aside.put(number, f"{beside}: {other.quantity} of the same leg", beside)
+        elif beyond and (red := sorted(beyond & ports_of(number.run_id, number.place))):
+            _, node, rail = red[0]
+            why = f"{rail} of {node} was red by the baseline of the runs before it"
+            aside.put(number, why, "beyond")
         else:
             found.append(number)
     return found

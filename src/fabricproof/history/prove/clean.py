@@ -193,8 +193,13 @@ class DrawnOrders:
     keys: tuple[Key, ...]
     values: Values
 
-    def told(self, values: Values) -> Iterator[tuple[int, bool, int]]:
-        """Yield row, whether it is to the worse, and the last column where it may begin."""
+    def told(self, values: Values, *, sure: bool = False) -> Iterator[tuple[int, bool, int]]:
+        """Yield row, whether it is to the worse, and the last column where it may begin.
+
+        Args:
+            values: shape (keys, runs).
+            sure: only what is called, as who looks each night is.
+        """
         changes = find_changes(
             values,
             classes=numbered([class_of(each) for each in self.keys]),
@@ -202,9 +207,9 @@ class DrawnOrders:
             alpha=ALPHA,
             num_orders=_ORDERS,
         )
-        for step in changes.steps:
+        for step in (each for each in changes.steps if each.sure or not sure):
             yield step.row, (step.ratio < 1) == (self.keys[step.row].better > 0), step.latest
-        for drift in changes.drifts:
+        for drift in (each for each in changes.drifts if each.sure or not sure):
             worse = (drift.per_run < 1) == (self.keys[drift.row].better > 0)
             yield drift.row, worse, values.shape[1] - 1
 
@@ -224,11 +229,11 @@ class DrawnOrders:
         return math.nextafter(STRENGTHS[high], 0) if high < len(STRENGTHS) else math.inf
 
     def is_told_by_night(self, values: Values) -> bool:
-        """Tell whether who looks each night is told once that something grew worse."""
+        """Tell whether who looks each night is called once because something grew worse."""
         return any(
             worse
             for end in range(LEAST_RUNS, values.shape[1] + 1)
-            for _, worse, _ in self.told(values[:, :end])
+            for _, worse, _ in self.told(values[:, :end], sure=True)
         )
 
 

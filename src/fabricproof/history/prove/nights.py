@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from fabricproof.core.errors import InputMissingError
 from fabricproof.core.units import counted, percent
 from fabricproof.history.baseline import Ask, Turned, freeze, replay
-from fabricproof.history.baseline.freezing import AT_LEAST
+from fabricproof.history.baseline.freezing import AT_LEAST, ports_of
 from fabricproof.history.baseline.past import NotKnownGoodError, Number, numbers
 from fabricproof.history.baseline.review import without_baseline
 from fabricproof.history.compare.facts import Machines
@@ -40,6 +40,8 @@ class Past:
         machines: what the nodes were made of.
         red: number that physics or a reference made red, and in which run; filled by
             :meth:`judged`.
+        beyond: run, node and rail of legs that a baseline of the nights before made red; filled
+            likewise.
         no_baseline: why the newest night without a baseline had none; empty where all had one.
     """
 
@@ -48,6 +50,7 @@ class Past:
     machines: Machines
     read: ReadMachine
     red: set[tuple[Key, str]] = field(default_factory=set)
+    beyond: set[tuple[str, str, str]] = field(default_factory=set)
     no_baseline: str = ""
 
     def judged(self, tell: Tell) -> tuple[NightVerdict, ...]:
@@ -87,7 +90,8 @@ class Past:
             return None
         before = self.ids[max(0, at - LEARNT_FROM) : at]
         try:
-            learnt = freeze(self.store, before, self.machines, _ASK).baseline
+            ask = replace(_ASK, beyond=frozenset(self.beyond))
+            learnt = freeze(self.store, before, self.machines, ask).baseline
         except NotKnownGoodError as error:
             self.no_baseline = f"{self.ids[at]}: {error}"
             return None
@@ -95,6 +99,7 @@ class Past:
         if not past.judged:
             return None
         red = [each for each in past.turned if each.after == "FAIL"]
+        self.beyond |= {port for each in red for port in ports_of(each.run_id, each.place)}
         return f"{_beyond(red[0])}{_more(len(red))}" if red else ""
 
     def _trend(self, at: int) -> str | None:
@@ -135,11 +140,13 @@ def _worse(trend: Trend) -> str:
     if trend.silent:
         return trend.silent[0]
     lasting = [
-        each for each in trend.events if any(step.worse and step.lasts for step in each.steps)
+        event
+        for event in trend.events
+        if any(each.worse and each.lasts and each.step.sure for each in event.steps)
     ]
     if lasting:
         return lasting[0].sentence.partition(" (")[0]
-    drifts = [each for each in trend.drifts if each.worse]
+    drifts = [each for each in trend.drifts if each.worse and each.drift.sure]
     first = drifts[0]
     return (
         f"{counted(len(drifts), 'drift')} to the worse: {first.key.label} "

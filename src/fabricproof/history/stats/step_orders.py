@@ -179,8 +179,10 @@ def random_orders(num_runs: int, count: int, seed: int) -> Whole:
     return np.asarray(random.permuted(np.tile(np.arange(num_runs), (count, 1)), axis=1))
 
 
-def adjusted(observed: Values, orders: Whole, statistic: Statistic) -> Values:
-    """Return p of each row, adjusted over all rows: 1 where a row has no statistic.
+def adjusted(observed: Values, orders: Whole, statistic: Statistic) -> tuple[Values, Singles]:
+    """Return p of each row, adjusted over all rows, and the largest statistic of each order.
+
+    p is 1 where a row has no statistic.
 
     Args:
         observed: of each row in the order that was; NaN where it has too few runs.
@@ -207,7 +209,7 @@ def adjusted(observed: Values, orders: Whole, statistic: Statistic) -> Values:
         p[rows] = (1 + reached) / (1 + len(orders))
     descending = ascending[::-1]
     p[descending] = np.maximum.accumulate(p[descending])
-    return p
+    return p, highest
 
 
 def weights(num_runs: int) -> Singles:

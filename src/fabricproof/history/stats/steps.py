@@ -16,6 +16,13 @@ import numpy as np
 
 from fabricproof.history.stats import step_fit
 from fabricproof.history.stats.step_fit import fewer_nights, hanging_together, last_run
+from fabricproof.history.stats.step_looks import (
+    LEAST_BEFORE,
+    Around,
+    alike_orders,
+    far_out,
+    level_of_look,
+)
 from fabricproof.history.stats.step_orders import (
     LEAST_RUNS,
     NUM_ORDERS,
@@ -27,6 +34,7 @@ from fabricproof.history.stats.step_orders import (
     median_of_rows,
     random_orders,
     ranked,
+    scale_of_rows,
     scaled,
     scatter_of_classes,
     slope_statistic,
@@ -46,9 +54,6 @@ _FIRST_ORDERS, _HOPELESS = 200, 0.15
 #: rounds of binary segmentation: up to 15 steps in a row
 _ROUNDS = 4
 
-#: runs at a level before a last run can be off it
-_LEAST_BEFORE = 5
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
@@ -59,7 +64,8 @@ class Step:
         earliest: first column that it may have been at, with 95 % confidence.
         latest: last column that it may have been at.
         ratio: level after it over level before it.
-        p: adjusted over all rows and moments.
+        p: adjusted over all rows and moments, of this one look.
+        sure: whether it is called, too, where somebody looks after every run.
     """
 
     row: int
@@ -68,6 +74,7 @@ class Step:
     latest: int
     ratio: float
     p: float
+    sure: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,9 +84,10 @@ class Drift:
     Attributes:
         per_run: ratio from one run to the next (Theil-Sen): 0.998 loses 0.2 % a night.
         total: ratio of the end of the line over its beginning.
-        p: adjusted over all rows.
+        p: adjusted over all rows, of this one look.
         first: column of the first run that the line is through.
         start: value of the line at column 0, in the unit of the row.
+        sure: as of :class:`Step`.
     """
 
     row: int
@@ -88,6 +96,7 @@ class Drift:
     p: float
     first: int = 0
     start: float = 1.0
+    sure: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +122,18 @@ class _Part:
     high: int
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Chance:
+    """How often chance alone tells a change: at one look, and by itself far out in the tail."""
+
+    p: float
+    far: float
+
+
+#: row -> column of the first run after a step -> how sure it is
+_Cuts = Mapping[int, Mapping[int, _Chance]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Question:
     """What is asked, and of what."""
@@ -121,6 +142,8 @@ class _Question:
     prior: Values
     margins: Sequence[float]
     alpha: float
+    level: float
+    lag: float
     seed: int
     num_orders: int
 
@@ -133,6 +156,7 @@ def find_changes(
     alpha: float = 0.05,
     seed: int = 20261121,
     num_orders: int | None = None,
+    num_looks: int | None = None,
 ) -> Changes:
     """Return steps and drifts of all rows, with one error rate over both.
 
@@ -141,6 +165,10 @@ def find_changes(
     that all may be held against ``alpha``.  Within segments steps are looked for again (binary
     segmentation), each round with the same error rate given that those before were right.
 
+    What is ``sure`` is so with ``alpha`` for all looks of a year together, shared out the same way
+    (:func:`fabricproof.history.stats.step_looks.level_of_look`): the last run's share is for the
+    newest runs in a row.
+
     Args:
         values: shape (rows, runs), positive, columns in the order of time; NaN where absent.
         classes: as in :func:`fabricproof.history.stats.shifts.compare_rows`.
@@ -148,6 +176,7 @@ def find_changes(
         alpha: chance of even one false step or drift among all rows.
         seed: of the random orders.
         num_orders: how many, 2000 or more by default; no p is below 1 / (num_orders + 1).
+        num_looks: runs that the history has had so far; as many as columns by default.
 
     Raises:
         ValueError: shapes do not fit, or a value is zero, negative or infinite.
@@ -159,22 +188,24 @@ def find_changes(
         # Few runs have few orders; which of them are drawn should not decide.
         num_orders = int(np.clip(_CHEAP // values.size, NUM_ORDERS, 5 * NUM_ORDERS))
     logs = np.log(values)
+    looks = values.shape[1] if num_looks is None else num_looks
     ask = _Question(
         logs=logs,
         prior=scatter_of_classes(logs, classes),
         margins=margins,
         alpha=alpha,
+        level=level_of_look(looks, alpha),
+        lag=hanging_together(logs, seed),
         seed=seed,
         num_orders=num_orders,
     )
-    lag = hanging_together(logs, seed)
-    cuts = _cuts(ask, lag)
-    drifts, levels = _told(ask, cuts, _p_of_drifts(ask, lag))
-    steps = [*_located(ask, levels), *_last_steps(ask, levels, drifts)]
+    drifts, levels = _told(ask, _cuts(ask), _chance_of_drifts(ask))
+    residuals = _around_levels(ask, levels, drifts)
+    steps = [*_located(ask, levels, residuals), *_last_steps(ask, levels, residuals)]
     return Changes(
         steps=tuple(sorted(steps, key=lambda each: (each.row, each.at))),
         drifts=tuple(drifts[row] for row in sorted(drifts)),
-        lag=lag,
+        lag=ask.lag,
     )
 
 
@@ -209,26 +240,29 @@ def _check(values: Values, classes: Sequence[int], margins: Sequence[float]) -> 
         )
 
 
-def _cuts(ask: _Question, lag: float) -> dict[int, dict[int, float]]:
-    """Return row -> column of the first run after a step -> its p, before they are weighed."""
+def _cuts(ask: _Question) -> dict[int, dict[int, _Chance]]:
+    """Return the steps of each row before they are weighed."""
     num_runs = ask.logs.shape[1]
     parts = [_Part(row=row, low=0, high=num_runs) for row in range(len(ask.logs))]
-    found: dict[int, dict[int, float]] = {}
+    found: dict[int, dict[int, _Chance]] = {}
     for number in range(_ROUNDS):
         logs, prior = _stretches(ask, parts)
         rows = scaled(logs, prior)
         statistic = split_statistic(rows)
-        observed = in_time(rows, statistic) * fewer_nights(lag)
         orders = random_orders(num_runs, ask.num_orders, ask.seed + number)
-        p = np.minimum(_adjusted(observed, orders, statistic) / SHARE_OF_STEPS, 1.0)
-        chosen = np.flatnonzero(p <= ask.alpha)
+        p, far = _adjusted(in_time(rows, statistic) * fewer_nights(ask.lag), orders, statistic)
+        chosen = np.flatnonzero(p <= ask.alpha * SHARE_OF_STEPS)
         if not len(chosen):
             break
         at = step_fit.places(scaled(logs[chosen], prior[chosen]), windows=True).at
         again = []
         for index, column in zip(chosen.tolist(), at.tolist(), strict=True):
             part = parts[index]
-            found.setdefault(part.row, {})[column] = float(p[index])
+            sides = [len(each) for each in step_fit.segments(logs[index].tolist(), [column])]
+            found.setdefault(part.row, {})[column] = _Chance(
+                p=min(float(p[index]) / SHARE_OF_STEPS, 1.0),
+                far=max(float(far[index]), alike_orders(*sides)) / SHARE_OF_STEPS,
+            )
             again += [replace(part, high=column), replace(part, low=column)]
         parts = [each for each in again if each.high - each.low >= LEAST_RUNS]
         if not parts:
@@ -236,15 +270,16 @@ def _cuts(ask: _Question, lag: float) -> dict[int, dict[int, float]]:
     return found
 
 
-def _adjusted(observed: Values, orders: Whole, statistic: Statistic) -> Values:
-    """Return the adjusted p of each row; from few orders only where nothing can be told anyway.
+def _adjusted(observed: Values, orders: Whole, statistic: Statistic) -> tuple[Values, Values]:
+    """Return the adjusted p of each row, and how rare it is far out in the tail.
 
-    Stopping early on large p does not make any small one smaller (Besag and Clifford 1991).
+    From few orders only where nothing can be told anyway: stopping early on large p does not make
+    any small one smaller (Besag and Clifford 1991).
     """
-    first = adjusted(observed, orders[:_FIRST_ORDERS], statistic)
-    if first.min() > _HOPELESS:
-        return first
-    return adjusted(observed, orders, statistic)
+    p, highest = adjusted(observed, orders[:_FIRST_ORDERS], statistic)
+    if p.min() <= _HOPELESS:
+        p, highest = adjusted(observed, orders, statistic)
+    return p, far_out(observed, highest)
 
 
 def _stretches(ask: _Question, parts: Sequence[_Part]) -> tuple[Values, Values]:
@@ -256,30 +291,32 @@ def _stretches(ask: _Question, parts: Sequence[_Part]) -> tuple[Values, Values]:
     return np.where(inside, ask.logs[rows], np.nan), ask.prior[rows]
 
 
-def _p_of_drifts(ask: _Question, lag: float) -> Values:
+def _chance_of_drifts(ask: _Question) -> dict[int, _Chance]:
+    """Return the rows that drift for sure at this look."""
     ranks = ranked(ask.logs)
     statistic = slope_statistic(ranks)
-    observed = in_time(ranks, statistic) * fewer_nights(lag)
     orders = random_orders(ask.logs.shape[1], ask.num_orders, ask.seed)
-    return np.minimum(_adjusted(observed, orders, statistic) / SHARE_OF_DRIFTS, 1.0)
+    p, far = _adjusted(in_time(ranks, statistic) * fewer_nights(ask.lag), orders, statistic)
+    return {
+        row: _Chance(p=float(p[row]) / SHARE_OF_DRIFTS, far=float(far[row]) / SHARE_OF_DRIFTS)
+        for row in np.flatnonzero(p <= ask.alpha * SHARE_OF_DRIFTS).tolist()
+    }
 
 
 def _told(
-    ask: _Question, cuts: Mapping[int, Mapping[int, float]], p_of_drifts: Values
-) -> tuple[dict[int, Drift], dict[int, dict[int, float]]]:
+    ask: _Question, cuts: _Cuts, drifting: Mapping[int, _Chance]
+) -> tuple[dict[int, Drift], dict[int, dict[int, _Chance]]]:
     """Decide of each row whether it is told as a drift or as steps; small ones are dropped."""
-    drifting = np.flatnonzero(p_of_drifts <= ask.alpha)
-    slopes, starts = step_fit.lines(ask.logs[drifting])
-    line = dict(
-        zip(drifting.tolist(), zip(slopes.tolist(), starts.tolist(), strict=True), strict=True)
-    )
+    slopes, starts = step_fit.lines(ask.logs[list(drifting)])
+    line = dict(zip(drifting, zip(slopes.tolist(), starts.tolist(), strict=True), strict=True))
     drifts: dict[int, Drift] = {}
-    levels: dict[int, dict[int, float]] = {}
+    levels: dict[int, dict[int, _Chance]] = {}
     for row in sorted({*cuts, *line}):
         logs, of_row = ask.logs[row].tolist(), cuts.get(row, {})
         kept = step_fit.lasting(logs, sorted(of_row), ask.margins[row])
         if row in line:
-            drift = _drift(row, logs, line[row], float(p_of_drifts[row]))
+            sure = drifting[row].far <= ask.level
+            drift = replace(_drift(row, logs, line[row]), p=drifting[row].p, sure=sure)
             is_line = step_fit.cost_of_line(logs, *line[row]) < step_fit.cost_of_steps(logs, kept)
             if is_line and abs(drift.total - 1) >= ask.margins[row]:
                 drifts[row] = drift
@@ -289,33 +326,36 @@ def _told(
     return drifts, levels
 
 
-def _drift(row: int, logs: Sequence[float], line: tuple[float, float], p: float) -> Drift:
+def _drift(row: int, logs: Sequence[float], line: tuple[float, float]) -> Drift:
     there = [column for column, value in enumerate(logs) if not math.isnan(value)]
     return Drift(
         row=row,
         per_run=math.exp(line[0]),
         total=math.exp(line[0] * (there[-1] - there[0])),
-        p=p,
+        p=1.0,
         first=there[0],
         start=math.exp(line[1]),
     )
 
 
-def _located(ask: _Question, levels: Mapping[int, Mapping[int, float]]) -> list[Step]:
+def _located(ask: _Question, levels: _Cuts, residuals: Values) -> list[Step]:
     """Return the steps that stay, each located anew between its neighbours."""
-    wanted: list[tuple[_Part, float]] = []
+    wanted: list[tuple[_Part, _Chance]] = []
     for row, cuts in levels.items():
         bounds = [0, *cuts, ask.logs.shape[1]]
-        for number, p in enumerate(cuts.values()):
-            wanted.append((_Part(row=row, low=bounds[number], high=bounds[number + 2]), p))
+        for number, chance in enumerate(cuts.values()):
+            wanted.append((_Part(row=row, low=bounds[number], high=bounds[number + 2]), chance))
     if not wanted:
         return []
     logs, prior = _stretches(ask, [part for part, _ in wanted])
     where = step_fit.places(scaled(logs, prior))
+    around = Around.of(residuals, scale_of_rows(residuals, ask.prior))
     steps = []
-    for number, (part, p) in enumerate(wanted):
+    for number, (part, chance) in enumerate(wanted):
         at = int(where.at[number])
         before, after = step_fit.segments(logs[number].tolist(), [at])
+        is_newest = part.high == ask.logs.shape[1]
+        newest = around.in_a_row(part.row, at, before, after, ask.lag) if is_newest else 1.0
         steps.append(
             Step(
                 row=part.row,
@@ -323,21 +363,19 @@ def _located(ask: _Question, levels: Mapping[int, Mapping[int, float]]) -> list[
                 earliest=max(int(where.earliest[number]), part.low + 1),
                 latest=min(int(where.latest[number]), part.high - 1),
                 ratio=math.exp(statistics.median(after) - statistics.median(before)),
-                p=p,
+                p=chance.p,
+                sure=min(chance.far, newest / SHARE_OF_LAST) <= ask.level,
             )
         )
     return steps
 
 
-def _last_steps(
-    ask: _Question, levels: Mapping[int, Mapping[int, float]], drifts: Mapping[int, Drift]
-) -> list[Step]:
-    """Return the rows whose last run is further off than any ever was."""
-    residuals = _around_levels(ask, levels, drifts)
+def _last_steps(ask: _Question, levels: _Cuts, residuals: Values) -> list[Step]:
+    """Return the rows whose last run is further off than any ever was; of none is that sure."""
     last = ask.logs.shape[1] - 1
-    begins = np.array([max(levels.get(row, {0: 0.0})) for row in range(len(residuals))])
+    begins = np.array([max(levels.get(row, {0: None})) for row in range(len(residuals))])
     at_level = np.isfinite(residuals) & (np.arange(last + 1) >= begins[:, None])
-    enough = at_level[:, :-1].sum(axis=1) >= _LEAST_BEFORE
+    enough = at_level[:, :-1].sum(axis=1) >= LEAST_BEFORE
     p = np.minimum(last_run(residuals, ask.prior, enough) / SHARE_OF_LAST, 1.0)
     steps = []
     for row in np.flatnonzero(p <= ask.alpha).tolist():
@@ -350,9 +388,7 @@ def _last_steps(
     return steps
 
 
-def _around_levels(
-    ask: _Question, levels: Mapping[int, Mapping[int, float]], drifts: Mapping[int, Drift]
-) -> Values:
+def _around_levels(ask: _Question, levels: _Cuts, drifts: Mapping[int, Drift]) -> Values:
     """Return each row around the level, or the line, that it has at that time."""
     residuals = np.asarray(ask.logs - np.nan_to_num(median_of_rows(ask.logs))[:, None])
     columns = np.arange(ask.logs.shape[1])

@@ -229,6 +229,9 @@ _CHANGES_NAMED = 3
 #: of an event in the newest run
 _ALONE = "this is one run so far: the next will tell whether it lasts"
 
+#: of an event that is told and not called
+_NOT_SURE = "not sure yet for who looks after every run: more runs will tell"
+
 #: how a metric that is larger or smaller is said
 _LARGER = {"latency": "longer", "cost ratio": "more"}
 
@@ -316,12 +319,14 @@ def _event(
     steps = [replace(each, coincides=changed) for each in steps]
     matter = [each for each in steps if each.worse] or steps
     lasts = any(each.lasts for each in matter)
+    sure = any(each.step.sure for each in matter if each.lasts == lasts)
+    alone = at == len(tested.runs) - 1
     run = tested.runs[at]
     since = f"since the run of {run.night} UTC"
     words = [
         f"{since} {_what(tested, shared, steps)} ({_how_sure(tested, shared, steps)})",
         "" if lasts else "it is over: later runs were as before",
-        _ALONE if at == len(tested.runs) - 1 else "",
+        _ALONE if alone else "" if sure else _NOT_SURE,
         _at_once(changed, unknown),
     ]
     return Event(
@@ -331,6 +336,7 @@ def _event(
         coincides=changed,
         sentence="; ".join(word for word in words if word),
         lasts=lasts,
+        sure=sure,
         next_step=command,
     )
 

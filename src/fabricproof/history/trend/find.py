@@ -50,7 +50,8 @@ class Question:
         all_sizes: whether points of a curve count, or only quantities that carry a verdict.
         margins: metric to the smallest change that is told, as a fraction.
         renamed: node as an old record calls it, to its name of today.
-        alpha: chance of even one false event.
+        alpha: chance of even one false event at one look, and of even one false call in a year.
+        num_looks: runs that the history has had, where the store holds fewer; 0: as it holds.
     """
 
     last: int = 60
@@ -60,6 +61,7 @@ class Question:
     margins: Mapping[str, float] = field(default_factory=lambda: dict(MARGINS))
     renamed: Mapping[str, str] = field(default_factory=dict)
     alpha: float = ALPHA
+    num_looks: int = 0
 
 
 def find_trend(store: Store, ask: Question, read: ReadMachine) -> Trend:
@@ -87,6 +89,7 @@ def find_trend(store: Store, ask: Question, read: ReadMachine) -> Trend:
         classes=numbered([class_of(each) for each in keys]),
         margins=margins,
         alpha=ask.alpha,
+        num_looks=ask.num_looks or _num_looks(store, matrix.runs[-1].run_id),
     )
     tested = Tested(
         keys=tuple(keys),
@@ -108,6 +111,13 @@ def find_trend(store: Store, ask: Question, read: ReadMachine) -> Trend:
         lag=changes.lag,
         too_few_for_steps=max(counts) < _LEAST_FOR_STEPS,
     )
+
+
+def _num_looks(store: Store, newest: str) -> int:
+    """Return how many runs the site had had with the newest that is looked at."""
+    looks = set(store.labels.get(LOOK_LABEL, ()))
+    ids = [run.run_id for run in store.runs]
+    return len(set(ids[: ids.index(newest) + 1]) - looks)
 
 
 def _plain(row: Sequence[float]) -> tuple[float | None, ...]:

@@ -68,6 +68,8 @@ class Event:
         coincides: as in :class:`FoundStep`, of all of them.
         sentence: for a person.
         lasts: whether any of its steps to the worse (or, where it has none, to the better) does.
+        sure: whether any of these that lasts (where none does, any) is called, and not only told:
+            see :class:`fabricproof.history.stats.steps.Step`.
         next_step: the command that looks closer.
     """
 
@@ -77,6 +79,7 @@ class Event:
     coincides: tuple[str, ...]
     sentence: str
     lasts: bool = True
+    sure: bool = True
     next_step: str = ""
 
     @property
@@ -121,12 +124,19 @@ class Trend:
 
     @property
     def is_worse_now(self) -> bool:
-        """Whether something that grew worse is still so in the newest runs."""
-        return (
-            bool(self.silent)
-            or any(each.worse for each in self.drifts)
-            or any(step.worse and step.lasts for event in self.events for step in event.steps)
-        )
+        """Whether something surely grew worse and is still so in the newest runs: a call."""
+        return bool(self.silent) or any(self._worse_now())
+
+    @property
+    def looks_worse_now(self) -> bool:
+        """Whether something is told to be worse in the newest runs, surely or not."""
+        return bool(self.silent) or bool(list(self._worse_now()))
+
+    def _worse_now(self) -> Iterator[bool]:
+        """Yield of each change to the worse that lasts whether it is sure."""
+        yield from (each.drift.sure for each in self.drifts if each.worse)
+        steps = (step for event in self.events for step in event.steps)
+        yield from (each.step.sure for each in steps if each.worse and each.lasts)
 
 
 def trend_record(trend: Trend) -> dict[str, Any]:
@@ -135,6 +145,7 @@ def trend_record(trend: Trend) -> dict[str, Any]:
         "site": trend.site,
         "alpha": trend.alpha,
         "worse_now": trend.is_worse_now,
+        "looks_worse_now": trend.looks_worse_now,
         "runs": [_run(each) for each in trend.runs],
         "quantities": trend.num_quantities,
         "too_short": trend.num_short,
@@ -158,6 +169,7 @@ def _event_record(event: Event) -> dict[str, Any]:
         "where": event.where,
         "worse": event.worse,
         "lasts": event.lasts,
+        "sure": event.sure,
         "sentence": event.sentence,
         "coincides": list(event.coincides),
         "next_step": event.next_step,
@@ -245,13 +257,16 @@ def _head(trend: Trend) -> str:
         return f"{over}: no lasting change"
     found = [counted(len(trend.events), "event")] * bool(trend.events)
     found += [counted(len(trend.drifts), "drift")] * bool(trend.drifts)
-    state = "the newest runs are worse" if trend.is_worse_now else "nothing is worse now"
+    state = "nothing is worse now"
+    if trend.is_worse_now:
+        state = "the newest runs are worse"
+    elif trend.looks_worse_now:
+        state = "the newest runs look worse, which is not sure yet"
     return f"{over}: {' and '.join(found)}; {state}"
 
 
 def _event(event: Event, *, verbose: bool) -> Iterator[str]:
-    word = "WORSE" if event.worse else "BETTER"
-    told = f"{word if event.lasts else f'was {word}'}  {event.sentence}"
+    told = f"{_word(worse=event.worse, sure=event.sure, lasts=event.lasts)}  {event.sentence}"
     yield from textwrap.wrap(told, _TEXT_WIDTH, subsequent_indent="  ", break_on_hyphens=False)
     yield f"  next: {event.next_step}"
     yield from (f"  at the same time {each}" for each in event.coincides[3:] if verbose)
@@ -262,6 +277,12 @@ def _event(event: Event, *, verbose: bool) -> Iterator[str]:
         yield f"    {sparkline(each.history)}"
     if len(steps) < len(event.steps):
         yield f"  and {len(event.steps) - len(steps)} more quantities: -v shows all"
+
+
+def _word(*, worse: bool, sure: bool, lasts: bool = True) -> str:
+    word = "WORSE" if worse else "BETTER"
+    looks = ("" if sure else "looks ") if lasts else ("was " if sure else "looked ")
+    return f"{looks}{word}"
 
 
 def _levels(found: FoundStep) -> str:
@@ -280,7 +301,7 @@ def _drifts(drifts: Sequence[FoundDrift], num_runs: int, *, verbose: bool) -> It
     for each in shown:
         since = f"since {each.run.night} UTC" if each.run else f"over {num_runs} runs"
         yield (
-            f"{'WORSE' if each.worse else 'BETTER'}  {each.key.label:<{width}}  "
+            f"{_word(worse=each.worse, sure=each.drift.sure)}  {each.key.label:<{width}}  "
             f"{percent(each.drift.per_run, 2)} a run, {percent(each.drift.total)} {since} "
             f"(p = {each.drift.p:.2g})"
         )
@@ -292,7 +313,8 @@ def _drifts(drifts: Sequence[FoundDrift], num_runs: int, *, verbose: bool) -> It
 def _rest(trend: Trend) -> Iterator[str]:
     yield (
         f"{trend.num_quantities} quantities looked at; of histories without any change at most one "
-        f"in {1 / trend.alpha:.0f} tells anything at one look, more if looked at night by night"
+        f"in {1 / trend.alpha:.0f} calls anything in a year of looks after every run; 'looks' is "
+        "of this one look, and chance does as much now and then"
     )
     if trend.num_short:
         yield f"{trend.num_short} quantities have fewer than 6 runs: nothing can be said of them"

@@ -141,7 +141,7 @@ def _history(data: ReportData) -> Iterable[str]:
     for event in data.trend.events:
         yield f"{event.run.night}: {event.sentence}"
     for drift in data.trend.drifts:
-        word = "WORSE" if drift.worse else "BETTER"
+        word = "looks " * (not drift.drift.sure) + ("WORSE" if drift.worse else "BETTER")
         yield (
             f"{word} slowly: {drift.key.label} {percent(drift.drift.per_run, 2)} a run, "
             f"{percent(drift.drift.total)} over "

@@ -134,6 +134,8 @@ def _of_trend(data: ReportData) -> Markup:
     found = "No lasting worsening found"
     if made.is_worse_now:
         found = "Something grew worse and still is"
+    elif made.looks_worse_now:
+        found = "Something looks worse, which is not sure yet"
     elif made.too_few_for_steps:
         found = "Too few runs to tell a lasting worsening"
     events, drifts = counted(len(made.events), "event"), counted(len(made.drifts), "drift")

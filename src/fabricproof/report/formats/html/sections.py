@@ -53,7 +53,8 @@ def trend(data: ReportData) -> Markup:
 def _told(made: Trend) -> list[Markup]:
     counts = (
         f"{len(made.runs)} runs, {made.num_quantities} quantities with enough of them, "
-        f"{made.num_short} with too few. The chance of even one false event is {made.alpha:.0%}."
+        f"{made.num_short} with too few. The chance of even one false event is {made.alpha:.0%}: "
+        "of what is not sure yet at one look, of all else in a year of them."
     )
     parts = [tag("p", counts)]
     if made.warnings:
@@ -84,6 +85,7 @@ def _events(made: Trend) -> Markup:
 def _now(event: Event) -> Markup:
     """Return whether it lasts, and what to run about it."""
     lasts = "lasts" if event.lasts else "later steps took it back"
+    lasts += "" if event.sure else ", not sure yet"
     step = tag("p", tag("code", event.next_step)) if event.next_step else ""
     return joined([tag("p", lasts), step])
 
