@@ -745,7 +745,8 @@ def test_a_plan_that_is_damaged_or_not_there_is_said(tmp_path: Path, site: Site)
     [
         {"nodes": ["vc1", ["vc2"]]}, {"nodes": ["vc1"]}, {"nodes": ["vc1"] * 8},
         {"leaf_of": ["leaf1"]}, {"net_paths": []}, {"out": 3}, {"skipped": []}, {"fabric": {}},
-        {"size": "large"}, {"seconds": None}, {"minutes": float("nan")}, {"site_name": 7},
+        {"size": "large"}, {"at_once": 0.5}, {"seconds": None}, {"minutes": float("nan")},
+        {"site_name": 7},
     ],
 )  # fmt: skip
 def test_a_plan_whose_parts_do_not_fit_each_other_is_damaged(

@@ -11,6 +11,7 @@ A line of another form is damage, never skipped.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +27,9 @@ from fabricproof.traffic import CounterSample, Evidence, Rank, in_order
 #: InfiniBand counts octets divided by 4 (IBA specification vol. 1, 16.1.3.5 PortCounters:
 #: PortXmitData "total number of data octets, divided by 4").
 IB_WORD_BYTES = 4
+
+#: no counter of the kernel is as large: it has 64 bits
+_COUNTER_END = 2**64
 
 #: facts that stand once in a rank's file; twice means that two ranks wrote into one
 _SINGLE = frozenset({"rank", "node", "cpus", "kernel", "library", "machine", "status"})
@@ -124,13 +128,15 @@ def _pair(text: str, source: str, line: int) -> tuple[str, str]:
     return key, value
 
 
-def _whole(text: str, source: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ParseError(
-            "damaged evidence", source=source, expected="a whole number", got=repr(text)
-        ) from None
+def _whole(text: object, source: str) -> int:
+    with contextlib.suppress(ValueError):
+        number = text if type(text) is int else int(str(text))
+        if abs(number) < _COUNTER_END:
+            return number
+    raise ParseError(
+        "damaged evidence", source=source, expected="a whole number of 64 bits",
+        got=repr(text)[:60],
+    )  # fmt: skip
 
 
 def named_counters(

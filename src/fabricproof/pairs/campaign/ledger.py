@@ -221,7 +221,7 @@ def _is_sound(campaign: Campaign) -> bool:
         all(isinstance(name, str) for name in names)
         and all(isinstance(each, dict) for each in (campaign.out, campaign.skipped))
         and math.isfinite(campaign.seconds + campaign.minutes)
-        and isinstance(campaign.size, int)
+        and all(isinstance(each, int) for each in (campaign.size, campaign.at_once))
         and len(set(nodes)) == len(nodes)
         and len(campaign.leaf_of) in {0, len(nodes)}
         and all(0 <= end < len(nodes) for end in ends)
