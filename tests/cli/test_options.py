@@ -174,3 +174,20 @@ def test_tab_completes_commands_and_the_names_of_sites() -> None:
     assert [each.value for each in asked.get_completions([], "pa")] == ["pairs", "parse"]
     sites = [each.value for each in asked.get_completions(["run", "--site"], "vcluster-s")]
     assert sites == ["vcluster-spack"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["admit", "n[1-"],
+        ["admit", "n1", "--with", "n[4-2]"],
+        ["pairs", "run", "--without", "n[1-"],
+        ["pairs", "plan", "--nodes", "n[1-"],
+    ],
+)
+def test_a_list_of_nodes_that_is_none_is_a_wrong_option(
+    words: list[str], fabricproof: Command
+) -> None:
+    ended = fabricproof(*words)
+    assert ended.status == 78
+    assert "no list of nodes: expected n1,n2 or n[1-4], got 'n[" in ended.err

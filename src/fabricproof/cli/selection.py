@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.core.project import project_root
 from fabricproof.job.run import workplace
+from fabricproof.nodes.topology import expand
 from fabricproof.site import Site
 
 if TYPE_CHECKING:
@@ -19,6 +21,18 @@ if TYPE_CHECKING:
 
 #: as :func:`fabricproof.job.run.start.new_run_id` makes them
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-\w+")
+
+
+def nodes_named(text: str) -> tuple[str, ...]:
+    """Return the nodes that a person names, ``n1,n[3-5]``.
+
+    Raises:
+        ConfigError: that is no list of nodes.
+    """
+    try:
+        return expand(text)
+    except ParseError:
+        raise ConfigError("no list of nodes", expected="n1,n2 or n[1-4]", got=repr(text)) from None
 
 
 def perflogs() -> Path:

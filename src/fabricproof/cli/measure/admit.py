@@ -11,12 +11,12 @@ import click
 from fabricproof.cli import options
 from fabricproof.cli.measure.run import ran
 from fabricproof.cli.output import STATUSES, Only, one_fitting, only_option
+from fabricproof.cli.selection import nodes_named
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.project import project_root
 from fabricproof.job.run import check_scheduler, session_environment, workplace
 from fabricproof.nightly.admission import AdmissionMeans, Admittance, admit
 from fabricproof.nightly.admission import plan as plan_of
-from fabricproof.nodes.topology import expand
 from fabricproof.pairs.campaign.nodes import ask_leaves, ask_standing
 from fabricproof.report.text import Blamed
 from fabricproof.site import site_of
@@ -63,15 +63,15 @@ def command(
     among themselves too: a node is held against them, never against itself, and a partner that is
     bad is replaced.
     """
-    names = tuple(dict.fromkeys(each for words in nodes for each in expand(words)))
+    names = tuple(dict.fromkeys(each for words in nodes for each in nodes_named(words)))
+    chosen = nodes_named(partners) if partners else ()
+    if both := [each for each in chosen if each in names]:
+        raise ConfigError("--with names a node that is to be admitted", got=both[0])
     site = site_of(site_name)
     partition = one_fitting("partition", only, [each.name for each in site.partitions])
     spec = site.partition(partition) if partition else site.partitions[0]
     environment = session_environment(site, workplace(project_root()), "admit")
     check_scheduler(site, environment)
-    chosen = expand(partners) if partners else ()
-    if both := [each for each in chosen if each in names]:
-        raise ConfigError("--with names a node that is to be admitted", got=both[0])
 
     def leaf_of(asked: Sequence[str]) -> Mapping[str, str]:
         found = ask_leaves(asked, environment)

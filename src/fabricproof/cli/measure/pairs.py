@@ -16,9 +16,10 @@ from fabricproof.cli.judge.judge import fraction, given_references
 from fabricproof.cli.measure.pairs_display import PICTURE, drain_line, draw
 from fabricproof.cli.measure.pairs_run import run
 from fabricproof.cli.output import STATUSES, fabric_option
+from fabricproof.cli.selection import nodes_named
 from fabricproof.core.errors import ConfigError, InputMissingError
 from fabricproof.core.units import natural
-from fabricproof.nodes.topology import expand, parse_topology
+from fabricproof.nodes.topology import parse_topology
 from fabricproof.pairs import (
     MORE_ROUNDS,
     USUAL_ROUNDS,
@@ -273,7 +274,7 @@ def _named(text: str) -> list[str]:
             raise ConfigError("too many nodes", expected="at most a million", got=text)
         return [f"node{number}" for number in range(int(text))]
 
-    return list(expand(text))
+    return list(nodes_named(text))
 
 
 def _plan_record(schedule: Schedule, names: list[str], rounds: int) -> dict[str, Any]:

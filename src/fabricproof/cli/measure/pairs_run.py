@@ -17,6 +17,7 @@ from fabricproof.cli import options
 from fabricproof.cli.measure.pairs_display import PICTURE, campaign_record, campaign_text, draw
 from fabricproof.cli.measure.run import ran
 from fabricproof.cli.output import STATUSES, Only, one_fitting, only_option
+from fabricproof.cli.selection import nodes_named
 from fabricproof.core.errors import ConfigError, OutputError
 from fabricproof.core.project import project_root
 from fabricproof.core.records import record_files
@@ -32,7 +33,6 @@ from fabricproof.job.run import (
     workplace,
 )
 from fabricproof.nodes.doctor import Subject, make_subject
-from fabricproof.nodes.topology import expand
 from fabricproof.pairs import Leaves, Order
 from fabricproof.pairs.campaign.conduct import (
     Means,
@@ -158,7 +158,7 @@ def run(
         size=size,
         seconds=seconds,
         both_ways=both_ways,
-        without=expand(without) if without else (),
+        without=nodes_named(without) if without else (),
         skip_out=skip_out,
         spines=spines,
         minutes=minutes or 0,

@@ -13,10 +13,11 @@ import click
 
 from fabricproof.cli import options
 from fabricproof.cli.output import STATUSES, Only, fitting, only_option, read_output
+from fabricproof.cli.selection import nodes_named
 from fabricproof.core.errors import ConfigError, ExitStatus, InputMissingError, UnavailableError
 from fabricproof.core.measure import BADNESS, Verdict
 from fabricproof.job.run import ends_as_interrupt
-from fabricproof.nodes.topology import Topology, expand, parse_topology
+from fabricproof.nodes.topology import Topology, parse_topology
 from fabricproof.physics import Link, find_link
 from fabricproof.site import FabricSpec, load_site
 from fabricproof.subnet import (
@@ -232,7 +233,7 @@ def _expected(
 
 def _names(hosts: str) -> tuple[str, ...]:
     """Return the hosts of ``--hosts``, at least one: an empty variable is no "nothing expected"."""
-    found = expand(hosts.strip())
+    found = nodes_named(hosts.strip())
     if not found:
         raise click.UsageError(f"--hosts {hosts!r} names no host; without it none is expected")
     return found
