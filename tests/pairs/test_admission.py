@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +17,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.error_rates import most_rate
 from fabricproof.job.outcome import Outcome as Row
 from fabricproof.nodes.inventory.facts import Machine as Seen
-from fabricproof.nodes.preflight import Preflight
+from fabricproof.nodes.preflight import FLEET, Preflight, preflight
 from fabricproof.pairs.campaign.confirm import Confirmation, RedPair, confirm
 from fabricproof.pairs.campaign.ledger import Campaign
 from fabricproof.pairs.check.admission import Admission, unlike
@@ -54,6 +54,10 @@ def campaign_of(site: Site, *, nodes: tuple[str, ...] = FIVE, admitted: str = "v
     return plan_admission(site, blank, [admitted])
 
 
+def nothing_seen(nodes: Sequence[str]) -> Preflight:
+    return Preflight(fabric="eth0", nodes=tuple(nodes))
+
+
 def rows(
     climb: Callable[..., tuple[Any, Path]],
     site: Site,
@@ -65,7 +69,7 @@ def rows(
     outcome, _ = confirm(outcome, red)
     admitted = how.get("admitted", "vc1")
     seen = Admission(
-        outcome=outcome, admitted=(admitted,), links=Preflight(fabric="eth0", nodes=NODES),
+        outcome=outcome, admitted=(admitted,), links_of=nothing_seen,
         machines={}, mtu=1500, baseline=baseline,
     )  # fmt: skip
     return {row.leg.name: row for row in seen.rows()}
@@ -114,7 +118,7 @@ def test_red_that_no_stock_program_saw_is_neither_pass_nor_fail(climb: Any, site
     outcome, _ = climb(machine, campaign_of(site))
     outcome, _ = confirm(outcome, lambda look: replace(red(look), verdict=Verdict.PASS))
     seen = Admission(
-        outcome=outcome, admitted=("vc1",), links=Preflight(fabric="eth0", nodes=NODES),
+        outcome=outcome, admitted=("vc1",), links_of=nothing_seen,
         machines={}, mtu=1500,
     )  # fmt: skip
     assert next(seen.rows()).report.verdict is Verdict.UNJUDGED
@@ -340,3 +344,42 @@ def test_what_a_node_alone_is_is_said_and_what_is_its_own_is_not() -> None:
     assert "5.15" in said
     assert unlike("vc2", ("vc1", "vc3"), machines) == ()
     assert unlike("vc1", ("vc2",), machines) == ()
+
+
+def test_many_new_nodes_are_no_majority_against_their_partners(climb: Any, site: Site) -> None:
+    """Three new nodes with another driver than their two partners: not as on these."""
+    new = ("vc1", "vc2", "vc4")
+    nodes = (*new, "vc5", "vc7")
+    spec = site.fabric_spec("eth0")
+
+    def links_of(chosen: Sequence[str]) -> Preflight:
+        machines = {
+            node: Seen(
+                node=node,
+                facts={
+                    f"interface {rail.interface}": {"driver": "new" if node in new else "old"}
+                    for rail in spec.rails
+                },
+            )
+            for node in chosen
+        }
+        return preflight(spec, machines)
+
+    blank = replace(
+        planned(site), nodes=nodes, leaf_of=tuple(LEAVES[each] for each in nodes), rounds=(),
+    )  # fmt: skip
+    outcome, _ = climb(counting(), plan_admission(site, blank, new))
+    seen = Admission(
+        outcome=outcome, admitted=new, links_of=links_of, machines={}, mtu=1500,
+    )  # fmt: skip
+    found = {
+        row.leg.name: [each for each in row.report.quantities if each.name == FLEET]
+        for row in seen.rows()
+    }
+    for node in new:
+        (fleet,) = found[f"admit.{node}.rail0"]
+        assert fleet.verdict is Verdict.FAIL
+        assert f"new on {node} (1 of 3)" in fleet.reason
+    for node in ("vc5", "vc7"):
+        (fleet,) = found[f"partner.{node}.rail0"]
+        assert fleet.verdict is Verdict.PASS

@@ -6,10 +6,11 @@ Layers within: ``finding`` (records), ``soft``, ``rail`` and ``card`` (one rail 
 
 from __future__ import annotations
 
-from fabricproof.nodes.preflight.finding import Preflight, RailFinding
+from fabricproof.nodes.preflight.finding import FLEET, Preflight, RailFinding
 from fabricproof.nodes.preflight.judge import preflight
 
 __all__ = [
+    "FLEET",
     "Preflight",
     "RailFinding",
     "preflight",

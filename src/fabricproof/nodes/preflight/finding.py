@@ -12,8 +12,11 @@ from fabricproof.physics import Fabric, Link, Slot
 from fabricproof.site import ExpectSpec, FabricSpec, build_fabric
 from fabricproof.verdict.value import Judgement
 
+#: whether the cards of a rail are alike
+FLEET = "fleet"
+
 #: quantities that are about several cards, even where one node has them: they blame no card
-_OF_SEVERAL = frozenset({"fleet", "wire"})
+_OF_SEVERAL = frozenset({FLEET, "wire"})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from fabricproof.nodes.inventory.words import meaning_of, name_of, shown
 from fabricproof.nodes.preflight.cabling import cabling
 from fabricproof.nodes.preflight.card import card, card_notes, far_ranks
 from fabricproof.nodes.preflight.finding import (
+    FLEET,
     PLAIN,
     Note,
     Preflight,
@@ -100,7 +101,7 @@ def fleet(wanted: Wanted, sights: Sequence[Sight]) -> Iterator[RailFinding]:
     label = f"mixed fleet on {wanted.rail}: {reason}"
     alike = f"{wanted.rail} is alike on {len(sights)} nodes"
     judgement = seen(
-        "fleet",
+        FLEET,
         value=len(sights) - len(odd),
         expected=len(sights),
         unit=PLAIN,
@@ -110,7 +111,7 @@ def fleet(wanted: Wanted, sights: Sequence[Sight]) -> Iterator[RailFinding]:
     yield RailFinding(
         rail=wanted.rail,
         nodes=tuple(sorted(odd)) or tuple(each.machine.node for each in sights),
-        quantity="fleet",
+        quantity=FLEET,
         judgement=replace(judgement, verdict=Verdict.FAIL) if unlike else judgement,
         brief=_brief(wanted, unlike, sorted(odd)) if unlike else alike,
     )

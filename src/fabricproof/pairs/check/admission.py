@@ -21,7 +21,7 @@ from fabricproof.job.evidence.error_rates import UNCOUNTED, due_kinds, most_rate
 from fabricproof.job.outcome import Outcome as Row
 from fabricproof.nodes.inventory.differences import compare
 from fabricproof.nodes.inventory.facts import Machine
-from fabricproof.nodes.preflight import Preflight
+from fabricproof.nodes.preflight import FLEET, Preflight
 from fabricproof.pairs.blame.judged import MatrixVerdict
 from fabricproof.pairs.blame.losses import SideCarried
 from fabricproof.pairs.blame.suspects import SuspectKind
@@ -50,7 +50,7 @@ class Admission:
     Attributes:
         outcome: of the rounds, after what is red was looked at again.
         admitted: the nodes.
-        links: what preflight says of all nodes of the job.
+        links_of: what preflight says of some nodes of the job.
         machines: what each is made of, None where nobody saw it.
         mtu: bytes of a full packet; 0 where nobody knows.
         baseline: what the pairs of known-good runs had; None where the site has none.
@@ -58,7 +58,7 @@ class Admission:
 
     outcome: Outcome
     admitted: tuple[str, ...]
-    links: Preflight
+    links_of: Callable[[Sequence[str]], Preflight]
     machines: Mapping[str, Machine | None]
     mtu: int
     baseline: Baseline | None = None
@@ -72,6 +72,11 @@ class Admission:
     def partners(self) -> tuple[str, ...]:
         """The others."""
         return tuple(each for each in self.campaign.nodes if each not in self.admitted)
+
+    @cached_property
+    def links(self) -> Preflight:
+        """What preflight says of all nodes."""
+        return self.links_of(self.campaign.nodes)
 
     def rows(self) -> Iterator[Row]:
         """Yield a row for each node and path, those that are to be admitted first."""
@@ -101,8 +106,14 @@ class Admission:
         return list(dict.fromkeys(notes))
 
     def _link(self, node: str, rail: str) -> Iterator[Judgement]:
-        """Yield what preflight says of a rail of the node."""
-        for each in self.links.of_rail(rail):
+        """Yield what preflight says of a rail of the node.
+
+        Whether it is like the others its partners alone tell: many new nodes are no majority.
+        """
+        like = self.links_of((node, *(each for each in self.partners if each != node)))
+        found = [each for each in self.links.of_rail(rail) if each.quantity != FLEET]
+        found += [each for each in like.of_rail(rail) if each.quantity == FLEET]
+        for each in found:
             if node in each.nodes:
                 named = each.verdict is not Verdict.PASS
                 yield replace(each.judgement, named=named)

@@ -15,6 +15,7 @@ from fabricproof.job.leg import Leg, Plan
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.script import INVENTORY_FOLDER, SECOND_LOOK_ERRORS
 from fabricproof.job.whole_job import judge_looks, read_looks
+from fabricproof.nodes.preflight import Preflight
 from fabricproof.pairs.campaign.ledger import save
 from fabricproof.pairs.campaign.verdict import Outcome as CampaignOutcome
 from fabricproof.pairs.campaign.verdict import pictures_of
@@ -134,10 +135,15 @@ class AdmissionBenchmark(AllPairsBenchmark):
         spec = current_site().fabric_spec(self.fabric)
         folder = Path(self.stagedir) / INVENTORY_FOLDER
         looks = read_looks(folder, of_legs, came_to.campaign.nodes)
+
+        def links_of(nodes: Sequence[str]) -> Preflight:
+            there = {node: seen for node, seen in looks.machines.items() if node in nodes}
+            return judge_looks(spec, replace(looks, machines=there))
+
         admission = Admission(
             outcome=came_to,
             admitted=self.to_admit,
-            links=judge_looks(spec, looks),
+            links_of=links_of,
             machines=looks.machines,
             mtu=spec.full_packet_bytes,
             baseline=active(current_site()),
