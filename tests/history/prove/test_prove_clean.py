@@ -92,7 +92,7 @@ def test_more_noise_never_lowers_the_loss_that_a_baseline_notices(seed, noise):
     """On the average of its tries: a single one may have a lucky night."""
     means = []
     for size in (noise, 2 * noise):
-        _, tried = judge_baseline(nights(12, size, seed), silent)
+        _, _, tried = judge_baseline(nights(12, size, seed), silent)
         means.append([np.mean(each) for of_kind in tried.values() for each in of_kind.values()])
     assert np.all(np.array(means[1]) >= np.array(means[0]))
 
@@ -161,15 +161,23 @@ def test_a_quantity_with_too_few_nights_has_no_bound_and_is_never_noticed():
 def test_a_night_far_off_is_counted_as_red():
     made = nights(20, 0.01, 2)
     made.values[:, 4] *= np.array([0.7 if each.better > 0 else 1.4 for each in KEYS])
-    red, _ = judge_baseline(made, silent)
+    red, judged, _ = judge_baseline(made, silent)
     assert made.runs[4] in red
+    assert judged == 20
+
+
+def test_a_night_that_no_other_can_judge_is_none_that_was_judged():
+    made = nights(12, 0.02, 1)
+    made.values[:, 4:] = np.nan
+    red, judged, _ = judge_baseline(made, silent)
+    assert (red, judged) == ((), 0), "four nights leave no baseline"
 
 
 def test_a_rail_that_a_night_did_not_measure_is_no_try(few_tries):
     made = nights(16, 0.02, 2)
     rail1 = [row for row, each in enumerate(KEYS) if each.rails == "rail1"]
     made.values[np.ix_(rail1, range(8))] = np.nan
-    _, tried = judge_baseline(made, silent)
+    _, _, tried = judge_baseline(made, silent)
     assert {len(each[1]) for each in tried.values()} == {16 * 3 + 8 * 3}
     assert np.isfinite(tried["ib0", "bandwidth"][1]).all()
 

@@ -100,6 +100,19 @@ def test_numbers_that_physics_made_red_are_a_call_and_no_noise(perflogs, fabricp
     assert record["false"]["baseline"]["hits"] == 0
 
 
+def test_nights_of_which_every_number_is_red_prove_nothing(perflogs, fabricproof):
+    """Nothing that could be called falsely is left: no rate of false calls stands there."""
+    write_history(perflogs, 12, seed=5)
+    lines = [json.loads(line) for line in records(perflogs).read_text().splitlines()]
+    for each in lines:
+        each["verdict"] = each["quantity_verdict"] = "FAIL"
+    records(perflogs).write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+    ended = fabricproof("prove", "--site", SITE, "--json")
+    assert ended.status == 6
+    assert ended.record["false"] == {}
+    assert ended.record["clean"]["numbers_left_out"] == len(lines)
+
+
 def test_nights_that_are_red_too_often_break_the_promise(perflogs, fabricproof):
     """One night in five has one quantity at half: each a red night of a fabric that is as ever."""
     chance = random.Random(6)

@@ -155,8 +155,8 @@ def weakened(keys: Sequence[Key], values: Values, rows: Rows, nights: int, loss:
 _Needed = Mapping[tuple[str, str], Mapping[int, Sequence[float]]]
 
 
-def judge_baseline(clean: CleanNights, tell: Tell) -> tuple[tuple[Run, ...], _Needed]:
-    """Return the nights that a baseline of others calls, and the loss each would need.
+def judge_baseline(clean: CleanNights, tell: Tell) -> tuple[tuple[Run, ...], int, _Needed]:
+    """Return the nights that a baseline of others calls, of how many, and the loss each would need.
 
     Each night is judged once, by up to thirty others; so is each with the two after it in the drawn
     order.  The tries are these nights, with each rail of each node in turn that was measured then.
@@ -167,15 +167,16 @@ def judge_baseline(clean: CleanNights, tell: Tell) -> tuple[tuple[Run, ...], _Ne
     }
     count = len(clean.runs)
     order = np.random.default_rng(SEED).permutation(count)
-    red = []
+    red, judged = [], 0
     for at in range(count):
         turned = np.roll(order, -at)
         new, old = turned[: max(NIGHTS)], turned[max(NIGHTS) :][:LEARNT_FROM]
         bounds = bounds_of(clean.keys, clean.values[:, old])
         for nights in NIGHTS:
             needed = losses_needed(clean.keys, clean.values[:, new[:nights]], bounds)
-            if nights == 1 and needed.min() < 0:
-                red.append(clean.runs[new[0]])
+            if nights == 1:
+                judged += bool(np.isfinite(needed).any())
+                red += [clean.runs[new[0]]] if needed.min() < 0 else []
             for kind, places in kinds.items():
                 found[kind][nights] += [
                     float(needed[place.rows].min())
@@ -183,7 +184,7 @@ def judge_baseline(clean: CleanNights, tell: Tell) -> tuple[tuple[Run, ...], _Ne
                     if is_there(clean.values[:, new[:nights]], bounds, place.rows)
                 ]
         tell("clean night", at + 1, count)
-    return tuple(sorted(red, key=lambda run: run.start)), found
+    return tuple(sorted(red, key=lambda run: run.start)), judged, found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,7 +250,7 @@ def judge_trend(clean: CleanNights, tell: Tell) -> tuple[Share, Share, _Needed]:
     ]
     values = clean.values[rows][:, -Question().last :]
     orders = DrawnOrders(keys=tuple(clean.keys[row] for row in rows), values=values)
-    tries = int(np.clip(_NUMBERS // max(values.size, 1), FEWEST_TRIES, MOST_TRIES))
+    tries = int(np.clip(_NUMBERS // max(values.size, 1), FEWEST_TRIES, MOST_TRIES)) if rows else 0
     kinds = {each: places_of(orders.keys, *each) for each in kinds_of(orders.keys)}
     found: dict[tuple[str, str], dict[int, list[float]]] = {
         kind: {nights: [] for nights in NIGHTS} for kind in kinds
@@ -273,7 +274,7 @@ def judge_trend(clean: CleanNights, tell: Tell) -> tuple[Share, Share, _Needed]:
 
 def judge_clean(clean: CleanNights, tell: Tell) -> tuple[Shuffled, tuple[KindFloor, ...]]:
     """Return what is told of clean nights, and which loss is noticed in them, by rule and kind."""
-    red, baseline = judge_baseline(clean, tell)
+    red, judged, baseline = judge_baseline(clean, tell)
     by_trend, by_night, trend = judge_trend(clean, tell)
     tried = {CallRule.BASELINE: baseline, CallRule.TREND: trend}
     floors = [
@@ -292,7 +293,7 @@ def judge_clean(clean: CleanNights, tell: Tell) -> tuple[Shuffled, tuple[KindFlo
     ]
     shuffled = Shuffled(
         told={
-            CallRule.BASELINE: Share(hits=len(red), of=len(clean.runs)),
+            CallRule.BASELINE: Share(hits=len(red), of=judged),
             CallRule.TREND: by_trend,
         },
         promised={CallRule.BASELINE: FALSE_ALARMS, CallRule.TREND: ALPHA},

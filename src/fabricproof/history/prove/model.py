@@ -317,7 +317,10 @@ def _clean(proof: SiteProof) -> Iterator[str]:
     if proof.num_red:
         yield f"  {counted(proof.num_red, 'number')} of them, red by limits, left out"
     if proof.shuffled is None:
-        yield "  too few to say what is called falsely or what would be noticed: 8 are the least"
+        yield (
+            "  too few to say what is called falsely or what would be noticed: 8 with a number "
+            "that is not red are the least"
+        )
         return
     told, promised = proof.shuffled.told, proof.shuffled.promised
     yield (

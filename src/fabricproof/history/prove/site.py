@@ -65,7 +65,7 @@ def prove_site(
         seed=SEED,
         lag=trend.lag,
         drifts=len(trend.drifts),
-        num_red=len({(key, run.run_id) for key in clean.keys for run in clean.runs} & past.red),
+        num_red=len({(key, run.run_id) for key in clean.keys for run in stretch.runs} & past.red),
         notes=store.notes,
     )
     if len(clean.runs) < LEAST_NIGHTS:
@@ -94,7 +94,10 @@ def longest_level(trend: Trend) -> Stretch:
 
 
 def _clean(matrix: Matrix, past: Past, stretch: Stretch) -> CleanNights:
-    """Return the quantities of a stretch, without numbers that physics or a reference made red."""
+    """Return the quantities of a stretch, without numbers that physics or a reference made red.
+
+    A night that has no other number is left out.
+    """
     inside = {each.run_id for each in stretch.runs}
     columns = [at for at, run in enumerate(matrix.runs) if run.run_id in inside]
     rows = [row for row, key in enumerate(matrix.keys) if key.better]
@@ -106,4 +109,5 @@ def _clean(matrix: Matrix, past: Past, stretch: Stretch) -> CleanNights:
         for at, run in enumerate(runs):
             if (key, run.run_id) in red:
                 values[row, at] = np.nan
-    return CleanNights(keys=keys, runs=runs, values=values)
+    kept = np.flatnonzero(np.isfinite(values).any(axis=0)).tolist()
+    return CleanNights(keys=keys, runs=tuple(runs[at] for at in kept), values=values[:, kept])
