@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.core.units import natural
+from fabricproof.core.units import counted, natural
 
 Indices = npt.NDArray[np.int64]
 AnyIndices = npt.NDArray[np.integer[Any]]
@@ -105,9 +105,9 @@ def leaves_by_name(nodes: Sequence[str], leaf_of: Mapping[str, str], num_spines:
     absent = [node for node in nodes if node not in leaf_of]
     if absent:
         raise ConfigError(
-            f"{len(absent)} nodes have no leaf",
+            f"{counted(len(absent), 'node')} without a leaf",
             expected="every node of the matrix on a leaf",
-            got=", ".join(absent[:5]),
+            got=", ".join(absent[:5]) + (f" and {len(absent) - 5} more" if absent[5:] else ""),
         )
     names = tuple(sorted({leaf_of[node] for node in nodes}, key=natural))
     number = {name: index for index, name in enumerate(names)}
