@@ -20,7 +20,7 @@ from fabricproof.core.errors import ConfigError, ExitStatus
 from fabricproof.nodes.doctor.subject import Subject, make_subject
 from fabricproof.pairs.campaign.conduct import seconds_of_round
 from fabricproof.pairs.campaign.further import all_on_one
-from fabricproof.pairs.campaign.ledger import Campaign
+from fabricproof.pairs.campaign.ledger import Campaign, save
 from fabricproof.pairs.campaign.nodes import Standing
 from fabricproof.pairs.schedule import Order
 from fabricproof.site import load_site
@@ -111,6 +111,15 @@ def test_a_campaign_that_is_not_there_ends_with_66(
     ended = fabricproof("pairs", "run", "--site", "vcluster", "--resume", "nothing")
     assert ended.status == ExitStatus.NO_INPUT
     assert "no campaign" in ended.err
+
+
+def test_a_campaign_is_not_judged_by_the_links_of_another_site(
+    fabricproof: Callable[..., Any], tmp_path: Path
+) -> None:
+    save(tmp_path, BLANK)
+    ended = fabricproof("pairs", "run", "--site", "local", "--resume", tmp_path)
+    assert ended.status == 78
+    assert "of another site, whose links judge it: expected vcluster, got local" in ended.err
 
 
 def test_without_slurm_it_ends_with_69_and_leaves_nothing(

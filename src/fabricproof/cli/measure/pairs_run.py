@@ -166,7 +166,7 @@ def run(
     place = workplace(project_root())
     folder = _folder(place, resume)
     known = load(folder) if resume is not None else None
-    site = site_of(site_name or (known.site if known else None))
+    site = _site(site_name, known)
     environment = session_environment(site, place, "pairs")
     check_scheduler(site, environment)
     campaign = known or _planned(site, wishes, folder, environment)
@@ -190,6 +190,23 @@ def run(
     as_data = json.dumps(campaign_record(outcome, looks), indent=2) if as_json else None
     click.echo(as_data or campaign_text(outcome, looks))
     sys.exit(int(STATUSES[outcome.verdict]))
+
+
+def _site(named: str | None, known: Campaign | None) -> Site:
+    """Return the site, which is that of the campaign to go on with.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    site = site_of(named or (known.site if known else None))
+    if known and known.site_name != site.name:
+        raise ConfigError(
+            f"campaign {known.id} is of another site, whose links judge it",
+            expected=known.site_name,
+            got=site.name,
+            next_step="leave --site out",
+        )
+    return site
 
 
 def _folder(place: Workplace, resume: str | None) -> Path:
