@@ -205,6 +205,24 @@ def test_a_link_that_went_down_meanwhile_is_no_pass(climb: Any, site: Site, coun
     assert found["partner.vc3.rail0"].report.verdict is Verdict.PASS
 
 
+def test_a_node_whose_bytes_took_another_path_makes_its_partners_no_bad_ones(
+    climb: Any, site: Site
+) -> None:
+    def edit(line: dict[str, Any]) -> dict[str, Any]:
+        if line["record"] == "counters" and line["node"] == "vc1":
+            line["after"]["rail0"]["tx_bytes"] = line["before"]["rail0"]["tx_bytes"]
+        return line
+
+    machine = counting()
+    machine.edit = edit
+    found = rows(climb, site, machine)
+    value = found["admit.vc1.rail0"].report.quantities[0]
+    assert value.verdict is Verdict.INVALID
+    assert "traffic took another path" in value.reason
+    for partner in ("vc2", "vc3", "vc5", "vc7"):
+        assert found[f"partner.{partner}.rail0"].report.verdict is Verdict.PASS, partner
+
+
 def test_a_link_of_a_partner_that_went_down_is_the_partners(climb: Any, site: Site) -> None:
     counter = "carrier_changes"
     found = rows(climb, site, shown_as("vc5", "rail0", {counter: 0}, {counter: 2}))

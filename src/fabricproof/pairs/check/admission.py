@@ -167,33 +167,35 @@ class Admission:
         return replace(found, verdict=Verdict.UNJUDGED, reason=reason)
 
     def _burden(self, node: str, net_path: str) -> Said | None:
-        """Return what makes values of the node INVALID, whatever they are."""
-        wrong = [
-            each.reason
+        """Return what makes values of the node INVALID, whatever they are.
+
+        A partner is not at fault for what it showed with a node that is to be admitted and that
+        showed it with others as well.
+        """
+        wrong = {
+            frozenset(each.pair): each.reason
             for each in self.outcome.troubles
-            if each.verdict is Verdict.INVALID and each.net_path == net_path and node in each.pair
-        ]
-        wrong += self.outcome.strangers
-        return (Verdict.INVALID, wrong[0]) if wrong else None
+            if each.verdict is Verdict.INVALID and each.net_path == net_path
+        }
+        if node in self.admitted:
+            why = next((reason for pair, reason in wrong.items() if node in pair), "")
+        else:
+            why = _of_most_pairs(node, wrong)
+        why = why or next(iter(self.outcome.strangers), "")
+        return (Verdict.INVALID, why) if why else None
 
     def _doubt(self, node: str, net_path: str) -> Said | None:
         """Return what makes no value of the node a PASS: errors rose, or nobody knows whether.
 
-        What others took from a pair is no error of it.  A pair with a node that has more such
-        pairs is that one's.
+        What others took from a pair is no error of it.
         """
-        left = {
+        doubts = {
             frozenset(each.pair): each.reason
             for each in self.outcome.troubles
             if each.net_path == net_path and each.disturbance is None
         }
-        while left:
-            having = Counter(end for pair in left for end in pair)
-            most = {end for end, count in having.items() if count == max(having.values())}
-            if node in most:
-                return Verdict.UNJUDGED, next(left[pair] for pair in left if node in pair)
-            left = {pair: reason for pair, reason in left.items() if not pair & most}
-        return None
+        why = _of_most_pairs(node, doubts)
+        return (Verdict.UNJUDGED, why) if why else None
 
     def _losses(self, node: str, net_path: int) -> Iterator[Judgement]:
         """Yield what the node lost; of one to be admitted also that no more can be hidden."""
@@ -248,6 +250,21 @@ class Admission:
             f"at most {most:.3g} per million (95 %), and {bar:.4g} must be ruled out"
         )
         return (Verdict.PASS if most <= bar else Verdict.UNJUDGED), said
+
+
+def _of_most_pairs(node: str, pairs: Mapping[frozenset[str], str]) -> str:
+    """Return why one of these pairs is the node's; empty where all are of others.
+
+    A pair is of that end which is in more of them; where both are in as many, of both.
+    """
+    left = dict(pairs)
+    while left:
+        having = Counter(end for pair in left for end in pair)
+        most = {end for end, count in having.items() if count == max(having.values())}
+        if node in most:
+            return next(reason for pair, reason in left.items() if node in pair)
+        left = {pair: reason for pair, reason in left.items() if not pair & most}
+    return ""
 
 
 def unlike(
