@@ -282,6 +282,7 @@ END
     [
         ("\tlibmpi.so.40 => /a b/libmpi.so.40 (0x00007fac62a00000)", "/a b/libmpi.so.40"),
         ("\tlibmpich.so.12 => /a/libmpich.so.12 (0x00007fac62a00000)", "/a/libmpich.so.12"),
+        ("\tlibmpi_abi.so.1 => /a/libmpi_abi.so.1 (0x00007fac62a00000)", "/a/libmpi_abi.so.1"),
         ("\tlibmpi.so.12 => not found", "not found"),
         ("\t/b/libmpi.so.12 (0x00007fac62a00000)", "/b/libmpi.so.12"),
         (

@@ -435,7 +435,18 @@ def test_another_name_of_the_same_library_passes(tmp_path: Path) -> None:
     assert judge_leg(tmp_path, leg).report.verdict is Verdict.PASS
 
 
-@pytest.mark.parametrize("other", ["/usr/lib/libmpi.so.40", "none", "not found", "/a and /b"])
+def test_a_program_of_the_standard_abi_loads_the_library_beside_that_of_the_build(
+    tmp_path: Path,
+) -> None:
+    abi = LIBRARY.replace("libmpi.so.40", "libmpi_abi.so.1")
+    _leave_with_libraries(tmp_path, abi, abi)
+    assert judge_leg(tmp_path, BUILT_LEG).report.verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["/usr/lib/libmpi.so.40", "/usr/lib/libmpi_abi.so.1", "none", "not found", "/a and /b"],
+)
 def test_one_rank_with_another_library_makes_every_number_invalid(
     other: str, tmp_path: Path
 ) -> None:

@@ -285,7 +285,7 @@ def test_what_is_left_and_what_is_measured_make_the_plan(ended: set[int], is_ful
     )
     text = "".join(lines_of(job.render_schedule(plan), healthy, ("rail0",)))
     rounds = tuple((0, each) for each in read_record(text, "r").rounds)
-    left = left_over(campaign, Measured(rounds=rounds, lost=(), mpis=()))
+    left = left_over(campaign, Measured(rounds=rounds, lost=(), binaries=()))
     assert [each for each in campaign.rounds if each.number not in ended] == list(left.get(0, ()))
 
 
@@ -871,7 +871,7 @@ def test_the_job_starts_one_rank_on_each_node(
     checked = subprocess.run(["bash", "-n"], input=text, text=True, check=False)
     assert checked.returncode == 0
     assert "rail0" in text
-    assert "mpicc -O2 -o kernel kernel.c" in text
+    assert "bash build.sh >build.log" in text
     assert text.endswith("fabricproof_reached=yes\n")
     assert "optics" not in text
     soak = job.render_job(subject, net_path, replace(plan, soaks=True), tmp_path)

@@ -19,6 +19,8 @@ import fabricproof.pairs.campaign
 from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.pairs.campaign.path import pairs_of, prove_pair
 from fabricproof.pairs.campaign.plan import (
+    Binary,
+    Build,
     KernelPlan,
     Mode,
     plan_steps,
@@ -58,6 +60,37 @@ def test_numbers_are_those_of_osu() -> None:
     there_and_back = second.values[0]
     assert there_and_back.latency_us == pytest.approx(there_and_back.total_us / 2 / 40, rel=0.5)
     assert there_and_back.sent_messages == there_and_back.repetitions + 10
+
+
+def test_a_record_says_which_binary_ran_with_which_library() -> None:
+    """Of each rank: the library that the loader gave it there."""
+    told = {"mpi": "MPICH Version:      5.0.2;MPICH ABI: 18", "build": "abi", "sha256": "0a" * 32}
+    head, *lines = (json.loads(line) for line in LINES)
+    places = iter(("/a/libmpi_abi.so.1", "/b/libmpi_abi.so.1", "/a/libmpi_abi.so.1", ""))
+    text = "".join(
+        json.dumps(each | ({"library": next(places)} if each["record"] == "rank" else {})) + "\n"
+        for each in (head | told, *lines)
+    )
+    record = read_record(text, "r")
+    libraries = ("/a/libmpi_abi.so.1", "/b/libmpi_abi.so.1")
+    assert record.binary == Binary(
+        mpi=told["mpi"], build=Build.ABI, sha256="0a" * 32, libraries=libraries
+    )
+    assert record.binary.sentence == (
+        "kernel 0a0a0a0a0a0a (SHA-256), built against the standard MPI ABI, ran with "
+        "MPICH Version: 5.0.2 (/a/libmpi_abi.so.1, /b/libmpi_abi.so.1)"
+    )
+    assert record.rounds[0].nodes["vc1"].library == libraries[0]
+    spoiled = text.replace('"abi"', '"strange"', 1)
+    with pytest.raises(ParseError, match="damaged record of pairs"):
+        read_record(spoiled, "r")
+
+
+def test_an_older_record_says_nothing_of_its_binary() -> None:
+    binary = read_record(TEXT, "r").binary
+    assert binary is not None
+    assert binary.mpi.startswith("Open MPI v5.0.11")
+    assert (binary.build, binary.sha256, binary.libraries, binary.sentence) == (None, "", (), "")
 
 
 @settings(deadline=None)

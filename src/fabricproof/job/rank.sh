@@ -239,7 +239,7 @@ libraries() {
     case ${1##*/} in python* | bash) echo "library none" && return ;; esac # linked with no MPI
     while read -r line; do
         case "${line%% (0x*}" in
-        libmpi.so.* | libmpich.so.* | */libmpi.so.*[0-9] | */libmpich.so.*[0-9])
+        libmpi?(ch|_abi).so.* | */libmpi?(ch|_abi).so.*[0-9])
             line=${line#* => } found+="${found:+ and }${line%% (0x*}" ;;
         esac
     done < <(ldd "$(type -P -- "$1")" 2>/dev/null)

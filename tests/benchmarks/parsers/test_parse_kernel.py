@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from recordings import DATA
 
-from fabricproof.benchmarks.parsers import parse_text
+from fabricproof.benchmarks.parsers import name_of_mpi, parse_text
 from fabricproof.core.errors import ParseError
 from fabricproof.pairs.campaign.record import read_record
 
@@ -32,7 +33,35 @@ def test_the_table_is_what_a_campaign_reads_of_the_first_ranks_values(mode: str)
     values = [each.latency_us if mode == "pingpong" else each.bandwidth_mb_s for each in mine]
     assert (table.suite, table.program) == ("fabricproof", mode)
     assert table.rows == tuple(zip((each.size for each in mine), values, strict=True))
-    assert table.attributes == {"kernel": "c"}
+    assert table.attributes == {"kernel": "c", "mpi": "Open MPI v5.0.11"}
+
+
+def test_the_table_says_which_binary_ran_with_which_library() -> None:
+    told = '"mpi":"Intel(R) MPI Library 2021.18.1 for Linux* OS;","build":"abi","sha256":"0a"'
+    library = "/stacks/intelmpi/lib/libmpi_abi.so.1"
+    said = re.sub(r'"mpi":"[^"]*"', told, text("uni"), count=1)
+    said = said.replace('"rank":0,', f'"rank":0,"library":"{library}",')
+    (table,) = parse_text(said)
+    assert table.attributes == {
+        "kernel": "c",
+        "mpi": "Intel(R) MPI Library 2021.18.1 for Linux* OS",
+        "build": "abi",
+        "sha256": "0a",
+        "library": library,
+    }
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("MPICH Version:      5.0.2;MPICH Release date: Fri;", "MPICH Version: 5.0.2"),
+        ("MPICH Version:      5.0.2 MPICH Release date: Fri", "MPICH Version: 5.0.2"),
+        ("Open MPI v4.1.4, package: Debian OpenMPI", "Open MPI v4.1.4"),
+        ("", ""),
+    ],
+)
+def test_a_library_is_called_by_name_and_version(said: str, name: str) -> None:
+    assert name_of_mpi(said) == name
 
 
 def test_two_outputs_are_two_tables() -> None:

@@ -13,7 +13,8 @@ from made import Made, nights, node_facts
 
 from fabricproof.history.compare.changes import causes
 from fabricproof.history.compare.doubts import trend_p
-from fabricproof.history.compare.model import FieldChange
+from fabricproof.history.compare.model import FieldChange, comparison_record
+from fabricproof.history.compare.text import lines
 
 BEFORE, AFTER = "2026-11-01..2026-11-10", "2026-11-11.."
 
@@ -67,6 +68,56 @@ def test_a_field_that_varies_within_a_side_is_warned_of(tmp_path: Path) -> None:
         "interface rail1: MTU changed within the second side" in each for each in found.warnings
     )
     assert all(each.partly for each in found.changes)
+
+
+SAME, OTHER = "0a" * 32, "0b" * 32
+
+
+def kernels(made: Made, day: int, stacks: tuple[str, ...], digest: str) -> None:
+    told = {"kernel": "c", "build": "abi", "sha256": digest}
+    fields = {"suite": "fabricproof", "program": "uni", "attributes": told} if digest else {}
+    made.run(day, stacks=dict.fromkeys(stacks, "a" * 64), **fields)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (SAME, SAME, "same binary, SHA-256 0a0a0a0a0a0a"),
+        (SAME, OTHER, "not the same binary, SHA-256 0a0a0a0a0a0a before, 0b0b0b0b0b0b after"),
+        ("", "", ""),
+    ],
+)
+def test_whether_the_kernel_was_one_binary(
+    before: str, after: str, said: str, tmp_path: Path
+) -> None:
+    made = Made(tmp_path)
+    kernels(made, 1, ("mpich5", "openmpi5"), before)
+    kernels(made, 11, ("mpich5", "openmpi5"), after)
+    found = made.compare(BEFORE, AFTER)
+    assert found.kernels == ((f"kernel of all pairs (mpich5, openmpi5): {said}",) if said else ())
+    assert comparison_record(found)["kernels"] == list(found.kernels)
+    assert {f"  {each}" for each in found.kernels} <= set(lines(found))
+
+
+@pytest.mark.parametrize(("other", "word"), [(SAME, "same"), (OTHER, "not the same")])
+def test_whether_two_stacks_of_one_run_had_one_binary(
+    other: str, word: str, tmp_path: Path
+) -> None:
+    made = Made(tmp_path)
+    for day in (1, 2, 3):
+        kernels(made, day, ("mpich5",), SAME)
+        kernels(made, day, ("intelmpi",), other)
+    found = made.compare("stack=mpich5", "stack=intelmpi", across=("stack", "build"))
+    (said,) = found.kernels
+    assert said.startswith(f"kernel of all pairs (intelmpi, mpich5): {word} binary, SHA-256 0a0a")
+
+
+def test_a_kernel_of_one_side_alone_is_compared_with_nothing(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    kernels(made, 1, ("mpich5",), SAME)
+    made.run(1, hour=2)
+    made.run(11)
+    assert made.compare(BEFORE, AFTER).kernels == ()
 
 
 def test_nodes_that_nobody_looked_at_are_said(tmp_path: Path) -> None:

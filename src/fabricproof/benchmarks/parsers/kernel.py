@@ -8,6 +8,7 @@ is half of the mean time there and back, a bandwidth all bytes over all time, as
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -29,7 +30,7 @@ def parse(section: TextSection) -> tuple[Table, ...]:
     Raises:
         ParseError: it is cut off or damaged, or several pairs or modes stand in it.
     """
-    first, kernel, modes = "", "", set()
+    first, attributes, modes = "", dict[str, str](), set()
     rows: list[tuple[float, float]] = []
     mine: list[dict[str, Any]] = []
     lines: list[int] = []
@@ -38,9 +39,10 @@ def parse(section: TextSection) -> tuple[Table, ...]:
         try:
             kind = line["record"]
             if kind == "campaign":
-                kernel, ranks = str(line["kernel"]), line["ranks"]
+                attributes, ranks = _attributes(line), line["ranks"]
             elif kind == "rank" and line["rank"] == 0:
                 first = line["node"]
+                attributes["library"] = str(line.get("library", ""))
             elif kind == "value" and line["from"] == first:
                 modes.add(str(line["mode"]))
                 rows.append((float(line["size"]), _value(line)))
@@ -68,9 +70,24 @@ def parse(section: TextSection) -> tuple[Table, ...]:
             source=section.source,
             line=section.first,
             row_lines=tuple(lines),
-            attributes={"kernel": kernel},
+            attributes={name: each for name, each in attributes.items() if each},
         ),
     )
+
+
+def _attributes(line: dict[str, Any]) -> dict[str, str]:
+    """Return what the kernel is: C or mpi4py, its MPI, what it was built against, its digest."""
+    told = {name: str(line.get(name, "")) for name in ("build", "sha256")}
+    return {"kernel": str(line["kernel"]), "mpi": name_of_mpi(str(line["mpi"])), **told}
+
+
+def name_of_mpi(said: str) -> str:
+    """Return name and version of what ``MPI_Get_library_version`` says: ``Open MPI v5.0.11``.
+
+    Args:
+        said: as the kernel records it, with semicolons between its lines.
+    """
+    return " ".join(re.split(r"[;,]|MPICH Release", said)[0].split())[:80]
 
 
 def _records(section: TextSection) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -95,6 +95,7 @@ def campaign_record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str
         ],
         "confirmations": [asdict(each) for each in looks],
         "second_looks": [asdict(each) for each in outcome.second_looks],
+        "kernels": [asdict(each) for each in outcome.binaries],
         "notes": list(outcome.notes),
     }
 
@@ -152,7 +153,8 @@ def campaign_text(outcome: Outcome, looks: Sequence[Confirmation]) -> str:
     lines += [f"MISSING: {node} is {state}" for node, state in campaign.out.items()]
     lines += [f"SKIPPED: {node}: {why}" for node, why in campaign.skipped.items()]
     lines += _left_lines(outcome)
-    notes = (*outcome.notes, *(each.sentence for each in outcome.second_looks))
+    notes = [*outcome.notes, *(each.sentence for each in outcome.second_looks)]
+    notes += [each.sentence for each in outcome.binaries if each.sentence]
     return "\n".join([*lines, *(f"note: {each}" for each in notes)])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from fabricproof.history.compare import doubts, verdict
 from fabricproof.history.compare.changes import find_changes, renaming_hints
 from fabricproof.history.compare.doubts import Lost, find_lost, unpaired
-from fabricproof.history.compare.facts import environment_changes
+from fabricproof.history.compare.facts import environment_changes, kernel_sentences
 from fabricproof.history.compare.groups import KINDS, Members, group_rows, group_values
 from fabricproof.history.compare.join import Filters, Joined, JoinedRows, error_notes, gather, join
 from fabricproof.history.compare.model import (
@@ -117,10 +117,11 @@ def compare_sides(
         *sides, history.machines, renamed=asked.renamed, environments=found
     )
     warnings = _warnings(table, joined, lost, family, asked, (first, second), differing)
-    return _told(
+    told = _told(
         table, joined, lost, family, asked, sides, apart, changes,
         (*warnings, *notes, *dict.fromkeys(history.machines.notes), *store.notes),
     )  # fmt: skip
+    return replace(told, kernels=kernel_sentences(store, *sides))
 
 
 def _family(table: JoinedRows, joined: Joined, asked: Asked, sides: tuple[Side, Side]) -> _Family:

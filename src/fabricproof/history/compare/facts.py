@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ParseError
+from fabricproof.core.provenance import SHOWN_DIGITS
 from fabricproof.core.records import parse_json
 from fabricproof.history.compare.model import FieldChange, Side
 from fabricproof.history.store import Run, Store
+from fabricproof.job.leg import CAMPAIGN_SUITE
 from fabricproof.nodes.inventory.facts import Machine, Value
 from fabricproof.nodes.inventory.store import FOLDER, StateSeen, read_index, read_kept
 from fabricproof.nodes.inventory.words import name_of
@@ -267,6 +270,55 @@ def _read(files: Iterable[str], wanted: set[str]) -> tuple[dict[str, dict[str, s
         except OSError as error:
             notes.append(f"environments not compared: {name}: {error.strerror}")
     return found, notes
+
+
+def kernel_sentences(store: Store, first: Side, second: Side) -> tuple[str, ...]:
+    """Return whether the kernel of all pairs was one binary on both sides.
+
+    Of each stack of both sides, or of all together where they have none in common.  Nothing is
+    said of a side that has no digest of it: no check of the kernel ran, or its records are older.
+    """
+    here, there = _kernels(store, first), _kernels(store, second)
+    groups = [{stack} for stack in sorted(here.keys() & there.keys())]
+    found: dict[tuple[frozenset[str], frozenset[str]], set[str]] = {}
+    for group in groups or [here.keys() | there.keys()]:
+        old, new = (
+            frozenset(digest for stack in group for digest in side.get(stack, ()))
+            for side in (here, there)
+        )
+        if old and new:
+            found.setdefault((old, new), set()).update(group)
+    return tuple(_kernel_sentence(*sides, stacks) for sides, stacks in found.items())
+
+
+def _kernel_sentence(old: frozenset[str], new: frozenset[str], stacks: Iterable[str]) -> str:
+    of = f"kernel of all pairs ({', '.join(sorted(stacks))})"
+    if old == new and len(old) == 1:
+        return f"{of}: same binary, SHA-256 {_joined(old)}"
+    return f"{of}: not the same binary, SHA-256 {_joined(old)} before, {_joined(new)} after"
+
+
+def _joined(digests: Iterable[str]) -> str:
+    return " and ".join(sorted(each[:SHOWN_DIGITS] for each in digests))
+
+
+def _kernels(store: Store, side: Side) -> dict[str, frozenset[str]]:
+    """Return stack -> the digests of the kernels that its legs ran."""
+    import polars as pl  # noqa: PLC0415 - start-up time
+
+    runs = {each.run_id for each in side.runs}
+    frame = store.samples(runs).filter(pl.col("counts") & (pl.col("suite") == CAMPAIGN_SUITE))
+    found: dict[str, frozenset[str]] = {}
+    for name in frame["file"].unique().sort().to_list():
+        # A file that cannot be read is told of by environment_changes.
+        with contextlib.suppress(OSError), Path(name).open("rb") as file:
+            for line in file:
+                record = _record(line) if b'"sha256"' in line else None
+                stack = str(record["stack"]) if record and record.get("run_id") in runs else ""
+                digest = ((record or {}).get("attributes") or {}).get("sha256")
+                if stack and digest and side.stack in {"", stack}:
+                    found[stack] = found.get(stack, frozenset()) | {str(digest)}
+    return found
 
 
 def _record(line: bytes) -> dict[str, Any] | None:

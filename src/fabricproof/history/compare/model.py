@@ -165,6 +165,7 @@ class Comparison:
         quantities: every quantity that both sides have, the surest worsening first.
         groups: overall first, then rails, pairs, nodes, stacks.
         changes: what else differs between the sides.
+        kernels: whether the kernel of all pairs was one binary on both sides, in words.
         warnings: what cannot be told apart, what was passed over.
         unpaired: what was not compared, and why.
         alpha: the rate of comparisons without any change in which one word would be wrong.
@@ -195,6 +196,7 @@ class Comparison:
     more_runs: int | None = None
     filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     options: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
 
     @property
     def asked_for(self) -> str:
@@ -260,6 +262,7 @@ def comparison_record(comparison: Comparison) -> dict[str, Any]:
         "quantities": [_compared(each) for each in comparison.quantities],
         "suspects": [each.key.label for each in comparison.suspects],
         "changes": [asdict(each) for each in comparison.changes],
+        "kernels": list(comparison.kernels),
         "warnings": list(comparison.warnings),
         "directionless": comparison.directionless,
         "not_compared": [

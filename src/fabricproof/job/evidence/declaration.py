@@ -7,9 +7,9 @@ nobody told an MPI its path, all that is judged is which interfaces it took.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.job.evidence.leg_folder import RankRecord, gather
@@ -88,8 +88,13 @@ def _with_library(leg: Leg, ranks: Sequence[RankRecord], report: Report) -> tupl
 
 
 def _is_file(path: str, other: str) -> bool:
-    """Tell whether two paths are one file, by their names or by where links lead."""
-    return path == other or os.path.realpath(path) == os.path.realpath(other)
+    """Tell whether two paths are one file, by their names or by where links lead.
+
+    A program of the standard MPI ABI loads its stack's libmpi_abi, which lies beside the other.
+    """
+    seen, built = Path(path).resolve(), Path(other).resolve()
+    is_of_abi = seen.name.startswith("libmpi_abi.so")
+    return seen == built or (is_of_abi and seen.parent == built.parent)
 
 
 def _spoiled(report: Report, verdict: Verdict, reason: str) -> Report:

@@ -20,6 +20,7 @@ from fabricproof.nodes.topology import fold
 from fabricproof.pairs.campaign.ledger import RECORD_FILE, SCHEDULE_FILE, read_launch
 from fabricproof.pairs.campaign.plan import (
     BUILD,
+    BUILD_SCRIPT,
     KERNEL,
     OPTICS,
     TWIN,
@@ -55,7 +56,7 @@ _OPTICS_SECONDS = 4
 #: Built where it runs, by the stack's own compiler; the twin where it has none that works.
 _BUILD = """\
 run=(./kernel)
-cp ../launch.0/kernel . 2>/dev/null
+cp ../launch.0/kernel ../launch.0/kernel.built . 2>/dev/null
 if [ ! -x kernel ]; then
     {build}
 fi
@@ -180,7 +181,7 @@ def prepare(
     """
     script = render_job(subject, net_path, plan, folder, named=named)
     write_whole(folder / SCHEDULE_FILE, render_schedule(plan))
-    for source in (KERNEL, TWIN, LOOK, OPTICS):
+    for source in (KERNEL, BUILD_SCRIPT, TWIN, LOOK, OPTICS):
         write_whole(folder / source.name, source.read_bytes())
     write_whole(folder / SCRIPT_FILE, script)
 

@@ -30,6 +30,10 @@
 #define SYS "/sys"
 #endif
 
+#if defined STANDARD_ABI && !(MPI_ABI_VERSION >= 1)
+#error "this mpi.h is none of the standard MPI ABI"
+#endif
+
 enum { NAME = 80, STEPS = 32, LISTED = 64, MOST_WINDOW = 1024, FEWEST = 3, LONGEST_NAP_US = 1000 };
 enum { MOST_SENSORS = 16 };
 enum { TAG_SYNC = 1, TAG_DATA = 2, TAG_ANSWER = 3, TAG_COUNT = 4 };
@@ -656,8 +660,37 @@ static void gather(const char *last_line) {
     out_used = 0;
 }
 
+/* What may stand in JSON; a library names itself in its first line. */
+static char *in_json(char *text) {
+    for (char *at = text; *at; at++)
+        if (*at == '\n')
+            *at = ';';
+        else if (*at < ' ' || *at > '~' || *at == '"' || *at == '\\')
+            *at = ' ';
+    return text;
+}
+
+/* The MPI library that was really loaded, whatever it was linked with; several with " and ". */
+static const char *loaded_mpi(void) {
+    static char found[2048], line[1024], last[1024];
+    FILE *file = fopen("/proc/self/maps", "r");
+    while (file && fgets(line, sizeof line, file)) {
+        char *path = strchr(line, '/'), *name = path ? strrchr(path, '/') + 1 : NULL;
+        if (!name || strncmp(name, "libmpi", 6)) continue;
+        name += 6 + strspn(name + 6, "abcdefghijklmnopqrstuvwxyz_0123456789");
+        path[strcspn(path, "\n")] = 0;
+        if (strncmp(name, ".so", 3) || !strcmp(path, last)) continue;
+        snprintf(last, sizeof last, "%s", path);
+        size_t used = strlen(found);
+        snprintf(found + used, sizeof found - used, "%s%s", used ? " and " : "", path);
+    }
+    if (file) fclose(file);
+    return in_json(found);
+}
+
 static void introduce(void) {
     char version[MPI_MAX_LIBRARY_VERSION_STRING] = "", machine[NAME] = "", cpus[NAME] = "";
+    char build[16] = "", digest[65] = ""; /* build.sh says */
     int length = 0;
     static char status[256];
     FILE *file = fopen("/proc/self/status", "r");
@@ -666,13 +699,15 @@ static void introduce(void) {
     if (file) fclose(file);
     first_word("/proc/sys/kernel/random/boot_id", machine, sizeof machine);
     MPI_Get_library_version(version, &length);
-    for (char *at = version; *at; at++)
-        if (*at < ' ' || *at > '~' || *at == '"' || *at == '\\') *at = ' ';
-    if (rank == 0)
-        say("{\"record\":\"campaign\",\"format\":1,\"kernel\":\"c\",\"ranks\":%d,\"mpi\":\"%s\"}\n",
-            ranks, version);
+    if (rank == 0) {
+        file = fopen("kernel.built", "r");
+        if (file && fscanf(file, "%15[a-z] %64[0-9a-f]", build, digest) != 2) *build = *digest = 0;
+        if (file) fclose(file);
+        say("{\"record\":\"campaign\",\"format\":1,\"kernel\":\"c\",\"ranks\":%d,\"mpi\":\"%s\","
+            "\"build\":\"%s\",\"sha256\":\"%s\"}\n", ranks, in_json(version), build, digest);
+    }
     say("{\"record\":\"rank\",\"rank\":%d,\"node\":\"%s\",\"cpus\":\"%s\",\"machine\":\"%s\","
-        "\"facts\":{", rank, node, cpus, machine);
+        "\"library\":\"%s\",\"facts\":{", rank, node, cpus, machine, loaded_mpi());
     last_interface[0] = 0;
     each_interface(see_facts, NULL);
     say("}}\n");

@@ -373,6 +373,13 @@ def cpus() -> str:
     return "unknown"
 
 
+def loaded_mpi() -> str:
+    """Return the path of the MPI library that was loaded; of several all of them."""
+    lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    paths = dict.fromkeys(line.split(maxsplit=5)[5] for line in lines if "/libmpi" in line)
+    return " and ".join(path for path in paths if ".so" in path)
+
+
 def main() -> None:
     """Run the schedule."""
     comm = MPI.COMM_WORLD
@@ -390,12 +397,13 @@ def main() -> None:
         record = Path(sys.argv[2]).open("w", encoding="ascii")  # noqa: SIM115 - open to the end
     kernel = Kernel(shared)
     if told is not None:
-        version = " ".join(MPI.Get_library_version().replace("\0", "").split())
+        lines = MPI.Get_library_version().replace("\0", "").splitlines()
+        version = ";".join(" ".join(each.split()) for each in lines)
         head = {"record": "campaign", "format": 1, "kernel": "mpi4py", "ranks": comm.size}
         kernel.said.append({**head, "mpi": version})
     machine = first_word(Path("/proc/sys/kernel/random/boot_id"))
     me = {"record": "rank", "rank": comm.rank, "node": NODE, "cpus": cpus(), "machine": machine}
-    kernel.said.append({**me, "facts": read_facts()})
+    kernel.said.append({**me, "library": loaded_mpi(), "facts": read_facts()})
     kernel.gather(record, None)
     rounds = told[2] if told else []
     for at in itertools.count():

@@ -21,7 +21,7 @@ from fabricproof.core.records import read_json
 from fabricproof.core.units import counted, size_label
 from fabricproof.core.whole_file import write_whole
 from fabricproof.pairs.campaign.path import pairs_of
-from fabricproof.pairs.campaign.plan import FORMAT, Mode
+from fabricproof.pairs.campaign.plan import FORMAT, Binary, Mode
 from fabricproof.pairs.campaign.record import KernelRecord, RoundRecord, read_record
 
 PLAN_FILE, LAUNCH_FILE = "campaign.json", "launch.json"
@@ -259,13 +259,13 @@ class Measured:
     Attributes:
         rounds: path, and a round that ended over it, in the order of the launches.
         lost: what was begun and lost, in words.
-        mpis: the libraries, in their own words.
+        binaries: kernels and the MPIs that they ran with.
         optics: of a soak, node -> what its optics said around each launch, one after the other.
     """
 
     rounds: tuple[tuple[int, RoundRecord], ...]
     lost: tuple[str, ...]
-    mpis: tuple[str, ...]
+    binaries: tuple[Binary, ...]
     optics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -309,7 +309,7 @@ class Readings:
         return Measured(
             rounds=tuple(each for one in found for each in one.rounds),
             lost=tuple(why for one in found for why in one.lost),
-            mpis=tuple(dict.fromkeys(mpi for one in found for mpi in one.mpis)),
+            binaries=tuple(dict.fromkeys(each for one in found for each in one.binaries)),
             optics=_optics(self.folder),
         )
 
@@ -352,7 +352,7 @@ def _state_of(path: Path) -> tuple[int, int]:
 def _read_and_checked(place: Path, campaign: Campaign) -> Measured:
     net_path = _path_of(place)
     if net_path is None:
-        return Measured(rounds=(), lost=(), mpis=())
+        return Measured(rounds=(), lost=(), binaries=())
     record = read_launch(place)
     planned = {each.number: each for each in campaign.rounds if net_path in each.net_paths}
     for each in record.rounds:
@@ -360,7 +360,7 @@ def _read_and_checked(place: Path, campaign: Campaign) -> Measured:
     return Measured(
         rounds=tuple((net_path, each) for each in record.rounds),
         lost=tuple(f"{place.name}: {why}" for why in record.lost),
-        mpis=(record.mpi,) if record.mpi else (),
+        binaries=(record.binary,) if record.binary else (),
     )
 
 

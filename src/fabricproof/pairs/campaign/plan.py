@@ -1,4 +1,4 @@
-"""What the kernel is told: nodes, steps and rounds, as the plain file that it reads."""
+"""What the kernel is, and what it is told: nodes, steps and rounds, as a plain file."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from fabricproof.benchmarks.parsers import name_of_mpi
 from fabricproof.core.errors import ConfigError
+from fabricproof.core.provenance import SHOWN_DIGITS
 from fabricproof.job.commands import LARGE_MESSAGE_BYTES, Effort, plan_ping_pong, plan_windowed
 
 KERNEL = Path(__file__).parent / "kernel.c"
 TWIN = Path(__file__).parent / "kernel.py"
 #: builds the first where it runs, by the stack's own compiler; without one it leaves none
-BUILD = "{ type -P mpicc && mpicc -O2 -o kernel kernel.c; } >build.log 2>&1 || rm -f kernel"
+BUILD_SCRIPT = Path(__file__).parent / "build.sh"
+BUILD = "bash build.sh >build.log 2>&1"
 #: runs either as the program of a leg, on two nodes
 KERNEL_RUN = Path(__file__).parent / "kernel.sh"
 #: around the kernel of a soak, reads the optics of each node before and after it
@@ -34,6 +37,52 @@ LATENCY_BYTES = 1
 
 #: A round that takes this many times what it should is ended, and the pair that hangs is named.
 _PATIENCE, _LEAST_PATIENCE_SECONDS = 30, 60
+
+
+class Build(StrEnum):
+    """What the kernel was built against (build.sh)."""
+
+    ABI = "abi"
+    """The standard MPI ABI: all stacks that have it run one binary."""
+    OWN = "own"
+    """The stack's own library, which has no such ABI."""
+    BROKEN = "broken"
+    """The stack's own library, as its ABI did not work."""
+
+
+_BUILT_AGAINST = {
+    Build.ABI: "the standard MPI ABI",
+    Build.OWN: "the stack's own MPI",
+    Build.BROKEN: "the stack's own MPI, as its standard ABI did not work (build.log)",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Binary:
+    """Which kernel ran with which MPI.
+
+    Attributes:
+        mpi: the library that was loaded, in its own words.
+        build: what the kernel was built against; None of mpi4py's and where nobody says.
+        sha256: of the kernel's file, hexadecimal; empty likewise.
+        libraries: files of the MPI that the ranks had loaded.
+    """
+
+    mpi: str
+    build: Build | None = None
+    sha256: str = ""
+    libraries: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """For a person; empty where the record is from before it said so."""
+        if self.build is None:
+            return ""
+        return (
+            f"kernel {self.sha256[:SHOWN_DIGITS]} (SHA-256), built against "
+            f"{_BUILT_AGAINST[self.build]}, ran with {name_of_mpi(self.mpi)} "
+            f"({', '.join(self.libraries) or 'path unknown'})"
+        )
 
 
 class Mode(StrEnum):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,7 +17,7 @@ from fabricproof.core.errors import ParseError
 from fabricproof.core.records import parse_json
 from fabricproof.job.evidence.leg_folder import RankRecord, named_counters
 from fabricproof.pairs.blame.devices import DeviceLook
-from fabricproof.pairs.campaign.plan import FORMAT, Mode
+from fabricproof.pairs.campaign.plan import FORMAT, Binary, Build, Mode
 
 #: the times of a few repetitions stand singly, and their sum is what is said; rounding allowed
 _ROUNDING_US = 0.01
@@ -112,14 +112,14 @@ class KernelRecord:
 
     Attributes:
         rounds: that ended, in the order in which they ran.
-        mpi: the library, in its own words.
+        binary: what measured them; None where nothing is written yet.
         nodes: that had a rank.
         is_done: whether the kernel came to its end.
         lost: rounds that began and did not end, and what else was cut, in words.
     """
 
     rounds: tuple[RoundRecord, ...] = ()
-    mpi: str = ""
+    binary: Binary | None = None
     nodes: tuple[str, ...] = ()
     is_done: bool = False
     lost: tuple[str, ...] = ()
@@ -171,9 +171,9 @@ class _Reader:
     def __init__(self, source: str) -> None:
         self.source = source
         self.line = 0
-        self.mpi = ""
+        self.binary: Binary | None = None
         self.is_done = False
-        self.facts: dict[str, tuple[int, str, str, Mapping[str, Mapping[str, str]]]] = {}
+        self.facts: dict[str, RankRecord] = {}
         self.rounds: dict[int, RoundRecord] = {}
         self.values: dict[tuple[Mode, int, str, str], Value] = {}
         self.nodes: dict[str, RankRecord] = {}
@@ -210,7 +210,7 @@ class _Reader:
             "end": self._end,
             "done": self._done,
         }
-        if kind not in takers or self.is_done or (not self.mpi) != (kind == "campaign"):
+        if kind not in takers or self.is_done or (self.binary is None) != (kind == "campaign"):
             self.refuse("a line that does not belong here", "the kernel's next record", line)
         try:
             takers[kind](fields)
@@ -222,7 +222,12 @@ class _Reader:
     def _campaign(self, fields: dict[str, Any]) -> None:
         if fields["format"] != FORMAT:
             self.refuse("a record of another version", f"format {FORMAT}", fields["format"])
-        self.mpi = str(fields["mpi"]) or "unknown"
+        told = str(fields.get("build", ""))
+        self.binary = Binary(
+            mpi=str(fields["mpi"]) or "unknown",
+            build=Build(told) if told else None,
+            sha256=str(fields.get("sha256", "")),
+        )
 
     def _rank(self, fields: dict[str, Any]) -> None:
         node = str(fields["node"])
@@ -232,11 +237,16 @@ class _Reader:
             str(interface): {str(name): str(value) for name, value in told.items()}
             for interface, told in fields["facts"].items()
         }
-        self.facts[node] = (
-            _whole(fields["rank"]),
-            str(fields["cpus"]),
-            str(fields["machine"]),
-            facts,
+        self.facts[node] = RankRecord(
+            rank=_whole(fields["rank"]),
+            node=node,
+            cpus=str(fields["cpus"]),
+            machine=str(fields["machine"]),
+            library=str(fields.get("library", "")) or "unknown",
+            status=0,
+            before={},
+            after={},
+            facts=facts,
         )
 
     def _in_round(self, fields: dict[str, Any]) -> int:
@@ -284,16 +294,10 @@ class _Reader:
             after.setdefault(str(name), {}).update(told)
         for interface, name in fields["gone"]:
             del after[interface][name]
-        rank, cpus, machine, facts = self.facts[node]
-        self.nodes[node] = RankRecord(
-            rank=rank,
-            node=node,
-            cpus=cpus,
-            machine=machine,
-            status=0,
+        self.nodes[node] = replace(
+            self.facts[node],
             before=named_counters(before, self.source),
             after=named_counters(after, self.source),
-            facts=facts,
         )
 
     def _devices(self, fields: dict[str, Any]) -> None:
@@ -334,9 +338,11 @@ class _Reader:
 
     def record(self, lost: Iterable[str]) -> KernelRecord:
         unended = [] if self.round is None else [f"round {self.round} did not end"]
+        seen = dict.fromkeys(each.library for each in self.facts.values())
+        libraries = tuple(each for each in seen if each != "unknown")
         return KernelRecord(
             rounds=tuple(self.rounds.values()),
-            mpi=self.mpi,
+            binary=replace(self.binary, libraries=libraries) if self.binary else None,
             nodes=tuple(self.facts),
             is_done=self.is_done,
             lost=(*unended, *lost),

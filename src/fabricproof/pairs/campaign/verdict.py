@@ -37,6 +37,7 @@ from fabricproof.pairs.campaign.matrices import (
     second_look,
 )
 from fabricproof.pairs.campaign.path import disturbances, errors_of, pairs_of, prove_pair
+from fabricproof.pairs.campaign.plan import Binary
 from fabricproof.pairs.fabric import Leaves, leaves_by_name
 from fabricproof.pairs.limits import NO_LIMITS, Limits, limits_of
 from fabricproof.pairs.matrix import Flags, Kind, Matrix
@@ -149,6 +150,7 @@ class Outcome:
         proven: pairs in rounds whose path is proven.
         notes: what else is to be known.
         strangers: libraries that are not of the family that was to be measured, in words.
+        binaries: kernels and the MPIs that they ran with.
         second_looks: what a second look cleared.
         carried: how much went over each path, and how much of it may have been lost at most.
         counted: the same for each node; None where nothing was judged.
@@ -165,6 +167,7 @@ class Outcome:
     proven: int
     notes: tuple[str, ...]
     strangers: tuple[str, ...] = ()
+    binaries: tuple[Binary, ...] = ()
     second_looks: tuple[SecondLook, ...] = ()
     carried: tuple[Carried, ...] = ()
     counted: Losses | None = field(default=None, repr=False)
@@ -263,7 +266,7 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
                 ]
     results = tuple(_results(site, campaign, rows, troubles))
     troubles, passing = _passing(campaign, rows, troubles)
-    strangers = _strangers(site, campaign, done.mpis)
+    strangers = _strangers(site, campaign, (each.mpi for each in done.binaries))
     devices, silent = _devices(campaign, done)
     return Outcome(
         campaign=campaign,
@@ -278,6 +281,7 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
         rounds=len(done.rounds),
         proven=proven,
         notes=(*strangers, *done.lost, *silent),
+        binaries=done.binaries,
         strangers=tuple(strangers),
         second_looks=(*(said for each in results for said in each.cleared), *passing),
     )

@@ -275,6 +275,7 @@ def _notes(
         for each in looks
         if each.net_path == name
     ]
+    notes += [each.sentence for each in outcome.binaries if each.sentence]
     return [*notes, *(each.sentence for each in outcome.second_looks if each.net_path == name)]
 
 

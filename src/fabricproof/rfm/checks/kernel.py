@@ -8,7 +8,7 @@ from pathlib import Path
 from reframe.core.builtins import variable
 
 from fabricproof.job.leg import Plan
-from fabricproof.pairs.campaign.plan import BUILD, KERNEL, KERNEL_RUN, TWIN, Mode
+from fabricproof.pairs.campaign.plan import BUILD, BUILD_SCRIPT, KERNEL, KERNEL_RUN, TWIN, Mode
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.checks.ethernet import one_node
 from fabricproof.rfm.legs.kernel import kernel_plan
@@ -21,7 +21,7 @@ class WithKernel(FabricBenchmark):
     def _write_plan(self, plan: Plan) -> None:
         super()._write_plan(plan)
         self.prerun_cmds = [BUILD]
-        for source in (KERNEL, TWIN, KERNEL_RUN):
+        for source in (KERNEL, BUILD_SCRIPT, TWIN, KERNEL_RUN):
             shutil.copy(source, Path(self.stagedir) / source.name)
 
 
