@@ -55,6 +55,7 @@ def test_the_text_says_what_was_called_how_falsely_and_what_is_noticed(perflogs,
     assert "2026-11-14 22:00 1 night, baseline:" in said
     assert "baseline 1 of 9" in said
     assert "a replay cannot: this is the most" in said
+    assert "of no rail of a node that was red by it" in said
     assert "clean nights: 13 from 2026-11-01 22:00 to 2026-11-13 22:00" in said
     assert "promised 1 %" in said
     assert "says little" in said

@@ -299,7 +299,8 @@ def _past(proof: SiteProof, *, verbose: bool) -> Iterator[str]:
     yield f"red nights: {', '.join(counts)}; a rule judges no night that has too few before it"
     yield (
         "limits are physics and references as they were that night; the baseline is learnt anew "
-        "before each night from up to 30 nights before it; trend looks at the newest 60"
+        "before each night from up to 30 nights before it, of no rail of a node that was red by it"
+        "; trend looks at the newest 60"
     )
     yield "a night looks a second time at what is red, which a replay cannot: this is the most"
     if proof.no_baseline:
