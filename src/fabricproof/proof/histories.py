@@ -229,10 +229,9 @@ def _trend(effect: HistoryEffect, strength: float, machine: ModelMachine, folder
 def _word(found: Trend) -> str:
     if found.is_worse_now:
         return Change.WORSE.value
-    surely = [each.sure for each in found.events] + [each.drift.sure for each in found.drifts]
-    if found.looks_worse_now or (surely and not any(surely)):
+    if found.looks_worse_now:
         return Change.UNDECIDED.value
-    return Change.BETTER.value if surely else Change.SAME.value
+    return Change.BETTER.value if found.events or found.drifts else Change.SAME.value
 
 
 def _names(found: Trend, rail: str, at: int) -> bool:
