@@ -258,7 +258,9 @@ def _behaviour() -> list[str]:
         "ReturnToService=2",
         "InactiveLimit=60",
         "KillWait=2",
-        "UnkillableStepTimeout=30",
+        # Longer than a step waits for what a dead node was to pass on to it (60 s:
+        # REVERSE_TREE_CHILDREN_TIMEOUT, slurmstepd/req.c): else healthy nodes are drained with it.
+        "UnkillableStepTimeout=120",
         "CompleteWait=0",
         "PropagateResourceLimitsExcept=MEMLOCK",
         "TmpFS=/tmp",
