@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from made_machine import NODES, Machine, healthy, planned
 
-from fabricproof.core.measure import FindingKind, Verdict, texts_of
+from fabricproof.core.measure import Finding, FindingKind, Verdict, texts_of
 from fabricproof.core.records import findings_of
 from fabricproof.pairs.campaign import job
 from fabricproof.pairs.campaign.conduct import planned_rounds
 from fabricproof.pairs.campaign.confirm import Confirmation, RedPair, confirm
+from fabricproof.pairs.campaign.plan import Binary, Build
 from fabricproof.pairs.campaign.verdict import places_of
 from fabricproof.pairs.check.rows import rows_of
 from fabricproof.pairs.schedule import Order
@@ -70,6 +71,17 @@ def test_a_clean_path_is_a_pass_with_bounds_that_reframe_accepts(climb: Any, sit
     assert (unit, judgement.reason) == ("MB/s", "lowest of 16 pairs")
     assert rows[0].nodes == NODES
     assert not [each for each in rows[0].report.findings if each.kind is FindingKind.BLAME]
+
+
+def test_a_row_keeps_the_digest_of_the_kernel_that_measured_it(climb: Any, site: Site) -> None:
+    outcome, _ = climb(Machine(healthy), planned(site))
+    binary = Binary(mpi="MPICH Version: 5.0.2", build=Build.ABI, sha256="0a" * 32)
+    (row,) = rows_of(replace(outcome, binaries=(binary,)), ())
+    kept = Finding(text=binary.sentence, kind=FindingKind.KERNEL, fact=binary.sha256)
+    assert kept in row.report.findings
+    assert FindingKind.KERNEL not in {
+        each.kind for row in rows_of(outcome, ()) for each in row.report.findings
+    }
 
 
 def test_a_value_that_misses_its_bound_twice_is_no_pass_though_its_like_are_no_better(

@@ -179,6 +179,7 @@ class FindingKind(StrEnum):
     OTHER_BUILD = "other_build"
     PROTOCOL_SWITCH = "protocol_switch"
     BLAME = "blame"
+    KERNEL = "kernel"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,7 +190,8 @@ class Finding:
         text: the sentence.
         rail: of PREFLIGHT, whose link it is; of BLAME, the one at fault; empty elsewhere.
         node: of PREFLIGHT, whose card it is; of BLAME, who is at fault; empty where no one node's.
-        fact: of PREFLIGHT, ``rate``, ``mtu`` ...; of BLAME, what is at fault: ``leaf`` ...
+        fact: of PREFLIGHT, ``rate``, ``mtu`` ...; of BLAME, what is at fault: ``leaf`` ...; of
+            KERNEL, the SHA-256 of the kernel of all pairs.
         nodes: of BLAME of no one node, those behind the leaf or its uplink, or the two of a pair.
     """
 

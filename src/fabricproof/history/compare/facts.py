@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ParseError
+from fabricproof.core.measure import FindingKind
 from fabricproof.core.provenance import SHOWN_DIGITS
-from fabricproof.core.records import parse_json
+from fabricproof.core.records import findings_of, parse_json
 from fabricproof.history.compare.model import FieldChange, Side
 from fabricproof.history.store import Run, Store
 from fabricproof.job.leg import CAMPAIGN_SUITE
@@ -276,7 +277,7 @@ def kernel_sentences(store: Store, first: Side, second: Side) -> tuple[str, ...]
     """Return whether the kernel of all pairs was one binary on both sides.
 
     Of each stack of both sides, or of all together where they have none in common.  Nothing is
-    said of a side that has no digest of it: no check of the kernel ran, or its records are older.
+    said of a side that has no digest of it: no ``AllPairs...`` ran, or its records are older.
     """
     here, there = _kernels(store, first), _kernels(store, second)
     groups = [{stack} for stack in sorted(here.keys() & there.keys())]
@@ -303,7 +304,7 @@ def _joined(digests: Iterable[str]) -> str:
 
 
 def _kernels(store: Store, side: Side) -> dict[str, frozenset[str]]:
-    """Return stack -> the digests of the kernels that its legs ran."""
+    """Return stack -> the digests of the kernels that its campaigns ran."""
     import polars as pl  # noqa: PLC0415 - start-up time
 
     runs = {each.run_id for each in side.runs}
@@ -313,11 +314,12 @@ def _kernels(store: Store, side: Side) -> dict[str, frozenset[str]]:
         # A file that cannot be read is told of by environment_changes.
         with contextlib.suppress(OSError), Path(name).open("rb") as file:
             for line in file:
-                record = _record(line) if b'"sha256"' in line else None
-                stack = str(record["stack"]) if record and record.get("run_id") in runs else ""
-                digest = ((record or {}).get("attributes") or {}).get("sha256")
-                if stack and digest and side.stack in {"", stack}:
-                    found[stack] = found.get(stack, frozenset()) | {str(digest)}
+                record = (_record(line) if b'"kind": "kernel"' in line else None) or {}
+                stack = str(record.get("stack"))
+                if record.get("run_id") in runs and side.stack in {"", stack}:
+                    kernels = (each for each in findings_of(record) if each.fact)
+                    digests = {each.fact for each in kernels if each.kind is FindingKind.KERNEL}
+                    found[stack] = found.get(stack, frozenset()) | digests
     return found
 
 

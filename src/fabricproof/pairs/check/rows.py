@@ -95,8 +95,15 @@ def _of_path(outcome: Outcome, looks: Sequence[Confirmation], number: int, said:
                 is_open=False,
             )
     row = row_of(name, rails, quantities, _notes(outcome, mine, looks, name), campaign.nodes)
+    kernels = [
+        Finding(text=each.sentence, kind=FindingKind.KERNEL, fact=each.sha256)
+        for each in outcome.binaries
+        if each.sentence
+    ]
     blamed = [each for result in counting for each in _blamed(result, name)]
-    return replace(row, report=replace(row.report, findings=(*blamed, *row.report.findings)))
+    return replace(
+        row, report=replace(row.report, findings=(*blamed, *row.report.findings, *kernels))
+    )
 
 
 def _blamed(result: Result, net_path: str) -> Iterator[Finding]:
@@ -275,7 +282,6 @@ def _notes(
         for each in looks
         if each.net_path == name
     ]
-    notes += [each.sentence for each in outcome.binaries if each.sentence]
     return [*notes, *(each.sentence for each in outcome.second_looks if each.net_path == name)]
 
 
