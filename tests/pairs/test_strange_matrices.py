@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from matrices import made, of_node, written
 
@@ -280,8 +280,13 @@ def test_a_damaged_parquet_file_is_refused(folder: Path) -> None:
         read_matrix(str(file))
 
 
+#: of 7,357 seeds the first whose file makes polars abort the program that reads it
+KILLS_POLARS = 7357
+
+
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@example(seed=KILLS_POLARS)
+@settings(max_examples=20, deadline=None)
 def test_no_byte_of_a_parquet_file_breaks_the_reader(folder: Path, seed: int) -> None:
     chance = np.random.default_rng(seed)
     data = bytearray(as_parquet(folder, made(6)).read_bytes())

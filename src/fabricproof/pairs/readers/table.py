@@ -12,6 +12,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -113,8 +114,25 @@ def _printed(data: bytes, source: str) -> Printed | None:
     return None
 
 
+#: reads a Parquet file and keeps nothing
+_READ_IT = "import io, sys, polars; polars.read_parquet(io.BytesIO(sys.stdin.buffer.read()))"
+
+
+def _refuse_damaged(data: bytes, source: str) -> None:
+    """Refuse what kills its reader: polars aborts the whole program over some damaged files."""
+    done = subprocess.run(
+        [sys.executable, "-c", _READ_IT], input=data, capture_output=True, check=False
+    )
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        died = f"its reader died with signal {-done.returncode}"
+        got = died if done.returncode < 0 else said.partition(": ")[2] or said
+        raise ParseError("no table", source=source, expected="Parquet", got=got)
+
+
 def _of_parquet(data: bytes, source: str) -> Table:
     """Return the columns of a Parquet file, as those of a CSV with the same names."""
+    _refuse_damaged(data, source)
     try:
         lazy = pl.scan_parquet(io.BytesIO(data))
         written = lazy.collect_schema().names()
