@@ -69,10 +69,9 @@ def _start(name: str, command: Sequence[str], *, ranks: int = 2) -> str:
 def test_the_pinned_mpi_answers_two_ranks_of_one_world(name: str):
     python = str(stack_python(ROOT / name))
     out = _start(name, [python, "-EsP", str(witness_module.__file__)])
-    fault = world_fault(
-        read_witnesses(out), num_ranks=2, num_nodes=1, answers=CATALOG.stacks[name].answers[:9]
-    )
-    assert fault is None
+    witnesses = read_witnesses(out)
+    assert world_fault(witnesses, num_ranks=2, num_nodes=1) is None
+    assert all(CATALOG.stacks[name].answers[:9] in each.library for each in witnesses)
 
 
 @pytest.mark.parametrize("program", ["osu_bw", "osu_latency", "osu_allgather"])
