@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import FindingKind, Table, Verdict
 from fabricproof.job.leg import Plan
+from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.job.relations.ratio import judge_against
 from fabricproof.pairs.campaign.plan import Mode
-from fabricproof.rfm.legs.kernel import agreement, kernel_plan
+from fabricproof.rfm.legs.kernel import agreement, kernel_plan, with_binaries
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.site import load_site
+from fabricproof.verdict.value import Report
 
+NOTHING = Report(verdict=Verdict.PASS, quantities=())
 SITES = Path(__file__).parents[2] / "site-configs"
 
 
@@ -98,3 +101,30 @@ def test_what_no_longer_agrees_is_red_and_says_of_which_programs(
     assert judged.verdict is verdict
     assert "the kernel (uni) beside osu_bw (osu), same nodes" in judged.reason
     assert ("AllPairs" in judged.reason) == (verdict is Verdict.FAIL)
+
+
+def test_a_relation_says_which_binary_of_the_kernel_its_leg_ran(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "osu_bw", Mode.UNI)
+    attributes = {"kernel": "c", "mpi": "MPICH 5.0.2", "build": "abi", "sha256": "ab" * 32}
+    blank = Table(
+        suite="fabricproof", program="uni", version=None, columns=("message_size",), rows=(),
+        source="", line=1, row_lines=(), attributes=attributes,
+    )  # fmt: skip
+    tables = [blank, replace(blank, attributes={})]
+    of_legs = [
+        Outcome(leg=leg, attempts=(attempt(table),), report=NOTHING)
+        for leg, table in zip(plan.legs, tables, strict=False)
+    ]
+    (relation,) = plan.relations
+    row = Outcome(leg=relation.as_leg(), attempts=(), report=NOTHING)
+    (told,) = with_binaries([row], plan.relations, of_legs)
+    (finding,) = told.report.findings
+    assert (finding.kind, finding.fact) == (FindingKind.KERNEL, "ab" * 32)
+    assert finding.text.startswith("kernel abababababab (SHA-256), built against the standard MPI")
+    # What no kernel measured is as it was.
+    (alone,) = with_binaries([replace(row, leg=plan.legs[1])], plan.relations, of_legs)
+    assert alone.report.findings == ()
+
+
+def attempt(table: Table) -> Attempt:
+    return Attempt(number=1, folder=Path(), status=0, table=table, ranks=(), report=NOTHING)

@@ -15,7 +15,6 @@ from fabricproof.core.provenance import SHOWN_DIGITS
 from fabricproof.core.records import findings_of, parse_json
 from fabricproof.history.compare.model import FieldChange, Side
 from fabricproof.history.store import Run, Store
-from fabricproof.job.leg import CAMPAIGN_SUITE
 from fabricproof.nodes.inventory.facts import Machine, Value
 from fabricproof.nodes.inventory.store import FOLDER, StateSeen, read_index, read_kept
 from fabricproof.nodes.inventory.words import name_of
@@ -277,7 +276,7 @@ def kernel_sentences(store: Store, first: Side, second: Side) -> tuple[str, ...]
     """Return whether the kernel of all pairs was one binary on both sides.
 
     Of each stack of both sides, or of all together where they have none in common.  Nothing is
-    said of a side that has no digest of it: no ``AllPairs...`` ran, or its records are older.
+    said of a side that has no digest of it: no check with the kernel ran, or its records are older.
     """
     here, there = _kernels(store, first), _kernels(store, second)
     groups = [{stack} for stack in sorted(here.keys() & there.keys())]
@@ -304,11 +303,9 @@ def _joined(digests: Iterable[str]) -> str:
 
 
 def _kernels(store: Store, side: Side) -> dict[str, frozenset[str]]:
-    """Return stack -> the digests of the kernels that its campaigns ran."""
-    import polars as pl  # noqa: PLC0415 - start-up time
-
+    """Return stack -> the digests of the kernels that its checks ran."""
     runs = {each.run_id for each in side.runs}
-    frame = store.samples(runs).filter(pl.col("counts") & (pl.col("suite") == CAMPAIGN_SUITE))
+    frame = store.samples(runs)
     found: dict[str, frozenset[str]] = {}
     for name in frame["file"].unique().sort().to_list():
         # A file that cannot be read is told of by environment_changes.

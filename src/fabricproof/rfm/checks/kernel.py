@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from reframe.core.builtins import variable
 
 from fabricproof.job.leg import Plan
+from fabricproof.job.outcome import Outcome
 from fabricproof.pairs.campaign.plan import BUILD, BUILD_SCRIPT, KERNEL, KERNEL_RUN, TWIN, Mode
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.checks.ethernet import one_node
-from fabricproof.rfm.legs.kernel import kernel_plan
+from fabricproof.rfm.legs.kernel import kernel_plan, with_binaries
 from fabricproof.rfm.legs.leg import LegPlanner
 
 
@@ -23,6 +25,10 @@ class WithKernel(FabricBenchmark):
         self.prerun_cmds = [BUILD]
         for source in (KERNEL, BUILD_SCRIPT, TWIN, KERNEL_RUN):
             shutil.copy(source, Path(self.stagedir) / source.name)
+
+    def judged(self, of_legs: Sequence[Outcome]) -> tuple[Outcome, ...]:
+        """Return what counts, with the kernel's binary: runs are compared by it."""
+        return with_binaries(super().judged(of_legs), self.relations, of_legs)
 
 
 class KernelBenchmark(WithKernel):

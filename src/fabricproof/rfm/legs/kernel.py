@@ -5,12 +5,14 @@ What the kernel says of a pair is a verdict's ground only where others would hav
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 
 from fabricproof.benchmarks.catalogue import meaning
+from fabricproof.core.measure import Finding, FindingKind
 from fabricproof.job.leg import CAMPAIGN_SUITE, Leg, Plan, Relation, in_turns
-from fabricproof.pairs.campaign.plan import NAP_US, Mode
+from fabricproof.job.outcome import Outcome
+from fabricproof.pairs.campaign.plan import NAP_US, Binary, Build, Mode
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.rails import LARGEST_SIZES
 from fabricproof.verdict.value import around, at_most
@@ -51,6 +53,42 @@ def kernel_settings(planner: LegPlanner) -> dict[str, str]:
     """Return the environment of a leg of the kernel."""
     nap_us = NAP_US if planner.partition.oversubscribed else 0
     return {"FABRICPROOF_PROGRAM": "./kernel", "FABRICPROOF_NAP_US": str(nap_us)}
+
+
+def with_binaries(
+    outcomes: Iterable[Outcome], relations: Iterable[Relation], of_legs: Iterable[Outcome]
+) -> tuple[Outcome, ...]:
+    """Return outcomes with the binary of the kernel that measured the legs which a relation owns.
+
+    Those legs leave no records of their own.
+
+    Args:
+        outcomes: of legs by themselves and of relations.
+        relations: of the job.
+        of_legs: all legs of the job, judged.
+    """
+    said = {each.leg.name: _binary(each) for each in of_legs}
+    by_relation = {each.name: [said.get(name) for name in each.legs] for each in relations}
+    found = []
+    for outcome in outcomes:
+        own = tuple(dict.fromkeys(filter(None, by_relation.get(outcome.leg.name, ()))))
+        findings = (*outcome.report.findings, *own)
+        found.append(replace(outcome, report=replace(outcome.report, findings=findings)))
+    return tuple(found)
+
+
+def _binary(leg: Outcome) -> Finding | None:
+    tables = [each.table for each in leg.attempts if each.table is not None]
+    told = tables[-1].attributes if tables else {}
+    if not told.get("sha256"):
+        return None
+    binary = Binary(
+        mpi=str(told["mpi"]),
+        build=Build(str(told["build"])),
+        sha256=str(told["sha256"]),
+        libraries=tuple(filter(None, [str(told.get("library", ""))])),
+    )
+    return Finding(text=binary.sentence, kind=FindingKind.KERNEL, fact=binary.sha256)
 
 
 def agreement(ours: Leg, stock: Leg, sizes: Sequence[int], *, scale: float) -> Relation:
