@@ -8,21 +8,20 @@ good its number is.  The digest of the file says which text both sides signed.
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from fabricproof.core.errors import ConfigError, InputMissingError, UnitError
+from fabricproof.core.errors import UnitError
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.records import QuantityRecord
 from fabricproof.core.units import convert, counted, split_quantity
 from fabricproof.job.run import LegResult, SessionResult
-from fabricproof.site import first_complaint, positions
+from fabricproof.site import load_toml
 
 Measured = tuple[LegResult, QuantityRecord]
 
@@ -190,27 +189,10 @@ def accepted(path: Path, session: SessionResult) -> Acceptance:
         InputMissingError: the file cannot be read.
         ConfigError: not TOML, an unknown key, a missing one or a value of the wrong kind.
     """
-    contract, digest = _read(path)
+    contract, _ = load_toml(path, Contract, expected="a contract in TOML")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
     found = tuple(fulfilled(each, session) for each in contract.criteria)
     return Acceptance(contract=contract, digest=digest, run_id=session.run_id, criteria=found)
-
-
-def _read(path: Path) -> tuple[Contract, str]:
-    try:
-        content = path.read_bytes()
-        text = content.decode()
-        contract = Contract.model_validate(tomllib.loads(text))
-    except OSError as error:
-        raise InputMissingError(
-            f"cannot read: {error.strerror}", source=str(path), expected="a contract in TOML"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise ConfigError("not UTF-8 text", source=str(path), got=error.reason) from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"not valid TOML: {error}", source=str(path)) from None
-    except ValidationError as error:
-        raise first_complaint(path, error, positions(text), Contract) from None
-    return contract, hashlib.sha256(content).hexdigest()
 
 
 def fulfilled(criterion: Criterion, session: SessionResult) -> Fulfilled:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from fabricproof.site.complaint import first_complaint, line_of, positions
+from fabricproof.site.complaint import line_of, positions
 from fabricproof.site.load import (
     choose_site,
     load_site,
+    load_toml,
     site_folders,
     site_of,
     sites_root,
@@ -40,10 +41,10 @@ __all__ = [
     "SwitchSpec",
     "build_fabric",
     "choose_site",
-    "first_complaint",
     "host_and_port",
     "line_of",
     "load_site",
+    "load_toml",
     "positions",
     "protocol_of",
     "site_folders",

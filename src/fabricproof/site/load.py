@@ -67,8 +67,8 @@ def load_site(name_or_folder: str) -> Site:
             expected=f"a folder with a site.toml, or one of: {known}",
             got=repr(name_or_folder),
         )
-    main, main_lines = _load(folder / "site.toml", SiteFile)
-    fabric, fabric_lines = _load(folder / "fabric.toml", FabricFile)
+    main, main_lines = load_toml(folder / "site.toml", SiteFile)
+    fabric, fabric_lines = load_toml(folder / "fabric.toml", FabricFile)
     check_unique(folder / "site.toml", main_lines, {"partitions": main.partitions})
     check_unique(folder / "site.toml", main_lines, {"stacks": main.stacks})
     check_unique(folder / "fabric.toml", fabric_lines, {"fabrics": fabric.fabrics})
@@ -96,12 +96,25 @@ def load_site(name_or_folder: str) -> Site:
     return site
 
 
-def _load(path: Path, model: type[_File]) -> tuple[_File, Lines]:
+def load_toml(
+    path: Path, model: type[_File], *, expected: str = "a site file"
+) -> tuple[_File, Lines]:
+    """Return what a TOML file says, and the line of each of its keys.
+
+    Args:
+        path: the file.
+        model: what it should be.
+        expected: the same in words.
+
+    Raises:
+        InputMissingError: it cannot be read.
+        ConfigError: not UTF-8, not TOML, an unknown key, a missing one or a wrong value.
+    """
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputMissingError(
-            f"cannot read: {error.strerror}", source=str(path), expected="a site file"
+            f"cannot read: {error.strerror}", source=str(path), expected=expected
         ) from None
     except UnicodeDecodeError as error:
         raise ConfigError("not UTF-8 text", source=str(path), got=error.reason) from None
@@ -121,7 +134,7 @@ def _load(path: Path, model: type[_File]) -> tuple[_File, Lines]:
 
 
 def _load_references(path: Path, fabric: FabricFile, main: SiteFile) -> list[ReferenceSpec]:
-    loaded, lines = _load(path, ReferenceFile)
+    loaded, lines = load_toml(path, ReferenceFile)
     known = {
         "fabric": {each.name for each in fabric.fabrics},
         "stack": {each.name for each in main.stacks},
