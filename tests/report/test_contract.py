@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -56,6 +57,11 @@ def of(verdict: str, **facts: Any) -> LegResult:
     return leg(Verdict(verdict), quantities=(quantity(verdict, **facts),), reason="see below")
 
 
+def odd(verdict: str, reason: str) -> LegResult:
+    """Return a leg whose numbers are good."""
+    return leg(Verdict(verdict), quantities=(quantity(),), reason=reason)
+
+
 def bare(verdict: str, reason: str) -> LegResult:
     return leg(Verdict(verdict), quantities=(), reason=reason)
 
@@ -84,6 +90,13 @@ def bare(verdict: str, reason: str) -> LegResult:
          "MISSING", "killed"),
         ({"at_least": "20 MB/s"}, [of("PASS"), bare("SKIPPED", "no HCA")],
          "MISSING", "SKIPPED: no HCA"),
+        # Its numbers are good, and it is not: nobody saw which road they took, or its job failed.
+        ({"at_least": "20 MB/s"}, [odd("UNJUDGED", "no path")],
+         "UNJUDGED", "no path"),
+        ({"at_least": "20 MB/s"}, [odd("FAIL", "exit 1")],
+         "FAIL", "exit 1"),
+        ({"at_least": "20 MB/s"}, [of("PASS", value=math.nan)], "FAIL", "nan MB/s"),
+        ({"at_most": "20 MB/s"}, [of("PASS", value=math.nan)], "FAIL", "nan MB/s"),
         ({"at_least": "20 MB/s"}, [], "MISSING", "no leg of OsuBandwidth"),
         ({"at_least": "20 MB/s", "stack": "mpich*"}, [of("PASS")], "MISSING", "no leg"),
         ({"at_least": "20 MB/s", "quantity": "bandwidth_8MiB"}, [of("PASS")], "MISSING",

@@ -220,7 +220,9 @@ def _not_measured(
         yield Verdict.MISSING, f"the run has no leg of {criterion.check} that fits"
         return
     for leg in legs:
-        if leg.verdict in {Verdict.MISSING, Verdict.INVALID, Verdict.SKIPPED}:
+        # What none of its numbers has is of all of them: nobody saw the road, or the job failed.
+        is_of_all = leg.verdict not in {Verdict.PASS, *(each.verdict for each in leg.quantities)}
+        if is_of_all or leg.verdict in {Verdict.MISSING, Verdict.INVALID}:
             verdict = Verdict.MISSING if leg.verdict is Verdict.SKIPPED else leg.verdict
             left_out = "; a criterion may say stack, fabric and path" * (verdict is not leg.verdict)
             yield verdict, f"{_where(leg)}: {leg.verdict.value}: {leg.reason}{left_out}"
@@ -252,7 +254,8 @@ def _held(criterion: Criterion, leg: LegResult, value: QuantityRecord) -> tuple[
         except UnitError:
             reason = f"{named} is in {value.unit or 'no unit'}, and the contract says {limit}"
             return Verdict.UNJUDGED, reason
-        if value.value < bound if is_least else value.value > bound:
+        # So put, no number (NaN) keeps no limit.
+        if not (value.value >= bound if is_least else value.value <= bound):
             words = "at least" if is_least else "at most"
             return Verdict.FAIL, f"{named} is {_number(value)}; {words} {limit} was agreed"
     return Verdict.PASS, named
