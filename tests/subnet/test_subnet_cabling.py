@@ -178,6 +178,24 @@ def test_a_switch_that_the_site_declares_for_no_rail_is_red_among_hosts_that_are
     assert {each.verdict for each in found} == {Verdict.FAIL}
 
 
+def test_a_declared_rail_without_a_cable_is_no_pass() -> None:
+    network = make(
+        [("sw-rail0", 3), ("sw-rail1", 3), ("spine", 2)],
+        [(f"n{host:03} mlx5_{rail}", 1) for host in (1, 2) for rail in (0, 1)],
+        [
+            ("n001 mlx5_0", 1, "sw-rail0", 1),
+            ("n001 mlx5_1", 1, "sw-rail1", 1),
+            ("n002 mlx5_0", 1, "sw-rail0", 2),
+            ("sw-rail0", 3, "spine", 1),
+            ("sw-rail1", 3, "spine", 2),
+        ],
+    )
+    open_end, good = cabling(network, switches=DECLARED)
+    assert (open_end.verdict, open_end.where) == (Verdict.UNJUDGED, "n002")
+    assert open_end.sentence == "n002: mlx5_1 hangs on no switch"
+    assert (good.verdict, good.number) == (Verdict.PASS, 1)
+
+
 def test_hosts_without_the_sites_rails_are_judged_by_each_other() -> None:
     more = {**DECLARED, "mlx5_2:1": ("sw-rail2",)}
     red, good = cabling(rails(20, 17), switches=more)

@@ -91,7 +91,19 @@ def _by_declaration(
     wrong: dict[str, list[Astray]] = defaultdict(list)
     for each in astray(hangings, patterns, names):
         wrong[each.hanging.node].append(each)
-    good = len(hosts) - len(wrong)
+    linked = {(each.node, each.rail) for each in hangings}
+    bare = {
+        host: [
+            rail
+            for rail in _rails(network, network.hosts[host])
+            if rail in patterns and (host, rail) not in linked
+        ]
+        for host in hosts
+    }
+    for host, loose in bare.items():
+        if loose:
+            yield unjudged("cabling", host, f"{host}: {' and '.join(loose)} hangs on no switch")
+    good = sum(host not in wrong and not bare[host] for host in hosts)
     if good:
         yield passed("cabling", good, f"the rails of {good} hosts hang where the site declares")
     for host, stray in wrong.items():
