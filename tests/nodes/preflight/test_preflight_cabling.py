@@ -96,6 +96,11 @@ def test_what_the_site_declares_needs_no_majority() -> None:
     ]
     assert "which the site declares for eth1 (LLDP)" in found[0].judgement.reason
     assert "which the site declares for no rail (LLDP)" in found[2].judgement.reason
+    # A switch that tells no name may be the right one.
+    mute = written(
+        "n04", {"interface eth0": {"switch_id": "m"}, "interface eth1": {"switch_id": "n"}}
+    )
+    assert cabling(preflight(fabric(**declared), nodes(good, mute))) == []
     # All but one crossed: the majority would have it the other way round.
     most = [node(f"n{at:02}", "leaf1", "leaf0") for at in range(2, 17)]
     wrong = {each.nodes[0] for each in cabling(preflight(fabric(**declared), nodes(good, *most)))}

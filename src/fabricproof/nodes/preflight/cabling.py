@@ -26,8 +26,13 @@ def cabling(sights: Sequence[Sight]) -> tuple[tuple[RailFinding, ...], tuple[Not
     ]
     declared = {each.wanted.rail: each.wanted.switches for each, _ in where.values()}
     if declared and all(declared.values()):
-        plain = {switch: _plain_name(sight, switch) for sight, switch in where.values()}
-        stray = astray(hangings, declared, plain)
+        # A switch that tells no name may be the declared one.
+        plain = {
+            switch: str(sight.facts["switch"])
+            for sight, switch in where.values()
+            if sight.facts is not None and sight.facts.get("switch")
+        }
+        stray = astray([each for each in hangings if each.switch in plain], declared, plain)
         return tuple(
             _red(
                 where[each.hanging.node, each.hanging.rail][0],
@@ -57,15 +62,11 @@ def cabling(sights: Sequence[Sight]) -> tuple[tuple[RailFinding, ...], tuple[Not
     return tuple(findings), tuple(notes)
 
 
-def _plain_name(sight: Sight, switch: str) -> str:
-    assert sight.facts is not None
-    return str(sight.facts.get("switch") or switch)
-
-
 def _name(sight: Sight, switch: str) -> str:
     """Return what people call a switch; several may have the same name, none the same id."""
-    name = _plain_name(sight, switch)
-    return f"{name} ({switch})" if name != switch else switch
+    assert sight.facts is not None
+    name = sight.facts.get("switch")
+    return f"{name} ({switch})" if name else switch
 
 
 def _sentences(each: Against, names: dict[str, str]) -> Iterator[tuple[Hanging, str]]:
