@@ -137,6 +137,14 @@ def test_who_ran_where_is_known_or_the_other_way_is_no_pass(tmp_path: Path) -> N
             "srun",
             'env SLURM_HOSTFILE="$here/backwards.hosts" LAUNCH --distribution=arbitrary',
         ),
+        (
+            "openmpi",
+            "srun --mpi=pmix",
+            (
+                'env SLURM_HOSTFILE="$here/backwards.hosts" env SLURM_JOB_NODELIST="$(SORTED)" '
+                "LAUNCH --mpi=pmix --distribution=arbitrary"
+            ),
+        ),
         ("openmpi", "mpirun", 'LAUNCH --hostfile "$here/backwards.hosts" --map-by seq'),
         (
             "intelmpi",
@@ -146,13 +154,18 @@ def test_who_ran_where_is_known_or_the_other_way_is_no_pass(tmp_path: Path) -> N
     ],
 )
 def test_every_launcher_is_told_the_nodes_backwards(family: str, launcher: str, line: str) -> None:
-    back = replace(BACK, launch=turned_command(family, launcher, ("LAUNCH",)))
+    launcher, *options = launcher.split()
+    back = replace(BACK, launch=turned_command(family, launcher, ("LAUNCH", *options)))
     script = render_script([FORTH, back], launch="LAUNCH", second_look="true", leg_seconds_limit=9)
     forth, turned = script.split("leg_rail0_back()")
     assert "backwards.hosts" not in forth
     assert 'scontrol show hostnames "$SLURM_JOB_NODELIST" | tac >backwards.hosts' in turned
     line = line.replace("NODES", '"$(paste -sd, "$here/backwards.hosts")"')
     line = line.replace("TURN", "$here/turn.sh")
+    chosen = 'grep -xF -f "$here/backwards.hosts"'
+    line = line.replace(
+        "SORTED", f'scontrol show hostnames "$SLURM_JOB_NODELIST" | {chosen} | paste -sd,'
+    )
     assert f'    {line} "$here/rank.sh"' in turned
 
 

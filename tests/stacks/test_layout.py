@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
-from fabricproof.stacks.launch import OWN_LAUNCHER, Layout, layout_options
+from fabricproof.stacks.launch import OWN_LAUNCHER, Layout, layout_options, naming_the_nodes
 
 PAIR = Layout(num_nodes=2, ranks_per_node=4)
 NAMED = Layout(num_nodes=2, ranks_per_node=4, nodes=("n3", "n1"))
@@ -38,3 +40,16 @@ def test_hydra_takes_hosts_and_processes_per_node(family: str) -> None:
 def test_a_layout_counts_its_ranks() -> None:
     assert PAIR.num_ranks == 8
     assert Layout().num_ranks == 2
+
+
+def test_only_pmix_is_told_that_the_jobs_nodes_are_those_of_the_step() -> None:
+    told = naming_the_nodes(("srun", "--mpi=pmix_v4", "-N2"), "-e n3 -e n1")
+    assert told[2:] == ("srun", "--mpi=pmix_v4", "-N2")
+    listed = """printf '%s\\n' n1 n2 n3 n11"""  # as Slurm lists the nodes of the job
+    line = told[1].replace('scontrol show hostnames "$SLURM_JOB_NODELIST"', listed)
+    ended = subprocess.run(
+        ["bash", "-c", f'{line}; echo "$SLURM_JOB_NODELIST"'], capture_output=True, check=False
+    )
+    assert ended.stdout == b"n1,n3\n", ended.stderr
+    assert naming_the_nodes(("srun", "--mpi=pmi2"), "-e n3") == ("srun", "--mpi=pmi2")
+    assert naming_the_nodes(("mpirun",), "-e n3") == ("mpirun",)

@@ -30,7 +30,13 @@ from fabricproof.job.script import (
 from fabricproof.nodes.discover.probe import LOOK
 from fabricproof.site import PartitionSpec, Site, StackSpec
 from fabricproof.stacks.environment import option_words, shell_word
-from fabricproof.stacks.launch import TURN_FILE, Layout, layout_options, plan_launch
+from fabricproof.stacks.launch import (
+    TURN_FILE,
+    Layout,
+    layout_options,
+    naming_the_nodes,
+    plan_launch,
+)
 from fabricproof.verdict.baseline import (
     Baseline,
     LegPlace,
@@ -86,6 +92,9 @@ def launch_command(job: Job, stack: StackSpec, name: str, layout: Layout | None)
         *(layout_options(stack.family, name, layout) if layout else ()),
     ]
     command = [shell_word(each) for each in (*_command(job, name), *options)]
+    if name == "srun" and layout and layout.nodes:
+        chosen = " ".join(f"-e {shell_word(node)}" for node in layout.nodes)
+        command = list(naming_the_nodes(command, chosen))
     return ["env", *without, *command] if without else command
 
 

@@ -145,6 +145,25 @@ def layout_options(family: str, launcher: str, layout: Layout) -> tuple[str, ...
     )
 
 
+def naming_the_nodes(command: Sequence[str], chosen: str) -> tuple[str, ...]:
+    """Return ``command``, in words for a shell, with the nodes of its step as those of the job.
+
+    The PMIx plugin of Slurm 22.05 numbers the nodes of a step and looks the numbers up among those
+    of the job, which it reads from the step's environment: ranks on vc2 and vc3 of vc[1-4] wait in
+    MPI_Init for what was sent to vc1, without end in 4 of 10 starts, and never so since both lists
+    are the same (32 starts).  Slurm counts both in the order of the job's nodes.  Other launchers
+    and other PMIs are left as they are.
+
+    Args:
+        command: srun with its options, or another launcher.
+        chosen: grep's options for the names of the nodes, in words for a shell.
+    """
+    if not any(word.startswith("--mpi=pmix") for word in command):
+        return tuple(command)
+    names = f'scontrol show hostnames "$SLURM_JOB_NODELIST" | grep -xF {chosen} | paste -sd,'
+    return ("env", f'SLURM_JOB_NODELIST="$({names})"', *command)
+
+
 def turned_command(family: str, launcher: str, command: Sequence[str]) -> tuple[str, ...]:
     """Return ``command``, in words for a shell, with rank 0 on the last node of the job.
 
@@ -158,7 +177,8 @@ def turned_command(family: str, launcher: str, command: Sequence[str]) -> tuple[
     """
     hosts = f'"$here/{BACKWARDS_FILE}"'
     if launcher == "srun":
-        return ("env", f"SLURM_HOSTFILE={hosts}", *command, "--distribution=arbitrary")
+        command = naming_the_nodes((*command, "--distribution=arbitrary"), f"-f {hosts}")
+        return ("env", f"SLURM_HOSTFILE={hosts}", *command)
     if family == "openmpi":
         return (*command, "--hostfile", hosts, "--map-by", "seq")
     nodes = f'"$(paste -sd, {hosts})"'

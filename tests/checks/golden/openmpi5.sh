@@ -108,7 +108,7 @@ leg_rail0_back() { # osu_bw over rail0
     OMPI_MCA_pml=ob1 \
     PRTE_MCA_hwloc_default_binding_policy=none \
     timeout -k 5 30 \
-    env SLURM_HOSTFILE="$here/backwards.hosts" srun --mpi=pmix --distribution=arbitrary "$here/rank.sh" {STACKS}/openmpi5/venv/bin/python -EsP {FABRICPROOF}/stacks/portrunner.py {STACKS}/openmpi5/share/osu-mpi4py/osu_bw.py 262144,524288,1048576:3:2:4
+    env SLURM_HOSTFILE="$here/backwards.hosts" env SLURM_JOB_NODELIST="$(scontrol show hostnames "$SLURM_JOB_NODELIST" | grep -xF -f "$here/backwards.hosts" | paste -sd,)" srun --mpi=pmix --distribution=arbitrary "$here/rank.sh" {STACKS}/openmpi5/venv/bin/python -EsP {FABRICPROOF}/stacks/portrunner.py {STACKS}/openmpi5/share/osu-mpi4py/osu_bw.py 262144,524288,1048576:3:2:4
 }
 
 leg_rail1_back() { # osu_bw over rail1
@@ -121,7 +121,7 @@ leg_rail1_back() { # osu_bw over rail1
     OMPI_MCA_pml=ob1 \
     PRTE_MCA_hwloc_default_binding_policy=none \
     timeout -k 5 30 \
-    env SLURM_HOSTFILE="$here/backwards.hosts" srun --mpi=pmix --distribution=arbitrary "$here/rank.sh" {STACKS}/openmpi5/venv/bin/python -EsP {FABRICPROOF}/stacks/portrunner.py {STACKS}/openmpi5/share/osu-mpi4py/osu_bw.py 262144,524288,1048576:3:2:4
+    env SLURM_HOSTFILE="$here/backwards.hosts" env SLURM_JOB_NODELIST="$(scontrol show hostnames "$SLURM_JOB_NODELIST" | grep -xF -f "$here/backwards.hosts" | paste -sd,)" srun --mpi=pmix --distribution=arbitrary "$here/rank.sh" {STACKS}/openmpi5/venv/bin/python -EsP {FABRICPROOF}/stacks/portrunner.py {STACKS}/openmpi5/share/osu-mpi4py/osu_bw.py 262144,524288,1048576:3:2:4
 }
 
 inventory() { # what each node is made of, to inventory/NODE.txt; no measurement depends on it

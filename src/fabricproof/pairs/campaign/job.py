@@ -29,7 +29,7 @@ from fabricproof.pairs.campaign.plan import (
 )
 from fabricproof.pairs.campaign.record import GrowingRecord, KernelRecord
 from fabricproof.stacks.environment import shell_line, shell_word
-from fabricproof.stacks.launch import Layout, layout_options
+from fabricproof.stacks.launch import Layout, layout_options, naming_the_nodes
 
 SCRIPT_FILE = "job.sh"
 LOOK = Path(__file__).parent / "look.sh"
@@ -167,7 +167,11 @@ def _launch_line(subject: Subject, plan: KernelPlan, *, named: bool) -> str:
     else:
         hidden = [word for name in subject.launch.hidden for word in ("-u", name)]
         first = [*(["env", *hidden] if hidden else []), subject.launch.launcher, "-np", str(count)]
-    return shell_line([*first, *options, *subject.options])
+    command = [shell_word(each) for each in (*first, *options, *subject.options)]
+    if named and subject.launcher == "srun":
+        chosen = " ".join(f"-e {shell_word(node)}" for node in plan.nodes)
+        command = list(naming_the_nodes(command, chosen))
+    return " ".join(command)
 
 
 def prepare(
