@@ -46,8 +46,8 @@ _ENDING_LOOKS = 60
 #: beside the rounds: modules, compiler, start of the ranks; in s
 _START_SECONDS = 120
 
-#: A launch that has not begun its record by then hangs, in s: as seen of MPI_Init, once in some
-#: dozens of starts.  What hundreds of nodes more may take.
+#: A launch that has not begun its record by then hangs, in s, as MPI_Init did where Slurm's PMIx
+#: took other nodes for its own (stacks.launch).  What hundreds of nodes more may take.
 _LEAST_BEGIN_SECONDS, _NODES_A_SECOND = 30, 10
 
 #: what the optics of a rail may take to answer (optics.sh), in s
