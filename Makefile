@@ -4,7 +4,7 @@
 # make check-long  searches that take minutes: 100,000 mutated outputs through every parser
 # make lint     format, lint, types, import contracts, spelling
 # make proof  how often the verdict is wrong: simulated faults and clean nights, some minutes
-# make docs     the documents as a site that is searched without a network, in build/site
+# make docs     the manual page, and the documents as a site that is searched without a network
 # make down     take the virtual cluster down
 # make integration-long  what CI leaves out too: every stack, every fault, some 90 minutes
 # make rdma     real verbs: guests with Soft-RoCE, the quick infiniband suite, faults
@@ -71,7 +71,8 @@ proof-long: install
 down:
 	@$(BIN)/fabricproof vcluster down
 
-docs:
+docs: install
+	@$(BIN)/python ci/man_page.py
 	@python3 -m venv build/docs-env && build/docs-env/bin/pip install -q mkdocs-material==9.8.2
 	@NO_MKDOCS_2_WARNING=1 build/docs-env/bin/mkdocs build --strict -q -f ci/mkdocs.yml
 	@echo "build/site/index.html"

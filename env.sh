@@ -1,5 +1,5 @@
 # Source this:  . env.sh [SITE]
-# Puts fabricproof and its reframe on PATH; SITE (or $FABRICPROOF_SITE) chooses the site.
+# Puts fabricproof and its reframe on PATH, its manual page on MANPATH; SITE (or $FABRICPROOF_SITE) chooses the site.
 if [ -n "${BASH_SOURCE:-}" ]; then
     _fabricproof_root=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 elif [ -n "${FABRICPROOF_ROOT:-}" ]; then
@@ -13,7 +13,11 @@ else
     export FABRICPROOF_ROOT="$_fabricproof_root"
     case ":$PATH:" in
         *":$_fabricproof_root/bin:"*) ;;
-        *) export PATH="$_fabricproof_root/bin:$PATH" ;;
+        *)
+            export PATH="$_fabricproof_root/bin:$PATH"
+            # An empty end stands for the system's own manual pages.
+            export MANPATH="$_fabricproof_root/.venv/share/man:${MANPATH:-}"
+            ;;
     esac
     if [ -n "${1:-}" ]; then
         export FABRICPROOF_SITE="$1"

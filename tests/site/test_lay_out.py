@@ -72,6 +72,11 @@ def test_a_wheel_has_every_module(package):
     assert not list(package.rglob("*.pyc"))
 
 
+def test_a_wheel_brings_the_manual_page(package):
+    (page,) = package.glob("*.data/data/share/man/man1/fabricproof.1")
+    assert page.read_bytes() == (project_root() / "docs" / "fabricproof.1").read_bytes()
+
+
 def test_a_package_needs_no_checkout(package, tmp_path):
     matrix = tmp_path / "matrix.csv"
     matrix.write_text(MATRIX)
