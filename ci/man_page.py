@@ -36,7 +36,7 @@ def escaped(text: str) -> str:
 
 def paragraphs(text: str) -> Iterator[str]:
     r"""Yield the paragraphs of a help text; one that begins with ``\b`` keeps its lines."""
-    for paragraph in inspect.cleandoc(text).split("\n\n"):
+    for paragraph in filter(None, inspect.cleandoc(text).split("\n\n")):
         _, mark, lines = paragraph.partition("\b\n")
         if mark:
             yield f".PP\n.nf\n.RS 2\n{escaped(lines)}\n.RE\n.fi"
@@ -58,6 +58,7 @@ def described(command: click.Command, context: click.Context) -> Iterator[str]:
     yield f".SS {escaped(f'{context.command_path} {usage}'.strip())}"
     yield from paragraphs(command.help or "")
     yield from options(command, context)
+    yield from paragraphs(command.epilog or "")
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             below = command.get_command(context, name)

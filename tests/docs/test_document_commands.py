@@ -59,7 +59,7 @@ NOT_RUN_HERE: tuple[tuple[str, str, str], ...] = (
 )
 
 #: a page whose commands are run and compared by a test of its own
-ELSEWHERE = {"docs/how-to-read-a-verdict.md"}
+ELSEWHERE = {"docs/how-to-read-a-verdict.md", "docs/tutorial.md"}
 
 ALL = [each for path in DOCUMENTS for each in commands(path) if each.document not in ELSEWHERE]
 
