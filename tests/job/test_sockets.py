@@ -252,3 +252,24 @@ def test_a_binding_that_did_not_hold_leaves_nothing_green(
     report = judge_locality(RELATION, _looks(tmp_path, 6300, 5600, {leg_name: cpus}))
     assert report.verdict is Verdict.UNJUDGED
     assert f"leg {leg_name}: rank 0 was not held {leg_name}" in report.quantities[0].reason
+
+
+# GPUs.
+
+
+@pytest.mark.parametrize(
+    ("kind", "file"), [("cuda", "nvidia0"), ("rocm", "kfd"), ("level-zero", "dri/renderD128")]
+)
+def test_a_node_without_the_gpu_that_the_leg_needs_says_so(
+    leg: Path, tmp_path: Path, kind: str, file: str
+) -> None:
+    devices = tmp_path / "dev"
+    (devices / "dri").mkdir(parents=True)
+    (devices / "nvidiactl").touch()  # the driver is there, and no GPU
+    asked = {"leg": leg, "FABRICPROOF_DEV": str(devices), "PMIX_RANK": "1"}
+    assert run("ask.sh", "gpus", kind, **asked) == 0  # type: ignore[arg-type]
+    assert (leg / "no.1").read_text().startswith("n1 shows this job no GPU: there is no ")
+    (leg / "no.1").unlink()
+    (devices / file).touch()
+    assert run("ask.sh", "gpus", kind, **asked) == 0  # type: ignore[arg-type]
+    assert not (leg / "no.1").exists()

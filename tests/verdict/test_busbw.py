@@ -159,8 +159,13 @@ def test_a_reference_of_host_memory_says_nothing_of_gpus() -> None:
     (judgement,) = judge_table(parse_text(text_of(Made(gb_s=100.0)))[0], rules).quantities
     assert judgement.verdict is Verdict.FAIL
     assert judgement.reference != pytest.approx(1000)
+    others = from_texts(["device_bandwidth=1 GB/s"], origin="test")
+    report = judge_table(
+        parse_text(text_of(Made(gb_s=100.0)))[0], replace(rules, references=others)
+    )
+    assert report.quantities[0].reference == judgement.reference
     with pytest.raises(ConfigError, match="unknown quantity"):
-        from_texts(["device_bandwidth=1 GB/s"], origin="test")
+        from_texts(["device_rate=1 GB/s"], origin="test")
 
 
 # --- proves nothing

@@ -160,6 +160,17 @@ def at_size(quantity: str, message_size: int | None) -> str:
     return quantity if message_size is None else f"{quantity}_{size_label(message_size)}"
 
 
+#: how the names of what was measured with buffers in the memory of GPUs begin; a name of buffers in
+#: the memory of hosts has no such beginning
+BUFFERS = ("host_to_device_", "device_to_host_", "device_")
+
+
+def split_buffers(quantity: str) -> tuple[str, str]:
+    """Return one of :data:`BUFFERS`, or nothing, and the rest of a quantity's name."""
+    found = next((each for each in BUFFERS if quantity.startswith(each)), "")
+    return found, quantity.removeprefix(found)
+
+
 def percent(ratio: float | None, digits: int = 1) -> str:
     """Return a ratio as a signed change: 0.93 is ``-7.0 %``; a dash where there is none."""
     return "-" if ratio is None else f"{(ratio - 1) * 100:+.{digits}f} %"

@@ -37,6 +37,17 @@ two_sockets() { # RAIL: are near and far two things here?
         no "the job may use CPUs $mine of $node: all on one side of $1; ask for whole nodes"
 }
 
+gpus() { # KIND: does this node show a GPU to the job?
+    local dev=${FABRICPROOF_DEV:-/dev} each what
+    case $1 in
+    cuda) what="$dev/nvidia[0-9]*" ;;
+    rocm) what="$dev/kfd" ;;
+    *) what="$dev/dri/renderD*" ;;
+    esac
+    for each in $what; do [ ! -e "$each" ] || return 0; done
+    no "$node shows this job no GPU: there is no $what; does the partition's access ask for GPUs?"
+}
+
 address() { # HEX, as /proc/net/route has it: least byte first
     echo "$((16#${1:6:2})).$((16#${1:4:2})).$((16#${1:2:2})).$((16#${1:0:2}))"
 }

@@ -38,6 +38,8 @@ class FabricFacts:
     capability_mb_s: float | None = None
     shaper: dict[str, float] | None = None
     unlike_rails_high_mb_s: float | None = None
+    gpus: dict[str, Any] | None = None
+    """What :class:`fabricproof.physics.Gpus` is made of; None: the buffers are those of hosts."""
 
 
 def shell_name(leg_name: str) -> str:
@@ -179,7 +181,7 @@ class Leg:
 
     def rules(self) -> Rules:
         """Return what this leg's table is judged by."""
-        from fabricproof.physics import Fabric, Shaper, find_link, find_slot  # noqa: PLC0415 - one caller
+        from fabricproof.physics import Fabric, Gpus, Shaper, find_link, find_slot  # noqa: PLC0415 - one caller
 
         layout = None
         if self.num_ranks > 1:
@@ -187,12 +189,15 @@ class Leg:
         if self.fabric is None:
             return Rules(fabric=None, references=self.references, path_required=True, layout=layout)
         facts = asdict(self.fabric)
-        slot, shaper = facts.pop("slot"), facts.pop("shaper")
+        slot, shaper, gpus = facts.pop("slot"), facts.pop("shaper"), facts.pop("gpus")
         return Rules(
             fabric=Fabric(
                 **{**facts, "link": find_link(self.fabric.link)},
                 slot=find_slot(slot) if slot else None,
                 shaper=Shaper(**shaper) if shaper else None,
+                gpus=Gpus(**{**gpus, "slot": gpus["slot"] and find_slot(gpus["slot"])})
+                if gpus
+                else None,
             ),
             references=self.references,
             tolerance=self.tolerance,

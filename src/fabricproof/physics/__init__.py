@@ -11,6 +11,7 @@ from fabricproof.physics.bounds import (
     ceilings,
     expected_rail_gain,
     latency_floor_us,
+    through_host_mb_s,
 )
 from fabricproof.physics.links import (
     SOFT_ROCE,
@@ -22,7 +23,7 @@ from fabricproof.physics.links import (
     known_links,
     soft_roce_link,
 )
-from fabricproof.physics.model import Fabric, Shaper, Slot, find_slot
+from fabricproof.physics.model import Fabric, Gpus, Shaper, Slot, find_slot
 from fabricproof.physics.protocols import (
     FramingReading,
     Protocol,
@@ -45,6 +46,7 @@ __all__ = [
     "Fabric",
     "Floor",
     "FramingReading",
+    "Gpus",
     "Link",
     "Protocol",
     "Shaper",
@@ -65,5 +67,6 @@ __all__ = [
     "latency_floor_us",
     "soft_path_mtu",
     "soft_roce_link",
+    "through_host_mb_s",
     "why_not_the_device",
 ]

@@ -35,6 +35,8 @@ _RESOURCES = {
     "protocol": "link",
     "slot": "slot",
     "slot_packet": "slot",
+    "gpu_slot": "GPU's slot",
+    "gpu_slot_packet": "GPU's slot",
     "flow": "flow limit",
     "capability": "host",
 }
@@ -45,7 +47,8 @@ class Ceiling:
     """One limit on the payload bandwidth, in MB/s (10^6 bytes per second).
 
     Attributes:
-        name: ``link``, ``protocol``, ``slot``, ``slot_packet``, ``flow`` or ``capability``.
+        name: ``link``, ``protocol``, ``slot``, ``slot_packet``, ``gpu_slot``,
+            ``gpu_slot_packet``, ``flow`` or ``capability``.
         low_mb_s: every healthy system comes near this.
         nominal_mb_s: the usual reading; low <= nominal <= high.
         high_mb_s: nothing above this is possible.
@@ -62,7 +65,7 @@ class Ceiling:
 
     @property
     def resource(self) -> str:
-        """Return what binds in words: ``link``, ``slot``, ``flow limit`` or ``host``."""
+        """Return what binds in words: ``link``, ``slot``, ``GPU's slot``, ``flow limit`` ..."""
         return _RESOURCES[self.name]
 
     def excludes(self, value_mb_s: float) -> bool:
@@ -193,6 +196,40 @@ def _slot_packet(fabric: Fabric, slot: Ceiling, framing: dict[str, Any]) -> Ceil
     )
 
 
+def _gpu_slots(fabric: Fabric, slot: Slot, num_gpus: int) -> tuple[Ceiling, Ceiling]:
+    """Return the ceilings of the slots of the GPUs, which every byte of their buffers crosses.
+
+    With GPUDirect once, on its way to or from the adapter; without it as often, on its way to or
+    from the memory of the host.  The MaxPayload that is stated is the adapter's.
+    """
+    theirs = replace(fabric, num_rails=num_gpus, rails_share_slot=False, max_payload_bytes=None)
+    raw = _slot(replace(theirs, slot=slot), slot)
+    framing = load_data("pcie")["framings"][slot.framing]
+    packet = _slot_packet(replace(theirs, slot=slot), raw, framing)
+    formula = raw.formula.replace("rails", "GPUs")
+    return (
+        replace(raw, name="gpu_slot", formula=formula),
+        replace(packet, name="gpu_slot_packet"),
+    )
+
+
+def through_host_mb_s(fabric: Fabric) -> float | None:
+    """Return the bandwidth of messages that wait for a copy at each end that is on a GPU, in MB/s.
+
+    One after the other: the copy out of the GPU, the rails, the copy into the other.  So the time
+    of a byte is 1/rails + ends/slot, of the nominal ceilings: store and forward without a pipeline
+    (H. Wang et al., MVAPICH2-GPU, ISC 2011, has both).  None where the slot of the GPU is not
+    stated, or the buffers are in the memory of hosts.
+    """
+    gpus = fabric.gpus
+    if gpus is None or gpus.slot is None:
+        return None
+    one_way = replace(fabric, bidirectional=False)
+    rails = bound(replace(one_way, gpus=None)).nominal_mb_s
+    copies = _gpu_slots(one_way, gpus.slot, gpus.num_gpus)[1].nominal_mb_s
+    return _directions(fabric) / (1 / rails + gpus.ends / copies)
+
+
 def _packet_share(reading: FramingReading, mtu: int | None) -> float:
     """Return payload per byte of the packet itself, without what only the wire sees."""
     size = mtu or reading.mtu
@@ -232,8 +269,8 @@ def _capability(declared_mb_s: float, physics: Iterable[Ceiling]) -> Ceiling:
 def ceilings(fabric: Fabric) -> tuple[Ceiling, ...]:
     """Return every ceiling that what is stated allows to compute, from the wire inwards.
 
-    ``slot`` and ``slot_packet`` are there only where the slot is stated, ``flow`` and
-    ``capability`` only where they are.
+    ``slot`` and ``slot_packet`` are there only where the slot is stated, those of GPUs where the
+    buffers are on them and their slot is stated, ``flow`` and ``capability`` only where they are.
     """
     link = _link(fabric)
     found = [link, _protocol(fabric, link)]
@@ -241,6 +278,8 @@ def ceilings(fabric: Fabric) -> tuple[Ceiling, ...]:
         slot = _slot(fabric, fabric.slot)
         framing = load_data("pcie")["framings"][fabric.slot.framing]
         found += [slot, _slot_packet(fabric, slot, framing)]
+    if fabric.gpus is not None and fabric.gpus.slot is not None:
+        found += _gpu_slots(fabric, fabric.gpus.slot, fabric.gpus.num_gpus)
     if fabric.flow_limit_gbit_s is not None:
         found.append(_flow(fabric, fabric.flow_limit_gbit_s))
     if fabric.capability_mb_s is not None:
@@ -262,6 +301,7 @@ def bound(fabric: Fabric) -> Ceiling:
     limits = ceilings(fabric)
     binds = binding(limits)
     unlike = (fabric.unlike_rails_high_mb_s or 0.0) * _directions(fabric)
+    unlike = min([unlike, *(each.high_mb_s for each in limits if each.name.startswith("gpu"))])
     return Ceiling(
         name=binds.name,
         low_mb_s=min(ceiling.low_mb_s for ceiling in limits),

@@ -155,6 +155,28 @@ def find_slot(text: str) -> Slot:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Gpus:
+    """What is stated about the GPUs that hold the buffers of a measurement.
+
+    Attributes:
+        slot: the PCIe slot of each; None: not stated.
+        num_gpus: GPUs of a node that send at once, at least 1.
+        ends: nodes of a pair that have their buffer on a GPU: 1, or 2.
+        direct: whether the adapter can reach the memory of the GPU by itself (GPUDirect RDMA, ROCm
+            peer memory); None: not stated.
+    """
+
+    slot: Slot | None = None
+    num_gpus: int = 1
+    ends: int = 2
+    direct: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse GPUs that cannot be."""
+        _check_positive("num_gpus", self.num_gpus, "a whole number of at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Fabric:
     """What is stated about the path between two nodes.  None means: not stated.
 
@@ -180,6 +202,7 @@ class Fabric:
             weight may reach it.  The other fields then describe the slowest rail.  None: alike.
         shaper: a token bucket on every rail, which lets short messages pass faster than the link;
             None for a wire.
+        gpus: the GPUs whose memory holds the buffers; None where it is that of the hosts.
     """
 
     link: Link
@@ -195,6 +218,7 @@ class Fabric:
     capability_mb_s: float | None = None
     shaper: Shaper | None = None
     unlike_rails_high_mb_s: float | None = None
+    gpus: Gpus | None = None
 
     def __post_init__(self) -> None:
         """Refuse a fabric that cannot be."""

@@ -11,6 +11,7 @@ FRONT: dict[str, str] = {
     "checks.congestion": "the check of a pair beside a load",
     "checks.ethernet": "checks of sockets and MPI over TCP",
     "checks.family": "checks between two nodes",
+    "checks.gpu": "checks with buffers on GPUs",
     "checks.kernel": "the kernel of all pairs beside stock programs",
     "checks.multirail": "checks of several rails",
     "checks.peers": "checks of many pairs",

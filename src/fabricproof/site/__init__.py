@@ -15,6 +15,7 @@ from fabricproof.site.model import Site, build_fabric, protocol_of
 from fabricproof.site.schema import (
     ExpectSpec,
     FabricSpec,
+    GpuSpec,
     NightSpec,
     PartitionSpec,
     StackSpec,
@@ -33,6 +34,7 @@ FRONT: dict[str, str] = {
 __all__ = [
     "ExpectSpec",
     "FabricSpec",
+    "GpuSpec",
     "NightSpec",
     "PartitionSpec",
     "Site",

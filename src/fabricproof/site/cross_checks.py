@@ -9,6 +9,7 @@ from typing import Any
 
 from fabricproof.core.errors import ConfigError, FabricproofError
 from fabricproof.core.provenance import same_build
+from fabricproof.physics import find_slot
 from fabricproof.site.complaint import Lines, line_of
 from fabricproof.site.model import build_fabric
 from fabricproof.site.schema import (
@@ -74,6 +75,34 @@ def check_names(path: Path, main: SiteFile, lines: Lines, fabrics: Iterable[Fabr
                         expected=f"one of {', '.join(sorted(names))}",
                         got=repr(name),
                     )
+
+
+def check_gpus(path: Path, partitions: Iterable[PartitionSpec], lines: Lines) -> None:
+    """Refuse GPUs in no known slot, or for a stack that their partition has not."""
+    for index, partition in enumerate(partitions):
+        gpus = partition.gpus
+        if gpus is None:
+            continue
+        for name in gpus.stacks:
+            if name not in partition.stacks:
+                raise ConfigError(
+                    f"the gpus of partition {partition.name!r} name another stack",
+                    source=str(path),
+                    line=line_of(("partitions", index, "gpus", "stacks"), lines),
+                    expected=f"one of {', '.join(partition.stacks)}",
+                    got=repr(name),
+                )
+        try:
+            find_slot(gpus.pcie or "3.0x16")
+        except FabricproofError as error:
+            raise ConfigError(
+                f"the gpus of partition {partition.name!r}: {error.problem}",
+                source=str(path),
+                line=line_of(("partitions", index, "gpus", "pcie"), lines),
+                expected=error.expected,
+                got=error.got,
+                next_step=error.next_step,
+            ) from None
 
 
 def check_recipes(path: Path, stacks: Iterable[StackSpec], lines: Lines) -> None:

@@ -282,6 +282,20 @@ class StackSpec(_Model):
         return self.pmi == "pmi1" or (bool(self.provisioned) and self.family == "mpich")
 
 
+class GpuSpec(_Model):
+    """The GPUs of each node of a partition.  Where there is no such table, nothing of GPUs runs."""
+
+    kind: Literal["cuda", "rocm", "level-zero"]
+    per_node: Annotated[int, Field(ge=1, le=64)] = 1
+    pcie: Named | None = None
+    """The slot of each GPU, ``5.0x16``: every byte of a buffer on it crosses that."""
+    direct: bool | None = None
+    """Whether an adapter reaches the memory of a GPU by itself (GPUDirect RDMA: ``nvidia_peermem``
+    or dma-buf; ROCm: the amdgpu driver); None: nobody says, and no bandwidth is promised."""
+    stacks: list[Name] = Field(default_factory=list)
+    """Stacks that take such buffers beside those that Spack builds with ``cuda`` or ``rocm``."""
+
+
 class PartitionSpec(_Model):
     """One partition, as in Slurm and ReFrame."""
 
@@ -328,6 +342,7 @@ class PartitionSpec(_Model):
     """Whether every job looks; where that costs too much (emulated nodes), preflight alone."""
     same_node: bool = False
     """Both ranks on one node on purpose (site ``local``): no fabric is proven there."""
+    gpus: GpuSpec | None = None
 
 
 class SiteSpec(_Model):
@@ -416,7 +431,8 @@ class ReferenceSpec(_Model):
     quantity: Annotated[
         str,
         StringConstraints(
-            pattern=r"^((bandwidth|latency)(_\d+(B|KiB|MiB|GiB))?|mpi_share"
+            pattern=r"^((host_to_device_|device_to_host_|device_)?(bandwidth|latency)"
+            r"(_\d+(B|KiB|MiB|GiB))?|device_busbw(_\d+(B|KiB|MiB|GiB))?|mpi_share"
             r"|(bandwidth|latency(_p9[59])?)_impact_(shared|apart))$"
         ),
     ]

@@ -41,6 +41,7 @@ __all__ = [
     "UCX_UD",
     "crowd_environment",
     "default_transport",
+    "gpu_environment",
     "known_transport",
     "path_environment",
     "rails_refusal",
@@ -356,6 +357,32 @@ _OVERSUBSCRIBED: Mapping[str, Mapping[str, str]] = {
     # 3: an idle rank sleeps. 1 and 2 yield only, and one-sided transfers fell to a quarter.
     "intelmpi": {"I_MPI_PIN": "off", "I_MPI_THREAD_YIELD": "3"},
 }
+
+
+#: UCX's transports of a kind of GPU, by their alias (docs/source/faq.md, "Working with GPU")
+_UCX_OF_GPUS: Mapping[str, str] = {"cuda": "cuda", "rocm": "rocm", "level-zero": "ze"}
+
+#: what lets a family take buffers on GPUs (Intel MPI developer reference, "GPU Support"; MPICH's
+#: control variables); Open MPI does where it was built so
+_WITH_GPUS: Mapping[str, Mapping[str, str]] = {
+    "openmpi": {},
+    "mpich": {"MPIR_CVAR_ENABLE_GPU": "1"},
+    "mvapich": {"MPIR_CVAR_ENABLE_GPU": "1"},
+    "intelmpi": {"I_MPI_OFFLOAD": "1"},
+}
+
+
+def gpu_environment(family: str, kind: str, path: Mapping[str, str]) -> dict[str, str]:
+    """Return what a leg with buffers on GPUs of ``kind`` sets beside the variables of its path.
+
+    ``path`` is what :func:`path_environment` gave: where it names UCX's transports, those that copy
+    between host and GPU have to be among them; they carry nothing between nodes.
+    """
+    _check_family(family)
+    found = dict(_WITH_GPUS[family])
+    if "UCX_TLS" in path:
+        found["UCX_TLS"] = f"{path['UCX_TLS']},{_UCX_OF_GPUS[kind]}"
+    return found
 
 
 def crowd_environment(family: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from fabricproof.benchmarks.buffers import buffers_of, ends_on_gpus
 from fabricproof.benchmarks.catalogue import reading_of
 from fabricproof.benchmarks.program import Consistency, Meaning, ProgramKind
 from fabricproof.core.measure import Table
@@ -16,6 +17,7 @@ from fabricproof.physics import (
     Ceiling,
     Fabric,
     Floor,
+    Gpus,
     Protocol,
     bound,
     find_protocol,
@@ -39,17 +41,24 @@ def num_pairs(table: Table) -> int:
 
 
 def loaded_fabric(table: Table, fabric: Fabric) -> Fabric:
-    """Return ``fabric`` as this table's program loads it: its directions, its number of flows."""
+    """Return ``fabric`` as this table's program loads it: directions, number of flows, GPUs."""
     protocol, mtu = _spoken(table, fabric)
     return replace(
         fabric,
         protocol=protocol,
         mtu=mtu,
         bidirectional=reading_of(table).bidirectional,
+        gpus=_gpus(table, fabric),
         num_flows=max(
             fabric.num_flows, num_pairs(table), int(table.attributes.get("num_qps", 1) or 1)
         ),
     )
+
+
+def _gpus(table: Table, fabric: Fabric) -> Gpus | None:
+    """Return the GPUs of the fabric where the buffers were on some; None where they were not."""
+    ends = ends_on_gpus(buffers_of(table))
+    return replace(fabric.gpus or Gpus(), ends=ends) if ends else None
 
 
 def _spoken(table: Table, fabric: Fabric) -> tuple[Protocol | str | None, int | None]:
@@ -178,8 +187,12 @@ class Limits:
         """What the points inside the curve are judged by: one rail's worth of the reference.
 
         Up to its striping threshold an MPI sends a message over one rail, and the threshold is
-        its own business (document 000 of the sources: equal to one rail up to 8 KiB).
+        its own business (document 000 of the sources: equal to one rail up to 8 KiB).  Nothing
+        where buffers are on GPUs: there an MPI has more ways to move a message, and each begins
+        with a step of its own.
         """
+        if self.fabric is not None and self.fabric.gpus is not None:
+            return None
         if self.reference is None or self.fabric is None or self.fabric.num_rails < 2:
             return self.reference
         share = bound(replace(self.fabric, num_rails=1)).low_mb_s / bound(self.fabric).low_mb_s

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from fabricproof.benchmarks.buffers import buffers_of
 from fabricproof.benchmarks.catalogue import reading_of
 from fabricproof.benchmarks.program import Meaning, ProgramKind
 from fabricproof.core.measure import Finding, Table, Verdict, as_notes, worst
-from fabricproof.core.units import at_size, size_label
+from fabricproof.core.units import at_size, size_label, split_buffers
 from fabricproof.traffic import PathProof, PathState
 from fabricproof.verdict import busbw
 from fabricproof.verdict.busbw import describe_busbw, judge_busbw
@@ -29,7 +30,7 @@ from fabricproof.verdict.curve import (
 from fabricproof.verdict.gpcnet import GPCNET, describe_gpcnet, judge_gpcnet
 from fabricproof.verdict.limits import Limits, describe_loss, row_fault
 from fabricproof.verdict.rings import describe_rings, judge_rings
-from fabricproof.verdict.suspects import explained
+from fabricproof.verdict.suspects import explained, on_gpus
 from fabricproof.verdict.value import (
     IMPACT,
     Judgement,
@@ -59,6 +60,8 @@ def judge_table(table: Table, rules: Rules, net_path: PathProof | None = None) -
     ``net_path`` is None where no counters were read.
     """
     table = _in_decimal_megabytes(table)
+    buffers = buffers_of(table)
+    rules = _of_buffers(rules, buffers)
     reading = reading_of(table)
     limits = Limits.of(table, reading, rules)
     many, told = _of_many(table, reading, limits, rules)
@@ -74,6 +77,9 @@ def judge_table(table: Table, rules: Rules, net_path: PathProof | None = None) -
     ]
     judgements = [_with_path(judgement, net_path, rules) for judgement in judgements]
     judgements += _not_in_the_table(table, reading, rules, net_path)
+    if buffers:
+        judgements, seen = on_gpus(judgements, buffers, limits.fabric, rules.references)
+        told += seen
     findings = [
         *([] if table.suite in busbw.SUITES else describe_shape(table)),
         *told,
@@ -88,6 +94,18 @@ def judge_table(table: Table, rules: Rules, net_path: PathProof | None = None) -
         findings=(*as_notes(unjudged), *switches, *as_notes(findings)),
         net_path=net_path,
     )
+
+
+def _of_buffers(rules: Rules, buffers: str) -> Rules:
+    """Return rules with the references of such buffers alone, under the names without them."""
+    if not buffers:
+        return rules
+    mine = {
+        split_buffers(name)[1]: each
+        for name, each in rules.references.items()
+        if split_buffers(name)[0] == buffers
+    }
+    return replace(rules, references=mine)
 
 
 def _of_many(
@@ -136,7 +154,8 @@ def _not_in_the_table(
     cut, last = _cut(table)
     if not (cut and from_file and asked and reading.kind is ProgramKind.LATENCY) or last in asked:
         return absent
-    reason = f"{cut} If the run asked for no more, name its last size in a --reference ({last}=...)"
+    name = f"{buffers_of(table)}{last}"
+    reason = f"{cut} If the run asked for no more, name its last size in a --reference ({name}=...)"
     return [*absent, *missing(["larger sizes"], reason).quantities]
 
 
@@ -160,7 +179,8 @@ def unanswered(references: Iterable[str], judgements: Iterable[Judgement]) -> li
     answered = set()
     for judgement in judgements:
         is_busbw = judgement.name.startswith(busbw.QUANTITY)
-        kind = busbw.QUANTITY if is_busbw else kinds.get(judgement.unit, "")
+        kind = split_buffers(judgement.name)[0] + kinds.get(judgement.unit, "")
+        kind = busbw.QUANTITY if is_busbw else kind
         answered |= {judgement.name, kind}
     return [name for name in references if name not in answered]
 

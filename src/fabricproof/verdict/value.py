@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING
 
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.measure import Finding, Quantity, Verdict
-from fabricproof.core.units import at_size, convert, dimension, parse_size, split_quantity
+from fabricproof.core.units import (
+    BUFFERS,
+    at_size,
+    convert,
+    dimension,
+    parse_size,
+    split_buffers,
+    split_quantity,
+)
 from fabricproof.physics import Ceiling, Fabric, Floor
 
 if TYPE_CHECKING:
@@ -194,7 +202,7 @@ def from_text(text: str, *, tolerance: float | None, origin: str) -> tuple[str, 
     is_time = dimension(unit) == "time"
     value = convert(number, unit, "us" if is_time else "MB/s")
     name = _quantity_name(name.strip()) or ("latency" if is_time else "bandwidth")
-    if name.startswith("latency") != is_time:
+    if split_buffers(name)[1].startswith("latency") != is_time:
         raise ConfigError(
             f"the unit does not fit quantity {name!r}",
             expected="a time for latency, a bandwidth for bandwidth",
@@ -243,17 +251,19 @@ def _share(
 
 def _quantity_name(name: str) -> str:
     """Return ``name`` in the judge's spelling: ``bandwidth_4194304`` is ``bandwidth_4MiB``."""
-    device = name.startswith("device_")
-    kind, mark, size = name.removeprefix("device_").partition("_")
-    if name and kind not in ({"busbw"} if device else {"bandwidth", "latency"}):
+    buffers, rest = split_buffers(name)
+    kind, mark, size = rest.partition("_")
+    known = {"bandwidth", "latency"} | ({"busbw"} if buffers == "device_" else set())
+    if name and kind not in known:
         raise ConfigError(
             "unknown quantity in a reference",
-            expected="bandwidth, latency, device_busbw, or one size of it as bandwidth_4MiB",
+            expected="bandwidth, latency, device_busbw, or one size of it as bandwidth_4MiB; of "
+            f"buffers on GPUs with {', '.join(BUFFERS)} before it",
             got=repr(name),
         )
     if not mark:
         return name
-    return at_size(f"{'device_' if device else ''}{kind}", parse_size(size))
+    return at_size(f"{buffers}{kind}", parse_size(size))
 
 
 #: A printed number has two decimals; half a last digit is not "above the ceiling".

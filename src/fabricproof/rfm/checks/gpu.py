@@ -1,0 +1,51 @@
+"""Checks with buffers in the memory of GPUs; where a site has none, they are skipped once."""
+
+from __future__ import annotations
+
+from reframe.core.builtins import parameter, run_after, variable
+
+from fabricproof.job.leg import Plan
+from fabricproof.rfm.checks.base import FabricBenchmark
+from fabricproof.rfm.current import current_site
+from fabricproof.rfm.legs.gpu import pair_plan, why_no_gpus
+from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.site.roll import stack_of_looks
+
+
+def gpu_fabrics() -> list[str]:
+    """Return the fabrics of the partitions with GPUs; the site's first one where none has any."""
+    partitions = current_site().partitions
+    with_gpus = [name for each in partitions if each.gpus for name in each.fabrics]
+    return list(dict.fromkeys(with_gpus)) or partitions[0].fabrics[:1]
+
+
+class GpuBenchmark(FabricBenchmark):
+    """A pair of nodes whose buffers lie on GPUs, over each rail by itself."""
+
+    fabric = parameter(gpu_fabrics(), loggable=True)
+
+    #: required with one stack of each partition, not with each: where the site has no GPUs
+    once = variable(bool, value=False)
+
+    @run_after("init")
+    def skip_once_without_gpus(self) -> None:
+        """Leave one row of each check to a site without GPUs, not one for each stack."""
+        site = current_site()
+        if any(each.gpus for each in site.partitions):
+            return
+        chosen = [each for each in site.partitions if self.fabric in each.fabrics]
+        self.valid_prog_environs = sorted({stack_of_looks(site, each) for each in chosen})
+        self.once = True
+
+    def why_not(self) -> str:
+        """Tell where there are no GPUs, where the stack takes none, and where another one skips."""
+        site = current_site()
+        partition = site.partition(self.current_partition.name)
+        stack = site.stack(self.current_environ.name)
+        if partition.same_node:
+            return f"it measures between two nodes, and partition {partition.name} has one"
+        return why_no_gpus(partition, stack)
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return a leg over each rail for buffers on both GPUs, and on either."""
+        return pair_plan(planner)
