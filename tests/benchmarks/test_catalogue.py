@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from catalogue_answers import ANSWERS, both_at_once, text
 
@@ -139,10 +141,9 @@ def imb_lists() -> dict[str, set[str]]:
     """The names of ``IMB-* -list``, by binary."""
     found: dict[str, set[str]] = {}
     text = (ANSWERS.parent / "imb-2021.11-list.txt").read_text(encoding="utf-8")
-    for part in text.split("IMB-")[1:]:
-        binary, _, lines = part.partition("\n")
-        names = (line.strip("# ").partition(" ")[0] for line in lines.splitlines())
-        found.setdefault(f"IMB-{binary.partition(' ')[0].strip(':')}", set()).update(names)
+    for part in re.split(r"^(?=IMB-\S+ -list$)", text, flags=re.MULTILINE)[1:]:
+        command, *lines = part.splitlines()
+        found[command.split()[0]] = {line.strip("# ").partition(" ")[0] for line in lines}
     return found
 
 

@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pretended_build import make_built
 
+from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.errors import ConfigError
+from fabricproof.core.measure import Verdict
+from fabricproof.job.evidence.leg_folder import read_table
 from fabricproof.job.leg import Leg, read_plan, write_plan
+from fabricproof.job.outcome import judge_leg
 from fabricproof.physics import bound
-from fabricproof.rfm.legs.gpu import pair_plan, why_no_gpus
+from fabricproof.rfm.legs.gpu import bus_plan, pair_plan, why_no_bus, why_no_gpus
 from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.rfm.legs.programs import locate_built
 from fabricproof.site import GpuSpec, Site, load_site
-from fabricproof.stacks.family import gpu_environment
+from fabricproof.stacks.family import bus_environment, gpu_environment
+from fabricproof.traffic import PathProof, PathState
+from fabricproof.verdict.table import judge_table
+from leg_folders import leave, make_leg
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+from nccl_outputs import Made, text_of
 
 SITES = Path(__file__).parents[2] / "site-configs"
 
 FOUR = {"kind": "cuda", "per_node": 4, "pcie": "5.0x16", "direct": True}
 
 
-def planner(program: str = "osu_bw", stack: str = "openmpi-cuda", **gpus: Any) -> LegPlanner:
+def planner(
+    program: str = "osu_bw", stack: str = "openmpi-cuda", suite: str = "osu", **gpus: Any
+) -> LegPlanner:
     site = load_site(str(SITES / "infiniband-ndr"))
     partition = site.partition("gpu").model_copy(
         update={"gpus": GpuSpec.model_validate({**FOUR, **gpus})}
@@ -31,7 +46,7 @@ def planner(program: str = "osu_bw", stack: str = "openmpi-cuda", **gpus: Any) -
         partition=partition,
         stack=site.stack(stack),
         fabric="ndr",
-        suite="osu",
+        suite=suite,
         program=program,
         assumed=True,
     )
@@ -105,6 +120,157 @@ def test_the_ports_have_no_buffers_on_gpus() -> None:
     plan = pair_plan(replace(planner(), suite="osu-mpi4py"))
     assert not plan.legs
     assert "OSU's C programs have" in plan.reason
+
+
+def test_imb_has_both_buffers_on_gpus() -> None:
+    plan = pair_plan(planner("GPU/PingPong", suite="imb"))
+    assert [leg.name for leg in plan.legs] == ["mlx5_0:1.DD", "mlx5_3:1.DD"]
+    leg = plan.legs[0]
+    assert leg.program == "PingPong"
+    assert leg.required == ("device_bandwidth_4MiB",)
+    (argv,) = leg.commands
+    assert argv[:2] == ("IMB-MPI1-GPU", "PingPong")
+    assert argv[-2:] == ("-mem_alloc_type", "device")
+
+
+def test_imb_that_spack_built_has_no_gpu_binary_and_is_nothing_that_was_lost(
+    tmp_path: Path,
+) -> None:
+    stack = planner().stack
+    built = make_built("openmpi-cuda", tmp_path)
+    built = replace(built, programs={**built.programs, "imb": built.programs["osu"]})
+    found = locate_built(stack, "imb", "IMB-MPI1-GPU", built)
+    assert (found.argv, found.lost) == (None, False)
+    assert "built without IMB-MPI1-GPU" in found.reason
+
+
+# nccl-tests.
+
+
+def with_nccl(program: str = "all_reduce_perf", **gpus: Any) -> LegPlanner:
+    found = planner(program, suite="nccl-tests", **gpus)
+    stack = found.stack.model_copy(update={"suites": {"nccl-tests": "/opt/nccl-tests/build"}})
+    return replace(found, stack=stack)
+
+
+def test_nccl_takes_all_gpus_of_all_nodes_over_all_rails_and_no_other() -> None:
+    (leg,) = bus_plan(with_nccl()).legs
+    assert leg.name == "mlx5_0:1+mlx5_3:1.2x4"
+    assert (leg.num_nodes, leg.ranks_per_node, leg.spread) == (2, 4, True)
+    assert leg.environment["NCCL_IB_HCA"] == "=mlx5_0:1,mlx5_3:1"
+    assert leg.environment["NCCL_NET"] == "IB"
+    assert leg.required == ("device_busbw_128MiB",)
+    assert leg.commands[0][0] == "/opt/nccl-tests/build/all_reduce_perf"
+    assert leg.expected_sizes[0] == 1024
+    assert leg.expected_sizes[-1] == 128 * 2**20
+    fabric = leg.rules().fabric
+    assert fabric is not None
+    assert fabric.num_rails == 2
+    assert fabric.gpus is not None
+    assert fabric.gpus.num_gpus == 4
+    assert leg.limit_seconds >= 60
+
+
+def test_what_nccl_must_move_is_what_no_algorithm_does_with_less() -> None:
+    sizes = sum(1024 << step for step in range(18))
+    (ring,) = bus_plan(with_nccl("sendrecv_perf")).legs
+    # each size 20 times out of place and 20 in place, one message of each node to the next
+    assert ring.least_bytes == ((40 * sizes, 40 * sizes),) * 2
+    (summed,) = bus_plan(with_nccl()).legs
+    assert summed.least_bytes is not None
+    assert all(40 * sizes / 2 <= sent <= 2 * 40 * sizes for sent, _ in summed.least_bytes)
+
+
+def test_sockets_are_named_too_and_what_nccl_does_not_speak_is_a_reason() -> None:
+    assert bus_environment("tcp", ["rail0"])["NCCL_SOCKET_IFNAME"] == "=rail0"
+    with pytest.raises(ConfigError, match="no network module"):
+        bus_environment("efa", ["efa0"])
+
+
+def test_nccl_needs_gpus_of_its_kind_and_two_nodes() -> None:
+    partition = planner().partition
+    assert why_no_bus(partition) == ""
+    one = partition.model_copy(update={"num_nodes": 1})
+    assert "num_nodes" in why_no_bus(one)
+    other = partition.model_copy(update={"gpus": GpuSpec(kind="level-zero")})
+    assert "level-zero" in why_no_bus(other)
+    none = partition.model_copy(update={"gpus": None})
+    assert "has no gpus" in why_no_bus(none)
+
+
+def left(folder: Path, leg: Leg, text: str) -> Leg:
+    folder.mkdir()
+    (folder / "stdout").write_text(text)
+    return leg
+
+
+@pytest.mark.parametrize("version", ["2.19.6", "2.13.9"])
+def test_of_two_tables_the_one_out_of_place_is_the_legs_with_or_without_its_name(
+    tmp_path: Path, version: str
+) -> None:
+    (leg,) = bus_plan(with_nccl("sendrecv_perf")).legs
+    made = Made(
+        name="sendrecv", here=4, gb_s=90.0, least=1024, most=2**27, factor=2, version=version
+    )
+    table, trouble = read_table(tmp_path / "a", left(tmp_path / "a", leg, text_of(made)))
+    assert trouble is None
+    assert table is not None
+    assert (table.program, table.attributes["placement"]) == ("sendrecv_perf", "out-of-place")
+    cut = replace(made, most=2**20)
+    assert read_table(tmp_path / "b", left(tmp_path / "b", leg, text_of(cut)))[0] is None
+
+
+@pytest.mark.parametrize(
+    ("gb_s", "gpus", "verdict", "words"),
+    [
+        (92.0, {}, Verdict.PASS, ""),
+        (50.0, {}, Verdict.FAIL, "below the lower bound"),
+        (50.0, {"direct": None}, Verdict.UNJUDGED, "GPUDirect is possible here is not stated"),
+        (92.0, {"direct": None}, Verdict.PASS, ""),
+        (250.0, {}, Verdict.INVALID, "ceiling"),
+        (26.0, {"pcie": "3.0x8"}, Verdict.PASS, "GPU's slot"),
+    ],
+)
+def test_a_bus_bandwidth_is_held_against_the_rails_and_the_slots_of_the_gpus(
+    gb_s: float, gpus: dict[str, Any], verdict: Verdict, words: str
+) -> None:
+    (leg,) = bus_plan(with_nccl(**gpus)).legs
+    made = Made(here=4, gb_s=gb_s, least=1024, most=2**27, factor=2, start_us=20.0)
+    proof = PathProof(state=PathState.PROVEN, reason="")
+    report = judge_table(parse_text(text_of(made))[0], leg.rules(), proof)
+    assert report.verdict is verdict
+    assert words in report.quantities[-1].reason
+
+
+def test_one_rail_of_our_own_run_is_known_to_be_all() -> None:
+    (leg,) = bus_plan(with_nccl()).legs
+    fabric = leg.rules().fabric
+    assert fabric is not None
+    rules = replace(leg.rules(), fabric=replace(fabric, num_rails=1))
+    table = parse_text(text_of(Made(here=4, gb_s=47.0, most=2**27, start_us=20.0)))[0]
+    proof = PathProof(state=PathState.PROVEN, reason="")
+    assert judge_table(table, rules, proof).verdict is Verdict.PASS
+
+
+def test_a_program_that_put_its_buffers_elsewhere_measured_nothing_that_was_due(
+    tmp_path: Path,
+) -> None:
+    leg = make_leg(required=("device_bandwidth_4MiB",), ask=("gpus", "cuda"))
+    leave(tmp_path, leg)  # a table of buffers of hosts
+    report = judge_leg(tmp_path, leg).report
+    assert report.verdict is Verdict.MISSING
+    assert [each.name for each in report.quantities if each.verdict is Verdict.MISSING] == [
+        "device_bandwidth_4MiB"
+    ]
+
+
+def test_a_node_that_shows_no_gpu_makes_the_leg_skipped_with_its_words(tmp_path: Path) -> None:
+    leg = make_leg(required=("device_bandwidth_4MiB",), ask=("gpus", "cuda"))
+    folder = leave(tmp_path, leg, stdout="", ranks=())
+    (folder / "no.1").write_text("n2 shows this job no GPU\n")
+    report = judge_leg(tmp_path, leg).report
+    assert report.verdict is Verdict.SKIPPED
+    assert report.quantities[0].reason == "n2 shows this job no GPU"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ def buffers_of(table: Table) -> str:
     OSU says of a pair where both buffers are (``Send Buffer on DEVICE (D) and Receive Buffer on
     HOST (H)``, util/osu_util.c; managed memory counts as the device's), of a collective on a GPU
     only the accelerator (``OSU MPI-CUDA Allreduce Latency Test``).  IMB-MPI1-GPU puts the buffers
-    of both ranks on GPUs (``-mem_alloc_type``, default ``device``), and says no more than its part.
+    of both ranks where its command says (``-mem_alloc_type``), which the parser read.
     """
     said = table.attributes
     if "send_buffer" in said:

@@ -211,6 +211,7 @@ _IMB_PAIRS = (
     _imb("IMB-MPI1", "Exchange", _EXCHANGE, _TWO_BOTH),
     _imb("IMB-MPI1", "Uniband", _PAIRS, _WINDOW),
     _imb("IMB-MPI1", "Biband", replace(_PAIRS, bidirectional=True), _WINDOW_BOTH),
+    _imb("IMB-MPI1-GPU", "GPU/PingPong", _PING, _PING_PONG),
     _imb("IMB-P2P", "P2P/PingPong", replace(_STREAM, last_send_uncounted=True), _PING_PONG),
     _imb("IMB-P2P", "P2P/PingPing", replace(_STREAM, bidirectional=True), _BOTH),
     _imb("IMB-P2P", "SendRecv_Replace", replace(_STREAM, bidirectional=True), _BOTH),

@@ -6,10 +6,10 @@ They are the collectives of OSU and IMB, and HPC Challenge.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fabricproof.benchmarks.catalogue import collective_of
+from fabricproof.benchmarks.catalogue import collective_of, program_of
 from fabricproof.benchmarks.program import Collective
 from fabricproof.core.errors import ConfigError
 from fabricproof.job.commands import LARGE_MESSAGE_BYTES
@@ -163,6 +163,52 @@ def _least(
             once = least_bytes(known.operation, size, layout)
             total = [sum_ + each.times(rounds) for sum_, each in zip(total, once, strict=True)]
     return tuple(total)
+
+
+#: nccl-tests on the GPUs of each kind; rccl-tests is its port
+BUS_SUITES: Mapping[str, str] = {"cuda": "nccl-tests", "rocm": "rccl-tests"}
+
+#: messages of a bus bandwidth: from the first to the last of these, in bytes; the last shows the
+#: plateau of 400 Gb/s rails, where an operation takes milliseconds
+BUS_BYTES = (1024, 128 * 1024 * 1024)
+
+#: repetitions of each size, unseen ones and seconds that a run may take: loading CUDA and NCCL and
+#: finding the topology takes most of them
+BUS_REPETITIONS, BUS_WARMUPS, BUS_SECONDS = 20, 5, 180
+
+
+def make_bus_job(
+    suite: str, program: str, argv: Sequence[str], layout: RankLayout
+) -> CollectiveJob:
+    """Return the job of one of nccl-tests with a GPU for each rank.
+
+    What must be seen: each size, so many times out of place and as often in place (``TimeTest`` of
+    src/common.cu), with the least that any algorithm moves; of ``sendrecv_perf`` what the last rank
+    of each node sends to the first of the next.
+
+    Raises:
+        ConfigError: the program is none that is known.
+    """
+    row = program_of(suite, program)
+    if row is None or row.bus is None:
+        raise ConfigError("not one of nccl-tests", expected="all_reduce_perf ...", got=program)
+    least, most = BUS_BYTES
+    sizes = tuple(least << step for step in range((most // least).bit_length()))
+    total = [NodeBytes(sent=0, received=0)] * layout.num_nodes
+    for size in sizes:
+        once = [NodeBytes(sent=size, received=size)] * layout.num_nodes
+        if row.bus.operation is not None:
+            once = list(least_bytes(row.bus.operation, size, layout))
+        both = [each.times(2 * BUS_REPETITIONS) for each in once]
+        total = [sum_ + each for sum_, each in zip(total, both, strict=True)]
+    options = ["-b", str(least), "-e", str(most), "-f", "2", "-g", "1"]
+    options += ["-n", str(BUS_REPETITIONS), "-w", str(BUS_WARMUPS)]
+    return CollectiveJob(
+        commands=((*argv, *options),),
+        sizes=sizes,
+        least_bytes=tuple((each.sent, each.received) for each in total),
+        least_packets=None,
+    )
 
 
 HPCC_FILE = "hpcc.sh"

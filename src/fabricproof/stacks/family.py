@@ -39,6 +39,7 @@ __all__ = [
     "UCX",
     "UCX_RC",
     "UCX_UD",
+    "bus_environment",
     "crowd_environment",
     "default_transport",
     "gpu_environment",
@@ -383,6 +384,28 @@ def gpu_environment(family: str, kind: str, path: Mapping[str, str]) -> dict[str
     if "UCX_TLS" in path:
         found["UCX_TLS"] = f"{path['UCX_TLS']},{_UCX_OF_GPUS[kind]}"
     return found
+
+
+def bus_environment(protocol: str, interfaces: Sequence[str]) -> dict[str, str]:
+    """Return the variables that make NCCL and RCCL use these interfaces and no other.
+
+    NCCL user guide, "Environment Variables": ``=`` before a list compares whole names,
+    ``NCCL_NET`` names the only network module that may be taken.  Ranks of one node still share
+    memory and NVLink, as users have it; NVLink between nodes is off, for the rails are measured.
+
+    Raises:
+        ConfigError: no module of NCCL's own speaks the protocol.
+    """
+    spoken, names = wire(protocol), "=" + ",".join(interfaces)
+    if spoken in VERBS:
+        return {"NCCL_NET": "IB", "NCCL_IB_HCA": names, "NCCL_MNNVL_ENABLE": "0"}
+    if spoken != "tcp":
+        raise ConfigError(
+            "NCCL has no network module of its own for this protocol",
+            expected=", ".join(sorted({"tcp", *VERBS})),
+            got=spoken,
+        )
+    return {"NCCL_NET": "Socket", "NCCL_SOCKET_IFNAME": names, "NCCL_MNNVL_ENABLE": "0"}
 
 
 def crowd_environment(family: str) -> dict[str, str]:

@@ -28,6 +28,7 @@ from fabricproof.physics import Ceiling, Fabric, bound
 from fabricproof.physics.collective import Operation, RankLayout, least_bytes
 from fabricproof.verdict.curve import SMALL_MESSAGE_BYTES
 from fabricproof.verdict.rings import RING_TOLERANCE
+from fabricproof.verdict.suspects import unpromised
 from fabricproof.verdict.value import (
     DEFAULT_TOLERANCE,
     Judgement,
@@ -247,7 +248,8 @@ def _judged(
     ceiling, unknown = None, run.silence
     if rules.fabric is not None and not run.silence and size:
         ceiling = run.ceiling(rules.fabric, size)
-        unknown = _unknown_rails(rules.fabric, run)
+        # Our own runs state the rails of a node, one included.
+        unknown = "" if rules.path_required else _unknown_rails(rules.fabric, run)
     asked = rules.tolerance_asked or rules.tolerance != DEFAULT_TOLERANCE
     tolerance = rules.tolerance if asked else BUS_TOLERANCE
     derived = from_ceiling(ceiling, tolerance=tolerance) if ceiling and named else None
@@ -268,11 +270,21 @@ def _judged(
         start_us / _START_FRACTION
     ):
         unknown = f"{judgement.reason}; but {size_label(size)} is too short to show the rate"
+    elif judgement.verdict is Verdict.FAIL and (why := _unpromised(rules.fabric)):
+        unknown = f"{judgement.reason}; but {why}: give a reference of {QUANTITY}"
     elif judgement.verdict is Verdict.FAIL:
         return judgement
     if unknown:
         return replace(judgement, verdict=Verdict.UNJUDGED, reason=unknown)
     return judgement
+
+
+def _unpromised(fabric: Fabric | None) -> str:
+    """Return why physics promises nothing of the GPUs that the site states; empty where it does.
+
+    Of a file nobody says anything of GPUs, and its rails are held against it as ever.
+    """
+    return unpromised(fabric.gpus) if fabric is not None and fabric.gpus is not None else ""
 
 
 def _unknown_rails(fabric: Fabric, run: _Run) -> str:

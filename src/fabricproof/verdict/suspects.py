@@ -138,14 +138,15 @@ def _unless_unpromised(
     is_given = judgement.name in given or "bandwidth" in given
     if judgement.verdict is not Verdict.FAIL or is_given or fabric is None or fabric.gpus is None:
         return judgement
-    why = _unpromised(fabric.gpus)
+    why = unpromised(fabric.gpus)
     if not why or value is None or lower is None or value >= lower:
         return judgement
     reason = f"{judgement.reason}; but {why}: give a reference"
     return replace(judgement, verdict=Verdict.UNJUDGED, reason=reason)
 
 
-def _unpromised(gpus: Gpus) -> str:
+def unpromised(gpus: Gpus) -> str:
+    """Return why physics promises no bandwidth of GPUs; empty where it does."""
     if gpus.direct is None:
         return "whether GPUDirect is possible here is not stated"
     if not gpus.direct:

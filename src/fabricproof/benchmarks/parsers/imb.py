@@ -25,7 +25,7 @@ from fabricproof.core.measure import Table
 _HEADER = re.compile(
     r"[ \t#]*Intel ?\(R\) MPI Benchmark(?:s| Suite) V?"
     r"(?P<version>[0-9]{1,4}(?:\.[0-9]{1,3}){0,2}(?: (?:Update|update|beta|Beta) ?[0-9]*)?), "
-    r"(?P<part>[\w-]+) part\b.*"
+    r"(?P<part>[\w-]+) part\b(?P<gpu> \(GPU\))?.*"
 )
 _BENCHMARK = re.compile(
     r"[ \t#]*Benchmarking (?P<multi>Multi-)?(?P<name>\w+)(?: \([0-9x ]+\))?[ \t]*"
@@ -41,6 +41,9 @@ _CHOSEN = re.compile(r"[ \t]*# (?:Message lengths were user defined|.*-msg(?:len
 
 #: The command, in the header; without these options the sizes are 0, 1, 2, 4 and so on.
 _COMMAND = re.compile(r"[ \t]*# \S*IMB-\w+(?!.*-(?:msglog|data_type)\b)(?:[ \t]|$)")
+
+#: where IMB-MPI1-GPU was told to put the buffers of both ranks, in its command
+_BUFFERS = re.compile(r"[ \t]*# \S*IMB-\w+-GPU\b.* -mem_alloc_type (\w+)")
 
 #: what the header calls the part -> the binary that prints it (src_c/IMB_g_info.c).
 BINARIES = {
@@ -61,6 +64,7 @@ class _Run:
 
     version: str | None
     binary: str | None
+    buffers: str | None
     listed: dict[str, int]
     invalid: frozenset[str]
     sizes: SizeRule
@@ -115,12 +119,17 @@ def _survey(section: TextSection) -> _Run:
     largest = _first(_LARGEST, heads)
     starts = tuple(index for index, line in heads if _BENCHMARK_START.match(line))
     binary = BINARIES.get(header["part"], header["part"]) if header else None
+    told = _first(_BUFFERS, heads)
+    buffers = None
+    if header and header["gpu"]:
+        binary, buffers = f"{binary}-GPU", _PLACES.get(told[1] if told else "", "DEVICE")
     # IMB-MT takes its sizes from -count and does not say which they are.
     doubling = _first(_CHOSEN, heads) is None and binary != "IMB-MT"
     ends = [index for index, line in heads if _END.match(line)]
     return _Run(
         version=header["version"].strip() if header else None,
         binary=binary,
+        buffers=buffers,
         listed=_listed(heads, starts[0] if starts else len(section.lines)),
         invalid=frozenset(match[1].lower() for _, line in heads if (match := _INVALID.match(line))),
         sizes=SizeRule(
@@ -131,6 +140,11 @@ def _survey(section: TextSection) -> _Run:
         starts=starts,
         end=ends[-1] if ends else None,
     )
+
+
+#: what is no memory of a GPU among the types of IMB-MPI1-GPU (``-help mem_alloc_type``: device,
+#: host, shared, cpu; the first is its default)
+_PLACES = {"host": "HOST", "cpu": "HOST"}
 
 
 def _first(pattern: re.Pattern[str], heads: Sequence[tuple[int, str]]) -> re.Match[str] | None:
@@ -201,6 +215,9 @@ def _read(section: TextSection, start: int, end: int, run: _Run) -> Iterator[Tab
         row_lines=(),
         attributes={"binary": run.binary} if run.binary else {},
     )
+    if run.buffers:
+        placed = {"send_buffer": run.buffers, "receive_buffer": run.buffers}
+        blank = replace(blank, attributes={**blank.attributes, **placed})
     if title["multi"]:
         blank = replace(blank, attributes={**blank.attributes, "multi": 1})
     for table in read_table(section, (start, end), blank, run.sizes):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from reframe.core.builtins import parameter, run_after, variable
 
+from fabricproof.job.collective_commands import BUS_SUITES
 from fabricproof.job.leg import Plan
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.current import current_site
-from fabricproof.rfm.legs.gpu import pair_plan, why_no_gpus
+from fabricproof.rfm.legs.gpu import bus_plan, pair_plan, why_no_bus, why_no_gpus
 from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.site import PartitionSpec, StackSpec
 from fabricproof.site.roll import stack_of_looks
 
 
@@ -44,8 +46,28 @@ class GpuBenchmark(FabricBenchmark):
         stack = site.stack(self.current_environ.name)
         if partition.same_node:
             return f"it measures between two nodes, and partition {partition.name} has one"
+        return self.why_no_gpus(partition, stack)
+
+    def why_no_gpus(self, partition: PartitionSpec, stack: StackSpec) -> str:
+        """Return what the partition or the stack lacks; empty where both have all."""
         return why_no_gpus(partition, stack)
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return a leg over each rail for buffers on both GPUs, and on either."""
         return pair_plan(planner)
+
+
+class BusBenchmark(GpuBenchmark):
+    """All GPUs of all nodes of the partition at once, over all rails: nccl-tests, rccl-tests."""
+
+    def why_no_gpus(self, partition: PartitionSpec, stack: StackSpec) -> str:  # noqa: ARG002
+        """Take the suite of the GPUs' kind; tell where there is none for them."""
+        if reason := why_no_bus(partition):
+            return reason
+        assert partition.gpus is not None, "why_no_bus asked"
+        self.suite = BUS_SUITES[partition.gpus.kind]
+        return ""
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return the leg."""
+        return bus_plan(planner)

@@ -126,7 +126,7 @@ def locate_built(
     if path.is_file():
         return Located(argv=(str(path),))
     spec = built.programs[suite].spec
-    if f"~{name.removeprefix('IMB-').lower()}" in spec or name.endswith("_persistent"):
+    if f"~{name.removeprefix('IMB-').lower()}" in spec or name.endswith(("_persistent", "-GPU")):
         return Located(argv=None, reason=f"stack {stack.name} is built without {name}: {spec}")
     return Located(argv=None, reason=f"{path} of {stack.name} is gone: {again}", lost=True)
 

@@ -292,7 +292,7 @@ def _largest_element(table: Table) -> int:
 
     IMB-MPI1 moves bytes but for its reductions; the windows of IMB-EXT 4 count in integers.
     """
-    moves_bytes = table.attributes.get("binary") == "IMB-MPI1"
+    moves_bytes = table.attributes.get("binary") in {"IMB-MPI1", "IMB-MPI1-GPU"}
     return 1 if moves_bytes and "reduce" not in table.program.lower() else 8
 
 
