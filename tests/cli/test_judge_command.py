@@ -429,3 +429,31 @@ def test_heavy_libraries_stay_out_of_the_way() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     assert ended.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_site_states_the_gpus_that_a_file_was_measured_with(
+    fabricproof: Command, tmp_path: Path
+) -> None:
+    example = Path(__file__).parents[2] / "site-configs" / "infiniband-ndr"
+    output = tmp_path / "bw.txt"
+    rows = "".join(
+        f"{2**power:<10}{2**power / (1 + 2**power / 20000):18.2f}\n" for power in range(23)
+    )
+    output.write_text(
+        "# OSU MPI-CUDA Bandwidth Test v7.2\n"
+        "# Send Buffer on DEVICE (D) and Receive Buffer on DEVICE (D)\n"
+        f"# Size      Bandwidth (MB/s)\n{rows}"
+    )
+    for line, words in (
+        ("", "whether GPUDirect is possible here is not stated"),
+        ('gpus = { kind = "cuda", pcie = "5.0x16", direct = true }', "FAIL"),
+        ('gpus = { kind = "cuda", pcie = "4.0x8", direct = true }', "INVALID"),
+    ):
+        site = tmp_path / f"site{len(line)}"
+        site.mkdir()
+        for each in example.glob("*.toml"):
+            text = each.read_text().replace('fabrics = ["ndr"]\n', f'fabrics = ["ndr"]\n{line}\n')
+            (site / each.name).write_text(text)
+        out = fabricproof("judge", output, "--site", site, "--only", "partition=gpu").out
+        assert words in out
+        assert "device_bandwidth_4MiB" in out

@@ -11,7 +11,7 @@ from fabricproof.site.load import (
     site_of,
     sites_root,
 )
-from fabricproof.site.model import Site, build_fabric, protocol_of
+from fabricproof.site.model import Site, build_fabric, gpus_of, protocol_of
 from fabricproof.site.schema import (
     ExpectSpec,
     FabricSpec,
@@ -43,6 +43,7 @@ __all__ = [
     "SwitchSpec",
     "build_fabric",
     "choose_site",
+    "gpus_of",
     "host_and_port",
     "line_of",
     "load_site",

@@ -11,9 +11,10 @@ from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.measure import Finding, FindingKind
 from fabricproof.core.provenance import SHOWN_DIGITS, is_build
-from fabricproof.physics import Fabric, Shaper, bound, find_link, find_slot
+from fabricproof.physics import Fabric, Gpus, Shaper, bound, find_link, find_slot
 from fabricproof.site.schema import (
     FabricSpec,
+    GpuSpec,
     NightSpec,
     PartitionSpec,
     RailSpec,
@@ -65,6 +66,16 @@ def build_fabric(spec: FabricSpec, rails: tuple[str, ...], *, num_flows: int = 1
         capability_mb_s=spec.capability_gbit_s * 125 if spec.capability_gbit_s else None,
         unlike_rails_high_mb_s=_unlike_rails(spec, chosen),
     )
+
+
+def gpus_of(spec: GpuSpec, num_gpus: int) -> Gpus:
+    """Return the physics of declared GPUs, of which ``num_gpus`` of a node send at once.
+
+    Raises:
+        ConfigError: an unknown slot.
+    """
+    slot = find_slot(spec.pcie) if spec.pcie else None
+    return Gpus(slot=slot, num_gpus=num_gpus, direct=spec.direct)
 
 
 def protocol_of(spec: FabricSpec) -> str:

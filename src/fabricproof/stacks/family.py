@@ -377,7 +377,8 @@ def gpu_environment(family: str, kind: str, path: Mapping[str, str]) -> dict[str
     """Return what a leg with buffers on GPUs of ``kind`` sets beside the variables of its path.
 
     ``path`` is what :func:`path_environment` gave: where it names UCX's transports, those that copy
-    between host and GPU have to be among them; they carry nothing between nodes.
+    between host and GPU have to be among them.  They carry nothing between nodes, unless NVLink
+    joins these, and then the counters of the rails show that nothing came.
     """
     _check_family(family)
     found = dict(_WITH_GPUS[family])

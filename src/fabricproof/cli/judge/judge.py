@@ -30,7 +30,7 @@ from fabricproof.cli.output import (
 )
 from fabricproof.core.errors import ConfigError, ExitStatus, FabricproofError, ParseError, UnitError
 from fabricproof.core.measure import Finding, Table, worst
-from fabricproof.physics import Fabric, bound
+from fabricproof.physics import Fabric, Gpus, bound
 from fabricproof.verdict.busbw import QUANTITY
 from fabricproof.verdict.limits import loaded_fabric
 from fabricproof.verdict.table import judge_table, unanswered
@@ -44,7 +44,7 @@ from fabricproof.verdict.value import (
 )
 
 if TYPE_CHECKING:
-    from fabricproof.site import Site
+    from fabricproof.site import PartitionSpec, Site
 
 _EPILOG = """\b
 Examples:
@@ -234,10 +234,17 @@ class _SiteChoice:
         references = site.references_for(**self._asked(table, fabric, rails))
         return replace(
             rules,
-            fabric=rules.fabric or site.fabric(fabric, rails),
+            fabric=rules.fabric or replace(site.fabric(fabric, rails), gpus=self._gpus(table)),
             references={**references, **rules.references},
             tolerance=site.spec.tolerance,
         )
+
+    def _gpus(self, table: Table) -> Gpus | None:
+        """Return the GPUs of the partition; those of a node that the table says sent at once."""
+        from fabricproof.site import gpus_of  # noqa: PLC0415 - slow, and seldom needed
+
+        spec = self._partition.gpus
+        return gpus_of(spec, int(table.attributes.get("ranks_per_node") or 1)) if spec else None
 
     def declined(self, table: Table) -> tuple[Finding, ...]:
         """Return what is said of references that one build was measured with: a file names none."""
@@ -246,14 +253,22 @@ class _SiteChoice:
         return site.references_of_other_builds(**asked, stack_digest="")
 
     @cached_property
-    def _place(self) -> tuple[Site, str, tuple[str, ...]]:
+    def _partition(self) -> PartitionSpec:
+        site = self._site
+        name = one_fitting("partition", self.only, [each.name for each in site.partitions])
+        return site.partition(name) if name else site.partitions[0]
+
+    @cached_property
+    def _site(self) -> Site:
         from fabricproof.site import load_site  # noqa: PLC0415 - slow, and seldom needed
 
-        site = load_site(self.name)
-        name = one_fitting("partition", self.only, [each.name for each in site.partitions])
-        partition = site.partition(name) if name else site.partitions[0]
+        return load_site(self.name)
+
+    @cached_property
+    def _place(self) -> tuple[Site, str, tuple[str, ...]]:
+        site = self._site
         names = [each.name for each in site.fabrics]
-        fabric = one_fitting("fabric", self.only, names) or partition.fabrics[0]
+        fabric = one_fitting("fabric", self.only, names) or self._partition.fabrics[0]
         rails = [each.interface for each in site.fabric_spec(fabric).rails]
         return site, fabric, tuple(fitting(self.only["rail"], rails)) or (rails[0],)
 

@@ -8,11 +8,10 @@ from fabricproof.core.errors import ConfigError
 from fabricproof.core.units import at_size
 from fabricproof.job.collective_commands import BUS_SECONDS, BUS_SUITES, make_bus_job
 from fabricproof.job.leg import Leg, Plan
-from fabricproof.physics import find_slot
 from fabricproof.physics.collective import RankLayout as Ranks
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.programs import find_program
-from fabricproof.site import GpuSpec, PartitionSpec, StackSpec
+from fabricproof.site import GpuSpec, PartitionSpec, StackSpec, gpus_of
 from fabricproof.stacks.family import bus_environment, gpu_environment
 from fabricproof.stacks.launch import Layout
 
@@ -144,8 +143,9 @@ def on_gpus(planner: LegPlanner, gpus: GpuSpec, leg: Leg, *, num_gpus: int) -> L
         num_gpus: those of a node that send at once.
     """
     mine = gpu_environment(planner.stack.family, gpus.kind, leg.environment)
-    slot = find_slot(gpus.pcie).name if gpus.pcie else None
-    facts = {"slot": slot, "num_gpus": num_gpus, "direct": gpus.direct}
+    there = gpus_of(gpus, num_gpus)
+    slot = there.slot.name if there.slot else None
+    facts = {"slot": slot, "num_gpus": there.num_gpus, "direct": there.direct}
     return replace(
         leg,
         environment={**leg.environment, **mine},
