@@ -97,6 +97,7 @@ def test_ucx_may_copy_to_a_gpu_and_carries_nothing_else_beside_the_path() -> Non
     leg = legs()["mlx5_0:1.DD"]
     assert leg.environment["UCX_TLS"] == "rc,ud,self,cuda"
     assert leg.environment["UCX_NET_DEVICES"] == "mlx5_0:1"
+    assert leg.environment["UCX_CUDA_IPC_ENABLE_MNNVL"] == "n"
     assert gpu_environment("openmpi", "rocm", {"UCX_TLS": "ud,self"})["UCX_TLS"] == "ud,self,rocm"
     assert gpu_environment("openmpi", "rocm", {}) == {}
     assert gpu_environment("intelmpi", "cuda", {}) == {"I_MPI_OFFLOAD": "1"}

@@ -377,13 +377,14 @@ def gpu_environment(family: str, kind: str, path: Mapping[str, str]) -> dict[str
     """Return what a leg with buffers on GPUs of ``kind`` sets beside the variables of its path.
 
     ``path`` is what :func:`path_environment` gave: where it names UCX's transports, those that copy
-    between host and GPU have to be among them.  They carry nothing between nodes, unless NVLink
-    joins these, and then the counters of the rails show that nothing came.
+    between host and GPU have to be among them.  NVLink between nodes is off (UCX 1.18; older ones
+    have not got it): the rails are measured.
     """
     _check_family(family)
     found = dict(_WITH_GPUS[family])
     if "UCX_TLS" in path:
         found["UCX_TLS"] = f"{path['UCX_TLS']},{_UCX_OF_GPUS[kind]}"
+        found |= {"UCX_CUDA_IPC_ENABLE_MNNVL": "n"} if kind == "cuda" else {}
     return found
 
 
