@@ -30,7 +30,9 @@ iperf3 iperf perftest hpcc iputils-ping"
 # For the tests of "fabricproof subnet": ibsim simulates InfiniBand fabrics in user space, and opensm
 # and infiniband-diags are the real ones over it (libumad2sim0 stands in for the kernel's devices).
 # No kernel module and no root.  Without them these tests are skipped.
-wishes="chromium ibsim-utils libumad2sim0 opensm infiniband-diags"
+#
+# For the live test of a stack in a container: bubblewrap stands for the runtime.
+wishes="chromium ibsim-utils libumad2sim0 opensm infiniband-diags bubblewrap"
 
 # For "fabricproof vcluster up --kind rdma", whose nodes are small virtual machines: qemu-system-x86
 # runs them, mmdebstrap, squashfs-tools, cpio and kmod (modprobe says what a module needs) make their

@@ -244,12 +244,13 @@ FILLED = {
     "cli/site/stack.py": {"root / 'modulefiles'"},
     "nodes/discover/stacks.py": {"' '.join([module, *suites.values()])"},
     "nodes/discover/stacks.py:srun": {"pmi", "', '.join(slurm.mpi_types)", "host.name"},
+    "nodes/doctor/rules/stack.py": {"container.image"},
     "nodes/doctor/rules/launch.py": {"chosen", "subject.family", "how"},
     "nodes/doctor/rules/launch.py:types": {"', '.join(slurm.mpi_types or ())"},
     "site/load.py": {"SITE_VARIABLE"},
     "verdict/suspects.py": {"who"},
     # Numbers, and names that are constants of ours or of one of a few families.
-    "job/script.py": {"ASK_SECONDS", "ASK_FILE", "BACKWARDS_FILE", "RANK_FILE", "number"},
+    "job/script.py": {"ASK_SECONDS", "ASK_FILE", "BACKWARDS_FILE", "number"},
     "job/script.py:limits": {"max(limit, leg.limit_seconds)"},
     "job/script.py:names": {"chosen_file(leg.name)", "name", "ranks"},
     "nodes/doctor/live.py": {"_SECONDS"},
@@ -263,6 +264,7 @@ FILLED = {
     "stacks/spack/installation/proof.py": {"settings"},
     # Lines that shell_word, shell_line or shell_values made before.
     "job/script.py:made": {"_settings(leg)", "starts", "' '.join(leg.launch) or launch"},
+    "job/script.py:container": {"_image(leg)", "_launch(leg, launch)"},
     "nodes/doctor/live.py:made": {"head", "launch_line(subject)"},
     "nodes/doctor/probes.py:made": {"value", "command", "find", "ask"},
     # The name of a stack is of letters, digits, _ and - (site.texts.Name).

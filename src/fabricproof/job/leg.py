@@ -19,6 +19,7 @@ from typing import Any
 
 from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.physics.collective import RankLayout
+from fabricproof.stacks.container import Container
 from fabricproof.verdict.value import CURVE_TOLERANCE, Reference, Rules, Source
 
 
@@ -111,6 +112,7 @@ class Leg:
         backward: it sends the other way: from the node that receives in the legs beside it.
         in_turn: it runs only where a relation asks for a round, as often as that asks.
         planned_seconds: what follows it in the job takes so long, where no command says it.
+        container: the image that its program runs in; None where it runs on the node itself.
         load: what runs beside it on other nodes, from before its start to after its end; None for
             most legs.  It has no numbers of its own, only counters.
     """
@@ -154,6 +156,7 @@ class Leg:
     in_turn: bool = False
     planned_seconds: float = 0.0
     load: Leg | None = None
+    container: Container | None = None
 
     @property
     def num_ranks(self) -> int:
@@ -383,11 +386,20 @@ def _leg(record: dict[str, Any]) -> Leg:
             "required": tuple(record["required"]),
             "load": _leg(record["load"]) if record.get("load") else None,
             "fabric": FabricFacts(**record["fabric"]) if record["fabric"] else None,
+            "container": _container(record.get("container")),
             "references": {
                 name: Reference(**{**each, "source": Source(each.get("source", Source.OTHER))})
                 for name, each in record["references"].items()
             },
         }
+    )
+
+
+def _container(record: dict[str, Any] | None) -> Container | None:
+    if record is None:
+        return None
+    return Container(
+        image=record["image"], outer=tuple(record["outer"]), inner=tuple(record["inner"])
     )
 
 

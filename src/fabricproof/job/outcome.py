@@ -13,7 +13,12 @@ from pathlib import Path
 
 from fabricproof.core.measure import BADNESS, Finding, FindingKind, Table, Verdict, worst
 from fabricproof.job.commands import PEER_SUITES
-from fabricproof.job.evidence.declaration import judge_free_path, of_what_was_declared, rails_down
+from fabricproof.job.evidence.declaration import (
+    judge_free_path,
+    of_what_was_declared,
+    rails_down,
+    what_the_container_lacks,
+)
 from fabricproof.job.evidence.disturbance import (
     NOBODY,
     Surroundings,
@@ -390,8 +395,13 @@ def _failure(folder: Path, status: int | None, leg: Leg, ranks: Sequence[RankRec
             ended = len(ranks) == leg.num_ranks and all(each.status == 0 for each in ranks)
             words += f"; {unended(ranks_ended=ended)}"
     said = last_words(folder / "stderr") or last_words(folder / "stdout")
-    down = rails_down(leg, ranks)
-    why = f"{down}; " if down else ""
+    if leg.container is not None and ranks and not any(each.inside for each in ranks):
+        words += f", before the container {leg.container.image} started it"
+    why = "".join(
+        f"{each}; "
+        for each in (rails_down(leg, ranks), what_the_container_lacks(leg, ranks))
+        if each
+    )
     return f"{why}the benchmark failed, {words}" + (f": {said}" if said else "")
 
 
@@ -420,7 +430,9 @@ def _net_path(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> PathProo
         return PathProof(
             state=PathState.UNKNOWN, reason=f"rank {', '.join(lost)} never came back to be counted"
         )
-    return prove_path(*_meant(leg, ranks, table))
+    proof = prove_path(*_meant(leg, ranks, table))
+    lacks = "" if proof.state is PathState.PROVEN else what_the_container_lacks(leg, ranks)
+    return replace(proof, reason=f"{lacks}; {proof.reason}") if lacks else proof
 
 
 def _meant(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> tuple[Evidence, Expectation]:

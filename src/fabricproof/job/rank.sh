@@ -15,17 +15,26 @@ fi
 sys=${FABRICPROOF_SYS:-/sys}
 rank=${PMIX_RANK:-${PMI_RANK:-${OMPI_COMM_WORLD_RANK:-${SLURM_PROCID:-0}}}}
 node=${SLURMD_NODENAME:-${HOSTNAME%%.*}}
+refuse() { # REASON
+    # On stderr the launcher has the last word; the first reason stands.
+    (set -C && echo "$1" >"$FABRICPROOF_LEG/reason.${FABRICPROOF_PART:-0}") 2>/dev/null
+    echo "rank.sh: $1" >&2
+    exit 74
+}
 # Files that the MPI would silently do without: FABRICPROOF_FILES names them, with colons between.
 IFS=: read -ra needed <<<"${FABRICPROOF_FILES:-}"
 for file in "${needed[@]}"; do
-    if [ ! -r "$file" ]; then
-        reason="$node cannot read $file, which this leg's MPI is told to"
-        # On stderr the launcher has the last word; the first reason stands.
-        (set -C && echo "$reason" >"$FABRICPROOF_LEG/reason.${FABRICPROOF_PART:-0}") 2>/dev/null
-        echo "rank.sh: $reason" >&2
-        exit 74
-    fi
+    [ -r "$file" ] || refuse "$node cannot read $file, which this leg's MPI is told to"
 done
+# The program is in an image: "@inside@" is where inside.sh is to write, even if the runtime hands no
+# variables on.  FABRICPROOF_OUTSIDE: this script is in it too, and that is the root of a node.
+if [ -n "${FABRICPROOF_CONTAINER:-}" ]; then
+    set -- "${@/#@inside@/"$FABRICPROOF_LEG/inside.$rank.${FABRICPROOF_PART:-0}"}"
+    type -P -- "$1" >/dev/null || refuse "$node has no $1, which starts this stack's container: \
+install it there, or correct runtime in the stack's [container]"
+    [[ -n "${FABRICPROOF_OUTSIDE:-}" || $FABRICPROOF_CONTAINER != /* || -r $FABRICPROOF_CONTAINER ]] ||
+        refuse "$node cannot read the image $FABRICPROOF_CONTAINER of this stack's container"
+fi
 out="$FABRICPROOF_LEG/rank.$rank.${FABRICPROOF_PART:-0}"
 # Below mpirun all ranks of a node inherit one SLURM_LOCALID; a rank that knows no number reads too.
 first=${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-${SLURM_LOCALID:-0}}}
@@ -310,7 +319,11 @@ done
     echo "cpus $cpus"
     echo "kernel $kernel"
     echo "machine $machine"
-    libraries "${FABRICPROOF_PROGRAM:-$1}" # a script is no program
+    if [ -n "${FABRICPROOF_CONTAINER:-}" ]; then # inside.sh says the library
+        echo "root ${FABRICPROOF_OUTSIDE:-$(stat -c %d:%i /)}"
+    else
+        libraries "${FABRICPROOF_PROGRAM:-$1}" # a script is no program
+    fi
     facts
     [ -n "${FABRICPROOF_BESIDE:-}" ] || { snapshot before && cores before; }
 } >"$out" || exit 74

@@ -9,6 +9,7 @@ from dataclasses import replace
 from fabricproof.job.commands import PEER_SUITES
 from fabricproof.job.leg import Leg, shell_name
 from fabricproof.job.rounds import MOST
+from fabricproof.stacks.container import FOLDER, INSIDE
 from fabricproof.stacks.environment import shell_line, shell_word
 from fabricproof.stacks.launch import BACKWARDS_FILE
 
@@ -195,11 +196,43 @@ def render_script(
 def _starts(leg: Leg, launch: str, limit: int) -> str:
     """Return what starts each command of a leg, one after the other."""
     return " &&\n".join(
-        f"    env FABRICPROOF_PART={number} \\\n{_settings(leg)}"
+        f"    env FABRICPROOF_PART={number} \\\n{_settings(leg)}{_image(leg)}"
         f"    timeout -k 5 {max(limit, leg.limit_seconds)} \\\n"
-        f'    {" ".join(leg.launch) or launch} "$here/{RANK_FILE}" {shell_line(argv)}'
+        f"    {_launch(leg, launch)} {shell_line(argv)}"
         for number, argv in enumerate(leg.commands)
     )
+
+
+def _launch(leg: Leg, launch: str) -> str:
+    """Return what starts a rank of ``leg``, up to the program: launcher, evidence, container."""
+    words = [" ".join(leg.launch) or launch]
+    if leg.container is None:
+        return " ".join([*words, f'"$here/{RANK_FILE}"'])
+    words += [_in_folder(each) for each in leg.container.outer]
+    words.append(f'"$here/{RANK_FILE}"')
+    words += [_in_folder(each) for each in leg.container.inner]
+    alike = not leg.same_node and not leg.node_rails
+    told = [
+        f"{name}={value}"
+        for name, value in sorted(leg.environment.items())
+        if not name.startswith("FABRICPROOF_")
+    ]
+    asked = ["@inside@", leg.library or "", *(leg.rails if alike else ()), "--", *told, "--"]
+    return " ".join([*words, f'sh "$here/{INSIDE.name}"', shell_line(asked)])
+
+
+def _in_folder(word: str) -> str:
+    """Return a word for the shell in which the job's folder stands for :data:`FOLDER`."""
+    return '"$here"'.join(shell_word(each) if each else "" for each in word.split(FOLDER)) or "''"
+
+
+def _image(leg: Leg) -> str:
+    """Return the variables that tell ``rank.sh`` of the leg's container."""
+    if leg.container is None:
+        return ""
+    # rank.sh that is itself inside does not see the node's root.
+    outside = '    FABRICPROOF_OUTSIDE="$(stat -c %d:%i /)" \\\n' if leg.container.outer else ""
+    return f"    FABRICPROOF_CONTAINER={shell_word(leg.container.image)} \\\n{outside}"
 
 
 def _load(leg: Leg, load: Leg, launch: str, limit: int) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from fabricproof.core.provenance import SHOWN_DIGITS, StackIdentity, digest_of
 from fabricproof.site import Site, StackSpec
 from fabricproof.stacks.catalog import load_catalog, stacks_root
+from fabricproof.stacks.container import image_file
 from fabricproof.stacks.environment import shell_values, shell_word
 from fabricproof.stacks.install import read_stamp
 from fabricproof.stacks.programs import IMB_HOME
@@ -144,12 +145,26 @@ def _pins(name: str) -> Mapping[str, list[object]]:
     return pins if isinstance(pins, dict) else {}
 
 
+def image_identity(image: str) -> tuple[str, ...]:
+    """Return which image it is: its path with the SHA-256 of its file, or the reference alone.
+
+    Of a folder, and of a file that is not to be read here, nobody knows more than the path.
+    """
+    path = image_file(image)
+    digest = library_digest(path) if path is not None and path.is_file() else ""
+    return (image, f"sha256:{digest}") if digest else (image,)
+
+
 def _declared_identity(stack: StackSpec, suite: str) -> StackIdentity:
     declared = stack.model_dump(include={"family", "version", "modules", "suites", "environment"})
+    image: tuple[str, ...] = ()
+    if stack.container is not None:
+        image = ("in", *image_identity(stack.container.image))
+        declared["container"] = [*image, stack.container.runtime, *stack.container.options]
     return StackIdentity(
         origin="declared",
         digest=digest_of(json.loads(json.dumps(declared))),
-        mpi=" ".join([f"{stack.family}@{stack.version}", *stack.modules]),
+        mpi=" ".join([f"{stack.family}@{stack.version}", *stack.modules, *image]),
         program=stack.suites.get(suite, ""),
         compiler=UNSAID,
         target=UNSAID,

@@ -29,6 +29,7 @@ from fabricproof.job.script import (
 )
 from fabricproof.nodes.discover.probe import LOOK
 from fabricproof.site import PartitionSpec, Site, StackSpec
+from fabricproof.stacks.container import INSIDE, enter
 from fabricproof.stacks.environment import option_words, shell_word
 from fabricproof.stacks.launch import (
     TURN_FILE,
@@ -75,7 +76,7 @@ def leg_limit_seconds(partition: PartitionSpec) -> int:
 
 def copy_scripts(folder: Path) -> None:
     """Lay every script that a job may start into its stage folder."""
-    for script in (*(JOB_FILES / name for name in SCRIPTS), LOOK):
+    for script in (*(JOB_FILES / name for name in SCRIPTS), LOOK, INSIDE):
         shutil.copy(script, folder / script.name)
 
 
@@ -96,6 +97,19 @@ def launch_command(job: Job, stack: StackSpec, name: str, layout: Layout | None)
         chosen = " ".join(f"-e {shell_word(node)}" for node in layout.nodes)
         command = list(naming_the_nodes(command, chosen))
     return ["env", *without, *command] if without else command
+
+
+def in_container(leg: Leg, stack: StackSpec) -> Leg:
+    """Return ``leg`` with its program in the stack's image; unchanged where it is none of it.
+
+    What belongs to no suite of the stack (sockets below MPI, looks at nodes) runs on the node.
+    """
+    if stack.container is None or leg.suite not in stack.suites:
+        return leg
+    spec = stack.container
+    options = option_words(spec.options)
+    container = enter(spec.runtime, spec.image, binds=spec.binds, options=options)
+    return replace(leg, container=container, library=spec.library)
 
 
 def _command(job: Job, name: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from fabricproof.physics import find_slot
 from fabricproof.site.complaint import Lines, line_of
 from fabricproof.site.model import build_fabric
 from fabricproof.site.schema import (
+    RUNTIMES,
     FabricFile,
     FabricSpec,
     PartitionSpec,
@@ -116,6 +117,52 @@ def check_recipes(path: Path, stacks: Iterable[StackSpec], lines: Lines) -> None
                 line=line_of(("stacks", index, wish), lines),
                 expected='spack = "FOLDER" beside it',
             )
+
+
+def check_containers(
+    path: Path, stacks: Sequence[StackSpec], partitions: Sequence[PartitionSpec], lines: Lines
+) -> None:
+    """Refuse a container that cannot be started, or whose programs would not be those measured.
+
+    Raises:
+        ConfigError: the first such table, with its line.
+    """
+    for index, stack in enumerate(stacks):
+        if stack.container is None:
+            continue
+        users = [each for each in partitions if stack.name in each.stacks]
+        launchers = {stack.launcher or each.launcher for each in users}
+        for key, (expected, got) in _container_faults(stack, launchers).items():
+            raise ConfigError(
+                f"the container of stack {stack.name!r} cannot be used so",
+                source=str(path),
+                line=line_of(("stacks", index, "container", key), lines),
+                expected=expected,
+                got=repr(got),
+            )
+
+
+def _container_faults(
+    stack: StackSpec, launchers: Collection[str]
+) -> Mapping[str, tuple[str, str]]:
+    """Return key of the table -> what was expected of it, and what it says."""
+    spec = stack.container
+    assert spec is not None
+    faults = {}
+    known = RUNTIMES
+    if spec.runtime not in known and "{image}" not in spec.runtime:
+        expected = f"{', '.join(known)}, or a command with {{image}} and {{folder}} in it"
+        faults["runtime"] = (expected, spec.runtime)
+    elif spec.runtime == "pyxis" and {*launchers} - {"srun"}:
+        faults["runtime"] = ('launcher = "srun" of the stack: Pyxis is a part of it', spec.runtime)
+    if spec.binds and spec.runtime not in known:
+        faults["binds"] = ("such folders in the command of runtime itself", spec.binds[0])
+    if stack.spack or stack.provisioned:
+        builder = "spack" if stack.spack else "provisioned"
+        faults["image"] = (f"no {builder} beside it: the programs are in the image", spec.image)
+    elif not stack.suites:
+        faults["image"] = ('suites = { osu = "FOLDER IN THE IMAGE" } of the stack', spec.image)
+    return faults
 
 
 def check_baseline(path: Path, name: str | None, lines: Lines) -> None:

@@ -16,6 +16,7 @@ from fabricproof.core.project import project_root
 from fabricproof.site.complaint import Lines, first_complaint, line_of, positions
 from fabricproof.site.cross_checks import (
     check_baseline,
+    check_containers,
     check_gpus,
     check_layouts,
     check_names,
@@ -90,6 +91,7 @@ def load_site(name_or_folder: str) -> Site:
     check_names(folder / "site.toml", main, main_lines, fabric.fabrics)
     check_gpus(folder / "site.toml", main.partitions, main_lines)
     check_recipes(folder / "site.toml", main.stacks, main_lines)
+    check_containers(folder / "site.toml", main.stacks, main.partitions, main_lines)
     check_baseline(folder / "site.toml", main.site.baseline, main_lines)
     check_physics(folder / "fabric.toml", fabric, fabric_lines)
     protocols = {each.name: protocol_of(each) for each in fabric.fabrics}

@@ -227,6 +227,26 @@ class SharingSpec(_Model):
     large: Literal["even", "by weight"] | None = None
 
 
+#: what :attr:`ContainerSpec.runtime` may name in a word; what each means: ``stacks.container``
+RUNTIMES = ("apptainer", "pyxis", "singularity")
+
+
+class ContainerSpec(_Model):
+    """The image that a stack's programs and its MPI are in, and what starts them there."""
+
+    runtime: Options
+    """``apptainer``, ``singularity``, ``pyxis``, or a command of the site's own: ``{image}`` and
+    ``{folder}`` (the job's, to be seen inside by the same path) stand in it."""
+    image: Named
+    """A path on the nodes, or a reference that the runtime fetches."""
+    binds: list[Named] = Field(default_factory=list)
+    """Folders of the node to be seen inside, ``PATH`` or ``PATH:INSIDE``."""
+    options: list[Options] = Field(default_factory=list)
+    """For the runtime, or for srun with ``pyxis``."""
+    library: Annotated[str, StringConstraints(pattern=r"^/\S+$")] | None = None
+    """The MPI library by its path in the image: a program that has another is INVALID."""
+
+
 class StackSpec(_Model):
     """One MPI stack: how it is loaded, started and told where its programs are."""
 
@@ -250,6 +270,8 @@ class StackSpec(_Model):
     found by name, or ``provisioned`` for the stacks of ``fabricproof stack install``."""
     sharing: SharingSpec | None = None
     """Judged by the checks over several rails; what is not stated is only told."""
+    container: ContainerSpec | None = None
+    """Then ``suites`` names folders in the image, and the modules bring the runtime."""
     one_rail: Annotated[str, Field(min_length=1)] | None = None
     """Why this stack is measured over one rail at a time: what needs several is SKIPPED with it."""
     left_out: dict[Named, str] = Field(default_factory=dict)

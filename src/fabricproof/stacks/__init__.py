@@ -3,6 +3,7 @@
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
     "catalog": "the stacks that come as wheels",
+    "container": "how a program gets into a container image, and what it says there",
     "environment": "the environment in which a stack answers",
     "family": "how an MPI is told its path",
     "install": "stacks of wheels, put in place",

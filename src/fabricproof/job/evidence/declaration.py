@@ -15,6 +15,7 @@ from fabricproof.core.measure import Verdict, worst
 from fabricproof.job.evidence.leg_folder import RankRecord, gather
 from fabricproof.job.leg import DEFAULT_PATH, Leg
 from fabricproof.physics import SOFT_ROCE_NAME, find_link, why_not_the_device
+from fabricproof.stacks.container import told_lacks
 from fabricproof.traffic import (
     MIN_RAIL_SHARE,
     MIN_SHARE,
@@ -33,16 +34,47 @@ from fabricproof.verdict.value import Judgement, Report, at_least
 def of_what_was_declared(
     leg: Leg, ranks: Sequence[RankRecord], report: Report
 ) -> tuple[Report, str]:
-    """Return the report after device and MPI library had their say, and what is wrong with them."""
-    fault = _device_fault(leg, ranks)
+    """Return the report after image, device and MPI library had their say, and what is wrong."""
+    fault = _outside(leg, ranks) or _device_fault(leg, ranks)
     if fault:
         return _spoiled(report, Verdict.INVALID, fault), fault
-    blind = _device_unseen(leg, ranks)
+    blind = _image_unseen(leg, ranks) or _device_unseen(leg, ranks)
     if blind:
         report = _spoiled(report, Verdict.UNJUDGED, blind)
         report, fault = _with_library(leg, ranks, report)
         return report, fault or blind
     return _with_library(leg, ranks, report)
+
+
+def _outside(leg: Leg, ranks: Sequence[RankRecord]) -> str:
+    """Return which rank did not run in the leg's image; empty where all did, or nobody saw."""
+    if leg.container is None:
+        return ""
+    for each in ranks:
+        if each.inside is not None and each.root and each.inside.root == each.root:
+            who = f"rank {each.rank} on {each.node}"
+            return f"{who} ran with the root of the node itself, not in {leg.container.image}"
+    return ""
+
+
+def _image_unseen(leg: Leg, ranks: Sequence[RankRecord]) -> str:
+    """Return which rank nobody saw in the leg's image; empty where all were seen there."""
+    if leg.container is None:
+        return ""
+    for each in ranks:
+        if each.inside is None or not each.inside.root or not each.root:
+            return f"nobody saw rank {each.rank} on {each.node} in {leg.container.image}"
+    return ""
+
+
+def what_the_container_lacks(leg: Leg, ranks: Sequence[RankRecord]) -> str:
+    """Return what the leg's containers do not have of its rails, in words with what mends it.
+
+    Empty where they have all, and where there is no container.
+    """
+    if leg.container is None:
+        return ""
+    return told_lacks((each.node, each.inside) for each in ranks if each.inside is not None)
 
 
 def rails_down(leg: Leg, ranks: Sequence[RankRecord]) -> str:
@@ -83,7 +115,8 @@ def _with_library(leg: Leg, ranks: Sequence[RankRecord], report: Report) -> tupl
     blind = [str(each.rank) for each in ranks if each.library == "unknown"]
     if not blind:
         return report, ""
-    reason = f"nobody saw which MPI library rank {', '.join(blind)} loads: no ldd on the node"
+    why = "no ldd on the node" if leg.container is None else "none was in its memory in time"
+    reason = f"nobody saw which MPI library rank {', '.join(blind)} loads: {why}"
     return _spoiled(report, Verdict.UNJUDGED, reason), reason
 
 

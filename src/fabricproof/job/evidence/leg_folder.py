@@ -3,7 +3,9 @@
 A file of ``rank.sh`` holds one fact a line: ``rank N``, ``node NAME``, ``cpus LIST``,
 ``kernel RELEASE``, ``library PATH`` (several joined by `` and ``, ``none``, or ``unknown`` where
 nobody could look), ``machine ID`` (the kernel's boot id: nodes that share it are one machine),
-``fact INTERFACE key=value ...``, ``before|after INTERFACE counter=value ...``, ``status N``.
+``root DEVICE:INODE`` (of the node, where the program is in a container: then ``inside.N.PART`` has
+the library), ``fact INTERFACE key=value ...``, ``before|after INTERFACE counter=value ...``,
+``status N``.
 The TCP of a node stands there as an interface ``node/tcp``, by the first of its ranks; what its
 CPUs did as ``node/cores``, by each rank for those that it may run on.
 A line of another form is damage, never skipped.
@@ -12,6 +14,7 @@ A line of another form is damage, never skipped.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,17 +27,21 @@ from fabricproof.core.measure import Table
 from fabricproof.core.units import size_label
 from fabricproof.job.collective_commands import BUS_SUITES
 from fabricproof.job.leg import Leg
+from fabricproof.stacks.container import Inside, parse_inside
 from fabricproof.traffic import CounterSample, Evidence, Rank, in_order
 
 #: InfiniBand counts octets divided by 4 (IBA specification vol. 1, 16.1.3.5 PortCounters:
 #: PortXmitData "total number of data octets, divided by 4").
 IB_WORD_BYTES = 4
 
+#: srun's line about a task whose status is known anyhow
+_EXITED = re.compile(r"srun: error: .*: Exited with exit code \d+")
+
 #: no counter of the kernel is as large: it has 64 bits
 _COUNTER_END = 2**64
 
 #: facts that stand once in a rank's file; twice means that two ranks wrote into one
-_SINGLE = frozenset({"rank", "node", "cpus", "kernel", "library", "machine", "status"})
+_SINGLE = frozenset({"rank", "node", "cpus", "kernel", "library", "machine", "root", "status"})
 
 #: the CPUs that one rank may run on stand among the counters as an interface of this name
 CORES = "node/cores"
@@ -66,7 +73,8 @@ class RankRecord:
     ``before`` and ``after`` hold counters by interface; ``facts`` what the interface is;
     ``library`` is the MPI library that the loader gives the program in the job, ``none`` where it
     links none; ``status`` is the program's exit status, None where the rank did not come back;
-    ``part`` is which start of its leg it was, from 0; ``machine`` tells nodes of one kernel.
+    ``part`` is which start of its leg it was, from 0; ``machine`` tells nodes of one kernel;
+    ``root`` is the node's, where the program ran in a container, and ``inside`` what that saw.
     """
 
     rank: int
@@ -80,6 +88,8 @@ class RankRecord:
     before: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     after: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     facts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    root: str = ""
+    inside: Inside | None = None
 
 
 def parse_rank(text: str, source: str) -> RankRecord:
@@ -114,6 +124,7 @@ def parse_rank(text: str, source: str) -> RankRecord:
         kernel=single.get("kernel", "unknown"),
         library=single.get("library", "unknown"),
         machine=single.get("machine", single["node"]),
+        root=single.get("root", ""),
         status=_whole(single["status"], source) if "status" in single else None,
         before=named_counters(tables["before"], source),
         after=named_counters(tables["after"], source),
@@ -319,8 +330,12 @@ def told_reason(folder: Path) -> str:
 
 
 def last_words(path: Path) -> str:
-    """Return the last line of a file that says something, rulers left out."""
+    """Return the last line of a file that says something, rulers left out.
+
+    That srun saw a task end says less than whatever the task said.
+    """
     lines = [line.strip() for line in read_text(path).splitlines()]
+    lines = [each for each in lines if not _EXITED.fullmatch(each)] or lines
     # Of a long line the end says what went wrong, the beginning is paths.
     return next((line[-160:] for line in reversed(lines) if any(map(str.isalnum, line))), "")
 
@@ -340,10 +355,19 @@ def read_ranks(folder: Path) -> tuple[tuple[RankRecord, ...], str | None]:
         try:
             part = path.suffix.removeprefix(".")
             record = parse_rank(read_text(path), str(path))
-            records.append(replace(record, part=int(part) if part.isdecimal() else 0))
+            record = replace(record, part=int(part) if part.isdecimal() else 0)
+            records.append(_with_inside(record, folder / path.name.replace("rank", "inside", 1)))
         except FabricproofError as error:
             return tuple(records), str(error)
     return tuple(records), None
+
+
+def _with_inside(record: RankRecord, path: Path) -> RankRecord:
+    """Return the record with what its container showed, where there was one and it said so."""
+    if not path.is_file():
+        return record
+    inside = parse_inside(read_text(path), str(path))
+    return replace(record, inside=inside, library=inside.library)
 
 
 def read_table(folder: Path, leg: Leg) -> tuple[Table | None, str | None]:

@@ -13,6 +13,7 @@ from fabricproof.core.errors import UnavailableError
 from fabricproof.nodes.doctor.facts import Answer, Facts, LibraryFacts
 from fabricproof.nodes.doctor.findings import Diagnosis
 from fabricproof.nodes.doctor.probes import (
+    CONTAINER,
     MODULE,
     Probe,
     fallback_probes,
@@ -171,6 +172,7 @@ def gather(facts: Facts, answers: Mapping[str, Answer], *, is_node: bool) -> Fac
         node=read_node(answers, is_node=is_node),
         module=answers.get(MODULE),
         launcher=answers.get("launcher"),
+        container=answers.get(CONTAINER),
     )
 
 

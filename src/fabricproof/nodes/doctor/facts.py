@@ -227,6 +227,7 @@ class Facts:
         slurm: None on a site without it.
         module: answer of ``module load``, None where no module is needed.
         launcher: answer of ``mpirun --version``.
+        container: what the runtime said, and what was seen in the image; None without one.
         world: of ``--run``, None where it was not asked for.
         commands: probe -> the command that answered it.
     """
@@ -240,6 +241,7 @@ class Facts:
     slurm: SlurmFacts | None = None
     module: Answer | None = None
     launcher: Answer | None = None
+    container: Answer | None = None
     world: World | None = None
     commands: Mapping[str, str] = field(default_factory=dict)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fabricproof.nodes.doctor.facts import Answer
 from fabricproof.nodes.doctor.subject import Subject
+from fabricproof.stacks.container import FOLDER, INSIDE
 from fabricproof.stacks.environment import defines_module, shell_line, shell_values, shell_word
 from fabricproof.stacks.launch import OWN_LAUNCHER, PMI2_LIBRARIES
 
@@ -19,6 +20,9 @@ _END = re.compile(rf"^{_MARK} end (\d+)$")
 
 #: the name of the answer to ``module load``.
 MODULE = "module"
+
+#: the name of the answer from inside a container.
+CONTAINER = "container"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,8 +148,14 @@ def node_probes(subject: Subject) -> list[Probe]:
             command=f"env | grep -E '^({_STEERING})_' | sort",
             shown="env",
         ),
-        Probe(name="wrapper", command=_WRAPPER, shown="readlink $(command -v mpicc); mpicc -v"),
         *_launcher_probe(subject),
+        *(_mpi_probes(subject) if subject.container is None else [_container_probe(subject)]),
+    ]
+
+
+def _mpi_probes(subject: Subject) -> list[Probe]:
+    return [
+        Probe(name="wrapper", command=_WRAPPER, shown="readlink $(command -v mpicc); mpicc -v"),
         *_tool_probes(subject),
         *(
             Probe(name=f"ldd:{path}", command=f"ldd {shell_word(path)}", shown=f"ldd {path}")
@@ -153,6 +163,40 @@ def node_probes(subject: Subject) -> list[Probe]:
         ),
         _asker_probe(subject),
     ]
+
+
+#: inside.sh in the image, as below rank.sh: what it leaves, after the root of the node.  A job's
+#: folder lies below the project as a rule, and there may be no /tmp in the image to show another.
+_ENTER = """folder=$(mktemp -d -p "$PWD" 2>/dev/null || mktemp -d) && cp {script} "$folder" || exit
+trap 'rm -rf "$folder"' EXIT
+echo "root $(stat -c %d:%i /)"
+{runtime} sh "$folder/{name}" "$folder/seen" '' {rails} -- -- true
+status=$?
+cat "$folder/seen" 2>/dev/null
+exit $status"""
+
+#: Pyxis is a part of srun, which is not started here for a node of its own.
+_PYXIS = "srun --help | grep -e --container-image"
+
+
+def _container_probe(subject: Subject) -> Probe:
+    """Return what asks whether the runtime starts the image, and what is seen there."""
+    container = subject.container
+    assert container is not None
+    if container.outer:
+        return Probe(name=CONTAINER, command=_PYXIS)
+    rails = dict.fromkeys(rail for each in subject.net_paths for rail in each.rails)
+    words = (
+        '"$folder"'.join(shell_word(part) if part else "" for part in word.split(FOLDER))
+        for word in container.inner
+    )
+    command = _ENTER.format(
+        script=shell_word(str(INSIDE)),
+        runtime=" ".join(words),
+        name=INSIDE.name,
+        rails=shell_line(rails),
+    )
+    return Probe(name=CONTAINER, command=command, shown=shell_line([*container.inner, "true"]))
 
 
 def _launcher_probe(subject: Subject) -> list[Probe]:

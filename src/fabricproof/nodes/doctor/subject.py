@@ -10,6 +10,7 @@ from fabricproof.core.errors import FabricproofError
 from fabricproof.site import FabricSpec, PartitionSpec, Site, StackSpec
 from fabricproof.site.scheduling import Asks, asks_of
 from fabricproof.stacks.catalog import load_catalog, stacks_root
+from fabricproof.stacks.container import Container, enter
 from fabricproof.stacks.environment import option_words, stack_environment, stack_python
 from fabricproof.stacks.family import (
     default_transport,
@@ -67,7 +68,7 @@ class Subject:
         source: the site's file that says all this.
         family: of the MPI.
         version: as the site declares it.
-        kind: ``provisioned``, ``spack`` or ``modules``.
+        kind: ``provisioned``, ``spack``, ``container`` or ``modules``.
         launcher: as the site chose it: ``srun``, ``mpirun``, ``mpiexec``.
         launch: how ranks are started, None where that is impossible.
         options: all of the launcher's, in the order in which it reads them.
@@ -85,6 +86,7 @@ class Subject:
         mend: what puts absent and stale right.
         same_node: both ranks run on one node.
         asks: what the partition asks of Slurm.
+        container: the image that programs and MPI are in; None where they are on the node.
     """
 
     site: str
@@ -115,6 +117,7 @@ class Subject:
     mend: str = ""
     same_node: bool = False
     asks: Asks | None = None
+    container: Container | None = None
 
     @property
     def uses_slurm(self) -> bool:
@@ -134,7 +137,8 @@ def make_subject(
         stack=stack.name,
         family=stack.family,
         version=stack.version,
-        kind="provisioned" if stack.provisioned else "spack" if stack.spack else "modules",
+        kind=_kind(stack),
+        container=container_of(stack),
         partition=partition.name,
         scheduler=partition.scheduler,
         launcher=launcher,
@@ -150,6 +154,21 @@ def make_subject(
     )
 
 
+def _kind(stack: StackSpec) -> str:
+    if stack.container is not None:
+        return "container"
+    return "provisioned" if stack.provisioned else "spack" if stack.spack else "modules"
+
+
+def container_of(stack: StackSpec) -> Container | None:
+    """Return how a program gets into the stack's image; None where it has none."""
+    spec = stack.container
+    if spec is None:
+        return None
+    options = option_words(spec.options)
+    return enter(spec.runtime, spec.image, binds=spec.binds, options=options)
+
+
 def _plan(family: str, launcher: str) -> tuple[Launch | None, str]:
     try:
         return plan_launch(family, launcher), ""
@@ -162,7 +181,8 @@ def _whereabouts(site: Site, stack: StackSpec, root: Path) -> dict[str, object]:
         return _provisioned(stack, root)
     if stack.spack:
         return _spack(site, stack, layout_for(site.name, site.folder, root))
-    folders = [Path(folder) for folder in stack.suites.values() if folder != "PATH"]
+    outside = {} if stack.container else stack.suites
+    folders = [Path(folder) for folder in outside.values() if folder != "PATH"]
     return {
         "settings": dict(stack.environment),
         "modules": tuple(stack.modules) if site.spec.modules_system != "nomod" else (),

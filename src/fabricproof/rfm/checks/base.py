@@ -72,6 +72,7 @@ from fabricproof.rfm.stacks import built_of, identity, modules_of, spack_stacks,
 from fabricproof.rfm.staging import (
     KEPT_FILES,
     copy_scripts,
+    in_container,
     launch_command,
     leg_limit_seconds,
     with_baseline,
@@ -319,6 +320,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
 
     def _with_launch(self, leg: Leg, plan: Plan) -> Leg:
         """Return ``leg`` with its own launcher line where its layout is not the whole job's."""
+        leg = in_container(leg, current_site().stack(self.current_environ.name))
         if leg.load is not None:
             leg = replace(leg, load=self._with_launch(leg.load, plan))
         if leg.backward and leg.suite not in PEER_SUITES:

@@ -81,12 +81,19 @@ def _built_or_declared(
     folder = stack.suites.get(suite)
     if folder is None:
         return Located(argv=None, reason=f"stack {stack.name} has no suite {suite}{_bring(suite)}")
-    path = name if folder == "PATH" else str(_search(Path(folder), name))
+    if folder == "PATH":
+        path = name
+    elif stack.container is not None:
+        path = str(Path(folder) / name)  # inside.sh looks into the image
+    else:
+        path = str(_search(Path(folder), name))
     return Located(argv=(path, *extra))
 
 
 def _kernel(stack: StackSpec) -> Located:
     """Return how the kernel of a campaign is called, with what runs its twin."""
+    if stack.container is not None:
+        return Located(argv=None, reason="the kernel of all pairs is not started in a container")
     python = "python3"
     if stack.provisioned:
         python = str(stack_python(stacks_root() / stack.installed_as))

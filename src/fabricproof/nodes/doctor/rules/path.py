@@ -48,6 +48,9 @@ def _judge(facts: Facts, net_path: NetPath) -> Iterator[Diagnosis]:
             means="its checks are skipped with this reason",
         )
         return
+    if facts.subject.container is not None:
+        yield _forced(net_path)  # what else is in the image only a run shows
+        return
     family = facts.subject.family
     if family == "openmpi":
         yield from _components(facts, net_path)

@@ -8,6 +8,7 @@ from pathlib import Path
 from fabricproof.nodes.doctor.facts import Facts, ProgramFacts
 from fabricproof.nodes.doctor.findings import Diagnosis, Level
 from fabricproof.nodes.doctor.read import family_of, version_of
+from fabricproof.stacks.container import Container, Inside, told_lacks
 from fabricproof.stacks.spack import is_below
 
 
@@ -15,6 +16,9 @@ def judge_stack(facts: Facts) -> Iterator[Diagnosis]:
     """Yield what is to be said of the stack, its MPI library, its programs and its wrapper."""
     yield from _presence(facts)
     yield from _module(facts)
+    if facts.subject.container is not None:
+        yield _container(facts, facts.subject.container)
+        return
     if not facts.subject.absent:
         yield _identity(facts)
         yield from (_program(facts, each) for each in facts.programs)
@@ -63,6 +67,61 @@ def _module(facts: Facts) -> Iterator[Diagnosis]:
         if failed
         else "",
         missing=failed,
+    )
+
+
+def _container(facts: Facts, container: Container) -> Diagnosis:
+    """Return whether the runtime starts the image, and what rails a program does not see there."""
+    answer, subject, command = facts.container, facts.subject, facts.seen_by("container")
+    if answer is None or (answer.status == 0 and container.outer):
+        seen = "not asked" if answer is None else f"srun has Pyxis; not started: {container.image}"
+        return Diagnosis(level=Level.UNKNOWN, topic="container", seen=seen, command=command)
+    lines = [line.strip() for line in answer.output.splitlines() if line.strip()]
+    table = f"[container] of {subject.stack} in {subject.source}"
+    if answer.status != 0:
+        runtime = "Pyxis" if container.outer else container.inner[0]
+        said = (lines or [answer.fault])[-1]
+        return Diagnosis(
+            level=Level.ERROR,
+            topic="container",
+            seen=f"{runtime} does not start {container.image}: {said}",
+            command=command,
+            means="no program of this stack starts; every check on it would be MISSING",
+            mend=f"correct {table}, or its modules",
+            missing=True,
+        )
+    roots = [line for line in lines if line.startswith("root ")]
+    if len(roots) < 2 or roots[0] == roots[1]:
+        return Diagnosis(
+            level=Level.ERROR,
+            topic="container",
+            seen="a program that was started so has the root of the node itself",
+            command=command,
+            means=f"it does not run in {container.image}: every number would be INVALID",
+            mend=f"correct runtime in {table}",
+        )
+    lacks = tuple(each.removeprefix("lacks ") for each in lines if each.startswith("lacks "))
+    return _seen_inside(facts, container, Inside(lacks=lacks))
+
+
+def _seen_inside(facts: Facts, container: Container, inside: Inside) -> Diagnosis:
+    command = facts.seen_by("container")
+    told, _, mend = told_lacks([(facts.node.host, inside)]).rpartition(" (")
+    if inside.lacks and facts.node.is_node:
+        return Diagnosis(
+            level=Level.ERROR,
+            topic="container",
+            seen=told,
+            command=command,
+            means="an MPI that is told its path fails there, any other falls back to TCP",
+            mend=mend.removesuffix(")"),
+        )
+    here = f"; no {', no '.join(inside.lacks)} on this machine" if inside.lacks else ""
+    return Diagnosis(
+        level=Level.OK,
+        topic="container",
+        seen=f"a program starts in {container.image}{here}",
+        command=command,
     )
 
 
