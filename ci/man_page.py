@@ -7,9 +7,11 @@ when they are called, as ours does; one page that can be searched is what `man` 
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import click
 
@@ -19,8 +21,8 @@ from vcluster.command.cli import whole_group
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "fabricproof.1"
 
-#: where one program hands over to another, the commands of that one
-_OTHERS = {"vcluster": whole_group}
+#: where one program hands over to another, how people call that one
+_OTHERS = {"vcluster": "fabricproof vcluster"}
 
 _COMPLETION = (
     'eval "$(_FABRICPROOF_COMPLETE=bash_source fabricproof)" lets Tab complete commands, options '
@@ -82,7 +84,8 @@ def page() -> str:
     for title, names in GROUPS.items():
         parts.append(f".SH {title.upper()}")
         for name in names:
-            command = _OTHERS[name]() if name in _OTHERS else group.get_command(context, name)
+            with mock.patch.dict(os.environ, {"VCLUSTER_PROGRAM": _OTHERS.get(name, "")}):
+                command = whole_group() if name in _OTHERS else group.get_command(context, name)
             if command is not None:
                 parts += described(command, click.Context(command, info_name=name, parent=context))
     parts += [

@@ -364,15 +364,21 @@ def fault(
         click.echo(f"{each.replace('/', ' ')}: {done}")
 
 
+#: the help of each command as it is written, without a program's name
+_WRITTEN: dict[click.Command, str] = {}
+
+
 def whole_group() -> click.Group:
     """Return the command; its help names the program as it was called, and it takes no empty text.
 
     ``vcluster down --name "$NAME"`` with an empty NAME would take another cluster down than meant.
     """
     for each in (group, *group.commands.values()):
+        is_first = each not in _WRITTEN
         # The mark against rewrapping, two characters in a raw docstring.
-        each.help = (each.help or "").replace("\\b\n", "\b\n").replace("PROGRAM", program())
-        for parameter in each.params:
+        written = _WRITTEN.setdefault(each, (each.help or "").replace("\\b\n", "\b\n"))
+        each.help = written.replace("PROGRAM", program())
+        for parameter in each.params if is_first else ():
             if parameter.type is not click.UNPROCESSED:
                 consume = partial(_consumed, parameter.consume_value, parameter)
                 parameter.consume_value = consume  # type: ignore[method-assign]
