@@ -2,7 +2,6 @@
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
-    "buffers": "where the buffers of a measurement lay",
     "catalogue": "what each program is, one row each",
     "parsers": "the tables in what programs printed",
     "program": "what a row of the catalogue is made of: kind, meaning, collective",

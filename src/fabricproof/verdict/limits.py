@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from fabricproof.benchmarks.buffers import buffers_of, ends_on_gpus
 from fabricproof.benchmarks.catalogue import reading_of
-from fabricproof.benchmarks.program import Consistency, Meaning, ProgramKind
+from fabricproof.benchmarks.program import (
+    Consistency,
+    Meaning,
+    ProgramKind,
+    buffers_of,
+    ends_on_gpus,
+)
 from fabricproof.core.measure import Table
 from fabricproof.physics import (
     Ceiling,

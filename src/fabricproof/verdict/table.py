@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from fabricproof.benchmarks.buffers import buffers_of
 from fabricproof.benchmarks.catalogue import reading_of
-from fabricproof.benchmarks.program import Meaning, ProgramKind
+from fabricproof.benchmarks.program import Meaning, ProgramKind, buffers_of
 from fabricproof.core.measure import Finding, Table, Verdict, as_notes, worst
 from fabricproof.core.units import at_size, size_label, split_buffers
 from fabricproof.traffic import PathProof, PathState
