@@ -41,7 +41,7 @@ def test_ranks_on_the_last_nodes_of_a_job_start_each_time(order: str) -> None:
     options = layout_options("openmpi", "srun", Layout(nodes=pair if order == "forth" else ()))
     command = ("srun", "--mpi=pmix", *options)
     if order == "forth":
-        command = naming_the_nodes(command, " ".join(f"-e {node}" for node in pair))
+        command = naming_the_nodes(command, pair)
     else:
         command = turned_command("openmpi", "srun", command)
     here = load_site("vcluster").folder.parents[1] / "work"

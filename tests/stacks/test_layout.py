@@ -43,7 +43,7 @@ def test_a_layout_counts_its_ranks() -> None:
 
 
 def test_only_pmix_is_told_that_the_jobs_nodes_are_those_of_the_step() -> None:
-    told = naming_the_nodes(("srun", "--mpi=pmix_v4", "-N2"), "-e n3 -e n1")
+    told = naming_the_nodes(("srun", "--mpi=pmix_v4", "-N2"), ("n3", "n1"))
     assert told[2:] == ("srun", "--mpi=pmix_v4", "-N2")
     listed = """printf '%s\\n' n1 n2 n3 n11"""  # as Slurm lists the nodes of the job
     line = told[1].replace('scontrol show hostnames "$SLURM_JOB_NODELIST"', listed)
@@ -51,5 +51,5 @@ def test_only_pmix_is_told_that_the_jobs_nodes_are_those_of_the_step() -> None:
         ["bash", "-c", f'{line}; echo "$SLURM_JOB_NODELIST"'], capture_output=True, check=False
     )
     assert ended.stdout == b"n1,n3\n", ended.stderr
-    assert naming_the_nodes(("srun", "--mpi=pmi2"), "-e n3") == ("srun", "--mpi=pmi2")
-    assert naming_the_nodes(("mpirun",), "-e n3") == ("mpirun",)
+    assert naming_the_nodes(("srun", "--mpi=pmi2"), ("n3",)) == ("srun", "--mpi=pmi2")
+    assert naming_the_nodes(("mpirun",), ("n3",)) == ("mpirun",)

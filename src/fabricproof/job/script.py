@@ -9,7 +9,7 @@ from dataclasses import replace
 from fabricproof.job.commands import PEER_SUITES
 from fabricproof.job.leg import Leg, shell_name
 from fabricproof.job.rounds import MOST
-from fabricproof.stacks.container import FOLDER, INSIDE
+from fabricproof.stacks.container import INSIDE, in_folder
 from fabricproof.stacks.environment import shell_line, shell_word
 from fabricproof.stacks.launch import BACKWARDS_FILE
 
@@ -208,9 +208,9 @@ def _launch(leg: Leg, launch: str) -> str:
     words = [" ".join(leg.launch) or launch]
     if leg.container is None:
         return " ".join([*words, f'"$here/{RANK_FILE}"'])
-    words += [_in_folder(each) for each in leg.container.outer]
+    words += [in_folder(each, "$here") for each in leg.container.outer]
     words.append(f'"$here/{RANK_FILE}"')
-    words += [_in_folder(each) for each in leg.container.inner]
+    words += [in_folder(each, "$here") for each in leg.container.inner]
     alike = not leg.same_node and not leg.node_rails
     told = [
         f"{name}={value}"
@@ -219,11 +219,6 @@ def _launch(leg: Leg, launch: str) -> str:
     ]
     asked = ["@inside@", leg.library or "", *(leg.rails if alike else ()), "--", *told, "--"]
     return " ".join([*words, f'sh "$here/{INSIDE.name}"', shell_line(asked)])
-
-
-def _in_folder(word: str) -> str:
-    """Return a word for the shell in which the job's folder stands for :data:`FOLDER`."""
-    return '"$here"'.join(shell_word(each) if each else "" for each in word.split(FOLDER)) or "''"
 
 
 def _image(leg: Leg) -> str:

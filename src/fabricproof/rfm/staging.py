@@ -94,8 +94,7 @@ def launch_command(job: Job, stack: StackSpec, name: str, layout: Layout | None)
     ]
     command = [shell_word(each) for each in (*_command(job, name), *options)]
     if name == "srun" and layout and layout.nodes:
-        chosen = " ".join(f"-e {shell_word(node)}" for node in layout.nodes)
-        command = list(naming_the_nodes(command, chosen))
+        command = list(naming_the_nodes(command, layout.nodes))
     return ["env", *without, *command] if without else command
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabricproof.core.errors import ParseError
+from fabricproof.stacks.environment import shell_word
 
 #: the first program in a container; POSIX sh
 INSIDE = Path(__file__).parent / "inside.sh"
@@ -42,6 +43,17 @@ class Container:
     image: str
     outer: tuple[str, ...] = ()
     inner: tuple[str, ...] = ()
+
+
+def in_folder(word: str, folder: str) -> str:
+    """Return ``word`` for the shell with the job's folder in the place of :data:`FOLDER`.
+
+    Args:
+        word: one of a container's.
+        folder: what the shell expands to the folder, with a dollar sign: ``$here``.
+    """
+    parts = (shell_word(each) if each else "" for each in word.split(FOLDER))
+    return f'"{folder}"'.join(parts) or "''"
 
 
 def enter(

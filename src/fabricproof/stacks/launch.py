@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fabricproof.core.errors import ConfigError, UnavailableError
+from fabricproof.stacks.environment import shell_word
 
 #: where distributions put Slurm's PMI-2 client library (Debian, then RPM systems, then /opt).
 PMI2_LIBRARIES = (
@@ -145,7 +146,7 @@ def layout_options(family: str, launcher: str, layout: Layout) -> tuple[str, ...
     )
 
 
-def naming_the_nodes(command: Sequence[str], chosen: str) -> tuple[str, ...]:
+def naming_the_nodes(command: Sequence[str], nodes: Sequence[str] | str) -> tuple[str, ...]:
     """Return ``command``, in words for a shell, with the nodes of its step as those of the job.
 
     The PMIx plugin of Slurm 22.05 numbers the nodes of a step and looks the numbers up among those
@@ -156,10 +157,12 @@ def naming_the_nodes(command: Sequence[str], chosen: str) -> tuple[str, ...]:
 
     Args:
         command: srun with its options, or another launcher.
-        chosen: grep's options for the names of the nodes, in words for a shell.
+        nodes: of the step, by name; or the file that holds them, as a word for a shell.
     """
     if not any(word.startswith("--mpi=pmix") for word in command):
         return tuple(command)
+    listed = [f"-f {nodes}"] if isinstance(nodes, str) else [f"-e {shell_word(n)}" for n in nodes]
+    chosen = " ".join(listed)
     names = f'scontrol show hostnames "$SLURM_JOB_NODELIST" | grep -xF {chosen} | paste -sd,'
     return ("env", f'SLURM_JOB_NODELIST="$({names})"', *command)
 
@@ -177,7 +180,7 @@ def turned_command(family: str, launcher: str, command: Sequence[str]) -> tuple[
     """
     hosts = f'"$here/{BACKWARDS_FILE}"'
     if launcher == "srun":
-        command = naming_the_nodes((*command, "--distribution=arbitrary"), f"-f {hosts}")
+        command = naming_the_nodes((*command, "--distribution=arbitrary"), hosts)
         return ("env", f"SLURM_HOSTFILE={hosts}", *command)
     if family == "openmpi":
         return (*command, "--hostfile", hosts, "--map-by", "seq")

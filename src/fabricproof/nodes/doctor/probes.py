@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fabricproof.nodes.doctor.facts import Answer
 from fabricproof.nodes.doctor.subject import Subject
-from fabricproof.stacks.container import FOLDER, INSIDE
+from fabricproof.stacks.container import INSIDE, in_folder
 from fabricproof.stacks.environment import defines_module, shell_line, shell_values, shell_word
 from fabricproof.stacks.launch import OWN_LAUNCHER, PMI2_LIBRARIES
 
@@ -186,10 +186,7 @@ def _container_probe(subject: Subject) -> Probe:
     if container.outer:
         return Probe(name=CONTAINER, command=_PYXIS)
     rails = dict.fromkeys(rail for each in subject.net_paths for rail in each.rails)
-    words = (
-        '"$folder"'.join(shell_word(part) if part else "" for part in word.split(FOLDER))
-        for word in container.inner
-    )
+    words = (in_folder(word, "$folder") for word in container.inner)
     command = _ENTER.format(
         script=shell_word(str(INSIDE)),
         runtime=" ".join(words),

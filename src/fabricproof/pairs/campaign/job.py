@@ -169,8 +169,7 @@ def _launch_line(subject: Subject, plan: KernelPlan, *, named: bool) -> str:
         first = [*(["env", *hidden] if hidden else []), subject.launch.launcher, "-np", str(count)]
     command = [shell_word(each) for each in (*first, *options, *subject.options)]
     if named and subject.launcher == "srun":
-        chosen = " ".join(f"-e {shell_word(node)}" for node in plan.nodes)
-        command = list(naming_the_nodes(command, chosen))
+        command = list(naming_the_nodes(command, plan.nodes))
     return " ".join(command)
 
 
