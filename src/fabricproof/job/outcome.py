@@ -358,10 +358,11 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
         report, foreign = of_what_was_declared(leg, ranks, report)
     else:
         rules = rules_of(leg, folder.parents[1], channel_attempt)
-        report = _with_required(leg, judge_table(table, rules, _net_path(leg, ranks, table)))
+        meant = _meant(leg, ranks, table)
+        report = _with_required(leg, judge_table(table, rules, _net_path(leg, ranks, meant)))
         report = after_baseline(report, leg, ranks, table, folder.parents[1])
         mine = (*ranks, *read_ranks(folder / BESIDE_FOLDER)[0]) if leg.load else ranks
-        near = around(leg, ranks, *_meant(leg, ranks, table), of_the_job=mine)
+        near = around(leg, ranks, *meant, of_the_job=mine)
         report = excused(report, near, leg.num_ranks)
         report = with_neighbours(report, folder, {each.node for each in ranks})
         report, foreign = of_what_was_declared(leg, ranks, report)
@@ -422,7 +423,9 @@ def _moved(leg: Leg, table: Table) -> tuple[tuple[int, int], tuple[int, int] | N
     return (forth * payload, back * payload), messages
 
 
-def _net_path(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> PathProof:
+def _net_path(
+    leg: Leg, ranks: tuple[RankRecord, ...], meant: tuple[Evidence, Expectation]
+) -> PathProof:
     if leg.same_node:
         return prove_one_node(gather(ranks))
     lost = [str(each.rank) for each in ranks if each.status is None]
@@ -430,7 +433,7 @@ def _net_path(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> PathProo
         return PathProof(
             state=PathState.UNKNOWN, reason=f"rank {', '.join(lost)} never came back to be counted"
         )
-    proof = prove_path(*_meant(leg, ranks, table))
+    proof = prove_path(*meant)
     lacks = "" if proof.state is PathState.PROVEN else what_the_container_lacks(leg, ranks)
     return replace(proof, reason=f"{lacks}; {proof.reason}") if lacks else proof
 

@@ -170,6 +170,8 @@ def _record(number: int, night: MadeNight, place: Place, value: float) -> dict[s
     is_rate, is_silent = metric == BANDWIDTH, rail == night.silent
     verdict = "MISSING" if is_silent else "FAIL" if place in night.failed else "PASS"
     return {
+        # All keys that a job writes: a line without one is read one by one, many times as long.
+        **dict.fromkeys(QUANTITY_KEYS.values()),
         "kind": "quantity",
         "site": SITE,
         "run_id": run_id_of(number),

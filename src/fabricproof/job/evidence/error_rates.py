@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
 
 from fabricproof.core.measure import Verdict, as_notes, worst
 from fabricproof.job.leg import Leg
@@ -183,8 +184,12 @@ def visible_rate(packets: int, limit: float) -> float:
     The solution r of P(X >= n) = 0.95 for X of Poisson with mean r x packets, where n is the first
     number of events that is red.
     """
-    critical = red_from(packets, limit)
-    return _solve(lambda mean: _at_least(critical, mean), 0.95, critical) / max(packets, 1) * 1e6
+    return _visible_mean(red_from(packets, limit)) / max(packets, 1) * 1e6
+
+
+@cache
+def _visible_mean(events: int) -> float:
+    return _solve(lambda mean: _at_least(events, mean), 0.95, events)
 
 
 def red_from(packets: int, limit: float) -> int:
@@ -202,6 +207,7 @@ def red_from(packets: int, limit: float) -> int:
     return high
 
 
+@cache
 def _least_mean(events: int) -> float:
     if events <= 0:
         return 0.0
