@@ -56,29 +56,31 @@ def _leaf(node: int) -> int:
     return (node - 1) * LEAVES // NODES + 1
 
 
-def _slow_rail(dice: random.Random, share: int, way: str) -> Draw:
-    node, rail = dice.randint(1, NODES), dice.randint(0, 1)
-    said = "receive" if way == "in" else "transmit"
-    return Draw(
-        faults=(f"vc{node} rail{rail} --rate {share}% --direction {way}",),
-        blame=frozenset({("rail", f"vc{node} rail{rail}", said)}),
-    )
+#: a direction of ``vcluster fault`` -> what is said of it
+WAYS = {"in": "receive", "out": "transmit", "": "both"}
 
 
-def _lossy(dice: random.Random) -> Draw:
+def _bad_rail(dice: random.Random, fault: str, way: str = "") -> Draw:
     node, rail = dice.randint(1, NODES), dice.randint(0, 1)
-    return Draw(
-        faults=(f"vc{node} rail{rail} --loss 0.3",),
-        blame=frozenset({("rail", f"vc{node} rail{rail}", "both")}),
-    )
+    words = f"vc{node} rail{rail} {fault}" + (f" --direction {way}" if way else "")
+    blame = ("rail", f"vc{node} rail{rail}", WAYS[way])
+    return Draw(faults=(words,), blame=frozenset({blame}))
+
+
+def _slow_rail(dice: random.Random, share: int, way: str = "") -> Draw:
+    return _bad_rail(dice, f"--rate {share}%", way)
+
+
+def _slow_rails(dice: random.Random) -> Draw:
+    node = dice.randint(1, NODES)
+    return Draw(faults=(f"vc{node} --rate 70%",), blame=frozenset({("node", f"vc{node}", "both")}))
 
 
 def _slow_uplink(dice: random.Random) -> Draw:
     leaf, rail, way = dice.randint(1, LEAVES), dice.randint(0, 1), dice.choice(["in", "out"])
-    said = "receive" if way == "in" else "transmit"
     return Draw(
         faults=(f"uplink{leaf} rail{rail} --rate 40% --direction {way}",),
-        blame=frozenset({("uplink", f"leaf{leaf} rail{rail}", said)}),
+        blame=frozenset({("uplink", f"leaf{leaf} rail{rail}", WAYS[way])}),
     )
 
 
@@ -123,7 +125,15 @@ CASES: dict[str, Callable[[random.Random], Draw]] = {
     ),
     "receive-30": lambda dice: _slow_rail(dice, 30, "in"),
     "receive-half": lambda dice: _slow_rail(dice, 50, "in"),
-    "loss": _lossy,
+    "transmit-half": lambda dice: _slow_rail(dice, 50, "out"),
+    "half": lambda dice: _slow_rail(dice, 50),
+    "lanes": lambda dice: _slow_rail(dice, 75),
+    "memory": _slow_rails,
+    "loss": lambda dice: _bad_rail(dice, "--loss 0.3"),
+    "loss-in": lambda dice: _bad_rail(dice, "--loss 0.3", "in"),
+    "loss-out": lambda dice: _bad_rail(dice, "--loss 0.3", "out"),
+    "dead": lambda dice: _bad_rail(dice, "--down"),
+    "mtu": lambda dice: _bad_rail(dice, "--mtu 1400"),
     "uplink": _slow_uplink,
     "leaf": _slow_leaf,
     "pair": _bad_pair,
