@@ -9,8 +9,8 @@ from fabricproof.rfm.checks.ethernet import (
     LinksBenchmark,
     MpiOverTcp,
     PairsBenchmark,
+    PeerBenchmark,
 )
-from fabricproof.rfm.checks.peers import PeerBenchmark
 
 
 @rfm.simple_test

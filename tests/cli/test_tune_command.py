@@ -11,7 +11,7 @@ import pytest
 
 from fabricproof.core.errors import ExitStatus
 from fabricproof.core.records import append_records
-from fabricproof.tuning.trial import read_trial
+from fabricproof.tuning.proposal import read_trial
 from made_sweeps import alike, planted, sweep_record
 
 OLD, NEW = "20261120T200000Z-aaaaaa", "20261121T200000Z-bbbbbb"

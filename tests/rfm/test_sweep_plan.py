@@ -12,7 +12,7 @@ from fabricproof.rfm.legs.sweep import FILES_VARIABLE, plan_sweep, why_no_compar
 from fabricproof.site import Site, load_site
 from fabricproof.stacks.catalog import ROOT_VARIABLE
 from fabricproof.stacks.environment import ports_folder
-from fabricproof.tuning.trial import Trial
+from fabricproof.tuning.proposal import Trial
 
 SITES = Path(__file__).parents[2] / "site-configs"
 PLANT = {"OMPI_MCA_coll_tuned_allgather_algorithm": "1"}

@@ -16,8 +16,7 @@ from fabricproof.stacks.environment import stack_environment, stack_python
 from fabricproof.stacks.family import path_environment
 from fabricproof.stacks.install import InstallState, observe
 from fabricproof.stacks.launch import plan_launch
-from fabricproof.tuning.selection import table_in
-from fabricproof.tuning.write import TuningWritten, write
+from fabricproof.tuning.write import TuningWritten, table_in, write
 
 pytestmark = pytest.mark.mpi
 

@@ -11,14 +11,16 @@ from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.tuning.knobs import Knobs, find_knobs
 from fabricproof.tuning.proposal import propose, toml_line
 from fabricproof.tuning.rules import Rule, rules_of
-from fabricproof.tuning.selection import PAGE_BYTES, selection_file, table_in
 from fabricproof.tuning.sweeps import sweeps_of
 from fabricproof.tuning.write import (
     MPICH_SELECTION,
     OPENMPI_HAN,
     OPENMPI_RULES,
+    PAGE_BYTES,
     Mending,
     TuningWritten,
+    selection_file,
+    table_in,
     write,
 )
 from made_sweeps import alike, planted, sweep_record

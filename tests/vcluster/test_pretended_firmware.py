@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from vcluster.errors import ConfigError
-from vcluster.rails import firmware
+from vcluster.rails import apply
 
 
 @pytest.mark.parametrize("text", ["", "a\nb", "x" * 41, "$(reboot)", "a;b", "`x`"])
 def test_what_no_firmware_is_called_is_refused_before_anything_is_done(text: str) -> None:
     with pytest.raises(ConfigError, match="firmware"):
-        firmware.require_firmware(text)
+        apply.require_firmware(text)
 
 
 STEPS = """
@@ -48,7 +48,7 @@ def test_one_line_of_one_interface_is_changed_and_all_comes_back() -> None:
     done = subprocess.run(
         [
             *("unshare", "--mount", "sh", "-c", STEPS, "sh"),
-            *(firmware._PUT_IN, firmware._TAKE_OUT, firmware._WRAPPER, told[0]),
+            *(apply._PUT_IN, apply._TAKE_OUT, apply._WRAPPER, told[0]),
         ],
         capture_output=True,
         text=True,

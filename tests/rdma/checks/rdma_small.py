@@ -12,7 +12,7 @@ import reframe as rfm
 
 from fabricproof.job.leg import Plan
 from fabricproof.rfm.checks.base import FabricBenchmark
-from fabricproof.rfm.checks.peers import PeerBenchmark
+from fabricproof.rfm.checks.ethernet import PeerBenchmark
 from fabricproof.rfm.legs.peer import peer_leg
 
 #: one leg moves some 10 MB at 80 Mb/s

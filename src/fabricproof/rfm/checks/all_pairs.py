@@ -22,7 +22,7 @@ from fabricproof.pairs.campaign.verdict import pictures_of
 from fabricproof.pairs.check.admission import Admission
 from fabricproof.pairs.check.in_job import FOLDER, judged, seen_again
 from fabricproof.pairs.check.rows import lost_row, refused_row, rows_of
-from fabricproof.rfm.checks.once import OnceBenchmark
+from fabricproof.rfm.checks.preflight import OnceBenchmark
 from fabricproof.rfm.current import current_site
 from fabricproof.rfm.legs.campaign import Extent, PlannedCampaign, plan_campaign
 from fabricproof.rfm.legs.leg import LegPlanner

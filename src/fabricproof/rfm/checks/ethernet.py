@@ -1,20 +1,79 @@
-"""Plan the Ethernet checks that compare: flows, MPI over TCP, connections, frames, no path told."""
+"""The checks of sockets and verbs without MPI, and the Ethernet checks that compare.
+
+Without MPI: iperf3, iperf, perftest between two nodes.  Compared are flows, MPI over TCP,
+connections, frames, and a path that is not told.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
+from reframe.core.builtins import variable
+
+from fabricproof.benchmarks.catalogue import meaning
+from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.job.leg import DEFAULT_PATH, Leg, Plan, Relation, in_turns
+from fabricproof.job.outcomes import BACK, backward
 from fabricproof.physics import bound
 from fabricproof.rfm.checks.base import FabricBenchmark
-from fabricproof.rfm.checks.peers import PeerBenchmark
 from fabricproof.rfm.current import current_site
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.peer import peer_leg, with_links
+from fabricproof.site.roll import stack_of_looks
 from fabricproof.stacks.family import NATIVE, crowd_environment, default_transport
 from fabricproof.stacks.launch import Layout, plan_launch
 from fabricproof.verdict.value import Reference, around, at_least, at_most
+
+#: what a path that is verbs speaks
+VERBS = frozenset({"ib", "rocev2"})
+
+
+def only_first_stack(check: FabricBenchmark, what: str) -> str:
+    """Return why ``check``, which needs no MPI, does not run here: it runs on one stack.
+
+    On the first that need not be built for it, so that no failed build takes it along.  It runs
+    once a partition and is a required check of every stack, with a verdict or a reason.
+    """
+    site = current_site()
+    first = stack_of_looks(site, site.partition(check.current_partition.name))
+    if check.current_environ.name == first:
+        return ""
+    return f"{what} needs no MPI: it runs once on this partition, with {first}"
+
+
+class PeerBenchmark(FabricBenchmark):
+    """Two nodes, one program without MPI, one leg for each rail by itself."""
+
+    #: TCP connections at once
+    streams = variable(int, value=1)
+
+    tells_the_path = False
+
+    def why_not(self) -> str:
+        """Tell where the check does not belong: another stack, one machine, no verbs."""
+        site = current_site()
+        spec = site.fabric_spec(self.fabric)
+        if site.partition(self.current_partition.name).same_node or spec.link is None:
+            return f"{self.program} measures between two nodes, and this partition has one"
+        verbs = site.fabric(self.fabric).framing.name in VERBS
+        if self.suite == "perftest" and not verbs:
+            return f"it measures verbs, which fabric {self.fabric} does not speak"
+        if self.suite != "perftest" and spec.rails[0].interface.partition(":")[1]:
+            return f"fabric {self.fabric} is declared by HCA ports, over which TCP has no address"
+        return only_first_stack(self, self.program)
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return one leg for each rail, and one the other way where its program sends one way."""
+        forth = [peer_leg(planner, rail, streams=self.streams) for rail in planner.rails]
+        if meaning(self.suite, self.program).kind is not ProgramKind.BANDWIDTH:
+            return Plan(legs=tuple(forth))
+        back = [
+            backward(peer_leg(planner, rail, variant=BACK, streams=self.streams))
+            for rail in planner.rails
+        ]
+        return Plan(legs=(*forth, *back))
+
 
 #: connections that the checks of several flows open: fewer than the 36 of source document 001,
 #: enough for its limit of 9.5 of 25 Gb/s in one flow
