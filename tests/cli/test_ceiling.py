@@ -30,20 +30,12 @@ def run_json(*arguments: str) -> dict[str, Any]:
 
 FDR_TWO_RAILS = (
     "--link",
-    "FDR 4x",
-    "--pcie",
-    "3.0x8",
-    "--mps",
-    "256",
-    "--mtu",
-    "2048",
-    "--rails",
-    "2",
+    "FDR 4x,pcie=3.0x8,mps=256,mtu=2048,rails=2",
 )
 
 
 def test_json_has_every_ceiling_with_its_units_and_sources() -> None:
-    record = run_json(*FDR_TWO_RAILS, "--share-slot")
+    record = run_json(FDR_TWO_RAILS[0], f"{FDR_TWO_RAILS[1]},share-slot")
     assert [row["name"] for row in record["ceilings"]] == [
         "link",
         "protocol",
@@ -66,14 +58,14 @@ def test_rails_in_slots_of_their_own_are_bound_by_the_link() -> None:
 
 
 def test_json_and_library_agree() -> None:
-    record = run_json("--link", "QDR", "--pcie", "2.0x8", "--mps", "128")
+    record = run_json("--link", "QDR,pcie=2.0x8,mps=128")
     fabric = Fabric(link=find_link("QDR"), slot=find_slot("2.0x8"), max_payload_bytes=128)
     assert record["bound"]["low_mb_s"] == bound(fabric).low_mb_s
     assert record["bound"]["high_mb_s"] == bound(fabric).high_mb_s
 
 
 def test_text_shows_the_numbers_and_says_what_binds_and_why() -> None:
-    text = run(*FDR_TWO_RAILS, "--share-slot")
+    text = run(FDR_TWO_RAILS[0], f"{FDR_TWO_RAILS[1]},share-slot")
     assert text.startswith("FDR 4x, ib (protocol not stated), MTU 2048, PCIe 3.0 x8, ")
     assert "MaxPayload 256, 2 rails, one slot for all" in text
     assert "4 x 14.0625 Gb/s x 64/66 / 8 x 2 rails" in text
@@ -88,30 +80,28 @@ def test_text_says_what_was_not_stated() -> None:
     assert "slot unknown (no pcie)" in text
     assert "The link binds" in text
     assert "the slot was not stated and may bind lower" in text
-    with_slot = run("--link", "40GbE", "--pcie", "3.0x8", "--rails", "2")
+    with_slot = run("--link", "40GbE,pcie=3.0x8,rails=2")
     assert "MaxPayload not stated" in with_slot
     assert "a slot for each" in with_slot
 
 
 def test_soft_roce_has_its_stated_rate_and_no_slot() -> None:
-    record = run_json("--link", "rxe 100M", "--mtu", "4096")
+    record = run_json("--link", "rxe 100M,mtu=4096")
     assert [row["name"] for row in record["ceilings"]] == ["link", "protocol"]
     assert record["binding"]["mb_s"] == pytest.approx(12.5 * 4096 / 4178)
     assert record["latency_floor_us"] == 1.0
-    text = run("--link", "rxe 100M", "--mtu", "4096")
+    text = run("--link", "rxe 100M,mtu=4096")
     assert "Soft-RoCE 100 Mb/s, rocev2 (protocol not stated), MTU 4096, software: no slot" in text
-    assert "--pcie" not in text
+    assert "pcie" not in text
 
 
 def test_flow_limit_flows_protocol_and_direction_are_taken_over() -> None:
-    limited = run_json("--link", "100GbE", "--flow-limit", "10 Gb/s", "--mtu", "9001")
+    limited = run_json("--link", "100GbE,flow-limit=10 Gb/s,mtu=9001")
     assert limited["binds"] == "flow"
     assert limited["binding"]["mb_s"] == pytest.approx(1250 * 8949 / 9039)
-    more = run_json(
-        "--link", "100GbE", "--flow-limit", "1250 MB/s", "--mtu", "9001", "--flows", "4"
-    )
+    more = run_json("--link", "100GbE,flow-limit=1250 MB/s,mtu=9001,flows=4")
     assert more["binding"]["mb_s"] == pytest.approx(5000 * 8949 / 9039)
-    roce = run_json("--link", "100GbE", "--protocol", "RoCE", "--mtu", "1024", "--bidirectional")
+    roce = run_json("--link", "100GbE,protocol=RoCE,mtu=1024,bidirectional")
     assert roce["binding"]["mb_s"] == pytest.approx(25000 * 1024 / 1106)
     assert "rocev2" in roce["fabric"]
     assert "both directions added" in roce["fabric"]
@@ -120,19 +110,19 @@ def test_flow_limit_flows_protocol_and_direction_are_taken_over() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--link", "QDR", "--pcie", "3.0x8", "--mps", "100"], "128, 256, 512, 1024, 2048, 4096"),
-        (["--link", "QDR", "--mtu", "1500"], "256, 512, 1024, 2048, 4096"),
-        (["--link", "QDR", "--rails", "0"], "at least 1"),
-        (["--link", "QDR", "--flows", "-1"], "at least 1"),
+        (["--link", "QDR,pcie=3.0x8,mps=100"], "128, 256, 512, 1024, 2048, 4096"),
+        (["--link", "QDR,mtu=1500"], "256, 512, 1024, 2048, 4096"),
+        (["--link", "QDR,rails=0"], "at least 1"),
+        (["--link", "QDR,flows=-1"], "at least 1"),
         (["--link", "foo"], "unknown link"),
-        (["--link", "QDR", "--pcie", "9x3"], "1.0 to 6.0"),
-        (["--link", "QDR", "--protocol", "tcp"], "does not run over infiniband"),
-        (["--link", "1GbE", "--protocol", "quic"], "unknown protocol"),
-        (["--link", "1GbE", "--flow-limit", "10"], "a number and a unit"),
-        (["--link", "1GbE", "--flow-limit", "10 KiB"], "a number and a unit"),
-        (["--link", "1GbE", "--flow-limit", "0 Gb/s"], "a positive number"),
-        (["--link", "QDR", "--share-slot"], "without the slot"),
-        (["--link", "QDR", "--mps", "256"], "without the slot"),
+        (["--link", "QDR,pcie=9x3"], "1.0 to 6.0"),
+        (["--link", "QDR,protocol=tcp"], "does not run over infiniband"),
+        (["--link", "1GbE,protocol=quic"], "unknown protocol"),
+        (["--link", "1GbE,flow-limit=10"], "a number and a unit"),
+        (["--link", "1GbE,flow-limit=10 KiB"], "a number and a unit"),
+        (["--link", "1GbE,flow-limit=0 Gb/s"], "a positive number"),
+        (["--link", "QDR,share-slot"], "without the slot"),
+        (["--link", "QDR,mps=256"], "without the slot"),
     ],
 )
 def test_a_bad_value_is_one_message_with_what_is_accepted(arguments: list[str], words: str) -> None:
@@ -142,7 +132,7 @@ def test_a_bad_value_is_one_message_with_what_is_accepted(arguments: list[str], 
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["--link", "QDR", "--rails", "x"], ["--link", "QDR", "--mps", "1.5"], ["--foo"]],
+    [[], ["--link", "QDR,rails=x"], ["--link", "QDR,mps=1.5"], ["--foo"]],
 )
 def test_a_malformed_command_line_is_a_usage_error(arguments: list[str]) -> None:
     assert CliRunner().invoke(command, arguments).exit_code == 2
@@ -161,7 +151,7 @@ def test_whole_program_statuses_and_no_traceback() -> None:
 def test_no_heavy_library_is_loaded() -> None:
     code = (
         "import sys\nfrom fabricproof.cli.judge.ceiling import command\n"
-        "command(['--link', 'FDR', '--pcie', '3.0x8'], standalone_mode=False)\n"
+        "command(['--link', 'FDR,pcie=3.0x8'], standalone_mode=False)\n"
         "heavy = {'pydantic', 'rich', 'jsonschema', 'reframe', 'difflib', 'asyncio'}\n"
         "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)"
     )

@@ -118,7 +118,7 @@ def test_a_tolerance_is_a_fraction_or_a_percentage(
 
 
 def test_many_red_rows_are_told_in_a_few_lines(fabricproof: Command) -> None:
-    ended = fabricproof("judge", REPLAYS / "c5n_osu_mbw_mr.out", "--link", "100GbE", "--flows", 72)
+    ended = fabricproof("judge", REPLAYS / "c5n_osu_mbw_mr.out", "--link", "100GbE,flows=72")
     assert len(ended.out.splitlines()) < 8
     assert "INVALID  8 more points of the curve, bandwidth_8KiB to bandwidth_1MiB" in ended.out
 
@@ -183,7 +183,7 @@ def test_a_published_file_answers_references_too(fabricproof: Command) -> None:
 @pytest.mark.parametrize("value", ["0.00", "4001.50", "4040.00"])
 def test_an_impossible_number_is_invalid(value: str, fabricproof: Command, tmp_path: Path) -> None:
     file = one_row(tmp_path, value)
-    assert fabricproof("judge", file, "--link", "QDR 4x", "--mtu", "4096").status == 3
+    assert fabricproof("judge", file, "--link", "QDR 4x,mtu=4096").status == 3
 
 
 def test_a_failed_validation_is_invalid(fabricproof: Command, tmp_path: Path) -> None:
@@ -220,15 +220,14 @@ def test_a_collective_is_never_green_by_itself(fabricproof: Command, tmp_path: P
         (["."], 66, "cannot read"),
         (["none.toml"], 66, "none.toml: cannot read"),
         ([PUT, "--link", "XDR 99x"], 78, "XDR 99x"),
-        ([PUT, "--link", "1GbE", "--pcie", "9.0x8"], 78, "9.0x8"),
-        ([PUT, "--link", "1GbE", "--mtu", "12"], 78, "12"),
-        ([PUT, "--link", "1GbE", "--rails", "0"], 78, "num_rails"),
-        ([PUT, "--link", "1GbE", "--capability", "fast"], 78, "capability is not a rate"),
-        ([PUT, "--link", "1GbE", "--capability", "-1 Gb/s"], 78, "capability_mb_s"),
-        ([PUT, "--link", "1GbE", "--flow-limit", "10"], 78, "flow-limit is not a rate"),
-        ([PUT, "--link", "1GbE", "--bidirectional"], 78, "counts one direction"),
-        ([PUT, "--mtu", "1500"], 78, "--mtu says nothing without the link"),
-        ([PUT, "--capability", "1 Gb/s"], 78, "--capability says nothing without the link"),
+        ([PUT, "--link", "1GbE,pcie=9.0x8"], 78, "9.0x8"),
+        ([PUT, "--link", "1GbE,mtu=12"], 78, "12"),
+        ([PUT, "--link", "1GbE,rails=0"], 78, "num_rails"),
+        ([PUT, "--link", "1GbE,capability=fast"], 78, "capability is not a rate"),
+        ([PUT, "--link", "1GbE,capability=-1 Gb/s"], 78, "capability_mb_s"),
+        ([PUT, "--link", "1GbE,flow-limit=10"], 78, "flow-limit is not a rate"),
+        ([PUT, "--link", "1GbE,bidirectional"], 78, "counts one direction"),
+        ([PUT, "--mtu", "1500"], 2, "No such option"),
         ([PUT, "--only", "rail=rail0"], 78, "--only rail says nothing without the site"),
         ([PUT, "--only", "partition=p"], 78, "--only partition says nothing without the site"),
         ([PUT, "--reference", "116"], 78, "--reference: not a quantity"),

@@ -788,7 +788,7 @@ def test_damaged_data_ends_with_65_and_the_line(
         (("--unit", "furlongs"), 65),
         (("--unit", "KiB"), 65),
         (("--spines", "2"), 78),
-        (("--pcie", "3.0x8"), 78),
+        (("--pcie", "3.0x8"), 2),
         (("-o", "m.bmp"), 2),
         (("--leaves", "nowhere"), 66),
         (("--reference", "latency=2 us"), 78),

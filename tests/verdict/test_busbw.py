@@ -95,7 +95,7 @@ def test_sendrecv_crosses_once_a_node_or_with_every_rank() -> None:
 def test_unknown_rails_are_never_green() -> None:
     """Eight GPUs and one rail stated: nobody said how many rails the node has."""
     assert verdict(Made(gb_s=370.0), ONE) is Verdict.UNJUDGED
-    assert "--rails" in reason(Made(gb_s=370.0), ONE)
+    assert "--link NAME,rails=N" in reason(Made(gb_s=370.0), ONE)
     assert verdict(Made(gb_s=47.0), ONE) is Verdict.UNJUDGED
     # slower than one rail is too slow for any number of them
     assert verdict(Made(gb_s=20.0), ONE) is Verdict.FAIL
@@ -287,11 +287,11 @@ def test_runs_one_after_the_other_and_a_damaged_one() -> None:
 
 def test_the_command() -> None:
     folder = Path(__file__).parents[1] / "data" / "nccl"
-    words = [str(folder / "all_reduce-2x8.txt"), "--link", "NDR 4x", "--json"]
-    result = CliRunner().invoke(judge, [*words, "--rails", "8"])
+    words = [str(folder / "all_reduce-2x8.txt"), "--json", "--link", "NDR 4x"]
+    result = CliRunner().invoke(judge, [*words[:-1], "NDR 4x,rails=8"])
     assert (result.exit_code, json.loads(result.output)["verdict"]) == (0, "PASS")
     assert CliRunner().invoke(judge, words).exit_code == 5
-    asked = [*words, "--rails", "8", "--reference", "25 GB/s"]
+    asked = [*words[:-1], "NDR 4x,rails=8", "--reference", "25 GB/s"]
     assert CliRunner().invoke(judge, asked).exit_code == 4
     asked = [*words, "--reference", "device_busbw=366 GB/s"]
     assert CliRunner().invoke(judge, asked).exit_code == 0

@@ -133,21 +133,8 @@ def fabric_option(*, required: bool) -> Callable[[_Function], _Function]:
     def decorate(function: _Function) -> _Function:
         @functools.wraps(function)
         def with_fabric(*args: Any, link: str | None, **named: Any) -> Any:
-            # Options of their own until version 0.4: hidden, and gone with the next one.
-            old = {key: named.pop(f"old_{key.replace('-', '_')}") for key in _KEYS}
-            # Not "in (None, False)": --rails 0 equals False, and has to be refused as a number.
-            given = {k: v for k, v in old.items() if v is not None and v is not False}
-            return function(*args, fabric=_stated(link, given), **named)
+            return function(*args, fabric=None if link is None else _stated(link), **named)
 
-        command: Callable[..., Any] = with_fabric
-        for key, metavar in _KEYS.items():
-            name = f"old_{key.replace('-', '_')}"
-            # A value that starts with "-" is one only where is_flag is not even mentioned.
-            kind: dict[str, Any] = {"is_flag": True}
-            if metavar:
-                kind = {"type": int if key in _WHOLE_NUMBERS else str}
-            option = click.option(f"--{key}", name, hidden=True, **kind)
-            command = option(command)
         stating = click.option(
             "--link",
             required=required,
@@ -156,20 +143,13 @@ def fabric_option(*, required: bool) -> Callable[[_Function], _Function]:
             "'40GbE,mtu=9000,rails=2'; also 'Omni-Path 100', 'Slingshot 200', 'EFA 100', 'BXI v2', "
             "'400MbE', 'Soft-RoCE 100 Mb/s'.  All keys: fabricproof ceiling --help",
         )
-        return stating(command)  # type: ignore[return-value]
+        return stating(with_fabric)  # type: ignore[return-value]
 
     return decorate
 
 
-def _stated(text: str | None, given: dict[str, Any]) -> Fabric | None:
-    """Return the fabric that ``--link`` states, and options of the version before."""
-    if text is None:
-        if given:
-            raise ConfigError(
-                f"--{next(iter(given))} says nothing without the link",
-                expected="--link NAME beside it",
-            )
-        return None
+def _stated(text: str) -> Fabric:
+    """Return the fabric that ``--link`` states."""
     link, *words = (each.strip() for each in text.split(","))
     settings: dict[str, Any] = {}
     for word in words:
@@ -179,7 +159,6 @@ def _stated(text: str | None, given: dict[str, Any]) -> Fabric | None:
             problem = f"expected {keys}, each once; got {key + sign + value!r}"
             raise click.BadParameter(problem, param_hint="--link")
         settings[key] = _number(key, value) if key in _WHOLE_NUMBERS else value or True
-    settings |= given
     return fabric_from_options(link=link, **{k.replace("-", "_"): v for k, v in settings.items()})
 
 

@@ -85,7 +85,6 @@ RDMA_LOSS_COUNTERS = frozenset(
 
 #: of ``ethtool -S``, whose names are each driver's own
 _ETHTOOL_ERRORS = re.compile(r"crc.*err|symbol_err|link_down_events")
-_ETHTOOL_DROPS = re.compile(r"discard|out_of_buffer")
 
 #: Share of TCP's segments sent again from which it is noted, and how many they must be: our choice.
 #: What of it was lost is judged as a rate: :mod:`fabricproof.traffic.error_rates`.

@@ -294,7 +294,7 @@ def _unknown_rails(fabric: Fabric, run: _Run) -> str:
         return ""
     return (
         f"{run.layout.ranks_per_node} GPUs on each node, and how many rails they have is not in "
-        f"the output: give --rails, or --reference {QUANTITY}=..."
+        f"the output: give --link NAME,rails=N, or --reference {QUANTITY}=..."
     )
 
 
