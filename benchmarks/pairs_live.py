@@ -44,10 +44,12 @@ class Draw:
         blame: kind, name and direction of each.
         options: of ``pairs run``.
         uplink_mbit: line rate of the cluster's uplinks.
+        note: what must be said where nobody is to be blamed, as nothing could be measured.
     """
 
     faults: tuple[str, ...] = ()
     blame: frozenset[tuple[str, str, str]] = frozenset()
+    note: str = ""
     options: tuple[str, ...] = ()
     uplink_mbit: int = UPLINK_MBIT
 
@@ -69,6 +71,11 @@ def _bad_rail(dice: random.Random, fault: str, way: str = "") -> Draw:
 
 def _slow_rail(dice: random.Random, share: int, way: str = "") -> Draw:
     return _bad_rail(dice, f"--rate {share}%", way)
+
+
+def _cut(dice: random.Random) -> Draw:
+    node, rail = dice.randint(1, NODES), dice.randint(0, 1)
+    return Draw(faults=(f"vc{node} rail{rail} --down",), note=f"not up: vc{node} rail{rail} down")
 
 
 def _slow_rails(dice: random.Random) -> Draw:
@@ -132,8 +139,7 @@ CASES: dict[str, Callable[[random.Random], Draw]] = {
     "loss": lambda dice: _bad_rail(dice, "--loss 0.3"),
     "loss-in": lambda dice: _bad_rail(dice, "--loss 0.3", "in"),
     "loss-out": lambda dice: _bad_rail(dice, "--loss 0.3", "out"),
-    "dead": lambda dice: _bad_rail(dice, "--down"),
-    "mtu": lambda dice: _bad_rail(dice, "--mtu 1400"),
+    "dead": _cut,
     "uplink": _slow_uplink,
     "leaf": _slow_leaf,
     "pair": _bad_pair,
@@ -154,6 +160,8 @@ class Seen:
         verdict: of the campaign.
         blame: kind, name, direction, share and confidence of each that was blamed.
         notes: why it is not PASS, undecided ones, and what was disturbed.
+        note: one of them that must be there.
+        load: processes that wanted a core when it began, averaged over a minute.
         rounds: measured, over all paths.
         seconds: wall time of ``pairs run``.
         level: least, mean and most MB/s of each path.
@@ -166,6 +174,8 @@ class Seen:
     verdict: str
     blame: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    note: str = ""
+    load: float = 0.0
     rounds: int = 0
     seconds: float = 0.0
     level: dict[str, list[float]] = field(default_factory=dict)
@@ -174,6 +184,8 @@ class Seen:
     def is_right(self) -> bool:
         """Tell whether these and no others are blamed, and nothing is red without a fault."""
         found = sorted([each["kind"], each["name"], each["direction"]] for each in self.blame)
+        if self.note:
+            return not found and self.verdict == "MISSING" and self.note in self.notes
         return found == sorted(self.expected) and (self.verdict == "FAIL") == bool(self.expected)
 
 
@@ -243,6 +255,7 @@ def campaign(draw: Draw, *, confirm: bool = False) -> tuple[dict[str, Any], floa
 def seen(case: str, seed: int, *, confirm: bool = False) -> Seen:
     """Measure one draw of a case."""
     draw = CASES[case](random.Random(f"{case} {seed}"))
+    load = round(os.getloadavg()[0], 1)
     record, took = campaign(draw, confirm=confirm)
     (ROOT / "work" / f"pairs_live.{case}.{seed}{'.confirm' * confirm}.json").write_text(
         json.dumps(record)
@@ -257,7 +270,9 @@ def seen(case: str, seed: int, *, confirm: bool = False) -> Seen:
         expected=sorted(list(each) for each in draw.blame),
         verdict=record["verdict"],
         blame=blamed,
-        notes=[each["reason"] for each in own if each["verdict"] != "PASS"],
+        notes=[each["reason"] for each in own if each["verdict"] != "PASS"] + record["notes"],
+        note=draw.note,
+        load=load,
         rounds=record.get("rounds", 0),
         seconds=round(took, 1),
         level={

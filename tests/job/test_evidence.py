@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -314,6 +315,29 @@ def test_the_wrapper_asks_the_loader_of_this_machine(tmp_path: Path) -> None:
     shutil.copyfile(next(word for word in mine if "/libm.so" in word), copy)
     _run(tmp_path, "env", LD_PRELOAD=str(copy))
     assert parse_rank((tmp_path / "rank.0.0").read_text(), "x").library == str(copy)
+
+
+@pytest.mark.parametrize(
+    ("told", "library"),
+    [
+        ("/a b/libmpi.so.40\n", "/a b/libmpi.so.40"),
+        ("/b/libmpi.so.12\n/a/libmpi.so.40\n", "/b/libmpi.so.12 and /a/libmpi.so.40"),
+        ("", "none"),
+    ],
+)
+def test_a_python_program_says_itself_what_it_loaded(
+    told: str, library: str, tmp_path: Path
+) -> None:
+    script = "import os, sys; open(os.environ['FABRICPROOF_LOADED'], 'w').write(sys.argv[1])"
+    ended = _run(tmp_path, sys.executable, "-c", script, told)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert parse_rank((tmp_path / "rank.0.0").read_text(), "x").library == library
+
+
+def test_a_python_program_that_says_nothing_loaded_none(tmp_path: Path) -> None:
+    ended = _run(tmp_path, sys.executable, "-c", "")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert parse_rank((tmp_path / "rank.0.0").read_text(), "x").library == "none"
 
 
 def test_without_ldd_nobody_knows_the_library_and_the_program_runs(tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ from pretended_build import make_built
 
 from fabricproof.core.errors import ConfigError, UnavailableError
 from fabricproof.core.measure import Verdict
-from fabricproof.job.leg import Leg
+from fabricproof.job.leg import CAMPAIGN_SUITE, Leg
 from fabricproof.rfm.legs.leg import LegPlanner, quantity_key
 from fabricproof.rfm.legs.programs import choose_suite, find_program, launcher_of, printed_name
 from fabricproof.rfm.stacks import identity, modules_of, variables_of
 from fabricproof.site import Site, load_site
-from fabricproof.stacks.catalog import ROOT_VARIABLE
+from fabricproof.stacks.catalog import ROOT_VARIABLE, load_catalog, stacks_root
 from fabricproof.stacks.environment import ports_folder
 from fabricproof.verdict.value import Judgement
 
@@ -312,6 +312,34 @@ def test_with_modules_a_build_is_the_module_of_its_name(spack_site: Site) -> Non
     assert modules_of(site, stack) == ["gcc", "stack-good"]
     assert variables_of(site, stack, None) == {}
     assert modules_of(site, site.stack("plain")) == []
+
+
+@pytest.mark.parametrize("suite", ["osu-mpi4py", "imb"])
+def test_a_stack_of_wheels_has_to_load_its_own_library(vcluster: Site, suite: str) -> None:
+    program = {"imb": "PingPong"}.get(suite, "osu_latency")
+    legs, _ = _plan(vcluster, "intelmpi", suite, program)
+    due = stacks_root() / "intelmpi" / load_catalog().find("intelmpi").library
+    assert {leg.library for leg in legs} == {str(due)}
+
+
+def test_nobody_says_which_library_is_the_systems_or_a_sites_own(vcluster: Site) -> None:
+    own = vcluster.stack("mpich5").model_copy(update={"suites": {"osu-mpi4py": "/opt/osu"}})
+    system = vcluster.stack("openmpi4")
+    for stack in (own, system):
+        planner = replace(_planner(vcluster), stack=stack)
+        assert planner.mpi_library() is None
+    assert replace(_planner(vcluster), suite=CAMPAIGN_SUITE).mpi_library() is None
+
+
+def _planner(site: Site) -> LegPlanner:
+    return LegPlanner(
+        site=site,
+        partition=site.partitions[0],
+        stack=site.stack("mpich5"),
+        fabric="eth0",
+        suite="osu-mpi4py",
+        program="osu_bw",
+    )
 
 
 def test_wheels_are_known_by_their_pins(vcluster: Site, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.stacks.portrunner import compile_port, read_segment, run_port
+from fabricproof.stacks.portrunner import compile_port, loaded_libraries, read_segment, run_port
 from fabricproof.stacks.workload import PORT_RUNNER
 
 #: written like mpi4py's point-to-point ports: the list of sizes is made inside the function.
@@ -85,3 +85,30 @@ def test_wrong_usage_is_one_line(arguments: list[str]):
     )
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
+
+
+MAPS = """\
+55d0-55d1 r--p 00000000 fe:01 131 /usr/bin/python3.11
+7f10-7f11 r--p 00000000 fe:01 132 /opt/my mpi/lib/libmpi.so.40.40.11
+7f11-7f12 r-xp 00001000 fe:01 132 /opt/my mpi/lib/libmpi.so.40.40.11
+7f12-7f13 r-xp 00001000 fe:01 133 /opt/mpi/lib/libmpi_cxx.so.40.30.1
+7f13-7f14 r-xp 00001000 fe:01 134 /opt/abi/libmpi_abi.so.1.0.0 (deleted)
+7f14-7f15 rw-p 00000000 00:00 0
+"""
+
+
+def test_the_mpi_libraries_in_memory_are_told_once_each():
+    assert loaded_libraries(MAPS) == [
+        "/opt/my mpi/lib/libmpi.so.40.40.11",
+        "/opt/abi/libmpi_abi.so.1.0.0",
+    ]
+
+
+def test_they_are_written_where_the_job_wants_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    file = tmp_path / "loaded"
+    monkeypatch.setenv("FABRICPROOF_LOADED", str(file))
+    run_port(_port(tmp_path, "def osu_fake():\n    print('0 1')\n"), [([1], 1, 1, 1)])
+    assert file.read_text() == ""  # no MPI in this process
+    assert capsys.readouterr().out == "0 1\n"

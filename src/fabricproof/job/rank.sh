@@ -36,6 +36,7 @@ install it there, or correct runtime in the stack's [container]"
         refuse "$node cannot read the image $FABRICPROOF_CONTAINER of this stack's container"
 fi
 out="$FABRICPROOF_LEG/rank.$rank.${FABRICPROOF_PART:-0}"
+export FABRICPROOF_LOADED="$FABRICPROOF_LEG/loaded.$rank.${FABRICPROOF_PART:-0}"
 # Below mpirun all ranks of a node inherit one SLURM_LOCALID; a rank that knows no number reads too.
 first=${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-${SLURM_LOCALID:-0}}}
 
@@ -245,13 +246,26 @@ facts() {
 libraries() {
     local line found=""
     type -P ldd >/dev/null || { echo "library unknown" && return; }
-    case ${1##*/} in python* | bash) echo "library none" && return ;; esac # linked with no MPI
+    case ${1##*/} in
+    python*) return ;; # linked with no MPI: what it loads later it says itself, see loaded
+    bash) echo "library none" && return ;;
+    esac
     while read -r line; do
         case "${line%% (0x*}" in
         libmpi?(ch|_abi).so.* | */libmpi?(ch|_abi).so.*[0-9])
             line=${line#* => } found+="${found:+ and }${line%% (0x*}" ;;
         esac
     done < <(ldd "$(type -P -- "$1")" 2>/dev/null)
+    echo "library ${found:-none}"
+}
+
+# What a Python program, such as portrunner.py, had in its memory: a line for each library.
+loaded() { # PROGRAM
+    local line found=""
+    [[ ${1##*/} == python* && -z ${FABRICPROOF_CONTAINER:-} ]] || return
+    while read -r line; do
+        found+="${found:+ and }$line"
+    done 2>/dev/null <"$FABRICPROOF_LOADED"
     echo "library ${found:-none}"
 }
 
@@ -336,6 +350,7 @@ fi
 {
     cores after
     snapshot after
+    loaded "${FABRICPROOF_PROGRAM:-$1}"
     echo "status $status"
 } >>"$out" || exit 74
 if [ -n "$program" ]; then

@@ -7,6 +7,9 @@ A stand-alone script for the stack's own Python:
 The port's code stays as it was published.  It takes repetitions as arguments of its function but
 computes its list of sizes itself; only that list is replaced, in memory.  Rows are printed at
 once, so that what was measured before a job is killed is not lost, and the header only once.
+
+``FABRICPROOF_LOADED`` names a file for the MPI libraries in its memory, one a line: mpi4py opens
+one by its name, so that the loader's list of the program has none.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import os
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -26,6 +31,9 @@ _SIZES = "message_sizes"
 #: the ports send their answer from a buffer of the largest size, 4 bytes of it.
 _SMALLEST_BUFFER = 4
 
+
+#: the last word of a line of /proc/PID/maps, as inside.sh looks for it
+_LIBRARY = re.compile(r"(/.*/libmpi(?:ch|_abi)?\.so[.0-9]*)(?: \(deleted\))?$", re.MULTILINE)
 
 #: Open MPI 5's MPI_Init ends with a fence and only then makes the world's communicator ready
 #: (ompi_mpi_init.c, 5.0: add_comm after the fence): the first message of a rank that is ahead kills
@@ -81,6 +89,18 @@ def _arguments(function: Callable[..., None], segment: tuple[list[int], int, int
     return {name: value for name, value in offered.items() if name in known}
 
 
+def loaded_libraries(maps: str) -> list[str]:
+    """Return the MPI libraries of a text like /proc/self/maps, each once, in their order."""
+    return list(dict.fromkeys(_LIBRARY.findall(maps)))
+
+
+def _tell_libraries() -> None:
+    file = os.environ.get("FABRICPROOF_LOADED")
+    if file:
+        found = loaded_libraries(Path("/proc/self/maps").read_text(encoding="utf-8"))
+        Path(file).write_text("".join(f"{each}\n" for each in found), encoding="utf-8")
+
+
 def run_port(path: Path, segments: list[tuple[list[int], int, int, int]]) -> None:
     """Run the port for each segment, as one table."""
     header_done = False
@@ -95,6 +115,7 @@ def run_port(path: Path, segments: list[tuple[list[int], int, int, int]]) -> Non
     space: dict[str, Any] = {"__name__": path.stem, "print": say}
     exec(compile_port(source, str(path)), space)  # noqa: S102
     function = space[path.stem]
+    _tell_libraries()
     time.sleep(SETTLE_SECONDS)
     for segment in segments if has_sizes else segments[:1]:
         space["_chosen_sizes"] = segment[0]

@@ -96,7 +96,6 @@ def collective_leg(
         channel=_guess(pair, rails),
         seconds=LAYOUT_SHARE * planner.partition.leg_seconds,
     )
-    declared = planner.suite in planner.stack.suites
     return replace(
         net_path,
         suite=planner.suite,
@@ -123,7 +122,7 @@ def collective_leg(
         channel_leg=channel_leg(pair, rails).name,
         stated_alpha_us=_stated_alpha_us(pair, rails),
         model_factor=planner.partition.collective_factor,
-        library=planner.built.library if planner.built is not None and not declared else None,
+        library=planner.mpi_library(),
     )
 
 

@@ -9,11 +9,17 @@ from fabricproof.benchmarks.catalogue import meaning
 from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.core.measure import Finding
 from fabricproof.core.units import at_size, parse_size
-from fabricproof.job.commands import Effort, make_job, plan_ping_pong, plan_windowed
-from fabricproof.job.leg import FabricFacts, Leg, Plan
+from fabricproof.job.commands import PEER_SUITES, Effort, make_job, plan_ping_pong, plan_windowed
+from fabricproof.job.leg import CAMPAIGN_SUITE, FabricFacts, Leg, Plan
 from fabricproof.job.outcomes import BACK, LARGEST_SIZES, backward
 from fabricproof.physics import Fabric, bound, latency_floor_us
-from fabricproof.rfm.legs.programs import choose_suite, find_program, launcher_of, printed_name
+from fabricproof.rfm.legs.programs import (
+    choose_suite,
+    find_program,
+    installed_library,
+    launcher_of,
+    printed_name,
+)
 from fabricproof.site import FabricSpec, PartitionSpec, Site, StackSpec, protocol_of
 from fabricproof.stacks.family import path_environment, rails_refusal, stated_transport
 from fabricproof.stacks.launch import OWN_LAUNCHER, Layout, plan_launch
@@ -261,19 +267,21 @@ class LegPlanner:
             curve_tolerance=self.partition.curve_tolerance,
             fabric=self.facts(rails),
             same_node=self.partition.same_node,
-            library=self._library(),
+            library=self.mpi_library(),
         )
 
     def _pair(self) -> Layout:
         return Layout(num_nodes=1, ranks_per_node=2) if self.partition.same_node else Layout()
 
-    def _library(self) -> str | None:
+    def mpi_library(self) -> str | None:
         """Return the MPI library that the program has to load; None where nobody proved one.
 
-        A suite that the site declares beside the build is the site's own.
+        A suite that the site declares beside the build is the site's own; what measures without
+        MPI loads none, and the kernel of a campaign says itself what it loaded.
         """
-        declared = self.suite in self.stack.suites
-        return self.built.library if self.built is not None and not declared else None
+        if self.suite in {*self.stack.suites, *PEER_SUITES, CAMPAIGN_SUITE}:
+            return None
+        return self.built.library if self.built is not None else installed_library(self.stack)
 
     def latency_guess_us(self, fabric: Fabric) -> float:
         """Return what a small message may take, to size the effort: as stated, else by physics."""

@@ -90,6 +90,17 @@ def _built_or_declared(
     return Located(argv=(path, *extra))
 
 
+def installed_library(stack: StackSpec) -> str | None:
+    """Return the MPI library of a stack that wheels installed; None of the system's, and of others.
+
+    Where the system has its own is the loader's word on each node.
+    """
+    if not stack.provisioned:
+        return None
+    entry = load_catalog().find(stack.installed_as)
+    return None if entry.is_system else str(stacks_root() / stack.installed_as / entry.library)
+
+
 def _kernel(stack: StackSpec) -> Located:
     """Return how the kernel of a campaign is called, with what runs its twin."""
     if stack.container is not None:

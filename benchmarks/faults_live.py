@@ -1,0 +1,308 @@
+"""Faults of the library made for real, each on a drawn pair, rail and moment: what is said of them.
+
+    .venv/bin/python benchmarks/faults_live.py [--draws N] [FAULT...]
+
+A virtual cluster of four nodes comes up (root; a fault, some fifteen seconds) and is taken down.
+Rows go to ``work/faults_live.jsonl``; ``fabricproof.proof.live`` says what they hold.  Faults of a
+node or a rail are drawn by ``pairs_live.py``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fabricproof.proof.library import FaultEntry, read_library
+from fabricproof.proof.live import LiveDraw
+
+ROOT = Path(__file__).parents[1]
+NAME = "faultslive"
+ROWS = ROOT / "work" / "faults_live.jsonl"
+#: not below /tmp: every node has its own
+WORK = ROOT / "work" / "faults-live"
+NODES, RAILS = ("vc1", "vc2", "vc3", "vc4"), ("rail0", "rail1")
+FABRICPROOF = ROOT / "bin" / "fabricproof"
+BOTH = "rail0+rail1"
+
+Draw = dict[str, Any]
+
+
+def vcluster(*words: str) -> str:
+    """Return what a command of the virtual cluster prints."""
+    command = [sys.executable, "-m", "vcluster", words[0], "--name", NAME, *words[1:]]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+def site_with(folder: Path, file: str, pattern: str, text: str) -> Path:
+    """Return a site like the cluster's, one place of one file changed."""
+    site = folder / "site"
+    shutil.copytree(ROOT / "site-configs" / "vcluster", site)
+    changed, count = re.subn(pattern, text, (site / file).read_text())
+    assert count, (file, pattern)
+    (site / file).write_text(changed)
+    return site
+
+
+def environment(draw: Draw) -> dict[str, str]:
+    """Return what a run on the drawn pair has in its environment."""
+    return {
+        **os.environ,
+        "FABRICPROOF_VCLUSTER": NAME,
+        "FABRICPROOF_WORK": str(WORK),
+        "FABRICPROOF_PERFLOGS": str(WORK / "perflogs"),
+        "FABRICPROOF_NODES": ",".join(draw["pair"]),
+        "FABRICPROOF_DRAWN_OLD": str(WORK / "old.txt"),
+        "FABRICPROOF_DRAWN_LIBRARY": str(ROOT / ".stacks" / "intelmpi" / "lib" / "libmpi.so.12"),
+    }
+
+
+def start(draw: Draw, fault: str = "", site: str = "vcluster") -> subprocess.Popen[str]:
+    """Start the check of a draw, which makes the fault itself where one is named."""
+    check = "DrawnOfBothRails" if draw["rails"] == BOTH else "DrawnOfOneRail"
+    words = {"fault": fault, "rails": draw["rails"], "amount": draw["amount"]}
+    settings = [word for key, value in words.items() for word in ("-S", f"{check}.{key}={value}")]
+    command = [FABRICPROOF, "run", "--site", site, "--json", "-t", "fault"]
+    # Intel MPI's library has the name and the interface of MPICH's.
+    command += ["-p", "^mpich5$" if fault.startswith("other MPI library") else "^openmpi5$"]
+    command += ["-c", ROOT / "benchmarks" / "checks", "-n", f"^{check}%", *settings]
+    return _started(draw, command)
+
+
+def _started(draw: Draw, command: Sequence[object]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        list(map(str, command)),
+        env=environment(draw),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """Return the JSON of a run."""
+    out, err = process.communicate(timeout=400)
+    if not out:
+        raise SystemExit(err)
+    return dict(json.loads(out))
+
+
+@contextmanager
+def running(*command: str) -> Iterator[None]:
+    """Keep a program running meanwhile."""
+    child = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        yield
+    finally:
+        os.killpg(child.pid, 15)
+        child.wait(timeout=30)
+
+
+def on(node: str, *command: str) -> list[str]:
+    """Return a command that runs on a node."""
+    words = [sys.executable, "-m", "vcluster", "exec", "--name", NAME, node, "--", *command]
+    return list(words)
+
+
+def address_of(node: str, rail: str) -> str:
+    """Return the address of a rail."""
+    asked = on(node, "ip", "-4", "-o", "address", "show", rail)
+    said = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=30).stdout
+    return said.split()[said.split().index("inet") + 1].partition("/")[0]
+
+
+def spoiled(entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
+    """Run the check that makes this fault itself."""
+    return finish(start(draw, entry.title))
+
+
+def killed(entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
+    """Cancel the job at a drawn moment after it began."""
+    process = start(draw, entry.title)
+    slurm = Path("/run/fabricproof/vcluster") / NAME / "bin"
+    for _ in range(300):
+        asked = [slurm / "squeue", "-h", "-t", "RUNNING", "-o", "%i %40j"]
+        lines = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split("\n")
+        jobs = [line.split()[0] for line in lines if "rfm_Drawn" in line]
+        if jobs:
+            break
+        time.sleep(0.1)
+    time.sleep(draw["amount"])
+    subprocess.run([slurm / "scancel", *jobs], check=True)
+    return finish(process)
+
+
+def crowded(_entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
+    """Send into the drawn rail from a third node, what the draw says of 200 Mb/s."""
+    victim, rail = draw["pair"][1], draw["rails"]
+    third = next(node for node in NODES if node not in draw["pair"])
+    send = f"iperf3 -c {address_of(victim, rail)} -p 5999 -b {draw['amount']}M -t 300"
+    with (
+        running(*on(victim, "iperf3", "-s", "-p", "5999")),
+        running(*on(third, "sh", "-c", f"sleep 1; exec {send}")),
+    ):
+        return finish(start(draw))
+
+
+def declared(link: str) -> Callable[[FaultEntry, Draw, Path], dict[str, Any]]:
+    """Return how a run goes whose site declares another link."""
+
+    def run(_entry: FaultEntry, draw: Draw, folder: Path) -> dict[str, Any]:
+        return finish(start(draw, site=str(site_with(folder, "fabric.toml", "200MbE", link))))
+
+    return run
+
+
+def damaged(entry: FaultEntry, draw: Draw, folder: Path) -> dict[str, Any]:
+    """Damage the records of a real red run, and ask for its report."""
+    vcluster("fault", draw["pair"][0], draw["rails"], "--rate", "50%")
+    try:
+        run = finish(start(draw))["run_id"]
+    finally:
+        vcluster("fault", draw["pair"][0], draw["rails"], "--clear")
+    perflogs = folder / "perflogs"
+    shutil.copytree(WORK / "perflogs", perflogs)
+    (file,) = [each for each in perflogs.rglob("records.jsonl") if run in each.read_text()]
+    text = file.read_text()
+    if entry.variant:
+        for word in ("FAIL", "INVALID", "MISSING", "UNJUDGED"):
+            text = text.replace(f'"{word}"', '"PASS"')
+    else:
+        text = text[: text.rindex("\n", 0, -1) + draw["amount"]]
+    file.write_text(text)
+    command = [FABRICPROOF, "report", run, "--site", "vcluster", "--json"]
+    asked = subprocess.run(
+        list(map(str, command)),
+        env={**environment(draw), "FABRICPROOF_PERFLOGS": str(perflogs)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    if not asked.stdout:
+        return {"verdict": f"exit {asked.returncode}", "said": asked.stderr}
+    return dict(json.loads(asked.stdout))
+
+
+def small_frames(_entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
+    """Give one node of the pair another MTU, and ask the check of links."""
+    vcluster("fault", draw["pair"][0], draw["rails"], "--mtu", str(draw["amount"]))
+    check = ["-c", ROOT / "checks" / "pt2pt" / "link_preflight.py", "-n", "^LinkPreflight"]
+    command = [FABRICPROOF, "run", "--site", "vcluster", "--json", *check, "-p", "^openmpi5$"]
+    try:
+        return finish(_started(draw, command))
+    finally:
+        vcluster("fault", draw["pair"][0], draw["rails"], "--clear")
+
+
+#: title -> how it is made, the rails it is drawn from, and the numbers
+MADE: dict[str, tuple[Callable[..., dict[str, Any]], tuple[str, ...], tuple[int, int]]] = {
+    "traffic over management": (spoiled, RAILS, (0, 0)),
+    "wrong MTU on a node": (small_frames, RAILS, (1000, 1490)),
+    "wrong rail used": (spoiled, RAILS, (0, 0)),
+    "one rail of two used": (spoiled, (BOTH,), (0, 1)),
+    "shared memory instead of the fabric": (spoiled, RAILS, (0, 0)),
+    "other MPI library loaded than named": (spoiled, RAILS, (0, 0)),
+    "benchmark that prints without sending": (spoiled, RAILS, (0, 0)),
+    "stale output of an older run": (spoiled, RAILS, (0, 0)),
+    "truncated output": (spoiled, RAILS, (1, 6)),
+    "interleaved output": (spoiled, RAILS, (5, 12)),
+    "wrong unit": (spoiled, RAILS, (0, 0)),
+    "wrong unit, GB/s under MB/s": (spoiled, RAILS, (0, 0)),
+    "hung rank": (spoiled, RAILS, (0, 1)),
+    "job killed": (killed, RAILS, (0, 6)),
+    "other traffic on the rail": (crowded, RAILS, (80, 150)),
+    "fabric declared wrong (both ways)": (declared("100MbE"), RAILS, (0, 0)),
+    "fabric declared wrong (both ways), twice": (declared("400MbE"), RAILS, (0, 0)),
+    "record file damaged": (damaged, RAILS, (20, 300)),
+    "record file damaged, made green by hand, on a slow rail": (damaged, RAILS, (0, 0)),
+}
+
+
+def drawn(title: str, seed: int) -> Draw:
+    """Return the pair, the rails and the number of a draw."""
+    dice = random.Random(f"{title} {seed}")
+    _, rails, numbers = MADE[title]
+    return {
+        "pair": tuple(sorted(dice.sample(NODES, 2))),
+        "rails": dice.choice(rails),
+        "amount": dice.randint(*numbers),
+    }
+
+
+def told(result: dict[str, Any]) -> str:
+    """Return all that a person is told of a run."""
+    lines = [str(result.get("said", "")), *map(str, result.get("notes", ()))]
+    for leg in result.get("legs", ()):
+        lines += [str(leg["reason"]), *map(str, leg["findings"])]
+        lines += [f"{each['name']}: {each['reason']}" for each in leg["quantities"]]
+    return "\n".join(lines)
+
+
+def seen(entry: FaultEntry, seed: int) -> tuple[LiveDraw, str]:
+    """Make one draw of a fault; return its row, and what was said."""
+    draw = drawn(entry.title, seed)
+    load = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory() as folder:
+        result = MADE[entry.title][0](entry, draw, Path(folder))
+    words = told(result)
+    row = LiveDraw(
+        fault=entry.title,
+        by="run",
+        draw=f"{' - '.join(draw['pair'])} {draw['rails']} {draw['amount']}",
+        verdict=result["verdict"],
+        # What is not simulated has no verdict in the library: it is red by name.
+        caught=result["verdict"] in ({each.value for each in entry.verdicts} or {"FAIL"}),
+        blamed=None,
+        date=datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%d"),
+        load=round(load, 1),
+    )
+    return row, words
+
+
+def keep_old() -> None:
+    """Measure once without a fault, and keep what the benchmark printed: the older run."""
+    finish(start({"pair": NODES[:2], "rails": "rail0", "amount": 0}))
+    printed = max(WORK.rglob("legs/*/stdout"), key=lambda each: each.stat().st_mtime)
+    shutil.copy(printed, WORK / "old.txt")
+
+
+def main() -> None:
+    """Make the faults that are named, or all of them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("fault", nargs="*", default=[*MADE])
+    given = parser.parse_args()
+    library = {entry.title: entry for entry in read_library()}
+    WORK.mkdir(parents=True, exist_ok=True)
+    vcluster("down")
+    vcluster("up", "--nodes", str(len(NODES)))
+    try:
+        keep_old()
+        for seed in range(1, given.draws + 1):
+            for title in given.fault:
+                row, words = seen(library[title], seed)
+                with ROWS.open("a") as file:
+                    file.write(json.dumps(row.record()) + "\n")
+                missing = [each for each in library[title].words if not re.search(each, words)]
+                print(json.dumps(row.record()), missing, words[:400] if missing else "", flush=True)
+    finally:
+        vcluster("down")
+
+
+if __name__ == "__main__":
+    main()
