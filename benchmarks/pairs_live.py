@@ -2,15 +2,17 @@
 
     .venv/bin/python benchmarks/pairs_live.py [--full] [--confirm] [CASE[:SEED] ...]
     .venv/bin/python benchmarks/pairs_live.py --table FILE.jsonl
+    .venv/bin/python benchmarks/pairs_live.py --draws FILE.jsonl >> src/fabricproof/proof/live.jsonl
 
 Without a case it prints what each case draws from its first seeds and measures nothing; ``--full``
 measures all of them, two seeds each; ``--confirm`` has red measured by stock programs as well.  A
 case brings up a cluster of its own (root; a fault, two minutes) and takes it down.  Rows go to
-``work/pairs_live.jsonl``, which ``--table`` prints.
+``work/pairs_live.jsonl``, which ``--table`` prints, and ``--draws`` as docs/proof.md counts them.
 """
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import random
@@ -25,6 +27,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from fabricproof.proof.live import LiveDraw
 
 ROOT = Path(__file__).parents[1]
 ROWS = ROOT / "work" / "pairs_live.jsonl"
@@ -148,6 +152,26 @@ CASES: dict[str, Callable[[random.Random], Draw]] = {
 }
 
 
+#: case -> its title in the fault library, where it is one of it
+TITLES = {
+    "clean": "",
+    "clean-full": "",
+    "receive-30": "half-rate link, what the node receives",
+    "receive-half": "half-rate link, what the node receives",
+    "transmit-half": "half-rate link, what the node sends",
+    "half": "half-rate link",
+    "lanes": "link trained to fewer lanes",
+    "memory": "slow node (memory)",
+    "loss-in": "one-way loss (receive)",
+    "loss-out": "one-way loss (transmit)",
+    "dead": "dead link",
+    "uplink": "slow uplink",
+    "leaf": "slow leaf",
+    "pair": "a bad pair only",
+    "cpu": "slow node (CPU)",
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Seen:
     """What a campaign came to.
@@ -162,6 +186,7 @@ class Seen:
         notes: why it is not PASS, undecided ones, and what was disturbed.
         note: one of them that must be there.
         load: processes that wanted a core when it began, averaged over a minute.
+        date: when, in UTC.
         rounds: measured, over all paths.
         seconds: wall time of ``pairs run``.
         level: least, mean and most MB/s of each path.
@@ -179,6 +204,23 @@ class Seen:
     rounds: int = 0
     seconds: float = 0.0
     level: dict[str, list[float]] = field(default_factory=dict)
+    date: str = ""
+
+    @property
+    def draw(self) -> LiveDraw:
+        """It, as the self-proof counts it."""
+        due = "MISSING" if self.note else "FAIL" if self.expected else self.verdict
+        is_red = self.verdict in {"FAIL", "INVALID", "MISSING"}
+        return LiveDraw(
+            fault=TITLES[self.case],
+            by="pairs run",
+            draw="; ".join(self.faults),
+            verdict=self.verdict,
+            caught=self.verdict == due if self.faults else not is_red,
+            blamed=self.is_right if self.faults else not self.blame,
+            date=self.date,
+            load=self.load,
+        )
 
     @property
     def is_right(self) -> bool:
@@ -273,6 +315,7 @@ def seen(case: str, seed: int, *, confirm: bool = False) -> Seen:
         notes=[each["reason"] for each in own if each["verdict"] != "PASS"] + record["notes"],
         note=draw.note,
         load=load,
+        date=datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%d"),
         rounds=record.get("rounds", 0),
         seconds=round(took, 1),
         level={
@@ -308,6 +351,12 @@ def main(words: list[str]) -> None:
     if "--table" in words:
         lines = Path(words[words.index("--table") + 1]).read_text().splitlines()
         print(table(Seen(**json.loads(line)) for line in lines))
+        return
+    if "--draws" in words:
+        for line in Path(words[words.index("--draws") + 1]).read_text().splitlines():
+            row = Seen(**json.loads(line))
+            if row.case in TITLES:
+                print(json.dumps(row.draw.record()))
         return
     asked = [word.partition(":") for word in words if not word.startswith("--")]
     chosen = [(case, int(seed or 1)) for case, _, seed in asked]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from fabricproof.core.measure import Verdict
 from fabricproof.proof import campaign
 from fabricproof.proof.campaign import ProofPlan, digest_of_code, prove
 from fabricproof.proof.figures import of_clean, of_fault
 from fabricproof.proof.library import read_library
+from fabricproof.proof.live import LiveDraw, read_live
 from fabricproof.proof.page import page, picture
 from fabricproof.proof.power import Least
 from fabricproof.proof.tries import CleanCampaign, Try
@@ -49,6 +51,23 @@ def test_a_proof_that_was_ended_goes_on_and_other_code_does_not_count(tmp_path, 
     assert len(file.read_text().splitlines()) == 2
 
 
+def drawn(
+    fault: str, verdict: str, *, caught: bool = True, blamed: bool | None = True, load: float = 1.0
+) -> LiveDraw:
+    return LiveDraw(
+        fault=fault, by="pairs run", draw="vc1 rail0", verdict=verdict, caught=caught,
+        blamed=caught if blamed else blamed, date="2026-01-01", load=load,
+    )  # fmt: skip
+
+
+def test_what_is_published_of_live_draws_is_of_faults_of_the_library():
+    titles = {"", *(each.title for each in read_library() if each.is_live)}
+    draws = read_live()
+    assert {each.fault for each in draws} <= titles
+    assert all(each.verdict in {*Verdict} for each in draws)
+    assert draws
+
+
 def test_the_page_says_what_was_missed_and_what_is_neither():
     clean = CleanCampaign(
         seed=0, fabric="verbs", noise="stalls", nights=8, verdicts={"PASS": 7, "FAIL": 1},
@@ -59,11 +78,22 @@ def test_the_page_says_what_was_missed_and_what_is_neither():
         date="2026-01-01", code="abc", seed=0, clean=of_clean([clean]), faults=faults,
         every=read_library(), noticed={"ceiling": (), "floor": ("x",)},
         least=[Least(rule="compare: SAME", sample="3 runs", below="2 runs against 2 cannot")],
+        live=[
+            drawn("", "PASS", load=0.4), drawn("", "UNJUDGED", load=9.0),
+            drawn("half-rate link", "FAIL"), drawn("half-rate link", "PASS", caught=False),
+            drawn("truncated output", "MISSING", blamed=None),
+        ],
     )  # fmt: skip
     assert "| any FAIL | 1 of 1 (2 to 100 %) |" in text
     assert "**half-rate link**: seed 0 (verbs): nothing" in text
     assert "| ceiling | **nobody**: no fault needs it, yet |" in text
     assert "| mixed firmware |" in text
+    assert (
+        "| **none**: nothing red, nobody blamed | pairs run | 2 of 2 (16 to 100 %) | 2 of 2 | "
+        "1 PASS, 1 UNJUDGED | 0.4 to 9 | 2026-01-01 |"
+    ) in text
+    assert "| half-rate link | pairs run | 1 of 2 (1 to 99 %) | 1 of 2 | 1 FAIL, 1 PASS |" in text
+    assert "| truncated output | pairs run | 1 of 1 (2 to 100 %) | - | 1 MISSING |" in text
     assert "| compare: SAME | 3 runs | 2 runs against 2 cannot |" in text
 
 

@@ -19,6 +19,7 @@ from fabricproof.proof.campaign import (
 )
 from fabricproof.proof.figures import FaultFigures, of_clean, of_fault
 from fabricproof.proof.library import read_library
+from fabricproof.proof.live import read_live
 from fabricproof.proof.mutations import UNNOTICED
 from fabricproof.proof.page import page, picture
 from fabricproof.proof.power import least_samples
@@ -62,6 +63,7 @@ def main() -> int:
         every=library,
         noticed=noticed,
         least=least_samples(),
+        live=read_live(),
     )
     if given.page:
         (given.page / "proof.md").write_text(text, encoding="utf-8")

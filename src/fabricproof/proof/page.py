@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
@@ -10,6 +11,7 @@ from html import escape
 from fabricproof.history.stats.share import Share
 from fabricproof.proof.figures import CleanFigures, FaultFigures
 from fabricproof.proof.library import NOT, BlameDue, FaultEntry
+from fabricproof.proof.live import LiveDraw, blamed_of, caught_of
 from fabricproof.proof.mutations import UNNOTICED
 from fabricproof.proof.power import Least
 
@@ -24,7 +26,7 @@ leaves the files of a real job, and from there on everything is the product: par
 the path, the judge, the second look in the job, records, the joined run, the night's confirmation
 on the same nodes and with partners, and blame. It shows what the rules do with such evidence. It
 does not show that real evidence looks like that: for this some faults are made **live**, on the
-virtual cluster, by the tests. What is **neither** says so.
+virtual cluster, by the tests, and [at drawn places](#made-for-real). What is **neither** says so.
 """
 
 _MODEL = """\
@@ -67,6 +69,7 @@ def page(
     every: Sequence[FaultEntry],
     noticed: Mapping[str, tuple[str, ...]],
     least: Sequence[Least],
+    live: Sequence[LiveDraw],
 ) -> str:
     """Return the page.
 
@@ -79,12 +82,14 @@ def page(
         every: the whole library.
         noticed: rule -> who noticed that it was off.
         least: what every rule takes.
+        live: faults that were made for real, and what was not.
     """
     parts = [
         _HEAD.format(date=date, code=code, seed=seed, clean=clean.campaigns),
         in_short(clean, faults),
         _clean(clean),
         _faults(faults),
+        _live(live, every),
         _steady(faults),
         _changed(faults),
         _floors(faults),
@@ -142,6 +147,43 @@ def _faults(faults: Iterable[FaultFigures]) -> str:
         "library's verdicts; the blame of the node (or pair, or all) and of nobody else; words.\n\n"
         + _table(head, rows)
     )
+
+
+_LIVE = """\
+## Made for real
+
+On a virtual cluster (Slurm and MPI are real, rails are shaped, two cores carry all nodes), at a
+place, of a strength and at a moment that a seed draws: campaigns of 16 nodes on four leaves (`pairs
+run`, `benchmarks/pairs_live.py`), and checks on one pair (`run`, `benchmarks/faults_live.py`).
+These blame nobody. Load is how many processes wanted one of the two cores when it began. What others on
+the cores leave open is UNJUDGED, and counts as not caught.
+
+"""
+
+
+def _live(draws: Sequence[LiveDraw], every: Iterable[FaultEntry]) -> str:
+    rows = []
+    for title in ("", *(entry.title for entry in every)):
+        mine = [each for each in draws if each.fault == title]
+        if mine:
+            loads = sorted(each.load for each in mine)
+            rows.append(
+                (
+                    title or "**none**: nothing red, nobody blamed",
+                    ", ".join(sorted({each.by for each in mine})),
+                    str(caught_of(draws, title)),
+                    _of(blamed_of(draws, title)) if blamed_of(draws, title).of else "-",
+                    _counted(each.verdict for each in mine),
+                    f"{loads[0]:g} to {loads[-1]:g}",
+                    max(each.date for each in mine),
+                )
+            )
+    head = ("fault", "by", "caught", "blamed right", "verdicts", "load", "last on")
+    return _LIVE + _table(head, rows)
+
+
+def _counted(words: Iterable[str]) -> str:
+    return ", ".join(f"{count} {word}" for word, count in sorted(Counter(words).items()))
 
 
 def _of(share: Share) -> str:
