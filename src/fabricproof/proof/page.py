@@ -155,8 +155,8 @@ _LIVE = """\
 On a virtual cluster (Slurm and MPI are real, rails are shaped, two cores carry all nodes), at a
 place, of a strength and at a moment that a seed draws: campaigns of 16 nodes on four leaves (`pairs
 run`, `benchmarks/pairs_live.py`), and checks on one pair (`run`, `benchmarks/faults_live.py`).
-These blame nobody. Load is how many processes wanted one of the two cores when it began. What others on
-the cores leave open is UNJUDGED, and counts as not caught.
+These blame nobody. Load is how many processes wanted one of the two cores when it began. What
+others on the cores leave open is UNJUDGED, and counts as not caught.
 
 """
 
