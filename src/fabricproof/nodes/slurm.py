@@ -10,6 +10,7 @@ from pathlib import Path
 from fabricproof.core.errors import ParseError, UnavailableError
 from fabricproof.site import PartitionSpec
 from fabricproof.site.scheduling import asked_partitions
+from fabricproof.stacks.environment import answer_of
 
 #: a controller that does not answer by then is away
 ANSWER_SECONDS = 20
@@ -53,14 +54,7 @@ def ask(
         # Slurm's commands would look for it once a second for a minute.
         raise UnavailableError(f"{name} cannot answer: SLURM_CONF names no file: {config}")
     try:
-        done = subprocess.run(
-            [program, *command[1:]],
-            env=dict(environment),
-            capture_output=True,
-            text=True,
-            timeout=ANSWER_SECONDS,
-            check=False,
-        )
+        done = answer_of([program, *command[1:]], environment, seconds=ANSWER_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UnavailableError(f"{name} does not answer: {type(error).__name__}") from None
     if answer_in_error and not done.stdout and answer_in_error in done.stderr:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -71,6 +72,34 @@ def _codes(found: re.Match[str]) -> str:
 def shell_line(words: Iterable[str]) -> str:
     """Return words as a line of bash, each as :func:`shell_word` has it."""
     return " ".join(map(shell_word, words))
+
+
+def answer_of(
+    command: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    *,
+    seconds: float | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Return what a command printed, each stream by itself, and its status, whatever that is.
+
+    Args:
+        command: the program and its arguments.
+        environment: it runs in; our own where None.
+        seconds: after which it is killed; never where None.
+
+    Raises:
+        OSError: it cannot be started.
+        subprocess.TimeoutExpired: it did not end in time.
+    """
+    return subprocess.run(
+        command,
+        env=None if environment is None else dict(environment),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=seconds,
+        check=False,
+    )
 
 
 def option_words(options: Iterable[str]) -> list[str]:

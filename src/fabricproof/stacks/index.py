@@ -14,7 +14,6 @@ import html.parser
 import re
 import shlex
 import ssl
-import subprocess
 import sys
 import urllib.error
 import urllib.parse
@@ -25,6 +24,7 @@ from pathlib import Path
 
 from fabricproof.core.errors import UnavailableError
 from fabricproof.core.whole_file import write_whole
+from fabricproof.stacks.environment import answer_of
 
 #: seconds without an answer after which the index counts as not answering.
 TIMEOUT_S = 60.0
@@ -51,7 +51,7 @@ class PipSettings:
 
 def _pip(*arguments: str) -> str:
     command = [sys.executable, "-m", "pip", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = answer_of(command, seconds=120)
     if done.returncode:
         raise UnavailableError(
             f"{shlex.join(command)} failed: {done.stderr.strip().splitlines()[-1:]}",

@@ -28,6 +28,7 @@ from fabricproof.site import Site, line_of, positions
 from fabricproof.stacks import index
 from fabricproof.stacks.catalog import Catalog, Stack, load_catalog
 from fabricproof.stacks.environment import (
+    answer_of,
     modulefile,
     ports_folder,
     shell_word,
@@ -239,9 +240,7 @@ def _answer(stack: Stack, prefix: Path) -> str:
     """Ask the installed stack which MPI it is, and refuse any other than the one pinned."""
     environment = stack_environment(stack, prefix).applied_to(_clean_environment())
     command = [str(stack_python(prefix)), "-I", "-c", _ASK_VERSION]
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, timeout=60
-    )
+    done = answer_of(command, environment, seconds=60)
     if done.returncode and stack.is_system:
         raise UnavailableError(
             f"{stack.label} is not installed",

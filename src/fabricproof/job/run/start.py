@@ -31,6 +31,7 @@ from fabricproof.site.scheduling import (
     find_troubles,
     read_traits,
 )
+from fabricproof.stacks.environment import answer_of
 from fabricproof.stacks.install import check_provisioned
 
 #: how long the scheduler may take to say that it is there
@@ -174,14 +175,8 @@ def check_scheduler(site: Site, environment: Mapping[str, str]) -> None:
             "Slurm is not here", expected="sinfo on PATH", next_step=hint, source=str(site.folder)
         )
     try:
-        answer = subprocess.run(
-            [program, "-h", "-o", "%P %T %D"],
-            env=dict(environment),
-            capture_output=True,
-            text=True,
-            timeout=SCHEDULER_PATIENCE_SECONDS,
-            check=False,
-        )
+        command = [program, "-h", "-o", "%P %T %D"]
+        answer = answer_of(command, environment, seconds=SCHEDULER_PATIENCE_SECONDS)
     except subprocess.TimeoutExpired:
         raise UnavailableError(
             f"Slurm did not answer within {SCHEDULER_PATIENCE_SECONDS} s",
@@ -240,15 +235,7 @@ def ask(
     if program is None:
         return "", f"{command[0]} is not on PATH"
     try:
-        done = subprocess.run(
-            [program, *command[1:]],
-            env=dict(environment),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=patience_seconds,
-            check=False,
-        )
+        done = answer_of([program, *command[1:]], environment, seconds=patience_seconds)
     except (OSError, subprocess.TimeoutExpired) as error:
         return "", f"{command[0]} did not answer: {type(error).__name__}"
     if done.returncode != 0:

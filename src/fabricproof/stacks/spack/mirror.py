@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tarfile
 import time
@@ -16,6 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from fabricproof.core.errors import ConfigError, DamagedDownloadError, OutputError, UnavailableError
 from fabricproof.core.whole_file import write_whole
+from fabricproof.stacks.environment import answer_of
 from fabricproof.stacks.spack.environment.compose import Environment
 from fabricproof.stacks.spack.environment.lock import kept_lock
 from fabricproof.stacks.spack.environment.offline import (
@@ -218,15 +218,8 @@ def _recipes(environment: Environment, spack: Spack, folder: Path, listen: Liste
 
 def _wheels(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "pip", "--no-input", "download", "--quiet"),
-            *("--only-binary", ":all:", "-d", str(folder), SOLVER, PATCHER),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-m", "pip", "--no-input", "download", "--quiet"]
+    done = answer_of([*command, "--only-binary", ":all:", "-d", str(folder), SOLVER, PATCHER])
     if done.returncode:
         raise UnavailableError(
             "the solver's wheels could not be fetched",

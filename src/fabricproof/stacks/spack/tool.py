@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from fabricproof.core.errors import OutputError, UnavailableError
+from fabricproof.stacks.environment import answer_of
 from fabricproof.stacks.spack.layout import SpackLayout
 
 #: what our environments need: included scopes and compilers as dependencies came with 1.0, the
@@ -225,9 +226,7 @@ def fetch_spack(layout: SpackLayout, report: Report) -> Path:
     partial.parent.mkdir(parents=True, exist_ok=True)
     command = ["git", "clone", "--quiet", "--depth=1", f"--branch=v{RELEASE}", REPOSITORY]
     try:
-        done = subprocess.run(
-            [*command, str(partial)], capture_output=True, text=True, check=False, timeout=600
-        )
+        done = answer_of([*command, str(partial)], seconds=600)
         problem = done.stderr.strip().splitlines()[-1:] if done.returncode else []
     except FileNotFoundError:
         problem = ["git is not installed"]
@@ -287,17 +286,9 @@ def open_spack(program: Path, layout: SpackLayout, *, wheels: Path | None = None
 def _version_of(program: Path, environment: Mapping[str, str]) -> str:
     """Return what ``spack --version`` prints: a version, and a commit where there is one."""
     try:
-        asked = subprocess.run(
-            [str(program), "--version"],
-            env=dict(environment),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=120,
-        )
-        label, got = asked.stdout.strip(), asked.stderr or asked.stdout
-        runs = not asked.returncode and re.match(r"\d+\.\d+", label)
+        answer = answer_of([str(program), "--version"], environment, seconds=120)
+        label, got = answer.stdout.strip(), answer.stderr or answer.stdout
+        runs = not answer.returncode and re.match(r"\d+\.\d+", label)
     except subprocess.TimeoutExpired:
         label, got, runs = "", "no answer after 120 s", None
     except OSError as error:
@@ -330,7 +321,7 @@ def solver_python(layout: SpackLayout, wheels: Path | None = None) -> Path:
         *("install", "--quiet", "--only-binary", ":all:", *source, SOLVER, PATCHER),
     )
     for command in (made, filled):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = answer_of(command)
         if done.returncode:
             break
     if done.returncode or not _has_solver(python):
@@ -356,5 +347,4 @@ def _last_words(stderr: str) -> str:
 def _has_solver(python: Path) -> bool:
     if not python.exists():
         return False
-    asked = subprocess.run([str(python), "-c", "import clingo"], capture_output=True, check=False)
-    return asked.returncode == 0
+    return answer_of([str(python), "-c", "import clingo"]).returncode == 0

@@ -25,6 +25,7 @@ import yaml
 
 from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
 from fabricproof.core.whole_file import whole_file
+from fabricproof.stacks.environment import answer_of
 from fabricproof.stacks.spack.environment.compose import Environment
 from fabricproof.stacks.spack.environment.externals import load_yaml
 from fabricproof.stacks.spack.environment.offline import Mirror
@@ -327,9 +328,6 @@ def prove_compilers(lock: Lock) -> None:
 
 def _first_line(program: str) -> str:
     try:
-        asked = subprocess.run(
-            [program, "--version"], capture_output=True, text=True, check=False, timeout=60
-        )
+        return answer_of([program, "--version"], seconds=60).stdout.partition("\n")[0]
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return asked.stdout.partition("\n")[0]

@@ -18,7 +18,7 @@ from typing import Any
 
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.errors import FabricproofError, UnavailableError
-from fabricproof.stacks.environment import shell_line
+from fabricproof.stacks.environment import answer_of, shell_line
 from fabricproof.stacks.spack.environment.compose import SUITES, Environment
 from fabricproof.stacks.spack.environment.lock import Lock
 from fabricproof.stacks.spack.installation.record import Package
@@ -187,15 +187,8 @@ def is_below(library: Path, prefix: Path) -> bool:
 
 
 def _library(program: Path, mpi: Package, environment: Mapping[str, str]) -> str:
-    asked = subprocess.run(
-        ["ldd", str(program)],
-        env=dict(environment),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    found = sorted({(match[1], match[2]) for match in _LIBRARY.finditer(asked.stdout)})
+    answer = answer_of(["ldd", str(program)], environment, seconds=60)
+    found = sorted({(match[1], match[2]) for match in _LIBRARY.finditer(answer.stdout)})
     if len(found) > 1:
         raise _another(program, mpi, " and ".join(path for _, path in found))
     if not found or found[0][1] == "not found":
@@ -210,16 +203,9 @@ def _library(program: Path, mpi: Package, environment: Mapping[str, str]) -> str
 
 
 def _version(library: str, environment: Mapping[str, str], python: Path) -> str:
-    asked = subprocess.run(
-        [str(python), "-I", "-c", _ASK, library],
-        env=dict(environment),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    lines = [line.strip() for line in asked.stdout.splitlines() if line.strip()]
-    return lines[0] if lines else f"no answer: {' '.join(asked.stderr.split())[-120:]}"
+    answer = answer_of([str(python), "-I", "-c", _ASK, library], environment, seconds=60)
+    lines = [line.strip() for line in answer.stdout.splitlines() if line.strip()]
+    return lines[0] if lines else f"no answer: {' '.join(answer.stderr.split())[-120:]}"
 
 
 def _another(program: Path, mpi: Package, got: str) -> UnavailableError:
