@@ -253,7 +253,7 @@ FILLED = {
     "job/script.py": {"ASK_SECONDS", "ASK_FILE", "BACKWARDS_FILE", "number"},
     "job/script.py:limits": {"max(limit, leg.limit_seconds)"},
     "job/script.py:names": {"chosen_file(leg.name)", "name", "ranks"},
-    "nodes/doctor/live.py": {"_SECONDS"},
+    "nodes/doctor/examination.py": {"_SECONDS"},
     "nodes/doctor/probes.py": {"name", "probe_seconds", "known", "subject.family"},
     "pairs/campaign/job.py": {
         "_START_SECONDS", "seconds", "LOOK.name", "OPTICS.name", "SCHEDULE_FILE"
@@ -265,7 +265,7 @@ FILLED = {
     # Lines that shell_word, shell_line or shell_values made before.
     "job/script.py:made": {"_settings(leg)", "starts", "' '.join(leg.launch) or launch"},
     "job/script.py:container": {"_image(leg)", "_launch(leg, launch)"},
-    "nodes/doctor/live.py:made": {"head", "launch_line(subject)"},
+    "nodes/doctor/examination.py:made": {"head", "launch_line(subject)"},
     "nodes/doctor/probes.py:made": {"value", "command", "find", "ask"},
     # The name of a stack is of letters, digits, _ and - (site.texts.Name).
     "pairs/campaign/job.py:made": {

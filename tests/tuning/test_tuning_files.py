@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.tuning.knobs import Knobs, find_knobs
 from fabricproof.tuning.proposal import propose, toml_line
-from fabricproof.tuning.rules import Rule, rules_of
-from fabricproof.tuning.sweeps import sweeps_of
+from fabricproof.tuning.sweeps import Rule, rules_of, sweeps_of
 from fabricproof.tuning.write import (
     MPICH_SELECTION,
     OPENMPI_HAN,

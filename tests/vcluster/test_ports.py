@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from vcluster.plan import Plan
 from vcluster.rails import faults
+from vcluster.rails.apply import Program, loss_commands, loss_program, rate_commands
 from vcluster.rails.faults import Fault, Place, Sender
-from vcluster.rails.ports import Program, loss_commands, loss_program, rate_commands
 
 
 def _matches(program: Program, drawn: int, source: int = 0) -> bool:

@@ -10,8 +10,7 @@ from typing import Any
 
 from fabricproof.core.errors import ParseError
 from fabricproof.core.units import size_label
-from fabricproof.tuning.rules import Rule, one_for_all, rules_of
-from fabricproof.tuning.sweeps import Sweep
+from fabricproof.tuning.sweeps import Rule, Sweep, one_for_all, rules_of
 from fabricproof.tuning.write import Mending, TuningWritten, write
 
 #: what a program reads of a proposal

@@ -13,7 +13,7 @@ from typing import Any
 
 from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.tuning.knobs import Knobs, SizeUnit
-from fabricproof.tuning.rules import Rule
+from fabricproof.tuning.sweeps import Rule
 
 #: stands in variables for the folder of the files
 FOLDER = "{folder}"

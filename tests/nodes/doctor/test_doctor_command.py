@@ -11,8 +11,7 @@ from doctor_facts import facts
 
 from fabricproof.cli.site import doctor, stack
 from fabricproof.core.errors import ConfigError, UnavailableError
-from fabricproof.nodes.doctor import live
-from fabricproof.nodes.doctor.examination import examine, make_shell, run_command
+from fabricproof.nodes.doctor.examination import examine, make_shell, run_command, start_world
 from fabricproof.nodes.doctor.facts import Answer
 
 
@@ -76,4 +75,4 @@ def test_a_launcher_that_is_not_there_is_no_traceback():
 def test_a_stack_without_a_program_cannot_be_run(tmp_path):
     subject = facts("openmpi5").subject
     with pytest.raises(UnavailableError, match="nothing to start"):
-        live.start_world(subject, {}, tmp_path, wait_seconds=1)
+        start_world(subject, {}, tmp_path, wait_seconds=1)

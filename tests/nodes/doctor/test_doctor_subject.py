@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.nodes.doctor.live import judge_world_output, launch_line, render_job
+from fabricproof.nodes.doctor.examination import judge_world_output, launch_line, render_job
 from fabricproof.nodes.doctor.probes import node_probes
 from fabricproof.nodes.doctor.subject import make_subject
 from fabricproof.site import load_site

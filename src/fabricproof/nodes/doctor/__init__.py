@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from fabricproof.nodes.doctor.examination import diagnose, examine, make_shell, node_launcher
+from fabricproof.nodes.doctor.examination import (
+    diagnose,
+    examine,
+    make_shell,
+    node_launcher,
+    start_world,
+)
 from fabricproof.nodes.doctor.facts import Facts
 from fabricproof.nodes.doctor.findings import (
     Diagnosis,
@@ -14,7 +20,6 @@ from fabricproof.nodes.doctor.findings import (
     summary,
     table,
 )
-from fabricproof.nodes.doctor.live import start_world
 from fabricproof.nodes.doctor.probes import render_script
 from fabricproof.nodes.doctor.subject import NetPath, Subject, make_subject
 

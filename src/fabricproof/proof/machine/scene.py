@@ -13,8 +13,14 @@ from pathlib import Path
 
 from fabricproof.job.evidence.leg_folder import IB_WORD_BYTES
 from fabricproof.job.leg import Leg, shell_name
-from fabricproof.proof.machine.model import IPOIB, MANAGEMENT, TIMES_SCATTER, ModelMachine
-from fabricproof.proof.machine.programs import PLAYED, Moved
+from fabricproof.proof.machine.model import (
+    IPOIB,
+    MANAGEMENT,
+    PLAYED,
+    TIMES_SCATTER,
+    ModelMachine,
+    Moved,
+)
 
 #: messages above this many bytes are announced first: a rendezvous (UCX, Open MPI: 8 KiB and more)
 EAGER_BYTES = 8192
