@@ -81,10 +81,9 @@ def test_a_page_with_a_mistake_would_be_noticed(tmp_path: Path) -> None:
     assert "NOSUCHMACRO" in shown(page)[1]
 
 
-@needs_man
-def test_man_finds_it_after_env_sh_and_the_pages_of_the_system_too() -> None:
-    script = ". ./env.sh local && man -w fabricproof && manpath"
-    done = subprocess.run(
+def in_a_bash(script: str) -> str:
+    """Return what a bash that knows the system's folders alone prints, begun in the checkout."""
+    return subprocess.run(
         ["bash", "-c", script],
         env={"PATH": "/usr/bin:/bin"},
         cwd=ROOT,
@@ -92,8 +91,13 @@ def test_man_finds_it_after_env_sh_and_the_pages_of_the_system_too() -> None:
         text=True,
         check=True,
         timeout=60,
-    )
-    page, path = done.stdout.splitlines()
+    ).stdout
+
+
+@needs_man
+def test_man_finds_it_after_env_sh_and_the_pages_of_the_system_too() -> None:
+    script = ". ./env.sh local && man -w fabricproof && manpath"
+    page, path = in_a_bash(script).splitlines()
     assert Path(page).name == "fabricproof.1"
     assert Path(page).is_relative_to(ROOT / ".venv")
     assert "/usr/share/man" in path.split(":")
@@ -104,13 +108,5 @@ def test_a_real_bash_completes_a_command() -> None:
     line = 'eval "$(_FABRICPROOF_COMPLETE=bash_source fabricproof)"'
     assert f"`{line}`" in (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     tab = "COMP_WORDS=(fabricproof base) COMP_CWORD=1; _fabricproof_completion fabricproof"
-    done = subprocess.run(
-        ["bash", "-c", f'. ./env.sh local; {line}; {tab}; echo "${{COMPREPLY[*]}}"'],
-        env={"PATH": "/usr/bin:/bin"},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    assert done.stdout.split() == ["baseline"]
+    script = f'. ./env.sh local; {line}; {tab}; echo "${{COMPREPLY[*]}}"'
+    assert in_a_bash(script).split() == ["baseline"]

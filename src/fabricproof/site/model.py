@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,7 +23,7 @@ from fabricproof.site.schema import (
     StackSpec,
     SwitchSpec,
 )
-from fabricproof.verdict.value import Reference, from_text
+from fabricproof.verdict.value import Reference, Source, from_text
 
 
 def build_fabric(spec: FabricSpec, rails: tuple[str, ...], *, num_flows: int = 1) -> Fabric:
@@ -225,9 +225,9 @@ class Site:
 
 def to_reference(spec: ReferenceSpec) -> Reference:
     """Return the reference record of one line of ``references.toml``."""
-    return from_text(
-        f"{spec.quantity}={spec.value}", tolerance=spec.tolerance, origin=f"site ({spec.origin})"
-    )[1]
+    text, origin = f"{spec.quantity}={spec.value}", f"site ({spec.origin})"
+    _, reference = from_text(text, tolerance=spec.tolerance, origin=origin)
+    return replace(reference, source=Source.SITE)
 
 
 def _named(items: Iterable[_Item], name: str, kind: str, source: Path) -> _Item:

@@ -58,6 +58,8 @@ IMPACT = re.compile(
 class Source(StrEnum):
     """Where a reference comes from, where anything is decided by it."""
 
+    SITE = "site"
+    """The site's own word, in references.toml."""
     PAIR = "pair"
     """The model of a collective, from the pair's leg of the same job."""
     BASELINE = "baseline"

@@ -140,13 +140,11 @@ class Common:
     Attributes:
         words: ``rail1``, ``rail1 of vc2``; empty where nothing is.
         changed: how many of the changed it holds.
-        of_changed: how many changed.
         held: how many of all quantities it holds.
     """
 
     words: str
     changed: int
-    of_changed: int
     held: int
 
 
@@ -189,12 +187,7 @@ def common(names: Names, changed: Sequence[int]) -> Common:
     best = double if _fit(double.rows, those) > _fit(single.rows, those) + _MUCH_BETTER else single
     if _fit(best.rows, those) < _LEAST_FIT:
         best = _NOTHING
-    return Common(
-        words=best.words,
-        changed=len(best.rows & those),
-        of_changed=len(those),
-        held=len(best.rows),
-    )
+    return Common(words=best.words, changed=len(best.rows & those), held=len(best.rows))
 
 
 def _names(keys: Sequence[Key], kind: str) -> list[_Name]:

@@ -235,7 +235,6 @@ def judge_optics(said: Mapping[str, Sequence[str]]) -> Iterator[DeviceFinding]:
 class _Optics:
     """One look at the optics of a rail: C, the least light of a lane in dBm, alarms that are on."""
 
-    when: str
     rail: str
     celsius: float | None = None
     dbm: float | None = None
@@ -252,7 +251,7 @@ def _looks(text: str) -> Iterator[_Optics]:
     looks: dict[tuple[str, str], _Optics] = {}
     for line in text.splitlines():
         when, rail, words = [*line.split(" ", 2), "", ""][:3]
-        look = looks.setdefault((when, rail), _Optics(when=when, rail=rail))
+        look = looks.setdefault((when, rail), _Optics(rail=rail))
         if match := _HEAT.match(words):
             look.celsius = float(match[1])
         elif match := _LIGHT.match(words):

@@ -90,13 +90,11 @@ class Ended:
     """How a launch ended.
 
     Attributes:
-        record: what it measured.
         reason: why it did not come to its end; empty where it did.
         down: node -> which of its rails is not up; then no rank was started.
         stuck: pairs that hung, with the number of the round.
     """
 
-    record: KernelRecord
     reason: str
     down: Mapping[str, str] = field(default_factory=dict)
     stuck: frozenset[tuple[int, frozenset[str]]] = frozenset()
@@ -333,18 +331,17 @@ def _cancel(job_id: str, environment: Mapping[str, str]) -> None:
 
 
 def _ended(folder: Path, why: str) -> Ended:
-    record = read_launch(folder)
-    if record.is_done and not why:
-        return Ended(record=record, reason="")
+    if read_launch(folder).is_done and not why:
+        return Ended(reason="")
     down = dict(line.split(" ", 1) for line in _text(folder / "down").splitlines() if " " in line)
     if down:
         reason = ", ".join(f"{node} {rail}" for node, rail in sorted(down.items()))
-        return Ended(record=record, reason=f"not up: {reason}", down=down)
+        return Ended(reason=f"not up: {reason}", down=down)
     found = _STUCK.findall(_text(folder / "stderr"))
     stuck = frozenset((int(number), frozenset((one, other))) for one, other, number in found)
     status, said = _text(folder / "status"), _last_words(folder)
     words = [why or f"the kernel ended with status {status or 'unknown'}", said]
-    return Ended(record=record, reason=": ".join(filter(None, words)), stuck=stuck)
+    return Ended(reason=": ".join(filter(None, words)), stuck=stuck)
 
 
 def _last_words(folder: Path) -> str:

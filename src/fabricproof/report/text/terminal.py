@@ -20,7 +20,7 @@ from fabricproof.core.units import counted
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
 from fabricproof.nodes.topology import fold
 from fabricproof.report.red import again, held, next_step, told_of_passes
-from fabricproof.verdict.value import ERROR_UNIT
+from fabricproof.verdict.value import ERROR_UNIT, Source
 
 #: A stack that takes this many times the best one's time is worth a line.
 WORTH_TELLING = 3.0
@@ -234,9 +234,9 @@ def _judged_by(quantity: Quantity) -> str:
     if reference is None or not value:
         return "-"
     origin = str(quantity.origin).split(":", maxsplit=1)[0]
-    if origin.startswith("site"):
+    if quantity.source == Source.SITE:
         origin = "site"
-    if origin.startswith("baseline"):
+    elif quantity.source in {Source.BASELINE_AND_PAIR, Source.BASELINE_AND_OTHER}:
         origin = origin.split(", and ", maxsplit=1)[0]
     if quantity.unit == "us" and upper is not None:
         return f"at most {upper:.4g} ({origin})"

@@ -138,14 +138,7 @@ def _required(sizes: tuple[int, ...]) -> tuple[str, ...]:
 
 def _stated_alpha_us(pair: LegPlanner, rails: tuple[str, ...]) -> float:
     """Return what the site says that a small message of a pair takes; 0 where it does not."""
-    stated = pair.site.references_for(
-        fabric=pair.fabric,
-        suite=pair.suite,
-        program=printed_name(pair.program),
-        stack=pair.stack.name,
-        num_rails=len(rails),
-        stack_digest=pair.stack_digest,
-    ).get("latency")
+    stated = pair.references(rails).get("latency")
     return stated.value if stated else 0.0
 
 

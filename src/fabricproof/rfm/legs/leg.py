@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fabricproof.benchmarks.catalogue import meaning
 from fabricproof.benchmarks.program import ProgramKind
@@ -161,26 +162,21 @@ class LegPlanner:
 
     def references(self, rails: tuple[str, ...]) -> dict[str, Reference]:
         """Return the site's own expectations of the planner's program over ``rails``."""
-        return self.site.references_for(
-            fabric=self.fabric,
-            suite=self.suite,
-            program=printed_name(self.program),
-            stack=self.stack.name,
-            num_rails=len(rails),
-            hops=self.hops,
-            stack_digest=self.stack_digest,
-        )
+        return self.site.references_for(**self._asked(rails), hops=self.hops)
 
     def declined(self, rails: tuple[str, ...]) -> tuple[Finding, ...]:
         """Return what is said of the references that another build was measured with."""
-        return self.site.references_of_other_builds(
-            fabric=self.fabric,
-            suite=self.suite,
-            program=printed_name(self.program),
-            stack=self.stack.name,
-            num_rails=len(rails),
-            stack_digest=self.stack_digest,
-        )
+        return self.site.references_of_other_builds(**self._asked(rails))
+
+    def _asked(self, rails: tuple[str, ...]) -> dict[str, Any]:
+        return {
+            "fabric": self.fabric,
+            "suite": self.suite,
+            "program": printed_name(self.program),
+            "stack": self.stack.name,
+            "num_rails": len(rails),
+            "stack_digest": self.stack_digest,
+        }
 
     def _environment(self, rails: tuple[str, ...]) -> dict[str, str]:
         """Return the variables that start the ranks and force their path over ``rails``."""
