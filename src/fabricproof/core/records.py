@@ -165,6 +165,11 @@ def _at_once(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
+def are_texts(value: object) -> bool:
+    """Tell whether a value of a record is a list of texts, or not there."""
+    return value is None or (isinstance(value, list) and all(isinstance(x, str) for x in value))
+
+
 def is_named(path: Path, *patterns: str) -> bool:
     """Tell whether the name of a file is as one of some patterns of the shell."""
     return any(fnmatchcase(path.name, each) for each in patterns)

@@ -279,10 +279,11 @@ def perform(
         return Performed(run_id=run_id, result=None, status=status, whole=False, reason=reason)
     result = collect(site, place, run_id, arguments, progress.lines)
     if ended is None:
-        result = with_interruption(result)
+        result = with_doubt(result, Verdict.MISSING, "interrupted before the end of the run")
         return Performed(run_id=run_id, result=result, status=status, whole=False, reason=reason)
     if ended:
-        result = with_unexplained_failure(result, ended)
+        why = f"ended with status {ended} although no check failed: read its log"
+        result = with_doubt(result, Verdict.UNJUDGED, why)
     return Performed(run_id=run_id, result=result, status=STATUSES[result.verdict], whole=True)
 
 
@@ -298,22 +299,13 @@ def _warn_of_scheduling(site: Site, environment: dict[str, str]) -> None:
         click.echo(f"fabricproof: warning: {trouble}", err=True)
 
 
-def with_unexplained_failure(result: SessionResult, status: int) -> SessionResult:
-    """Return ``result`` without its green where ReFrame itself says that something failed."""
+def with_doubt(result: SessionResult, verdict: Verdict, reason: str) -> SessionResult:
+    """Return ``result`` without its green, with a leg of ReFrame's own that says why."""
     if result.verdict not in {Verdict.PASS, Verdict.SKIPPED}:
         return result
-    reason = f"ended with status {status} although no check failed: read its log"
-    doubt = LegResult(verdict=Verdict.UNJUDGED, check="ReFrame", reason=reason)
-    return replace(result, legs=(*result.legs, doubt))
-
-
-def with_interruption(result: SessionResult) -> SessionResult:
-    """Return ``result`` without its green: what the run had not come to is not measured."""
-    if result.verdict not in {Verdict.PASS, Verdict.SKIPPED}:
-        return result
-    reason = "interrupted before the end of the run"
-    lost = LegResult(verdict=Verdict.MISSING, check="ReFrame", reason=reason)
-    return replace(result, legs=(*result.legs, lost))
+    return replace(
+        result, legs=(*result.legs, LegResult(verdict=verdict, check="ReFrame", reason=reason))
+    )
 
 
 def show(

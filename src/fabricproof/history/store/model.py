@@ -10,6 +10,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.errors import ConfigError
+from fabricproof.core.records import are_texts
+from fabricproof.verdict.baseline import LegPlace
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,20 +22,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Key:
+class Key(LegPlace):
     """Everything in which two numbers must agree before they are compared.
 
     Attributes:
-        fabric: the network that was measured.
-        stack: name of the MPI stack.
-        build: the beginning of the digest of its identity; another build is another stack.
-        suite: ``osu``, ``osu-mpi4py``, ``imb`` ...
-        program: ``osu_bw``.
-        tool_version: of the suite as it printed it; empty where it prints none.
-        leg: the path and the layout, ``rail0``, ``rail1.hops3``.
-        rails: that the leg went over, joined by commas.
-        nodes: that took part, sorted, joined by commas; of a pair its two ends.
-        settings: what the tool said of its own setting: ``num_pairs=1 window_size=64``.
         quantity: ``bandwidth_4MiB``.
         unit: ``MB/s``, ``us``, ``x``, ``1/s``.
         message_size: in bytes; None for a quantity without one.
@@ -42,31 +34,11 @@ class Key:
     """
 
     site: str
-    partition: str
-    fabric: str
-    stack: str
-    build: str
-    suite: str
-    program: str
-    tool_version: str
-    check: str
-    leg: str
-    rails: str
-    nodes: str
-    settings: str
     quantity: str
     unit: str
     message_size: int | None = None
     better: int = 0
     named: bool = True
-
-    @property
-    def pair(self) -> str:
-        """``vc1 - vc3`` for a pair, ``vc1 .. vc4 (4)`` for more, the node for one."""
-        nodes = self.nodes.split(",")
-        if len(nodes) <= 2:
-            return " - ".join(nodes)
-        return f"{nodes[0]} .. {nodes[-1]} ({len(nodes)})"
 
     @property
     def label(self) -> str:
@@ -75,7 +47,7 @@ class Key:
 
 
 #: the columns that make a key, in order.
-FIELDS: tuple[str, ...] = tuple(each.name for each in fields(Key))
+FIELDS: tuple[str, ...] = tuple(dict.fromkeys(("site", *(each.name for each in fields(Key)))))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,7 +202,7 @@ def is_sound_quantity(record: Mapping[str, Any]) -> bool:
         bool(record.get("run_id"))
         and is_sound_leg(record)
         and all(isinstance(record.get(name), str | None) for name in TEXTS)
-        and all(_is_list(record.get(name)) for name in LISTS)
+        and all(are_texts(record.get(name)) for name in LISTS)
         and all(isinstance(record.get(name), dict | None) for name in OBJECTS)
         and all(isinstance(each, str | None) for each in (seen or {}).values())
         and isinstance(record.get("counts"), bool)
@@ -242,12 +214,6 @@ def is_sound_quantity(record: Mapping[str, Any]) -> bool:
 def is_sound_leg(record: Mapping[str, Any]) -> bool:
     """Tell whether what is read of any other record has the types that it must have."""
     return all(isinstance(record.get(name), str | None) for name in ("kind", "run_id", "verdict"))
-
-
-def _is_list(value: object) -> bool:
-    return value is None or (
-        isinstance(value, list) and all(isinstance(each, str) for each in value)
-    )
 
 
 def _is_whole(value: object) -> bool:

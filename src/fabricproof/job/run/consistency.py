@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from fabricproof.core.measure import QUANTITY_KEYS, Verdict, worst
-from fabricproof.core.records import QuantityRecord
+from fabricproof.core.records import QuantityRecord, are_texts
 from fabricproof.verdict.value import PRINT_ROUNDING
 
 #: keys by which a record is joined with a test case
@@ -44,7 +44,7 @@ def is_sound_record(record: Mapping[str, Any]) -> bool:
         and all(isinstance(record.get(name, ()), str | int | None) for name in _OF_ALL)
         and all(isinstance(record.get(name), str) for name in _TEXTS.get(kind, ()))
         and all(name in record for name in _THERE.get(kind, ()))
-        and all(_is_list(record.get(name)) for name in _LISTS)
+        and all(are_texts(record.get(name)) for name in _LISTS)
         and all(_is_number(record.get(name)) for name in _NUMBERS)
         and _has_verdict(record)
     )
@@ -57,12 +57,6 @@ def _has_verdict(record: Mapping[str, Any]) -> bool:
     if record["kind"] == "quantity":
         return record[QUANTITY_KEYS["verdict"]] in words and isinstance(record.get("counts"), bool)
     return True
-
-
-def _is_list(value: object) -> bool:
-    return value is None or (
-        isinstance(value, list) and all(isinstance(each, str) for each in value)
-    )
 
 
 def _is_number(value: object) -> bool:

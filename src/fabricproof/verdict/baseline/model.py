@@ -115,7 +115,17 @@ class BaselineRow:
 class LegPlace:
     """Everything but the quantity in which two numbers must agree: a leg of a check of a stack.
 
-    The fields are those of :class:`fabricproof.history.store.Key`.
+    Attributes:
+        fabric: the network that was measured.
+        stack: name of the MPI stack.
+        build: the beginning of the digest of its identity; another build is another stack.
+        suite: ``osu``, ``osu-mpi4py``, ``imb`` ...
+        program: ``osu_bw``.
+        tool_version: of the suite as it printed it; empty where it prints none.
+        leg: the path and the layout, ``rail0``, ``rail1.hops3``.
+        rails: that the leg went over, joined by commas.
+        nodes: that took part, sorted, joined by commas; of a pair its two ends.
+        settings: what the tool said of its own setting: ``num_pairs=1 window_size=64``.
     """
 
     partition: str
