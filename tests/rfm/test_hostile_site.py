@@ -191,14 +191,7 @@ def test_access_is_for_sbatch_and_stays_on_its_lines(job: Job) -> None:
 def test_the_doctor_asks_in_the_environment_of_the_job(job: Job) -> None:
     site = load_site(str(job.folder / "sites" / "hostile"))
     subject = make_subject(site, site.stacks[0], site.partitions[0])
-    script = render_script(
-        (),
-        settings=subject.settings,
-        prepend=subject.prepend,
-        modules=subject.modules,
-        module_paths=subject.module_paths,
-        modules_init=subject.modules_init,
-    )
+    script = render_script((), subject)
     exports = [line for line in script.splitlines() if line.startswith("export ")]
     assert exports
     assert exports == [line for line in job.script.splitlines() if line.startswith("export ")]

@@ -3,7 +3,7 @@
 import subprocess
 
 import pytest
-from doctor_facts import facts, recorded
+from doctor_facts import facts, recorded, subject
 
 from fabricproof.nodes.doctor.facts import Answer
 from fabricproof.nodes.doctor.probes import Probe, read_answers, render_script
@@ -151,8 +151,8 @@ def test_a_script_asks_in_the_environment_and_its_answers_come_back():
             Probe(name="two", command="exit 3"),
             Probe(name="three", command="sleep 30"),
         ],
+        subject("openmpi5", settings={}, prepend={"B": "/front"}),
         settings={"A": "it's"},
-        prepend={"B": "/front"},
         probe_seconds=1,
     )
     done = subprocess.run(

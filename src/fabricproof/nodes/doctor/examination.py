@@ -116,14 +116,7 @@ def examine(
     if subject.uses_slurm:
         facts = _ask_slurm(facts, here)
     probes = [*node_probes(subject), *fallback_probes()]
-    script = render_script(
-        probes,
-        settings=subject.settings,
-        prepend=subject.prepend,
-        modules=subject.modules,
-        module_paths=subject.module_paths,
-        modules_init=subject.modules_init,
-    )
+    script = render_script(probes, subject)
     reply = (node or here)(script, _NODE_SECONDS + (wait_seconds if node else 0))
     answers = read_answers(reply.output, _shown(probes) | {MODULE: _module_line(subject)})
     if "host" not in answers:
@@ -248,16 +241,8 @@ def render_job(subject: Subject) -> str:
     """Return the script that starts two ranks in the stack's environment."""
     assert subject.launch is not None
     net_path = next((net_path for net_path in subject.net_paths if net_path.environment), None)
-    settings = {**subject.settings, **subject.launch.environment}
-    settings |= net_path.environment if net_path else {}
-    head = render_script(
-        (),
-        settings=settings,
-        prepend=subject.prepend,
-        modules=subject.modules,
-        module_paths=subject.module_paths,
-        modules_init=subject.modules_init,
-    )
+    settings = {**subject.launch.environment, **(net_path.environment if net_path else {})}
+    head = render_script((), subject, settings=settings)
     return f"#!/bin/bash\n{head}timeout -k 2 {_SECONDS} {launch_line(subject)} 2>&1\n"
 
 

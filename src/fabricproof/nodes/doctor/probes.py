@@ -36,24 +36,21 @@ class Probe:
 
 def render_script(
     probes: Sequence[Probe],
+    subject: Subject | None = None,
     *,
     settings: Mapping[str, str] | None = None,
-    prepend: Mapping[str, str] | None = None,
-    modules: Sequence[str] = (),
-    module_paths: Sequence[str] = (),
-    modules_init: str | None = None,
     probe_seconds: int = 20,
 ) -> str:
-    """Return a bash script that asks every probe in the stack's environment.
+    """Return a bash script that asks every probe in a stack's environment; in none without one.
 
-    ``settings`` are set after the modules, as in a job; where ``modules_init`` is None, ``module``
-    is looked for where jobs look.
+    Variables are set after the modules, as in a job; ``settings`` are those beside the stack's.
     """
     lines = [f"mark() {{ printf '\\n{_MARK} %s %s\\n' \"$@\"; }}"]
-    if modules:
-        lines += _module_lines(modules, module_paths, modules_init)
-    values = shell_values(settings or {}, prepend or {})
-    lines += [f"export {name}={value}" for name, value in values.items()]
+    if subject is not None:
+        if subject.modules:
+            lines += _module_lines(subject.modules, subject.module_paths, subject.modules_init)
+        values = shell_values({**subject.settings, **(settings or {})}, subject.prepend)
+        lines += [f"export {name}={value}" for name, value in values.items()]
     for probe in probes:
         command = shell_word(probe.command)
         lines.append(f"mark begin {probe.name}")

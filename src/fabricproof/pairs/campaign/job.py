@@ -128,14 +128,8 @@ def render_job(
             source=subject.source,
             next_step=subject.mend or None,
         )
-    head = render_script(
-        (),
-        settings={**subject.settings, **subject.launch.environment, **net_path.environment},
-        prepend=subject.prepend,
-        modules=subject.modules,
-        module_paths=subject.module_paths,
-        modules_init=subject.modules_init,
-    )
+    settings = {**subject.launch.environment, **net_path.environment}
+    head = render_script((), subject, settings=settings)
     python = shell_word(subject.python or "python3")
     seconds, launch = 60 * job_minutes(plan), _launch_line(subject, plan, named=named)
     begin = _begin_seconds(plan) + plan.soaks * _OPTICS_SECONDS * len(net_path.rails)
