@@ -17,11 +17,14 @@ from fabricproof.physics.links import (
     SOFT_ROCE,
     SOFT_ROCE_NAME,
     Link,
+    device_word,
     ethernet_link,
     ethernet_name,
     find_link,
     known_links,
+    soft_path_mtu,
     soft_roce_link,
+    why_not_the_device,
 )
 from fabricproof.physics.model import Fabric, Gpus, Shaper, Slot, find_slot
 from fabricproof.physics.protocols import (
@@ -31,7 +34,6 @@ from fabricproof.physics.protocols import (
     find_protocol,
     known_protocols,
 )
-from fabricproof.physics.soft_roce import device_word, soft_path_mtu, why_not_the_device
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
