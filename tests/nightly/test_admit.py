@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from nights import leg, session
 
+from fabricproof.cli.measure import admit as command
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.measure import Verdict
+from fabricproof.history.store import labels
 from fabricproof.job.run import LegResult
 from fabricproof.nightly.admission import AdmissionMeans, admit, plan, planned
 from fabricproof.nightly.conduct import Ran
@@ -228,3 +231,19 @@ def test_a_node_in_a_reservation_is_free_to_a_job_of_it() -> None:
     assert standing_of(states, reserved=True).free == ("a", "b", "c")
     assert standing_of(states, reserved=True).out == {"d": "drain"}
     assert isinstance(standing_of(states), Standing)
+
+
+def test_a_run_of_an_admission_gets_its_label(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no sample of the site: trends, comparisons and the newest report leave it out."""
+    monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path))
+    made: list[str] = []
+
+    def pretended(*_: object, run_id: str, **more: object) -> Ran:
+        made.append(run_id)
+        return Ran(result=None, whole=False, reason="interrupted", status=130)
+
+    monkeypatch.setattr(command, "ran", pretended)
+    command._ran(load_site("vcluster"), ["-r"], ("vc1",), quiet=True)
+    assert labels(tmp_path, "vcluster") == {"admit": tuple(made)}

@@ -11,6 +11,7 @@ from nights import leg, session
 from fabricproof.cli.measure import run as command
 from fabricproof.cli.measure.run import Performed
 from fabricproof.core.errors import ExitStatus, UnavailableError
+from fabricproof.core.records import append_records
 from fabricproof.history.store.label_file import set_label
 from fabricproof.job.run.start import NODES_VARIABLE
 from fabricproof.job.run.watch import ends_as_interrupt
@@ -59,6 +60,14 @@ def pretended(tmp_path, monkeypatch, fabricproof):
     call.asked = asked
     call.folder = tmp_path / "perflogs" / "vcluster" / "night"
     return call
+
+
+def leg_record(run_id, verdict, check, **more):
+    return {
+        "kind": "leg", "run_id": run_id, "verdict": verdict, "suite": "fabricproof",
+        "program": "pairs", "fabric": "eth0", "partition": "compute", "stack": "openmpi5",
+        "unique_name": check, "job_id": "7", "check": check, **more,
+    }  # fmt: skip
 
 
 def bad_vc2(nodes):
@@ -183,6 +192,18 @@ def test_words_that_name_no_run_spend_no_night(pretended, two_runs, words, statu
         assert ended.status == status
         assert "leave it out" not in ended.err
     assert pretended.asked == []
+
+
+def test_an_admission_is_no_night(pretended, two_runs):
+    """Its rows would be red for ever: no night measures them again."""
+    row = leg_record(two_runs[1], "FAIL", check="AllPairsAdmission", leg="admit.vc1.rail1")
+    append_records(pretended.folder.parent / "compute" / "records.jsonl", [row])
+    for words in (two_runs[1], "2026-11-21"):
+        ended = pretended(words)
+        assert ended.status == 66
+        assert f"run {two_runs[1]} is an admission" in ended.err
+        assert f"next: fabricproof report --site vcluster {two_runs[1]}" in ended.err
+    assert not (pretended.folder / "state.jsonl").exists()
 
 
 def test_a_dry_run_does_nothing(pretended):

@@ -72,6 +72,7 @@ REASONS = {
         "_unless_too_small _due_sizes _not_in_the_table _lost_in_rounding _tightest "
         "after_baseline errors_of_all judge_free_path prove_one_node read_refusal "
     ),
+    "not in the model: admissions, and looks of a night as runs": "no_samples",
     "not in the model: buffers on GPUs": "_of_buffers buffers_of on_gpus",
     "not in the model: containers": "what_the_container_lacks",
     "not in the model: stacks that are built in a run": (

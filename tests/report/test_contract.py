@@ -176,3 +176,22 @@ def test_a_contract_drains_no_node(fabricproof: Command) -> None:
 def test_the_documents_example_is_a_contract() -> None:
     text = DOCUMENT.read_text(encoding="utf-8").partition("```toml\n")[2].partition("```")[0]
     assert len(Contract.model_validate(tomllib.loads(text)).criteria) >= 3
+
+
+@pytest.mark.parametrize(("limit", "verdict"), [("30 ppm", "PASS"), ("20 ppm", "FAIL")])
+def test_what_may_be_lost_is_agreed_in_packets_per_million(limit: str, verdict: str) -> None:
+    """The unit that the records have; only the rows of the node that is bought count."""
+    lost = clause(
+        check="AllPairsAdmission", path="admit.*", quantity="lost_per_million_packets",
+        at_most=limit,
+    )  # fmt: skip
+    rows = [
+        leg(
+            check="AllPairsAdmission", leg=f"{kind}.{node}.rail0", nodes=(node,), relation="rail0",
+            quantities=(
+                quantity(name="lost_per_million_packets", unit="ppm", value=value, upper=50.0),
+            ),
+        )
+        for kind, node, value in (("admit", "n17", 25.0), ("partner", "n2", 40.0))
+    ]  # fmt: skip
+    assert said(lost, *rows)[0] is Verdict(verdict)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from report_data import RUN, leg, old, quantity, reds, report
 
 from fabricproof.core.measure import Finding, FindingKind, Verdict
-from fabricproof.job.leg import CAMPAIGN_SUITE
+from fabricproof.job.leg import ADMISSION_CHECK, CAMPAIGN_SUITE
 from fabricproof.report.text.drain import REASON_LENGTH, Blamed, advise, render_drain, safe
 
 
@@ -177,3 +177,18 @@ def test_every_line_is_a_comment(words: str) -> None:
 def test_nothing_red_says_so() -> None:
     text = render_drain(report(leg()))
     assert "# No node is blamed by the evidence of this run.\n" in text
+
+
+@pytest.mark.parametrize("kind", ["admit", "partner"])
+def test_whom_an_admission_finds_at_fault_is_blamed(kind: str) -> None:
+    """What it lost is no blame of rounds, and ``fabricproof admit`` drains it all the same."""
+    said = "n3 loses what it sends over rail1: 35 of 415925 packets"
+    lost = quantity("FAIL", name="lost_per_million_packets", reason=said)
+    row = leg(
+        Verdict.FAIL, check=ADMISSION_CHECK, suite=CAMPAIGN_SUITE, nodes=("n3",),
+        leg=f"{kind}.n3.rail1", quantities=(quantity(), lost),
+    )  # fmt: skip
+    (found,) = advise(report(row)).blamed
+    assert (found.node, found.rails, found.reason) == ("n3", ("rail1",), said)
+    assert blamed(report(replace(row, verdict=Verdict.PASS, quantities=(quantity(),)))) == []
+    assert blamed(report(replace(row, check="AllPairsRound"))) == []

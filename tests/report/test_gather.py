@@ -13,7 +13,7 @@ from report_data import DOWN, HEALTHY, LINKS, NEWEST, SLOW, recorded
 from fabricproof.core.errors import InputMissingError, ParseError
 from fabricproof.core.measure import Verdict
 from fabricproof.core.records import append_records, read_records
-from fabricproof.history.store import set_label
+from fabricproof.history.store import ADMISSION_LABEL, set_label
 from fabricproof.job.run.start import Workplace
 from fabricproof.report.gather import Gathered, gather
 from fabricproof.site import Site, load_site
@@ -41,6 +41,18 @@ def test_the_newest_run_is_the_default(site: Site, place: Workplace) -> None:
     found = gather(site, place)
     assert found.data.run.run_id == NEWEST
     assert {record["run_id"] for record in found.records} == {NEWEST}
+
+
+def test_an_admission_is_not_the_newest_run_unless_there_is_no_other(
+    site: Site, place: Workplace
+) -> None:
+    """At seven in the morning the night is asked for, not what a colleague measured at six."""
+    set_label(place.perflogs, "vcluster", [NEWEST], ADMISSION_LABEL)
+    assert gather(site, place).data.run.run_id == DOWN
+    assert gather(site, place, "admit").data.run.run_id == NEWEST
+    every = [LINKS, HEALTHY, SLOW, DOWN]
+    set_label(place.perflogs, "vcluster", every, ADMISSION_LABEL)
+    assert gather(site, place).data.run.run_id == NEWEST
 
 
 def test_runs_of_the_past_keep_their_verdicts(site: Site, place: Workplace) -> None:

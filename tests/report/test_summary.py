@@ -13,8 +13,9 @@ from report_data import RUN, leg, old, quantity, report
 from fabricproof.core.measure import Verdict
 from fabricproof.history.compare.model import Comparison, FieldChange, Side
 from fabricproof.history.stats.shifts import Change
-from fabricproof.job.run import BUILD_PROGRAM
-from fabricproof.report.red import folded
+from fabricproof.job.leg import ADMISSION_CHECK, CAMPAIGN_SUITE
+from fabricproof.job.run import BUILD_PROGRAM, LegResult
+from fabricproof.report.red import again, folded
 from fabricproof.report.text.screen import LINES, WIDTH, summary
 
 
@@ -213,3 +214,39 @@ def test_node_names_are_folded() -> None:
     assert folded(["n3", "n1"]) == "n1 - n3"
     assert folded([f"n{number}" for number in range(1, 101)]) == "n[1-100]"
     assert folded(["a[", "b", "c"]) == "a[,b,c"
+
+
+def admission(verdict: Verdict, name: str, node: str) -> LegResult:
+    rail = name.rpartition(".")[2]
+    return leg(
+        verdict, check=ADMISSION_CHECK, suite=CAMPAIGN_SUITE, program="pairs", leg=name,
+        nodes=(node,), rails=[rail],
+    )  # fmt: skip
+
+
+def test_an_admission_says_who_may_come_back_and_how_to_measure_it_again() -> None:
+    """``run -n AllPairsAdmission`` measures nothing: without nodes to admit it runs nowhere."""
+    five = ("n1", "n17", "n2", "n3", "n4")
+    rows = leg(
+        Verdict.FAIL, check=ADMISSION_CHECK, suite=CAMPAIGN_SUITE, program="pairs", nodes=five
+    )
+    data = report(
+        rows,
+        admission(Verdict.PASS, "admit.n17.rail0", "n17"),
+        admission(Verdict.FAIL, "admit.n17.rail1", "n17"),
+        admission(Verdict.PASS, "partner.n2.rail0", "n2"),
+        admission(Verdict.PASS, "partner.n2.rail1", "n2"),
+    )
+    lines = screen(data, whole=True).splitlines()
+    at = lines.index("admission")
+    assert lines[at + 1 : at + 3] == [
+        "  FAIL n17 over rail1",
+        "  PASS partner n2 over rail0, rail1",
+    ]
+    assert lines[lines.index("next") + 1 :] == [
+        "  fabricproof admit --site here --only partition=compute n17",
+        f"  fabricproof report --site here {RUN.run_id} --drain",
+    ]
+    assert "(in several rounds of one job)" in " ".join(lines)
+    assert again(rows, "here") == "fabricproof pairs run --site here --only partition=compute"
+    assert "admission" not in screen(report(leg(nodes=("n17",), leg="admit.n17.rail1")))

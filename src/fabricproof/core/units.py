@@ -41,6 +41,7 @@ UNITS: dict[str, tuple[str, Fraction]] = {
     "ms": ("time", Fraction(10**3)),
     "s": ("time", Fraction(10**6)),
     "1/s": ("rate", Fraction(1)),
+    "ppm": ("fraction", Fraction(1, 10**6)),
     "%": ("fraction", Fraction(1, 100)),
     "1": ("fraction", Fraction(1)),
     "x": ("fraction", Fraction(1)),

@@ -271,6 +271,10 @@ def owned_legs(relations: Iterable[Relation]) -> frozenset[str]:
 #: suite of the rows of a campaign over all nodes: our own kernel measured them
 CAMPAIGN_SUITE = "fabricproof"
 
+#: the check of nodes that are new or repaired; what its row of a node is called: this, node, path
+ADMISSION_CHECK = "AllPairsAdmission"
+ADMITTED, PARTNER = "admit", "partner"
+
 PLAN_FILE = "plan.json"
 #: 2: layouts and relations; 3: what a relation owns, and the load beside a leg
 PLAN_VERSION = 3

@@ -16,6 +16,7 @@ from typing import Any
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.units import counted, natural
+from fabricproof.job.leg import ADMISSION_CHECK, ADMITTED, PARTNER
 from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.nightly.conduct import Ran, Runner
 from fabricproof.nodes.slurm import RESERVED
@@ -23,12 +24,9 @@ from fabricproof.nodes.topology import fold
 from fabricproof.pairs.campaign.conduct import blank_campaign, pairs_at_once, steps_of
 from fabricproof.pairs.campaign.nodes import Standing
 from fabricproof.pairs.campaign.plan import round_seconds
-from fabricproof.pairs.check.admission import ADMITTED, PARTNER
 from fabricproof.pairs.check.in_job import PART_OF_LEG
 from fabricproof.pairs.check.partners import LEAST_PARTNERS, choose_partners, plan_admission
 from fabricproof.site import FabricSpec, PartitionSpec, Site
-
-CHECK = "AllPairsAdmission"
 
 #: sets of partners that are tried where one of them turns out bad
 TRIES = 3
@@ -218,7 +216,8 @@ def arguments(nodes: Sequence[str], means: AdmissionMeans) -> list[str]:
     inside = ["-J", f"reservation={means.reservation}"] if means.reservation else []
     return [
         *("-r", f"--system={means.site.name}:{means.partition.name}"),
-        *("-n", f"^{CHECK}%", "-S", f"{CHECK}.admitted={','.join(nodes)}"),
+        *("-n", f"^{ADMISSION_CHECK}%"),
+        *("-S", f"{ADMISSION_CHECK}.admitted={','.join(nodes)}"),
         *inside,
     ]
 
@@ -313,7 +312,7 @@ def bad_partners(result: SessionResult | None, partners: Sequence[str]) -> dict[
         (node, leg)
         for leg in (result.legs if result else ())
         for node in partners
-        if _is_row(leg, PARTNER, node)
+        if leg.row_of(PARTNER) == node
     ]
     if all(leg.verdict is Verdict.MISSING for _, leg in rows):
         return {}
@@ -323,15 +322,11 @@ def bad_partners(result: SessionResult | None, partners: Sequence[str]) -> dict[
     return found
 
 
-def _is_row(leg: LegResult, kind: str, node: str) -> bool:
-    return leg.nodes == (node,) and leg.leg.startswith(f"{kind}.{node}.")
-
-
 def _of_run(node: str, ran: Ran, means: AdmissionMeans) -> Admitted:
     """Return what a run says of a node: the worst over all fabrics."""
     if ran.result is None:
         return _missing(node, f"the run came to nothing: {ran.reason}")
-    rows = [leg for leg in ran.result.legs if _is_row(leg, ADMITTED, node)]
+    rows = [leg for leg in ran.result.legs if leg.row_of(ADMITTED) == node]
     said = [(leg.verdict, leg) for leg in rows if leg.verdict is not Verdict.SKIPPED]
     specs = [means.site.fabric_spec(name) for name in means.fabrics]
     absent = [_why_absent(ran.result, spec, node, [leg for _, leg in said]) for spec in specs]
@@ -366,7 +361,9 @@ def _why_absent(
     All rails together are not due where the stack cannot take them.
     """
     of_fabric = [
-        leg for leg in result.legs if leg.check == CHECK and leg.fabric in {fabric.name, ""}
+        leg
+        for leg in result.legs
+        if leg.check == ADMISSION_CHECK and leg.fabric in {fabric.name, ""}
     ]
     there = {_path(leg, node) for leg in rows if leg.fabric == fabric.name}
     skipped = {leg.leg: leg.reason for leg in of_fabric if leg.verdict is Verdict.SKIPPED}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.errors import FabricproofError, InputMissingError
 from fabricproof.core.records import read_json, read_records
-from fabricproof.history.store import Run, Store, labels, open_store, start_of
+from fabricproof.history.store import Run, Store, labels, no_samples, open_store, start_of
 from fabricproof.job.run import Workplace, collect_again, record_files
 from fabricproof.pairs import RECORD_KIND, Picture, read_picture
 from fabricproof.report.model import ReportData
@@ -245,9 +245,9 @@ def _chosen(
 ) -> Run:
     if store and is_of_compare(words):
         return newest_of(words, site, place, store)
-    looks = set() if words else looks_of_nights(record_files(site, place))
     known = labels(place.perflogs, site.name)
-    return choose_run(words, [each for each in runs if each.run_id not in looks], known)
+    apart = set() if words else looks_of_nights(record_files(site, place)) | no_samples(known)
+    return choose_run(words, [each for each in runs if each.run_id not in apart] or runs, known)
 
 
 def _opened(site: Site, place: Workplace) -> tuple[Store | None, list[str]]:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fabricproof.core.measure import BADNESS, Finding, FindingKind, Quantity, Verdict
+from fabricproof.core.measure import BADNESS, Finding, FindingKind, Quantity, Verdict, worst
+from fabricproof.job.leg import ADMISSION_CHECK, ADMITTED, CAMPAIGN_SUITE, PARTNER
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
 from fabricproof.nodes.topology import fold
 
@@ -135,14 +136,14 @@ def _place(leg: LegResult) -> tuple[Any, ...]:
 
 def _group(legs: Sequence[LegResult], confirmations: Sequence[Mapping[str, Any]]) -> RedGroup:
     ordered = sorted(legs, key=miss, reverse=True)
-    worst = ordered[0]
+    first = ordered[0]
     confirmed, words = _confirmed(legs, confirmations)
     return RedGroup(
-        verdict=worst.verdict,
-        rails="+".join(rails_of(worst)),
-        nodes=tuple(sorted(worst.nodes)),
+        verdict=first.verdict,
+        rails="+".join(rails_of(first)),
+        nodes=tuple(sorted(first.nodes)),
         legs=tuple(ordered),
-        worst=worst.reason or "ReFrame failed its check",
+        worst=first.reason or "ReFrame failed its check",
         sure="; ".join(each for each in (_sure(legs), words) if each),
         confirmed=confirmed,
     )
@@ -165,6 +166,8 @@ def _miss(quantity: Quantity) -> float:
 def _sure(legs: Iterable[LegResult]) -> str:
     """Say how often it was seen, as the second looks of the job found."""
     legs = list(legs)
+    if all(leg.suite == CAMPAIGN_SUITE for leg in legs):
+        return "in several rounds of one job"
     if legs[0].verdict is Verdict.MISSING and not any(leg.quantities for leg in legs):
         return ""
     twice = sum(_has(leg, FindingKind.SECOND_LOOK_RED) for leg in legs)
@@ -220,6 +223,27 @@ def _legs(legs: Sequence[LegResult]) -> str:
     return f"{words}, which is PASS" if len(legs) == 1 else f"{words} and {len(legs) - 1} more PASS"
 
 
+def told_of_admission(legs: Iterable[LegResult]) -> list[str]:
+    """Return what an admission says of its nodes, those to be admitted first, alike ones in a line.
+
+    The verdict is that of the rows that are there; ``fabricproof admit`` also says what is not.
+    """
+    found: dict[tuple[str, str], list[LegResult]] = {}
+    for kind in (ADMITTED, PARTNER):
+        for leg in legs:
+            if node := leg.row_of(kind):
+                found.setdefault((kind, node), []).append(leg)
+    alike: dict[tuple[str, Verdict, str], list[str]] = {}
+    for (kind, node), rows in found.items():
+        verdict = worst([row.verdict for row in rows])
+        mine = [row.leg.removeprefix(f"{kind}.{node}.") for row in rows if row.verdict is verdict]
+        alike.setdefault((kind, verdict, ", ".join(dict.fromkeys(mine))), []).append(node)
+    return [
+        f"{verdict} {'partner ' * (kind == PARTNER)}{fold(nodes)} over {paths}"
+        for (kind, verdict, paths), nodes in alike.items()
+    ]
+
+
 def is_build(leg: LegResult) -> bool:
     """Tell whether a leg stands for a stack that could not be built."""
     return leg.program == BUILD_PROGRAM
@@ -232,17 +256,14 @@ def what_next(groups: Sequence[RedGroup], site: str, run_id: str) -> list[str]:
     pairs of the partition tells whose fault it is.
     """
     # The worst leg of each group first: who runs one command only has seen the most.
-    worst = [group.legs[0] for group in groups]
-    others = [leg for group in groups for leg in group.legs[1:]]
-    repeated = list(dict.fromkeys(filter(None, (again(leg, site) for leg in (*worst, *others)))))
-    of_many = [
-        leg for leg in (*worst, *others) if leg.verdict is Verdict.FAIL and len(leg.nodes) > 2
-    ]
-    blames = [
-        shlex.join(["fabricproof", "pairs", "run", "--site", site, "--only", f"partition={name}"])
-        for name in dict.fromkeys(leg.partition for leg in of_many)
-    ]
-    commands = [*repeated[:1], *blames, *repeated[1:]]
+    legs = [group.legs[0] for group in groups]
+    legs += [leg for group in groups for leg in group.legs[1:]]
+    # Of an admission the rows of its nodes say what its rounds say, and of whom.
+    legs = [leg for leg in legs if leg.check != ADMISSION_CHECK or _of_node(leg)] or legs
+    repeated = list(dict.fromkeys(filter(None, (again(leg, site) for leg in legs))))
+    of_many = [leg for leg in legs if leg.verdict is Verdict.FAIL and len(leg.nodes) > 2]
+    blames = [_all_pairs(site, name) for name in dict.fromkeys(leg.partition for leg in of_many)]
+    commands = list(dict.fromkeys((*repeated[:1], *blames, *repeated[1:])))
     if any(len(group.nodes) for group in groups):
         drain = f"fabricproof report --site {shlex.quote(site)} {shlex.quote(run_id)} --drain"
         return [*commands[:1], drain, *commands[1:]]
@@ -258,8 +279,26 @@ def again(leg: LegResult, site: str = "") -> str:
         return shlex.join(["fabricproof", "stack", "build", leg.stack])
     if not leg.stack:
         return ""
-    where = ["--site", site] if site else []
-    return shlex.join(["fabricproof", "run", *where, "-n", leg.check, "-p", leg.stack])
+    if node := _of_node(leg):
+        only = f"partition={leg.partition}"
+        return shlex.join(["fabricproof", "admit", *_of_site(site), "--only", only, node])
+    if leg.check == ADMISSION_CHECK:  # without nodes to admit it runs nowhere
+        return _all_pairs(site, leg.partition)
+    return shlex.join(["fabricproof", "run", *_of_site(site), "-n", leg.check, "-p", leg.stack])
+
+
+def _of_node(leg: LegResult) -> str:
+    """Return the node of which an admission says whether it is good; empty for all other legs."""
+    return leg.row_of(ADMITTED, PARTNER)
+
+
+def _all_pairs(site: str, partition: str) -> str:
+    words = ["fabricproof", "pairs", "run", *_of_site(site), "--only", f"partition={partition}"]
+    return shlex.join(words)
+
+
+def _of_site(site: str) -> list[str]:
+    return ["--site", site] if site else []
 
 
 def held(words: str) -> str:

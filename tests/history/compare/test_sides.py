@@ -208,12 +208,12 @@ def test_a_label_chooses_its_runs(tmp_path: Path) -> None:
     assert days_of("before-swap", made.history(store)) == [1, 2]
 
 
-def test_looks_of_a_night_are_on_a_side_only_where_they_are_named(tmp_path: Path) -> None:
-    """What was measured only because it was red is no sample of the nights."""
-    looks = {"night-look": ("20261110T213000Z-00000a",)}
-    among = history(tmp_path, labels=looks)
+@pytest.mark.parametrize("label", ["night-look", "admit"])
+def test_what_is_no_sample_is_on_a_side_only_where_it_is_named(tmp_path: Path, label: str) -> None:
+    """What was measured because it was red, or because a node was repaired, is of no night."""
+    among = history(tmp_path, labels={label: ("20261110T213000Z-00000a",)})
     assert days_of("last:2", among) == [3, 11]
     assert days_of("2026-11-03..", among) == [3, 11]
     assert days_of("latest~1", among) == [3]
-    assert days_of("night-look", among) == [10]
+    assert days_of(label, among) == [10]
     assert days_of("20261110T213000Z-00000a", among) == [10]

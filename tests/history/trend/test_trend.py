@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from made_history import SITE, Record, rail_slower, write_history
 
-from fabricproof.history.store.label_file import LOOK_LABEL, set_label
+from fabricproof.history.store.label_file import ADMISSION_LABEL, LOOK_LABEL, set_label
 
 Command = Callable[..., Any]
 
@@ -182,12 +182,15 @@ def test_last_and_since_choose_runs(perflogs: Path, fabricproof: Command) -> Non
     assert "2026-11-12" in ended.err
 
 
-def test_looks_of_a_night_are_no_nights(perflogs: Path, fabricproof: Command) -> None:
+@pytest.mark.parametrize("label", [LOOK_LABEL, ADMISSION_LABEL])
+def test_looks_of_a_night_and_admissions_are_no_nights(
+    perflogs: Path, fabricproof: Command, label: str
+) -> None:
     """What was measured only because it was red is left out, unless somebody names it."""
     write_history(perflogs, 10, seed=4)
     everything = fabricproof("trend", "--site", SITE, "--json").record["runs"]
     looks = [run["run_id"] for run in everything[-2:]]
-    set_label(perflogs, SITE, looks, LOOK_LABEL)
+    set_label(perflogs, SITE, looks, label)
     assert fabricproof("trend", "--site", SITE, "--json").record["runs"] == everything[:-2]
     named = ",".join(run["run_id"] for run in everything[3:])
     asked = fabricproof("trend", "--site", SITE, "--json", named).record["runs"]

@@ -19,6 +19,7 @@ from fabricproof.cli.output import STATUSES
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
 from fabricproof.core.project import project_root
 from fabricproof.core.records import record_files
+from fabricproof.job.leg import ADMISSION_CHECK
 from fabricproof.job.run import (
     KEPT_STAGES,
     NODES_VARIABLE,
@@ -150,12 +151,23 @@ def command(
 def _run_meant(site: Site, place: Workplace, words: str) -> str:
     """Return the identity of the run that ``words`` name, as for a report.
 
-    A run that left nothing is refused: all that is due would be MISSING in it.
+    A run that left nothing is refused: all that is due would be MISSING in it.  So is an admission:
+    what is red in it would be red for ever, for no night measures it again.
     """
     files = record_files(place.perflogs / site.name)
-    if place.report_file(words).exists() or read_run(files, words)[0]:
-        return words
+    known = place.report_file(words).exists() or read_run(files, words)[0]
+    found = words if known else _searched(site, place, words)
+    if any(each.get("check") == ADMISSION_CHECK for each in read_run(files, found)[0]):
+        raise InputMissingError(
+            f"run {found} is an admission, which no night measures again",
+            expected="a run of the checks of nights",
+            next_step=f"fabricproof report --site {site.name} {found}",
+        )
+    return found
 
+
+def _searched(site: Site, place: Workplace, words: str) -> str:
+    """Return the identity of the run that ``words`` name and that is not one itself."""
     from fabricproof.report.gather import run_meant  # noqa: PLC0415 - polars, all night long
 
     next_step = f"ls {place.perflogs / 'reports'}"

@@ -150,7 +150,7 @@ def accept(
         assert performed.result is not None, "it has one still"
         show(performed.result, as_json=as_json, site=site.name, again=confirmations)
         if label:
-            _give(label, site, performed.run_id)
+            label_runs(label, site, performed.run_id)
         prune_stages(place, KEPT_STAGES + len(confirmations))
         keep(place.perflogs, site.name, confirmations, performed.run_id)
     return performed.status
@@ -179,7 +179,7 @@ def _measured_again(
     found = confirmer.measure_again(performed.result, nodes)
     looks = {look.run_id for each in found.confirmations for look in each.looks if look.run_id}
     if looks:
-        _give(LOOK_LABEL, site, *sorted(looks))
+        label_runs(LOOK_LABEL, site, *sorted(looks))
     result = settled(performed.result, found.confirmations)
     status = STATUSES[result.verdict]
     if found.status == ExitStatus.INTERRUPTED:
@@ -228,7 +228,7 @@ def job_nodes(report: Path) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _give(label: str, site: Site, *run_ids: str) -> None:
+def label_runs(label: str, site: Site, *run_ids: str) -> None:
     """Give runs their name; that it cannot be kept changes no verdict."""
     from fabricproof.history.store import set_label  # noqa: PLC0415 - start-up time
 

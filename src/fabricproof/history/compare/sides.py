@@ -14,7 +14,7 @@ from fabricproof.history.compare.facts import AskedFact, Having, Machines, runs_
 from fabricproof.history.compare.model import NothingComparedError, Side, SideError
 from fabricproof.history.known_good import samples_of
 from fabricproof.history.store import Key, Run, Store
-from fabricproof.history.store.label_file import LOOK_LABEL
+from fabricproof.history.store.label_file import no_samples
 
 #: baseline -> run -> value, of each quantity that it holds
 Samples = Mapping[Key, Mapping[str, float]]
@@ -69,10 +69,10 @@ class History:
         )
 
     @property
-    def without_looks(self) -> History:
-        """The same without the runs in which a night only looked again at what was red."""
-        looks = set(self.labels.get(LOOK_LABEL, ()))
-        return replace(self, runs=[each for each in self.runs if each.run_id not in looks])
+    def of_samples(self) -> History:
+        """The same without looks of a night and admissions, which are no sample of the site."""
+        apart = no_samples(self.labels)
+        return replace(self, runs=[each for each in self.runs if each.run_id not in apart])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +129,7 @@ def choose_side(words: str, history: History) -> ChosenSide:
 
 def _part(word: str, history: History) -> _Part:
     """Return what one word means: forms that can be nothing else first, then names."""
-    nights = history.without_looks
+    nights = history.of_samples
     for read in (_latest, _last, _stack, _range, _date):
         found = read(word, nights)
         if found is not None:

@@ -18,7 +18,7 @@ from fabricproof.history.prove.clean import (
 )
 from fabricproof.history.prove.model import SiteProof, Stretch
 from fabricproof.history.prove.nights import Past, Tell
-from fabricproof.history.store import LOOK_LABEL, Matrix, Store
+from fabricproof.history.store import Matrix, Store, no_samples
 from fabricproof.history.trend.events import ReadMachine
 from fabricproof.history.trend.find import LEAST_RUNS, Question, TooFewRunsError, find_trend
 from fabricproof.history.trend.model import Trend
@@ -29,18 +29,17 @@ def prove_site(
 ) -> SiteProof:
     """Return what the rules of today say of these runs.
 
-    Without ``run_ids`` these are all but those in which a night looked again.
+    Without ``run_ids`` these are all but looks of a night and admissions.
 
     Raises:
         InputMissingError: no run, or nothing measured in them.
         TooFewRunsError: fewer than six runs, or no quantity in six of them.
     """
-    looks = set(store.labels.get(LOOK_LABEL, ()))
-    wanted = set(run_ids) or {each.run_id for each in store.runs} - looks
+    wanted = set(run_ids) or {each.run_id for each in store.runs} - no_samples(store.labels)
     ids = [each.run_id for each in store.runs if each.run_id in wanted]
     if not ids:
         raise InputMissingError(
-            f"no run of {store.site} but those in which a night looked again",
+            f"no run of {store.site} but looks of a night and admissions",
             expected=f"at least {LEAST_RUNS} runs",
             next_step="fabricproof runs lists them",
         )

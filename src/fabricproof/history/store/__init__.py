@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from fabricproof.history.store.history import Store, open_store, start_of
 from fabricproof.history.store.label_file import (
+    ADMISSION_LABEL,
     LOOK_LABEL,
     labels,
     labels_of,
+    no_samples,
     require_label,
     set_label,
 )
 from fabricproof.history.store.model import FIELDS, Key, Matrix, Run
 
 __all__ = [
+    "ADMISSION_LABEL",
     "FIELDS",
     "LOOK_LABEL",
     "Key",
@@ -26,6 +29,7 @@ __all__ = [
     "Store",
     "labels",
     "labels_of",
+    "no_samples",
     "open_store",
     "require_label",
     "set_label",

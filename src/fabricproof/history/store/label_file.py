@@ -20,11 +20,23 @@ LABELS_FILE = "labels.jsonl"
 #: sample of anything, and are on a side or in a trend only where somebody names them
 LOOK_LABEL = "night-look"
 
+#: of the runs of an admission: chosen for a repair, they are no sample either
+ADMISSION_LABEL = "admit"
+
 #: begins with a letter, so that no label reads as a date, a count or the identity of a run
 LABEL = re.compile(r"[A-Za-z][\w.+-]{0,63}")
 
 #: words that choose runs in another way; see compare.sides
 _TAKEN = frozenset({"latest", "last", "label", "baseline", "stack"})
+
+
+def no_samples(labels: Mapping[str, Iterable[str]]) -> set[str]:
+    """Return the runs that are no sample of the site: looks of a night and admissions.
+
+    Args:
+        labels: label to its runs.
+    """
+    return {run for name in (LOOK_LABEL, ADMISSION_LABEL) for run in labels.get(name, ())}
 
 
 def labels(

@@ -14,7 +14,7 @@ import numpy as np
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
 from fabricproof.history.stats.steps import Changes, Step, find_changes, least_runs
 from fabricproof.history.store import Key, Matrix, Store
-from fabricproof.history.store.label_file import LOOK_LABEL
+from fabricproof.history.store.label_file import no_samples
 from fabricproof.history.store.model import MARGINS, class_of, metric_of, numbered
 from fabricproof.history.trend.events import ReadMachine, Tested, events_of
 from fabricproof.history.trend.model import FoundDrift, FoundStep, Trend
@@ -44,7 +44,7 @@ class Question:
 
     Attributes:
         last: how many runs, the newest.
-        runs: only these runs; empty for all but those in which a night looked again.
+        runs: only these runs; empty for all but looks of a night and admissions.
         where: field of the key (``check``, ``stack``, ``program``, ``quantity``, ``fabric``) or
             ``rail`` or ``node``, to patterns as in a shell, of which one must fit.
         all_sizes: whether points of a curve count, or only quantities that carry a verdict.
@@ -115,9 +115,9 @@ def find_trend(store: Store, ask: Question, read: ReadMachine) -> Trend:
 
 def _num_looks(store: Store, newest: str) -> int:
     """Return how many runs the site had had with the newest that is looked at."""
-    looks = set(store.labels.get(LOOK_LABEL, ()))
+    apart = no_samples(store.labels)
     ids = [run.run_id for run in store.runs]
-    return len(set(ids[: ids.index(newest) + 1]) - looks)
+    return len(set(ids[: ids.index(newest) + 1]) - apart)
 
 
 def _plain(row: Sequence[float]) -> tuple[float | None, ...]:
@@ -130,15 +130,15 @@ def _counts(matrix: Matrix) -> list[int]:
 
 def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[str, ...]]:
     """Return quantities and runs asked for, how many facts were left out, and what is silent."""
-    looks = set(store.labels.get(LOOK_LABEL, ()))
+    apart = no_samples(store.labels)
     ids = [
         run.run_id
         for run in store.runs
-        if (run.run_id in ask.runs if ask.runs else run.run_id not in looks)
+        if (run.run_id in ask.runs if ask.runs else run.run_id not in apart)
     ]
     if not ids:
         raise InputMissingError(
-            f"no run of {store.site} but those in which a night looked again",
+            f"no run of {store.site} but looks of a night and admissions",
             expected="a run",
             next_step="fabricproof runs lists them",
         )

@@ -17,7 +17,7 @@ from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Finding, Verdict, as_notes, worst
 from fabricproof.core.provenance import rebuilt
 from fabricproof.core.records import QuantityRecord, findings_of, read_json, read_records
-from fabricproof.job.leg import own_name
+from fabricproof.job.leg import ADMISSION_CHECK, own_name
 from fabricproof.job.run.consistency import (
     is_sound_case,
     is_sound_record,
@@ -83,6 +83,15 @@ class LegResult:
     def path_name(self) -> str:
         """The path as every line for people shows it: ``rxe0:1 Soft-RoCE``, ``rail0``."""
         return " ".join(filter(None, (self.leg, self.device)))
+
+    def row_of(self, *kinds: str) -> str:
+        """Return the node of which an admission says whether users may have it; else empty.
+
+        ``kinds``: ``admit``, ``partner`` or both (``job.leg``).
+        """
+        begins = tuple(f"{kind}.{node}." for kind in kinds for node in self.nodes)
+        alone = self.check == ADMISSION_CHECK and len(self.nodes) == 1
+        return self.nodes[0] if alone and self.leg.startswith(begins) else ""
 
 
 @dataclass(frozen=True, kw_only=True)

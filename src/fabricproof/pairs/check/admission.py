@@ -18,6 +18,7 @@ import numpy as np
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.units import at_size, counted
 from fabricproof.job.evidence.error_rates import UNCOUNTED, due_kinds, most_rate
+from fabricproof.job.leg import ADMITTED, PARTNER
 from fabricproof.job.outcome import Outcome as Row
 from fabricproof.nodes.inventory.differences import compare
 from fabricproof.nodes.inventory.facts import Machine
@@ -33,9 +34,6 @@ from fabricproof.pairs.check.rows import PROGRAM, row_of, word_of, worst_of
 from fabricproof.pairs.matrix import Flags
 from fabricproof.verdict.baseline import Baseline
 from fabricproof.verdict.value import DEFAULT_TOLERANCE, ERROR_UNIT, Judgement
-
-#: what a row of a node is called: this, the node, its path
-ADMITTED, PARTNER = "admit", "partner"
 
 Said = tuple[Verdict, str]
 

@@ -2,8 +2,9 @@
 
 A node is blamed where it is red with two different partners, good with none, and one of those
 partners at least is good with somebody else; or where rounds over all nodes blame it and a stock
-program saw it too; or where the look at its own cards failed while most nodes passed it.  All else
-is said as a pair and the command that would tell.  Nothing is executed.
+program saw it too; or where an admission found it at fault; or where the look at its own cards
+failed while most nodes passed it.  All else is said as a pair and the command that would tell.
+Nothing is executed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fabricproof.core.measure import FindingKind, Verdict
-from fabricproof.job.leg import CAMPAIGN_SUITE
+from fabricproof.core.units import counted
+from fabricproof.job.leg import ADMITTED, CAMPAIGN_SUITE, PARTNER
 from fabricproof.job.run import LegResult
 from fabricproof.report.model import ReportData
 from fabricproof.report.red import RED, rails_of, with_device
@@ -122,7 +124,7 @@ def advise(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -> Drain
     for ledger in ledgers.values():
         for blamed in _blamed(ledger, data.run.run_id):
             found.setdefault(blamed.node, []).append(blamed)
-    for blamed in (*_by_campaigns(data), *_by_own_cards(data)):
+    for blamed in (*_by_campaigns(data), *_by_admission(data), *_by_own_cards(data)):
         found.setdefault(blamed.node, []).append(blamed)
     merged = tuple(_merged(all_) for _, all_ in sorted(found.items()))
     safe_names = tuple(each for each in merged if _NODE.fullmatch(each.node))
@@ -226,6 +228,25 @@ def _by_campaigns(data: ReportData) -> Iterable[Blamed]:
                 )
 
 
+def _by_admission(data: ReportData) -> Iterable[Blamed]:
+    """Yield the nodes that an admission found at fault: those to be admitted, and bad partners.
+
+    What its rounds blame is told already.
+    """
+    told = [each.reason for each in _by_campaigns(data)]
+    for leg in data.session.legs:
+        node = leg.row_of(ADMITTED, PARTNER)
+        for each in leg.quantities if node else ():
+            if each.verdict is Verdict.FAIL and not any(text in each.reason for text in told):
+                yield Blamed(
+                    node=node,
+                    run_id=data.run.run_id,
+                    rails=each.rails,
+                    reason=each.reason,
+                    evidence=(f"{leg.stack} {leg.check} {leg.leg}: {each.reason}",),
+                )
+
+
 def _by_own_cards(data: ReportData) -> Iterable[Blamed]:
     """Yield the nodes whose own cards are not as declared, while those of as many others are."""
     found: dict[tuple[str, str], dict[str, str]] = {}
@@ -275,7 +296,8 @@ def _of_preflight(leg: LegResult) -> Iterable[tuple[str, str, str, str]]:
 def _merged(all_: Sequence[Blamed]) -> Blamed:
     """Return one line for a node: its worst reason, all of its evidence."""
     first = all_[0]
-    more = f"; {len(all_) - 1} more reasons" if len(all_) > 1 else ""
+    others = len({each.reason for each in all_}) - 1
+    more = f"; {counted(others, 'more reason')}" if others else ""
     return Blamed(
         node=first.node,
         run_id=first.run_id,

@@ -13,7 +13,15 @@ from fabricproof.history.compare.model import Comparison
 from fabricproof.history.stats.shifts import Change
 from fabricproof.job.run import LegResult
 from fabricproof.report.model import ReportData, for_people
-from fabricproof.report.red import RedGroup, folded, held, red_groups, told_of_passes, what_next
+from fabricproof.report.red import (
+    RedGroup,
+    folded,
+    held,
+    red_groups,
+    told_of_admission,
+    told_of_passes,
+    what_next,
+)
 from fabricproof.report.text.drain import advise
 from fabricproof.report.text.terminal import STYLES as VERDICT_STYLES
 
@@ -77,6 +85,7 @@ def summary(
     head = list(_headline(data))
     commands = what_next(groups, data.site, data.run.run_id)
     sections = [
+        Section(title="admission", items=tuple(told_of_admission(data.session.legs))),
         Section(title="red", items=tuple(_red(each) for each in groups)),
         Section(
             title="blamed by the evidence (report --drain has it)",
