@@ -10,10 +10,11 @@ import pytest
 from looks import bandwidths
 
 from fabricproof.core.measure import Table, Verdict, texts_of
+from fabricproof.core.units import at_size
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import BESIDE_FOLDER, Attempt, Outcome
 from fabricproof.job.relations.judge import judge_relation, legs_to_repeat, rounds_due
-from fabricproof.verdict.value import Report, at_most, missing
+from fabricproof.verdict.value import Judgement, Report, at_most, missing
 from leg_folders import make_leg
 
 SIZES = (65536, 131072)
@@ -31,6 +32,7 @@ def relation(**changes: object) -> Relation:
                 "quantity": "bandwidth",
                 "sizes": list(SIZES),
                 "due_mb_s": 0.7,
+                "senders": list(NODES[:2]),
             }
         },
         "judged": {IMPACT: {"reference": asdict(LAW), "hint": "it is starved"}},
@@ -60,19 +62,24 @@ def load_of(
     status: int = 0,
     nodes: Sequence[str] = NODES,
     silent: str = "",
+    arrived: float = 1.0,
 ) -> Path:
-    """Leave what ranks beside an attempt wrote: senders of so much over rail0 in ten seconds."""
+    """Leave what ranks beside an attempt wrote: senders of so much over rail0 in ten seconds.
+
+    ``arrived``: as much of it came to those that only receive.
+    """
     beside = folder / BESIDE_FOLDER
     beside.mkdir(parents=True)
     for rank, node in enumerate(nodes):
         moved = int(rate_mb_s * 1e7 * (1.3 if silent else 1)) if rank < len(nodes) // 2 else 1000
         moved = 0 if node == silent else moved
+        came = 0 if rank < len(nodes) // 2 else int(rate_mb_s * 1e7 * arrived)
         lines = [f"rank {rank}", f"node {node}", "cpus 0-1"]
-        for when, clock, count in (("before", 0, 5), ("after", 10_000_000, 5 + moved)):
+        for when, clock, sent, got in (("before", 0, 0, 0), ("after", 10_000_000, moved, came)):
             ticks = clock // 10_000
             cores = f"busy_ticks={ticks} own_ticks={ticks} idle_ticks=0 steal_ticks=0"
             lines += [f"{when} node/cores {cores} clock_us={clock}"]
-            lines += [f"{when} rail0 tx_bytes={count} rx_bytes=0"]
+            lines += [f"{when} rail0 tx_bytes={5 + sent} rx_bytes={5 + got}"]
         (beside / f"rank.{rank}.0").write_text("\n".join([*lines, f"status {status}"]) + "\n")
     return folder
 
@@ -112,7 +119,7 @@ def test_a_fair_share_of_a_shared_link_passes(tmp_path: Path) -> None:
     assert "fair share of 4 pairs on 1 uplink" in quantity.reason
     assert "in 3 rounds" in quantity.reason
     said = texts_of(judged.findings)
-    assert said[:2] == ["drawn with seed 1", "beside shared: 2 pairs moved 0.73 MB/s each"]
+    assert said[:2] == ["drawn with seed 1", "beside shared: 2 sent 0.73 MB/s each"]
 
 
 def test_a_starved_pair_is_red_after_six_rounds(tmp_path: Path) -> None:
@@ -124,6 +131,95 @@ def test_a_starved_pair_is_red_after_six_rounds(tmp_path: Path) -> None:
     assert judged.verdict is Verdict.FAIL
     assert judged.quantities[0].reason.startswith("14.6 x of 4 x expected")
     assert "it is starved" in judged.quantities[0].reason
+
+
+APART = at_most(1.0, unit="x", tolerance=0.25, origin="a load that shares no link")
+
+
+def apart() -> Relation:
+    return relation(judged={IMPACT: {"reference": asdict(APART), "hint": "is that what is wired?"}})
+
+
+def test_a_load_that_shares_no_link_may_cost_noise_and_no_more(tmp_path: Path) -> None:
+    noise = outcomes(tmp_path / "noise", [2.92, 2.9, 2.93], [2.9, 2.95, 2.88])
+    judged = judge_relation(apart(), noise).report
+    assert judged.verdict is Verdict.PASS
+    assert judged.quantities[0].value == pytest.approx(1.0, abs=0.02)
+    halved = outcomes(tmp_path / "halved", [2.92, 2.9, 2.93] * 2, [1.46, 1.47, 1.44] * 2)
+    assert judge_relation(apart(), halved).report.verdict is Verdict.FAIL
+
+
+def test_what_is_a_third_below_its_fair_share_is_red_and_just_above_it_is_not(
+    tmp_path: Path,
+) -> None:
+    # The law allows 4 x and half as much again: 6 x.
+    alone = [2.92, 2.93, 2.92] * 2
+    below = outcomes(tmp_path / "below", alone, [0.44, 0.45, 0.44] * 2)
+    above = outcomes(tmp_path / "above", alone, [0.53, 0.54, 0.53] * 2)
+    assert judge_relation(relation(), below).report.verdict is Verdict.FAIL
+    assert judge_relation(relation(), above).report.verdict is Verdict.PASS
+
+
+def times(value_us: float) -> Report:
+    return replace(
+        bandwidths({}),
+        verdict=Verdict.UNJUDGED,
+        quantities=tuple(
+            Judgement(
+                name=at_size("latency", size),
+                value=value_us,
+                unit="us",
+                message_size=size,
+                verdict=Verdict.UNJUDGED,
+                reason="nobody says what it should be",
+            )
+            for size in SIZES
+        ),
+    )
+
+
+def test_a_collective_that_waits_for_the_load_is_told_and_red_where_a_site_states_it(
+    tmp_path: Path,
+) -> None:
+    mine = {**relation().settings["impacts"][IMPACT], "quantity": "latency"}
+    label = "allreduce_impact_incast"
+    stated = at_most(2.0, unit="x", tolerance=0.2, origin="ten nights")
+    law = {label: {"reference": asdict(stated), "hint": ""}}
+    for value_us, verdict in ((150.0, Verdict.PASS), (900.0, Verdict.FAIL)):
+        seen = outcomes(tmp_path / f"{value_us}", [2.92] * 6, [0.73] * 6)
+        seen = [
+            replace(
+                each,
+                report=times(100.0 if each.leg.load is None else value_us),
+                attempts=tuple(
+                    replace(one, report=times(100.0 if each.leg.load is None else value_us))
+                    for one in each.attempts
+                ),
+            )
+            for each in seen
+        ]
+        report = judge_relation(relation(impacts={label: mine}, judged=law), seen).report
+        assert report.verdict is verdict
+        assert report.quantities[0].value == pytest.approx(value_us / 100)
+
+
+def test_what_a_stack_has_not_is_skipped_beside_what_was_judged(tmp_path: Path) -> None:
+    seen = outcomes(tmp_path, [2.92] * 3, [0.73] * 3)
+    without = relation(skipped={"allreduce_impact": "no such program"})
+    judged = judge_relation(without, seen).report
+    assert judged.verdict is Verdict.PASS
+    skipped = judged.quantities[-1]
+    assert (skipped.name, skipped.verdict) == ("allreduce_impact", Verdict.SKIPPED)
+    assert (skipped.value, skipped.reason) == (None, "no such program")
+
+
+def test_what_was_sent_and_came_elsewhere_is_no_load(tmp_path: Path) -> None:
+    loads = [load_of(tmp_path / str(index), arrived=0.2) for index in range(3)]
+    seen = outcomes(tmp_path, [2.92] * 3, [2.92] * 3, loads)
+    judged = judge_relation(relation(), seen).report
+    assert judged.verdict is Verdict.UNJUDGED
+    said = "the load sent 1.46 MB/s, of which 0.292 came to vc6, vc7"
+    assert said in judged.quantities[0].reason
 
 
 def test_beside_no_load_nothing_is_green(tmp_path: Path) -> None:
@@ -174,6 +270,24 @@ def test_a_round_without_its_load_does_not_count(tmp_path: Path) -> None:
     assert judged.verdict is Verdict.UNJUDGED
     assert "2 of 3 rounds that it takes" in judged.quantities[0].reason
     assert rounds_due([relation()], seen) == ("shared.turn", "alone.turn")
+
+
+def test_a_load_that_was_not_there_costs_its_own_numbers_and_no_others(tmp_path: Path) -> None:
+    seen = outcomes(tmp_path, [2.92] * 3, [0.73] * 3)
+    weak = {**relation().settings["impacts"][IMPACT], "due_mb_s": 9.0}
+    law = relation().settings["judged"][IMPACT]
+    two = relation(
+        impacts={"more": weak, IMPACT: relation().settings["impacts"][IMPACT], "told": weak},
+        judged={IMPACT: law, "more": law},
+    )
+    judged = judge_relation(two, seen).report
+    assert {each.name: each.verdict for each in judged.quantities} == {
+        IMPACT: Verdict.PASS,
+        "more": Verdict.UNJUDGED,
+    }
+    why = "leg shared: the load was 0.73 MB/s from each of its senders, 9 were due"
+    assert why in judged.quantities[-1].reason
+    assert f"told: {why}" in texts_of(judged.findings)
 
 
 def test_what_nobody_has_a_law_for_is_told_with_its_scatter(tmp_path: Path) -> None:

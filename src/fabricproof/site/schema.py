@@ -455,7 +455,7 @@ class ReferenceSpec(_Model):
         StringConstraints(
             pattern=r"^((host_to_device_|device_to_host_|device_)?(bandwidth|latency)"
             r"(_\d+(B|KiB|MiB|GiB))?|device_busbw(_\d+(B|KiB|MiB|GiB))?|mpi_share"
-            r"|(bandwidth|latency(_p9[59])?)_impact_(shared|apart))$"
+            r"|(bandwidth|latency(_p9[59])?|allreduce)_impact_(shared|apart|incast|alltoall))$"
         ),
     ]
     """``mpi_share``: what MPI is to carry of what TCP does below it, as ``0.9 x``;

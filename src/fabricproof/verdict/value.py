@@ -50,7 +50,7 @@ SHARE = "mpi_share"
 
 #: how many times worse a number is beside a load than alone: a pair's, and what GPCNeT prints
 IMPACT = re.compile(
-    r"(bandwidth|latency(_p9[59])?)_impact_(shared|apart)"
+    r"(bandwidth|latency(_p9[59])?|allreduce)_impact_(shared|apart|incast|alltoall)"
     r"|(bandwidth|latency|allreduce)_impact_(avg|p99)"
 )
 

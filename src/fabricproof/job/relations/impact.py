@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean, median
 from typing import Any
 
@@ -46,9 +47,11 @@ def judge_impact(relation: Relation, looks: Looks) -> Report:
         impacts: what a number is called -> ``alone`` and ``loaded``, names of legs; ``quantity``
             (``bandwidth``, ``latency``); ``sizes`` in bytes, the median of whose ratios counts;
             ``column``, of which it is instead in the table of the leg, where there is one;
-            ``due_mb_s``, what each sender of the load should move at the least.
+            ``senders``, nodes of the load that send, and ``due_mb_s``, what each of them should
+            move at the least.
         judged: which of them are judged, at least one, each with its ``reference`` and its
             ``hint``; the others are told.
+        skipped: what was not planned -> why.
         words: what is told of the places.
     """
     rounds = rounds_of(relation, looks, impacts_of)
@@ -57,15 +60,29 @@ def judge_impact(relation: Relation, looks: Looks) -> Report:
     judged: Mapping[str, Mapping[str, Any]] = relation.settings["judged"]
     impacts: Mapping[str, Mapping[str, Any]] = relation.settings["impacts"]
     quantities = tuple(
-        judge_rounds(label, rounds.values.get(label, ()), rounds, relation, settings)
+        judge_rounds(
+            label,
+            rounds.values.get(label, ()),
+            replace(rounds, lost=(*_unloaded(relation, looks, impacts[label]), *rounds.lost)),
+            relation,
+            settings,
+        )
         for label, settings in judged.items()
+    )
+    quantities += tuple(
+        not_judged(label, Verdict.SKIPPED, why)
+        for label, why in relation.settings.get("skipped", {}).items()
     )
     told = [
         _told(label, values)
         for label, values in rounds.values.items()
         if label not in judged and values
     ]
-    told += [f"{label}: {NO_TAIL}" for label in impacts if label not in rounds.values]
+    told += [
+        f"{label}: {next(iter(_unloaded(relation, looks, wanted)), NO_TAIL)}"
+        for label, wanted in impacts.items()
+        if not rounds.values.get(label) and label not in judged
+    ]
     notes = (*relation.settings["words"], *told, *_loads(relation, looks))
     return Report(
         verdict=worst([each.verdict for each in quantities]),
@@ -75,24 +92,40 @@ def judge_impact(relation: Relation, looks: Looks) -> Report:
 
 
 def impacts_of(relation: Relation, looks: Looks) -> Values:
-    """Return the impacts of one look at the legs, or why there are none."""
+    """Return the impacts of one look at the legs, or why there are none.
+
+    Beside a load that was not there a leg has no number in this look; the others have theirs.
+    """
     impacts: Mapping[str, Mapping[str, Any]] = relation.settings["impacts"]
     label = next(iter(impacts))
     spoiled = spoiled_leg(relation, looks)
     if spoiled is not None:
         return not_judged(label, *spoiled)
-    found = {}
+    found, missed = {}, []
     for name, wanted in impacts.items():
         why = _why_no_load(looks[wanted["loaded"]].attempts[0], looks[wanted["loaded"]].leg, wanted)
         if why:
-            return not_judged(label, Verdict.UNJUDGED, f"leg {wanted['loaded']}: {why}")
+            missed.append(f"leg {wanted['loaded']}: {why}")
+            continue
         ratios = [_impact(wanted, size, looks) for size in wanted["sizes"]]
         if all(math.isfinite(each) and each > 0 for each in ratios):
             found[name] = median(ratios)
         elif "column" not in wanted:
             reason = f"{wanted['alone']} and {wanted['loaded']} do not both have their numbers"
             return not_judged(label, Verdict.MISSING, reason)
-    return found
+    return found or not_judged(label, Verdict.UNJUDGED, missed[0])
+
+
+def _unloaded(relation: Relation, looks: Looks, wanted: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return why each attempt of a loaded leg beside which there was no load does not count."""
+    name = wanted["loaded"]
+    return tuple(
+        f"leg {name}: {why}"
+        for each in (name, relation.turns.get(name, ""))
+        if each in looks
+        for attempt in looks[each].attempts
+        if (why := _why_no_load(attempt, looks[each].leg, wanted))
+    )
 
 
 def _impact(wanted: Mapping[str, Any], size: int, looks: Looks) -> float:
@@ -127,7 +160,18 @@ def _why_no_load(attempt: Attempt, leg: Leg, wanted: Mapping[str, Any]) -> str:
     if ended is not None:
         said = last_words(folder / "stderr")
         return f"what ran beside it ended before it did, on {ended.node}: {said}"
-    return _why_too_little(_rates(ranks, leg.load), wanted["due_mb_s"])
+    sent = _rates(ranks, leg.load, wanted["senders"], "tx_bytes")
+    aimed = [node for node in leg.load.nodes if node not in wanted["senders"]]
+    got = _rates(ranks, leg.load, aimed, "rx_bytes")
+    return _why_too_little(sent, wanted["due_mb_s"]) or _why_elsewhere(sent, got)
+
+
+def _why_elsewhere(sent: Mapping[str, float], got: Mapping[str, float]) -> str:
+    """Return why what senders moved, in MB/s, was no load on the way to those who only receive."""
+    total, came = sum(sent.values()), sum(got.values())
+    if not got or came >= LEAST_LOAD * total:
+        return ""
+    return f"the load sent {total:.3g} MB/s, of which {came:.3g} came to {_list([*got])}"
 
 
 def _why_too_little(rates: Mapping[str, float], due: float) -> str:
@@ -147,30 +191,32 @@ def _why_too_little(rates: Mapping[str, float], due: float) -> str:
     return ""
 
 
-def _rates(ranks: Sequence[RankRecord], load: Leg) -> dict[str, float]:
-    """Return what each sender of a load moved over its rails, in MB/s; empty where unknown."""
+def _rates(
+    ranks: Sequence[RankRecord], load: Leg, nodes: Sequence[str], counter: str
+) -> dict[str, float]:
+    """Return what ``nodes`` of a load moved over its rails, in MB/s; empty where unknown."""
     seconds = counted_seconds(ranks)
-    senders = [each.node for each in ranks if each.rank < len(ranks) // 2]
-    moved = dict.fromkeys(senders, 0)
+    moved = dict.fromkeys(nodes, 0)
     for sample in gather(ranks).samples:
         if sample.node in moved and sample.interface in load.rails:
-            moved[sample.node] += sample.moved("tx_bytes")
-    if not all(seconds.get(node) for node in senders):
+            moved[sample.node] += sample.moved(counter)
+    if not all(seconds.get(node) for node in nodes):
         return {}
-    return {node: moved[node] / seconds[node] / 1e6 for node in senders}
+    return {node: moved[node] / seconds[node] / 1e6 for node in nodes}
 
 
 def _loads(relation: Relation, looks: Looks) -> Sequence[str]:
     """Return what the loads of the first look moved."""
-    return [
-        f"beside {name}: {leg.load.num_ranks // 2} pairs moved "
-        f"{fmean(_rates(ranks, leg.load).values() or [0.0]):.3g} MB/s each"
-        for name in relation.owns
-        if name in looks and looks[name].attempts
-        for leg in (looks[name].leg,)
-        if leg.load is not None
-        for ranks, _ in (read_ranks(looks[name].attempts[0].folder / BESIDE_FOLDER),)
-    ]
+    senders = {each["loaded"]: each["senders"] for each in relation.settings["impacts"].values()}
+    found = []
+    for name in relation.owns:
+        leg = looks[name].leg if name in looks and looks[name].attempts else None
+        if leg is None or leg.load is None:
+            continue
+        ranks, _ = read_ranks(looks[name].attempts[0].folder / BESIDE_FOLDER)
+        rates = _rates(ranks, leg.load, senders[name], "tx_bytes").values() or [0.0]
+        found.append(f"beside {name}: {len(senders[name])} sent {fmean(rates):.3g} MB/s each")
+    return found
 
 
 def _told(label: str, values: Sequence[float]) -> str:

@@ -1,4 +1,4 @@
-"""The check of congestion: a pair of nodes alone, and beside a load on others."""
+"""The check of congestion: a pair and a small group of nodes alone, and beside loads on others."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from reframe.core.builtins import variable
 from fabricproof.job.leg import Plan
 from fabricproof.rfm.checks.kernel import WithKernel
 from fabricproof.rfm.current import current_site
-from fabricproof.rfm.legs.congestion import congestion_plan, draw_places
+from fabricproof.rfm.legs.congestion import congestion_plan
 from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.rfm.load_places import draw_places
 from fabricproof.rfm.slurm_nodes import distances
 
 
 class CongestionBenchmark(WithKernel):
-    """A pair alone, beside pairs that share its links, and beside some that share none."""
+    """A pair and a group alone, beside loads that share their links, and beside one apart."""
 
     suite = "osu"
     program = "osu_bw"
@@ -29,7 +30,7 @@ class CongestionBenchmark(WithKernel):
         return ""
 
     def plan(self, planner: LegPlanner) -> Plan:
-        """Return over each rail the pair alone, beside each load, and what these cost it."""
+        """Return over each rail both alone, beside each load, and what these cost them."""
         known = distances(planner.partition, dry_run=self.is_dry_run())
         if isinstance(known, str):
             return Plan(reason=known)

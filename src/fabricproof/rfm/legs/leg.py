@@ -10,7 +10,14 @@ from fabricproof.benchmarks.catalogue import meaning
 from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.core.measure import Finding
 from fabricproof.core.units import at_size, parse_size
-from fabricproof.job.commands import PEER_SUITES, Effort, make_job, plan_ping_pong, plan_windowed
+from fabricproof.job.commands import (
+    MOST_ROUNDS,
+    PEER_SUITES,
+    Effort,
+    make_job,
+    plan_ping_pong,
+    plan_windowed,
+)
 from fabricproof.job.leg import CAMPAIGN_SUITE, FabricFacts, Leg, Plan
 from fabricproof.job.outcomes import BACK, LARGEST_SIZES, backward
 from fabricproof.physics import Fabric, bound, latency_floor_us
@@ -32,9 +39,6 @@ from fabricproof.verdict.value import Judgement, Reference
 #: Where a site gives no latency, a small message is guessed to cost this many times the physical
 #: floor; the guess only sizes the effort.
 LATENCY_GUESS_FACTOR = 20
-
-#: mpi4py's ports keep a list of their rounds, of 36 bytes each
-MOST_ROUNDS = 5_000_000
 
 #: the memory of one machine, in MB/s, only to size the effort where there is no fabric
 MEMORY_MB_S = 3000.0
