@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +15,7 @@ from fabricproof.core.units import natural
 from fabricproof.job.leg import read_plan, write_plan
 from fabricproof.job.script import render_script
 from fabricproof.nodes.topology import Topology, parse_topology
-from fabricproof.rfm.legs.congestion import congestion_plan
+from fabricproof.rfm.legs.congestion import congestion_plan, minutes_of_rounds
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.load_places import LoadPlaces, draw_places
 from fabricproof.site import load_site
@@ -365,3 +366,13 @@ def test_the_script_starts_the_load_before_the_leg(planner: LegPlanner, tmp_path
     assert body.splitlines()[1] == "    beside load_rail0_bandwidth_shared 4 || return"
     assert body.endswith("by_itself_again $?")
     assert "FABRICPROOF_BESIDE=1" in text[text.index("load_rail0_bandwidth_shared() {") : begins]
+
+
+def test_a_job_has_time_for_as_many_rounds_as_make_a_number_red(planner: LegPlanner) -> None:
+    legs = congestion_plan(planner, drawn()).legs
+    turns = [leg for leg in legs if leg.in_turn]
+    assert len(turns) == len(legs) / 2 == 20
+    seconds = sum(2 + (leg.planned_seconds or 2) for leg in turns)
+    assert minutes_of_rounds(legs, 2.0) == math.ceil(7 * seconds / 60)
+    # More loads, more time: none of them comes out of a limit made for other checks.
+    assert minutes_of_rounds(legs, 2.0) > planner.partition.job_minutes

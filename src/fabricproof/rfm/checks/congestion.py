@@ -7,10 +7,11 @@ from reframe.core.builtins import variable
 from fabricproof.job.leg import Plan
 from fabricproof.rfm.checks.kernel import WithKernel
 from fabricproof.rfm.current import current_site
-from fabricproof.rfm.legs.congestion import congestion_plan
+from fabricproof.rfm.legs.congestion import congestion_plan, minutes_of_rounds
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.load_places import draw_places
 from fabricproof.rfm.slurm_nodes import distances
+from fabricproof.site import PartitionSpec
 
 
 class CongestionBenchmark(WithKernel):
@@ -28,6 +29,10 @@ class CongestionBenchmark(WithKernel):
         if site.partition(self.current_partition.name).same_node:
             return "it measures between nodes, and this partition has one"
         return ""
+
+    def job_minutes(self, partition: PartitionSpec) -> int:
+        """Return what as many rounds may take as make a number red."""
+        return max(partition.job_minutes, minutes_of_rounds(self.legs, partition.leg_seconds))
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return over each rail both alone, beside each load, and what these cost them."""

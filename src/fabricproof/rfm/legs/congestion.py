@@ -5,10 +5,13 @@ The nodes of all, and which links they share: :mod:`fabricproof.rfm.load_places`
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from fabricproof.job.leg import CAMPAIGN_SUITE, Leg, Plan, Relation, in_turns
+from fabricproof.job.rounds import LEAST_RED
 from fabricproof.pairs.campaign.plan import Mode
 from fabricproof.physics import bound
 from fabricproof.rfm.legs.collective import channel_planner, collective_leg
@@ -50,6 +53,9 @@ PAIRS_IN_TURN, IN_TURN = "osu_multi_lat", 0.5
 
 #: The load is ended when the leg is; by itself it ends after so long at its full rate.
 LOAD_SECONDS = 600.0
+
+#: what starting the ranks of a leg takes
+START_SECONDS = 2.0
 
 #: Until the load moves bytes, and until it is gone: seen on the virtual cluster.
 LOAD_START_SECONDS = 3.0
@@ -105,6 +111,15 @@ def congestion_plan(planner: LegPlanner, places: LoadPlaces) -> Plan:
     if not any(each.settings["judged"] for each in relations):
         return Plan(reason=NO_LAW)
     return Plan(legs=(*legs, *again), relations=tuple(relations))
+
+
+def minutes_of_rounds(legs: Sequence[Leg], leg_seconds: float) -> int:
+    """Return how long the least number of rounds for a red takes, and one more, in minutes.
+
+    ``leg_seconds``: what a leg takes that says nothing itself.
+    """
+    seconds = [START_SECONDS + (leg.planned_seconds or leg_seconds) for leg in legs if leg.in_turn]
+    return math.ceil((LEAST_RED + 1) * sum(seconds) / 60)
 
 
 def _without(places: LoadPlaces, lost: dict[str, str]) -> LoadPlaces:
