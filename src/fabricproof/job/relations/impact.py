@@ -163,15 +163,17 @@ def _why_no_load(attempt: Attempt, leg: Leg, wanted: Mapping[str, Any]) -> str:
     sent = _rates(ranks, leg.load, wanted["senders"], "tx_bytes")
     aimed = [node for node in leg.load.nodes if node not in wanted["senders"]]
     got = _rates(ranks, leg.load, aimed, "rx_bytes")
-    return _why_too_little(sent, wanted["due_mb_s"]) or _why_elsewhere(sent, got)
+    return _why_too_little(sent, wanted["due_mb_s"]) or _why_elsewhere(
+        got, wanted["due_mb_s"] * len(sent)
+    )
 
 
-def _why_elsewhere(sent: Mapping[str, float], got: Mapping[str, float]) -> str:
-    """Return why what senders moved, in MB/s, was no load on the way to those who only receive."""
-    total, came = sum(sent.values()), sum(got.values())
-    if not got or came >= LEAST_LOAD * total:
+def _why_elsewhere(got: Mapping[str, float], due: float) -> str:
+    """Return why what came to those that only receive, in MB/s, was no load on the way to them."""
+    came = sum(got.values())
+    if not got or came >= LEAST_LOAD * due:
         return ""
-    return f"the load sent {total:.3g} MB/s, of which {came:.3g} came to {_list([*got])}"
+    return f"{came:.3g} MB/s of the load came to {_list([*got])}, {due:.3g} were due"
 
 
 def _why_too_little(rates: Mapping[str, float], due: float) -> str:
