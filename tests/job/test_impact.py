@@ -160,6 +160,59 @@ def test_what_is_a_third_below_its_fair_share_is_red_and_just_above_it_is_not(
     assert judge_relation(relation(), above).report.verdict is Verdict.PASS
 
 
+def on_one_link() -> Relation:
+    # As many uplinks as pairs are declared, so that nobody should lose anything, and 1.4 MB/s due.
+    mine = {**relation().settings["impacts"][IMPACT], "same_link": True, "due_mb_s": 1.4}
+    law = at_most(1.0, unit="x", tolerance=0.5, origin="fair share of 4 pairs on 8 uplinks")
+    judged = {IMPACT: {"reference": asdict(law), "hint": "there are fewer uplinks"}}
+    return relation(impacts={IMPACT: mine, "told": mine}, judged=judged)
+
+
+def beside(folder: Path, rates: Sequence[float], shared: Sequence[float]) -> list[Outcome]:
+    loads = [load_of(folder / str(index), rate) for index, rate in enumerate(rates)]
+    return outcomes(folder, [2.9] * len(shared), shared, loads)
+
+
+def test_a_link_that_starves_the_load_too_is_red(tmp_path: Path) -> None:
+    # As measured on a virtual cluster whose uplink had an eighth of what was declared.
+    starved = beside(tmp_path, [0.5] * 6, [1.47, 1.61, 1.43, 1.42, 1.43, 1.63])
+    judged = judge_relation(on_one_link(), starved).report
+    assert judged.verdict is Verdict.FAIL
+    assert judged.quantities[0].name == IMPACT
+    assert judged.quantities[0].value == pytest.approx(1.94, rel=0.02)
+    assert "there are fewer uplinks" in judged.quantities[0].reason
+    early = beside(tmp_path / "early", [0.5] * 3, [1.47, 1.61, 1.43])
+    assert judge_relation(on_one_link(), early).report.verdict is Verdict.UNJUDGED
+    assert rounds_due([on_one_link()], early)[:2] == ("shared.turn", "alone.turn")
+
+
+@pytest.mark.parametrize(
+    ("rates", "shared"),
+    [
+        # The pair lost half of its rate beside hardly any load: that is not the link's doing.
+        ([0.1] * 6, [1.45] * 6),
+        # Once it lost nothing beside a weak load: then the link has room.
+        ([0.5] * 6, [1.45] * 5 + [2.9]),
+        # A weak load that costs nothing is no ground for a green.
+        ([0.5] * 6, [2.9] * 6),
+    ],
+)
+def test_a_weak_load_is_no_ground_for_any_other_verdict(
+    tmp_path: Path, rates: Sequence[float], shared: Sequence[float]
+) -> None:
+    judged = judge_relation(on_one_link(), beside(tmp_path, rates, shared)).report
+    assert judged.verdict is Verdict.UNJUDGED
+    assert "1.4 were due" in judged.quantities[0].reason
+    assert not [each for each in texts_of(judged.findings) if "nobody says what it should" in each]
+
+
+def test_beside_a_load_on_other_links_a_weak_one_never_counts(tmp_path: Path) -> None:
+    mine = {**on_one_link().settings["impacts"][IMPACT], "same_link": False}
+    starved = beside(tmp_path, [0.5] * 6, [1.45] * 6)
+    elsewhere = relation(impacts={IMPACT: mine}, judged=on_one_link().settings["judged"])
+    assert judge_relation(elsewhere, starved).report.verdict is Verdict.UNJUDGED
+
+
 def times(value_us: float) -> Report:
     return replace(
         bandwidths({}),

@@ -233,6 +233,10 @@ def test_loads_of_a_collective_are_its_largest_message_for_longer_than_a_leg(
     incast = impacts["bandwidth_impact_incast"]
     assert incast["senders"] == [*drawn().loads["incast"].senders]
     assert incast["due_mb_s"] == pytest.approx(23.5 / 3, rel=0.02)
+    assert [name for name, each in impacts.items() if each["same_link"]] == [
+        "bandwidth_impact_shared",
+        "bandwidth_impact_incast",
+    ]
     # The ports' pairs take turns: each sends half of the time.
     assert impacts["bandwidth_impact_shared"]["due_mb_s"] == incast["due_mb_s"] / 2
 

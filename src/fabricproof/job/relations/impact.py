@@ -21,6 +21,7 @@ from fabricproof.job.leg import Leg, Relation
 from fabricproof.job.outcome import BESIDE_FOLDER, Attempt, Outcome
 from fabricproof.job.relations.ratio import (
     Looks,
+    Rounds,
     Values,
     judge_rounds,
     not_judged,
@@ -36,6 +37,11 @@ from fabricproof.verdict.value import Judgement, Report
 #: its share is none: flows that meet share unevenly, so that one alone may have less.  Our choice.
 LEAST_LOAD, LEAST_OF_ONE = 0.5, 0.25
 
+#: How a number is called in a round in which its load moved less than was due.  Where it is beyond
+#: its bound in all such rounds, and the load got half as much of what was due to it as the pair got
+#: of its own share, both were starved by the link that they share: then these rounds count.
+WEAK = " beside a weak load"
+
 #: what is said where a leg has no such column (the kernel leaves out what too few are slower than)
 NO_TAIL = "too few repetitions, alone or beside the load"
 
@@ -47,8 +53,8 @@ def judge_impact(relation: Relation, looks: Looks) -> Report:
         impacts: what a number is called -> ``alone`` and ``loaded``, names of legs; ``quantity``
             (``bandwidth``, ``latency``); ``sizes`` in bytes, the median of whose ratios counts;
             ``column``, of which it is instead in the table of the leg, where there is one;
-            ``senders``, nodes of the load that send, and ``due_mb_s``, what each of them should
-            move at the least.
+            ``senders``, nodes of the load that send, ``due_mb_s``, what each of them should
+            move at the least, and ``same_link``, whether it is by a link that both share.
         judged: which of them are judged, at least one, each with its ``reference`` and its
             ``hint``; the others are told.
         skipped: what was not planned -> why.
@@ -62,7 +68,7 @@ def judge_impact(relation: Relation, looks: Looks) -> Report:
     quantities = tuple(
         judge_rounds(
             label,
-            rounds.values.get(label, ()),
+            _counted(label, settings, rounds),
             replace(rounds, lost=(*_unloaded(relation, looks, impacts[label]), *rounds.lost)),
             relation,
             settings,
@@ -76,7 +82,7 @@ def judge_impact(relation: Relation, looks: Looks) -> Report:
     told = [
         _told(label, values)
         for label, values in rounds.values.items()
-        if label not in judged and values
+        if label in impacts and label not in judged and values
     ]
     told += [
         f"{label}: {next(iter(_unloaded(relation, looks, wanted)), NO_TAIL)}"
@@ -91,6 +97,13 @@ def judge_impact(relation: Relation, looks: Looks) -> Report:
     )
 
 
+def _counted(label: str, settings: Mapping[str, Any], rounds: Rounds) -> tuple[float, ...]:
+    """Return the numbers of the rounds that count, also of those beside a starved load."""
+    values, weak = (rounds.values.get(each, ()) for each in (label, label + WEAK))
+    upper = settings["reference"]["upper"]
+    return (*values, *weak) if upper and all(each > upper for each in weak) else values
+
+
 def impacts_of(relation: Relation, looks: Looks) -> Values:
     """Return the impacts of one look at the legs, or why there are none.
 
@@ -103,17 +116,33 @@ def impacts_of(relation: Relation, looks: Looks) -> Values:
         return not_judged(label, *spoiled)
     found, missed = {}, []
     for name, wanted in impacts.items():
-        why = _why_no_load(looks[wanted["loaded"]].attempts[0], looks[wanted["loaded"]].leg, wanted)
+        ratios = [_impact(wanted, size, looks) for size in wanted["sizes"]]
+        is_whole = all(math.isfinite(each) and each > 0 for each in ratios)
+        look = looks[wanted["loaded"]]
+        why = _why_no_load(look.attempts[0], look.leg, wanted, wanted["due_mb_s"])
         if why:
             missed.append(f"leg {wanted['loaded']}: {why}")
-            continue
-        ratios = [_impact(wanted, size, looks) for size in wanted["sizes"]]
-        if all(math.isfinite(each) and each > 0 for each in ratios):
+            if is_whole and _is_told_of(relation, name, look, median(ratios)):
+                found[name + WEAK] = median(ratios)
+        elif is_whole:
             found[name] = median(ratios)
         elif "column" not in wanted:
             reason = f"{wanted['alone']} and {wanted['loaded']} do not both have their numbers"
             return not_judged(label, Verdict.MISSING, reason)
     return found or not_judged(label, Verdict.UNJUDGED, missed[0])
+
+
+def _is_told_of(relation: Relation, name: str, look: Outcome, impact: float) -> bool:
+    """Tell whether a number beside too little of a load says anything of the link they share.
+
+    Within its bound it does: the link starves nobody.  Beyond it the load must have got its part.
+    """
+    wanted = relation.settings["impacts"][name]
+    reference = relation.settings["judged"].get(name, {}).get("reference", {})
+    if not wanted.get("same_link") or not reference.get("upper") or not wanted["due_mb_s"]:
+        return False
+    part = reference["value"] / impact if impact > reference["upper"] else 0.0
+    return not _why_no_load(look.attempts[0], look.leg, wanted, wanted["due_mb_s"] * part)
 
 
 def _unloaded(relation: Relation, looks: Looks, wanted: Mapping[str, Any]) -> tuple[str, ...]:
@@ -124,7 +153,7 @@ def _unloaded(relation: Relation, looks: Looks, wanted: Mapping[str, Any]) -> tu
         for each in (name, relation.turns.get(name, ""))
         if each in looks
         for attempt in looks[each].attempts
-        if (why := _why_no_load(attempt, looks[each].leg, wanted))
+        if (why := _why_no_load(attempt, looks[each].leg, wanted, wanted["due_mb_s"]))
     )
 
 
@@ -146,8 +175,8 @@ def _number(wanted: Mapping[str, Any], look: Outcome, size: int) -> float:
     )
 
 
-def _why_no_load(attempt: Attempt, leg: Leg, wanted: Mapping[str, Any]) -> str:
-    """Return why what ran beside an attempt was no load; empty where it was one."""
+def _why_no_load(attempt: Attempt, leg: Leg, wanted: Mapping[str, Any], due: float) -> str:
+    """Return why what ran beside an attempt was no load of ``due`` MB/s from each sender."""
     folder = attempt.folder / BESIDE_FOLDER
     ranks, trouble = read_ranks(folder)
     assert leg.load is not None, "it was planned so"
@@ -163,9 +192,9 @@ def _why_no_load(attempt: Attempt, leg: Leg, wanted: Mapping[str, Any]) -> str:
     sent = _rates(ranks, leg.load, wanted["senders"], "tx_bytes")
     aimed = [node for node in leg.load.nodes if node not in wanted["senders"]]
     got = _rates(ranks, leg.load, aimed, "rx_bytes")
-    return _why_too_little(sent, wanted["due_mb_s"]) or _why_elsewhere(
-        got, wanted["due_mb_s"] * len(sent)
-    )
+    if wanted["due_mb_s"] <= 0:
+        return "no link is declared: nobody says how much the load should have moved"
+    return _why_too_little(sent, due) or _why_elsewhere(got, due * len(sent))
 
 
 def _why_elsewhere(got: Mapping[str, float], due: float) -> str:
@@ -180,8 +209,6 @@ def _why_too_little(rates: Mapping[str, float], due: float) -> str:
     """Return why senders that moved so much, in MB/s, were no load; empty where they were one."""
     if not rates:
         return "nobody counted what the load moved"
-    if due <= 0:
-        return "no link is declared: nobody says how much the load should have moved"
     mean, slowest = fmean(rates.values()), min(rates, key=rates.__getitem__)
     if mean < LEAST_LOAD * due:
         return f"the load was {mean:.3g} MB/s from each of its senders, {due:.3g} were due"

@@ -22,7 +22,7 @@ from fabricproof.job.relations.comparison import (
     judge_share,
     share_of,
 )
-from fabricproof.job.relations.impact import impacts_of, judge_impact
+from fabricproof.job.relations.impact import WEAK, impacts_of, judge_impact
 from fabricproof.job.relations.own_choice import judge_own_choice, legs_in_question
 from fabricproof.job.relations.rails import balance_of, judge_frames, judge_sharing
 from fabricproof.job.relations.ratio import (
@@ -210,6 +210,7 @@ def _rounds_of_one(relation: Relation, outcomes: Sequence[Outcome]) -> int:
 def _bounds_of_one(relation: Relation, label: str) -> RoundBounds | None:
     """Return what a number is held against; what is only told has rounds for its scatter."""
     judged = relation.settings.get("judged")
+    label = label.removesuffix(WEAK)
     if judged is None:
         return bounds_of(relation.settings)
     is_of_few = "column" in relation.settings.get("impacts", {}).get(label, {})

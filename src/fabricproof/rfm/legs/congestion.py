@@ -247,6 +247,7 @@ def _impact(
                 "sizes": list(legs["alone"].expected_sizes),
                 "due_mb_s": _due(planner, rail, load, legs[name]),
                 "senders": list(load.senders),
+                "same_link": load.law is not None and quantity == "bandwidth",
                 **({"column": f"{quantity}_us"} if quantity in TAILS else {}),
             }
             stated = victims["bandwidth"]["alone"].references | legs["alone"].references
