@@ -7,6 +7,6 @@ from fabricproof.rfm.checks.congestion import CongestionBenchmark
 
 @rfm.simple_test
 class CongestionImpact(CongestionBenchmark):
-    """A pair alone, beside pairs that share its links, and beside others (osu_bw, ping-pongs)."""
+    """A pair and a group alone, and beside loads on others (osu_bw, ping-pongs, allreduce)."""
 
     family_tags = ["collectives", "congestion", "full"]
