@@ -120,17 +120,26 @@ class SideCarried(Carried):
 class _Cell:
     """What went from one node to another over a path."""
 
-    events: int = 0
-    rounds: set[int] = field(default_factory=set)
     doubt: str = ""
+    events_of: Counter[int] = field(default_factory=Counter)
     # Both ends may count the same packets, each by its own counters.
-    _packets: Counter[Direction] = field(default_factory=Counter)
+    _packets: dict[int, Counter[Direction]] = field(default_factory=dict)
     _bytes: Counter[Direction] = field(default_factory=Counter)
+
+    @property
+    def events(self) -> int:
+        """Packets that it happened to, in all rounds."""
+        return self.events_of.total()
 
     @property
     def packets(self) -> int:
         """Packets that went this way, as the end that counted most of them says."""
-        return max(self._packets.values(), default=0)
+        return _most(self._packets.values())
+
+    def without(self, number: int) -> tuple[int, int]:
+        """Return events and packets of all rounds but one."""
+        others = [each for of_round, each in self._packets.items() if of_round != number]
+        return self.events - self.events_of[number], _most(others)
 
     @property
     def bytes(self) -> int:
@@ -139,12 +148,16 @@ class _Cell:
 
     def add(self, rate: ErrorRate, number: int) -> None:
         """Count what one round says."""
-        self.events += rate.events
-        self._packets[rate.direction] += max(rate.packets, rate.events)
+        packets = self._packets.setdefault(number, Counter())
+        packets[rate.direction] += max(rate.packets, rate.events)
         self._bytes[rate.direction] += rate.bytes
         if rate.events:
-            self.rounds.add(number)
+            self.events_of[number] += rate.events
             self.doubt = self.doubt or doubt_of(rate)
+
+
+def _most(packets: Iterable[Counter[Direction]]) -> int:
+    return max(sum(packets, Counter()).values(), default=0)
 
 
 _Cells = dict[tuple[str, str], _Cell]
@@ -312,8 +325,7 @@ def _of_pair(
     path: str, kind: ErrorKind, way: tuple[str, str], cell: _Cell, limit: ErrorLimit
 ) -> Loss:
     source, destination = way
-    once = "" if len(cell.rounds) > 1 else "; in one round: a burst of a moment, or this pair"
-    doubt = f"; {cell.doubt}" if cell.doubt else once
+    doubt = f"; {cell.doubt}" if cell.doubt else _why_a_moment(cell, limit)
     return Loss(
         verdict=Verdict.UNJUDGED if doubt else Verdict.FAIL,
         kind=SuspectKind.PAIR,
@@ -330,6 +342,20 @@ def _of_pair(
         sentence=f"of what {source} sends to {destination} over {path}, "
         f"{_rate(cell.events, cell.packets, kind)}; {_allowed(limit)}{doubt}",
     )
+
+
+def _why_a_moment(cell: _Cell, limit: ErrorLimit) -> str:
+    """Return why a pair's losses may be a burst of a moment; empty where they came again.
+
+    Among all pairs of a campaign one has a burst; that the next look at it sees a packet by chance
+    is no second burst.  So what its other rounds lost has to be too much by itself.
+    """
+    worst, _ = max(cell.events_of.items(), key=lambda each: each[1])
+    events, packets = cell.without(worst)
+    if events >= red_from(packets, limit.per_million_packets):
+        return ""
+    others = f", {events} of {packets} packets in its others" if packets else ""
+    return f"; most in one round{others}: a burst of a moment, or this pair"
 
 
 def _rate(events: int, packets: int, kind: ErrorKind) -> str:
