@@ -288,6 +288,40 @@ def test_a_fail_by_other_numbers_alone_is_no_fail_again(before, after, colour):
     assert seen(one, ran(after)).colour is colour
 
 
+def off_by(value, lower=90.0, upper=None):
+    plain = leg("FAIL")
+    (quantity,) = plain.quantities
+    return replace(plain, quantities=(replace(quantity, value=value, lower=lower, upper=upper),))
+
+
+@pytest.mark.parametrize(
+    ("pair", "beside", "colour"),
+    [
+        (off_by(60.0), off_by(89.5), LookColour.GREEN),
+        (off_by(60.0), off_by(80.0), LookColour.RED),
+        (off_by(89.0), off_by(89.5), LookColour.RED),
+        (off_by(20.0, None, 10.0), off_by(10.5, None, 10.0), LookColour.GREEN),
+        (off_by(60.0), off_by(20.0, None, 10.0), LookColour.RED),
+        (off_by(60.0), of_two("FAIL", "FAIL", ERROR_UNIT), LookColour.RED),
+        (off_by(60.0), of_two("INVALID", "PASS"), LookColour.RED),
+    ],
+    ids=[
+        *("a little beside others", "far beside others", "a little both times"),
+        *("a time by a little", "another number by far", "lost", "impossible"),
+    ],
+)
+def test_a_side_that_misses_its_bound_by_a_little_does_not_explain_a_pair_that_is_far_off(
+    pair, beside, colour
+):
+    """A healthy node at 89.8 % of 90 was blamed beside one whose rails have 68 %."""
+    first = ran(pair)
+    (one,) = reds_of(first.result, first.job_nodes)
+    again = ran(beside)
+    look = look_at(one, Role.FIRST, one.nodes, again.result, again.job_nodes)
+    assert look.colour is colour
+    assert seen(one, ran(off_by(89.5))).colour is LookColour.RED, "the same nodes are red again"
+
+
 def test_red_by_another_number_is_told_as_that():
     first = ran(of_two("FAIL", "PASS"))
     (one,) = reds_of(first.result, first.job_nodes)

@@ -109,6 +109,15 @@ class Red:
         """
         return self.leg is not None and _passed(self.leg, seen) and _passed(seen, self.leg)
 
+    def is_far_worse_than(self, seen: LegResult) -> bool:
+        """Tell whether this is far more beyond its bounds than ``seen``: it has another cause.
+
+        A side that misses its bound by a little with others is not what makes the pair miss it by
+        far: it may be noise, or a lesser fault of its own.
+        """
+        here, there = _beyond(self.leg) if self.leg is not None else None, _beyond(seen)
+        return here is not None and there is not None and there < MILD_SHARE * here
+
     @property
     def halves(self) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
         """The two sides that partners tell apart: the two nodes of a pair, the halves of more.
@@ -129,6 +138,32 @@ class Red:
     def net_path(self) -> str:
         """``rail1`` or ``rxe0:1 Soft-RoCE``; the leg's name where nobody said the rails."""
         return " ".join(filter(None, ("+".join(self.rails) or self.key.leg or "-", self.device)))
+
+
+#: Less than this part of how far a pair is beyond its bound explains nothing of it.  Our choice; in
+#: simulation noise put a healthy node 0.2 % beyond its bound where the pair was 32 % beyond.
+MILD_SHARE = 0.2
+
+
+def _beyond(leg: LegResult) -> float | None:
+    """Return how far the worst number is beyond its bound, as a part of it; None where not told.
+
+    What was lost or damaged has no such bound; nor has what was not measured or is impossible.
+    """
+    bad = [each for each in leg.quantities if each.verdict in RED]
+    if not bad or any(each.verdict is not Verdict.FAIL or not each.value for each in bad):
+        return None
+    if any(each.unit == ERROR_UNIT or not (each.lower or each.upper) for each in bad):
+        return None
+    return max(
+        max(
+            each.lower / each.value if each.lower else 0.0,
+            each.value / each.upper if each.upper else 0.0,
+        )
+        - 1
+        for each in bad
+        if each.value
+    )
 
 
 def _passed(failed: LegResult, other: LegResult) -> bool:

@@ -349,7 +349,8 @@ def look_at(
     """Return what the run ``result`` saw of ``red`` on the nodes ``asked``.
 
     Another verdict than PASS or a red one, and any verdict from other nodes, is nothing seen.  A
-    FAIL by other numbers alone than those that were red is green for these.
+    FAIL by other numbers alone than those that were red is green for these, and so is one beside
+    others that is by far less beyond its bounds.
     Beside others a node may send where it received: there the leg the other way answers too, and
     where there is none and the program sends one way, its PASS is nothing seen.
     """
@@ -367,7 +368,9 @@ def look_at(
         said = f"asked for {','.join(asked)}, {ran}: {leg.verdict.value}"
         return replace(base, reason=f"{said} {leg.reason}".rstrip())
     if leg.verdict in RED:
-        is_other = red.is_by_other_numbers(leg)
+        is_other = red.is_by_other_numbers(leg) or (
+            role is not Role.SAME and red.is_far_worse_than(leg)
+        )
         return replace(seen, colour=LookColour.GREEN if is_other else LookColour.RED)
     if leg.verdict is Verdict.PASS:
         if len(mine) == 1 and _other_way_alone(red, role, asked, leg):
