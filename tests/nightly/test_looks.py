@@ -304,10 +304,13 @@ def off_by(value, lower=90.0, upper=None):
         (off_by(60.0), off_by(20.0, None, 10.0), LookColour.RED),
         (off_by(60.0), of_two("FAIL", "FAIL", ERROR_UNIT), LookColour.RED),
         (off_by(60.0), of_two("INVALID", "PASS"), LookColour.RED),
+        (of_two("INVALID", "PASS"), off_by(60.0), LookColour.GREEN),
+        (of_two("INVALID", "PASS"), of_two("INVALID", "PASS"), LookColour.RED),
     ],
     ids=[
         *("a little beside others", "far beside others", "a little both times"),
         *("a time by a little", "another number by far", "lost", "impossible"),
+        *("slow beside the impossible", "impossible both times"),
     ],
 )
 def test_a_side_that_misses_its_bound_by_a_little_does_not_explain_a_pair_that_is_far_off(

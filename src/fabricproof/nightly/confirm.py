@@ -113,8 +113,11 @@ class Red:
         """Tell whether this is far more beyond its bounds than ``seen``: it has another cause.
 
         A side that misses its bound by a little with others is not what makes the pair miss it by
-        far: it may be noise, or a lesser fault of its own.
+        far: it may be noise, or a lesser fault of its own.  Nor does any FAIL explain what is
+        impossible.
         """
+        if (self.verdict, seen.verdict) == (Verdict.INVALID, Verdict.FAIL):
+            return True
         here, there = _beyond(self.leg) if self.leg is not None else None, _beyond(seen)
         return here is not None and there is not None and there < MILD_SHARE * here
 
