@@ -2,7 +2,8 @@
 
     .venv/bin/python benchmarks/faults_live.py [--draws N] [FAULT...]
 
-A virtual cluster of four nodes comes up (root; a fault, some fifteen seconds) and is taken down.
+Without ``--draws`` it prints what each fault draws from its first seed and measures nothing.  Else
+a virtual cluster of four nodes comes up (root; a fault, some fifteen seconds) and is taken down.
 Rows go to ``work/faults_live.jsonl``; ``fabricproof.proof.live`` says what they hold.  Faults of a
 node or a rail are drawn by ``pairs_live.py``.
 """
@@ -282,11 +283,15 @@ def keep_old() -> None:
 
 
 def main() -> None:
-    """Make the faults that are named, or all of them."""
+    """Make the faults that are named, or all of them, or say what they draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--draws", type=int, default=0)
     parser.add_argument("fault", nargs="*", default=[*MADE])
     given = parser.parse_args()
+    if not given.draws:
+        for title in given.fault:
+            print(f"{title}: {drawn(title, 1)}")
+        return
     library = {entry.title: entry for entry in read_library()}
     WORK.mkdir(parents=True, exist_ok=True)
     vcluster("down")
