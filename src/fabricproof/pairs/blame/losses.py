@@ -120,26 +120,23 @@ class SideCarried(Carried):
 class _Cell:
     """What went from one node to another over a path."""
 
+    events: int = 0
     doubt: str = ""
     events_of: Counter[int] = field(default_factory=Counter)
     # Both ends may count the same packets, each by its own counters.
-    _packets: dict[int, Counter[Direction]] = field(default_factory=dict)
+    _packets: Counter[Direction] = field(default_factory=Counter)
+    _packets_of: dict[int, Counter[Direction]] = field(default_factory=dict)
     _bytes: Counter[Direction] = field(default_factory=Counter)
-
-    @property
-    def events(self) -> int:
-        """Packets that it happened to, in all rounds."""
-        return self.events_of.total()
 
     @property
     def packets(self) -> int:
         """Packets that went this way, as the end that counted most of them says."""
-        return _most(self._packets.values())
+        return max(self._packets.values(), default=0)
 
     def without(self, number: int) -> tuple[int, int]:
         """Return events and packets of all rounds but one."""
-        others = [each for of_round, each in self._packets.items() if of_round != number]
-        return self.events - self.events_of[number], _most(others)
+        others = self._packets - self._packets_of[number]
+        return self.events - self.events_of[number], max(others.values(), default=0)
 
     @property
     def bytes(self) -> int:
@@ -148,16 +145,14 @@ class _Cell:
 
     def add(self, rate: ErrorRate, number: int) -> None:
         """Count what one round says."""
-        packets = self._packets.setdefault(number, Counter())
-        packets[rate.direction] += max(rate.packets, rate.events)
+        packets = max(rate.packets, rate.events)
+        self._packets[rate.direction] += packets
+        self._packets_of.setdefault(number, Counter())[rate.direction] += packets
         self._bytes[rate.direction] += rate.bytes
+        self.events += rate.events
         if rate.events:
             self.events_of[number] += rate.events
             self.doubt = self.doubt or doubt_of(rate)
-
-
-def _most(packets: Iterable[Counter[Direction]]) -> int:
-    return max(sum(packets, Counter()).values(), default=0)
 
 
 _Cells = dict[tuple[str, str], _Cell]
