@@ -340,6 +340,17 @@ def test_a_python_program_that_says_nothing_loaded_none(tmp_path: Path) -> None:
     assert parse_rank((tmp_path / "rank.0.0").read_text(), "x").library == "none"
 
 
+def test_what_a_python_program_loaded_needs_no_ldd(tmp_path: Path) -> None:
+    """The library stood in the file twice then, which is damage."""
+    (tmp_path / "bash").symlink_to(shutil.which("bash") or "/bin/bash")
+    leg = tmp_path / "leg"
+    leg.mkdir()
+    script = "import os; open(os.environ['FABRICPROOF_LOADED'], 'w').write('/a/libmpi.so.40\\n')"
+    ended = _run(leg, sys.executable, "-c", script, PATH=str(tmp_path))
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert parse_rank((leg / "rank.0.0").read_text(), "x").library == "/a/libmpi.so.40"
+
+
 def test_without_ldd_nobody_knows_the_library_and_the_program_runs(tmp_path: Path) -> None:
     (tmp_path / "bash").symlink_to(shutil.which("bash") or "/bin/bash")
     ended = _run(tmp_path, "bash", "-c", "echo out", PATH=str(tmp_path))

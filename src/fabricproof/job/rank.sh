@@ -245,11 +245,9 @@ facts() {
 # A line of ldd:  libmpi.so.40 => PATH (0x...), or, where it is preloaded,  PATH (0x...).
 libraries() {
     local line found=""
+    [[ ${1##*/} != python* ]] || return # linked with no MPI: what it loads it says itself, see loaded
     type -P ldd >/dev/null || { echo "library unknown" && return; }
-    case ${1##*/} in
-    python*) return ;; # linked with no MPI: what it loads later it says itself, see loaded
-    bash) echo "library none" && return ;;
-    esac
+    [ "${1##*/}" != bash ] || { echo "library none" && return; }
     while read -r line; do
         case "${line%% (0x*}" in
         libmpi?(ch|_abi).so.* | */libmpi?(ch|_abi).so.*[0-9])
