@@ -144,6 +144,14 @@ def _segments(
     return tuple(_segment(known, part, layout, channel, seconds / len(parts)) for part in parts)
 
 
+def _once_us(
+    known: Collective, sizes: tuple[int, ...], layout: RankLayout, channel: Channel
+) -> float:
+    """Return what each size once takes with the best algorithm, microseconds in all."""
+    shares = layout.num_ranks if known.share_sized else 1
+    return sum(best_model(known.operation, size * shares, layout, channel)[1] for size in sizes)
+
+
 def _segment(
     known: Collective,
     sizes: tuple[int, ...],
@@ -151,8 +159,7 @@ def _segment(
     channel: Channel,
     seconds: float,
 ) -> Segment:
-    shares = layout.num_ranks if known.share_sized else 1
-    once_us = sum(best_model(known.operation, size * shares, layout, channel)[1] for size in sizes)
+    once_us = _once_us(known, sizes, layout, channel)
     fitting = int(seconds * 1e6 / (MODEL_SLACK * once_us))
     iterations = max(LEAST_REPETITIONS, min(MOST_REPETITIONS, fitting))
     return Segment(sizes=sizes, iterations=iterations, warmups=max(2, iterations // 10))
@@ -166,8 +173,7 @@ def _without_end(
     seconds: float,
 ) -> Segment:
     """Return as many repetitions as no network makes in ``seconds``: the best algorithm's."""
-    shares = layout.num_ranks if known.share_sized else 1
-    once_us = sum(best_model(known.operation, size * shares, layout, channel)[1] for size in sizes)
+    once_us = _once_us(known, sizes, layout, channel)
     rounds = max(LEAST_REPETITIONS, min(MOST_ROUNDS, int(seconds * 1e6 / once_us)))
     return Segment(sizes=sizes, iterations=rounds, warmups=2)
 
