@@ -11,6 +11,7 @@ node or a rail are drawn by ``pairs_live.py``.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import json
 import os
@@ -34,6 +35,7 @@ NAME = "faultslive"
 ROWS = ROOT / "work" / "faults_live.jsonl"
 #: not below /tmp: every node has its own
 WORK = ROOT / "work" / "faults-live"
+SLURM = Path("/run/fabricproof/vcluster") / NAME / "bin"
 NODES, RAILS = ("vc1", "vc2", "vc3", "vc4"), ("rail0", "rail1")
 FABRICPROOF = ROOT / "bin" / "fabricproof"
 BOTH = "rail0+rail1"
@@ -66,6 +68,8 @@ def environment(draw: Draw) -> dict[str, str]:
         "FABRICPROOF_PERFLOGS": str(WORK / "perflogs"),
         "FABRICPROOF_NODES": ",".join(draw["pair"]),
         "FABRICPROOF_DRAWN_OLD": str(WORK / "old.txt"),
+        "FABRICPROOF_DRAWN_TURNED": str(WORK / "turned.txt"),
+        "FABRICPROOF_SCHEDULER_PATIENCE": "6",
         "FABRICPROOF_DRAWN_LIBRARY": str(ROOT / ".stacks" / "intelmpi" / "lib" / "libmpi.so.12"),
     }
 
@@ -93,10 +97,10 @@ def _started(draw: Draw, command: Sequence[object]) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """Return the JSON of a run."""
+    """Return the JSON of a run, or its exit status and what it said where it has none."""
     out, err = process.communicate(timeout=400)
     if not out:
-        raise SystemExit(err)
+        return {"verdict": f"exit {process.returncode}", "said": err}
     return dict(json.loads(out))
 
 
@@ -131,19 +135,126 @@ def spoiled(entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
     return finish(start(draw, entry.title))
 
 
-def killed(entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
-    """Cancel the job at a drawn moment after it began."""
+def begun(entry: FaultEntry, draw: Draw) -> tuple[subprocess.Popen[str], list[str]]:
+    """Start the check of a draw; return it once its job runs, with the job's number."""
     process = start(draw, entry.title)
-    slurm = Path("/run/fabricproof/vcluster") / NAME / "bin"
-    for _ in range(300):
-        asked = [slurm / "squeue", "-h", "-t", "RUNNING", "-o", "%i %40j"]
+    for _ in range(600):
+        asked = [SLURM / "squeue", "-h", "-t", "RUNNING", "-o", "%i %40j"]
         lines = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split("\n")
         jobs = [line.split()[0] for line in lines if "rfm_Drawn" in line]
         if jobs:
-            break
+            return process, jobs
         time.sleep(0.1)
+    raise SystemExit(f"{entry.title}: its job never ran")
+
+
+def killed(entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
+    """Cancel the job at a drawn moment after it began."""
+    process, jobs = begun(entry, draw)
     time.sleep(draw["amount"])
-    subprocess.run([slurm / "scancel", *jobs], check=True)
+    subprocess.run([SLURM / "scancel", *jobs], check=True)
+    return finish(process)
+
+
+def dead_node(entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
+    """Kill a node of the pair at a drawn moment after the job began."""
+    process, _jobs = begun(entry, draw)
+    time.sleep(draw["amount"])
+    node = draw["pair"][draw["amount"] % 2]
+    vcluster("kill", node)
+    try:
+        return finish(process)
+    finally:
+        vcluster("revive", node)
+
+
+def controller_away(entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
+    """Kill slurmctld at a drawn moment after the job began, and ask for the run's report."""
+    process, jobs = begun(entry, draw)
+    time.sleep(draw["amount"])
+    subprocess.run(on("head", "pkill", "-9", "-x", "slurmctld"), check=True, timeout=60)
+    try:
+        told = finish(process)
+    finally:
+        vcluster("up")  # the controller alone
+        subprocess.run([SLURM / "scancel", "--quiet", *jobs], check=False)
+    return told
+
+
+def full_disk(entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
+    """Fill the file system of the stage folders while the benchmark is about to start."""
+    process, _jobs = begun(entry, draw)
+    stuffing = WORK / "stuffing"
+    try:
+        while not list(WORK.glob("stage/*/*/*/*/*/legs/*/rank.0.*")) and process.poll() is None:
+            time.sleep(0.05)
+        size = shutil.disk_usage(WORK).free - draw["amount"]
+        with contextlib.suppress(OSError), stuffing.open("wb", buffering=0) as file:
+            file.write(bytes(size))
+        return finish(process)
+    finally:
+        stuffing.unlink()
+
+
+def vanished(_entry: FaultEntry, draw: Draw, folder: Path) -> dict[str, Any]:
+    """Spoil a drawn line of the file of a check that the site requires."""
+    lines = (ROOT / "checks" / "pt2pt" / "pairs.py").read_text().splitlines(keepends=True)
+    lines.insert(draw["amount"], "def (\n")
+    (folder / "pairs.py").write_text("".join(lines))
+    checks = ["-c", folder, "-n", "^OsuBandwidth$", "-p", "^openmpi5$"]
+    command = [FABRICPROOF, "run", "--site", "vcluster", "--json", *checks]
+    return finish(_started(draw, command))
+
+
+def sent_aside(_entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
+    """Route what a node sends to the other's rail over the other rail, where it arrives too."""
+    one, other = draw["pair"]
+    rail = draw["rails"]
+    beside = next(each for each in RAILS if each != rail)
+    target = address_of(other, rail)
+    # The other end has to take what comes in by the wrong rail, as routers of one network do.
+    for node in (one, other):
+        for each in ("all", *RAILS):
+            _set(node, f"net.ipv4.conf.{each}.rp_filter=0")
+    hop = address_of(other, beside)
+    route = ["ip", "route", "replace", target, "via", hop, "dev", beside]
+    subprocess.run(on(one, *route, "src", address_of(one, rail)), check=True, timeout=30)
+    try:
+        return finish(start(draw))
+    finally:
+        subprocess.run(on(one, "ip", "route", "del", target), check=True, timeout=30)
+
+
+def _set(node: str, setting: str) -> None:
+    subprocess.run(
+        on(node, "sysctl", "-q", "-w", setting), check=True, timeout=30, stdout=subprocess.DEVNULL
+    )
+
+
+def turned(entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
+    """Run the ranks in the other order of nodes."""
+    (WORK / "turned.txt").write_text("\n".join(reversed(draw["pair"])) + "\n")
+    return finish(start(draw, entry.title))
+
+
+def busy(_entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
+    """Run as many busy loops as were drawn in a node of the pair."""
+    loops = "for ((i = 0; i < $0; i++)); do (while :; do :; done) & done; wait"
+    with running(*on(draw["pair"][0], "bash", "-c", loops, str(draw["amount"]))):
+        return finish(start(draw))
+
+
+def one_look(_entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
+    """Slow a rail down until the first look has ended."""
+    before = set(WORK.glob("stage/*"))
+    vcluster("fault", draw["pair"][0], draw["rails"], "--rate", f"{draw['amount']}%")
+    process = start(draw)
+    while process.poll() is None:
+        ours = set(WORK.glob("stage/*")) - before
+        if any(list(each.glob("*/*/*/*/legs/*.1/status")) for each in ours):
+            break
+        time.sleep(0.02)
+    vcluster("fault", draw["pair"][0], draw["rails"], "--clear")
     return finish(process)
 
 
@@ -226,6 +337,20 @@ MADE: dict[str, tuple[Callable[..., dict[str, Any]], tuple[str, ...], tuple[int,
     "wrong unit, GB/s under MB/s": (spoiled, RAILS, (0, 0)),
     "hung rank": (spoiled, RAILS, (0, 1)),
     "job killed": (killed, RAILS, (0, 6)),
+    "dead node": (dead_node, RAILS, (0, 6)),
+    "controller away": (controller_away, RAILS, (0, 6)),
+    "full disk": (full_disk, RAILS, (0, 500)),
+    "check that silently vanished": (vanished, RAILS, (0, 40)),
+    "rails cabled crosswise, what the node sends leaves by the other rail": (
+        sent_aside,
+        RAILS,
+        (0, 0),
+    ),
+    "ranks on the wrong node": (turned, RAILS, (0, 0)),
+    "launcher that hides a rank's failure": (spoiled, RAILS, (0, 1)),
+    "rank that never came back to be counted": (spoiled, RAILS, (0, 1)),
+    "other job on the node, on the rank's core": (busy, RAILS, (4, 8)),
+    "stall at one look": (one_look, RAILS, (30, 60)),
     "other traffic on the rail": (crowded, RAILS, (80, 150)),
     "fabric declared wrong (both ways)": (declared("100MbE"), RAILS, (0, 0)),
     "fabric declared wrong (both ways), twice": (declared("400MbE"), RAILS, (0, 0)),
@@ -295,8 +420,10 @@ def main() -> None:
     library = {entry.title: entry for entry in read_library()}
     WORK.mkdir(parents=True, exist_ok=True)
     vcluster("down")
-    vcluster("up", "--nodes", str(len(NODES)))
+    # A file system of its own, so that it can be filled; the nodes see what is there before them.
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "drawn", WORK], check=True)
     try:
+        vcluster("up", "--nodes", str(len(NODES)))
         keep_old()
         for seed in range(1, given.draws + 1):
             for title in given.fault:
@@ -307,6 +434,7 @@ def main() -> None:
                 print(json.dumps(row.record()), missing, words[:400] if missing else "", flush=True)
     finally:
         vcluster("down")
+        subprocess.run(["umount", WORK], check=True)
 
 
 if __name__ == "__main__":

@@ -49,9 +49,11 @@ class Draw:
         options: of ``pairs run``.
         uplink_mbit: line rate of the cluster's uplinks.
         note: what must be said where nobody is to be blamed, as nothing could be measured.
+        moments: seconds after its ranks began at which each of ``faults`` is made; at 0 before it.
     """
 
     faults: tuple[str, ...] = ()
+    moments: tuple[float, ...] = ()
     blame: frozenset[tuple[str, str, str]] = frozenset()
     note: str = ""
     options: tuple[str, ...] = ()
@@ -80,6 +82,17 @@ def _slow_rail(dice: random.Random, share: int, way: str = "") -> Draw:
 def _cut(dice: random.Random) -> Draw:
     node, rail = dice.randint(1, NODES), dice.randint(0, 1)
     return Draw(faults=(f"vc{node} rail{rail} --down",), note=f"not up: vc{node} rail{rail} down")
+
+
+def _flaps(dice: random.Random) -> Draw:
+    """Two seconds after its ranks began a rail goes away for a moment, and again."""
+    node, rail = dice.randint(1, NODES), dice.randint(0, 1)
+    moments = [2 + 2 * index + dice.random() for index in range(3)]
+    return Draw(
+        faults=(f"vc{node} rail{rail} --down", f"vc{node} rail{rail} --clear") * len(moments),
+        blame=frozenset({("node", f"vc{node} rail{rail}", "both")}),
+        moments=tuple(each for moment in moments for each in (moment, moment + 0.2)),
+    )
 
 
 def _slow_rails(dice: random.Random) -> Draw:
@@ -139,6 +152,8 @@ CASES: dict[str, Callable[[random.Random], Draw]] = {
     "transmit-half": lambda dice: _slow_rail(dice, 50, "out"),
     "half": lambda dice: _slow_rail(dice, 50),
     "lanes": lambda dice: _slow_rail(dice, 75),
+    "slot": lambda dice: _slow_rail(dice, dice.randint(35, 70)),
+    "flap": _flaps,
     "memory": _slow_rails,
     "loss": lambda dice: _bad_rail(dice, "--loss 0.3"),
     "loss-in": lambda dice: _bad_rail(dice, "--loss 0.3", "in"),
@@ -161,6 +176,8 @@ TITLES = {
     "transmit-half": "half-rate link, what the node sends",
     "half": "half-rate link",
     "lanes": "link trained to fewer lanes",
+    "slot": "slow PCIe slot",
+    "flap": "flapping link",
     "memory": "slow node (memory)",
     "loss-in": "one-way loss (receive)",
     "loss-out": "one-way loss (transmit)",
@@ -280,18 +297,38 @@ def campaign(draw: Draw, *, confirm: bool = False) -> tuple[dict[str, Any], floa
         confirm: have red measured by stock programs, which takes as long again.
     """
     with cluster(draw.uplink_mbit) as command:
-        for each in draw.faults:
-            vcluster("fault", *each.split())
+        if not draw.moments:
+            for each in draw.faults:
+                vcluster("fault", *each.split())
         command += [*draw.options, *([] if confirm else ["--no-confirm"])]
-        begin = time.monotonic()
-        done = subprocess.run(
-            command, env=ENVIRONMENT, capture_output=True, text=True, timeout=560, check=False
+        since, begin = time.time(), time.monotonic()
+        process = subprocess.Popen(
+            command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
+        if draw.moments:
+            _make_meanwhile(draw, since)
+        out, err = process.communicate(timeout=560)
         took = time.monotonic() - begin
-    if not done.stdout:
-        raise SystemExit(done.stderr)
-    print(done.stderr, file=sys.stderr)
-    return json.loads(done.stdout), took
+    if not out:
+        raise SystemExit(err)
+    print(err, file=sys.stderr)
+    return json.loads(out), took
+
+
+def _make_meanwhile(draw: Draw, since: float) -> None:
+    """Make the faults at their moments once a rank's program is there."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not _measures(since):
+        time.sleep(0.05)
+    begin = time.monotonic()
+    for fault, moment in zip(draw.faults, draw.moments, strict=True):
+        time.sleep(max(0.0, begin + moment - time.monotonic()))
+        vcluster("fault", *fault.split())
+
+
+def _measures(since: float) -> bool:
+    """Tell whether a campaign's kernel has begun a record since then."""
+    return any(each.stat().st_mtime > since for each in WORK.rglob("launch.*/record.jsonl"))
 
 
 def seen(case: str, seed: int, *, confirm: bool = False) -> Seen:

@@ -149,6 +149,18 @@ def test_only_the_doubtful_leg_runs_again(tmp_path: Path) -> None:
     assert outcomes[1].attempts[0].report.verdict is Verdict.FAIL
 
 
+def test_what_is_asked_next_knows_how_many_legs_still_fit(tmp_path: Path) -> None:
+    """Of 100 s, 30 s are kept for the end; a leg took 2 s, counted up to the next whole one."""
+    legs = _prepare(tmp_path, 'sleep 2; cat "$FABRICPROOF_LEG"/../../good')
+    (tmp_path / "asked.sh").write_text('echo "$FABRICPROOF_LEGS_FIT" >fit')
+    text = render_script(
+        legs, launch="env", second_look="sh asked.sh", leg_seconds_limit=60, job_seconds=100
+    )
+    (tmp_path / SCRIPT_FILE).write_text(text)
+    assert _run(tmp_path).returncode == 0
+    assert 12 <= int((tmp_path / "fit").read_text()) <= 34
+
+
 def test_a_leg_that_hangs_is_ended_and_the_next_one_runs(tmp_path: Path) -> None:
     hangs, good = _prepare(
         tmp_path,

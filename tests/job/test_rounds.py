@@ -170,6 +170,22 @@ def test_rounds_run_in_turn_and_every_other_one_backwards(tmp_path: Path) -> Non
     assert doubtful_legs(tmp_path) == [*back, *there]
 
 
+@pytest.mark.parametrize(("fit", "rounds"), [(4, 2), (3, 1), (2, 1), (1, 0), (0, 0), (-3, 0)])
+def test_rounds_that_do_not_fit_in_the_jobs_time_are_not_begun(
+    tmp_path: Path, fit: int, rounds: int
+) -> None:
+    """A job that the scheduler ends in the middle of a round would leave MISSING, not UNJUDGED."""
+    write_plan(_job(tmp_path, [1.0]), LEGS, [RELATION])
+    assert len(doubtful_legs(tmp_path, fit)) == 2 * rounds
+
+
+def test_a_second_look_is_asked_for_however_little_time_is_left(tmp_path: Path) -> None:
+    write_plan(tmp_path, LEGS, [RELATION])
+    leave(tmp_path, ONE, slower(PUT_BW, 2))
+    leave(tmp_path, OTHER, PUT_BW)
+    assert doubtful_legs(tmp_path, 0) == ["one"]
+
+
 def test_rounds_that_agree_are_green_and_ask_for_nothing(tmp_path: Path) -> None:
     outcomes = judge_legs(_job(tmp_path, [1.0, 1.001, 0.999]), LEGS)
     report = judge_relation(RELATION, outcomes).report

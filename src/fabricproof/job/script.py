@@ -42,6 +42,12 @@ BESIDE_SECONDS = 60
 #: what the second look had to say against itself
 SECOND_LOOK_ERRORS = "second_look.err"
 
+#: what a job keeps of its time for ending, in seconds, when it asks whether more legs fit in it
+END_SECONDS = 30
+
+#: how many legs as long as the longest so far still fit in the job's time, for what is asked next
+LEGS_FIT = "FABRICPROOF_LEGS_FIT"
+
 #: what is to run next is asked at most so often: a second and a third look, then rounds by ones to
 #: threes
 MOST_LOOKS = 2 + MOST
@@ -59,11 +65,12 @@ attempt() { # LEG ATTEMPT: run once, keep everything
     export FABRICPROOF_LEG="$here/legs/$1.$2"
     mkdir -p "$FABRICPROOF_LEG" || exit 74
     echo "== $1, attempt $2"
-    local begin
+    local begin from=$SECONDS
     printf -v begin '%(%s)T' -1
     "leg_$1" >"$FABRICPROOF_LEG/stdout" 2>"$FABRICPROOF_LEG/stderr"
     echo $? >"$FABRICPROOF_LEG/status"
     neighbours "$begin"
+    longest=$((SECONDS - from + 1 > ${longest:-1} ? SECONDS - from + 1 : ${longest:-1}))
     cat "$FABRICPROOF_LEG/stdout"
     cat "$FABRICPROOF_LEG/stderr" >&2
 }
@@ -135,7 +142,7 @@ rm -rf legs {errors}
 # A second look, on the same nodes, before anything is called red; then rounds of what is related,
 # in turn, until each relation is decided or has had its share.
 for ((look = 0; look < {looks}; look++)); do
-    again=$({second_look} 2>>{errors})
+    again=$({fits}{second_look} 2>>{errors})
     [ -n "$again" ] || break
     for leg in $again; do
         for ((number = 1; ; number++)); do [ -d "legs/$leg.$number" ] || break; done
@@ -153,6 +160,7 @@ def render_script(
     second_look: str,
     leg_seconds_limit: int,
     look_seconds: float | None = LOOK_SECONDS,
+    job_seconds: int | None = None,
 ) -> str:
     """Return the script that runs ``legs`` one after the other.
 
@@ -163,6 +171,8 @@ def render_script(
         second_look: command that prints the legs which deserve a second attempt.
         leg_seconds_limit: a leg that takes longer is ended, so that a hang costs no other leg.
         look_seconds: what each node gets for saying what it is made of; None: it is not asked.
+        job_seconds: when the scheduler ends the job; rounds that would not fit are not begun. None:
+            nobody knows.
     """
     parts = [_HEAD]
     if any(leg.load for leg in legs):
@@ -181,8 +191,10 @@ def render_script(
         parts.append(_inventory(legs[0], launch, look_seconds))
     names = " ".join(shell_name(leg.name) for leg in legs if not leg.in_turn)
     look = "" if look_seconds is None else "inventory\n"
+    fits = f"$((({job_seconds} - {END_SECONDS} - SECONDS) / ${{longest:-1}}))"
     parts.append(
         _TAIL.format(
+            fits="" if job_seconds is None else f"{LEGS_FIT}={fits} ",
             legs=names,
             look=look,
             looks=MOST_LOOKS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 
@@ -172,16 +173,26 @@ def _again_for(
     return again(relation, _looks(mine, 0)) if again else frozenset(relation.legs)
 
 
-def rounds_due(relations: Sequence[Relation], outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+def rounds_due(
+    relations: Sequence[Relation], outcomes: Sequence[Outcome], most_legs: float = math.inf
+) -> tuple[str, ...]:
     """Return the names of legs to run in turn, in that order, until their relations are decided.
 
     Every other round runs backwards, so that what gets slower with time hits both sides alike.
+
+    Args:
+        relations: of the job.
+        outcomes: of its legs so far.
+        most_legs: how many legs still fit in the job's time; whole rounds that do not are not due.
     """
     due: dict[tuple[str, ...], int] = {}
     for relation in relations:
         names = tuple(relation.turns.values())
         if names:
             due[names] = max(due.get(names, 0), _rounds_of_one(relation, outcomes))
+    for names, number in due.items():
+        due[names] = int(min(number, max(0, most_legs) // len(names)))
+        most_legs -= due[names] * len(names)
     return tuple(
         name
         for names, number in due.items()

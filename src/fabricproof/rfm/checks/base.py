@@ -370,6 +370,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
             second_look=f'{sys.executable} -E -m {self.asks_next} "$here"',
             leg_seconds_limit=leg_limit_seconds(partition),
             look_seconds=partition.look_seconds if self.looks(partition) else None,
+            job_seconds=60 * self.job_minutes(partition),
         )
         (Path(self.stagedir) / SCRIPT_FILE).write_text(script, encoding="utf-8")
         self.job.launcher = getlauncher("local")()

@@ -1,0 +1,209 @@
+"""Nights made for real, of which a rail is slower: what compare, trend and a baseline say.
+
+    .venv/bin/python benchmarks/nights_live.py [--draws N]
+
+Without ``--draws`` it prints what the first seeds draw and measures nothing.  Else one virtual
+cluster comes up (root); healthy nights are measured once, then for each draw nights on which a rail
+has a drawn share of its rate, then healthy ones again, some eight seconds a night; each history of
+the library is made of these.  Rows go to ``work/nights_live.jsonl`` (``fabricproof.proof.live``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from fabricproof.proof.library import read_library
+from fabricproof.proof.live import LiveDraw
+
+ROOT = Path(__file__).parents[1]
+NAME = "nightslive"
+WORK = ROOT / "work" / "nights-live"
+ROWS = ROOT / "work" / "nights_live.jsonl"
+FABRICPROOF = ROOT / "bin" / "fabricproof"
+RAILS = ("rail0", "rail1")
+#: nights before any fault, of each draw, and after all of them
+BEFORE, SLOW, AFTER = 20, 7, 6
+#: nights on each side, that cannot tell, and of a baseline
+SIDE, FEW, LEARNT = 7, 3, 10
+
+Runs = Sequence[str]
+
+
+def environment() -> dict[str, str]:
+    """Return what every command here has in its environment."""
+    return {
+        **os.environ,
+        "FABRICPROOF_VCLUSTER": NAME,
+        "FABRICPROOF_WORK": str(WORK),
+        "FABRICPROOF_PERFLOGS": str(WORK / "perflogs"),
+        "FABRICPROOF_NODES": "vc1,vc2",
+    }
+
+
+def vcluster(*words: str) -> None:
+    """Run a command of the virtual cluster."""
+    command = [sys.executable, "-m", "vcluster", words[0], "--name", NAME, *words[1:]]
+    subprocess.run(command, stdout=subprocess.DEVNULL, timeout=120, check=True)
+
+
+def asked(site: Path, *words: str) -> dict[str, Any]:
+    """Return the JSON of a command, with its exit status and what it said."""
+    command = [FABRICPROOF, *words, "--site", site, "--json"]
+    done = subprocess.run(
+        list(map(str, command)),
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return {"exit": done.returncode, "said": done.stderr, **json.loads(done.stdout or "{}")}
+
+
+def nights(site: Path, number: int) -> list[str]:
+    """Measure so many nights; return their runs."""
+    check = ["-c", str(ROOT / "checks" / "pt2pt" / "pairs.py"), "-n", "^OsuBandwidth$"]
+    runs = []
+    for _ in range(number):
+        night = asked(site, "run", *check, "-p", "^openmpi5$")
+        runs.append(night["run_id"])
+        print(night["run_id"], night["verdict"], flush=True)
+    return runs
+
+
+def compared(site: Path, before: Runs, after: Runs) -> tuple[str, set[str], str]:
+    """Return the word of a comparison, the rails that moved, and what was said."""
+    found = asked(site, "compare", ",".join(before), ",".join(after))
+    moved = {
+        each["key"]["rails"]
+        for each in found["quantities"]
+        if each["change"] in {"WORSE", "BETTER"}
+    }
+    return found["overall"], moved, json.dumps(found)
+
+
+def over_time(site: Path, runs: Runs) -> tuple[str, set[str], str]:
+    """Return the word of a trend, the rails that changed, and what was said."""
+    found = asked(site, "trend", ",".join(runs))
+    word = {1: "WORSE", 5: "UNDECIDED"}.get(found["exit"], "SAME")
+    steps = [step for event in found["events"] for step in event["steps"]]
+    return word, {each["key"]["rails"] for each in (*steps, *found["drifts"])}, json.dumps(found)
+
+
+def by_baseline(site: Path, learnt: Runs, run: str) -> tuple[str, set[str], str]:
+    """Return whether a night is beyond a baseline, the rails that are, and what was said."""
+    frozen = asked(site, "baseline", "freeze", "drawn", ",".join(learnt), "--replace")
+    found = asked(site, "baseline", "diff", "drawn", run)
+    outside = {each["rails"] for each in found["quantities"] if each["outside"]}
+    return ("FAIL" if outside else "PASS"), outside, json.dumps(found) + frozen["said"]
+
+
+def histories(
+    site: Path, before: Runs, slow: Runs, after: Runs
+) -> Iterator[tuple[str, tuple[str, set[str], str], bool]]:
+    """Yield title, what was said, and whether the rail is to be named, of each history."""
+    title = "rail slower than it was, "
+    yield title + "two sides compared", compared(site, before[-SIDE:], slow), True
+    few = compared(site, before[-FEW:], slow[:FEW])
+    yield title + "three nights against three", few, False
+    yield title + "as a step", over_time(site, [*before[SLOW:], *slow]), True
+    yield title + "since the last night", over_time(site, [*before[1:], slow[0]]), True
+    yield title + "since two nights", over_time(site, [*before[2:], *slow[:2]]), True
+    back = [*before[-SIDE:], *slow, *after]
+    yield title + "as a step that was taken back", over_time(site, back), False
+    yield (
+        title + "than its baseline of ten nights",
+        by_baseline(site, before[:LEARNT], slow[0]),
+        True,
+    )
+    yield "one bad night", over_time(site, [*before[-13:], slow[0], *after]), False
+
+
+def healthy(site: Path, before: Runs) -> Iterator[tuple[str, tuple[str, set[str], str], bool]]:
+    """Yield the same of histories without a change."""
+    yield (
+        "nothing changed, two sides compared",
+        compared(site, before[:SIDE], before[SIDE : 2 * SIDE]),
+        False,
+    )
+    yield "nothing changed, over the nights", over_time(site, before), False
+    judged = by_baseline(site, before[:LEARNT], before[LEARNT])
+    yield "nothing changed, a night judged by a baseline of ten", judged, False
+
+
+def drawn(seed: int) -> tuple[str, int]:
+    """Return the rail and its share of the rate, in percent."""
+    dice = random.Random(f"nights {seed}")
+    return dice.choice(RAILS), dice.randint(80, 92)
+
+
+def row(
+    title: str, of: tuple[str, set[str], str], draw: str, *, rail: str, named: bool
+) -> LiveDraw:
+    """Return what one history came to."""
+    entry = next(each for each in read_library() if each.title == title)
+    word, rails, _ = of
+    return LiveDraw(
+        fault=title,
+        by="nights",
+        draw=draw,
+        verdict=word,
+        caught=word in {each.value for each in entry.verdicts},
+        blamed=rails == {rail} if named else None,
+        date=datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%d"),
+        load=round(os.getloadavg()[0], 1),
+    )
+
+
+def keep(found: LiveDraw, said: str) -> None:
+    """Write a row, and print it."""
+    with ROWS.open("a") as file:
+        file.write(json.dumps(found.record()) + "\n")
+    print(json.dumps(found.record()), "" if found.caught else said[:2000], flush=True)
+
+
+def main() -> None:
+    """Measure the nights of so many draws, or say what they draw."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--draws", type=int, default=0)
+    draws = parser.parse_args().draws
+    if not draws:
+        for seed in (1, 2, 3):
+            print("{}: {} % of its rate".format(*drawn(seed)))
+        return
+    shutil.rmtree(WORK, ignore_errors=True)
+    WORK.mkdir(parents=True)
+    site = shutil.copytree(ROOT / "site-configs" / "vcluster", WORK / "site")
+    vcluster("down")
+    vcluster("up", "--nodes", "2")
+    try:
+        before = nights(site, BEFORE)
+        slow = {}
+        for seed in range(1, draws + 1):
+            rail, share = drawn(seed)
+            vcluster("fault", "vc1", rail, "--rate", f"{share}%")
+            slow[seed] = nights(site, SLOW)
+            vcluster("fault", "vc1", rail, "--clear")
+        after = nights(site, AFTER)
+    finally:
+        vcluster("down")
+    for title, of, _ in healthy(site, before):
+        keep(row(title, of, "", rail="", named=False), of[2])
+    for seed, runs in slow.items():
+        rail, share = drawn(seed)
+        for title, of, named in histories(site, before, runs, after):
+            keep(row(title, of, f"vc1 {rail} {share}%", rail=rail, named=named), of[2])
+
+
+if __name__ == "__main__":
+    main()
