@@ -73,21 +73,6 @@ def _failed(leg, rank):
     )
 
 
-def _turned(leg, _):
-    """The ranks in the other order of nodes, as of a launcher that ignores the host list."""
-    return replace(
-        leg,
-        environment={**leg.environment, "SLURM_HOSTFILE": os.environ["FABRICPROOF_DRAWN_TURNED"]},
-        launch=("srun", *plan_launch("openmpi").options, "-m", "arbitrary"),
-    )
-
-
-def _uncounted(leg, rank):
-    """The wrapper of a rank is killed when its program has ended: nobody counts what it sent."""
-    kill = f'[ $SLURM_PROCID != {rank} ] || kill -9 "$PPID"'
-    return _shell(leg, f'"$@"; status=$?; sleep 1; {kill}; exit $status')
-
-
 _WAITS = "sleep 40"
 
 #: title in the fault library -> what it makes of a leg and a drawn number
@@ -114,9 +99,7 @@ SPOILED = {
     "dead node": lambda leg, _: _shell(leg, _WAITS),
     "controller away": lambda leg, _: _shell(leg, _WAITS),
     "full disk": lambda leg, _: _shell(leg, 'sleep 3; exec "$@"'),
-    "ranks on the wrong node": _turned,
     "launcher that hides a rank's failure": _failed,
-    "rank that never came back to be counted": _uncounted,
     "one rail of two used": lambda leg, rail: _with(leg, **{_MPI_TAKES: f"rail{rail}"}),
 }
 

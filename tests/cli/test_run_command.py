@@ -279,6 +279,22 @@ def test_no_check_selected_although_some_are_due_is_missing(
     assert fabricproof("run", "--site", project.site, "-t", "full").status == 6
 
 
+def test_a_file_that_is_no_python_is_missing_with_its_line_and_no_traceback(
+    fabricproof: Command, project: Pretended
+) -> None:
+    """As ReFrame 4 says it, which ends before any check; it was a report that cannot be read."""
+    project.cases = None
+    project.lines = [
+        "ERROR: run session stopped: syntax error: invalid syntax (pairs.py, line 7)",
+        "ERROR: Traceback (most recent call last):",
+    ]
+    ended = fabricproof("run", "--site", project.site)
+    assert ended.status == 4
+    assert "invalid syntax (pairs.py, line 7): no check of any file ran" in ended.out
+    assert "no check was selected" not in ended.out
+    assert "Traceback" not in ended.out + ended.err
+
+
 def test_ten_checks_are_not_none(fabricproof: Command, project: Pretended) -> None:
     project.cases = None
     project.lines = ["[==========] Running 10 check(s)"]

@@ -34,6 +34,9 @@ PLAN_WEIGHT_SECONDS = 60.0
 ASK_EVERY_SECONDS = 5.0
 ASK_PATIENCE_SECONDS = 3.0
 
+#: how ReFrame begins what no administrator reads; it stands in its log
+TRACE = "Traceback (most recent call last):"
+
 #: jobs that are shown at once
 JOBS_SHOWN = 4
 
@@ -110,7 +113,8 @@ class Progress:
             self._take(*event)
             return
         self.lines.append(text)
-        if self.verbose or text.startswith("[    BUILD ]") or "WARNING" in text or "ERROR" in text:
+        is_wrong = "WARNING" in text or ("ERROR" in text and not text.endswith(TRACE))
+        if self.verbose or text.startswith("[    BUILD ]") or is_wrong:
             self._echo(text)
         for job in self._jobs.values():
             if not job.over and job.mark in text and "] (" in text:

@@ -40,7 +40,8 @@ def collect(
     report = place.report_file(run_id)
     refuse_full_disk(lines)
     # ReFrame writes no report of a run without checks; the required checks may know better.
-    nothing_ran = not report.exists() and "[==========] Running 0 check(s)" in lines
+    nothing_fits = not report.exists() and "[==========] Running 0 check(s)" in lines
+    nothing_ran = nothing_fits or (not report.exists() and any(unloadable(lines)))
     cases = [] if nothing_ran else read_report(report)
     kept, torn = read_run(record_files(site, place), run_id)
     result = assemble(run_id, cases, kept, due_entries(read_roll(site.folder), arguments))
@@ -50,7 +51,7 @@ def collect(
         f"stage folders of what failed: {place.root / 'stage'}",
         *torn,
     )
-    if nothing_ran:
+    if nothing_fits:
         notes = (_nothing_selected(site, arguments), *torn)
     names = () if nothing_ran else _unfitting(arguments, cases)
     legs = (*_measured(site, result), *_unloaded(lines), *names)

@@ -45,8 +45,12 @@ NODES_VARIABLE = "FABRICPROOF_NODES"
 
 #: -r by itself, after flags without a value (-vr), before more of them (-rv) or a tag (-rtquick)
 _RUN_FLAG = re.compile(r"^(-[vqR]*r|--run$)")
-#: what load_from_file and _validate_check of reframe/frontend/loader.py say
-_CANNOT_LOAD = re.compile(r"WARNING: (skipping test .*|.* is not copyable; .*)")
+#: what load_from_file and _validate_check of reframe/frontend/loader.py say; a file that is no
+#: Python ends the session, as _validate_source parses it before anything is tried
+_CANNOT_LOAD = re.compile(
+    r"WARNING: (skipping test .*|.* is not copyable; .*)"
+    r"|ERROR: run session stopped: (syntax error: .*)"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -379,9 +383,10 @@ def refuse_full_disk(lines: Sequence[str]) -> None:
     """
     for line in lines:
         if "No space left on device" in line or "disk is full" in line:
+            said = re.sub(r"^.*\w+Error: ", "", " ".join(line.split()))
             raise OutputError(
                 "the disk is full, and nothing of this run counts",
-                source=" ".join(line.split())[:200],
+                source=said.partition("; next:")[0][:200],
                 next_step="make room and run again; what the jobs printed is in the stage folder",
             )
 
@@ -391,4 +396,4 @@ def unloadable(lines: Sequence[str]) -> Iterator[str]:
     for line in lines:
         match = _CANNOT_LOAD.search(line)
         if match:
-            yield match[1]
+            yield match[1] or f"{match[2]}: no check of any file ran"
