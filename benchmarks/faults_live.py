@@ -313,7 +313,10 @@ def small_frames(_entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
 
 
 #: a run that ends before there is a verdict to print: with which documented status, saying what
-ENDS = {"controller away": ("exit 69", "the scheduler stopped answering during the run")}
+ENDS = {
+    "controller away": ("exit 69", "the scheduler stopped answering during the run"),
+    "full disk": ("exit 74", "the disk is full, and nothing of this run counts"),
+}
 
 #: title -> how it is made, the rails it is drawn from, and the numbers
 MADE: dict[str, tuple[Callable[..., dict[str, Any]], tuple[str, ...], tuple[int, int]]] = {
@@ -391,9 +394,9 @@ def seen(entry: FaultEntry, seed: int) -> tuple[LiveDraw, str]:
 
 
 def _is_caught(entry: FaultEntry, verdict: str, words: str) -> bool:
-    if entry.title in ENDS:
-        status, said = ENDS[entry.title]
-        return verdict == status and said in words
+    status, said = ENDS.get(entry.title, ("", ""))
+    if verdict == status:
+        return said in words
     # What is not simulated has no verdict in the library: it is red by name.
     return verdict in ({each.value for each in entry.verdicts} or {"FAIL"})
 

@@ -1,7 +1,7 @@
 """What faults came to that were made for real: ``live.jsonl``, a line for each draw.
 
-The benchmarks ``faults_live.py`` and ``pairs_live.py`` write such lines; those that are published
-lie beside this module, and :mod:`fabricproof.proof.page` counts them.
+The benchmarks ``faults_live.py``, ``pairs_live.py`` and ``nights_live.py`` write such lines; those
+that are published lie beside this module, and :mod:`fabricproof.proof.page` counts them.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ class LiveDraw:
 
     Attributes:
         fault: its title in the library; empty where nothing was at fault.
-        by: what measured it: ``run`` (a check on one pair), ``pairs run`` (a campaign of 16 nodes).
+        by: what measured it: ``run`` (a check on one pair), ``pairs run`` (a campaign of 16 nodes),
+            ``nights`` (``compare``, ``trend`` or a baseline, of several of one pair).
         draw: where, and how strong.
         verdict: of the run.
         caught: whether that is a right one; of a run without a fault, whether nothing is red.
         blamed: whether who is at fault was blamed, and nobody else; None where one pair was
-            measured, of which nobody can say it.
+            measured, of which nobody can say it, or where there is nothing to blame.
         date: when, in UTC.
         load: processes that wanted a core when it began, averaged over a minute.
     """

@@ -154,8 +154,11 @@ _LIVE = """\
 
 On a virtual cluster (Slurm and MPI are real, rails are shaped, two cores carry all nodes), at a
 place, of a strength and at a moment that a seed draws: campaigns of 16 nodes on four leaves (`pairs
-run`, `benchmarks/pairs_live.py`), and checks on one pair (`run`, `benchmarks/faults_live.py`).
-These blame nobody. Load is how many processes wanted one of the two cores when it began. What
+run`, `benchmarks/pairs_live.py`); checks on one pair, which blame nobody (`run`,
+`benchmarks/faults_live.py`); and histories of nights on one pair, of which `compare`, `trend` or a
+baseline is asked (`nights`, `benchmarks/nights_live.py`; blamed right is the rail). A run that ends
+without a verdict has its exit status: 69 where it says that the scheduler stopped answering, 74
+where the disk is full. Load is how many processes wanted one of the two cores when it began. What
 others on the cores leave open is UNJUDGED, and counts as not caught.
 
 """
