@@ -72,10 +72,12 @@ def asked(site: Path, *words: str) -> dict[str, Any]:
 
 def nights(site: Path, number: int) -> list[str]:
     """Measure so many nights; return their runs."""
-    check = ["-c", str(ROOT / "checks" / "pt2pt" / "pairs.py"), "-n", "^OsuBandwidth$"]
+    check = ["-c", str(ROOT / "checks" / "pt2pt" / "pairs.py"), "-n", "^OsuBandwidth%"]
     runs = []
     for _ in range(number):
         night = asked(site, "run", *check, "-p", "^openmpi5$")
+        if night["verdict"] == "SKIPPED":
+            raise SystemExit(night["said"] or json.dumps(night["legs"]))
         runs.append(night["run_id"])
         print(night["run_id"], night["verdict"], flush=True)
     return runs
@@ -185,7 +187,7 @@ def main() -> None:
     WORK.mkdir(parents=True)
     site = shutil.copytree(ROOT / "site-configs" / "vcluster", WORK / "site")
     vcluster("down")
-    vcluster("up", "--nodes", "2")
+    vcluster("up")
     try:
         before = nights(site, BEFORE)
         slow = {}

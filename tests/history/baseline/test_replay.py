@@ -145,3 +145,45 @@ def test_differences_put_the_worst_first(tmp_path: Path) -> None:
     assert (worst.quantity, worst.outside) == ("bandwidth_1MiB", True)
     assert not other.outside
     assert all(each.ratio == 1 for each in differences(baseline, baseline))
+
+
+def disturbed_by(share: float | None, **changes: Any) -> dict[str, Any]:
+    """What a job writes before the numbers of an attempt beside which others had the cores."""
+    found = {"kind": "starved_cores", "share": share, "reason": "waited", "node": "n1"}
+    return {
+        **{key: make_record(6, 0)[key] for key in ("format", "run_id", "nodes", "leg", "stack")},
+        "kind": "environment",
+        "disturbances": [found],
+        **changes,
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "verdict"),
+    [
+        ([disturbed_by(0.1)], "UNJUDGED"),
+        ([disturbed_by(None)], "UNJUDGED"),
+        ([disturbed_by(0.001)], "FAIL"),
+        ([disturbed_by(0.1), {**disturbed_by(0.1), "disturbances": []}], "FAIL"),
+        ([disturbed_by(0.1, run_id=run_id(5))], "FAIL"),
+        ([disturbed_by(0.1, disturbances=[{"kind": "no such kind"}])], "FAIL"),
+        ([disturbed_by(0.1, disturbances=7)], "FAIL"),
+    ],
+    ids=[
+        "explains",
+        "unknown share",
+        "too little",
+        "of another attempt",
+        "another run",
+        "odd",
+        "7",
+    ],
+)
+def test_what_others_took_excuses_a_number_of_the_past_as_it_did_in_its_job(
+    tmp_path: Path, before: list[dict[str, Any]], verdict: str
+) -> None:
+    good = [make_record(number, value) for number, value in enumerate(GOOD)]
+    store, machines = make_history(tmp_path, [*good, *before, make_record(6, 92.0)])
+    new = freeze(store, ids_of(store)[:6], machines, ask()).baseline
+    (turned,) = replay(store, ids_of(store), machines, old=None, new=new).turned
+    assert (turned.run_id, turned.after) == (run_id(6), verdict)

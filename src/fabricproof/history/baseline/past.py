@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.errors import ExitStatus, FabricproofError
+from fabricproof.core.records import open_file, parse_json
+from fabricproof.job.evidence.disturbance import NOBODY, Surroundings
+from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind
 from fabricproof.verdict.baseline import (
     PLACE,
     LegPlace,
@@ -50,6 +56,8 @@ class Number:
         open_: nobody said what it should be, on a path that was proven.
         inventory: node to the digest of what it was made of.
         relation: it is of a relation between legs, which no baseline judges.
+        file: of records that it stands in.
+        line: of that file, from 1.
     """
 
     run_id: str
@@ -66,6 +74,8 @@ class Number:
     open_: bool
     inventory: Mapping[str, str | None]
     relation: bool
+    file: str = ""
+    line: int = 0
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -114,7 +124,60 @@ def numbers(store: Store, run_ids: Iterable[str], *, trusting: bool = False) -> 
             open_=row["reference"] is None and row["road_state"] == "proven",
             inventory=inventories[text],
             relation=row["attempt"] == 0 or row["unit"] == "x",
+            file=row["file"],
+            line=row["line"],
         )
+
+
+#: what a job writes before the numbers of an attempt, and of no other: what others did meanwhile
+_ENVIRONMENT = b'"kind": "environment"'
+
+
+def surroundings_of(several: Iterable[Number]) -> dict[tuple[str, int], Surroundings]:
+    """Return what others did around the attempts that gave these numbers, by file and line.
+
+    Each file is read once.  Of what stands in no file any more, or beside no environment of its
+    run, nobody knows: it is absent, and explains nothing.
+    """
+    wanted: dict[str, dict[int, str]] = defaultdict(dict)
+    for number in several:
+        wanted[number.file][number.line] = number.run_id
+    found = {}
+    for file, lines in wanted.items():
+        try:
+            for line, text in _environments(Path(file), lines):
+                found[file, line] = _surroundings(text, lines[line])
+        except OSError:
+            continue  # put aside meanwhile
+    return found
+
+
+def _environments(path: Path, lines: Mapping[int, str]) -> Iterator[tuple[int, bytes]]:
+    """Yield each of the lines with the environment that stands last before it."""
+    last, end = b"", max(lines)
+    with open_file(path) as plain, gzip.open(plain) if path.suffix == ".gz" else plain as file:
+        for number, text in enumerate(file, start=1):
+            if _ENVIRONMENT in text:
+                last = text
+            if number in lines:
+                yield number, last
+            if number >= end:
+                return
+
+
+def _surroundings(text: bytes, run_id: str) -> Surroundings:
+    try:
+        record = parse_json(text)
+        if record["run_id"] != run_id:
+            return NOBODY
+        return Surroundings(
+            found=tuple(
+                Disturbance(**{**each, "kind": DisturbanceKind(each["kind"])})
+                for each in record["disturbances"]
+            )
+        )
+    except (ValueError, KeyError, TypeError):
+        return NOBODY
 
 
 def _inventory(text: str) -> Mapping[str, str | None]:

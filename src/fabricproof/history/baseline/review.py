@@ -1,7 +1,8 @@
 """What a baseline says: of the past, of the machines as they are today, beside another, of a run.
 
-In a replay each number that counted is held against it alone.  The second look that a red leg would
-have had is not known, so that a replay shows more FAILs than nights would have.
+In a replay each number that counted is held against it alone, and what others did around it excuses
+it as it would have in its job.  The second look that a red leg would have had is not known, so that
+a replay shows more FAILs than nights would have.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from fabricproof.history.baseline.past import Number, numbers
+from fabricproof.core.measure import Verdict
+from fabricproof.history.baseline.past import Number, numbers, surroundings_of
 from fabricproof.history.compare.facts import Machines
+from fabricproof.job.evidence.disturbance import NOBODY, Surroundings, excused
 from fabricproof.verdict.baseline import Baseline, BaselineRow, LegPlace, changes, outside, why_not
-from fabricproof.verdict.value import Source
+from fabricproof.verdict.value import Judgement, Report, Source
 
 if TYPE_CHECKING:
     from fabricproof.history.store import Store
@@ -130,10 +133,19 @@ def replay(
     counts: dict[str, Counter[str]] = {"none": Counter(), **{name: Counter() for name in rules}}
     turned: list[Turned] = []
     judged = 0
-    for number in numbers(store, run_ids, trusting=True):
+    every = [
+        (number, {name: rule.row_for(number) for name, rule in rules.items()})
+        for number in numbers(store, run_ids, trusting=True)
+    ]
+    near = surroundings_of(
+        number
+        for number, rows in every
+        if any(row and outside(number.value, row.limit) for row in rows.values())
+    )
+    for number, rows in every:
         plain = without_baseline(number)
-        rows = {name: rule.row_for(number) for name, rule in rules.items()}
-        said = {name: under(plain, number, row) for name, row in rows.items()}
+        beside = near.get((number.file, number.line), NOBODY)
+        said = {name: under(plain, number, row, beside) for name, row in rows.items()}
         counts["none"][plain] += 1
         for name, verdict in said.items():
             counts[name][verdict] += 1
@@ -158,12 +170,25 @@ def without_baseline(number: Number) -> str:
     return "PASS" if number.verdict == "FAIL" else number.verdict
 
 
-def under(plain: str, number: Number, row: BaselineRow | None) -> str:
-    """Return the verdict of a number with a baseline's row after it."""
+def under(plain: str, number: Number, row: BaselineRow | None, near: Surroundings) -> str:
+    """Return the verdict of a number with a baseline's row after it, as its job would have said."""
     judges = plain == "PASS" or (plain == "UNJUDGED" and number.open_)
     if row is None or not judges:
         return plain
-    return "FAIL" if outside(number.value, row.limit) else "PASS"
+    if not outside(number.value, row.limit):
+        return "PASS"
+    red = Judgement(
+        name=number.quantity,
+        value=number.value,
+        unit=number.unit,
+        message_size=number.message_size,
+        verdict=Verdict.FAIL,
+        reason="beyond its baseline",
+        lower=row.low if row.better > 0 else None,
+        upper=row.high if row.better < 0 else None,
+    )
+    report = Report(verdict=Verdict.FAIL, quantities=(red,))
+    return excused(report, near, max(2, len(number.nodes))).quantities[0].verdict.value
 
 
 def _turned(number: Number, before: str, after: str, row: BaselineRow | None) -> Turned:
