@@ -435,7 +435,7 @@ def main() -> None:
                 print(json.dumps(row.record()), missing, words[:400] if missing else "", flush=True)
     finally:
         vcluster("down")
-        subprocess.run(["umount", WORK], check=True)
+        subprocess.run(["umount", "--lazy", WORK], check=True)
 
 
 if __name__ == "__main__":

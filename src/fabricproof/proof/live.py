@@ -24,7 +24,7 @@ class LiveDraw:
         by: what measured it: ``run`` (a check on one pair), ``pairs run`` (a campaign of 16 nodes),
             ``nights`` (``compare``, ``trend`` or a baseline, of several of one pair).
         draw: where, and how strong.
-        verdict: of the run.
+        verdict: of the run; ``exit 69`` of one that ended without any; of a comparison its word.
         caught: whether that is a right one; of a run without a fault, whether nothing is red.
         blamed: whether who is at fault was blamed, and nobody else; None where one pair was
             measured, of which nobody can say it, or where there is nothing to blame.
