@@ -45,7 +45,8 @@ SECOND_LOOK_ERRORS = "second_look.err"
 #: what a job keeps of its time for ending, in seconds, when it asks whether more legs fit in it
 END_SECONDS = 30
 
-#: how many legs as long as the longest of those run last still fit in the job's time, for what is asked next
+#: how many legs as long as the longest of those run last still fit in the job's time, for what is
+#: asked next
 LEGS_FIT = "FABRICPROOF_LEGS_FIT"
 
 #: what is to run next is asked at most so often: a second and a third look, then rounds by ones to
