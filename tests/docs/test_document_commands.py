@@ -306,8 +306,8 @@ def test_a_command_for_a_cluster_ends_with_a_verdict(
     assert re.search(r"\(run \d{8}T\d{6}Z-\w+\)", out), out
     if "faults.py" in line:
         if status == 4 and "it was ended at its time limit" in out:
-            # Its MPI chooses all by itself there, and hung three times on one busy machine.  That
-            # is MISSING, as it should be; tests/slurm/test_faults_live.py has it INVALID.
+            # Its MPI chooses all by itself there, and hung three times in one CI run.  That is
+            # MISSING, as it should be; tests/slurm/test_faults_live.py has it INVALID.
             pytest.skip("MPICH left to itself hung")
         assert status == 3, out
         assert "traffic took another path" in out, out

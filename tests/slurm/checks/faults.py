@@ -46,8 +46,9 @@ class MpichIgnoresItsInterface(FaultyBenchmark):
 
     def spoiled(self, leg):
         alone = {"FI_PROVIDER": "tcp", "FI_TCP_IFACE": "rail0"}
-        # UCX left to itself opens all interfaces and polls them: minutes, where cores are taken.
-        return replace(leg, environment=alone, limit_seconds=120)
+        # Left to itself UCX 1.20 splits large messages among mgmt0 and rail0 ("rendezvous zero-copy
+        # fenced write", UCX_PROTO_INFO=y).  In one CI run it hung three times, perhaps there.
+        return replace(leg, environment={**alone, "UCX_MAX_RNDV_RAILS": "1"}, limit_seconds=120)
 
 
 @rfm.simple_test
