@@ -49,11 +49,13 @@ class Draw:
         options: of ``pairs run``.
         uplink_mbit: line rate of the cluster's uplinks.
         note: what must be said where nobody is to be blamed, as nothing could be measured.
-        moments: seconds after its ranks began at which each of ``faults`` is made; at 0 before it.
+        moments: seconds after ranks began at which each of ``faults`` is made; none: before all.
+        launch: which launch's ranks these are, from 1: each rail is measured by one of its own.
     """
 
     faults: tuple[str, ...] = ()
     moments: tuple[float, ...] = ()
+    launch: int = 1
     blame: frozenset[tuple[str, str, str]] = frozenset()
     note: str = ""
     options: tuple[str, ...] = ()
@@ -85,13 +87,14 @@ def _cut(dice: random.Random) -> Draw:
 
 
 def _flaps(dice: random.Random) -> Draw:
-    """Two seconds after its ranks began a rail goes away for a moment, and again."""
+    """While it is measured a rail goes away for a moment, three times."""
     node, rail = dice.randint(1, NODES), dice.randint(0, 1)
-    moments = [2 + 2 * index + dice.random() for index in range(3)]
+    moments = [1 + 2 * index + dice.random() for index in range(3)]
     return Draw(
         faults=(f"vc{node} rail{rail} --down", f"vc{node} rail{rail} --clear") * len(moments),
         blame=frozenset({("node", f"vc{node} rail{rail}", "both")}),
         moments=tuple(each for moment in moments for each in (moment, moment + 0.2)),
+        launch=rail + 1,
     )
 
 
@@ -318,7 +321,7 @@ def campaign(draw: Draw, *, confirm: bool = False) -> tuple[dict[str, Any], floa
 def _make_meanwhile(draw: Draw, since: float) -> None:
     """Make the faults at their moments once a rank's program is there."""
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not _measures(since):
+    while time.monotonic() < deadline and _launches(since) < draw.launch:
         time.sleep(0.05)
     begin = time.monotonic()
     for fault, moment in zip(draw.faults, draw.moments, strict=True):
@@ -326,9 +329,9 @@ def _make_meanwhile(draw: Draw, since: float) -> None:
         vcluster("fault", *fault.split())
 
 
-def _measures(since: float) -> bool:
-    """Tell whether a campaign's kernel has begun a record since then."""
-    return any(each.stat().st_mtime > since for each in WORK.rglob("launch.*/record.jsonl"))
+def _launches(since: float) -> int:
+    """Return of how many launches the kernel has begun its record since then."""
+    return sum(each.stat().st_mtime > since for each in WORK.rglob("launch.*/record.jsonl"))
 
 
 def seen(case: str, seed: int, *, confirm: bool = False) -> Seen:
