@@ -159,7 +159,8 @@ run`, `benchmarks/pairs_live.py`); checks on one pair, which blame nobody (`run`
 baseline is asked (`nights`, `benchmarks/nights_live.py`; blamed right is the rail). A run that ends
 without a verdict has its exit status: 69 where it says that the scheduler stopped answering, 74
 where the disk is full. Load is how many processes wanted one of the two cores when it began. What
-others on the cores leave open is UNJUDGED, and counts as not caught.
+others on the cores leave open is UNJUDGED, and counts as not caught. Load that grows from night to
+night makes the other rail slower, too; that is told, and counts as not blamed right.
 
 """
 
