@@ -92,7 +92,7 @@ def _flaps(dice: random.Random) -> Draw:
     moments = [1 + 2 * index + dice.random() for index in range(3)]
     return Draw(
         faults=(f"vc{node} rail{rail} --down", f"vc{node} rail{rail} --clear") * len(moments),
-        blame=frozenset({("node", f"vc{node} rail{rail}", "both")}),
+        blame=frozenset({("rail", f"vc{node} rail{rail}", "both")}),
         moments=tuple(each for moment in moments for each in (moment, moment + 0.2)),
         launch=rail + 1,
     )
@@ -345,6 +345,11 @@ def seen(case: str, seed: int, *, confirm: bool = False) -> Seen:
     own = [each for each in record["results"] if each["quantity"] == "bandwidth"]
     blamed = [one for each in own for one in each["blame"]]
     blamed += [each for each in record["losses"] if each["verdict"] == "FAIL"]
+    blamed += [
+        {**each, "kind": "rail", "name": f"{each['node']} {each['rail']}", "direction": "both"}
+        for each in record["devices"]
+        if each["verdict"] == "FAIL"
+    ]
     return Seen(
         case=case,
         seed=seed,
@@ -369,6 +374,8 @@ def seen(case: str, seed: int, *, confirm: bool = False) -> Seen:
 def _how_sure(blame: dict[str, Any]) -> str:
     if "confidence" in blame:
         return f"{blame['share']:.0%}, {blame['confidence']:.3g}"
+    if "events" not in blame:
+        return str(blame["sentence"])
     return f"{blame['events']} of {blame['packets']} packets lost"
 
 

@@ -23,7 +23,9 @@ from fabricproof.pairs.blame.devices import (
     DeviceFinding,
     DeviceLook,
     DeviceQuantity,
+    LinkCounts,
     judge_devices,
+    judge_links,
     judge_optics,
     not_told,
 )
@@ -348,3 +350,44 @@ def test_a_good_device_is_no_proof_of_anything_else(climb: Any, site: Site) -> N
     soak = judge_campaign(site, replace(campaign, minutes=5), measured(folder, campaign))
     assert soak.devices[0].verdict is Verdict.PASS
     assert soak.verdict is outcome.verdict
+
+
+def counts(
+    begin: float, before: dict[str, int], after: dict[str, int], rail: str = "rail0"
+) -> LinkCounts:
+    return LinkCounts(
+        node="vc3", begin=begin, end=begin + 2, before={rail: before}, after={rail: after}
+    )
+
+
+def carrier(begin: float, before: int, after: int) -> LinkCounts:
+    return counts(begin, {"carrier_changes": before}, {"carrier_changes": after})
+
+
+@pytest.mark.parametrize(
+    ("seen", "downs"),
+    [
+        ([carrier(0, 2, 2), carrier(3, 2, 2)], 0),
+        ([carrier(0, 2, 4), carrier(3, 4, 4)], 0),  # once: the second look at the pair decides
+        ([carrier(0, 2, 3)], 0),  # it is still down
+        ([carrier(0, 2, 4), carrier(3, 4, 6)], 2),
+        ([carrier(0, 2, 8)], 3),
+        ([carrier(0, 2, 2), carrier(3, 6, 6)], 2),  # while another rail was measured
+        ([carrier(0, 2, 2), carrier(63, 8, 8)], 0),  # resumed after somebody changed a cable
+        ([carrier(0, 9, 1), carrier(3, 1, 1)], 0),  # the node was started again
+        ([carrier(3, 4, 6), carrier(0, 2, 4)], 2),
+        ([counts(0, {"link_downed": 7}, {"link_downed": 9})], 2),
+        ([counts(0, {"link_downed": 255}, {"link_downed": 0})], 0),
+        ([counts(0, {}, {"carrier_changes": 9})], 0),
+        ([counts(0, {"carrier_changes": 2}, {"carrier_changes": 9}, "mgmt0")], 0),
+    ],
+)
+def test_a_link_that_went_down_twice_is_red_by_name(seen: list[LinkCounts], downs: int) -> None:
+    found = judge_links(seen, ["rail0", "rail1"])
+    said = f"vc3 rail0: its link went down {downs} times while the campaign ran"
+    assert [each.sentence for each in found] == [said] * bool(downs)
+    assert all(each.verdict is Verdict.FAIL for each in found)
+
+
+def test_links_are_not_told_as_silent_devices() -> None:
+    assert not [each for each in not_told([], ["vc1"], ["rail0"]) if each.startswith("link")]

@@ -1,8 +1,9 @@
-"""Did the devices of a soak stay what they were: PCIe links, and what they say of their heat?
+"""Did devices stay what they were: their links, and in a soak PCIe and what they say of heat?
 
-Each rank reads sysfs before and after each of its rounds.  A link that trained to fewer lanes or a
-lower rate and stays there is red; one that came back, or that only the last look saw, is told and
-no red.  A temperature is held against the limit that the device itself states, and nothing else.
+Each rank reads sysfs before and after each of its rounds.  A PCIe link that trained to fewer lanes
+or a lower rate and stays there is red; one that came back, or that only the last look saw, is told
+and no red.  A temperature is held against the limit that the device itself states, and nothing
+else.  A link that went down twice is red in every campaign, however good its pairs are afterwards.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ class DeviceQuantity(StrEnum):
     """What a sensor of it reads."""
     OPTICS = "optics"
     """What its transceiver says: heat, light that arrives, alarms."""
+    LINK = "link"
+    """How often it went down, by its own counter; there only where it did so too often."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +114,8 @@ def not_told(
     """Yield for each quantity whose devices do not tell it; nothing where all do."""
     findings = tuple(findings)
     for quantity in DeviceQuantity:
+        if quantity is DeviceQuantity.LINK:
+            continue
         told = {(each.node, each.rail) for each in findings if each.quantity is quantity}
         silent = [f"{node} {rail}" for node in nodes for rail in rails if (node, rail) not in told]
         name = quantity.value.replace("_", " ").replace("pcie", "PCIe")
@@ -119,6 +124,76 @@ def not_told(
         elif silent:
             more = f" and {len(silent) - 4} more" if len(silent) > 4 else ""
             yield f"{name}: not told of {', '.join(silent[:4])}{more}"
+
+
+#: a link that went down this often is no accident of one moment
+LEAST_DOWNS = 2
+
+#: what happened between two rounds counts where no more than this lies between them, in seconds: a
+#: campaign may be resumed days later, after somebody changed a cable
+MOST_GAP_SECONDS = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkCounts:
+    """What the counters of a node's links stood at before and after a round.
+
+    Attributes:
+        begin: of the round, in s since 1970.
+        end: likewise.
+        before: interface or port -> counter -> value.
+        after: likewise.
+    """
+
+    node: str
+    begin: float
+    end: float
+    before: Mapping[str, Mapping[str, int]] = field(repr=False)
+    after: Mapping[str, Mapping[str, int]] = field(repr=False)
+
+
+def judge_links(counts: Iterable[LinkCounts], rails: Iterable[str]) -> tuple[DeviceFinding, ...]:
+    """Return the links that went down :data:`LEAST_DOWNS` times or more, in rounds or between them.
+
+    By ``carrier_changes``, which counts each way (Linux, Documentation/ABI/testing/sysfs-class-net:
+    "number of link transitions between UP and DOWN"), or ``link_downed`` of a port.  A counter that
+    ran backwards counts nothing.
+
+    Args:
+        counts: of all rounds, in any order.
+        rails: interfaces or ports, also those that another rail was measured beside.
+    """
+    of_node: dict[str, list[LinkCounts]] = {}
+    for each in sorted(counts, key=lambda count: count.begin):
+        of_node.setdefault(each.node, []).append(each)
+    return tuple(
+        DeviceFinding(
+            verdict=Verdict.FAIL,
+            quantity=DeviceQuantity.LINK,
+            node=node,
+            rail=rail,
+            looks=2 * len(own),
+            sentence=f"{node} {rail}: its link went down {downs} times while the campaign ran",
+        )
+        for node, own in of_node.items()
+        for rail in dict.fromkeys(rails)
+        if (downs := sum(_downs(rail, own))) >= LEAST_DOWNS
+    )
+
+
+def _downs(rail: str, own: Sequence[LinkCounts]) -> Iterator[int]:
+    for at, each in enumerate(own):
+        yield _between(each.before.get(rail, {}), each.after.get(rail, {}))
+        if at and each.begin - own[at - 1].end <= MOST_GAP_SECONDS:
+            yield _between(own[at - 1].after.get(rail, {}), each.before.get(rail, {}))
+
+
+def _between(before: Mapping[str, int], after: Mapping[str, int]) -> int:
+    changes, downs = (
+        after[name] - before[name] if name in before and name in after else 0
+        for name in ("carrier_changes", "link_downed")
+    )
+    return max(0, (changes + 1) // 2, downs)
 
 
 def _slot(words: Mapping[str, str]) -> Slot | None:

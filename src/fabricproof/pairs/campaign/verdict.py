@@ -17,7 +17,9 @@ from fabricproof.job.evidence.error_rates import counters_set_back, due_kinds, w
 from fabricproof.pairs.blame.bit_errors import BitErrors, judge_bits
 from fabricproof.pairs.blame.devices import (
     DeviceFinding,
+    LinkCounts,
     judge_devices,
+    judge_links,
     judge_optics,
     not_told,
 )
@@ -301,15 +303,28 @@ def _bit_errors(site: Site, campaign: Campaign, losses: Losses) -> Iterator[BitE
 def _devices(
     campaign: Campaign, done: Measured
 ) -> tuple[tuple[DeviceFinding, ...], tuple[str, ...]]:
-    """Return what a soak says of devices, and which of them do not tell; nothing of no soak."""
-    if not campaign.minutes:
-        return (), ()
-    looks = [look for _, record in done.rounds for look in record.devices]
+    """Return what is said of links, and in a soak of devices, and which of them do not tell."""
     rails = tuple(dict.fromkeys(rail for rails in campaign.net_paths for rail in rails))
+    links = judge_links(_link_counts(done), rails)
+    if not campaign.minutes:
+        return links, ()
+    looks = [look for _, record in done.rounds for look in record.devices]
     found = (*judge_devices(looks, rails), *judge_optics(done.optics))
     measured = {node for _, record in done.rounds for node in record.nodes}
     nodes = [node for node in campaign.nodes if node in measured]
-    return found, tuple(not_told(found, nodes, rails))
+    return (*links, *found), tuple(not_told(found, nodes, rails))
+
+
+def _link_counts(done: Measured) -> Iterator[LinkCounts]:
+    for _, record in done.rounds:
+        for node, rank in record.nodes.items():
+            yield LinkCounts(
+                node=node,
+                begin=record.begin,
+                end=record.end,
+                before=rank.before,
+                after=rank.after,
+            )
 
 
 def _passing(
