@@ -48,11 +48,12 @@ attempt() { # LEG ATTEMPT: run once, keep everything
     export FABRICPROOF_LEG="$here/legs/$1.$2"
     mkdir -p "$FABRICPROOF_LEG" || exit 74
     echo "== $1, attempt $2"
-    local begin
+    local begin from=$SECONDS
     printf -v begin '%(%s)T' -1
     "leg_$1" >"$FABRICPROOF_LEG/stdout" 2>"$FABRICPROOF_LEG/stderr"
     echo $? >"$FABRICPROOF_LEG/status"
     neighbours "$begin"
+    longest=$((SECONDS - from + 1 > ${longest:-1} ? SECONDS - from + 1 : ${longest:-1}))
     cat "$FABRICPROOF_LEG/stdout"
     cat "$FABRICPROOF_LEG/stderr" >&2
 }
@@ -148,8 +149,9 @@ for leg in rail0 rail1 rail0_back rail1_back; do attempt "$leg" 1; done
 # A second look, on the same nodes, before anything is called red; then rounds of what is related,
 # in turn, until each relation is decided or has had its share.
 for ((look = 0; look < 26; look++)); do
-    again=$({PYTHON} -E -m fabricproof.job.second_look "$here" 2>>second_look.err)
+    again=$(FABRICPROOF_LEGS_FIT=$(((300 - 30 - SECONDS) / ${longest:-1})) {PYTHON} -E -m fabricproof.job.second_look "$here" 2>>second_look.err)
     [ -n "$again" ] || break
+    longest=1 # of what is run last: rounds are as long as the rounds before
     for leg in $again; do
         for ((number = 1; ; number++)); do [ -d "legs/$leg.$number" ] || break; done
         attempt "$leg" "$number"
