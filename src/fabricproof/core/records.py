@@ -224,6 +224,17 @@ def unreadable(path: Path, error: OSError) -> InputMissingError:
     )
 
 
+@contextlib.contextmanager
+def open_lines(path: Path) -> Iterator[Iterable[bytes]]:
+    """Open a file of records, packed or not, to be read line by line.
+
+    Raises:
+        OSError: it cannot be opened, or is no file (:func:`open_file`).
+    """
+    with open_file(path) as plain, gzip.open(plain) if path.suffix == ".gz" else plain as file:
+        yield file
+
+
 def read_records(
     path: Path,
     on_torn: Callable[[str], object] | None = None,
@@ -246,7 +257,7 @@ def read_records(
             end without a newline, and one that :func:`append_records` found so carries its mark.
     """
     wanted = holding.encode()
-    with open_file(path) as plain, gzip.open(plain) if path.suffix == ".gz" else plain as file:
+    with open_lines(path) as file:
         for number, line in enumerate(file, start=1):
             is_another = wanted not in line and line.startswith(b"{") and line.endswith(b"}\n")
             if is_another or not line.strip():

@@ -187,3 +187,18 @@ def test_what_others_took_excuses_a_number_of_the_past_as_it_did_in_its_job(
     new = freeze(store, ids_of(store)[:6], machines, ask()).baseline
     (turned,) = replay(store, ids_of(store), machines, old=None, new=new).turned
     assert (turned.run_id, turned.after) == (run_id(6), verdict)
+
+
+@pytest.mark.parametrize(
+    "odd", [{"share": "much"}, {"share": [1]}, {"share": True}, {"share": 7}, {"burst_us": "1"}]
+)
+def test_a_disturbance_that_is_none_excuses_nothing_and_ends_nothing(
+    tmp_path: Path, odd: dict[str, Any]
+) -> None:
+    found = {"kind": "foreign_traffic", "share": 0.3, "reason": "x", "node": "n1", "burst_us": 1.0}
+    good = [make_record(number, value) for number, value in enumerate(GOOD)]
+    before = disturbed_by(0.1, disturbances=[{**found, **odd}])
+    store, machines = make_history(tmp_path, [*good, before, make_record(6, 92.0)])
+    new = freeze(store, ids_of(store)[:6], machines, ask()).baseline
+    (turned,) = replay(store, ids_of(store), machines, old=None, new=new).turned
+    assert turned.after == "FAIL"
