@@ -205,6 +205,27 @@ def test_a_link_that_went_down_meanwhile_is_no_pass(climb: Any, site: Site, coun
     assert found["partner.vc3.rail0"].report.verdict is Verdict.PASS
 
 
+def test_a_link_that_went_down_between_rounds_refuses_its_node(climb: Any, site: Site) -> None:
+    """No round saw it, and its counters stand higher before each: it was a PASS."""
+    machine = shown_as("vc1", "rail0", {}, {})
+    enough = machine.edit
+
+    def edit(line: dict[str, Any]) -> dict[str, Any]:
+        line = enough(line)
+        if line["record"] == "counters":
+            stood = 2 * line["round"] if line["node"] == "vc1" else 0
+            for when in ("before", "after"):
+                line[when].setdefault("rail0", {})["carrier_changes"] = stood
+        return line
+
+    machine.edit = edit
+    found = rows(climb, site, machine)
+    report = found["admit.vc1.rail0"].report
+    assert report.verdict is Verdict.FAIL
+    assert "vc1 rail0: its link went down" in " ".join(each.reason for each in report.quantities)
+    assert found["partner.vc3.rail0"].report.verdict is Verdict.PASS
+
+
 def test_a_node_whose_bytes_took_another_path_makes_its_partners_no_bad_ones(
     climb: Any, site: Site
 ) -> None:

@@ -200,7 +200,14 @@ class Admission:
         name = self.campaign.path_name(net_path)
         mine = [each for each in self.outcome.losses if each.net_path == name and node in each.ends]
         if node in self.admitted:
-            yield self._lost(node, net_path, [(each.verdict, each.sentence) for each in mine])
+            rails = self.campaign.net_paths[net_path]
+            links = [
+                (each.verdict, each.sentence)
+                for each in self.outcome.bad_devices
+                if each.verdict is not None and each.node == node and each.rail in rails
+            ]
+            lost = [(each.verdict, each.sentence) for each in mine]
+            yield self._lost(node, net_path, [*lost, *links])
         elif of_node := [each for each in mine if each.node == node]:
             yield word_of(UNCOUNTED, of_node[0].verdict, of_node[0].sentence)
 
