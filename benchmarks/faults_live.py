@@ -54,7 +54,8 @@ def vcluster(*words: str) -> str:
 def site_with(folder: Path, file: str, pattern: str, text: str) -> Path:
     """Return a site like the cluster's, one place of one file changed."""
     site = folder / "site"
-    shutil.copytree(ROOT / "site-configs" / "vcluster", site)
+    if not site.exists():
+        shutil.copytree(ROOT / "site-configs" / "vcluster", site)
     changed, count = re.subn(pattern, text, (site / file).read_text())
     assert count, (file, pattern)
     (site / file).write_text(changed)
@@ -70,21 +71,38 @@ def environment(draw: Draw) -> dict[str, str]:
         "FABRICPROOF_PERFLOGS": str(PERFLOGS),
         "FABRICPROOF_NODES": ",".join(draw["pair"]),
         "FABRICPROOF_DRAWN_OLD": str(WORK / "old.txt"),
+        "FABRICPROOF_DRAWN_JOBS": str(WORK / "jobs"),
         "FABRICPROOF_SCHEDULER_PATIENCE": "6",
         "FABRICPROOF_DRAWN_LIBRARY": str(ROOT / ".stacks" / "intelmpi" / "lib" / "libmpi.so.12"),
     }
 
 
-def start(draw: Draw, fault: str = "", site: str = "vcluster") -> subprocess.Popen[str]:
+def start(
+    draw: Draw, fault: str = "", *, site: str | Path = "vcluster", by: Sequence[str] = ("run",)
+) -> subprocess.Popen[str]:
     """Start the check of a draw, which makes the fault itself where one is named."""
-    check = "DrawnOfBothRails" if draw["rails"] == BOTH else "DrawnOfOneRail"
+    check = CHECKS.get(fault, "DrawnOfBothRails" if draw["rails"] == BOTH else "DrawnOfOneRail")
     words = {"fault": fault, "rails": draw["rails"], "amount": draw["amount"]}
     settings = [word for key, value in words.items() for word in ("-S", f"{check}.{key}={value}")]
-    command = [FABRICPROOF, "run", "--site", site, "--json", "-t", "fault"]
-    # Intel MPI's library has the name and the interface of MPICH's.
-    command += ["-p", "^mpich5$" if fault.startswith("other MPI library") else "^openmpi5$"]
+    command = [FABRICPROOF, *by, "--site", site, "--json", "-t", "fault"]
+    command += ["-p", f"^{STACKS.get(fault, 'openmpi5')}$"]
     command += ["-c", ROOT / "benchmarks" / "checks", "-n", f"^{check}%", *settings]
     return _started(draw, command)
+
+
+#: title -> the stack that can have it: Intel MPI's library has the name and the interface of
+#: MPICH's, and its IMB prints a time and a rate
+STACKS = {
+    "other MPI library loaded than named": "mpich5",
+    "columns that contradict each other": "mpich5",
+}
+
+#: title -> the check that can have it, where it is none of bandwidth
+CHECKS = {
+    "columns that contradict each other": "DrawnOfColumns",
+    "reference that is wrong by two": "DrawnOfTimes",
+    "reference that is wrong by two, too mild": "DrawnOfTimes",
+}
 
 
 def _started(draw: Draw, command: Sequence[object]) -> subprocess.Popen[str]:
@@ -136,17 +154,45 @@ def spoiled(entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
     return finish(start(draw, entry.title))
 
 
+def one_night(entry: FaultEntry, draw: Draw, folder: Path) -> dict[str, Any]:
+    """Run the check that makes this fault itself as a night, which looks again at what is red."""
+    return finish(start(draw, entry.title, site=site_with(folder, "site.toml", "", ""), by=NIGHT))
+
+
+def flutter(_entry: FaultEntry, draw: Draw, folder: Path) -> dict[str, Any]:
+    """Slow a rail down until the first job of a night has ended."""
+    vcluster("fault", draw["pair"][0], draw["rails"], "--rate", f"{draw['amount']}%")
+    process = start(draw, site=site_with(folder, "site.toml", "", ""), by=NIGHT)
+    try:
+        jobs = _jobs_of(process)
+        while _is_queued(jobs[0]):
+            time.sleep(0.1)
+    finally:
+        vcluster("fault", draw["pair"][0], draw["rails"], "--clear")
+    return finish(process)
+
+
 def begun(entry: FaultEntry, draw: Draw) -> tuple[subprocess.Popen[str], list[str]]:
     """Start the check of a draw; return it once its job runs, with the job's number."""
     process = start(draw, entry.title)
-    for _ in range(600):
+    return process, _jobs_of(process)
+
+
+def _jobs_of(process: subprocess.Popen[str]) -> list[str]:
+    while process.poll() is None:
         asked = [SLURM / "squeue", "-h", "-t", "RUNNING", "-o", "%i %40j"]
         lines = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split("\n")
         jobs = [line.split()[0] for line in lines if "rfm_Drawn" in line]
         if jobs:
-            return process, jobs
+            return jobs
         time.sleep(0.1)
-    raise SystemExit(f"{entry.title}: its job never ran")
+    raise SystemExit("the job of a draw never ran")
+
+
+def _is_queued(job: str) -> bool:
+    asked = [SLURM / "squeue", "-h", "-j", job]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    return bool(done.stdout.strip())
 
 
 def killed(entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
@@ -192,8 +238,7 @@ def full_disk(entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
     with contextlib.suppress(OSError), stuffing.open("wb", buffering=0) as file:
         file.write(bytes(size))
     # ReFrame's own log lies there, too: there is room again once the job is over.
-    asked = [SLURM / "squeue", "-h", "-j", jobs[0]]
-    while subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip():
+    while _is_queued(jobs[0]):
         time.sleep(0.1)
     stuffing.unlink()
     return finish(process)
@@ -261,6 +306,66 @@ def crowded(_entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
         return finish(start(draw))
 
 
+def beside(_entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
+    """Send over management both ways, what the draw says of 200 Mb/s."""
+    one, other = draw["pair"]
+    send = f"iperf3 -c {address_of(other, 'mgmt0')} -p 5999 --bidir -b {draw['amount']}M -t 300"
+    with (
+        running(*on(other, "iperf3", "-s", "-p", "5999")),
+        running(*on(one, "sh", "-c", f"sleep 1; exec {send}")),
+    ):
+        return finish(start(draw))
+
+
+def other_job(_entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
+    """Share the nodes, and have another job send from one of the pair over the drawn rail."""
+    vcluster("down")
+    vcluster("up", "--nodes", str(len(NODES)), "--oversubscribe")
+    one, rail = draw["pair"][0], draw["rails"]
+    third = next(node for node in NODES if node not in draw["pair"])
+    send = f"iperf3 -c {address_of(third, rail)} -p 5999 -b {draw['amount']}M -t 300"
+    command = [SLURM / "sbatch", "-J", "other", "-w", one, "-o", "/dev/null", "--wrap", send]
+    try:
+        with running(*on(third, "iperf3", "-s", "-p", "5999")):
+            time.sleep(1)
+            subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
+            return finish(start(draw))
+    finally:
+        vcluster("down")
+        vcluster("up", "--nodes", str(len(NODES)))
+
+
+def crossed(_entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
+    """Plug the rails of one node of the pair into each other's switches."""
+    node = draw["pair"][draw["amount"]]
+    vcluster("fault", node, "--crossed")
+    try:
+        return finish(start(draw))
+    finally:
+        vcluster("fault", node, "--clear")
+
+
+def referred(factor: float) -> Callable[[FaultEntry, Draw, Path], dict[str, Any]]:
+    """Return how a run goes whose site states so many times the latency that was just measured."""
+
+    def run(entry: FaultEntry, draw: Draw, folder: Path) -> dict[str, Any]:
+        healthy = finish(start(draw, entry.title))
+        measured = next(
+            each["value"]
+            for leg in healthy["legs"]
+            for each in leg["quantities"]
+            if each["name"] == "latency_4KiB"
+        )
+        stated = (
+            f'[[references]]\nquantity = "latency_4KiB"\nvalue = "{measured * factor:.1f} us"\n'
+            'tolerance = 0.2\nfabric = "eth0"\norigin = "typed"\n\n'
+        )
+        site = site_with(folder, "references.toml", r"(?=\[\[references)", stated)
+        return finish(start(draw, entry.title, site=site))
+
+    return run
+
+
 def declared(link: str) -> Callable[[FaultEntry, Draw, Path], dict[str, Any]]:
     """Return how a run goes whose site declares another link."""
 
@@ -281,12 +386,12 @@ def damaged(entry: FaultEntry, draw: Draw, folder: Path) -> dict[str, Any]:
     shutil.copytree(PERFLOGS, perflogs)
     (file,) = [each for each in perflogs.rglob("records.jsonl") if run in each.read_text()]
     text = file.read_text()
-    if entry.variant:
-        for word in ("FAIL", "INVALID", "MISSING", "UNJUDGED"):
-            text = text.replace(f'"{word}"', '"PASS"')
-    else:
-        text = text[: text.rindex("\n", 0, -1) + draw["amount"]]
-    file.write_text(text)
+    cut = text.rindex("\n", 0, -1) + draw["amount"]
+    file.write_text(_made_green(text) if entry.variant else text[:cut])
+    if "report of ReFrame" in entry.variant:
+        for report in perflogs.rglob("*.json"):
+            if run in report.read_text():
+                report.write_text(_made_green(report.read_text()))
     command = [FABRICPROOF, "report", run, "--site", "vcluster", "--json"]
     asked = subprocess.run(
         list(map(str, command)),
@@ -301,6 +406,12 @@ def damaged(entry: FaultEntry, draw: Draw, folder: Path) -> dict[str, Any]:
     return dict(json.loads(asked.stdout))
 
 
+def _made_green(text: str) -> str:
+    for word in ("FAIL", "INVALID", "MISSING", "UNJUDGED"):
+        text = text.replace(f'"{word}"', '"PASS"')
+    return text.replace('"result": "fail"', '"result": "pass"')
+
+
 def small_frames(_entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
     """Give one node of the pair another MTU, and ask the check of links."""
     vcluster("fault", draw["pair"][0], draw["rails"], "--mtu", str(draw["amount"]))
@@ -311,6 +422,9 @@ def small_frames(_entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
     finally:
         vcluster("fault", draw["pair"][0], draw["rails"], "--clear")
 
+
+#: what looks again at what is red, and tells nobody
+NIGHT = ("nightly", "--no-notify")
 
 #: a run that ends before there is a verdict to print: with which documented status, saying what
 ENDS = {
@@ -333,6 +447,19 @@ MADE: dict[str, tuple[Callable[..., dict[str, Any]], tuple[str, ...], tuple[int,
     "wrong unit": (spoiled, RAILS, (0, 0)),
     "wrong unit, GB/s under MB/s": (spoiled, RAILS, (0, 0)),
     "hung rank": (spoiled, RAILS, (0, 1)),
+    "ranks on the wrong node": (spoiled, RAILS, (0, 0)),
+    "stalls at both looks, each of another number": (spoiled, RAILS, (20, 50)),
+    "stall beside a look that nobody counted": (spoiled, RAILS, (30, 60)),
+    "rank that never came back to be counted": (spoiled, RAILS, (0, 1)),
+    "columns that contradict each other": (spoiled, RAILS, (12, 20)),
+    "check that ReFrame failed for a reason of its own": (spoiled, RAILS, (0, 2)),
+    "flutter of one job": (flutter, RAILS, (30, 60)),
+    "wrong path in one job": (one_night, RAILS, (0, 0)),
+    "stalls in both jobs, each of another number": (one_night, RAILS, (20, 50)),
+    "as many bytes beside as on the rail": (beside, RAILS, (300, 400)),
+    "other job on the node": (other_job, RAILS, (80, 150)),
+    "rails cabled crosswise": (crossed, RAILS, (0, 1)),
+    "reference that is wrong by two": (referred(0.5), RAILS, (0, 0)),
     "job killed": (killed, RAILS, (0, 6)),
     "dead node": (dead_node, RAILS, (0, 6)),
     "controller away": (controller_away, RAILS, (0, 6)),
@@ -350,6 +477,7 @@ MADE: dict[str, tuple[Callable[..., dict[str, Any]], tuple[str, ...], tuple[int,
     "fabric declared wrong (both ways), twice": (declared("400MbE"), RAILS, (0, 0)),
     "record file damaged": (damaged, RAILS, (20, 300)),
     "record file damaged, made green by hand, on a slow rail": (damaged, RAILS, (0, 0)),
+    "record file damaged, and the report of ReFrame too": (damaged, RAILS, (0, 0)),
 }
 
 
@@ -366,6 +494,8 @@ def drawn(title: str, seed: int) -> Draw:
 
 def told(result: dict[str, Any]) -> str:
     """Return all that a person is told of a run."""
+    if "night" in result:
+        return json.dumps(result)
     lines = [str(result.get("said", "")), *map(str, result.get("notes", ()))]
     for leg in result.get("legs", ()):
         lines += [str(leg["reason"]), *map(str, leg["findings"])]
@@ -377,12 +507,13 @@ def seen(entry: FaultEntry, seed: int) -> tuple[LiveDraw, str]:
     """Make one draw of a fault; return its row, and what was said."""
     draw = drawn(entry.title, seed)
     load = os.getloadavg()[0]
+    (WORK / "jobs").unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         result = MADE[entry.title][0](entry, draw, Path(folder))
     words = told(result)
     row = LiveDraw(
         fault=entry.title,
-        by="run",
+        by="nightly" if "night" in result else "run",
         draw=f"{' - '.join(draw['pair'])} {draw['rails']} {draw['amount']}",
         verdict=result["verdict"],
         caught=_is_caught(entry, result["verdict"], words),

@@ -49,6 +49,7 @@ class Draw:
         options: of ``pairs run``.
         uplink_mbit: line rate of the cluster's uplinks.
         note: what must be said where nobody is to be blamed, as nothing could be measured.
+        verdict: the right one where somebody is to be blamed.
         moments: seconds after ranks began at which each of ``faults`` is made; none: before all.
         launch: which launch's ranks these are, from 1: each rail is measured by one of its own.
     """
@@ -58,6 +59,7 @@ class Draw:
     launch: int = 1
     blame: frozenset[tuple[str, str, str]] = frozenset()
     note: str = ""
+    verdict: str = "FAIL"
     options: tuple[str, ...] = ()
     uplink_mbit: int = UPLINK_MBIT
 
@@ -133,6 +135,23 @@ def _slow_node(dice: random.Random) -> Draw:
     return Draw(faults=(f"vc{node} --cpu 1",), blame=frozenset({("node", f"vc{node}", "both")}))
 
 
+def _crossed(dice: random.Random) -> Draw:
+    node = dice.randint(1, NODES)
+    blame = {("rail", f"vc{node} rail{rail}", "both") for rail in (0, 1)}
+    return Draw(faults=(f"vc{node} --crossed",), blame=frozenset(blame), verdict="INVALID")
+
+
+def _thin_uplinks(dice: random.Random) -> Draw:
+    """Every uplink of a rail carries less than is declared: no cable of one leaf is at fault."""
+    rail, share = dice.randint(0, 1), dice.randint(30, 45)
+    return Draw(
+        faults=tuple(f"uplink{leaf} rail{rail} --rate {share}%" for leaf in range(1, LEAVES + 1)),
+        blame=frozenset(
+            ("uplink", f"leaf{leaf} rail{rail}", "both") for leaf in range(1, LEAVES + 1)
+        ),
+    )
+
+
 def _two(dice: random.Random) -> Draw:
     one = _slow_rail(dice, 30, "in")
     while True:
@@ -166,6 +185,8 @@ CASES: dict[str, Callable[[random.Random], Draw]] = {
     "leaf": _slow_leaf,
     "pair": _bad_pair,
     "cpu": _slow_node,
+    "crossed": _crossed,
+    "thin": _thin_uplinks,
     "two": _two,
 }
 
@@ -189,6 +210,8 @@ TITLES = {
     "leaf": "slow leaf",
     "pair": "a bad pair only",
     "cpu": "slow node (CPU)",
+    "crossed": "rails cabled crosswise",
+    "thin": "oversubscribed uplink beyond what is declared",
 }
 
 
@@ -205,6 +228,7 @@ class Seen:
         blame: kind, name, direction, share and confidence of each that was blamed.
         notes: why it is not PASS, undecided ones, and what was disturbed.
         note: one of them that must be there.
+        due: the right verdict where somebody is to be blamed.
         load: processes that wanted a core when it began, averaged over a minute.
         date: when, in UTC.
         rounds: measured, over all paths.
@@ -220,6 +244,7 @@ class Seen:
     blame: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     note: str = ""
+    due: str = "FAIL"
     load: float = 0.0
     rounds: int = 0
     seconds: float = 0.0
@@ -229,7 +254,7 @@ class Seen:
     @property
     def draw(self) -> LiveDraw:
         """It, as the self-proof counts it."""
-        due = "MISSING" if self.note else "FAIL" if self.expected else self.verdict
+        due = "MISSING" if self.note else self.due if self.expected else self.verdict
         is_red = self.verdict in {"FAIL", "INVALID", "MISSING"}
         return LiveDraw(
             fault=TITLES[self.case],
@@ -252,7 +277,7 @@ class Seen:
             return whom == {(kind, name) for kind, name, _ in self.expected}
         if self.note:
             return not found and self.verdict == "MISSING" and self.note in self.notes
-        return found == sorted(self.expected) and (self.verdict == "FAIL") == bool(self.expected)
+        return found == sorted(self.expected) and (self.verdict == self.due) == bool(self.expected)
 
 
 def vcluster(verb: str, *words: str) -> str:
@@ -354,6 +379,10 @@ def seen(case: str, seed: int, *, confirm: bool = False) -> Seen:
         for each in record["devices"]
         if each["verdict"] == "FAIL"
     ]
+    blamed += [
+        {**each, "kind": "rail", "name": f"{each['node']} {each['net_path']}", "direction": "both"}
+        for each in record["wrong_paths"]
+    ]
     return Seen(
         case=case,
         seed=seed,
@@ -363,6 +392,7 @@ def seen(case: str, seed: int, *, confirm: bool = False) -> Seen:
         blame=blamed,
         notes=[each["reason"] for each in own if each["verdict"] != "PASS"] + record["notes"],
         note=draw.note,
+        due=draw.verdict,
         load=load,
         date=datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%d"),
         rounds=record.get("rounds", 0),

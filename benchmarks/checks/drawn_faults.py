@@ -66,11 +66,81 @@ def _hung(leg, rank):
 
 def _failed(leg, rank):
     """The launcher says 0 although a rank ended with 1."""
-    hidden = ("sh", "-c", '"$@"; exit 0', "sh", *leg.launch)
-    return replace(
-        _shell(leg, f'"$@"; status=$?; [ $SLURM_PROCID = {rank} ] && exit 1; exit $status'),
-        launch=hidden,
+    return _hidden(
+        _shell(leg, f'"$@"; status=$?; [ $SLURM_PROCID = {rank} ] && exit 1; exit $status')
     )
+
+
+def _hidden(leg):
+    """Return the leg with a launcher that always says 0; a job's script takes it as it stands."""
+    launch = leg.launch or ("srun", *plan_launch("openmpi").options)
+    return replace(leg, launch=("sh", "-c", shlex.quote('"$@"; exit 0'), "sh", *launch))
+
+
+def _elsewhere(leg, _):
+    """The launcher asks for nodes of its own, and gets others than the job has."""
+    alone = 'for each in "${!SLURM_@}"; do unset "$each"; done; exec "$@"'
+    options = ("-p", "compute", "-N", "2", "-n", "2", "--ntasks-per-node=1")
+    away = ",".join(sorted(_NODES - set(os.environ["FABRICPROOF_NODES"].split(","))))
+    launch = ("srun", *plan_launch("openmpi").options, *options, "-w", away)
+    return replace(leg, launch=("bash", "-c", shlex.quote(alone), "bash", *launch))
+
+
+_NODES = {"vc1", "vc2", "vc3", "vc4"}
+
+
+def _slow_rows(leg, percent, which):
+    """Print a share of the rate of one size, which a line of shell chooses: ``$slow``."""
+    script = '$1 == slow { $0 = sprintf("%10d%20.2f", $1, share * $2) } { print }'
+    line = f'{which}; "$@" | awk -v slow=$slow -v share={percent / 100} {shlex.quote(script)}'
+    return _shell(leg, line)
+
+
+def _two_looks(leg, percent):
+    large, small = leg.expected_sizes[-1], leg.expected_sizes[-3]
+    look = "${FABRICPROOF_LEG##*.}"
+    return _slow_rows(leg, percent, f"slow={large}; [ {look} = 1 ] || slow={small}")
+
+
+def _two_jobs(leg, percent):
+    job = _job()
+    return (
+        _slow_rows(leg, percent, f"slow={leg.expected_sizes[(-1, -3)[job - 1]]}")
+        if job < 3
+        else leg
+    )
+
+
+def _wrong_once(leg, amount):
+    return SPOILED["wrong rail used"](leg, amount) if _job() == 1 else leg
+
+
+def _job():
+    """Return which job of a night this is, from 1."""
+    file = Path(os.environ["FABRICPROOF_DRAWN_JOBS"])
+    with file.open("a") as jobs:
+        jobs.write("job\n")
+    return len(file.read_text().splitlines())
+
+
+#: rank.sh, which counts when the program has ended, is the parent of what it starts
+_KILLS = '"$@"; status=$?; [ $SLURM_PROCID = {rank} ] && kill -9 $PPID; exit $status'
+
+
+def _blind_then_slow(leg, percent):
+    script = f'/^ *[0-9]/ {{ $0 = sprintf("%10d%20.2f", $1, {percent / 100} * $2) }} {{ print }}'
+    kills = _KILLS.format(rank=1)
+    counted = _shell(
+        leg,
+        f"case ${{FABRICPROOF_LEG##*.}} in 1) {kills} ;; "
+        f'2) "$@" | awk {shlex.quote(script)} ;; *) exec "$@" ;; esac',
+    )
+    return _hidden(counted)
+
+
+def _contradiction(leg, exponent):
+    script = f"$1 == {2**exponent} {{ $4 = 1.3 * $4 }} {{ print }}"
+    return _shell(leg, f'"$@" | awk {shlex.quote(script)}')
 
 
 _WAITS = "sleep 40"
@@ -95,6 +165,15 @@ SPOILED = {
     "wrong unit": lambda leg, _: _times(leg, 8),
     "wrong unit, GB/s under MB/s": lambda leg, _: _times(leg, 0.125),
     "hung rank": _hung,
+    "ranks on the wrong node": _elsewhere,
+    "stalls at both looks, each of another number": _two_looks,
+    "stalls in both jobs, each of another number": _two_jobs,
+    "stall beside a look that nobody counted": _blind_then_slow,
+    "wrong path in one job": _wrong_once,
+    "rank that never came back to be counted": lambda leg, rank: _hidden(
+        _shell(leg, _KILLS.format(rank=rank))
+    ),
+    "columns that contradict each other": _contradiction,
     "job killed": lambda leg, _: _shell(leg, _WAITS),
     "dead node": lambda leg, _: _shell(leg, _WAITS),
     "controller away": lambda leg, _: _shell(leg, _WAITS),
@@ -116,9 +195,29 @@ class _Drawn(rfm.RegressionTestPlugin):
         leg = next(each for each in self.legs if "+".join(each.rails) == self.rails)
         if self.fault == "shared memory instead of the fabric":
             self.num_tasks_per_node = 2
-        self.legs = (SPOILED[self.fault](leg, self.amount),) if self.fault else (leg,)
+        spoil = SPOILED.get(self.fault, lambda leg, _: leg)
+        self.legs = (spoil(leg, self.amount),)
         self.relations = ()
         write_plan(Path(self.stagedir), self.legs)
+
+    @run_after("run")
+    def raise_after_run(self):
+        """Fail as a site's own hook may, although every number is right."""
+        self._raise(0)
+
+    @run_after("sanity")
+    def raise_after_sanity(self):
+        """Likewise."""
+        self._raise(1)
+
+    @run_after("performance")
+    def raise_after_performance(self):
+        """Likewise."""
+        self._raise(2)
+
+    def _raise(self, stage):
+        if self.fault.startswith("check that ReFrame failed") and self.amount == stage:
+            raise ValueError("a hook of the site raised")
 
     @run_before("run")
     def shorten(self):
@@ -146,3 +245,23 @@ class DrawnOfBothRails(_Drawn, RailsBenchmark):
     program = "osu_bw"
     family_tags: ClassVar = ["fault"]
     rails = variable(str, value="rail0+rail1")
+
+
+@rfm.simple_test
+class DrawnOfColumns(_Drawn, PairBenchmark):
+    """One rail, by a program that prints a time and a rate of each size."""
+
+    suite = "imb"
+    program = "PingPong"
+    family_tags: ClassVar = ["fault"]
+    rails = variable(str, value="rail0")
+
+
+@rfm.simple_test
+class DrawnOfTimes(_Drawn, PairBenchmark):
+    """One rail, by its latency."""
+
+    suite = "osu"
+    program = "osu_latency"
+    family_tags: ClassVar = ["fault"]
+    rails = variable(str, value="rail0")

@@ -42,8 +42,6 @@ _DAEMON_TIMEOUT_S = 30.0
 _NODES_TIMEOUT_S = 40.0
 #: software emulation: a slurmd takes seconds to start, a job too
 _GUESTS_TIMEOUT_S = 180.0
-#: the kernel's own limit (GSO_MAX_SEGS).
-_ANY_SEGMENTS = 65535
 _PROGRAMS = (
     *("ip", "tc", "unshare", "nsenter", "mount"),
     *("munged", "slurmctld", "slurmd", "srun", "sinfo"),
@@ -245,12 +243,8 @@ def shape_rail(
         space.batch("tc", commands)
         guests.shape_port(plan, compute, rail, rate_bit_s, switches)
         return
-    interface, port, limit = f"rail{rail}", compute.rail_port(rail), plan.flow_limit_bit_s
-    segments = 1 if shaping.must_split(rate_bit_s, limit) else _ANY_SEGMENTS
-    space.batch("ip", [f"link set {interface} gso_max_segs {segments}"])
-    # A fault may change from tbf to htb and back, which "replace" alone does not do cleanly.
-    space.batch("tc", [f"qdisc del dev {interface} root"], check=False)
-    space.batch("tc", shaping.node_commands(interface, rate_bit_s, plan.mtu, limit, queue_bytes))
+    interface, port = f"rail{rail}", compute.rail_port(rail)
+    space.batch("tc", shaping.node_commands(interface, rate_bit_s, plan.mtu, queue_bytes))
     switches.batch("tc", shaping.switch_commands(port, rate_bit_s, plan.mtu))
 
 

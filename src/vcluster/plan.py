@@ -7,7 +7,7 @@ cluster uses the same ones, because none of them leaves its namespaces.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,6 @@ class Wishes:
         uplink_bit_s: line rate between a leaf and the spine, each way.
         rate_bit_s: line rate of the rails that ``rail_rates_bit_s`` does not name.
         mtu: of the rails, in bytes.
-        flow_limit_bit_s: most that one flow gets.
         shares: folders that every node must see.
         kind: one of :data:`KINDS`.
         acceleration: ``kvm`` or ``tcg`` for guests; None: the fastest that works.
@@ -73,7 +72,6 @@ class Wishes:
     rate_bit_s: int | None = None
     rail_rates_bit_s: Mapping[int, int] = field(default_factory=dict)
     mtu: int | None = None
-    flow_limit_bit_s: int | None = None
     cpus: int | None = None
     shares: tuple[str, ...] = ()
     kind: str | None = None
@@ -127,7 +125,6 @@ class Plan:
         node_count: compute nodes, 2 to 64; they hang on the leaves in order, as evenly as can be.
         rail_rates_bit_s: line rate of each rail, so also how many rails there are (1 to 8).
         mtu: of the rails, 576 to 9000 bytes.
-        flow_limit_bit_s: most that one TCP or UDP flow gets on a rail; None for no limit.
         cpus: CPUs that Slurm may give away per node, whatever the machine has.
         memory_mb: memory that Slurm may give away per node; of a guest, all it has.
         shares: folders that look the same from every node.
@@ -145,7 +142,6 @@ class Plan:
     node_count: int
     rail_rates_bit_s: tuple[int, ...]
     mtu: int
-    flow_limit_bit_s: int | None
     cpus: int
     memory_mb: int
     shares: tuple[str, ...]
@@ -221,9 +217,10 @@ class Plan:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Plan:
-        """Return the plan that :meth:`as_json` wrote."""
+        """Return the plan that :meth:`as_json` wrote, but for what only another version knows."""
         rates, shares = tuple(data["rail_rates_bit_s"]), tuple(data["shares"])
-        return cls(**{**data, "rail_rates_bit_s": rates, "shares": shares})
+        known = {each.name: data[each.name] for each in fields(cls) if each.name in data}
+        return cls(**{**known, "rail_rates_bit_s": rates, "shares": shares})
 
 
 def _within(what: str, value: int, low: int, high: int) -> None:
@@ -245,12 +242,6 @@ def _check_share(share: str) -> None:
 
 def _check_guests(plan: Plan) -> None:
     _within("memory of a guest in MB", plan.memory_mb, 512, 2**20)
-    if plan.flow_limit_bit_s is not None:
-        raise ConfigError(
-            "a limit for each flow is for nodes that are namespaces",
-            expected="none with --kind rdma",
-            got=rate_label(plan.flow_limit_bit_s),
-        )
     system = [share for share in plan.shares if share in _GUESTS_OWN]
     if system:
         raise ConfigError(
@@ -292,7 +283,6 @@ def make_plan(name: str, wishes: Wishes, machine_memory_mb: int) -> Plan:
         node_count=nodes,
         rail_rates_bit_s=tuple(wishes.rail_rates_bit_s.get(rail, rate) for rail in rails),
         mtu=wishes.mtu or (RDMA_MTU if guests else DEFAULT_MTU),
-        flow_limit_bit_s=wishes.flow_limit_bit_s,
         cpus=wishes.cpus or DEFAULT_CPUS,
         memory_mb=(wishes.memory_mb or RDMA_MEMORY_MB) if guests else share_mb,
         shares=wishes.shares,
@@ -317,7 +307,6 @@ def _wished(plan: Plan) -> dict[str, Any]:
         "uplink_bit_s": plan.uplink_bit_s,
         "mtu": plan.mtu,
         "cpus": plan.cpus,
-        "flow_limit_bit_s": plan.flow_limit_bit_s,
         "accounting": plan.accounting,
         "oversubscribe": plan.oversubscribe,
     }
@@ -341,7 +330,6 @@ _WORDS = {
     "memory_mb": "memory of a guest in MB",
     "mtu": "MTU",
     "cpus": "CPUs",
-    "flow_limit_bit_s": "flow limit in bit/s",
     "uplink_bit_s": "uplinks in bit/s",
     "oversubscribe": "nodes that jobs share",
 }

@@ -105,6 +105,22 @@ def test_a_whole_table_of_a_failed_program_is_missing(
     assert "Connection reset by peer" in _reason(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "srun: error: vc4: task 1: Killed\nsrun: Force Terminated StepId=5.2\n",
+        "mpirun noticed that process rank 1 exited on signal 9 (Killed).\n",
+        "=   KILLED BY SIGNAL: 9 (Killed)\n",
+    ],
+)
+def test_a_killed_rank_is_not_called_one_that_reached_its_time_limit(
+    tmp_path: Path, said: str
+) -> None:
+    leave(tmp_path, LEG, status="137\n", stderr=said)
+    assert "a rank was killed (signal 9), at the time limit or before" in _reason(tmp_path)
+    assert "MPI_Finalize" not in _reason(tmp_path)
+
+
 def test_a_failed_rank_counts_although_the_launcher_says_zero(tmp_path: Path) -> None:
     ranks = (
         rank_text(0, sent=PUT_BW_SENT, received=0),

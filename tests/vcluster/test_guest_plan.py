@@ -34,7 +34,6 @@ def test_a_guests_memory_is_its_own_and_no_share_of_the_machines() -> None:
 @pytest.mark.parametrize(
     ("wishes", "words"),
     [
-        ({"flow_limit_bit_s": 10**8}, r"limit for each flow.*got 100mbit"),
         ({"memory_mb": 100}, r"memory of a guest.*512 to"),
         ({"memory_mb": 2**21}, r"memory of a guest.*512 to"),
         ({"shares": ("/data/my project",)}, r"without spaces.*my project"),
@@ -51,8 +50,8 @@ def test_what_guests_cannot_be_is_refused(wishes: dict[str, Any], words: str) ->
         _guests(**wishes)
 
 
-def test_a_folder_with_spaces_and_a_flow_limit_are_fine_for_namespaces() -> None:
-    wishes = Wishes(shares=("/data/my project",), flow_limit_bit_s=10**8)
+def test_a_folder_with_spaces_is_fine_for_namespaces() -> None:
+    wishes = Wishes(shares=("/data/my project",))
     assert make_plan("plain", wishes, 24_000).shares == ("/data/my project",)
 
 

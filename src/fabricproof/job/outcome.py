@@ -6,6 +6,7 @@ cannot disagree.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -37,6 +38,7 @@ from fabricproof.job.evidence.leg_folder import (
     read_refusal,
     read_status,
     read_table,
+    read_text,
     told_reason,
 )
 from fabricproof.job.evidence.references import after_baseline, rules_of
@@ -378,6 +380,10 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
     )
 
 
+#: a launcher's word of a rank that was killed: srun's, that of Open MPI's mpirun and hydra's
+_KILLED = re.compile(r"task [\d,-]+: Killed|exited on signal 9|KILLED BY SIGNAL: 9")
+
+
 def _failure(folder: Path, status: int | None, leg: Leg, ranks: Sequence[RankRecord]) -> str:
     """Return why a start that did not end with 0 says nothing; a whole table says no more.
 
@@ -387,7 +393,10 @@ def _failure(folder: Path, status: int | None, leg: Leg, ranks: Sequence[RankRec
     if told:
         return told
     words = f"exit status {status}"
-    if status in {124, 137}:  # timeout(1): ended, or killed because it would not end
+    if status == 137 and _KILLED.search(read_text(folder / "stderr")):
+        # timeout(1) says 137, too, where it had to kill the launcher.
+        words = "a rank was killed (signal 9), at the time limit or before"
+    elif status in {124, 137}:  # timeout(1): ended, or killed because it would not end
         words = "it was ended at its time limit"
         table, cut = read_table(folder, leg)
         if cut is not None:

@@ -96,12 +96,22 @@ class PathState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class PathProof:
-    """The finding about one run's path, in words for a person, with bytes per interface."""
+    """The finding about one run's path, in words for a person, with bytes per interface.
+
+    Attributes:
+        state: whether it is proven.
+        reason: in words.
+        findings: what else is to be known.
+        moved_bytes: sent by each interface; None where nothing was counted.
+        came_by: the interface by which the bytes came in that a rail should have brought; empty
+            where that is not what is wrong, or nobody knows.
+    """
 
     state: PathState
     reason: str
     findings: tuple[str, ...] = ()
     moved_bytes: Mapping[str, int] | None = None
+    came_by: str = ""
 
 
 def proof(state: PathState, reason: str) -> PathProof:

@@ -5,6 +5,8 @@ Where another interface moved as much as the rails, nobody knows which path it w
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fabricproof.traffic.counters import TCP, CounterSample
 from fabricproof.traffic.expectation import (
     MIN_RAIL_SHARE,
@@ -24,6 +26,7 @@ from fabricproof.traffic.expectation import (
 )
 from fabricproof.traffic.wrong_path import (
     address_of,
+    describe_arrival,
     describe_detour,
     is_below,
     megabytes,
@@ -161,15 +164,14 @@ def bytes_came_by_the_rails(evidence: Evidence, expected: Expectation) -> PathPr
     Two rails in one network do so where any of them answers for the other's address (Linux
     Documentation/networking/ip-sysctl.rst, arp_ignore).
     """
-    for node, due in due_to_receive(evidence, expected).items():
-        seen = sent_over(evidence, node, expected.rails, "rx_bytes")
-        if expected.num_ranks > 1 and seen < MIN_SHARE * due:
-            return proof(
-                PathState.WRONG,
-                f"traffic took another path: {node} must have received {megabytes(due)} at least, "
-                f"{'+'.join(expected.rails)} brought {megabytes(seen)}",
-            )
-    return None
+    due = due_to_receive(evidence, expected)
+    seen = {node: sent_over(evidence, node, expected.rails, "rx_bytes") for node in due}
+    lacking = {node: due[node] - seen[node] for node in due if seen[node] < MIN_SHARE * due[node]}
+    if expected.num_ranks < 2 or not lacking:
+        return None
+    node = max(lacking, key=lacking.__getitem__)
+    reason, came_by = describe_arrival(evidence, expected, node, due[node], seen[node])
+    return replace(proof(PathState.WRONG, reason), came_by=came_by)
 
 
 def messages_took_the_rails(evidence: Evidence, expected: Expectation) -> PathProof | None:

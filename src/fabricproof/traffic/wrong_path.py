@@ -88,6 +88,28 @@ def describe_detour(
     return f"traffic went over TCP on {took}{under}: UCX or libfabric fell back; {says}"
 
 
+def describe_arrival(
+    evidence: Evidence, expected: Expectation, node: str, bytes_due: int, seen: int
+) -> tuple[str, str]:
+    """Return where the bytes came in that the rails did not bring, and by which interface.
+
+    The interface is empty where none shows them.
+    """
+    says = (
+        f"traffic took another path: {node} must have received {megabytes(bytes_due)} at least, "
+        f"{'+'.join(expected.rails)} brought {megabytes(seen)}"
+    )
+    others = {
+        sample.interface: beside_verbs(evidence, sample, "rx_bytes")
+        for sample in evidence.samples
+        if sample.node == node and sample.interface not in {*expected.rails, TCP, "lo"}
+    }
+    took = max(others, key=others.__getitem__, default="")
+    if not took or others[took] < MIN_SHARE * (bytes_due - seen):
+        return says, ""
+    return f"{says}, {took} {megabytes(others[took])}", took
+
+
 def _device(port: CounterSample) -> str:
     return port.interface.partition(":")[0]
 

@@ -122,7 +122,6 @@ def _rates(texts: tuple[str, ...]) -> dict[int, int]:
     "--uplink", help="Line rate between a leaf and the spine, each way.  [default: unlimited]"
 )
 @click.option("--mtu", type=int, help="MTU of the rails in bytes.  [default: 1500; rdma: 4200]")
-@click.option("--flow-limit", help="Most that one TCP or UDP flow gets on a rail.")
 @click.option("--cpus", type=int, help="CPUs that Slurm gives away per node.  [default: 4]")
 @click.option("--memory", "memory_mb", type=int, help="Of a guest, in MB.  [default: 1280]")
 @click.option(
@@ -163,7 +162,6 @@ def up(name: str, *, as_json: bool, **options: Any) -> None:
         rate_bit_s=_rate(options.pop("rate")),
         rail_rates_bit_s=_rates(options.pop("rail_rate")),
         uplink_bit_s=_rate(options.pop("uplink")),
-        flow_limit_bit_s=_rate(options.pop("flow_limit")),
         shares=options.pop("share"),
         **options,
     )
@@ -321,6 +319,7 @@ def revive(name: str, node: str) -> None:
     metavar="PERCENT",
     help="What all processes of a node get of one core, together.",
 )
+@click.option("--crossed", is_flag=True, help="Its cable is in the switch of the next rail.")
 @click.option("--clear", is_flag=True, help="Take the fault out again.")
 def fault(
     name: str,
@@ -345,6 +344,7 @@ def fault(
     PROGRAM fault vc2 rail1 --rate 30% --direction in
     PROGRAM fault vc2 rail1 --with vc5 --loss 1
     PROGRAM fault vc2 --cpu 5
+    PROGRAM fault vc2 --crossed
     PROGRAM fault leaf2 --rate 50%
     PROGRAM fault uplink2 rail0 --rate 8mbit --direction out
     PROGRAM fault vc2 rail1 --clear
@@ -352,8 +352,8 @@ def fault(
     given = [*options.values(), rate]
     if [value not in {None, False} for value in given].count(True) + clear != 1:
         raise click.UsageError(
-            "exactly one of --rate, --loss, --down, --mtu, --firmware, --queue, --cpu, --clear is "
-            "needed"
+            "exactly one of --rate, --loss, --down, --mtu, --firmware, --queue, --cpu, --crossed, "
+            "--clear is needed"
         )
     if direction and not (rate or options["loss_percent"]):
         raise click.UsageError("--direction goes with --rate and --loss")

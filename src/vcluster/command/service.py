@@ -115,14 +115,13 @@ def _refuse_other_options(plan: Plan, wishes: Wishes) -> None:
 def describe(plan: Plan) -> str:
     """Return a plan in one line for people."""
     rates = " and ".join(rate_label(rate) for rate in plan.rail_rates_bit_s)
-    limit = f", {rate_label(plan.flow_limit_bit_s)} per flow" if plan.flow_limit_bit_s else ""
-    limit += "" if plan.accounting else ", no accounting"
-    limit += ", jobs share nodes" if plan.oversubscribe else ""
+    more = "" if plan.accounting else ", no accounting"
+    more += ", jobs share nodes" if plan.oversubscribe else ""
     default = plan.leaf_count == DEFAULT_LEAVES and plan.uplink_bit_s is None
     uplink = rate_label(plan.uplink_bit_s) if plan.uplink_bit_s else "no limit"
-    limit += "" if default else f", {plan.leaf_count} leaves with uplinks at {uplink}"
+    more += "" if default else f", {plan.leaf_count} leaves with uplinks at {uplink}"
     what = "guests with Soft-RoCE" if plan.kind == RDMA else "nodes"
-    return f"{plan.node_count} {what}, rails at {rates}, MTU {plan.mtu}{limit}"
+    return f"{plan.node_count} {what}, rails at {rates}, MTU {plan.mtu}{more}"
 
 
 def head_daemons(plan: Plan) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ from vcluster.rails.faults import (
     require_fit,
     uplink,
 )
-from vcluster.rails.network import uplink_ports
+from vcluster.rails.network import leaf_bridge, uplink_ports
 from vcluster.rails.shaping import (
     SOURCE_HOST,
     bytecode,
@@ -263,6 +263,7 @@ def set_cable(paths: Paths, known: State, compute: Node, rail: int) -> None:
     losses = loss_commands(port, wanted.lost_in, wanted.lost_out, wanted.senders)
     _lose(switches, losses)
     space.batch("ip", [f"link set {interface} mtu {wanted.mtu}"])
+    switches.batch("ip", [f"link set {port} master {leaf_bridge(wanted.switch, compute.leaf)}"])
     if plan.kind == RDMA:
         guest.set_link(guest.monitor(paths, compute.name), interface, up=not wanted.cut)
     else:

@@ -35,6 +35,7 @@ class Fault:
         firmware: what ``ethtool -i`` on that node says of the rail's firmware.
         queue_bytes: what may wait to be sent on a node's end, in bytes.
         cpu_percent: what a node's processes get of one core, all together.
+        crossed: its cable is in the switch of the node's next rail.
     """
 
     rate_bit_s: int | None = None
@@ -45,6 +46,7 @@ class Fault:
     firmware: str | None = None
     queue_bytes: int | None = None
     cpu_percent: float | None = None
+    crossed: bool = False
 
     def __str__(self) -> str:
         """Return it in words."""
@@ -56,6 +58,7 @@ class Fault:
         words += [f"queue {self.queue_bytes} B"] if self.queue_bytes else []
         words += [f"loss {self.loss_percent:g} %{way}"] if self.loss_percent else []
         words += [f"{self.cpu_percent:g} % of a core"] if self.cpu_percent else []
+        words += ["in the switch of the next rail"] if self.crossed else []
         return ", ".join(words)
 
     def rate(self, way: str) -> int | None:
@@ -233,6 +236,7 @@ class Cable:
         mtu: on the node's end, bytes.
         firmware: what is told of it; None for the truth.
         queue_bytes: on the node's end; None for as much as is ever useful.
+        switch: the rail whose switch it is in.
     """
 
     rate_in: int
@@ -244,6 +248,7 @@ class Cable:
     mtu: int
     firmware: str | None
     queue_bytes: int | None
+    switch: int
 
 
 def cable(plan: Plan, faults: Faults, node: Node, rail: int) -> Cable:
@@ -264,6 +269,7 @@ def cable(plan: Plan, faults: Faults, node: Node, rail: int) -> Cable:
         mtu=own.mtu or plan.mtu,
         firmware=own.firmware,
         queue_bytes=own.queue_bytes,
+        switch=(rail + own.crossed) % len(plan.rails),
     )
 
 

@@ -36,9 +36,8 @@ _TIMER_SECONDS = 50e-6
 #: of a guest's rail: 5 ms at 100 Mb/s
 GUEST_BUCKET_BYTES = 65536
 _QUEUE_BYTES = 4 * 1024 * 1024
-#: classes that flows are hashed into when one flow is limited: two flows share one with a
-#: probability of 1/64.
-_FLOW_CLASSES = 64
+#: classes of an uplink, for what each node sends
+_SENDER_CLASSES = 64
 
 _RATE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*(kbit|mbit|gbit)\Z", re.IGNORECASE)
 _RATE_FACTOR = {"kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
@@ -101,17 +100,8 @@ def peak_rate(rate_bit_s: int, mtu: int) -> int:
     return round(rate_bit_s * (1 - uncounted))
 
 
-def must_split(rate_bit_s: int, flow_limit_bit_s: int | None) -> bool:
-    """Tell whether TCP must hand down single frames, because htb does not split its packets."""
-    return flow_limit_bit_s is not None and flow_limit_bit_s < rate_bit_s
-
-
 def node_commands(
-    interface: str,
-    rate_bit_s: int,
-    mtu: int,
-    flow_limit_bit_s: int | None,
-    queue_bytes: int | None = None,
+    interface: str, rate_bit_s: int, mtu: int, queue_bytes: int | None = None
 ) -> list[str]:
     """Return the lines for ``tc -batch`` that shape what a node sends on a rail.
 
@@ -119,11 +109,8 @@ def node_commands(
         interface: the node's end of the cable.
         rate_bit_s: line rate, in bits on the wire per second.
         mtu: of the rail, in bytes.
-        flow_limit_bit_s: most that one TCP or UDP flow gets, or None.
         queue_bytes: what may wait to be sent; None for as much as is ever useful.
     """
-    if flow_limit_bit_s is not None and must_split(rate_bit_s, flow_limit_bit_s):
-        return _flow_commands(interface, rate_bit_s, mtu, flow_limit_bit_s)
     peak = f"peakrate {rate_label(peak_rate(rate_bit_s, mtu))}"
     bucket = f"mtu {peak_bucket_bytes(rate_bit_s, mtu)}"
     return [f"{_mean(interface, rate_bit_s, mtu, queue_bytes)} {peak} {bucket}"]
@@ -161,11 +148,6 @@ def _mean(interface: str, rate_bit_s: int, mtu: int, queue_bytes: int | None = N
     )
 
 
-def _flow_commands(interface: str, rate_bit_s: int, mtu: int, flow_bit_s: int) -> list[str]:
-    rate, flow = round(rate_bit_s * _TRIM), round(flow_bit_s * _TRIM)
-    return _classes(interface, rate, flow, mtu, flow_program())
-
-
 def uplink_commands(port: str, rate_bit_s: int, mtu: int) -> list[str]:
     """Return the lines for ``tc -batch`` that shape what a switch sends to another one.
 
@@ -178,8 +160,20 @@ def uplink_commands(port: str, rate_bit_s: int, mtu: int) -> list[str]:
         mtu: of the rail, in bytes.
     """
     rate = round(peak_rate(rate_bit_s, mtu) * _TRIM)
-    quantum = f" quantum {mtu + _ETHERNET_HEADER_BYTES}"
-    return _classes(port, rate, rate, mtu, source_program(), quantum)
+    quantum = f"quantum {mtu + _ETHERNET_HEADER_BYTES}"
+    share = f"{_htb(max(rate // _SENDER_CLASSES, 8000), rate, mtu)} {quantum}"
+    class_add = f"class add dev {port} parent"
+    commands = [
+        f"qdisc replace dev {port} root handle 1: htb default 2",
+        f"{class_add} 1: classid 1:1 {_htb(rate, rate, mtu)} {quantum}",
+        f"{class_add} 1:1 classid 1:2 {share}",
+    ]
+    commands += [
+        f"{class_add} 1:1 classid 1:{number:x} {share}"
+        for number in range(_FIRST_SENDER_CLASS, _FIRST_SENDER_CLASS + _SENDER_CLASSES)
+    ]
+    chosen = f'protocol ip bpf bytecode "{bytecode(source_program())}"'
+    return [*commands, f"filter add dev {port} parent 1: {chosen}"]
 
 
 def sender_commands(port: str, rate_bit_s: int, slowed: Mapping[int, int], mtu: int) -> list[str]:
@@ -193,7 +187,7 @@ def sender_commands(port: str, rate_bit_s: int, slowed: Mapping[int, int], mtu: 
     """
     rate, quantum = round(rate_bit_s * _TRIM), f"quantum {mtu + _ETHERNET_HEADER_BYTES}"
     shares = {host: round(peak_rate(most, mtu) * _TRIM) for host, most in slowed.items()}
-    rest = max(rate - sum(shares.values()), rate // _FLOW_CLASSES)
+    rest = max(rate - sum(shares.values()), rate // _SENDER_CLASSES)
     class_add = f"class add dev {port} parent"
     commands = [
         f"qdisc replace dev {port} root handle 1: htb default 2",
@@ -201,7 +195,7 @@ def sender_commands(port: str, rate_bit_s: int, slowed: Mapping[int, int], mtu: 
         f"{class_add} 1:1 classid 1:2 {_htb(rest, rate, mtu)} {quantum}",
     ]
     for host, share in shares.items():
-        number = _FIRST_FLOW_CLASS + host
+        number = _FIRST_SENDER_CLASS + host
         program = [
             (0x30, 0, 0, SOURCE_HOST),  # A = byte[29]
             (0x15, 1, 0, host),  # that host: skip one
@@ -221,29 +215,6 @@ def bytecode(program: Sequence[tuple[int, int, int, int]]) -> str:
     return f"{len(program)}," + ",".join(" ".join(map(str, line)) for line in program)
 
 
-def _classes(
-    interface: str,
-    rate: int,
-    ceil: int,
-    mtu: int,
-    program: Sequence[tuple[int, int, int, int]],
-    more: str = "",
-) -> list[str]:
-    """Return an htb whose classes ``program`` chooses; each gets at most ``ceil``."""
-    share = max(rate // _FLOW_CLASSES, 8000)
-    commands = [
-        f"qdisc replace dev {interface} root handle 1: htb default 2",
-        f"class add dev {interface} parent 1: classid 1:1 {_htb(rate, rate, mtu)}{more}",
-        f"class add dev {interface} parent 1:1 classid 1:2 {_htb(share, rate, mtu)}{more}",
-    ]
-    commands += [
-        f"class add dev {interface} parent 1:1 classid 1:{number:x} {_htb(share, ceil, mtu)}{more}"
-        for number in range(_FIRST_FLOW_CLASS, _FIRST_FLOW_CLASS + _FLOW_CLASSES)
-    ]
-    chosen = f'protocol ip bpf bytecode "{bytecode(program)}"'
-    return [*commands, f"filter add dev {interface} parent 1: {chosen}"]
-
-
 def _htb(rate: int, ceil: int, mtu: int) -> str:
     buckets = [bucket_bytes(value, mtu) for value in (rate, ceil)]
     return (
@@ -252,46 +223,22 @@ def _htb(rate: int, ceil: int, mtu: int) -> str:
     )
 
 
-_FIRST_FLOW_CLASS = 0x10
-#: offsets in an Ethernet frame with an IPv4 header without options.
-_PROTOCOL, _SOURCE_PORT, _DESTINATION_PORT = 23, 34, 36
-_TCP, _UDP = 6, 17
-#: of the last byte of the source address
+_FIRST_SENDER_CLASS = 0x10
+#: offset of the last byte of the source address in an Ethernet frame with an IPv4 header
 SOURCE_HOST = 29
-
-
-def flow_program() -> list[tuple[int, int, int, int]]:
-    """Return a classic BPF program that gives a TCP or UDP flow its class.
-
-    Class ``1:(0x10 + (source port ^ destination port) % 64)``; anything else matches nothing and
-    goes to the default class.  Each line is (code, jump if true, jump if false, constant), with
-    the codes of <linux/bpf_common.h>.
-    """
-    return [
-        (0x30, 0, 0, _PROTOCOL),  # A = byte[23]
-        (0x15, 1, 0, _TCP),  # TCP: skip one
-        (0x15, 0, 7, _UDP),  # not UDP: to the last line
-        (0x28, 0, 0, _SOURCE_PORT),  # A = half word[34]
-        (0x07, 0, 0, 0),  # X = A
-        (0x28, 0, 0, _DESTINATION_PORT),  # A = half word[36]
-        (0xAC, 0, 0, 0),  # A ^= X
-        (0x54, 0, 0, _FLOW_CLASSES - 1),  # A &= 63
-        (0x04, 0, 0, (1 << 16) | _FIRST_FLOW_CLASS),  # A += 1:10
-        (0x16, 0, 0, 0),  # return A
-        (0x06, 0, 0, 0),  # return 0: no match
-    ]
 
 
 def source_program() -> list[tuple[int, int, int, int]]:
     """Return a classic BPF program that gives what a node sends its class.
 
     Class ``1:(0x10 + last byte of the source address % 64)``: up to 64 nodes that follow each other
-    never share one.
+    never share one.  Each line is (code, jump if true, jump if false, constant), with the codes of
+    <linux/bpf_common.h>.
     """
     return [
         (0x30, 0, 0, SOURCE_HOST),  # A = byte[29]
-        (0x54, 0, 0, _FLOW_CLASSES - 1),  # A &= 63
-        (0x04, 0, 0, (1 << 16) | _FIRST_FLOW_CLASS),  # A += 1:10
+        (0x54, 0, 0, _SENDER_CLASSES - 1),  # A &= 63
+        (0x04, 0, 0, (1 << 16) | _FIRST_SENDER_CLASS),  # A += 1:10
         (0x16, 0, 0, 0),  # return A
     ]
 

@@ -80,6 +80,7 @@ def campaign_record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str
         "proven_paths": outcome.proven,
         "results": [_result_record(each, _doubted(looks)) for each in outcome.results],
         "troubles": [asdict(each) for each in outcome.troubles],
+        "wrong_paths": [each.record() for each in outcome.wrong_paths],
         "losses": [asdict(each) for each in outcome.losses],
         "carried": [each.record() for each in outcome.carried],
         "bit_errors": [asdict(each) for each in outcome.bit_errors],
@@ -137,6 +138,10 @@ def campaign_text(outcome: Outcome, looks: Sequence[Confirmation]) -> str:
     lines += [f"{each.verdict.value}: {each.sentence}" for each in outcome.losses[:_NAMED]]
     if len(outcome.losses) > _NAMED:
         lines.append(f"and {len(outcome.losses) - _NAMED} more that lose packets")
+    wrong = outcome.wrong_paths
+    lines += [f"{Verdict.INVALID.value}: {each.sentence}" for each in wrong[:_NAMED]]
+    if len(wrong) > _NAMED:
+        lines.append(f"and {len(wrong) - _NAMED} more nodes and rails that take another path")
     for each in outcome.troubles[:_NAMED]:
         pair = " - ".join(each.pair)
         lines.append(

@@ -47,6 +47,7 @@ from fabricproof.pairs.picture import Picture, picture_of
 from fabricproof.pairs.population import Population, populations_of
 from fabricproof.pairs.said import Said, listed
 from fabricproof.pairs.words import say
+from fabricproof.pairs.wrong_paths import PairPath, WrongPath, wrong_paths
 from fabricproof.physics import Fabric
 from fabricproof.site import Site
 from fabricproof.traffic import PathProof, PathState
@@ -146,6 +147,7 @@ class Outcome:
         campaign: what was planned.
         results: quantities.
         troubles: pairs whose values do not stand.
+        wrong_paths: nodes because of which the path of pairs is wrong.
         losses: who lost or damaged more packets than may be.
         left: path -> what is planned and not measured.
         rounds: measured ones, over all paths.
@@ -175,6 +177,7 @@ class Outcome:
     counted: Losses | None = field(default=None, repr=False)
     bit_errors: tuple[BitErrors, ...] = ()
     devices: tuple[DeviceFinding, ...] = ()
+    wrong_paths: tuple[WrongPath, ...] = ()
 
     @property
     def bad_devices(self) -> tuple[DeviceFinding, ...]:
@@ -241,10 +244,15 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
     troubles: list[Trouble] = []
     losses = Losses(site, campaign.fabric, campaign.net_paths)
     proven = 0
+    paths: dict[int, list[PairPath]] = {}
     for net_path, record in done.rounds:
         rate = physics(site, campaign, net_path).link.data_rate_mb_s
         for pair, values in pairs_of(record).items():
             proof = prove_pair(record, pair, values, campaign.net_paths[net_path])
+            if proof.state is not PathState.UNKNOWN:
+                is_wrong = proof.state is PathState.WRONG
+                seen = PairPath(pair=pair, is_wrong=is_wrong, came_by=proof.came_by)
+                paths.setdefault(net_path, []).append(seen)
             if proof.state is PathState.PROVEN:
                 proven += 1
             else:
@@ -279,6 +287,11 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
         counted=losses,
         bit_errors=tuple(_bit_errors(site, campaign, losses)),
         devices=devices,
+        wrong_paths=tuple(
+            found
+            for net_path, seen_there in sorted(paths.items())
+            for found in wrong_paths(campaign.path_name(net_path), seen_there)
+        ),
         left=left_over(campaign, done),
         rounds=len(done.rounds),
         proven=proven,

@@ -101,6 +101,17 @@ def _of_path(outcome: Outcome, looks: Sequence[Confirmation], number: int, said:
         if each.sentence
     ]
     blamed = [each for result in counting for each in _blamed(result, name)]
+    blamed += [
+        Finding(
+            text=each.sentence,
+            kind=FindingKind.BLAME,
+            node=each.node,
+            rail=name,
+            fact=SuspectKind.RAIL.value,
+        )
+        for each in outcome.wrong_paths
+        if each.net_path == name
+    ]
     return replace(
         row, report=replace(row.report, findings=(*blamed, *row.report.findings, *kernels))
     )
@@ -147,6 +158,9 @@ class _Burden:
 
 
 def _burdens(outcome: Outcome, number: int, name: str, said: str) -> Iterator[_Burden]:
+    for wrong in outcome.wrong_paths:
+        if wrong.net_path == name:
+            yield _Burden(verdict=Verdict.INVALID, reason=wrong.sentence)
     troubles = [each for each in outcome.troubles if each.net_path == name]
     for each in troubles:
         more = f" and {len(troubles) - 1} more" * (len(troubles) > 1)

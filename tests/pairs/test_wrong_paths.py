@@ -1,0 +1,78 @@
+"""Who is named where pairs took another path, and who is not."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabricproof.pairs.wrong_paths import MOST_SHARE, PairPath, wrong_paths
+
+
+def seen_of(count: int, bad: set[int], *, alike: bool = True) -> list[PairPath]:
+    """Return all pairs of nodes of which some are cabled crosswise, alike or each otherwise."""
+    return [
+        PairPath(
+            pair=(f"n{one}", f"n{other}"),
+            is_wrong=((one in bad) != (other in bad)) or (not alike and {one, other} <= bad),
+            came_by="rail1" if {one, other} & bad else "",
+        )
+        for one, other in combinations(range(count), 2)
+    ]
+
+
+def test_the_one_node_that_is_wrong_with_all_others_is_named_with_where_it_comes_in() -> None:
+    (found,) = wrong_paths("rail0", seen_of(8, {3}))
+    assert (found.node, found.partners, found.others, found.came_by) == ("n3", 7, 21, "rail1")
+    assert found.sentence.startswith("n3: traffic over rail0 takes another path with all 7")
+    assert "cables of rail0 and rail1 of n3 exchanged" in found.sentence
+
+
+def test_two_that_are_crossed_alike_reach_each_other_and_are_both_named() -> None:
+    found = wrong_paths("rail0", seen_of(12, {3, 7}))
+    assert [each.node for each in found] == ["n3", "n7"]
+    assert {each.partners for each in found} == {10}
+    assert [each.node for each in wrong_paths("rail0", seen_of(12, {3, 7}, alike=False))] == [
+        "n3",
+        "n7",
+    ]
+
+
+def test_nobody_is_named_where_all_are_right_or_half_are_wrong_or_one_pair_is_all_there_is() -> (
+    None
+):
+    assert not wrong_paths("rail0", seen_of(8, set()))
+    assert not wrong_paths("rail0", seen_of(4, {0, 1}))
+    assert not wrong_paths("rail0", seen_of(2, {0}))
+    assert not wrong_paths("rail0", [])
+
+
+def test_a_wrong_pair_of_nodes_that_are_right_elsewhere_names_nobody_beside_it() -> None:
+    seen = seen_of(8, {3})
+    at = next(i for i, each in enumerate(seen) if each.pair == ("n0", "n1"))
+    seen[at] = PairPath(pair=("n0", "n1"), is_wrong=True)
+    assert not wrong_paths("rail0", seen)
+
+
+def test_no_interface_is_named_where_it_comes_in_by_several() -> None:
+    seen = seen_of(6, {3})
+    at = next(i for i, each in enumerate(seen) if "n3" in each.pair)
+    seen[at] = PairPath(pair=seen[at].pair, is_wrong=True, came_by="mgmt0")
+    (found,) = wrong_paths("rail0", seen)
+    assert not found.came_by
+    assert "exchanged" not in found.sentence
+
+
+@given(st.integers(4, 14), st.data())
+def test_only_the_bad_are_named_whatever_was_measured(count: int, data: st.DataObject) -> None:
+    most = int(MOST_SHARE * count)
+    bad = data.draw(st.sets(st.integers(0, count - 1), max_size=most))
+    alike = data.draw(st.booleans())
+    seen = seen_of(count, bad, alike=alike)
+    few = data.draw(st.lists(st.sampled_from(seen), max_size=40)) if seen else []
+    for rounds, is_whole in ((seen, True), (few, False)):
+        named = {each.node for each in wrong_paths("rail0", rounds)}
+        if is_whole:
+            assert named == {f"n{each}" for each in bad}
+        assert len(named) <= MOST_SHARE * count
