@@ -24,7 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,8 @@ WORK = ROOT / "work" / "pairs-live"
 ENVIRONMENT = {**os.environ, "FABRICPROOF_VCLUSTER": NAME, "FABRICPROOF_WORK": str(WORK)}
 NODES, LEAVES, RATE_MBIT, UPLINK_MBIT = 16, 4, 25, 100
 SECONDS = 0.3
+#: of a soak; and line rate of the rails of a node that asks for admission
+SOAK_MINUTES, ADMIT_MBIT = "4", 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,7 @@ class Draw:
         uplink_mbit: line rate of the cluster's uplinks.
         note: what must be said where nobody is to be blamed, as nothing could be measured.
         verdict: the right one where somebody is to be blamed.
+        admit: the node that asks for admission; empty: all are measured.
         moments: seconds after ranks began at which each of ``faults`` is made; none: before all.
         launch: which launch's ranks these are, from 1: each rail is measured by one of its own.
     """
@@ -60,8 +63,12 @@ class Draw:
     blame: frozenset[tuple[str, str, str]] = frozenset()
     note: str = ""
     verdict: str = "FAIL"
+    admit: str = ""
     options: tuple[str, ...] = ()
     uplink_mbit: int = UPLINK_MBIT
+
+
+HEALTHY = Draw()
 
 
 def _leaf(node: int) -> int:
@@ -141,6 +148,21 @@ def _crossed(dice: random.Random) -> Draw:
     return Draw(faults=(f"vc{node} --crossed",), blame=frozenset(blame), verdict="INVALID")
 
 
+def _asks(fault: Callable[[random.Random], Draw] | None = None) -> Callable[[random.Random], Draw]:
+    """Return how a node is drawn that asks for admission, whatever is wrong with it."""
+
+    def draw(dice: random.Random) -> Draw:
+        of = fault(dice) if fault else Draw()
+        node = of.faults[0].split()[0] if of.faults else f"vc{dice.randint(1, NODES)}"
+        return replace(of, admit=node)
+
+    return draw
+
+
+def _soaks(fault: Callable[[random.Random], Draw]) -> Callable[[random.Random], Draw]:
+    return lambda dice: replace(fault(dice), options=("--for", SOAK_MINUTES))
+
+
 def _thin_uplinks(dice: random.Random) -> Draw:
     """Every uplink of a rail carries less than is declared: no cable of one leaf is at fault."""
     rail, share = dice.randint(0, 1), dice.randint(30, 45)
@@ -188,6 +210,11 @@ CASES: dict[str, Callable[[random.Random], Draw]] = {
     "crossed": _crossed,
     "thin": _thin_uplinks,
     "two": _two,
+    "admit-clean": _asks(),
+    "admit-receive": _asks(lambda dice: _slow_rail(dice, dice.randint(40, 60), "in")),
+    "admit-loss": _asks(lambda dice: _bad_rail(dice, "--loss 0.01")),
+    "soak-clean": _soaks(lambda _: Draw()),
+    "soak-loss": _soaks(lambda dice: _bad_rail(dice, "--loss 0.01")),
 }
 
 
@@ -212,7 +239,16 @@ TITLES = {
     "cpu": "slow node (CPU)",
     "crossed": "rails cabled crosswise",
     "thin": "oversubscribed uplink beyond what is declared",
+    "admit-clean": "",
+    "admit-receive": "half-rate link, what the node receives",
+    "admit-loss": "loss of 1e-4 with bandwidth intact, of a node that asks for admission",
+    "soak-clean": "",
+    "soak-loss": "loss of 1e-4 with bandwidth intact",
 }
+
+
+#: first word of a case -> what measures it, where it is no usual campaign
+BY = {"admit": "admit", "soak": "pairs run --for"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,7 +294,7 @@ class Seen:
         is_red = self.verdict in {"FAIL", "INVALID", "MISSING"}
         return LiveDraw(
             fault=TITLES[self.case],
-            by="pairs run",
+            by=BY.get(self.case.partition("-")[0], "pairs run"),
             draw="; ".join(self.faults),
             verdict=self.verdict,
             caught=self.verdict == due if self.faults else not is_red,
@@ -271,8 +307,9 @@ class Seen:
     def is_right(self) -> bool:
         """Tell whether these and no others are blamed, and nothing is red without a fault."""
         found = sorted([each["kind"], each["name"], each["direction"]] for each in self.blame)
-        if self.case == "flap":
-            # It is blamed for its downs, and as a rule for what it lost one way meanwhile, too.
+        if self.case == "flap" or self.case.endswith("-loss"):
+            # It is blamed for its downs, and as a rule for what it lost one way meanwhile, too; and
+            # which way packets were lost is told only where there were enough.
             whom = {(each["kind"], each["name"]) for each in self.blame}
             return whom == {(kind, name) for kind, name, _ in self.expected}
         if self.note:
@@ -289,10 +326,12 @@ def vcluster(verb: str, *words: str) -> str:
     return done.stdout
 
 
-def site_in(folder: Path) -> Path:
-    """Return the site of the cluster, written into a folder."""
+def site_in(folder: Path, *, is_usual: bool) -> Path:
+    """Return the site of the cluster, written into a folder, or the usual one."""
     site = folder / "site"
     shutil.copytree(ROOT / "site-configs" / "vcluster", site)
+    if is_usual:
+        return site
     changes = (
         ("fabric.toml", r"200MbE", f"{RATE_MBIT}MbE"),
         ("site.toml", r'max_message_size = "\w+"', 'max_message_size = "128KiB"'),
@@ -308,38 +347,41 @@ def site_in(folder: Path) -> Path:
 
 
 @contextmanager
-def cluster(uplink_mbit: int = UPLINK_MBIT) -> Iterator[list[Path | str]]:
-    """Bring a cluster up; give the command of a campaign over each rail, and take it down."""
-    sizes = ["--nodes", str(NODES), "--leaves", str(LEAVES), "--rate", f"{RATE_MBIT}mbit"]
+def cluster(draw: Draw = HEALTHY) -> Iterator[list[Path | str]]:
+    """Bring a cluster up; give the command of a campaign or an admission, and take it down."""
+    rate = ADMIT_MBIT if draw.admit else RATE_MBIT
+    sizes = ["--nodes", str(NODES), "--leaves", str(LEAVES), "--rate", f"{rate}mbit"]
+    uplink = draw.uplink_mbit * rate // RATE_MBIT
     vcluster("down")
-    vcluster("up", *sizes, "--uplink", f"{uplink_mbit}mbit")
+    vcluster("up", *sizes, "--uplink", f"{uplink}mbit")
+    words = ["admit", draw.admit] if draw.admit else ["pairs", "run", "--over", "each"]
     try:
         with tempfile.TemporaryDirectory() as folder:
-            command = [ROOT / "bin" / "fabricproof", "pairs", "run", "--json", "--over", "each"]
-            yield [*command, "--site", site_in(Path(folder))]
+            site = site_in(Path(folder), is_usual=bool(draw.admit))
+            yield [ROOT / "bin" / "fabricproof", *words, "--json", "--site", site, *draw.options]
     finally:
         vcluster("down")
 
 
 def campaign(draw: Draw, *, confirm: bool = False) -> tuple[dict[str, Any], float]:
-    """Measure one draw on a cluster of its own; return the campaign's JSON and its wall time.
+    """Measure one draw on a cluster of its own; return what the command printed and its wall time.
 
     Args:
         draw: the faults.
         confirm: have red measured by stock programs, which takes as long again.
     """
-    with cluster(draw.uplink_mbit) as command:
+    with cluster(draw) as command:
         if not draw.moments:
             for each in draw.faults:
                 vcluster("fault", *each.split())
-        command += [*draw.options, *([] if confirm else ["--no-confirm"])]
+        command.extend([] if confirm or draw.admit else ["--no-confirm"])
         since, begin = time.time(), time.monotonic()
         process = subprocess.Popen(
             command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         if draw.moments:
             _make_meanwhile(draw, since)
-        out, err = process.communicate(timeout=560)
+        out, err = process.communicate(timeout=900)
         took = time.monotonic() - begin
     if not out:
         raise SystemExit(err)
@@ -371,6 +413,33 @@ def seen(case: str, seed: int, *, confirm: bool = False) -> Seen:
     (ROOT / "work" / f"pairs_live.{case}.{seed}{'.confirm' * confirm}.json").write_text(
         json.dumps(record)
     )
+    if draw.admit:
+        (node,) = record["nodes"]
+        is_red = node["verdict"] != "PASS"
+        blamed, notes, level = (_refused(node["reasons"]) if is_red else []), node["reasons"], {}
+        blamed += [{"kind": "node", "name": each} for each in record["bad_partners"]]
+    else:
+        blamed, notes, level = _judged(record)
+    return Seen(
+        case=case,
+        seed=seed,
+        faults=list(draw.faults),
+        expected=sorted(list(each) for each in draw.blame),
+        verdict=record["verdict"],
+        blame=blamed,
+        notes=notes,
+        note=draw.note,
+        due=draw.verdict,
+        load=load,
+        date=datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%d"),
+        rounds=record.get("rounds", 0),
+        seconds=round(took, 1),
+        level=level,
+    )
+
+
+def _judged(record: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str], dict[str, Any]]:
+    """Return who a campaign blames, what it notes, and the level of each path."""
     own = [each for each in record["results"] if each["quantity"] == "bandwidth"]
     blamed = [one for each in own for one in each["blame"]]
     blamed += [each for each in record["losses"] if each["verdict"] == "FAIL"]
@@ -383,26 +452,23 @@ def seen(case: str, seed: int, *, confirm: bool = False) -> Seen:
         {**each, "kind": "rail", "name": f"{each['node']} {each['net_path']}", "direction": "both"}
         for each in record["wrong_paths"]
     ]
-    return Seen(
-        case=case,
-        seed=seed,
-        faults=list(draw.faults),
-        expected=sorted(list(each) for each in draw.blame),
-        verdict=record["verdict"],
-        blame=blamed,
-        notes=[each["reason"] for each in own if each["verdict"] != "PASS"] + record["notes"],
-        note=draw.note,
-        due=draw.verdict,
-        load=load,
-        date=datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%d"),
-        rounds=record.get("rounds", 0),
-        seconds=round(took, 1),
-        level={
-            each["net_path"]: [each[key] for key in ("least", "mean", "most")]
-            for result in own
-            for each in result["population"]
-        },
-    )
+    notes = [each["reason"] for each in own if each["verdict"] != "PASS"] + record["notes"]
+    level = {
+        each["net_path"]: [each[key] for key in ("least", "mean", "most")]
+        for result in own
+        for each in result["population"]
+    }
+    return blamed, notes, level
+
+
+def _refused(reasons: list[str]) -> list[dict[str, Any]]:
+    """Return the rails that the reasons of an admission name."""
+    ways = {"receives": "receive", "sends": "transmit"}
+    return [
+        {"kind": "rail", "name": name, "direction": ways.get(word, "both"), "sentence": reason}
+        for reason in reasons
+        for name, word in re.findall(r"(vc\d+ rail\d)\W* (\w+)", reason)[:1]
+    ]
 
 
 def _how_sure(blame: dict[str, Any]) -> str:

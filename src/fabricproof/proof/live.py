@@ -21,8 +21,9 @@ class LiveDraw:
 
     Attributes:
         fault: its title in the library; empty where nothing was at fault.
-        by: what measured it: ``run`` (a check on one pair), ``pairs run`` (a campaign of 16 nodes),
-            ``nights`` (``compare``, ``trend`` or a baseline, of several of one pair).
+        by: what measured it: ``run`` (a check on one pair), ``nightly`` (a night of it), ``pairs
+            run`` (a campaign of 16 nodes; with ``--for`` a soak), ``admit``, ``nights``
+            (``compare``, ``trend`` or a baseline, of several of one pair).
         draw: where, and how strong.
         verdict: of the run; ``exit 69`` of one that ended without any; of a comparison its word.
         caught: whether that is a right one; of a run without a fault, whether nothing is red.

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
+from itertools import product
 
 from fabricproof.history.stats.share import Share
 from fabricproof.proof.figures import CleanFigures, FaultFigures
@@ -154,29 +155,32 @@ _LIVE = """\
 
 On a virtual cluster (Slurm and MPI are real, rails are shaped, two cores carry all nodes), at a
 place, of a strength and at a moment that a seed draws: campaigns of 16 nodes on four leaves (`pairs
-run`, `benchmarks/pairs_live.py`); checks on one pair, which blame nobody (`run`,
-`benchmarks/faults_live.py`); and histories of nights on one pair, of which `compare`, `trend` or a
-baseline is asked (`nights`, `benchmarks/nights_live.py`; blamed right is the rail). A run that ends
-without a verdict has its exit status: 69 where it says that the scheduler stopped answering, 74
-where the disk is full. Load is how many processes wanted one of the two cores when it began. What
-others on the cores leave open is UNJUDGED, and counts as not caught. Load that grows from night to
-night makes the other rail slower, too; that is told, and counts as not blamed right.
+run`), soaks of some minutes (`--for`) and one node of such a cluster that asks for admission
+(`admit`), by `benchmarks/pairs_live.py`; checks on one pair, which blame nobody (`run`), and nights
+of such a check (`nightly`), by `benchmarks/faults_live.py`; and histories of nights on one pair, of
+which `compare`, `trend` or a baseline is asked (`nights`, `benchmarks/nights_live.py`; blamed right
+is the rail). A run that ends without a verdict has its exit status: 69 where it says that the
+scheduler stopped answering, 74 where the disk is full. Load is how many processes wanted one of the
+two cores when it began. What others on the cores leave open is UNJUDGED, and counts as not caught,
+but where that is the right word. Load that grows from night to night makes the other rail slower,
+too; that is told, and counts as not blamed right.
 
 """
 
 
 def _live(draws: Sequence[LiveDraw], every: Iterable[FaultEntry]) -> str:
     rows = []
-    for title in ("", *(entry.title for entry in every)):
-        mine = [each for each in draws if each.fault == title]
+    ways = dict.fromkeys(each.by for each in draws)
+    for title, by in product(("", *(entry.title for entry in every)), ways):
+        mine = [each for each in draws if (each.fault, each.by) == (title, by)]
         if mine:
             loads = sorted(each.load for each in mine)
             rows.append(
                 (
                     title or "**none**: nothing red, nobody blamed",
-                    ", ".join(sorted({each.by for each in mine})),
-                    str(caught_of(draws, title)),
-                    _of(blamed_of(draws, title)) if blamed_of(draws, title).of else "-",
+                    by,
+                    str(caught_of(mine, title)),
+                    _of(blamed_of(mine, title)) if blamed_of(mine, title).of else "-",
                     _counted(each.verdict for each in mine),
                     f"{loads[0]:g} to {loads[-1]:g}",
                     max(each.date for each in mine),
