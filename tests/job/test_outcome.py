@@ -499,6 +499,29 @@ def test_a_library_that_nobody_saw_is_not_green(blind: str | None, tmp_path: Pat
     assert not needs_second_look(outcome)
 
 
+def test_a_rank_that_was_lost_before_it_said_its_library_gets_a_second_look(tmp_path: Path) -> None:
+    """A Python program says what it loaded when it ends."""
+    ranks = (
+        rank_text(0, sent=PUT_BW_SENT, received=0, library=LIBRARY),
+        rank_text(1, sent=0, received=PUT_BW_SENT, status=None),
+    )
+    leave(tmp_path, BUILT_LEG, ranks=ranks)
+    outcome = judge_leg(tmp_path, BUILT_LEG)
+    assert outcome.report.verdict is Verdict.UNJUDGED
+    assert "rank 1" in _reason(tmp_path, BUILT_LEG)
+    assert needs_second_look(outcome)
+
+
+def test_one_machine_proves_no_library_of_a_rank_that_was_lost(tmp_path: Path) -> None:
+    leg = replace(BUILT_LEG, same_node=True)
+    ranks = tuple(
+        rank_text(number, sent=PUT_BW_SENT, received=PUT_BW_SENT, node="n1", status=status)
+        for number, status in ((0, 0), (1, None))
+    )
+    leave(tmp_path, leg, ranks=ranks)
+    assert judge_leg(tmp_path, leg).report.verdict is Verdict.UNJUDGED
+
+
 def test_a_number_that_is_red_stays_red_where_nobody_saw_the_library(tmp_path: Path) -> None:
     _leave_with_libraries(tmp_path, "unknown", "unknown")
     (tmp_path / "legs" / "rail0.1" / "stdout").write_text(slower(PUT_BW, 4))

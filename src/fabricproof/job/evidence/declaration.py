@@ -112,12 +112,15 @@ def _with_library(leg: Leg, ranks: Sequence[RankRecord], report: Report) -> tupl
                 f"{leg.library}"
             )
             return _spoiled(report, Verdict.INVALID, reason), reason
-    blind = [str(each.rank) for each in ranks if each.library == "unknown"]
-    if not blind:
+    unseen = [each for each in ranks if each.library == "unknown"]
+    if not unseen:
         return report, ""
+    blind = ", ".join(str(each.rank) for each in unseen)
     why = "no ldd on the node" if leg.container is None else "none was in its memory in time"
-    reason = f"nobody saw which MPI library rank {', '.join(blind)} loads: {why}"
-    return _spoiled(report, Verdict.UNJUDGED, reason), reason
+    # A Python program says it when it ends: what never came back may do so at a second look.
+    is_lost = all(each.status is None for each in unseen)
+    reason = f"nobody saw which MPI library rank {blind} loads: {'it was lost' if is_lost else why}"
+    return _spoiled(report, Verdict.UNJUDGED, reason), "" if is_lost else reason
 
 
 def _is_file(path: str, other: str) -> bool:
