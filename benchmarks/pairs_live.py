@@ -71,10 +71,6 @@ class Draw:
 HEALTHY = Draw()
 
 
-def _leaf(node: int) -> int:
-    return (node - 1) * LEAVES // NODES + 1
-
-
 #: a direction of ``vcluster fault`` -> what is said of it
 WAYS = {"in": "receive", "out": "transmit", "": "both"}
 

@@ -139,7 +139,8 @@ def _blind_then_slow(leg, percent):
 
 
 def _contradiction(leg, exponent):
-    script = f"$1 == {2**exponent} {{ $4 = 1.3 * $4 }} {{ print }}"
+    row = 'sprintf("%13d%13d%13.2f%13.2f", $1, $2, $3, 1.3 * $4)'
+    script = f"$1 == {2**exponent} {{ $0 = {row} }} {{ print }}"
     return _shell(leg, f'"$@" | awk {shlex.quote(script)}')
 
 
