@@ -484,9 +484,11 @@ MADE: dict[str, tuple[Callable[..., dict[str, Any]], tuple[str, ...], tuple[int,
 def drawn(title: str, seed: int) -> Draw:
     """Return the pair, the rails and the number of a draw."""
     dice = random.Random(f"{title} {seed}")
-    _, rails, numbers = MADE[title]
+    made, rails, numbers = MADE[title]
+    # A night chooses nodes for itself: the first ones of an idle cluster.
+    nodes = NODES[:2] if made in {one_night, flutter} else NODES
     return {
-        "pair": tuple(sorted(dice.sample(NODES, 2))),
+        "pair": tuple(dice.sample(nodes, 2) if len(nodes) == 2 else sorted(dice.sample(nodes, 2))),
         "rails": dice.choice(rails),
         "amount": dice.randint(*numbers),
     }

@@ -197,14 +197,23 @@ def test_what_was_disturbed_is_measured_once_more_and_that_counts(
     assert kept.read_text().count('"kind": "confirmation"') == 1
 
 
-@pytest.mark.parametrize(
-    "options", [("-S", "OsuBandwidth.budget=1"), ("-c", "mine.py"), ("--mode=x",)]
-)
-def test_a_run_with_settings_of_its_own_is_not_measured_again_without_them(
+@pytest.mark.parametrize("options", [("-S", "OsuBandwidth.budget=1"), ("-c", "mine.py", "-R")])
+def test_a_run_with_settings_of_its_own_is_measured_again_with_them(
     fabricproof: Command, project: Pretended, options: tuple[str, ...]
 ) -> None:
     _disturbed(project)
-    assert fabricproof("run", "--site", project.site, *options).status == 5
+    project.after_first = lambda: (project.leg("PASS"), _on_nodes(project))
+    assert fabricproof("run", "--site", project.site, *options).status == 0
+    assert project.asked == ["", "n1,n2"]
+    at = project.arguments.index(options[0])
+    assert tuple(project.arguments[at : at + len(options)]) == options
+
+
+def test_a_run_with_options_that_nobody_follows_is_not_measured_again(
+    fabricproof: Command, project: Pretended
+) -> None:
+    _disturbed(project)
+    assert fabricproof("run", "--site", project.site, "--mode=x").status == 5
     assert len(project.asked) == 1
 
 

@@ -13,6 +13,8 @@ from fabricproof.site.roll import (
     due_entries,
     make_roll,
     read_roll,
+    selects_only,
+    setting_options,
     unfitting_names,
     with_whole_stacks,
     write_roll,
@@ -216,3 +218,22 @@ def test_a_damaged_roll_is_one_error_that_says_how_to_mend_it(tmp_path: Path, te
     (tmp_path / "roll.json").write_bytes(text.encode("latin-1"))
     with pytest.raises(ConfigError, match=r"roll\.json: .*roll"):
         read_roll(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("given", "settings", "only"),
+    [
+        (["-r", "-t", "quick"], [], True),
+        (["-c", "mine", "-R", "-n", "Osu"], ["-c", "mine", "-R"], True),
+        (["-cmine", "-S", "A.b=1", "-t", "-c"], ["-cmine", "-S", "A.b=1"], True),
+        (["--checkpath=mine", "--setvar", "b=1"], ["--checkpath=mine", "--setvar", "b=1"], True),
+        (["-c", "mine", "-x", "Osu"], ["-c", "mine"], False),
+        (["-c", "mine", "--reruns", "3"], ["-c", "mine"], False),
+        (["-c"], ["-c"], True),
+    ],
+)  # fmt: skip
+def test_what_looks_again_takes_along_where_checks_are_and_how_they_run(
+    given: list[str], settings: list[str], only: bool
+) -> None:
+    assert setting_options(given) == settings
+    assert selects_only(given) is only

@@ -42,6 +42,19 @@ _NARROWING_LONG = (
     "--parameterize",
 )
 
+#: options of ReFrame that say where checks are and how they run, each with a value
+_SETTING_SHORT = ("-c", "-S", "-J", "-m", "-M", "-u")
+_SETTING_LONG = (
+    "--checkpath",
+    "--setvar",
+    "--job-option",
+    "--module",
+    "--map-module",
+    "--module-mappings",
+    "--module-path",
+    "--unload-module",
+)
+
 #: the selecting options whose values are followed
 _FOLLOWED = {"-t": "--tag", "-n": "--name", "-p": "--prgenv"}
 
@@ -151,9 +164,40 @@ def due_entries(
 
 
 def selects_only(arguments: Sequence[str]) -> bool:
-    """Tell whether ReFrame's ``arguments`` choose checks and stacks and change nothing of them."""
+    """Tell whether ReFrame's ``arguments`` choose checks and stacks, or say what these are.
+
+    A second look is then the same but for what it selects.
+    """
     harmless = {"-r", "--run", *_FOLLOWED.values()}
-    return all(option in harmless for option, _ in _options(arguments))
+    return all(option in harmless for option, _ in _options(_parted(arguments)[1]))
+
+
+def setting_options(arguments: Sequence[str]) -> list[str]:
+    """Return those of ReFrame's ``arguments`` that say where checks are and how they run.
+
+    What looks again at some checks of a run needs them as well, as they were given.
+    """
+    return _parted(arguments)[0]
+
+
+def _parted(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the options that say where checks are and how they run, and all others."""
+    settings: list[str] = []
+    others: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        option, mark, _ = argument.partition("=")
+        is_short = not argument.startswith("--") and argument[:2] in _SETTING_SHORT
+        if option in _SETTING_LONG or is_short:
+            has_value = mark or (is_short and len(argument) > len("-c"))
+            settings += [argument, *([] if has_value else itertools.islice(rest, 1))]
+        elif argument in {"-R", "--recursive"}:
+            settings.append(argument)
+        else:
+            # A value may look like an option.
+            follows = argument in {*_FOLLOWED, *_FOLLOWED.values()}
+            others += [argument, *itertools.islice(rest, int(follows))]
+    return settings, others
 
 
 def unfitting_names(arguments: Sequence[str], ran: Iterable[str]) -> list[str]:

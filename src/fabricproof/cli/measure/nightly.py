@@ -54,6 +54,7 @@ from fabricproof.nightly import (
 from fabricproof.nightly import alive as ask_alive
 from fabricproof.nodes.slurm import ask_states, has_slurm, slurm_partition, usable
 from fabricproof.site import PartitionSpec, Site, site_of
+from fabricproof.site.roll import setting_options
 
 _PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 
@@ -200,12 +201,13 @@ def _spend(site: Site, place: Workplace, wishes: _Wishes) -> int:
     night = new_run_id()
     arguments = _arguments(site, wishes) if wishes.of is None else []
     environment = session_environment(site, place, night)
+    settings = setting_options(wishes.arguments)
     means = NightMeans(
         site=site,
         perflogs=place.perflogs,
         night=night,
         arguments=tuple(arguments),
-        run=lambda asked, nodes: ran(site, asked, quiet=wishes.as_json, nodes=nodes),
+        run=lambda asked, nodes: ran(site, [*settings, *asked], quiet=wishes.as_json, nodes=nodes),
         first=partial(_first, site, place, wishes, arguments, night),
         usable=lambda name: _usable(site.partition(name), environment),
         say=lambda text: click.echo(f"[ night ] {text}", err=wishes.as_json),

@@ -41,7 +41,7 @@ from fabricproof.job.run import (
     workplace,
 )
 from fabricproof.site import Site, choose_site, load_site
-from fabricproof.site.roll import selects_only, with_whole_stacks
+from fabricproof.site.roll import selects_only, setting_options, with_whole_stacks
 
 if TYPE_CHECKING:
     from fabricproof.nightly import Confirmation, Ran
@@ -146,7 +146,10 @@ def accept(
     if performed.result is not None:
         confirmations: tuple[Confirmation, ...] = ()
         if again and performed.whole and selects_only(arguments):
-            performed, confirmations = _measured_again(site, place, performed, quiet=as_json)
+            settings = setting_options(arguments)
+            performed, confirmations = _measured_again(
+                site, place, performed, settings, quiet=as_json
+            )
         assert performed.result is not None, "it has one still"
         show(performed.result, as_json=as_json, site=site.name, again=confirmations)
         if label:
@@ -157,9 +160,12 @@ def accept(
 
 
 def _measured_again(
-    site: Site, place: Workplace, performed: Performed, *, quiet: bool
+    site: Site, place: Workplace, performed: Performed, settings: Sequence[str], *, quiet: bool
 ) -> tuple[Performed, tuple[Confirmation, ...]]:
-    """Measure once more what is UNJUDGED for a cause that passes; return both outcomes."""
+    """Measure once more what is UNJUDGED for a cause that passes; return both outcomes.
+
+    ``settings``: ReFrame's options of the run that its second looks need as well.
+    """
     from fabricproof.history.store import LOOK_LABEL  # noqa: PLC0415 - start-up time
     from fabricproof.nightly import (  # noqa: PLC0415
         Budget,
@@ -170,7 +176,7 @@ def _measured_again(
     assert performed.result is not None, "the caller asked"
     confirmer = Confirmer(
         site.name,
-        run=lambda asked, nodes: ran(site, asked, quiet=quiet, nodes=nodes),
+        run=lambda asked, nodes: ran(site, [*settings, *asked], quiet=quiet, nodes=nodes),
         usable=lambda _: (),
         budget=Budget.of(site.night),
         say=lambda text: click.echo(text, err=quiet),
