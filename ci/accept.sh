@@ -11,6 +11,13 @@ if [ "$(id -u)" -ne 0 ]; then
     if command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
         exec sudo --preserve-env=PIP_INDEX_URL,PIP_CONFIG_FILE,FABRICPROOF_SITE "$0" "$@"
     fi
+    if ci/rootless.sh true 2>/dev/null && ci/bootstrap.sh packages; then
+        say "no root here: in a user namespace of its own, which ends with this command"
+        ci/bootstrap.sh python
+        .venv/bin/fabricproof stack install
+        exec ci/rootless.sh "$0" "$@"
+    fi
+    ci/rootless.sh true || true # says why not
     say "no root here: the virtual cluster needs it (namespaces, Slurm's daemons)."
     say "what this machine can still do: two ranks on it, without Slurm (site 'local')."
     ci/bootstrap.sh python
@@ -33,15 +40,21 @@ interrupted() {
 }
 trap interrupted INT TERM
 
-say "1/4 packages and Python environment"
-ci/bootstrap.sh all
-say "2/4 MPI stacks"
-.venv/bin/fabricproof stack install
+if [ -z "${FABRICPROOF_ROOTLESS:-}" ]; then # in there is no network, and all is there
+    say "1/4 packages and Python environment"
+    ci/bootstrap.sh all
+    say "2/4 MPI stacks"
+    .venv/bin/fabricproof stack install
+fi
 say "3/4 virtual cluster"
 [ -d /run/fabricproof/vcluster/vcluster ] || brought_up=yes
 .venv/bin/fabricproof vcluster up --rate 200mbit
 say "4/4 quick Ethernet acceptance through ReFrame and Slurm"
 status=0
 .venv/bin/fabricproof run --site vcluster -t quick -t ethernet "$@" || status=$?
-say "the cluster stays up for you: . env.sh; reframe -r -t ethernet; make down ends it"
+if [ -n "${FABRICPROOF_ROOTLESS:-}" ]; then
+    say "the cluster ends now; one that stays while you work: ci/rootless.sh bash, then make accept"
+else
+    say "the cluster stays up for you: . env.sh; reframe -r -t ethernet; make down ends it"
+fi
 exit $status

@@ -36,7 +36,7 @@ read -r pid _ </proc/self/stat
 for setting in /proc/sys/net/ipv6/conf/all/disable_ipv6 /proc/sys/net/ipv6/conf/default/disable_ipv6
 do if [ -w "$setting" ]; then echo 1 >"$setting"; fi; done
 ip link set lo up
-echo "$NODE" >/proc/sys/kernel/hostname
+hostname "$NODE"
 mount -t proc -o nosuid,nodev,noexec proc /proc
 mount -t sysfs -o nosuid,nodev,noexec sysfs /sys
 case $KIND in
