@@ -32,7 +32,9 @@ iperf3 iperf perftest hpcc iputils-ping"
 # No kernel module and no root.  Without them these tests are skipped.
 #
 # For the live test of a stack in a container: bubblewrap stands for the runtime.
-wishes="chromium ibsim-utils libumad2sim0 opensm infiniband-diags bubblewrap"
+#
+# For a virtual cluster without root (ci/rootless.sh): uidmap.
+wishes="chromium ibsim-utils libumad2sim0 opensm infiniband-diags bubblewrap uidmap"
 
 # For "fabricproof vcluster up --kind rdma", whose nodes are small virtual machines: qemu-system-x86
 # runs them, mmdebstrap, squashfs-tools, cpio and kmod (modprobe says what a module needs) make their
