@@ -56,6 +56,11 @@ NOT_RUN_HERE: tuple[tuple[str, str, str], ...] = (
     (r"(\.venv/bin/)?(pytest|ruff|mypy|lint-imports)\b", "target", "make check runs them all"),
     (r"\.venv/bin/python tests/benchmarks/parsers/recordings.py", "target", "writes tests/data"),
     (r"ci/bootstrap\.sh ", "target", "installs packages"),
+    (
+        r"ci/rootless\.sh ",
+        "target",
+        "takes an ordinary user with ids of his own: tests/vcluster/test_rootless.py",
+    ),
 )
 
 #: a page whose commands are run and compared by a test of its own
