@@ -30,6 +30,9 @@ _SPEC_PART = re.compile(r"[@+~]?[^\s@+~]+")
 IDENTITY_KEY = "stack_identity"
 AFTERWARDS_KEY = "stack_identity_afterwards"
 
+#: key of a leg's record that holds the SHA-256 of the file of its program
+BINARY_KEY = "binary"
+
 #: what a record says that was written before records had identities.
 UNRECORDED = "not recorded"
 

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fabricproof.core.measure import Finding, texts_of
+from fabricproof.core.provenance import BINARY_KEY
 from fabricproof.job.leg import own_name
 from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.traffic.error_rates import added
@@ -47,14 +48,18 @@ def environment_digest(outcomes: Sequence[Outcome]) -> str:
 
 
 def describe_outcome(
-    outcome: Outcome, identity: Mapping[str, object], notes: Sequence[Finding] = ()
+    outcome: Outcome,
+    identity: Mapping[str, object],
+    notes: Sequence[Finding] = (),
+    binary: str = "",
 ) -> Iterator[dict[str, Any]]:
     """Yield one record for each quantity of each attempt, then one with the leg's verdict.
 
     Every raw attempt is kept; ``counts`` says which of its numbers made the verdict.
 
     ``identity`` of check, run, job and stack stands in every record; ``notes`` are findings from
-    outside the leg, such as references that did not apply.
+    outside the leg, such as references that did not apply; ``binary`` is the SHA-256 of the leg's
+    program, where it is known.
     """
     base: dict[str, Any] = {
         **identity,
@@ -101,6 +106,7 @@ def describe_outcome(
             each.record()
             for each in added(rate for attempt in outcome.attempts for rate in attempt.errors)
         ],
+        **({BINARY_KEY: binary} if binary else {}),
     }
     if not outcome.attempts:
         run = {**base, "attempt": 0, "counts": True, "nodes": list(outcome.nodes)}

@@ -6,9 +6,12 @@ import functools
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from fabricproof.core.provenance import SHOWN_DIGITS, StackIdentity, digest_of
+from fabricproof.job.leg import Leg
+from fabricproof.rfm.legs.programs import has_own
 from fabricproof.site import Site, StackSpec
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.container import image_file
@@ -84,7 +87,8 @@ def identity(site: Site, stack: StackSpec, suite: str) -> StackIdentity:
     if stack.spack is not None:
         return _built_identity(built_of(site, stack), suite)
     if stack.provisioned:
-        return _wheel_identity(stack.installed_as, suite)
+        found = _wheel_identity(stack.installed_as, suite)
+        return _with_own_programs(found, stack.suites[suite]) if has_own(stack, suite) else found
     return _declared_identity(stack, suite)
 
 
@@ -106,7 +110,7 @@ def _built_identity(built: Built | None, suite: str) -> StackIdentity:
 
 
 def library_digest(path: Path) -> str:
-    """Return the SHA-256 of an MPI library as it stands now, hexadecimal; empty where it is gone.
+    """Return the SHA-256 of a file as it stands now, hexadecimal; empty where it is gone.
 
     A site's own MPI may be updated in its place, and keep its name and its version.
     """
@@ -137,6 +141,26 @@ def _wheel_identity(name: str, suite: str) -> StackIdentity:
         compiler="as the wheels were built",
         target=os.uname().machine,
     )
+
+
+def _with_own_programs(found: StackIdentity, folder: str) -> StackIdentity:
+    """Return the identity of a stack from wheels whose programs the site built itself."""
+    digest = digest_of([found.digest, folder]) if found.digest else ""
+    return replace(found, digest=digest, program=folder, compiler=UNSAID)
+
+
+def binary_digest(leg: Leg) -> str:
+    """Return the SHA-256 of the program that a leg runs, hexadecimal; empty where nobody can say.
+
+    Of a port of mpi4py it is the script.  One found by PATH may be another on each node, one in an
+    image is not to be read here.
+    """
+    if leg.container is not None or not leg.commands:
+        return ""
+    words = [Path(each) for each in leg.commands[0]]
+    scripts = [each for each in words if each.suffix == ".py"]
+    program = scripts[-1] if scripts else words[0]
+    return library_digest(program) if program.is_absolute() else ""
 
 
 def _pins(name: str) -> Mapping[str, list[object]]:

@@ -117,6 +117,48 @@ def test_whether_two_stacks_of_one_run_had_one_binary(
     assert said.startswith(f"kernel of all pairs (intelmpi, mpich5): {word} binary, SHA-256 0a0a")
 
 
+def programs(made: Made, day: int, digests: dict[str, str]) -> None:
+    """Leave a leg's record of each stack, with the digest of its program's file."""
+    run_id = made.run(day, stacks=dict.fromkeys(digests, "a" * 64))
+    for stack, digest in digests.items():
+        leg = next(
+            each for each in made.lines if (each["run_id"], each["stack"]) == (run_id, stack)
+        )
+        more = {"kind": "leg", "verdict": "PASS", "attempts": 1, "reasons": [], "findings": []}
+        made.lines.append({**leg, **more, **({"binary": digest} if digest else {})})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (SAME, SAME, ""),
+        (SAME, OTHER, "not the same binary, SHA-256 0a0a0a0a0a0a before, 0b0b0b0b0b0b after"),
+        (SAME, "", ""),
+        ("", "", ""),
+    ],
+)
+def test_a_program_that_was_replaced_in_its_place_is_told(
+    before: str, after: str, said: str, tmp_path: Path
+) -> None:
+    made = Made(tmp_path)
+    programs(made, 1, {"mpich5": before})
+    programs(made, 11, {"mpich5": after})
+    found = made.compare(BEFORE, AFTER)
+    assert [each.partition(": ")[2] for each in found.kernels] == ([said] if said else [])
+
+
+@pytest.mark.parametrize(("other", "word"), [(SAME, "same"), (OTHER, "not the same")])
+def test_whether_one_build_of_a_suite_served_two_stacks(
+    other: str, word: str, tmp_path: Path
+) -> None:
+    made = Made(tmp_path)
+    for day in (1, 2, 3):
+        programs(made, day, {"mpich5": SAME, "intelmpi": other})
+    found = made.compare("stack=mpich5", "stack=intelmpi", across=("stack", "build"))
+    (said,) = found.kernels
+    assert said.startswith(f"osu osu_bw (intelmpi, mpich5): {word} binary, SHA-256 0a0a")
+
+
 def test_a_kernel_of_one_side_alone_is_compared_with_nothing(tmp_path: Path) -> None:
     made = Made(tmp_path)
     kernels(made, 1, ("mpich5",), SAME)

@@ -12,7 +12,7 @@ import numpy as np
 from fabricproof.history.compare import doubts, verdict
 from fabricproof.history.compare.changes import find_changes, renaming_hints
 from fabricproof.history.compare.doubts import Lost, find_lost, unpaired
-from fabricproof.history.compare.facts import environment_changes, kernel_sentences
+from fabricproof.history.compare.facts import binary_sentences, environment_changes
 from fabricproof.history.compare.groups import KINDS, Members, group_rows, group_values
 from fabricproof.history.compare.join import Filters, Joined, JoinedRows, error_notes, gather, join
 from fabricproof.history.compare.model import (
@@ -121,7 +121,7 @@ def compare_sides(
         table, joined, lost, family, asked, sides, apart, changes,
         (*warnings, *notes, *dict.fromkeys(history.machines.notes), *store.notes),
     )  # fmt: skip
-    return replace(told, kernels=kernel_sentences(store, *sides))
+    return replace(told, kernels=binary_sentences(store, *sides))
 
 
 def _family(table: JoinedRows, joined: Joined, asked: Asked, sides: tuple[Side, Side]) -> _Family:

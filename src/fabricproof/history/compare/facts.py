@@ -11,7 +11,7 @@ from typing import Any
 
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import FindingKind
-from fabricproof.core.provenance import SHOWN_DIGITS
+from fabricproof.core.provenance import BINARY_KEY, SHOWN_DIGITS
 from fabricproof.core.records import findings_of, parse_json
 from fabricproof.history.compare.model import FieldChange, Side
 from fabricproof.history.store import Run, Store
@@ -272,52 +272,84 @@ def _read(files: Iterable[str], wanted: set[str]) -> tuple[dict[str, dict[str, s
     return found, notes
 
 
-def kernel_sentences(store: Store, first: Side, second: Side) -> tuple[str, ...]:
-    """Return whether the kernel of all pairs was one binary on both sides.
+#: what the kernel of all pairs is called beside the programs of suites
+_KERNEL = "kernel of all pairs"
 
-    Of each stack of both sides, or of all together where they have none in common.  Nothing is
-    said of a side that has no digest of it: no check with the kernel ran, or its records are older.
+#: stack -> program -> the digests of its files
+Binaries = Mapping[str, Mapping[str, frozenset[str]]]
+
+
+def binary_sentences(store: Store, first: Side, second: Side) -> tuple[str, ...]:
+    """Return whether what measured was one binary on both sides.
+
+    Of each stack of both sides, or of all together where they have none in common.  The kernel of
+    all pairs is always told of; programs of suites where they differ, and where the sides have no
+    stack in common.  Nothing is said of what has no digest on a side: no check ran it, its records
+    are older, or it is in an image.
     """
-    here, there = _kernels(store, first), _kernels(store, second)
-    groups = [{stack} for stack in sorted(here.keys() & there.keys())]
-    found: dict[tuple[frozenset[str], frozenset[str]], set[str]] = {}
-    for group in groups or [here.keys() | there.keys()]:
-        old, new = (
-            frozenset(digest for stack in group for digest in side.get(stack, ()))
-            for side in (here, there)
-        )
-        if old and new:
-            found.setdefault((old, new), set()).update(group)
-    return tuple(_kernel_sentence(*sides, stacks) for sides, stacks in found.items())
+    here, there = _binaries(store, first), _binaries(store, second)
+    common = sorted(here.keys() & there.keys())
+    groups = [[stack] for stack in common] or [sorted(here.keys() | there.keys())]
+    told: dict[tuple[frozenset[str], frozenset[str]], dict[str, set[str]]] = {}
+    for group in groups:
+        old, new = (_joined_up(side, group) for side in (here, there))
+        for program in old.keys() & new.keys():
+            if program == _KERNEL or not common or old[program] != new[program]:
+                found = told.setdefault((old[program], new[program]), {})
+                found.setdefault(program, set()).update(group)
+    return tuple(
+        _binary_sentence(*sides, program, stacks)
+        for sides, programs in told.items()
+        for program, stacks in sorted(programs.items())
+    )
 
 
-def _kernel_sentence(old: frozenset[str], new: frozenset[str], stacks: Iterable[str]) -> str:
-    of = f"kernel of all pairs ({', '.join(sorted(stacks))})"
+def _joined_up(side: Binaries, stacks: Iterable[str]) -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for stack in stacks:
+        for program, digests in side.get(stack, {}).items():
+            found[program] = found.get(program, frozenset()) | digests
+    return found
+
+
+def _binary_sentence(
+    old: frozenset[str], new: frozenset[str], program: str, stacks: Iterable[str]
+) -> str:
+    of = f"{program} ({', '.join(sorted(stacks))})"
     if old == new and len(old) == 1:
-        return f"{of}: same binary, SHA-256 {_joined(old)}"
-    return f"{of}: not the same binary, SHA-256 {_joined(old)} before, {_joined(new)} after"
+        return f"{of}: same binary, SHA-256 {_shown(old)}"
+    return f"{of}: not the same binary, SHA-256 {_shown(old)} before, {_shown(new)} after"
 
 
-def _joined(digests: Iterable[str]) -> str:
+def _shown(digests: Iterable[str]) -> str:
     return " and ".join(sorted(each[:SHOWN_DIGITS] for each in digests))
 
 
-def _kernels(store: Store, side: Side) -> dict[str, frozenset[str]]:
-    """Return stack -> the digests of the kernels that its checks ran."""
+def _binaries(store: Store, side: Side) -> Binaries:
+    """Return which files each stack of a side ran."""
     runs = {each.run_id for each in side.runs}
     frame = store.samples(runs)
-    found: dict[str, frozenset[str]] = {}
+    found: dict[str, dict[str, frozenset[str]]] = {}
     for name in frame["file"].unique().sort().to_list():
         # A file that cannot be read is told of by environment_changes.
         with contextlib.suppress(OSError), Path(name).open("rb") as file:
             for line in file:
-                record = (_record(line) if b'"kind": "kernel"' in line else None) or {}
+                record = (_record(line) if b'"kind": "leg"' in line else None) or {}
                 stack = str(record.get("stack"))
                 if record.get("run_id") in runs and side.stack in {"", stack}:
-                    kernels = (each for each in findings_of(record) if each.fact)
-                    digests = {each.fact for each in kernels if each.kind is FindingKind.KERNEL}
-                    found[stack] = found.get(stack, frozenset()) | digests
+                    mine = found.setdefault(stack, {})
+                    for program, digest in _files_of(record):
+                        mine[program] = mine.get(program, frozenset()) | {digest}
     return found
+
+
+def _files_of(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what a leg ran, and the digest of its file."""
+    for each in findings_of(record):
+        if each.kind is FindingKind.KERNEL and each.fact:
+            yield _KERNEL, each.fact
+    if isinstance(digest := record.get(BINARY_KEY), str) and digest:
+        yield f"{record.get('suite')} {record.get('program')}", digest
 
 
 def _record(line: bytes) -> dict[str, Any] | None:

@@ -165,7 +165,7 @@ class Comparison:
         quantities: every quantity that both sides have, the surest worsening first.
         groups: overall first, then rails, pairs, nodes, stacks.
         changes: what else differs between the sides.
-        kernels: whether the kernel of all pairs was one binary on both sides, in words.
+        kernels: whether what measured was one binary on both sides, in words.
         warnings: what cannot be told apart, what was passed over.
         unpaired: what was not compared, and why.
         alpha: the rate of comparisons without any change in which one word would be wrong.

@@ -244,15 +244,12 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
     troubles: list[Trouble] = []
     losses = Losses(site, campaign.fabric, campaign.net_paths)
     proven = 0
-    paths: dict[int, list[PairPath]] = {}
+    proofs: list[tuple[int, tuple[str, str], PathProof]] = []
     for net_path, record in done.rounds:
         rate = physics(site, campaign, net_path).link.data_rate_mb_s
         for pair, values in pairs_of(record).items():
             proof = prove_pair(record, pair, values, campaign.net_paths[net_path])
-            if proof.state is not PathState.UNKNOWN:
-                is_wrong = proof.state is PathState.WRONG
-                seen = PairPath(pair=pair, is_wrong=is_wrong, came_by=proof.came_by)
-                paths.setdefault(net_path, []).append(seen)
+            proofs.append((net_path, pair, proof))
             if proof.state is PathState.PROVEN:
                 proven += 1
             else:
@@ -287,11 +284,7 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
         counted=losses,
         bit_errors=tuple(_bit_errors(site, campaign, losses)),
         devices=devices,
-        wrong_paths=tuple(
-            found
-            for net_path, seen_there in sorted(paths.items())
-            for found in wrong_paths(campaign.path_name(net_path), seen_there)
-        ),
+        wrong_paths=tuple(_wrong_paths(campaign, proofs)),
         left=left_over(campaign, done),
         rounds=len(done.rounds),
         proven=proven,
@@ -300,6 +293,19 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
         strangers=tuple(strangers),
         second_looks=(*(said for each in results for said in each.cleared), *passing),
     )
+
+
+def _wrong_paths(
+    campaign: Campaign, proofs: Iterable[tuple[int, tuple[str, str], PathProof]]
+) -> Iterator[WrongPath]:
+    seen: dict[int, list[PairPath]] = {}
+    for net_path, pair, proof in proofs:
+        if proof.state is not PathState.UNKNOWN:
+            is_wrong = proof.state is PathState.WRONG
+            each = PairPath(pair=pair, is_wrong=is_wrong, came_by=proof.came_by)
+            seen.setdefault(net_path, []).append(each)
+    for net_path, there in sorted(seen.items()):
+        yield from wrong_paths(campaign.path_name(net_path), there)
 
 
 def _bit_errors(site: Site, campaign: Campaign, losses: Losses) -> Iterator[BitErrors]:

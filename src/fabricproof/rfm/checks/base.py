@@ -68,7 +68,14 @@ from fabricproof.rfm.legs.leg import LegPlanner, quantity_key, with_error_limits
 from fabricproof.rfm.legs.programs import choose_suite
 from fabricproof.rfm.settings import perflog_root
 from fabricproof.rfm.slurm_nodes import lost_nodes
-from fabricproof.rfm.stacks import built_of, identity, modules_of, spack_stacks, variables_of
+from fabricproof.rfm.stacks import (
+    binary_digest,
+    built_of,
+    identity,
+    modules_of,
+    spack_stacks,
+    variables_of,
+)
 from fabricproof.rfm.staging import (
     KEPT_FILES,
     copy_scripts,
@@ -407,6 +414,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
                 outcome,
                 {**stacks[outcome.leg.suite], **job},
                 planner.declined(outcome.leg.rails),
+                binary_digest(outcome.leg),
             )
         ]
         path = perflogs / self.current_partition.name / "records.jsonl"

@@ -63,9 +63,17 @@ def find_program(
         return find_tool(suite, program)
     if suite == CAMPAIGN_SUITE:
         return _kernel(stack)
-    if stack.provisioned:
+    if stack.provisioned and not has_own(stack, suite):
         return locate(load_catalog().find(stack.installed_as), stacks_root(), suite, program)
     return _built_or_declared(stack, suite, program, built, assumed=assumed)
+
+
+def has_own(stack: StackSpec, suite: str) -> bool:
+    """Tell whether a site names a folder of its own for a suite of a stack that wheels installed.
+
+    One build of a suite against the MPI ABI (MPI 5.0) may serve several of them.
+    """
+    return stack.suites.get(suite, "provisioned") != "provisioned"
 
 
 def _built_or_declared(
