@@ -124,6 +124,20 @@ def test_red_that_no_stock_program_saw_is_neither_pass_nor_fail(climb: Any, site
     assert next(seen.rows()).report.verdict is Verdict.UNJUDGED
 
 
+@pytest.mark.parametrize("rounds", [0, 2])
+def test_where_nothing_was_measured_the_last_words_of_the_job_are_told(
+    climb: Any, site: Site, rounds: int
+) -> None:
+    outcome, _ = climb(counting(), campaign_of(site))
+    seen = Admission(
+        outcome=replace(outcome, rounds=rounds, results=()), admitted=("vc1",),
+        links_of=nothing_seen, machines={}, mtu=1500, job_said="no such site",
+    )  # fmt: skip
+    first = next(seen.rows()).report.quantities[0]
+    assert first.verdict is Verdict.MISSING
+    assert ("; the job said: no such site" in first.reason) == (rounds == 0)
+
+
 def test_a_bad_partner_is_named_and_no_fault_of_the_node(climb: Any, site: Site) -> None:
     machine = counting()
     machine.rate = lambda a, b: healthy(a, b) * (0.4 if "vc5" in {a, b} else 1)

@@ -52,6 +52,7 @@ class Admission:
         machines: what each is made of, None where nobody saw it.
         mtu: bytes of a full packet; 0 where nobody knows.
         baseline: what the pairs of known-good runs had; None where the site has none.
+        job_said: last words of what measured the rounds; empty where it said nothing.
     """
 
     outcome: Outcome
@@ -60,6 +61,7 @@ class Admission:
     machines: Mapping[str, Machine | None]
     mtu: int
     baseline: Baseline | None = None
+    job_said: str = ""
 
     @property
     def campaign(self) -> Campaign:
@@ -129,6 +131,8 @@ class Admission:
         if not any(each.result.quantity is Quantity.BANDWIDTH for each in seen):
             why = {**self.campaign.skipped, **self.campaign.out}.get(node, "")
             reason = f"{node} is {why}" if why else f"no pair of {node} stands over {name}"
+            if not self.outcome.rounds and self.job_said:
+                reason += f"; the job said: {self.job_said}"
             absent = self._doubt(node, name) or (Verdict.MISSING, reason)
             verdict, reason = self._burden(node, name) or absent
             yield word_of(at_size("bandwidth", self.campaign.size), verdict, reason)

@@ -147,5 +147,6 @@ class AdmissionBenchmark(AllPairsBenchmark):
             machines=looks.machines,
             mtu=spec.full_packet_bytes,
             baseline=active(current_site()),
+            job_said=last_words(Path(self.stagedir) / SECOND_LOOK_ERRORS),
         )
         return tuple(admission.rows())
