@@ -101,7 +101,6 @@ STACKS = {
 CHECKS = {
     "columns that contradict each other": "DrawnOfColumns",
     "reference that is wrong by two": "DrawnOfTimes",
-    "reference that is wrong by two, too mild": "DrawnOfTimes",
 }
 
 
@@ -460,6 +459,7 @@ MADE: dict[str, tuple[Callable[..., dict[str, Any]], tuple[str, ...], tuple[int,
     "other job on the node": (other_job, RAILS, (80, 150)),
     "rails cabled crosswise": (crossed, RAILS, (0, 1)),
     "reference that is wrong by two": (referred(0.5), RAILS, (0, 0)),
+    "protocol switch of a healthy stack": (spoiled, RAILS, (0, 0)),
     "job killed": (killed, RAILS, (0, 6)),
     "dead node": (dead_node, RAILS, (0, 6)),
     "controller away": (controller_away, RAILS, (0, 6)),

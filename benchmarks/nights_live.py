@@ -4,8 +4,9 @@
 
 Without ``--draws`` it prints what the first seeds draw and measures nothing.  Else one virtual
 cluster comes up (root); healthy nights are measured once, then for each draw nights on which a rail
-has a drawn share of its rate, then healthy ones again, some 13 seconds a night; each history of the
-library is made of these.  ``--again`` asks of the nights that were measured last.  Rows go to
+has a drawn share of its rate, a little less than its rate, another firmware, and is down, then
+healthy ones again, some 13 seconds a night; each history of the library is made of these.
+``--again`` asks of the nights that were measured last.  Rows go to
 ``work/nights_live.jsonl`` (``fabricproof.proof.live``).
 """
 
@@ -34,8 +35,10 @@ FABRICPROOF = ROOT / "bin" / "fabricproof"
 RAILS = ("rail0", "rail1")
 #: nights before any fault, of each draw, and after all of them
 BEFORE, SLOW, AFTER = 20, 7, 6
-#: nights on each side, that cannot tell, and of a baseline
+#: nights on each side, that cannot tell, and of a baseline; and of what is below the margin, of
+#: another firmware, and of a rail that is down
 SIDE, FEW, LEARNT = 7, 3, 10
+OTHERS = {"mild": ("--rate 98.5%", 5), "firmware": ("--firmware drawn", 5), "silent": ("--down", 3)}
 
 Runs = Sequence[str]
 
@@ -71,15 +74,15 @@ def asked(site: Path, *words: str) -> dict[str, Any]:
     return {"exit": done.returncode, "said": done.stderr, **json.loads(done.stdout or "{}")}
 
 
-def nights(site: Path, number: int) -> list[str]:
-    """Measure so many nights; return their runs."""
+def nights(site: Path, number: int) -> dict[str, str]:
+    """Measure so many nights; return their runs, each with its verdict."""
     check = ["-c", str(ROOT / "checks" / "pt2pt" / "pairs.py"), "-n", "^OsuBandwidth%"]
-    runs = []
+    runs = {}
     for _ in range(number):
         night = asked(site, "run", *check, "-p", "^openmpi5$")
         if night["verdict"] == "SKIPPED":
             raise SystemExit(night["said"] or json.dumps(night["legs"]))
-        runs.append(night["run_id"])
+        runs[night["run_id"]] = night["verdict"]
         print(night["run_id"], night["verdict"], flush=True)
     return runs
 
@@ -100,7 +103,9 @@ def over_time(site: Path, runs: Runs) -> tuple[str, set[str], str]:
     found = asked(site, "trend", ",".join(runs))
     word = {1: "WORSE", 5: "UNDECIDED"}.get(found["exit"], "SAME")
     steps = [step for event in found["events"] for step in event["steps"]]
-    return word, {each["key"]["rails"] for each in (*steps, *found["drifts"])}, json.dumps(found)
+    rails = {each["key"]["rails"] for each in (*steps, *found["drifts"])}
+    rails |= {rail for rail in RAILS for each in found["silent"] if rail in each}
+    return word, rails, json.dumps(found)
 
 
 def by_baseline(site: Path, learnt: Runs, looks: Runs) -> tuple[str, set[str], str]:
@@ -132,6 +137,28 @@ def histories(
         True,
     )
     yield "one bad night", over_time(site, [*before[-13:], slow[0], *after]), False
+
+
+def others(
+    site: Path, before: Runs, drawn: dict[str, dict[str, str]]
+) -> Iterator[tuple[str, tuple[str, set[str], str], bool]]:
+    """Yield the same of what changed no number, or left none, and of baselines of sick nights."""
+    mild, firmware, silent = (list(drawn[each]) for each in OTHERS)
+    title = "change below the margin, "
+    yield title + "two sides compared", compared(site, before[-SIDE:], mild), False
+    yield title + "over the nights", over_time(site, [*before, *mild]), False
+    yield "firmware that changes nothing", compared(site, before[-SIDE:], firmware), False
+    title = "rail that is no longer measured, "
+    yield title + "two sides compared", compared(site, before[-SIDE:], silent), False
+    yield title + "over the nights", over_time(site, [*before, *silent]), True
+    slow, title = list(drawn["slow"]), "baseline frozen on a sick night"
+    sick = [*before[: LEARNT - 1], slow[0]]
+    yield title, by_baseline(site, sick, slow[1:3]), True
+    verdicts = {drawn["slow"][each] for each in slow[:FEW]}
+    how = {"FAIL": ", on three of ten, which failed", "PASS": ", on three of ten, which passed"}
+    if len(verdicts) == 1:
+        sick = [*before[: LEARNT - FEW], *slow[:FEW]]
+        yield title + how[verdicts.pop()], by_baseline(site, sick, slow[FEW : FEW + 2]), True
 
 
 def healthy(site: Path, before: Runs) -> Iterator[tuple[str, tuple[str, set[str], str], bool]]:
@@ -183,13 +210,15 @@ def measure(site: Path, draws: int) -> dict[str, Any]:
     vcluster("up")
     try:
         before = nights(site, BEFORE)
-        slow = {}
+        made: dict[str, dict[str, dict[str, str]]] = {}
         for seed in range(1, draws + 1):
             rail, share = drawn(seed)
-            vcluster("fault", "vc1", rail, "--rate", f"{share}%")
-            slow[str(seed)] = nights(site, SLOW)
-            vcluster("fault", "vc1", rail, "--clear")
-        return {"before": before, "slow": slow, "after": nights(site, AFTER)}
+            made[str(seed)] = {}
+            for name, (fault, number) in {"slow": (f"--rate {share}%", SLOW), **OTHERS}.items():
+                vcluster("fault", "vc1", rail, *fault.split())
+                made[str(seed)][name] = nights(site, number)
+                vcluster("fault", "vc1", rail, "--clear")
+        return {"before": before, "drawn": made, "after": nights(site, AFTER)}
     finally:
         vcluster("down")
 
@@ -210,12 +239,13 @@ def main() -> None:
         shutil.copytree(ROOT / "site-configs" / "vcluster", site)
         kept.write_text(json.dumps(measure(site, given.draws)))
     measured = json.loads(kept.read_text())
-    before = measured["before"]
+    before, after = list(measured["before"]), list(measured["after"])
     for title, of, _ in healthy(site, before):
         keep(row(title, of, "", rail="", named=False), of[2])
-    for seed, runs in measured["slow"].items():
+    for seed, runs in measured["drawn"].items():
         rail, share = drawn(int(seed))
-        for title, of, named in histories(site, before, runs, measured["after"]):
+        told = histories(site, before, list(runs["slow"]), after)
+        for title, of, named in (*told, *others(site, before, runs)):
             keep(row(title, of, f"vc1 {rail} {share}%", rail=rail, named=named), of[2])
 
 

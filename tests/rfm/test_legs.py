@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import CAMPAIGN_SUITE, Leg
 from fabricproof.rfm.legs.leg import LegPlanner, quantity_key
 from fabricproof.rfm.legs.programs import choose_suite, find_program, launcher_of, printed_name
-from fabricproof.rfm.stacks import identity, modules_of, variables_of
+from fabricproof.rfm.stacks import binary_digest, identity, modules_of, variables_of
 from fabricproof.site import Site, load_site
 from fabricproof.stacks.catalog import ROOT_VARIABLE, load_catalog, stacks_root
 from fabricproof.stacks.environment import ports_folder
@@ -364,3 +366,63 @@ def test_what_the_site_declares_makes_the_identity(spack_site: Site) -> None:
     assert (one.origin, one.program) == ("declared", "PATH")
     assert one.digest != other.digest
     assert other.mpi == "openmpi@0 openmpi/5"
+
+
+def _with_own_osu(site: Site, tmp_path: Path) -> Site:
+    """The site, whose mpich5 and intelmpi run programs that the site built against the ABI."""
+    (tmp_path / "abi" / "pt2pt").mkdir(parents=True)
+    program = tmp_path / "abi" / "pt2pt" / "osu_bw"
+    program.write_text("one build\n")
+    program.chmod(0o755)
+    copy = tmp_path / "site"
+    shutil.copytree(site.folder, copy)
+    text = (copy / "site.toml").read_text()
+    for name in ("mpich5", "intelmpi"):
+        line = f'modules = ["{name}"]\n'
+        text = text.replace(line, f'{line}suites = {{ osu = "{program.parent}" }}\n')
+    (copy / "site.toml").write_text(text)
+    return load_site(str(copy))
+
+
+def test_one_build_of_a_suite_serves_several_stacks_from_wheels(
+    vcluster: Site, tmp_path: Path
+) -> None:
+    site = _with_own_osu(vcluster, tmp_path)
+    digests = set()
+    for name in ("mpich5", "intelmpi"):
+        assert choose_suite(site.stack(name), "osu", "osu_bw") == ("osu", "")
+        legs, reason = _plan(site, name, "osu", "osu_bw")
+        assert reason == ""
+        assert Path(legs[0].commands[0][0]).name == "osu_bw"
+        digests |= {binary_digest(leg) for leg in legs}
+    assert digests == {sha256(b"one build\n").hexdigest()}
+
+
+def test_what_else_a_stack_from_wheels_runs_stays_its_own(vcluster: Site, tmp_path: Path) -> None:
+    site = _with_own_osu(vcluster, tmp_path)
+    here, there = (find_program(each.stack("mpich5"), "imb", "PingPong", None, assumed=True)
+                   for each in (site, vcluster))  # fmt: skip
+    assert here == there
+    (port, _), _ = _plan(vcluster, "openmpi5", "osu-mpi4py", "osu_bw")
+    script = ports_folder(stacks_root() / "openmpi5") / "osu_bw.py"
+    assert binary_digest(port) == sha256(script.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("words", [("osu_bw",), ("/nowhere/osu_bw",)])
+def test_a_program_that_cannot_be_read_here_has_no_digest(
+    vcluster: Site, words: tuple[str, ...]
+) -> None:
+    (leg, _), _ = _plan(vcluster, "openmpi5", "osu-mpi4py", "osu_bw")
+    assert binary_digest(replace(leg, commands=(words,))) == ""
+    assert binary_digest(replace(leg, commands=())) == ""
+
+
+def test_programs_of_a_sites_own_are_another_identity(
+    vcluster: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fabricproof.rfm.stacks._pins", lambda _: {"mpi": ["mpich==5.0.2"]})
+    site = _with_own_osu(vcluster, tmp_path)
+    own, usual = (identity(each, each.stack("mpich5"), "osu") for each in (site, vcluster))
+    assert own.program == str(tmp_path / "abi" / "pt2pt")
+    assert own.mpi == usual.mpi
+    assert own.digest != usual.digest
