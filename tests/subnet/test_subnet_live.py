@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from fabricproof.nodes.topology.text import expand
+from fabricproof.core.hostlist import expand
 from fabricproof.subnet import live
 from made_fabrics import make, show_discover, show_linkinfo
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from fabricproof.core.errors import ConfigError, ParseError
+from fabricproof.core.hostlist import expand
 from fabricproof.core.project import project_root
 from fabricproof.job.run import workplace
-from fabricproof.nodes.topology import expand
 from fabricproof.site import Site
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
     "errors": "errors with what, expected, got and next step; exit statuses",
+    "hostlist": "node names as Slurm folds them",
     "measure": "verdict words, quantities, tables, findings",
     "project": "which folder is the project, and what an installed package brings",
     "provenance": "which build a number was measured with",

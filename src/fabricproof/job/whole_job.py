@@ -16,6 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from fabricproof.core.errors import FabricproofError
+from fabricproof.core.hostlist import expand
 from fabricproof.core.measure import Finding, Verdict, as_notes, texts_of, worst
 from fabricproof.job.evidence.leg_folder import gather
 from fabricproof.job.leg import Relation
@@ -24,7 +25,6 @@ from fabricproof.job.script import JOB_END_FILE
 from fabricproof.nodes.inventory.facts import Machine, ReadTrouble
 from fabricproof.nodes.inventory.read import read_machine
 from fabricproof.nodes.preflight import Preflight, RailFinding, preflight
-from fabricproof.nodes.topology import expand
 from fabricproof.site import FabricSpec
 from fabricproof.traffic import CounterSample, read_rises
 from fabricproof.verdict.value import Judgement, Report, missing

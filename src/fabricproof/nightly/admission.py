@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fabricproof.core.errors import ConfigError
+from fabricproof.core.hostlist import fold
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.units import counted, natural
 from fabricproof.job.leg import ADMISSION_CHECK, ADMITTED, PARTNER
 from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.nightly.conduct import Ran, Runner
 from fabricproof.nodes.slurm import RESERVED
-from fabricproof.nodes.topology import fold
 from fabricproof.pairs.campaign.conduct import blank_campaign, pairs_at_once, steps_of
 from fabricproof.pairs.campaign.nodes import Standing
 from fabricproof.pairs.campaign.plan import round_seconds

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fabricproof.core.hostlist import fold
 from fabricproof.core.measure import BADNESS, Finding, FindingKind, Quantity, Verdict, worst
 from fabricproof.job.leg import ADMISSION_CHECK, ADMITTED, CAMPAIGN_SUITE, PARTNER
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
-from fabricproof.nodes.topology import fold
 
 #: verdicts that are told one by one; PASS and SKIPPED are counted
 RED = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING, Verdict.UNJUDGED})

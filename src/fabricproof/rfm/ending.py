@@ -15,9 +15,9 @@ from reframe.core.schedulers import Job
 from reframe.core.schedulers.slurm import _SlurmJob
 
 from fabricproof.core.errors import FabricproofError
+from fabricproof.core.hostlist import expand
 from fabricproof.job.evidence.leg_folder import last_words
 from fabricproof.job.whole_job import Doubt, JobEnd, SchedulerSays, find_doubt, read_end
-from fabricproof.nodes.topology import expand
 from fabricproof.rfm.slurm_nodes import ask_job
 
 #: how long a file of a node may take to be seen here: a shared file system looks into a folder

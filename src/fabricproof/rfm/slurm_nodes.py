@@ -8,9 +8,10 @@ import re
 from collections.abc import Sequence
 
 from fabricproof.core.errors import FabricproofError, ParseError, UnavailableError
+from fabricproof.core.hostlist import expand
 from fabricproof.job.whole_job import SchedulerSays
 from fabricproof.nodes.slurm import ask, ask_states, has_slurm, read_states, slurm_partition, usable
-from fabricproof.nodes.topology import Shape, Topology, expand, parse_topology, torus_of
+from fabricproof.nodes.topology import Shape, Topology, parse_topology, torus_of
 from fabricproof.site import PartitionSpec
 
 _FACT = re.compile(r"(?:^|\s)(JobState|ExitCode|NodeList)=(\S+)")

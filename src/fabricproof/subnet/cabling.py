@@ -11,8 +11,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 
+from fabricproof.core.hostlist import fold
 from fabricproof.core.units import natural
-from fabricproof.nodes.topology import Against, Astray, Cabling, Hanging, astray, cabling_of, fold
+from fabricproof.nodes.topology import Against, Astray, Cabling, Hanging, astray, cabling_of
 from fabricproof.subnet.finding import FabricFinding, fail, passed, unjudged
 from fabricproof.subnet.model import Network
 

@@ -9,7 +9,7 @@ from topologies import BLOCK, DATA, ISLANDS, TREE
 
 from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.nodes.topology.model import Shape
-from fabricproof.nodes.topology.text import expand, fold, parse_topology, torus_of
+from fabricproof.nodes.topology.text import parse_topology, torus_of
 
 
 def test_the_recorded_tree() -> None:
@@ -109,29 +109,3 @@ def test_distances_are_a_metric(data: st.DataObject) -> None:
     assert rest is not None
     # Each end's own leaf is counted in both halves of a detour.
     assert direct <= there + rest - 1
-
-
-def test_hostlists_are_expanded_without_asking_any_group_service() -> None:
-    assert expand("vc[1-2,4],x") == ("vc1", "vc2", "vc4", "x")
-    assert expand("") == ()
-
-
-@pytest.mark.parametrize(
-    ("nodes", "text"),
-    [
-        (["vc2", "vc1", "vc4"], "vc[1-2,4]"),
-        ([], ""),
-        (["@all"], "@all"),
-        (["n1!", "m"], "n1!,m"),
-        (["n[1-99999999]", "m"], "n[1-99999999],m"),
-    ],
-)
-def test_names_are_folded_as_slurm_does_and_no_other_is_made_of_them(
-    nodes: list[str], text: str
-) -> None:
-    assert fold(nodes) == text
-
-
-@given(st.lists(st.text(min_size=1)))
-def test_any_name_can_be_shown(nodes: list[str]) -> None:
-    assert isinstance(fold(nodes), str)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ from fabricproof.verdict.baseline.file import (
     read_baseline,
     write_baseline,
 )
-from fabricproof.verdict.baseline.model import BaselineLeg, BaselineNode
+from fabricproof.verdict.baseline.model import BaselineLeg, BaselineNode, LegPlace
 
 POSITIVE = st.floats(1e-3, 1e6, allow_nan=False).map(lambda each: float(f"{each:.6g}"))
 
@@ -165,3 +165,17 @@ def test_a_bound_that_sees_no_factor_of_two_is_called_blind() -> None:
     assert any(each.startswith("1 of 2 quantities are blind") for each in told)
     assert not any("blind" in each for each in show_lines(make_baseline(), head, whole=True))
     assert [each["blind"] for each in baseline_record(make_baseline(wide))["rows"]] == [True]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "text"),
+    [
+        ("vc1", "vc1"),
+        ("vc1,vc3", "vc1 - vc3"),
+        ("vc1,vc2,vc4,vc7", "vc[1-2,4,7]"),
+        ("vc1,vc3,vc4,vc7", "vc[1,3-4,7]"),
+    ],
+)
+def test_other_nodes_have_another_name(nodes: str, text: str) -> None:
+    words = dict.fromkeys((each.name for each in fields(LegPlace)), "")
+    assert LegPlace(**{**words, "nodes": nodes}).pair == text

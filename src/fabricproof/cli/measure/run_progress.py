@@ -18,10 +18,10 @@ from rich.text import Text
 from fabricproof.cli.console import HonestConsole
 from fabricproof.cli.measure.plan_display import duration
 from fabricproof.core.errors import FabricproofError
+from fabricproof.core.hostlist import expand, fold
 from fabricproof.core.measure import BADNESS, Verdict
 from fabricproof.history.cost import Estimate, Lessons, add_up, estimate, read_cases
 from fabricproof.job.run import LISTENS_VARIABLE, JobEvent, ask, heard
-from fabricproof.nodes.topology import expand, fold
 from fabricproof.report.red import held
 from fabricproof.report.text import STYLES
 from fabricproof.site import Site

@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fabricproof.core.errors import FabricproofError
+from fabricproof.core.hostlist import expand
 from fabricproof.core.measure import Finding, Verdict, as_notes, worst
 from fabricproof.job.evidence.leg_folder import CORES, RankRecord
 from fabricproof.job.leg import Leg
-from fabricproof.nodes.topology import expand
 from fabricproof.physics import find_link
 from fabricproof.traffic import Evidence, Expectation, PathState
 from fabricproof.traffic.disturbance import (

@@ -1,4 +1,4 @@
-"""Where the nodes hang: leaves, torus, hops between two, rails crossed, lists of hosts folded."""
+"""Where the nodes hang: leaves, torus, hops between two, rails crossed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fabricproof.nodes.topology.model import (
     pairs_by_hops,
     spread,
 )
-from fabricproof.nodes.topology.text import expand, fold, parse_topology, torus_of
+from fabricproof.nodes.topology.text import parse_topology, torus_of
 
 __all__ = [
     "Against",
@@ -25,8 +25,6 @@ __all__ = [
     "astray",
     "cabling_of",
     "contiguous",
-    "expand",
-    "fold",
     "latency_words",
     "pairs_by_hops",
     "parse_topology",

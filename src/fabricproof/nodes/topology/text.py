@@ -1,4 +1,4 @@
-"""Read ``scontrol show topology``: text in, a topology out; lists of hosts folded and unfolded.
+"""Read ``scontrol show topology``: text in, a topology out.
 
 Forms (Slurm's source: ``_print_topo_record`` of topology/tree and topology/block, the former in
 ``src/api/topo_info.c`` before 23.11; recorded from 22.05)::
@@ -15,29 +15,17 @@ digits of base 36 at its end (Slurm's guide for Sun Constellation, ``sun_const.h
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
-
-from fabricproof.core.errors import ConfigError, ParseError
+from fabricproof.core.errors import ParseError
+from fabricproof.core.hostlist import expand
 from fabricproof.nodes.topology.model import Shape, SwitchGroup, Topology
 
 #: what Slurm says where it has no topology (scontrol, ``slurm_print_topo_info_msg``)
 NO_TOPOLOGY = "No topology information available"
 
 _PLACE = re.compile(r"^(.*?)([0-9A-Za-z])([0-9A-Za-z])([0-9A-Za-z])$")
-
-#: names that one hostlist may stand for: ten times the nodes of the largest machines, and still
-#: memory that a login node has (about 200 bytes for each name)
-MAX_NAMES = 1_000_000
-
-_RANGES = re.compile(r"\[([^\[\]]*)\]")
-_RANGE = re.compile(r"(-?\d+)-(-?\d+)(?:/(\d+))?")
-
-#: of a number in a hostlist; Python itself refuses more than 4300
-_MAX_DIGITS = 100
 
 _KEYS = {
     "SwitchName": frozenset({"Level", "LinkSpeed", "Nodes", "Switches"}),
@@ -54,7 +42,7 @@ def parse_topology(text: str, source: str = "scontrol show topology") -> Topolog
     Raises:
         ParseError: a line of another form, a name twice, trees and blocks in one text, a switch
             below another that is not there, or a cut last line.
-        ConfigError: a hostlist in it stands for more than :data:`MAX_NAMES` names.
+        ConfigError: a hostlist in it stands for too many names (:mod:`fabricproof.core.hostlist`).
     """
     groups: list[SwitchGroup] = []
     heads: set[str] = set()
@@ -99,76 +87,9 @@ def _group(head: str, facts: dict[str, str], source: str, number: int) -> Switch
     return SwitchGroup(
         name=facts[head],
         level=int(level),
-        nodes=_expanded(facts.get("Nodes", ""), source, number),
-        children=_expanded(facts.get("Switches", ""), source, number),
+        nodes=expand(facts.get("Nodes", ""), source, number),
+        children=expand(facts.get("Switches", ""), source, number),
     )
-
-
-def expand(text: str) -> tuple[str, ...]:
-    """Return the names in a hostlist: ``vc[1-2,4]`` is vc1, vc2 and vc4; none for ``""``.
-
-    Raises:
-        ParseError: it is no hostlist.
-        ConfigError: it stands for more than :data:`MAX_NAMES` names.
-    """
-    return _expanded(text, "hostlist", 1)
-
-
-def fold(nodes: Iterable[str]) -> str:
-    """Return node names as Slurm folds them, ``vc[1-2,4]``; as they are where that cannot be.
-
-    Any name must be shown, whatever a parser makes of it, and none may stand for a group of others.
-    """
-    names = list(nodes)
-    if any("[" in name for name in names):  # of a program that folds: it may stand for millions
-        return ",".join(names)
-    try:
-        return str(NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP))
-    except NodeSetException:
-        return ",".join(names)
-
-
-def _expanded(text: str, source: str, number: int) -> tuple[str, ...]:
-    if text in {"", "(null)"}:
-        return ()
-    if (most := _most_names(text)) > MAX_NAMES:
-        raise ConfigError(
-            "a hostlist of too many names",
-            source=source,
-            line=number,
-            expected=f"{MAX_NAMES} at most",
-            got=f"{most} in {text[:80]!r}",
-        )
-    try:
-        return tuple(NodeSet(text, resolver=RESOLVER_NOGROUP))
-    # ClusterShell lets those of some wrong ranges through: n[1-2-3-4-5], n[--1]
-    except (NodeSetException, ValueError, AssertionError) as error:
-        raise _damage(f"a hostlist ({error})", text, source, number) from None
-
-
-def _most_names(text: str) -> int:
-    """Return how many names ``text`` stands for at most, without expanding it.
-
-    Names that are given twice count twice, and those that ``!``, ``&`` and ``^`` take out count:
-    all are made before.  What is no range counts as one; the expansion says what is wrong.
-    """
-    pieces = re.split(r"[,!&^\s]", _RANGES.sub(lambda found: f"[{_size(found[1])}]", text))
-    return sum(math.prod(map(int, re.findall(r"\[(\d+)\]", piece))) for piece in pieces)
-
-
-def _size(ranges: str) -> int:
-    """Return how many numbers ``1-8,12,20-30/2`` holds, at least 1."""
-    size = 0
-    for each in ranges.split(","):
-        found = _RANGE.fullmatch("".join(each.split()))
-        if found is None:
-            size += 1
-        elif max(map(len, found.groups(""))) > _MAX_DIGITS:
-            size += MAX_NAMES + 1
-        else:
-            first, last, step = (int(digits or "1") for digits in found.groups())
-            size += max(0, (last - first) // max(step, 1) + 1)
-    return max(size, 1)
 
 
 def _check_children(groups: list[SwitchGroup], source: str) -> None:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fabricproof.core.errors import ConfigError, FabricproofError, UnavailableError
+from fabricproof.core.hostlist import fold
 from fabricproof.core.whole_file import write_whole
 from fabricproof.job.whole_job import REACHED_END, RECORD_END, read_end
 from fabricproof.nodes.doctor import NetPath, Subject, render_script
 from fabricproof.nodes.slurm import ask
-from fabricproof.nodes.topology import fold
 from fabricproof.pairs.campaign.ledger import RECORD_FILE, SCHEDULE_FILE, read_launch
 from fabricproof.pairs.campaign.plan import (
     BUILD,

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fabricproof.core.errors import FabricproofError, UnavailableError
+from fabricproof.core.hostlist import expand
 from fabricproof.core.units import natural
 from fabricproof.nodes.slurm import (
     BUSY,
@@ -17,7 +18,7 @@ from fabricproof.nodes.slurm import (
     has_slurm,
     slurm_partition,
 )
-from fabricproof.nodes.topology import Shape, expand, parse_topology
+from fabricproof.nodes.topology import Shape, parse_topology
 from fabricproof.site import PartitionSpec
 
 

@@ -15,10 +15,10 @@ from rich.table import Table
 from rich.text import Text
 
 from fabricproof.benchmarks.catalogue import collective_of
+from fabricproof.core.hostlist import fold
 from fabricproof.core.measure import BADNESS, Quantity, Verdict
 from fabricproof.core.units import counted
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
-from fabricproof.nodes.topology import fold
 from fabricproof.report.red import again, held, next_step, told_of_passes
 from fabricproof.verdict.value import ERROR_UNIT, Source
 

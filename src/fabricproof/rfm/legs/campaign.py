@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from fabricproof.core.errors import FabricproofError, UnavailableError
+from fabricproof.core.hostlist import expand
 from fabricproof.core.units import counted, natural
 from fabricproof.job.leg import Leg, Plan
 from fabricproof.nodes.slurm import has_slurm
-from fabricproof.nodes.topology import expand
 from fabricproof.pairs import FIRST_ROUNDS, Order
 from fabricproof.pairs.campaign.conduct import (
     blank_campaign,

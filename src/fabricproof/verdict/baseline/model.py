@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
+from fabricproof.core.hostlist import fold
+
 #: a fact of an inventory is a word or a whole number
 Value = str | int
 Facts = Mapping[str, Mapping[str, Value]]
@@ -143,11 +145,9 @@ class LegPlace:
 
     @property
     def pair(self) -> str:
-        """``vc1 - vc3`` for a pair, ``vc1 .. vc4 (4)`` for more, the node for one."""
+        """``vc1 - vc3`` for a pair, ``vc[1-4]`` for more, the node for one."""
         nodes = self.nodes.split(",")
-        if len(nodes) <= 2:
-            return " - ".join(nodes)
-        return f"{nodes[0]} .. {nodes[-1]} ({len(nodes)})"
+        return " - ".join(nodes) if len(nodes) <= 2 else fold(nodes)
 
     @property
     def label(self) -> str:

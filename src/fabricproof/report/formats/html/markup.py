@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 
-from fabricproof.nodes.topology import fold
+from fabricproof.core.hostlist import fold
 
 #: C0 controls but tab and newline, and lone surrogates: no HTML document may hold them
 _UNSPEAKABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
