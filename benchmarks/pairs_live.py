@@ -464,8 +464,16 @@ def _refused(reasons: list[str]) -> list[dict[str, Any]]:
     return [
         {"kind": "rail", "name": name, "direction": ways.get(word, "both"), "sentence": reason}
         for reason in reasons
-        for name, word in re.findall(r"(vc\d+ rail\d)\W* (\w+)", reason)[:1]
+        for name, word in _named(reason)
     ]
+
+
+def _named(reason: str) -> list[tuple[str, str]]:
+    """Return rail and verb of what a reason names first."""
+    lost = re.findall(r"of what (vc\d+) (\w+) over (rail\d)", reason)
+    if lost:
+        return [(f"{node} {rail}", word) for node, word, rail in lost[:1]]
+    return re.findall(r"(vc\d+ rail\d)\W* (\w+)", reason)[:1]
 
 
 def _how_sure(blame: dict[str, Any]) -> str:
