@@ -133,6 +133,49 @@ def test_a_starved_pair_is_red_after_six_rounds(tmp_path: Path) -> None:
     assert "it is starved" in judged.quantities[0].reason
 
 
+def beside_alltoall(folder: Path, *, judged: bool) -> tuple[Relation, list[Outcome]]:
+    """A starved pair that did not end its legs beside an alltoall, all in six rounds."""
+    told = "bandwidth_impact_alltoall"
+    mine = relation().settings["impacts"][IMPACT]
+    impacts = {IMPACT: mine, told: {**mine, "loaded": "alltoall"}}
+    laws = {IMPACT: {"reference": asdict(LAW), "hint": "it is starved"}}
+    wanted = relation(impacts=impacts, judged={**laws, **({told: laws[IMPACT]} if judged else {})})
+    seen = outcomes(folder, [2.92, 2.93, 2.92] * 2, [0.21, 0.2, 0.19] * 2)
+    ended = missing(["bandwidth_64KiB"], "it was ended at its time limit")
+    load = make_leg(num_nodes=4, nodes=NODES)
+    folders = [load_of(folder / f"alltoall{index}") for index in range(6)]
+    seen += [
+        leg_of("alltoall", [ended], folders[:1], load=load),
+        leg_of("alltoall.turn", [ended] * 5, folders[1:], load=load),
+    ]
+    turns = {**wanted.turns, "alltoall": "alltoall.turn"}
+    return replace(wanted, legs=(*wanted.legs, "alltoall"), turns=turns), seen
+
+
+def test_a_leg_that_never_ended_beside_a_load_without_a_law_hides_no_starved_pair(
+    tmp_path: Path,
+) -> None:
+    judged = judge_relation(*beside_alltoall(tmp_path, judged=False)).report
+    assert judged.verdict is Verdict.FAIL
+    starved, lost = judged.quantities
+    assert (starved.name, starved.verdict) == (IMPACT, Verdict.FAIL)
+    assert (lost.name, lost.verdict) == ("bandwidth_impact_alltoall", Verdict.MISSING)
+    assert lost.reason == "leg alltoall is MISSING: it was ended at its time limit"
+
+
+def test_a_leg_that_never_ended_beside_a_load_with_a_law_is_missing(tmp_path: Path) -> None:
+    judged = judge_relation(*beside_alltoall(tmp_path, judged=True)).report
+    assert [each.verdict for each in judged.quantities] == [Verdict.MISSING]
+
+
+def test_a_good_pair_with_a_leg_that_never_ended_is_not_green(tmp_path: Path) -> None:
+    wanted, seen = beside_alltoall(tmp_path / "starved", judged=False)
+    good = outcomes(tmp_path / "good", [2.92, 2.93, 2.92], [0.73, 0.72, 0.74])
+    report = judge_relation(wanted, [*good, *seen[4:]]).report
+    assert report.verdict is Verdict.MISSING
+    assert report.quantities[0].verdict is Verdict.PASS
+
+
 APART = at_most(1.0, unit="x", tolerance=0.25, origin="a load that shares no link")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from statistics import fmean, median
 from typing import Any
@@ -79,6 +80,8 @@ def judge_impact(relation: Relation, looks: Looks) -> Report:
         not_judged(label, Verdict.SKIPPED, why)
         for label, why in relation.settings.get("skipped", {}).items()
     )
+    cut = _cut_short(relation, looks)
+    quantities += tuple(not_judged(each, Verdict.MISSING, cut[each]) for each in cut)
     told = [
         _told(label, values)
         for label, values in rounds.values.items()
@@ -87,7 +90,7 @@ def judge_impact(relation: Relation, looks: Looks) -> Report:
     told += [
         f"{label}: {next(iter(_unloaded(relation, looks, wanted)), NO_TAIL)}"
         for label, wanted in impacts.items()
-        if not rounds.values.get(label) and label not in judged
+        if not rounds.values.get(label) and label not in judged and label not in cut
     ]
     notes = (*relation.settings["words"], *told, *_loads(relation, looks))
     return Report(
@@ -107,15 +110,20 @@ def _counted(label: str, settings: Mapping[str, Any], rounds: Rounds) -> tuple[f
 def impacts_of(relation: Relation, looks: Looks) -> Values:
     """Return the impacts of one look at the legs, or why there are none.
 
-    Beside a load that was not there a leg has no number in this look; the others have theirs.
+    Beside a load that was not there a leg has no number in this look; the others have theirs.  So
+    have they where a leg did not end beside a load that nobody has a law for.
     """
     impacts: Mapping[str, Mapping[str, Any]] = relation.settings["impacts"]
     label = next(iter(impacts))
-    spoiled = spoiled_leg(relation, looks)
+    cut = _cut_short(relation, looks)
+    left_out = {impacts[each]["loaded"] for each in cut}
+    spoiled = spoiled_leg(_without(relation, left_out), looks)
     if spoiled is not None:
         return not_judged(label, *spoiled)
     found, missed = {}, []
     for name, wanted in impacts.items():
+        if wanted["loaded"] in left_out:
+            continue
         ratios = [_impact(wanted, size, looks) for size in wanted["sizes"]]
         is_whole = all(math.isfinite(each) and each > 0 for each in ratios)
         look = looks[wanted["loaded"]]
@@ -129,7 +137,31 @@ def impacts_of(relation: Relation, looks: Looks) -> Values:
         elif "column" not in wanted:
             reason = f"{wanted['alone']} and {wanted['loaded']} do not both have their numbers"
             return not_judged(label, Verdict.MISSING, reason)
-    return found or not_judged(label, Verdict.UNJUDGED, missed[0])
+    return found or not_judged(label, Verdict.UNJUDGED, next(iter((*missed, *cut.values()))))
+
+
+def _cut_short(relation: Relation, looks: Looks) -> dict[str, str]:
+    """Return the first impact of each leg that left nothing and that no law judges, and why.
+
+    A pair that an alltoall starves may not end within its time limit.  That is MISSING, and does
+    not hide what the pair had beside other loads.
+    """
+    impacts: Mapping[str, Mapping[str, Any]] = relation.settings["impacts"]
+    due = {impacts[each]["loaded"] for each in relation.settings["judged"]}
+    found: dict[str, str] = {}
+    for name, wanted in impacts.items():
+        leg = wanted["loaded"]
+        if leg in due or leg not in looks:
+            continue
+        spoiled = spoiled_leg(replace(relation, legs=(leg,)), looks)
+        if spoiled is not None and spoiled[0] is Verdict.MISSING:
+            due.add(leg)
+            found[name] = spoiled[1]
+    return found
+
+
+def _without(relation: Relation, legs: AbstractSet[str]) -> Relation:
+    return replace(relation, legs=tuple(each for each in relation.legs if each not in legs))
 
 
 def _is_told_of(relation: Relation, name: str, look: Outcome, impact: float) -> bool:
