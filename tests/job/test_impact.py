@@ -165,7 +165,43 @@ def test_a_leg_that_never_ended_beside_a_load_without_a_law_hides_no_starved_pai
 
 def test_a_leg_that_never_ended_beside_a_load_with_a_law_is_missing(tmp_path: Path) -> None:
     judged = judge_relation(*beside_alltoall(tmp_path, judged=True)).report
-    assert [each.verdict for each in judged.quantities] == [Verdict.MISSING]
+    assert [each.verdict for each in judged.quantities] == [Verdict.FAIL, Verdict.MISSING]
+
+
+def test_a_leg_that_ends_in_its_first_round_alone_is_missing(tmp_path: Path) -> None:
+    wanted, seen = beside_alltoall(tmp_path / "starved", judged=False)
+    good = outcomes(tmp_path / "good", [2.92, 2.93, 2.92] * 2, [0.73, 0.72, 0.74] * 2)
+    load = make_leg(num_nodes=4, nodes=NODES)
+    first = leg_of("alltoall", [report(0.7)], [load_of(tmp_path / "first")], load=load)
+    judged = judge_relation(wanted, [*good, first, seen[5]]).report
+    assert [each.verdict for each in judged.quantities] == [Verdict.PASS, Verdict.MISSING]
+
+
+def test_a_leg_that_never_ended_is_missing_beside_a_load_that_was_too_weak(tmp_path: Path) -> None:
+    wanted, seen = beside_alltoall(tmp_path / "starved", judged=False)
+    loads = [load_of(tmp_path / f"weak{index}", 0.01) for index in range(3)]
+    weak = outcomes(tmp_path / "good", [2.92, 2.93, 2.92], [0.73, 0.72, 0.74], loads)
+    judged = judge_relation(wanted, [*weak, *seen[4:]]).report
+    assert judged.verdict is Verdict.MISSING
+    assert "ended at its time limit" in judged.quantities[-1].reason
+
+
+@pytest.mark.parametrize(
+    ("ended", "verdict"), [((1, 3, 5), Verdict.UNJUDGED), ((4,), Verdict.PASS)]
+)
+def test_a_pair_that_is_starved_to_its_limit_every_other_round_is_not_green(
+    ended: tuple[int, ...], verdict: Verdict, tmp_path: Path
+) -> None:
+    alone, loaded = [2.92, 2.93, 2.92] * 2, [0.73, 0.72, 0.74] * 2
+    *others, shared = outcomes(tmp_path, alone, loaded)
+    gone = missing(["bandwidth_64KiB"], "it was ended at its time limit")
+    attempts = tuple(
+        replace(each, report=gone) if index in ended else each
+        for index, each in enumerate(shared.attempts, start=1)
+    )
+    judged = judge_relation(relation(), [*others, replace(shared, attempts=attempts)]).report
+    assert judged.verdict is verdict, judged.quantities[0].reason
+    assert any("it was ended at its time limit" in each for each in texts_of(judged.findings))
 
 
 def test_a_good_pair_with_a_leg_that_never_ended_is_not_green(tmp_path: Path) -> None:

@@ -332,3 +332,66 @@ def test_three_nodes_that_are_slow_at_both_looks_miss_the_reference(
     (row,) = rows_of(outcome, looks)
     assert row.report.verdict is Verdict.FAIL
     assert "3 nodes do not tell" in row.report.quantities[0].reason
+
+
+@pytest.mark.parametrize(
+    ("counter", "rounds", "verdict"),
+    [
+        ("link_error_recovery", {0}, Verdict.PASS),
+        ("link_error_recovery", {0, 1}, Verdict.UNJUDGED),
+        ("aer_nonfatal", {1, 2}, Verdict.UNJUDGED),
+    ],
+)
+def test_an_error_that_rose_in_two_rounds_is_not_cleared_by_a_good_second_look(
+    counter: str, rounds: set[int], verdict: Verdict, climb: Any, site: Site
+) -> None:
+    def edit(line: dict[str, Any]) -> dict[str, Any]:
+        if line["record"] == "counters":
+            rose = line["node"] == "vc1" and line["round"] in rounds
+            line["before"].setdefault("rail0", {})[counter] = 4
+            line["after"].setdefault("rail0", {})[counter] = 4 + rose
+        return line
+
+    machine = Machine(healthy)
+    machine.edit = edit
+    outcome, _ = climb(machine, planned(site))
+    assert len(outcome.second_looks) == len(rounds) * (verdict is Verdict.PASS)
+    (row,) = rows_of(outcome, ())
+    assert outcome.verdict is row.report.verdict is verdict
+    if verdict is Verdict.UNJUDGED:
+        assert f"{counter} of rail0 on vc1 rose by 1" in row.report.quantities[0].reason
+
+
+def test_whom_the_stock_program_cleared_is_blamed_no_longer(climb: Any, site: Site) -> None:
+    machine = Machine(lambda a, b: healthy(a, b) * (0.5 if b in {"vc1", "vc4"} else 1))
+    found, _ = climb(machine, planned(site, is_full=True))
+    assert {each.node for each in found.results[0].said.blame} == {"vc1", "vc4"}
+
+    def seen(red: RedPair) -> Confirmation:
+        verdict = Verdict.PASS if red.blamed == "vc1" else Verdict.FAIL
+        return look(verdict)(red)
+
+    outcome, looks = confirm(found, seen)
+    assert [each.node for each in outcome.results[0].said.blame] == ["vc4"]
+    told = outcome.results[0].said.undecided[0]
+    assert "vc1 rail0 receives at 5" in told.sentence
+    assert "osu_bw did not see it" in told.sentence
+    (row,) = rows_of(outcome, looks)
+    assert row.report.verdict is Verdict.FAIL
+    blamed = [each.node for each in row.report.findings if each.kind is FindingKind.BLAME]
+    assert blamed == ["vc4"]
+
+
+def test_a_row_says_which_node_takes_another_path_and_not_one_pair_of_it(
+    climb: Any, site: Site
+) -> None:
+    def edit(line: dict[str, Any]) -> dict[str, Any]:
+        if line["record"] == "counters" and line["node"] == "vc3":
+            line["after"]["rail0"]["tx_bytes"] = line["before"]["rail0"]["tx_bytes"]
+        return line
+
+    machine = Machine(healthy)
+    machine.edit = edit
+    (row,) = rows_of(climb(machine, planned(site, is_full=True))[0], ())
+    assert row.report.verdict is Verdict.INVALID
+    assert row.report.quantities[0].reason.startswith("vc3: traffic over rail0 takes another path")

@@ -7,7 +7,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.pairs.wrong_paths import MOST_SHARE, PairPath, wrong_paths
+from fabricproof.pairs.wrong_paths import LEAST_PARTNERS, MOST_SHARE, PairPath, wrong_paths
 
 
 def seen_of(count: int, bad: set[int], *, alike: bool = True) -> list[PairPath]:
@@ -48,6 +48,17 @@ def test_nobody_is_named_where_all_are_right_or_half_are_wrong_or_one_pair_is_al
     assert not wrong_paths("rail0", [])
 
 
+def test_nobody_is_named_whose_partners_nobody_saw_take_the_right_path() -> None:
+    star = [
+        PairPath(pair=("n3", partner), is_wrong=True, came_by="rail1") for partner in ("n0", "n1")
+    ]
+    assert not wrong_paths("rail0", star)
+    elsewhere = [*star, PairPath(pair=("n4", "n5"), is_wrong=False)]
+    assert not wrong_paths("rail0", elsewhere)
+    (found,) = wrong_paths("rail0", [*elsewhere, PairPath(pair=("n0", "n1"), is_wrong=False)])
+    assert (found.node, found.partners, found.others) == ("n3", 2, 2)
+
+
 def test_a_wrong_pair_of_nodes_that_are_right_elsewhere_names_nobody_beside_it() -> None:
     seen = seen_of(8, {3})
     at = next(i for i, each in enumerate(seen) if each.pair == ("n0", "n1"))
@@ -76,3 +87,5 @@ def test_only_the_bad_are_named_whatever_was_measured(count: int, data: st.DataO
         if is_whole:
             assert named == {f"n{each}" for each in bad}
         assert len(named) <= MOST_SHARE * count
+        right = {node for each in rounds if not each.is_wrong for node in each.pair}
+        assert not named or len(right) >= LEAST_PARTNERS

@@ -325,7 +325,9 @@ def test_a_stack_of_wheels_has_to_load_its_own_library(vcluster: Site, suite: st
 
 
 def test_nobody_says_which_library_is_the_systems_or_a_sites_own(vcluster: Site) -> None:
-    own = vcluster.stack("mpich5").model_copy(update={"suites": {"osu-mpi4py": "/opt/osu"}})
+    own = vcluster.stack("mpich5").model_copy(
+        update={"suites": {"osu-mpi4py": "/opt/osu"}, "provisioned": False}
+    )
     system = vcluster.stack("openmpi4")
     for stack in (own, system):
         planner = replace(_planner(vcluster), stack=stack)
@@ -396,6 +398,15 @@ def test_one_build_of_a_suite_serves_several_stacks_from_wheels(
         assert Path(legs[0].commands[0][0]).name == "osu_bw"
         digests |= {binary_digest(leg) for leg in legs}
     assert digests == {sha256(b"one build\n").hexdigest()}
+
+
+def test_one_build_of_a_suite_has_to_load_the_mpi_of_its_stack(
+    vcluster: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fabricproof.rfm.legs.leg.installed_library", lambda stack: stack.name)
+    site = _with_own_osu(vcluster, tmp_path)
+    legs, _ = _plan(site, "intelmpi", "osu", "osu_bw")
+    assert {leg.library for leg in legs} == {"intelmpi"}
 
 
 def test_what_else_a_stack_from_wheels_runs_stays_its_own(vcluster: Site, tmp_path: Path) -> None:

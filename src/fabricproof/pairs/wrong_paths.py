@@ -76,9 +76,10 @@ def wrong_paths(net_path: str, seen: Sequence[PairPath]) -> list[WrongPath]:
     """Return the nodes that are wrong over a path; none where pairs do not agree on them.
 
     A node is named where its traffic took another path with at least :data:`LEAST_PARTNERS` others
-    that are not named and with none of these the right one, every pair of nodes that are not named
-    took the right one, and at most :data:`MOST_SHARE` of the nodes are named.  Two that are cabled
-    crosswise alike reach each other as they should: pairs of named ones say nothing.
+    that took the right one elsewhere, and the right one with none that is not named; every pair of
+    nodes that are not named took the right one, and at most :data:`MOST_SHARE` of the nodes are
+    named.  Two that are cabled crosswise alike reach each other as they should: pairs of named ones
+    say nothing.
 
     Args:
         net_path: its name.
@@ -98,11 +99,12 @@ def wrong_paths(net_path: str, seen: Sequence[PairPath]) -> list[WrongPath]:
     if any(each.is_wrong != bool(named & {*each.pair}) for each in between):
         return []
     right = {frozenset(each.pair) for each in between if not each.is_wrong}
+    proven = frozenset().union(*right)
     found = []
     for node in sorted(named):
         partners = wrong[node] - named
         came_by = {each.came_by for each in between if node in each.pair}
-        if len(partners) >= LEAST_PARTNERS:
+        if len(partners & proven) >= LEAST_PARTNERS:
             found.append(
                 WrongPath(
                     node=node,

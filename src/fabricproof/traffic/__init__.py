@@ -143,6 +143,7 @@ def _quiet_or_disturbed(evidence: Evidence, expected: Expectation) -> PathProof:
         reason=reason,
         findings=(*rises.notes, *_foreign_traffic(evidence, expected)),
         moved_bytes=moved,
+        rose=rises.rose,
     )
 
 

@@ -155,6 +155,10 @@ class CounterSample:
         return self.moved(counter) < 0 or counter in self.set_back
 
 
+#: node, interface and name of a counter
+Risen = tuple[str, str, str]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rises:
     """What rose on the rails of a run, one sentence each.
@@ -163,11 +167,13 @@ class Rises:
         errors: a fast number over them is no PASS.
         doubts: counters of errors of which nobody knows whether they rose.
         notes: drops, congestion, a few retransmissions.
+        rose: node, interface and counter of each of ``errors``.
     """
 
     errors: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    rose: frozenset[Risen] = frozenset()
 
 
 def read_rises(samples: Iterable[CounterSample], rails: Sequence[str]) -> Rises:
@@ -180,18 +186,23 @@ def read_rises(samples: Iterable[CounterSample], rails: Sequence[str]) -> Rises:
     errors: list[str] = []
     doubts: list[str] = []
     notes: list[str] = []
+    rose: set[Risen] = set()
     over_tcp = any(":" not in rail for rail in rails)
     for sample in samples:
         if sample.interface == TCP and over_tcp:
             _tcp(sample, notes)
         if sample.interface not in rails and (sample.node, sample.interface) not in below:
             continue
-        errors += _errors(sample)
+        for counter, said in _errors(sample):
+            errors.append(said)
+            rose.add((sample.node, sample.interface, counter))
         doubts += _doubts(sample)
         notes += [*_notes(sample), *_high(sample)]
         _rdma(sample, notes)
     notes += _one_sided(samples, rails)
-    return Rises(errors=tuple(errors), doubts=tuple(doubts), notes=tuple(notes))
+    return Rises(
+        errors=tuple(errors), doubts=tuple(doubts), notes=tuple(notes), rose=frozenset(rose)
+    )
 
 
 def _one_sided(samples: Sequence[CounterSample], rails: Sequence[str]) -> Iterator[str]:
@@ -232,12 +243,13 @@ def _is_error(counter: str) -> bool:
     return counter in ERROR_COUNTERS
 
 
-def _errors(sample: CounterSample) -> Iterator[str]:
+def _errors(sample: CounterSample) -> Iterator[tuple[str, str]]:
     for counter in _names(sample):
         if _is_error(counter) and sample.moved(counter) > 0:
-            yield _rose(sample, counter) + _meaning(counter)
+            yield counter, _rose(sample, counter) + _meaning(counter)
     if sample.moved("aer_correctable") >= PCIE_CORRECTED:
-        yield _rose(sample, "aer_correctable") + ": the PCIe link repeats packets"
+        counter = "aer_correctable"
+        yield counter, _rose(sample, counter) + ": the PCIe link repeats packets"
 
 
 def _meaning(counter: str) -> str:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from itertools import chain
 from statistics import fmean, median
 from typing import Any
 
@@ -24,6 +24,7 @@ from fabricproof.job.relations.ratio import (
     Looks,
     Rounds,
     Values,
+    each_round,
     judge_rounds,
     not_judged,
     report_of,
@@ -31,7 +32,7 @@ from fabricproof.job.relations.ratio import (
     spoiled_leg,
     value_at,
 )
-from fabricproof.job.rounds import RoundBounds, decide_rounds
+from fabricproof.job.rounds import LEAST, RoundBounds, decide_rounds
 from fabricproof.verdict.value import Judgement, Report
 
 #: A load below this part of what its links allow is no load, and a sender of it below this part of
@@ -42,6 +43,13 @@ LEAST_LOAD, LEAST_OF_ONE = 0.5, 0.25
 #: its bound in all such rounds, and the load got half as much of what was due to it as the pair got
 #: of its own share, both were starved by the link that they share: then these rounds count.
 WEAK = " beside a weak load"
+
+#: A number is no PASS where its pair left nothing beside the load in so many rounds: it may have
+#: been starved until its time limit.  Once may be chance.  Our choice.
+MOST_CUT = 2
+
+#: impact -> why a leg of it left nothing, once for each such round
+Cut = Mapping[str, tuple[str, ...]]
 
 #: what is said where a leg has no such column (the kernel leaves out what too few are slower than)
 NO_TAIL = "too few repetitions, alone or beside the load"
@@ -62,17 +70,28 @@ def judge_impact(relation: Relation, looks: Looks) -> Report:
         words: what is told of the places.
     """
     rounds = rounds_of(relation, looks, impacts_of)
-    if isinstance(rounds, Judgement):
-        return report_of(rounds)
+    cut = _cut(relation, looks)
     judged: Mapping[str, Mapping[str, Any]] = relation.settings["judged"]
     impacts: Mapping[str, Mapping[str, Any]] = relation.settings["impacts"]
+    if isinstance(rounds, Judgement):
+        return _with_missing(report_of(rounds), relation, cut, {})
     quantities = tuple(
-        judge_rounds(
-            label,
-            _counted(label, settings, rounds),
-            replace(rounds, lost=(*_unloaded(relation, looks, impacts[label]), *rounds.lost)),
-            relation,
-            settings,
+        _never_green(
+            judge_rounds(
+                label,
+                _counted(label, settings, rounds),
+                replace(
+                    rounds,
+                    lost=(
+                        *_unloaded(relation, looks, impacts[label]),
+                        *cut.get(label, ()),
+                        *rounds.lost,
+                    ),
+                ),
+                relation,
+                settings,
+            ),
+            cut.get(label, ()),
         )
         for label, settings in judged.items()
     )
@@ -80,8 +99,6 @@ def judge_impact(relation: Relation, looks: Looks) -> Report:
         not_judged(label, Verdict.SKIPPED, why)
         for label, why in relation.settings.get("skipped", {}).items()
     )
-    cut = _cut_short(relation, looks)
-    quantities += tuple(not_judged(each, Verdict.MISSING, cut[each]) for each in cut)
     told = [
         _told(label, values)
         for label, values in rounds.values.items()
@@ -92,12 +109,47 @@ def judge_impact(relation: Relation, looks: Looks) -> Report:
         for label, wanted in impacts.items()
         if not rounds.values.get(label) and label not in judged and label not in cut
     ]
+    told += [f"a leg that left nothing: {why}" for why in dict.fromkeys(chain(*cut.values()))]
     notes = (*relation.settings["words"], *told, *_loads(relation, looks))
-    return Report(
+    report = Report(
         verdict=worst([each.verdict for each in quantities]),
         quantities=quantities,
         findings=(*as_notes(notes), *rounds.findings()),
     )
+    return _with_missing(report, relation, cut, rounds.values)
+
+
+def _with_missing(
+    report: Report, relation: Relation, cut: Cut, values: Mapping[str, Sequence[float]]
+) -> Report:
+    """Add what no law judges and what too few rounds are left of, a leg once.
+
+    A pair that an alltoall starves may not end within its time limit.
+    """
+    impacts: Mapping[str, Mapping[str, Any]] = relation.settings["impacts"]
+    named = {each.name for each in report.quantities}
+    lost: dict[str, Judgement] = {}
+    for label, why in cut.items():
+        is_told_only = label not in relation.settings["judged"]
+        if is_told_only and label not in named and len(values.get(label, ())) < LEAST:
+            first = not_judged(label, Verdict.MISSING, why[0])
+            lost.setdefault(impacts[label]["loaded"], first)
+    quantities = (*report.quantities, *lost.values())
+    return replace(
+        report, verdict=worst([each.verdict for each in quantities]), quantities=quantities
+    )
+
+
+def _never_green(judgement: Judgement, why: Sequence[str]) -> Judgement:
+    """Return a number whose pair left nothing beside its load in some rounds, and why."""
+    if not why:
+        return judgement
+    if judgement.value is None:
+        return replace(judgement, verdict=Verdict.MISSING, reason=why[0], is_open=False)
+    if judgement.verdict is not Verdict.PASS or len(why) < MOST_CUT:
+        return judgement
+    reason = f"{judgement.reason}; in {len(why)} more it left nothing: {why[0]}"
+    return replace(judgement, verdict=Verdict.UNJUDGED, reason=reason)
 
 
 def _counted(label: str, settings: Mapping[str, Any], rounds: Rounds) -> tuple[float, ...]:
@@ -110,19 +162,18 @@ def _counted(label: str, settings: Mapping[str, Any], rounds: Rounds) -> tuple[f
 def impacts_of(relation: Relation, looks: Looks) -> Values:
     """Return the impacts of one look at the legs, or why there are none.
 
-    Beside a load that was not there a leg has no number in this look; the others have theirs.  So
-    have they where a leg did not end beside a load that nobody has a law for.
+    Beside a load that was not there a leg has no number in this look, nor has one that left none;
+    the others have theirs.
     """
     impacts: Mapping[str, Mapping[str, Any]] = relation.settings["impacts"]
     label = next(iter(impacts))
-    cut = _cut_short(relation, looks)
-    left_out = {impacts[each]["loaded"] for each in cut}
-    spoiled = spoiled_leg(_without(relation, left_out), looks)
-    if spoiled is not None:
-        return not_judged(label, *spoiled)
-    found, missed = {}, []
+    found, missed, cut = {}, [], []
     for name, wanted in impacts.items():
-        if wanted["loaded"] in left_out:
+        spoiled = _spoiled(relation, wanted, looks)
+        if spoiled is not None:
+            if spoiled[0] is not Verdict.MISSING:
+                return not_judged(label, *spoiled)
+            cut.append(spoiled[1])
             continue
         ratios = [_impact(wanted, size, looks) for size in wanted["sizes"]]
         is_whole = all(math.isfinite(each) and each > 0 for each in ratios)
@@ -137,31 +188,32 @@ def impacts_of(relation: Relation, looks: Looks) -> Values:
         elif "column" not in wanted:
             reason = f"{wanted['alone']} and {wanted['loaded']} do not both have their numbers"
             return not_judged(label, Verdict.MISSING, reason)
-    return found or not_judged(label, Verdict.UNJUDGED, next(iter((*missed, *cut.values()))))
+    if found:
+        return found
+    if cut:
+        return not_judged(label, Verdict.MISSING, cut[0])
+    return not_judged(label, Verdict.UNJUDGED, missed[0])
 
 
-def _cut_short(relation: Relation, looks: Looks) -> dict[str, str]:
-    """Return the first impact of each leg that left nothing and that no law judges, and why.
+def _spoiled(
+    relation: Relation, wanted: Mapping[str, Any], looks: Looks
+) -> tuple[Verdict, str] | None:
+    return spoiled_leg(replace(relation, legs=(wanted["alone"], wanted["loaded"])), looks)
 
-    A pair that an alltoall starves may not end within its time limit.  That is MISSING, and does
-    not hide what the pair had beside other loads.
+
+def _cut(relation: Relation, looks: Looks) -> Cut:
+    """Return of each impact why a leg of it left nothing, once for each such round.
+
+    A round whose legs have not all been started says nothing.
     """
-    impacts: Mapping[str, Mapping[str, Any]] = relation.settings["impacts"]
-    due = {impacts[each]["loaded"] for each in relation.settings["judged"]}
-    found: dict[str, str] = {}
-    for name, wanted in impacts.items():
-        leg = wanted["loaded"]
-        if leg in due or leg not in looks:
-            continue
-        spoiled = spoiled_leg(replace(relation, legs=(leg,)), looks)
-        if spoiled is not None and spoiled[0] is Verdict.MISSING:
-            due.add(leg)
-            found[name] = spoiled[1]
+    found: dict[str, tuple[str, ...]] = {}
+    for mine, looked in each_round(relation, looks):
+        for name, wanted in relation.settings["impacts"].items():
+            if wanted["alone"] in looked and wanted["loaded"] in looked:
+                spoiled = _spoiled(mine, wanted, looked)
+                if spoiled is not None and spoiled[0] is Verdict.MISSING:
+                    found[name] = (*found.get(name, ()), spoiled[1])
     return found
-
-
-def _without(relation: Relation, legs: AbstractSet[str]) -> Relation:
-    return replace(relation, legs=tuple(each for each in relation.legs if each not in legs))
 
 
 def _is_told_of(relation: Relation, name: str, look: Outcome, impact: float) -> bool:

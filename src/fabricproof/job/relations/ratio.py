@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
@@ -149,11 +149,8 @@ def rounds_of(relation: Relation, looks: Looks, values_of: ValuesOf) -> Rounds |
         return first
     values: dict[str, list[float]] = {label: [] for label in first}
     lost, disturbed = [], []
-    in_turn = {leg: looks[name].attempts for leg, name in relation.turns.items() if name in looks}
-    mine = replace(relation, legs=tuple(relation.turns))
-    for index in range(-1, max(map(len, in_turn.values()), default=0)):
-        looked = _round(relation, looks, index) if index >= 0 else _first_round(relation, looks)
-        found = values_of(mine, looked) if index >= 0 else first
+    for index, (mine, looked) in enumerate(each_round(relation, looks)):
+        found = values_of(mine, looked) if index else first
         if isinstance(found, Judgement):
             if found.verdict is Verdict.INVALID:
                 return found
@@ -173,8 +170,13 @@ def rounds_of(relation: Relation, looks: Looks, values_of: ValuesOf) -> Rounds |
     )
 
 
-def _first_round(relation: Relation, looks: Looks) -> Looks:
-    return {name: looks[name] for name in relation.legs if name in looks}
+def each_round(relation: Relation, looks: Looks) -> Iterator[tuple[Relation, Looks]]:
+    """Yield the legs of each round, and the relation between them: first looks, then in turn."""
+    yield relation, {name: looks[name] for name in relation.legs if name in looks}
+    in_turn = [looks[name].attempts for name in relation.turns.values() if name in looks]
+    mine = replace(relation, legs=tuple(relation.turns))
+    for index in range(max(map(len, in_turn), default=0)):
+        yield mine, _round(relation, looks, index)
 
 
 def _disturbance(looks: Looks) -> Disturbance | None:

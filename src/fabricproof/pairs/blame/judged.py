@@ -40,6 +40,8 @@ class WhyUndecided(StrEnum):
     FEW = "few"
     NODE = "node"
     RIVALS = "rivals"
+    UNCONFIRMED = "unconfirmed"
+    """No stock program saw it."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -18,13 +18,13 @@ from fabricproof.core.measure import Quantity as Measured
 from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.disturbance import share_beyond, share_taken
 from fabricproof.job.run import LegResult, SessionResult
-from fabricproof.pairs.blame.judged import MatrixVerdict
+from fabricproof.pairs.blame.judged import MatrixVerdict, WhyUndecided
 from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.pairs.campaign.ledger import Campaign
 from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.verdict import Outcome, Result
 from fabricproof.pairs.matrix import Flags
-from fabricproof.pairs.said import DIRECTIONS, Blame, place
+from fabricproof.pairs.said import DIRECTIONS, Blame, Undecided, place
 from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind
 
 #: pairs that are looked at again at most: each is a job of its own
@@ -101,6 +101,7 @@ class RedPair:
         destination: the one that receives.
         blamed: the node that is blamed, if one is.
         why_good_alone: why it is red and one pair alone has its rate; empty where it has not.
+        blame: who is blamed; None where the whole quantity is red.
     """
 
     result: Result
@@ -110,6 +111,7 @@ class RedPair:
     destination: str
     blamed: str | None = None
     why_good_alone: str = ""
+    blame: Blame | None = None
 
     @property
     def is_wide(self) -> bool:
@@ -130,6 +132,9 @@ def reds_of(outcome: Outcome) -> list[RedPair]:
 def confirm(outcome: Outcome, look: Look) -> tuple[Outcome, tuple[Confirmation, ...]]:
     """Measure again what is red; what no stock program sees is UNJUDGED, not FAIL.
 
+    Who was looked at and not seen is blamed no longer.  Who was not looked at, as there are more
+    than :data:`MOST_LOOKS`, stays blamed where all that were looked at were seen.
+
     Args:
         outcome: of the campaign.
         look: measures a pair once more.
@@ -139,25 +144,36 @@ def confirm(outcome: Outcome, look: Look) -> tuple[Outcome, tuple[Confirmation, 
         return outcome, ()
     done: list[Confirmation] = []
     stands: set[int] = set()
+    unseen: dict[int, list[tuple[Blame, Confirmation | None]]] = {}
     blamed: set[str] = set()
     for red in reds:
+        is_seen, found = False, None
         if red.is_wide and red.blamed in blamed:
-            stands.add(id(red.result))  # one rail of several is slow: so are they together
+            is_seen = True  # one rail of several is slow: so are they together
         elif len(done) < MOST_LOOKS:
-            seen = look(red)
-            done.append(seen)
-            if red.why_good_alone and seen.verdict is Verdict.PASS:
-                done[-1] = replace(seen, reason=f"{seen.reason}; {red.why_good_alone}")
-                stands.add(id(red.result))
-            if seen.is_red:
-                stands.add(id(red.result))
-                blamed |= {red.blamed} - {None}  # type: ignore[arg-type]
-    results = tuple(_doubted(each, id(each) in stands) for each in outcome.results)
+            found = look(red)
+            is_seen = found.is_red
+            if is_seen and red.blamed is not None:
+                blamed.add(red.blamed)
+            if red.why_good_alone and found.verdict is Verdict.PASS:
+                found, is_seen = (
+                    replace(found, reason=f"{found.reason}; {red.why_good_alone}"),
+                    True,
+                )
+            done.append(found)
+        if is_seen:
+            stands.add(id(red.result))
+        elif red.blame is not None:
+            unseen.setdefault(id(red.result), []).append((red.blame, found))
+    results = tuple(
+        _seen_alone(each, unseen.get(id(each), ())) if id(each) in stands else _doubted(each)
+        for each in outcome.results
+    )
     return replace(outcome, results=results), tuple(done)
 
 
-def _doubted(result: Result, stands: bool) -> Result:
-    if result.judged.verdict is not MatrixVerdict.FAIL or result.why_told_only or stands:
+def _doubted(result: Result) -> Result:
+    if result.judged.verdict is not MatrixVerdict.FAIL or result.why_told_only:
         return result
     judged = replace(
         result.judged,
@@ -165,6 +181,34 @@ def _doubted(result: Result, stands: bool) -> Result:
         reason=f"{result.judged.reason}; no stock program confirmed it",
     )
     return replace(result, judged=judged)
+
+
+def _seen_alone(result: Result, unseen: Sequence[tuple[Blame, Confirmation | None]]) -> Result:
+    """Return what is red with those blamed that a stock program saw, the others undecided."""
+    if not any(look is not None for _, look in unseen):
+        return result
+    gone = [each for each, _ in unseen]
+    undecided = tuple(
+        Undecided(
+            why=WhyUndecided.UNCONFIRMED,
+            nodes=look.nodes if look else (),
+            sentence=f"{each.sentence}; {_not_seen(look)}",
+            would_tell=each.would_tell or "the same campaign once more",
+        )
+        for each, look in unseen
+    )
+    said = replace(
+        result.said,
+        blame=tuple(each for each in result.said.blame if each not in gone),
+        undecided=(*undecided, *result.said.undecided),
+    )
+    return replace(result, said=said)
+
+
+def _not_seen(look: Confirmation | None) -> str:
+    if look is None:
+        return "no stock program looked, and it did not see others of them"
+    return f"{look.check or 'no stock program'} did not see it: {look.reason}"
 
 
 def _reds_of(result: Result, campaign: Campaign) -> Iterator[RedPair]:
@@ -177,7 +221,7 @@ def _reds_of(result: Result, campaign: Campaign) -> Iterator[RedPair]:
             red = _red(result, blame.name, row, blame.node)
             shared = blame.kind in _SHARED and result.quantity is Quantity.BANDWIDTH
             why = _why_good_alone(result, rows, campaign) if shared else ""
-            yield replace(red, why_good_alone=why)
+            yield replace(red, why_good_alone=why, blame=blame)
     if result.judged.below and not result.said.blame:
         yield _red(result, result.quantity.value, int(np.argmin(result.judged.alone)))
 

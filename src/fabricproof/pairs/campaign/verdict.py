@@ -6,6 +6,7 @@ nobody can say of is UNJUDGED, what was planned and not measured is MISSING.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -52,6 +53,7 @@ from fabricproof.physics import Fabric
 from fabricproof.site import Site
 from fabricproof.traffic import PathProof, PathState
 from fabricproof.traffic.disturbance import DisturbanceKind
+from fabricproof.traffic.error_rates import PORT_COUNTERS
 from fabricproof.verdict.value import Reference
 
 #: words with which a library names itself (MPI_Get_library_version), by family, in small letters:
@@ -62,6 +64,12 @@ _OWN_WORDS = {
     "mvapich": "mvapich",
     "intelmpi": "intel(r) mpi",
 }
+
+#: rounds in which an error rose that no other judges, before a good second look clears no pair
+LEAST_LASTING = 2
+
+#: counters that all rounds are judged by: how often they rose, and how often a link went down
+RATED = frozenset({"carrier_changes", "link_downed"}).union(*PORT_COUNTERS.values())
 
 #: what a path that is not proven makes of a value
 _OF_PATH = {
@@ -82,6 +90,7 @@ class Trouble:
         pair: two nodes.
         reason: why.
         disturbance: what others did, where that is why.
+        rose: node, interface and counter of each error that rose.
     """
 
     verdict: Verdict
@@ -90,6 +99,7 @@ class Trouble:
     pair: tuple[str, str]
     reason: str
     disturbance: DisturbanceKind | None = None
+    rose: frozenset[tuple[str, str, str]] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -349,7 +359,11 @@ def _link_counts(done: Measured) -> Iterator[LinkCounts]:
 def _passing(
     campaign: Campaign, rows: Iterable[Row], troubles: Iterable[Trouble]
 ) -> tuple[list[Trouble], list[SecondLook]]:
-    """Return the troubles that stay, and those that a second look at the pair had not."""
+    """Return the troubles that stay, and those that a second look at the pair had not.
+
+    An error that rose in two rounds stays, however good a pair was afterwards: unless all rounds
+    are judged by how often it rose.
+    """
     again = campaign.again
     told = list(troubles)
     disturbed = {(each.net_path, each.round, frozenset(each.pair)) for each in told}
@@ -360,10 +374,15 @@ def _passing(
         and ((name := campaign.path_name(row.net_path)), row.value.round, frozenset(_ends(row)))
         not in disturbed
     }
+    rounds = {(each.net_path, each.round, error) for each in told for error in each.rose}
+    often = Counter(error for _, _, error in rounds)
     stay, passing = [], []
     for each in told:
         pair = frozenset(each.pair)
-        if each.verdict is Verdict.UNJUDGED and (each.net_path, pair) in stands:
+        is_lasting = any(
+            often[error] >= LEAST_LASTING and error[-1] not in RATED for error in each.rose
+        )
+        if each.verdict is Verdict.UNJUDGED and (each.net_path, pair) in stands and not is_lasting:
             said = f"{' to '.join(each.pair)} over {each.net_path} did not count once"
             sentence = f"{said} ({each.reason}) and stands at the second look"
             look = SecondLook(net_path=each.net_path, pair=each.pair, sentence=sentence)
@@ -386,6 +405,7 @@ def _trouble(
         round=number,
         pair=pair,
         reason=proof.reason,
+        rose=proof.rose,
     )
 
 

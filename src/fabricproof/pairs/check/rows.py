@@ -158,14 +158,15 @@ class _Burden:
 
 
 def _burdens(outcome: Outcome, number: int, name: str, said: str) -> Iterator[_Burden]:
-    for wrong in outcome.wrong_paths:
-        if wrong.net_path == name:
-            yield _Burden(verdict=Verdict.INVALID, reason=wrong.sentence)
     troubles = [each for each in outcome.troubles if each.net_path == name]
     for each in troubles:
         more = f" and {len(troubles) - 1} more" * (len(troubles) > 1)
         reason = f"{' - '.join(each.pair)}{more}: {each.reason}"
         yield _Burden(verdict=each.verdict, reason=reason, disturbance=each.disturbance)
+    # Of two that are as bad the later one is told: whose fault it is, not one pair of it.
+    for wrong in outcome.wrong_paths:
+        if wrong.net_path == name:
+            yield _Burden(verdict=Verdict.INVALID, reason=wrong.sentence)
     for loss in outcome.losses:
         if loss.net_path == name:
             yield _Burden(verdict=loss.verdict, reason=loss.sentence)

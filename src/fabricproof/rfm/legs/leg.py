@@ -276,10 +276,12 @@ class LegPlanner:
     def mpi_library(self) -> str | None:
         """Return the MPI library that the program has to load; None where nobody proved one.
 
-        A suite that the site declares beside the build is the site's own; what measures without
-        MPI loads none, and the kernel of a campaign says itself what it loaded.
+        A suite that the site declares beside the build is the site's own; beside an MPI from wheels
+        it loads that MPI, or it measures another one.  What measures without MPI loads none, and
+        the kernel of a campaign says itself what it loaded.
         """
-        if self.suite in {*self.stack.suites, *PEER_SUITES, CAMPAIGN_SUITE}:
+        is_the_sites = self.suite in self.stack.suites and not self.stack.provisioned
+        if is_the_sites or self.suite in {*PEER_SUITES, CAMPAIGN_SUITE}:
             return None
         return self.built.library if self.built is not None else installed_library(self.stack)
 
