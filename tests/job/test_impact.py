@@ -11,9 +11,11 @@ from looks import bandwidths
 
 from fabricproof.core.measure import Table, Verdict, texts_of
 from fabricproof.core.units import at_size
+from fabricproof.job.evidence.disturbance import Surroundings
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import BESIDE_FOLDER, Attempt, Outcome
 from fabricproof.job.relations.judge import judge_relation, legs_to_repeat, rounds_due
+from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind
 from fabricproof.verdict.value import Judgement, Report, at_most, missing
 from leg_folders import make_leg
 
@@ -184,6 +186,33 @@ def test_a_leg_that_never_ended_is_missing_beside_a_load_that_was_too_weak(tmp_p
     judged = judge_relation(wanted, [*weak, *seen[4:]]).report
     assert judged.verdict is Verdict.MISSING
     assert "ended at its time limit" in judged.quantities[-1].reason
+
+
+def test_who_was_disturbed_beside_one_load_has_numbers_beside_the_others(tmp_path: Path) -> None:
+    told = "bandwidth_impact_alltoall"
+    mine = relation().settings["impacts"][IMPACT]
+    law = {"reference": asdict(LAW), "hint": "it is starved"}
+    impacts = {IMPACT: mine, told: {**mine, "loaded": "alltoall"}}
+    wanted = relation(impacts=impacts, judged={IMPACT: law, told: law})
+    turns = {**wanted.turns, "alltoall": "alltoall.turn"}
+    wanted = replace(wanted, legs=(*wanted.legs, "alltoall"), turns=turns)
+    seen = outcomes(tmp_path, [2.92, 2.93, 2.92], [0.73, 0.72, 0.74])
+    load = make_leg(num_nodes=4, nodes=NODES)
+    folders = [load_of(tmp_path / f"alltoall{index}") for index in range(3)]
+    reports = [report(each) for each in (0.72, 0.73, 0.72)]
+    by = Disturbance(kind=DisturbanceKind.STARVED_CORES, reason="others ran", share=0.5)
+    turn = leg_of("alltoall.turn", reports[1:], folders[1:], load=load)
+    turn = replace(
+        turn,
+        attempts=tuple(replace(each, near=Surroundings(found=(by,))) for each in turn.attempts),
+    )
+    alltoall = leg_of("alltoall", reports[:1], folders[:1], load=load)
+    judged = judge_relation(wanted, [*seen, alltoall, turn]).report
+    good, open_one = judged.quantities
+    assert (good.name, good.verdict) == (IMPACT, Verdict.PASS)
+    assert (open_one.verdict, open_one.is_open) == (Verdict.UNJUDGED, True)
+    assert "1 of 3 rounds" in open_one.reason
+    assert sum("does not count: disturbed" in each for each in texts_of(judged.findings)) == 2
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from fabricproof.job.evidence.leg_folder import RankRecord, gather, last_words, 
 from fabricproof.job.leg import Leg, Relation
 from fabricproof.job.outcome import BESIDE_FOLDER, Attempt, Outcome
 from fabricproof.job.relations.ratio import (
+    WEAK,
     Looks,
     Rounds,
     Values,
@@ -38,11 +39,6 @@ from fabricproof.verdict.value import Judgement, Report
 #: A load below this part of what its links allow is no load, and a sender of it below this part of
 #: its share is none: flows that meet share unevenly, so that one alone may have less.  Our choice.
 LEAST_LOAD, LEAST_OF_ONE = 0.5, 0.25
-
-#: How a number is called in a round in which its load moved less than was due.  Where it is beyond
-#: its bound in all such rounds, and the load got half as much of what was due to it as the pair got
-#: of its own share, both were starved by the link that they share: then these rounds count.
-WEAK = " beside a weak load"
 
 #: A number is no PASS where its pair left nothing beside the load in so many rounds: it may have
 #: been starved until its time limit.  Once may be chance.  Our choice.

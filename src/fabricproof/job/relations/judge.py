@@ -23,10 +23,11 @@ from fabricproof.job.relations.comparison import (
     judge_share,
     share_of,
 )
-from fabricproof.job.relations.impact import WEAK, impacts_of, judge_impact
+from fabricproof.job.relations.impact import impacts_of, judge_impact
 from fabricproof.job.relations.own_choice import judge_own_choice, legs_in_question
 from fabricproof.job.relations.rails import balance_of, judge_frames, judge_sharing
 from fabricproof.job.relations.ratio import (
+    WEAK,
     Judge,
     Looks,
     Rounds,
@@ -208,9 +209,8 @@ def _rounds_of_one(relation: Relation, outcomes: Sequence[Outcome]) -> int:
         found = rounds_of(relation, {**_looks(mine, index), **in_turn}, VALUES[relation.kind])
         if isinstance(found, Rounds):
             # A number that not every round has is no reason for ever more of them.
-            made = len(found.lost) + max(map(len, found.values.values()), default=0)
             due = (
-                rounds_to_add(values, made - len(values), bounds)
+                rounds_to_add(values, found.made - len(values), bounds)
                 for label, values in found.values.items()
                 if (bounds := _bounds_of_one(relation, label)) is not None
             )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
@@ -33,6 +34,11 @@ ValuesOf = Callable[[Relation, Looks], Values]
 
 #: quantity -> the column of a table that has it
 _COLUMNS = {"bandwidth": "bandwidth_mb_s", "latency": "latency_us"}
+
+#: How a number is called in a round in which its load moved less than was due.  Where it is beyond
+#: its bound in all such rounds, and the load got half as much of what was due to it as the pair got
+#: of its own share, both were starved by the link that they share: then these rounds count.
+WEAK = " beside a weak load"
 
 #: how several legs on one side of a ratio become one number
 _COMBINE: Mapping[str, Callable[[Iterable[float]], float]] = {
@@ -118,14 +124,24 @@ class Rounds:
     """The numbers of a relation, round by round.
 
     Attributes:
-        values: label -> its number of each round that has all of them and that nobody disturbed.
-        lost: why the other rounds do not count.
-        disturbed: what others took of those that they disturbed.
+        values: label -> its number of each round that has one and whose legs nobody disturbed.
+        made: how many rounds there were.
+        lost: why whole rounds do not count.
+        disturbed: label -> what others took of the rounds that do not count for it.
     """
 
     values: Mapping[str, tuple[float, ...]]
+    made: int
     lost: tuple[str, ...] = ()
-    disturbed: tuple[Disturbance, ...] = ()
+    disturbed: Mapping[str, tuple[Disturbance, ...]] = field(default_factory=dict)
+
+    def lost_of(self, label: str) -> tuple[str, ...]:
+        """Return why rounds do not count for a number."""
+        return (*self.lost, *(f"disturbed: {each.reason}" for each in self.disturbed_of(label)))
+
+    def disturbed_of(self, label: str) -> tuple[Disturbance, ...]:
+        """Return what others took of the rounds of a number."""
+        return self.disturbed.get(label, ())
 
     def findings(self) -> tuple[Finding, ...]:
         """Return what is worth reading of several rounds."""
@@ -134,7 +150,11 @@ class Rounds:
             for label, values in self.values.items()
             if len(values) > 1
         )
-        return as_notes((*shown, *(f"a round that does not count: {why}" for why in self.lost)))
+        lost: Counter[str] = Counter(self.lost)
+        for label in self.disturbed:  # of several numbers, as many rounds as it cost one of them
+            lost |= Counter(self.lost_of(label))
+        said = (f"a round that does not count: {why}" for why in lost.elements())
+        return as_notes((*shown, *said))
 
 
 def rounds_of(relation: Relation, looks: Looks, values_of: ValuesOf) -> Rounds | Judgement:
@@ -148,26 +168,40 @@ def rounds_of(relation: Relation, looks: Looks, values_of: ValuesOf) -> Rounds |
     if isinstance(first, Judgement):
         return first
     values: dict[str, list[float]] = {label: [] for label in first}
-    lost, disturbed = [], []
+    lost: list[str] = []
+    disturbed: dict[str, list[Disturbance]] = {}
+    made = 0
     for index, (mine, looked) in enumerate(each_round(relation, looks)):
         found = values_of(mine, looked) if index else first
+        made += 1
         if isinstance(found, Judgement):
             if found.verdict is Verdict.INVALID:
                 return found
             lost.append(found.reason)
             continue
-        disturbance = _disturbance(looked) if relation.turns else None
-        if disturbance is not None:
-            disturbed.append(disturbance)
-            lost.append(f"disturbed: {disturbance.reason}")
-            continue
         for label, value in found.items():
-            values.setdefault(label, []).append(value)
+            mine_alone = _of_label(relation, label, looked)
+            disturbance = _disturbance(mine_alone) if relation.turns else None
+            if disturbance is not None:
+                disturbed.setdefault(label, []).append(disturbance)
+            else:
+                values.setdefault(label, []).append(value)
     return Rounds(
         values={label: tuple(each) for label, each in values.items()},
+        made=made,
         lost=tuple(lost),
-        disturbed=tuple(disturbed),
+        disturbed={label: tuple(each) for label, each in disturbed.items()},
     )
+
+
+def _of_label(relation: Relation, label: str, looks: Looks) -> Looks:
+    """Return the legs that a number is made of: two of an impact, else all."""
+    impacts: Mapping[str, Mapping[str, Any]] = relation.settings.get("impacts", {})
+    impact = impacts.get(label.removesuffix(WEAK))
+    if impact is None:
+        return looks
+    legs = (impact["alone"], impact["loaded"])
+    return {leg: looks[leg] for leg in legs if leg in looks}
 
 
 def each_round(relation: Relation, looks: Looks) -> Iterator[tuple[Relation, Looks]]:
@@ -205,7 +239,7 @@ def judge_rounds(
     settings = relation.settings if settings is None else settings
     bounds = bounds_of(settings)
     if not values:
-        return _with_cause(not_judged(label, Verdict.UNJUDGED, _too_few(0, rounds)), rounds)
+        return _with_cause(not_judged(label, Verdict.UNJUDGED, _too_few(0, label, rounds)), rounds)
     if not relation.turns or bounds is None:
         return judge_against(label, values[0], settings)
     decision = decide_rounds(values, bounds)
@@ -213,28 +247,29 @@ def judge_rounds(
     span = f"{decision.low:.3g} to {decision.high:.3g} x in {decision.rounds} rounds"
     if decision.standing is not RatioStanding.OPEN:
         return replace(judged, reason=f"{judged.reason} ({span})")
-    reason = f"{_expected(decision.centre, settings)}; {_open(decision, rounds, bounds)}"
+    reason = f"{_expected(decision.centre, settings)}; {_open(decision, label, rounds, bounds)}"
     return _with_cause(replace(judged, verdict=Verdict.UNJUDGED, reason=reason), rounds)
 
 
-def _open(decision: Decision, rounds: Rounds, bounds: RoundBounds) -> str:
+def _open(decision: Decision, label: str, rounds: Rounds, bounds: RoundBounds) -> str:
     if decision.rounds < LEAST:
-        return _too_few(decision.rounds, rounds)
+        return _too_few(decision.rounds, label, rounds)
     near = [each for each in (bounds.lower, bounds.upper, bounds.most) if each is not None]
     limits = " and ".join(f"{each:.3g}" for each in near)
     told = decision.would_tell
     more = "no reasonable number of rounds" if told is None else f"some {told} rounds like these"
     without = ""
-    if rounds.disturbed:
-        without = f"; {len(rounds.disturbed)} do not count, disturbed: {rounds.disturbed[0].reason}"
+    if disturbed := rounds.disturbed_of(label):
+        without = f"; {len(disturbed)} do not count, disturbed: {disturbed[0].reason}"
     return (
         f"{decision.rounds} rounds leave {decision.low:.3g} to {decision.high:.3g} x open and the "
         f"bound is {limits}: {more} would tell{without}"
     )
 
 
-def _too_few(count: int, rounds: Rounds) -> str:
-    why = f": {rounds.lost[0]}" if rounds.lost else ""
+def _too_few(count: int, label: str, rounds: Rounds) -> str:
+    lost = rounds.lost_of(label)
+    why = f": {lost[0]}" if lost else ""
     return (
         f"{count} of {LEAST} rounds that it takes have a number that counts, {LEAST - count} more "
         f"are missing{why}"
@@ -243,7 +278,8 @@ def _too_few(count: int, rounds: Rounds) -> str:
 
 def _with_cause(judgement: Judgement, rounds: Rounds) -> Judgement:
     """Return a number marked as open, with who disturbed its rounds."""
-    cause = rounds.disturbed[0].kind.value if rounds.disturbed else judgement.disturbance
+    disturbed = rounds.disturbed_of(judgement.name)
+    cause = disturbed[0].kind.value if disturbed else judgement.disturbance
     return replace(judgement, is_open=True, disturbance=cause)
 
 
