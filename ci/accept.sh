@@ -9,16 +9,19 @@ say() { printf '== %s\n' "$*"; }
 
 if [ "$(id -u)" -ne 0 ]; then
     if command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
-        exec sudo --preserve-env=PIP_INDEX_URL,PIP_CONFIG_FILE,FABRICPROOF_SITE "$0" "$@"
+        exec sudo --preserve-env=PIP_INDEX_URL,PIP_CONFIG_FILE,FABRICPROOF_SITE \
+            "$root/ci/accept.sh" "$@"
     fi
-    if ci/rootless.sh true 2>/dev/null && ci/bootstrap.sh packages; then
+    if ! ci/rootless.sh true; then # it says why not
+        say "no root here: the virtual cluster needs it (namespaces, Slurm's daemons)."
+    elif ci/bootstrap.sh packages; then
         say "no root here: in a user namespace of its own, which ends with this command"
         ci/bootstrap.sh python
         .venv/bin/fabricproof stack install
-        exec ci/rootless.sh "$0" "$@"
+        exec ci/rootless.sh "$root/ci/accept.sh" "$@"
+    else
+        say "the virtual cluster lacks packages that only root can install."
     fi
-    ci/rootless.sh true || true # says why not
-    say "no root here: the virtual cluster needs it (namespaces, Slurm's daemons)."
     say "what this machine can still do: two ranks on it, without Slurm (site 'local')."
     ci/bootstrap.sh python
     .venv/bin/fabricproof stack install openmpi5 mpich5
