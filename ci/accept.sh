@@ -48,6 +48,9 @@ if [ -z "${FABRICPROOF_ROOTLESS:-}" ]; then # in there is no network, and all is
     ci/bootstrap.sh all
     say "2/4 MPI stacks"
     .venv/bin/fabricproof stack install
+elif ! [ -x .venv/bin/fabricproof ]; then
+    echo "accept: first, outside: ci/bootstrap.sh python; .venv/bin/fabricproof stack install" >&2
+    exit 69
 fi
 say "3/4 virtual cluster"
 [ -d /run/fabricproof/vcluster/vcluster ] || brought_up=yes
@@ -56,7 +59,7 @@ say "4/4 quick Ethernet acceptance through ReFrame and Slurm"
 status=0
 .venv/bin/fabricproof run --site vcluster -t quick -t ethernet "$@" || status=$?
 if [ -n "${FABRICPROOF_ROOTLESS:-}" ]; then
-    say "the cluster ends now; one that stays while you work: ci/rootless.sh bash, then make accept"
+    say "the cluster ends with the command or shell that ci/rootless.sh started"
 else
     say "the cluster stays up for you: . env.sh; reframe -r -t ethernet; make down ends it"
 fi

@@ -134,3 +134,29 @@ def test_where_they_are_not_allowed_it_says_why_and_does_what_can_be_done(clone:
     assert ended.stderr == "rootless: no newuidmap\n"
     assert "the virtual cluster needs it" in ended.stdout
     assert "fabricproof run --site local -t quick" in ended.stdout
+
+
+@pytest.fixture
+def inside(clone: Path) -> Path:
+    """Return the project as the root of a namespace sees it."""
+    put(clone.parent / "tools", "id", "echo 0")
+    return clone
+
+
+def test_in_a_namespace_a_project_that_nobody_prepared_is_told_how(inside: Path) -> None:
+    """There is no network in there."""
+    (inside / ".venv" / "bin" / "fabricproof").unlink()
+    ended = accepted(inside, FABRICPROOF_ROOTLESS="inside")
+    assert (ended.returncode, ended.stdout) == (69, "")
+    assert ended.stderr == (
+        "accept: first, outside: ci/bootstrap.sh python; .venv/bin/fabricproof stack install\n"
+    )
+
+
+def test_in_a_namespace_it_says_with_what_the_cluster_ends(inside: Path) -> None:
+    ended = accepted(inside, FABRICPROOF_ROOTLESS="inside")
+    assert ended.returncode == 0, ended.stderr
+    assert "bootstrap" not in ended.stdout
+    assert ended.stdout.splitlines()[-1] == (
+        "== the cluster ends with the command or shell that ci/rootless.sh started"
+    )
