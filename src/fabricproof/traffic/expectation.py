@@ -105,6 +105,7 @@ class PathProof:
         moved_bytes: sent by each interface; None where nothing was counted.
         came_by: the interface by which the bytes came in that a rail should have brought; empty
             where that is not what is wrong, or nobody knows.
+        lacking: the node that they came to; empty where that is not what is wrong.
     """
 
     state: PathState
@@ -112,6 +113,7 @@ class PathProof:
     findings: tuple[str, ...] = ()
     moved_bytes: Mapping[str, int] | None = None
     came_by: str = ""
+    lacking: str = ""
 
 
 def proof(state: PathState, reason: str) -> PathProof:
