@@ -9,16 +9,19 @@ say() { printf '== %s\n' "$*"; }
 
 if [ "$(id -u)" -ne 0 ]; then
     if command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
-        exec sudo --preserve-env=PIP_INDEX_URL,PIP_CONFIG_FILE,FABRICPROOF_SITE "$0" "$@"
+        exec sudo --preserve-env=PIP_INDEX_URL,PIP_CONFIG_FILE,FABRICPROOF_SITE \
+            "$root/ci/accept.sh" "$@"
     fi
-    if ci/rootless.sh true 2>/dev/null && ci/bootstrap.sh packages; then
+    if ! ci/rootless.sh true; then # it says why not
+        say "no root here: the virtual cluster needs it (namespaces, Slurm's daemons)."
+    elif ci/bootstrap.sh packages; then
         say "no root here: in a user namespace of its own, which ends with this command"
         ci/bootstrap.sh python
         .venv/bin/fabricproof stack install
-        exec ci/rootless.sh "$0" "$@"
+        exec ci/rootless.sh "$root/ci/accept.sh" "$@"
+    else
+        say "the virtual cluster lacks packages that only root can install."
     fi
-    ci/rootless.sh true || true # says why not
-    say "no root here: the virtual cluster needs it (namespaces, Slurm's daemons)."
     say "what this machine can still do: two ranks on it, without Slurm (site 'local')."
     ci/bootstrap.sh python
     .venv/bin/fabricproof stack install openmpi5 mpich5
@@ -45,6 +48,9 @@ if [ -z "${FABRICPROOF_ROOTLESS:-}" ]; then # in there is no network, and all is
     ci/bootstrap.sh all
     say "2/4 MPI stacks"
     .venv/bin/fabricproof stack install
+elif ! [ -x .venv/bin/fabricproof ]; then
+    echo "accept: first, outside: ci/bootstrap.sh python; .venv/bin/fabricproof stack install" >&2
+    exit 69
 fi
 say "3/4 virtual cluster"
 [ -d /run/fabricproof/vcluster/vcluster ] || brought_up=yes
@@ -53,7 +59,7 @@ say "4/4 quick Ethernet acceptance through ReFrame and Slurm"
 status=0
 .venv/bin/fabricproof run --site vcluster -t quick -t ethernet "$@" || status=$?
 if [ -n "${FABRICPROOF_ROOTLESS:-}" ]; then
-    say "the cluster ends now; one that stays while you work: ci/rootless.sh bash, then make accept"
+    say "the cluster ends with the command or shell that ci/rootless.sh started"
 else
     say "the cluster stays up for you: . env.sh; reframe -r -t ethernet; make down ends it"
 fi

@@ -31,8 +31,16 @@ for file in /etc/subuid /etc/subgid; do
     grep -q "^\($user\|$(id -u)\):" $file 2>/dev/null ||
         leave "no ids for $user in $file; an administrator adds them: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 $user"
 done
-unshare --user --map-root-user --map-auto true 2>/dev/null ||
-    leave "this kernel allows no user namespaces to $user (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)"
+apart() {
+    # --map-auto came with util-linux 2.38
+    exec unshare --user --map-root-user --map-auto --mount --net --pid --ipc --uts --fork \
+        --kill-child --mount-proc -- "$@"
+}
+nl='
+'
+if ! why=$(apart true 2>&1); then
+    why=${why%"$nl"Try *} # of an option that an older unshare does not know
+    leave "${why##*"$nl"} (it takes util-linux 2.38 and, for $user, user namespaces: sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)"
+fi
 export FABRICPROOF_ROOTLESS=entering PATH="$PATH:/usr/sbin:/sbin"
-exec unshare --user --map-root-user --map-auto --mount --net --pid --ipc --uts --fork --kill-child \
-    --mount-proc -- "$0" "$@"
+apart "$0" "$@"

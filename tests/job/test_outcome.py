@@ -109,6 +109,7 @@ def test_a_whole_table_of_a_failed_program_is_missing(
     "said",
     [
         "srun: error: vc4: task 1: Killed\nsrun: Force Terminated StepId=5.2\n",
+        "srun: error: vc1: tasks 0-1,3: Killed\n",
         "mpirun noticed that process rank 1 exited on signal 9 (Killed).\n",
         "=   KILLED BY SIGNAL: 9 (Killed)\n",
     ],

@@ -301,6 +301,33 @@ def test_bytes_that_took_another_rail_are_invalid_and_judge_nobody(climb: Any, s
     )
 
 
+def test_a_crossed_node_is_named_with_where_its_own_traffic_comes_in(
+    climb: Any, site: Site
+) -> None:
+    """Of three rails its rail2 is in the switch of rail0, and its rail0 in that of rail1."""
+    partners: dict[int, str] = {}
+
+    def crossed(line: dict[str, Any]) -> dict[str, Any]:
+        if line["record"] == "value" and "vc3" in (ends := {line["from"], line["to"]}):
+            partners[line["round"]] = min(ends - {"vc3"})
+        if line["record"] == "counters":
+            met = {"vc3": "rail2", partners.get(line["round"]): "rail1"}
+            if line["round"] in partners and (rail := met.get(line["node"])):
+                before, after = line["before"], line["after"]
+                before[rail], after[rail] = dict(before["rail0"]), dict(after["rail0"])
+                after["rail0"]["rx_bytes"] = before["rail0"]["rx_bytes"]
+                after[rail]["tx_bytes"] = before[rail]["tx_bytes"]
+        return line
+
+    machine = Machine(healthy)
+    machine.edit = crossed
+    outcome, _ = climb(machine, planned(site, is_full=True))
+    (found,) = outcome.wrong_paths
+    assert (found.node, found.partners, found.came_by) == ("vc3", 7, "rail2")
+    reasons = [each.reason for each in outcome.troubles]
+    assert any(", rail1 " in each for each in reasons)
+
+
 def test_faster_than_physics_is_invalid(climb: Any, site: Site) -> None:
     outcome, _ = climb(Machine(lambda *_: 40.0), planned(site))
     assert outcome.verdict is Verdict.INVALID

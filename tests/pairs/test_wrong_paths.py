@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 from hypothesis import given
@@ -17,6 +18,7 @@ def seen_of(count: int, bad: set[int], *, alike: bool = True) -> list[PairPath]:
             pair=(f"n{one}", f"n{other}"),
             is_wrong=((one in bad) != (other in bad)) or (not alike and {one, other} <= bad),
             came_by="rail1" if {one, other} & bad else "",
+            lacking=f"n{other if other in bad else one}" if {one, other} & bad else "",
         )
         for one, other in combinations(range(count), 2)
     ]
@@ -50,7 +52,8 @@ def test_nobody_is_named_where_all_are_right_or_half_are_wrong_or_one_pair_is_al
 
 def test_nobody_is_named_whose_partners_nobody_saw_take_the_right_path() -> None:
     star = [
-        PairPath(pair=("n3", partner), is_wrong=True, came_by="rail1") for partner in ("n0", "n1")
+        PairPath(pair=("n3", partner), is_wrong=True, came_by="rail1", lacking="n3")
+        for partner in ("n0", "n1")
     ]
     assert not wrong_paths("rail0", star)
     elsewhere = [*star, PairPath(pair=("n4", "n5"), is_wrong=False)]
@@ -69,10 +72,28 @@ def test_a_wrong_pair_of_nodes_that_are_right_elsewhere_names_nobody_beside_it()
 def test_no_interface_is_named_where_it_comes_in_by_several() -> None:
     seen = seen_of(6, {3})
     at = next(i for i, each in enumerate(seen) if "n3" in each.pair)
-    seen[at] = PairPath(pair=seen[at].pair, is_wrong=True, came_by="mgmt0")
+    seen[at] = PairPath(pair=seen[at].pair, is_wrong=True, came_by="mgmt0", lacking="n3")
     (found,) = wrong_paths("rail0", seen)
     assert not found.came_by
     assert "exchanged" not in found.sentence
+
+
+def test_where_it_comes_in_to_partners_is_not_said_of_the_node() -> None:
+    """Of three rails the node's rail0 is in the switch of rail1, and its rail2 in that of rail0."""
+    seen = [
+        replace(each, came_by="rail2") if each.lacking == "n3" else each for each in seen_of(8, {3})
+    ]
+    partly = [
+        replace(each, came_by="rail1", lacking="n0") if each.pair == ("n0", "n3") else each
+        for each in seen
+    ]
+    assert [each.came_by for each in wrong_paths("rail0", partly)] == ["rail2"]
+    others = {each.pair: next(iter({*each.pair} - {"n3"})) for each in seen if each.is_wrong}
+    at_partners = [
+        replace(each, came_by="rail1", lacking=others[each.pair]) if each.is_wrong else each
+        for each in seen
+    ]
+    assert [each.came_by for each in wrong_paths("rail0", at_partners)] == [""]
 
 
 @given(st.integers(4, 14), st.data())

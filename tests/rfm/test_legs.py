@@ -15,11 +15,14 @@ from fabricproof.core.errors import ConfigError, UnavailableError
 from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import CAMPAIGN_SUITE, Leg
 from fabricproof.rfm.legs.leg import LegPlanner, quantity_key
+from fabricproof.rfm.legs.placement import bound_leg
 from fabricproof.rfm.legs.programs import choose_suite, find_program, launcher_of, printed_name
+from fabricproof.rfm.legs.rails import cell
 from fabricproof.rfm.stacks import binary_digest, identity, modules_of, variables_of
 from fabricproof.site import Site, load_site
 from fabricproof.stacks.catalog import ROOT_VARIABLE, load_catalog, stacks_root
 from fabricproof.stacks.environment import ports_folder
+from fabricproof.verdict.locality import Bind
 from fabricproof.verdict.value import Judgement
 
 SITES = Path(__file__).parents[2] / "site-configs"
@@ -407,6 +410,30 @@ def test_one_build_of_a_suite_has_to_load_the_mpi_of_its_stack(
     site = _with_own_osu(vcluster, tmp_path)
     legs, _ = _plan(site, "intelmpi", "osu", "osu_bw")
     assert {leg.library for leg in legs} == {"intelmpi"}
+
+
+def test_a_program_behind_a_script_of_ours_is_the_one_that_is_read(
+    vcluster: Site, tmp_path: Path
+) -> None:
+    """What binds ranks, gives each node its rail or writes input is no program that measures."""
+    site = _with_own_osu(vcluster, tmp_path)
+    stack = site.stack("mpich5")
+    planner = LegPlanner(
+        site=site,
+        partition=site.partitions[0],
+        stack=stack,
+        fabric="eth0",
+        suite="osu",
+        program="osu_bw",
+    )
+    legs = (bound_leg(planner, "rail0", Bind.NEAR), cell(planner, "rail0", "rail1"))
+    assert {leg.commands[0][1] for leg in legs} == {"bind.sh", "each_node.sh"}
+    built = sha256(b"one build\n").hexdigest()
+    assert {binary_digest(leg) for leg in legs} == {built}
+    port = replace(planner, site=vcluster, suite="osu-mpi4py", stack=vcluster.stack("openmpi5"))
+    script = ports_folder(stacks_root() / "openmpi5") / "osu_bw.py"
+    moved = bound_leg(port, "rail0", Bind.NEAR)
+    assert binary_digest(moved) == sha256(script.read_bytes()).hexdigest()
 
 
 def test_what_else_a_stack_from_wheels_runs_stays_its_own(vcluster: Site, tmp_path: Path) -> None:

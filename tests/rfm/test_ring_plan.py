@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from fabricproof.job.relations.ratio import judge_against
 from fabricproof.job.script import render_script
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.rings import placed_plan, ranks_on_a_node, ring_plan
+from fabricproof.rfm.stacks import binary_digest
 from fabricproof.site import load_site
 from fabricproof.stacks.catalog import ROOT_VARIABLE
 from fabricproof.stacks.environment import ports_folder
@@ -46,6 +48,8 @@ def test_all_nodes_over_one_rail_and_over_all(planner: LegPlanner, tmp_path: Pat
     one = plan.legs[0]
     assert one.commands == (("bash", "hpcc.sh", str(tmp_path / "hpcc")),)
     assert one.environment["FABRICPROOF_PROGRAM"] == str(tmp_path / "hpcc")
+    (tmp_path / "hpcc").write_bytes(b"a build\n")
+    assert binary_digest(one) == sha256(b"a build\n").hexdigest()
     assert one.least_bytes == ((792_000_000, 792_000_000),) * 4
     assert one.required == ("natural_ring_bandwidth", "random_ring_bandwidth")
     assert one.sent_bytes is None

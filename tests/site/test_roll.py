@@ -230,6 +230,15 @@ def test_a_damaged_roll_is_one_error_that_says_how_to_mend_it(tmp_path: Path, te
         (["-c", "mine", "-x", "Osu"], ["-c", "mine"], False),
         (["-c", "mine", "--reruns", "3"], ["-c", "mine"], False),
         (["-c"], ["-c"], True),
+        (["-Rc", "mine"], ["-R", "-c", "mine"], True),
+        (["-rRcmine", "-t", "quick"], ["-R", "-cmine"], True),
+        (["-qc", "mine"], ["-c", "mine"], True),
+        (["-vc", "mine"], ["-c", "mine"], True),
+        (["-vRt", "-c"], ["-R"], True),
+        (["-rR"], ["-R"], True),
+        (["-Rc", "mine", "-qx", "Osu"], ["-R", "-c", "mine"], False),
+        (["--checkp", "mine", "--rec"], ["--checkp", "mine", "--rec"], True),
+        (["--checkp=mine", "--ta", "-c"], ["--checkp=mine"], True),
     ],
 )  # fmt: skip
 def test_what_looks_again_takes_along_where_checks_are_and_how_they_run(

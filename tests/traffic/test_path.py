@@ -609,4 +609,4 @@ def test_bytes_that_left_by_the_rail_and_came_in_by_another_are_caught() -> None
         "traffic took another path: n2 must have received 500.0 MB at least, rail0 brought 0.0 MB, "
         "rail1 530.0 MB"
     )
-    assert proof.came_by == "rail1"
+    assert (proof.lacking, proof.came_by) == ("n2", "rail1")

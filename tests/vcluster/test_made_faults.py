@@ -149,6 +149,14 @@ def test_a_place_that_cannot_have_a_fault_is_refused(place: Place, wanted: Fault
         faults.require_fit(PLAN, place, wanted)
 
 
+def test_a_node_with_one_rail_has_nothing_to_be_crossed_with() -> None:
+    place, wanted = Place(host="vc2", rail=0), Fault(crossed=True)
+    faults.require_fit(PLAN, place, wanted)
+    one = replace(PLAN, rail_rates_bit_s=PLAN.rail_rates_bit_s[:1])
+    with pytest.raises(ConfigError, match="no other rail to be crossed with"):
+        faults.require_fit(one, place, wanted)
+
+
 @pytest.mark.parametrize(("host", "rail"), [("vc1", "rail0"), ("leaf1", None), ("uplink1", None)])
 def test_only_a_node_has_a_cpu(host: str, rail: str | None) -> None:
     with pytest.raises(ConfigError, match="no CPU"):

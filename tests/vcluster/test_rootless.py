@@ -71,6 +71,41 @@ def test_a_user_without_ids_of_his_own_is_told_how_to_get_them(tmp_path: Path) -
     assert "usermod --add-subuids" in ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("option", "words", "said"),
+    [
+        (
+            "--mount-proc",
+            "unshare: mount /proc failed: Operation not permitted",
+            "mount /proc failed",
+        ),
+        (
+            "--map-auto",
+            "unshare: unrecognized option '--map-auto'\nTry 'unshare --help' for more information.",
+            "unrecognized option '--map-auto' (it takes util-linux 2.38",
+        ),
+    ],
+)
+def test_what_unshare_cannot_do_here_is_said_in_its_own_words(
+    tmp_path: Path, option: str, words: str, said: str
+) -> None:
+    """It is asked for all that the cluster takes, not for a user namespace alone."""
+    tools = Path(tools_without(tmp_path, "grep", "newuidmap", "newgidmap", "unshare"))
+    refuse = f'case " $* " in *" {option} "*) echo "{words}" >&2; exit 1 ;; esac'
+    for name, text in {
+        "grep": "exit 0",
+        "newuidmap": "exit 0",
+        "newgidmap": "exit 0",
+        "unshare": refuse,
+    }.items():
+        (tools / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tools / name).chmod(0o755)
+    ended = called("true", PATH=str(tools))
+    assert ended.returncode == 77
+    assert ended.stderr.startswith(f"rootless: unshare: {said}")
+    assert "kernel.unprivileged_userns_clone" in ended.stderr
+
+
 def test_in_there_a_command_is_run_as_it_is() -> None:
     ended = called("sh", "-c", "echo in; exit 7", FABRICPROOF_ROOTLESS="inside")
     assert (ended.returncode, ended.stdout) == (7, "in\n")

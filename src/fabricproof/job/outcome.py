@@ -381,7 +381,7 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
 
 
 #: a launcher's word of a rank that was killed: srun's, that of Open MPI's mpirun and hydra's
-_KILLED = re.compile(r"task [\d,-]+: Killed|exited on signal 9|KILLED BY SIGNAL: 9")
+_KILLED = re.compile(r"tasks? [\d,-]+: Killed|exited on signal 9|KILLED BY SIGNAL: 9")
 
 
 def _failure(folder: Path, status: int | None, leg: Leg, ranks: Sequence[RankRecord]) -> str:

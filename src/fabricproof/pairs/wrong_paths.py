@@ -22,11 +22,13 @@ class PairPath:
         pair: two nodes.
         is_wrong: the traffic took another path; else it is proven that it took this one.
         came_by: the interface by which it came in instead; empty where nobody knows.
+        lacking: the node that it came to, of the two; empty where nobody knows.
     """
 
     pair: tuple[str, str]
     is_wrong: bool
     came_by: str = ""
+    lacking: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,8 @@ class WrongPath:
         net_path: the path that it should take.
         partners: with how many others it was seen.
         others: pairs of other nodes that take the right path.
-        came_by: the interface by which it comes in; empty where they differ, or nobody knows.
+        came_by: the interface by which it comes in to the node, whatever its partners show; empty
+            where they differ, or nobody knows.
     """
 
     node: str
@@ -103,7 +106,7 @@ def wrong_paths(net_path: str, seen: Sequence[PairPath]) -> list[WrongPath]:
     found = []
     for node in sorted(named):
         partners = wrong[node] - named
-        came_by = {each.came_by for each in between if node in each.pair}
+        came_by = {each.came_by for each in between if each.lacking == node}
         if len(partners & proven) >= LEAST_PARTNERS:
             found.append(
                 WrongPath(

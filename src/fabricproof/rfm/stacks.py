@@ -152,14 +152,16 @@ def _with_own_programs(found: StackIdentity, folder: str) -> StackIdentity:
 def binary_digest(leg: Leg) -> str:
     """Return the SHA-256 of the program that a leg runs, hexadecimal; empty where nobody can say.
 
-    Of a port of mpi4py it is the script.  One found by PATH may be another on each node, one in an
-    image is not to be read here.
+    Of a port of mpi4py it is the script.  A leg whose words begin with a script of ours names its
+    program in its environment.  One found by PATH may be another on each node, one in an image is
+    not to be read here.
     """
     if leg.container is not None or not leg.commands:
         return ""
     words = [Path(each) for each in leg.commands[0]]
     scripts = [each for each in words if each.suffix == ".py"]
-    program = scripts[-1] if scripts else words[0]
+    named = Path(leg.environment.get("FABRICPROOF_PROGRAM", words[0]))
+    program = scripts[-1] if scripts else named
     return library_digest(program) if program.is_absolute() else ""
 
 

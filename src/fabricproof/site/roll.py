@@ -55,11 +55,14 @@ _SETTING_LONG = (
     "--unload-module",
 )
 
+_RECURSIVE = "--recursive"
+
 #: the selecting options whose values are followed
 _FOLLOWED = {"-t": "--tag", "-n": "--name", "-p": "--prgenv"}
 
 #: flags without a value, which may stand together with the option after them: ``-rt quick``
 _BUNDLE = re.compile(r"-[vqrR]+(?=[^vqrR-])")
+_FLAGS = re.compile(r"-[vqrR]+")
 
 
 def make_roll(site: Site, described: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -175,7 +178,8 @@ def selects_only(arguments: Sequence[str]) -> bool:
 def setting_options(arguments: Sequence[str]) -> list[str]:
     """Return those of ReFrame's ``arguments`` that say where checks are and how they run.
 
-    What looks again at some checks of a run needs them as well, as they were given.
+    What looks again at some checks of a run needs them as well, as they were given, but for flags
+    that stand together with them: of those it needs ``-R``.
     """
     return _parted(arguments)[0]
 
@@ -185,19 +189,36 @@ def _parted(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     settings: list[str] = []
     others: list[str] = []
     rest = iter(arguments)
-    for argument in rest:
-        option, mark, _ = argument.partition("=")
+    for given in rest:
+        flags, argument = _unbundled(given)
+        settings += ["-R"] if "R" in flags else []
+        if not argument:
+            left = flags.replace("R", "")
+            others += [f"-{left}"] if left else []
+            continue
+        option, mark, _ = _spelled_out(argument)
         is_short = not argument.startswith("--") and argument[:2] in _SETTING_SHORT
         if option in _SETTING_LONG or is_short:
             has_value = mark or (is_short and len(argument) > len("-c"))
             settings += [argument, *([] if has_value else itertools.islice(rest, 1))]
-        elif argument in {"-R", "--recursive"}:
+        elif option == _RECURSIVE:
             settings.append(argument)
         else:
             # A value may look like an option.
-            follows = argument in {*_FOLLOWED, *_FOLLOWED.values()}
+            follows = option in _FOLLOWED.values() and not mark
             others += [argument, *itertools.islice(rest, int(follows))]
     return settings, others
+
+
+def _unbundled(argument: str) -> tuple[str, str]:
+    """Return the flags that an argument begins with, and what is left as an option of its own.
+
+    Of ``-rRcmine`` they are ``rR`` and ``-cmine``.
+    """
+    if _FLAGS.fullmatch(argument):
+        return argument[1:], ""
+    bundle = _BUNDLE.match(argument)
+    return (bundle[0][1:], f"-{argument[bundle.end() :]}") if bundle else ("", argument)
 
 
 def unfitting_names(arguments: Sequence[str], ran: Iterable[str]) -> list[str]:
@@ -258,6 +279,6 @@ def _spelled_out(argument: str) -> tuple[str, str, str]:
         return _FOLLOWED[argument[:2]], "=" if len(argument) > 2 else "", argument[2:]
     option, mark, value = argument.partition("=")
     if len(option) > len("--"):
-        known = ("--tag", *_NARROWING_LONG)
+        known = ("--tag", *_NARROWING_LONG, *_SETTING_LONG, _RECURSIVE)
         option = next((name for name in known if name.startswith(option)), option)
     return option, mark, value

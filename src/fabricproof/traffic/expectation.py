@@ -106,6 +106,7 @@ class PathProof:
         came_by: the interface by which the bytes came in that a rail should have brought; empty
             where that is not what is wrong, or nobody knows.
         rose: node, interface and counter of each error that rose.
+        lacking: the node that they came to; empty where that is not what is wrong.
     """
 
     state: PathState
@@ -114,6 +115,7 @@ class PathProof:
     moved_bytes: Mapping[str, int] | None = None
     came_by: str = ""
     rose: frozenset[tuple[str, str, str]] = frozenset()
+    lacking: str = ""
 
 
 def proof(state: PathState, reason: str) -> PathProof:

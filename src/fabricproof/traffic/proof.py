@@ -171,7 +171,7 @@ def bytes_came_by_the_rails(evidence: Evidence, expected: Expectation) -> PathPr
         return None
     node = max(lacking, key=lacking.__getitem__)
     reason, came_by = describe_arrival(evidence, expected, node, due[node], seen[node])
-    return replace(proof(PathState.WRONG, reason), came_by=came_by)
+    return replace(proof(PathState.WRONG, reason), came_by=came_by, lacking=node)
 
 
 def messages_took_the_rails(evidence: Evidence, expected: Expectation) -> PathProof | None:

@@ -176,6 +176,12 @@ def require_fit(plan: Plan, place: Place, wanted: Fault) -> None:
         raise ConfigError(
             f"{kind} cannot have this fault", expected=options, got=f"{place}: {wanted}"
         )
+    if wanted.crossed and len(plan.rails) < 2:
+        raise ConfigError(
+            f"{place.host} has no other rail to be crossed with",
+            expected="a cluster with two rails or more",
+            got=f"{plan.name!r} with {len(plan.rails)}",
+        )
 
 
 def rate_of(plan: Plan, place: Place, text: str) -> int:

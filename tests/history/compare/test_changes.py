@@ -73,15 +73,16 @@ def test_a_field_that_varies_within_a_side_is_warned_of(tmp_path: Path) -> None:
 SAME, OTHER = "0a" * 32, "0b" * 32
 
 
-def kernels(made: Made, day: int, stacks: tuple[str, ...], digest: str) -> None:
-    run_id = made.run(day, stacks=dict.fromkeys(stacks, "a" * 64), suite="fabricproof")
+def kernels(made: Made, day: int, stacks: tuple[str, ...], digest: str, **more: str | int) -> None:
+    fields = {"suite": "fabricproof", **more}
+    run_id = made.run(day, stacks=dict.fromkeys(stacks, "a" * 64), **fields)
     told = {"findings": ["kernel"], "finding_kinds": [{"kind": "kernel", "fact": digest}]}
     for stack in stacks if digest else ():
         leg = next(
             each for each in made.lines if (each["run_id"], each["stack"]) == (run_id, stack)
         )
-        more = {"kind": "leg", "verdict": "PASS", "attempts": 1, "reasons": []}
-        made.lines.append({**leg, **told, **more})
+        rest = {"kind": "leg", "verdict": "PASS", "attempts": 1, "reasons": []}
+        made.lines.append({**leg, **told, **rest})
 
 
 @pytest.mark.parametrize(
@@ -157,6 +158,48 @@ def test_whether_one_build_of_a_suite_served_two_stacks(
     found = made.compare("stack=mpich5", "stack=intelmpi", across=("stack", "build"))
     (said,) = found.kernels
     assert said.startswith(f"osu osu_bw (intelmpi, mpich5): {word} binary, SHA-256 0a0a")
+
+
+def test_a_stack_without_digests_hides_no_other_stacks_kernel(tmp_path: Path) -> None:
+    """Both sides ran openmpi4, of which no file is known; the kernel ran on a stack of each."""
+    made = Made(tmp_path)
+    for day, stack, digest in ((1, "mpich5", SAME), (11, "intelmpi", OTHER)):
+        programs(made, day, {"openmpi4": ""})
+        kernels(made, day, (stack,), digest, hour=2)
+    (said,) = made.compare(BEFORE, AFTER).kernels
+    assert said.startswith("kernel of all pairs (intelmpi, mpich5): not the same binary")
+
+
+def test_another_program_in_common_hides_no_kernel(tmp_path: Path) -> None:
+    """Both sides ran osu_bw on openmpi4; what is common is looked at program by program."""
+    made = Made(tmp_path)
+    for day, stack in ((1, "mpich5"), (11, "intelmpi")):
+        programs(made, day, {"openmpi4": SAME})
+        kernels(made, day, (stack,), OTHER, hour=2)
+    (said,) = made.compare(BEFORE, AFTER).kernels
+    assert said.startswith("kernel of all pairs (intelmpi, mpich5): same binary, SHA-256 0b0b")
+
+
+def test_another_partitions_build_replaced_nothing(tmp_path: Path) -> None:
+    """A partition that only one side measured has a build of its own."""
+    made = Made(tmp_path)
+    kernels(made, 1, ("mpich5",), SAME)
+    kernels(made, 11, ("mpich5",), SAME)
+    kernels(made, 11, ("mpich5",), OTHER, hour=2, partition="gpu")
+    (said,) = made.compare(BEFORE, AFTER).kernels
+    assert said == ("kernel of all pairs (mpich5 on compute): same binary, SHA-256 0a0a0a0a0a0a")
+
+
+def test_two_binaries_on_both_sides_are_the_same_ones(tmp_path: Path) -> None:
+    """Nobody reads that a pair of binaries is not the pair that it is."""
+    made = Made(tmp_path)
+    for day in (1, 11):
+        kernels(made, day, ("mpich5",), SAME)
+        kernels(made, day, ("mpich5",), OTHER, hour=2)
+    (said,) = made.compare(BEFORE, AFTER).kernels
+    assert said == (
+        "kernel of all pairs (mpich5): the same binaries, SHA-256 0a0a0a0a0a0a and 0b0b0b0b0b0b"
+    )
 
 
 def test_a_kernel_of_one_side_alone_is_compared_with_nothing(tmp_path: Path) -> None:

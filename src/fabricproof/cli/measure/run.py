@@ -76,7 +76,8 @@ def command(
 
     What others disturbed, or too few rounds left UNJUDGED, is measured once more on the same nodes
     when the run is over, and what that says counts; never what is red, and only where -t, -n and -p
-    alone chose the checks.
+    alone chose the checks.  The second look keeps the options that say where checks are and how
+    they run (-c, -R, -S, -J, -m, -M, -u).
 
     The exit status is 0 only if something was judged and nothing is FAIL (1), INVALID (3),
     MISSING (4) or UNJUDGED (5); 6: nothing was judged; 69: no Slurm; 130: interrupted.  A -n that

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -275,49 +276,62 @@ def _read(files: Iterable[str], wanted: set[str]) -> tuple[dict[str, dict[str, s
 #: what the kernel of all pairs is called beside the programs of suites
 _KERNEL = "kernel of all pairs"
 
-#: stack -> program -> the digests of its files
-Binaries = Mapping[str, Mapping[str, frozenset[str]]]
+#: partition and stack
+_Place = tuple[str, str]
+
+#: program -> where it ran -> the digests of its files
+Binaries = Mapping[str, Mapping[_Place, frozenset[str]]]
 
 
 def binary_sentences(store: Store, first: Side, second: Side) -> tuple[str, ...]:
     """Return whether what measured was one binary on both sides.
 
-    Of each stack of both sides, or of all together where they have none in common.  The kernel of
-    all pairs is always told of; programs of suites where they differ, and where the sides have no
-    stack in common.  Nothing is said of what has no digest on a side: no check ran it, its records
-    are older, or it is in an image.
+    Of each stack of a partition where both sides have the program's digest, or of all together
+    where there is none.  The kernel of all pairs is always told of; programs of suites where they
+    differ, and where the sides ran them on no stack in common.  Nothing is said of what has no
+    digest on a side: no check ran it, its records are older, or it is in an image.
     """
     here, there = _binaries(store, first), _binaries(store, second)
-    common = sorted(here.keys() & there.keys())
-    groups = [[stack] for stack in common] or [sorted(here.keys() | there.keys())]
     told: dict[tuple[frozenset[str], frozenset[str]], dict[str, set[str]]] = {}
-    for group in groups:
-        old, new = (_joined_up(side, group) for side in (here, there))
-        for program in old.keys() & new.keys():
-            if program == _KERNEL or not common or old[program] != new[program]:
-                found = told.setdefault((old[program], new[program]), {})
-                found.setdefault(program, set()).update(group)
-    return tuple(
-        _binary_sentence(*sides, program, stacks)
+    for program in here.keys() & there.keys():
+        old, new = here[program], there[program]
+        names = _names_of({*old, *new})
+        common = old.keys() & new.keys()
+        groups = [{place} for place in common] or [{*old, *new}]
+        for group in groups:
+            sides = _joined_up(old, group), _joined_up(new, group)
+            if program == _KERNEL or not common or sides[0] != sides[1]:
+                found = told.setdefault(sides, {}).setdefault(program, set())
+                found.update(names[each] for each in group)
+    sentences = [
+        (program, sorted(stacks), *sides)
         for sides, programs in told.items()
-        for program, stacks in sorted(programs.items())
-    )
+        for program, stacks in programs.items()
+    ]
+    ordered = sorted(sentences, key=lambda each: each[:2])
+    return tuple(_binary_sentence(*each) for each in ordered)
 
 
-def _joined_up(side: Binaries, stacks: Iterable[str]) -> dict[str, frozenset[str]]:
-    found: dict[str, frozenset[str]] = {}
-    for stack in stacks:
-        for program, digests in side.get(stack, {}).items():
-            found[program] = found.get(program, frozenset()) | digests
-    return found
+def _names_of(places: Collection[_Place]) -> dict[_Place, str]:
+    """Return what each place is called: its stack, with the partition where it has several."""
+    several = Counter(stack for _, stack in places)
+    return {
+        (partition, stack): f"{stack} on {partition}" if several[stack] > 1 else stack
+        for partition, stack in places
+    }
+
+
+def _joined_up(side: Mapping[_Place, frozenset[str]], places: Iterable[_Place]) -> frozenset[str]:
+    return frozenset().union(*(side.get(place, frozenset()) for place in places))
 
 
 def _binary_sentence(
-    old: frozenset[str], new: frozenset[str], program: str, stacks: Iterable[str]
+    program: str, stacks: Iterable[str], old: frozenset[str], new: frozenset[str]
 ) -> str:
-    of = f"{program} ({', '.join(sorted(stacks))})"
-    if old == new and len(old) == 1:
-        return f"{of}: same binary, SHA-256 {_shown(old)}"
+    of = f"{program} ({', '.join(stacks)})"
+    if old == new:
+        same = "same binary" if len(old) == 1 else "the same binaries"
+        return f"{of}: {same}, SHA-256 {_shown(old)}"
     return f"{of}: not the same binary, SHA-256 {_shown(old)} before, {_shown(new)} after"
 
 
@@ -326,20 +340,20 @@ def _shown(digests: Iterable[str]) -> str:
 
 
 def _binaries(store: Store, side: Side) -> Binaries:
-    """Return which files each stack of a side ran."""
+    """Return which files of each program a side ran, by partition and stack."""
     runs = {each.run_id for each in side.runs}
     frame = store.samples(runs)
-    found: dict[str, dict[str, frozenset[str]]] = {}
+    found: dict[str, dict[_Place, frozenset[str]]] = {}
     for name in frame["file"].unique().sort().to_list():
         # A file that cannot be read is told of by environment_changes.
         with contextlib.suppress(OSError), Path(name).open("rb") as file:
             for line in file:
                 record = (_record(line) if b'"kind": "leg"' in line else None) or {}
-                stack = str(record.get("stack"))
-                if record.get("run_id") in runs and side.stack in {"", stack}:
-                    mine = found.setdefault(stack, {})
+                place = (str(record.get("partition")), str(record.get("stack")))
+                if record.get("run_id") in runs and side.stack in {"", place[1]}:
                     for program, digest in _files_of(record):
-                        mine[program] = mine.get(program, frozenset()) | {digest}
+                        mine = found.setdefault(program, {})
+                        mine[place] = mine.get(place, frozenset()) | {digest}
     return found
 
 

@@ -311,8 +311,12 @@ def _wrong_paths(
     seen: dict[int, list[PairPath]] = {}
     for net_path, pair, proof in proofs:
         if proof.state is not PathState.UNKNOWN:
-            is_wrong = proof.state is PathState.WRONG
-            each = PairPath(pair=pair, is_wrong=is_wrong, came_by=proof.came_by)
+            each = PairPath(
+                pair=pair,
+                is_wrong=proof.state is PathState.WRONG,
+                came_by=proof.came_by,
+                lacking=proof.lacking,
+            )
             seen.setdefault(net_path, []).append(each)
     for net_path, there in sorted(seen.items()):
         yield from wrong_paths(campaign.path_name(net_path), there)
