@@ -331,7 +331,8 @@ def _loads(relation: Relation, looks: Looks) -> Sequence[str]:
 def _told(label: str, values: Sequence[float]) -> str:
     decision = decide_rounds(values, RoundBounds())
     span = f"{decision.low:.3g} to {decision.high:.3g} x in {decision.rounds} rounds"
-    return f"{label}: {decision.centre:.3g} x ({span}); nobody says what it should be"
+    scatter = "one round" if decision.rounds == 1 else span
+    return f"{label}: {decision.centre:.3g} x ({scatter}); nobody says what it should be"
 
 
 def _list(nodes: Sequence[str]) -> str:
