@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from fabricproof.cli.measure import admit as command
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.measure import Verdict
 from fabricproof.history.store import labels
+from fabricproof.job.evidence.error_rates import UNCOUNTED
 from fabricproof.job.run import LegResult
 from fabricproof.nightly.admission import AdmissionMeans, admit, plan, planned
 from fabricproof.nightly.conduct import Ran
@@ -29,6 +31,8 @@ class World:
     def __init__(self, states: Mapping[str, str] = FREE) -> None:
         self.states = states
         self.verdicts: Mapping[str, str] = {}
+        self.in_run: dict[int, Mapping[str, str]] = {}  # verdicts of one run alone
+        self.counted: frozenset[str] = frozenset()  # nodes whose verdict is of what they lost
         self.whole = True
         self.runs: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
         self.rows: Sequence[str] = ("rail0", "rail1", "rail0+rail1")
@@ -47,8 +51,13 @@ class World:
 
     def _row(self, node: str, path: str, admitted: str) -> LegResult:
         kind = "admit" if node in admitted.split(",") else "partner"
-        verdict = self.verdicts.get(node, "PASS") if path == "rail1" else "PASS"
-        return leg(verdict, nodes=(node,), name=f"{kind}.{node}.{path}", check="AllPairsAdmission")
+        verdicts = self.in_run.get(len(self.runs), self.verdicts)
+        verdict = verdicts.get(node, "PASS") if path == "rail1" else "PASS"
+        row = leg(verdict, nodes=(node,), name=f"{kind}.{node}.{path}", check="AllPairsAdmission")
+        if node in self.counted:
+            (quantity,) = row.quantities
+            row = replace(row, quantities=(replace(quantity, name=UNCOUNTED),))
+        return row
 
     def means(self, **more: Any) -> AdmissionMeans:
         site = load_site("vcluster")
@@ -136,6 +145,60 @@ def test_a_bad_partner_is_replaced_and_only_what_is_open_is_measured_again() -> 
     assert "admitted=vc1" in world.runs[1][0][-1]
     assert found.bad_partners == {"vc3": "half of it"}
     assert [each.verdict for each in found.nodes] == [Verdict.UNJUDGED, Verdict.PASS]
+
+
+@pytest.mark.parametrize("first", ["FAIL", "INVALID"])
+def test_a_pass_with_other_partners_takes_back_no_fault(first: str) -> None:
+    """The fault may come and go: it was a PASS, and the run before was forgotten."""
+    world = World()
+    world.in_run = {1: {"vc1": first, "vc3": "FAIL"}, 2: {}}
+    found = admit(["vc1"], world.means())
+    assert len(world.runs) == 2
+    (node,) = found.nodes
+    assert (found.verdict, node.verdict) == (Verdict.UNJUDGED, Verdict.UNJUDGED)
+    assert node.reasons[0].startswith(f"{first} in run r1, PASS in run r2 with other partners")
+    assert f"run r1: {first}: rail1: half of it" in node.reasons
+    assert any(each.startswith("run r2: PASS: rail0") for each in node.reasons)
+    assert node.lines == ("fabricproof admit vc1",)
+
+
+def test_a_pass_in_the_last_of_three_runs_takes_back_no_fault_of_the_first() -> None:
+    world = World()
+    world.in_run = {
+        1: {"vc1": "FAIL", "vc3": "FAIL"},
+        2: {"vc1": "UNJUDGED", "vc5": "FAIL"},
+    }
+    (node,) = admit(["vc1"], world.means()).nodes
+    assert len(world.runs) == 3
+    assert node.verdict is Verdict.UNJUDGED
+    assert "run r1: FAIL: rail1: half of it" in node.reasons
+
+
+def test_what_a_nodes_own_counters_say_is_not_measured_again_until_it_is_gone() -> None:
+    world = World()
+    world.in_run = {1: {"vc1": "FAIL", "vc3": "FAIL"}, 2: {}}
+    world.counted = frozenset({"vc1"})
+    (node,) = admit(["vc1"], world.means()).nodes
+    assert len(world.runs) == 1
+    assert node.verdict is Verdict.FAIL
+    assert node.lines == ("# drain vc1 r1: rail1: half of it",)
+
+
+def test_a_fault_stays_where_the_second_run_measured_nothing() -> None:
+    world = World()
+    world.in_run = {1: {"vc1": "FAIL", "vc3": "FAIL"}, 2: {"vc1": "MISSING"}}
+    (node,) = admit(["vc1"], world.means()).nodes
+    assert (node.verdict, node.run_id) == (Verdict.FAIL, "r1")
+    assert node.reasons == ("rail1: half of it", "run r2: MISSING: rail1: half of it")
+    assert node.lines == ("# drain vc1 r1: rail1: half of it",)
+
+
+def test_what_was_open_may_be_decided_by_other_partners_and_is_told() -> None:
+    world = World()
+    world.in_run = {1: {"vc1": "MISSING", "vc3": "FAIL"}, 2: {}}
+    (node,) = admit(["vc1"], world.means()).nodes
+    assert node.verdict is Verdict.PASS
+    assert node.notes == ("before: run r1: MISSING: rail1: half of it",)
 
 
 def test_with_no_partners_left_a_node_is_not_admitted() -> None:

@@ -17,6 +17,7 @@ from fabricproof.core.errors import ConfigError
 from fabricproof.core.hostlist import fold
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.units import counted, natural
+from fabricproof.job.evidence.error_rates import UNCOUNTED
 from fabricproof.job.leg import ADMISSION_CHECK, ADMITTED, PARTNER
 from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.nightly.conduct import Ran, Runner
@@ -33,6 +34,9 @@ TRIES = 3
 
 #: what a node or a reservation may be called in a line for scontrol
 _NAME = re.compile(r"\w[\w.-]*")
+
+#: what no later run takes back
+_RED = frozenset({Verdict.FAIL, Verdict.INVALID})
 
 #: verdicts of a partner's rows that make another one take its place
 _NO_PARTNER = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING})
@@ -143,8 +147,11 @@ def admit(nodes: Sequence[str], means: AdmissionMeans) -> Admittance:
     """
     standing = means.standing()
     _require_known((*nodes, *means.partners), standing, means)
-    found = {node: _not_to_be_had(node, standing, means) for node in nodes}
-    left = [node for node, why in found.items() if why is None]
+    said: dict[str, list[Admitted]] = {node: [] for node in nodes}
+    for node in nodes:
+        why_not = _not_to_be_had(node, standing, means)
+        said[node] += [why_not] if why_not else []
+    left = [node for node, tries in said.items() if not tries]
     bad: dict[str, str] = {}
     runs: list[tuple[str, tuple[str, ...]]] = []
     status = 0
@@ -154,24 +161,27 @@ def admit(nodes: Sequence[str], means: AdmissionMeans) -> Admittance:
         partners = _partners(left, standing, means, bad)
         if len(partners) < LEAST_PARTNERS:
             why = _too_few(partners, bad, means)
-            found |= {node: found[node] or _missing(node, why) for node in left}
+            for node in left:
+                said[node] += [] if said[node] else [_missing(node, why)]
             break
         for line in planned(left, partners, means):
             means.say(line)
         ran = means.run(arguments(left, means), (*left, *partners))
         runs.append((ran.result.run_id if ran.result else "", partners))
-        found |= {node: _of_run(node, ran, means) for node in left}
+        for node in left:
+            said[node].append(_of_run(node, ran, means))
         status = ran.status
         new = bad_partners(ran.result, partners)
         bad |= new
-        left = [node for node in left if _is_open(found[node])] if new else []
+        left = [node for node in left if _is_open(said[node][-1], ran)] if new else []
         for partner, reason in new.items():
             means.say(f"{partner} is no partner: {reason}")
         if not ran.whole:
             break
         standing = means.standing() if left else standing
+    found = [_of_tries(tries) for tries in said.values()]
     return Admittance(
-        nodes=tuple(each for each in found.values() if each is not None),
+        nodes=tuple(replace(each, lines=(*each.lines, *_lines(each, means))) for each in found),
         runs=tuple(runs),
         bad_partners=bad,
         status=status,
@@ -267,8 +277,48 @@ def _missing(node: str, reason: str, lines: Sequence[str] = ()) -> Admitted:
     return Admitted(node=node, verdict=Verdict.MISSING, reasons=(reason,), lines=tuple(lines))
 
 
-def _is_open(admitted: Admitted | None) -> bool:
-    return admitted is not None and admitted.verdict is not Verdict.PASS
+def _is_open(admitted: Admitted, ran: Ran) -> bool:
+    """Return whether other partners may change what a run says of a node.
+
+    What its own counters say they do not: a fault that comes and goes may stay away then.
+    """
+    rows = ran.result.legs if ran.result else ()
+    is_its_own = any(
+        each.name == UNCOUNTED and each.verdict is Verdict.FAIL
+        for leg in rows
+        if leg.row_of(ADMITTED) == admitted.node
+        for each in leg.quantities
+    )
+    return admitted.verdict is not Verdict.PASS and not is_its_own
+
+
+def _of_tries(tries: Sequence[Admitted]) -> Admitted:
+    """Return what all runs say of a node; the later ones were with other partners.
+
+    These may decide what was open.  They take back no FAIL and no INVALID: whether a partner was
+    the reason or the fault stayed away nobody knows, so PASS is UNJUDGED after it.
+    """
+    *before, last = tries
+    red = [each for each in before if each.verdict in _RED]
+    told = tuple(
+        f"run {each.run_id or '(none)'}: {each.verdict.value}: {reason}"
+        for each in reversed(tries)
+        for reason in each.reasons
+    )
+    if not red:
+        earlier = [f"before: {words}" for words in told[len(last.reasons) :]]
+        return replace(last, notes=(*last.notes, *earlier))
+    notes = tuple(dict.fromkeys(note for each in tries for note in each.notes))
+    if last.verdict in {Verdict.PASS, Verdict.UNJUDGED}:
+        why = (
+            f"{red[-1].verdict.value} in run {red[-1].run_id}, {last.verdict.value} in run "
+            f"{last.run_id} with other partners: nobody knows whether the fault went with these"
+        )
+        return replace(last, verdict=Verdict.UNJUDGED, reasons=(why, *told), notes=notes)
+    verdict = worst([each.verdict for each in (*red, last)])
+    shown = next(each for each in reversed(tries) if each.verdict is verdict)
+    others = tuple(words for words in told if not words.startswith(f"run {shown.run_id}:"))
+    return replace(shown, reasons=(*shown.reasons, *others), notes=notes)
 
 
 def _not_to_be_had(node: str, standing: Standing, means: AdmissionMeans) -> Admitted | None:
@@ -338,10 +388,9 @@ def _of_run(node: str, ran: Ran, means: AdmissionMeans) -> Admitted:
         mine = [_shown(leg, node) for leg in rows]
     reasons = tuple(dict.fromkeys((*(absent if verdict is Verdict.MISSING else ()), *mine)))
     notes = tuple(dict.fromkeys(str(each) for leg in rows for each in leg.findings))
-    found = Admitted(
+    return Admitted(
         node=node, verdict=verdict, reasons=reasons, notes=notes, run_id=ran.result.run_id
     )
-    return replace(found, lines=tuple(_lines(found, means)))
 
 
 def _path(leg: LegResult, node: str) -> str:
@@ -380,6 +429,8 @@ def _why_absent(
 
 def _lines(found: Admitted, means: AdmissionMeans) -> Iterator[str]:
     """Yield what a person may run now; each is commented out, and nothing is run here."""
+    if not found.run_id:
+        return
     release = f"# scontrol delete ReservationName={means.reservation}"
     if found.verdict is Verdict.PASS:
         if means.reservation:
