@@ -19,8 +19,8 @@ from fabricproof.job.outcome import Outcome as Row
 from fabricproof.nodes.inventory.facts import Machine as Seen
 from fabricproof.nodes.preflight import FLEET, Preflight, preflight
 from fabricproof.pairs.campaign.confirm import Confirmation, RedPair, confirm
-from fabricproof.pairs.campaign.ledger import Campaign
-from fabricproof.pairs.check.admission import Admission, unlike
+from fabricproof.pairs.campaign.ledger import Campaign, PlannedRound
+from fabricproof.pairs.check.admission import LEFT, Admission, unlike
 from fabricproof.pairs.check.partners import (
     LEAST_PARTNERS,
     PACKETS,
@@ -397,6 +397,51 @@ def test_what_a_node_alone_is_is_said_and_what_is_its_own_is_not() -> None:
     assert "5.15" in said
     assert unlike("vc2", ("vc1", "vc3"), machines) == ()
     assert unlike("vc1", ("vc2",), machines) == ()
+
+
+def without(climb: Any, site: Site, is_left: Callable[[set[str]], bool]) -> dict[str, Row]:
+    """Return the rows of an admission of which such pairs hung in all their rounds."""
+    whole = campaign_of(site)
+
+    def cut(each: PlannedRound, *, left: bool) -> PlannedRound:
+        chosen = [p for p in each.pairs if is_left({whole.nodes[at] for at in p}) is left]
+        return replace(each, pairs=tuple(chosen))
+
+    measured = replace(whole, rounds=tuple(cut(each, left=False) for each in whole.rounds))
+    left = tuple(cut(each, left=True) for each in whole.rounds)
+    outcome, _ = climb(shown_as("vc1", "rail0", {}, {}), measured)
+    assert not outcome.left
+    outcome, _ = confirm(outcome, red)
+    seen = Admission(
+        outcome=replace(outcome, campaign=whole, left={0: left}), admitted=("vc1",),
+        links_of=nothing_seen, machines={}, mtu=1500,
+    )  # fmt: skip
+    return {row.leg.name: row for row in seen.rows()}
+
+
+def test_a_pair_that_hangs_in_all_its_rounds_admits_nobody(climb: Any, site: Site) -> None:
+    """It was a PASS with the two partners that were left."""
+    found = without(climb, site, lambda pair: pair == {"vc1", "vc3"})
+    report = found["admit.vc1.rail0"].report
+    assert report.verdict is Verdict.MISSING
+    (told,) = [each.reason for each in report.quantities if each.verdict is Verdict.MISSING]
+    assert told == "vc1 - vc3 not measured over rail0 in 2 planned rounds"
+    assert found["partner.vc3.rail0"].report.verdict is Verdict.MISSING, "another takes its place"
+    assert found["partner.vc5.rail0"].report.verdict is Verdict.PASS
+
+
+def test_a_partner_that_died_refuses_no_node_that_has_two_others(climb: Any, site: Site) -> None:
+    found = without(climb, site, lambda pair: "vc3" in pair)
+    assert found["partner.vc3.rail0"].report.verdict is Verdict.MISSING
+    value, *others = found["admit.vc1.rail0"].report.quantities
+    assert value.verdict is Verdict.PASS, value.reason
+    assert "with 2 partners" in value.reason
+    assert not [each for each in others if each.name == LEFT]
+
+
+def test_with_two_partners_that_died_too_few_are_left(climb: Any, site: Site) -> None:
+    found = without(climb, site, lambda pair: bool({"vc3", "vc5"} & pair))
+    assert found["admit.vc1.rail0"].report.verdict is Verdict.MISSING
 
 
 def test_many_new_nodes_are_no_majority_against_their_partners(climb: Any, site: Site) -> None:

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from fabricproof.core.measure import Verdict, worst
-from fabricproof.core.units import at_size, counted
+from fabricproof.core.units import at_size, counted, natural
 from fabricproof.job.evidence.error_rates import UNCOUNTED, due_kinds, most_rate
 from fabricproof.job.leg import ADMITTED, PARTNER
 from fabricproof.job.outcome import Outcome as Row
@@ -36,6 +36,9 @@ from fabricproof.verdict.baseline import Baseline
 from fabricproof.verdict.value import DEFAULT_TOLERANCE, ERROR_UNIT, Judgement
 
 Said = tuple[Verdict, str]
+
+#: under which a row has what was planned of its node and not measured
+LEFT = "pairs_not_measured"
 
 #: in which packets of a node may be lost
 _WAYS = ("transmit", "receive")
@@ -87,7 +90,7 @@ class Admission:
     def _row(self, node: str, net_path: int) -> Row:
         rails = self.campaign.net_paths[net_path]
         kind = ADMITTED if node in self.admitted else PARTNER
-        quantities = list(self._values(node, net_path))
+        quantities = [*self._values(node, net_path), *self._left(node, net_path)]
         if len(rails) == 1:
             quantities += [*self._losses(node, net_path), *self._link(node, rails[0])]
         return row_of(
@@ -143,6 +146,26 @@ class Admission:
             rows = each.good if each.good.any() and verdict is Verdict.PASS else each.own
             found = worst_of(each.result, rows, verdict, reason)
             yield self._by_baseline(found, name) if node in self.admitted else found
+
+    def _left(self, node: str, net_path: int) -> Iterator[Judgement]:
+        """Yield that pairs of the node were not measured, if that is not their other ends' doing.
+
+        Of a pair that hangs nothing stands, and what the node's other pairs show is no proof of it.
+        """
+        names = self.campaign.nodes
+        rounds = Counter(
+            frozenset((names[one], names[other]))
+            for each in self.outcome.left.get(net_path, ())
+            for one, other in each.pairs
+        )
+        path = self.campaign.path_name(net_path)
+        left = {
+            pair: f"{' - '.join(sorted(pair, key=natural))} not measured over {path} "
+            f"in {counted(count, 'planned round')}"
+            for pair, count in rounds.items()
+        }
+        if why := _of_most_pairs(node, left):
+            yield word_of(LEFT, Verdict.MISSING, why)
 
     def _by_baseline(self, found: Judgement, net_path: str) -> Judgement:
         """Return a PASS as UNJUDGED where known-good rounds of all pairs never had so little.
@@ -414,9 +437,18 @@ class _Seen:
         said = f"{least:.1%} of what partners have among themselves ({level:.4g}), with {partners}"
         if len(shares) < 2 or least < 1 - DEFAULT_TOLERANCE:
             return Verdict.UNJUDGED, f"{self.node} reaches {said}"
-        if self.result.judged.verdict in {MatrixVerdict.UNJUDGED, MatrixVerdict.MISSING}:
+        if self._has_no_level:
             return Verdict.UNJUDGED, f"{said}; {self.result.judged.reason}"
         return Verdict.PASS, said
+
+    @property
+    def _has_no_level(self) -> bool:
+        """Whether nobody knows how fast pairs should be; that a partner died is none of it."""
+        judged, matrix = self.result.judged, self.result.judged.matrix
+        if judged.verdict is not MatrixVerdict.MISSING:
+            return judged.verdict is MatrixVerdict.UNJUDGED
+        is_of_partners = set(matrix.unmeasured) <= set(self.admission.partners)
+        return bool(matrix.missing) or not is_of_partners or 0 not in self.result.limits.bounds
 
     def _partners_of(self, rows: Flags, *, far: bool = False) -> int:
         """Return with how many other nodes these rows are; far: on other leaves, where known."""
