@@ -201,6 +201,16 @@ def test_what_was_open_may_be_decided_by_other_partners_and_is_told() -> None:
     assert node.notes == ("before: run r1: MISSING: rail1: half of it",)
 
 
+def test_a_partner_that_may_have_lost_a_nodes_packets_is_replaced() -> None:
+    world = World()
+    world.in_run = {1: {"vc1": "UNJUDGED", "vc3": "UNJUDGED"}, 2: {}}
+    world.counted = frozenset({"vc1", "vc3"})
+    found = admit(["vc1"], world.means())
+    assert list(found.bad_partners) == ["vc3"]
+    assert "vc3" not in world.runs[1][1]
+    assert found.verdict is Verdict.PASS
+
+
 def test_with_no_partners_left_a_node_is_not_admitted() -> None:
     world = World({"vc1": "idle", "vc3": "idle", "vc5": "idle"})
     world.verdicts = {"vc3": "FAIL", "vc1": "MISSING"}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from made_machine import NODES, Machine, healthy, planned
 
 from fabricproof.core.measure import Verdict
-from fabricproof.job.evidence.error_rates import most_rate
+from fabricproof.job.evidence.error_rates import UNCOUNTED, most_rate
 from fabricproof.job.outcome import Outcome as Row
 from fabricproof.nodes.inventory.facts import Machine as Seen
 from fabricproof.nodes.preflight import FLEET, Preflight, preflight
@@ -336,6 +336,35 @@ def test_losses_with_bandwidth_intact_refuse_a_node_and_not_its_partners(
     assert found["admit.vc1.rail0"].report.verdict is Verdict.FAIL
     assert found["admit.vc1.rail0"].report.quantities[0].verdict is Verdict.PASS
     assert found["partner.vc3.rail0"].report.verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize("sender", ["vc1", "vc3"])
+def test_losses_with_one_partner_alone_are_of_either_end(
+    climb: Any, site: Site, sender: str
+) -> None:
+    """They were the node's FAIL, and the partner heard nothing of them."""
+    ends = {"vc1", "vc3"}
+    found = rows(climb, site, counting(lambda a, b: 90 if {a, b} == ends and a == sender else 0))
+    report = found["admit.vc1.rail0"].report
+    assert report.verdict is Verdict.UNJUDGED
+    lost, partner = report.quantities[1], found["partner.vc3.rail0"].report.quantities[1]
+    assert (lost.name, partner.name) == (UNCOUNTED, UNCOUNTED)
+    assert "either end or what is between: of what" in lost.reason
+    assert (partner.verdict, partner.reason) == (Verdict.UNJUDGED, lost.reason)
+    for each in ("vc2", "vc5", "vc7"):
+        assert found[f"partner.{each}.rail0"].report.verdict is Verdict.PASS
+
+
+def test_losses_of_two_pairs_of_a_node_are_its_own(climb: Any, site: Site) -> None:
+    def lost(a: str, b: str) -> int:
+        return 90 if (a, b) in {("vc1", "vc3"), ("vc5", "vc1")} else 0
+
+    found = rows(climb, site, counting(lost))
+    report = found["admit.vc1.rail0"].report
+    assert report.verdict is Verdict.FAIL
+    assert "either end" not in report.quantities[1].reason
+    for each in ("vc3", "vc5"):
+        assert found[f"partner.{each}.rail0"].report.verdict is Verdict.PASS
 
 
 def test_the_packets_that_are_planned_rule_out_what_must_be_even_with_one_lost() -> None:

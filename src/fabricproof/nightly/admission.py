@@ -367,9 +367,16 @@ def bad_partners(result: SessionResult | None, partners: Sequence[str]) -> dict[
     if all(leg.verdict is Verdict.MISSING for _, leg in rows):
         return {}
     for node, leg in rows:
-        if leg.verdict in _NO_PARTNER:
+        if leg.verdict in _NO_PARTNER or _may_have_lost(leg):
             found.setdefault(node, leg.reason)
     return found
+
+
+def _may_have_lost(leg: LegResult) -> bool:
+    """Return whether a partner may be what lost the packets of a node: another is asked then."""
+    return any(
+        each.name == UNCOUNTED and each.verdict is Verdict.UNJUDGED for each in leg.quantities
+    )
 
 
 def _of_run(node: str, ran: Ran, means: AdmissionMeans) -> Admitted:

@@ -24,7 +24,7 @@ from fabricproof.nodes.inventory.differences import compare
 from fabricproof.nodes.inventory.facts import Machine
 from fabricproof.nodes.preflight import FLEET, Preflight
 from fabricproof.pairs.blame.judged import MatrixVerdict
-from fabricproof.pairs.blame.losses import SideCarried
+from fabricproof.pairs.blame.losses import Loss, SideCarried
 from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.pairs.campaign.ledger import Campaign
 from fabricproof.pairs.campaign.matrices import Quantity
@@ -223,9 +223,14 @@ class Admission:
         return (Verdict.UNJUDGED, why) if why else None
 
     def _losses(self, node: str, net_path: int) -> Iterator[Judgement]:
-        """Yield what the node lost; of one to be admitted also that no more can be hidden."""
+        """Yield what the node lost; of one to be admitted also that no more can be hidden.
+
+        What a node lost with one partner alone is of either end, and of neither for sure.
+        """
         name = self.campaign.path_name(net_path)
-        mine = [each for each in self.outcome.losses if each.net_path == name and node in each.ends]
+        of_path = [each for each in self.outcome.losses if each.net_path == name]
+        shared = self._shared(of_path)
+        mine = [each for each in of_path if node in each.ends]
         if node in self.admitted:
             rails = self.campaign.net_paths[net_path]
             links = [
@@ -233,10 +238,18 @@ class Admission:
                 for each in self.outcome.bad_devices
                 if each.verdict is not None and each.node == node and each.rail in rails
             ]
-            lost = [(each.verdict, each.sentence) for each in mine]
+            lost = [_said_of(each, shared) for each in mine]
             yield self._lost(node, net_path, [*lost, *links])
-        elif of_node := [each for each in mine if each.node == node]:
-            yield word_of(UNCOUNTED, of_node[0].verdict, of_node[0].sentence)
+        elif of_node := [each for each in mine if each.node == node or each in shared]:
+            yield word_of(UNCOUNTED, *_said_of(of_node[0], shared))
+
+    def _shared(self, losses: Sequence[Loss]) -> list[Loss]:
+        """Return the losses between a node to be admitted and one partner alone."""
+        found = []
+        for node in self.admitted:
+            mine = [each for each in losses if each.node is None and node in each.ends]
+            found += mine if len({frozenset(each.ends) for each in mine}) == 1 else []
+        return found
 
     def _lost(self, node: str, net_path: int, red: Sequence[Said]) -> Judgement:
         counted_by = self.outcome.counted
@@ -282,6 +295,13 @@ class Admission:
             f"at most {most:.3g} per million (95 %), and {bar:.4g} must be ruled out"
         )
         return (Verdict.PASS if most <= bar else Verdict.UNJUDGED), said
+
+
+def _said_of(loss: Loss, shared: Sequence[Loss]) -> Said:
+    if loss not in shared:
+        return loss.verdict, loss.sentence
+    either = f"{' - '.join(loss.ends)}, either end or what is between"
+    return Verdict.UNJUDGED, f"{either}: {loss.sentence}"
 
 
 def _of_most_pairs(node: str, pairs: Mapping[frozenset[str], str]) -> str:
