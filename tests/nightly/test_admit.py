@@ -19,6 +19,7 @@ from fabricproof.job.run import LegResult
 from fabricproof.nightly.admission import AdmissionMeans, admit, plan, planned
 from fabricproof.nightly.conduct import Ran
 from fabricproof.pairs.campaign.nodes import Standing, standing_of
+from fabricproof.pairs.check.partners import ALL_ALIKE
 from fabricproof.site import load_site
 
 LEAVES = {f"vc{number}": f"leaf{(number + 1) // 2}" for number in range(1, 13)}
@@ -209,6 +210,25 @@ def test_a_partner_that_may_have_lost_a_nodes_packets_is_replaced() -> None:
     assert list(found.bad_partners) == ["vc3"]
     assert "vc3" not in world.runs[1][1]
     assert found.verdict is Verdict.PASS
+
+
+def test_what_all_partners_show_as_well_drains_nobody() -> None:
+    """With the wrong MPI every row is INVALID: the node was drained, and each partner was bad."""
+    world = World()
+    world.verdicts = dict.fromkeys(LEAVES, "INVALID")
+    found = admit(["vc1"], world.means())
+    assert len(world.runs) == 1
+    assert found.bad_partners == {}
+    (node,) = found.nodes
+    assert (node.verdict, node.reasons) == (Verdict.INVALID, (ALL_ALIKE, "rail1: half of it"))
+    assert node.lines == ("fabricproof admit vc1",)
+
+
+def test_a_node_that_took_another_path_than_its_partners_is_drained() -> None:
+    world = World()
+    world.verdicts = {"vc1": "INVALID"}
+    (node,) = admit(["vc1"], world.means()).nodes
+    assert node.lines == ("# drain vc1 r1: rail1: half of it",)
 
 
 def test_with_no_partners_left_a_node_is_not_admitted() -> None:

@@ -22,6 +22,7 @@ from fabricproof.pairs.campaign.confirm import Confirmation, RedPair, confirm
 from fabricproof.pairs.campaign.ledger import Campaign, PlannedRound
 from fabricproof.pairs.check.admission import LEFT, Admission, unlike
 from fabricproof.pairs.check.partners import (
+    ALL_ALIKE,
     LEAST_PARTNERS,
     PACKETS,
     PARTNERS,
@@ -256,6 +257,37 @@ def test_a_node_whose_bytes_took_another_path_makes_its_partners_no_bad_ones(
     assert "traffic took another path" in value.reason
     for partner in ("vc2", "vc3", "vc5", "vc7"):
         assert found[f"partner.{partner}.rail0"].report.verdict is Verdict.PASS, partner
+
+
+@pytest.mark.parametrize("admitted", ["vc1", "vc2"])
+def test_another_path_of_all_pairs_is_of_no_node(climb: Any, site: Site, admitted: str) -> None:
+    def edit(line: dict[str, Any]) -> dict[str, Any]:
+        if line["record"] == "counters":
+            line["after"]["rail0"]["tx_bytes"] = line["before"]["rail0"]["tx_bytes"]
+        return line
+
+    machine = counting()
+    machine.edit = edit
+    found = rows(climb, site, machine, admitted=admitted)
+    assert len(found) == len(FIVE)
+    for row in found.values():
+        value = row.report.quantities[0]
+        assert value.verdict is Verdict.INVALID
+        assert value.reason.startswith(f"{ALL_ALIKE}: ")
+
+
+def test_another_path_of_all_pairs_of_two_nodes_is_not_of_all(climb: Any, site: Site) -> None:
+    def edit(line: dict[str, Any]) -> dict[str, Any]:
+        if line["record"] == "counters" and line["node"] in {"vc1", "vc3"}:
+            line["after"]["rail0"]["tx_bytes"] = line["before"]["rail0"]["tx_bytes"]
+        return line
+
+    machine = counting()
+    machine.edit = edit
+    found = rows(climb, site, machine)
+    value = found["admit.vc1.rail0"].report.quantities[0]
+    assert value.verdict is Verdict.INVALID
+    assert ALL_ALIKE not in value.reason
 
 
 def test_a_link_of_a_partner_that_went_down_is_the_partners(climb: Any, site: Site) -> None:

@@ -26,7 +26,12 @@ from fabricproof.pairs.campaign.conduct import blank_campaign, pairs_at_once, st
 from fabricproof.pairs.campaign.nodes import Standing
 from fabricproof.pairs.campaign.plan import round_seconds
 from fabricproof.pairs.check.in_job import PART_OF_LEG
-from fabricproof.pairs.check.partners import LEAST_PARTNERS, choose_partners, plan_admission
+from fabricproof.pairs.check.partners import (
+    ALL_ALIKE,
+    LEAST_PARTNERS,
+    choose_partners,
+    plan_admission,
+)
 from fabricproof.site import FabricSpec, PartitionSpec, Site
 
 #: sets of partners that are tried where one of them turns out bad
@@ -86,6 +91,7 @@ class Admitted:
         notes: what else was seen of it.
         run_id: the run that says so; empty where there was none.
         lines: for a person to run, to have it measured or to put the verdict into effect.
+        is_of_all: it is INVALID only where all its partners are: no fault of the node.
     """
 
     node: str
@@ -94,6 +100,7 @@ class Admitted:
     notes: tuple[str, ...] = ()
     run_id: str = ""
     lines: tuple[str, ...] = ()
+    is_of_all: bool = False
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -315,8 +322,9 @@ def _of_tries(tries: Sequence[Admitted]) -> Admitted:
             f"{last.run_id} with other partners: nobody knows whether the fault went with these"
         )
         return replace(last, verdict=Verdict.UNJUDGED, reasons=(why, *told), notes=notes)
-    verdict = worst([each.verdict for each in (*red, last)])
-    shown = next(each for each in reversed(tries) if each.verdict is verdict)
+    sure = [each for each in (*red, last) if not each.is_of_all] or [last]
+    verdict = worst([each.verdict for each in sure])
+    shown = next(each for each in reversed(sure) if each.verdict is verdict)
     others = tuple(words for words in told if not words.startswith(f"run {shown.run_id}:"))
     return replace(shown, reasons=(*shown.reasons, *others), notes=notes)
 
@@ -355,7 +363,8 @@ def resume_line(node: str) -> str:
 def bad_partners(result: SessionResult | None, partners: Sequence[str]) -> dict[str, str]:
     """Return the partners that are none -> why, as the rows of a run say.
 
-    Where nothing of any of them was measured that is the run's doing, and nobody's fault.
+    Where nothing of any of them was measured that is the run's doing, and nobody's fault.  So is a
+    path over which each of them is INVALID: of the stack or the site, whoever the partners are.
     """
     found: dict[str, str] = {}
     rows = [
@@ -366,10 +375,22 @@ def bad_partners(result: SessionResult | None, partners: Sequence[str]) -> dict[
     ]
     if all(leg.verdict is Verdict.MISSING for _, leg in rows):
         return {}
+    of_all = _paths_invalid(result)
     for node, leg in rows:
+        if (leg.fabric, _path(leg, node)) in of_all:
+            continue
         if leg.verdict in _NO_PARTNER or _may_have_lost(leg):
             found.setdefault(node, leg.reason)
     return found
+
+
+def _paths_invalid(result: SessionResult | None) -> set[tuple[str, str]]:
+    """Return the paths over which all partners are INVALID, each behind its fabric."""
+    verdicts: dict[tuple[str, str], set[Verdict]] = {}
+    for leg in result.legs if result else ():
+        if partner := leg.row_of(PARTNER):
+            verdicts.setdefault((leg.fabric, _path(leg, partner)), set()).add(leg.verdict)
+    return {path for path, found in verdicts.items() if found == {Verdict.INVALID}}
 
 
 def _may_have_lost(leg: LegResult) -> bool:
@@ -395,13 +416,22 @@ def _of_run(node: str, ran: Ran, means: AdmissionMeans) -> Admitted:
         mine = [_shown(leg, node) for leg in rows]
     reasons = tuple(dict.fromkeys((*(absent if verdict is Verdict.MISSING else ()), *mine)))
     notes = tuple(dict.fromkeys(str(each) for leg in rows for each in leg.findings))
+    invalid = {(leg.fabric, _path(leg, node)) for each, leg in said if each is Verdict.INVALID}
+    is_of_all = bool(invalid) and invalid <= _paths_invalid(ran.result)
+    if is_of_all and ALL_ALIKE not in reasons[0]:
+        reasons = (ALL_ALIKE, *reasons)
     return Admitted(
-        node=node, verdict=verdict, reasons=reasons, notes=notes, run_id=ran.result.run_id
+        node=node,
+        verdict=verdict,
+        reasons=reasons,
+        notes=notes,
+        run_id=ran.result.run_id,
+        is_of_all=is_of_all,
     )
 
 
 def _path(leg: LegResult, node: str) -> str:
-    return leg.leg.removeprefix(f"{ADMITTED}.{node}.")
+    return leg.leg.removeprefix(f"{ADMITTED}.{node}.").removeprefix(f"{PARTNER}.{node}.")
 
 
 def _shown(leg: LegResult, node: str) -> str:
@@ -445,7 +475,7 @@ def _lines(found: Admitted, means: AdmissionMeans) -> Iterator[str]:
         else:
             yield f"# {resume_line(found.node)}  # where it is drained again by now"
         return
-    if found.verdict in {Verdict.FAIL, Verdict.INVALID}:
+    if found.verdict in _RED and not found.is_of_all:
         yield f"# {means.drain(found.node, found.run_id, found.reasons[0])}"
     elif means.reservation:
         yield f"fabricproof admit {found.node} --reservation {means.reservation}"

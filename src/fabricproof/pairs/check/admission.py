@@ -26,10 +26,10 @@ from fabricproof.nodes.preflight import FLEET, Preflight
 from fabricproof.pairs.blame.judged import MatrixVerdict
 from fabricproof.pairs.blame.losses import Loss, SideCarried
 from fabricproof.pairs.blame.suspects import SuspectKind
-from fabricproof.pairs.campaign.ledger import Campaign
+from fabricproof.pairs.campaign.ledger import Campaign, PlannedRound
 from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.verdict import Outcome, Result
-from fabricproof.pairs.check.partners import LEAST_PARTNERS, ruled_out_ppm
+from fabricproof.pairs.check.partners import ALL_ALIKE, LEAST_PARTNERS, ruled_out_ppm
 from fabricproof.pairs.check.rows import PROGRAM, row_of, word_of, worst_of
 from fabricproof.pairs.matrix import Flags
 from fabricproof.verdict.baseline import Baseline
@@ -152,17 +152,11 @@ class Admission:
 
         Of a pair that hangs nothing stands, and what the node's other pairs show is no proof of it.
         """
-        names = self.campaign.nodes
-        rounds = Counter(
-            frozenset((names[one], names[other]))
-            for each in self.outcome.left.get(net_path, ())
-            for one, other in each.pairs
-        )
         path = self.campaign.path_name(net_path)
         left = {
             pair: f"{' - '.join(sorted(pair, key=natural))} not measured over {path} "
             f"in {counted(count, 'planned round')}"
-            for pair, count in rounds.items()
+            for pair, count in self._pairs(self.outcome.left.get(net_path, ())).items()
         }
         if why := _of_most_pairs(node, left):
             yield word_of(LEFT, Verdict.MISSING, why)
@@ -195,19 +189,40 @@ class Admission:
         """Return what makes values of the node INVALID, whatever they are.
 
         A partner is not at fault for what it showed with a node that is to be admitted and that
-        showed it with others as well.
+        showed it with others as well.  Where all pairs show it, no node is: each row says so.
         """
         wrong = {
             frozenset(each.pair): each.reason
             for each in self.outcome.troubles
             if each.verdict is Verdict.INVALID and each.net_path == net_path
         }
-        if node in self.admitted:
+        if self._is_all(wrong, net_path):
+            why = f"{ALL_ALIKE}: {next(iter(wrong.values()))}"
+        elif node in self.admitted:
             why = next((reason for pair, reason in wrong.items() if node in pair), "")
         else:
             why = _of_most_pairs(node, wrong)
         why = why or next(iter(self.outcome.strangers), "")
         return (Verdict.INVALID, why) if why else None
+
+    def _is_all(self, wrong: Mapping[frozenset[str], str], net_path: str) -> bool:
+        """Return whether these are all pairs over a path, some of them of partners alone."""
+        at = [self.campaign.path_name(each) for each in range(len(self.campaign.net_paths))]
+        number = at.index(net_path)
+        due = self._pairs(each for each in self.campaign.rounds if number in each.net_paths)
+        left = self._pairs(self.outcome.left.get(number, ()))
+        measured = set(due - left)
+        return bool(measured) and measured <= set(wrong) and self._has_partners_alone(measured)
+
+    def _has_partners_alone(self, pairs: Iterable[frozenset[str]]) -> bool:
+        return any(pair <= set(self.partners) for pair in pairs)
+
+    def _pairs(self, rounds: Iterable[PlannedRound]) -> Counter[frozenset[str]]:
+        """Return pairs by name, each with how many of these rounds have it."""
+        names = self.campaign.nodes
+        return Counter(
+            frozenset((names[one], names[other])) for each in rounds for one, other in each.pairs
+        )
 
     def _doubt(self, node: str, net_path: str) -> Said | None:
         """Return what makes no value of the node a PASS: errors rose, or nobody knows whether.

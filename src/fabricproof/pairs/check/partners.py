@@ -16,6 +16,9 @@ from fabricproof.pairs.campaign.verdict import physics
 from fabricproof.physics import bound
 from fabricproof.site import Site
 
+#: what is no fault of a node
+ALL_ALIKE = "all pairs alike, also those of partners among themselves: the stack or the site"
+
 #: partners known good that a node needs, as before it is blamed: one alone may be the bad one
 LEAST_PARTNERS = 2
 
