@@ -90,6 +90,25 @@ def test_a_reservation_is_told_to_slurm_and_released_on_pass() -> None:
     assert "scontrol delete ReservationName=repair" in found.nodes[0].lines[0]
 
 
+@pytest.mark.parametrize("verdict", ["UNJUDGED", "MISSING", "FAIL"])
+def test_a_reservation_is_not_deleted_while_one_of_its_nodes_is_not_pass(verdict: str) -> None:
+    """The line stood under the node that was PASS, and gave users the other one too."""
+    world = World({**FREE, "vc1": "maint", "vc2": "maint"})
+    world.verdicts = {"vc2": verdict}
+    good, other = admit(["vc1", "vc2"], world.means(reservation="repair")).nodes
+    assert good.lines == ("# scontrol update ReservationName=repair Nodes-=vc1",)
+    drain = "# drain vc2 r1: rail1: half of it  # before reservation repair ends"
+    again = "fabricproof admit vc2 --reservation repair"
+    assert other.lines == ((drain,) if verdict == "FAIL" else (drain, again))
+
+
+def test_a_reservation_is_not_deleted_while_one_of_its_nodes_was_not_measured() -> None:
+    world = World({**FREE, "vc1": "maint", "vc2": "drain"})
+    good, other = admit(["vc1", "vc2"], world.means(reservation="repair")).nodes
+    assert good.lines == ("# scontrol update ReservationName=repair Nodes-=vc1",)
+    assert other.verdict is Verdict.MISSING
+
+
 @pytest.mark.parametrize(
     ("state", "said", "line"),
     [

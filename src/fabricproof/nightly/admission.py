@@ -188,7 +188,7 @@ def admit(nodes: Sequence[str], means: AdmissionMeans) -> Admittance:
         standing = means.standing() if left else standing
     found = [_of_tries(tries) for tries in said.values()]
     return Admittance(
-        nodes=tuple(replace(each, lines=(*each.lines, *_lines(each, means))) for each in found),
+        nodes=tuple(_with_lines(found, means)),
         runs=tuple(runs),
         bad_partners=bad,
         status=status,
@@ -464,20 +464,31 @@ def _why_absent(
     return f"{fabric.name}: {next((leg.reason for leg in of_fabric if leg.reason), said)}"
 
 
-def _lines(found: Admitted, means: AdmissionMeans) -> Iterator[str]:
-    """Yield what a person may run now; each is commented out, and nothing is run here."""
-    if not found.run_id:
-        return
-    release = f"# scontrol delete ReservationName={means.reservation}"
+def _with_lines(nodes: Sequence[Admitted], means: AdmissionMeans) -> Iterator[Admitted]:
+    """Yield the nodes with what a person may run now, commented out; nothing is run here.
+
+    A reservation is deleted only where that gives users no node that is not PASS.
+    """
+    are_all_good = all(each.verdict is Verdict.PASS for each in nodes)
+    for each in nodes:
+        lines = _lines(each, means, are_all_good=are_all_good) if each.run_id else ()
+        yield replace(each, lines=(*each.lines, *lines))
+
+
+def _lines(found: Admitted, means: AdmissionMeans, *, are_all_good: bool) -> Iterator[str]:
+    inside = means.reservation
     if found.verdict is Verdict.PASS:
-        if means.reservation:
-            yield f"{release}  # gives all its nodes to users"
-        else:
+        if not inside:
             yield f"# {resume_line(found.node)}  # where it is drained again by now"
+        elif are_all_good:
+            yield f"# scontrol delete ReservationName={inside}  # gives all its nodes to users"
+        else:
+            yield f"# scontrol update ReservationName={inside} Nodes-={found.node}"
         return
-    if found.verdict in _RED and not found.is_of_all:
-        yield f"# {means.drain(found.node, found.run_id, found.reasons[0])}"
-    elif means.reservation:
-        yield f"fabricproof admit {found.node} --reservation {means.reservation}"
-    else:
-        yield f"fabricproof admit {found.node}"
+    is_its_own = found.verdict in _RED and not found.is_of_all
+    if is_its_own or (inside and not found.is_of_all):
+        before = f"  # before reservation {inside} ends" if inside else ""
+        yield f"# {means.drain(found.node, found.run_id, found.reasons[0])}{before}"
+    if not is_its_own:
+        again = f" --reservation {inside}" if inside else ""
+        yield f"fabricproof admit {found.node}{again}"
