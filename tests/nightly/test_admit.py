@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +35,7 @@ class World:
         self.verdicts: Mapping[str, str] = {}
         self.in_run: dict[int, Mapping[str, str]] = {}  # verdicts of one run alone
         self.counted: frozenset[str] = frozenset()  # nodes whose verdict is of what they lost
+        self.after: list[Mapping[str, str]] = []  # states after the first run, one at each look
         self.whole = True
         self.runs: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
         self.rows: Sequence[str] = ("rail0", "rail1", "rail0+rail1")
@@ -50,6 +52,9 @@ class World:
             reason="" if self.whole else "interrupted", status=0 if self.whole else 130,
         )  # fmt: skip
 
+    def _states(self) -> Mapping[str, str]:
+        return self.after.pop(0) if self.runs and self.after else self.states
+
     def _row(self, node: str, path: str, admitted: str) -> LegResult:
         kind = "admit" if node in admitted.split(",") else "partner"
         verdicts = self.in_run.get(len(self.runs), self.verdicts)
@@ -65,7 +70,7 @@ class World:
         reserved = bool(more.get("reservation"))
         return AdmissionMeans(
             site=site, partition=site.partition("compute"), run=self.run,
-            standing=lambda: standing_of(self.states, reserved=reserved),
+            standing=lambda: standing_of(self._states(), reserved=reserved),
             leaf_of=lambda nodes: {node: LEAVES[node] for node in nodes},
             say=lambda text: None,
             drain=lambda node, run_id, reason: f"drain {node} {run_id}: {reason}", **more,
@@ -248,6 +253,51 @@ def test_a_node_that_took_another_path_than_its_partners_is_drained() -> None:
     world.verdicts = {"vc1": "INVALID"}
     (node,) = admit(["vc1"], world.means()).nodes
     assert node.lines == ("# drain vc1 r1: rail1: half of it",)
+
+
+def test_partners_whose_job_has_just_ended_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were taken for busy ones, and no second run was made."""
+    waited: list[float] = []
+    monkeypatch.setattr(time, "sleep", waited.append)
+    some = dict.fromkeys(("vc1", "vc3", "vc5", "vc7"), "idle")
+    world = World(some)
+    world.in_run = {1: {"vc1": "MISSING", "vc3": "FAIL"}, 2: {}}
+    world.after = [dict.fromkeys(some, "comp")] * 3
+    found = admit(["vc1"], world.means())
+    assert len(world.runs) == 2
+    assert len(waited) == 3
+    assert found.verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        ({"vc1": "idle", "vc3": "idle", "vc5": "idle", "vc7": "alloc"}, "1 partner can be had now"),
+        ({**FREE, "vc1": "alloc"}, "it runs jobs"),
+    ],
+)
+def test_why_there_was_no_second_run_is_told(states: Mapping[str, str], said: str) -> None:
+    world = World()
+    world.verdicts = {"vc1": "UNJUDGED", "vc3": "FAIL"}
+    world.after = [states]
+    (node,) = admit(["vc1"], world.means()).nodes
+    assert len(world.runs) == 1
+    assert node.verdict is Verdict.UNJUDGED
+    assert node.reasons[0] == "rail1: half of it"
+    assert node.reasons[1].startswith(f"not measured again: {said}")
+    assert node.lines == ("fabricproof admit vc1",)
+
+
+def test_no_more_than_three_runs_are_made_and_that_is_told() -> None:
+    world = World()
+    world.verdicts = dict.fromkeys(LEAVES, "PASS") | {"vc1": "UNJUDGED"}
+    world.in_run = {
+        number + 1: {"vc1": "UNJUDGED", bad: "FAIL"}
+        for number, bad in enumerate(("vc3", "vc5", "vc7"))
+    }
+    (node,) = admit(["vc1"], world.means()).nodes
+    assert len(world.runs) == 3
+    assert node.reasons[-1] == "not measured again: 3 runs had a bad partner each"
 
 
 def test_with_no_partners_left_a_node_is_not_admitted() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +23,12 @@ from fabricproof.job.leg import ADMISSION_CHECK, ADMITTED, PARTNER
 from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.nightly.conduct import Ran, Runner
 from fabricproof.nodes.slurm import RESERVED
-from fabricproof.pairs.campaign.conduct import blank_campaign, pairs_at_once, steps_of
+from fabricproof.pairs.campaign.conduct import (
+    ENDING_SECONDS,
+    blank_campaign,
+    pairs_at_once,
+    steps_of,
+)
 from fabricproof.pairs.campaign.nodes import Standing
 from fabricproof.pairs.campaign.plan import round_seconds
 from fabricproof.pairs.check.in_job import PART_OF_LEG
@@ -155,37 +161,29 @@ def admit(nodes: Sequence[str], means: AdmissionMeans) -> Admittance:
     standing = means.standing()
     _require_known((*nodes, *means.partners), standing, means)
     said: dict[str, list[Admitted]] = {node: [] for node in nodes}
-    for node in nodes:
-        why_not = _not_to_be_had(node, standing, means)
-        said[node] += [why_not] if why_not else []
-    left = [node for node, tries in said.items() if not tries]
+    left = [node for node in nodes if _can_be_had(node, said, standing, means)]
     bad: dict[str, str] = {}
     runs: list[tuple[str, tuple[str, ...]]] = []
     status = 0
-    for _ in range(TRIES):
-        if not left:
-            break
+    while left:
         partners = _partners(left, standing, means, bad)
-        if len(partners) < LEAST_PARTNERS:
-            why = _too_few(partners, bad, means)
+        if why := _why_no_run(partners, bad, len(runs), means):
             for node in left:
-                said[node] += [] if said[node] else [_missing(node, why)]
+                said[node].append(_missing(node, why))
             break
-        for line in planned(left, partners, means):
-            means.say(line)
-        ran = means.run(arguments(left, means), (*left, *partners))
+        ran = _run(left, partners, means)
         runs.append((ran.result.run_id if ran.result else "", partners))
         for node in left:
             said[node].append(_of_run(node, ran, means))
         status = ran.status
         new = bad_partners(ran.result, partners)
         bad |= new
-        left = [node for node in left if _is_open(said[node][-1], ran)] if new else []
         for partner, reason in new.items():
             means.say(f"{partner} is no partner: {reason}")
-        if not ran.whole:
-            break
-        standing = means.standing() if left else standing
+        left = [node for node in left if new and ran.whole and _is_open(said[node][-1], ran)]
+        if left:
+            standing = _once_ended((*left, *partners), means)
+            left = [node for node in left if _can_be_had(node, said, standing, means)]
     found = [_of_tries(tries) for tries in said.values()]
     return Admittance(
         nodes=tuple(_with_lines(found, means)),
@@ -212,8 +210,8 @@ def plan(nodes: Sequence[str], means: AdmissionMeans) -> tuple[str, ...]:
     ]
     left = [node for node, why in found.items() if why is None]
     partners = _partners(left, standing, means, {}) if left else ()
-    if left and len(partners) < LEAST_PARTNERS:
-        return (*lines, _too_few(partners, {}, means))
+    if left and (why := _too_few(partners, {}, means)):
+        return (*lines, why)
     return (*lines, *(planned(left, partners, means) if left else ()))
 
 
@@ -274,7 +272,45 @@ def _partners(
     return choose_partners(nodes, free, means.leaf_of((*nodes, *free)), tuple(bad))
 
 
+def _once_ended(nodes: Sequence[str], means: AdmissionMeans) -> Standing:
+    """Return how nodes stand once those of the job before are out of it."""
+    for _ in range(ENDING_SECONDS):
+        standing = means.standing()
+        if not set(standing.ending) & set(nodes):
+            break
+        time.sleep(1)
+    return standing
+
+
+def _can_be_had(
+    node: str, said: Mapping[str, list[Admitted]], standing: Standing, means: AdmissionMeans
+) -> bool:
+    """Return whether a node can be measured now; why not is added to what is said of it."""
+    tries, why_not = said[node], _not_to_be_had(node, standing, means)
+    if why_not is not None:
+        tries.append(replace(why_not, lines=()) if tries else why_not)
+    return why_not is None
+
+
+def _why_no_run(
+    partners: Sequence[str], bad: Mapping[str, str], runs: int, means: AdmissionMeans
+) -> str:
+    """Return why nodes are not measured with these partners, after so many runs; or nothing."""
+    if runs == TRIES:
+        return f"{TRIES} runs had a bad partner each"
+    return _too_few(partners, bad, means)
+
+
+def _run(nodes: Sequence[str], partners: Sequence[str], means: AdmissionMeans) -> Ran:
+    for line in planned(nodes, partners, means):
+        means.say(line)
+    return means.run(arguments(nodes, means), (*nodes, *partners))
+
+
 def _too_few(partners: Sequence[str], bad: Mapping[str, str], means: AdmissionMeans) -> str:
+    """Return why these partners are too few; empty where they are not."""
+    if len(partners) >= LEAST_PARTNERS:
+        return ""
     chosen = f" of {', '.join(means.partners)} (--with)" if means.partners else ""
     had = f"{counted(len(partners), 'partner')}{chosen} can be had now, {LEAST_PARTNERS} are needed"
     return f"{had}; no partner: {', '.join(bad)}" if bad else had
@@ -302,9 +338,13 @@ def _is_open(admitted: Admitted, ran: Ran) -> bool:
 def _of_tries(tries: Sequence[Admitted]) -> Admitted:
     """Return what all runs say of a node; the later ones were with other partners.
 
-    These may decide what was open.  They take back no FAIL and no INVALID: whether a partner was
-    the reason or the fault stayed away nobody knows, so PASS is UNJUDGED after it.
+    A try without a run says why none was made, and changes nothing.  The others may decide what
+    was open.  They take back no FAIL and no INVALID: whether a partner was the reason or the fault
+    stayed away nobody knows, so PASS is UNJUDGED after it.
     """
+    if not tries[-1].run_id and len(tries) > 1:
+        kept, why = _of_tries(tries[:-1]), tries[-1].reasons[0]
+        return replace(kept, reasons=(*kept.reasons, f"not measured again: {why}"))
     *before, last = tries
     red = [each for each in before if each.verdict in _RED]
     told = tuple(
