@@ -40,6 +40,7 @@ class World:
         self.runs: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
         self.rows: Sequence[str] = ("rail0", "rail1", "rail0+rail1")
         self.refused = ""
+        self.without = ""
 
     def run(self, arguments: Sequence[str], nodes: tuple[str, ...]) -> Ran:
         self.runs.append((tuple(arguments), nodes))
@@ -68,8 +69,9 @@ class World:
     def means(self, **more: Any) -> AdmissionMeans:
         site = load_site("vcluster")
         reserved = bool(more.get("reservation"))
+        partition = site.partition("compute").model_copy(update={"pairs_without": self.without})
         return AdmissionMeans(
-            site=site, partition=site.partition("compute"), run=self.run,
+            site=site, partition=partition, run=self.run,
             standing=lambda: standing_of(self._states(), reserved=reserved),
             leaf_of=lambda nodes: {node: LEAVES[node] for node in nodes},
             say=lambda text: None,
@@ -359,6 +361,22 @@ def test_a_partner_that_a_person_chose_and_that_cannot_be_had_is_not_waited_for(
     assert found.reasons == ("1 partner of vc3, vc5 (--with) can be had now, 2 are needed",)
     admit(["vc1"], world.means(partners=("vc3", "vc5", "vc7")))
     assert world.runs[0][1] == ("vc1", "vc3", "vc7")
+
+
+def test_a_node_that_the_site_leaves_out_of_pairs_is_no_partner() -> None:
+    """It was chosen, and the job did without it: with two of them nothing was measured."""
+    world = World()
+    world.without = "vc[3,5]"
+    admit(["vc1"], world.means())
+    assert world.runs[0][1] == ("vc1", "vc4", "vc6", "vc7", "vc2")
+    (found,) = admit(["vc1"], world.means(partners=("vc3", "vc7"))).nodes
+    (said,) = found.reasons
+    assert said.startswith("1 partner of vc3, vc7 (--with) can be had now, 2 are needed")
+    assert said.endswith("; the site leaves vc3 out (pairs_without)")
+    (itself,) = admit(["vc3"], world.means()).nodes
+    assert itself.verdict is Verdict.MISSING
+    assert "the site leaves it out of all pairs" in itself.reasons[0]
+    assert len(world.runs) == 1
 
 
 def test_the_row_of_another_node_whose_name_begins_alike_is_none_of_it() -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.core.hostlist import fold
+from fabricproof.core.hostlist import expand, fold
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.units import counted, natural
 from fabricproof.job.evidence.error_rates import UNCOUNTED
@@ -84,6 +84,12 @@ class AdmissionMeans:
         """Fabrics over which a node must be good: those of the partition that have a link."""
         specs = (self.site.fabric_spec(name) for name in self.partition.fabrics)
         return tuple(each.name for each in specs if each.link is not None)
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Nodes that the site leaves out of pairs: the job has none of them either."""
+        without = self.partition.pairs_without
+        return frozenset(expand(without)) if without else frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,7 +274,8 @@ def planned(nodes: Sequence[str], partners: Sequence[str], means: AdmissionMeans
 def _partners(
     nodes: Sequence[str], standing: Standing, means: AdmissionMeans, bad: Mapping[str, str]
 ) -> tuple[str, ...]:
-    free = tuple(each for each in standing.free if each in (means.partners or standing.free))
+    chosen = set(means.partners or standing.free) - means.left_out
+    free = tuple(each for each in standing.free if each in chosen)
     return choose_partners(nodes, free, means.leaf_of((*nodes, *free)), tuple(bad))
 
 
@@ -313,7 +320,9 @@ def _too_few(partners: Sequence[str], bad: Mapping[str, str], means: AdmissionMe
         return ""
     chosen = f" of {', '.join(means.partners)} (--with)" if means.partners else ""
     had = f"{counted(len(partners), 'partner')}{chosen} can be had now, {LEAST_PARTNERS} are needed"
-    return f"{had}; no partner: {', '.join(bad)}" if bad else had
+    had += f"; no partner: {', '.join(bad)}" if bad else ""
+    left_out = sorted(means.left_out & set(means.partners or means.left_out), key=natural)
+    return f"{had}; the site leaves {fold(left_out)} out (pairs_without)" if left_out else had
 
 
 def _missing(node: str, reason: str, lines: Sequence[str] = ()) -> Admitted:
@@ -371,6 +380,10 @@ def _of_tries(tries: Sequence[Admitted]) -> Admitted:
 
 def _not_to_be_had(node: str, standing: Standing, means: AdmissionMeans) -> Admitted | None:
     """Return why a node cannot be measured now and what would help; None where it can."""
+    if node in means.left_out:
+        return _missing(
+            node, "the site leaves it out of all pairs (pairs_without in its site file)"
+        )
     if node in standing.free:
         return None
     again = f"fabricproof admit {node}"
