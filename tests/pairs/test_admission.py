@@ -413,6 +413,26 @@ def test_partners_hang_on_other_leaves_by_turns_and_one_on_the_nodes_own() -> No
     assert choose_partners(["vc1"], ("vc1", "vc2"), LEAVES, ()) == ("vc2",)
 
 
+@pytest.mark.parametrize("admitted", [(1, 9), (1, 2, 9, 10), (1, 9, 17), (1, 2, 3, 9, 10, 11, 12)])
+@pytest.mark.parametrize("others", [(), (25,)])
+def test_nodes_on_all_leaves_have_partners_on_others(
+    admitted: tuple[int, ...], others: tuple[int, ...]
+) -> None:
+    """All partners were of the first leaf: its own nodes had none on another."""
+    last = 24 if 17 in admitted else 16
+    leaf_of = {f"n{at}": f"leaf{(at - 1) // 8}" for at in (*range(1, last + 1), *others)}
+    nodes = [f"n{at}" for at in admitted]
+    partners = choose_partners(nodes, tuple(leaf_of), leaf_of, ())
+    assert len(partners) == max(PARTNERS, len(nodes))
+    everybody = [*nodes, *partners]
+    numbers = range(len(nodes)), range(len(nodes), len(everybody))
+    rounds = admission_rounds(*numbers, (("rail0",),), 0)
+    met = {(everybody[a], everybody[b]) for each in rounds for a, b in each.pairs}
+    for node in nodes:
+        far = [b for a, b in met if a == node and leaf_of[b] != leaf_of[node]]
+        assert len(far) >= LEAST_PARTNERS, node
+
+
 @given(st.integers(1, 9), st.integers(LEAST_PARTNERS, 9), st.integers(0, 3))
 def test_each_node_meets_its_partners_and_these_each_other(
     num_nodes: int, num_partners: int, at_once: int
