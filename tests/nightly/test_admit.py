@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from nights import leg, session
 
 from fabricproof.cli.measure import admit as command
-from fabricproof.core.errors import ConfigError
+from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.core.measure import Verdict
 from fabricproof.history.store import labels
+from fabricproof.job.evidence.error_rates import UNCOUNTED
 from fabricproof.job.run import LegResult
 from fabricproof.nightly.admission import AdmissionMeans, admit, plan, planned
 from fabricproof.nightly.conduct import Ran
+from fabricproof.nodes.slurm import read_states
+from fabricproof.pairs.campaign import nodes as asked
 from fabricproof.pairs.campaign.nodes import Standing, standing_of
+from fabricproof.pairs.check.partners import ALL_ALIKE
 from fabricproof.site import load_site
 
 LEAVES = {f"vc{number}": f"leaf{(number + 1) // 2}" for number in range(1, 13)}
@@ -29,10 +36,14 @@ class World:
     def __init__(self, states: Mapping[str, str] = FREE) -> None:
         self.states = states
         self.verdicts: Mapping[str, str] = {}
+        self.in_run: dict[int, Mapping[str, str]] = {}  # verdicts of one run alone
+        self.counted: frozenset[str] = frozenset()  # nodes whose verdict is of what they lost
+        self.after: list[Mapping[str, str]] = []  # states after the first run, one at each look
         self.whole = True
         self.runs: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
         self.rows: Sequence[str] = ("rail0", "rail1", "rail0+rail1")
         self.refused = ""
+        self.without = ""
 
     def run(self, arguments: Sequence[str], nodes: tuple[str, ...]) -> Ran:
         self.runs.append((tuple(arguments), nodes))
@@ -45,17 +56,26 @@ class World:
             reason="" if self.whole else "interrupted", status=0 if self.whole else 130,
         )  # fmt: skip
 
+    def _states(self) -> Mapping[str, str]:
+        return self.after.pop(0) if self.runs and self.after else self.states
+
     def _row(self, node: str, path: str, admitted: str) -> LegResult:
         kind = "admit" if node in admitted.split(",") else "partner"
-        verdict = self.verdicts.get(node, "PASS") if path == "rail1" else "PASS"
-        return leg(verdict, nodes=(node,), name=f"{kind}.{node}.{path}", check="AllPairsAdmission")
+        verdicts = self.in_run.get(len(self.runs), self.verdicts)
+        verdict = verdicts.get(node, "PASS") if path == "rail1" else "PASS"
+        row = leg(verdict, nodes=(node,), name=f"{kind}.{node}.{path}", check="AllPairsAdmission")
+        if node in self.counted:
+            (quantity,) = row.quantities
+            row = replace(row, quantities=(replace(quantity, name=UNCOUNTED),))
+        return row
 
     def means(self, **more: Any) -> AdmissionMeans:
         site = load_site("vcluster")
-        reserved = bool(more.get("reservation"))
+        inside = tuple(LEAVES) if more.get("reservation") else ()
+        partition = site.partition("compute").model_copy(update={"pairs_without": self.without})
         return AdmissionMeans(
-            site=site, partition=site.partition("compute"), run=self.run,
-            standing=lambda: standing_of(self.states, reserved=reserved),
+            site=site, partition=partition, run=self.run,
+            standing=lambda: standing_of(self._states(), inside=inside),
             leaf_of=lambda nodes: {node: LEAVES[node] for node in nodes},
             say=lambda text: None,
             drain=lambda node, run_id, reason: f"drain {node} {run_id}: {reason}", **more,
@@ -78,6 +98,25 @@ def test_a_reservation_is_told_to_slurm_and_released_on_pass() -> None:
     found = admit(["vc1"], world.means(reservation="repair"))
     assert world.runs[0][0][-2:] == ("-J", "reservation=repair")
     assert "scontrol delete ReservationName=repair" in found.nodes[0].lines[0]
+
+
+@pytest.mark.parametrize("verdict", ["UNJUDGED", "MISSING", "FAIL"])
+def test_a_reservation_is_not_deleted_while_one_of_its_nodes_is_not_pass(verdict: str) -> None:
+    """The line stood under the node that was PASS, and gave users the other one too."""
+    world = World({**FREE, "vc1": "maint", "vc2": "maint"})
+    world.verdicts = {"vc2": verdict}
+    good, other = admit(["vc1", "vc2"], world.means(reservation="repair")).nodes
+    assert good.lines == ("# scontrol update ReservationName=repair Nodes-=vc1",)
+    drain = "# drain vc2 r1: rail1: half of it  # before reservation repair ends"
+    again = "fabricproof admit vc2 --reservation repair"
+    assert other.lines == ((drain,) if verdict == "FAIL" else (drain, again))
+
+
+def test_a_reservation_is_not_deleted_while_one_of_its_nodes_was_not_measured() -> None:
+    world = World({**FREE, "vc1": "maint", "vc2": "drain"})
+    good, other = admit(["vc1", "vc2"], world.means(reservation="repair")).nodes
+    assert good.lines == ("# scontrol update ReservationName=repair Nodes-=vc1",)
+    assert other.verdict is Verdict.MISSING
 
 
 @pytest.mark.parametrize(
@@ -136,6 +175,134 @@ def test_a_bad_partner_is_replaced_and_only_what_is_open_is_measured_again() -> 
     assert "admitted=vc1" in world.runs[1][0][-1]
     assert found.bad_partners == {"vc3": "half of it"}
     assert [each.verdict for each in found.nodes] == [Verdict.UNJUDGED, Verdict.PASS]
+
+
+@pytest.mark.parametrize("first", ["FAIL", "INVALID"])
+def test_a_pass_with_other_partners_takes_back_no_fault(first: str) -> None:
+    """The fault may come and go: it was a PASS, and the run before was forgotten."""
+    world = World()
+    world.in_run = {1: {"vc1": first, "vc3": "FAIL"}, 2: {}}
+    found = admit(["vc1"], world.means())
+    assert len(world.runs) == 2
+    (node,) = found.nodes
+    assert (found.verdict, node.verdict) == (Verdict.UNJUDGED, Verdict.UNJUDGED)
+    assert node.reasons[0].startswith(f"{first} in run r1, PASS in run r2 with other partners")
+    assert f"run r1: {first}: rail1: half of it" in node.reasons
+    assert any(each.startswith("run r2: PASS: rail0") for each in node.reasons)
+    assert node.lines == ("fabricproof admit vc1",)
+
+
+def test_a_pass_in_the_last_of_three_runs_takes_back_no_fault_of_the_first() -> None:
+    world = World()
+    world.in_run = {
+        1: {"vc1": "FAIL", "vc3": "FAIL"},
+        2: {"vc1": "UNJUDGED", "vc5": "FAIL"},
+    }
+    (node,) = admit(["vc1"], world.means()).nodes
+    assert len(world.runs) == 3
+    assert node.verdict is Verdict.UNJUDGED
+    assert "run r1: FAIL: rail1: half of it" in node.reasons
+
+
+def test_what_a_nodes_own_counters_say_is_not_measured_again_until_it_is_gone() -> None:
+    world = World()
+    world.in_run = {1: {"vc1": "FAIL", "vc3": "FAIL"}, 2: {}}
+    world.counted = frozenset({"vc1"})
+    (node,) = admit(["vc1"], world.means()).nodes
+    assert len(world.runs) == 1
+    assert node.verdict is Verdict.FAIL
+    assert node.lines == ("# drain vc1 r1: rail1: half of it",)
+
+
+def test_a_fault_stays_where_the_second_run_measured_nothing() -> None:
+    world = World()
+    world.in_run = {1: {"vc1": "FAIL", "vc3": "FAIL"}, 2: {"vc1": "MISSING"}}
+    (node,) = admit(["vc1"], world.means()).nodes
+    assert (node.verdict, node.run_id) == (Verdict.FAIL, "r1")
+    assert node.reasons == ("rail1: half of it", "run r2: MISSING: rail1: half of it")
+    assert node.lines == ("# drain vc1 r1: rail1: half of it",)
+
+
+def test_what_was_open_may_be_decided_by_other_partners_and_is_told() -> None:
+    world = World()
+    world.in_run = {1: {"vc1": "MISSING", "vc3": "FAIL"}, 2: {}}
+    (node,) = admit(["vc1"], world.means()).nodes
+    assert node.verdict is Verdict.PASS
+    assert node.notes == ("before: run r1: MISSING: rail1: half of it",)
+
+
+def test_a_partner_that_may_have_lost_a_nodes_packets_is_replaced() -> None:
+    world = World()
+    world.in_run = {1: {"vc1": "UNJUDGED", "vc3": "UNJUDGED"}, 2: {}}
+    world.counted = frozenset({"vc1", "vc3"})
+    found = admit(["vc1"], world.means())
+    assert list(found.bad_partners) == ["vc3"]
+    assert "vc3" not in world.runs[1][1]
+    assert found.verdict is Verdict.PASS
+
+
+def test_what_all_partners_show_as_well_drains_nobody() -> None:
+    """With the wrong MPI every row is INVALID: the node was drained, and each partner was bad."""
+    world = World()
+    world.verdicts = dict.fromkeys(LEAVES, "INVALID")
+    found = admit(["vc1"], world.means())
+    assert len(world.runs) == 1
+    assert found.bad_partners == {}
+    (node,) = found.nodes
+    assert (node.verdict, node.reasons) == (Verdict.INVALID, (ALL_ALIKE, "rail1: half of it"))
+    assert node.lines == ("fabricproof admit vc1",)
+
+
+def test_a_node_that_took_another_path_than_its_partners_is_drained() -> None:
+    world = World()
+    world.verdicts = {"vc1": "INVALID"}
+    (node,) = admit(["vc1"], world.means()).nodes
+    assert node.lines == ("# drain vc1 r1: rail1: half of it",)
+
+
+def test_partners_whose_job_has_just_ended_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were taken for busy ones, and no second run was made."""
+    waited: list[float] = []
+    monkeypatch.setattr(time, "sleep", waited.append)
+    some = dict.fromkeys(("vc1", "vc3", "vc5", "vc7"), "idle")
+    world = World(some)
+    world.in_run = {1: {"vc1": "MISSING", "vc3": "FAIL"}, 2: {}}
+    world.after = [dict.fromkeys(some, "comp")] * 3
+    found = admit(["vc1"], world.means())
+    assert len(world.runs) == 2
+    assert len(waited) == 3
+    assert found.verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        ({"vc1": "idle", "vc3": "idle", "vc5": "idle", "vc7": "alloc"}, "1 partner can be had now"),
+        ({**FREE, "vc1": "alloc"}, "it runs jobs"),
+    ],
+)
+def test_why_there_was_no_second_run_is_told(states: Mapping[str, str], said: str) -> None:
+    world = World()
+    world.verdicts = {"vc1": "UNJUDGED", "vc3": "FAIL"}
+    world.after = [states]
+    (node,) = admit(["vc1"], world.means()).nodes
+    assert len(world.runs) == 1
+    assert node.verdict is Verdict.UNJUDGED
+    assert node.reasons[0] == "rail1: half of it"
+    assert node.reasons[1].startswith(f"not measured again: {said}")
+    assert node.lines == ("fabricproof admit vc1",)
+
+
+def test_no_more_than_three_runs_are_made_and_that_is_told() -> None:
+    world = World()
+    world.verdicts = dict.fromkeys(LEAVES, "PASS") | {"vc1": "UNJUDGED"}
+    world.in_run = {
+        number + 1: {"vc1": "UNJUDGED", bad: "FAIL"}
+        for number, bad in enumerate(("vc3", "vc5", "vc7"))
+    }
+    (node,) = admit(["vc1"], world.means()).nodes
+    assert len(world.runs) == 3
+    assert node.reasons[-1] == "not measured again: 3 runs had a bad partner each"
 
 
 def test_with_no_partners_left_a_node_is_not_admitted() -> None:
@@ -199,6 +366,22 @@ def test_a_partner_that_a_person_chose_and_that_cannot_be_had_is_not_waited_for(
     assert world.runs[0][1] == ("vc1", "vc3", "vc7")
 
 
+def test_a_node_that_the_site_leaves_out_of_pairs_is_no_partner() -> None:
+    """It was chosen, and the job did without it: with two of them nothing was measured."""
+    world = World()
+    world.without = "vc[3,5]"
+    admit(["vc1"], world.means())
+    assert world.runs[0][1] == ("vc1", "vc4", "vc6", "vc7", "vc2")
+    (found,) = admit(["vc1"], world.means(partners=("vc3", "vc7"))).nodes
+    (said,) = found.reasons
+    assert said.startswith("1 partner of vc3, vc7 (--with) can be had now, 2 are needed")
+    assert said.endswith("; the site leaves vc3 out (pairs_without)")
+    (itself,) = admit(["vc3"], world.means()).nodes
+    assert itself.verdict is Verdict.MISSING
+    assert "the site leaves it out of all pairs" in itself.reasons[0]
+    assert len(world.runs) == 1
+
+
 def test_the_row_of_another_node_whose_name_begins_alike_is_none_of_it() -> None:
     world = World({**FREE, "vc10": "idle"})
     world.verdicts = {"vc10": "FAIL"}
@@ -228,9 +411,52 @@ def test_the_plan_says_what_it_costs_and_runs_nothing() -> None:
 def test_a_node_in_a_reservation_is_free_to_a_job_of_it() -> None:
     states = {"a": "maint", "b": "resv", "c": "idle", "d": "drain"}
     assert standing_of(states).free == ("c",)
-    assert standing_of(states, reserved=True).free == ("a", "b", "c")
-    assert standing_of(states, reserved=True).out == {"d": "drain"}
+    assert standing_of(states, inside=states).free == ("a", "b", "c")
+    assert standing_of(states, inside=states).out == {"d": "drain"}
     assert isinstance(standing_of(states), Standing)
+
+
+def test_a_node_of_another_reservation_is_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two nodes under repair chose each other as partners, and the job got neither."""
+    said = {
+        "sinfo": "vc1 maint\nvc2 maint\nvc3 idle\nvc4 resv\n",
+        "scontrol": "ReservationName=mine StartTime=2026-11-26T09:00:00 Duration=02:00:00\n"
+        "   Nodes=vc[1,4] NodeCnt=2 CoreCnt=4 Features=(null) PartitionName=(null)\n",
+    }
+    commands: list[Sequence[str]] = []
+
+    def ask(command: Sequence[str], _: Mapping[str, str]) -> str:
+        commands.append(command)
+        return said[command[0]]
+
+    monkeypatch.setattr(asked, "ask", ask)
+    monkeypatch.setattr(asked, "ask_states", lambda *_: read_states(said["sinfo"]))
+    partition = load_site("vcluster").partition("compute")
+    found = asked.ask_standing(partition, {}, reservation="mine")
+    assert commands == [["scontrol", "show", "reservation", "mine"]]
+    assert found.free == ("vc1", "vc3", "vc4")
+    assert found.out == {"vc2": "maint"}
+    assert asked.ask_standing(partition, {}, reserved=True).free == ("vc1", "vc2", "vc3", "vc4")
+    assert asked.reserved_nodes("ReservationName=x\n   Nodes=(null) NodeCnt=0") == frozenset()
+    with pytest.raises(ParseError):
+        asked.reserved_nodes("nothing")
+
+
+def test_the_command_names_its_reservation_to_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
+    how: list[dict[str, object]] = []
+
+    def standing(*_: object, **more: object) -> Standing:
+        how.append(more)
+        return standing_of(FREE)
+
+    monkeypatch.setattr(command, "ask_standing", standing)
+    monkeypatch.setattr(command, "ask_leaves", lambda *_: ())
+    monkeypatch.setattr(command, "check_scheduler", lambda *_: None)
+    words = ["vc1", "--site", "vcluster", "--plan"]
+    for more in ([], ["--reservation", "mine"]):
+        done = CliRunner().invoke(command.command, [*words, *more])
+        assert done.exit_code == 0, done.output
+    assert how == [{"reservation": ""}, {"reservation": "mine"}]
 
 
 def test_a_run_of_an_admission_gets_its_label(

@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 from made_machine import NODES, Machine, healthy, planned
 
 from fabricproof.core.measure import Verdict
-from fabricproof.job.evidence.error_rates import most_rate
+from fabricproof.job.evidence.error_rates import UNCOUNTED, most_rate
 from fabricproof.job.outcome import Outcome as Row
 from fabricproof.nodes.inventory.facts import Machine as Seen
 from fabricproof.nodes.preflight import FLEET, Preflight, preflight
 from fabricproof.pairs.campaign.confirm import Confirmation, RedPair, confirm
-from fabricproof.pairs.campaign.ledger import Campaign
-from fabricproof.pairs.check.admission import Admission, unlike
+from fabricproof.pairs.campaign.ledger import Campaign, PlannedRound
+from fabricproof.pairs.check.admission import LEFT, Admission, unlike
 from fabricproof.pairs.check.partners import (
+    ALL_ALIKE,
     LEAST_PARTNERS,
     PACKETS,
     PARTNERS,
@@ -258,6 +259,37 @@ def test_a_node_whose_bytes_took_another_path_makes_its_partners_no_bad_ones(
         assert found[f"partner.{partner}.rail0"].report.verdict is Verdict.PASS, partner
 
 
+@pytest.mark.parametrize("admitted", ["vc1", "vc2"])
+def test_another_path_of_all_pairs_is_of_no_node(climb: Any, site: Site, admitted: str) -> None:
+    def edit(line: dict[str, Any]) -> dict[str, Any]:
+        if line["record"] == "counters":
+            line["after"]["rail0"]["tx_bytes"] = line["before"]["rail0"]["tx_bytes"]
+        return line
+
+    machine = counting()
+    machine.edit = edit
+    found = rows(climb, site, machine, admitted=admitted)
+    assert len(found) == len(FIVE)
+    for row in found.values():
+        value = row.report.quantities[0]
+        assert value.verdict is Verdict.INVALID
+        assert value.reason.startswith(f"{ALL_ALIKE}: ")
+
+
+def test_another_path_of_all_pairs_of_two_nodes_is_not_of_all(climb: Any, site: Site) -> None:
+    def edit(line: dict[str, Any]) -> dict[str, Any]:
+        if line["record"] == "counters" and line["node"] in {"vc1", "vc3"}:
+            line["after"]["rail0"]["tx_bytes"] = line["before"]["rail0"]["tx_bytes"]
+        return line
+
+    machine = counting()
+    machine.edit = edit
+    found = rows(climb, site, machine)
+    value = found["admit.vc1.rail0"].report.quantities[0]
+    assert value.verdict is Verdict.INVALID
+    assert ALL_ALIKE not in value.reason
+
+
 def test_a_link_of_a_partner_that_went_down_is_the_partners(climb: Any, site: Site) -> None:
     counter = "carrier_changes"
     found = rows(climb, site, shown_as("vc5", "rail0", {counter: 0}, {counter: 2}))
@@ -338,6 +370,35 @@ def test_losses_with_bandwidth_intact_refuse_a_node_and_not_its_partners(
     assert found["partner.vc3.rail0"].report.verdict is Verdict.PASS
 
 
+@pytest.mark.parametrize("sender", ["vc1", "vc3"])
+def test_losses_with_one_partner_alone_are_of_either_end(
+    climb: Any, site: Site, sender: str
+) -> None:
+    """They were the node's FAIL, and the partner heard nothing of them."""
+    ends = {"vc1", "vc3"}
+    found = rows(climb, site, counting(lambda a, b: 90 if {a, b} == ends and a == sender else 0))
+    report = found["admit.vc1.rail0"].report
+    assert report.verdict is Verdict.UNJUDGED
+    lost, partner = report.quantities[1], found["partner.vc3.rail0"].report.quantities[1]
+    assert (lost.name, partner.name) == (UNCOUNTED, UNCOUNTED)
+    assert "either end or what is between: of what" in lost.reason
+    assert (partner.verdict, partner.reason) == (Verdict.UNJUDGED, lost.reason)
+    for each in ("vc2", "vc5", "vc7"):
+        assert found[f"partner.{each}.rail0"].report.verdict is Verdict.PASS
+
+
+def test_losses_of_two_pairs_of_a_node_are_its_own(climb: Any, site: Site) -> None:
+    def lost(a: str, b: str) -> int:
+        return 90 if (a, b) in {("vc1", "vc3"), ("vc5", "vc1")} else 0
+
+    found = rows(climb, site, counting(lost))
+    report = found["admit.vc1.rail0"].report
+    assert report.verdict is Verdict.FAIL
+    assert "either end" not in report.quantities[1].reason
+    for each in ("vc3", "vc5"):
+        assert found[f"partner.{each}.rail0"].report.verdict is Verdict.PASS
+
+
 def test_the_packets_that_are_planned_rule_out_what_must_be_even_with_one_lost() -> None:
     assert most_rate(1, PACKETS) < ruled_out_ppm(10) == 50
     assert most_rate(0, PACKETS // 2) > ruled_out_ppm(10), "half of them would not"
@@ -350,6 +411,26 @@ def test_partners_hang_on_other_leaves_by_turns_and_one_on_the_nodes_own() -> No
     assert choose_partners(["vc1"], NODES, LEAVES, ("vc3", "vc2")) == ("vc4", "vc5", "vc7", "vc6")
     assert choose_partners(["vc1"], NODES, {}, ()) == ("vc2", "vc3", "vc4", "vc5")
     assert choose_partners(["vc1"], ("vc1", "vc2"), LEAVES, ()) == ("vc2",)
+
+
+@pytest.mark.parametrize("admitted", [(1, 9), (1, 2, 9, 10), (1, 9, 17), (1, 2, 3, 9, 10, 11, 12)])
+@pytest.mark.parametrize("others", [(), (25,)])
+def test_nodes_on_all_leaves_have_partners_on_others(
+    admitted: tuple[int, ...], others: tuple[int, ...]
+) -> None:
+    """All partners were of the first leaf: its own nodes had none on another."""
+    last = 24 if 17 in admitted else 16
+    leaf_of = {f"n{at}": f"leaf{(at - 1) // 8}" for at in (*range(1, last + 1), *others)}
+    nodes = [f"n{at}" for at in admitted]
+    partners = choose_partners(nodes, tuple(leaf_of), leaf_of, ())
+    assert len(partners) == max(PARTNERS, len(nodes))
+    everybody = [*nodes, *partners]
+    numbers = range(len(nodes)), range(len(nodes), len(everybody))
+    rounds = admission_rounds(*numbers, (("rail0",),), 0)
+    met = {(everybody[a], everybody[b]) for each in rounds for a, b in each.pairs}
+    for node in nodes:
+        far = [b for a, b in met if a == node and leaf_of[b] != leaf_of[node]]
+        assert len(far) >= LEAST_PARTNERS, node
 
 
 @given(st.integers(1, 9), st.integers(LEAST_PARTNERS, 9), st.integers(0, 3))
@@ -397,6 +478,51 @@ def test_what_a_node_alone_is_is_said_and_what_is_its_own_is_not() -> None:
     assert "5.15" in said
     assert unlike("vc2", ("vc1", "vc3"), machines) == ()
     assert unlike("vc1", ("vc2",), machines) == ()
+
+
+def without(climb: Any, site: Site, is_left: Callable[[set[str]], bool]) -> dict[str, Row]:
+    """Return the rows of an admission of which such pairs hung in all their rounds."""
+    whole = campaign_of(site)
+
+    def cut(each: PlannedRound, *, left: bool) -> PlannedRound:
+        chosen = [p for p in each.pairs if is_left({whole.nodes[at] for at in p}) is left]
+        return replace(each, pairs=tuple(chosen))
+
+    measured = replace(whole, rounds=tuple(cut(each, left=False) for each in whole.rounds))
+    left = tuple(cut(each, left=True) for each in whole.rounds)
+    outcome, _ = climb(shown_as("vc1", "rail0", {}, {}), measured)
+    assert not outcome.left
+    outcome, _ = confirm(outcome, red)
+    seen = Admission(
+        outcome=replace(outcome, campaign=whole, left={0: left}), admitted=("vc1",),
+        links_of=nothing_seen, machines={}, mtu=1500,
+    )  # fmt: skip
+    return {row.leg.name: row for row in seen.rows()}
+
+
+def test_a_pair_that_hangs_in_all_its_rounds_admits_nobody(climb: Any, site: Site) -> None:
+    """It was a PASS with the two partners that were left."""
+    found = without(climb, site, lambda pair: pair == {"vc1", "vc3"})
+    report = found["admit.vc1.rail0"].report
+    assert report.verdict is Verdict.MISSING
+    (told,) = [each.reason for each in report.quantities if each.verdict is Verdict.MISSING]
+    assert told == "vc1 - vc3 not measured over rail0 in 2 planned rounds"
+    assert found["partner.vc3.rail0"].report.verdict is Verdict.MISSING, "another takes its place"
+    assert found["partner.vc5.rail0"].report.verdict is Verdict.PASS
+
+
+def test_a_partner_that_died_refuses_no_node_that_has_two_others(climb: Any, site: Site) -> None:
+    found = without(climb, site, lambda pair: "vc3" in pair)
+    assert found["partner.vc3.rail0"].report.verdict is Verdict.MISSING
+    value, *others = found["admit.vc1.rail0"].report.quantities
+    assert value.verdict is Verdict.PASS, value.reason
+    assert "with 2 partners" in value.reason
+    assert not [each for each in others if each.name == LEFT]
+
+
+def test_with_two_partners_that_died_too_few_are_left(climb: Any, site: Site) -> None:
+    found = without(climb, site, lambda pair: bool({"vc3", "vc5"} & pair))
+    assert found["admit.vc1.rail0"].report.verdict is Verdict.MISSING
 
 
 def test_many_new_nodes_are_no_majority_against_their_partners(climb: Any, site: Site) -> None:

@@ -9,23 +9,35 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.core.hostlist import fold
+from fabricproof.core.hostlist import expand, fold
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.units import counted, natural
+from fabricproof.job.evidence.error_rates import UNCOUNTED
 from fabricproof.job.leg import ADMISSION_CHECK, ADMITTED, PARTNER
 from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.nightly.conduct import Ran, Runner
 from fabricproof.nodes.slurm import RESERVED
-from fabricproof.pairs.campaign.conduct import blank_campaign, pairs_at_once, steps_of
+from fabricproof.pairs.campaign.conduct import (
+    ENDING_SECONDS,
+    blank_campaign,
+    pairs_at_once,
+    steps_of,
+)
 from fabricproof.pairs.campaign.nodes import Standing
 from fabricproof.pairs.campaign.plan import round_seconds
 from fabricproof.pairs.check.in_job import PART_OF_LEG
-from fabricproof.pairs.check.partners import LEAST_PARTNERS, choose_partners, plan_admission
+from fabricproof.pairs.check.partners import (
+    ALL_ALIKE,
+    LEAST_PARTNERS,
+    choose_partners,
+    plan_admission,
+)
 from fabricproof.site import FabricSpec, PartitionSpec, Site
 
 #: sets of partners that are tried where one of them turns out bad
@@ -33,6 +45,9 @@ TRIES = 3
 
 #: what a node or a reservation may be called in a line for scontrol
 _NAME = re.compile(r"\w[\w.-]*")
+
+#: what no later run takes back
+_RED = frozenset({Verdict.FAIL, Verdict.INVALID})
 
 #: verdicts of a partner's rows that make another one take its place
 _NO_PARTNER = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING})
@@ -70,6 +85,12 @@ class AdmissionMeans:
         specs = (self.site.fabric_spec(name) for name in self.partition.fabrics)
         return tuple(each.name for each in specs if each.link is not None)
 
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Nodes that the site leaves out of pairs: the job has none of them either."""
+        without = self.partition.pairs_without
+        return frozenset(expand(without)) if without else frozenset()
+
 
 @dataclass(frozen=True, kw_only=True)
 class Admitted:
@@ -82,6 +103,7 @@ class Admitted:
         notes: what else was seen of it.
         run_id: the run that says so; empty where there was none.
         lines: for a person to run, to have it measured or to put the verdict into effect.
+        is_of_all: it is INVALID only where all its partners are: no fault of the node.
     """
 
     node: str
@@ -90,6 +112,7 @@ class Admitted:
     notes: tuple[str, ...] = ()
     run_id: str = ""
     lines: tuple[str, ...] = ()
+    is_of_all: bool = False
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -143,35 +166,33 @@ def admit(nodes: Sequence[str], means: AdmissionMeans) -> Admittance:
     """
     standing = means.standing()
     _require_known((*nodes, *means.partners), standing, means)
-    found = {node: _not_to_be_had(node, standing, means) for node in nodes}
-    left = [node for node, why in found.items() if why is None]
+    said: dict[str, list[Admitted]] = {node: [] for node in nodes}
+    left = [node for node in nodes if _can_be_had(node, said, standing, means)]
     bad: dict[str, str] = {}
     runs: list[tuple[str, tuple[str, ...]]] = []
     status = 0
-    for _ in range(TRIES):
-        if not left:
-            break
+    while left:
         partners = _partners(left, standing, means, bad)
-        if len(partners) < LEAST_PARTNERS:
-            why = _too_few(partners, bad, means)
-            found |= {node: found[node] or _missing(node, why) for node in left}
+        if why := _why_no_run(partners, bad, len(runs), means):
+            for node in left:
+                said[node].append(_missing(node, why))
             break
-        for line in planned(left, partners, means):
-            means.say(line)
-        ran = means.run(arguments(left, means), (*left, *partners))
+        ran = _run(left, partners, means)
         runs.append((ran.result.run_id if ran.result else "", partners))
-        found |= {node: _of_run(node, ran, means) for node in left}
+        for node in left:
+            said[node].append(_of_run(node, ran, means))
         status = ran.status
         new = bad_partners(ran.result, partners)
         bad |= new
-        left = [node for node in left if _is_open(found[node])] if new else []
         for partner, reason in new.items():
             means.say(f"{partner} is no partner: {reason}")
-        if not ran.whole:
-            break
-        standing = means.standing() if left else standing
+        left = [node for node in left if new and ran.whole and _is_open(said[node][-1], ran)]
+        if left:
+            standing = _once_ended((*left, *partners), means)
+            left = [node for node in left if _can_be_had(node, said, standing, means)]
+    found = [_of_tries(tries) for tries in said.values()]
     return Admittance(
-        nodes=tuple(each for each in found.values() if each is not None),
+        nodes=tuple(_with_lines(found, means)),
         runs=tuple(runs),
         bad_partners=bad,
         status=status,
@@ -195,8 +216,8 @@ def plan(nodes: Sequence[str], means: AdmissionMeans) -> tuple[str, ...]:
     ]
     left = [node for node, why in found.items() if why is None]
     partners = _partners(left, standing, means, {}) if left else ()
-    if left and len(partners) < LEAST_PARTNERS:
-        return (*lines, _too_few(partners, {}, means))
+    if left and (why := _too_few(partners, {}, means)):
+        return (*lines, why)
     return (*lines, *(planned(left, partners, means) if left else ()))
 
 
@@ -253,26 +274,116 @@ def planned(nodes: Sequence[str], partners: Sequence[str], means: AdmissionMeans
 def _partners(
     nodes: Sequence[str], standing: Standing, means: AdmissionMeans, bad: Mapping[str, str]
 ) -> tuple[str, ...]:
-    free = tuple(each for each in standing.free if each in (means.partners or standing.free))
+    chosen = set(means.partners or standing.free) - means.left_out
+    free = tuple(each for each in standing.free if each in chosen)
     return choose_partners(nodes, free, means.leaf_of((*nodes, *free)), tuple(bad))
 
 
+def _once_ended(nodes: Sequence[str], means: AdmissionMeans) -> Standing:
+    """Return how nodes stand once those of the job before are out of it."""
+    for _ in range(ENDING_SECONDS):
+        standing = means.standing()
+        if not set(standing.ending) & set(nodes):
+            break
+        time.sleep(1)
+    return standing
+
+
+def _can_be_had(
+    node: str, said: Mapping[str, list[Admitted]], standing: Standing, means: AdmissionMeans
+) -> bool:
+    """Return whether a node can be measured now; why not is added to what is said of it."""
+    tries, why_not = said[node], _not_to_be_had(node, standing, means)
+    if why_not is not None:
+        tries.append(replace(why_not, lines=()) if tries else why_not)
+    return why_not is None
+
+
+def _why_no_run(
+    partners: Sequence[str], bad: Mapping[str, str], runs: int, means: AdmissionMeans
+) -> str:
+    """Return why nodes are not measured with these partners, after so many runs; or nothing."""
+    if runs == TRIES:
+        return f"{TRIES} runs had a bad partner each"
+    return _too_few(partners, bad, means)
+
+
+def _run(nodes: Sequence[str], partners: Sequence[str], means: AdmissionMeans) -> Ran:
+    for line in planned(nodes, partners, means):
+        means.say(line)
+    return means.run(arguments(nodes, means), (*nodes, *partners))
+
+
 def _too_few(partners: Sequence[str], bad: Mapping[str, str], means: AdmissionMeans) -> str:
+    """Return why these partners are too few; empty where they are not."""
+    if len(partners) >= LEAST_PARTNERS:
+        return ""
     chosen = f" of {', '.join(means.partners)} (--with)" if means.partners else ""
     had = f"{counted(len(partners), 'partner')}{chosen} can be had now, {LEAST_PARTNERS} are needed"
-    return f"{had}; no partner: {', '.join(bad)}" if bad else had
+    had += f"; no partner: {', '.join(bad)}" if bad else ""
+    left_out = sorted(means.left_out & set(means.partners or means.left_out), key=natural)
+    return f"{had}; the site leaves {fold(left_out)} out (pairs_without)" if left_out else had
 
 
 def _missing(node: str, reason: str, lines: Sequence[str] = ()) -> Admitted:
     return Admitted(node=node, verdict=Verdict.MISSING, reasons=(reason,), lines=tuple(lines))
 
 
-def _is_open(admitted: Admitted | None) -> bool:
-    return admitted is not None and admitted.verdict is not Verdict.PASS
+def _is_open(admitted: Admitted, ran: Ran) -> bool:
+    """Return whether other partners may change what a run says of a node.
+
+    What its own counters say they do not: a fault that comes and goes may stay away then.
+    """
+    rows = ran.result.legs if ran.result else ()
+    is_its_own = any(
+        each.name == UNCOUNTED and each.verdict is Verdict.FAIL
+        for leg in rows
+        if leg.row_of(ADMITTED) == admitted.node
+        for each in leg.quantities
+    )
+    return admitted.verdict is not Verdict.PASS and not is_its_own
+
+
+def _of_tries(tries: Sequence[Admitted]) -> Admitted:
+    """Return what all runs say of a node; the later ones were with other partners.
+
+    A try without a run says why none was made, and changes nothing.  The others may decide what
+    was open.  They take back no FAIL and no INVALID: whether a partner was the reason or the fault
+    stayed away nobody knows, so PASS is UNJUDGED after it.
+    """
+    if not tries[-1].run_id and len(tries) > 1:
+        kept, why = _of_tries(tries[:-1]), tries[-1].reasons[0]
+        return replace(kept, reasons=(*kept.reasons, f"not measured again: {why}"))
+    *before, last = tries
+    red = [each for each in before if each.verdict in _RED]
+    told = tuple(
+        f"run {each.run_id or '(none)'}: {each.verdict.value}: {reason}"
+        for each in reversed(tries)
+        for reason in each.reasons
+    )
+    if not red:
+        earlier = [f"before: {words}" for words in told[len(last.reasons) :]]
+        return replace(last, notes=(*last.notes, *earlier))
+    notes = tuple(dict.fromkeys(note for each in tries for note in each.notes))
+    if last.verdict in {Verdict.PASS, Verdict.UNJUDGED}:
+        why = (
+            f"{red[-1].verdict.value} in run {red[-1].run_id}, {last.verdict.value} in run "
+            f"{last.run_id} with other partners: nobody knows whether the fault went with these"
+        )
+        return replace(last, verdict=Verdict.UNJUDGED, reasons=(why, *told), notes=notes)
+    sure = [each for each in (*red, last) if not each.is_of_all] or [last]
+    verdict = worst([each.verdict for each in sure])
+    shown = next(each for each in reversed(sure) if each.verdict is verdict)
+    others = tuple(words for words in told if not words.startswith(f"run {shown.run_id}:"))
+    return replace(shown, reasons=(*shown.reasons, *others), notes=notes)
 
 
 def _not_to_be_had(node: str, standing: Standing, means: AdmissionMeans) -> Admitted | None:
     """Return why a node cannot be measured now and what would help; None where it can."""
+    if node in means.left_out:
+        return _missing(
+            node, "the site leaves it out of all pairs (pairs_without in its site file)"
+        )
     if node in standing.free:
         return None
     again = f"fabricproof admit {node}"
@@ -305,7 +416,8 @@ def resume_line(node: str) -> str:
 def bad_partners(result: SessionResult | None, partners: Sequence[str]) -> dict[str, str]:
     """Return the partners that are none -> why, as the rows of a run say.
 
-    Where nothing of any of them was measured that is the run's doing, and nobody's fault.
+    Where nothing of any of them was measured that is the run's doing, and nobody's fault.  So is a
+    path over which each of them is INVALID: of the stack or the site, whoever the partners are.
     """
     found: dict[str, str] = {}
     rows = [
@@ -316,10 +428,29 @@ def bad_partners(result: SessionResult | None, partners: Sequence[str]) -> dict[
     ]
     if all(leg.verdict is Verdict.MISSING for _, leg in rows):
         return {}
+    of_all = _paths_invalid(result)
     for node, leg in rows:
-        if leg.verdict in _NO_PARTNER:
+        if (leg.fabric, _path(leg, node)) in of_all:
+            continue
+        if leg.verdict in _NO_PARTNER or _may_have_lost(leg):
             found.setdefault(node, leg.reason)
     return found
+
+
+def _paths_invalid(result: SessionResult | None) -> set[tuple[str, str]]:
+    """Return the paths over which all partners are INVALID, each behind its fabric."""
+    verdicts: dict[tuple[str, str], set[Verdict]] = {}
+    for leg in result.legs if result else ():
+        if partner := leg.row_of(PARTNER):
+            verdicts.setdefault((leg.fabric, _path(leg, partner)), set()).add(leg.verdict)
+    return {path for path, found in verdicts.items() if found == {Verdict.INVALID}}
+
+
+def _may_have_lost(leg: LegResult) -> bool:
+    """Return whether a partner may be what lost the packets of a node: another is asked then."""
+    return any(
+        each.name == UNCOUNTED and each.verdict is Verdict.UNJUDGED for each in leg.quantities
+    )
 
 
 def _of_run(node: str, ran: Ran, means: AdmissionMeans) -> Admitted:
@@ -338,14 +469,22 @@ def _of_run(node: str, ran: Ran, means: AdmissionMeans) -> Admitted:
         mine = [_shown(leg, node) for leg in rows]
     reasons = tuple(dict.fromkeys((*(absent if verdict is Verdict.MISSING else ()), *mine)))
     notes = tuple(dict.fromkeys(str(each) for leg in rows for each in leg.findings))
-    found = Admitted(
-        node=node, verdict=verdict, reasons=reasons, notes=notes, run_id=ran.result.run_id
+    invalid = {(leg.fabric, _path(leg, node)) for each, leg in said if each is Verdict.INVALID}
+    is_of_all = bool(invalid) and invalid <= _paths_invalid(ran.result)
+    if is_of_all and ALL_ALIKE not in reasons[0]:
+        reasons = (ALL_ALIKE, *reasons)
+    return Admitted(
+        node=node,
+        verdict=verdict,
+        reasons=reasons,
+        notes=notes,
+        run_id=ran.result.run_id,
+        is_of_all=is_of_all,
     )
-    return replace(found, lines=tuple(_lines(found, means)))
 
 
 def _path(leg: LegResult, node: str) -> str:
-    return leg.leg.removeprefix(f"{ADMITTED}.{node}.")
+    return leg.leg.removeprefix(f"{ADMITTED}.{node}.").removeprefix(f"{PARTNER}.{node}.")
 
 
 def _shown(leg: LegResult, node: str) -> str:
@@ -378,18 +517,31 @@ def _why_absent(
     return f"{fabric.name}: {next((leg.reason for leg in of_fabric if leg.reason), said)}"
 
 
-def _lines(found: Admitted, means: AdmissionMeans) -> Iterator[str]:
-    """Yield what a person may run now; each is commented out, and nothing is run here."""
-    release = f"# scontrol delete ReservationName={means.reservation}"
+def _with_lines(nodes: Sequence[Admitted], means: AdmissionMeans) -> Iterator[Admitted]:
+    """Yield the nodes with what a person may run now, commented out; nothing is run here.
+
+    A reservation is deleted only where that gives users no node that is not PASS.
+    """
+    are_all_good = all(each.verdict is Verdict.PASS for each in nodes)
+    for each in nodes:
+        lines = _lines(each, means, are_all_good=are_all_good) if each.run_id else ()
+        yield replace(each, lines=(*each.lines, *lines))
+
+
+def _lines(found: Admitted, means: AdmissionMeans, *, are_all_good: bool) -> Iterator[str]:
+    inside = means.reservation
     if found.verdict is Verdict.PASS:
-        if means.reservation:
-            yield f"{release}  # gives all its nodes to users"
-        else:
+        if not inside:
             yield f"# {resume_line(found.node)}  # where it is drained again by now"
+        elif are_all_good:
+            yield f"# scontrol delete ReservationName={inside}  # gives all its nodes to users"
+        else:
+            yield f"# scontrol update ReservationName={inside} Nodes-={found.node}"
         return
-    if found.verdict in {Verdict.FAIL, Verdict.INVALID}:
-        yield f"# {means.drain(found.node, found.run_id, found.reasons[0])}"
-    elif means.reservation:
-        yield f"fabricproof admit {found.node} --reservation {means.reservation}"
-    else:
-        yield f"fabricproof admit {found.node}"
+    is_its_own = found.verdict in _RED and not found.is_of_all
+    if is_its_own or (inside and not found.is_of_all):
+        before = f"  # before reservation {inside} ends" if inside else ""
+        yield f"# {means.drain(found.node, found.run_id, found.reasons[0])}{before}"
+    if not is_its_own:
+        again = f" --reservation {inside}" if inside else ""
+        yield f"fabricproof admit {found.node}{again}"

@@ -84,7 +84,7 @@ def command(
         site=site,
         partition=spec,
         run=partial(_ran, site, quiet=as_json),
-        standing=lambda: ask_standing(spec, environment, reserved=bool(reservation)),
+        standing=lambda: ask_standing(spec, environment, reservation=reservation or ""),
         leaf_of=leaf_of,
         say=lambda text: click.echo(f"[ admit ] {text}", err=True),
         drain=_drain_line,

@@ -59,7 +59,7 @@ from fabricproof.traffic import PathState
 _MOST_VAIN = 2
 
 #: how long nodes whose job has just ended are waited for, in s
-_ENDING_SECONDS = 20
+ENDING_SECONDS = 20
 
 #: a small message is guessed to cost this many times the physical floor, to size the effort
 #: (as in the legs of checks)
@@ -328,7 +328,7 @@ def _measure(campaign: Campaign, means: Means, net_path: int, hindered: _Hindere
 
 def _free(campaign: Campaign, means: Means) -> set[str]:
     """Return the nodes that are free, once those of the job before are out of it."""
-    for _ in range(_ENDING_SECONDS):
+    for _ in range(ENDING_SECONDS):
         standing = means.standing()
         if not set(standing.ending) & set(campaign.nodes):
             break

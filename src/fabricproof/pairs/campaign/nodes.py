@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from fabricproof.core.errors import FabricproofError, UnavailableError
+from fabricproof.core.errors import FabricproofError, ParseError, UnavailableError
 from fabricproof.core.hostlist import expand
 from fabricproof.core.units import natural
 from fabricproof.nodes.slurm import (
@@ -20,6 +21,9 @@ from fabricproof.nodes.slurm import (
 )
 from fabricproof.nodes.topology import Shape, parse_topology
 from fabricproof.site import PartitionSpec
+
+#: of a reservation, as scontrol shows it
+_NODES = re.compile(r"(?:^|\s)Nodes=(\S+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,17 +44,24 @@ class Standing:
 
 
 def ask_standing(
-    partition: PartitionSpec, environment: Mapping[str, str], *, reserved: bool = False
+    partition: PartitionSpec,
+    environment: Mapping[str, str],
+    *,
+    reserved: bool = False,
+    reservation: str = "",
 ) -> Standing:
     """Return how the nodes of a partition stand.
 
     Args:
         partition: of the site.
         environment: in which Slurm's commands work.
-        reserved: nodes of a reservation can be had: the job will be in it.
+        reserved: nodes of any reservation can be had: whoever asks knows that the job will be in
+            the one that has them.
+        reservation: nodes of this one can be had, of no other: the job will be in it.
 
     Raises:
-        UnavailableError: Slurm does not answer, or the partition has no Slurm.
+        UnavailableError: Slurm does not answer, has no such reservation, or the partition has no
+            Slurm.
         ParseError: what it says is not understood.
     """
     if not has_slurm(partition):
@@ -60,18 +71,43 @@ def ask_standing(
             next_step="name another: --only partition=NAME",
         )
     states = ask_states(slurm_partition(partition), environment)
-    return standing_of(states, reserved=reserved)
+    inside = frozenset(states) if reserved else frozenset()
+    if reservation:
+        said = ask(["scontrol", "show", "reservation", reservation], environment)
+        inside = reserved_nodes(said)
+    return standing_of(states, inside=inside)
 
 
-def standing_of(states: Mapping[str, str], *, reserved: bool = False) -> Standing:
-    """Return how nodes stand by the state of each; those of a reservation are free in it."""
+def reserved_nodes(said: str) -> frozenset[str]:
+    """Return the nodes of a reservation, of what ``scontrol show reservation`` says of it.
+
+    Raises:
+        ParseError: it names no nodes.
+    """
+    found = _NODES.search(said)
+    if found is None:
+        raise ParseError(
+            "a reservation that names no nodes", expected="Nodes=LIST", got=said.strip()[:200]
+        )
+    return frozenset() if found[1] == "(null)" else frozenset(expand(found[1]))
+
+
+def standing_of(states: Mapping[str, str], *, inside: Collection[str] = ()) -> Standing:
+    """Return how nodes stand by the state of each.
+
+    ``inside``: those of the reservation that the job will be in, where they are free.
+    """
     order = sorted(states, key=natural)
-    free = FREE + RESERVED if reserved else FREE
+    free = [
+        node
+        for node in order
+        if states[node] in FREE or (states[node] in RESERVED and node in inside)
+    ]
     return Standing(
-        free=tuple(node for node in order if states[node] in free),
+        free=tuple(free),
         busy=tuple(node for node in order if states[node] in BUSY),
         ending=tuple(node for node in order if states[node] == "comp"),
-        out={node: states[node] for node in order if states[node] not in free + BUSY},
+        out={node: states[node] for node in order if node not in free and states[node] not in BUSY},
     )
 
 

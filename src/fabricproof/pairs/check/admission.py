@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from fabricproof.core.measure import Verdict, worst
-from fabricproof.core.units import at_size, counted
+from fabricproof.core.units import at_size, counted, natural
 from fabricproof.job.evidence.error_rates import UNCOUNTED, due_kinds, most_rate
 from fabricproof.job.leg import ADMITTED, PARTNER
 from fabricproof.job.outcome import Outcome as Row
@@ -24,18 +24,21 @@ from fabricproof.nodes.inventory.differences import compare
 from fabricproof.nodes.inventory.facts import Machine
 from fabricproof.nodes.preflight import FLEET, Preflight
 from fabricproof.pairs.blame.judged import MatrixVerdict
-from fabricproof.pairs.blame.losses import SideCarried
+from fabricproof.pairs.blame.losses import Loss, SideCarried
 from fabricproof.pairs.blame.suspects import SuspectKind
-from fabricproof.pairs.campaign.ledger import Campaign
+from fabricproof.pairs.campaign.ledger import Campaign, PlannedRound
 from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.verdict import Outcome, Result
-from fabricproof.pairs.check.partners import LEAST_PARTNERS, ruled_out_ppm
+from fabricproof.pairs.check.partners import ALL_ALIKE, LEAST_PARTNERS, ruled_out_ppm
 from fabricproof.pairs.check.rows import PROGRAM, row_of, word_of, worst_of
 from fabricproof.pairs.matrix import Flags
 from fabricproof.verdict.baseline import Baseline
 from fabricproof.verdict.value import DEFAULT_TOLERANCE, ERROR_UNIT, Judgement
 
 Said = tuple[Verdict, str]
+
+#: under which a row has what was planned of its node and not measured
+LEFT = "pairs_not_measured"
 
 #: in which packets of a node may be lost
 _WAYS = ("transmit", "receive")
@@ -87,7 +90,7 @@ class Admission:
     def _row(self, node: str, net_path: int) -> Row:
         rails = self.campaign.net_paths[net_path]
         kind = ADMITTED if node in self.admitted else PARTNER
-        quantities = list(self._values(node, net_path))
+        quantities = [*self._values(node, net_path), *self._left(node, net_path)]
         if len(rails) == 1:
             quantities += [*self._losses(node, net_path), *self._link(node, rails[0])]
         return row_of(
@@ -144,6 +147,20 @@ class Admission:
             found = worst_of(each.result, rows, verdict, reason)
             yield self._by_baseline(found, name) if node in self.admitted else found
 
+    def _left(self, node: str, net_path: int) -> Iterator[Judgement]:
+        """Yield that pairs of the node were not measured, if that is not their other ends' doing.
+
+        Of a pair that hangs nothing stands, and what the node's other pairs show is no proof of it.
+        """
+        path = self.campaign.path_name(net_path)
+        left = {
+            pair: f"{' - '.join(sorted(pair, key=natural))} not measured over {path} "
+            f"in {counted(count, 'planned round')}"
+            for pair, count in self._pairs(self.outcome.left.get(net_path, ())).items()
+        }
+        if why := _of_most_pairs(node, left):
+            yield word_of(LEFT, Verdict.MISSING, why)
+
     def _by_baseline(self, found: Judgement, net_path: str) -> Judgement:
         """Return a PASS as UNJUDGED where known-good rounds of all pairs never had so little.
 
@@ -172,19 +189,40 @@ class Admission:
         """Return what makes values of the node INVALID, whatever they are.
 
         A partner is not at fault for what it showed with a node that is to be admitted and that
-        showed it with others as well.
+        showed it with others as well.  Where all pairs show it, no node is: each row says so.
         """
         wrong = {
             frozenset(each.pair): each.reason
             for each in self.outcome.troubles
             if each.verdict is Verdict.INVALID and each.net_path == net_path
         }
-        if node in self.admitted:
+        if self._is_all(wrong, net_path):
+            why = f"{ALL_ALIKE}: {next(iter(wrong.values()))}"
+        elif node in self.admitted:
             why = next((reason for pair, reason in wrong.items() if node in pair), "")
         else:
             why = _of_most_pairs(node, wrong)
         why = why or next(iter(self.outcome.strangers), "")
         return (Verdict.INVALID, why) if why else None
+
+    def _is_all(self, wrong: Mapping[frozenset[str], str], net_path: str) -> bool:
+        """Return whether these are all pairs over a path, some of them of partners alone."""
+        at = [self.campaign.path_name(each) for each in range(len(self.campaign.net_paths))]
+        number = at.index(net_path)
+        due = self._pairs(each for each in self.campaign.rounds if number in each.net_paths)
+        left = self._pairs(self.outcome.left.get(number, ()))
+        measured = set(due - left)
+        return bool(measured) and measured <= set(wrong) and self._has_partners_alone(measured)
+
+    def _has_partners_alone(self, pairs: Iterable[frozenset[str]]) -> bool:
+        return any(pair <= set(self.partners) for pair in pairs)
+
+    def _pairs(self, rounds: Iterable[PlannedRound]) -> Counter[frozenset[str]]:
+        """Return pairs by name, each with how many of these rounds have it."""
+        names = self.campaign.nodes
+        return Counter(
+            frozenset((names[one], names[other])) for each in rounds for one, other in each.pairs
+        )
 
     def _doubt(self, node: str, net_path: str) -> Said | None:
         """Return what makes no value of the node a PASS: errors rose, or nobody knows whether.
@@ -200,9 +238,14 @@ class Admission:
         return (Verdict.UNJUDGED, why) if why else None
 
     def _losses(self, node: str, net_path: int) -> Iterator[Judgement]:
-        """Yield what the node lost; of one to be admitted also that no more can be hidden."""
+        """Yield what the node lost; of one to be admitted also that no more can be hidden.
+
+        What a node lost with one partner alone is of either end, and of neither for sure.
+        """
         name = self.campaign.path_name(net_path)
-        mine = [each for each in self.outcome.losses if each.net_path == name and node in each.ends]
+        of_path = [each for each in self.outcome.losses if each.net_path == name]
+        shared = self._shared(of_path)
+        mine = [each for each in of_path if node in each.ends]
         if node in self.admitted:
             rails = self.campaign.net_paths[net_path]
             links = [
@@ -210,10 +253,18 @@ class Admission:
                 for each in self.outcome.bad_devices
                 if each.verdict is not None and each.node == node and each.rail in rails
             ]
-            lost = [(each.verdict, each.sentence) for each in mine]
+            lost = [_said_of(each, shared) for each in mine]
             yield self._lost(node, net_path, [*lost, *links])
-        elif of_node := [each for each in mine if each.node == node]:
-            yield word_of(UNCOUNTED, of_node[0].verdict, of_node[0].sentence)
+        elif of_node := [each for each in mine if each.node == node or each in shared]:
+            yield word_of(UNCOUNTED, *_said_of(of_node[0], shared))
+
+    def _shared(self, losses: Sequence[Loss]) -> list[Loss]:
+        """Return the losses between a node to be admitted and one partner alone."""
+        found = []
+        for node in self.admitted:
+            mine = [each for each in losses if each.node is None and node in each.ends]
+            found += mine if len({frozenset(each.ends) for each in mine}) == 1 else []
+        return found
 
     def _lost(self, node: str, net_path: int, red: Sequence[Said]) -> Judgement:
         counted_by = self.outcome.counted
@@ -259,6 +310,13 @@ class Admission:
             f"at most {most:.3g} per million (95 %), and {bar:.4g} must be ruled out"
         )
         return (Verdict.PASS if most <= bar else Verdict.UNJUDGED), said
+
+
+def _said_of(loss: Loss, shared: Sequence[Loss]) -> Said:
+    if loss not in shared:
+        return loss.verdict, loss.sentence
+    either = f"{' - '.join(loss.ends)}, either end or what is between"
+    return Verdict.UNJUDGED, f"{either}: {loss.sentence}"
 
 
 def _of_most_pairs(node: str, pairs: Mapping[frozenset[str], str]) -> str:
@@ -414,9 +472,18 @@ class _Seen:
         said = f"{least:.1%} of what partners have among themselves ({level:.4g}), with {partners}"
         if len(shares) < 2 or least < 1 - DEFAULT_TOLERANCE:
             return Verdict.UNJUDGED, f"{self.node} reaches {said}"
-        if self.result.judged.verdict in {MatrixVerdict.UNJUDGED, MatrixVerdict.MISSING}:
+        if self._has_no_level:
             return Verdict.UNJUDGED, f"{said}; {self.result.judged.reason}"
         return Verdict.PASS, said
+
+    @property
+    def _has_no_level(self) -> bool:
+        """Whether nobody knows how fast pairs should be; that a partner died is none of it."""
+        judged, matrix = self.result.judged, self.result.judged.matrix
+        if judged.verdict is not MatrixVerdict.MISSING:
+            return judged.verdict is MatrixVerdict.UNJUDGED
+        is_of_partners = set(matrix.unmeasured) <= set(self.admission.partners)
+        return bool(matrix.missing) or not is_of_partners or 0 not in self.result.limits.bounds
 
     def _partners_of(self, rows: Flags, *, far: bool = False) -> int:
         """Return with how many other nodes these rows are; far: on other leaves, where known."""

@@ -16,6 +16,9 @@ from fabricproof.pairs.campaign.verdict import physics
 from fabricproof.physics import bound
 from fabricproof.site import Site
 
+#: what is no fault of a node
+ALL_ALIKE = "all pairs alike, also those of partners among themselves: the stack or the site"
+
 #: partners known good that a node needs, as before it is blamed: one alone may be the bad one
 LEAST_PARTNERS = 2
 
@@ -50,21 +53,24 @@ def choose_partners(
     """Return the partners of nodes that are to be admitted, those on other leaves first.
 
     Other leaves take turns; the last one hangs on a leaf of the nodes themselves, where there is
-    one to be had, and tells a node from the links of its leaf.
+    one to be had, and tells a node from the links of its leaf.  Where there are too few others,
+    leaves of the nodes take turns as well: each is another leaf to the nodes on the others.
     """
     own = {leaf_of.get(node, "") for node in admitted}
     usable = [node for node in sorted(free, key=natural) if node not in {*admitted, *bad}]
     far = [node for node in usable if leaf_of.get(node, "") not in own]
-    near = [node for node in usable if node not in far]
+    near = _leaf_by_leaf([node for node in usable if node not in far], leaf_of)
     count = max(PARTNERS, len(admitted))
-    if not far:
-        return tuple(near[:count])
-    by_leaf: dict[str, list[str]] = {}
-    for node in far:
-        by_leaf.setdefault(leaf_of[node], []).append(node)
-    in_turn = [node for row in zip_longest(*by_leaf.values()) for node in row if node is not None]
-    chosen = in_turn[: count - bool(near)]
+    chosen = _leaf_by_leaf(far, leaf_of)[: count - bool(near)]
     return (*chosen, *near[: count - len(chosen)])
+
+
+def _leaf_by_leaf(nodes: Sequence[str], leaf_of: Mapping[str, str]) -> list[str]:
+    """Return nodes in such an order that their leaves take turns."""
+    by_leaf: dict[str, list[str]] = {}
+    for node in nodes:
+        by_leaf.setdefault(leaf_of.get(node, ""), []).append(node)
+    return [node for row in zip_longest(*by_leaf.values()) for node in row if node is not None]
 
 
 def admission_rounds(
