@@ -470,7 +470,7 @@ def _refused(reasons: list[str]) -> list[dict[str, Any]]:
 
 def _named(reason: str) -> list[tuple[str, str]]:
     """Return rail and verb of what a reason names first."""
-    lost = re.findall(r"of what (vc\d+) (\w+) over (rail\d)", reason)
+    lost = re.findall(r"of what (vc\d+) ([a-z ]+) over (rail\d)", reason)
     if lost:
         return [(f"{node} {rail}", word) for node, word, rail in lost[:1]]
     return re.findall(r"(vc\d+ rail\d)\W* (\w+)", reason)[:1]
