@@ -469,6 +469,13 @@ def test_what_is_only_told_is_measured_three_times_as_well(tmp_path: Path) -> No
     assert rounds_due([relation(impacts=told)], seen) == back_and_forth
 
 
+def test_what_is_only_told_asks_for_no_rounds_once_the_others_are_decided(tmp_path: Path) -> None:
+    told = {**relation().settings["impacts"], "more": relation().settings["impacts"][IMPACT]}
+    told["more"] = {**told["more"], "due_mb_s": 1000.0}  # beside it there never was a load
+    seen = outcomes(tmp_path, [2.92, 2.93, 2.92], [0.73, 0.72, 0.74])
+    assert rounds_due([relation(impacts=told)], seen) == ()
+
+
 def test_numbers_that_have_rounds_ask_for_no_second_look(tmp_path: Path) -> None:
     law = relation().settings["judged"][IMPACT]
     impacts = {**relation().settings["impacts"], "more": relation().settings["impacts"][IMPACT]}

@@ -38,7 +38,7 @@ from fabricproof.job.relations.ratio import (
     rounds_of,
     with_slack,
 )
-from fabricproof.job.rounds import RoundBounds, rounds_to_add
+from fabricproof.job.rounds import LEAST, RoundBounds, rounds_to_add
 from fabricproof.traffic import PathState
 from fabricproof.verdict.value import Report, missing
 
@@ -213,9 +213,16 @@ def _rounds_of_one(relation: Relation, outcomes: Sequence[Outcome]) -> int:
                 rounds_to_add(values, found.made - len(values), bounds)
                 for label, values in found.values.items()
                 if (bounds := _bounds_of_one(relation, label)) is not None
+                and (found.made < LEAST or not _is_only_told(relation, label))
             )
             return max(due, default=0)
     return 0
+
+
+def _is_only_told(relation: Relation, label: str) -> bool:
+    """Tell whether nobody judges a number: its scatter is worth as many rounds as all have."""
+    judged = relation.settings.get("judged")
+    return judged is not None and label.removesuffix(WEAK) not in judged
 
 
 def _bounds_of_one(relation: Relation, label: str) -> RoundBounds | None:
