@@ -65,7 +65,7 @@ def test_what_is_published_of_live_draws_is_of_faults_of_the_library():
     titles = {"", *(each.title for each in read_library() if each.is_live)}
     draws = read_live()
     assert {each.fault for each in draws} <= titles
-    words = dict.fromkeys(("pairs run", "pairs run --for", "admit", "nightly"), {*Verdict})
+    words = {key: {*Verdict} for key in ("pairs run", "pairs run --for", "admit", "nightly")}
     words["run"] = {*Verdict, "exit 69", "exit 74"}
     words["nights"] = {*Change, Verdict.PASS, Verdict.FAIL}
     assert all(each.verdict in words[each.by] for each in draws)
