@@ -105,11 +105,11 @@ def _built_identity(built: Built | None, suite: str) -> StackIdentity:
         program=package.spec if package else "",
         compiler=built.compiler,
         target=built.target,
-        library=library_digest(Path(built.library))[:SHOWN_DIGITS],
+        library=file_digest(Path(built.library))[:SHOWN_DIGITS],
     )
 
 
-def library_digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
     """Return the SHA-256 of a file as it stands now, hexadecimal; empty where it is gone.
 
     A site's own MPI may be updated in its place, and keep its name and its version.
@@ -162,7 +162,7 @@ def binary_digest(leg: Leg) -> str:
     scripts = [each for each in words if each.suffix == ".py"]
     named = Path(leg.environment.get("FABRICPROOF_PROGRAM", words[0]))
     program = scripts[-1] if scripts else named
-    return library_digest(program) if program.is_absolute() else ""
+    return file_digest(program) if program.is_absolute() else ""
 
 
 def _pins(name: str) -> Mapping[str, list[object]]:
@@ -177,7 +177,7 @@ def image_identity(image: str) -> tuple[str, ...]:
     Of a folder, and of a file that is not to be read here, nobody knows more than the path.
     """
     path = image_file(image)
-    digest = library_digest(path) if path is not None and path.is_file() else ""
+    digest = file_digest(path) if path is not None and path.is_file() else ""
     return (image, f"sha256:{digest}") if digest else (image,)
 
 

@@ -7,7 +7,15 @@ compares; it reads nothing.
 
 from __future__ import annotations
 
-from fabricproof.traffic.counters import ENDS, ERROR_COUNTERS, HIGH, TCP, CounterSample, read_rises
+from fabricproof.traffic.counters import (
+    ENDS,
+    ERROR_COUNTERS,
+    HIGH,
+    TCP,
+    CounterSample,
+    Risen,
+    read_rises,
+)
 from fabricproof.traffic.expectation import (
     MAX_SHARE,
     MIN_RAIL_SHARE,
@@ -64,6 +72,7 @@ __all__ = [
     "PathProof",
     "PathState",
     "Rank",
+    "Risen",
     "beside_verbs",
     "doubt_of_counters",
     "in_order",

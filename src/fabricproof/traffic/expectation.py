@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fabricproof.traffic.counters import CounterSample
+from fabricproof.traffic.counters import CounterSample, Risen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +114,7 @@ class PathProof:
     findings: tuple[str, ...] = ()
     moved_bytes: Mapping[str, int] | None = None
     came_by: str = ""
-    rose: frozenset[tuple[str, str, str]] = frozenset()
+    rose: frozenset[Risen] = frozenset()
     lacking: str = ""
 
 

@@ -276,6 +276,9 @@ def _read(files: Iterable[str], wanted: set[str]) -> tuple[dict[str, dict[str, s
 #: what the kernel of all pairs is called beside the programs of suites
 _KERNEL = "kernel of all pairs"
 
+#: the run of a line, so that those of other runs need not be parsed
+_RUN = re.compile(rb'"run_id": "([^"]*)"')
+
 #: partition and stack
 _Place = tuple[str, str]
 
@@ -342,13 +345,15 @@ def _shown(digests: Iterable[str]) -> str:
 def _binaries(store: Store, side: Side) -> Binaries:
     """Return which files of each program a side ran, by partition and stack."""
     runs = {each.run_id for each in side.runs}
+    named = {each.encode() for each in runs}
     frame = store.samples(runs)
     found: dict[str, dict[_Place, frozenset[str]]] = {}
     for name in frame["file"].unique().sort().to_list():
         # A file that cannot be read is told of by environment_changes.
         with contextlib.suppress(OSError), Path(name).open("rb") as file:
             for line in file:
-                record = (_record(line) if b'"kind": "leg"' in line else None) or {}
+                is_wanted = b'"kind": "leg"' in line and not named.isdisjoint(_RUN.findall(line))
+                record = (_record(line) if is_wanted else None) or {}
                 place = (str(record.get("partition")), str(record.get("stack")))
                 if record.get("run_id") in runs and side.stack in {"", place[1]}:
                     for program, digest in _files_of(record):

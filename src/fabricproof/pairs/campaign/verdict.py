@@ -51,7 +51,7 @@ from fabricproof.pairs.words import say
 from fabricproof.pairs.wrong_paths import PairPath, WrongPath, wrong_paths
 from fabricproof.physics import Fabric
 from fabricproof.site import Site
-from fabricproof.traffic import PathProof, PathState
+from fabricproof.traffic import PathProof, PathState, Risen
 from fabricproof.traffic.disturbance import DisturbanceKind
 from fabricproof.traffic.error_rates import PORT_COUNTERS
 from fabricproof.verdict.value import Reference
@@ -99,7 +99,7 @@ class Trouble:
     pair: tuple[str, str]
     reason: str
     disturbance: DisturbanceKind | None = None
-    rose: frozenset[tuple[str, str, str]] = frozenset()
+    rose: frozenset[Risen] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
