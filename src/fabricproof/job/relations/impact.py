@@ -71,26 +71,7 @@ def judge_impact(relation: Relation, looks: Looks) -> Report:
     impacts: Mapping[str, Mapping[str, Any]] = relation.settings["impacts"]
     if isinstance(rounds, Judgement):
         return _with_missing(report_of(rounds), relation, cut, {})
-    quantities = tuple(
-        _never_green(
-            judge_rounds(
-                label,
-                _counted(label, settings, rounds),
-                replace(
-                    rounds,
-                    lost=(
-                        *_unloaded(relation, looks, impacts[label]),
-                        *cut.get(label, ()),
-                        *rounds.lost,
-                    ),
-                ),
-                relation,
-                settings,
-            ),
-            cut.get(label, ()),
-        )
-        for label, settings in judged.items()
-    )
+    quantities = tuple(_judge_one(label, relation, looks, rounds, cut) for label in judged)
     quantities += tuple(
         not_judged(label, Verdict.SKIPPED, why)
         for label, why in relation.settings.get("skipped", {}).items()
@@ -113,6 +94,14 @@ def judge_impact(relation: Relation, looks: Looks) -> Report:
         findings=(*as_notes(notes), *rounds.findings()),
     )
     return _with_missing(report, relation, cut, rounds.values)
+
+
+def _judge_one(label: str, relation: Relation, looks: Looks, rounds: Rounds, cut: Cut) -> Judgement:
+    settings, why = relation.settings["judged"][label], cut.get(label, ())
+    unloaded = _unloaded(relation, looks, relation.settings["impacts"][label])
+    mine = replace(rounds, lost=(*unloaded, *why, *rounds.lost))
+    values = _counted(label, settings, rounds)
+    return _never_green(judge_rounds(label, values, mine, relation, settings), why)
 
 
 def _with_missing(
