@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from made_machine import NODES, Machine, healthy, planned
 
+from fabricproof.cli.measure.pairs_display import campaign_record
 from fabricproof.core.measure import Finding, FindingKind, Verdict, texts_of
 from fabricproof.core.records import findings_of
 from fabricproof.pairs.campaign import job
@@ -358,7 +360,10 @@ def test_an_error_that_rose_in_two_rounds_is_not_cleared_by_a_good_second_look(
     assert len(outcome.second_looks) == len(rounds) * (verdict is Verdict.PASS)
     (row,) = rows_of(outcome, ())
     assert outcome.verdict is row.report.verdict is verdict
+    told = json.loads(json.dumps(campaign_record(outcome, ())))["troubles"]
+    assert all(each["rose"] == [["vc1", "rail0", counter]] for each in told)
     if verdict is Verdict.UNJUDGED:
+        assert told
         assert f"{counter} of rail0 on vc1 rose by 1" in row.report.quantities[0].reason
 
 

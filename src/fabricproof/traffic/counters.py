@@ -173,7 +173,7 @@ class Rises:
     errors: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    rose: frozenset[Risen] = frozenset()
+    rose: tuple[Risen, ...] = ()
 
 
 def read_rises(samples: Iterable[CounterSample], rails: Sequence[str]) -> Rises:
@@ -201,7 +201,7 @@ def read_rises(samples: Iterable[CounterSample], rails: Sequence[str]) -> Rises:
         _rdma(sample, notes)
     notes += _one_sided(samples, rails)
     return Rises(
-        errors=tuple(errors), doubts=tuple(doubts), notes=tuple(notes), rose=frozenset(rose)
+        errors=tuple(errors), doubts=tuple(doubts), notes=tuple(notes), rose=tuple(sorted(rose))
     )
 
 

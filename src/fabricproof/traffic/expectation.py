@@ -114,7 +114,7 @@ class PathProof:
     findings: tuple[str, ...] = ()
     moved_bytes: Mapping[str, int] | None = None
     came_by: str = ""
-    rose: frozenset[Risen] = frozenset()
+    rose: tuple[Risen, ...] = ()
     lacking: str = ""
 
 

@@ -99,7 +99,7 @@ class Trouble:
     pair: tuple[str, str]
     reason: str
     disturbance: DisturbanceKind | None = None
-    rose: frozenset[Risen] = frozenset()
+    rose: tuple[Risen, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
