@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 import vcluster.__main__
 from fabricproof.cli.main import main
+from fabricproof.core import project
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -61,6 +62,12 @@ def nothing_of_the_callers() -> None:
     """Take the caller's own settings away, and so from all that tests start."""
     for name in OF_THE_CALLER:
         os.environ.pop(name, None)
+
+
+@pytest.fixture(autouse=True)
+def no_site_lies_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget where the sites of other tests lie: commands that are printed name them."""
+    monkeypatch.setattr(project, "_ELSEWHERE", {})
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -152,6 +152,22 @@ def test_a_scheduler_that_hangs_is_not_waited_for(
     assert time.monotonic() - start < 30
 
 
+def test_a_scheduler_that_cannot_be_run_is_one_line(tmp_path: Path, slurm_site: Site) -> None:
+    (tmp_path / "sinfo").write_bytes(b"\x7fELF, cut off")
+    (tmp_path / "sinfo").chmod(0o755)
+    with pytest.raises(UnavailableError, match="sinfo cannot be run: Exec format error"):
+        _check(slurm_site, tmp_path)
+
+
+def test_a_configuration_that_is_not_there_is_not_waited_for(
+    tmp_path: Path, slurm_site: Site
+) -> None:
+    _program(tmp_path, "sinfo", "exec sleep 60")
+    path = f"{tmp_path}{os.pathsep}/usr/bin{os.pathsep}/bin"
+    with pytest.raises(UnavailableError, match="SLURM_CONF names no file"):
+        check_scheduler(slurm_site, {"PATH": path, "SLURM_CONF": str(tmp_path / "none")})
+
+
 @pytest.mark.parametrize("answer", ["true", "echo 'debug* up 2'"])
 def test_a_scheduler_without_the_partition_is_named(
     tmp_path: Path, slurm_site: Site, answer: str

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricproof.core.measure import Finding, FindingKind, Verdict, texts_of, worst
-from fabricproof.job.leg import write_plan
-from fabricproof.job.outcome import MOST_ATTEMPTS, judge_leg, needs_second_look, weighed
+from fabricproof.job.leg import MOST_ATTEMPTS, write_plan
+from fabricproof.job.outcome import judge_leg, needs_second_look, weighed
 from fabricproof.job.second_look import doubtful_legs
 from fabricproof.traffic import PathProof, PathState
 from fabricproof.verdict.value import Judgement, Report, missing

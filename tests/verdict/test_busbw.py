@@ -154,6 +154,12 @@ def test_messages_too_short_to_show_the_rate_are_not_red() -> None:
     assert verdict(Made(least=2**30, most=2**33, gb_s=200.0)) is Verdict.FAIL
 
 
+def test_a_rate_that_is_printed_as_nothing_is_red() -> None:
+    dying = Made(gb_s=0.0075)
+    assert any(" 0.00 " in line and " 0.01 " in line for line in text_of(dying).splitlines())
+    assert verdict(dying) is Verdict.FAIL
+
+
 def test_a_reference_of_host_memory_says_nothing_of_gpus() -> None:
     rules = Rules(fabric=EIGHT, references=from_texts(["1 GB/s"], origin="test"))
     (judgement,) = judge_table(parse_text(text_of(Made(gb_s=100.0)))[0], rules).quantities

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import shlex
 from pathlib import Path
 
 #: names the project's folder to a fabricproof that was installed as a package; ``env.sh`` sets it
@@ -54,6 +55,31 @@ def recipes_folder() -> Path:
     own = project_root() / "spack-envs"
     ours = shipped()
     return own if ours is None or own.is_dir() else ours / "spack-envs"
+
+
+#: name of a site -> what ``--site`` finds it by, where that is another word
+_ELSEWHERE: dict[str, str] = {}
+
+
+def site_is_at(name: str, folder: Path, usual: Path) -> None:
+    """Remember where a site that was loaded lies, for the commands that are printed.
+
+    Args:
+        name: of the site.
+        folder: with its site.toml.
+        usual: the folder in which ``--site`` looks for a folder of a name.
+    """
+    here = folder.resolve()
+    word = here.name if here.parent == usual.resolve() else str(folder.absolute())
+    _ELSEWHERE[name] = word
+
+
+def site_option(name: str) -> str:
+    """Return ``--site`` and the word that finds the site again, to be copied into a shell.
+
+    That is the folder where it is none of ``site-configs``; empty where ``name`` is.
+    """
+    return f"--site {shlex.quote(_ELSEWHERE.get(name, name))}" if name else ""
 
 
 @functools.cache

@@ -279,6 +279,9 @@ PLAN_FILE = "plan.json"
 #: 2: layouts and relations; 3: what a relation owns, and the load beside a leg
 PLAN_VERSION = 3
 
+#: attempts at a leg: a second look, and one more where one of the two could not judge what was red
+MOST_ATTEMPTS = 3
+
 #: the quantity of a leg that tells its program no path: whether it took the rails all the same
 DEFAULT_PATH = "default_road"
 

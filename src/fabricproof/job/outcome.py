@@ -42,7 +42,7 @@ from fabricproof.job.evidence.leg_folder import (
     told_reason,
 )
 from fabricproof.job.evidence.references import after_baseline, rules_of
-from fabricproof.job.leg import Leg, shell_name
+from fabricproof.job.leg import MOST_ATTEMPTS, Leg, shell_name
 from fabricproof.job.script import SECOND_LOOK_ERRORS
 from fabricproof.traffic import (
     Evidence,
@@ -62,9 +62,6 @@ BESIDE_FOLDER = "beside"
 
 #: A first attempt with one of these verdicts gets a second look; a wrong path does not need one.
 DOUBTFUL = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING, Verdict.UNJUDGED})
-
-#: attempts at a leg: a second look, and one more where one of the two could not judge what was red
-MOST_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import datetime
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from fabricproof.core.project import site_option
 from fabricproof.nightly.confirm import LegKey, labels_of
 from fabricproof.nightly.notify import Notice
 from fabricproof.nightly.state import LegColour, LegState, Night, NightEnd, Nights
@@ -179,7 +179,7 @@ def body(
         lines.append(f"{flutters} red at first and green when looked at again (flutters).")
     lines += ["", f"night {tonight.night}, {tonight.ended.value}; run {tonight.run_id or '-'}"]
     if tonight.run_id:
-        lines.append(f"next: fabricproof report {tonight.run_id} --site {shlex.quote(site)}")
+        lines.append(f"next: fabricproof report {tonight.run_id} {site_option(site)}")
     return "\n".join(lines)
 
 

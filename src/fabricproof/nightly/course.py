@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fabricproof.core.errors import ExitStatus, FabricproofError, OutputError
+from fabricproof.core.project import site_option
 from fabricproof.core.records import append_records
 from fabricproof.history.store import LOOK_LABEL, set_label
 from fabricproof.job.run import SessionResult
@@ -305,7 +306,7 @@ def alive(site: Site, perflogs: Path, *, notify: bool) -> tuple[str, tuple[Deliv
     notice = Notice(
         name=name,
         subject=f"fabricproof {site.name}: no night was whole",
-        text=f"{why}\nnext: look at the timer, then: fabricproof nightly --site {site.name}",
+        text=f"{why}\nnext: look at the timer, then: fabricproof nightly {site_option(site.name)}",
     )
     deliveries = deliver(site.night, notice, ())
     with contextlib.suppress(OutputError):

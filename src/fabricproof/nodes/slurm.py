@@ -16,8 +16,9 @@ from fabricproof.stacks.environment import answer_of
 ANSWER_SECONDS = 20
 
 #: states of sinfo's ``%t`` of nodes that are free now, and of those that will be; a mark behind one
-#: (``idle*``: does not answer, ``idle~``: powered down) is another state
-FREE, BUSY = ("idle",), ("mix", "alloc", "comp")
+#: (``idle*``: does not answer, ``idle~``: powered down) is another state; ``plnd`` is idle and kept
+#: for a job that waits (sinfo(1), NODE STATE CODES)
+FREE, BUSY = ("idle",), ("mix", "alloc", "comp", "plnd")
 
 #: idle nodes that a reservation has: only its own jobs get them
 RESERVED = ("maint", "resv")
@@ -35,7 +36,11 @@ def slurm_partition(partition: PartitionSpec) -> str:
 
 
 def ask(
-    command: Sequence[str], environment: Mapping[str, str], *, answer_in_error: str = ""
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    seconds: float = ANSWER_SECONDS,
+    answer_in_error: str = "",
 ) -> str:
     """Return what a command of Slurm prints.
 
@@ -54,9 +59,11 @@ def ask(
         # Slurm's commands would look for it once a second for a minute.
         raise UnavailableError(f"{name} cannot answer: SLURM_CONF names no file: {config}")
     try:
-        done = answer_of([program, *command[1:]], environment, seconds=ANSWER_SECONDS)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise UnavailableError(f"{name} does not answer: {type(error).__name__}") from None
+        done = answer_of([program, *command[1:]], environment, seconds=seconds)
+    except subprocess.TimeoutExpired:
+        raise UnavailableError(f"{name} did not answer within {seconds:g} s") from None
+    except OSError as error:
+        raise UnavailableError(f"{name} cannot be run: {error.strerror}") from None
     if answer_in_error and not done.stdout and answer_in_error in done.stderr:
         return done.stderr
     if done.returncode != 0:

@@ -10,6 +10,7 @@ from typing import Any
 
 from fabricproof.core.hostlist import fold
 from fabricproof.core.measure import BADNESS, Finding, FindingKind, Quantity, Verdict, worst
+from fabricproof.core.project import site_option
 from fabricproof.job.leg import ADMISSION_CHECK, ADMITTED, CAMPAIGN_SUITE, PARTNER
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
 
@@ -265,7 +266,7 @@ def what_next(groups: Sequence[RedGroup], site: str, run_id: str) -> list[str]:
     blames = [_all_pairs(site, name) for name in dict.fromkeys(leg.partition for leg in of_many)]
     commands = list(dict.fromkeys((*repeated[:1], *blames, *repeated[1:])))
     if any(len(group.nodes) for group in groups):
-        drain = f"fabricproof report --site {shlex.quote(site)} {shlex.quote(run_id)} --drain"
+        drain = f"fabricproof report {site_option(site)} {shlex.quote(run_id)} --drain"
         return [*commands[:1], drain, *commands[1:]]
     return commands
 
@@ -298,7 +299,7 @@ def _all_pairs(site: str, partition: str) -> str:
 
 
 def _of_site(site: str) -> list[str]:
-    return ["--site", site] if site else []
+    return shlex.split(site_option(site))
 
 
 def held(words: str) -> str:

@@ -12,7 +12,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from fabricproof.core.errors import ConfigError, FabricproofError, InputMissingError
-from fabricproof.core.project import project_root
+from fabricproof.core.project import project_root, site_is_at
 from fabricproof.site.complaint import Lines, first_complaint, line_of, positions
 from fabricproof.site.cross_checks import (
     check_baseline,
@@ -88,6 +88,7 @@ def load_site(name_or_folder: str) -> Site:
         night=main.night,
         switches=dict(main.switches),
     )
+    site_is_at(site.name, folder, sites_root())
     check_names(folder / "site.toml", main, main_lines, fabric.fabrics)
     check_gpus(folder / "site.toml", main.partitions, main_lines)
     check_recipes(folder / "site.toml", main.stacks, main_lines)

@@ -266,9 +266,9 @@ def _judged(
         return replace(judgement, verdict=Verdict.INVALID, reason=fault)
     if given is not None or judgement.verdict is Verdict.INVALID:
         return judgement
-    if judgement.verdict is Verdict.FAIL and size / row["bandwidth_mb_s"] < (
-        start_us / _START_FRACTION
-    ):
+    # bytes over MB/s are us; a rate that is printed as 0.00 took longer than any start
+    shortest_us = start_us / _START_FRACTION
+    if judgement.verdict is Verdict.FAIL and size < shortest_us * row["bandwidth_mb_s"]:
         unknown = f"{judgement.reason}; but {size_label(size)} is too short to show the rate"
     elif judgement.verdict is Verdict.FAIL and (why := _unpromised(rules.fabric)):
         unknown = f"{judgement.reason}; but {why}: give a reference of {QUANTITY}"

@@ -17,7 +17,7 @@ from fabricproof.cli.console import HonestConsole
 from fabricproof.cli.measure.run import job_nodes, ran, result_record, show
 from fabricproof.cli.output import STATUSES
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
-from fabricproof.core.project import project_root
+from fabricproof.core.project import project_root, site_option
 from fabricproof.core.records import record_files
 from fabricproof.job.leg import ADMISSION_CHECK
 from fabricproof.job.run import (
@@ -162,7 +162,7 @@ def _run_meant(site: Site, place: Workplace, words: str) -> str:
         raise InputMissingError(
             f"run {found} is an admission, which no night measures again",
             expected="a run of the checks of nights",
-            next_step=f"fabricproof report --site {site.name} {found}",
+            next_step=f"fabricproof report {site_option(site.name)} {found}",
         )
     return found
 

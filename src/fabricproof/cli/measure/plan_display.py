@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from fabricproof.core.project import site_option
 from fabricproof.core.units import columns, size_label
 from fabricproof.history.cost import (
     DEFAULT_SESSION_SECONDS,
@@ -211,7 +212,7 @@ def _advice(outlook: Outlook, site: Site, tags: Sequence[str], stacks: str | Non
     others = [tag for tag in tags if tag not in {each.name for each in outlook.levels}]
     selection = "".join(f" -t {tag}" for tag in [level.name, *others])
     narrowed = f" -p {shlex.quote(stacks)}" if stacks else ""
-    command = f"fabricproof run{selection}{narrowed} --site {site.name}"
+    command = f"fabricproof run{selection}{narrowed} {site_option(site.name)}"
     first = "; mend first what is MISSING" if outlook.lost else ""
     return f"Tonight: {command}   ({_why(level)}{first})"
 

@@ -14,6 +14,7 @@ import click
 from fabricproof.cli import options
 from fabricproof.cli.site.build_display import Display
 from fabricproof.core.errors import ConfigError, FabricproofError, InputMissingError
+from fabricproof.core.project import site_option
 from fabricproof.site import Site, StackSpec, site_of
 from fabricproof.stacks.catalog import stacks_root
 from fabricproof.stacks.spack import (
@@ -313,7 +314,7 @@ def mirror_command(
         f"{written.folder}: {written.files} files, {written.size_bytes / 1e6:.0f} MB for "
         f"{', '.join(written.stacks)}"
     )
-    click.echo(f"use: fabricproof stack build --site {site.name} --mirror {written.folder}")
+    click.echo(f"use: fabricproof stack build {site_option(site.name)} --mirror {written.folder}")
 
 
 def spack_records(site_name: str | None, place: StackPlaces) -> list[dict[str, str | None]]:

@@ -13,6 +13,7 @@ import click
 from fabricproof.cli import options
 from fabricproof.cli.selection import one_run, perflogs
 from fabricproof.core.errors import FabricproofError, InputMissingError
+from fabricproof.core.project import site_option
 from fabricproof.core.records import record_files
 from fabricproof.job.run import read_run
 from fabricproof.nodes.inventory.differences import compare
@@ -147,7 +148,7 @@ def index_of(folder: Path, site: str) -> list[StateSeen]:
             f"nobody has looked at the nodes of {site} yet",
             source=str(folder / INDEX_FILE),
             expected="a run of a check, which looks at its nodes",
-            next_step=f"fabricproof run --site {site}",
+            next_step=f"fabricproof run {site_option(site)}",
         )
     return index
 

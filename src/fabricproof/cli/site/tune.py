@@ -14,6 +14,7 @@ from fabricproof.cli import options
 from fabricproof.cli.output import Only, only_option
 from fabricproof.cli.selection import one_run, perflogs
 from fabricproof.core.errors import InputMissingError, OutputError
+from fabricproof.core.project import site_option
 from fabricproof.core.records import read_records, record_files
 from fabricproof.core.units import size_label
 from fabricproof.site import Site, site_of
@@ -116,7 +117,7 @@ def _sweeps(site: Site, words: str, stacks: tuple[str, ...]) -> list[Sweep]:
             f"no sweep{of_stacks} in run {wanted}" if words else f"no sweep{of_stacks} yet",
             source=str(folder),
             expected=f"one; the newest is of run {newest}" if newest else "a run of AlgorithmSweep",
-            next_step=f"fabricproof run --site {site.name} -n AlgorithmSweep",
+            next_step=f"fabricproof run {site_option(site.name)} -n AlgorithmSweep",
         )
     return sweeps_of(chosen, str(folder))
 
@@ -245,7 +246,7 @@ def _told(site: Site, proposal: Proposal, folder: Path, adopted: dict[str, str])
     which = "|".join(sorted(proposal.rules))
     yield "try it (the own choice with it, without it, and all algorithms, in one job):"
     yield (
-        f"  fabricproof run --site {site.name} -n 'AlgorithmSweep.*collective=({which})' "
+        f"  fabricproof run {site_option(site.name)} -n 'AlgorithmSweep.*collective=({which})' "
         f"-p {proposal.stack} -S AlgorithmSweep.tuning={folder}"
     )
     yield f'adopt it in {site.folder}/site.toml, under [[stacks]] name = "{proposal.stack}":'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
+from fabricproof.core.project import site_option
 from fabricproof.core.units import columns, counted, percent
 from fabricproof.history.compare.model import Compared, Comparison, Group, Side, grouped, typed
 from fabricproof.history.compare.verdict import LEAST_RUNS, scatter_word
@@ -282,7 +283,7 @@ def _not_compared(comparison: Comparison, *, whole: bool) -> Iterator[str]:
 
 def next_step(comparison: Comparison) -> str:
     """Return the command that a person should run next, and what it is for."""
-    site = f" --site {shlex.quote(comparison.site)}"
+    site = f" {site_option(comparison.site)}"
     if comparison.overall is Change.WORSE:
         undo = "; then undo one of the changes above" * bool(comparison.changes)
         part = _for_trend(comparison)

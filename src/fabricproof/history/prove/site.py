@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from fabricproof.core.errors import InputMissingError
+from fabricproof.core.project import site_option
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.prove.clean import (
     LEAST_NIGHTS,
@@ -48,7 +49,7 @@ def prove_site(
             f"too few runs of {store.site} to prove anything",
             expected=f"at least {LEAST_RUNS}; {LEAST_NIGHTS} of one level for what is noticed",
             got=str(len(ids)),
-            next_step=f"fabricproof run --site {store.site} -t nightly, each night",
+            next_step=f"fabricproof run {site_option(store.site)} -t nightly, each night",
         )
     trend = find_trend(store, Question(runs=ids, last=len(ids)), read)
     past = Past(store=store, ids=ids, machines=machines, read=read)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.errors import InputMissingError
+from fabricproof.core.project import site_option
 from fabricproof.core.records import record_files
 from fabricproof.history.store.copy import FOLDER, Copy, KeptRows, history_of
 from fabricproof.history.store.files import passed_over
@@ -247,7 +248,7 @@ def open_store(perflogs: Path, site: str) -> Store:
             source=str(folder),
             expected="records.jsonl below a partition",
             got="; ".join(dict.fromkeys(hidden)) or None,
-            next_step=f"fabricproof run --site {site} -t quick",
+            next_step=f"fabricproof run {site_option(site)} -t quick",
         )
     runs, jumps = runs_of(history)
     count_several(history)

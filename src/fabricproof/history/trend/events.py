@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fabricproof.core.errors import FabricproofError
+from fabricproof.core.project import site_option
 from fabricproof.history.store import Key, Run
 from fabricproof.history.store.model import MARGINS, metric_of
 from fabricproof.history.trend.model import Event, FoundStep
@@ -390,9 +391,9 @@ def _next(site: str, runs: Sequence[Run], begin: int, at: int, end: int) -> str:
         # A clock jumped: no range of dates names either side.
         both = (runs[begin:at], runs[at : end + 1])
         words = [",".join(run.run_id for run in side) for side in both]
-        return f"fabricproof compare {shlex.join(words)} --site {shlex.quote(site)}"
+        return f"fabricproof compare {shlex.join(words)} {site_option(site)}"
     sides = (runs[begin], runs[at - 1]), (runs[at], runs[end])
     is_nightly = runs[at - 1].start.date() < runs[at].start.date()
     form = "%Y-%m-%d" if is_nightly else "%Y-%m-%dT%H:%M:%S"
     words = ["..".join(run.start.strftime(form) for run in side) for side in sides]
-    return f"fabricproof compare {shlex.join(words)} --site {shlex.quote(site)}"
+    return f"fabricproof compare {shlex.join(words)} {site_option(site)}"

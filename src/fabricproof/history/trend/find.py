@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
+from fabricproof.core.project import site_option
 from fabricproof.history.stats.steps import Changes, Step, find_changes, least_runs
 from fabricproof.history.store import Key, Matrix, Store
 from fabricproof.history.store.label_file import no_samples
@@ -231,7 +232,7 @@ def _too_few(store: Store, matrix: Matrix, most: int) -> TooFewRunsError:
         f"too few runs of {store.site} to tell a trend",
         expected=f"a quantity measured in at least {LEAST_RUNS} runs",
         got=f"{len(matrix.keys)} quantities in {len(matrix.runs)} runs, none in more than {most}",
-        next_step=f"fabricproof run --site {store.site} -t nightly, each night",
+        next_step=f"fabricproof run {site_option(store.site)} -t nightly, each night",
     )
 
 

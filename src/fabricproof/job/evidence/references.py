@@ -17,7 +17,7 @@ from fabricproof.core.errors import FabricproofError, ParseError
 from fabricproof.core.measure import Finding, Table
 from fabricproof.core.units import at_size
 from fabricproof.job.evidence.leg_folder import RankRecord, read_status, read_text
-from fabricproof.job.leg import Leg, shell_name
+from fabricproof.job.leg import MOST_ATTEMPTS, Leg, shell_name
 from fabricproof.job.script import INVENTORY_FOLDER
 from fabricproof.nodes.inventory.facts import Machine
 from fabricproof.physics.collective import Channel, best_model
@@ -86,7 +86,7 @@ def measured_channel(job_folder: Path, name: str, attempt: int = 0) -> Channel |
 
     By its latest whole attempt where ``attempt`` is 0.
     """
-    for number in (attempt,) if attempt else (2, 1):
+    for number in (attempt,) if attempt else range(MOST_ATTEMPTS, 0, -1):
         folder = job_folder / "legs" / f"{shell_name(name)}.{number}"
         try:
             if read_status(folder) == 0:

@@ -22,6 +22,7 @@ from typing import Any
 from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
 from fabricproof.core.project import ROOT_VARIABLE, check_folders
 from fabricproof.job.run.watch import Watch, ends_as_interrupt, patience_seconds
+from fabricproof.nodes import slurm
 from fabricproof.site import Site
 from fabricproof.site.scheduling import (
     SchedulingTrouble,
@@ -31,7 +32,6 @@ from fabricproof.site.scheduling import (
     find_troubles,
     read_traits,
 )
-from fabricproof.stacks.environment import answer_of
 from fabricproof.stacks.install import check_provisioned
 
 #: how long the scheduler may take to say that it is there
@@ -173,28 +173,19 @@ def check_scheduler(site: Site, environment: Mapping[str, str]) -> None:
     if not any(each.scheduler in {"slurm", "squeue"} for each in site.partitions):
         return
     hint = site.spec.start_hint or "start Slurm, or choose another site with --site"
-    program = shutil.which("sinfo", path=environment["PATH"])
-    if program is None:
-        raise UnavailableError(
-            "Slurm is not here", expected="sinfo on PATH", next_step=hint, source=str(site.folder)
-        )
     try:
-        command = [program, "-h", "-o", "%P %T %D"]
-        answer = answer_of(command, environment, seconds=SCHEDULER_PATIENCE_SECONDS)
-    except subprocess.TimeoutExpired:
+        answer = slurm.ask(
+            ["sinfo", "-h", "-o", "%P %T %D"], environment, seconds=SCHEDULER_PATIENCE_SECONDS
+        )
+    except UnavailableError as error:
         raise UnavailableError(
-            f"Slurm did not answer within {SCHEDULER_PATIENCE_SECONDS} s",
-            expected="a list of partitions from sinfo",
+            error.problem,
+            source=str(site.folder),
+            expected=error.expected or "a list of partitions from sinfo",
+            got=error.got,
             next_step=hint,
         ) from None
-    if answer.returncode != 0:
-        raise UnavailableError(
-            "Slurm does not answer",
-            expected="a list of partitions from sinfo",
-            got=" ".join(answer.stderr.split())[-200:],
-            next_step=hint,
-        )
-    known = {line.split()[0].rstrip("*") for line in answer.stdout.splitlines() if line.strip()}
+    known = {line.split()[0].rstrip("*") for line in answer.splitlines() if line.strip()}
     for name in _asked_partitions(site):
         if name not in known:
             raise UnavailableError(
@@ -234,17 +225,11 @@ def ask(
     environment: Mapping[str, str],
     patience_seconds: float = SCHEDULER_PATIENCE_SECONDS,
 ) -> tuple[str, str | None]:
-    """Return what a command printed, and what it said where it failed."""
-    program = shutil.which(command[0], path=environment["PATH"])
-    if program is None:
-        return "", f"{command[0]} is not on PATH"
+    """Return what a command of Slurm printed, and what it said where it failed."""
     try:
-        done = answer_of([program, *command[1:]], environment, seconds=patience_seconds)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return "", f"{command[0]} did not answer: {type(error).__name__}"
-    if done.returncode != 0:
-        return "", " ".join(done.stderr.split())[-160:] or f"status {done.returncode}"
-    return done.stdout, None
+        return slurm.ask(command, environment, seconds=patience_seconds), None
+    except UnavailableError as error:
+        return "", error.got or error.problem
 
 
 def scheduling_troubles(site: Site, environment: Mapping[str, str]) -> list[SchedulingTrouble]:

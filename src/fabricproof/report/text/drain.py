@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fabricproof.core.measure import FindingKind, Verdict
+from fabricproof.core.project import site_option
 from fabricproof.core.units import counted
 from fabricproof.job.leg import ADMITTED, CAMPAIGN_SUITE, PARTNER
 from fabricproof.job.run import LegResult
@@ -324,7 +325,7 @@ def _unclear(ledgers: Iterable[_Ledger], blamed: set[str], data: ReportData) -> 
         names = ", ".join(dict.fromkeys(f"{leg.stack} {leg.program}" for leg in groups))
         yield (
             f"{len(groups)} red legs over more than two nodes blame no one node ({names}); "
-            f"would tell: fabricproof run --site {data.site} -t pt2pt"
+            f"would tell: fabricproof run {site_option(data.site)} -t pt2pt"
         )
 
 
@@ -348,9 +349,8 @@ def _would_tell(red: PairSeen, data: ReportData) -> str:
     first, second = sorted(red.nodes)
     known = {*data.machines, *(node for leg in data.session.legs for node in leg.nodes)}
     others = sorted(known - red.nodes) or ["ANOTHER_NODE"]
-    command = shlex.join(
-        ["fabricproof", "run", "--site", data.site, "-n", red.check, "-p", red.stack]
-    )
+    only = shlex.join(["-n", red.check, "-p", red.stack])
+    command = f"fabricproof run {site_option(data.site)} {only}"
     commands = [
         f"FABRICPROOF_NODES={shlex.quote(f'{node},{other}')} {command}"
         for node, other in ((first, others[0]), (second, others[-1]))

@@ -12,11 +12,11 @@ must not be excused by it.  Addresses that a subnet manager or DHCP hands out sa
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fabricproof.core.measure import Finding, Verdict, as_notes, worst
+from fabricproof.core.project import site_option
 from fabricproof.traffic import PathState
 from fabricproof.verdict.baseline.model import BaselineNode, Facts, LegPlace, Limit, Value
 from fabricproof.verdict.value import Judgement, Report, Source
@@ -213,7 +213,7 @@ def rows_for(leg: LegBaseline, seen: LegSeen) -> tuple[Mapping[tuple[str, str], 
 
 def no_longer_holds(leg: LegBaseline, reason: str) -> str:
     """Return the sentence that says why a baseline judges nothing, and what to do."""
-    site = f" --site {shlex.quote(leg.site)}" if leg.site else ""
+    site = f" {site_option(leg.site)}" if leg.site else ""
     return (
         f"{leg.words} no longer holds: {reason}; its numbers do not judge; next: "
         f"fabricproof compare baseline:{leg.name} last:5{site}, then "
