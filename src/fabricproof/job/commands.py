@@ -278,8 +278,6 @@ def _imb_job(
     window = effort.window_size if windowed else 1
     one = Segment(sizes=(1,), iterations=1, warmups=0, window_size=window)
     moved = _foretold("imb", program, (one,), num_ranks)
-    rounds = max(moved.sent_by_first, moved.sent_by_second)
-    per_message = (moved.sent_by_first // min(2, rounds), moved.sent_by_second // min(2, rounds))
     volume_mb = max(MIN_VOLUME_MB, effort.large_iterations * effort.sizes[-1] // 1_000_000)
     options = ["-iter", f"{max(effort.iterations, 10)},{1 if windowed else volume_mb}"]
     if windowed:  # the volume counts one message of each window, of one pair
@@ -298,7 +296,7 @@ def _imb_job(
         commands=tuple((*argv, *_imb_sizes(part), *options) for part in parts if part),
         sizes=(0, *effort.sizes) if with_zero else effort.sizes,
         sent_bytes=None,
-        sent_per_message=per_message,
+        sent_per_message=(moved.sent_by_first, moved.sent_by_second),
     )
 
 
