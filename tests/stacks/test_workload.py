@@ -13,7 +13,6 @@ from fabricproof.stacks.workload import (
     command_lines,
     expected_bytes,
     imb_binary,
-    split_sizes,
 )
 
 SMALL = Segment(sizes=(1, 2, 4), iterations=100, warmups=10, window_size=64)
@@ -66,13 +65,6 @@ def test_no_iteration_and_an_unknown_suite_are_refused():
         Segment(sizes=(1,), iterations=0, warmups=0)
     with pytest.raises(ConfigError, match="unknown suite"):
         command_lines("nccl", "all_reduce", ["x"], [SMALL])
-
-
-def test_sizes_are_split_where_osu_splits_them():
-    parts = split_sizes((4096, 8192, 16384), small=SMALL, large=LARGE)
-    assert [part.sizes for part in parts] == [(4096, 8192), (16384,)]
-    assert [part.iterations for part in parts] == [100, 3]
-    assert len(split_sizes((1, 2), small=SMALL, large=LARGE)) == 1
 
 
 @given(st.lists(segments, min_size=1, max_size=3))

@@ -28,7 +28,6 @@ from fabricproof.stacks.workload import (
     expected_bytes,
     has_window,
     imb_binary,
-    split_sizes,
 )
 
 #: sizes above this use the ``large`` repetitions, as in OSU (LARGE_MESSAGE_SIZE, util/osu_util.h)
@@ -198,23 +197,17 @@ def make_job(
     """
     if suite == "imb":
         return _imb_job(program, argv, effort, num_ranks, starts_above)
-    segments = split_sizes(
-        effort.sizes,
-        small=Segment(
-            sizes=(1,),
-            iterations=effort.iterations,
-            warmups=effort.warmups,
-            window_size=effort.small_window_size,
-        ),
-        large=Segment(
-            sizes=(1,),
-            iterations=effort.large_iterations,
-            warmups=effort.large_warmups,
-            window_size=effort.window_size,
-        ),
-        large_above=LARGE_MESSAGE_BYTES,
+    _, small, large = _by_size(effort.sizes, effort.sizes[-1])
+    rounds = (
+        (small, effort.iterations, effort.warmups, effort.small_window_size),
+        (large, effort.large_iterations, effort.large_warmups, effort.window_size),
     )
-    segments = _cut(segments, starts_above)
+    whole = tuple(
+        Segment(sizes=sizes, iterations=iterations, warmups=warmups, window_size=window)
+        for sizes, iterations, warmups, window in rounds
+        if sizes
+    )
+    segments = _cut(whole, starts_above)
     moved = _foretold(suite, program, segments, num_ranks)
     messages = None
     if moved.messages_by_first is not None and moved.messages_by_second is not None:

@@ -49,31 +49,6 @@ class Segment:
             )
 
 
-def split_sizes(
-    sizes: Sequence[int], *, small: Segment, large: Segment, large_above: int = 8192
-) -> tuple[Segment, ...]:
-    """Return one segment for the sizes up to ``large_above`` bytes and one for those above.
-
-    ``small`` and ``large`` give the repetitions; their own sizes do not matter.  The division is
-    OSU's (LARGE_MESSAGE_SIZE 8192, util/osu_util.h).
-    """
-    parts = []
-    for model, chosen in (
-        (small, tuple(size for size in sizes if size <= large_above)),
-        (large, tuple(size for size in sizes if size > large_above)),
-    ):
-        if chosen:
-            parts.append(
-                Segment(
-                    sizes=chosen,
-                    iterations=model.iterations,
-                    warmups=model.warmups,
-                    window_size=model.window_size,
-                )
-            )
-    return tuple(parts)
-
-
 def imb_binary(program: str) -> str | None:
     """Return the IMB binary that has ``program``, None where none has."""
     row = program_of("imb", program)
