@@ -20,19 +20,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
 
-from fabricproof.core.errors import FabricproofError, ParseError
+from fabricproof.core.errors import FabricproofError
 from fabricproof.nodes.inventory.facts import Machine, Value
 from fabricproof.physics import Slot, find_slot
 
 #: what every subnet has unless its manager is told otherwise (IBA specification vol. 1, 4.1.1)
 DEFAULT_PREFIX = "fe80:0000:0000:0000"
-
-#: infiniband-diags, src/sminfo.c: "sminfo: sm lid %d sm guid 0x%x, activity count %u priority %d
-#: state %d %s"
-_SMINFO = re.compile(
-    r"sminfo: sm lid (?P<lid>\d{1,5}) sm guid 0x(?P<guid>[0-9a-f]{1,16}), activity count \d+ "
-    r"priority (?P<priority>\d{1,2}) state (?P<state>\d) (?P<word>\w+)"
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,38 +42,6 @@ class SubnetPort:
     lid: int | None
     sm_lid: int | None
     prefix: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class ManagerSeen:
-    """The subnet manager that answered ``sminfo``."""
-
-    lid: int
-    guid: str
-    priority: int
-
-
-def read_sminfo(text: str, source: str = "sminfo") -> ManagerSeen:
-    """Read what ``sminfo`` printed.
-
-    Raises:
-        ParseError: nobody answered, or the line is of another form.
-    """
-    match = _SMINFO.search(text)
-    if match is None:
-        said = " ".join(text.split())[:160]
-        raise ParseError(
-            "no subnet manager answered",
-            source=source,
-            expected="sminfo: sm lid ...",
-            got=repr(said),
-            next_step="start opensm on one node, or the switch's own subnet manager",
-        )
-    return ManagerSeen(
-        lid=int(match["lid"]),
-        guid=match["guid"],
-        priority=int(match["priority"]),
-    )
 
 
 def ports_of(machine: Machine) -> tuple[SubnetPort, ...]:
