@@ -8,7 +8,6 @@ from pathlib import Path
 
 from fabricproof.core.errors import FabricproofError
 from fabricproof.site import FabricSpec, PartitionSpec, Site, StackSpec
-from fabricproof.site.scheduling import Asks, asks_of
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.container import Container, enter
 from fabricproof.stacks.environment import option_words, stack_environment, stack_python
@@ -85,7 +84,7 @@ class Subject:
         stale: why what is there is not what the site asks for.
         mend: what puts absent and stale right.
         same_node: both ranks run on one node.
-        asks: what the partition asks of Slurm.
+        declared: the partition as the site declares it.
         container: the image that programs and MPI are in; None where they are on the node.
     """
 
@@ -116,7 +115,7 @@ class Subject:
     stale: str = ""
     mend: str = ""
     same_node: bool = False
-    asks: Asks | None = None
+    declared: PartitionSpec | None = None
     container: Container | None = None
 
     @property
@@ -148,7 +147,7 @@ def make_subject(
         access=tuple(option_words(partition.access)),
         net_paths=_net_paths(site, stack, partition, launcher),
         same_node=partition.same_node,
-        asks=asks_of(partition),
+        declared=partition,
         modules_init=site.spec.modules_init,
         **_whereabouts(site, stack, root or stacks_root()),  # type: ignore[arg-type]
     )
