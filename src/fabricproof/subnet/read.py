@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fabricproof.core.errors import ParseError
 from fabricproof.subnet.model import End, Manager, Network, Node, NodeKind, Port
@@ -271,14 +271,7 @@ def _port(reading: _Reading, number: int, line: str) -> None:
 def _add_guid(reading: _Reading, guid: str) -> None:
     node = reading.current
     assert node is not None
-    reading.current = Node(
-        guid=node.guid,
-        kind=node.kind,
-        num_ports=node.num_ports,
-        description=node.description,
-        lid=node.lid,
-        port_guids=node.port_guids | {guid.zfill(16)},
-    )
+    reading.current = replace(node, port_guids=node.port_guids | {guid.zfill(16)})
     reading.nodes[node.guid] = reading.current
 
 

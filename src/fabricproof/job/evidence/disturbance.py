@@ -224,7 +224,7 @@ def excused(report: Report, near: Surroundings, num_ranks: int = 2) -> Report:
     heavy = [each for each in each_kind(near.found) if each.counts]
     quantities = tuple(_excused(each, near.found, num_ranks) for each in report.quantities)
     red = any(each.verdict is not Verdict.PASS for each in report.quantities)
-    worth = [each for each in heavy if red or _weight(each) >= NOTED]
+    worth = [each for each in heavy if red or each.weight >= NOTED]
     notes = [f"disturbed: {each.reason}" for each in worth]
     known = report.net_path is not None or near.found  # a relation speaks for its legs
     if known and any(each.verdict is Verdict.FAIL for each in quantities):
@@ -252,7 +252,7 @@ def _excused(judgement: Judgement, found: Sequence[Disturbance], num_ranks: int)
         judgement,
         verdict=Verdict.UNJUDGED,
         reason=f"disturbed: {'; '.join(each.reason for each in heavy)}; {judgement.reason}",
-        disturbance=max(heavy, key=_weight).kind.value,
+        disturbance=max(heavy, key=lambda each: each.weight).kind.value,
     )
 
 
@@ -286,12 +286,8 @@ def spoiling(near: Surroundings) -> Disturbance | None:
 
     From :data:`NOTED` on.  Less than that is scatter, which the rounds show themselves.
     """
-    worth = [each for each in near.found if each.counts and _weight(each) >= NOTED]
-    return max(worth, key=_weight, default=None)
-
-
-def _weight(disturbance: Disturbance) -> float:
-    return 1.0 if disturbance.share is None else disturbance.share
+    worth = [each for each in near.found if each.counts and each.weight >= NOTED]
+    return max(worth, key=lambda each: each.weight, default=None)
 
 
 def share_taken(found: Iterable[Disturbance]) -> float:

@@ -19,19 +19,17 @@ from fabricproof.stacks.family import (
 )
 from fabricproof.stacks.install import InstallState, observe
 from fabricproof.stacks.launch import Launch, plan_launch
-from fabricproof.stacks.spack import Built, SpackLayout, layout_for, read_built, without_modules
+from fabricproof.stacks.spack import (
+    PACKAGE_OF,
+    Built,
+    SpackLayout,
+    layout_for,
+    read_built,
+    without_modules,
+)
 
 #: programs that start MPI and do next to nothing, best first; any of them tells what is loaded.
 _WITNESSES = ("osu_init", "osu_hello", "IMB-MPI1")
-
-
-#: Spack's name of each family's package.
-PACKAGES = {
-    "openmpi": "openmpi",
-    "mpich": "mpich",
-    "mvapich": "mvapich",
-    "intelmpi": "intel-oneapi-mpi",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,7 +265,7 @@ def _declared(stack: StackSpec, layout: SpackLayout) -> dict[str, object]:
     source = layout.site_folder / "spack" / "packages.yaml"
     try:
         packages = yaml.safe_load(source.read_text(encoding="utf-8"))["packages"]
-        prefix = str(packages[PACKAGES[stack.family]]["externals"][0]["prefix"])
+        prefix = str(packages[PACKAGE_OF[stack.family]]["externals"][0]["prefix"])
     except (OSError, yaml.YAMLError, KeyError, TypeError, IndexError):
         return {}
     return {"prefix": prefix, "prepend": {"PATH": f"{prefix}/bin"}}

@@ -20,9 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
 
-from fabricproof.core.errors import FabricproofError
-from fabricproof.nodes.inventory.facts import Machine, Value
-from fabricproof.physics import Slot, find_slot
+from fabricproof.nodes.inventory.facts import Machine, Value, slot_of
 
 #: what every subnet has unless its manager is told otherwise (IBA specification vol. 1, 4.1.1)
 DEFAULT_PREFIX = "fe80:0000:0000:0000"
@@ -185,8 +183,8 @@ def _networks(addresses: str) -> list[ipaddress.IPv4Interface]:
 
 
 def _below(facts: Mapping[str, Value]) -> Iterator[str]:
-    now, able = _slot(facts.get("pcie")), _slot(facts.get("pcie_best"))
-    above = _slot(facts.get("pcie_best_of_slot"))
+    now, able = slot_of(facts.get("pcie")), slot_of(facts.get("pcie_best"))
+    above = slot_of(facts.get("pcie_best_of_slot"))
     if now and able and now.raw_mb_s < able.raw_mb_s:
         why = "the slot can no more" if above and above.raw_mb_s <= now.raw_mb_s else ""
         why = why or "narrow slot or riser, or the card sits badly"
@@ -194,13 +192,6 @@ def _below(facts: Mapping[str, Value]) -> Iterator[str]:
     speed, best = facts.get("speed_mbit_s"), facts.get("speed_best_mbit_s")
     if isinstance(speed, int) and isinstance(best, int) and speed < best:
         yield f"link at {speed} of {best} Mb/s: cable, transceiver or the other end"
-
-
-def _slot(name: Value | None) -> Slot | None:
-    try:
-        return find_slot(str(name)) if name else None
-    except FabricproofError:
-        return None
 
 
 @dataclass(frozen=True, kw_only=True)

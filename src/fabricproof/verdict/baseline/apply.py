@@ -235,13 +235,11 @@ def unlike(leg: LegBaseline, place: LegPlace) -> str:
 
 
 def _fields(first: LegPlace, second: LegPlace) -> Sequence[tuple[str, str, str]]:
-    pairs = ((name, value, str(getattr(second, name))) for name, value in vars_of(first))
+    pairs = (
+        (name, str(getattr(first, name)), str(getattr(second, name)))
+        for name in first.__dataclass_fields__
+    )
     return [(name, then, now) for name, then, now in pairs if then != now]
-
-
-def vars_of(place: LegPlace) -> Iterable[tuple[str, str]]:
-    """Yield the fields of a place."""
-    return ((name, str(getattr(place, name))) for name in place.__dataclass_fields__)
 
 
 def outside(value: float, row: Limit) -> bool:
