@@ -21,7 +21,7 @@ from pathlib import Path
 
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.hostlist import expand
-from fabricproof.core.measure import Finding, Verdict, as_notes, worst
+from fabricproof.core.measure import Finding, Verdict, as_notes
 from fabricproof.job.evidence.leg_folder import CORES, RankRecord
 from fabricproof.job.leg import Leg
 from fabricproof.physics import find_link
@@ -233,13 +233,8 @@ def excused(report: Report, near: Surroundings, num_ranks: int = 2) -> Report:
 
 
 def _with(report: Report, quantities: tuple[Judgement, ...], notes: Iterable[str]) -> Report:
-    unlike = any(new is not old for new, old in zip(quantities, report.quantities, strict=True))
-    return replace(
-        report,
-        verdict=worst([each.verdict for each in quantities]) if unlike else report.verdict,
-        quantities=quantities,
-        findings=(*report.findings, *as_notes(notes)),
-    )
+    told = replace(report, findings=(*report.findings, *as_notes(notes)))
+    return told if quantities == report.quantities else told.with_quantities(quantities)
 
 
 def _excused(judgement: Judgement, found: Sequence[Disturbance], num_ranks: int) -> Judgement:

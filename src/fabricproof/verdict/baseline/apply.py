@@ -16,7 +16,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fabricproof.core.measure import Finding, Verdict, as_notes, worst
+from fabricproof.core.measure import Finding, Verdict, as_notes
 from fabricproof.traffic import PathState
 from fabricproof.verdict.baseline.model import BaselineNode, Facts, LegPlace, Limit, Value
 from fabricproof.verdict.value import Judgement, Report, Source
@@ -177,12 +177,7 @@ def with_baseline(report: Report, leg: LegBaseline, seen: LegSeen) -> Report:
         if row is not None and (note := better_than(each, row, leg)):
             findings.append(note)
         quantities.append(each if row is None else held(each, row, leg, may_clear=may_clear))
-    return replace(
-        report,
-        verdict=worst([each.verdict for each in quantities]),
-        quantities=tuple(quantities),
-        findings=(*report.findings, *as_notes(findings)),
-    )
+    return report.with_quantities(quantities, *as_notes(findings))
 
 
 def rows_for(leg: LegBaseline, seen: LegSeen) -> tuple[Mapping[tuple[str, str], Limit], str]:
