@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from fabricproof.core.cpus import cpus_of
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.hostlist import expand
 from fabricproof.core.measure import Finding, Verdict, as_notes
@@ -101,9 +102,13 @@ def _place(each: _Reading) -> tuple[str, str]:
     return each.record.machine, each.record.cpus
 
 
+def _cpus(record: RankRecord) -> frozenset[int]:
+    return cpus_of(record.cpus) or frozenset()
+
+
 def _of_place(here: Sequence[_Reading], everywhere: Sequence[_Reading]) -> Disturbance:
     seconds = waited = taken = stolen = hidden = 0.0
-    cpus = cpus_of(here[0].record.cpus)
+    cpus = _cpus(here[0].record)
     for part in sorted({each.record.part for each in here}):
         now = [each for each in here if each.record.part == part]
         wall = max(each.end for each in now) - min(each.start for each in now)
@@ -112,7 +117,7 @@ def _of_place(here: Sequence[_Reading], everywhere: Sequence[_Reading]) -> Distu
             for each in everywhere
             if each.record.part == part
             and each.record.machine == now[0].record.machine
-            and cpus & cpus_of(each.record.cpus)
+            and cpus & _cpus(each.record)
         )
         others = max(0.0, max(each.busy for each in now) - own)
         limits = [others, max(0.0, wall - max(each.idle for each in now))]
@@ -158,15 +163,6 @@ def _readings(records: Iterable[RankRecord]) -> Iterator[_Reading]:
             waited=rise["waited_us"] / 1e6 if "waited_us" in rise else None,
             gaps=after["lost_us"] / after["paced_us"] if after.get("paced_us") else None,
         )
-
-
-def cpus_of(text: str) -> frozenset[int]:
-    """Return the CPUs of a kernel list (``0-3,8``); none where it is not one."""
-    try:
-        spans = [part.split("-") for part in text.split(",")]
-        return frozenset(cpu for span in spans for cpu in range(int(span[0]), int(span[-1]) + 1))
-    except ValueError:
-        return frozenset()
 
 
 #: Figures are means over the whole leg, its start included; one message size may have had twice

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
 
+from fabricproof.core.cpus import cpus_of
 from fabricproof.nodes.inventory.facts import Machine, Value, slot_of
 
 #: what every subnet has unless its manager is told otherwise (IBA specification vol. 1, 4.1.1)
@@ -230,7 +231,12 @@ def distances(machine: Machine, cpus: str) -> tuple[CardDistance, ...]:
         for part, facts in machine.facts.items()
         if (found := re.fullmatch(r"numa node(\d+)", part))
     }
-    mine = {number for number, facts in nodes.items() if _list(facts.get("cpus")) & _list(cpus)}
+    ours = cpus_of(cpus) or frozenset()
+    mine = {
+        number
+        for number, facts in nodes.items()
+        if ours & (cpus_of(str(facts.get("cpus", ""))) or frozenset())
+    }
     if len(nodes) < 2 or not mine:
         return ()
     return tuple(
@@ -252,13 +258,3 @@ def _distance(
             found.add(row[order.index(place)])
     is_far = max(found) > OWN_DISTANCE if found else place not in mine
     return CardDistance(part=part, numa_node=place, spread=tuple(sorted(found)), is_far=is_far)
-
-
-def _list(text: Value | None) -> set[int]:
-    """Return the numbers of a list as the kernel prints it; none for what is no list."""
-    numbers: set[int] = set()
-    for part in str("" if text is None else text).split(","):
-        found = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
-        if found:
-            numbers.update(range(int(found[1]), int(found[2] or found[1]) + 1))
-    return numbers
