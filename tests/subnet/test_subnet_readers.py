@@ -123,7 +123,8 @@ def test_a_hint_at_what_could_be_is_read() -> None:
         "(Could be 4X Could be 106.25 Gbps)",
         "( Could be FDR10 (Found link at QDR but expected speed is FDR10))",
     )
-    hints = {(each.could_lanes, each.could_speed) for each in read_iblinkinfo(fdr10)}
+    ports = [each.port for each in read_iblinkinfo(fdr10)]
+    hints = {(port.could_lanes, port.could_speed) for port in ports}
     assert hints == {(None, None), (None, "FDR10")}
 
 
