@@ -300,7 +300,7 @@ def test_one_damaged_file_among_good_ones_is_no_verdict(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("document = 3", "wrong or missing 'document'"),
+        ("document = 3", "wrong value of 'document'"),
         ('document = "x"\n[fabric]\nlink = "FDX"', "unknown link"),
         ('document = "x"\n[[quantities]]\nname = "b"\nvalue = "3"', "not a quantity"),
     ],
@@ -312,7 +312,7 @@ def test_a_wrong_published_file_is_named(
     file.write_text(text)
     ended = fabricproof("judge", file)
     assert ended.status == 78
-    assert ended.err.startswith(f"fabricproof: {file}: ")
+    assert ended.err.startswith(f"fabricproof: {file}:")
     assert words in ended.err
 
 

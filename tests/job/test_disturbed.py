@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.evidence.disturbance import (
     Surroundings,
-    cpus_of,
     excused,
     share_taken,
     starved_cores,
@@ -199,13 +198,6 @@ def test_without_a_clock_there_is_no_figure_and_no_excuse(tmp_path):
     assert any(
         "not known: other traffic, waits for a core" in each for each in texts_of(report.findings)
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "cpus"), [("0-2,5", {0, 1, 2, 5}), ("7", {7}), ("unknown", set()), ("", set())]
-)
-def test_lists_of_cpus(text, cpus):
-    assert cpus_of(text) == cpus
 
 
 # --- the excuse itself

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +31,7 @@ def test_the_c_programs_run_once_for_small_and_once_for_large_messages() -> None
         ("osu_bw", "-m", "16384:65536", "-i", "5", "-x", "2", "-W", "16"),
     )
     assert job.sizes == EFFORT.sizes
+    assert len(make_job("osu", "osu_bw", ("osu_bw",), replace(EFFORT, sizes=(1, 2))).commands) == 1
 
 
 def test_the_ports_measure_everything_in_one_run() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from fabricproof.core.errors import ParseError
 from fabricproof.job.leg import PLAN_FILE, read_plan, write_plan
+from fabricproof.stacks.container import Container
 from fabricproof.verdict.value import at_least, at_most
 from leg_folders import GIGABIT, make_leg
 
@@ -31,6 +32,15 @@ LEGS = (
         fabric=replace(GIGABIT, num_rails=2, slot="Gen3 x8", rails_share_slot=True),
     ),
     make_leg(name="memory", fabric=None, same_node=True, environment={}),
+    make_leg(
+        name="boxed",
+        ask=("has", "rail0"),
+        nodes=("n1", "n2"),
+        least_bytes=((1, 2), (3, 4)),
+        least_packets=(5, 6),
+        container=Container(image="mpi.sif", inner=("apptainer", "exec", "mpi.sif")),
+        load=make_leg(name="load", commands=(("busy", "-n"), ("busy", "-m"))),
+    ),
 )
 
 

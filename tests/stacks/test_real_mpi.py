@@ -3,9 +3,11 @@
 import os
 import subprocess
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
+from fabricproof.job.commands import make_job, plan_ping_pong
 from fabricproof.stacks import witness as witness_module
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.environment import stack_environment, stack_python
@@ -87,11 +89,12 @@ def test_a_port_prints_the_rows_it_was_told(name: str, program: str):
 @pytest.mark.parametrize("name", ["intelmpi", "mpich5"])
 def test_imb_runs_on_both_mpis_of_its_abi(name: str):
     argv = locate(CATALOG.stacks[name], ROOT, "imb", "PingPong").argv or ("absent",)
-    (line,) = command_lines(
-        "imb", "PingPong", argv, [Segment(sizes=(1024, 2048), iterations=3, warmups=0)]
+    effort = plan_ping_pong(
+        max_size=2048, rate_mb_s=1e3, latency_us=10, seconds=1, sizes=(1024, 2048)
     )
+    (line,) = make_job("imb", "PingPong", argv, replace(effort, iterations=12)).commands
     rows = [row.split() for row in _start(name, line).splitlines() if row.startswith(" ")]
-    assert [row[:2] for row in rows if row[0].isdigit()] == [["1024", "3"], ["2048", "3"]]
+    assert [row[:2] for row in rows if row[0].isdigit()] == [["1024", "12"], ["2048", "12"]]
 
 
 def test_the_library_that_imb_loads_is_the_stacks_own():

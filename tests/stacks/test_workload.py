@@ -13,7 +13,6 @@ from fabricproof.stacks.workload import (
     command_lines,
     expected_bytes,
     imb_binary,
-    split_sizes,
 )
 
 SMALL = Segment(sizes=(1, 2, 4), iterations=100, warmups=10, window_size=64)
@@ -48,18 +47,6 @@ def test_the_c_programs_of_osu_need_a_run_for_each_segment():
     assert "-W" not in latency
 
 
-def test_imb_is_kept_from_choosing_repetitions_itself():
-    (line,) = command_lines("imb", "PingPong", ["IMB-MPI1", "PingPong"], [LARGE])
-    expected = "-msglog 14:15 -iter 3 -iter_policy off -warm_up off -zero_size off"
-    assert ("IMB-MPI1", "PingPong", *expected.split()) == line
-    (line,) = command_lines("imb", "Uniband", ["IMB-MPI1", "Uniband"], [LARGE])
-    assert line[-2:] == ("-window_size", "16")
-    (line,) = command_lines("imb", "Unidir_put", ["IMB-RMA", "Unidir_put"], [LARGE])
-    assert line[-2:] == ("-aggregate_mode", "non_aggregate")
-    (line,) = command_lines("imb", "P2P/PingPong", ["IMB-P2P", "PingPong"], [LARGE])
-    assert line == ("IMB-P2P", "PingPong", "-msglog", "14:15", "-iter", "3,1000000")
-
-
 @pytest.mark.parametrize("sizes", [(1, 4), (3, 6), (8, 4), (1, 1), (-1, 1), ()])
 def test_sizes_that_cannot_be_measured_are_refused(sizes: tuple[int, ...]):
     with pytest.raises(ConfigError):
@@ -78,13 +65,6 @@ def test_no_iteration_and_an_unknown_suite_are_refused():
         Segment(sizes=(1,), iterations=0, warmups=0)
     with pytest.raises(ConfigError, match="unknown suite"):
         command_lines("nccl", "all_reduce", ["x"], [SMALL])
-
-
-def test_sizes_are_split_where_osu_splits_them():
-    parts = split_sizes((4096, 8192, 16384), small=SMALL, large=LARGE)
-    assert [part.sizes for part in parts] == [(4096, 8192), (16384,)]
-    assert [part.iterations for part in parts] == [100, 3]
-    assert len(split_sizes((1, 2), small=SMALL, large=LARGE)) == 1
 
 
 @given(st.lists(segments, min_size=1, max_size=3))
@@ -107,14 +87,14 @@ def test_bytes_and_messages_of_a_ping_pong():
     )
 
 
-def test_imb_runs_everything_twice_and_p2p_a_tenth_more():
-    once = 16384 + 32768
-    ping = expected_bytes("imb", "PingPong", [LARGE])
+def test_bytes_of_imb_are_those_of_its_measured_repetitions():
+    told, once = Segment(sizes=(16384, 32768), iterations=3, warmups=0), 16384 + 32768
+    ping = expected_bytes("imb", "PingPong", [told])
     assert ping is not None
-    assert 2 * 3 * once == ping.sent_by_first
-    p2p = expected_bytes("imb", "P2P/PingPong", [LARGE])
+    assert 3 * once == ping.sent_by_first
+    p2p = expected_bytes("imb", "P2P/PingPong", [told])
     assert p2p is not None
-    assert (3 + 1) * once == p2p.sent_by_first
+    assert 3 * once == p2p.sent_by_first
 
 
 def test_one_sided_traffic_has_a_direction():

@@ -123,7 +123,8 @@ def test_a_hint_at_what_could_be_is_read() -> None:
         "(Could be 4X Could be 106.25 Gbps)",
         "( Could be FDR10 (Found link at QDR but expected speed is FDR10))",
     )
-    hints = {(each.could_lanes, each.could_speed) for each in read_iblinkinfo(fdr10)}
+    ports = [each.port for each in read_iblinkinfo(fdr10)]
+    hints = {(port.could_lanes, port.could_speed) for port in ports}
     assert hints == {(None, None), (None, "FDR10")}
 
 
@@ -260,6 +261,29 @@ def test_two_managers_answer_for_themselves() -> None:
     master, standby = read_managers(recorded("tree-faults/sminfo.txt"))
     assert (master.lid, master.is_master, master.priority) == (1, True, 2)
     assert (standby.lid, standby.state) == (13, 2)
+
+
+def test_sminfo_names_the_manager() -> None:
+    (manager,) = read_managers(
+        "sminfo: sm lid 12 sm guid 0xf45214030091ba11, activity count 8312 priority 14 "
+        "state 3 SMINFO_MASTER\n"
+    )
+    assert (manager.lid, manager.priority) == (12, 14)
+    assert manager.guid == "f45214030091ba11"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ibwarn: [2290] mad_rpc: _do_madrpc failed; dport (Lid 0)\n",
+        "sminfo: sm lid 1 sm guid 0x1, activity count 4 priority 2 state 2 SMINFO_MASTER\n",
+    ],
+    ids=["nobody answered", "a word of another state"],
+)
+def test_what_is_no_manager_is_refused(line: str) -> None:
+    with pytest.raises(ParseError, match="not a line of sminfo") as caught:
+        read_managers(line)
+    assert "sminfo: sm lid ..." in str(caught.value)
 
 
 def test_every_cut_answer_of_managers_is_refused() -> None:

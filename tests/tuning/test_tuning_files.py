@@ -226,10 +226,10 @@ def test_mpich_gets_its_own_table_with_the_rules_in_front():
 
 def test_a_selection_file_never_fills_its_last_page():
     knobs = knobs_of("mpich", "5.0.2", "bcast")
-    rules = mending(knobs, 4, (1024, 4096, "binomial")).rules
+    one = mending(knobs, 4, (1024, 4096, "binomial"))
     for filler in range(3 * PAGE_BYTES):
         table = json.dumps({**json.loads(TABLE), "x": "y" * filler})
-        text = selection_file(table, [(knobs, 4, rules)])
+        text = selection_file(table, [one])
         assert len(text.encode()) % PAGE_BYTES != 0
         if len(text.encode()) % PAGE_BYTES == 1:
             return
@@ -246,9 +246,9 @@ def test_the_table_is_found_in_a_library_among_others():
 
 def test_a_table_of_another_form_is_refused():
     knobs = knobs_of("mpich", "5.0.2", "bcast")
-    rules = mending(knobs, 4, (1024, 4096, "binomial")).rules
+    one = mending(knobs, 4, (1024, 4096, "binomial"))
     with pytest.raises(ParseError, match="unknown form"):
-        selection_file('{"collective=barrier": {}}', [(knobs, 4, rules)])
+        selection_file('{"collective=barrier": {}}', [one])
 
 
 def test_mpich_without_its_table_gets_one_algorithm_or_a_refusal():

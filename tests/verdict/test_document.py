@@ -9,7 +9,8 @@ import pytest
 from fabricproof.core.errors import ConfigError, FabricproofError, InputMissingError
 from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.physics import Fabric
-from fabricproof.verdict.document import PublishedFile, judge_published, load_published
+from fabricproof.site import load_toml
+from fabricproof.verdict.document import PublishedFile, judge_published
 from fabricproof.verdict.value import Judgement, Report, Rules
 from tables import CX2, FDR
 
@@ -217,9 +218,9 @@ def test_what_a_document_cannot_show_is_said() -> None:
     ("text", "words"),
     [
         ("not = [toml", "not valid TOML"),
-        ("statement = 'x'", "wrong or missing 'document'"),
-        ('document = "x"\ntypo = 1', "wrong or missing 'typo'"),
-        ('document = "x"\n[fabric]\nlinc = "FDR"', "wrong or missing 'fabric.link'"),
+        ("statement = 'x'", "numbers.toml: missing key 'document'"),
+        ('document = "x"\ntypo = 1', "numbers.toml:2: unknown key 'typo'"),
+        ('document = "x"\n[fabric]\nlinc = "FDR"', "missing key 'fabric.link'"),
         ('document = "x"\n' + quantity("1 GB/s", "message_size = -1"), "quantities.0.message_size"),
         ('document = "x"\n' + CURVE.format(unit="GB/s", sizes=[-4], values=[1.0]), "curves.0"),
     ],
@@ -228,7 +229,7 @@ def test_a_wrong_file_is_refused_with_its_name(text: str, words: str, tmp_path: 
     file = tmp_path / "numbers.toml"
     file.write_text(text)
     with pytest.raises(ConfigError, match=words) as refused:
-        load_published(file)
+        load_toml(file, PublishedFile)
     assert str(refused.value).startswith(str(file))
 
 
@@ -236,9 +237,9 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "numbers.toml"
     file.write_bytes(b'document = "\xff"')
     with pytest.raises(ConfigError, match="not UTF-8"):
-        load_published(file)
+        load_toml(file, PublishedFile)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputMissingError, match="cannot read"):
-        load_published(tmp_path / "none.toml")
+        load_toml(tmp_path / "none.toml", PublishedFile)

@@ -2,6 +2,7 @@
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
+    "cpus": "lists of CPUs as the kernel prints them",
     "errors": "errors with what, expected, got and next step; exit statuses",
     "hostlist": "node names as Slurm folds them",
     "measure": "verdict words, quantities, tables, findings",

@@ -28,7 +28,6 @@ from fabricproof.stacks.workload import (
     expected_bytes,
     has_window,
     imb_binary,
-    split_sizes,
 )
 
 #: sizes above this use the ``large`` repetitions, as in OSU (LARGE_MESSAGE_SIZE, util/osu_util.h)
@@ -198,23 +197,17 @@ def make_job(
     """
     if suite == "imb":
         return _imb_job(program, argv, effort, num_ranks, starts_above)
-    segments = split_sizes(
-        effort.sizes,
-        small=Segment(
-            sizes=(1,),
-            iterations=effort.iterations,
-            warmups=effort.warmups,
-            window_size=effort.small_window_size,
-        ),
-        large=Segment(
-            sizes=(1,),
-            iterations=effort.large_iterations,
-            warmups=effort.large_warmups,
-            window_size=effort.window_size,
-        ),
-        large_above=LARGE_MESSAGE_BYTES,
+    _, small, large = _by_size(effort.sizes, effort.sizes[-1])
+    rounds = (
+        (small, effort.iterations, effort.warmups, effort.small_window_size),
+        (large, effort.large_iterations, effort.large_warmups, effort.window_size),
     )
-    segments = _cut(segments, starts_above)
+    whole = tuple(
+        Segment(sizes=sizes, iterations=iterations, warmups=warmups, window_size=window)
+        for sizes, iterations, warmups, window in rounds
+        if sizes
+    )
+    segments = _cut(whole, starts_above)
     moved = _foretold(suite, program, segments, num_ranks)
     messages = None
     if moved.messages_by_first is not None and moved.messages_by_second is not None:
@@ -278,8 +271,6 @@ def _imb_job(
     window = effort.window_size if windowed else 1
     one = Segment(sizes=(1,), iterations=1, warmups=0, window_size=window)
     moved = _foretold("imb", program, (one,), num_ranks)
-    rounds = max(moved.sent_by_first, moved.sent_by_second)
-    per_message = (moved.sent_by_first // min(2, rounds), moved.sent_by_second // min(2, rounds))
     volume_mb = max(MIN_VOLUME_MB, effort.large_iterations * effort.sizes[-1] // 1_000_000)
     options = ["-iter", f"{max(effort.iterations, 10)},{1 if windowed else volume_mb}"]
     if windowed:  # the volume counts one message of each window, of one pair
@@ -298,7 +289,7 @@ def _imb_job(
         commands=tuple((*argv, *_imb_sizes(part), *options) for part in parts if part),
         sizes=(0, *effort.sizes) if with_zero else effort.sizes,
         sent_bytes=None,
-        sent_per_message=per_message,
+        sent_per_message=(moved.sent_by_first, moved.sent_by_second),
     )
 
 

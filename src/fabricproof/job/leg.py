@@ -372,28 +372,13 @@ def read_plan(folder: Path) -> Plan:
 
 
 def _leg(record: dict[str, Any]) -> Leg:
-    least = record["least_bytes"]
-    packets = record["least_packets"]
+    load, fabric, container = record.get("load"), record["fabric"], record.get("container")
     return Leg(
         **{
-            **record,
-            "rails": tuple(record["rails"]),
-            "commands": tuple(tuple(argv) for argv in record["commands"]),
-            "expected_sizes": tuple(record["expected_sizes"]),
-            "nodes": tuple(record["nodes"]),
-            "launch": tuple(record["launch"]),
-            "ask": tuple(record["ask"]),
-            "node_rails": tuple(record["node_rails"]),
-            "least_bytes": tuple((sent, got) for sent, got in least) if least else None,
-            "least_packets": tuple(packets) if packets else None,
-            **{
-                name: tuple(record[name]) if record[name] else None
-                for name in ("sent_bytes", "sent_per_message", "sent_messages")
-            },
-            "required": tuple(record["required"]),
-            "load": _leg(record["load"]) if record.get("load") else None,
-            "fabric": FabricFacts(**record["fabric"]) if record["fabric"] else None,
-            "container": _container(record.get("container")),
+            **_fields(record),
+            "load": _leg(load) if load else None,
+            "fabric": FabricFacts(**fabric) if fabric else None,
+            "container": Container(**_fields(container)) if container else None,
             "references": {
                 name: Reference(**{**each, "source": Source(each.get("source", Source.OTHER))})
                 for name, each in record["references"].items()
@@ -402,14 +387,14 @@ def _leg(record: dict[str, Any]) -> Leg:
     )
 
 
-def _container(record: dict[str, Any] | None) -> Container | None:
-    if record is None:
-        return None
-    return Container(
-        image=record["image"], outer=tuple(record["outer"]), inner=tuple(record["inner"])
-    )
-
-
 def _relation(record: dict[str, Any]) -> Relation:
-    names = ("legs", "rails", "owns")
-    return Relation(**{**record, **{name: tuple(record[name]) for name in names}})
+    return Relation(**_fields(record))
+
+
+def _fields(record: dict[str, Any]) -> dict[str, Any]:
+    """Return what JSON made lists of as the tuples that they were; tables stay as they are."""
+    return {name: _as_tuple(value) for name, value in record.items()}
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value

@@ -132,9 +132,7 @@ def mended(outcome: Outcome, change: Callable[[Judgement], Judgement]) -> Outcom
 
     def mend(report: Report) -> Report:
         quantities = tuple(map(change, report.quantities))
-        unlike = quantities != report.quantities
-        verdict = worst([each.verdict for each in quantities]) if unlike else report.verdict
-        return replace(report, verdict=verdict, quantities=quantities)
+        return report if quantities == report.quantities else report.with_quantities(quantities)
 
     attempts = tuple(replace(each, report=mend(each.report)) for each in outcome.attempts)
     return replace(outcome, attempts=attempts, report=mend(outcome.report))
@@ -235,11 +233,8 @@ def weighed(
         # A stall makes numbers worse, never impossible: nothing is cleared.
         return _with_note(last, again, FindingKind.SECOND_LOOK_RED)
     seen = _seen_by(looks, needs_proven_path=needs_proven_path)
-    quantities = tuple(
+    joined = last.with_quantities(
         each if each.name in in_rounds else _of_looks(seen[each.name]) for each in last.quantities
-    )
-    joined = replace(
-        last, verdict=worst([each.verdict for each in quantities]), quantities=quantities
     )
     if joined.verdict is Verdict.PASS:
         red = [
@@ -480,6 +475,7 @@ def _with_required(leg: Leg, report: Report) -> Report:
     absent = [name for name in leg.required if name not in there]
     if not absent:
         return report
-    lost: tuple[Judgement, ...] = missing(absent, "due, but not in the output").quantities
-    verdict = worst([report.verdict, Verdict.MISSING])
-    return replace(report, verdict=verdict, quantities=(*report.quantities, *lost))
+    lost = missing(absent, "due, but not in the output").quantities
+    # What was already worse than its numbers, for the path, stays so.
+    whole = report.with_quantities((*report.quantities, *lost))
+    return replace(whole, verdict=worst([report.verdict, Verdict.MISSING]))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from fabricproof.site.schema import PartitionSpec
 
@@ -21,18 +20,10 @@ _PARTITION = re.compile(r"^(?:--partition=|-p\s*)(.+)")
 _LICENSE = re.compile(r"^(?:--licenses=|-L)")
 
 
-class TroubleKind(StrEnum):
-    """What will not work."""
-
-    NO_ACCOUNTING = "no accounting"
-    SHARED_NODES = "shared nodes"
-
-
 @dataclass(frozen=True, kw_only=True)
 class SchedulingTrouble:
     """What will not work on a partition."""
 
-    kind: TroubleKind
     partition: str
     seen: str
     means: str
@@ -61,26 +52,6 @@ class SlurmTraits:
     accounting: str = ""
     sacct_fault: str | None = None
     oversubscribe: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asks:
-    """What a partition of the site asks of Slurm: the keys of site.toml."""
-
-    name: str
-    scheduler: str
-    access: Sequence[str] = ()
-    max_jobs: int = 1
-
-
-def asks_of(partition: PartitionSpec) -> Asks:
-    """Return what ``partition`` asks."""
-    return Asks(
-        name=partition.name,
-        scheduler=partition.scheduler,
-        access=tuple(partition.access),
-        max_jobs=partition.max_jobs,
-    )
 
 
 def read_traits(config: str, partitions: str, sacct_fault: str | None = None) -> SlurmTraits:
@@ -118,15 +89,15 @@ def asked_partitions(access: Sequence[str]) -> list[str]:
     return [name for names in found for name in names.split(",")]
 
 
-def find_troubles(asks: Asks, traits: SlurmTraits) -> Iterator[SchedulingTrouble]:
+def find_troubles(partition: PartitionSpec, traits: SlurmTraits) -> Iterator[SchedulingTrouble]:
     """Yield what will not work, the worst first."""
-    if asks.scheduler == "slurm":
-        yield from _no_accounting(asks, traits)
-    if asks.scheduler in {"slurm", "squeue"}:
-        yield from _shared(asks, traits)
+    if partition.scheduler == "slurm":
+        yield from _no_accounting(partition, traits)
+    if partition.scheduler in {"slurm", "squeue"}:
+        yield from _shared(partition, traits)
 
 
-def _no_accounting(asks: Asks, traits: SlurmTraits) -> Iterator[SchedulingTrouble]:
+def _no_accounting(partition: PartitionSpec, traits: SlurmTraits) -> Iterator[SchedulingTrouble]:
     if keeps_accounts(traits.accounting) is False:
         seen = f"this Slurm keeps no accounts (AccountingStorageType = {traits.accounting})"
     elif traits.sacct_fault is not None:
@@ -134,8 +105,7 @@ def _no_accounting(asks: Asks, traits: SlurmTraits) -> Iterator[SchedulingTroubl
     else:
         return
     yield SchedulingTrouble(
-        kind=TroubleKind.NO_ACCOUNTING,
-        partition=asks.name,
+        partition=partition.name,
         seen=f'scheduler = "slurm" asks sacct how a job ended, and {seen}',
         means="no check would come to a verdict",
         remedy='set scheduler = "squeue" in site.toml',
@@ -143,17 +113,16 @@ def _no_accounting(asks: Asks, traits: SlurmTraits) -> Iterator[SchedulingTroubl
     )
 
 
-def _shared(asks: Asks, traits: SlurmTraits) -> Iterator[SchedulingTrouble]:
-    for name in asked_partitions(asks.access) or [asks.name]:
+def _shared(partition: PartitionSpec, traits: SlurmTraits) -> Iterator[SchedulingTrouble]:
+    for name in asked_partitions(partition.access) or [partition.name]:
         how = traits.oversubscribe.get(name, "")
         if not shares_nodes(how):
             continue
-        apart = asks.max_jobs == 1 or any(map(_LICENSE.match, asks.access))
+        apart = partition.max_jobs == 1 or any(map(_LICENSE.match, partition.access))
         whose = "jobs of others" if apart else "our own jobs, and those of others,"
         other = "give it a partition with OverSubscribe=EXCLUSIVE or a reservation"
         yield SchedulingTrouble(
-            kind=TroubleKind.SHARED_NODES,
-            partition=asks.name,
+            partition=partition.name,
             seen=f"Slurm's {name} has OverSubscribe={how}, so --exclusive is not honoured",
             means=f"{whose} may run on the nodes that are measured",
             remedy=other if apart else f"set max_jobs = 1 in site.toml; against others, {other}",

@@ -79,6 +79,7 @@ def answer_of(
     environment: Mapping[str, str] | None = None,
     *,
     seconds: float | None = None,
+    text: str | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Return what a command printed, each stream by itself, and its status, whatever that is.
 
@@ -86,6 +87,7 @@ def answer_of(
         command: the program and its arguments.
         environment: it runs in; our own where None.
         seconds: after which it is killed; never where None.
+        text: what it reads from its input; where None, that is our own.
 
     Raises:
         OSError: it cannot be started.
@@ -94,6 +96,7 @@ def answer_of(
     return subprocess.run(
         command,
         env=None if environment is None else dict(environment),
+        input=text,
         capture_output=True,
         text=True,
         errors="replace",

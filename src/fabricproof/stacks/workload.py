@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabricproof.benchmarks.catalogue import program_of
-from fabricproof.benchmarks.program import Program
 from fabricproof.core.errors import ConfigError
 
 #: runs one of mpi4py's ports with sizes, repetitions and windows of our choice.
@@ -21,10 +20,6 @@ PORT_RUNNER = Path(__file__).parent / "portrunner.py"
 
 #: IMB's limit on the bytes of one size, in MB: so high that the repetitions always hold.
 _IMB_VOLUME_MB = "1000000"
-
-#: numerator of IMB-P2P's rule ``iterations = min(max, numerator MiB / size)``: so large that the
-#: maximum always holds.
-_P2P_NUMERATOR = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +29,7 @@ class Segment:
     Attributes:
         sizes: in bytes, ascending; powers of two (and 0) for the C programs.
         iterations: measured rounds of each size.
-        warmups: unmeasured rounds before them; IMB chooses its own (see :mod:`.workload`).
+        warmups: unmeasured rounds before them; IMB chooses its own.
         window_size: messages in flight, for programs that have a window.
     """
 
@@ -52,31 +47,6 @@ class Segment:
                 got=f"iterations {self.iterations}, warmups {self.warmups}, "
                 f"window {self.window_size}",
             )
-
-
-def split_sizes(
-    sizes: Sequence[int], *, small: Segment, large: Segment, large_above: int = 8192
-) -> tuple[Segment, ...]:
-    """Return one segment for the sizes up to ``large_above`` bytes and one for those above.
-
-    ``small`` and ``large`` give the repetitions; their own sizes do not matter.  The division is
-    OSU's (LARGE_MESSAGE_SIZE 8192, util/osu_util.h).
-    """
-    parts = []
-    for model, chosen in (
-        (small, tuple(size for size in sizes if size <= large_above)),
-        (large, tuple(size for size in sizes if size > large_above)),
-    ):
-        if chosen:
-            parts.append(
-                Segment(
-                    sizes=chosen,
-                    iterations=model.iterations,
-                    warmups=model.warmups,
-                    window_size=model.window_size,
-                )
-            )
-    return tuple(parts)
 
 
 def imb_binary(program: str) -> str | None:
@@ -108,11 +78,7 @@ def command_lines(
         return ((*argv, *(step for each in segments for step in _kernel_steps(program, each))),)
     if suite == "osu":
         return tuple((*argv, *_osu_options(program, segment)) for segment in segments)
-    if suite == "imb":
-        return tuple((*argv, *_imb_options(program, segment)) for segment in segments)
-    raise ConfigError(
-        "unknown suite", expected="osu, osu-mpi4py, imb or fabricproof", got=repr(suite)
-    )
+    raise ConfigError("unknown suite", expected="osu, osu-mpi4py or fabricproof", got=repr(suite))
 
 
 def _kernel_steps(mode: str, segment: Segment) -> tuple[str, ...]:
@@ -152,22 +118,6 @@ def _osu_options(program: str, segment: Segment) -> tuple[str, ...]:
     options = ["-m", f"{low}:{high}", "-i", str(segment.iterations), "-x", str(segment.warmups)]
     if has_window("osu", program):
         options += ["-W", str(segment.window_size)]
-    return tuple(options)
-
-
-def _imb_options(program: str, segment: Segment) -> tuple[str, ...]:
-    low, high = _power_range(segment, zero=False)
-    log = ["-msglog", f"{low.bit_length() - 1}:{high.bit_length() - 1}"]
-    binary = imb_binary(program)
-    if binary == "IMB-P2P":
-        return (*log, "-iter", f"{segment.iterations},{_P2P_NUMERATOR}")
-    # Without "off" IMB shortens the repetitions by its own estimate of the time.
-    options = [*log, "-iter", str(segment.iterations), "-iter_policy", "off", "-warm_up", "off"]
-    if binary == "IMB-RMA":
-        return (*options, "-aggregate_mode", "non_aggregate")
-    options += ["-zero_size", "off"]
-    if has_window("imb", program):
-        options += ["-window_size", str(segment.window_size)]
     return tuple(options)
 
 
@@ -228,26 +178,13 @@ class BytesMoved:
     messages_by_second: int | None = None
 
 
-def _rounds(suite: str, program: Program, segment: Segment) -> int:
-    """Return how often the loop body runs for each size.
-
-    IMB with ``-iter_policy off`` runs the whole benchmark once unseen before it measures
-    (IMB_init_buffers_iter, src_c/IMB_mem_manager.c), twice in all; IMB-P2P runs a
-    tenth, at least one, unseen.
-    """
-    if suite != "imb":
-        return segment.iterations + segment.warmups
-    if program.binary == "IMB-P2P":
-        return segment.iterations + max(1, segment.iterations // 10)
-    return 2 * segment.iterations
-
-
 def expected_bytes(
     suite: str, program: str, segments: Sequence[Segment], *, num_ranks: int = 2
 ) -> BytesMoved | None:
-    """Return what the ranks send, told by :func:`~fabricproof.stacks.workload.command_lines`.
+    """Return what the ranks send in the rounds of ``segments``.
 
-    ``num_ranks`` is even; pairs move their bytes each.
+    ``num_ranks`` is even; pairs move their bytes each.  IMB adds rounds that it neither prints nor
+    is told.
 
     Returns:
         None for a program whose traffic is not a fixed exchange between pairs (collectives,
@@ -261,7 +198,7 @@ def expected_bytes(
     pairs = max(1, num_ranks // 2) if row.meaning.pairs_share_rails else 1
     forth = back = rounds = 0
     for segment in segments:
-        loops = _rounds(suite, row, segment) * pairs
+        loops = (segment.iterations + segment.warmups) * pairs
         messages = segment.window_size if body.windowed else 1
         payload = loops * messages * sum(segment.sizes)
         answers = loops * len(segment.sizes) * body.answer_bytes

@@ -49,12 +49,6 @@ _SELECTORS = frozenset({"PortSelect", "CounterSelect", "CounterSelect2"})
 #: a port's errors were read where it has all of these
 _ERROR_FIELDS = {name: field for field, (name, _) in _NAMES.items() if name in ENDS}
 
-#: the last field that is printed: libibmad/fields.c, IB_PC_XMT_WAIT_F; of the extended ones
-#: IB_PC_EXT_RCV_MPKTS_F or, where a port does not count kinds of packets, IB_PC_EXT_RCV_PKTS_F
-_LAST = {
-    "": frozenset({"PortXmitWait"}),
-    "extended ": frozenset({"PortRcvPkts", "PortMulticastRcvPkts", "QP1Dropped"}),
-}
 #: bit 9 of CapMask: kinds of packets are counted (IBA vol. 1, 16.1.3.1); bit 1 of CapMask2: the
 #: errors are in the extended counters too (IB_PM_IS_ADDL_PORT_CTRS_EXT_SUP of infiniband-diags)
 _KINDS_COUNTED = 0x0200
@@ -148,6 +142,7 @@ def _counted(output: Output, number: int, head: re.Match[str], fields: dict[str,
 
 
 def _last_field(kind: str, mask: int, mask2: int) -> str:
+    """Return the field that is printed last (libibmad/fields.c, ``IB_PC_*_F``)."""
     if not kind:
         return "PortXmitWait"
     if mask2 & _ERRORS_COUNTED:

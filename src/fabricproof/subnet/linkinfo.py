@@ -64,31 +64,17 @@ class PortLine:
     """One port as ``iblinkinfo`` prints it.
 
     Attributes:
-        guid: of the switch, or of the adapter's port.
-        number: its number on the node.
-        lanes: with ``speed``, what is in use; None where down or unknown to the tool.
-        state: ``Down``, ``Initialize``, ``Armed``, ``Active``.
-        physical: ``LinkUp``, ``Polling`` ...
+        port: its end by the GUID of the switch, or of the adapter's port; who its peer is, the
+            other fields say.
         far_guid: likewise of the other end, None without ``-l`` or where nothing is linked.
         far_lid: LID of the other end, None where nothing is linked.
         far_number: port of the other end, likewise.
-        could_lanes: with ``could_speed``, the better that both ends support.
-        could_unnamed: whether there is such a hint that names nothing: ``Could be undefined (16)``.
     """
 
-    guid: str
-    number: int
-    lid: int
-    lanes: int | None
-    speed: str | None
-    state: str
-    physical: str
+    port: Port
     far_guid: str | None
     far_lid: int | None
     far_number: int | None
-    could_lanes: int | None
-    could_speed: str | None
-    could_unnamed: bool
     line: int
     text: str
 
@@ -138,20 +124,22 @@ def _port_line(
     could_lanes = _lanes(match["could_lanes"])
     could_speed = _speed(output, number, match["could_speed"])
     hinted = (match["could_lanes"], could_lanes), (match["could_speed"], could_speed)
-    return PortLine(
-        guid=guid,
-        number=int(match["port"]),
+    port = Port(
+        end=End(guid=guid, port=int(match["port"])),
         lid=int(match["lid"]),
         lanes=_lanes(match["lanes"]),
         speed=_speed(output, number, match["speed"]),
         state=match["state"] or match["down"],
         physical=match["physical"] or match["down_physical"],
-        far_guid=match["far_guid"],
-        far_lid=None if far_lid is None else int(far_lid),
-        far_number=None if far_lid is None else int(match["far"]),
         could_lanes=could_lanes,
         could_speed=could_speed,
         could_unnamed=any(text is not None and name is None for text, name in hinted),
+    )
+    return PortLine(
+        port=port,
+        far_guid=match["far_guid"],
+        far_lid=None if far_lid is None else int(far_lid),
+        far_number=None if far_lid is None else int(match["far"]),
         line=number,
         text=match[0],
     )
@@ -186,13 +174,13 @@ def with_states(network: Network, lines: Iterable[PortLine], source: str = TOOL)
     last = 0
     for line in lines:
         last = line.line
-        guid = owners.get(line.guid)
+        guid = owners.get(line.port.end.guid)
         if guid is None:
             # An adapter's port without cable; one that is up, with a silent other end, is red.
-            if line.far_lid is None and line.far_guid is None and line.state == "Down":
+            if line.far_lid is None and line.far_guid is None and line.port.state == "Down":
                 continue
             raise _disagreement(output, line, "a node that ibnetdiscover did not show")
-        end = End(guid=guid, port=line.number)
+        end = replace(line.port.end, guid=guid)
         if end in seen:
             raise output.error(
                 line.line, "a port twice", expected=f"each once, first in line {seen[end]}"
@@ -224,28 +212,17 @@ def _joined(output: Output, network: Network, end: End, line: PortLine) -> Port:
         raise _disagreement(output, line, "no link here" if peer is None else network.where(peer))
     if peer is not None and not _same_far(network, peer, line):
         raise _disagreement(output, line, network.where(peer))
-    if known is not None and (told := _other_facts(known, line)):
+    if known is not None and (told := _other_facts(known, line.port)):
         raise _disagreement(output, line, told, "LIDs, widths or speeds")
-    return Port(
-        end=end,
-        lid=line.lid,
-        lanes=line.lanes,
-        speed=line.speed,
-        peer=peer,
-        state=line.state,
-        physical=line.physical,
-        could_lanes=line.could_lanes,
-        could_speed=line.could_speed,
-        could_unnamed=line.could_unnamed,
-    )
+    return replace(line.port, end=end, peer=peer)
 
 
-def _other_facts(known: Port, line: PortLine) -> str:
+def _other_facts(known: Port, now: Port) -> str:
     """Return what ``ibnetdiscover`` said otherwise, but not what one of the two does not know."""
     facts = {
-        f"LID {known.lid}": (known.lid, line.lid),
-        f"{known.lanes}x": (known.lanes, line.lanes),
-        f"{known.speed}": (known.speed, line.speed),
+        f"LID {known.lid}": (known.lid, now.lid),
+        f"{known.lanes}x": (known.lanes, now.lanes),
+        f"{known.speed}": (known.speed, now.speed),
     }
     return ", ".join(
         words for words, pair in facts.items() if None not in pair and pair[0] != pair[1]

@@ -18,10 +18,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fabricproof.core.errors import ParseError
-from fabricproof.nodes.inventory.remarks import read_sminfo
 from fabricproof.subnet.model import End, Manager, Network, Node, NodeKind, Port
 
 
@@ -272,14 +271,7 @@ def _port(reading: _Reading, number: int, line: str) -> None:
 def _add_guid(reading: _Reading, guid: str) -> None:
     node = reading.current
     assert node is not None
-    reading.current = Node(
-        guid=node.guid,
-        kind=node.kind,
-        num_ports=node.num_ports,
-        description=node.description,
-        lid=node.lid,
-        port_guids=node.port_guids | {guid.zfill(16)},
-    )
+    reading.current = replace(node, port_guids=node.port_guids | {guid.zfill(16)})
     reading.nodes[node.guid] = reading.current
 
 
@@ -309,7 +301,11 @@ _STATES = {
     "SMINFO_STANDBY": 2,
     "SMINFO_MASTER": 3,
 }
-_STATE = re.compile(r" state \d (SMINFO_\w+)$")
+#: "sminfo: sm lid %d sm guid 0x%x, activity count %u priority %d state %d %s" (the same file)
+_SMINFO = re.compile(
+    r"sminfo: sm lid (?P<lid>\d{1,5}) sm guid 0x(?P<guid>[0-9a-f]{1,16}), activity count \d+ "
+    r"priority (?P<priority>\d{1,2}) state (?P<state>\d) (?P<word>\w+)"
+)
 
 
 def read_issm(text: str, source: str = "saquery -s") -> tuple[int, ...]:
@@ -354,15 +350,11 @@ def read_managers(text: str, source: str = "sminfo") -> tuple[Manager, ...]:
     output = Output(text=text, source=source, tool="sminfo")
     found: dict[str, Manager] = {}
     for number, line in output.lines():
-        state = _STATE.search(line)
-        if state is None or state[1] not in _STATES:
+        said = _SMINFO.fullmatch(line)
+        if said is None or _STATES.get(said["word"]) != int(said["state"]):
             raise output.unknown(number, line, "'sminfo: sm lid ... state 3 SMINFO_MASTER'")
-        try:
-            said = read_sminfo(line, source)
-        except ParseError as error:
-            raise output.unknown(number, line, error.expected or "sminfo: sm lid ...") from None
-        guid = said.guid.zfill(16)
-        now = Manager(lid=said.lid, guid=guid, priority=said.priority, state=_STATES[state[1]])
+        guid, state = said["guid"].zfill(16), int(said["state"])
+        now = Manager(lid=int(said["lid"]), guid=guid, priority=int(said["priority"]), state=state)
         first = found.setdefault(guid, now)
         if (first.priority, first.state) != (now.priority, now.state):
             raise output.error(

@@ -7,7 +7,7 @@ then a step between neighbours, none more and none less: a proof, not a likeness
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,6 +15,7 @@ from functools import cached_property
 from itertools import product
 from typing import TypeVar
 
+from fabricproof.nodes.topology import steps_from
 from fabricproof.subnet.model import Network
 
 Graph = Mapping[str, frozenset[str]]
@@ -103,14 +104,7 @@ def _places(grid: Grid) -> _Places:
 
 def _profile(graph: Mapping[_Key, frozenset[_Key]], origin: _Key) -> dict[_Key, tuple[int, ...]]:
     """Return of each vertex its distance from ``origin`` and its neighbours by theirs."""
-    far = {origin: 0}
-    waiting = deque([origin])
-    while waiting:
-        here = waiting.popleft()
-        for there in graph[here]:
-            if there not in far:
-                far[there] = far[here] + 1
-                waiting.append(there)
+    far = steps_from(graph, [origin])
     return {
         vertex: (
             distance,
@@ -225,14 +219,8 @@ def shape_of(network: Network) -> SubnetShape:
 def _levels(network: Network) -> dict[str, int] | None:
     """Return each switch's steps to the nearest switch with hosts; None where it is no tree."""
     with_hosts = {switch for leaves in _hosted(network).values() for switch in leaves}
-    levels = dict.fromkeys(sorted(with_hosts), 0)
-    waiting = deque(levels)
-    while waiting:
-        here = waiting.popleft()
-        for there in sorted(network.beside[here]):
-            if there not in levels:
-                levels[there] = levels[here] + 1
-                waiting.append(there)
+    far = steps_from(network.beside, with_hosts)
+    levels = {guid: far[guid] for guid in sorted(far)}
     if len(levels) != len(network.switches) or max(levels.values(), default=0) == 0:
         return None
     steps = {
@@ -347,15 +335,8 @@ class Hops:
 
     def _from(self, switch: str) -> Mapping[str, int]:
         if switch not in self._far:
-            far = {switch: 1}
-            waiting = deque([switch])
-            while waiting:
-                here = waiting.popleft()
-                for there in self.network.beside[here]:
-                    if there not in far:
-                        far[there] = far[here] + 1
-                        waiting.append(there)
-            self._far[switch] = far
+            steps = steps_from(self.network.beside, [switch])
+            self._far[switch] = {there: count + 1 for there, count in steps.items()}
         return self._far[switch]
 
     def between(self, one: str, other: str) -> int | None:

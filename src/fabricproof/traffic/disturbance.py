@@ -68,7 +68,12 @@ class Disturbance:
     @property
     def counts(self) -> bool:
         """Tell whether it is large enough to explain anything."""
-        return self.share is None or self.share >= MIN_SHARE_TAKEN
+        return self.weight >= MIN_SHARE_TAKEN
+
+    @property
+    def weight(self) -> float:
+        """The share, the whole where nobody can say how much."""
+        return 1.0 if self.share is None else self.share
 
 
 def foreign_traffic(
@@ -192,11 +197,8 @@ def _matters(evidence: Evidence, expected: Expectation, node: str, way: str) -> 
 
 def strongest(found: Iterable[Disturbance], kind: DisturbanceKind) -> Disturbance | None:
     """Return the largest figure of a kind; None where there is none."""
-    return max((each for each in found if each.kind is kind), key=_weight, default=None)
-
-
-def _weight(each: Disturbance) -> float:
-    return 1.0 if each.share is None else each.share
+    of_kind = (each for each in found if each.kind is kind)
+    return max(of_kind, key=lambda each: each.weight, default=None)
 
 
 def each_kind(found: Sequence[Disturbance]) -> Iterator[Disturbance]:

@@ -8,14 +8,17 @@ from __future__ import annotations
 from fabricproof.tuning.decision import Bar, Choice, ChoiceResult, Times, decide
 from fabricproof.tuning.knobs import COLLECTIVES, Knobs, find_knobs
 from fabricproof.tuning.proposal import Proposal, Trial, in_words, propose, read_trial, toml_line
-from fabricproof.tuning.sweeps import Sweep, sweeps_of
+from fabricproof.tuning.sweeps import AUTO, OWN, UNTUNED, Sweep, sweeps_of
 from fabricproof.tuning.write import table_in
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {}
 
 __all__ = [
+    "AUTO",
     "COLLECTIVES",
+    "OWN",
+    "UNTUNED",
     "Bar",
     "Choice",
     "ChoiceResult",

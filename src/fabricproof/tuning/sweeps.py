@@ -13,7 +13,8 @@ from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.tuning.decision import Bar, Choice, Times, decide
 from fabricproof.tuning.knobs import Algorithm, Knobs, find_knobs
 
-#: series that are no algorithm
+#: series that are no algorithm: the choice that is judged, the one before a tuning, and the
+#: library's own choice where the site's environment forces another
 OWN, UNTUNED, AUTO = "own", "untuned", "auto"
 
 

@@ -270,7 +270,7 @@ def _mpich(mendings: Sequence[Mending], library_table: str | None) -> TuningWrit
                 "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE": f"{FOLDER}/{MPICH_SELECTION}",
                 **free,
             },
-            files={MPICH_SELECTION: selection_file(library_table, _triples(mendings))},
+            files={MPICH_SELECTION: selection_file(library_table, mendings)},
             notes=(_OF_THIS_LIBRARY,),
         )
     environment, notes = dict(free), []
@@ -287,11 +287,6 @@ def _mpich(mendings: Sequence[Mending], library_table: str | None) -> TuningWrit
             "are no slower with it, others nobody knows"
         )
     return TuningWritten(environment=environment, notes=tuple(notes))
-
-
-def _triples(mendings: Sequence[Mending]) -> list[tuple[Knobs, int, tuple[Rule, ...]]]:
-    """Return what the selection file needs of each mending."""
-    return [(each.knobs, each.num_ranks, each.rules) for each in mendings]
 
 
 #: MPICH's library reads one table for all collectives, and a collective without an entry ends the
@@ -324,9 +319,7 @@ def _is_table(text: str) -> bool:
         return False
 
 
-def selection_file(
-    library_table: str, mendings: Iterable[tuple[Knobs, int, Sequence[Rule]]]
-) -> str:
+def selection_file(library_table: str, mendings: Iterable[Mending]) -> str:
     """Return the library's table with rules for some collectives on some numbers of ranks.
 
     Raises:
@@ -335,11 +328,9 @@ def selection_file(
     """
     try:
         table: dict[str, Any] = json.loads(library_table)
-        for knobs, num_ranks, rules in sorted(mendings, key=lambda each: -each[1]):
-            entry = table[f"collective={knobs.collective}"]
-            entry["comm_type=intra"] = _with_rules(
-                entry["comm_type=intra"], knobs, num_ranks, rules
-            )
+        for each in sorted(mendings, key=lambda each: -each.num_ranks):
+            entry = table[f"collective={each.knobs.collective}"]
+            entry["comm_type=intra"] = _with_rules(entry["comm_type=intra"], each)
     except (ValueError, KeyError, TypeError) as error:
         raise ParseError(
             f"a selection table of unknown form: {error!r}", source="the MPICH library"
@@ -348,24 +339,20 @@ def selection_file(
     return text + " " * (len(text.encode()) % PAGE_BYTES == 0)
 
 
-def _with_rules(
-    own: Mapping[str, Any], knobs: Knobs, num_ranks: int, rules: Sequence[Rule]
-) -> dict[str, Any]:
+def _with_rules(own: Mapping[str, Any], mending: Mending) -> dict[str, Any]:
     """Return the branches for one number of ranks, the library's own for all others."""
     return {
-        f"comm_size<={num_ranks - 1}": own,
-        f"comm_size<={num_ranks}": _sizes(own, knobs, num_ranks, rules),
+        f"comm_size<={mending.num_ranks - 1}": own,
+        f"comm_size<={mending.num_ranks}": _sizes(own, mending),
         "comm_size=any": own,
     }
 
 
-def _sizes(
-    own: Mapping[str, Any], knobs: Knobs, num_ranks: int, rules: Sequence[Rule]
-) -> dict[str, Any]:
-    total = knobs.unit is SizeUnit.BLOCK_OF_ALL_RANKS
-    key, unit = ("total_msg_size", num_ranks) if total else ("avg_msg_size", 1)
+def _sizes(own: Mapping[str, Any], mending: Mending) -> dict[str, Any]:
+    total = mending.knobs.unit is SizeUnit.BLOCK_OF_ALL_RANKS
+    key, unit = ("total_msg_size", mending.num_ranks) if total else ("avg_msg_size", 1)
     branches: dict[str, Any] = {}
-    for rule in rules:
+    for rule in mending.rules:
         if rule.algorithm is None:
             continue
         if rule.algorithm.file is None or rule.first_bytes is None or rule.last_bytes is None:

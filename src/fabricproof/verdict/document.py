@@ -6,15 +6,13 @@ The file is TOML.  ``[fabric]`` takes the options of ``fabricproof ceiling``; ``
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from fabricproof.core.errors import ConfigError, FabricproofError, InputMissingError
+from fabricproof.core.errors import ConfigError, FabricproofError
 from fabricproof.core.measure import Table, Verdict, as_notes, worst
 from fabricproof.core.units import convert, dimension, parse_quantity, split_quantity
 from fabricproof.physics import Fabric, bound, expected_rail_gain, latency_floor_us
@@ -106,32 +104,6 @@ class PublishedFile(_Model):
     quantities: list[Stated] = Field(default_factory=list)
     ratios: list[Ratio] = Field(default_factory=list)
     curves: list[Curve] = Field(default_factory=list)
-
-
-def load_published(path: Path) -> PublishedFile:
-    """Read a file of published numbers.
-
-    Raises:
-        InputMissingError: the file cannot be read.
-        ConfigError: not TOML, an unknown key, a missing one or a value of the wrong kind.
-    """
-    try:
-        return PublishedFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise InputMissingError(
-            f"cannot read: {error.strerror}", source=str(path), expected="published numbers in TOML"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise ConfigError("not UTF-8 text", source=str(path), got=error.reason) from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"not valid TOML: {error}", source=str(path)) from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ConfigError(
-            f"wrong or missing {'.'.join(str(part) for part in first['loc'])!r}",
-            source=str(path),
-            expected=first["msg"],
-        ) from None
 
 
 def judge_published(published: PublishedFile, fabric: Fabric | None, rules: Rules) -> Report:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from fabricproof.core.errors import ParseError
+from fabricproof.core.cpus import cpus_of
 
 #: Policies this close to the best are as good: two runs of one policy differ by as much.
 AS_GOOD = 0.03
@@ -25,21 +25,6 @@ class Bind(StrEnum):
     """On any other."""
 
 
-def parse_cpus(text: str) -> frozenset[int]:
-    """Return the CPUs of a kernel list: ``0-3,8`` is 0, 1, 2, 3 and 8; none for ``""``.
-
-    Raises:
-        ParseError: it is no such list.
-    """
-    cpus: set[int] = set()
-    for part in text.split(",") if text else []:
-        first, dash, last = part.partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise ParseError("no list of CPUs", source="CPU list", expected="0-3,8", got=repr(text))
-        cpus.update(range(int(first), int(last or first) + 1))
-    return frozenset(cpus)
-
-
 def why_not_held(bind: Bind, cpus: str, home: int | None, numa_cpus: Mapping[int, str]) -> str:
     """Return why a rank that may run on ``cpus`` is not bound as asked; empty where it is.
 
@@ -48,10 +33,10 @@ def why_not_held(bind: Bind, cpus: str, home: int | None, numa_cpus: Mapping[int
     """
     if home is None or home not in numa_cpus:
         return "the NUMA node of the rail is not known"
-    try:
-        mine, beside = parse_cpus(cpus), parse_cpus(numa_cpus[home])
-    except ParseError as error:
-        return str(error)
+    mine, beside = cpus_of(cpus), cpus_of(numa_cpus[home])
+    if mine is None or beside is None:
+        no_list = cpus if mine is None else numa_cpus[home]
+        return f"no list of CPUs: expected 0-3,8, got {no_list!r}"
     if not mine:
         return "nobody saw on which CPUs the rank may run"
     if bind is Bind.NEAR and not mine <= beside:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.core.measure import Finding, Quantity, Verdict
+from fabricproof.core.measure import Finding, Quantity, Verdict, worst
 from fabricproof.core.units import (
     BUFFERS,
     at_size,
@@ -306,6 +306,16 @@ class Report:
     quantities: tuple[Judgement, ...]
     findings: tuple[Finding, ...] = ()
     net_path: PathProof | None = None
+
+    def with_quantities(self, quantities: Iterable[Judgement], *more: Finding) -> Report:
+        """Return the report on these quantities, the worst of them its verdict.
+
+        ``more`` are findings behind those that it has.
+        """
+        now = tuple(quantities)
+        verdict = worst([each.verdict for each in now])
+        findings = (*self.findings, *more)
+        return replace(self, verdict=verdict, quantities=now, findings=findings)
 
 
 @dataclass(frozen=True, kw_only=True)

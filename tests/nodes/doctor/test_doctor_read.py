@@ -11,13 +11,10 @@ from fabricproof.nodes.doctor.read import (
     effective_type,
     family_of,
     read_asker,
-    read_fi_info,
     read_hcas,
     read_interfaces,
     read_ldd,
     read_slurm,
-    read_ucx_devices,
-    read_ucx_version,
     read_wrapper,
     version_of,
 )
@@ -56,31 +53,6 @@ def test_a_silent_slurm_is_a_fault_and_not_a_slurm_without_plugins():
 )
 def test_the_last_mpi_option_wins(options, expected):
     assert effective_type(options, "none") == expected
-
-
-def test_ucx_devices_of_a_machine_without_infiniband():
-    pairs = read_ucx_devices(recorded("ucx-1.13.1-debian.devices.txt"))
-    assert ("tcp", "eth0") in pairs
-    assert not [name for name, _ in pairs if name.startswith(("rc", "ud", "dc"))]
-    assert read_ucx_version(recorded("ucx-1.13.1-debian.version.txt")) == "1.13.1"
-
-
-def test_ucx_devices_of_a_machine_with_infiniband():
-    pairs = read_ucx_devices(recorded("ucx-infiniband.devices.txt"))
-    assert pairs == (("dc_mlx5", "mlx5_0:1"), ("rc_mlx5", "mlx5_0:1"))
-
-
-def test_no_answer_of_ucx_info_is_unknown_and_not_none():
-    assert read_ucx_devices(answer("ucx_info: not found", 127)) is None
-    assert read_fi_info(answer("", 127)) is None
-    assert read_fi_info(answer("fi_getinfo: -61", 61)) == ()
-
-
-def test_fi_info_names_providers_and_domains():
-    assert ("tcp;ofi_rxm", "eth0") in read_fi_info(recorded("fi-1.17-debian.info.txt"))
-    names = [name for name, _ in read_fi_info(recorded("fi-1.17-debian.list.txt"))]
-    assert {"tcp", "shm", "ofi_rxm"} <= set(names)
-    assert "verbs" not in names
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,8 @@ from fabricproof.nodes.doctor.findings import (
     table,
     worst,
 )
-from fabricproof.site.scheduling import Asks, SlurmTraits
+from fabricproof.site.scheduling import SlurmTraits
+from planned import make_partition
 
 
 def only(findings, level, topic):
@@ -402,13 +403,13 @@ def test_what_is_shown_holds_every_error_and_its_mend():
 
 def _bare(scheduler, max_jobs):
     """Facts of a Slurm that keeps no accounts and whose jobs share nodes."""
-    asks = Asks(
+    declared = make_partition(
         name="compute",
         scheduler=scheduler,
-        access=("--partition=compute", "--exclusive"),
+        access=["--partition=compute", "--exclusive"],
         max_jobs=max_jobs,
     )
-    seen = facts("openmpi5", asks=asks, scheduler=scheduler)
+    seen = facts("openmpi5", declared=declared, scheduler=scheduler)
     traits = SlurmTraits(accounting="(null)", oversubscribe={"compute": "FORCE:4"})
     return diagnose(replace(seen, slurm=replace(seen.slurm, traits=traits)))
 

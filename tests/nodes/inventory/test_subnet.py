@@ -6,13 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from fabricproof.core.errors import ParseError
 from fabricproof.nodes.inventory.facts import Machine
 from fabricproof.nodes.inventory.remarks import (
     DEFAULT_PREFIX,
     SubnetPort,
     ports_of,
-    read_sminfo,
     subnet_notes,
 )
 
@@ -80,18 +78,3 @@ def test_ports_come_from_an_inventory_and_roce_is_none() -> None:
         },
     )
     assert ports_of(machine) == (RAIL0,)
-
-
-def test_sminfo_names_the_manager() -> None:
-    manager = read_sminfo(
-        "sminfo: sm lid 12 sm guid 0xf45214030091ba11, activity count 8312 priority 14 "
-        "state 3 SMINFO_MASTER\n"
-    )
-    assert (manager.lid, manager.priority) == (12, 14)
-    assert manager.guid == "f45214030091ba11"
-
-
-def test_no_manager_is_an_error_with_its_cure() -> None:
-    with pytest.raises(ParseError) as caught:
-        read_sminfo("ibwarn: [2290] mad_rpc: _do_madrpc failed; dport (Lid 0)\n")
-    assert "opensm" in str(caught.value)

@@ -299,9 +299,10 @@ def _site_choice(name: str | None, only: Only) -> _SiteChoice | None:
 def _judge_published(
     name: str, stated: Fabric | None, given: dict[str, Reference], tolerance: float | None
 ) -> Report:
-    from fabricproof.verdict.document import judge_published, load_published  # noqa: PLC0415 - slow to import, needed here only
+    from fabricproof.site import load_toml  # noqa: PLC0415 - slow to import, needed here only
+    from fabricproof.verdict.document import PublishedFile, judge_published  # noqa: PLC0415 - slow to import, needed here only
 
-    published = load_published(Path(name))
+    published, _ = load_toml(Path(name), PublishedFile, expected="published numbers in TOML")
     try:
         if stated is None and published.fabric is not None:
             facts = published.fabric.model_dump()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.leg_folder import RankRecord, gather
 from fabricproof.job.leg import DEFAULT_PATH, Leg
 from fabricproof.physics import SOFT_ROCE_NAME, find_link, why_not_the_device
@@ -135,15 +135,13 @@ def _is_file(path: str, other: str) -> bool:
 
 def _spoiled(report: Report, verdict: Verdict, reason: str) -> Report:
     """Return ``report`` with every number that was measured INVALID, or every PASS UNJUDGED."""
-    quantities = tuple(
+    return report.with_quantities(
         replace(each, verdict=verdict, reason=reason)
         if each.verdict is Verdict.PASS
         or (verdict is Verdict.INVALID and each.verdict is not Verdict.MISSING)
         else each
         for each in report.quantities
     )
-    total = worst([each.verdict for each in quantities])
-    return replace(report, verdict=total, quantities=quantities)
 
 
 def _device_fault(leg: Leg, ranks: Sequence[RankRecord]) -> str:

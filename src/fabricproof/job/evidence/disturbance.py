@@ -19,9 +19,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from fabricproof.core.cpus import cpus_of
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.hostlist import expand
-from fabricproof.core.measure import Finding, Verdict, as_notes, worst
+from fabricproof.core.measure import Finding, Verdict, as_notes
 from fabricproof.job.evidence.leg_folder import CORES, RankRecord
 from fabricproof.job.leg import Leg
 from fabricproof.physics import find_link
@@ -101,9 +102,13 @@ def _place(each: _Reading) -> tuple[str, str]:
     return each.record.machine, each.record.cpus
 
 
+def _cpus(record: RankRecord) -> frozenset[int]:
+    return cpus_of(record.cpus) or frozenset()
+
+
 def _of_place(here: Sequence[_Reading], everywhere: Sequence[_Reading]) -> Disturbance:
     seconds = waited = taken = stolen = hidden = 0.0
-    cpus = cpus_of(here[0].record.cpus)
+    cpus = _cpus(here[0].record)
     for part in sorted({each.record.part for each in here}):
         now = [each for each in here if each.record.part == part]
         wall = max(each.end for each in now) - min(each.start for each in now)
@@ -112,7 +117,7 @@ def _of_place(here: Sequence[_Reading], everywhere: Sequence[_Reading]) -> Distu
             for each in everywhere
             if each.record.part == part
             and each.record.machine == now[0].record.machine
-            and cpus & cpus_of(each.record.cpus)
+            and cpus & _cpus(each.record)
         )
         others = max(0.0, max(each.busy for each in now) - own)
         limits = [others, max(0.0, wall - max(each.idle for each in now))]
@@ -158,15 +163,6 @@ def _readings(records: Iterable[RankRecord]) -> Iterator[_Reading]:
             waited=rise["waited_us"] / 1e6 if "waited_us" in rise else None,
             gaps=after["lost_us"] / after["paced_us"] if after.get("paced_us") else None,
         )
-
-
-def cpus_of(text: str) -> frozenset[int]:
-    """Return the CPUs of a kernel list (``0-3,8``); none where it is not one."""
-    try:
-        spans = [part.split("-") for part in text.split(",")]
-        return frozenset(cpu for span in spans for cpu in range(int(span[0]), int(span[-1]) + 1))
-    except ValueError:
-        return frozenset()
 
 
 #: Figures are means over the whole leg, its start included; one message size may have had twice
@@ -224,7 +220,7 @@ def excused(report: Report, near: Surroundings, num_ranks: int = 2) -> Report:
     heavy = [each for each in each_kind(near.found) if each.counts]
     quantities = tuple(_excused(each, near.found, num_ranks) for each in report.quantities)
     red = any(each.verdict is not Verdict.PASS for each in report.quantities)
-    worth = [each for each in heavy if red or _weight(each) >= NOTED]
+    worth = [each for each in heavy if red or each.weight >= NOTED]
     notes = [f"disturbed: {each.reason}" for each in worth]
     known = report.net_path is not None or near.found  # a relation speaks for its legs
     if known and any(each.verdict is Verdict.FAIL for each in quantities):
@@ -233,13 +229,8 @@ def excused(report: Report, near: Surroundings, num_ranks: int = 2) -> Report:
 
 
 def _with(report: Report, quantities: tuple[Judgement, ...], notes: Iterable[str]) -> Report:
-    unlike = any(new is not old for new, old in zip(quantities, report.quantities, strict=True))
-    return replace(
-        report,
-        verdict=worst([each.verdict for each in quantities]) if unlike else report.verdict,
-        quantities=quantities,
-        findings=(*report.findings, *as_notes(notes)),
-    )
+    told = replace(report, findings=(*report.findings, *as_notes(notes)))
+    return told if quantities == report.quantities else told.with_quantities(quantities)
 
 
 def _excused(judgement: Judgement, found: Sequence[Disturbance], num_ranks: int) -> Judgement:
@@ -252,7 +243,7 @@ def _excused(judgement: Judgement, found: Sequence[Disturbance], num_ranks: int)
         judgement,
         verdict=Verdict.UNJUDGED,
         reason=f"disturbed: {'; '.join(each.reason for each in heavy)}; {judgement.reason}",
-        disturbance=max(heavy, key=_weight).kind.value,
+        disturbance=max(heavy, key=lambda each: each.weight).kind.value,
     )
 
 
@@ -286,12 +277,8 @@ def spoiling(near: Surroundings) -> Disturbance | None:
 
     From :data:`NOTED` on.  Less than that is scatter, which the rounds show themselves.
     """
-    worth = [each for each in near.found if each.counts and _weight(each) >= NOTED]
-    return max(worth, key=_weight, default=None)
-
-
-def _weight(disturbance: Disturbance) -> float:
-    return 1.0 if disturbance.share is None else disturbance.share
+    worth = [each for each in near.found if each.counts and each.weight >= NOTED]
+    return max(worth, key=lambda each: each.weight, default=None)
 
 
 def share_taken(found: Iterable[Disturbance]) -> float:

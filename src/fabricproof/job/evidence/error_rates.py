@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 
-from fabricproof.core.measure import Verdict, as_notes, worst
+from fabricproof.core.measure import Verdict, as_notes
 from fabricproof.job.leg import Leg
 from fabricproof.physics import SOFT_ROCE, find_link
 from fabricproof.traffic import PathState
@@ -139,12 +139,7 @@ def with_errors(
     else:
         red += _uncounted(leg, rates, nodes)
     quantities = (*red, *report.quantities, *quiet)
-    return replace(
-        report,
-        verdict=worst([each.verdict for each in quantities]),
-        quantities=quantities,
-        findings=(*report.findings, *as_notes(_told(rates, said))),
-    )
+    return report.with_quantities(quantities, *as_notes(_told(rates, said)))
 
 
 def errors_of_all(report: Report, last: Report) -> Report:
@@ -153,10 +148,7 @@ def errors_of_all(report: Report, last: Report) -> Report:
     if all(each.verdict is Verdict.PASS for each in errors):
         return report
     kept = [each for each in report.quantities if not is_of_errors(each)]
-    quantities = (*errors, *kept)
-    return replace(
-        report, verdict=worst([each.verdict for each in quantities]), quantities=quantities
-    )
+    return report.with_quantities((*errors, *kept))
 
 
 def least_rate(events: int, packets: int) -> float:

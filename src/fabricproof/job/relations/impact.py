@@ -119,10 +119,7 @@ def _with_missing(
         if is_told_only and label not in named and len(values.get(label, ())) < LEAST:
             first = not_judged(label, Verdict.MISSING, why[0])
             lost.setdefault(impacts[label]["loaded"], first)
-    quantities = (*report.quantities, *lost.values())
-    return replace(
-        report, verdict=worst([each.verdict for each in quantities]), quantities=quantities
-    )
+    return report.with_quantities((*report.quantities, *lost.values()))
 
 
 def _never_green(judgement: Judgement, why: Sequence[str]) -> Judgement:

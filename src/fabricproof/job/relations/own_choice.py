@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from statistics import median_high
 from typing import Any
 
 from fabricproof.core.measure import Verdict, as_notes, worst
@@ -17,11 +18,8 @@ from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome, first_reason
 from fabricproof.job.relations.ratio import Looks, not_judged
 from fabricproof.traffic import PathState
-from fabricproof.tuning import Bar, Choice, ChoiceResult, Times, decide
+from fabricproof.tuning import OWN, UNTUNED, Bar, Choice, ChoiceResult, Times, decide
 from fabricproof.verdict.value import Judgement, Report
-
-#: series that are no algorithm: the choice that is judged, and the one before a tuning
-OWN, UNTUNED = "own", "untuned"
 
 #: what the own choice may differ by between the first and the last turn before it is said
 DRIFT = 1.1
@@ -247,18 +245,12 @@ def _gains(relation: Relation, looks: Looks) -> list[str]:
         before = times_of(untuned, size, looks)
         after = times_of(relation.settings["series"][OWN], size, looks)
         if before and after:
-            gain = _middle(before) / _middle(after)
+            old, new = median_high(before), median_high(after)
             where = "" if size is None else f" at {size_label(size)}"
             said.append(
-                f"with the tuning{where}: {_middle(after):.4g} us, {_middle(before):.4g} us "
-                f"without: {gain:.3g} x"
+                f"with the tuning{where}: {new:.4g} us, {old:.4g} us without: {old / new:.3g} x"
             )
     return said
-
-
-def _middle(times: Iterable[float]) -> float:
-    ordered = sorted(times)
-    return ordered[len(ordered) // 2]
 
 
 def describe_sweep(relation: Relation, outcomes: Iterable[Outcome]) -> dict[str, Any]:

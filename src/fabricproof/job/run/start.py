@@ -28,7 +28,6 @@ from fabricproof.site.scheduling import (
     SchedulingTrouble,
     SlurmTraits,
     asked_partitions,
-    asks_of,
     find_troubles,
     read_traits,
 )
@@ -235,7 +234,7 @@ def ask(
 def scheduling_troubles(site: Site, environment: Mapping[str, str]) -> list[SchedulingTrouble]:
     """Return what this Slurm will not do for the partitions of ``site``, before any job."""
     traits = ask_traits(site, environment)
-    return [trouble for each in site.partitions for trouble in find_troubles(asks_of(each), traits)]
+    return [trouble for each in site.partitions for trouble in find_troubles(each, traits)]
 
 
 def refuse_troubles(site: Site, troubles: Sequence[SchedulingTrouble]) -> None:

@@ -77,12 +77,6 @@ class FabricDraft:
         return len(set(cards)) < len(cards) and not self.shares_slot
 
 
-#: drivers of verbs devices that are no InfiniBand: (kind, link's technology, transport)
-_OTHER_VERBS = {
-    "efa": ("efa", "libfabric"),
-    "hfi1": ("opa", "libfabric"),
-}
-
 #: interfaces that tools make for themselves
 _HOUSEKEEPING = re.compile(r"(docker|virbr|veth|cali|cni|flannel|br-|tun|tap|wg|ifb|dummy|vnet)")
 
@@ -108,9 +102,8 @@ def _verbs_fabrics(host: HostSeen, left_out: list[str]) -> Iterator[FabricDraft]
             like = (_soft_mtu(port, below), below.shaper if below else None)
             soft.setdefault(like, []).append(port)
             continue
-        kind = _verbs_kind(port)
-        link = verbs_link(kind, port.rate)
-        groups.setdefault((kind, link, port.mtu), []).append(port)
+        link = verbs_link(port.kind, port.rate)
+        groups.setdefault((port.kind, link, port.mtu), []).append(port)
     for (kind, link, mtu), ports in groups.items():
         yield _verbs_fabric(host, kind, link, mtu, ports)
     for (mtu, shaper), ports in soft.items():
@@ -151,12 +144,6 @@ def _soft_fabric(
         link_note=shaped if shaper else review,
         description=f"{first.driver}: {SOFT_ROCE_NAME}, software over {first.parent or 'nothing'}",
     )
-
-
-def _verbs_kind(port: PortSeen) -> str:
-    if port.driver in _OTHER_VERBS:
-        return _OTHER_VERBS[port.driver][0]
-    return "roce" if port.layer == "Ethernet" else "ib"
 
 
 def _verbs_fabric(

@@ -130,6 +130,12 @@ class PortSeen:
         return self.parent is not None
 
     @property
+    def kind(self) -> str:
+        """What its fabric is: ``efa``, ``opa``, ``roce`` or ``ib``."""
+        other = {"efa": "efa", "hfi1": "opa"}.get(self.driver or "")
+        return other or ("roce" if self.layer == "Ethernet" else "ib")
+
+    @property
     def name(self) -> str:
         """The port as a rail is named: ``mlx5_0:1``."""
         return f"{self.hca}:{self.port}"

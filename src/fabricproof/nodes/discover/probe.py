@@ -15,6 +15,7 @@ from pathlib import Path
 from fabricproof.core.errors import InputMissingError, ParseError, UnavailableError
 from fabricproof.nodes.discover.facts import ClusterSeen, HostSeen, PartitionSeen, SlurmSeen
 from fabricproof.nodes.discover.read import read_host, read_slurm
+from fabricproof.stacks.environment import answer_of
 
 _HERE = Path(__file__).parent
 LOOK, SLURM = _HERE / "look.sh", _HERE / "slurm.sh"
@@ -54,12 +55,12 @@ def record(
         UnavailableError: not even this machine could be looked at.
     """
     say("looking at this machine")
-    head = _run(["sh", str(LOOK), str(sysfs)], HEAD_SECONDS, None)
+    head = _run(["sh", str(LOOK), str(sysfs)], HEAD_SECONDS)
     if head.failure:
         raise UnavailableError(
             "this machine cannot be looked at", expected="look.sh to end", got=head.failure
         )
-    slurm = _run(["sh", str(SLURM)], SLURM_SECONDS, None)
+    slurm = _run(["sh", str(SLURM)], SLURM_SECONDS)
     troubles = [f"Slurm: {slurm.failure}"] if slurm.failure else []
     said = read_slurm(slurm.out)
     nodes: dict[str, str] = {}
@@ -117,7 +118,7 @@ class _Answer:
     failure: str = ""
 
 
-def _run(command: Sequence[str], seconds: int, text: str | None) -> _Answer:
+def _run(command: Sequence[str], seconds: int, text: str = "") -> _Answer:
     """Run a command outside any allocation we may be in, and say in a phrase what went wrong."""
     environment = {
         name: value
@@ -125,17 +126,7 @@ def _run(command: Sequence[str], seconds: int, text: str | None) -> _Answer:
         if not name.startswith(("SLURM_JOB", "SLURM_STEP", "SLURM_NTASKS", "SLURM_NNODES"))
     }
     try:
-        done = subprocess.run(
-            command,
-            input=text,
-            stdin=subprocess.DEVNULL if text is None else None,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=seconds,
-            check=False,
-            env=environment,
-        )
+        done = answer_of(command, environment, seconds=seconds, text=text)
     except subprocess.TimeoutExpired:
         return _Answer(failure=f"{command[0]} did not end within {seconds} s")
     except OSError as error:

@@ -22,7 +22,6 @@ from fabricproof.nodes.doctor.probes import (
     CONTAINER,
     MODULE,
     Probe,
-    fallback_probes,
     node_probes,
     read_answers,
     render_script,
@@ -30,13 +29,10 @@ from fabricproof.nodes.doctor.probes import (
 )
 from fabricproof.nodes.doctor.read import (
     read_asker,
-    read_fi_info,
     read_ldd,
     read_mpi,
     read_node,
     read_slurm,
-    read_ucx_devices,
-    read_ucx_version,
     read_wrapper,
 )
 from fabricproof.nodes.doctor.rules.launch import judge_launch
@@ -115,7 +111,7 @@ def examine(
     facts = Facts(subject=subject)
     if subject.uses_slurm:
         facts = _ask_slurm(facts, here)
-    probes = [*node_probes(subject), *fallback_probes()]
+    probes = node_probes(subject)
     script = render_script(probes, subject)
     reply = (node or here)(script, _NODE_SECONDS + (wait_seconds if node else 0))
     answers = read_answers(reply.output, _shown(probes) | {MODULE: _module_line(subject)})
@@ -159,9 +155,10 @@ def _ask_slurm(facts: Facts, here: Shell) -> Facts:
 
 def gather(facts: Facts, answers: Mapping[str, Answer], *, is_node: bool) -> Facts:
     """Return ``facts`` with what a node answered in them."""
+    asker = answers.get("asker")
     return replace(
         facts,
-        library=_library(answers),
+        library=read_asker(asker) if asker else LibraryFacts(fault="it was not asked"),
         mpi=read_mpi(*(answers.get(name) for name in ("ompi_info", "pmix_info", "mpichversion"))),
         wrapper=read_wrapper(answers.get("wrapper")),
         programs=tuple(
@@ -174,29 +171,6 @@ def gather(facts: Facts, answers: Mapping[str, Answer], *, is_node: bool) -> Fac
         launcher=answers.get("launcher"),
         container=answers.get(CONTAINER),
     )
-
-
-def _library(answers: Mapping[str, Answer]) -> LibraryFacts:
-    """Return what the library said; the transports' tools fill in what it did not."""
-    asker = answers.get("asker")
-    facts = read_asker(asker) if asker else LibraryFacts(fault="it was not asked")
-    ucx, listed = answers.get("ucx_info"), answers.get("fi_list")
-    if facts.transports is None and ucx is not None and facts.loaded("libucp"):
-        version = answers.get("ucx_version")
-        facts = replace(
-            facts,
-            transports=read_ucx_devices(ucx),
-            ucx=read_ucx_version(version) if version else None,
-        )
-    if facts.providers is None and listed is not None and facts.loaded("libfabric"):
-        names = read_fi_info(listed)
-        offers = answers.get("fi_info")
-        facts = replace(
-            facts,
-            providers=None if names is None else tuple(name for name, _ in names),
-            domains=read_fi_info(offers) if offers else None,
-        )
-    return facts
 
 
 def diagnose(facts: Facts) -> tuple[Diagnosis, ...]:

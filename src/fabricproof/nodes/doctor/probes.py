@@ -239,16 +239,6 @@ def _asker_probe(subject: Subject) -> Probe:
     )
 
 
-def fallback_probes() -> list[Probe]:
-    """Return what is asked of the transport libraries' own tools where the library is silent."""
-    return [
-        Probe(name="ucx_info", command="ucx_info -d"),
-        Probe(name="ucx_version", command="ucx_info -v"),
-        Probe(name="fi_info", command="fi_info"),
-        Probe(name="fi_list", command="fi_info -l"),
-    ]
-
-
 def slurm_probes() -> list[Probe]:
     """Return what is asked of Slurm, where jobs are submitted."""
     return [

@@ -21,13 +21,6 @@ from fabricproof.site.scheduling import read_traits
 #: the MPI library by any family's name; not libmpi_cxx, libmpifort, libmpi_usempi...
 _MPI_LIBRARY = re.compile(r"^libmpi(ch|_ilp64|_mt|_abi)?\.so")
 
-#: UCX < 1.8 wrote ``Transport:`` with less indentation; the words are the same (tools/info).
-_UCX_LINE = re.compile(r"^#\s+(Transport|Device):\s+(\S+)")
-_UCX_VERSION = re.compile(r"^# (?:Library version:|Version|UCT version=)\s*(\d[\w.]*)", re.M)
-
-_FI_PROVIDER = re.compile(r"^(?:provider: )?([\w;-]+)(?::)?$")
-_FI_DETAIL = re.compile(r"^\s+(fabric|domain|version|type|protocol):\s*(.*)$")
-
 
 def _pairs(lines: Iterable[str]) -> list[tuple[str, str]]:
     split = (line.partition(": ") for line in lines)
@@ -66,44 +59,6 @@ def read_asker(answer: Answer) -> LibraryFacts:
         fault=fault,
         has_command=answer.status != 127,
     )
-
-
-def read_ucx_devices(answer: Answer) -> tuple[tuple[str, str], ...] | None:
-    """Return the (transport, device) pairs of ``ucx_info -d``; None where it did not answer."""
-    if answer.status:
-        return None
-    found, transport = [], ""
-    for line in answer.output.splitlines():
-        match = _UCX_LINE.match(line)
-        if match and match[1] == "Transport":
-            transport = match[2]
-        elif match and transport:
-            found.append((transport, match[2]))
-    return tuple(found)
-
-
-def read_ucx_version(answer: Answer) -> str | None:
-    """Return the version in ``ucx_info -v``; None where it is not there."""
-    match = _UCX_VERSION.search(answer.output)
-    return match[1] if match else None
-
-
-def read_fi_info(answer: Answer) -> tuple[tuple[str, str], ...] | None:
-    """Return (provider, domain) of ``fi_info`` or ``fi_info -l`` (which names no domain).
-
-    None where it did not answer; ``fi_info -p X`` ends with status 61 (ENODATA) where provider X
-    offers nothing, which is an answer.
-    """
-    if answer.status not in {0, 61}:
-        return None
-    found: list[tuple[str, str]] = []
-    for line in answer.output.splitlines():
-        head, detail = _FI_PROVIDER.match(line), _FI_DETAIL.match(line)
-        if head:
-            found.append((head[1], ""))
-        elif detail and detail[1] == "domain" and found:
-            found[-1] = (found[-1][0], detail[2])
-    return tuple(dict.fromkeys(found))
 
 
 def read_ldd(path: str, answer: Answer) -> ProgramFacts:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from fabricproof.core.errors import FabricproofError
 from fabricproof.site import FabricSpec, PartitionSpec, Site, StackSpec
-from fabricproof.site.scheduling import Asks, asks_of
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.container import Container, enter
 from fabricproof.stacks.environment import option_words, stack_environment, stack_python
@@ -20,19 +19,17 @@ from fabricproof.stacks.family import (
 )
 from fabricproof.stacks.install import InstallState, observe
 from fabricproof.stacks.launch import Launch, plan_launch
-from fabricproof.stacks.spack import Built, SpackLayout, layout_for, read_built, without_modules
+from fabricproof.stacks.spack import (
+    PACKAGE_OF,
+    Built,
+    SpackLayout,
+    layout_for,
+    read_built,
+    without_modules,
+)
 
 #: programs that start MPI and do next to nothing, best first; any of them tells what is loaded.
 _WITNESSES = ("osu_init", "osu_hello", "IMB-MPI1")
-
-
-#: Spack's name of each family's package.
-PACKAGES = {
-    "openmpi": "openmpi",
-    "mpich": "mpich",
-    "mvapich": "mvapich",
-    "intelmpi": "intel-oneapi-mpi",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +82,7 @@ class Subject:
         stale: why what is there is not what the site asks for.
         mend: what puts absent and stale right.
         same_node: both ranks run on one node.
-        asks: what the partition asks of Slurm.
+        declared: the partition as the site declares it.
         container: the image that programs and MPI are in; None where they are on the node.
     """
 
@@ -116,7 +113,7 @@ class Subject:
     stale: str = ""
     mend: str = ""
     same_node: bool = False
-    asks: Asks | None = None
+    declared: PartitionSpec | None = None
     container: Container | None = None
 
     @property
@@ -148,7 +145,7 @@ def make_subject(
         access=tuple(option_words(partition.access)),
         net_paths=_net_paths(site, stack, partition, launcher),
         same_node=partition.same_node,
-        asks=asks_of(partition),
+        declared=partition,
         modules_init=site.spec.modules_init,
         **_whereabouts(site, stack, root or stacks_root()),  # type: ignore[arg-type]
     )
@@ -268,7 +265,7 @@ def _declared(stack: StackSpec, layout: SpackLayout) -> dict[str, object]:
     source = layout.site_folder / "spack" / "packages.yaml"
     try:
         packages = yaml.safe_load(source.read_text(encoding="utf-8"))["packages"]
-        prefix = str(packages[PACKAGES[stack.family]]["externals"][0]["prefix"])
+        prefix = str(packages[PACKAGE_OF[stack.family]]["externals"][0]["prefix"])
     except (OSError, yaml.YAMLError, KeyError, TypeError, IndexError):
         return {}
     return {"prefix": prefix, "prepend": {"PATH": f"{prefix}/bin"}}

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from fabricproof.core.errors import UnknownLinkError
 from fabricproof.core.provenance import digest_of
+from fabricproof.physics import Slot, find_slot
 
 #: a fact is a word or a whole number
 Value = str | int
@@ -91,6 +93,14 @@ class Machine:
     def kind(self) -> str:
         """Stands for the facts that two nodes bought and set up alike have in common."""
         return digest_of({"facts": without_identities(self.facts)})[:DIGITS]
+
+
+def slot_of(value: Value | None) -> Slot | None:
+    """Return the slot that a fact such as ``pcie`` names; None for none, and for other words."""
+    try:
+        return find_slot(str(value))
+    except UnknownLinkError:
+        return None
 
 
 def without_identities(facts: Mapping[str, Mapping[str, Value]]) -> dict[str, dict[str, Value]]:

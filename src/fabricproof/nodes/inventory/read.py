@@ -197,7 +197,7 @@ class _Cards:
                 phys_state=row.get("phys_state", "").partition(": ")[2],
                 rate_gbit_s=rate[1] if rate else None,
                 width=rate[2] if rate else None,
-                link=verbs_link(_kind(port), port.rate),
+                link=verbs_link(port.kind, port.rate),
                 layer=port.layer,
                 mtu=port.mtu,
                 driver=port.driver,
@@ -286,14 +286,6 @@ def _soft(
 def _board(port: PortSeen) -> str:
     """Return what the driver's board id is: only Mellanox's names firmware (PSID)."""
     return "psid" if (port.driver or "").startswith("mlx") else "board"
-
-
-def _kind(port: PortSeen) -> str:
-    if port.driver == "hfi1":
-        return "opa"
-    if port.driver == "efa":
-        return "efa"
-    return "roce" if port.layer == "Ethernet" else "ib"
 
 
 def _troubles(sections: dict[str, list[str]], cut: str | None) -> Iterator[ReadTrouble]:

@@ -20,19 +20,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
 
-from fabricproof.core.errors import FabricproofError, ParseError
-from fabricproof.nodes.inventory.facts import Machine, Value
-from fabricproof.physics import Slot, find_slot
+from fabricproof.core.cpus import cpus_of
+from fabricproof.nodes.inventory.facts import Machine, Value, slot_of
 
 #: what every subnet has unless its manager is told otherwise (IBA specification vol. 1, 4.1.1)
 DEFAULT_PREFIX = "fe80:0000:0000:0000"
-
-#: infiniband-diags, src/sminfo.c: "sminfo: sm lid %d sm guid 0x%x, activity count %u priority %d
-#: state %d %s"
-_SMINFO = re.compile(
-    r"sminfo: sm lid (?P<lid>\d{1,5}) sm guid 0x(?P<guid>[0-9a-f]{1,16}), activity count \d+ "
-    r"priority (?P<priority>\d{1,2}) state (?P<state>\d) (?P<word>\w+)"
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,38 +41,6 @@ class SubnetPort:
     lid: int | None
     sm_lid: int | None
     prefix: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class ManagerSeen:
-    """The subnet manager that answered ``sminfo``."""
-
-    lid: int
-    guid: str
-    priority: int
-
-
-def read_sminfo(text: str, source: str = "sminfo") -> ManagerSeen:
-    """Read what ``sminfo`` printed.
-
-    Raises:
-        ParseError: nobody answered, or the line is of another form.
-    """
-    match = _SMINFO.search(text)
-    if match is None:
-        said = " ".join(text.split())[:160]
-        raise ParseError(
-            "no subnet manager answered",
-            source=source,
-            expected="sminfo: sm lid ...",
-            got=repr(said),
-            next_step="start opensm on one node, or the switch's own subnet manager",
-        )
-    return ManagerSeen(
-        lid=int(match["lid"]),
-        guid=match["guid"],
-        priority=int(match["priority"]),
-    )
 
 
 def ports_of(machine: Machine) -> tuple[SubnetPort, ...]:
@@ -224,8 +184,8 @@ def _networks(addresses: str) -> list[ipaddress.IPv4Interface]:
 
 
 def _below(facts: Mapping[str, Value]) -> Iterator[str]:
-    now, able = _slot(facts.get("pcie")), _slot(facts.get("pcie_best"))
-    above = _slot(facts.get("pcie_best_of_slot"))
+    now, able = slot_of(facts.get("pcie")), slot_of(facts.get("pcie_best"))
+    above = slot_of(facts.get("pcie_best_of_slot"))
     if now and able and now.raw_mb_s < able.raw_mb_s:
         why = "the slot can no more" if above and above.raw_mb_s <= now.raw_mb_s else ""
         why = why or "narrow slot or riser, or the card sits badly"
@@ -233,13 +193,6 @@ def _below(facts: Mapping[str, Value]) -> Iterator[str]:
     speed, best = facts.get("speed_mbit_s"), facts.get("speed_best_mbit_s")
     if isinstance(speed, int) and isinstance(best, int) and speed < best:
         yield f"link at {speed} of {best} Mb/s: cable, transceiver or the other end"
-
-
-def _slot(name: Value | None) -> Slot | None:
-    try:
-        return find_slot(str(name)) if name else None
-    except FabricproofError:
-        return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,7 +231,12 @@ def distances(machine: Machine, cpus: str) -> tuple[CardDistance, ...]:
         for part, facts in machine.facts.items()
         if (found := re.fullmatch(r"numa node(\d+)", part))
     }
-    mine = {number for number, facts in nodes.items() if _list(facts.get("cpus")) & _list(cpus)}
+    ours = cpus_of(cpus) or frozenset()
+    mine = {
+        number
+        for number, facts in nodes.items()
+        if ours & (cpus_of(str(facts.get("cpus", ""))) or frozenset())
+    }
     if len(nodes) < 2 or not mine:
         return ()
     return tuple(
@@ -300,13 +258,3 @@ def _distance(
             found.add(row[order.index(place)])
     is_far = max(found) > OWN_DISTANCE if found else place not in mine
     return CardDistance(part=part, numa_node=place, spread=tuple(sorted(found)), is_far=is_far)
-
-
-def _list(text: Value | None) -> set[int]:
-    """Return the numbers of a list as the kernel prints it; none for what is no list."""
-    numbers: set[int] = set()
-    for part in str("" if text is None else text).split(","):
-        found = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
-        if found:
-            numbers.update(range(int(found[1]), int(found[2] or found[1]) + 1))
-    return numbers

@@ -6,9 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fabricproof.core.errors import FabricproofError
-from fabricproof.nodes.inventory.facts import Value
-from fabricproof.physics import find_slot
+from fabricproof.nodes.inventory.facts import Value, slot_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,9 +174,8 @@ def _share(first: float, second: float) -> str:
 
 def _slots(first: Value, second: Value, sides: tuple[str, str]) -> str:
     """Say whether a PCIe link lost lanes or generations, and what is left of its rate."""
-    try:
-        here, there = find_slot(str(first)), find_slot(str(second))
-    except FabricproofError:
+    here, there = slot_of(first), slot_of(second)
+    if here is None or there is None:
         return ""
     less, more = (here, there) if here.raw_mb_s < there.raw_mb_s else (there, here)
     side = sides[0] if less is here else sides[1]

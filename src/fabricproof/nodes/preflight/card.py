@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from fabricproof.core.errors import FabricproofError
-from fabricproof.nodes.inventory.facts import Value
+from fabricproof.nodes.inventory.facts import slot_of
 from fabricproof.nodes.inventory.remarks import distances
 from fabricproof.nodes.inventory.words import name_of, shown
 from fabricproof.nodes.preflight.finding import (
@@ -20,7 +20,7 @@ from fabricproof.nodes.preflight.finding import (
     seen,
     unseen,
 )
-from fabricproof.physics import Fabric, Slot, bound, find_slot
+from fabricproof.physics import Fabric, Slot, bound
 from fabricproof.site import Stated
 
 #: MaxPayload that a slot is left at where firmware negotiated nothing (PCI Express Base
@@ -46,18 +46,11 @@ def card(sight: Sight) -> Iterator[RailFinding]:
         yield _tuned(sight, name, str(value))
 
 
-def _find(value: Value | None) -> Slot | None:
-    try:
-        return find_slot(str(value)) if value else None
-    except FabricproofError:
-        return None
-
-
 def _slot(sight: Sight) -> RailFinding | None:
     wanted = sight.wanted.slot
     if wanted is None or sight.facts is None:
         return None
-    observed = _find(sight.facts.get("pcie"))
+    observed = slot_of(sight.facts.get("pcie"))
     if observed is None:
         reason = f"{sight.where}: its PCIe link is not known, expected {wanted.name}"
         return about(sight, "pcie", unseen(sight.name("pcie"), reason))
@@ -93,8 +86,8 @@ def _ceiling(declared: Fabric, actual: Fabric) -> str:
 
 
 def _why_less(facts: Facts, slot: Slot) -> str:
-    above = _find(facts.get("pcie_best_of_slot"))
-    able = _find(facts.get("pcie_best"))
+    above = slot_of(facts.get("pcie_best_of_slot"))
+    able = slot_of(facts.get("pcie_best"))
     if able is not None and able.raw_mb_s <= slot.raw_mb_s:
         return f"the card is able to no more ({able.name})"
     if above is not None and above.raw_mb_s <= slot.raw_mb_s:
@@ -206,7 +199,7 @@ def _is_item(wanted: str, item: str) -> bool:
 def card_notes(sight: Sight) -> Iterator[Note]:
     """Yield what is worth knowing of a card of which the site states nothing."""
     facts = sight.facts or {}
-    now, able = _find(facts.get("pcie")), _find(facts.get("pcie_best"))
+    now, able = slot_of(facts.get("pcie")), slot_of(facts.get("pcie_best"))
     if sight.wanted.slot is None and now and able and now.raw_mb_s < able.raw_mb_s:
         yield _note(
             sight, f"sits at {now.name}, the card is able to {able.name}: {_why_less(facts, now)}"

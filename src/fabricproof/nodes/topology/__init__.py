@@ -11,6 +11,7 @@ from fabricproof.nodes.topology.model import (
     latency_words,
     pairs_by_hops,
     spread,
+    steps_from,
 )
 from fabricproof.nodes.topology.text import parse_topology, torus_of
 
@@ -29,5 +30,6 @@ __all__ = [
     "pairs_by_hops",
     "parse_topology",
     "spread",
+    "steps_from",
     "torus_of",
 ]

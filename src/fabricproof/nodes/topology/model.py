@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from itertools import zip_longest
+from typing import TypeVar
 
 from fabricproof.core.errors import ConfigError
+
+_Key = TypeVar("_Key")
+
+
+def steps_from(graph: Mapping[_Key, Iterable[_Key]], starts: Iterable[_Key]) -> dict[_Key, int]:
+    """Return how far each vertex that can be reached is from the nearest of ``starts``."""
+    far = dict.fromkeys(starts, 0)
+    waiting = deque(far)
+    while waiting:
+        here = waiting.popleft()
+        for there in graph[here]:
+            if there not in far:
+                far[there] = far[here] + 1
+                waiting.append(there)
+    return far
 
 
 class Shape(StrEnum):
@@ -138,16 +154,16 @@ class Topology:
         both = [len(group.nodes) for group in self.groups if {one, other} <= {*group.nodes}]
         return 1 + (sizes.index(min(both)) if both else len(sizes))
 
+    @cached_property
+    def _far(self) -> dict[str, Mapping[str, int]]:
+        """Hold how far the others are from each group that was asked about."""
+        return {}
+
     def _switches_between(self, start: str, end: str) -> int | None:
-        seen, waiting = {start}, deque([(start, 1)])
-        while waiting:
-            name, count = waiting.popleft()
-            if name == end:
-                return count
-            for next_name in sorted(self._neighbours[name] - seen):
-                seen.add(next_name)
-                waiting.append((next_name, count + 1))
-        return None
+        if start not in self._far:
+            self._far[start] = steps_from(self._neighbours, [start])
+        steps = self._far[start].get(end)
+        return None if steps is None else steps + 1
 
 
 #: A pair at every distance is looked for from this many nodes; on a machine of thousands the

@@ -9,18 +9,14 @@ from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.core.units import parse_size
 from fabricproof.job.collective_commands import SMALLEST_BYTES
 from fabricproof.job.leg import Leg, Plan, Relation
-from fabricproof.job.relations.own_choice import OWN, UNTUNED
 from fabricproof.rfm.legs.collective import channel_planner, collective_leg
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.site import PartitionSpec
 from fabricproof.stacks.launch import Layout
-from fabricproof.tuning import Bar, Knobs, Trial, find_knobs
+from fabricproof.tuning import AUTO, OWN, UNTUNED, Bar, Knobs, Trial, find_knobs
 
 #: what rank.sh takes the names of files from
 FILES_VARIABLE = "FABRICPROOF_FILES"
-
-#: the library's own choice, where the site's environment forces another
-AUTO = "auto"
 
 #: how often each algorithm runs, and how often where there are few; the own choice runs before,
 #: between and after

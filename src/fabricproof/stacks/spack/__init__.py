@@ -14,6 +14,7 @@ from fabricproof.stacks.spack.builder import (
     explain,
     why_not_whole,
 )
+from fabricproof.stacks.spack.environment.compose import PACKAGE_OF
 from fabricproof.stacks.spack.environment.lock import is_of_lock, kept_lock, lock
 from fabricproof.stacks.spack.environment.offline import Mirror, open_mirror
 from fabricproof.stacks.spack.installation.proof import is_below
@@ -26,6 +27,7 @@ from fabricproof.stacks.spack.removal import remove
 from fabricproof.stacks.spack.tool import Spack, fetch_spack, find_spack, open_spack
 
 __all__ = [
+    "PACKAGE_OF",
     "BuildError",
     "Built",
     "Mirror",

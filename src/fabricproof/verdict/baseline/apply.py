@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fabricproof.core.measure import Finding, Verdict, as_notes, worst
+from fabricproof.core.measure import Finding, Verdict, as_notes
 from fabricproof.core.project import site_option
 from fabricproof.traffic import PathState
 from fabricproof.verdict.baseline.model import BaselineNode, Facts, LegPlace, Limit, Value
@@ -177,12 +177,7 @@ def with_baseline(report: Report, leg: LegBaseline, seen: LegSeen) -> Report:
         if row is not None and (note := better_than(each, row, leg)):
             findings.append(note)
         quantities.append(each if row is None else held(each, row, leg, may_clear=may_clear))
-    return replace(
-        report,
-        verdict=worst([each.verdict for each in quantities]),
-        quantities=tuple(quantities),
-        findings=(*report.findings, *as_notes(findings)),
-    )
+    return report.with_quantities(quantities, *as_notes(findings))
 
 
 def rows_for(leg: LegBaseline, seen: LegSeen) -> tuple[Mapping[tuple[str, str], Limit], str]:
@@ -235,13 +230,11 @@ def unlike(leg: LegBaseline, place: LegPlace) -> str:
 
 
 def _fields(first: LegPlace, second: LegPlace) -> Sequence[tuple[str, str, str]]:
-    pairs = ((name, value, str(getattr(second, name))) for name, value in vars_of(first))
+    pairs = (
+        (name, str(getattr(first, name)), str(getattr(second, name)))
+        for name in first.__dataclass_fields__
+    )
     return [(name, then, now) for name, then, now in pairs if then != now]
-
-
-def vars_of(place: LegPlace) -> Iterable[tuple[str, str]]:
-    """Yield the fields of a place."""
-    return ((name, str(getattr(place, name))) for name in place.__dataclass_fields__)
 
 
 def outside(value: float, row: Limit) -> bool:

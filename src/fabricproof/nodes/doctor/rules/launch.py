@@ -59,10 +59,10 @@ def judge_launch(facts: Facts) -> Iterator[Diagnosis]:
 
 def _scheduling(facts: Facts) -> Iterator[Diagnosis]:
     """Yield what this Slurm will not do for the partition, whatever the stack."""
-    asks = facts.subject.asks
-    if facts.slurm is None or asks is None:
+    partition = facts.subject.declared
+    if facts.slurm is None or partition is None:
         return
-    for trouble in find_troubles(asks, facts.slurm.traits):
+    for trouble in find_troubles(partition, facts.slurm.traits):
         yield Diagnosis(
             level=Level.ERROR if trouble.stops else Level.WARNING,
             topic="scheduler",
