@@ -221,14 +221,15 @@ def test_an_inventory_that_is_gone_is_said(site: Site, place: Workplace) -> None
     assert "one of them cannot be read" in data.inventory_changes[0].sentence
 
 
-def test_a_night_without_any_record_is_the_newest(site: Site, place: Workplace) -> None:
+@pytest.mark.parametrize("words", ["", "latest", "last:2", ".."])
+def test_a_night_without_any_record_is_the_newest(words: str, site: Site, place: Workplace) -> None:
     """Where nothing could be measured, last week's green is not shown in its place."""
     late = "20261122T020000Z-ffffff"
     report = json.loads(place.report_file(NEWEST).read_text())
     for case in report["runs"][0]["testcases"]:
         case["result"], case["fail_reason"] = "fail", "sbatch: no"
     place.report_file(late).write_text(json.dumps(report))
-    data = gather(site, place).data
+    data = gather(site, place, words).data
     assert data.run.run_id == late
     assert data.session.verdict is Verdict.MISSING
     assert data.matrix.keys == ()

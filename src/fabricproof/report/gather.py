@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.errors import FabricproofError, InputMissingError
 from fabricproof.core.records import read_json, read_records
+from fabricproof.history.compare.sides import History, choose_side
 from fabricproof.history.store import Run, Store, labels, no_samples, open_store, start_of
 from fabricproof.job.run import Workplace, collect_again, record_files
 from fabricproof.pairs import RECORD_KIND, Picture, read_picture
@@ -22,7 +23,6 @@ from fabricproof.report.sources import (
     inventory_changes,
     machines_of,
     matrix_of,
-    newest_of,
     raw_of,
     runs_alike,
     trend_of,
@@ -244,7 +244,8 @@ def _chosen(
     words: str, site: Site, place: Workplace, store: Store | None, runs: Sequence[Run]
 ) -> Run:
     if store and is_of_compare(words):
-        return newest_of(words, site, place, store)
+        history = replace(History.of(store, place.perflogs, site.folder), runs=runs)
+        return choose_side(words, history).side.runs[-1]
     known = labels(place.perflogs, site.name)
     apart = set() if words else looks_of_nights(record_files(site, place)) | no_samples(known)
     return choose_run(words, [each for each in runs if each.run_id not in apart] or runs, known)

@@ -100,15 +100,6 @@ def comparison_of(
     return compare_sides(store, history, first, second, Asked())
 
 
-def newest_of(words: str, site: Site, place: Workplace, store: Store) -> Run:
-    """Return the newest run that ``words`` name, as ``fabricproof compare`` understands them.
-
-    Raises:
-        FabricproofError: they mean nothing, or no run.
-    """
-    return choose_side(words, History.of(store, place.perflogs, site.folder)).side.runs[-1]
-
-
 def _same_inventory(run: Run, runs: Iterable[Run]) -> ChosenSide:
     """Return the runs before ``run`` that saw each of its nodes, where they did, as it is now."""
     found = []
