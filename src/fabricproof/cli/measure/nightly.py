@@ -19,6 +19,7 @@ from fabricproof.cli.output import STATUSES
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
 from fabricproof.core.project import project_root, site_option
 from fabricproof.core.records import record_files
+from fabricproof.history.store import LOOK_LABEL
 from fabricproof.job.leg import ADMISSION_CHECK
 from fabricproof.job.run import (
     KEPT_STAGES,
@@ -207,7 +208,9 @@ def _spend(site: Site, place: Workplace, wishes: _Wishes) -> int:
         perflogs=place.perflogs,
         night=night,
         arguments=tuple(arguments),
-        run=lambda asked, nodes: ran(site, [*settings, *asked], quiet=wishes.as_json, nodes=nodes),
+        run=lambda asked, nodes: ran(
+            site, [*settings, *asked], quiet=wishes.as_json, nodes=nodes, label=LOOK_LABEL
+        ),
         first=partial(_first, site, place, wishes, arguments, night),
         usable=lambda name: _usable(site.partition(name), environment),
         say=lambda text: click.echo(f"[ night ] {text}", err=wishes.as_json),

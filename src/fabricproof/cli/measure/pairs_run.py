@@ -22,6 +22,7 @@ from fabricproof.core.errors import ConfigError, OutputError
 from fabricproof.core.project import project_root
 from fabricproof.core.records import record_files
 from fabricproof.core.units import natural
+from fabricproof.history.store import LOOK_LABEL
 from fabricproof.job.run import (
     SessionResult,
     Workplace,
@@ -217,7 +218,7 @@ def _folder(place: Workplace, resume: str | None) -> Path:
 
 
 def _looked(site: Site, asked: Sequence[str], nodes: tuple[str, ...]) -> SessionResult | None:
-    return ran(site, asked, quiet=True, nodes=nodes).result
+    return ran(site, asked, quiet=True, nodes=nodes, label=LOOK_LABEL).result
 
 
 def _taken(site: Site, place: Workplace, run_id: str, leg: str) -> float:
