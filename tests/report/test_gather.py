@@ -284,6 +284,14 @@ def test_the_runs_before_with_the_same_inventory_are_compared(site: Site, place:
         gather(site, place, SLOW, against="same-inventory")
 
 
+def test_an_admission_is_no_run_before_with_the_same_inventory(
+    site: Site, place: Workplace
+) -> None:
+    set_label(place.perflogs, "vcluster", [LINKS, HEALTHY], ADMISSION_LABEL)
+    with pytest.raises(InputMissingError, match="saw its nodes as they are now"):
+        gather(site, place, NEWEST, against="same-inventory")
+
+
 def test_past_months_and_lines_that_stand_twice(site: Site, place: Workplace) -> None:
     """What a night with ``by_month`` put aside is found, packed or not, and counts once."""
     path = records_file(place)

@@ -93,7 +93,7 @@ def comparison_of(
     history = History.of(store, place.perflogs, site.folder)
     second = choose_side(words, history)
     first = (
-        _same_inventory(run, store.runs)
+        _same_inventory(run, history.of_samples.runs)
         if against == SAME_INVENTORY
         else choose_side(against, history)
     )
