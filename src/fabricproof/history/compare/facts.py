@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import Any
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import FindingKind
 from fabricproof.core.provenance import BINARY_KEY, SHOWN_DIGITS
-from fabricproof.core.records import findings_of, parse_json
+from fabricproof.core.records import findings_of, open_lines, parse_json
 from fabricproof.history.compare.model import FieldChange, Side
 from fabricproof.history.store import Run, Store
 from fabricproof.nodes.inventory.facts import Machine, Value
@@ -203,6 +204,9 @@ Environments = Mapping[str, Mapping[str, str]]
 #: where a leg ran: numbers are compared within one only
 _HOME = ("stack", "check", "program", "leg")
 
+#: a file of records that was put aside meanwhile, or one that is packed and was cut
+_UNREADABLE = (OSError, EOFError, zlib.error)
+
 #: of what a rank says of itself; what nodes are made of is the inventory's
 _OF_RANKS = {"cpus": "cpus of the ranks", "library": "library of the ranks"}
 _SAID_BY_RANKS = frozenset(_OF_RANKS.values())
@@ -262,14 +266,15 @@ def _read(files: Iterable[str], wanted: set[str]) -> tuple[dict[str, dict[str, s
     notes: list[str] = []
     for name in files:
         try:
-            with Path(name).open("rb") as file:
+            with open_lines(Path(name)) as file:
                 for line in file:
                     if b'"kind": "environment"' in line and (record := _record(line)) is not None:
                         digest = str(record.get("environment_digest"))
                         if digest in wanted and digest not in found:
                             found[digest] = _flat(record.get("environment") or {})
-        except OSError as error:
-            notes.append(f"environments not compared: {name}: {error.strerror}")
+        except _UNREADABLE as error:
+            why = getattr(error, "strerror", None) or error
+            notes.append(f"environments not compared: {name}: {why}")
     return found, notes
 
 
@@ -350,7 +355,7 @@ def _binaries(store: Store, side: Side) -> Binaries:
     found: dict[str, dict[_Place, frozenset[str]]] = {}
     for name in frame["file"].unique().sort().to_list():
         # A file that cannot be read is told of by environment_changes.
-        with contextlib.suppress(OSError), Path(name).open("rb") as file:
+        with contextlib.suppress(*_UNREADABLE), open_lines(Path(name)) as file:
             for line in file:
                 is_wanted = b'"kind": "leg"' in line and not named.isdisjoint(_RUN.findall(line))
                 record = (_record(line) if is_wanted else None) or {}
