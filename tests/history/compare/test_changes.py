@@ -236,8 +236,10 @@ def test_nodes_that_nobody_looked_at_are_said(tmp_path: Path) -> None:
     made = Made(tmp_path)
     nights(made, range(1, 4))
     nights(made, range(11, 14), facts={"n1": None, "n2": node_facts(), "n3": node_facts()})
-    found = made.compare(BEFORE, AFTER)
-    assert any("3 of 3 runs of the second side" in each for each in found.warnings)
+    for side, words in (("second", (BEFORE, AFTER)), ("first", (AFTER, BEFORE))):
+        found = made.compare(*words)
+        assert any(f"3 of 3 runs of the {side} side" in each for each in found.warnings)
+        assert found.changes == ()
 
 
 def test_a_variable_of_the_legs_is_found(tmp_path: Path) -> None:
