@@ -105,6 +105,11 @@ def test_a_run_is_found_by_beginning_date_and_label(site: Site, place: Workplace
     assert gather(site, place, "..2026-11-21T20:02:05").data.run.run_id == HEALTHY
 
 
+def test_a_date_names_no_admission(site: Site, place: Workplace) -> None:
+    set_label(place.perflogs, "vcluster", [NEWEST], ADMISSION_LABEL)
+    assert gather(site, place, "2026-11-21").data.run.run_id == DOWN
+
+
 @pytest.mark.parametrize("words", ["2026-11-20", "20251121T200210Z", "nowhere", "2026"])
 def test_an_unknown_run_is_one_message(words: str, site: Site, place: Workplace) -> None:
     with pytest.raises(InputMissingError, match=f"no run '{words}'.*{NEWEST}"):
