@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 
 from fabricproof.core.measure import Verdict
@@ -23,7 +22,6 @@ from fabricproof.history.stats.shifts import Change
 from fabricproof.history.store import Store
 from fabricproof.history.trend.find import Question, find_trend
 from fabricproof.history.trend.model import Trend
-from fabricproof.nodes.inventory.store import FOLDER, read_kept
 from fabricproof.proof.machine.model import ModelMachine
 from fabricproof.proof.nights import (
     SITE,
@@ -296,7 +294,7 @@ def _part(effect: HistoryEffect, number: int, at: int) -> float:
 def trend_of(perflogs: Path, nights: Sequence[MadeNight]) -> Trend:
     """Write nights below an empty folder as their jobs would, and ask what changed over them."""
     store = write_nights(perflogs, nights)
-    return find_trend(store, Question(), partial(read_kept, perflogs / SITE / FOLDER))
+    return find_trend(store, Question(), Machines.of_site(perflogs, SITE))
 
 
 # --- by a baseline

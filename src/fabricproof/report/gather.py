@@ -162,14 +162,15 @@ def gather(
     on_step(f"reading run {run.run_id}")
     session, records = collect_again(site, place, run.run_id)
     earlier = before(run, runs)
+    machines = Machines.of_site(place.perflogs, site.name)
     data = ReportData(
         site=site.name,
         made=now or datetime.datetime.now(tz=datetime.UTC),
         run=run,
         session=session,
         matrix=matrix_of(None, (), ()),
-        machines=machines_of(place.perflogs / site.name, run, doubts.append),
-        inventory_changes=inventory_changes(place.perflogs / site.name, run, earlier),
+        machines=machines_of(machines, run, doubts.append),
+        inventory_changes=inventory_changes(machines, run, earlier),
         notes=(*night_without_run(words, run, place.perflogs / site.name), *doubts),
         pairs=tuple(_picture(each, run.run_id) for each in records if each["kind"] == RECORD_KIND),
     )

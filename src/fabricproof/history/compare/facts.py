@@ -7,7 +7,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from fabricproof.core.provenance import BINARY_KEY, SHOWN_DIGITS
 from fabricproof.core.records import findings_of, open_lines, parse_json
 from fabricproof.history.compare.model import FieldChange, Side
 from fabricproof.history.store import Run, Store
+from fabricproof.nodes.inventory.differences import Difference, compare
 from fabricproof.nodes.inventory.facts import Machine, Value
 from fabricproof.nodes.inventory.store import FOLDER, StateSeen, read_index, read_kept
 from fabricproof.nodes.inventory.words import name_of
@@ -100,7 +101,7 @@ class Machines:
 
     folder: Path
     notes: list[str] = field(default_factory=list)
-    _kept: dict[tuple[str, str], Machine | None] = field(default_factory=dict)
+    _kept: dict[tuple[str, str], Machine | ParseError] = field(default_factory=dict)
     _facts: dict[tuple[str, str], Facts] = field(default_factory=dict)
 
     @classmethod
@@ -112,12 +113,16 @@ class Machines:
         """Return the machine; None where nobody saw it or its file cannot be read."""
         if not digest:
             return None
+        found = self._read(node, digest)
+        return None if isinstance(found, ParseError) else found
+
+    def _read(self, node: str, digest: str) -> Machine | ParseError:
         if (node, digest) not in self._kept:
             try:
                 self._kept[node, digest] = read_kept(self.folder, node, digest)
             except ParseError as error:
                 self.notes.append(str(error))
-                self._kept[node, digest] = None
+                self._kept[node, digest] = error
         return self._kept[node, digest]
 
     def of(self, run: Run) -> dict[str, Machine | None]:
@@ -133,9 +138,51 @@ class Machines:
             self._facts[node, digest] = that_matter(machine.facts)
         return self._facts[node, digest]
 
+    def changed(
+        self, before: Mapping[str, str], now: Mapping[str, str | None]
+    ) -> tuple[dict[Difference, list[str]], dict[str, str]]:
+        """Return each fact that is another now, with its nodes; and why of some that is not known.
+
+        Of a node that nobody saw at both times nothing is said.
+
+        Args:
+            before: node to what it was made of, as :func:`last_known` has it.
+            now: node to what it is made of.
+        """
+        found: dict[Difference, list[str]] = {}
+        lost: dict[str, str] = {}
+        for node, digest in now.items():
+            was = before.get(node)
+            if not was or not digest or was == digest:
+                continue
+            first, second = self._read(node, was), self._read(node, digest)
+            if isinstance(first, ParseError) or isinstance(second, ParseError):
+                lost[node] = str(first if isinstance(first, ParseError) else second)
+                continue
+            for each in compare(first, second, ("before", "now")):
+                # The sides are two times, and not two machines.
+                sentence = each.sentence.replace(" on before", " before").replace(" on now", " now")
+                found.setdefault(replace(each, sentence=sentence), []).append(node)
+        return found, lost
+
     def newest(self) -> dict[str, StateSeen]:
         """Return node to the last line of the index in which it was seen."""
         return {each.node: each for each in read_index(self.folder) if each.digest is not None}
+
+
+def last_known(several: Iterable[Mapping[str, str | None]]) -> dict[str, str]:
+    """Return each name with the last of its digests, of nodes or of builds, that is known."""
+    return {name: digest for each in several for name, digest in each.items() if digest}
+
+
+def changed_builds(
+    before: Mapping[str, str], now: Mapping[str, str]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield each stack that was built anew, with the digests of both builds."""
+    for stack in sorted(now):
+        was = before.get(stack, "")
+        if was and now[stack] and was != now[stack]:
+            yield stack, was, now[stack]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,11 +13,12 @@ import numpy as np
 
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
 from fabricproof.core.project import site_option
+from fabricproof.history.compare.facts import Machines
 from fabricproof.history.stats.steps import Changes, Step, find_changes, least_runs
 from fabricproof.history.store import Key, Matrix, Store
 from fabricproof.history.store.label_file import no_samples
 from fabricproof.history.store.model import MARGINS, class_of, metric_of, numbered
-from fabricproof.history.trend.events import ReadMachine, Tested, events_of
+from fabricproof.history.trend.events import Tested, events_of
 from fabricproof.history.trend.model import FoundDrift, FoundStep, Trend
 
 #: runs, and numbers of a quantity, below which nothing can be told (stats.step_orders.LEAST_RUNS)
@@ -65,13 +66,13 @@ class Question:
     num_looks: int = 0
 
 
-def find_trend(store: Store, ask: Question, read: ReadMachine) -> Trend:
+def find_trend(store: Store, ask: Question, machines: Machines) -> Trend:
     """Return what the history shows.
 
     Args:
         store: the history of a site.
         ask: what is asked.
-        read: where inventories are kept.
+        machines: the inventories.
 
     Raises:
         InputMissingError: nothing of what was asked for was ever measured.
@@ -103,7 +104,7 @@ def find_trend(store: Store, ask: Question, read: ReadMachine) -> Trend:
         runs=matrix.runs,
         num_quantities=len(long),
         num_short=len(counts) - len(long),
-        events=events_of(tested, _steps(tested, changes), read),
+        events=events_of(tested, _steps(tested, changes), machines),
         drifts=_drifts(tested, changes),
         warnings=(*silent, *store.notes, *_warnings(matrix, changes, ask.alpha)),
         silent=silent,
