@@ -193,7 +193,7 @@ def compare_nights(
         in_rounds: the nights of a side are those of the rounds of ``fabricproof ab``.
     """
     store = write_nights(perflogs, [*before, *after])
-    history = History(site=SITE, runs=store.runs, machines=Machines.of_site(perflogs, SITE))
+    history = History(runs=store.runs, machines=Machines.of_site(perflogs, SITE))
     first, second = (
         choose_side(",".join(run_id_of(each) for each in numbers), history)
         for numbers in (range(len(before)), range(len(before), len(before) + len(after)))

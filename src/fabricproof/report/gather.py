@@ -214,7 +214,6 @@ def _chosen(words: str, site: Site, place: Workplace, runs: Sequence[Run]) -> Ru
         apart = looks_of_nights(record_files(site, place)) | no_samples(known)
         return ([each for each in runs if each.run_id not in apart] or runs)[-1]
     history = History(
-        site=site.name,
         runs=runs,
         machines=Machines.of_site(place.perflogs, site.name),
         labels=known,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -125,9 +125,9 @@ def gather(
     first: ChosenSide,
     second: ChosenSide,
     *,
-    across: Iterable[str] = (),
-    renamed: Mapping[str, str] | None = None,
-    filters: Filters | None = None,
+    across: Sequence[str],
+    renamed: Mapping[str, str],
+    filters: Filters,
 ) -> JoinedRows:
     """Return the numbers of both sides.
 
@@ -143,14 +143,13 @@ def gather(
         SideError: a field of ``across`` that says what is measured, or that there is not.
         NothingComparedError: a filter leaves nothing.
     """
-    across = tuple(across)
     _refuse_across(across)
     if _is_plain(first) and _is_plain(second):
-        table = _one_table(store, first.side.runs, second.side.runs, across, renamed or {})
+        table = _one_table(store, first.side.runs, second.side.runs, across, renamed)
     else:
-        halves = [_half(store, each, across, renamed or {}) for each in (first, second)]
+        halves = [_half(store, each, across, renamed) for each in (first, second)]
         table = _two_halves(*halves)
-    return table if filters is None or filters.is_all else _filtered(table, filters)
+    return table if filters.is_all else _filtered(table, filters)
 
 
 def _refuse_across(across: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ import shlex
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fabricproof.core.project import site_option
 from fabricproof.history.compare.facts import Machines, changed_builds, last_known
@@ -281,7 +281,6 @@ def _event(
     )
     nodes = sorted({node for each in steps for node in each.key.nodes.split(",") if node})
     changed, unknown = coincidences(between, nodes, machines)
-    steps = [replace(each, coincides=changed) for each in steps]
     matter = [each for each in steps if each.worse] or steps
     lasts = any(each.lasts for each in matter)
     sure = any(each.step.sure for each in matter if each.lasts == lasts)

@@ -24,7 +24,7 @@ from fabricproof.history.trend.model import FoundDrift, FoundStep, Trend
 #: runs, and numbers of a quantity, below which nothing can be told (stats.step_orders.LEAST_RUNS)
 LEAST_RUNS = 6
 
-#: the chance of even one false step or drift
+#: chance of even one false event at one look, and of even one false call in a year
 ALPHA = 0.05
 
 #: with fewer, two orders in thirty-five are as telling as a step in the middle
@@ -52,7 +52,6 @@ class Question:
         all_sizes: whether points of a curve count, or only quantities that carry a verdict.
         margins: metric to the smallest change that is told, as a fraction.
         renamed: node as an old record calls it, to its name of today.
-        alpha: chance of even one false event at one look, and of even one false call in a year.
         num_looks: runs that the history has had, where the store holds fewer; 0: as it holds.
     """
 
@@ -62,7 +61,6 @@ class Question:
     all_sizes: bool = False
     margins: Mapping[str, float] = field(default_factory=lambda: dict(MARGINS))
     renamed: Mapping[str, str] = field(default_factory=dict)
-    alpha: float = ALPHA
     num_looks: int = 0
 
 
@@ -90,7 +88,7 @@ def find_trend(store: Store, ask: Question, machines: Machines) -> Trend:
         values,
         classes=numbered([class_of(each) for each in keys]),
         margins=margins,
-        alpha=ask.alpha,
+        alpha=ALPHA,
         num_looks=ask.num_looks or _num_looks(store, matrix.runs[-1].run_id),
     )
     tested = Tested(
@@ -106,9 +104,9 @@ def find_trend(store: Store, ask: Question, machines: Machines) -> Trend:
         num_short=len(counts) - len(long),
         events=events_of(tested, _steps(tested, changes), machines),
         drifts=_drifts(tested, changes),
-        warnings=(*silent, *store.notes, *_warnings(matrix, changes, ask.alpha)),
+        warnings=(*silent, *store.notes, *_warnings(matrix, changes)),
         silent=silent,
-        alpha=ask.alpha,
+        alpha=ALPHA,
         num_facts=num_facts,
         lag=changes.lag,
         too_few_for_steps=max(counts) < _LEAST_FOR_STEPS,
@@ -247,7 +245,6 @@ def _steps(tested: Tested, changes: Changes) -> list[FoundStep]:
             step=step,
             worse=(step.ratio < 1) == (tested.keys[row].better > 0),
             run=tested.runs[step.at],
-            coincides=(),
             lasts=lasts,
             history=tested.histories[row],
         )
@@ -289,14 +286,14 @@ def _drifts(tested: Tested, changes: Changes) -> tuple[FoundDrift, ...]:
     return tuple(sorted(found, key=lambda each: -abs(math.log(each.drift.total))))
 
 
-def _warnings(matrix: Matrix, changes: Changes, alpha: float) -> Iterator[str]:
+def _warnings(matrix: Matrix, changes: Changes) -> Iterator[str]:
     most = max(_counts(matrix))
     if most < _LEAST_FOR_STEPS:
         yield (
             f"no quantity has more than {most} runs: with fewer than {_LEAST_FOR_STEPS} only a "
             "last run that is far off, or a drift, can be told"
         )
-    elif most < (enough := least_runs(2, alpha)):
+    elif most < (enough := least_runs(2, ALPHA)):
         yield (
             f"no quantity has more than {most} runs: with fewer than {enough} a change that began "
             "two runs ago cannot be told yet, however large it is; three runs after it can"
