@@ -258,8 +258,8 @@ def comparison_record(comparison: Comparison) -> dict[str, Any]:
         "second": _side(comparison.second),
         "alpha": comparison.alpha,
         "margins": dict(comparison.margins),
-        "groups": [_group(each) for each in comparison.groups],
-        "quantities": [_compared(each) for each in comparison.quantities],
+        "groups": [asdict(each) for each in comparison.groups],
+        "quantities": [asdict(each) for each in comparison.quantities],
         "suspects": [each.key.label for each in comparison.suspects],
         "changes": [asdict(each) for each in comparison.changes],
         "kernels": list(comparison.kernels),
@@ -286,34 +286,4 @@ def _side(side: Side) -> dict[str, Any]:
             {"run_id": each.run_id, "start": each.start.isoformat(), "inventory": each.inventory}
             for each in side.runs
         ],
-    }
-
-
-def _shift(shift: Shift | None) -> dict[str, Any] | None:
-    if shift is None:
-        return None
-    return {**asdict(shift), "change": shift.change.value}
-
-
-def _group(group: Group) -> dict[str, Any]:
-    return {
-        "kind": group.kind,
-        "name": group.name,
-        "metric": group.metric,
-        "band": group.band,
-        "also": list(group.also),
-        "change": group.change.value,
-        "shift": _shift(group.shift),
-        "counts": {word.value: count for word, count in group.counts.items()},
-        "sentence": group.sentence,
-    }
-
-
-def _compared(compared: Compared) -> dict[str, Any]:
-    return {
-        "key": asdict(compared.key),
-        "shift": _shift(compared.shift),
-        "first": dict(compared.first),
-        "second": dict(compared.second),
-        "note": compared.note,
     }
