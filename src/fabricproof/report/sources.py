@@ -139,17 +139,7 @@ def matrix_of(store: Store | None, runs: Sequence[Run], keys: Sequence[Key]) -> 
         return Matrix(keys=(), runs=tuple(runs), values=np.empty((0, len(runs))))
     whole = store.matrix([each.run_id for each in runs])
     wanted = set(keys)
-    rows = [row for row, key in enumerate(whole.keys) if key in wanted]
-    new = {row: index for index, row in enumerate(rows)}
-    return Matrix(
-        keys=tuple(whole.keys[row] for row in rows),
-        runs=whole.runs,
-        values=whole.values[rows],
-        verdicts=tuple(whole.verdicts[row] for row in rows) if whole.verdicts else (),
-        set_aside=tuple(
-            (new[row], column, reason) for row, column, reason in whole.set_aside if row in new
-        ),
-    )
+    return whole.take([row for row, key in enumerate(whole.keys) if key in wanted])
 
 
 def _of_keys(store: Store, runs: Sequence[Run], keys: Sequence[Key], columns: Sequence[str]) -> Any:

@@ -6,13 +6,14 @@ import datetime
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricproof.core.errors import ConfigError
 from fabricproof.history.compare.facts import Machines
-from fabricproof.history.store import Key, Run
+from fabricproof.history.store import Key, Matrix, Run
 from fabricproof.history.store.model import class_of, metric_of, numbered, parse_margins
 from fabricproof.history.trend.events import Between, coincidences, common, name_all
 from fabricproof.history.trend.model import sparkline
@@ -156,3 +157,22 @@ def test_kinds_tell_unlike_scatter_apart() -> None:
     assert [metric_of(each) for each in (KEY, small, ratio, replace(ratio, better=-1))] == [
         "bandwidth", "latency", "ratio", "cost ratio",
     ]  # fmt: skip
+
+
+def test_of_a_matrix_rows_and_columns_are_taken() -> None:
+    """Numbers, words and what is set aside stay with their quantity and run."""
+    runs = tuple(_run(day) for day in (1, 2, 3))
+    whole = Matrix(
+        keys=tuple(KEYS[:3]),
+        runs=runs,
+        values=np.arange(9.0).reshape(3, 3),
+        verdicts=(("a", "b", "c"), ("a", "b", "c"), ("d", "e", "f")),
+        set_aside=((0, 1, "of another column"), (1, 0, "of another row"), (2, 0, "why")),
+    )
+    part = whole.take([2, 0], [2, 0])
+    assert (part.keys, part.runs) == ((KEYS[2], KEYS[0]), (runs[2], runs[0]))
+    assert part.values.tolist() == [[8.0, 6.0], [2.0, 0.0]]
+    assert part.verdicts == (("f", "d"), ("c", "a"))
+    assert part.set_aside == ((0, 1, "why"),)
+    assert whole.take([2]).values.tolist() == [[6.0, 7.0, 8.0]]
+    assert whole.take([]).values.shape == (0, 3)

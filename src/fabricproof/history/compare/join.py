@@ -13,7 +13,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.units import size_label
 from fabricproof.history.compare.model import NothingComparedError, SideError, typed
 from fabricproof.history.compare.sides import ChosenSide
-from fabricproof.history.store import FIELDS, Key, Matrix, Run, Store
+from fabricproof.history.store import FIELDS, Key, Run, Store
 from fabricproof.verdict.value import ERROR_UNIT
 
 if TYPE_CHECKING:
@@ -217,20 +217,14 @@ def _half(
         for row, key in enumerate(matrix.keys)
         if side.stack in {"", key.stack} and key.build.startswith(side.build)
     ]
-    return _rows_of(matrix, rows, stars=[name for name in across if name in asked])
-
-
-def _rows_of(matrix: Matrix, rows: Sequence[int], *, stars: Sequence[str]) -> _Half:
-    place = {row: new for new, row in enumerate(rows)}
-    keys = (matrix.keys[row] for row in rows)
+    mine = matrix.take(rows)
+    stars = [name for name in across if name in asked]
     return _Half(
-        keys=tuple(_with_names(key, stars, {}) for key in keys),
-        values=matrix.values[list(rows)],
-        words=tuple(matrix.verdicts[row] for row in rows),
-        run_ids=tuple(each.run_id for each in matrix.runs),
-        set_aside=tuple(
-            (place[row], column, why) for row, column, why in matrix.set_aside if row in place
-        ),
+        keys=tuple(_with_names(key, stars, {}) for key in mine.keys),
+        values=mine.values,
+        words=mine.verdicts,
+        run_ids=tuple(each.run_id for each in mine.runs),
+        set_aside=mine.set_aside,
     )
 
 

@@ -98,13 +98,13 @@ def _clean(matrix: Matrix, past: Past, stretch: Stretch) -> CleanNights:
     inside = {each.run_id for each in stretch.runs}
     columns = [at for at, run in enumerate(matrix.runs) if run.run_id in inside]
     rows = [row for row, key in enumerate(matrix.keys) if key.better]
-    keys = tuple(matrix.keys[row] for row in rows)
-    runs = tuple(matrix.runs[at] for at in columns)
-    values = matrix.values[np.ix_(rows, columns)].copy()
+    mine = matrix.take(rows, columns)
+    values = mine.values.copy()
     red = past.red
-    for row, key in enumerate(keys):
-        for at, run in enumerate(runs):
+    for row, key in enumerate(mine.keys):
+        for at, run in enumerate(mine.runs):
             if (key, run.run_id) in red:
                 values[row, at] = np.nan
     kept = np.flatnonzero(np.isfinite(values).any(axis=0)).tolist()
-    return CleanNights(keys=keys, runs=tuple(runs[at] for at in kept), values=values[:, kept])
+    runs = tuple(mine.runs[at] for at in kept)
+    return CleanNights(keys=mine.keys, runs=runs, values=values[:, kept])

@@ -97,6 +97,28 @@ class Matrix:
     verdicts: tuple[tuple[str, ...], ...] = ()
     set_aside: tuple[tuple[int, int, str], ...] = ()
 
+    def take(self, rows: Sequence[int], columns: Sequence[int] | None = None) -> Matrix:
+        """Return these rows, of all columns or of those that are named, in this order."""
+        import numpy as np  # noqa: PLC0415 - start-up time
+
+        columns = range(len(self.runs)) if columns is None else columns
+        row_of = {row: index for index, row in enumerate(rows)}
+        column_of = {column: index for index, column in enumerate(columns)}
+        words = [self.verdicts[row] for row in rows] if self.verdicts else []
+        # Most rows have the same words: one tuple stands for all of these.
+        cut = {each: tuple(each[column] for column in columns) for each in set(words)}
+        return Matrix(
+            keys=tuple(self.keys[row] for row in rows),
+            runs=tuple(self.runs[column] for column in columns),
+            values=self.values[np.ix_(rows, columns)],
+            verdicts=tuple(cut[each] for each in words),
+            set_aside=tuple(
+                (row_of[row], column_of[column], reason)
+                for row, column, reason in self.set_aside
+                if row in row_of and column in column_of
+            ),
+        )
+
 
 #: smallest change that matters, as a fraction; a site or ``--margin`` may say otherwise
 MARGINS: Mapping[str, float] = {

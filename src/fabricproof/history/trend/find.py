@@ -7,7 +7,7 @@ import itertools
 import math
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -149,7 +149,7 @@ def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[str, ...]]:
     rows = [row for row in fitting if whole.keys[row].better]
     columns = np.flatnonzero(np.isfinite(whole.values[rows]).any(axis=0))[-ask.last :].tolist()
     silent = tuple(_without_numbers(whole, rows))
-    return _part(whole, rows, columns), len(fitting) - len(rows), silent
+    return whole.take(rows, columns), len(fitting) - len(rows), silent
 
 
 def _without_numbers(matrix: Matrix, rows: Sequence[int]) -> Iterator[str]:
@@ -180,23 +180,6 @@ def _tried_and_measured(matrix: Matrix, rows: Sequence[int]) -> tuple[list[int],
     columns = range(len(matrix.runs))
     tried = [at for at in columns if any(each[at] not in {"", "SKIPPED"} for each in words)]
     return tried, measured
-
-
-def _part(matrix: Matrix, rows: Sequence[int], columns: Sequence[int]) -> Matrix:
-    row_of = {row: index for index, row in enumerate(rows)}
-    column_of = {column: index for index, column in enumerate(columns)}
-    return replace(
-        matrix,
-        keys=tuple(matrix.keys[row] for row in rows),
-        runs=tuple(matrix.runs[column] for column in columns),
-        values=matrix.values[np.ix_(rows, columns)],
-        verdicts=(),
-        set_aside=tuple(
-            (row_of[row], column_of[column], reason)
-            for row, column, reason in matrix.set_aside
-            if row in row_of and column in column_of
-        ),
-    )
 
 
 def _fits(key: Key, ask: Question) -> bool:
