@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.core.errors import ConfigError
 from fabricproof.history.compare.facts import Machines
+from fabricproof.history.compare.model import SideError, parse_margins
 from fabricproof.history.store import Key, Matrix, Run
-from fabricproof.history.store.model import class_of, metric_of, numbered, parse_margins
+from fabricproof.history.store.model import class_of, metric_of, numbered
 from fabricproof.history.trend.events import Between, coincidences, common, name_all
 from fabricproof.history.trend.model import sparkline
 from fabricproof.nodes.inventory.facts import Machine
@@ -144,7 +144,7 @@ def test_margins_are_fractions_of_known_metrics() -> None:
     """Percent and fractions are read; anything else is refused with what is known."""
     assert parse_margins(["latency=2%", "bandwidth=0.1"])["latency"] == pytest.approx(0.02)
     for text in ("latency", "latency=0", "latency=120%", "rate=3%", "latency=x"):
-        with pytest.raises(ConfigError, match="bandwidth, message rate"):
+        with pytest.raises(SideError, match="bandwidth, message rate"):
             parse_margins([text])
 
 

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fabricproof.core.errors import ConfigError, ExitStatus, FabricproofError
+from fabricproof.core.errors import ExitStatus, FabricproofError
 from fabricproof.history.stats.shifts import Change, Shift
-from fabricproof.history.store import Key, Run, model
+from fabricproof.history.store import Key, Run
+from fabricproof.history.store.model import MARGINS
 
 
 class SideError(FabricproofError, ValueError):
@@ -216,10 +217,22 @@ def parse_margins(texts: Sequence[str]) -> dict[str, float]:
     Raises:
         SideError: an unknown metric, or no fraction between 0 and 1.
     """
-    try:
-        return model.parse_margins(texts)
-    except ConfigError as error:
-        raise SideError(error.problem, expected=error.expected, got=error.got) from None
+    margins = dict(MARGINS)
+    for text in texts:
+        name, _, value = text.partition("=")
+        name = name.replace("-", " ").replace("_", " ")
+        try:
+            number = float(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
+        except ValueError:
+            number = -1.0
+        if name not in margins or not 0 < number < 1:
+            raise SideError(
+                "no margin",
+                expected=f"METRIC=PERCENT as latency=5%, with one of {', '.join(margins)}",
+                got=repr(text),
+            )
+        margins[name] = number
+    return margins
 
 
 def parse_renamed(texts: Sequence[str]) -> dict[str, str]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, fields
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from fabricproof.core.errors import ConfigError
 from fabricproof.core.records import are_texts
 from fabricproof.verdict.baseline import LegPlace
 
@@ -159,31 +158,6 @@ def numbered(kinds: Sequence[object]) -> list[int]:
     """Return a number for each kind, the same for the same."""
     numbers: dict[object, int] = {}
     return [numbers.setdefault(each, len(numbers)) for each in kinds]
-
-
-def parse_margins(texts: Sequence[str]) -> dict[str, float]:
-    """Return the margins with those of ``bandwidth=3%`` or ``latency=0.05`` in place.
-
-    Raises:
-        ConfigError: an unknown metric, or no fraction between 0 and 1.
-    """
-    margins = dict(MARGINS)
-    for text in texts:
-        name, _, value = text.partition("=")
-        name = name.replace("-", " ").replace("_", " ")
-        try:
-            number = float(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
-        except ValueError:
-            number = -1.0
-        if name not in margins or not 0 < number < 1:
-            raise ConfigError(
-                "no margin",
-                source="--margin",
-                expected=f"METRIC=PERCENT as latency=5%, with one of {', '.join(margins)}",
-                got=repr(text),
-            )
-        margins[name] = number
-    return margins
 
 
 #: keys of a quantity's record that are texts
