@@ -13,7 +13,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from fabricproof.core.measure import Verdict
-from fabricproof.history.baseline import Ask, against_run, freeze
+from fabricproof.history.baseline.freezing import Ask, freeze
+from fabricproof.history.baseline.review import against_run
 from fabricproof.history.compare.comparison import Asked, compare_sides
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.compare.model import Comparison

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from fabricproof.core.errors import FabricproofError, InputMissingError
-from fabricproof.history.baseline import standing
+from fabricproof.history.baseline.review import standing
 from fabricproof.history.compare.comparison import Asked, compare_sides
 from fabricproof.history.compare.facts import Machines, changed_builds, last_known
 from fabricproof.history.compare.model import Comparison, FieldChange, Side

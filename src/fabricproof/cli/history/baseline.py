@@ -26,14 +26,12 @@ from fabricproof.cli.history.baseline_display import (
 )
 from fabricproof.cli.selection import perflogs, runs_of
 from fabricproof.core.errors import ConfigError, ExitStatus, InputMissingError
-from fabricproof.history.baseline import (
-    Ask,
+from fabricproof.history.baseline.freezing import Ask, Frozen, freeze
+from fabricproof.history.baseline.review import (
     BaselineCoverage,
-    Frozen,
     Unlike,
     against_run,
     differences,
-    freeze,
     replay,
     standing,
 )

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from fabricproof.core.units import columns
-from fabricproof.history.baseline import Frozen, Replay, Turned, Unlike
+from fabricproof.history.baseline.freezing import Frozen
+from fabricproof.history.baseline.review import Replay, Turned, Unlike
 from fabricproof.verdict.baseline import Baseline, BaselineRow, LegPlace
 
 #: lines of a list that are shown without ``--all``

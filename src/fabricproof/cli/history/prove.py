@@ -11,7 +11,8 @@ from fabricproof.cli import options
 from fabricproof.cli.selection import perflogs, runs_of
 from fabricproof.core.errors import ExitStatus
 from fabricproof.history.compare.facts import Machines
-from fabricproof.history.prove import proof_lines, proof_record, prove_site
+from fabricproof.history.prove.model import proof_lines, proof_record
+from fabricproof.history.prove.site import prove_site
 from fabricproof.history.store import open_store
 from fabricproof.site import site_of
 

@@ -19,7 +19,7 @@ from fabricproof.job.run import check_scheduler, session_environment, workplace
 from fabricproof.nightly.admission import AdmissionMeans, Admittance, admit
 from fabricproof.nightly.admission import plan as plan_of
 from fabricproof.pairs.campaign.nodes import ask_leaves, ask_standing
-from fabricproof.report.text import Blamed
+from fabricproof.report.text.drain import Blamed
 from fabricproof.site import site_of
 
 _EPILOG = """\b

@@ -332,7 +332,7 @@ def show(
         click.echo(json.dumps({**result_record(result), "measured_again": looks}, indent=2))
         return
     from fabricproof.cli.console import HonestConsole  # noqa: PLC0415 - slow, needed at the end
-    from fabricproof.report.text import render  # noqa: PLC0415 - likewise
+    from fabricproof.report.text.terminal import render  # noqa: PLC0415 - likewise
 
     width = None if sys.stdout.isatty() else 200
     render(result, HonestConsole(width=width, soft_wrap=not sys.stdout.isatty()), site)
@@ -340,7 +340,7 @@ def show(
 
 def result_record(result: SessionResult) -> dict[str, Any]:
     """Return a run's result as plain data, the form of ``--json``."""
-    from fabricproof.report.formats import leg_record  # noqa: PLC0415 - slow, needed at the end
+    from fabricproof.report.formats.record import leg_record  # noqa: PLC0415 - slow, needed at the end
 
     return {
         "verdict": result.verdict.value,

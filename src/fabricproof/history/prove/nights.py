@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from fabricproof.core.errors import InputMissingError
 from fabricproof.core.units import counted, percent
-from fabricproof.history.baseline import Ask, Turned, freeze, replay
-from fabricproof.history.baseline.freezing import AT_LEAST, ports_of
+from fabricproof.history.baseline.freezing import AT_LEAST, Ask, freeze, ports_of
 from fabricproof.history.baseline.past import NotKnownGoodError, Number, numbers
-from fabricproof.history.baseline.review import without_baseline
+from fabricproof.history.baseline.review import Turned, replay, without_baseline
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.prove.model import CallRule, NightVerdict
 from fabricproof.history.store import Key, Run, Store
