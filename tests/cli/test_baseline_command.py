@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from fabricproof.cli.history.baseline import command
 from fabricproof.core.errors import ConfigError, InputMissingError
 from fabricproof.history.baseline.past import NotKnownGoodError
+from fabricproof.history.store import LOOK_LABEL, set_label
 from fabricproof.site import load_site
 
 ROOT = Path(__file__).parents[2]
@@ -106,6 +107,18 @@ def test_propose_writes_when_asked(site: Path) -> None:
     assert result.exit_code == 0
     assert "history replayed" in result.output
     assert call("show", "winter").exit_code == 0
+
+
+def test_a_proposal_learns_from_no_second_look(site: Path, tmp_path: Path) -> None:
+    """A pair that was looked at again for being slow is no sample, nor a verdict of the past."""
+    slow = "20261121T200210Z-8f3a82"
+    before = json.loads(call("propose", "--json").output)
+    assert any(each.startswith(slow) for each in before["set_aside"])
+    set_label(tmp_path / "perflogs", "vcluster", [slow], LOOK_LABEL)
+    after = json.loads(call("propose", "--json").output)
+    assert not any(slow in each for each in after["set_aside"])
+    judged = [sum(each["verdicts"]["none"].values()) for each in (before, after)]
+    assert judged[0] > judged[1]
 
 
 def test_a_baseline_that_no_longer_holds_is_5(site: Path, tmp_path: Path) -> None:

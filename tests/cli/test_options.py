@@ -78,6 +78,23 @@ def test_a_shared_option_is_explained_the_same_everywhere(name: str) -> None:
     assert len(texts) == 1
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["compare", "latest~1", "latest", "--alpha"],
+        ["plan", "latest", "--within"],
+        ["pairs", "run", "--for"],
+        ["pairs", "run", "--seconds"],
+        ["subnet", "check", "--timeout"],
+    ],
+)
+def test_nan_is_within_no_range(words: list[str], fabricproof: Command) -> None:
+    """It is not below and not above: no plan would ever be off by more than nan."""
+    ended = fabricproof(*words, "nan")
+    assert ended.status == 2
+    assert "'nan' is not a number" in " ".join(ended.err.split())
+
+
 def test_the_readme_has_the_groups_of_the_help() -> None:
     """The same groups, in the same order, with the same commands."""
     rows = re.findall(r"^\| \*\*(\w+)\*\* \| (.+) \|$", (ROOT / "README.md").read_text(), re.M)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fabricproof.cli.output import STATUSES, curve_summary, format_value, report_record, shown
+from fabricproof.cli.output import STATUSES, curve_summary, format_value, shown
 from fabricproof.core.measure import Verdict
 from fabricproof.report.text.terminal import STYLES
-from fabricproof.traffic import PathProof, PathState
-from fabricproof.verdict.value import Judgement, Report
+from fabricproof.verdict.value import Judgement
 
 
 def point(size: int, verdict: Verdict, value: float = 50.0, *, named: bool = False) -> Judgement:
@@ -67,13 +66,3 @@ def test_nothing_is_shown_twice_or_lost() -> None:
 )
 def test_values_are_short(value: float | None, unit: str, expected: str) -> None:
     assert format_value(value, unit) == expected
-
-
-def test_a_record_holds_the_path() -> None:
-    net_path = PathProof(state=PathState.PROVEN, reason="over rail0", moved_bytes={"n1:rail0": 5})
-    record = report_record(Report(verdict=Verdict.PASS, quantities=(), net_path=net_path))
-    assert record["road"] == {
-        "state": "proven",
-        "reason": "over rail0",
-        "moved_bytes": {"n1:rail0": 5},
-    }

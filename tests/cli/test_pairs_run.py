@@ -11,12 +11,15 @@ import pytest
 
 from fabricproof.cli.measure.pairs_run import (
     _chosen,
+    _looked,
     _net_paths,
     _Wishes,
     _with_nodes,
     _with_rounds,
 )
+from fabricproof.cli.measure.run import Performed
 from fabricproof.core.errors import ConfigError, ExitStatus
+from fabricproof.history.store import labels
 from fabricproof.nodes.doctor.subject import Subject, make_subject
 from fabricproof.pairs.campaign.conduct import seconds_of_round
 from fabricproof.pairs.campaign.further import all_on_one
@@ -130,6 +133,24 @@ def test_without_slurm_it_ends_with_69_and_leaves_nothing(
     ended = fabricproof("pairs", "run", "--site", "vcluster")
     assert ended.status == ExitStatus.UNAVAILABLE
     assert not (tmp_path / "pairs").exists()
+
+
+def test_a_second_look_is_no_sample_of_the_site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is of a pair that was chosen for being slow, and is not the newest run of a report."""
+    monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path))
+    monkeypatch.setenv("FABRICPROOF_WORK", str(tmp_path / "work"))
+    made: list[str] = []
+
+    def perform(*_: object, run_id: str, **__: object) -> Performed:
+        made.append(run_id)
+        return Performed(run_id=run_id, result=None, status=ExitStatus.UNAVAILABLE, whole=False)
+
+    monkeypatch.setattr("fabricproof.cli.measure.run.perform", perform)
+    assert _looked(load_site("vcluster"), ["-r"], ("vc1", "vc2")) is None
+    assert len(made) == 1
+    assert labels(tmp_path, "vcluster") == {"night-look": tuple(made)}
 
 
 @pytest.mark.parametrize("at_once", [0, 1])

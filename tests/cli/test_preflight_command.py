@@ -116,6 +116,23 @@ def test_a_node_that_left_nothing_is_missing(perflogs: Path, fabricproof: Comman
     assert "mlx5_0:1 on n9 was never seen" in ended.out
 
 
+def test_a_node_that_was_measured_over_no_link_is_judged_by_all(
+    perflogs: Path, tmp_path: Path, fabricproof: Command
+) -> None:
+    """The deliberate bad case: no fabric took it, and the green of the others was said."""
+    with (tmp_path / "sites" / "lab" / "fabric.toml").open("a") as file:
+        file.write('[[fabrics]]\nname = "memory"\nrails = [{ interface = "lo" }]\n')
+    looks = perflogs.parent / "third"
+    looks.mkdir()
+    (looks / "n3.txt").write_bytes((DATA / "mlx5-degraded.txt").read_bytes())
+    keep_looks(perflogs / "inventory", looks, ["n3"], run_id=SECOND, time="2026-11-18T09:00:00Z")
+    record = {"kind": "leg", "run_id": SECOND, "fabric": "memory", "inventory": {"n3": "x"}}
+    append_records(perflogs / "hdr" / "records.jsonl", [record])
+    ended = fabricproof("preflight", "n1", "n3")
+    assert ended.status == 1
+    assert "mlx5_0:1 on n3 runs at 100 of 200 Gb/s" in ended.out
+
+
 def test_where_nobody_looked_there_is_nothing_to_judge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fabricproof: Command
 ) -> None:

@@ -16,6 +16,7 @@ import pytest
 from fabricproof.cli.measure import run as run_module
 from fabricproof.core.errors import ExitStatus, UnavailableError
 from fabricproof.core.records import append_records
+from fabricproof.history.store import labels
 from fabricproof.job.run import start as runner
 from fabricproof.site.roll import write_roll
 
@@ -195,6 +196,8 @@ def test_what_was_disturbed_is_measured_once_more_and_that_counts(
     assert f"measured again: {then} on n1 and n2" in " ".join(ended.record["legs"][0]["findings"])
     kept = project.folder / "perflogs" / "traps" / "node" / "records.jsonl"
     assert kept.read_text().count('"kind": "confirmation"') == 1
+    look = again["looks"][0]["run_id"]
+    assert labels(project.folder / "perflogs", "traps") == {"night-look": (look,)}
 
 
 @pytest.mark.parametrize("options", [("-S", "OsuBandwidth.budget=1"), ("-c", "mine.py", "-R")])

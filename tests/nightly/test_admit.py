@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from nights import leg, session
 
 from fabricproof.cli.measure import admit as command
-from fabricproof.core.errors import ConfigError, ParseError
+from fabricproof.core.errors import ConfigError, ParseError, UnavailableError
 from fabricproof.core.measure import Verdict
 from fabricproof.history.store import labels
 from fabricproof.job.evidence.error_rates import UNCOUNTED
@@ -462,14 +462,21 @@ def test_the_command_names_its_reservation_to_slurm(monkeypatch: pytest.MonkeyPa
 def test_a_run_of_an_admission_gets_its_label(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is no sample of the site: trends, comparisons and the newest report leave it out."""
+    """It is no sample of the site: trends, comparisons and the newest report leave it out.
+
+    It has it also where Slurm goes away in the middle.
+    """
     monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path))
     made: list[str] = []
 
-    def pretended(*_: object, run_id: str, **more: object) -> Ran:
+    def perform(*_: object, run_id: str, **__: object) -> None:
         made.append(run_id)
-        return Ran(result=None, whole=False, reason="interrupted", status=130)
+        raise UnavailableError("Slurm does not answer")
 
-    monkeypatch.setattr(command, "ran", pretended)
-    command._ran(load_site("vcluster"), ["-r"], ("vc1",), quiet=True)
+    monkeypatch.setattr("fabricproof.cli.measure.run.perform", perform)
+    monkeypatch.setattr(command, "check_scheduler", lambda *_: None)
+    monkeypatch.setattr(command, "admit", lambda names, means: means.run(["-r"], names))
+    done = CliRunner().invoke(command.command, ["vc1", "--site", "vcluster"])
+    assert isinstance(done.exception, UnavailableError)
+    assert len(made) == 1
     assert labels(tmp_path, "vcluster") == {"admit": tuple(made)}

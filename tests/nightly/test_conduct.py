@@ -637,9 +637,6 @@ def test_a_red_leg_that_is_no_longer_in_the_run_is_told_once(spent):
 def test_the_run_gets_the_label_of_nights(spent):
     spent(Cluster(), 0)
     assert labels(spent.perflogs, "vcluster") == {"night": ("20261101T020000Z-00000a",)}
-    cluster = Cluster("vc2")
-    spent(cluster, 1)
-    assert len(labels(spent.perflogs, "vcluster")["night-look"]) == len(cluster.runs) == 3
 
 
 def test_a_disk_that_is_full_afterwards_is_said_and_the_status(spent, monkeypatch):

@@ -12,7 +12,7 @@ from fabricproof.cli.measure import run as command
 from fabricproof.cli.measure.run import Performed
 from fabricproof.core.errors import ExitStatus, UnavailableError
 from fabricproof.core.records import append_records
-from fabricproof.history.store.label_file import set_label
+from fabricproof.history.store.label_file import labels, set_label
 from fabricproof.job.run.start import NODES_VARIABLE
 from fabricproof.job.run.watch import ends_as_interrupt
 from fabricproof.nightly import lock
@@ -122,6 +122,21 @@ def test_json_has_first_verdict_looks_and_changes(pretended):
     assert [each["kind"] for each in record["changes"]] == ["RED"]
     assert record["red_now"] == ["compute/eth0/openmpi5/OsuBandwidth/rail1"]
     assert pretended("--json", answer=bad_vc2).record["changes"] == []
+
+
+def test_each_look_has_its_label_before_it_begins(pretended):
+    """A night that is killed in a look leaves no run that counts as a sample of the site."""
+    perflogs = pretended.folder.parents[1]
+    labelled = []
+
+    def answer(nodes):
+        labelled.append(len(labels(perflogs, "vcluster").get("night-look", ())))
+        return bad_vc2(nodes)
+
+    (confirmed,) = pretended("--json", answer=answer).record["confirmations"]
+    assert labelled == [0, 1, 2, 3]
+    looks = {each["run_id"] for each in confirmed["looks"]}
+    assert set(labels(perflogs, "vcluster")["night-look"]) == looks
 
 
 def test_a_second_night_leaves_with_75(pretended):

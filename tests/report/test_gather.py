@@ -105,6 +105,11 @@ def test_a_run_is_found_by_beginning_date_and_label(site: Site, place: Workplace
     assert gather(site, place, "..2026-11-21T20:02:05").data.run.run_id == HEALTHY
 
 
+def test_a_date_names_no_admission(site: Site, place: Workplace) -> None:
+    set_label(place.perflogs, "vcluster", [NEWEST], ADMISSION_LABEL)
+    assert gather(site, place, "2026-11-21").data.run.run_id == DOWN
+
+
 @pytest.mark.parametrize("words", ["2026-11-20", "20251121T200210Z", "nowhere", "2026"])
 def test_an_unknown_run_is_one_message(words: str, site: Site, place: Workplace) -> None:
     with pytest.raises(InputMissingError, match=f"no run '{words}'.*{NEWEST}"):
@@ -221,14 +226,15 @@ def test_an_inventory_that_is_gone_is_said(site: Site, place: Workplace) -> None
     assert "one of them cannot be read" in data.inventory_changes[0].sentence
 
 
-def test_a_night_without_any_record_is_the_newest(site: Site, place: Workplace) -> None:
+@pytest.mark.parametrize("words", ["", "latest", "last:2", ".."])
+def test_a_night_without_any_record_is_the_newest(words: str, site: Site, place: Workplace) -> None:
     """Where nothing could be measured, last week's green is not shown in its place."""
     late = "20261122T020000Z-ffffff"
     report = json.loads(place.report_file(NEWEST).read_text())
     for case in report["runs"][0]["testcases"]:
         case["result"], case["fail_reason"] = "fail", "sbatch: no"
     place.report_file(late).write_text(json.dumps(report))
-    data = gather(site, place).data
+    data = gather(site, place, words).data
     assert data.run.run_id == late
     assert data.session.verdict is Verdict.MISSING
     assert data.matrix.keys == ()
@@ -281,6 +287,14 @@ def test_the_runs_before_with_the_same_inventory_are_compared(site: Site, place:
     assert {SLOW, DOWN}.isdisjoint(run.run_id for run in comparison.first.runs)
     with pytest.raises(InputMissingError, match="saw its nodes as they are now"):
         gather(site, place, SLOW, against="same-inventory")
+
+
+def test_an_admission_is_no_run_before_with_the_same_inventory(
+    site: Site, place: Workplace
+) -> None:
+    set_label(place.perflogs, "vcluster", [LINKS, HEALTHY], ADMISSION_LABEL)
+    with pytest.raises(InputMissingError, match="saw its nodes as they are now"):
+        gather(site, place, NEWEST, against="same-inventory")
 
 
 def test_past_months_and_lines_that_stand_twice(site: Site, place: Workplace) -> None:

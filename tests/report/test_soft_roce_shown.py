@@ -19,7 +19,7 @@ from fabricproof.history.stats.shifts import Change
 from fabricproof.history.store import Key, Matrix
 from fabricproof.job.run import LegResult
 from fabricproof.physics import device_word, find_link, known_links
-from fabricproof.report.formats.html import render_html
+from fabricproof.report.formats.html.page import render_html
 from fabricproof.report.formats.html.payload import all_keys, place_of, places
 from fabricproof.report.formats.junit import render_junit
 from fabricproof.report.formats.prometheus import render_prometheus

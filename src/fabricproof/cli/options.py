@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -136,6 +137,17 @@ def output(kinds: Mapping[str, str]) -> Callable[[_Function], _Function]:
         help=f"Write a file; the end of its name says which: {told}."
         + "  Repeatable." * (len(kinds) > 1),
     )
+
+
+class Number(click.FloatRange):
+    """A number within a range, and not nan, which click finds within every one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number."""
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
 
 
 class OfGroup(click.Command):

@@ -24,10 +24,10 @@ from fabricproof.core.errors import (
     ParseError,
     UnitError,
 )
-from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.core.measure import Verdict
 from fabricproof.core.units import parse_quantity
 from fabricproof.physics import Fabric, find_link, find_slot
-from fabricproof.verdict.value import Judgement, Report
+from fabricproof.verdict.value import Judgement
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -286,23 +286,6 @@ def judgement_record(judgement: Judgement) -> dict[str, Any]:
         "bounds": {"lower": judgement.lower, "upper": judgement.upper},
         "origin": judgement.origin,
         "named": judgement.named,
-    }
-
-
-def report_record(report: Report) -> dict[str, Any]:
-    """Return ``report`` as plain data: verdict, quantities, findings and the path."""
-    net_path = report.net_path
-    return {
-        "verdict": report.verdict.value,
-        "quantities": [judgement_record(each) for each in report.quantities],
-        "findings": texts_of(report.findings),
-        "road": None
-        if net_path is None
-        else {
-            "state": net_path.state.value,
-            "reason": net_path.reason,
-            "moved_bytes": dict(net_path.moved_bytes or {}),
-        },
     }
 
 

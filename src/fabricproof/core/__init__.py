@@ -9,7 +9,7 @@ FRONT: dict[str, str] = {
     "project": "which folder is the project, and what an installed package brings",
     "provenance": "which build a number was measured with",
     "records": "records as lines of JSON: appended, read, damaged ones told",
-    "student": "Student's t: tail and quantile",
+    "student": "Student's t: tail and quantile; the incomplete beta function",
     "units": "units, message sizes, names of a quantity at a size, percent, columns, order",
     "whole_file": "files written whole or not at all",
 }

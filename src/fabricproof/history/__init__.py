@@ -2,7 +2,8 @@
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
-    "baseline": "a baseline learnt from known-good runs, and what it would have said",
+    "baseline.freezing": "a baseline learnt from known-good runs",
+    "baseline.review": "what a baseline would have said, and whether it still holds",
     "compare.comparison": "the comparison itself",
     "compare.facts": "what differed in machines and builds between two sides",
     "compare.join": "which rows a comparison is asked for",
@@ -10,9 +11,12 @@ FRONT: dict[str, str] = {
     "compare.plan": "two states in turn: the plan of `ab`, and its course",
     "compare.sides": "words that choose runs",
     "compare.text": "a comparison as lines",
-    "cost": "what a run would cost, learnt from those before",
+    "cost.case": "the cases of a run, as ReFrame lists them",
+    "cost.history": "what runs took before",
+    "cost.outlook": "what a run would cost",
     "known_good": "the quantities of a baseline under the keys of history",
-    "prove": "what the rules of today say of a site's own nights",
+    "prove.model": "a proof on a site's own nights as data, lines and a record",
+    "prove.site": "what the rules of today say of a site's own nights",
     "stats.share": "so many of so many, with exact bounds",
     "stats.shifts": "the words BETTER, WORSE and what they rest on",
     "store": "all runs of a site in one table; labels of runs",

@@ -16,7 +16,7 @@ from pathlib import Path
 from fabricproof.core.errors import ExitStatus, FabricproofError, OutputError
 from fabricproof.core.project import site_option
 from fabricproof.core.records import append_records
-from fabricproof.history.store import LOOK_LABEL, set_label
+from fabricproof.history.store import set_label
 from fabricproof.job.run import SessionResult
 from fabricproof.nightly.changes import NightChange, body, changes, digest, subject
 from fabricproof.nightly.conduct import Budget, Confirmed, Confirmer, Ran, Runner, keep
@@ -52,6 +52,7 @@ class NightMeans:
         night: identity of the night.
         arguments: ReFrame's, of the run; none where it was made before: nobody knows then what
             is no longer in it.
+        run: makes a look, which has its label before it begins.
         first: the run of the night itself, or what was made before.
         usable: nodes of a partition that may run a job now.
         say: takes a line of progress.
@@ -228,8 +229,7 @@ def _kept(means: NightMeans, outcome: NightOutcome, notice: Notice | None) -> Ni
     steps: list[Callable[[], object]] = [
         lambda: keep(means.perflogs, means.site.name, outcome.confirmations, means.night),
         lambda: append_night(means.state_path, outcome.night, before=told),
-        lambda: _label(means, [outcome.night.run_id], LABEL),
-        lambda: _label(means, _looks_of(outcome), LOOK_LABEL),
+        lambda: _label(means, outcome.night.run_id),
     ]
     troubles = list(_troubles(steps))
     if not troubles:
@@ -238,15 +238,9 @@ def _kept(means: NightMeans, outcome: NightOutcome, notice: Notice | None) -> Ni
     return replace(outcome, notes=notes, status=outcome.status or int(ExitStatus.IO))
 
 
-def _looks_of(outcome: NightOutcome) -> list[str]:
-    looks = (look.run_id for each in outcome.confirmations for look in each.looks)
-    return list(dict.fromkeys(looks))
-
-
-def _label(means: NightMeans, run_ids: Sequence[str], label: str) -> None:
-    named = [each for each in run_ids if each]
-    if named:
-        set_label(means.perflogs, means.site.name, named, label)
+def _label(means: NightMeans, run_id: str) -> None:
+    if run_id:
+        set_label(means.perflogs, means.site.name, [run_id], LABEL)
 
 
 def _troubles(steps: Sequence[Callable[[], object]]) -> Iterator[FabricproofError]:

@@ -10,11 +10,11 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 
 from fabricproof.core.measure import Verdict
-from fabricproof.history.baseline import Ask, against_run, freeze
+from fabricproof.history.baseline.freezing import Ask, freeze
+from fabricproof.history.baseline.review import against_run
 from fabricproof.history.compare.comparison import Asked, compare_sides
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.compare.model import Comparison
@@ -23,7 +23,6 @@ from fabricproof.history.stats.shifts import Change
 from fabricproof.history.store import Store
 from fabricproof.history.trend.find import Question, find_trend
 from fabricproof.history.trend.model import Trend
-from fabricproof.nodes.inventory.store import FOLDER, read_kept
 from fabricproof.proof.machine.model import ModelMachine
 from fabricproof.proof.nights import (
     SITE,
@@ -195,7 +194,7 @@ def compare_nights(
         in_rounds: the nights of a side are those of the rounds of ``fabricproof ab``.
     """
     store = write_nights(perflogs, [*before, *after])
-    history = History(site=SITE, runs=store.runs, machines=Machines.of_site(perflogs, SITE))
+    history = History(runs=store.runs, machines=Machines.of_site(perflogs, SITE))
     first, second = (
         choose_side(",".join(run_id_of(each) for each in numbers), history)
         for numbers in (range(len(before)), range(len(before), len(before) + len(after)))
@@ -296,7 +295,7 @@ def _part(effect: HistoryEffect, number: int, at: int) -> float:
 def trend_of(perflogs: Path, nights: Sequence[MadeNight]) -> Trend:
     """Write nights below an empty folder as their jobs would, and ask what changed over them."""
     store = write_nights(perflogs, nights)
-    return find_trend(store, Question(), partial(read_kept, perflogs / SITE / FOLDER))
+    return find_trend(store, Question(), Machines.of_site(perflogs, SITE))
 
 
 # --- by a baseline

@@ -3,11 +3,15 @@
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
     "contract": "a run judged by criteria that both sides sign",
-    "formats": "JSON, JUnit, Prometheus text",
     "formats.bundle": "one archive of all evidence of a run",
-    "formats.html": "the page, offline",
+    "formats.html.page": "the page, offline",
+    "formats.junit": "JUnit",
+    "formats.prometheus": "Prometheus text",
+    "formats.record": "JSON",
     "gather": "all that is shown of a run, gathered",
     "model": "a report as data",
     "red": "what is red, in groups",
-    "text": "the table of verdicts, a report on one screen, lines that drain nodes",
+    "text.drain": "lines that drain nodes",
+    "text.screen": "a report on one screen",
+    "text.terminal": "the table of verdicts",
 }

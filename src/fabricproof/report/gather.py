@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.errors import FabricproofError, InputMissingError
+from fabricproof.core.project import site_option
 from fabricproof.core.records import read_json, read_records
+from fabricproof.history.compare.facts import Machines
+from fabricproof.history.compare.model import NothingComparedError, SideError
+from fabricproof.history.compare.sides import History, choose_side
+from fabricproof.history.known_good import samples_of
 from fabricproof.history.store import Run, Store, labels, no_samples, open_store, start_of
 from fabricproof.job.run import Workplace, collect_again, record_files
 from fabricproof.pairs import RECORD_KIND, Picture, read_picture
@@ -22,7 +27,6 @@ from fabricproof.report.sources import (
     inventory_changes,
     machines_of,
     matrix_of,
-    newest_of,
     raw_of,
     runs_alike,
     trend_of,
@@ -35,53 +39,10 @@ NIGHTS = Path("night") / "state.jsonl"
 #: words that mean the run of the last night, or the newest one
 _LAST_NIGHT = {"", "night", "latest"}
 
-#: as many runs are named where one is not found
-NAMED = 5
-
-
-def choose_run(words: str, runs: Sequence[Run], labels: Mapping[str, Sequence[str]]) -> Run:
-    """Return the run that ``words`` name; of several the newest.
-
-    Args:
-        words: empty for the newest; the identity of a run or its beginning; a date
-            (``2026-11-21``, the newest run of that day); a label.
-        runs: all that are known, oldest first.
-        labels: name to the identities of runs that people gave it.
-
-    Raises:
-        InputMissingError: there is no run, or none of that name.
-    """
-    if not runs:
-        raise InputMissingError(
-            "nothing was run on this site yet",
-            expected="records or a report of ReFrame below its perflogs",
-            next_step="fabricproof run -t quick",
-        )
-    if not words:
-        return runs[-1]
-    labelled = set(labels.get(words, ()))
-    stamp = words.replace("-", "") if _is_date(words) else words
-    found = [run for run in runs if run.run_id in labelled]
-    found = found or [run for run in runs if run.run_id == words]
-    found = found or [run for run in runs if len(stamp) >= 8 and run.run_id.startswith(stamp)]
-    if found:
-        return found[-1]
-    known = ", ".join([*labels, *(run.run_id for run in runs[-NAMED:])])
-    raise InputMissingError(
-        f"no run {words!r}",
-        expected=f"a run's identity or its beginning, a date or a label, such as: {known}",
-        next_step="leave it out for the newest run",
-    )
-
 
 def names_several(words: str, labels: Mapping[str, Sequence[str]]) -> bool:
     """Tell whether ``words`` may name several runs: a label, a range, a value of the inventory."""
     return words in labels or any(mark in words for mark in ("..", "=", ":", ","))
-
-
-def is_of_compare(words: str) -> bool:
-    """Tell whether only ``fabricproof compare`` understands ``words``."""
-    return names_several(words, {}) or words.startswith("latest")
 
 
 def _picture(record: Mapping[str, Any], run_id: str) -> Picture:
@@ -120,11 +81,6 @@ def night_without_run(words: str, run: Run, folder: Path) -> list[str]:
         return [f"the last night ({last['time']}) is not this run, which is older: {how}"]
     except (OSError, KeyError, FabricproofError) as error:
         return [f"what became of the last night cannot be read: {error}"]
-
-
-def _is_date(words: str) -> bool:
-    parts = words.split("-")
-    return [len(part) for part in parts] == [4, 2, 2] and all(part.isdigit() for part in parts)
 
 
 def with_unrecorded(runs: Sequence[Run], reports: Path, site: str) -> list[Run]:
@@ -188,29 +144,33 @@ def gather(
 ) -> Gathered:
     """Return the report of a run of ``site``.
 
-    ``words`` are those of :func:`choose_run`; ``against`` is empty for no comparison; ``last`` (at
-    least 1) are the runs to look back on, this one among them.
+    ``words`` name the run, as in every command; of several the newest is meant, and without any
+    the newest that is no second look and no admission.  ``against`` is empty for no comparison;
+    ``last`` (at least 1) are the runs to look back on, this one among them.
 
     Raises:
         InputMissingError: there is no such run.
+        SideError: a selector that means nothing.
+        NothingComparedError: one that names no run.
         ParseError: a damaged record that no crash explains.
     """
     on_step("reading the history")
     store, doubts = _opened(site, place)
     known = labels(place.perflogs, site.name, on_torn=doubts.append)
     runs = with_unrecorded(store.runs if store else (), place.perflogs / "reports", site.name)
-    run = _chosen(words, site, place, store, runs)
+    run = _chosen(words, site, place, runs)
     on_step(f"reading run {run.run_id}")
     session, records = collect_again(site, place, run.run_id)
     earlier = before(run, runs)
+    machines = Machines.of_site(place.perflogs, site.name)
     data = ReportData(
         site=site.name,
         made=now or datetime.datetime.now(tz=datetime.UTC),
         run=run,
         session=session,
         matrix=matrix_of(None, (), ()),
-        machines=machines_of(place.perflogs / site.name, run, doubts.append),
-        inventory_changes=inventory_changes(place.perflogs / site.name, run, earlier),
+        machines=machines_of(machines, run, doubts.append),
+        inventory_changes=inventory_changes(machines, run, earlier),
         notes=(*night_without_run(words, run, place.perflogs / site.name), *doubts),
         pairs=tuple(_picture(each, run.run_id) for each in records if each["kind"] == RECORD_KIND),
     )
@@ -233,21 +193,49 @@ def run_meant(words: str, site: Site, place: Workplace) -> Run:
 
     Raises:
         InputMissingError: there is no such run.
+        SideError: a selector that means nothing.
+        NothingComparedError: one that names no run.
         ParseError: a damaged record that no crash explains.
     """
     store, _ = _opened(site, place)
     runs = with_unrecorded(store.runs if store else (), place.perflogs / "reports", site.name)
-    return _chosen(words, site, place, store, runs)
+    return _chosen(words, site, place, runs)
 
 
-def _chosen(
-    words: str, site: Site, place: Workplace, store: Store | None, runs: Sequence[Run]
-) -> Run:
-    if store and is_of_compare(words):
-        return newest_of(words, site, place, store)
+def _chosen(words: str, site: Site, place: Workplace, runs: Sequence[Run]) -> Run:
+    if not runs:
+        raise InputMissingError(
+            "nothing was run on this site yet",
+            expected="records or a report of ReFrame below its perflogs",
+            next_step="fabricproof run -t quick",
+        )
     known = labels(place.perflogs, site.name)
-    apart = set() if words else looks_of_nights(record_files(site, place)) | no_samples(known)
-    return choose_run(words, [each for each in runs if each.run_id not in apart] or runs, known)
+    if not words:
+        apart = looks_of_nights(record_files(site, place)) | no_samples(known)
+        return ([each for each in runs if each.run_id not in apart] or runs)[-1]
+    history = History(
+        runs=runs,
+        machines=Machines.of_site(place.perflogs, site.name),
+        labels=known,
+        baseline=lambda name: samples_of(site.folder, name),
+    )
+    found: Sequence[Run] = ()
+    got = None
+    try:
+        found = choose_side(words, history).side.runs
+    except (SideError, NothingComparedError) as error:
+        if names_several(words, {}) or words.startswith("latest"):
+            raise
+        got = error.got
+    if found:
+        return found[-1]
+    names = ", ".join([*known, *(run.run_id for run in runs[-5:])])
+    raise InputMissingError(
+        f"no run {words!r}",
+        expected=f"a run's identity or its beginning, a date or a label, such as: {names}",
+        got=got,
+        next_step=f"fabricproof runs {site_option(site.name)}",
+    )
 
 
 def _opened(site: Site, place: Workplace) -> tuple[Store | None, list[str]]:

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from fabricproof.core.errors import FabricproofError, InputMissingError
-from fabricproof.history.baseline import standing
+from fabricproof.history.baseline.review import standing
 from fabricproof.history.compare.comparison import Asked, compare_sides
-from fabricproof.history.compare.facts import Machines
+from fabricproof.history.compare.facts import Machines, changed_builds, last_known
 from fabricproof.history.compare.model import Comparison, FieldChange, Side
 from fabricproof.history.compare.sides import ChosenSide, History, choose_side
 from fabricproof.history.known_good import keyed
@@ -24,8 +23,7 @@ from fabricproof.history.store import FIELDS, Key, Matrix, Run, Store
 from fabricproof.history.trend.find import Question, find_trend
 from fabricproof.history.trend.model import Trend
 from fabricproof.job.run import Workplace
-from fabricproof.nodes.inventory.differences import Difference, compare
-from fabricproof.nodes.inventory.store import FOLDER, read_index, read_kept
+from fabricproof.nodes.inventory.store import read_index
 from fabricproof.report.model import Band, JudgedBounds, RawNumber
 from fabricproof.report.red import folded
 from fabricproof.site import Site
@@ -66,13 +64,12 @@ def trend_of(
     site: Site, place: Workplace, store: Store, runs: tuple[Run, ...]
 ) -> tuple[Trend | None, list[str]]:
     """Return what these runs show, None where it cannot be told, and why not."""
-    folder = place.perflogs / site.name / FOLDER
     looked_at = replace(store, runs=runs, notes=())
     try:
         found = find_trend(
             looked_at,
             Question(last=len(runs), num_looks=len(store.runs)),
-            lambda node, digest: read_kept(folder, node, digest),
+            Machines.of_site(place.perflogs, site.name),
         )
     except FabricproofError as error:
         return None, [f"no history is told: {error.problem}"]
@@ -93,20 +90,11 @@ def comparison_of(
     history = History.of(store, place.perflogs, site.folder)
     second = choose_side(words, history)
     first = (
-        _same_inventory(run, store.runs)
+        _same_inventory(run, history.of_samples.runs)
         if against == SAME_INVENTORY
         else choose_side(against, history)
     )
     return compare_sides(store, history, first, second, Asked())
-
-
-def newest_of(words: str, site: Site, place: Workplace, store: Store) -> Run:
-    """Return the newest run that ``words`` name, as ``fabricproof compare`` understands them.
-
-    Raises:
-        FabricproofError: they mean nothing, or no run.
-    """
-    return choose_side(words, History.of(store, place.perflogs, site.folder)).side.runs[-1]
 
 
 def _same_inventory(run: Run, runs: Iterable[Run]) -> ChosenSide:
@@ -151,17 +139,7 @@ def matrix_of(store: Store | None, runs: Sequence[Run], keys: Sequence[Key]) -> 
         return Matrix(keys=(), runs=tuple(runs), values=np.empty((0, len(runs))))
     whole = store.matrix([each.run_id for each in runs])
     wanted = set(keys)
-    rows = [row for row, key in enumerate(whole.keys) if key in wanted]
-    new = {row: index for index, row in enumerate(rows)}
-    return Matrix(
-        keys=tuple(whole.keys[row] for row in rows),
-        runs=whole.runs,
-        values=whole.values[rows],
-        verdicts=tuple(whole.verdicts[row] for row in rows) if whole.verdicts else (),
-        set_aside=tuple(
-            (new[row], column, reason) for row, column, reason in whole.set_aside if row in new
-        ),
-    )
+    return whole.take([row for row, key in enumerate(whole.keys) if key in wanted])
 
 
 def _of_keys(store: Store, runs: Sequence[Run], keys: Sequence[Key], columns: Sequence[str]) -> Any:
@@ -206,111 +184,87 @@ def bounds_of(store: Store, run: Run, keys: Sequence[Key]) -> Mapping[Key, Judge
 Facts = Mapping[str, Mapping[str, str | int]]
 
 
-def machines_of(perflogs: Path, run: Run, on_doubt: Callable[[str], object]) -> dict[str, Facts]:
+def machines_of(
+    machines: Machines, run: Run, on_doubt: Callable[[str], object]
+) -> dict[str, Facts]:
     """Return node -> part -> facts as ``run`` saw them."""
     found: dict[str, Facts] = {}
     unseen: list[str] = []
-    lost: dict[str, str] = {}
-    for node, digest in sorted(_digests(perflogs, run, on_doubt).items()):
-        if digest is None:
-            unseen.append(node)
-            continue
-        try:
-            found[node] = read_kept(perflogs / FOLDER, node, digest).facts
-        except FabricproofError as error:
-            lost[node] = str(error)
+    lost: list[str] = []
+    for node, digest in sorted(_digests(machines, run, on_doubt).items()):
+        machine = machines.get(node, digest)
+        if machine is not None:
+            found[node] = machine.facts
+        else:
+            (lost if digest else unseen).append(node)
     if unseen:
         on_doubt(f"nobody saw what {folded(unseen)} was made of in this run, or it changed in it")
     if lost:
-        on_doubt(
-            f"the inventory of {folded(list(lost))} is lost, first {next(iter(lost.values()))}"
-        )
+        on_doubt(f"the inventory of {folded(lost)} is lost, first {machines.notes[0]}")
     return found
 
 
 def _digests(
-    perflogs: Path, run: Run, on_doubt: Callable[[str], object]
+    machines: Machines, run: Run, on_doubt: Callable[[str], object]
 ) -> Mapping[str, str | None]:
     """Return node -> digest as the run's records have it, or where it has none, as the index."""
     if run.inventory:
         return run.inventory
     try:
-        index = read_index(perflogs / FOLDER)
+        index = read_index(machines.folder)
     except FabricproofError as error:
         on_doubt(str(error))
         return {}
     return {each.node: each.digest for each in index if each.run_id == run.run_id}
 
 
-def inventory_changes(perflogs: Path, run: Run, earlier: Iterable[Run]) -> tuple[FieldChange, ...]:
+def inventory_changes(
+    machines: Machines, run: Run, earlier: Sequence[Run]
+) -> tuple[FieldChange, ...]:
     """Return what differs from when each node, and each stack, was seen before.
 
     The inventories that cannot be read were told by :func:`machines_of`.
     """
-    last_seen: dict[str, str] = {}
-    last_build: dict[str, str] = {}
-    for each in earlier:
-        last_seen.update({node: digest for node, digest in each.inventory.items() if digest})
-        last_build.update({stack: build for stack, build in each.builds.items() if build})
-    grouped: dict[tuple[str, str, str, str], list[str]] = {}
-    sentences: dict[tuple[str, str, str, str], str] = {}
-    for node, digest in sorted(run.inventory.items()):
-        was = last_seen.get(node)
-        if digest is None or was is None or was == digest:
-            continue
-        for difference in _differences(perflogs / FOLDER, node, was, digest):
-            key = (
-                difference.part,
-                difference.fact,
-                _word(difference.first),
-                _word(difference.second),
-            )
-            grouped.setdefault(key, []).append(node)
-            sentences.setdefault(key, difference.sentence)
-    nodes = tuple(
+    seen = last_known(each.inventory for each in earlier)
+    built = last_known(each.builds for each in earlier)
+    found, lost = machines.changed(seen, dict(sorted(run.inventory.items())))
+    nodes = (
         FieldChange(
-            part=key[0],
-            fact=key[1],
-            nodes=tuple(names),
-            first=key[2],
-            second=key[3],
-            sentence=f"{', '.join(names)}: {_plain(sentences[key])}",
+            part=each.part,
+            fact=each.fact,
+            nodes=tuple(where),
+            first=_word(each.first),
+            second=_word(each.second),
+            sentence=f"{', '.join(where)}: {each.sentence}",
         )
-        for key, names in grouped.items()
+        for each, where in found.items()
     )
-    return (*nodes, *_builds(run, last_build))
-
-
-def _differences(folder: Path, node: str, was: str, now: str) -> tuple[Difference, ...]:
-    try:
-        sides = read_kept(folder, node, was), read_kept(folder, node, now)
-    except FabricproofError:
-        sentence = f"inventory {was} is now {now}, and one of them cannot be read"
-        return (
-            Difference(part="node", fact="inventory", first=was, second=now, sentence=sentence),
+    gone = (
+        FieldChange(
+            part="node",
+            fact="inventory",
+            nodes=(node,),
+            first=seen[node],
+            second=_word(run.inventory[node]),
+            sentence=f"{node}: inventory {seen[node]} is now {run.inventory[node]}, and one of "
+            "them cannot be read",
         )
-    return compare(*sides, ("before", "now"))
-
-
-def _plain(sentence: str) -> str:
-    """Return a sentence of two machines as one of two times."""
-    return sentence.replace(" on before", " before").replace(" on now", " now")
+        for node in lost
+    )
+    builds = (
+        FieldChange(
+            part=f"stack {stack}",
+            fact="build",
+            nodes=(),
+            first=was,
+            second=now,
+            sentence=f"stack {stack}: build {was} before, {now} now: its numbers are not joined "
+            "with those before",
+        )
+        for stack, was, now in changed_builds(built, run.builds)
+    )
+    return (*nodes, *gone, *builds)
 
 
 def _word(value: str | int | None) -> str:
     return "" if value is None else str(value)
-
-
-def _builds(run: Run, before: Mapping[str, str]) -> Iterable[FieldChange]:
-    for stack, build in sorted(run.builds.items()):
-        was = before.get(stack, "")
-        if build and was and was != build:
-            yield FieldChange(
-                part=f"stack {stack}",
-                fact="build",
-                nodes=(),
-                first=was,
-                second=build,
-                sentence=f"stack {stack}: build {was} before, {build} now: its numbers are not "
-                "joined with those before",
-            )

@@ -125,7 +125,6 @@ class Made:
     def history(self, store: Store, **more: Any) -> History:
         """Return what sides are chosen from."""
         return History(
-            site=SITE,
             runs=store.runs,
             labels=labels(self.perflogs, SITE),
             machines=Machines(folder=self.perflogs / SITE / "inventory"),

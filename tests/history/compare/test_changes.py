@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made import Made, nights, node_facts
 
+from fabricproof.core.records import append_records
 from fabricproof.history.compare.changes import causes
 from fabricproof.history.compare.doubts import trend_p
 from fabricproof.history.compare.model import FieldChange, comparison_record
@@ -73,7 +76,7 @@ def test_a_field_that_varies_within_a_side_is_warned_of(tmp_path: Path) -> None:
 SAME, OTHER = "0a" * 32, "0b" * 32
 
 
-def kernels(made: Made, day: int, stacks: tuple[str, ...], digest: str, **more: str | int) -> None:
+def kernels(made: Made, day: int, stacks: tuple[str, ...], digest: str, **more: Any) -> None:
     fields = {"suite": "fabricproof", **more}
     run_id = made.run(day, stacks=dict.fromkeys(stacks, "a" * 64), **fields)
     told = {"findings": ["kernel"], "finding_kinds": [{"kind": "kernel", "fact": digest}]}
@@ -210,13 +213,33 @@ def test_a_kernel_of_one_side_alone_is_compared_with_nothing(tmp_path: Path) -> 
     assert made.compare(BEFORE, AFTER).kernels == ()
 
 
+def test_packed_records_of_a_past_month_are_read(tmp_path: Path) -> None:
+    """Environments and binaries are read from the files themselves, whatever their form."""
+    made = Made(tmp_path)
+    kernels(made, 1, ("mpich5",), SAME, variables={"UCX_TLS": "rc"})
+    packed = tmp_path / "made" / "compute" / "records-2026-10.jsonl"
+    append_records(packed, made.lines)
+    packed.with_name(f"{packed.name}.gz").write_bytes(gzip.compress(packed.read_bytes()))
+    packed.unlink()
+    made.lines.clear()
+    kernels(made, 11, ("mpich5",), OTHER, variables={"UCX_TLS": "ud"})
+    found = made.compare(BEFORE, AFTER)
+    assert [(each.fact, each.first, each.second) for each in found.changes] == [
+        ("UCX_TLS", "rc", "ud")
+    ]
+    (said,) = found.kernels
+    assert said.startswith("kernel of all pairs (mpich5): not the same binary, SHA-256 0a0a")
+
+
 def test_nodes_that_nobody_looked_at_are_said(tmp_path: Path) -> None:
     """Without an inventory nobody can say that nothing else changed."""
     made = Made(tmp_path)
     nights(made, range(1, 4))
     nights(made, range(11, 14), facts={"n1": None, "n2": node_facts(), "n3": node_facts()})
-    found = made.compare(BEFORE, AFTER)
-    assert any("3 of 3 runs of the second side" in each for each in found.warnings)
+    for side, words in (("second", (BEFORE, AFTER)), ("first", (AFTER, BEFORE))):
+        found = made.compare(*words)
+        assert any(f"3 of 3 runs of the {side} side" in each for each in found.warnings)
+        assert found.changes == ()
 
 
 def test_a_variable_of_the_legs_is_found(tmp_path: Path) -> None:

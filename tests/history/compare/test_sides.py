@@ -29,7 +29,7 @@ def history(folder: Path, days: tuple[int, ...] = (1, 2, 3, 10, 11), **more: Any
         )
         for day in days
     )
-    return History(site="made", runs=runs, machines=Machines(folder=folder), **more)
+    return History(runs=runs, machines=Machines(folder=folder), **more)
 
 
 def days_of(words: str, among: History) -> list[int]:

@@ -6,8 +6,9 @@ import json
 import multiprocessing
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -104,12 +105,12 @@ def test_the_copy_may_be_thrown_away(tmp_path: Path) -> None:
 def test_a_full_disk_costs_the_speed_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Segments that cannot be written stay in memory; the next start tries again."""
 
-    def full(path: Path, data: bytes) -> os.stat_result:
+    def full(path: Path) -> None:
         raise OSError(28, "No space left on device")
 
     write(tmp_path, [quantity(FIRST), quantity(SECOND, 900.0)])
     with monkeypatch.context() as patch:
-        patch.setattr(copy_module, "_write_whole", full)
+        patch.setattr(copy_module, "whole_file", full)
         store = open_store(tmp_path, SITE)
         assert store.samples([FIRST])["value"].to_list() == [1000.0]
         assert store.matrix([FIRST, SECOND]).values.tolist() == [[1000.0, 900.0]]
@@ -127,16 +128,16 @@ def test_a_disk_that_fills_half_way_leaves_no_half_of_a_copy(
     monkeypatch.setattr(ingest_module, "SEGMENT_ROWS", 1)
     write(tmp_path, [quantity(FIRST)], "a.jsonl")
     write(tmp_path, [quantity(SECOND, 900.0)], "b.jsonl")
-    real, written = copy_module._write_whole, []
+    real, written = copy_module.whole_file, []
 
-    def filling(path: Path, data: bytes | memoryview) -> os.stat_result:
+    def filling(path: Path) -> AbstractContextManager[BinaryIO]:
         written.append(path)
         if len(written) > 2:
             raise OSError(28, "No space left on device")
-        return real(path, data)
+        return real(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(copy_module, "_write_whole", filling)
+        patch.setattr(copy_module, "whole_file", filling)
         assert numbers(tmp_path) == [1000.0, 900.0]
     assert not (folder_of(tmp_path) / "manifest.json").exists()
     assert numbers(tmp_path) == [1000.0, 900.0]

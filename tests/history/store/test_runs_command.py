@@ -154,12 +154,12 @@ def test_a_run_is_not_begun_with_a_name_that_none_can_have(
 
 def test_a_run_has_its_name_at_its_end(perflogs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name that cannot be kept is said and changes no verdict."""
-    run.label_runs("after-swap", load_site("vcluster"), THIRD)
+    run.label_run("after-swap", load_site("vcluster"), THIRD)
     assert labels(perflogs, "vcluster") == {"after-swap": (THIRD,)}
     path = perflogs / "vcluster" / "labels.jsonl"
     path.unlink()
     path.mkdir()
     said: list[str] = []
     monkeypatch.setattr("click.echo", lambda text, **_: said.append(text))
-    run.label_runs("after-swap", load_site("vcluster"), THIRD)
+    run.label_run("after-swap", load_site("vcluster"), THIRD)
     assert f"run {THIRD} has no label" in said[0]

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.core.errors import ConfigError, ParseError
-from fabricproof.history.store import Key, Run
-from fabricproof.history.store.model import class_of, metric_of, numbered, parse_margins
+from fabricproof.history.compare.facts import Machines
+from fabricproof.history.compare.model import SideError, parse_margins
+from fabricproof.history.store import Key, Matrix, Run
+from fabricproof.history.store.model import class_of, metric_of, numbered
 from fabricproof.history.trend.events import Between, coincidences, common, name_all
 from fabricproof.history.trend.model import sparkline
 from fabricproof.nodes.inventory.facts import Machine
+from fabricproof.nodes.inventory.store import write_machine
 
 KEY = Key(
     site="s", partition="p", fabric="ib0", stack="openmpi5", build="*", suite="osu",
@@ -74,40 +78,51 @@ def _run(day: int, **inventory: str | None) -> Run:
     return Run(run_id=f"r{day}", start=start, inventory=inventory, builds={"openmpi5": "a"})
 
 
-def _machine(node: str, digest: str) -> Machine:
-    if digest == "lost":
-        raise ParseError("no readable inventory", source="lost.json")
-    return Machine(node=node, facts={"interface ib0": {"mtu": int(digest)}})
+def _made(mtu: int) -> Machine:
+    return Machine(node="n1", facts={"interface ib0": {"mtu": mtu}})
 
 
-def test_what_changed_is_said_once_for_nodes_alike() -> None:
+SMALL, LARGE = _made(2044).digest, _made(4092).digest
+LOST = "0" * 16
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Machines:
+    """Return the inventories of three nodes, each of which had a small and a large MTU."""
+    for node in ("n1", "n2", "n3"):
+        for mtu in (2044, 4092):
+            write_machine(tmp_path, replace(_made(mtu), node=node))
+    return Machines(folder=tmp_path)
+
+
+def test_what_changed_is_said_once_for_nodes_alike(machines: Machines) -> None:
     """Two nodes changed in the same way, a third did not."""
-    runs = [_run(1, n1="4092", n2="4092", n3="4092"), _run(2, n1="2044", n2="2044", n3="4092")]
-    told, unknown = coincidences(Between(runs=runs, before=0, after=1), ["n1"], _machine)
+    runs = [_run(1, n1=LARGE, n2=LARGE, n3=LARGE), _run(2, n1=SMALL, n2=SMALL, n3=LARGE)]
+    told, unknown = coincidences(Between(runs=runs, before=0, after=1), ["n1"], machines)
     assert told == ("interface ib0 of n1, n2: MTU 4092 bytes -> 2044 bytes",)
     assert unknown == ()
 
 
-def test_a_run_without_a_look_is_passed_over() -> None:
+def test_a_run_without_a_look_is_passed_over(machines: Machines) -> None:
     """The last look before and the first after count, not that of the neighbouring run."""
-    runs = [_run(1, n1="4092"), _run(2, n1=None), _run(3), _run(4, n1="2044")]
-    told, _ = coincidences(Between(runs=runs, before=1, after=2), ["n1"], _machine)
+    runs = [_run(1, n1=LARGE), _run(2, n1=None), _run(3), _run(4, n1=SMALL)]
+    told, _ = coincidences(Between(runs=runs, before=1, after=2), ["n1"], machines)
     assert told == ("interface ib0 of n1: MTU 4092 bytes -> 2044 bytes",)
 
 
-def test_what_nobody_saw_or_what_is_lost_is_unknown() -> None:
+def test_what_nobody_saw_or_what_is_lost_is_unknown(machines: Machines) -> None:
     """No look before; a file of the inventory that is gone: sentences, no trouble."""
-    runs = [_run(1, n2="lost"), _run(2, n1="4092", n2="4092")]
-    told, unknown = coincidences(Between(runs=runs, before=0, after=1), ["n1", "n2"], _machine)
+    runs = [_run(1, n2=LOST), _run(2, n1=LARGE, n2=LARGE)]
+    told, unknown = coincidences(Between(runs=runs, before=0, after=1), ["n1", "n2"], machines)
     assert told == ()
     assert unknown[0] == "what n1 was made of before or after is not known"
-    assert "lost.json" in unknown[1]
+    assert f"{LOST}.json" in unknown[1]
 
 
-def test_a_build_that_changed_is_said() -> None:
+def test_a_build_that_changed_is_said(machines: Machines) -> None:
     """The builds of the last run before and of the first after count, not of the newest."""
     runs = [replace(_run(day), builds={"openmpi5": "abcd"[day]}) for day in (1, 2, 3)]
-    told, _ = coincidences(Between(runs=runs, before=0, after=1), [], _machine)
+    told, _ = coincidences(Between(runs=runs, before=0, after=1), [], machines)
     assert told == ("stack openmpi5: build b -> c",)
 
 
@@ -129,7 +144,7 @@ def test_margins_are_fractions_of_known_metrics() -> None:
     """Percent and fractions are read; anything else is refused with what is known."""
     assert parse_margins(["latency=2%", "bandwidth=0.1"])["latency"] == pytest.approx(0.02)
     for text in ("latency", "latency=0", "latency=120%", "rate=3%", "latency=x"):
-        with pytest.raises(ConfigError, match="bandwidth, message rate"):
+        with pytest.raises(SideError, match="bandwidth, message rate"):
             parse_margins([text])
 
 
@@ -142,3 +157,22 @@ def test_kinds_tell_unlike_scatter_apart() -> None:
     assert [metric_of(each) for each in (KEY, small, ratio, replace(ratio, better=-1))] == [
         "bandwidth", "latency", "ratio", "cost ratio",
     ]  # fmt: skip
+
+
+def test_of_a_matrix_rows_and_columns_are_taken() -> None:
+    """Numbers, words and what is set aside stay with their quantity and run."""
+    runs = tuple(_run(day) for day in (1, 2, 3))
+    whole = Matrix(
+        keys=tuple(KEYS[:3]),
+        runs=runs,
+        values=np.arange(9.0).reshape(3, 3),
+        verdicts=(("a", "b", "c"), ("a", "b", "c"), ("d", "e", "f")),
+        set_aside=((0, 1, "of another column"), (1, 0, "of another row"), (2, 0, "why")),
+    )
+    part = whole.take([2, 0], [2, 0])
+    assert (part.keys, part.runs) == ((KEYS[2], KEYS[0]), (runs[2], runs[0]))
+    assert part.values.tolist() == [[8.0, 6.0], [2.0, 0.0]]
+    assert part.verdicts == (("f", "d"), ("c", "a"))
+    assert part.set_aside == ((0, 1, "why"),)
+    assert whole.take([2]).values.tolist() == [[6.0, 7.0, 8.0]]
+    assert whole.take([]).values.shape == (0, 3)

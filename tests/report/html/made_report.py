@@ -458,7 +458,6 @@ def _trend(matrix: Matrix, change: int, spoil: str) -> Trend:
             step=Step(row=row, at=change, earliest=change, latest=change, ratio=0.93, p=0.001),
             worse=True,
             run=run,
-            coincides=(f"firmware 28.39 to 28.41{spoil}",),
         )
         for row in rows[:40]
     )
@@ -470,7 +469,10 @@ def _trend(matrix: Matrix, change: int, spoil: str) -> Trend:
         sentence=f"rail1 loses 7 % on {len(rows)} quantities{spoil}",
     )
     drift = FoundDrift(
-        key=matrix.keys[0], drift=Drift(row=0, per_run=0.998, total=0.95, p=0.01), worse=True
+        key=matrix.keys[0],
+        drift=Drift(row=0, per_run=0.998, total=0.95, p=0.01),
+        worse=True,
+        run=matrix.runs[0],
     )
     return Trend(
         site="made",

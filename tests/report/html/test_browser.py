@@ -16,7 +16,7 @@ import pytest
 from browser import Browser, find_browser
 from made_report import HOSTILE, made_report, recorded_report
 
-from fabricproof.report.formats.html import render_html
+from fabricproof.report.formats.html.page import render_html
 from fabricproof.report.formats.html.payload import all_keys, rounded
 from fabricproof.report.model import ReportData
 

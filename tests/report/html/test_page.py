@@ -22,8 +22,9 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.records import kind_of_old
 from fabricproof.history.store.model import FIELDS
 from fabricproof.job.run import SessionResult
-from fabricproof.report.formats.html import markup, render_html
+from fabricproof.report.formats.html import markup
 from fabricproof.report.formats.html.markup import Markup, escaped, folded, number, tag
+from fabricproof.report.formats.html.page import render_html
 from fabricproof.report.formats.html.payload import (
     AS_RAW,
     Sentences,

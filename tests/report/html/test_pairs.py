@@ -28,7 +28,7 @@ from fabricproof.pairs import (
 )
 from fabricproof.pairs.blame.judged import MatrixVerdict
 from fabricproof.pairs.picture import MOST_CELLS
-from fabricproof.report.formats.html import render_html, render_pairs
+from fabricproof.report.formats.html.page import render_html, render_pairs
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "pairs"))
 from matrices import Fault, healthy, made, of_node, written

@@ -26,19 +26,17 @@ from fabricproof.cli.history.baseline_display import (
 )
 from fabricproof.cli.selection import perflogs, runs_of
 from fabricproof.core.errors import ConfigError, ExitStatus, InputMissingError
-from fabricproof.history.baseline import (
-    Ask,
+from fabricproof.history.baseline.freezing import Ask, Frozen, freeze
+from fabricproof.history.baseline.review import (
     BaselineCoverage,
-    Frozen,
     Unlike,
     against_run,
     differences,
-    freeze,
     replay,
     standing,
 )
 from fabricproof.history.compare.facts import Machines
-from fabricproof.history.store import Store, open_store
+from fabricproof.history.store import Store, no_samples, open_store
 from fabricproof.site import Site, site_of
 from fabricproof.verdict.baseline import Baseline, names_in, path_of, read_baseline, write_baseline
 
@@ -225,9 +223,10 @@ def propose(
     runs = tuple(each for each in runs if not each.startswith("baseline:"))
     old_name = named[0] if named else site.spec.baseline
     old = _read(site, old_name) if old_name else None
-    ids = runs_of(runs, site) if runs else [run.run_id for run in store.runs][-_NEWEST:]
+    apart = no_samples(store.labels)
+    every = [run.run_id for run in store.runs if run.run_id not in apart]
+    ids = runs_of(runs, site) if runs else every[-_NEWEST:]
     frozen = _frozen(store, machines, ids, write or "proposal", _AT_LEAST, newest_only=True)
-    every = [run.run_id for run in store.runs]
     past = replay(store, every, machines, old=old, new=frozen.baseline)
     if path is not None:
         write_baseline(path, frozen.baseline, replace=replace)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
-from fabricproof.history.baseline import Frozen, Replay, Turned, Unlike
+from fabricproof.core.units import columns
+from fabricproof.history.baseline.freezing import Frozen
+from fabricproof.history.baseline.review import Replay, Turned, Unlike
 from fabricproof.verdict.baseline import Baseline, BaselineRow, LegPlace
 
 #: lines of a list that are shown without ``--all``
 _SHOWN = 12
-
-_WIDTH = 150
 
 
 def list_lines(site: str, records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -25,19 +20,20 @@ def list_lines(site: str, records: Sequence[Mapping[str, Any]]) -> Iterator[str]
     if not records:
         yield f"site {site} has no baseline; next: fabricproof baseline freeze NAME last:10"
         return
-    table = _table(
-        "baseline", "frozen (UTC)", "runs", "quantities", "set aside", "legs not judged", "holds"
-    )
-    for each in records:
-        name = each["name"] + (" (judges)" if each["active"] else "")
-        table.add_row(
-            name,
+    rows: list[tuple[str, ...]] = [
+        ("baseline", "frozen (UTC)", "runs", "quantities", "set aside", "legs not judged", "holds")
+    ]
+    rows += (
+        (
+            each["name"] + (" (judges)" if each["active"] else ""),
             each["frozen"][:16].replace("T", " "),
             *(str(each[key]) for key in ("runs", "quantities", "outliers")),
             str(len(each["not_judged"])),
             "yes" if each["holds"] else f"no: {'; '.join(each['why_not'][:2])}",
         )
-    yield from _drawn(table)
+        for each in records
+    )
+    yield from columns(rows, frozenset({2, 3, 4, 5}))
 
 
 def show_lines(baseline: Baseline, head: Mapping[str, Any], *, whole: bool) -> Iterator[str]:
@@ -54,7 +50,7 @@ def show_lines(baseline: Baseline, head: Mapping[str, Any], *, whole: bool) -> I
     yield from (f"  {reason}" for reason in head["why_not"])
     yield from _some("legs not judged", baseline.not_judged, whole=whole)
     rows = [each for each in baseline.rows() if whole or each[1].named]
-    yield from _drawn(_numbers(rows))
+    yield from _numbers(rows)
     yield from _blind(baseline)
     more = sum(1 for _ in baseline.rows()) - len(rows)
     if more:
@@ -73,19 +69,23 @@ def _card(model: str, firmware: str) -> str:
     return f" ({told})" if told else ""
 
 
-def _numbers(rows: Iterable[tuple[LegPlace, BaselineRow]]) -> Table:
-    table = _table(
-        *("stack", "program", "leg", "pair", "quantity", "runs"),
-        *("median", "spread", "bound", "sees a change of"),
-    )
-    for place, row in rows:
-        bound = f">= {row.low:.5g}" if row.better > 0 else f"<= {row.high:.5g}"
-        table.add_row(
-            *(place.stack, place.program, place.leg, place.pair, row.quantity),
-            *(str(len(row.samples)), f"{row.median:.5g} {row.unit}", f"{row.spread:.1%}"),
-            *(bound, f"{row.detects:.1%}" + ", blind" * row.blind),
+def _numbers(several: Iterable[tuple[LegPlace, BaselineRow]]) -> Iterator[str]:
+    rows: list[tuple[str, ...]] = [
+        (
+            *("stack", "program", "leg", "pair", "quantity", "runs"),
+            *("median", "spread", "bound", "sees a change of"),
         )
-    return table
+    ]
+    for place, row in several:
+        bound = f">= {row.low:.5g}" if row.better > 0 else f"<= {row.high:.5g}"
+        rows.append(
+            (
+                *(place.stack, place.program, place.leg, place.pair, row.quantity),
+                *(str(len(row.samples)), f"{row.median:.5g} {row.unit}", f"{row.spread:.1%}"),
+                *(bound, f"{row.detects:.1%}" + ", blind" * row.blind),
+            )
+        )
+    yield from columns(rows, frozenset({5, 6, 7, 8}))
 
 
 def _blind(baseline: Baseline) -> Iterator[str]:
@@ -153,7 +153,7 @@ def frozen_lines(frozen: Frozen, *, whole: bool = False) -> Iterator[str]:
     rows = list(baseline.rows())
     yield f"{baseline.words}: {len(rows)} quantities of {len(baseline.runs)} runs"
     named = [each for each in rows if each[1].named]
-    yield from _drawn(_numbers(named if whole else named[:_SHOWN]))
+    yield from _numbers(named if whole else named[:_SHOWN])
     if len(named) > _SHOWN and not whole:
         yield f"and {len(named) - _SHOWN} more: fabricproof baseline show {baseline.name}"
     yield from _blind(baseline)
@@ -183,19 +183,21 @@ def diff_lines(
         f"{len(beyond)} beyond its bounds"
     )
     shown = [each for each in both if whole or each.named or each.outside]
-    table = _table(
-        *("stack", "program", "leg", "pair", "quantity"),
-        *(first.name, second, "change", "bound", ""),
-    )
+    rows: list[tuple[str, ...]] = [
+        ("stack", "program", "leg", "pair", "quantity", first.name, second, "change", "bound", "")
+    ]
     for each in shown:
         bound = each.low if each.better > 0 else each.high
-        table.add_row(
-            *(each.place.stack, each.place.program, each.place.leg, each.place.pair),
-            *(each.quantity, f"{each.first:.5g} {each.unit}", f"{each.second:.5g}"),
-            *(f"{(each.ratio or 1) - 1:+.1%}", f"{bound:.5g}", "BEYOND" if each.outside else ""),
+        rows.append(
+            (
+                *(each.place.stack, each.place.program, each.place.leg, each.place.pair),
+                *(each.quantity, f"{each.first:.5g} {each.unit}", f"{each.second:.5g}"),
+                *(f"{(each.ratio or 1) - 1:+.1%}", f"{bound:.5g}"),
+                "BEYOND" if each.outside else "",
+            )
         )
     if shown:
-        yield from _drawn(table)
+        yield from columns(rows, frozenset({5, 6, 7, 8}))
     if len(shown) < len(both):
         yield f"{len(both) - len(shown)} more points of the curves, all within: --all"
     for side, absent in ((first.name, "second"), (second, "first")):
@@ -227,11 +229,13 @@ def propose_lines(
     yield from frozen_lines(frozen, whole=whole)
     yield f"history replayed, number by number; the proposal holds for {past.judged} of them"
     words = sorted({word for counts in past.counts.values() for word in counts})
-    table = _table("judged by", *words)
     names = {"none": "physics and site alone", "old": old.name if old else "", "new": "proposal"}
-    for rule, counts in past.counts.items():
-        table.add_row(names[rule], *(str(counts.get(word, 0)) for word in words))
-    yield from _drawn(table)
+    rows: list[tuple[str, ...]] = [("judged by", *words)]
+    rows += (
+        (names[rule], *(str(counts.get(word, 0)) for word in words))
+        for rule, counts in past.counts.items()
+    )
+    yield from columns(rows, frozenset(range(1, len(words) + 1)))
     if not past.turned:
         yield "no past verdict would be another"
         return
@@ -257,20 +261,3 @@ def _turned(each: Turned) -> str:
         f"{each.run_id} {each.place.label} {each.quantity} = {each.value:.5g} {each.unit}{bound}: "
         f"{each.before} -> {each.after}{learnt}"
     )
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    numbers = {"runs", "quantities", "set aside", "legs not judged"}
-    numbers |= {"median", "spread", "bound", "change"}
-    for column in columns:
-        table.add_column(column, justify="right" if column in numbers else "left")
-    return table
-
-
-def _drawn(table: Table) -> Iterator[str]:
-    """Yield a table as lines, wide enough that no cell is cut."""
-    console = Console(file=io.StringIO(), width=_WIDTH, highlight=False, no_color=True)
-    with console.capture() as capture:
-        console.print(table)
-    yield from (line.rstrip() for line in capture.get().splitlines() if line.strip())

@@ -34,13 +34,6 @@ from fabricproof.site import Site, site_of
 _KEYS = ("check", "stack", "program", "rail", "node", "pair", "size")
 
 
-def _a_number(_context: click.Context, _option: click.Parameter, value: float) -> float:
-    """Refuse NaN, which is within every range."""
-    if value != value:  # noqa: PLR0124 - what NaN is
-        raise click.BadParameter("not a number")
-    return value
-
-
 @click.command(name="compare")
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
@@ -52,8 +45,7 @@ def _a_number(_context: click.Context, _option: click.Parameter, value: float) -
 @options.margins
 @click.option(
     "--alpha",
-    type=click.FloatRange(0.0001, 0.5),
-    callback=_a_number,
+    type=options.Number(0.0001, 0.5),
     default=0.05,
     show_default=True,
     metavar="RATE",

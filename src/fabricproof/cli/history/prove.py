@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from functools import partial
 
 import click
 
@@ -12,9 +11,9 @@ from fabricproof.cli import options
 from fabricproof.cli.selection import perflogs, runs_of
 from fabricproof.core.errors import ExitStatus
 from fabricproof.history.compare.facts import Machines
-from fabricproof.history.prove import proof_lines, proof_record, prove_site
+from fabricproof.history.prove.model import proof_lines, proof_record
+from fabricproof.history.prove.site import prove_site
 from fabricproof.history.store import open_store
-from fabricproof.nodes.inventory.store import FOLDER, read_kept
 from fabricproof.site import site_of
 
 
@@ -45,8 +44,7 @@ def command(runs: tuple[str, ...], site_name: str | None, whole: bool, as_json: 
     chosen = runs_of(runs, site) if runs else []
     store = open_store(perflogs(), site.name)
     machines = Machines.of_site(perflogs(), site.name)
-    read = partial(read_kept, perflogs() / site.name / FOLDER)
-    proof = prove_site(store, chosen, machines, read, _tell)
+    proof = prove_site(store, chosen, machines, _tell)
     if as_json:
         click.echo(json.dumps(proof_record(proof), indent=1))
     else:

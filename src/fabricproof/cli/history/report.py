@@ -18,8 +18,11 @@ from fabricproof.core.errors import OutputError
 from fabricproof.core.project import project_root
 from fabricproof.core.whole_file import write_whole
 from fabricproof.job.run import Workplace, workplace
-from fabricproof.report.formats import render_junit, render_prometheus, report_record
-from fabricproof.report.text import LINES, WIDTH, render_drain, summary
+from fabricproof.report.formats.junit import render_junit
+from fabricproof.report.formats.prometheus import render_prometheus
+from fabricproof.report.formats.record import report_record
+from fabricproof.report.text.drain import render_drain
+from fabricproof.report.text.screen import LINES, WIDTH, summary
 from fabricproof.site import Site, site_of
 
 if TYPE_CHECKING:
@@ -114,7 +117,7 @@ def _write_all(
     Raises:
         OutputError: of the first that could not; of others it is told here.
     """
-    from fabricproof.report.formats.html import render_html  # noqa: PLC0415 - start-up time
+    from fabricproof.report.formats.html.page import render_html  # noqa: PLC0415 - start-up time
 
     render = {".html": render_html, ".xml": render_junit, ".prom": render_prometheus}
     failed: list[OutputError] = []

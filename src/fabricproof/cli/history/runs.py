@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -15,11 +13,9 @@ from rich.table import Table
 from fabricproof.cli import options
 from fabricproof.cli.console import HonestConsole
 from fabricproof.cli.selection import perflogs, runs_of
-from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import BADNESS
+from fabricproof.history.compare.facts import Machines, changed_builds, last_known
 from fabricproof.history.store import Run, Store, labels_of, open_store, require_label, set_label
-from fabricproof.nodes.inventory.differences import compare
-from fabricproof.nodes.inventory.store import FOLDER, read_kept
 from fabricproof.nodes.inventory.words import name_of
 from fabricproof.site import site_of
 
@@ -68,10 +64,10 @@ def list_(runs: tuple[str, ...], site_name: str | None, as_json: bool) -> None:
 
     Exit status: 0; 2 RUNS mean nothing; 6 no such run; 65 damaged records; 66 no run there.
     """
-    store, folder = _store(site_name)
+    store = _store(site_name)
     asked = set(runs_of(runs, site_of(site_name))) if runs else None
     shown = [run for run in store.runs if asked is None or run.run_id in asked]
-    changes = _changes(store.runs, folder)
+    changes = _changes(store.runs, Machines.of_site(perflogs(), store.site))
     records = [_record(run, store, changes[run.run_id]) for run in shown]
     if as_json:
         click.echo(
@@ -99,9 +95,9 @@ def label(words: tuple[str, ...], remove: bool, site_name: str | None) -> None:
         raise click.UsageError("expected RUNS... NAME, got one word; list runs: fabricproof runs")
     if not remove:
         require_label(name)
-    store, folder = _store(site_name)
+    store = _store(site_name)
     ids = runs_of(asked, site_of(site_name))
-    changed = set_label(folder.parent, store.site, ids, name, given=not remove)
+    changed = set_label(perflogs(), store.site, ids, name, given=not remove)
     has = store.labels.get(name, ())
     count = len(set(has) - set(ids)) if remove else len({*has, *ids})
     click.echo(
@@ -110,50 +106,31 @@ def label(words: tuple[str, ...], remove: bool, site_name: str | None) -> None:
     )
 
 
-def _store(site_name: str | None) -> tuple[Store, Path]:
-    """Return the history of a site and its folder."""
-    site = site_of(site_name)
-    return open_store(perflogs(), site.name), perflogs() / site.name
+def _store(site_name: str | None) -> Store:
+    return open_store(perflogs(), site_of(site_name).name)
 
 
-def _changes(runs: Sequence[Run], folder: Path) -> dict[str, list[dict[str, Any]]]:
+def _changes(runs: Sequence[Run], machines: Machines) -> dict[str, list[dict[str, Any]]]:
     """Return run -> what is not as it last was before: fields of nodes, builds of stacks."""
-    differing = _comparer(folder / FOLDER)
     nodes: dict[str, str] = {}
     builds: dict[str, str] = {}
     changes: dict[str, list[dict[str, Any]]] = {}
     for run in runs:
-        fields: dict[str, list[str]] = {}
-        for node, digest in sorted(run.inventory.items()):
-            if digest is None:
-                continue
-            before = nodes.get(node, digest)
-            for name in differing(node, before, digest) if before != digest else ():
-                fields.setdefault(name, []).append(node)
-            nodes[node] = digest
-        changed = [{"field": name, "nodes": where} for name, where in fields.items()]
+        found, lost = machines.changed(nodes, dict(sorted(run.inventory.items())))
+        fields: dict[str, set[str]] = {}
+        for each, where in found.items():
+            fields.setdefault(f"{each.part} {name_of(each.fact)}".strip(), set()).update(where)
+        if lost:
+            fields["something: a kept inventory is gone"] = set(lost)
+        changed = [{"field": name, "nodes": sorted(where)} for name, where in fields.items()]
         changed += [
             {"field": f"build of {stack}", "nodes": []}
-            for stack, build in sorted(run.builds.items())
-            if builds.get(stack, build) != build
+            for stack, *_ in changed_builds(builds, run.builds)
         ]
-        builds |= run.builds
+        nodes |= last_known([run.inventory])
+        builds |= last_known([run.builds])
         changes[run.run_id] = changed
     return changes
-
-
-def _comparer(folder: Path) -> Callable[[str, str, str], tuple[str, ...]]:
-    """Return what names the fields in which two states of a node differ."""
-
-    @cache
-    def names(node: str, before: str, now: str) -> tuple[str, ...]:
-        try:
-            found = compare(read_kept(folder, node, before), read_kept(folder, node, now))
-        except FabricproofError:
-            return ("something: a kept inventory is gone",)
-        return tuple(dict.fromkeys(f"{each.part} {name_of(each.fact)}".strip() for each in found))
-
-    return names
 
 
 def _record(run: Run, store: Store, changed: list[dict[str, Any]]) -> dict[str, Any]:

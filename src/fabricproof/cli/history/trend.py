@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
-from functools import partial
 
 import click
 
@@ -13,11 +12,11 @@ from fabricproof.cli import options
 from fabricproof.cli.output import Only, only_option
 from fabricproof.cli.selection import perflogs, runs_of
 from fabricproof.core.errors import ExitStatus
+from fabricproof.history.compare.facts import Machines
 from fabricproof.history.compare.model import parse_margins, parse_renamed
 from fabricproof.history.store import open_store
 from fabricproof.history.trend.find import Question, find_trend
 from fabricproof.history.trend.model import trend_lines, trend_record
-from fabricproof.nodes.inventory.store import FOLDER, read_kept
 from fabricproof.report.model import devices_of, with_devices
 from fabricproof.site import site_of
 
@@ -77,7 +76,7 @@ def command(
     store = open_store(perflogs(), site.name)
     if sys.stderr.isatty():
         click.echo(f"looking at {len(store.runs)} runs of {site.name} ...", err=True)
-    trend = find_trend(store, ask, partial(read_kept, perflogs() / site.name / FOLDER))
+    trend = find_trend(store, ask, Machines.of_site(perflogs(), site.name))
     if as_json:
         click.echo(json.dumps(trend_record(trend), indent=2))
     else:

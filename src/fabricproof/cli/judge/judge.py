@@ -22,10 +22,10 @@ from fabricproof.cli.output import (
     fabric_option,
     fitting,
     format_value,
+    judgement_record,
     one_fitting,
     only_option,
     read_output,
-    report_record,
     shown,
 )
 from fabricproof.core.errors import ConfigError, ExitStatus, FabricproofError, ParseError, UnitError
@@ -325,9 +325,9 @@ def _judge_published(
 
 def _record(outcomes: list[tuple[str, str, Report]], verdict: str) -> dict[str, Any]:
     quantities = [
-        {**record, "program": program, "source": name}
+        {**judgement_record(each), "program": program, "source": name}
         for name, program, report in outcomes
-        for record in report_record(report)["quantities"]
+        for each in report.quantities
     ]
     findings = [each.text for _, _, report in outcomes for each in report.findings]
     return {"verdict": verdict, "quantities": quantities, "findings": findings}

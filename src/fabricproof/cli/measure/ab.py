@@ -222,14 +222,10 @@ def _means(
     return InterleavedMeans(
         switch=switch,
         measure=measure,
-        label=lambda run_id, label: _ignore(set_label(place, site.name, [run_id], label)),
+        label=lambda run_id, label: set_label(place, site.name, [run_id], label),
         keep=lambda plan: write_plan(path, plan),
         tell=lambda line: click.echo(line, err=quiet),
     )
-
-
-def _ignore(_: object) -> None:
-    """Take what nobody needs."""
 
 
 def _measure(site: Site, arguments: tuple[str, ...], *, quiet: bool) -> RunOutcome:

@@ -5,24 +5,22 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 
 import click
 
 from fabricproof.cli import options
-from fabricproof.cli.measure.run import label_runs, ran
+from fabricproof.cli.measure.run import ran
 from fabricproof.cli.output import STATUSES, Only, one_fitting, only_option
 from fabricproof.cli.selection import nodes_named
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.project import project_root
 from fabricproof.history.store import ADMISSION_LABEL
-from fabricproof.job.run import check_scheduler, new_run_id, session_environment, workplace
-from fabricproof.nightly import Ran
+from fabricproof.job.run import check_scheduler, session_environment, workplace
 from fabricproof.nightly.admission import AdmissionMeans, Admittance, admit
 from fabricproof.nightly.admission import plan as plan_of
 from fabricproof.pairs.campaign.nodes import ask_leaves, ask_standing
-from fabricproof.report.text import Blamed
-from fabricproof.site import Site, site_of
+from fabricproof.report.text.drain import Blamed
+from fabricproof.site import site_of
 
 _EPILOG = """\b
 Examples:
@@ -83,7 +81,9 @@ def command(
     means = AdmissionMeans(
         site=site,
         partition=spec,
-        run=partial(_ran, site, quiet=as_json),
+        run=lambda asked, where: ran(
+            site, asked, quiet=as_json, nodes=where, label=ADMISSION_LABEL
+        ),
         standing=lambda: ask_standing(spec, environment, reservation=reservation or ""),
         leaf_of=leaf_of,
         say=lambda text: click.echo(f"[ admit ] {text}", err=True),
@@ -98,14 +98,6 @@ def command(
     found = admit(names, means)
     click.echo(json.dumps(found.record(), indent=2) if as_json else "\n".join(_lines(found)))
     sys.exit(found.status or int(STATUSES[found.verdict]))
-
-
-def _ran(site: Site, asked: Sequence[str], where: tuple[str, ...], *, quiet: bool) -> Ran:
-    """Run ReFrame; the run gets a label, for it is no sample of the site."""
-    run_id = new_run_id()
-    found = ran(site, asked, quiet=quiet, run_id=run_id, nodes=where)
-    label_runs(ADMISSION_LABEL, site, run_id)
-    return found
 
 
 def _drain_line(node: str, run_id: str, reason: str) -> str:

@@ -19,6 +19,7 @@ from fabricproof.cli.output import STATUSES
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
 from fabricproof.core.project import project_root, site_option
 from fabricproof.core.records import record_files
+from fabricproof.history.store import LOOK_LABEL
 from fabricproof.job.leg import ADMISSION_CHECK
 from fabricproof.job.run import (
     KEPT_STAGES,
@@ -157,7 +158,11 @@ def _run_meant(site: Site, place: Workplace, words: str) -> str:
     """
     files = record_files(place.perflogs / site.name)
     known = place.report_file(words).exists() or read_run(files, words)[0]
-    found = words if known else _searched(site, place, words)
+    found = words
+    if not known:
+        from fabricproof.report.gather import run_meant  # noqa: PLC0415 - polars, all night long
+
+        found = run_meant(words, site, place).run_id
     if any(each.get("check") == ADMISSION_CHECK for each in read_run(files, found)[0]):
         raise InputMissingError(
             f"run {found} is an admission, which no night measures again",
@@ -165,24 +170,6 @@ def _run_meant(site: Site, place: Workplace, words: str) -> str:
             next_step=f"fabricproof report {site_option(site.name)} {found}",
         )
     return found
-
-
-def _searched(site: Site, place: Workplace, words: str) -> str:
-    """Return the identity of the run that ``words`` name and that is not one itself."""
-    from fabricproof.report.gather import run_meant  # noqa: PLC0415 - polars, all night long
-
-    next_step = f"ls {place.perflogs / 'reports'}"
-    try:
-        return run_meant(words, site, place).run_id
-    except InputMissingError as error:
-        # To leave it out, as a report is told, would be to spend a night.
-        raise InputMissingError(
-            error.problem,
-            source=error.source,
-            expected=error.expected,
-            got=error.got,
-            next_step=next_step,
-        ) from None
 
 
 def _night(site: Site, place: Workplace, wishes: _Wishes) -> int:
@@ -207,7 +194,9 @@ def _spend(site: Site, place: Workplace, wishes: _Wishes) -> int:
         perflogs=place.perflogs,
         night=night,
         arguments=tuple(arguments),
-        run=lambda asked, nodes: ran(site, [*settings, *asked], quiet=wishes.as_json, nodes=nodes),
+        run=lambda asked, nodes: ran(
+            site, [*settings, *asked], quiet=wishes.as_json, nodes=nodes, label=LOOK_LABEL
+        ),
         first=partial(_first, site, place, wishes, arguments, night),
         usable=lambda name: _usable(site.partition(name), environment),
         say=lambda text: click.echo(f"[ night ] {text}", err=wishes.as_json),

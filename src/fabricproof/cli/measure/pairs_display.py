@@ -14,7 +14,7 @@ from fabricproof.core.whole_file import write_whole
 from fabricproof.pairs import Blame, MatrixVerdict, Picture, svg, text_map
 from fabricproof.pairs.campaign.confirm import Confirmation
 from fabricproof.pairs.campaign.verdict import Outcome, Result
-from fabricproof.report.text import Blamed
+from fabricproof.report.text.drain import Blamed
 
 #: what a node may be called in Slurm; any other name gets no line for scontrol
 _NODE = re.compile(r"\w[\w.-]*")
@@ -43,7 +43,7 @@ def draw(files: Mapping[str, Path], pictures: Sequence[Picture]) -> None:
         OutputError: one could not be written.
     """
     if ".html" in files:
-        from fabricproof.report.formats.html import render_pairs  # noqa: PLC0415 - loads all of history
+        from fabricproof.report.formats.html.page import render_pairs  # noqa: PLC0415 - loads all of history
 
         write_whole(files[".html"], render_pairs(pictures))
     if ".svg" in files and pictures:

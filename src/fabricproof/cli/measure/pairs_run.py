@@ -22,6 +22,7 @@ from fabricproof.core.errors import ConfigError, OutputError
 from fabricproof.core.project import project_root
 from fabricproof.core.records import record_files
 from fabricproof.core.units import natural
+from fabricproof.history.store import LOOK_LABEL
 from fabricproof.job.run import (
     SessionResult,
     Workplace,
@@ -99,7 +100,7 @@ class _Wishes:
 @click.option(
     "--for",
     "minutes",
-    type=click.FloatRange(0, 10_000, min_open=True),
+    type=options.Number(0, 10_000, min_open=True),
     metavar="MINUTES",
     help="Then every pair again and again, so long in all: a soak, which shows rare losses.",
 )
@@ -108,7 +109,7 @@ class _Wishes:
 @click.option("--size", metavar="SIZE", help="Large message (default: the partition's largest).")
 @click.option(
     "--seconds",
-    type=click.FloatRange(0, 600, min_open=True),
+    type=options.Number(0, 600, min_open=True),
     metavar="S",
     help="For one measurement of a pair (default: the partition's leg_seconds).",
 )
@@ -217,7 +218,7 @@ def _folder(place: Workplace, resume: str | None) -> Path:
 
 
 def _looked(site: Site, asked: Sequence[str], nodes: tuple[str, ...]) -> SessionResult | None:
-    return ran(site, asked, quiet=True, nodes=nodes).result
+    return ran(site, asked, quiet=True, nodes=nodes, label=LOOK_LABEL).result
 
 
 def _taken(site: Site, place: Workplace, run_id: str, leg: str) -> float:

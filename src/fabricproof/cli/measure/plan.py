@@ -14,20 +14,9 @@ from fabricproof.cli.selection import one_run
 from fabricproof.cli.site.building import StackPlaces, spack_records
 from fabricproof.core.errors import ExitStatus, InputMissingError
 from fabricproof.core.project import project_root
-from fabricproof.history.cost import (
-    Case,
-    Lessons,
-    PastRun,
-    PastRuns,
-    RunCost,
-    ask_reframe,
-    compare,
-    estimate,
-    learn,
-    look_ahead,
-    read_history,
-    serialised_by,
-)
+from fabricproof.history.cost.case import Case, ask_reframe
+from fabricproof.history.cost.history import Lessons, PastRun, PastRuns, learn, read_history
+from fabricproof.history.cost.outlook import RunCost, compare, estimate, look_ahead, serialised_by
 from fabricproof.job.run import workplace
 from fabricproof.site import Site, site_of
 
@@ -66,7 +55,7 @@ def _pattern(
 @click.option(
     "--within",
     "within_percent",
-    type=click.FloatRange(min=0),
+    type=options.Number(min=0),
     metavar="PERCENT",
     help="With RUN: end with status 1 where the plan was off by more.",
 )

@@ -9,18 +9,20 @@ from typing import Any
 
 from fabricproof.core.project import site_option
 from fabricproof.core.units import columns, size_label
-from fabricproof.history.cost import (
+from fabricproof.history.cost.history import (
     DEFAULT_SESSION_SECONDS,
     DEFAULT_START_SECONDS,
+    Lessons,
+    PastRun,
+    PastRuns,
+)
+from fabricproof.history.cost.outlook import (
     NIGHT_SECONDS,
     Cost,
     Estimate,
     LeftOut,
-    Lessons,
     LevelCost,
     Outlook,
-    PastRun,
-    PastRuns,
     RunCost,
     licence_of,
     off_by,

@@ -154,7 +154,7 @@ def accept(
         assert performed.result is not None, "it has one still"
         show(performed.result, as_json=as_json, site=site.name, again=confirmations)
         if label:
-            label_runs(label, site, performed.run_id)
+            label_run(label, site, performed.run_id)
         prune_stages(place, KEPT_STAGES + len(confirmations))
         keep(place.perflogs, site.name, confirmations, performed.run_id)
     return performed.status
@@ -177,16 +177,15 @@ def _measured_again(
     assert performed.result is not None, "the caller asked"
     confirmer = Confirmer(
         site.name,
-        run=lambda asked, nodes: ran(site, [*settings, *asked], quiet=quiet, nodes=nodes),
+        run=lambda asked, nodes: ran(
+            site, [*settings, *asked], quiet=quiet, nodes=nodes, label=LOOK_LABEL
+        ),
         usable=lambda _: (),
         budget=Budget.of(site.night),
         say=lambda text: click.echo(text, err=quiet),
     )
     nodes = job_nodes(place.report_file(performed.run_id))
     found = confirmer.measure_again(performed.result, nodes)
-    looks = {look.run_id for each in found.confirmations for look in each.looks if look.run_id}
-    if looks:
-        label_runs(LOOK_LABEL, site, *sorted(looks))
     result = settled(performed.result, found.confirmations)
     status = STATUSES[result.verdict]
     if found.status == ExitStatus.INTERRUPTED:
@@ -201,11 +200,18 @@ def ran(
     quiet: bool,
     run_id: str | None = None,
     nodes: tuple[str, ...] = (),
+    label: str = "",
 ) -> Ran:
-    """Start ReFrame and return what came of it, in the words of who looks again."""
+    """Start ReFrame and return what came of it, in the words of who looks again.
+
+    The run has its ``label`` before it begins: one that is killed is no sample of the site either.
+    """
     from fabricproof.nightly import Ran  # noqa: PLC0415 - start-up time
 
     progress = progress_of(arguments, quiet=quiet)
+    run_id = run_id or new_run_id()
+    if label:
+        label_run(label, site, run_id)
     done = perform(site, arguments, progress=progress, run_id=run_id, nodes=nodes)
     return Ran(
         result=done.result,
@@ -235,14 +241,14 @@ def job_nodes(report: Path) -> dict[str, tuple[str, ...]]:
     }
 
 
-def label_runs(label: str, site: Site, *run_ids: str) -> None:
-    """Give runs their name; that it cannot be kept changes no verdict."""
+def label_run(label: str, site: Site, run_id: str) -> None:
+    """Give a run its name; that it cannot be kept changes no verdict."""
     from fabricproof.history.store import set_label  # noqa: PLC0415 - start-up time
 
     try:
-        set_label(workplace(project_root()).perflogs, site.name, run_ids, label)
+        set_label(workplace(project_root()).perflogs, site.name, [run_id], label)
     except FabricproofError as error:
-        click.echo(f"fabricproof: run {', '.join(run_ids)} has no label: {error}", err=True)
+        click.echo(f"fabricproof: run {run_id} has no label: {error}", err=True)
 
 
 def perform(
@@ -326,7 +332,7 @@ def show(
         click.echo(json.dumps({**result_record(result), "measured_again": looks}, indent=2))
         return
     from fabricproof.cli.console import HonestConsole  # noqa: PLC0415 - slow, needed at the end
-    from fabricproof.report.text import render  # noqa: PLC0415 - likewise
+    from fabricproof.report.text.terminal import render  # noqa: PLC0415 - likewise
 
     width = None if sys.stdout.isatty() else 200
     render(result, HonestConsole(width=width, soft_wrap=not sys.stdout.isatty()), site)
@@ -334,7 +340,7 @@ def show(
 
 def result_record(result: SessionResult) -> dict[str, Any]:
     """Return a run's result as plain data, the form of ``--json``."""
-    from fabricproof.report.formats import leg_record  # noqa: PLC0415 - slow, needed at the end
+    from fabricproof.report.formats.record import leg_record  # noqa: PLC0415 - slow, needed at the end
 
     return {
         "verdict": result.verdict.value,

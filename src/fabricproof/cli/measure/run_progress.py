@@ -20,10 +20,12 @@ from fabricproof.cli.measure.plan_display import duration
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.hostlist import expand, fold
 from fabricproof.core.measure import BADNESS, Verdict
-from fabricproof.history.cost import Estimate, Lessons, add_up, estimate, read_cases
+from fabricproof.history.cost.case import read_cases
+from fabricproof.history.cost.history import Lessons
+from fabricproof.history.cost.outlook import Estimate, add_up, estimate
 from fabricproof.job.run import LISTENS_VARIABLE, JobEvent, ask, heard
 from fabricproof.report.red import held
-from fabricproof.report.text import STYLES
+from fabricproof.report.text.terminal import STYLES
 from fabricproof.site import Site
 
 #: the plan is believed like so many expected seconds of finished jobs; what these took counts more

@@ -93,14 +93,20 @@ class _Looks:
                 yield preflight(spec, mine, reasons=reasons)
 
     def _members(self) -> dict[str, set[str]]:
-        """Return node -> the fabrics that were measured on it, as the records of runs say."""
+        """Return node -> the fabrics with a link that were measured on it, as records of runs say.
+
+        No other can be judged: a node that is of such a one alone would be left out.
+        """
+        linked = {each.name for each in self.site.fabrics if each.link is not None}
         found: dict[str, set[str]] = {}
         for path in record_files(self.folder.parent):
             for record in read_records(path, on_torn=lambda _: None):
-                if record.get("kind") != "leg" or self.run_id not in {"", record.get("run_id")}:
+                is_asked = self.run_id in {"", record.get("run_id")}
+                fabric = str(record.get("fabric"))
+                if record.get("kind") != "leg" or not is_asked or fabric not in linked:
                     continue
                 for node in record.get("inventory") or {}:
-                    found.setdefault(node, set()).add(str(record.get("fabric")))
+                    found.setdefault(node, set()).add(fabric)
         return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,13 +78,6 @@ where cables were compared and nothing is red.
 _LONGEST_SECONDS = 86_400.0
 
 
-def _a_number(_context: click.Context, _option: click.Parameter, value: float) -> float:
-    """Refuse ``nan``, which is within every range."""
-    if math.isnan(value):
-        raise click.BadParameter("nan is not a number of seconds")
-    return value
-
-
 @click.group(name="subnet", cls=options.HelpGroup)
 @options.as_json
 def subnet(**_: object) -> None:
@@ -135,8 +127,7 @@ def _port(
 @click.option(
     "--timeout",
     "timeout_seconds",
-    type=click.FloatRange(0.1, _LONGEST_SECONDS),
-    callback=_a_number,
+    type=options.Number(0.1, _LONGEST_SECONDS),
     default=120.0,
     show_default=True,
     metavar="SECONDS",

@@ -27,11 +27,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from fabricproof.core.student import student_quantile
-from fabricproof.history.stats.power import (
-    digamma,
-    inverse_trigamma,
-    trigamma,
-)
+from fabricproof.history.stats.prior import digamma, inverse_trigamma, trigamma
 
 #: with fewer numbers none is called an outlier: three of four cannot outvote the fourth
 LEAST_NUM = 5
@@ -63,7 +59,6 @@ class Summary:
         low: a number below it stands apart, in the unit of the quantity.
         high: a number above it stands apart.
         outliers: for each number, in the order given, whether it stands apart.
-        num: how many numbers.
     """
 
     median: float
@@ -71,7 +66,6 @@ class Summary:
     low: float
     high: float
     outliers: tuple[bool, ...]
-    num: int
 
 
 def summarise(values: Sequence[float]) -> Summary:
@@ -99,7 +93,6 @@ def summarise(values: Sequence[float]) -> Summary:
         low=math.exp(middle - cut * below),
         high=math.exp(middle + cut * above),
         outliers=tuple(told and not -cut * below <= each <= cut * above for each in apart),
-        num=len(values),
     )
 
 
@@ -346,7 +339,7 @@ def _outliers(each: Samples, scale: float) -> dict[str, str]:
     width = max(OUTLIER_DEVIATIONS * scale, FLOORS.get(each.unit, OTHER_FLOOR))
     found = {
         run: f"{each.values[run] / summary.median:.1%} of the median {summary.median:.5g} "
-        f"{each.unit} of {summary.num} runs, which lie within {max(summary.spread, scale):.1%} "
+        f"{each.unit} of {len(runs)} runs, which lie within {max(summary.spread, scale):.1%} "
         "of it as a rule"
         for run, apart in zip(runs, summary.outliers, strict=True)
         if apart and abs(math.log(each.values[run] / summary.median)) > width

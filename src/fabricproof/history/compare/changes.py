@@ -86,12 +86,14 @@ def _inventory_changes(
     nodes: dict[tuple[str, str, str, str], list[str]] = {}
     partly: set[tuple[str, str, str, str]] = set()
     for node in first:
-        if node not in second or first[node] == second[node]:
+        # Of a node that nobody saw on a side nothing is known to differ.
+        is_seen = any(first[node]) and any(second.get(node, ()))
+        if not is_seen or first[node] == second[node]:
             continue
         here, there = _values(first[node]), _values(second[node])
         for part, fact in {**here, **there}:
             values = here.get((part, fact), frozenset()), there.get((part, fact), frozenset())
-            if values[0] != values[1] and any(each is not None for each in first[node]):
+            if values[0] != values[1]:
                 place = (part, fact, _joined(values[0]), _joined(values[1]))
                 nodes.setdefault(place, []).append(node)
                 if values[0] & values[1]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import re
+import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import FindingKind
 from fabricproof.core.provenance import BINARY_KEY, SHOWN_DIGITS
-from fabricproof.core.records import findings_of, parse_json
+from fabricproof.core.records import findings_of, open_lines, parse_json
 from fabricproof.history.compare.model import FieldChange, Side
 from fabricproof.history.store import Run, Store
+from fabricproof.nodes.inventory.differences import Difference, compare
 from fabricproof.nodes.inventory.facts import Machine, Value
 from fabricproof.nodes.inventory.store import FOLDER, StateSeen, read_index, read_kept
 from fabricproof.nodes.inventory.words import name_of
@@ -99,7 +101,7 @@ class Machines:
 
     folder: Path
     notes: list[str] = field(default_factory=list)
-    _kept: dict[tuple[str, str], Machine | None] = field(default_factory=dict)
+    _kept: dict[tuple[str, str], Machine | ParseError] = field(default_factory=dict)
     _facts: dict[tuple[str, str], Facts] = field(default_factory=dict)
 
     @classmethod
@@ -111,12 +113,16 @@ class Machines:
         """Return the machine; None where nobody saw it or its file cannot be read."""
         if not digest:
             return None
+        found = self._read(node, digest)
+        return None if isinstance(found, ParseError) else found
+
+    def _read(self, node: str, digest: str) -> Machine | ParseError:
         if (node, digest) not in self._kept:
             try:
                 self._kept[node, digest] = read_kept(self.folder, node, digest)
             except ParseError as error:
                 self.notes.append(str(error))
-                self._kept[node, digest] = None
+                self._kept[node, digest] = error
         return self._kept[node, digest]
 
     def of(self, run: Run) -> dict[str, Machine | None]:
@@ -132,9 +138,51 @@ class Machines:
             self._facts[node, digest] = that_matter(machine.facts)
         return self._facts[node, digest]
 
+    def changed(
+        self, before: Mapping[str, str], now: Mapping[str, str | None]
+    ) -> tuple[dict[Difference, list[str]], dict[str, str]]:
+        """Return each fact that is another now, with its nodes; and why of some that is not known.
+
+        Of a node that nobody saw at both times nothing is said.
+
+        Args:
+            before: node to what it was made of, as :func:`last_known` has it.
+            now: node to what it is made of.
+        """
+        found: dict[Difference, list[str]] = {}
+        lost: dict[str, str] = {}
+        for node, digest in now.items():
+            was = before.get(node)
+            if not was or not digest or was == digest:
+                continue
+            first, second = self._read(node, was), self._read(node, digest)
+            if isinstance(first, ParseError) or isinstance(second, ParseError):
+                lost[node] = str(first if isinstance(first, ParseError) else second)
+                continue
+            for each in compare(first, second, ("before", "now")):
+                # The sides are two times, and not two machines.
+                sentence = each.sentence.replace(" on before", " before").replace(" on now", " now")
+                found.setdefault(replace(each, sentence=sentence), []).append(node)
+        return found, lost
+
     def newest(self) -> dict[str, StateSeen]:
         """Return node to the last line of the index in which it was seen."""
         return {each.node: each for each in read_index(self.folder) if each.digest is not None}
+
+
+def last_known(several: Iterable[Mapping[str, str | None]]) -> dict[str, str]:
+    """Return each name with the last of its digests, of nodes or of builds, that is known."""
+    return {name: digest for each in several for name, digest in each.items() if digest}
+
+
+def changed_builds(
+    before: Mapping[str, str], now: Mapping[str, str]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield each stack that was built anew, with the digests of both builds."""
+    for stack in sorted(now):
+        was = before.get(stack, "")
+        if was and now[stack] and was != now[stack]:
+            yield stack, was, now[stack]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,6 +251,9 @@ Environments = Mapping[str, Mapping[str, str]]
 #: where a leg ran: numbers are compared within one only
 _HOME = ("stack", "check", "program", "leg")
 
+#: a file of records that was put aside meanwhile, or one that is packed and was cut
+_UNREADABLE = (OSError, EOFError, zlib.error)
+
 #: of what a rank says of itself; what nodes are made of is the inventory's
 _OF_RANKS = {"cpus": "cpus of the ranks", "library": "library of the ranks"}
 _SAID_BY_RANKS = frozenset(_OF_RANKS.values())
@@ -262,14 +313,15 @@ def _read(files: Iterable[str], wanted: set[str]) -> tuple[dict[str, dict[str, s
     notes: list[str] = []
     for name in files:
         try:
-            with Path(name).open("rb") as file:
+            with open_lines(Path(name)) as file:
                 for line in file:
                     if b'"kind": "environment"' in line and (record := _record(line)) is not None:
                         digest = str(record.get("environment_digest"))
                         if digest in wanted and digest not in found:
                             found[digest] = _flat(record.get("environment") or {})
-        except OSError as error:
-            notes.append(f"environments not compared: {name}: {error.strerror}")
+        except _UNREADABLE as error:
+            why = getattr(error, "strerror", None) or error
+            notes.append(f"environments not compared: {name}: {why}")
     return found, notes
 
 
@@ -350,7 +402,7 @@ def _binaries(store: Store, side: Side) -> Binaries:
     found: dict[str, dict[_Place, frozenset[str]]] = {}
     for name in frame["file"].unique().sort().to_list():
         # A file that cannot be read is told of by environment_changes.
-        with contextlib.suppress(OSError), Path(name).open("rb") as file:
+        with contextlib.suppress(*_UNREADABLE), open_lines(Path(name)) as file:
             for line in file:
                 is_wanted = b'"kind": "leg"' in line and not named.isdisjoint(_RUN.findall(line))
                 record = (_record(line) if is_wanted else None) or {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.units import size_label
 from fabricproof.history.compare.model import NothingComparedError, SideError, typed
 from fabricproof.history.compare.sides import ChosenSide
-from fabricproof.history.store import FIELDS, Key, Matrix, Run, Store
+from fabricproof.history.store import FIELDS, Key, Run, Store
 from fabricproof.verdict.value import ERROR_UNIT
 
 if TYPE_CHECKING:
@@ -125,9 +125,9 @@ def gather(
     first: ChosenSide,
     second: ChosenSide,
     *,
-    across: Iterable[str] = (),
-    renamed: Mapping[str, str] | None = None,
-    filters: Filters | None = None,
+    across: Sequence[str],
+    renamed: Mapping[str, str],
+    filters: Filters,
 ) -> JoinedRows:
     """Return the numbers of both sides.
 
@@ -143,14 +143,13 @@ def gather(
         SideError: a field of ``across`` that says what is measured, or that there is not.
         NothingComparedError: a filter leaves nothing.
     """
-    across = tuple(across)
     _refuse_across(across)
     if _is_plain(first) and _is_plain(second):
-        table = _one_table(store, first.side.runs, second.side.runs, across, renamed or {})
+        table = _one_table(store, first.side.runs, second.side.runs, across, renamed)
     else:
-        halves = [_half(store, each, across, renamed or {}) for each in (first, second)]
+        halves = [_half(store, each, across, renamed) for each in (first, second)]
         table = _two_halves(*halves)
-    return table if filters is None or filters.is_all else _filtered(table, filters)
+    return table if filters.is_all else _filtered(table, filters)
 
 
 def _refuse_across(across: Sequence[str]) -> None:
@@ -218,20 +217,14 @@ def _half(
         for row, key in enumerate(matrix.keys)
         if side.stack in {"", key.stack} and key.build.startswith(side.build)
     ]
-    return _rows_of(matrix, rows, stars=[name for name in across if name in asked])
-
-
-def _rows_of(matrix: Matrix, rows: Sequence[int], *, stars: Sequence[str]) -> _Half:
-    place = {row: new for new, row in enumerate(rows)}
-    keys = (matrix.keys[row] for row in rows)
+    mine = matrix.take(rows)
+    stars = [name for name in across if name in asked]
     return _Half(
-        keys=tuple(_with_names(key, stars, {}) for key in keys),
-        values=matrix.values[list(rows)],
-        words=tuple(matrix.verdicts[row] for row in rows),
-        run_ids=tuple(each.run_id for each in matrix.runs),
-        set_aside=tuple(
-            (place[row], column, why) for row, column, why in matrix.set_aside if row in place
-        ),
+        keys=tuple(_with_names(key, stars, {}) for key in mine.keys),
+        values=mine.values,
+        words=mine.verdicts,
+        run_ids=tuple(each.run_id for each in mine.runs),
+        set_aside=mine.set_aside,
     )
 
 

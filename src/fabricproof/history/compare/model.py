@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fabricproof.core.errors import ConfigError, ExitStatus, FabricproofError
+from fabricproof.core.errors import ExitStatus, FabricproofError
 from fabricproof.history.stats.shifts import Change, Shift
-from fabricproof.history.store import Key, Run, model
+from fabricproof.history.store import Key, Run
+from fabricproof.history.store.model import MARGINS
 
 
 class SideError(FabricproofError, ValueError):
@@ -216,10 +217,22 @@ def parse_margins(texts: Sequence[str]) -> dict[str, float]:
     Raises:
         SideError: an unknown metric, or no fraction between 0 and 1.
     """
-    try:
-        return model.parse_margins(texts)
-    except ConfigError as error:
-        raise SideError(error.problem, expected=error.expected, got=error.got) from None
+    margins = dict(MARGINS)
+    for text in texts:
+        name, _, value = text.partition("=")
+        name = name.replace("-", " ").replace("_", " ")
+        try:
+            number = float(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
+        except ValueError:
+            number = -1.0
+        if name not in margins or not 0 < number < 1:
+            raise SideError(
+                "no margin",
+                expected=f"METRIC=PERCENT as latency=5%, with one of {', '.join(margins)}",
+                got=repr(text),
+            )
+        margins[name] = number
+    return margins
 
 
 def parse_renamed(texts: Sequence[str]) -> dict[str, str]:
@@ -258,8 +271,8 @@ def comparison_record(comparison: Comparison) -> dict[str, Any]:
         "second": _side(comparison.second),
         "alpha": comparison.alpha,
         "margins": dict(comparison.margins),
-        "groups": [_group(each) for each in comparison.groups],
-        "quantities": [_compared(each) for each in comparison.quantities],
+        "groups": [asdict(each) for each in comparison.groups],
+        "quantities": [asdict(each) for each in comparison.quantities],
         "suspects": [each.key.label for each in comparison.suspects],
         "changes": [asdict(each) for each in comparison.changes],
         "kernels": list(comparison.kernels),
@@ -286,34 +299,4 @@ def _side(side: Side) -> dict[str, Any]:
             {"run_id": each.run_id, "start": each.start.isoformat(), "inventory": each.inventory}
             for each in side.runs
         ],
-    }
-
-
-def _shift(shift: Shift | None) -> dict[str, Any] | None:
-    if shift is None:
-        return None
-    return {**asdict(shift), "change": shift.change.value}
-
-
-def _group(group: Group) -> dict[str, Any]:
-    return {
-        "kind": group.kind,
-        "name": group.name,
-        "metric": group.metric,
-        "band": group.band,
-        "also": list(group.also),
-        "change": group.change.value,
-        "shift": _shift(group.shift),
-        "counts": {word.value: count for word, count in group.counts.items()},
-        "sentence": group.sentence,
-    }
-
-
-def _compared(compared: Compared) -> dict[str, Any]:
-    return {
-        "key": asdict(compared.key),
-        "shift": _shift(compared.shift),
-        "first": dict(compared.first),
-        "second": dict(compared.second),
-        "note": compared.note,
     }

@@ -245,7 +245,7 @@ class InterleavedMeans:
 
     switch: Callable[[str], None]
     measure: Callable[[tuple[str, ...]], RunOutcome]
-    label: Callable[[str, str], None]
+    label: Callable[[str, str], object]
     keep: Callable[[InterleavedPlan], None]
     tell: Callable[[str], None]
 

@@ -38,14 +38,12 @@ class History:
     """What sides are chosen from.
 
     Attributes:
-        site: its name.
         runs: oldest first.
         labels: label to its runs.
         machines: the inventories.
         baseline: returns the samples of the baseline of that name, or raises.
     """
 
-    site: str
     runs: Sequence[Run]
     machines: Machines
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -61,7 +59,6 @@ class History:
             site_folder: of the site's own files, its baselines among them.
         """
         return cls(
-            site=store.site,
             runs=store.runs,
             labels=store.labels,
             machines=Machines.of_site(perflogs, store.site),

@@ -8,14 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from fabricproof.core.errors import InputMissingError
 from fabricproof.core.units import counted, percent
-from fabricproof.history.baseline import Ask, Turned, freeze, replay
-from fabricproof.history.baseline.freezing import AT_LEAST, ports_of
+from fabricproof.history.baseline.freezing import AT_LEAST, Ask, freeze, ports_of
 from fabricproof.history.baseline.past import NotKnownGoodError, Number, numbers
-from fabricproof.history.baseline.review import without_baseline
+from fabricproof.history.baseline.review import Turned, replay, without_baseline
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.prove.model import CallRule, NightVerdict
 from fabricproof.history.store import Key, Run, Store
-from fabricproof.history.trend.events import ReadMachine
 from fabricproof.history.trend.find import LEAST_RUNS, Question, TooFewRunsError, find_trend
 from fabricproof.history.trend.model import Trend
 
@@ -48,7 +46,6 @@ class Past:
     store: Store
     ids: Sequence[str]
     machines: Machines
-    read: ReadMachine
     red: set[tuple[Key, str]] = field(default_factory=set)
     beyond: set[tuple[str, str, str]] = field(default_factory=set)
     no_baseline: str = ""
@@ -106,7 +103,7 @@ class Past:
         if at + 1 < LEAST_RUNS:
             return None
         try:
-            trend = find_trend(self.store, Question(runs=self.ids[: at + 1]), self.read)
+            trend = find_trend(self.store, Question(runs=self.ids[: at + 1]), self.machines)
         except (TooFewRunsError, InputMissingError):
             return None
         return _worse(trend) if trend.is_worse_now else ""

@@ -20,14 +20,11 @@ from fabricproof.history.prove.clean import (
 from fabricproof.history.prove.model import SiteProof, Stretch
 from fabricproof.history.prove.nights import Past, Tell
 from fabricproof.history.store import Matrix, Store, no_samples
-from fabricproof.history.trend.events import ReadMachine
 from fabricproof.history.trend.find import LEAST_RUNS, Question, TooFewRunsError, find_trend
 from fabricproof.history.trend.model import Trend
 
 
-def prove_site(
-    store: Store, run_ids: Sequence[str], machines: Machines, read: ReadMachine, tell: Tell
-) -> SiteProof:
+def prove_site(store: Store, run_ids: Sequence[str], machines: Machines, tell: Tell) -> SiteProof:
     """Return what the rules of today say of these runs.
 
     Without ``run_ids`` these are all but looks of a night and admissions.
@@ -51,8 +48,8 @@ def prove_site(
             got=str(len(ids)),
             next_step=f"fabricproof run {site_option(store.site)} -t nightly, each night",
         )
-    trend = find_trend(store, Question(runs=ids, last=len(ids)), read)
-    past = Past(store=store, ids=ids, machines=machines, read=read)
+    trend = find_trend(store, Question(runs=ids, last=len(ids)), machines)
+    past = Past(store=store, ids=ids, machines=machines)
     nights = past.judged(tell)
     matrix = store.matrix(ids, across=("build", "tool_version"))
     stretch = longest_level(trend)
@@ -101,13 +98,13 @@ def _clean(matrix: Matrix, past: Past, stretch: Stretch) -> CleanNights:
     inside = {each.run_id for each in stretch.runs}
     columns = [at for at, run in enumerate(matrix.runs) if run.run_id in inside]
     rows = [row for row, key in enumerate(matrix.keys) if key.better]
-    keys = tuple(matrix.keys[row] for row in rows)
-    runs = tuple(matrix.runs[at] for at in columns)
-    values = matrix.values[np.ix_(rows, columns)].copy()
+    mine = matrix.take(rows, columns)
+    values = mine.values.copy()
     red = past.red
-    for row, key in enumerate(keys):
-        for at, run in enumerate(runs):
+    for row, key in enumerate(mine.keys):
+        for at, run in enumerate(mine.runs):
             if (key, run.run_id) in red:
                 values[row, at] = np.nan
     kept = np.flatnonzero(np.isfinite(values).any(axis=0)).tolist()
-    return CleanNights(keys=keys, runs=tuple(runs[at] for at in kept), values=values[:, kept])
+    runs = tuple(mine.runs[at] for at in kept)
+    return CleanNights(keys=mine.keys, runs=runs, values=values[:, kept])

@@ -68,43 +68,13 @@ def can_be_sure(sizes: Sequence[tuple[int, int]], alpha: float) -> bool:
 def wallace(freedom: Number) -> Number:
     """Return the factor in z^2 = factor * f ln(1 + t^2 / f), z normal where t is Student's.
 
-    Wallace 1959, "Bounds on normal approximations to Student's and the chi-square distributions".
+    Wallace 1959, "Bounds on normal approximations to Student's and the chi-square distributions"
+    (doi:10.1214/aoms/1177706092).
 
     Args:
         freedom: f, at least 1.
     """
     return ((8.0 * freedom + 1.0) / (8.0 * freedom + 3.0)) ** 2
-
-
-def digamma(x: float) -> float:
-    """Return the derivative of the logarithm of the gamma function (A. and S. 6.3.18)."""
-    below = 0.0
-    while x < 6:
-        below -= 1 / x
-        x += 1
-    inverse = 1 / (x * x)
-    series = inverse * (1 / 12 - inverse * (1 / 120 - inverse * (1 / 252 - inverse / 240)))
-    return below + math.log(x) - 0.5 / x - series
-
-
-def trigamma(x: float) -> float:
-    """Return its second derivative (A. and S. 6.4.12)."""
-    below = 0.0
-    while x < 6:
-        below += 1 / (x * x)
-        x += 1
-    inverse = 1 / (x * x)
-    series = 1 + inverse * (1 / 6 - inverse * (1 / 30 - inverse * (1 / 42 - inverse / 30)))
-    return below + 0.5 * inverse + series / x
-
-
-def inverse_trigamma(y: float) -> float:
-    """Return x with ``trigamma(x) == y``, for y above 0."""
-    low, high = 1e-8, 1e8
-    for _ in range(60):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if trigamma(middle) > y else (low, middle)
-    return high
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

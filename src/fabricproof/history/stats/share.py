@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from fabricproof.core.student import beta
 
 #: of the bounds: 95 %, both sides together
 ALPHA = 0.05
@@ -47,19 +48,8 @@ def _percent(rate: float) -> str:
 
 
 def _at_most(hits: int, of: int, rate: float) -> float:
-    """Return P(X <= hits) of a binomial."""
-    if rate <= 0 or rate >= 1:
-        return 1.0 if rate <= 0 or hits >= of else 0.0
-    return math.fsum(
-        math.exp(
-            math.lgamma(of + 1)
-            - math.lgamma(k + 1)
-            - math.lgamma(of - k + 1)
-            + k * math.log(rate)
-            + (of - k) * math.log1p(-rate)
-        )
-        for k in range(hits + 1)
-    )
+    """Return P(X <= hits) of a binomial, hits below ``of`` (A. and S. 26.5.24)."""
+    return beta(of - hits, hits + 1, 1 - rate)
 
 
 def _crossing(chance: Callable[[float], float], wanted: float) -> float:

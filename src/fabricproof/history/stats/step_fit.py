@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fabricproof.history.stats.relabel import row_medians
 from fabricproof.history.stats.step_orders import (
     LEAST_RUNS,
     RESOLUTION,
@@ -20,7 +21,6 @@ from fabricproof.history.stats.step_orders import (
     Scaled,
     Values,
     Whole,
-    median_of_rows,
     scale_of_rows,
     weights,
     window,
@@ -280,8 +280,8 @@ def lines(logs: Values) -> tuple[Values, Values]:
     for start in range(0, len(logs), _ROWS):
         here = logs[start : start + _ROWS]
         through = (here[:, second] - here[:, first]) / (second - first)
-        slopes[start : start + _ROWS] = median_of_rows(through)
-    return slopes, median_of_rows(logs - slopes[:, None] * np.arange(logs.shape[1]))
+        slopes[start : start + _ROWS] = row_medians(through)
+    return slopes, row_medians(logs - slopes[:, None] * np.arange(logs.shape[1]))
 
 
 def cost_of_steps(logs: Sequence[float], cuts: Sequence[int]) -> float:

@@ -15,6 +15,9 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from fabricproof.history.stats.power import wallace
+from fabricproof.history.stats.relabel import row_medians
+
 Values = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
@@ -67,19 +70,9 @@ class Scaled:
     freedom: Values
 
 
-def median_of_rows(values: Values) -> Values:
-    """Return the median of each row, of what is not NaN; NaN for a row of nothing."""
-    ordered = np.sort(values, axis=1)
-    counts = np.isfinite(values).sum(axis=1)
-    rows = np.arange(len(values))
-    low = ordered[rows, np.maximum(counts - 1, 0) // 2]
-    high = ordered[rows, np.minimum(counts // 2, values.shape[1] - 1)]
-    return np.asarray((low + high) / 2)
-
-
 def deviation_of_rows(values: Values, centres: Values) -> Values:
     """Return the median absolute deviation of each row, as a standard deviation."""
-    return _MAD * median_of_rows(np.abs(values - centres[:, None]))
+    return _MAD * row_medians(np.abs(values - centres[:, None]))
 
 
 def scatter_of_rows(values: Values) -> Values:
@@ -117,7 +110,7 @@ def scatter_of_classes(logs: Values, classes: Sequence[int]) -> Values:
 def scale_of_rows(logs: Values, prior: Values) -> Values:
     """Return the scatter of each row, its class lending what it lacks (Smyth 2004)."""
     counts = np.isfinite(logs).sum(axis=1)
-    own = np.nan_to_num(deviation_of_rows(logs, median_of_rows(logs)))
+    own = np.nan_to_num(deviation_of_rows(logs, row_medians(logs)))
     both = (counts * own**2 + PRIOR_RUNS * prior**2) / (counts + PRIOR_RUNS)
     return np.asarray(np.sqrt(both))
 
@@ -131,7 +124,7 @@ def scaled(logs: Values, prior: Values) -> Scaled:
     """
     present = np.isfinite(logs)
     counts = present.sum(axis=1)
-    centres = np.nan_to_num(median_of_rows(logs))[:, None]
+    centres = np.nan_to_num(row_medians(logs))[:, None]
     reach = CLIP * scale_of_rows(logs, prior)[:, None]
     near = np.clip(np.where(present, logs - centres, 0.0), -reach, reach)
     mean = near.sum(axis=1) / np.maximum(counts, 1)
@@ -148,11 +141,10 @@ def scaled(logs: Values, prior: Values) -> Scaled:
 def normal_square(share: npt.NDArray[_Real], freedom: npt.NDArray[_Real]) -> npt.NDArray[_Real]:
     """Return the square of the normal deviate that is as rare as a share of explained scatter.
 
-    With t of ``freedom`` degrees, share is t^2 / (t^2 + freedom); Wallace 1959
-    (doi:10.1214/aoms/1177706092) turns t into a normal deviate, so that short rows and long ones
-    can be compared.
+    With t of ``freedom`` degrees, share is t^2 / (t^2 + freedom); as normal deviates short rows and
+    long ones can be compared.
     """
-    factor = freedom * ((8 * freedom + 1) / (8 * freedom + 3)) ** 2
+    factor = freedom * wallace(freedom)
     return np.asarray(-factor * np.log1p(-np.minimum(share, 1 - 1e-6)))
 
 

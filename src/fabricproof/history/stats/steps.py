@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fabricproof.history.stats import step_fit
+from fabricproof.history.stats.relabel import row_medians
 from fabricproof.history.stats.step_fit import fewer_nights, hanging_together, last_run
 from fabricproof.history.stats.step_looks import (
     LEAST_BEFORE,
@@ -31,7 +32,6 @@ from fabricproof.history.stats.step_orders import (
     Whole,
     adjusted,
     in_time,
-    median_of_rows,
     random_orders,
     ranked,
     scale_of_rows,
@@ -390,7 +390,7 @@ def _last_steps(ask: _Question, levels: _Cuts, residuals: Values) -> list[Step]:
 
 def _around_levels(ask: _Question, levels: _Cuts, drifts: Mapping[int, Drift]) -> Values:
     """Return each row around the level, or the line, that it has at that time."""
-    residuals = np.asarray(ask.logs - np.nan_to_num(median_of_rows(ask.logs))[:, None])
+    residuals = np.asarray(ask.logs - np.nan_to_num(row_medians(ask.logs))[:, None])
     columns = np.arange(ask.logs.shape[1])
     for row, cuts in levels.items():
         bounds = [0, *cuts, len(columns)]

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.errors import ParseError
+from fabricproof.core.whole_file import whole_file
 from fabricproof.history.store.model import FACTS, FIELDS, KEPT, schema
 
 if TYPE_CHECKING:
@@ -115,7 +116,10 @@ class Copy:
         packed = BytesIO()
         table.write_parquet(packed, compression="zstd", compression_level=1, row_group_size=65536)
         data = packed.getbuffer()
-        state = _write_whole(self.folder / name, data)
+        with whole_file(self.folder / name) as file:
+            file.write(data)
+            file.flush()
+            state = os.fstat(file.fileno())
         return {
             "name": name,
             "rows": table.height,
@@ -167,15 +171,14 @@ class Copy:
         if not _files_of(self.manifest) and not self.folder.is_dir():
             return
         with self._unless_unwritable():
-            text = json.dumps(self.manifest).encode()
-            new = self.folder / f".{_MANIFEST}.{os.getpid()}"
-            _write_whole(new, text)
-            new.replace(self.folder / _MANIFEST)
+            with whole_file(self.folder / _MANIFEST) as file:
+                file.write(json.dumps(self.manifest).encode())
             self._sweep()
 
     def _sweep(self) -> None:
         named = {each["name"] for each in _files_of(self.manifest)}
-        for path in self.folder.glob("*.parquet"):
+        # Also what one that was killed had not written to its end.
+        for path in (*self.folder.glob("*.parquet"), *self.folder.glob(".*.new")):
             with contextlib.suppress(OSError):
                 if path.name not in named and time.time() - path.stat().st_mtime > _KEPT_SECONDS:
                     path.unlink()
@@ -212,19 +215,6 @@ def _wait_for(descriptor: int) -> None:
             return
         else:
             return
-
-
-def _write_whole(path: Path, data: bytes | memoryview) -> os.stat_result:
-    """Write a file, whole or not at all."""
-    try:
-        with path.open("wb") as file:
-            file.write(data)
-            file.flush()
-            return os.fstat(file.fileno())
-    except OSError:
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
-        raise
 
 
 def _is_whole(manifest: dict[str, Any]) -> bool:

@@ -16,8 +16,9 @@ from fabricproof.core.records import append_records, read_records
 
 LABELS_FILE = "labels.jsonl"
 
-#: of the runs in which a night looks again at what was red: chosen for being red, they are no
-#: sample of anything, and are on a side or in a trend only where somebody names them
+#: of the runs that look again at what was red or left open in a night, in `run` or in `pairs run`:
+#: chosen for that, they are no sample of anything, and are on a side or in a trend only where
+#: somebody names them
 LOOK_LABEL = "night-look"
 
 #: of the runs of an admission: chosen for a repair, they are no sample either
@@ -31,7 +32,7 @@ _TAKEN = frozenset({"latest", "last", "label", "baseline", "stack"})
 
 
 def no_samples(labels: Mapping[str, Iterable[str]]) -> set[str]:
-    """Return the runs that are no sample of the site: looks of a night and admissions.
+    """Return the runs that are no sample of the site: second looks and admissions.
 
     Args:
         labels: label to its runs.

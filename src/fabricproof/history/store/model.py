@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, fields
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from fabricproof.core.errors import ConfigError
 from fabricproof.core.records import are_texts
 from fabricproof.verdict.baseline import LegPlace
 
@@ -97,6 +96,28 @@ class Matrix:
     verdicts: tuple[tuple[str, ...], ...] = ()
     set_aside: tuple[tuple[int, int, str], ...] = ()
 
+    def take(self, rows: Sequence[int], columns: Sequence[int] | None = None) -> Matrix:
+        """Return these rows, of all columns or of those that are named, in this order."""
+        import numpy as np  # noqa: PLC0415 - start-up time
+
+        columns = range(len(self.runs)) if columns is None else columns
+        row_of = {row: index for index, row in enumerate(rows)}
+        column_of = {column: index for index, column in enumerate(columns)}
+        words = [self.verdicts[row] for row in rows] if self.verdicts else []
+        # Most rows have the same words: one tuple stands for all of these.
+        cut = {each: tuple(each[column] for column in columns) for each in set(words)}
+        return Matrix(
+            keys=tuple(self.keys[row] for row in rows),
+            runs=tuple(self.runs[column] for column in columns),
+            values=self.values[np.ix_(rows, columns)],
+            verdicts=tuple(cut[each] for each in words),
+            set_aside=tuple(
+                (row_of[row], column_of[column], reason)
+                for row, column, reason in self.set_aside
+                if row in row_of and column in column_of
+            ),
+        )
+
 
 #: smallest change that matters, as a fraction; a site or ``--margin`` may say otherwise
 MARGINS: Mapping[str, float] = {
@@ -137,31 +158,6 @@ def numbered(kinds: Sequence[object]) -> list[int]:
     """Return a number for each kind, the same for the same."""
     numbers: dict[object, int] = {}
     return [numbers.setdefault(each, len(numbers)) for each in kinds]
-
-
-def parse_margins(texts: Sequence[str]) -> dict[str, float]:
-    """Return the margins with those of ``bandwidth=3%`` or ``latency=0.05`` in place.
-
-    Raises:
-        ConfigError: an unknown metric, or no fraction between 0 and 1.
-    """
-    margins = dict(MARGINS)
-    for text in texts:
-        name, _, value = text.partition("=")
-        name = name.replace("-", " ").replace("_", " ")
-        try:
-            number = float(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
-        except ValueError:
-            number = -1.0
-        if name not in margins or not 0 < number < 1:
-            raise ConfigError(
-                "no margin",
-                source="--margin",
-                expected=f"METRIC=PERCENT as latency=5%, with one of {', '.join(margins)}",
-                got=repr(text),
-            )
-        margins[name] = number
-    return margins
 
 
 #: keys of a quantity's record that are texts

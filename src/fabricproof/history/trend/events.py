@@ -11,19 +11,15 @@ import shlex
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from fabricproof.core.errors import FabricproofError
 from fabricproof.core.project import site_option
+from fabricproof.history.compare.facts import Machines, changed_builds, last_known
 from fabricproof.history.store import Key, Run
 from fabricproof.history.store.model import MARGINS, metric_of
 from fabricproof.history.trend.model import Event, FoundStep
-from fabricproof.nodes.inventory.differences import Difference, compare
-from fabricproof.nodes.inventory.facts import Machine
+from fabricproof.nodes.inventory.differences import Difference
 from fabricproof.nodes.inventory.words import name_of, shown
-
-#: (node, digest) -> what the node was made of; raises FabricproofError where that is lost
-ReadMachine = Callable[[str, str], Machine]
 
 #: what a whole table of nodes with the same change is cut to
 _NODES_NAMED = 4
@@ -45,47 +41,36 @@ class Between:
 
 
 def coincidences(
-    between: Between, nodes: Sequence[str], read: ReadMachine
+    between: Between, nodes: Sequence[str], machines: Machines
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return what changed, one sentence each, and what nobody knows.
 
     Args:
         between: where to look.
         nodes: that matter; theirs stand first.
-        read: where inventories are kept.
+        machines: the inventories.
     """
-    known = {node for run in between.runs for node in run.inventory}
-    order = sorted(known | set(nodes), key=lambda node: (node not in nodes, node))
+    # Of later runs the first counts, not the newest.
+    runs, later = between.runs[: between.before + 1], between.runs[between.after :][::-1]
+    before, after = (last_known(run.inventory for run in side) for side in (runs, later))
+    order = sorted(before.keys() & after.keys(), key=lambda node: (node not in nodes, node))
+    found, lost = machines.changed(before, {node: after[node] for node in order})
     changes: dict[tuple[str, str, str], list[str]] = {}
-    unknown: list[str] = []
-    for node in order:
-        pair = _digests(between, node)
-        if pair is None:
-            if node in nodes:
-                unknown.append(f"what {node} was made of before or after is not known")
-            continue
-        if pair[0] == pair[1]:
-            continue
-        try:
-            found = compare(read(node, pair[0]), read(node, pair[1]), ("before", "after"))
-        except FabricproofError as error:
-            unknown.append(f"{node} is made of something else, but: {error}")
-            continue
-        for each in found:
-            changes.setdefault(_said(each), []).append(node)
+    for difference, where in found.items():
+        changes.setdefault(_said(difference), []).extend(where)
     told = [
         f"{part} of {_nodes_named(where)}: {fact} {change}"
         for (part, fact, change), where in changes.items()
     ]
-    return (*told, *_builds(between)), tuple(unknown)
-
-
-def _digests(between: Between, node: str) -> tuple[str, str] | None:
-    """Return what a node was before and after; None where one of both is not known."""
-    before = (run.inventory.get(node) for run in reversed(between.runs[: between.before + 1]))
-    after = (run.inventory.get(node) for run in between.runs[between.after :])
-    first, second = (next((each for each in side if each), None) for side in (before, after))
-    return (first, second) if first and second else None
+    builds = changed_builds(*(last_known(run.builds for run in side) for side in (runs, later)))
+    told += [f"stack {stack}: build {was} -> {now}" for stack, was, now in builds]
+    unknown = [
+        f"what {node} was made of before or after is not known"
+        for node in nodes
+        if node not in before or node not in after
+    ]
+    unknown += [f"{node} is made of something else, but: {why}" for node, why in lost.items()]
+    return tuple(told), tuple(unknown)
 
 
 def _said(difference: Difference) -> tuple[str, str, str]:
@@ -99,20 +84,6 @@ def _said(difference: Difference) -> tuple[str, str, str]:
 def _nodes_named(nodes: Sequence[str]) -> str:
     some = ", ".join(nodes[:_NODES_NAMED])
     return some + f" and {len(nodes) - _NODES_NAMED} more" * (len(nodes) > _NODES_NAMED)
-
-
-def _builds(between: Between) -> Iterator[str]:
-    before, after = (
-        _last_build(side)
-        for side in (between.runs[: between.before + 1], between.runs[between.after :][::-1])
-    )
-    for stack in sorted({*before} & {*after}):
-        if before[stack] != after[stack]:
-            yield f"stack {stack}: build {before[stack]} -> {after[stack]}"
-
-
-def _last_build(runs: Sequence[Run]) -> Mapping[str, str]:
-    return {stack: build for run in runs for stack, build in run.builds.items() if build}
 
 
 #: how much of the changed a name holds and how much of the name changed, at once (their harmonic
@@ -247,7 +218,7 @@ class Tested:
     margins: tuple[float, ...]
 
 
-def events_of(tested: Tested, steps: Sequence[FoundStep], read: ReadMachine) -> tuple[Event, ...]:
+def events_of(tested: Tested, steps: Sequence[FoundStep], machines: Machines) -> tuple[Event, ...]:
     """Return the events, newest first."""
     groups = list(_groups(steps))
     moments = sorted({0, len(tested.runs), *(at for at, _ in groups)})
@@ -258,7 +229,7 @@ def events_of(tested: Tested, steps: Sequence[FoundStep], read: ReadMachine) -> 
         command = _next(
             tested.keys[0].site, tested.runs, moments[here - 1], at, moments[here + 1] - 1
         )
-        events.append(_event(tested, names, at, group, read, command))
+        events.append(_event(tested, names, at, group, machines, command))
     return tuple(sorted(events, key=lambda event: event.run.start, reverse=True))
 
 
@@ -298,7 +269,7 @@ def _event(
     names: Names,
     at: int,
     steps: list[FoundStep],
-    read: ReadMachine,
+    machines: Machines,
     command: str,
 ) -> Event:
     steps = sorted(steps, key=lambda each: (not each.worse, -abs(math.log(each.step.ratio))))
@@ -309,8 +280,7 @@ def _event(
         after=min(each.step.latest for each in steps),
     )
     nodes = sorted({node for each in steps for node in each.key.nodes.split(",") if node})
-    changed, unknown = coincidences(between, nodes, read)
-    steps = [replace(each, coincides=changed) for each in steps]
+    changed, unknown = coincidences(between, nodes, machines)
     matter = [each for each in steps if each.worse] or steps
     lasts = any(each.lasts for each in matter)
     sure = any(each.step.sure for each in matter if each.lasts == lasts)

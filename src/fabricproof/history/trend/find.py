@@ -7,23 +7,24 @@ import itertools
 import math
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
 from fabricproof.core.project import site_option
+from fabricproof.history.compare.facts import Machines
 from fabricproof.history.stats.steps import Changes, Step, find_changes, least_runs
 from fabricproof.history.store import Key, Matrix, Store
 from fabricproof.history.store.label_file import no_samples
 from fabricproof.history.store.model import MARGINS, class_of, metric_of, numbered
-from fabricproof.history.trend.events import ReadMachine, Tested, events_of
+from fabricproof.history.trend.events import Tested, events_of
 from fabricproof.history.trend.model import FoundDrift, FoundStep, Trend
 
 #: runs, and numbers of a quantity, below which nothing can be told (stats.step_orders.LEAST_RUNS)
 LEAST_RUNS = 6
 
-#: the chance of even one false step or drift
+#: chance of even one false event at one look, and of even one false call in a year
 ALPHA = 0.05
 
 #: with fewer, two orders in thirty-five are as telling as a step in the middle
@@ -51,7 +52,6 @@ class Question:
         all_sizes: whether points of a curve count, or only quantities that carry a verdict.
         margins: metric to the smallest change that is told, as a fraction.
         renamed: node as an old record calls it, to its name of today.
-        alpha: chance of even one false event at one look, and of even one false call in a year.
         num_looks: runs that the history has had, where the store holds fewer; 0: as it holds.
     """
 
@@ -61,17 +61,16 @@ class Question:
     all_sizes: bool = False
     margins: Mapping[str, float] = field(default_factory=lambda: dict(MARGINS))
     renamed: Mapping[str, str] = field(default_factory=dict)
-    alpha: float = ALPHA
     num_looks: int = 0
 
 
-def find_trend(store: Store, ask: Question, read: ReadMachine) -> Trend:
+def find_trend(store: Store, ask: Question, machines: Machines) -> Trend:
     """Return what the history shows.
 
     Args:
         store: the history of a site.
         ask: what is asked.
-        read: where inventories are kept.
+        machines: the inventories.
 
     Raises:
         InputMissingError: nothing of what was asked for was ever measured.
@@ -89,7 +88,7 @@ def find_trend(store: Store, ask: Question, read: ReadMachine) -> Trend:
         values,
         classes=numbered([class_of(each) for each in keys]),
         margins=margins,
-        alpha=ask.alpha,
+        alpha=ALPHA,
         num_looks=ask.num_looks or _num_looks(store, matrix.runs[-1].run_id),
     )
     tested = Tested(
@@ -103,11 +102,11 @@ def find_trend(store: Store, ask: Question, read: ReadMachine) -> Trend:
         runs=matrix.runs,
         num_quantities=len(long),
         num_short=len(counts) - len(long),
-        events=events_of(tested, _steps(tested, changes), read),
+        events=events_of(tested, _steps(tested, changes), machines),
         drifts=_drifts(tested, changes),
-        warnings=(*silent, *store.notes, *_warnings(matrix, changes, ask.alpha)),
+        warnings=(*silent, *store.notes, *_warnings(matrix, changes)),
         silent=silent,
-        alpha=ask.alpha,
+        alpha=ALPHA,
         num_facts=num_facts,
         lag=changes.lag,
         too_few_for_steps=max(counts) < _LEAST_FOR_STEPS,
@@ -150,7 +149,7 @@ def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[str, ...]]:
     rows = [row for row in fitting if whole.keys[row].better]
     columns = np.flatnonzero(np.isfinite(whole.values[rows]).any(axis=0))[-ask.last :].tolist()
     silent = tuple(_without_numbers(whole, rows))
-    return _part(whole, rows, columns), len(fitting) - len(rows), silent
+    return whole.take(rows, columns), len(fitting) - len(rows), silent
 
 
 def _without_numbers(matrix: Matrix, rows: Sequence[int]) -> Iterator[str]:
@@ -181,23 +180,6 @@ def _tried_and_measured(matrix: Matrix, rows: Sequence[int]) -> tuple[list[int],
     columns = range(len(matrix.runs))
     tried = [at for at in columns if any(each[at] not in {"", "SKIPPED"} for each in words)]
     return tried, measured
-
-
-def _part(matrix: Matrix, rows: Sequence[int], columns: Sequence[int]) -> Matrix:
-    row_of = {row: index for index, row in enumerate(rows)}
-    column_of = {column: index for index, column in enumerate(columns)}
-    return replace(
-        matrix,
-        keys=tuple(matrix.keys[row] for row in rows),
-        runs=tuple(matrix.runs[column] for column in columns),
-        values=matrix.values[np.ix_(rows, columns)],
-        verdicts=(),
-        set_aside=tuple(
-            (row_of[row], column_of[column], reason)
-            for row, column, reason in matrix.set_aside
-            if row in row_of and column in column_of
-        ),
-    )
 
 
 def _fits(key: Key, ask: Question) -> bool:
@@ -246,7 +228,6 @@ def _steps(tested: Tested, changes: Changes) -> list[FoundStep]:
             step=step,
             worse=(step.ratio < 1) == (tested.keys[row].better > 0),
             run=tested.runs[step.at],
-            coincides=(),
             lasts=lasts,
             history=tested.histories[row],
         )
@@ -288,14 +269,14 @@ def _drifts(tested: Tested, changes: Changes) -> tuple[FoundDrift, ...]:
     return tuple(sorted(found, key=lambda each: -abs(math.log(each.drift.total))))
 
 
-def _warnings(matrix: Matrix, changes: Changes, alpha: float) -> Iterator[str]:
+def _warnings(matrix: Matrix, changes: Changes) -> Iterator[str]:
     most = max(_counts(matrix))
     if most < _LEAST_FOR_STEPS:
         yield (
             f"no quantity has more than {most} runs: with fewer than {_LEAST_FOR_STEPS} only a "
             "last run that is far off, or a drift, can be told"
         )
-    elif most < (enough := least_runs(2, alpha)):
+    elif most < (enough := least_runs(2, ALPHA)):
         yield (
             f"no quantity has more than {most} runs: with fewer than {enough} a change that began "
             "two runs ago cannot be told yet, however large it is; three runs after it can"

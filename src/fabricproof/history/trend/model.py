@@ -23,8 +23,6 @@ class FoundStep:
         step: when and how much; its columns are indices into :attr:`Trend.runs`.
         worse: whether it is to the worse; False: to the better.
         run: the first run after it.
-        coincides: inventory fields that changed between the runs it may lie between, one
-            sentence each; empty where none did or nobody looked.
         lasts: whether the newest level is still off by it; False: later steps took it back.
         history: value in each of :attr:`Trend.runs`; None where a run has none.
     """
@@ -33,7 +31,6 @@ class FoundStep:
     step: Step
     worse: bool
     run: Run
-    coincides: tuple[str, ...]
     lasts: bool = True
     history: tuple[float | None, ...] = ()
 
@@ -46,14 +43,14 @@ class FoundDrift:
         key: the quantity.
         drift: how fast; its column is an index into :attr:`Trend.runs`.
         worse: whether it is to the worse.
-        run: the first run of it that is known; None where nobody looked it up.
+        run: the first run of it that is known.
         history: as in :class:`FoundStep`.
     """
 
     key: Key
     drift: Drift
     worse: bool
-    run: Run | None = None
+    run: Run
     history: tuple[float | None, ...] = ()
 
 
@@ -65,7 +62,8 @@ class Event:
         run: the first run after it.
         steps: its steps, the largest first.
         where: what they have in common: ``rail1``, ``vc2``, ``openmpi5``; empty where nothing.
-        coincides: as in :class:`FoundStep`, of all of them.
+        coincides: inventory fields that changed between the runs that its steps may lie between,
+            one sentence each; empty where none did or nobody looked.
         sentence: for a person.
         lasts: whether any of its steps to the worse (or, where it has none, to the better) does.
         sure: whether any of these that lasts (where none does, any) is called, and not only told:
@@ -192,7 +190,7 @@ def _drift(found: FoundDrift) -> dict[str, Any]:
         "key": asdict(found.key),
         **asdict(found.drift),
         "worse": found.worse,
-        "since": _run(found.run) if found.run else None,
+        "since": _run(found.run),
         "history": list(found.history),
     }
 
@@ -241,7 +239,7 @@ def trend_lines(trend: Trend, *, verbose: bool = False) -> Iterator[str]:
         yield from _event(event, verbose=verbose)
     if trend.drifts:
         yield ""
-        yield from _drifts(trend.drifts, len(trend.runs), verbose=verbose)
+        yield from _drifts(trend.drifts, verbose=verbose)
     yield ""
     yield from _rest(trend)
 
@@ -294,16 +292,15 @@ def _levels(found: FoundStep) -> str:
     return f"{before:.4g} -> {after:.4g} {found.key.unit}"
 
 
-def _drifts(drifts: Sequence[FoundDrift], num_runs: int, *, verbose: bool) -> Iterator[str]:
+def _drifts(drifts: Sequence[FoundDrift], *, verbose: bool) -> Iterator[str]:
     yield "drifts, which no single run shows:"
     shown = drifts if verbose else drifts[:_SHOWN]
     width = max(len(each.key.label) for each in shown)
     for each in shown:
-        since = f"since {each.run.night} UTC" if each.run else f"over {num_runs} runs"
         yield (
             f"{_word(worse=each.worse, sure=each.drift.sure)}  {each.key.label:<{width}}  "
-            f"{percent(each.drift.per_run, 2)} a run, {percent(each.drift.total)} {since} "
-            f"(p = {each.drift.p:.2g})"
+            f"{percent(each.drift.per_run, 2)} a run, {percent(each.drift.total)} since "
+            f"{each.run.night} UTC (p = {each.drift.p:.2g})"
         )
         yield f"    {sparkline(each.history)}"
     if len(shown) < len(drifts):

@@ -19,7 +19,7 @@ from fabricproof.core.records import open_file, read_json
 from fabricproof.job.run import Workplace
 from fabricproof.nodes.inventory.store import FOLDER
 from fabricproof.physics import device_word
-from fabricproof.report.formats.html import render_html
+from fabricproof.report.formats.html.page import render_html
 from fabricproof.report.formats.record import report_record
 from fabricproof.report.gather import Gathered
 from fabricproof.report.model import ReportData

@@ -79,10 +79,9 @@ def _warnings(made: Comparison) -> Markup:
 
 
 def _forests(made: Comparison) -> Markup:
-    kinds = [*_KINDS, *sorted({group.kind for group in made.groups} - set(_KINDS))]
     reach = _reach([group.shift for group in made.groups])
     parts = []
-    for kind in kinds:
+    for kind in _KINDS:
         groups = sorted(
             (group for group in made.groups if group.kind == kind),
             key=lambda group: _ORDER.index(group.change.value),
@@ -105,9 +104,8 @@ def _forest(kind: str, groups: Sequence[Group], reach: float, made: Comparison) 
 
 
 def _group_row(group: Group, reach: float, made: Comparison) -> list[object]:
-    # A group over some sizes only is called "bandwidth, long messages".
-    margin = made.margins.get(group.metric) or made.margins.get(group.metric.partition(",")[0])
     shift = group.shift
+    margin = made.margins.get(group.metric)
     interval = "-"
     if shift is not None and shift.low is not None and shift.high is not None:
         interval = f"{percent(shift.low)} to {percent(shift.high)}"
@@ -115,19 +113,11 @@ def _group_row(group: Group, reach: float, made: Comparison) -> list[object]:
         word(group.change.value),
         tag("strong", group.name),
         group.what or "everything",
-        dot_and_interval(shift, group.change.value, margin, reach) if shift else _counts(group),
+        dot_and_interval(shift, group.change.value, margin, reach) if shift else "-",
         percent(shift.ratio) if shift else "-",
         interval,
         group.sentence,
     ]
-
-
-def _counts(group: Group) -> Markup:
-    """Return how many quantities have which word, where the group has no row of its own."""
-    told = joined(
-        (joined([f"{num} ", word(name.value)]) for name, num in group.counts.items()), ", "
-    )
-    return told or tag("span", "no quantity", class_="remark")
 
 
 def _reach(shifts: Sequence[Shift | None]) -> float:
@@ -144,15 +134,13 @@ def _reach(shifts: Sequence[Shift | None]) -> float:
     return math.exp(1.1 * max(usual, *estimates, 0.05))
 
 
-def dot_and_interval(
-    shift: Shift | None, change: str, margin: float | None, reach: float
-) -> Markup:
+def dot_and_interval(shift: Shift, change: str, margin: float | None, reach: float) -> Markup:
     """Return the drawing of one ratio: margin band, line at one, interval, and the estimate.
 
     ``margin`` is a fraction; None draws no band.  ``reach`` is the ratio at the right end; the left
     end is one over it.
     """
-    if shift is None or shift.ratio is None:
+    if shift.ratio is None:
         return tag("span", "no number", class_="remark")
 
     def at(ratio: float) -> float:
