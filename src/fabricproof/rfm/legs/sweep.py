@@ -177,7 +177,7 @@ class _Sweep:
         sizes = [size for size in first.expected_sizes if size >= smallest]
         names = tuple(leg.name for legs in self.made.values() for leg in legs)
         return Relation(
-            name=f"{first.name.removesuffix('.own.1')}.algorithms",
+            name=f"{first.name.removesuffix('.own.1')}.{self.knobs.collective}.algorithms",
             kind="own_choice",
             legs=names,
             suite=first.suite,
