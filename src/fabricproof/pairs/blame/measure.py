@@ -61,7 +61,8 @@ class Measure:
         alone: goodness of each row as it would be on links of its own.
         shortfall: of each row the logarithm of value over yardstick, better is more.
         low: rows that are low.
-        plainly: low rows that chance does not make in a matrix of this size.
+        plainly: low rows that chance does not make in a matrix of this size; also rows that miss
+            a reference which none of so few reaches: of these nobody says who is low.
         fast: rows that are plainly better than the yardstick.
         contended: rows that the load of their round explains.
         yardsticks: kind and rail -> the healthy value, in the unit of the kind.
@@ -292,6 +293,7 @@ class _Held:
         missed: those of them that plainly miss the reference which the others reach.
         contended: rows that the load of their round explains.
         all_miss: whether the yardstick itself misses the reference.
+        none_reach: whether the reference is the yardstick for want of others, and no row has it.
         is_unknown: whether that may be the load of the rounds, of which nobody knows.
     """
 
@@ -300,6 +302,7 @@ class _Held:
     missed: Flags
     contended: Flags
     all_miss: bool = False
+    none_reach: bool = False
     is_unknown: bool = False
 
 
@@ -322,6 +325,7 @@ def _hold(
     missed = np.zeros(len(own), dtype=bool)
     # As measured it is low, or misses the reference, and the load of its round is why.
     seen_low = measured - heap.centre < -threshold
+    none_reach = False
     if bound is not None and heap.centre < bound - _ROUNDING:
         # All miss it: that is no one's fault.
         is_unknown = bool(crowded.mean() > _MOSTLY)
@@ -336,7 +340,10 @@ def _hold(
         missed = own < bound - PLAINLY
         low |= missed
         seen_low = (seen_low | (measured < bound)) & (own >= bound)
-    return _Held(off=off, low=low, missed=missed, contended=seen_low & (measured < own) & ~low)
+        # The yardstick is the reference, not what healthy rows have: its noise excuses nobody.
+        none_reach = heap.scatter == 0 and not (own >= bound - _ROUNDING).any()
+    return _Held(off=off, low=low, missed=missed, none_reach=none_reach,
+                 contended=seen_low & (measured < own) & ~low)  # fmt: skip
 
 
 def _measure(
@@ -373,7 +380,7 @@ def _measure(
             below[kind, rail] = None
         low[rows], contended[rows], shortfall[rows] = held.low, held.contended, held.off
         surely_low = held.off < -max(least, surely * heap.scatter)
-        plainly[rows] = held.low & (surely_low | held.missed)
+        plainly[rows] = held.none_reach | (held.low & (surely_low | held.missed))
         if kind not in limits.bounds:
             scatter = max(scatter, heap.scatter)
         yardsticks.setdefault((kind, rail), value)
