@@ -471,6 +471,25 @@ def test_red_is_fail_only_where_a_stock_program_sees_it(
     assert asked[0] == tuple(sorted(asked[0]))
 
 
+def test_a_pair_is_looked_at_in_the_order_in_which_slurm_has_its_nodes(
+    climb: Any, site: Site
+) -> None:
+    """vc9 comes before vc10: a job over several rails sends from its first node alone."""
+    nodes = tuple(f"vc{number}" for number in range(3, 11))
+    machine = Machine(lambda a, b: healthy(a, b) / 2)
+    machine.free = set(nodes)
+    outcome, _ = climb(machine, planned(site, nodes=nodes))
+    asked: list[tuple[str, ...]] = []
+
+    def look(arguments: Any, nodes: tuple[str, ...]) -> SessionResult:
+        asked.append(nodes)
+        return SessionResult(run_id="r", legs=(_leg(Verdict.FAIL, "rail0", nodes),))
+
+    (red,) = reds_of(outcome)
+    said = by_check(outcome, look)(replace(red, source="vc9", destination="vc10"))
+    assert asked == [("vc9", "vc10")] == [said.nodes]
+
+
 @pytest.mark.parametrize(
     ("share", "alone", "verdict"),
     [
