@@ -961,6 +961,21 @@ def test_jobs_that_a_killed_program_left_are_cancelled_and_waited_for(tmp_path: 
     assert job.end_left(campaign, environment) == ()
 
 
+def test_the_campaigns_of_two_checks_do_not_cancel_each_others_jobs(tmp_path: Path) -> None:
+    """Each check's campaign lies in a folder that is called campaign."""
+    environment = _slurm_with(tmp_path, "")
+    stages = [tmp_path / name for name in ("AllPairs_1", "AllPairs_2")]
+    for stage in stages:
+        (stage / "campaign").mkdir(parents=True)
+        assert job.end_left(stage / "campaign", environment) == ()
+    (tmp_path / "moved").symlink_to(stages[0])
+    assert job.end_left(tmp_path / "moved" / "campaign", environment) == ()
+    asked = (tmp_path / "asked").read_text().splitlines()
+    first, second, again = (line.split("-n ")[1].split()[0] for line in asked)
+    assert first != second
+    assert first == again
+
+
 def test_a_job_that_does_not_end_is_named(tmp_path: Path) -> None:
     environment = _slurm_with(tmp_path, "17\n")
     with pytest.raises(UnavailableError, match="does not end: 17"):

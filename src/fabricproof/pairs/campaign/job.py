@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import re
@@ -201,8 +202,18 @@ def submit(folder: Path, subject: Subject, plan: KernelPlan, environment: Mappin
     return said.strip().partition(";")[0]
 
 
+#: how the folder of a campaign of ``pairs run`` ends: as the identity of a run
+_IDENTITY = re.compile(r"Z-[0-9a-f]{6}$")
+
+
 def _job_name(campaign: Path) -> str:
-    return f"pairs-{campaign.name[-6:]}"
+    """Return the name of all jobs of a campaign, and of no other's.
+
+    The folders of the campaigns of checks are all called alike: there the whole path tells.
+    """
+    if _IDENTITY.search(campaign.name):
+        return f"pairs-{campaign.name[-6:]}"
+    return f"pairs-{hashlib.sha256(str(campaign.resolve()).encode()).hexdigest()[:8]}"
 
 
 def end_left(
