@@ -10,10 +10,12 @@ A row is what ``a`` sends to ``b``.  A pair that stands once, in a file without 
 from __future__ import annotations
 
 import codecs
+import csv
 import io
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -300,7 +302,8 @@ def _pair_unit(text: str) -> str:
 def _check_fields(text: bytes, name: str, separator: str, count: int) -> None:
     """Refuse a row with fewer or more fields than the header; a cut row is not an empty value."""
     if b'"' in text:
-        return  # quoted fields: the reader of CSV counts them
+        _check_quoted(text, name, separator)
+        return
     data = np.frombuffer(text, dtype=np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
     if not len(ends) or ends[-1] != len(data) - 1:
@@ -311,13 +314,37 @@ def _check_fields(text: bytes, name: str, separator: str, count: int) -> None:
         begin = 0 if at == 0 else int(ends[at - 1]) + 1
         row = text[begin : int(ends[at])].decode("utf-8", errors="replace")
         if row.strip() and not row.startswith("#"):
-            raise ParseError(
-                "a row has not as many fields as the header",
-                source=name,
-                line=at + 1,
-                expected=f"{count}, parted by {separator!r}",
-                got=repr(row),
-            )
+            raise _not_as_many(name, at + 1, f"{count}, parted by {separator!r}", row)
+
+
+def _check_quoted(text: bytes, name: str, separator: str) -> None:
+    """Refuse the same where fields stand in quotes, in which a separator may be."""
+    at = count = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal at
+        for at, line in enumerate(io.BytesIO(text), start=1):
+            if line.strip() and not line.startswith(b"#"):
+                yield line.decode("utf-8", errors="replace")
+
+    try:
+        for row in csv.reader(lines(), delimiter=separator):
+            count = count or len(row)
+            if len(row) != count:
+                expected = f"{count}, parted by {separator!r}"
+                raise _not_as_many(name, at, expected, separator.join(row))
+    except csv.Error as error:
+        raise _no_table(error, name, "CSV") from None
+
+
+def _not_as_many(name: str, line: int, expected: str, row: str) -> ParseError:
+    return ParseError(
+        "a row has not as many fields as the header",
+        source=name,
+        line=line,
+        expected=expected,
+        got=repr(row),
+    )
 
 
 def _frame(data: bytes, name: str, separator: str, columns: list[str]) -> pl.DataFrame:
