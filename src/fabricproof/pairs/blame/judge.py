@@ -107,26 +107,16 @@ def _judged(
         ends = (pair.first, pair.second)
         unexplained &= ~(np.isin(matrix.source, ends) & np.isin(matrix.destination, ends))
     return Judged(
+        **vars(measure) | {"below_over": _below(matrix, measure, limits)},
         matrix=matrix,
         verdict=MatrixVerdict.UNJUDGED,
         explanation=explanation,
         bad_pairs=pairs,
-        alone=measure.alone,
-        shortfall=measure.shortfall,
-        low=measure.low,
-        fast=measure.fast,
-        contended=measure.contended,
-        yardsticks=measure.yardsticks,
         unexplained=unexplained,
         recovered=recovered,
         weak=weak,
         is_contention=crowded or bool(rounds) or explanation.is_endless,
-        scatter=measure.scatter,
-        is_wide=measure.is_wide,
-        few=measure.few,
         bounded=frozenset(limits.bounds),
-        below_over=_below(matrix, measure, limits),
-        between=measure.between,
         impossible=_impossible(matrix, limits),
         leaves=leaves,
     )
@@ -291,7 +281,7 @@ def _below(matrix: Matrix, measure: Measure, limits: Limits) -> tuple[tuple[int,
     what all looks one way show.
     """
     if not matrix.is_selection:
-        return tuple(dict.fromkeys((*measure.below, *_below_one_way(matrix, measure, limits))))
+        return tuple(dict.fromkeys((*measure.below_over, *_below_one_way(matrix, measure, limits))))
     found = []
     columns = (matrix.kind.tolist(), matrix.rail.tolist(), matrix.goodness.tolist())
     for kind, rail, goodness in zip(*columns, strict=True):

@@ -58,7 +58,8 @@ class Measure:
     """Rows held against one choice of yardsticks.
 
     Attributes:
-        alone: goodness of each row as it would be on links of its own.
+        alone: goodness of each row as it would be on links of its own: more than measured where the
+            load of its round is known.
         shortfall: of each row the logarithm of value over yardstick, better is more.
         low: rows that are low.
         plainly: low rows that chance does not make in a matrix of this size; also rows that miss
@@ -69,7 +70,7 @@ class Measure:
         few: rows whose like are too few, nodes or values, to be a yardstick.
         scatter: the largest standard deviation of healthy rows that no reference judges.
         strays: whether many rows are fast, and neither distance nor anybody's place explains which.
-        below: kind and rail whose healthy rows, of one distance, miss the reference.
+        below_over: kind and rail whose healthy rows, of one distance, miss the reference.
         between: kind and rail -> the healthy value of pairs between leaves, where it misses the
             reference, their rounds load the links between switches, and nobody says how many
             there are.
@@ -85,7 +86,7 @@ class Measure:
     few: Flags
     scatter: float
     strays: bool = False
-    below: tuple[tuple[int, int], ...] = ()
+    below_over: tuple[tuple[int, int], ...] = ()
     between: Mapping[tuple[int, int], float] = field(default_factory=dict)
 
     @property
@@ -394,7 +395,7 @@ def _measure(
         yardsticks=yardsticks,
         scatter=scatter,
         few=few,
-        below=tuple(below),
+        below_over=tuple(below),
         between=between,
     )
 
