@@ -58,39 +58,6 @@ def judge_matrix(
 
 def _without_verdict(matrix: Matrix, leaves: Leaves | None, limits: Limits) -> Judged:
     measure, explanation = measure_matrix(matrix, leaves, limits)
-    if matrix.is_selection:
-        measure, explanation = _without_blame(matrix, measure)
-    return _judged(matrix, measure, explanation, leaves, limits)
-
-
-def _without_blame(matrix: Matrix, measure: Measure) -> tuple[Measure, Explanation]:
-    """Return that nobody is low: the slowest pairs do not tell what the others of a node are."""
-    nobody = np.zeros(len(matrix), dtype=bool)
-    measure = replace(
-        measure,
-        shortfall=np.zeros(len(matrix)),
-        low=nobody,
-        plainly=nobody,
-        fast=nobody,
-        contended=nobody,
-        yardsticks={},
-        few=nobody,
-        scatter=0.0,
-        strays=False,
-        below=(),
-        between={},
-    )
-    by = np.full(len(matrix), -1, dtype=np.int64)
-    return measure, Explanation(found=(), groups=(), by=by)
-
-
-def _judged(
-    matrix: Matrix,
-    measure: Measure,
-    explanation: Explanation,
-    leaves: Leaves | None,
-    limits: Limits,
-) -> Judged:
     rounds = [
         number
         for number, each in enumerate(explanation.found)

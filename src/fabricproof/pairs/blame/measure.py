@@ -98,8 +98,11 @@ class Measure:
 def measure_matrix(
     matrix: Matrix, leaves: Leaves | None, limits: Limits
 ) -> tuple[Measure, Explanation]:
-    """Return which rows are low, and who explains them, with the best choice of yardsticks."""
-    strata = _strata(matrix, leaves)
+    """Return which rows are low, and who explains them, with the best choice of yardsticks.
+
+    The slowest pairs alone do not tell what the others of a node are: of them nobody is low.
+    """
+    strata = [] if matrix.is_selection else _strata(matrix, leaves)
     loads, crowded = _loads(matrix, leaves, limits)
     alone = _alone(matrix, strata, loads, limits)
     chosen = [_choices(matrix, alone, rows, kind, limits) for kind, _, rows in strata]
