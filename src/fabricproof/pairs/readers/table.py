@@ -16,7 +16,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +27,6 @@ from fabricproof.pairs.matrix import QUANTITIES, Matrix
 from fabricproof.pairs.readers.columns import Table, matrix_of, quantity_of
 from fabricproof.pairs.readers.linktest import is_of_linktest, read_linktest
 from fabricproof.pairs.readers.mpigraph import is_of_mpigraph, read_mpigraph
-from fabricproof.pairs.readers.ranks import Printed
 
 #: A larger file is refused: reading takes some ten times its bytes of memory.
 MOST_BYTES = 2 * 1024**3
@@ -102,12 +100,12 @@ def read_matrix(name: str, *, unit: str = "") -> Matrix:
         return matrix_of(_of_parquet(data, source), unit).without_repeats()
     printed = _printed(data, source)
     if printed is not None:
-        return _of_program(printed, source)
+        return printed
     return matrix_of(_of_csv(data, source), unit).without_repeats()
 
 
-def _printed(data: bytes, source: str) -> Printed | None:
-    """Return the values in the output of a program; None where it is of none that is known."""
+def _printed(data: bytes, source: str) -> Matrix | None:
+    """Return the matrix in the output of a program; None where it is of none that is known."""
     beginning = data[:_BEGINNING].decode("utf-8", errors="replace")
     if is_of_mpigraph(beginning):
         return read_mpigraph(data.decode("utf-8", errors="replace"), source)
@@ -153,19 +151,6 @@ def _of_parquet(data: bytes, source: str) -> Table:
 def _no_table(error: Exception, source: str, expected: str) -> ParseError:
     said = str(error).partition("\n")[0] or type(error).__name__
     return ParseError("no table", source=source, expected=expected, got=said)
-
-
-def _of_program(printed: Printed, source: str) -> Matrix:
-    """Return the matrix of what a program printed: its reader left nothing to refuse."""
-    matrix = matrix_of(Table(name=source, frame=printed.frame))
-    matrix = matrix.without_repeats() if printed.repeats else matrix
-    return replace(
-        matrix,
-        missing=printed.missing,
-        notes=printed.notes,
-        is_selection=printed.is_selection,
-        load=printed.load,
-    )
 
 
 def _bytes(name: str) -> bytes:
