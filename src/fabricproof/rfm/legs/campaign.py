@@ -29,7 +29,7 @@ from fabricproof.pairs.check.in_job import PART_OF_LEG, LegRole, leg_name
 from fabricproof.pairs.check.partners import plan_admission
 from fabricproof.pairs.check.rows import PROGRAM, SUITE
 from fabricproof.rfm.current import asked_nodes
-from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.rfm.legs.leg import LegPlanner, idle_leg
 from fabricproof.site import PartitionSpec
 
 #: launches beside the planned ones that a job has time for: suspects, second looks
@@ -95,7 +95,9 @@ def plan_campaign(
     limit = 2 * planned + _START_SECONDS * len(net_paths)
     limit += _MORE_LAUNCHES * (max(rounds) + _START_SECONDS)
     there = replace(
-        _there(planner, campaign.nodes),
+        idle_leg(planner, "there", SUITE, PROGRAM),
+        num_nodes=len(campaign.nodes),
+        nodes=campaign.nodes,
         planned_seconds=planned + _USUAL_START_SECONDS * len(net_paths),
     )
     return PlannedCampaign(
@@ -195,24 +197,6 @@ def _campaign(
         first_rounds=1 if extent is Extent.ROUND else FIRST_ROUNDS,
     )
     return replace(blank, rounds=rounds, at_once=at_once)
-
-
-def _there(planner: LegPlanner, nodes: tuple[str, ...]) -> Leg:
-    """Return a leg that does nothing on every node: each says that it is there."""
-    some = planner.leg(planner.rails[:1])
-    return replace(
-        some,
-        name="there",
-        suite=SUITE,
-        program=PROGRAM,
-        commands=(("true",),),
-        expected_sizes=(),
-        num_nodes=len(nodes),
-        nodes=nodes,
-        required=(),
-        fabric=None,
-        references={},
-    )
 
 
 def _looks(planner: LegPlanner, net_paths: tuple[tuple[str, ...], ...]) -> tuple[Leg, ...]:
