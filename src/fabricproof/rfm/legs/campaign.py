@@ -18,12 +18,12 @@ from fabricproof.pairs.campaign.conduct import (
     blank_campaign,
     pairs_at_once,
     planned_rounds,
-    steps_of,
+    seconds_of_all,
+    seconds_over_paths,
 )
 from fabricproof.pairs.campaign.further import all_on_one
 from fabricproof.pairs.campaign.ledger import Campaign
 from fabricproof.pairs.campaign.nodes import Standing, ask_leaves, ask_others, ask_standing
-from fabricproof.pairs.campaign.plan import round_seconds
 from fabricproof.pairs.campaign.verdict import places_of
 from fabricproof.pairs.check.in_job import PART_OF_LEG, LegRole, leg_name
 from fabricproof.pairs.check.partners import plan_admission
@@ -87,13 +87,9 @@ def plan_campaign(
     campaign = _campaign(planner, extent, net_paths, standing, admitted)
     if len(campaign.nodes) < 2:
         return PlannedCampaign(plan=Plan(reason=_why_no_pair(campaign)))
-    rounds = [round_seconds(steps_of(planner.site, campaign, at)) for at in range(len(net_paths))]
-    planned = sum(
-        each * len([one for one in campaign.rounds if at in one.net_paths])
-        for at, each in enumerate(rounds)
-    )
+    planned = seconds_of_all(planner.site, campaign)
     limit = 2 * planned + _START_SECONDS * len(net_paths)
-    limit += _MORE_LAUNCHES * (max(rounds) + _START_SECONDS)
+    limit += _MORE_LAUNCHES * (max(seconds_over_paths(planner.site, campaign)) + _START_SECONDS)
     there = replace(
         idle_leg(planner, "there", SUITE, PROGRAM),
         num_nodes=len(campaign.nodes),
