@@ -10,17 +10,15 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
 
 from fabricproof.history.baseline.bounds import Samples, learn
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Values = npt.NDArray[np.float64]
-    Night = Callable[[], Values]
-    Noise = Callable[["np.random.Generator", int], Night]
+Values = npt.NDArray[np.float64]
+Night = Callable[[], Values]
+Noise = Callable[[np.random.Generator, int], Night]
 
 #: run-to-run deviation of the typical quantity, as a share of it
 DEVIATION = 0.01
@@ -28,37 +26,27 @@ DEVIATION = 0.01
 
 def same(generator: np.random.Generator, num: int) -> Night:
     """Normal noise of one scale."""
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     return lambda: np.exp(generator.normal(0, DEVIATION, num))
 
 
 def unlike(generator: np.random.Generator, num: int) -> Night:
     """Normal noise whose scale differs from quantity to quantity, by a factor of some."""
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     scales = DEVIATION * np.sqrt(4 / generator.chisquare(4, num))
     return lambda: np.exp(generator.normal(0, 1, num) * scales)
 
 
 def skewed(generator: np.random.Generator, num: int) -> Night:
     """Noise that only ever costs: gamma with shape 2."""
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     return lambda: np.exp(-DEVIATION / 2 * generator.gamma(2, 1, num))
 
 
 def common(generator: np.random.Generator, num: int) -> Night:
     """Half of the noise is the night's own, and hits all quantities alike."""
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     return lambda: np.exp(generator.normal(0, DEVIATION, num) + generator.normal(0, DEVIATION))
 
 
 def stalls(generator: np.random.Generator, num: int) -> Night:
     """Normal noise, and one number in a hundred loses a fifth on average to a stall."""
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     return lambda: np.exp(
         generator.normal(0, DEVIATION, num)
         - np.where(generator.random(num) < 0.01, generator.exponential(0.2, num), 0.0)
@@ -67,15 +55,11 @@ def stalls(generator: np.random.Generator, num: int) -> Night:
 
 def heavy(generator: np.random.Generator, num: int) -> Night:
     """Student's t with three degrees of freedom."""
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     return lambda: np.exp(DEVIATION / 3**0.5 * generator.standard_t(3, num))
 
 
 def modes(generator: np.random.Generator, num: int) -> Night:
     """One number in fifty is of a second mode, 8 % lower."""
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     return lambda: np.exp(
         generator.normal(0, DEVIATION, num) - np.where(generator.random(num) < 0.02, 0.08, 0.0)
     )
@@ -83,8 +67,6 @@ def modes(generator: np.random.Generator, num: int) -> Night:
 
 def printed(generator: np.random.Generator, num: int) -> Night:
     """Rates from 0.01 to 0.3 MB/s, printed with two decimals."""
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     levels = np.exp(generator.uniform(math.log(0.01), math.log(0.3), num))
     return lambda: np.maximum(
         np.round(levels * np.exp(generator.normal(0, DEVIATION, num)), 2), 0.01
@@ -131,8 +113,6 @@ def rates(
         nights: that each judges.
         seed: of the generator.
     """
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     generator = np.random.default_rng(seed)
     first = twice = 0
     widths = []

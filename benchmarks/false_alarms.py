@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import rivals
 from order import order_matters
+from steps import bounds
 
 from fabricproof.core.student import student_quantile
 from fabricproof.history.stats.interval import null_distribution
@@ -240,17 +241,8 @@ class Rate:
     hits: int
     num: int
 
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """Wilson's interval of 95 %."""
-        z2, share = 1.96**2, self.hits / self.num
-        middle = (share + z2 / (2 * self.num)) / (1 + z2 / self.num)
-        half = math.sqrt(share * (1 - share) / self.num + z2 / (4 * self.num**2))
-        half *= 1.96 / (1 + z2 / self.num)
-        return max(middle - half, 0.0), min(middle + half, 1.0)
-
     def __str__(self) -> str:
-        low, high = self.bounds
+        low, high = bounds(self.hits, self.num)
         return f"{100 * self.hits / self.num:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
 
 

@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -561,9 +562,9 @@ def main() -> None:
             for title in given.fault:
                 row, words = seen(library[title], seed)
                 with ROWS.open("a") as file:
-                    file.write(json.dumps(row.record()) + "\n")
+                    file.write(json.dumps(asdict(row)) + "\n")
                 missing = [each for each in library[title].words if not re.search(each, words)]
-                print(json.dumps(row.record()), missing, words[:400] if missing else "", flush=True)
+                print(json.dumps(asdict(row)), missing, words[:400] if missing else "", flush=True)
     finally:
         vcluster("down")
         subprocess.run(["umount", "--lazy", WORK], check=True)

@@ -21,6 +21,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -200,8 +201,8 @@ def row(
 def keep(found: LiveDraw, said: str) -> None:
     """Write a row, and print it."""
     with ROWS.open("a") as file:
-        file.write(json.dumps(found.record()) + "\n")
-    print(json.dumps(found.record()), "" if found.caught else said[:2000], flush=True)
+        file.write(json.dumps(asdict(found)) + "\n")
+    print(json.dumps(asdict(found)), "" if found.caught else said[:2000], flush=True)
 
 
 def measure(site: Path, draws: int) -> dict[str, Any]:

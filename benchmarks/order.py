@@ -8,13 +8,11 @@ work of whatever was changed.  Nothing in the numbers can mend that; this says w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+import numpy as np
+import numpy.typing as npt
 
-    Values = npt.NDArray[np.float64]
+Values = npt.NDArray[np.float64]
 
 #: orders that are tried beside the real one
 _ORDERS = 1999
@@ -35,8 +33,6 @@ def order_matters(values: Values, is_second: Sequence[bool], *, seed: int = 2026
     Returns:
         In (0, 1]; 1.0 where no side has three runs.  Few runs find strong dependence only.
     """
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     second = np.asarray(is_second, dtype=np.bool_)
     sides = [np.flatnonzero(second == side) for side in (False, True)]
     sides = [each for each in sides if len(each) >= 3]
@@ -55,8 +51,6 @@ def order_matters(values: Values, is_second: Sequence[bool], *, seed: int = 2026
 
 def _likeness(logs: Values, sides: Sequence[npt.NDArray[np.int64]]) -> Values:
     """Return how alike each two runs are, summed over rows, shape (runs, runs)."""
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     here = np.isfinite(logs)
     rest = np.zeros_like(logs)
     for each in sides:

@@ -25,6 +25,8 @@ import sys
 import time
 from pathlib import Path
 
+from fabricproof.job.leg import shell_name
+
 ROOT = Path(__file__).parents[1]
 FABRICPROOF = ROOT / "bin" / "fabricproof"
 SRUN_OPTIONS = "-N2 -n2 --ntasks-per-node=1"
@@ -55,16 +57,12 @@ def attempts(job: Path) -> list[tuple[Path, dict]]:
     bare side runs them as often.  A leg that only looks (``true``) is no benchmark.
     """
     legs = {
-        _shell_name(leg["name"]): leg for leg in json.loads((job / "plan.json").read_text())["legs"]
+        shell_name(leg["name"]): leg for leg in json.loads((job / "plan.json").read_text())["legs"]
     }
     made = [path for path in (job / "legs").glob("*") if not list(path.glob("no.*"))]
     made.sort(key=_began)
     pairs = [(path, legs[path.name.rpartition(".")[0]]) for path in made]
     return [(path, leg) for path, leg in pairs if leg["commands"] != [["true"]]]
-
-
-def _shell_name(name: str) -> str:
-    return "".join(char if char.isalnum() else "_" for char in name)
 
 
 def _began(path: Path) -> float:

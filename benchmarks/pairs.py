@@ -10,7 +10,6 @@ Rates have 95 % bounds: of nothing in n, 3/n; else Wilson's (1927).
 
 from __future__ import annotations
 
-import math
 import resource
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from steps import bounds
 
 from fabricproof.pairs import (
     Campaign,
@@ -58,10 +58,8 @@ def wilson(hits: int, of: int) -> str:
     """Return a rate with its 95 % interval, in percent."""
     if not of:
         return "-"
-    z, rate = 1.96, hits / of
-    centre = (rate + z * z / (2 * of)) / (1 + z * z / of)
-    half = z * math.sqrt(rate * (1 - rate) / of + z * z / (4 * of * of)) / (1 + z * z / of)
-    return f"{rate:.2%} ({max(centre - half, 0):.2%}-{min(centre + half, 1):.2%})"
+    low, high = bounds(hits, of)
+    return f"{hits / of:.2%} ({low:.2%}-{high:.2%})"
 
 
 def run(setting: Setting, count: int) -> list[Campaign]:

@@ -508,7 +508,7 @@ def main(words: list[str]) -> None:
         for line in Path(words[words.index("--draws") + 1]).read_text().splitlines():
             row = Seen(**json.loads(line))
             if row.case in TITLES:
-                print(json.dumps(row.draw.record()))
+                print(json.dumps(asdict(row.draw)))
         return
     asked = [word.partition(":") for word in words if not word.startswith("--")]
     chosen = [(case, int(seed or 1)) for case, _, seed in asked]

@@ -122,12 +122,18 @@ def naive(values: Values) -> bool:
     return bool(np.nanmin(last / np.nanmedian(before, axis=1)) < 0.95)
 
 
-def wilson(hits: int, of: int) -> str:
-    """Return a rate with its 95 % interval, in percent."""
+def bounds(hits: int, of: int) -> tuple[float, float]:
+    """Return Wilson's interval of 95 % of a rate (1927)."""
     z, rate = 1.96, hits / of
     centre = (rate + z * z / (2 * of)) / (1 + z * z / of)
     half = z * math.sqrt(rate * (1 - rate) / of + z * z / (4 * of * of)) / (1 + z * z / of)
-    return f"{rate:5.1%} ({max(centre - half, 0):.1%}-{centre + half:.1%})"
+    return max(centre - half, 0.0), min(centre + half, 1.0)
+
+
+def wilson(hits: int, of: int) -> str:
+    """Return a rate with its 95 % interval, in percent."""
+    low, high = bounds(hits, of)
+    return f"{hits / of:5.1%} ({low:.1%}-{high:.1%})"
 
 
 def null(count: int) -> None:

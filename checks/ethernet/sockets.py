@@ -11,84 +11,27 @@ from fabricproof.rfm.checks.ethernet import (
     PairsBenchmark,
     PeerBenchmark,
 )
+from fabricproof.rfm.checks.family import family
 
+one = family(rfm.simple_test, __name__, PeerBenchmark, "ethernet", suite="iperf3")
+one("TcpSingleFlow", "iperf3", "quick", "One TCP connection over each rail: what MPI stands on")
 
-@rfm.simple_test
-class TcpSingleFlow(PeerBenchmark):
-    """One TCP connection over each rail, without MPI: the floor that MPI stands on (iperf3)."""
+many = family(rfm.simple_test, __name__, FlowsBenchmark, "ethernet", suite="iperf3")
+many("TcpManyFlows", "iperf3", "nightly", "One TCP connection beside eight of one process")
+threads = family(rfm.simple_test, __name__, FlowsBenchmark, "ethernet", suite="iperf")
+threads("TcpManyThreads", "iperf", "full", "One beside eight, each with a thread of its own")
 
-    suite = "iperf3"
-    program = "iperf3"
-    family_tags = ["ethernet", "quick", "nightly", "full"]
+mpi = family(rfm.simple_test, __name__, MpiOverTcp, "ethernet", suite="osu")
+mpi("MpiOverTcpBandwidth", "osu_bw", "nightly", "The share that MPI has of what TCP carries")
+links = family(rfm.simple_test, __name__, LinksBenchmark, "ethernet", suite="osu")
+links("TcpLinks", "osu_bw", "full", "Open MPI with 1, 2 and 4 connections: is the best in force")
+free = family(rfm.simple_test, __name__, FreePathBenchmark, "ethernet", suite="osu")
+free("DefaultInterfaces", "osu_bw", "full", "What an MPI takes when nobody tells it its path")
 
+osu = family(rfm.simple_test, __name__, PairsBenchmark, "ethernet", suite="osu")
+osu("OsuManyPairs", "osu_mbw_mr", "nightly", "Several pairs between two nodes, against the rail")
+imb = family(rfm.simple_test, __name__, PairsBenchmark, "ethernet", suite="imb")
+imb("ImbManyPairs", "Uniband", "nightly", "Several pairs between two nodes, against the rail")
 
-@rfm.simple_test
-class TcpManyFlows(FlowsBenchmark):
-    """One TCP connection beside eight of one process over each rail, without MPI (iperf3)."""
-
-    suite = "iperf3"
-    program = "iperf3"
-    family_tags = ["ethernet", "nightly", "full"]
-
-
-@rfm.simple_test
-class TcpManyThreads(FlowsBenchmark):
-    """One TCP connection beside eight, each with a thread of its own, without MPI (iperf)."""
-
-    suite = "iperf"
-    program = "iperf"
-    family_tags = ["ethernet", "full"]
-
-
-@rfm.simple_test
-class MpiOverTcpBandwidth(MpiOverTcp):
-    """MPI beside iperf3 over the same rails in one job: its share of what TCP carries (osu_bw)."""
-
-    suite = "osu"
-    program = "osu_bw"
-    family_tags = ["ethernet", "nightly", "full"]
-
-
-@rfm.simple_test
-class TcpLinks(LinksBenchmark):
-    """Open MPI with 1, 2 and 4 TCP connections of a pair: whether the best is in force (osu_bw)."""
-
-    suite = "osu"
-    program = "osu_bw"
-    family_tags = ["ethernet", "full"]
-
-
-@rfm.simple_test
-class OsuManyPairs(PairsBenchmark):
-    """Several pairs between two nodes over each rail, together against the rail (osu_mbw_mr)."""
-
-    suite = "osu"
-    program = "osu_mbw_mr"
-    family_tags = ["ethernet", "nightly", "full"]
-
-
-@rfm.simple_test
-class ImbManyPairs(PairsBenchmark):
-    """Several pairs between two nodes over each rail, together against the rail (Uniband)."""
-
-    suite = "imb"
-    program = "Uniband"
-    family_tags = ["ethernet", "nightly", "full"]
-
-
-@rfm.simple_test
-class MtuPath(FramesBenchmark):
-    """Whether each rail carries frames of the declared MTU from node to node (iperf3, ping)."""
-
-    suite = "iperf3"
-    program = "iperf3"
-    family_tags = ["ethernet", "nightly", "full"]
-
-
-@rfm.simple_test
-class DefaultInterfaces(FreePathBenchmark):
-    """The interfaces that an MPI takes when nobody tells it its path (osu_bw)."""
-
-    suite = "osu"
-    program = "osu_bw"
-    family_tags = ["ethernet", "full"]
+frames = family(rfm.simple_test, __name__, FramesBenchmark, "ethernet", suite="iperf3")
+frames("MtuPath", "iperf3", "nightly", "Whether each rail carries frames of the declared MTU")

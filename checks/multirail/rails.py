@@ -2,49 +2,17 @@
 
 import reframe as rfm
 
+from fabricproof.rfm.checks.family import family
 from fabricproof.rfm.checks.multirail import LocalityBenchmark, RailMatrix, RailsBenchmark
 
+osu = family(rfm.simple_test, __name__, RailsBenchmark, "multirail", suite="osu")
+osu("OsuMultiRailBandwidth", "osu_bw", "quick", "One way: gain, sharing and threshold")
+osu("OsuMultiRailBothWays", "osu_bibw", "full", "Each rail and all together, both ways at once")
+imb = family(rfm.simple_test, __name__, RailsBenchmark, "multirail", suite="imb")
+imb("ImbMultiRailSendrecv", "Sendrecv", "full", "Each rail and all together, both ways at once")
 
-@rfm.simple_test
-class OsuMultiRailBandwidth(RailsBenchmark):
-    """Each rail alone and all together, one way: gain, sharing and threshold (osu_bw)."""
+matrix = family(rfm.simple_test, __name__, RailMatrix, "multirail", suite="osu")
+matrix("RailMatrixBandwidth", "osu_bw", "full", "Every rail of one node to every rail of another")
 
-    suite = "osu"
-    program = "osu_bw"
-    family_tags = ["multirail", "quick", "nightly", "full"]
-
-
-@rfm.simple_test
-class OsuMultiRailBothWays(RailsBenchmark):
-    """Each rail alone and all together, both ways at once (osu_bibw)."""
-
-    suite = "osu"
-    program = "osu_bibw"
-    family_tags = ["multirail", "full"]
-
-
-@rfm.simple_test
-class ImbMultiRailSendrecv(RailsBenchmark):
-    """Each rail alone and all together, both ways at once (IMB-MPI1 Sendrecv)."""
-
-    suite = "imb"
-    program = "Sendrecv"
-    family_tags = ["multirail", "full"]
-
-
-@rfm.simple_test
-class RailMatrixBandwidth(RailMatrix):
-    """Bandwidth of every rail of one node to every rail of another (osu_bw)."""
-
-    suite = "osu"
-    program = "osu_bw"
-    family_tags = ["multirail", "full"]
-
-
-@rfm.simple_test
-class LocalityBandwidth(LocalityBenchmark):
-    """Bandwidth from the socket beside the adapter and from the one across (osu_bw)."""
-
-    suite = "osu"
-    program = "osu_bw"
-    family_tags = ["multirail", "locality", "nightly", "full"]
+near = family(rfm.simple_test, __name__, LocalityBenchmark, "multirail", "locality", suite="osu")
+near("LocalityBandwidth", "osu_bw", "nightly", "From the socket beside the adapter and across")

@@ -3,25 +3,13 @@
 import reframe as rfm
 
 from fabricproof.rfm.checks.collectives import RingBenchmark, RingPlacement
+from fabricproof.rfm.checks.family import family
 
+PROGRAM = "LatencyBandwidth"
 
-@rfm.simple_test
-class HpccRings(RingBenchmark):
-    """Natural and random rings through all nodes, over one rail and over all (hpcc)."""
+rings = family(rfm.simple_test, __name__, RingBenchmark, "multirail", suite="hpcc")
+rings("HpccRings", PROGRAM, "full", "Natural and random rings through all nodes")
+rings("HpccRingsPacked", PROGRAM, "full", "With as many ranks on a node as may be", packed=True)
 
-    family_tags = ["multirail", "full"]
-
-
-@rfm.simple_test
-class HpccRingsPacked(RingBenchmark):
-    """The rings with as many ranks on each node as the partition tries (hpcc)."""
-
-    packed = True
-    family_tags = ["multirail", "full"]
-
-
-@rfm.simple_test
-class HpccRingsPlacement(RingPlacement):
-    """The rings on nodes close together and on as many that are spread (hpcc)."""
-
-    family_tags = ["multirail", "placement", "full"]
+placed = family(rfm.simple_test, __name__, RingPlacement, "multirail", "placement", suite="hpcc")
+placed("HpccRingsPlacement", PROGRAM, "full", "On nodes close together and on as many spread")

@@ -2,22 +2,9 @@
 
 import reframe as rfm
 
+from fabricproof.rfm.checks.family import family
 from fabricproof.rfm.checks.multirail import PlacementBenchmark
 
-
-@rfm.simple_test
-class PlacementBandwidth(PlacementBenchmark):
-    """Bandwidth of a pair on one leaf and of one across the spine, by hop count (osu_bw)."""
-
-    suite = "osu"
-    program = "osu_bw"
-    family_tags = ["pt2pt", "placement", "full"]
-
-
-@rfm.simple_test
-class PlacementLatency(PlacementBenchmark):
-    """Latency of a pair on one leaf and of one across the spine, by hop count (osu_latency)."""
-
-    suite = "osu"
-    program = "osu_latency"
-    family_tags = ["pt2pt", "placement", "nightly", "full"]
+osu = family(rfm.simple_test, __name__, PlacementBenchmark, "pt2pt", "placement", suite="osu")
+osu("PlacementBandwidth", "osu_bw", "full", "Bandwidth on one leaf and across the spine")
+osu("PlacementLatency", "osu_latency", "nightly", "Latency on one leaf and across the spine")

@@ -471,6 +471,25 @@ def test_red_is_fail_only_where_a_stock_program_sees_it(
     assert asked[0] == tuple(sorted(asked[0]))
 
 
+def test_a_pair_is_looked_at_in_the_order_in_which_slurm_has_its_nodes(
+    climb: Any, site: Site
+) -> None:
+    """vc9 comes before vc10: a job over several rails sends from its first node alone."""
+    nodes = tuple(f"vc{number}" for number in range(3, 11))
+    machine = Machine(lambda a, b: healthy(a, b) / 2)
+    machine.free = set(nodes)
+    outcome, _ = climb(machine, planned(site, nodes=nodes))
+    asked: list[tuple[str, ...]] = []
+
+    def look(arguments: Any, nodes: tuple[str, ...]) -> SessionResult:
+        asked.append(nodes)
+        return SessionResult(run_id="r", legs=(_leg(Verdict.FAIL, "rail0", nodes),))
+
+    (red,) = reds_of(outcome)
+    said = by_check(outcome, look)(replace(red, source="vc9", destination="vc10"))
+    assert asked == [("vc9", "vc10")] == [said.nodes]
+
+
 @pytest.mark.parametrize(
     ("share", "alone", "verdict"),
     [
@@ -940,6 +959,21 @@ def test_jobs_that_a_killed_program_left_are_cancelled_and_waited_for(tmp_path: 
     assert "-n pairs-6f82fc" in asked
     assert "scancel --quiet 17\nscancel --quiet 18\n" in asked
     assert job.end_left(campaign, environment) == ()
+
+
+def test_the_campaigns_of_two_checks_do_not_cancel_each_others_jobs(tmp_path: Path) -> None:
+    """Each check's campaign lies in a folder that is called campaign."""
+    environment = _slurm_with(tmp_path, "")
+    stages = [tmp_path / name for name in ("AllPairs_1", "AllPairs_2")]
+    for stage in stages:
+        (stage / "campaign").mkdir(parents=True)
+        assert job.end_left(stage / "campaign", environment) == ()
+    (tmp_path / "moved").symlink_to(stages[0])
+    assert job.end_left(tmp_path / "moved" / "campaign", environment) == ()
+    asked = (tmp_path / "asked").read_text().splitlines()
+    first, second, again = (line.split("-n ")[1].split()[0] for line in asked)
+    assert first != second
+    assert first == again
 
 
 def test_a_job_that_does_not_end_is_named(tmp_path: Path) -> None:

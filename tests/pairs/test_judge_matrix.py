@@ -228,6 +228,22 @@ def test_few_nodes_that_miss_the_reference_at_both_looks_are_red_and_not_blamed(
         assert f"{num} nodes do not tell" in record["reason"]
 
 
+@pytest.mark.parametrize("num", [2, 3])
+@pytest.mark.parametrize(
+    ("share", "verdict"),
+    [(0.5, "UNDECIDED"), (0.88, "UNDECIDED"), (0.89, "UNDECIDED"), (0.91, "PASS"), (0.97, "PASS")],
+)
+def test_few_values_that_all_miss_the_reference_by_a_little_are_no_pass(
+    judge: Any, num: int, share: float, verdict: str
+) -> None:
+    """90 % of the reference is good; a single look that misses that tells of nobody."""
+    rows = made(num, lambda _a, _b, _rail: share, noise=0.001)
+    record = judge(rows, "--reference", "24 GB/s", unit="GB/s").record
+    assert (record["verdict"], record["blame"]) == (verdict, [])
+    assert bool(record["undecided"]) is (verdict == "UNDECIDED")
+    assert all(entry["nodes"] for entry in record["undecided"])
+
+
 # --- few values
 
 
@@ -760,6 +776,11 @@ def test_names_of_any_kind(judge: Any, tmp_path: Path) -> None:
         ("a,b,value\nn1,n2,3.0 GB/s\n", "m.csv:2: no value of a pair"),
         ("a,b,value\n\n# so\nn1,n2,3.0\nn1,,3.0\n", "m.csv:5: no node in column b"),
         ("a,b,value\nn1,n2,3.0\nn1,n3\n", "m.csv:3: a row has not as many fields"),
+        ('a,b,value\n"n1","n2",3.0\n"n1","n3"\n', "m.csv:3: a row has not as many fields"),
+        ('# "so"\na,b,value\nn1,n2,3.0\nn1,n3', "m.csv:4: a row has not as many fields"),
+        ('a,b,value\n"n1","n2","3.0"\n"n1","n3', "m.csv:3: a row has not as many fields"),
+        ('a,b,value,x\n"n1","n2",3.0,"p,q"\nn1,n3,3\n', "m.csv:3: a row has not as many fields"),
+        ('a,b,value\n"n1","n2",3.0,4\n', "m.csv:2: a row has not as many fields"),
         ("a,b,value\n", "m.csv: no rows"),
         ("a,b,value\nn1,n2,3,4\n", "m.csv:2: a row has not as many fields"),
         ("a,b,value,round\nn1,n2,3,x\n", "m.csv:2: no number of a round"),

@@ -316,7 +316,6 @@ def test_with_modules_a_build_is_the_module_of_its_name(spack_site: Site) -> Non
     stack = site.stack("good").model_copy(update={"modules": ["gcc"]})
     assert modules_of(site, stack) == ["gcc", "stack-good"]
     assert variables_of(site, stack, None) == {}
-    assert modules_of(site, site.stack("plain")) == []
 
 
 @pytest.mark.parametrize("suite", ["osu-mpi4py", "imb"])

@@ -77,10 +77,10 @@ def test_a_site_may_set_other_options_of_reframe(tmp_path: Path) -> None:
     assert general["poll_rate_max"] == 50.0
 
 
-def test_a_partition_carries_its_fabrics_and_its_rails_as_features() -> None:
+def test_a_partition_carries_its_fabrics_as_features() -> None:
     (system,) = reframe_configuration(load_site(str(SITES / "vcluster")))["systems"]
     (partition,) = system["partitions"]
-    assert partition["features"] == ["fabric-eth0", "multirail"]
+    assert partition["features"] == ["fabric-eth0"]
     (system,) = reframe_configuration(load_site(str(SITES / "local")))["systems"]
     (partition,) = system["partitions"]
     assert partition["features"] == ["fabric-memory"]

@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from fabricproof.core.measure import Verdict
+from fabricproof.core.records import QuantityRecord
 from fabricproof.job.leg import Plan, owned_legs
+from fabricproof.job.run import LegResult, SessionResult
+from fabricproof.nightly.confirm import LookColour, Role
+from fabricproof.nightly.looks import look_at, reds_of
+from fabricproof.nightly.state import LegColour, states_of
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.sweep import FILES_VARIABLE, plan_sweep, why_no_comparison
 from fabricproof.site import Site, load_site
@@ -25,7 +31,7 @@ def vcluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     for stack in ("openmpi4", "openmpi5", "mpich5", "intelmpi"):
         folder = ports_folder(tmp_path / stack)
         folder.mkdir(parents=True)
-        for program in ("osu_allgather", "osu_barrier", "osu_latency"):
+        for program in ("osu_allgather", "osu_alltoall", "osu_barrier", "osu_latency"):
             (folder / f"{program}.py").touch()
     return load_site(str(SITES / "vcluster"))
 
@@ -172,3 +178,52 @@ def test_a_full_layout_is_swept_unless_ranks_would_share_a_core(vcluster: Site) 
 )
 def test_the_time_of_a_root_alone_compares_nothing(suite, program, compares) -> None:
     assert (why_no_comparison(suite, program) == "") is compares
+
+
+def _judged(site: Site, collective: str, **verdicts: str) -> LegResult:
+    """Return what the sweep of ``collective`` came to; ``verdicts``: of each quantity."""
+    (relation,) = planned(site, collective=collective).relations
+    quantities = tuple(
+        QuantityRecord(
+            name=name, value=2.0, unit="x", message_size=None, verdict=Verdict(each), reason=""
+        )
+        for name, each in verdicts.items()
+    )
+    return LegResult(
+        verdict=Verdict("FAIL" if "FAIL" in verdicts.values() else "PASS"),
+        check="AlgorithmSweep",
+        partition="compute",
+        stack="openmpi5",
+        fabric="eth0",
+        suite=relation.suite,
+        program=relation.program,
+        leg=relation.name,
+        relation=relation.kind,
+        nodes=("n1", "n2"),
+        rails=relation.rails,
+        quantities=quantities,
+        job_id="1",
+    )
+
+
+def test_a_look_at_one_collective_is_not_answered_by_the_sweep_of_another(vcluster: Site) -> None:
+    """Both are of one check: one is red at 16 KiB in both runs, the other elsewhere, and first."""
+    other = _judged(vcluster, "allgather", own_choice_16KiB="PASS", own_choice_64KiB="FAIL")
+    mine = _judged(vcluster, "alltoall", own_choice_16KiB="FAIL", own_choice_64KiB="PASS")
+    result = SessionResult(run_id="r", legs=(other, mine))
+    (red,) = reds_of(SessionResult(run_id="r", legs=(mine,)), {})
+    look = look_at(red, Role.SAME, ("n1", "n2"), result, {})
+    assert look.leg is mine
+    assert look.colour is LookColour.RED
+
+
+def test_each_collective_has_a_state_of_its_own(vcluster: Site) -> None:
+    legs = (
+        _judged(vcluster, "allgather", own_choice_16KiB="FAIL"),
+        _judged(vcluster, "alltoall", own_choice_16KiB="PASS"),
+    )
+    states = states_of(SessionResult(run_id="r", legs=legs), (), whole=True)
+    assert {key.leg: state.colour for key, state in states.items()} == {
+        "rail0.4x1.allgather.algorithms": LegColour.RED,
+        "rail0.4x1.alltoall.algorithms": LegColour.GREEN,
+    }

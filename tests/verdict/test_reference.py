@@ -9,12 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricproof.core.errors import ConfigError, UnitError
+from fabricproof.core.measure import Verdict
 from fabricproof.core.units import convert
 from fabricproof.physics import Fabric, bound, find_link
-from fabricproof.rfm.handover import reframe_tuple
+from fabricproof.rfm.handover import bounds
 from fabricproof.verdict.value import (
     DEFAULT_LATENCY_TOLERANCE,
     DEFAULT_TOLERANCE,
+    Judgement,
     Reference,
     around,
     at_least,
@@ -126,23 +128,31 @@ def test_a_declared_limit_is_not_called_physics() -> None:
     assert from_ceiling(bound(fabric)).origin == "declared: the flow limit binds"
 
 
-def test_reframe_gets_fractions_and_its_own_unit() -> None:
+def _judged(by: Reference, ceiling: float | None = None) -> Judgement:
+    return Judgement(
+        name="x", value=by.value, unit=by.unit, message_size=None, verdict=Verdict.PASS, reason="",
+        reference=by.value, lower=by.lower, upper=by.upper, ceiling=ceiling,
+    )  # fmt: skip
+
+
+def test_reframe_gets_fractions_and_the_unit_of_the_number() -> None:
     made = at_least(2000.0, tolerance=0.1, origin="x")
-    value, lower, upper, unit = reframe_tuple(made, hard_upper=2500.0, unit="GB/s")
-    assert (value, unit) == (2.0, "GB/s")
+    value, lower, upper, unit = bounds(_judged(made, ceiling=2500.0))
+    assert (value, unit) == (2000.0, "MB/s")
     assert lower == pytest.approx(-0.1)
     assert upper == pytest.approx(0.25)
 
 
 def test_reframe_gets_no_bound_that_was_not_stated() -> None:
     made = at_most(10.0, tolerance=0.5, origin="x")
-    assert reframe_tuple(made, hard_upper=None, unit="us")[1:3] == (None, pytest.approx(0.5))
+    assert bounds(_judged(made))[1:3] == (None, pytest.approx(0.5))
+    tight = at_least(2000.0, tolerance=0.1, origin="x")
+    assert bounds(_judged(tight))[1:3] == (pytest.approx(-0.1), None)
 
 
-def test_reframe_never_gets_a_mixed_unit() -> None:
-    made = Reference(value=1, lower=None, upper=2, unit="us", tolerance=1, origin="x")
-    with pytest.raises(UnitError):
-        reframe_tuple(made, hard_upper=None, unit="MB/s")
+def test_the_floor_of_a_time_is_no_upper_bound() -> None:
+    made = at_most(10.0, tolerance=0.5, origin="x")
+    assert bounds(_judged(made, ceiling=2.0))[1:3] == (None, pytest.approx(0.5))
 
 
 def test_a_share_of_mpi_is_a_fraction_and_the_only_one() -> None:

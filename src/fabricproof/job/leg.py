@@ -169,9 +169,17 @@ class Leg:
         return replace(named, **changes)
 
     def relation(
-        self, name: str, kind: str, legs: Iterable[Leg], settings: dict[str, Any]
+        self,
+        name: str,
+        kind: str,
+        legs: Iterable[Leg],
+        settings: dict[str, Any],
+        owns: Iterable[Leg] = (),
     ) -> Relation:
-        """Return a relation between legs, in whose row this one's suite, program, rails stand."""
+        """Return a relation between legs, in whose row this one's suite, program, rails stand.
+
+        ``owns``: those of them that are measured for it alone.
+        """
         return Relation(
             name=name,
             kind=kind,
@@ -180,6 +188,7 @@ class Leg:
             program=self.program,
             rails=self.rails,
             settings=settings,
+            owns=tuple(leg.name for leg in owns),
         )
 
     def rules(self) -> Rules:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,13 +23,11 @@ from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.nightly.conduct import Ran, Runner
 from fabricproof.nodes.slurm import RESERVED
 from fabricproof.pairs.campaign.conduct import (
-    ENDING_SECONDS,
     blank_campaign,
     pairs_at_once,
-    steps_of,
+    seconds_of_all,
 )
-from fabricproof.pairs.campaign.nodes import Standing
-from fabricproof.pairs.campaign.plan import round_seconds
+from fabricproof.pairs.campaign.nodes import Standing, once_ended
 from fabricproof.pairs.check.in_job import PART_OF_LEG
 from fabricproof.pairs.check.partners import (
     ALL_ALIKE,
@@ -188,7 +185,7 @@ def admit(nodes: Sequence[str], means: AdmissionMeans) -> Admittance:
             means.say(f"{partner} is no partner: {reason}")
         left = [node for node in left if new and ran.whole and _is_open(said[node][-1], ran)]
         if left:
-            standing = _once_ended((*left, *partners), means)
+            standing = once_ended((*left, *partners), means.standing)
             left = [node for node in left if _can_be_had(node, said, standing, means)]
     found = [_of_tries(tries) for tries in said.values()]
     return Admittance(
@@ -259,11 +256,7 @@ def planned(nodes: Sequence[str], partners: Sequence[str], means: AdmissionMeans
         )
         at_once = pairs_at_once(site, campaign, os.cpu_count() or 1)
         campaign = plan_admission(site, replace(campaign, at_once=at_once), nodes)
-        seconds = sum(
-            round_seconds(steps_of(site, campaign, at))
-            for each in campaign.rounds
-            for at in each.net_paths
-        )
+        seconds = seconds_of_all(site, campaign)
         yield (
             f"{name}: {', '.join(nodes)} with {', '.join(partners)}: 1 job, "
             f"{len(campaign.rounds)} rounds of {campaign.seconds:.3g} s one way, "
@@ -277,16 +270,6 @@ def _partners(
     chosen = set(means.partners or standing.free) - means.left_out
     free = tuple(each for each in standing.free if each in chosen)
     return choose_partners(nodes, free, means.leaf_of((*nodes, *free)), tuple(bad))
-
-
-def _once_ended(nodes: Sequence[str], means: AdmissionMeans) -> Standing:
-    """Return how nodes stand once those of the job before are out of it."""
-    for _ in range(ENDING_SECONDS):
-        standing = means.standing()
-        if not set(standing.ending) & set(nodes):
-            break
-        time.sleep(1)
-    return standing
 
 
 def _can_be_had(

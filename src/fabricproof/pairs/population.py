@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fabricproof.core.units import columns
 from fabricproof.pairs.blame.judged import Judged
 from fabricproof.pairs.blame.suspects import Flags, Indices, Values
 from fabricproof.pairs.fabric import Leaves
@@ -81,8 +82,7 @@ class Population:
     @property
     def named_outliers(self) -> str:
         """``n1 to n7, n7 to n1 and 3 more``; empty without any."""
-        more = self.num_outliers - len(self.outliers)
-        return ", ".join(self.outliers) + (f" and {more} more" if more else "")
+        return _and_more(self.outliers, self.num_outliers)
 
     @property
     def numbers(self) -> str:
@@ -111,6 +111,11 @@ class Population:
         }
 
 
+def _and_more(names: Sequence[str], count: int) -> str:
+    more = count - len(names)
+    return ", ".join(names) + (f" and {more} more" if more else "")
+
+
 #: columns of a table of populations: key of a record, and heading
 POPULATION_COLUMNS: Mapping[str, str] = {
     "quantity": "values",
@@ -130,12 +135,11 @@ def population_cells(record: Mapping[str, Any]) -> tuple[str, ...]:
     words += f" {record['distance']}" if record["distance"] else ""
     words += f", {record['together']}" if record.get("together") else ""
     words += f", {record['unit']}" if record["unit"] else ""
-    more = int(record["num_outliers"]) - len(record["outliers"])
     return (
         words,
         str(record["count"]),
         *(f"{float(record[key]):.4g}" for key in ("least", "most", "mean", "deviation")),
-        ", ".join(map(str, record["outliers"])) + (f" and {more} more" if more else ""),
+        _and_more([str(each) for each in record["outliers"]], int(record["num_outliers"])),
     )
 
 
@@ -286,9 +290,4 @@ def population_lines(populations: Sequence[Population]) -> list[str]:
         tuple(POPULATION_COLUMNS.values()),
         *(population_cells(each.record()) for each in populations),
     ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for first, *numbers, outliers in rows:
-        aligned = [f"{cell:>{width}}" for cell, width in zip(numbers, widths[1:-1], strict=True)]
-        lines.append("  ".join([f"{first:<{widths[0]}}", *aligned, outliers]).rstrip())
-    return lines
+    return list(columns(rows, right=frozenset(range(1, len(POPULATION_COLUMNS) - 1))))

@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -86,12 +86,12 @@ def do(unit: Key) -> dict[str, Any]:
     """Do one unit and return its record."""
     title, strength, seed, fabric = unit
     if title == CLEAN:
-        return {"kind": CLEAN, **clean(fabric, seed).record()}
+        return {"kind": CLEAN, **asdict(clean(fabric, seed))}
     if title == MUTATION:
         rule = next(each for each in RULES if each.name == fabric)
         noticed = who_notices(rule, everybody=bool(seed))
         return {"kind": MUTATION, "rule": fabric, "seed": seed, "noticed": list(noticed)}
-    return {"kind": "try", **attempt(_entry(title), strength, seed).record()}
+    return {"kind": "try", **asdict(attempt(_entry(title), strength, seed))}
 
 
 def _entry(title: str) -> FaultEntry:

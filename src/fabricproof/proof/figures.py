@@ -49,7 +49,7 @@ def of_fault(entry: FaultEntry, tries: Sequence[Try]) -> FaultFigures:
     """Return the figures of one fault."""
     mine = [each for each in tries if each.fault == entry.title]
     by_strength = {
-        strength: _share([each.caught for each in mine if each.strength == strength])
+        strength: share_of([each.caught for each in mine if each.strength == strength])
         for strength in entry.strengths
     }
     due = [each for each in mine if each.strength == entry.must]
@@ -58,19 +58,20 @@ def of_fault(entry: FaultEntry, tries: Sequence[Try]) -> FaultFigures:
         entry=entry,
         by_strength=by_strength,
         by_noise={
-            noise: _share([each.caught for each in due if each.noise == noise])
+            noise: share_of([each.caught for each in due if each.noise == noise])
             for noise in sorted({each.noise for each in due})
         },
-        caught=_share([each.caught for each in due]),
-        blamed=_share([each.blamed for each in due]),
-        worded=_share([each.worded for each in due]),
+        caught=share_of([each.caught for each in due]),
+        blamed=share_of([each.blamed for each in due]),
+        worded=share_of([each.worded for each in due]),
         half=_floor(by_strength, 0.5),
         all_but=_floor(by_strength, 0.99),
         first_bad=f"seed {bad.seed} ({bad.fabric}): {bad.said}" if bad else "",
     )
 
 
-def _share(hits: Sequence[bool]) -> Share:
+def share_of(hits: Sequence[bool]) -> Share:
+    """Return how many hits are true."""
     return Share(hits=sum(hits), of=len(hits))
 
 

@@ -97,8 +97,7 @@ def read_library() -> tuple[FaultEntry, ...]:
 
 
 def _entry(record: dict[str, Any]) -> FaultEntry:
-    fields = {_FIELDS.get(name, name): value for name, value in record.items()}
-    fields |= {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
+    fields = record | {name: tuple(each) for name, each in record.items() if isinstance(each, list)}
     fields["blame"] = BlameDue(fields["blame"])
     words = Change if fields["effect"].startswith(COMPARED) else Verdict
     fields["verdicts"] = frozenset(map(words, fields.get("verdicts", ())))
@@ -107,7 +106,3 @@ def _entry(record: dict[str, Any]) -> FaultEntry:
     if entry.is_simulated and entry.effect not in known:
         raise ValueError(f"{entry.title}: no effect {entry.effect!r}")
     return entry
-
-
-#: key of the file -> field
-_FIELDS = {"with": "beside", "with_strength": "beside_strength"}

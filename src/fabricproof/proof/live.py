@@ -7,12 +7,8 @@ that are published lie beside this module, and :mod:`fabricproof.proof.page` cou
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
-
-from fabricproof.history.stats.share import Share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,24 +38,8 @@ class LiveDraw:
     date: str
     load: float
 
-    def record(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return asdict(self)
-
 
 def read_live() -> tuple[LiveDraw, ...]:
     """Return the draws that are published."""
     text = (files("fabricproof.proof") / "live.jsonl").read_text(encoding="utf-8")
     return tuple(LiveDraw(**json.loads(line)) for line in text.splitlines())
-
-
-def caught_of(draws: Iterable[LiveDraw], fault: str) -> Share:
-    """Return how many draws of a fault were caught."""
-    mine = [each.caught for each in draws if each.fault == fault]
-    return Share(hits=sum(mine), of=len(mine))
-
-
-def blamed_of(draws: Iterable[LiveDraw], fault: str) -> Share:
-    """Return how many draws of a fault were blamed right, of those that can tell."""
-    mine = [each.blamed for each in draws if each.fault == fault and each.blamed is not None]
-    return Share(hits=sum(mine), of=len(mine))

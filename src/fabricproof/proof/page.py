@@ -10,9 +10,9 @@ from html import escape
 from itertools import product
 
 from fabricproof.history.stats.share import Share
-from fabricproof.proof.figures import CleanFigures, FaultFigures
+from fabricproof.proof.figures import CleanFigures, FaultFigures, share_of
 from fabricproof.proof.library import NOT, BlameDue, FaultEntry
-from fabricproof.proof.live import LiveDraw, blamed_of, caught_of
+from fabricproof.proof.live import LiveDraw
 from fabricproof.proof.mutations import UNNOTICED
 from fabricproof.proof.power import Least
 
@@ -175,12 +175,13 @@ def _live(draws: Sequence[LiveDraw], every: Iterable[FaultEntry]) -> str:
         mine = [each for each in draws if (each.fault, each.by) == (title, by)]
         if mine:
             loads = sorted(each.load for each in mine)
+            blamed = share_of([each.blamed for each in mine if each.blamed is not None])
             rows.append(
                 (
                     title or "**none**: nothing red, nobody blamed",
                     by,
-                    str(caught_of(mine, title)),
-                    _of(blamed_of(mine, title)) if blamed_of(mine, title).of else "-",
+                    str(share_of([each.caught for each in mine])),
+                    _of(blamed) if blamed.of else "-",
                     _counted(each.verdict for each in mine),
                     f"{loads[0]:g} to {loads[-1]:g}",
                     max(each.date for each in mine),

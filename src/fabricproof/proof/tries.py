@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +52,6 @@ class Try:
     worded: bool
     said: str = ""
 
-    def record(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, kw_only=True)
 class CleanCampaign:
@@ -82,10 +78,6 @@ class CleanCampaign:
     second_looks: int
     confirmations: int
     said: str = ""
-
-    def record(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return asdict(self)
 
 
 def _machine(fabric: str, num_nodes: int, chance: random.Random, **changes: Any) -> ModelMachine:
@@ -159,15 +151,11 @@ def _changes(entry: FaultEntry, drawn: Injection) -> list[Callable[[Scene], None
     wanted = [(entry.effect, drawn.strength), (entry.beside, beside)]
     return [
         lambda scene, name=name, strength=strength: effects.SCENES[name](  # type: ignore[misc]
-            scene, _at(drawn, strength)
+            scene, replace(drawn, strength=strength)
         )
         for name, strength in wanted
         if name in effects.SCENES
     ]
-
-
-def _at(drawn: Injection, strength: float) -> Injection:
-    return Injection(**{**drawn.__dict__, "strength": strength})
 
 
 def _damages(

@@ -17,6 +17,7 @@ from reframe.core.builtins import deferrable, run_after, run_before, sanity_func
 from reframe.core.logging import getlogger
 
 from fabricproof.core.errors import FabricproofError
+from fabricproof.job.evidence.leg_folder import read_text
 from fabricproof.rfm.current import current_site
 from fabricproof.rfm.stacks import built_of
 from fabricproof.stacks.environment import shell_line
@@ -74,7 +75,7 @@ class StackBuild(rfm.RunOnlyRegressionTest):
         """Give the reason where a stack that is not Spack's cannot even be loaded."""
         stack = current_site().stack(self.current_environ.name)
         if stack.spack is None and not self.is_dry_run() and self.job.exitcode:
-            self.build_reason = loading_reason(_text(Path(self.stagedir) / self.job.stderr))
+            self.build_reason = loading_reason(read_text(Path(self.stagedir) / self.job.stderr))
 
     @sanity_function
     @deferrable
@@ -110,19 +111,12 @@ def build_commands(stack: str, site: Path) -> tuple[str, ...]:
 
 
 def _status(folder: Path) -> str:
-    return _text(folder / STATUS_FILE).strip()
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
+    return read_text(folder / STATUS_FILE).strip()
 
 
 def reason_of(folder: Path) -> str:
     """Return what the build gave as its reason, else how it ended."""
-    for line in reversed(_text(folder / ERRORS_FILE).splitlines()):
+    for line in reversed(read_text(folder / ERRORS_FILE).splitlines()):
         for mark in ("fabricproof: ", "error: "):
             if line.lower().startswith(mark):
                 return line[len(mark) :].strip().removeprefix("error: ")
@@ -142,14 +136,14 @@ def loading_reason(said: str) -> str:
 
 def log_of(folder: Path) -> list[str]:
     """Return the end of what was said, the reason itself left out."""
-    lines = [line.rstrip() for line in _text(folder / ERRORS_FILE).splitlines() if line.strip()]
+    lines = [line.rstrip() for line in read_text(folder / ERRORS_FILE).splitlines() if line.strip()]
     marks = ("fabricproof: ", "error: ")
     return [line for line in lines if not line.lower().startswith(marks)][-LOG_LINES:]
 
 
 def _last_line(folder: Path) -> str:
     for name in (ERRORS_FILE, OUTPUT_FILE):
-        lines = [line.strip() for line in _text(folder / name).splitlines() if line.strip()]
+        lines = [line.strip() for line in read_text(folder / name).splitlines() if line.strip()]
         if lines:
             return lines[-1][-160:]
     return ""

@@ -8,6 +8,7 @@ import os
 import reframe.core.runtime as rt
 
 from fabricproof.job.run import NODES_VARIABLE, new_run_id
+from fabricproof.physics import find_link
 from fabricproof.site import FabricSpec, Site, choose_site, load_site
 
 #: one identity for all checks of one session
@@ -29,8 +30,6 @@ def technology(spec: FabricSpec) -> str:
     """Return the tag of a fabric: ``infiniband`` for verbs, RoCE included; else its link's own."""
     if spec.link is None:
         return "memory"
-    from fabricproof.physics import find_link  # noqa: PLC0415 - keeps this module light to import
-
     link = find_link(spec.link)
     # Soft-RoCE is verbs whether its protocol is stated or not: no check knows that its HCA is soft.
     if link.is_soft or spec.protocol in {"rocev2", "ib"}:
@@ -40,15 +39,11 @@ def technology(spec: FabricSpec) -> str:
 
 def link_name(spec: FabricSpec) -> str:
     """Return the declared link of a fabric in the project's spelling; empty where it has none."""
-    from fabricproof.physics import find_link  # noqa: PLC0415 - as above
-
     return find_link(spec.link).name if spec.link is not None else ""
 
 
 def is_roce(spec: FabricSpec) -> bool:
     """Tell whether a fabric is RDMA over Ethernet, by its protocol or because its link is soft."""
-    from fabricproof.physics import find_link  # noqa: PLC0415 - as above
-
     return spec.protocol == "rocev2" or (spec.link is not None and find_link(spec.link).is_soft)
 
 

@@ -10,11 +10,10 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fabricproof.core.measure import Verdict
-from fabricproof.core.units import convert
 from fabricproof.job.leg import Leg
 from fabricproof.job.outcome import Outcome
 from fabricproof.rfm.legs.leg import quantity_key
-from fabricproof.verdict.value import Judgement, Reference, is_of_errors
+from fabricproof.verdict.value import Judgement, is_of_errors
 
 
 def handed_over(outcomes: Iterable[Outcome]) -> Iterator[tuple[Leg, Judgement]]:
@@ -26,41 +25,21 @@ def handed_over(outcomes: Iterable[Outcome]) -> Iterator[tuple[Leg, Judgement]]:
 
 
 def bounds(judgement: Judgement) -> tuple[object, ...]:
-    """Return ReFrame's reference tuple; one without a reference can only fail."""
+    """Return ReFrame's ``(value, lower fraction, upper fraction, unit)``.
+
+    One without a reference can only fail.
+    """
     if judgement.reference is None:
         return (judgement.value or 0.0, 0.0, 0.0, judgement.unit)
     if is_of_errors(judgement):
         # The limit itself may be 0, of which no fraction is a bound.
         return (judgement.upper or 0.0, None, 0.0, judgement.unit)
-    is_time = judgement.unit == "us"
-    reference = Reference(
-        value=judgement.reference,
-        lower=judgement.lower,
-        upper=judgement.upper,
-        unit=judgement.unit,
-        tolerance=0.0,
-        origin=judgement.origin or "",
-    )
-    return reframe_tuple(
-        reference, hard_upper=None if is_time else judgement.ceiling, unit=judgement.unit
-    )
-
-
-def reframe_tuple(
-    reference: Reference, *, hard_upper: float | None, unit: str
-) -> tuple[float, float | None, float | None, str]:
-    """Return ReFrame's ``(value, lower fraction, upper fraction, unit)`` for these bounds.
-
-    Args:
-        reference: what the quantity is judged by.
-        hard_upper: the physical ceiling in the reference's unit, or None.
-        unit: unit of the performance variable; the reference is converted to it or refused.
-    """
-    factor = convert(1.0, reference.unit, unit)
-    uppers = [bound for bound in (reference.upper, hard_upper) if bound is not None]
-    upper = min(uppers) / reference.value - 1 if uppers else None
-    lower = reference.lower / reference.value - 1 if reference.lower is not None else None
-    return (reference.value * factor, lower, upper, unit)
+    # Of a time the hard limit is a floor.
+    ceiling = None if judgement.unit == "us" else judgement.ceiling
+    uppers = [bound for bound in (judgement.upper, ceiling) if bound is not None]
+    value, lower = judgement.reference, judgement.lower
+    upper = min(uppers) / value - 1 if uppers else None
+    return (value, lower / value - 1 if lower is not None else None, upper, judgement.unit)
 
 
 def complaints(

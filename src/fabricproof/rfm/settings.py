@@ -106,11 +106,6 @@ def _system(site: Site) -> dict[str, Any]:
 
 
 def _partition(site: Site, partition: PartitionSpec) -> dict[str, Any]:
-    features = {f"fabric-{name}" for name in partition.fabrics}
-    for name in partition.fabrics:
-        spec = site.fabric_spec(name)
-        if len(spec.rails) > 1:
-            features.add("multirail")
     return {
         "name": partition.name,
         "scheduler": partition.scheduler,
@@ -121,7 +116,7 @@ def _partition(site: Site, partition: PartitionSpec) -> dict[str, Any]:
         "access": list(partition.access),
         "environs": list(partition.stacks),
         "max_jobs": partition.max_jobs,
-        "features": sorted(features),
+        "features": sorted({f"fabric-{name}" for name in partition.fabrics}),
         "prepare_cmds": _prepare(site),
         "sched_options": {"sched_access_in_submit": False},
     }

@@ -52,11 +52,11 @@ def built_of(site: Site, stack: StackSpec) -> Built | None:
 
 
 def modules_of(site: Site, stack: StackSpec) -> list[str]:
-    """Return the modules to load for a run on ``stack``, as words for a shell.
+    """Return the modules to load for a run on a Spack-built ``stack``, as words for a shell.
 
-    The module of a Spack-built stack is named after the stack, whatever Spack calls the MPI's.
+    Its own module is named after the stack, whatever Spack calls the MPI's.
     """
-    if stack.spack is None or site.spec.modules_system == "nomod":
+    if site.spec.modules_system == "nomod":
         return [shell_word(each) for each in stack.modules]
     return [shell_word(each) for each in (*stack.modules, module_name(stack.name))]
 
@@ -70,8 +70,6 @@ def variables_of(site: Site, stack: StackSpec, built: Built | None) -> dict[str,
     Raises:
         ConfigError: there are no modules, and the MPI's own programs are not found.
     """
-    if stack.spack is None:
-        return {}
     if site.spec.modules_system != "nomod" or built is None:
         return shell_values(stack.environment, {})
     environment = without_modules(built, stack.family, str(site.folder / "site.toml"))

@@ -341,7 +341,7 @@ def last_words(path: Path) -> str:
 
 
 def read_text(path: Path) -> str:
-    """Return what a file of a leg holds; empty where it is not there."""
+    """Return what a file of a leg or a job holds; empty where it is not there."""
     try:
         return path.read_bytes().decode("utf-8", errors="replace")
     except OSError:

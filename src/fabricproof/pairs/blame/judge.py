@@ -58,39 +58,6 @@ def judge_matrix(
 
 def _without_verdict(matrix: Matrix, leaves: Leaves | None, limits: Limits) -> Judged:
     measure, explanation = measure_matrix(matrix, leaves, limits)
-    if matrix.is_selection:
-        measure, explanation = _without_blame(matrix, measure)
-    return _judged(matrix, measure, explanation, leaves, limits)
-
-
-def _without_blame(matrix: Matrix, measure: Measure) -> tuple[Measure, Explanation]:
-    """Return that nobody is low: the slowest pairs do not tell what the others of a node are."""
-    nobody = np.zeros(len(matrix), dtype=bool)
-    measure = replace(
-        measure,
-        shortfall=np.zeros(len(matrix)),
-        low=nobody,
-        plainly=nobody,
-        fast=nobody,
-        contended=nobody,
-        yardsticks={},
-        few=nobody,
-        scatter=0.0,
-        strays=False,
-        below=(),
-        between={},
-    )
-    by = np.full(len(matrix), -1, dtype=np.int64)
-    return measure, Explanation(found=(), groups=(), by=by)
-
-
-def _judged(
-    matrix: Matrix,
-    measure: Measure,
-    explanation: Explanation,
-    leaves: Leaves | None,
-    limits: Limits,
-) -> Judged:
     rounds = [
         number
         for number, each in enumerate(explanation.found)
@@ -107,26 +74,16 @@ def _judged(
         ends = (pair.first, pair.second)
         unexplained &= ~(np.isin(matrix.source, ends) & np.isin(matrix.destination, ends))
     return Judged(
+        **vars(measure) | {"below_over": _below(matrix, measure, limits)},
         matrix=matrix,
         verdict=MatrixVerdict.UNJUDGED,
         explanation=explanation,
         bad_pairs=pairs,
-        alone=measure.alone,
-        shortfall=measure.shortfall,
-        low=measure.low,
-        fast=measure.fast,
-        contended=measure.contended,
-        yardsticks=measure.yardsticks,
         unexplained=unexplained,
         recovered=recovered,
         weak=weak,
         is_contention=crowded or bool(rounds) or explanation.is_endless,
-        scatter=measure.scatter,
-        is_wide=measure.is_wide,
-        few=measure.few,
         bounded=frozenset(limits.bounds),
-        below_over=_below(matrix, measure, limits),
-        between=measure.between,
         impossible=_impossible(matrix, limits),
         leaves=leaves,
     )
@@ -291,7 +248,7 @@ def _below(matrix: Matrix, measure: Measure, limits: Limits) -> tuple[tuple[int,
     what all looks one way show.
     """
     if not matrix.is_selection:
-        return tuple(dict.fromkeys((*measure.below, *_below_one_way(matrix, measure, limits))))
+        return tuple(dict.fromkeys((*measure.below_over, *_below_one_way(matrix, measure, limits))))
     found = []
     columns = (matrix.kind.tolist(), matrix.rail.tolist(), matrix.goodness.tolist())
     for kind, rail, goodness in zip(*columns, strict=True):

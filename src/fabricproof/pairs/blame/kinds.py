@@ -4,51 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from fabricproof.pairs.blame.explain import Explanation, Found
 from fabricproof.pairs.blame.judged import Judged
 from fabricproof.pairs.blame.pair import BadPair
-from fabricproof.pairs.blame.suspects import ALL, Flags, Indices, Suspect, Values
+from fabricproof.pairs.blame.suspects import ALL, Indices, Suspect
 from fabricproof.pairs.matrix import Matrix
 
 
 def merged(matrix: Matrix, parts: Sequence[Judged], rows: Sequence[Indices]) -> Judged:
     """Return what the kinds of a matrix come to together."""
-
-    def flags(name: str) -> Flags:
-        found = np.zeros(len(matrix), dtype=bool)
-        for part, at in zip(parts, rows, strict=True):
-            found[at] = getattr(part, name)
-        return found
-
-    alone: Values = np.zeros(len(matrix))
-    shortfall: Values = np.zeros(len(matrix))
-    for part, at in zip(parts, rows, strict=True):
-        alone[at], shortfall[at] = part.alone, part.shortfall
+    columns: dict[str, Any] = {}
+    for name, first in vars(parts[0]).items():
+        if isinstance(first, np.ndarray):
+            columns[name] = np.zeros(len(matrix), dtype=first.dtype)
+            for part, at in zip(parts, rows, strict=True):
+                columns[name][at] = getattr(part, name)
     weak = {found.suspect: found for part in parts for found in part.weak}
     return replace(
         parts[0],
+        **columns,
         matrix=matrix,
         explanation=_explanation(matrix, parts, rows),
         bad_pairs=_pairs(parts),
-        alone=alone,
-        shortfall=shortfall,
-        low=flags("low"),
-        fast=flags("fast"),
-        contended=flags("contended"),
         yardsticks={at: value for part in parts for at, value in part.yardsticks.items()},
-        unexplained=flags("unexplained"),
-        recovered=flags("recovered"),
         weak=tuple(weak.values()),
         is_contention=any(part.is_contention for part in parts),
         scatter=max(part.scatter for part in parts),
-        is_wide=any(part.is_wide for part in parts),
-        few=flags("few"),
+        strays=any(part.strays for part in parts),
         between={at: value for part in parts for at, value in part.between.items()},
         below_over=tuple(each for part in parts for each in part.below_over),
-        impossible=flags("impossible"),
     )
 
 

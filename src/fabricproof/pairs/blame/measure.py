@@ -58,17 +58,19 @@ class Measure:
     """Rows held against one choice of yardsticks.
 
     Attributes:
-        alone: goodness of each row as it would be on links of its own.
+        alone: goodness of each row as it would be on links of its own: more than measured where the
+            load of its round is known.
         shortfall: of each row the logarithm of value over yardstick, better is more.
         low: rows that are low.
-        plainly: low rows that chance does not make in a matrix of this size.
+        plainly: low rows that chance does not make in a matrix of this size; also rows that miss
+            a reference which none of so few reaches: of these nobody says who is low.
         fast: rows that are plainly better than the yardstick.
         contended: rows that the load of their round explains.
         yardsticks: kind and rail -> the healthy value, in the unit of the kind.
         few: rows whose like are too few, nodes or values, to be a yardstick.
         scatter: the largest standard deviation of healthy rows that no reference judges.
         strays: whether many rows are fast, and neither distance nor anybody's place explains which.
-        below: kind and rail whose healthy rows, of one distance, miss the reference.
+        below_over: kind and rail whose healthy rows, of one distance, miss the reference.
         between: kind and rail -> the healthy value of pairs between leaves, where it misses the
             reference, their rounds load the links between switches, and nobody says how many
             there are.
@@ -84,7 +86,7 @@ class Measure:
     few: Flags
     scatter: float
     strays: bool = False
-    below: tuple[tuple[int, int], ...] = ()
+    below_over: tuple[tuple[int, int], ...] = ()
     between: Mapping[tuple[int, int], float] = field(default_factory=dict)
 
     @property
@@ -96,8 +98,11 @@ class Measure:
 def measure_matrix(
     matrix: Matrix, leaves: Leaves | None, limits: Limits
 ) -> tuple[Measure, Explanation]:
-    """Return which rows are low, and who explains them, with the best choice of yardsticks."""
-    strata = _strata(matrix, leaves)
+    """Return which rows are low, and who explains them, with the best choice of yardsticks.
+
+    The slowest pairs alone do not tell what the others of a node are: of them nobody is low.
+    """
+    strata = [] if matrix.is_selection else _strata(matrix, leaves)
     loads, crowded = _loads(matrix, leaves, limits)
     alone = _alone(matrix, strata, loads, limits)
     chosen = [_choices(matrix, alone, rows, kind, limits) for kind, _, rows in strata]
@@ -292,6 +297,7 @@ class _Held:
         missed: those of them that plainly miss the reference which the others reach.
         contended: rows that the load of their round explains.
         all_miss: whether the yardstick itself misses the reference.
+        none_reach: whether the reference is the yardstick for want of others, and no row has it.
         is_unknown: whether that may be the load of the rounds, of which nobody knows.
     """
 
@@ -300,6 +306,7 @@ class _Held:
     missed: Flags
     contended: Flags
     all_miss: bool = False
+    none_reach: bool = False
     is_unknown: bool = False
 
 
@@ -322,6 +329,7 @@ def _hold(
     missed = np.zeros(len(own), dtype=bool)
     # As measured it is low, or misses the reference, and the load of its round is why.
     seen_low = measured - heap.centre < -threshold
+    none_reach = False
     if bound is not None and heap.centre < bound - _ROUNDING:
         # All miss it: that is no one's fault.
         is_unknown = bool(crowded.mean() > _MOSTLY)
@@ -336,7 +344,10 @@ def _hold(
         missed = own < bound - PLAINLY
         low |= missed
         seen_low = (seen_low | (measured < bound)) & (own >= bound)
-    return _Held(off=off, low=low, missed=missed, contended=seen_low & (measured < own) & ~low)
+        # The yardstick is the reference, not what healthy rows have: its noise excuses nobody.
+        none_reach = heap.scatter == 0 and not (own >= bound - _ROUNDING).any()
+    return _Held(off=off, low=low, missed=missed, none_reach=none_reach,
+                 contended=seen_low & (measured < own) & ~low)  # fmt: skip
 
 
 def _measure(
@@ -373,7 +384,7 @@ def _measure(
             below[kind, rail] = None
         low[rows], contended[rows], shortfall[rows] = held.low, held.contended, held.off
         surely_low = held.off < -max(least, surely * heap.scatter)
-        plainly[rows] = held.low & (surely_low | held.missed)
+        plainly[rows] = held.none_reach | (held.low & (surely_low | held.missed))
         if kind not in limits.bounds:
             scatter = max(scatter, heap.scatter)
         yardsticks.setdefault((kind, rail), value)
@@ -387,7 +398,7 @@ def _measure(
         yardsticks=yardsticks,
         scatter=scatter,
         few=few,
-        below=tuple(below),
+        below_over=tuple(below),
         between=between,
     )
 

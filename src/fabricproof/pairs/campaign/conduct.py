@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -32,7 +31,7 @@ from fabricproof.pairs.campaign.ledger import (
     left_on,
     save,
 )
-from fabricproof.pairs.campaign.nodes import Standing
+from fabricproof.pairs.campaign.nodes import Standing, once_ended
 from fabricproof.pairs.campaign.path import pairs_of, prove_pair
 from fabricproof.pairs.campaign.plan import (
     KernelPlan,
@@ -57,9 +56,6 @@ from fabricproof.traffic import PathState
 
 #: launches over one path that come to nothing new before the rest is left
 _MOST_VAIN = 2
-
-#: how long nodes whose job has just ended are waited for, in s
-ENDING_SECONDS = 20
 
 #: a small message is guessed to cost this many times the physical floor, to size the effort
 #: (as in the legs of checks)
@@ -205,10 +201,21 @@ def parts_of_rounds(
         yield PlannedRound(number=number, pairs=pairs, net_paths=over, part=part)
 
 
-def seconds_of_round(site: Site, campaign: Campaign) -> float:
-    """Return what one round takes over all paths, one after the other, by its budgets."""
+def seconds_over_paths(site: Site, campaign: Campaign) -> tuple[float, ...]:
+    """Return what one round takes over each path, by its budgets."""
     paths = range(len(campaign.net_paths))
-    return sum(round_seconds(steps_of(site, campaign, each)) for each in paths)
+    return tuple(round_seconds(steps_of(site, campaign, each)) for each in paths)
+
+
+def seconds_of_round(site: Site, campaign: Campaign) -> float:
+    """Return what one round takes over all paths, one after the other."""
+    return sum(seconds_over_paths(site, campaign))
+
+
+def seconds_of_all(site: Site, campaign: Campaign) -> float:
+    """Return what all planned rounds take, each over its paths."""
+    over = seconds_over_paths(site, campaign)
+    return sum(over[at] for each in campaign.rounds for at in each.net_paths)
 
 
 def _of_who_had_byes(
@@ -315,7 +322,8 @@ def _measure(campaign: Campaign, means: Means, net_path: int, hindered: _Hindere
     vain = 0
     left = left_on(net_path, campaign, means.readings.measured(campaign))
     while vain <= _MOST_VAIN:
-        rounds = _possible(campaign, left, _free(campaign, means) if left else set(), hindered)
+        free = once_ended(campaign.nodes, means.standing).free if left else ()
+        rounds = _possible(campaign, left, set(free), hindered)
         if not rounds:
             return
         ended = _launch(campaign, means, net_path, rounds)
@@ -324,16 +332,6 @@ def _measure(campaign: Campaign, means: Means, net_path: int, hindered: _Hindere
             means.say(f"{campaign.path_name(net_path)}: {ended.reason}")
         came_to_something = _count(left) < _count(before)
         vain = 0 if hindered.learn(ended) or came_to_something else vain + 1
-
-
-def _free(campaign: Campaign, means: Means) -> set[str]:
-    """Return the nodes that are free, once those of the job before are out of it."""
-    for _ in range(ENDING_SECONDS):
-        standing = means.standing()
-        if not set(standing.ending) & set(campaign.nodes):
-            break
-        time.sleep(1)
-    return set(standing.free)
 
 
 def _count(rounds: Iterable[PlannedRound]) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Quantity as Measured
 from fabricproof.core.measure import Verdict
+from fabricproof.core.units import natural
 from fabricproof.job.evidence.disturbance import share_beyond, share_taken
 from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.pairs.blame.judged import MatrixVerdict, WhyUndecided
@@ -391,7 +392,7 @@ def _looked(
 ) -> tuple[Confirmation, PairLook | None]:
     """Return what a check said of a pair over the red path, and the same as a look; None: none."""
     campaign = outcome.campaign
-    nodes = (min(ends), max(ends))  # a job has them in this order: the first one sends
+    nodes = tuple(sorted(ends, key=natural))  # a job has them so, and its first one sends
     check = _CHECKS[red.result.quantity][red.is_wide]
     arguments = [
         *("-r", f"--system={campaign.site_name}:{campaign.partition}"),

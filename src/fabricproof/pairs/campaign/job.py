@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import re
@@ -14,6 +15,7 @@ from pathlib import Path
 from fabricproof.core.errors import ConfigError, FabricproofError, UnavailableError
 from fabricproof.core.hostlist import fold
 from fabricproof.core.whole_file import write_whole
+from fabricproof.job.evidence.leg_folder import read_text
 from fabricproof.job.whole_job import REACHED_END, RECORD_END, read_end
 from fabricproof.nodes.doctor import NetPath, Subject, render_script
 from fabricproof.nodes.slurm import ask
@@ -201,8 +203,18 @@ def submit(folder: Path, subject: Subject, plan: KernelPlan, environment: Mappin
     return said.strip().partition(";")[0]
 
 
+#: how the folder of a campaign of ``pairs run`` ends: as the identity of a run
+_IDENTITY = re.compile(r"Z-[0-9a-f]{6}$")
+
+
 def _job_name(campaign: Path) -> str:
-    return f"pairs-{campaign.name[-6:]}"
+    """Return the name of all jobs of a campaign, and of no other's.
+
+    The folders of the campaigns of checks are all called alike: there the whole path tells.
+    """
+    if _IDENTITY.search(campaign.name):
+        return f"pairs-{campaign.name[-6:]}"
+    return f"pairs-{hashlib.sha256(str(campaign.resolve()).encode()).hexdigest()[:8]}"
 
 
 def end_left(
@@ -327,26 +339,20 @@ def _cancel(job_id: str, environment: Mapping[str, str]) -> None:
 def _ended(folder: Path, why: str) -> Ended:
     if read_launch(folder).is_done and not why:
         return Ended(reason="")
-    down = dict(line.split(" ", 1) for line in _text(folder / "down").splitlines() if " " in line)
+    said_down = read_text(folder / "down").splitlines()
+    down = dict(line.split(" ", 1) for line in said_down if " " in line)
     if down:
         reason = ", ".join(f"{node} {rail}" for node, rail in sorted(down.items()))
         return Ended(reason=f"not up: {reason}", down=down)
-    found = _STUCK.findall(_text(folder / "stderr"))
+    found = _STUCK.findall(read_text(folder / "stderr"))
     stuck = frozenset((int(number), frozenset((one, other))) for one, other, number in found)
-    status, said = _text(folder / "status"), _last_words(folder)
+    status, said = read_text(folder / "status").strip(), _last_words(folder)
     words = [why or f"the kernel ended with status {status or 'unknown'}", said]
     return Ended(reason=": ".join(filter(None, words)), stuck=stuck)
 
 
 def _last_words(folder: Path) -> str:
     """Return what the kernel or the launcher said last, the kernel's own words before all."""
-    lines = [line.strip() for line in _text(folder / "stderr").splitlines() if line.strip()]
+    lines = [line.strip() for line in read_text(folder / "stderr").splitlines() if line.strip()]
     own = [line for line in lines if line.startswith("fabricproof kernel")]
     return (own or lines[-1:] or [""])[0][:300]
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""

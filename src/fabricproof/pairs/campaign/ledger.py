@@ -14,10 +14,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError, ParseError
-from fabricproof.core.records import read_json
+from fabricproof.core.records import open_file, read_json
 from fabricproof.core.units import counted, size_label
 from fabricproof.core.whole_file import write_whole
 from fabricproof.pairs.campaign.path import pairs_of
@@ -104,7 +105,8 @@ class Campaign:
     seed: int = 0
     at_once: int = 0
     minutes: float = 0
-    format: int = field(default=FORMAT)
+    format: int = FORMAT
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     @property
     def resume(self) -> str:
@@ -158,6 +160,9 @@ def save(folder: Path, campaign: Campaign) -> None:
     write_whole(folder / PLAN_FILE, json.dumps(asdict(campaign), indent=1) + "\n")
 
 
+_PLAN = TypeAdapter(Campaign)
+
+
 def load(folder: Path) -> Campaign:
     """Return the campaign in ``folder``.
 
@@ -166,43 +171,20 @@ def load(folder: Path) -> Campaign:
         ParseError: its plan is damaged, or of another version.
     """
     path = folder / PLAN_FILE
+    found = None
     try:
-        fields = read_json(path)
+        with open_file(path) as file, contextlib.suppress(ValidationError):
+            found = _PLAN.validate_json(file.read(), strict=True)
     except OSError as error:
         raise InputMissingError(
             f"no campaign: {error.strerror}",
             source=str(path),
             next_step=f"ls {folder.parent}",
         ) from None
-    except ValueError:
-        raise ParseError("damaged plan of a campaign", source=str(path)) from None
-    try:
-        return _campaign(fields)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    if found is None or not _is_sound(found):
         raise ParseError(
             "damaged plan of a campaign", source=str(path), expected=f"one of format {FORMAT}"
-        ) from None
-
-
-def _campaign(fields: dict[str, Any]) -> Campaign:
-    if fields["format"] != FORMAT:
-        raise ValueError
-    rounds = tuple(
-        PlannedRound(
-            number=int(each["number"]),
-            pairs=tuple((int(one), int(other)) for one, other in each["pairs"]),
-            net_paths=tuple(int(net_path) for net_path in each["net_paths"]),
-            is_adaptive=bool(each["is_adaptive"]),
-            is_again=bool(each.get("is_again", False)),
-            part=int(each.get("part", 0)),
         )
-        for each in fields["rounds"]
-    )
-    lists = {name: tuple(fields[name]) for name in ("nodes", "leaf_of")}
-    net_paths = tuple(tuple(each) for each in fields["net_paths"])
-    found = Campaign(**{**fields, **lists, "net_paths": net_paths, "rounds": rounds})
-    if not _is_sound(found):
-        raise ValueError
     return found
 
 
@@ -212,16 +194,11 @@ def _is_sound(campaign: Campaign) -> bool:
     What was written by us does; what was changed by hand, or put together from two, may not.
     """
     nodes, rounds = campaign.nodes, campaign.rounds
-    rails = (rail for rails in campaign.net_paths for rail in rails)
-    where = (campaign.id, campaign.site, campaign.site_name, campaign.partition)
-    names = (*where, campaign.fabric, campaign.stack, *nodes, *campaign.leaf_of, *rails)
     ends = (end for each in rounds for pair in each.pairs for end in pair)
     paths = (path for each in rounds for path in each.net_paths)
     return (
-        all(isinstance(name, str) for name in names)
-        and all(isinstance(each, dict) for each in (campaign.out, campaign.skipped))
+        campaign.format == FORMAT
         and math.isfinite(campaign.seconds + campaign.minutes)
-        and all(isinstance(each, int) for each in (campaign.size, campaign.at_once))
         and len(set(nodes)) == len(nodes)
         and len(campaign.leaf_of) in {0, len(nodes)}
         and all(0 <= end < len(nodes) for end in ends)

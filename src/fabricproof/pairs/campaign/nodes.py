@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from fabricproof.core.errors import FabricproofError, ParseError, UnavailableError
@@ -25,6 +26,9 @@ from fabricproof.site import PartitionSpec
 #: of a reservation, as scontrol shows it
 _NODES = re.compile(r"(?:^|\s)Nodes=(\S+)")
 
+#: how long nodes whose job has just ended are waited for, in s
+ENDING_SECONDS = 20
+
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
@@ -41,6 +45,16 @@ class Standing:
     busy: tuple[str, ...]
     out: Mapping[str, str]
     ending: tuple[str, ...] = ()
+
+
+def once_ended(nodes: Collection[str], standing: Callable[[], Standing]) -> Standing:
+    """Return how nodes stand once the job before has left those of ``nodes`` that it had."""
+    for _ in range(ENDING_SECONDS):
+        found = standing()
+        if not set(found.ending) & set(nodes):
+            break
+        time.sleep(1)
+    return found
 
 
 def ask_standing(

@@ -11,15 +11,16 @@ of which ``pingponganalysis -g`` makes text.  Of 2.x the lines that its users pu
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
 from fabricproof.core.errors import ParseError
 from fabricproof.core.units import convert
-from fabricproof.pairs.matrix import Load
+from fabricproof.pairs.matrix import Load, Matrix
+from fabricproof.pairs.readers.columns import Table, matrix_of
 from fabricproof.pairs.readers.ranks import (
-    Printed,
     Ranks,
     checked,
     only,
@@ -60,7 +61,7 @@ def is_of_linktest(beginning: str) -> bool:
     return bool(_OF_LINKTEST.search(beginning) or _GNUPLOT.match(first) or _MAPPED.match(first))
 
 
-def read_linktest(text: str, source: str) -> Printed:
+def read_linktest(text: str, source: str) -> Matrix:
     """Return the values of pairs of nodes in an output of LinkTest.
 
     Args:
@@ -108,8 +109,8 @@ def read_linktest(text: str, source: str) -> Printed:
         lost = (rest, *lost)
     else:
         lost = (*ranks.missing(), *unplaced(ranks), *lost)
-    return Printed(
-        frame=ranks.table("both"),
+    return replace(
+        matrix_of(Table(name=source, frame=ranks.table("both"))),
         missing=lost,
         notes=tuple(notes),
         is_selection=not is_serial,
@@ -117,7 +118,7 @@ def read_linktest(text: str, source: str) -> Printed:
     )
 
 
-def _of_gnuplot(text: str, hosts: dict[int, str], size: int, source: str) -> Printed:
+def _of_gnuplot(text: str, hosts: dict[int, str], size: int, source: str) -> Matrix:
     """Read gnuplotinput.dat: ranks, seconds, MiB/s of every pair; of a rank with itself 0."""
     rows = [
         (int(a), int(b), float(seconds) * 1e6, float(rate))
@@ -147,12 +148,12 @@ def _of_gnuplot(text: str, hosts: dict[int, str], size: int, source: str) -> Pri
     else:
         ranks = _with_kind(times, hosts, num, size)
     ranks = checked(ranks, source)
-    return Printed(
-        frame=ranks.table("both"),
+    return replace(
+        # Rows of one pair were measured at one moment, and are one look.
+        matrix_of(Table(name=source, frame=ranks.table("both"))).without_repeats(),
         missing=(*ranks.missing(), *unplaced(ranks)),
         notes=ranks.fold_notes(),
         load=Load.IN_TURN | (Load.SHARED if ranks.share_nodes else Load.UNKNOWN),
-        repeats=True,
     )
 
 

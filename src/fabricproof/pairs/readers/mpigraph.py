@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import polars as pl
 
 from fabricproof.core.errors import ParseError
-from fabricproof.pairs.matrix import Load
+from fabricproof.pairs.matrix import Load, Matrix
+from fabricproof.pairs.readers.columns import Table, matrix_of
 from fabricproof.pairs.readers.ranks import (
-    Printed,
     Ranks,
     checked,
     only,
@@ -36,7 +37,7 @@ def is_of_mpigraph(beginning: str) -> bool:
     return _BEGINS.search(beginning) is not None
 
 
-def read_mpigraph(text: str, source: str) -> Printed:
+def read_mpigraph(text: str, source: str) -> Matrix:
     """Return the values of pairs of nodes in an output of mpiGraph.
 
     Raises:
@@ -98,7 +99,7 @@ def _both_ends(
     num: int,
     size: int,
     source: str,
-) -> Printed:
+) -> Matrix:
     """Return the slower of what the two ends saw: a transfer is over when both are done."""
     lost: list[str] = []
     for way, table in (("to", "Send"), ("from", "Recv")):
@@ -114,8 +115,8 @@ def _both_ends(
         step = pl.col("b").replace_strict(numbers) - pl.col("a").replace_strict(numbers)
         frame = frame.with_columns(((step + num) % num).cast(pl.String).alias("round"))
     notes = ("each process sent and received at once; a value is the slower of what both ends saw",)
-    return Printed(
-        frame=frame,
+    return replace(
+        matrix_of(Table(name=source, frame=frame)),
         missing=tuple(lost),
         notes=(*ranks.fold_notes(), *notes),
         load=Load.BOTH_AT_ONCE | (Load.SHARED if ranks.share_nodes else Load.UNKNOWN),

@@ -15,31 +15,10 @@ import polars as pl
 
 from fabricproof.core.errors import ParseError
 from fabricproof.core.units import size_label
-from fabricproof.pairs.matrix import Flags, Load
+from fabricproof.pairs.matrix import Flags
 
 #: of so many ranks each missing value is looked for; beyond they are counted
 _MOST_NAMED = 8192
-
-
-@dataclass(frozen=True, kw_only=True)
-class Printed:
-    """Values of pairs of nodes, as a program printed them.
-
-    Attributes:
-        frame: a row for each pair and direction, with the columns of a CSV of pairs as texts.
-        missing: what should stand in the output and does not, in words.
-        notes: what else is worth knowing, in words.
-        is_selection: only the slowest pairs stand there.
-        load: how the pairs loaded their links.
-        repeats: rows of one pair were measured at one moment, and are one look.
-    """
-
-    frame: pl.DataFrame
-    missing: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    is_selection: bool = False
-    load: Load = Load.UNKNOWN
-    repeats: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,11 +10,12 @@ A row is what ``a`` sends to ``b``.  A pair that stands once, in a file without 
 from __future__ import annotations
 
 import codecs
+import csv
 import io
 import re
 import subprocess
 import sys
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,6 @@ from fabricproof.pairs.matrix import QUANTITIES, Matrix
 from fabricproof.pairs.readers.columns import Table, matrix_of, quantity_of
 from fabricproof.pairs.readers.linktest import is_of_linktest, read_linktest
 from fabricproof.pairs.readers.mpigraph import is_of_mpigraph, read_mpigraph
-from fabricproof.pairs.readers.ranks import Printed
 
 #: A larger file is refused: reading takes some ten times its bytes of memory.
 MOST_BYTES = 2 * 1024**3
@@ -100,12 +100,12 @@ def read_matrix(name: str, *, unit: str = "") -> Matrix:
         return matrix_of(_of_parquet(data, source), unit).without_repeats()
     printed = _printed(data, source)
     if printed is not None:
-        return _of_program(printed, source)
+        return printed
     return matrix_of(_of_csv(data, source), unit).without_repeats()
 
 
-def _printed(data: bytes, source: str) -> Printed | None:
-    """Return the values in the output of a program; None where it is of none that is known."""
+def _printed(data: bytes, source: str) -> Matrix | None:
+    """Return the matrix in the output of a program; None where it is of none that is known."""
     beginning = data[:_BEGINNING].decode("utf-8", errors="replace")
     if is_of_mpigraph(beginning):
         return read_mpigraph(data.decode("utf-8", errors="replace"), source)
@@ -151,19 +151,6 @@ def _of_parquet(data: bytes, source: str) -> Table:
 def _no_table(error: Exception, source: str, expected: str) -> ParseError:
     said = str(error).partition("\n")[0] or type(error).__name__
     return ParseError("no table", source=source, expected=expected, got=said)
-
-
-def _of_program(printed: Printed, source: str) -> Matrix:
-    """Return the matrix of what a program printed: its reader left nothing to refuse."""
-    matrix = matrix_of(Table(name=source, frame=printed.frame))
-    matrix = matrix.without_repeats() if printed.repeats else matrix
-    return replace(
-        matrix,
-        missing=printed.missing,
-        notes=printed.notes,
-        is_selection=printed.is_selection,
-        load=printed.load,
-    )
 
 
 def _bytes(name: str) -> bytes:
@@ -300,7 +287,8 @@ def _pair_unit(text: str) -> str:
 def _check_fields(text: bytes, name: str, separator: str, count: int) -> None:
     """Refuse a row with fewer or more fields than the header; a cut row is not an empty value."""
     if b'"' in text:
-        return  # quoted fields: the reader of CSV counts them
+        _check_quoted(text, name, separator)
+        return
     data = np.frombuffer(text, dtype=np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
     if not len(ends) or ends[-1] != len(data) - 1:
@@ -311,13 +299,37 @@ def _check_fields(text: bytes, name: str, separator: str, count: int) -> None:
         begin = 0 if at == 0 else int(ends[at - 1]) + 1
         row = text[begin : int(ends[at])].decode("utf-8", errors="replace")
         if row.strip() and not row.startswith("#"):
-            raise ParseError(
-                "a row has not as many fields as the header",
-                source=name,
-                line=at + 1,
-                expected=f"{count}, parted by {separator!r}",
-                got=repr(row),
-            )
+            raise _not_as_many(name, at + 1, f"{count}, parted by {separator!r}", row)
+
+
+def _check_quoted(text: bytes, name: str, separator: str) -> None:
+    """Refuse the same where fields stand in quotes, in which a separator may be."""
+    at = count = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal at
+        for at, line in enumerate(io.BytesIO(text), start=1):
+            if line.strip() and not line.startswith(b"#"):
+                yield line.decode("utf-8", errors="replace")
+
+    try:
+        for row in csv.reader(lines(), delimiter=separator):
+            count = count or len(row)
+            if len(row) != count:
+                expected = f"{count}, parted by {separator!r}"
+                raise _not_as_many(name, at, expected, separator.join(row))
+    except csv.Error as error:
+        raise _no_table(error, name, "CSV") from None
+
+
+def _not_as_many(name: str, line: int, expected: str, row: str) -> ParseError:
+    return ParseError(
+        "a row has not as many fields as the header",
+        source=name,
+        line=line,
+        expected=expected,
+        got=repr(row),
+    )
 
 
 def _frame(data: bytes, name: str, separator: str, columns: list[str]) -> pl.DataFrame:

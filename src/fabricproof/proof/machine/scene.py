@@ -67,7 +67,6 @@ class Scene:
         foreign: traffic of others at a place: (place, ``tx`` or ``rx``) -> MB/s.
         taken: by node, which part of its core's time others take.
         rises: (place, counter) -> by how much it rises.
-        facts: of a place, beside the usual.
         told: what ranks say where they run; ``nodes`` if empty.
         library: that the ranks load.
         status: the launcher's exit status; None: the leg never ended.
@@ -95,14 +94,13 @@ class Scene:
     foreign: dict[tuple[Place, str], float] = field(default_factory=dict)
     taken: dict[str, float] = field(default_factory=dict)
     rises: dict[tuple[Place, str], int] = field(default_factory=dict)
-    facts: dict[Place, str] = field(default_factory=dict)
     told: tuple[str, ...] = ()
     library: str = LIBRARY
     status: int | None = 0
     words: str = ""
     edit: Callable[[str], str] = _unchanged
     printed: float = 1.0
-    edit_ranks: Callable[[int, str], str | None] = _unchanged_rank
+    edit_ranks: Callable[[int, str], str] = _unchanged_rank
     other_job: bool = False
 
     def ends(self) -> Iterator[tuple[str, str]]:
@@ -124,8 +122,7 @@ class Scene:
             self._count(moved)
             for rank in (0, 1):
                 written = self.edit_ranks(rank, self._rank_text(rank, before[rank]))
-                if written is not None:
-                    (path / f"rank.{rank}.{part}").write_text(written)
+                (path / f"rank.{rank}.{part}").write_text(written)
         (path / "stdout").write_text(self.edit("".join(texts)))
         (path / "stderr").write_text(self.words)
         if self.status is not None:
@@ -274,8 +271,7 @@ class Scene:
             f"library {self.library}",
         ]
         for number, name in enumerate(self.machine.interfaces):
-            where = self.nodes[rank], name
-            lines.append(f"fact {name} {self.facts.get(where) or self._fact(where, number)}")
+            lines.append(f"fact {name} {self._fact((self.nodes[rank], name), number)}")
         return "\n".join(lines) + "\n" + before + self._reading("after", rank) + "status 0\n"
 
     def _fact(self, place: Place, number: int) -> str:

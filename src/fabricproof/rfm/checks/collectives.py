@@ -13,13 +13,8 @@ from fabricproof.job.outcome import Outcome
 from fabricproof.job.relations.own_choice import describe_sweep
 from fabricproof.nodes.topology import contiguous, spread
 from fabricproof.rfm.checks.base import FabricBenchmark
-from fabricproof.rfm.current import current_site
-from fabricproof.rfm.legs.collective import (
-    channel_leg,
-    channel_planner,
-    collective_leg,
-    plan_collective,
-)
+from fabricproof.rfm.current import current_site, why_one_rail
+from fabricproof.rfm.legs.collective import plan_collective
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.programs import choose_suite
 from fabricproof.rfm.legs.rings import placed_plan, ranks_on_a_node, ring_plan
@@ -27,8 +22,6 @@ from fabricproof.rfm.legs.sweep import plan_sweep, programs_of, why_no_compariso
 from fabricproof.rfm.slurm_nodes import distances
 from fabricproof.rfm.stacks import built_of
 from fabricproof.tuning import COLLECTIVES, find_knobs, read_trial
-
-__all__ = ["CollectiveBenchmark", "channel_leg", "channel_planner", "collective_leg"]
 
 
 class CollectiveBenchmark(FabricBenchmark):
@@ -41,8 +34,7 @@ class CollectiveBenchmark(FabricBenchmark):
 
     def why_not(self) -> str:
         """Tell where several rails are asked for and there is one."""
-        one_rail = len(current_site().fabric_spec(self.fabric).rails) < 2
-        return f"fabric {self.fabric} has one rail" if self.net_paths == "all" and one_rail else ""
+        return why_one_rail(self.fabric) if self.net_paths == "all" else ""
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return the point-to-point leg, and one leg of the collective for each layout."""

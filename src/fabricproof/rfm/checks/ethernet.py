@@ -52,10 +52,10 @@ class PeerBenchmark(FabricBenchmark):
 
     def why_not(self) -> str:
         """Tell where the check does not belong: another stack, one machine, no verbs."""
+        if reason := one_node(self):
+            return reason
         site = current_site()
         spec = site.fabric_spec(self.fabric)
-        if site.partition(self.current_partition.name).same_node or spec.link is None:
-            return f"{self.program} measures between two nodes, and this partition has one"
         verbs = site.fabric(self.fabric).framing.name in VERBS
         if self.suite == "perftest" and not verbs:
             return f"it measures verbs, which fabric {self.fabric} does not speak"

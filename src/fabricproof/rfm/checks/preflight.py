@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from reframe.core.builtins import run_after, variable
 
-from fabricproof.job.leg import Leg, Plan
+from fabricproof.job.leg import Plan
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.script import INVENTORY_FOLDER
 from fabricproof.job.whole_job import PROGRAM, SUITE, judge_looks, links_of, read_looks
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.current import current_site
-from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.rfm.legs.leg import LegPlanner, idle_leg
 from fabricproof.site import PartitionSpec
 from fabricproof.site.roll import stack_of_looks
-from fabricproof.stacks.launch import plan_launch
 
 
 class OnceBenchmark(FabricBenchmark):
@@ -62,7 +62,8 @@ class PreflightBenchmark(OnceBenchmark):
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return one leg that does nothing on every node, so that each says that it took part."""
-        return Plan(legs=(_nothing(planner),))
+        look = idle_leg(planner, "look", SUITE, PROGRAM)
+        return Plan(legs=(replace(look, num_nodes=planner.partition.num_nodes),))
 
     def looks(self, partition: PartitionSpec) -> bool:  # noqa: ARG002
         """Tell that the nodes are asked, whatever other jobs do: that is what is judged."""
@@ -75,24 +76,3 @@ class PreflightBenchmark(OnceBenchmark):
         spec = current_site().fabric_spec(self.fabric)
         rails = [rail.interface for rail in spec.rails]
         return links_of(rails, judge_looks(spec, looks), looks, self.legs[0].num_nodes)
-
-
-def _nothing(planner: LegPlanner) -> Leg:
-    launch = plan_launch(planner.stack.family, planner.launcher)
-    return Leg(
-        name="look",
-        rails=planner.rails,
-        suite=SUITE,
-        program=PROGRAM,
-        environment=dict(launch.environment),
-        commands=(("true",),),
-        expected_sizes=(),
-        sent_bytes=None,
-        sent_per_message=None,
-        sent_messages=None,
-        spread=False,
-        num_nodes=planner.partition.num_nodes,
-        required=(),
-        fabric=None,
-        tolerance=0.0,
-    )

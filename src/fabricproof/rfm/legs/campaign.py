@@ -18,18 +18,18 @@ from fabricproof.pairs.campaign.conduct import (
     blank_campaign,
     pairs_at_once,
     planned_rounds,
-    steps_of,
+    seconds_of_all,
+    seconds_over_paths,
 )
 from fabricproof.pairs.campaign.further import all_on_one
 from fabricproof.pairs.campaign.ledger import Campaign
 from fabricproof.pairs.campaign.nodes import Standing, ask_leaves, ask_others, ask_standing
-from fabricproof.pairs.campaign.plan import round_seconds
 from fabricproof.pairs.campaign.verdict import places_of
 from fabricproof.pairs.check.in_job import PART_OF_LEG, LegRole, leg_name
 from fabricproof.pairs.check.partners import plan_admission
 from fabricproof.pairs.check.rows import PROGRAM, SUITE
 from fabricproof.rfm.current import asked_nodes
-from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.rfm.legs.leg import LegPlanner, idle_leg
 from fabricproof.site import PartitionSpec
 
 #: launches beside the planned ones that a job has time for: suspects, second looks
@@ -87,15 +87,13 @@ def plan_campaign(
     campaign = _campaign(planner, extent, net_paths, standing, admitted)
     if len(campaign.nodes) < 2:
         return PlannedCampaign(plan=Plan(reason=_why_no_pair(campaign)))
-    rounds = [round_seconds(steps_of(planner.site, campaign, at)) for at in range(len(net_paths))]
-    planned = sum(
-        each * len([one for one in campaign.rounds if at in one.net_paths])
-        for at, each in enumerate(rounds)
-    )
+    planned = seconds_of_all(planner.site, campaign)
     limit = 2 * planned + _START_SECONDS * len(net_paths)
-    limit += _MORE_LAUNCHES * (max(rounds) + _START_SECONDS)
+    limit += _MORE_LAUNCHES * (max(seconds_over_paths(planner.site, campaign)) + _START_SECONDS)
     there = replace(
-        _there(planner, campaign.nodes),
+        idle_leg(planner, "there", SUITE, PROGRAM),
+        num_nodes=len(campaign.nodes),
+        nodes=campaign.nodes,
         planned_seconds=planned + _USUAL_START_SECONDS * len(net_paths),
     )
     return PlannedCampaign(
@@ -195,24 +193,6 @@ def _campaign(
         first_rounds=1 if extent is Extent.ROUND else FIRST_ROUNDS,
     )
     return replace(blank, rounds=rounds, at_once=at_once)
-
-
-def _there(planner: LegPlanner, nodes: tuple[str, ...]) -> Leg:
-    """Return a leg that does nothing on every node: each says that it is there."""
-    some = planner.leg(planner.rails[:1])
-    return replace(
-        some,
-        name="there",
-        suite=SUITE,
-        program=PROGRAM,
-        commands=(("true",),),
-        expected_sizes=(),
-        num_nodes=len(nodes),
-        nodes=nodes,
-        required=(),
-        fabric=None,
-        references={},
-    )
 
 
 def _looks(planner: LegPlanner, net_paths: tuple[tuple[str, ...], ...]) -> tuple[Leg, ...]:

@@ -257,21 +257,18 @@ def _impact(
                 judged[label] = {"reference": asdict(reference), "hint": hint}
     measured = [leg for legs in victims.values() for leg in legs.values()]
     pairs = victims["bandwidth"]["alone"]
-    return Relation(
-        name=f"{rail}.impact",
-        kind="impact",
-        legs=tuple(leg.name for leg in measured),
-        suite=planner.suite,
-        program=pairs.program,
-        rails=(rail,),
-        # A pair's bandwidth alone is what OsuBw judges, by the references of that program.
-        owns=tuple(leg.name for leg in measured if leg is not pairs),
-        settings={
+    return pairs.relation(
+        f"{rail}.impact",
+        "impact",
+        measured,
+        {
             "impacts": impacts,
             "judged": judged,
             "skipped": skipped,
             "words": list(places.words),
         },
+        # A pair's bandwidth alone is what OsuBw judges, by the references of that program.
+        owns=[leg for leg in measured if leg is not pairs],
     )
 
 

@@ -107,14 +107,11 @@ def agreement(ours: Leg, stock: Leg, sizes: Sequence[int], *, scale: float) -> R
         tolerance=LATENCY_TOLERANCE if is_latency else BANDWIDTH_TOLERANCE,
         origin=f"the kernel ({ours.program}) beside {stock.program} ({stock.suite}), same nodes",
     )
-    return Relation(
-        name="agreement",
-        kind="ratio",
-        legs=(ours.name, stock.name),
-        suite=stock.suite,
-        program=stock.program,
-        rails=stock.rails,
-        settings={
+    return stock.relation(
+        "agreement",
+        "ratio",
+        (ours, stock),
+        {
             "quantity": "latency" if is_latency else "bandwidth",
             "sizes": list(sizes),
             "over": [ours.name],
@@ -124,5 +121,5 @@ def agreement(ours: Leg, stock: Leg, sizes: Sequence[int], *, scale: float) -> R
             "reference": asdict(reference),
             "hint": HINT,
         },
-        owns=(ours.name, stock.name),
+        owns=(ours, stock),
     )

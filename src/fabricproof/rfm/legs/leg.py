@@ -18,7 +18,7 @@ from fabricproof.job.commands import (
     plan_ping_pong,
     plan_windowed,
 )
-from fabricproof.job.leg import CAMPAIGN_SUITE, FabricFacts, Leg, Plan
+from fabricproof.job.leg import CAMPAIGN_SUITE, FabricFacts, Leg, Plan, Relation
 from fabricproof.job.outcomes import BACK, LARGEST_SIZES, backward
 from fabricproof.physics import Fabric, bound, latency_floor_us
 from fabricproof.rfm.legs.programs import (
@@ -346,3 +346,13 @@ class LegPlanner:
 
 def _rate_mb_s(fabric: Fabric | None) -> float:
     return MEMORY_MB_S if fabric is None else bound(fabric).low_mb_s
+
+
+def idle_leg(planner: LegPlanner, name: str, suite: str, program: str) -> Leg:
+    """Return a leg that does nothing on every node: each says that it is there.
+
+    ``suite`` and ``program``: as what its row stands in records.
+    """
+    row = Relation(name=name, kind="", legs=(), suite=suite, program=program, rails=planner.rails)
+    launch = plan_launch(planner.stack.family, planner.launcher)
+    return replace(row.as_leg(), environment=dict(launch.environment), commands=(("true",),))

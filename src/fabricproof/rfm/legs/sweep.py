@@ -171,16 +171,12 @@ class _Sweep:
         first = self.made[OWN][0]
         smallest = parse_size(self.planner.partition.sweep_smallest)
         sizes = [size for size in first.expected_sizes if size >= smallest]
-        names = tuple(leg.name for legs in self.made.values() for leg in legs)
-        return Relation(
-            name=f"{first.name.removesuffix('.own.1')}.algorithms",
-            kind="own_choice",
-            legs=names,
-            suite=first.suite,
-            program=first.program,
-            rails=self.rails,
-            owns=names,
-            settings={
+        all_legs = [leg for legs in self.made.values() for leg in legs]
+        return first.relation(
+            f"{first.name.removesuffix('.own.1')}.{self.knobs.collective}.algorithms",
+            "own_choice",
+            all_legs,
+            {
                 "series": {name: [leg.name for leg in legs] for name, legs in self.made.items()},
                 "labels": {
                     AUTO: "the library's own choice",
@@ -193,6 +189,7 @@ class _Sweep:
                 "bar": asdict(Bar()),
                 "facts": self._facts(),
             },
+            owns=all_legs,
         )
 
     def _facts(self) -> dict[str, object]:
