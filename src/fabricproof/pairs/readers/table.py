@@ -15,7 +15,6 @@ import io
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -304,20 +303,19 @@ def _check_fields(text: bytes, name: str, separator: str, count: int) -> None:
 
 def _check_quoted(text: bytes, name: str, separator: str) -> None:
     """Refuse the same where fields stand in quotes, in which a separator may be."""
-    at = count = 0
-
-    def lines() -> Iterator[str]:
-        nonlocal at
-        for at, line in enumerate(io.BytesIO(text), start=1):
-            if line.strip() and not line.startswith(b"#"):
-                yield line.decode("utf-8", errors="replace")
-
+    lines = (
+        "\n" if line.startswith(b"#") else line.decode("utf-8", errors="replace")
+        for line in io.BytesIO(text)
+    )
+    rows = csv.reader(lines, delimiter=separator)
     try:
-        for row in csv.reader(lines(), delimiter=separator):
+        count = 0
+        for row in rows:
             count = count or len(row)
-            if len(row) != count:
+            is_blank = len(row) < 2 and not "".join(row).strip()
+            if len(row) != count and not is_blank:
                 expected = f"{count}, parted by {separator!r}"
-                raise _not_as_many(name, at, expected, separator.join(row))
+                raise _not_as_many(name, rows.line_num, expected, separator.join(row))
     except csv.Error as error:
         raise _no_table(error, name, "CSV") from None
 
