@@ -10,6 +10,7 @@ import builtins
 import errno
 import io
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -317,9 +318,13 @@ def test_a_night_without_a_process_left_ends_with_its_line(
         raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
     monkeypatch.setattr(subprocess, "Popen", refuse)
-    monkeypatch.setattr("fabricproof.job.run.start.shutil.which", lambda *_, **__: "/usr/bin/sinfo")
+    monkeypatch.setattr("fabricproof.nodes.slurm.shutil.which", lambda *_, **__: "/usr/bin/sinfo")
+    config = place / "slurm.conf"
+    config.touch()
+    site = place / "sites" / "vcluster" / "site.toml"
+    site.write_text(re.sub(r'SLURM_CONF = "[^"]*"', f'SLURM_CONF = "{config}"', site.read_text()))
     ended = fabricproof("nightly", "--no-notify")
     assert ended.status == 69
     state = (place / "perflogs" / "vcluster" / "night" / "state.jsonl").read_text()
-    assert '"ended": "failed"' in state
+    assert '"ended": "no scheduler"' in state
     assert "Resource temporarily unavailable" in state

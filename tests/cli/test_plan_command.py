@@ -77,7 +77,7 @@ def test_a_plan_has_jobs_totals_and_one_sentence(fabricproof: Command, site: Pat
     assert lines[3].split() == ["OsuBandwidth", "fake", "eth0", "1", "4", "600", "rail0", "4.2"]
     assert "quick leaves out 1 check: OsuBibw; all stacks, paths, sizes are in it" in lines
     assert "SKIPPED" not in ended.out
-    assert lines[-1].startswith("Tonight: fabricproof run -t nightly --site traps ")
+    assert lines[-1].startswith(f"Tonight: fabricproof run -t nightly --site {site} ")
 
 
 def test_a_level_that_leaves_out_stacks_paths_and_sizes_names_them(

@@ -205,9 +205,8 @@ def test_the_doctor_asks_in_the_environment_of_the_job(job: Job) -> None:
 
 #: modules that quote for people who copy a command, and those that take one apart
 FOR_PEOPLE = (
-    "cli/*", "history/compare/*", "history/trend/events.py", "job/run/*", "report/*",
-    "nightly/changes.py", "site/texts.py", "stacks/index.py", "subnet/live.py",
-    "verdict/baseline/apply.py",
+    "cli/*", "core/project.py", "history/compare/*", "history/trend/events.py", "job/run/*",
+    "report/*", "site/texts.py", "stacks/index.py", "subnet/live.py",
 )  # fmt: skip
 
 

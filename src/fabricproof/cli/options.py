@@ -139,7 +139,7 @@ def output(kinds: Mapping[str, str]) -> Callable[[_Function], _Function]:
     )
 
 
-class Number(click.FloatRange):
+class RealNumber(click.FloatRange):
     """A number within a range, and not nan, which click finds within every one."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:

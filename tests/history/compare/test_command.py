@@ -89,7 +89,7 @@ def test_worse_ends_with_1_and_says_where(
     assert "-50" in first or "-49" in first
     assert "which is worse" in first
     assert "firmware 28.39.1002 before, 28.41.1000 after" in ended.out
-    assert "Next: fabricproof trend --site made" in ended.out
+    assert f"Next: fabricproof trend --site {site}   (since when" in ended.out
 
 
 def test_one_screen_without_all(site: Path, made: Made, fabricproof: Callable[..., Any]) -> None:

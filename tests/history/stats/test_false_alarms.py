@@ -24,7 +24,7 @@ def test_false_alarms_are_as_rare_as_stated(noise: str) -> None:
     """80 null comparisons of 20 rows each: the lower end of their interval is below 5 %."""
     num = 80
     ours, *_ = BENCHMARK["false_alarms"](BENCHMARK["NOISES"][noise], (4, 4), 20, num)
-    low, _ = BENCHMARK["Rate"](hits=sum(ours), num=num).bounds
+    low, _ = BENCHMARK["bounds"](sum(ours), num)
     assert low <= 0.05
 
 
@@ -46,7 +46,7 @@ def test_rows_that_changed_do_not_make_their_neighbours_wrong() -> None:
         shifts = BENCHMARK["compare"](values, 5, margin=0.0001)
         wrong.append(BENCHMARK["said"](shifts[10:]))
         found.append(np.mean([BENCHMARK["said"]([each]) for each in shifts[:10]]))
-    low, _ = BENCHMARK["Rate"](hits=sum(wrong), num=len(wrong)).bounds
+    low, _ = BENCHMARK["bounds"](sum(wrong), len(wrong))
     assert low <= 0.05
     assert np.mean(found) > 0.9
 

@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabricproof.history.stats.power import RowFamily, detectable, more_runs
-from fabricproof.history.stats.prior import digamma, inverse_trigamma, trigamma
+from fabricproof.history.stats.power import (
+    RowFamily,
+    detectable,
+    digamma,
+    inverse_trigamma,
+    more_runs,
+    trigamma,
+)
 from fabricproof.history.stats.shifts import Change, compare_rows
 
 FAMILY = RowFamily(rows=100, alpha=0.05, power=0.8, seen=math.inf)

@@ -197,25 +197,37 @@ def test_looks_of_a_night_and_admissions_are_no_nights(
     assert asked == everything[3:]
 
 
-def without_numbers(perflogs: Path, since: int, *, check: str) -> None:
+#: what else a program that printed nothing leaves out of the record of what was due
+UNPRINTED = {
+    "attributes": {},
+    "quantity_unit": "",
+    "quantity_message_size": None,
+    "quantity_lower_is_better": None,
+    "tool_version": None,
+}
+
+
+def without_numbers(perflogs: Path, since: int, *, check: str, is_printed: bool = True) -> None:
     """Make every number of a check MISSING from a night on."""
     path = perflogs / SITE / "compute" / "records.jsonl"
     records = [json.loads(line) for line in path.read_text().splitlines()]
     nights = sorted({each["run_id"] for each in records})
     for each in records:
         if each["run_id"] in nights[since:] and each["check"] == check:
-            each |= {"quantity_value": None, "quantity_verdict": "MISSING"}
+            each.update(quantity_value=None, quantity_verdict="MISSING")
+            each.update({} if is_printed else UNPRINTED)
     path.write_text("".join(json.dumps(each) + "\n" for each in records))
 
 
+@pytest.mark.parametrize("is_printed", [True, False])
 @pytest.mark.parametrize("checks", [("OsuBandwidth",), ("OsuBandwidth", "OsuLatency")])
 def test_newest_runs_that_were_tried_in_vain_are_no_green(
-    perflogs: Path, fabricproof: Command, checks: tuple[str, ...]
+    perflogs: Path, fabricproof: Command, checks: tuple[str, ...], *, is_printed: bool
 ) -> None:
     """A run without a usable number is no column, and yet no silence: status 1, check and leg."""
     write_history(perflogs, 12, seed=5)
     for check in checks:
-        without_numbers(perflogs, 9, check=check)
+        without_numbers(perflogs, 9, check=check, is_printed=is_printed)
     ended = fabricproof("trend", "--site", SITE)
     assert ended.status == 1
     assert "WORSE: OsuBandwidth rail1" in " ".join(ended.out.split())

@@ -45,7 +45,7 @@ _KEYS = ("check", "stack", "program", "rail", "node", "pair", "size")
 @options.margins
 @click.option(
     "--alpha",
-    type=options.Number(0.0001, 0.5),
+    type=options.RealNumber(0.0001, 0.5),
     default=0.05,
     show_default=True,
     metavar="RATE",

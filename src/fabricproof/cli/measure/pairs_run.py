@@ -100,7 +100,7 @@ class _Wishes:
 @click.option(
     "--for",
     "minutes",
-    type=options.Number(0, 10_000, min_open=True),
+    type=options.RealNumber(0, 10_000, min_open=True),
     metavar="MINUTES",
     help="Then every pair again and again, so long in all: a soak, which shows rare losses.",
 )
@@ -109,7 +109,7 @@ class _Wishes:
 @click.option("--size", metavar="SIZE", help="Large message (default: the partition's largest).")
 @click.option(
     "--seconds",
-    type=options.Number(0, 600, min_open=True),
+    type=options.RealNumber(0, 600, min_open=True),
     metavar="S",
     help="For one measurement of a pair (default: the partition's leg_seconds).",
 )

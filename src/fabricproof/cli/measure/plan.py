@@ -55,7 +55,7 @@ def _pattern(
 @click.option(
     "--within",
     "within_percent",
-    type=options.Number(min=0),
+    type=options.RealNumber(min=0),
     metavar="PERCENT",
     help="With RUN: end with status 1 where the plan was off by more.",
 )

@@ -127,7 +127,7 @@ def _port(
 @click.option(
     "--timeout",
     "timeout_seconds",
-    type=options.Number(0.1, _LONGEST_SECONDS),
+    type=options.RealNumber(0.1, _LONGEST_SECONDS),
     default=120.0,
     show_default=True,
     metavar="SECONDS",

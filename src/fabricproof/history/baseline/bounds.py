@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from fabricproof.core.student import student_quantile
-from fabricproof.history.stats.prior import digamma, inverse_trigamma, trigamma
+from fabricproof.history.stats.power import digamma, inverse_trigamma, trigamma
 
 #: with fewer numbers none is called an outlier: three of four cannot outvote the fourth
 LEAST_NUM = 5

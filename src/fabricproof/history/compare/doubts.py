@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -228,8 +228,8 @@ class Lost:
 def find_lost(table: JoinedRows) -> Lost:
     """Return what was measured before and gave no usable number after: MISSING, INVALID, zero.
 
-    A leg that ended before its first row has no nodes in its record: it stands for every set of
-    nodes that the other runs measured it on.
+    A leg that ended before its first row has no unit and no settings in its record, and may have no
+    nodes: then it stands for every set of nodes that the other runs measured it on.
     """
     split = table.num_first
     usable = np.isfinite(table.values)
@@ -252,24 +252,26 @@ def find_lost(table: JoinedRows) -> Lost:
 def _failed(table: JoinedRows, usable: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Return where a number was tried for in vain."""
     failed = np.zeros(usable.shape, dtype=bool)
-    nowhere: dict[tuple[str, ...], set[int]] = {}
+    nothing: dict[tuple[str, ...], set[int]] = {}
     for row in np.flatnonzero(~usable.all(axis=1)).tolist():
-        words = table.words[row]
+        key, words = table.keys[row], table.words[row]
         columns = [
             at for at, word in enumerate(words) if word not in _NOT_TRIED and not usable[row, at]
         ]
         failed[row, columns] = True
-        if not table.keys[row].nodes:
-            nowhere.setdefault(_home(table.keys[row]), set()).update(columns)
-    if nowhere:
+        if not (key.nodes and key.unit):
+            nothing.setdefault(_home(key), set()).update(columns)
+    if nothing:
         for row, key in enumerate(table.keys):
-            columns = [at for at in nowhere.get(_home(key), ()) if not usable[row, at]]
-            failed[row, columns] = True
+            lost = {*nothing.get(_home(key), ()), *nothing.get(_home(replace(key, nodes="")), ())}
+            failed[row, [at for at in lost if not usable[row, at]]] = True
     return failed
 
 
 def _home(key: Key) -> tuple[str, ...]:
-    return (key.partition, key.fabric, key.stack, key.program, key.check, key.leg, key.quantity)
+    """Return what a quantity is of, also where its program printed nothing."""
+    of = (key.partition, key.fabric, key.stack, key.program, key.check, key.leg, key.quantity)
+    return (*of, key.nodes)
 
 
 def lost_notes(lost: Lost) -> Iterator[str]:

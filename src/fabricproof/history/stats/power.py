@@ -6,7 +6,7 @@ import bisect
 import functools
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -75,6 +75,43 @@ def wallace(freedom: Number) -> Number:
         freedom: f, at least 1.
     """
     return ((8.0 * freedom + 1.0) / (8.0 * freedom + 3.0)) ** 2
+
+
+def digamma(x: Number, log: Callable[[Number], Number] = math.log) -> Number:
+    """Return digamma, x > 0: shifted up by recurrence, then its asymptotic series.
+
+    Abramowitz and Stegun 1964, 6.3.5 and 6.3.18.  ``log`` is that of arrays for an array.
+    """
+    # Not in place: an array stays as its owner has it.
+    below: Any = 0.0
+    for _ in range(8):
+        below = below + 1.0 / x
+        x = x + 1.0
+    square = x**-2
+    series = square * (1 / 12 - square * (1 / 120 - square / 252))
+    found: Number = log(x) - 0.5 / x - series - below
+    return found
+
+
+def trigamma(x: Number) -> Number:
+    """Return trigamma, x > 0: likewise (Abramowitz and Stegun 1964, 6.4.6 and 6.4.12)."""
+    below: Any = 0.0
+    for _ in range(8):
+        below = below + x**-2
+        x = x + 1.0
+    square = x**-2
+    series = (1 + square * (1 / 6 - square * (1 / 30 - square / 42))) / x
+    found: Number = series + 0.5 * square + below
+    return found
+
+
+def inverse_trigamma(y: float) -> float:
+    """Return x with ``trigamma(x) == y``, for y above 0."""
+    low, high = 1e-8, 1e8
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if trigamma(middle) > y else (low, middle)
+    return high
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

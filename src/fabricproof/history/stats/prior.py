@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fabricproof.history.stats.power import Number
+from fabricproof.history.stats.power import digamma, trigamma
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -82,52 +82,16 @@ class Prior:
         )
 
 
-def digamma(x: Number) -> Number:
-    """Return digamma, x > 0: shifted up by recurrence, then its asymptotic series.
-
-    Abramowitz and Stegun 1964, 6.3.5 and 6.3.18.
-    """
-    # Not in place: an array stays as its owner has it.
-    below: Any = 0.0
-    for _ in range(8):
-        below = below + 1.0 / x
-        x = x + 1.0
-    square = x**-2
-    series = square * (1 / 12 - square * (1 / 120 - square / 252))
-    found: Number = np.log(x) - 0.5 / x - series - below
-    return found
-
-
-def trigamma(x: Number) -> Number:
-    """Return trigamma, x > 0: likewise (Abramowitz and Stegun 1964, 6.4.6 and 6.4.12)."""
-    below: Any = 0.0
-    for _ in range(8):
-        below = below + x**-2
-        x = x + 1.0
-    square = x**-2
-    found: Number = (1 + square * (1 / 6 - square * (1 / 30 - square / 42))) / x
-    return found + (0.5 * square + below)
-
-
-def inverse_trigamma(y: float) -> float:
-    """Return x with ``trigamma(x) == y``, for y above 0."""
-    low, high = 1e-8, 1e8
-    for _ in range(60):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if trigamma(middle) > y else (low, middle)
-    return high
-
-
 #: half of d0 from its greatest to its least, its trigamma from the least to the greatest, the bias
 _HALVES = np.exp(np.linspace(math.log(_MOST_LENT / 2), math.log(_LEAST_LENT / 2), 3000))
 _EXCESSES = np.log(trigamma(_HALVES))
-_BIASES = digamma(_HALVES) - np.log(_HALVES)
+_BIASES = digamma(_HALVES, np.log) - np.log(_HALVES)
 
 
 def bias(freedom: Values) -> Values:
     """Return how far the mean of ln s^2 is from ln of the variance, f degrees of freedom."""
     half = np.asarray(freedom, dtype=np.float64) / 2.0
-    found: Values = digamma(half) - np.log(half)
+    found: Values = digamma(half, np.log) - np.log(half)
     return found
 
 

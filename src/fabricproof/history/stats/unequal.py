@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fabricproof.history.stats import prior
-from fabricproof.history.stats.power import wallace
+from fabricproof.history.stats.power import trigamma, wallace
 from fabricproof.history.stats.relabel import Rows, information, row_medians
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ def log_ratios(rows: Rows, second: Values) -> tuple[Values, Values, Values]:
         np.log(np.maximum(w / f, prior.LEAST_SHARE * rows.noise[:, None])) - prior.bias(f)
         for w, f in zip(within, free, strict=True)
     ]
-    error = prior.trigamma(free[0] / 2.0) + prior.trigamma(free[1] / 2.0)
+    error = trigamma(free[0] / 2.0) + trigamma(free[1] / 2.0)
     known = (freedom[0] > 0) & (freedom[1] > 0)
     shape = logs[0].shape
     return logs[1] - logs[0], np.broadcast_to(error, shape), np.broadcast_to(known, shape)
@@ -280,7 +280,7 @@ def _freedom(
 
     Both rest on the same numbers as far as the sides are taken for alike.
     """
-    error = sum(prior.trigamma(np.maximum(each, 1.0) / 2.0) for each in free)
+    error = sum(trigamma(np.maximum(each, 1.0) / 2.0) for each in free)
     alike = error / (error + doubt)
     total = parts[0] + parts[1]
     spread = [each / total * np.sqrt(2.0 / d) for each, d in zip(parts, degrees, strict=True)]

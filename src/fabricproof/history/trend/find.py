@@ -148,7 +148,7 @@ def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[str, ...]]:
         raise _nothing_fits(store, whole, ask)
     rows = [row for row in fitting if whole.keys[row].better]
     columns = np.flatnonzero(np.isfinite(whole.values[rows]).any(axis=0))[-ask.last :].tolist()
-    silent = tuple(_without_numbers(whole, rows))
+    silent = tuple(_without_numbers(whole, fitting))
     return whole.take(rows, columns), len(fitting) - len(rows), silent
 
 
@@ -163,7 +163,10 @@ def _without_numbers(matrix: Matrix, rows: Sequence[int]) -> Iterator[str]:
         key = matrix.keys[row]
         of_leg.setdefault((key.check, key.stack, key.leg), []).append(row)
     for (check, stack, leg), mine in of_leg.items():
-        tried, measured = _tried_and_measured(matrix, mine)
+        # A program that printed nothing left its quantities without unit and settings: in rows of
+        # their own, of which nobody knows what is better.
+        numbers = [row for row in mine if matrix.keys[row].better]
+        tried, measured = _tried_in(matrix, mine), _measured_in(matrix, numbers)
         newest = [column for column in tried if not measured or column > measured[-1]]
         if len(newest) >= _SILENT_RUNS and len(measured) >= _SILENT_RUNS:
             since = matrix.runs[newest[0]].night
@@ -173,13 +176,17 @@ def _without_numbers(matrix: Matrix, rows: Sequence[int]) -> Iterator[str]:
             )
 
 
-def _tried_and_measured(matrix: Matrix, rows: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Return the columns in which any of the rows has a word, and those with a usable number."""
-    measured = np.flatnonzero(np.isfinite(matrix.values[list(rows)]).any(axis=0)).tolist()
+def _tried_in(matrix: Matrix, rows: Sequence[int]) -> list[int]:
+    """Return the columns in which any of the rows has a word."""
     words = [matrix.verdicts[row] for row in rows] if matrix.verdicts else []
     columns = range(len(matrix.runs))
-    tried = [at for at in columns if any(each[at] not in {"", "SKIPPED"} for each in words)]
-    return tried, measured
+    return [at for at in columns if any(each[at] not in {"", "SKIPPED"} for each in words)]
+
+
+def _measured_in(matrix: Matrix, rows: Sequence[int]) -> list[int]:
+    """Return the columns in which any of the rows has a usable number."""
+    found: list[int] = np.flatnonzero(np.isfinite(matrix.values[rows]).any(axis=0)).tolist()
+    return found
 
 
 def _fits(key: Key, ask: Question) -> bool:
