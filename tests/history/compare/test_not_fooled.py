@@ -61,7 +61,17 @@ def test_a_rail_that_is_not_measured_any_more_is_no_same(tmp_path: Path) -> None
     assert "rail rail1" in found.reason
 
 
-def test_two_runs_of_seven_in_vain_are_no_same(tmp_path: Path) -> None:
+#: what a program that printed nothing leaves out of the record of what was due
+UNPRINTED = {
+    "attributes": {},
+    "tool_version": None,
+    "quantity_unit": "",
+    "quantity_message_size": None,
+}
+
+
+@pytest.mark.parametrize("left", [{}, UNPRINTED, {**UNPRINTED, "nodes": []}])
+def test_two_runs_of_seven_in_vain_are_no_same(tmp_path: Path, left: dict[str, object]) -> None:
     """One mishap is a warning; several are a change that numbers do not show."""
     made = Made(perflogs=tmp_path, noise=0.003)
     for day in range(1, 15):
@@ -71,7 +81,7 @@ def test_two_runs_of_seven_in_vain_are_no_same(tmp_path: Path) -> None:
         )
     for line in made.lines:
         if line["kind"] == "quantity" and line["quantity_verdict"] == "MISSING":
-            line["quantity_value"] = None
+            line.update({"quantity_value": None, **left})
     found = made.compare("2026-11-01..2026-11-07", "2026-11-08..2026-11-14")
     assert found.overall is Change.UNDECIDED
     assert "in several runs after" in found.reason
