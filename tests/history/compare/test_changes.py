@@ -242,6 +242,23 @@ def test_nodes_that_nobody_looked_at_are_said(tmp_path: Path) -> None:
         assert found.changes == ()
 
 
+@pytest.mark.parametrize(("seen", "is_told"), [("unknown", False), ("/opt/other/libmpi.so", True)])
+def test_what_nobody_saw_of_a_rank_is_no_change(
+    tmp_path: Path, seen: str, *, is_told: bool
+) -> None:
+    """A program that ended before it was looked at has no library, not another one."""
+    made = Made(tmp_path)
+    nights(made, [*range(1, 7), *range(11, 17)])
+    for line in made.lines:
+        is_after = line["run_id"] >= "20261110"
+        library = seen if is_after and line["leg"] == "rail1" else "/opt/mpi/libmpi.so"
+        line["environment_digest"] = f"{len(library):012}"
+        if line["kind"] == "environment":
+            line["environment"] = {"variables": {}, "ranks": [{"library": library}]}
+    found = made.compare("2026-11-01..2026-11-06", "2026-11-11..2026-11-16")
+    assert [each.fact for each in found.changes] == ["library of the ranks"] * is_told
+
+
 def test_a_variable_of_the_legs_is_found(tmp_path: Path) -> None:
     """The environment is compared from the records, by leg."""
     made = Made(tmp_path)

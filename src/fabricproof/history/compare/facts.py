@@ -258,6 +258,9 @@ _UNREADABLE = (OSError, EOFError, zlib.error)
 _OF_RANKS = {"cpus": "cpus of the ranks", "library": "library of the ranks"}
 _SAID_BY_RANKS = frozenset(_OF_RANKS.values())
 
+#: what a rank's record has where nobody saw it: its program ended before
+_UNSEEN = "unknown"
+
 
 def environment_changes(
     store: Store, first: Side, second: Side
@@ -436,7 +439,7 @@ def _flat(environment: Mapping[str, Any]) -> dict[str, str]:
     flat = {str(name): str(value) for name, value in (environment.get("variables") or {}).items()}
     ranks = environment.get("ranks") or ()
     for fact, name in _OF_RANKS.items():
-        told = [str(rank[fact]) for rank in ranks if rank.get(fact)]
+        told = [str(rank[fact]) for rank in ranks if rank.get(fact, _UNSEEN) not in {_UNSEEN, ""}]
         if told:
             flat[name] = "; ".join(dict.fromkeys(told))
     return flat
