@@ -336,6 +336,25 @@ def test_tcp_counts_segments_of_the_rails_alone() -> None:
     assert lost.way == "rail0 from n1 to the others"
 
 
+@pytest.mark.parametrize(
+    ("counters", "lost"),
+    [
+        ({"TCPDSACKRecvSegs": 2, "TCPDSACKRecv": 2}, 3),
+        # one block names several segments
+        ({"TCPDSACKRecvSegs": 4, "TCPDSACKRecv": 1}, 1),
+        # a connection of which the kernel calls all duplicates dubious, after one too many
+        ({"TCPDSACKRecvSegs": 0, "TCPDSACKRecv": 5}, 0),
+        ({"TCPDSACKRecvSegs": 0, "TCPDSACKRecv": 8}, 0),
+        ({"TCPDSACKRecv": 1, "TCPDSACKOfoRecv": 2}, 2),
+    ],
+)
+def test_what_the_other_end_got_twice_was_not_lost(counters: dict[str, int], lost: int) -> None:
+    """Five segments sent again; a soak of long connections blamed a healthy pair."""
+    tcp = port("n1", TCP, OutSegs=12_000, RetransSegs=5, TCPSynRetrans=0, **counters)
+    seen = evidence(tcp, port("n1", "rail0"), port("n2", "rail0"))
+    assert of(error_rates(seen, ["rail0"]), ErrorKind.RETRANSMITTED, "n1").events == lost
+
+
 def test_a_port_counter_that_went_back_is_named() -> None:
     wrapped = replace(port("n1", "p:1", packet_seq_err=0), before={"packet_seq_err": 4_000_000_000})
     (lost,) = error_rates(evidence(wrapped, port("n2", "p:1")), ["p:1"])

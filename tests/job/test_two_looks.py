@@ -155,6 +155,22 @@ def test_what_no_other_look_could_judge_is_looked_at_a_third_time(
     assert doubtful_legs(tmp_path) == [LEG.name] * again
 
 
+@pytest.mark.parametrize(("third", "verdict"), [("", "MISSING"), ("good", "PASS"), ("low", "FAIL")])
+def test_a_look_that_died_clears_no_point_of_the_curve(
+    third: str, verdict: str, tmp_path: Path
+) -> None:
+    """Only the last size is required, and was good: the one that was red must be seen again."""
+    row = next(line for line in PUT_BW.splitlines() if line.startswith("65536 "))
+    dip = PUT_BW.replace(row, f"{65536:<10d}{float(row.split()[1]) / 100:20.2f}")
+    leave(tmp_path, LEG, dip)
+    leave(tmp_path, LEG, "", attempt=2, status="1\n")
+    outcome = judge_leg(tmp_path, LEG)
+    assert outcome.report.verdict is Verdict.MISSING
+    assert needs_second_look(outcome)
+    leave(tmp_path, LEG, {"good": PUT_BW, "low": dip}.get(third, ""), attempt=3)
+    assert judge_leg(tmp_path, LEG).report.verdict.value == verdict
+
+
 def test_a_third_look_that_the_job_did_not_come_to_is_no_missing_second(tmp_path: Path) -> None:
     leave_looks(tmp_path, "blind", "low")
     said = texts_of(judge_leg(tmp_path, LEG).report.findings)

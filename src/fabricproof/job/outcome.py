@@ -233,8 +233,12 @@ def weighed(
         # A stall makes numbers worse, never impossible: nothing is cleared.
         return _with_note(last, again, FindingKind.SECOND_LOOK_RED)
     seen = _seen_by(looks, needs_proven_path=needs_proven_path)
+    there = {each.name for each in last.quantities}
     joined = last.with_quantities(
-        each if each.name in in_rounds else _of_looks(seen[each.name]) for each in last.quantities
+        (
+            *(e if e.name in in_rounds else _of_looks(seen[e.name]) for e in last.quantities),
+            *(_of_looks(found) for name, found in seen.items() if name not in there),
+        )
     )
     if joined.verdict is Verdict.PASS:
         red = [
@@ -259,11 +263,15 @@ def _with_note(report: Report, text: str, kind: FindingKind) -> Report:
 def _seen_by(
     looks: Sequence[Report], *, needs_proven_path: bool = True
 ) -> dict[str, list[Judgement]]:
-    """Return what each number of the last look was at every look.
+    """Return what each number was at every look, those of the last look first.
 
-    A look without it could not judge it, nor could an earlier one that clears nothing.
+    A look without it could not judge it, nor could an earlier one that clears nothing: a program
+    that died at the last look clears no number that was red before.
     """
-    seen: dict[str, list[Judgement]] = {each.name: [] for each in looks[-1].quantities}
+    earlier = (each for look in looks[:-1] for each in look.quantities if not is_of_errors(each))
+    seen: dict[str, list[Judgement]] = {
+        each.name: [] for each in (*looks[-1].quantities, *earlier)
+    }
     for look in looks:
         proven = look.net_path is not None and look.net_path.state is PathState.PROVEN
         clears = proven or not needs_proven_path or look is looks[-1]

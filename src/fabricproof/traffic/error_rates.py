@@ -250,12 +250,13 @@ def _sent(ours: Iterable[CounterSample]) -> int:
 def _in_vain(tcp: CounterSample) -> int:
     """Return the segments that the other ends got twice.
 
-    ``TCPDSACKRecvSegs`` counts segments (Linux 5.5 and newer, net/ipv4/tcp_input.c tcp_dsack_seen);
-    the two older counters count the blocks that name them.
+    ``TCPDSACKRecvSegs`` counts segments (Linux 5.5 and newer, net/ipv4/tcp_input.c tcp_dsack_seen),
+    the two older counters the blocks that name them.  The larger one is right: a block may name
+    several segments; and a connection whose peer once named more than was sent again has no
+    segments counted from then on (the same function calls these dubious), however long it lives.
     """
-    if tcp.has("TCPDSACKRecvSegs"):
-        return max(0, tcp.moved("TCPDSACKRecvSegs"))
-    return max(0, tcp.moved("TCPDSACKRecv")) + max(0, tcp.moved("TCPDSACKOfoRecv"))
+    blocks = max(0, tcp.moved("TCPDSACKRecv")) + max(0, tcp.moved("TCPDSACKOfoRecv"))
+    return max(blocks, tcp.moved("TCPDSACKRecvSegs"))
 
 
 def _of_port(sample: CounterSample, peer: str) -> list[ErrorRate]:
