@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from made import SITE, Made, Where
+from made import KB, SITE, Made, Where
 
 from fabricproof.history.stats.shifts import Change
 
@@ -85,6 +85,57 @@ def test_two_runs_of_seven_in_vain_are_no_same(tmp_path: Path, left: dict[str, o
     found = made.compare("2026-11-01..2026-11-07", "2026-11-08..2026-11-14")
     assert found.overall is Change.UNDECIDED
     assert "in several runs after" in found.reason
+
+
+#: the own choice of a sweep, as a good night leaves it, and as nights that could not judge it do
+OWN = {
+    "program": "osu_bcast",
+    "leg": "rail1.2x1.bcast.algorithms",
+    "rails": ["rail1"],
+    "attempt": 0,
+    "attributes": {},
+    "tool_version": None,
+    "quantity_unit": "x",
+    "quantity_name": "own_choice_64KiB",
+    "quantity_message_size": 64 * KB,
+    "quantity_upper": 1.25,
+    "quantity_named": True,
+}
+SPOILED = {"quantity_value": None, "quantity_upper": None, "quantity_verdict": "MISSING"}
+OF_ALL_SIZES = {**SPOILED, "quantity_name": "own_choice", "quantity_message_size": None}
+
+
+@pytest.mark.parametrize("left", [SPOILED, OF_ALL_SIZES, {**OF_ALL_SIZES, "nodes": []}])
+@pytest.mark.parametrize("bad_days", [(), (9, 11, 13)])
+def test_a_relation_that_lost_its_number_is_no_same(
+    tmp_path: Path, left: dict[str, object], bad_days: tuple[int, ...]
+) -> None:
+    """Without a number it has no bounds, and a spoiled sweep no sizes: it is lost all the same."""
+    made = Made(perflogs=tmp_path, noise=0.003)
+    for day in range(1, 15):
+        made.run(day)
+        own = {**made.lines[-1], **OWN, "quantity_value": 1.02 + made.rng.normal(0, 0.003)}
+        made.lines.append({**own, **left} if day in bad_days else own)
+    found = made.compare("2026-11-01..2026-11-07", "2026-11-08..2026-11-14")
+    assert found.overall is (Change.UNDECIDED if bad_days else Change.SAME)
+    assert not bad_days or "in several runs after" in found.reason
+
+
+def test_a_rate_of_errors_that_is_none_is_not_lost(tmp_path: Path) -> None:
+    """A few retransmissions on the first side, none on the second: nobody failed to count."""
+    made = Made(perflogs=tmp_path, noise=0.003)
+    for day in range(1, 15):
+        made.run(day)
+        rate: dict[str, object] = {
+            "quantity_unit": "ppm",
+            "quantity_name": "retransmitted_per_million_packets",
+            "quantity_message_size": None,
+            "quantity_named": False,
+        }
+|= {"quantity_message_size": None, "quantity_named": False}
+        made.lines.append({**made.lines[-1], **rate, "quantity_value": 3.0 if day < 8 else 0.0})
+    found = made.compare("2026-11-01..2026-11-07", "2026-11-08..2026-11-14")
+    assert found.overall is Change.SAME
 
 
 def test_a_side_of_one_build_has_no_numbers_of_another(tmp_path: Path) -> None:
