@@ -234,6 +234,29 @@ def test_newest_runs_that_were_tried_in_vain_are_no_green(
     assert fabricproof("trend", "--site", SITE, "--json").record["worse_now"]
 
 
+def records_of(perflogs: Path) -> Path:
+    """Return the file of records of the made history."""
+    return perflogs / SITE / "compute" / "records.jsonl"
+
+
+@pytest.mark.parametrize("of", ["partition", "fabric"])
+def test_a_silent_partition_is_not_covered_by_another(
+    perflogs: Path, fabricproof: Command, of: str
+) -> None:
+    """The same legs of two partitions: one goes on and the other prints nothing any more."""
+    write_history(perflogs, 12, seed=5)
+    first = records_of(perflogs).read_text().splitlines()
+    without_numbers(perflogs, 9, check="OsuBandwidth", is_printed=False)
+    silent = [{**json.loads(each), of: "gpu"} for each in records_of(perflogs).open()]
+    lines = [*first, *map(json.dumps, silent)]
+    records_of(perflogs).write_text("".join(f"{line}\n" for line in lines))
+    ended = fabricproof("trend", "--site", SITE)
+    assert ended.status == 1
+    said = " ".join(ended.out.split())
+    assert "WORSE: OsuBandwidth rail1 (openmpi5, gpu) gave no usable number" in said
+    assert "(openmpi5, compute)" not in said
+
+
 def test_runs_of_one_evening_are_named_to_the_second(perflogs: Path, fabricproof: Command) -> None:
     """Ten runs within the hour: dates would name both sides alike."""
     write_history(perflogs, 10, seed=1, factor=rail_slower(5), every=datetime.timedelta(minutes=5))
