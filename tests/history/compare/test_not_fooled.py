@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from made import KB, SITE, Made, Where
+from made import KB, MB, SITE, Made, Where
 
+from fabricproof.history.compare.join import Filters
 from fabricproof.history.stats.shifts import Change
 
 
@@ -85,6 +86,41 @@ def test_two_runs_of_seven_in_vain_are_no_same(tmp_path: Path, left: dict[str, o
     found = made.compare("2026-11-01..2026-11-07", "2026-11-08..2026-11-14")
     assert found.overall is Change.UNDECIDED
     assert "in several runs after" in found.reason
+
+
+ONLY = (Filters(size=(MB,)), Filters(node=("n1",)), Filters(pair=("n1,n2",)))
+
+
+@pytest.mark.parametrize("left", [{}, UNPRINTED, {**UNPRINTED, "nodes": []}])
+@pytest.mark.parametrize("only", ONLY)
+def test_a_filter_leaves_what_was_lost(
+    tmp_path: Path, left: dict[str, object], only: Filters
+) -> None:
+    """A record of what was not printed has no size, and perhaps no node, and is no less lost."""
+    made = Made(perflogs=tmp_path, noise=0.003)
+    for day in range(1, 15):
+        made.run(day)
+    for line in made.lines:
+        is_bad = line["kind"] == "quantity" and line["run_id"][6:8] in {"09", "12"}
+        if is_bad and line["leg"] == "rail1" and line["quantity_message_size"] == MB:
+            line.update({"quantity_value": None, "quantity_verdict": "MISSING", **left})
+    found = made.compare("2026-11-01..2026-11-07", "2026-11-08..2026-11-14", filters=only)
+    assert found.overall is Change.UNDECIDED
+    assert "in several runs after" in found.reason
+
+
+def test_a_filter_by_size_leaves_other_sizes_out(tmp_path: Path) -> None:
+    """What was not printed of 1 MiB says nothing of 8 B."""
+    made = Made(perflogs=tmp_path, noise=0.003)
+    for day in range(1, 15):
+        made.run(day)
+    for line in made.lines:
+        is_bad = line["kind"] == "quantity" and line["run_id"][6:8] in {"09", "12"}
+        if is_bad and line["leg"] == "rail1" and line["quantity_message_size"] == MB:
+            line.update({"quantity_value": None, "quantity_verdict": "MISSING", **UNPRINTED})
+    only = Filters(size=(8,))
+    found = made.compare("2026-11-01..2026-11-07", "2026-11-08..2026-11-14", filters=only)
+    assert found.overall is Change.SAME
 
 
 #: the own choice of a sweep, as a good night leaves it, and as nights that could not judge it do

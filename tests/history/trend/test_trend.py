@@ -257,6 +257,22 @@ def test_a_silent_partition_is_not_covered_by_another(
     assert "(openmpi5, compute)" not in said
 
 
+def test_a_filter_by_node_leaves_a_leg_that_names_none(
+    perflogs: Path, fabricproof: Command
+) -> None:
+    """Where nobody saw a rank, nobody knows that it was another node."""
+    write_history(perflogs, 12, seed=5)
+    without_numbers(perflogs, 9, check="OsuBandwidth", is_printed=False)
+    lines = [json.loads(each) for each in records_of(perflogs).open()]
+    for each in lines:
+        each["nodes"] = each["nodes"] if each["quantity_value"] is not None else []
+    records_of(perflogs).write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+    ended = fabricproof("trend", "--site", SITE, "--only", "node=vc1")
+    assert ended.status == 1
+    assert "WORSE: OsuBandwidth rail1" in " ".join(ended.out.split())
+    assert fabricproof("trend", "--site", SITE, "--only", "node=vc9").status == 66
+
+
 def test_runs_of_one_evening_are_named_to_the_second(perflogs: Path, fabricproof: Command) -> None:
     """Ten runs within the hour: dates would name both sides alike."""
     write_history(perflogs, 10, seed=1, factor=rail_slower(5), every=datetime.timedelta(minutes=5))

@@ -146,17 +146,23 @@ def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[str, ...]]:
         raise _nothing_fits(store, whole, ask)
     rows = [row for row in fitting if whole.keys[row].better]
     columns = np.flatnonzero(np.isfinite(whole.values[rows]).any(axis=0))[-ask.last :].tolist()
-    silent = tuple(without_numbers(whole, fitting))
+    # Where nobody saw a rank the record names no node: it may be of the one that is asked for.
+    nowhere = [
+        row
+        for row, key in enumerate(whole.keys)
+        if not (key.nodes or key.unit) and _fits(key, ask, anywhere=True)
+    ]
+    silent = tuple(without_numbers(whole, sorted({*fitting, *nowhere})))
     return whole.take(rows, columns), len(fitting) - len(rows), silent
 
 
-def _fits(key: Key, ask: Question) -> bool:
+def _fits(key: Key, ask: Question, *, anywhere: bool = False) -> bool:
     if not (key.named or ask.all_sizes):
         return False
     return all(
         any(fnmatch.fnmatchcase(word, pattern) for word in _words(key, name) for pattern in wanted)
         for name, wanted in ask.where.items()
-        if wanted
+        if wanted and not (anywhere and name == "node")
     )
 
 
