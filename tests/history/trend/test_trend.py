@@ -273,6 +273,30 @@ def test_a_filter_by_node_leaves_a_leg_that_names_none(
     assert fabricproof("trend", "--site", SITE, "--only", "node=vc9").status == 66
 
 
+@pytest.mark.parametrize(("without", "status"), [(6, 0), (5, 1)])
+def test_a_silent_leg_that_is_planned_no_more_is_no_alarm_for_ever(
+    perflogs: Path, fabricproof: Command, without: int, status: int
+) -> None:
+    """Six runs of its partition in which nobody tried it: a note, and no WORSE."""
+    write_history(perflogs, 12, seed=5)
+    lines = [json.loads(each) for each in records_of(perflogs).open()]
+    nights = sorted({each["run_id"] for each in lines})
+    gone, kept = 12 - without, []
+    for each in lines:
+        night = nights.index(each["run_id"])
+        is_it = (each["check"], each["leg"]) == ("OsuBandwidth", "rail1")
+        if is_it and gone - 3 <= night < gone:
+            each.update(quantity_value=None, quantity_verdict="MISSING")
+        if not (is_it and night >= gone):
+            kept.append(each)
+    records_of(perflogs).write_text("".join(f"{json.dumps(each)}\n" for each in kept))
+    ended = fabricproof("trend", "--site", SITE)
+    assert ended.status == status
+    said = " ".join(ended.out.split())
+    assert ("did not try: is it still planned?" in said) == (status == 0)
+    assert ("WORSE: OsuBandwidth rail1" in said) == (status == 1)
+
+
 def test_runs_of_one_evening_are_named_to_the_second(perflogs: Path, fabricproof: Command) -> None:
     """Ten runs within the hour: dates would name both sides alike."""
     write_history(perflogs, 10, seed=1, factor=rail_slower(5), every=datetime.timedelta(minutes=5))

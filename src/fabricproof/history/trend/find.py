@@ -20,7 +20,7 @@ from fabricproof.history.store.label_file import no_samples
 from fabricproof.history.store.model import MARGINS, class_of, metric_of, numbered
 from fabricproof.history.trend.events import Tested, events_of
 from fabricproof.history.trend.model import FoundDrift, FoundStep, Trend
-from fabricproof.history.trend.silent import SILENT_RUNS, without_numbers
+from fabricproof.history.trend.silent import SILENT_RUNS, Silence, without_numbers
 
 #: runs, and numbers of a quantity, below which nothing can be told (stats.step_orders.LEAST_RUNS)
 LEAST_RUNS = 6
@@ -74,7 +74,9 @@ def find_trend(store: Store, ask: Question, machines: Machines) -> Trend:
         InputMissingError: nothing of what was asked for was ever measured.
         TooFewRunsError: fewer than six runs, or no quantity in six of them.
     """
-    matrix, num_facts, silent = _asked(store, ask)
+    matrix, num_facts, silences = _asked(store, ask)
+    silent = tuple(each.sentence for each in silences if not each.is_over)
+    over = tuple(each.sentence for each in silences if each.is_over)
     counts = _counts(matrix)
     long = [row for row, count in enumerate(counts) if count >= LEAST_RUNS]
     if not long:
@@ -102,7 +104,7 @@ def find_trend(store: Store, ask: Question, machines: Machines) -> Trend:
         num_short=len(counts) - len(long),
         events=events_of(tested, _steps(tested, changes), machines),
         drifts=_drifts(tested, changes),
-        warnings=(*silent, *store.notes, *_warnings(matrix, changes)),
+        warnings=(*silent, *over, *store.notes, *_warnings(matrix, changes)),
         silent=silent,
         alpha=ALPHA,
         num_facts=num_facts,
@@ -126,7 +128,7 @@ def _counts(matrix: Matrix) -> list[int]:
     return [int(count) for count in np.isfinite(matrix.values).sum(axis=1)]
 
 
-def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[str, ...]]:
+def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[Silence, ...]]:
     """Return quantities and runs asked for, how many facts were left out, and what is silent."""
     apart = no_samples(store.labels)
     ids = [

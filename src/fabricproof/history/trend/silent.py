@@ -6,7 +6,8 @@ measured.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,9 @@ from fabricproof.history.store import Key, Matrix
 
 #: runs of its check without a number, after which a quantity counts as silent
 SILENT_RUNS = 2
+
+#: runs of its partition without a leg, after which it may be planned no more
+_GIVEN_UP_RUNS = 6
 
 
 class _Home(NamedTuple):
@@ -27,8 +31,20 @@ class _Home(NamedTuple):
     leg: str
 
 
-def without_numbers(matrix: Matrix, rows: Sequence[int]) -> Iterator[str]:
-    """Yield a sentence for each leg whose newest runs were tried and gave no number.
+class Silence(NamedTuple):
+    """A leg that gave no number when it was tried last.
+
+    Attributes:
+        sentence: which leg, how often it was tried in vain, and since when.
+        is_over: nobody has tried it any more for so long that it is no alarm of today.
+    """
+
+    sentence: str
+    is_over: bool
+
+
+def without_numbers(matrix: Matrix, rows: Sequence[int]) -> Iterator[Silence]:
+    """Yield each leg whose newest runs were tried and gave no number.
 
     Args:
         matrix: of all runs.
@@ -46,10 +62,29 @@ def without_numbers(matrix: Matrix, rows: Sequence[int]) -> Iterator[str]:
         newest = [column for column in tried if not measured or column > measured[-1]]
         if len(newest) >= SILENT_RUNS and len(measured) >= SILENT_RUNS:
             where = ", ".join([home.stack, *(getattr(home, name) for name in several)])
-            yield (
-                f"WORSE: {home.check} {home.leg} ({where}) gave no usable number in the newest "
-                f"{len(newest)} runs that tried, since {matrix.runs[newest[0]].night}"
+            said = f"{home.check} {home.leg} ({where}) gave no usable number in the"
+            since = matrix.runs[newest[0]].night
+            without = _runs_without(matrix, mine, home.partition)
+            yield Silence(
+                f"{said} last {len(newest)} runs that tried, since {since}, and the {without} runs "
+                "after them did not try: is it still planned?"
+                if without
+                else f"WORSE: {said} newest {len(newest)} runs that tried, since {since}",
+                is_over=bool(without),
             )
+
+
+def _runs_without(matrix: Matrix, rows: Sequence[int], partition: str) -> int:
+    """Return how many runs of a partition have left a leg out since it was due; 0: it may come.
+
+    A check that runs once a week is due again after six nights without it.
+    """
+    others = [row for row, key in enumerate(matrix.keys) if key.partition == partition]
+    number = {column: at for at, column in enumerate(_columns(matrix, others, {""}))}
+    due = [number[column] for column in _columns(matrix, rows, {""})]
+    without = len(number) - 1 - due[-1]
+    longest = max((later - earlier for earlier, later in pairwise(due)), default=0)
+    return without if without >= _GIVEN_UP_RUNS and without > 2 * longest else 0
 
 
 def _home(key: Key) -> _Home:
@@ -64,10 +99,15 @@ def _several(homes: Iterable[_Home]) -> list[str]:
 
 
 def _tried_in(matrix: Matrix, rows: Sequence[int]) -> list[int]:
-    """Return the columns in which any of the rows has a word."""
-    words = [matrix.verdicts[row] for row in rows] if matrix.verdicts else []
+    """Return the columns in which a number of any of the rows was tried for."""
+    return _columns(matrix, rows, {"", "SKIPPED"})
+
+
+def _columns(matrix: Matrix, rows: Sequence[int], passed_over: Container[str]) -> list[int]:
+    """Return the columns in which any of the rows has another word than these."""
+    words = {matrix.verdicts[row] for row in rows} if matrix.verdicts else set()
     columns = range(len(matrix.runs))
-    return [at for at in columns if any(each[at] not in {"", "SKIPPED"} for each in words)]
+    return [at for at in columns if any(each[at] not in passed_over for each in words)]
 
 
 def _measured_in(matrix: Matrix, rows: Sequence[int]) -> list[int]:
