@@ -174,6 +174,27 @@ def test_a_rate_of_errors_that_is_none_is_not_lost(tmp_path: Path) -> None:
     assert found.overall is Change.SAME
 
 
+def test_losses_that_are_red_on_one_side_are_told(tmp_path: Path) -> None:
+    """Recorded as a plain number while they are quiet, and with a verdict once they are red."""
+    made = Made(perflogs=tmp_path, noise=0.003)
+    for day in range(1, 15):
+        made.run(day)
+        bad = day > 8
+        rate: dict[str, object] = {
+            "quantity_unit": "ppm",
+            "quantity_name": "retransmitted_per_million_packets",
+            "quantity_message_size": None,
+            "quantity_named": bad,
+            "quantity_value": 300.0 if bad else 0.0,
+            "quantity_verdict": "FAIL" if bad else "PASS",
+        }
+        made.lines.append({**made.lines[-1], **rate})
+    found = made.compare("2026-11-01..2026-11-07", "2026-11-08..2026-11-14")
+    told = [each for each in found.warnings if each.startswith("retransmitted_per_million")]
+    assert len(told) == 1
+    assert "red in 0 of 7 runs of the first side, in 6 of 7 of the second" in told[0]
+
+
 def test_a_side_of_one_build_has_no_numbers_of_another(tmp_path: Path) -> None:
     """``stack=X@BUILD`` holds where builds may differ: a run may hold two."""
     made = Made(perflogs=tmp_path, noise=0.003)

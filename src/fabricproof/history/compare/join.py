@@ -391,10 +391,8 @@ def error_notes(table: JoinedRows) -> list[str]:
     The judge has held each run's events against what may be lost; here only runs are counted.
     """
     split, found = table.num_first, []
-    for row, key in enumerate(table.keys):
-        if key.unit != ERROR_UNIT or len(table.words) <= row:
-            continue
-        sides = table.words[row][:split], table.words[row][split:]
+    for key, words in _words_of_errors(table).items():
+        sides = words[:split], words[split:]
         red = [side.count(Verdict.FAIL.value) for side in sides]
         of = [sum(map(bool, side)) for side in sides]
         if all(of) and red[0] * of[1] != red[1] * of[0]:
@@ -402,4 +400,21 @@ def error_notes(table: JoinedRows) -> list[str]:
                 f"{key.quantity} of {key.check} {key.leg} ({key.stack}): red in {red[0]} of "
                 f"{of[0]} runs of the first side, in {red[1]} of {of[1]} of the second"
             )
+    return found
+
+
+def _words_of_errors(table: JoinedRows) -> dict[Key, list[str]]:
+    """Return the verdict words of each rate of errors in each column.
+
+    A quiet rate is recorded as a number beside the others, and one that is red as one that carries
+    a verdict (``named``): two rows of one rate.
+    """
+    found: dict[Key, list[str]] = {}
+    for key, words in zip(table.keys, table.words, strict=False):
+        if key.unit != ERROR_UNIT:
+            continue
+        merged = found.setdefault(replace(key, named=True), [""] * len(table.run_ids))
+        for at, word in enumerate(words):
+            if merged[at] != Verdict.FAIL.value and word:
+                merged[at] = word
     return found
