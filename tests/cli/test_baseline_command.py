@@ -81,6 +81,17 @@ def test_a_sick_run_is_beyond_the_baseline(site: Path) -> None:
     assert "BEYOND" in result.output
 
 
+def test_a_run_that_lost_a_rail_is_missing(site: Path) -> None:
+    """In that run rail1 was down and rail0 as ever: what is left is within all bounds."""
+    call("freeze", "autumn", "last:8")
+    result = call("diff", "autumn", "20261121T200247Z")
+    assert result.exit_code == 4
+    assert "have no usable number, first MISSING: openmpi5 osu_bw rail" in result.output
+    rows = json.loads(call("diff", "autumn", "20261121T200247Z", "--json").output)["rows"]
+    lost = {(each["leg"], each["quantity"]) for each in rows if each["lost"]}
+    assert lost == {("rail1", "bandwidth_1MiB"), ("rail0+rail1", "bandwidth_1MiB")}
+
+
 def test_a_name_that_is_taken_is_refused(site: Path) -> None:
     call("freeze", "autumn", "last:8")
     before = (site / "baselines" / "autumn.json").read_bytes()

@@ -80,6 +80,13 @@ def test_a_plan_has_jobs_totals_and_one_sentence(fabricproof: Command, site: Pat
     assert lines[-1].startswith(f"Tonight: fabricproof run -t nightly --site {site} ")
 
 
+def test_a_tag_that_is_a_pattern_is_printed_for_a_shell(fabricproof: Command, site: Path) -> None:
+    """``-t`` takes what ReFrame takes: a bar would start another program."""
+    lines = fabricproof("plan", "-t", "ether|inf", "--site", site).out.splitlines()
+    assert lines[0] == "site traps -t 'ether|inf': nothing was submitted"
+    assert lines[-1].startswith("Tonight: fabricproof run -t nightly -t 'ether|inf' --site ")
+
+
 def test_a_level_that_leaves_out_stacks_paths_and_sizes_names_them(
     fabricproof: Command, site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

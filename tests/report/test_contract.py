@@ -66,6 +66,11 @@ def bare(verdict: str, reason: str) -> LegResult:
     return leg(Verdict(verdict), quantities=(), reason=reason)
 
 
+NO_RECORD = LegResult(
+    verdict=Verdict.MISSING, check="OsuBandwidth", stack="mpich", reason="not built"
+)
+
+
 @pytest.mark.parametrize(
     ("limits", "legs", "verdict", "words"),
     [
@@ -103,6 +108,11 @@ def bare(verdict: str, reason: str) -> LegResult:
          "there is bandwidth_4MiB"),
         ({"nodes": 2}, [of("PASS")], "PASS", "1 value, all PASS"),
         ({"nodes": 3}, [of("PASS")], "MISSING", "2 of 3 nodes measured"),
+        # A job that left no record: nobody knows that it had not this path.
+        ({"at_least": "20 MB/s", "path": "rail1"}, [of("PASS"), NO_RECORD], "MISSING", "not built"),
+        ({"at_least": "20 MB/s", "path": "rail1"}, [NO_RECORD], "MISSING", "not built"),
+        ({"at_least": "20 MB/s", "path": "rail1", "stack": "openmpi5"}, [of("PASS"), NO_RECORD],
+         "PASS", "47 MB/s"),
         ({}, [of("FAIL", value=25.0)], "FAIL", "97 %"),
     ],
 )  # fmt: skip

@@ -15,6 +15,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.records import append_records, read_records
 from fabricproof.history.store import ADMISSION_LABEL, set_label
 from fabricproof.job.run.start import Workplace
+from fabricproof.report.formats.html.page import render_html
 from fabricproof.report.gather import Gathered, gather
 from fabricproof.site import Site, load_site
 
@@ -169,6 +170,30 @@ def test_the_history_is_that_of_this_runs_keys(site: Site, place: Workplace) -> 
         SLOW,
         DOWN,
     ]
+
+
+def test_a_leg_that_printed_nothing_has_the_history_of_its_good_nights(
+    site: Site, place: Workplace
+) -> None:
+    """Its record has neither unit nor setting, and is of the same quantity all the same."""
+    lines = map(json.loads, records_file(place).read_text().splitlines())
+    kept = [each for each in lines if each["leg"] == "rail1"]
+    nights = []
+    for day in range(1, 10):
+        run_id = f"202611{day:02}T200152Z-{day:06x}"
+        named = {"run_id": run_id, "completed": 1793563200.0 + day * 86400}
+        good = [each for each in kept if each["run_id"] == HEALTHY]
+        for each in good:
+            night = {**each, **named}
+            if each["kind"] == "quantity":
+                night["quantity_value"] = each["quantity_value"] * (1 + 0.01 * (day % 3))
+            nights.append(night)
+    nights += [each for each in kept if each["run_id"] == DOWN]
+    records_file(place).write_text("".join(f"{json.dumps(each)}\n" for each in nights))
+    data = gather(site, place, DOWN).data
+    assert len(data.matrix.runs) == 10
+    assert data.trend is not None
+    assert "attempts, red in 1 of 10 runs" in render_html(data)
 
 
 def test_a_rate_that_halved_shows_in_the_matrix(site: Site, place: Workplace) -> None:

@@ -204,7 +204,7 @@ HISTORY_RULES: tuple[MutatedRule, ...] = (
     _rule("margin: steps", f"{_STATS}step_fit:lasting", _changed_to(2, 0.0)),
     _rule("nights that hang together", f"{_STATS}steps:hanging_together", _returns(0.0)),
     _rule("what was taken back", f"{_TREND}_lasting", lambda _: lambda each, _: [True] * len(each)),
-    _rule("legs that fell silent", f"{_TREND}_without_numbers", _returns(())),
+    _rule("legs that fell silent", f"{_TREND}without_numbers", _returns(())),
     _rule("known good", "history.baseline.freezing:why_not_good", _returns("")),
     _rule("outliers set aside", f"{_BOUNDS}_outliers", _returns({})),
     _rule("bound as wide as the scatter", f"{_BOUNDS}_bounds", _changed_to(3, (0.0, 0.0))),

@@ -76,15 +76,21 @@ class Criterion(BaseModel):
         return self
 
     def fits(self, leg: LegResult) -> bool:
-        """Tell whether a leg is one of those that show it."""
+        """Tell whether a leg is one of those that show it.
+
+        A job that left no record had any path that it was to measure.
+        """
+        path = leg.leg if leg.relation else "+".join(leg.rails) or leg.leg
+        is_of_all_paths = not path and leg.verdict is Verdict.MISSING
         named = (
             (leg.check, self.check),
             (leg.partition, self.partition),
             (leg.stack, self.stack),
             (leg.fabric, self.fabric),
-            (leg.leg if leg.relation else "+".join(leg.rails) or leg.leg, self.path),
         )
-        return all(fnmatchcase(name, pattern) for name, pattern in named)
+        return all(fnmatchcase(name, pattern) for name, pattern in named) and (
+            is_of_all_paths or fnmatchcase(path, self.path)
+        )
 
 
 class Contract(BaseModel):

@@ -118,19 +118,41 @@ def _same_inventory(run: Run, runs: Iterable[Run]) -> ChosenSide:
 _RAW = ("run_id", "attempt", "counts", "value", "verdict", "reason", "file", "line")
 _BOUNDS = ("ceiling", "ceiling_name", "reference", "lower", "upper", "origin")
 
+#: what a quantity is of, also where its program printed nothing
+_HOME = ("partition", "fabric", "stack", "program", "check", "leg", "quantity")
+
 
 def runs_alike(
     store: Store, run: Run, runs: Sequence[Run], last: int
 ) -> tuple[tuple[Run, ...], tuple[Key, ...]]:
-    """Return the last runs that measured anything that ``run`` did, and the keys of ``run``."""
+    """Return the last runs that measured anything that ``run`` did, and the keys of ``run``.
+
+    What printed nothing in ``run`` has the keys of the runs in which it printed something, too.
+    """
     wanted = store.samples([run.run_id]).select(FIELDS).unique(maintain_order=True)
     if wanted.is_empty():
         return (), ()
     others = store.samples([each.run_id for each in runs]).select(*FIELDS, "run_id")
+    wanted = pl.concat([wanted, _meant(wanted, others)]).unique(maintain_order=True)
     shared = others.join(wanted, on=FIELDS, how="semi", nulls_equal=True)
     ids = set(shared["run_id"].unique().to_list())
     keys = tuple(Key(**each) for each in wanted.iter_rows(named=True))
     return tuple(each for each in runs if each.run_id in ids)[-last:], keys
+
+
+def _meant(wanted: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys of numbers for which records without unit or bounds stand.
+
+    A program that printed nothing left neither unit nor setting, and no node where nobody saw a
+    rank; what holds between legs has no bounds without a number.
+    """
+    silent = wanted.filter(
+        (pl.col("unit") == "") | ((pl.col("unit") == "x") & (pl.col("better") == 0))
+    )
+    known = others.filter(pl.col("better") != 0).select(FIELDS)
+    somewhere = known.join(silent.filter(pl.col("nodes") != ""), on=[*_HOME, "nodes"], how="semi")
+    anywhere = known.join(silent.filter(pl.col("nodes") == ""), on=_HOME, how="semi")
+    return pl.concat([somewhere, anywhere]).unique(maintain_order=True)
 
 
 def matrix_of(store: Store | None, runs: Sequence[Run], keys: Sequence[Key]) -> Matrix:

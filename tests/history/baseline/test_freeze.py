@@ -131,6 +131,48 @@ def test_what_is_red_is_not_known_good(tmp_path: Path, verdict: str) -> None:
     assert f"{verdict}: too slow by half" in told
 
 
+#: a record that says that a leg was not well, and has no number of which it is known what is better
+SPOILT = {
+    "losses": {
+        "quantity_unit": "ppm",
+        "quantity_name": "retransmitted_per_million_packets",
+        "quantity_message_size": None,
+        "quantity_verdict": "FAIL",
+    },
+    "half a table": {
+        "quantity_name": "bandwidth_8MiB",
+        "quantity_message_size": 8 * 1024 * 1024,
+        "quantity_value": None,
+        "quantity_verdict": "MISSING",
+    },
+    "nothing printed": {
+        "quantity_name": "bandwidth_8MiB",
+        "quantity_message_size": None,
+        "quantity_unit": "",
+        "quantity_value": None,
+        "quantity_verdict": "MISSING",
+        "tool_version": None,
+        "attributes": {},
+    },
+}
+
+
+@pytest.mark.parametrize("bad", SPOILT.values(), ids=SPOILT.keys())
+def test_a_leg_that_was_not_well_teaches_nothing(tmp_path: Path, bad: dict[str, Any]) -> None:
+    """Its bandwidth may look good: it lost packets, or did not come to its end."""
+    records = [*good_records(), make_record(6, 99.9), make_record(6, 300.0, **bad)]
+    frozen = frozen_of(tmp_path, records)
+    assert run_id(6) not in only_row(frozen).samples
+    (told,) = frozen.baseline.set_aside
+    assert f"beside a {bad['quantity_verdict']}: {bad['quantity_name']} of the same leg" in told
+
+
+def test_what_another_leg_lost_is_not_of_this_one(tmp_path: Path) -> None:
+    bad = {**SPOILT["losses"], "leg": "ib1", "rails": ["ib1"]}
+    frozen = frozen_of(tmp_path, [*good_records(), make_record(6, 99.9), make_record(6, 3.0, **bad)])
+    assert run_id(6) in only_row(frozen).samples
+
+
 def test_an_unjudged_number_is_good_only_on_a_proven_path(tmp_path: Path) -> None:
     unjudged = {"quantity_verdict": "UNJUDGED", "quantity_reference": None}
     records = [make_record(number, value, **unjudged) for number, value in enumerate(GOOD)]

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from made import SITE, Made, Where
+from made import KB, MB, SITE, Made, Where
 
+from fabricproof.history.compare.join import Filters
 from fabricproof.history.stats.shifts import Change
 
 
@@ -85,6 +86,113 @@ def test_two_runs_of_seven_in_vain_are_no_same(tmp_path: Path, left: dict[str, o
     found = made.compare("2026-11-01..2026-11-07", "2026-11-08..2026-11-14")
     assert found.overall is Change.UNDECIDED
     assert "in several runs after" in found.reason
+
+
+ONLY = (Filters(size=(MB,)), Filters(node=("n1",)), Filters(pair=("n1,n2",)))
+
+
+@pytest.mark.parametrize("left", [{}, UNPRINTED, {**UNPRINTED, "nodes": []}])
+@pytest.mark.parametrize("only", ONLY)
+def test_a_filter_leaves_what_was_lost(
+    tmp_path: Path, left: dict[str, object], only: Filters
+) -> None:
+    """A record of what was not printed has no size, and perhaps no node, and is no less lost."""
+    made = Made(perflogs=tmp_path, noise=0.003)
+    for day in range(1, 15):
+        made.run(day)
+    for line in made.lines:
+        is_bad = line["kind"] == "quantity" and line["run_id"][6:8] in {"09", "12"}
+        if is_bad and line["leg"] == "rail1" and line["quantity_message_size"] == MB:
+            line.update({"quantity_value": None, "quantity_verdict": "MISSING", **left})
+    found = made.compare("2026-11-01..2026-11-07", "2026-11-08..2026-11-14", filters=only)
+    assert found.overall is Change.UNDECIDED
+    assert "in several runs after" in found.reason
+
+
+def test_a_filter_by_size_leaves_other_sizes_out(tmp_path: Path) -> None:
+    """What was not printed of 1 MiB says nothing of 8 B."""
+    made = Made(perflogs=tmp_path, noise=0.003)
+    for day in range(1, 15):
+        made.run(day)
+    for line in made.lines:
+        is_bad = line["kind"] == "quantity" and line["run_id"][6:8] in {"09", "12"}
+        if is_bad and line["leg"] == "rail1" and line["quantity_message_size"] == MB:
+            line.update({"quantity_value": None, "quantity_verdict": "MISSING", **UNPRINTED})
+    only = Filters(size=(8,))
+    found = made.compare("2026-11-01..2026-11-07", "2026-11-08..2026-11-14", filters=only)
+    assert found.overall is Change.SAME
+
+
+#: the own choice of a sweep, as a good night leaves it, and as nights that could not judge it do
+OWN = {
+    "program": "osu_bcast",
+    "leg": "rail1.2x1.bcast.algorithms",
+    "rails": ["rail1"],
+    "attempt": 0,
+    "attributes": {},
+    "tool_version": None,
+    "quantity_unit": "x",
+    "quantity_name": "own_choice_64KiB",
+    "quantity_message_size": 64 * KB,
+    "quantity_upper": 1.25,
+    "quantity_named": True,
+}
+SPOILED = {"quantity_value": None, "quantity_upper": None, "quantity_verdict": "MISSING"}
+OF_ALL_SIZES = {**SPOILED, "quantity_name": "own_choice", "quantity_message_size": None}
+
+
+@pytest.mark.parametrize("left", [SPOILED, OF_ALL_SIZES, {**OF_ALL_SIZES, "nodes": []}])
+@pytest.mark.parametrize("bad_days", [(), (9, 11, 13)])
+def test_a_relation_that_lost_its_number_is_no_same(
+    tmp_path: Path, left: dict[str, object], bad_days: tuple[int, ...]
+) -> None:
+    """Without a number it has no bounds, and a spoiled sweep no sizes: it is lost all the same."""
+    made = Made(perflogs=tmp_path, noise=0.003)
+    for day in range(1, 15):
+        made.run(day)
+        own = {**made.lines[-1], **OWN, "quantity_value": 1.02 + made.rng.normal(0, 0.003)}
+        made.lines.append({**own, **left} if day in bad_days else own)
+    found = made.compare("2026-11-01..2026-11-07", "2026-11-08..2026-11-14")
+    assert found.overall is (Change.UNDECIDED if bad_days else Change.SAME)
+    assert not bad_days or "in several runs after" in found.reason
+
+
+def test_a_rate_of_errors_that_is_none_is_not_lost(tmp_path: Path) -> None:
+    """A few retransmissions on the first side, none on the second: nobody failed to count."""
+    made = Made(perflogs=tmp_path, noise=0.003)
+    for day in range(1, 15):
+        made.run(day)
+        rate: dict[str, object] = {
+            "quantity_unit": "ppm",
+            "quantity_name": "retransmitted_per_million_packets",
+            "quantity_message_size": None,
+            "quantity_named": False,
+        }
+|= {"quantity_message_size": None, "quantity_named": False}
+        made.lines.append({**made.lines[-1], **rate, "quantity_value": 3.0 if day < 8 else 0.0})
+    found = made.compare("2026-11-01..2026-11-07", "2026-11-08..2026-11-14")
+    assert found.overall is Change.SAME
+
+
+def test_losses_that_are_red_on_one_side_are_told(tmp_path: Path) -> None:
+    """Recorded as a plain number while they are quiet, and with a verdict once they are red."""
+    made = Made(perflogs=tmp_path, noise=0.003)
+    for day in range(1, 15):
+        made.run(day)
+        bad = day > 8
+        rate: dict[str, object] = {
+            "quantity_unit": "ppm",
+            "quantity_name": "retransmitted_per_million_packets",
+            "quantity_message_size": None,
+            "quantity_named": bad,
+            "quantity_value": 300.0 if bad else 0.0,
+            "quantity_verdict": "FAIL" if bad else "PASS",
+        }
+        made.lines.append({**made.lines[-1], **rate})
+    found = made.compare("2026-11-01..2026-11-07", "2026-11-08..2026-11-14")
+    told = [each for each in found.warnings if each.startswith("retransmitted_per_million")]
+    assert len(told) == 1
+    assert "red in 0 of 7 runs of the first side, in 6 of 7 of the second" in told[0]
 
 
 def test_a_side_of_one_build_has_no_numbers_of_another(tmp_path: Path) -> None:

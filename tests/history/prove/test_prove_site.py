@@ -145,6 +145,26 @@ def test_a_night_whose_legs_left_no_number_is_a_call(perflogs, fabricproof):
     assert record["calls"][-1]["said"]["limits"] == "1 leg MISSING"
 
 
+def test_losses_that_were_red_are_a_call(perflogs, fabricproof):
+    """Of a rate of losses less is no speed: it has no direction, and was FAIL all the same."""
+    write_history(perflogs, 8, seed=12, noise=0.01)
+    lines = [json.loads(line) for line in records(perflogs).read_text().splitlines()]
+    night = next(each for each in lines if each["run_id"].startswith("20261104T"))
+    lost = {
+        "quantity_name": "retransmitted_per_million_packets",
+        "quantity_unit": "ppm",
+        "quantity_message_size": None,
+        "quantity_value": 300.0,
+        "quantity_verdict": "FAIL",
+    }
+    append_records(records(perflogs), [{**night, **lost}])
+    record = fabricproof("prove", "--site", SITE, "--json").record
+    said = record["nights"][3]["said"]["limits"]
+    assert said.startswith("1 FAIL: ")
+    assert said.endswith("retransmitted_per_million_packets")
+    assert record["calls"][0]["run_id"].startswith("20261104T")
+
+
 def test_nights_that_hang_together_are_said_to(perflogs, fabricproof):
     chance = random.Random(7)
     level = [0.0]

@@ -234,6 +234,69 @@ def test_newest_runs_that_were_tried_in_vain_are_no_green(
     assert fabricproof("trend", "--site", SITE, "--json").record["worse_now"]
 
 
+def records_of(perflogs: Path) -> Path:
+    """Return the file of records of the made history."""
+    return perflogs / SITE / "compute" / "records.jsonl"
+
+
+@pytest.mark.parametrize("of", ["partition", "fabric"])
+def test_a_silent_partition_is_not_covered_by_another(
+    perflogs: Path, fabricproof: Command, of: str
+) -> None:
+    """The same legs of two partitions: one goes on and the other prints nothing any more."""
+    write_history(perflogs, 12, seed=5)
+    first = records_of(perflogs).read_text().splitlines()
+    without_numbers(perflogs, 9, check="OsuBandwidth", is_printed=False)
+    silent = [{**json.loads(each), of: "gpu"} for each in records_of(perflogs).open()]
+    lines = [*first, *map(json.dumps, silent)]
+    records_of(perflogs).write_text("".join(f"{line}\n" for line in lines))
+    ended = fabricproof("trend", "--site", SITE)
+    assert ended.status == 1
+    said = " ".join(ended.out.split())
+    assert "WORSE: OsuBandwidth rail1 (openmpi5, gpu) gave no usable number" in said
+    assert "(openmpi5, compute)" not in said
+
+
+def test_a_filter_by_node_leaves_a_leg_that_names_none(
+    perflogs: Path, fabricproof: Command
+) -> None:
+    """Where nobody saw a rank, nobody knows that it was another node."""
+    write_history(perflogs, 12, seed=5)
+    without_numbers(perflogs, 9, check="OsuBandwidth", is_printed=False)
+    lines = [json.loads(each) for each in records_of(perflogs).open()]
+    for each in lines:
+        each["nodes"] = each["nodes"] if each["quantity_value"] is not None else []
+    records_of(perflogs).write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+    ended = fabricproof("trend", "--site", SITE, "--only", "node=vc1")
+    assert ended.status == 1
+    assert "WORSE: OsuBandwidth rail1" in " ".join(ended.out.split())
+    assert fabricproof("trend", "--site", SITE, "--only", "node=vc9").status == 66
+
+
+@pytest.mark.parametrize(("without", "status"), [(6, 0), (5, 1)])
+def test_a_silent_leg_that_is_planned_no_more_is_no_alarm_for_ever(
+    perflogs: Path, fabricproof: Command, without: int, status: int
+) -> None:
+    """Six runs of its partition in which nobody tried it: a note, and no WORSE."""
+    write_history(perflogs, 12, seed=5)
+    lines = [json.loads(each) for each in records_of(perflogs).open()]
+    nights = sorted({each["run_id"] for each in lines})
+    gone, kept = 12 - without, []
+    for each in lines:
+        night = nights.index(each["run_id"])
+        is_it = (each["check"], each["leg"]) == ("OsuBandwidth", "rail1")
+        if is_it and gone - 3 <= night < gone:
+            each.update(quantity_value=None, quantity_verdict="MISSING")
+        if not (is_it and night >= gone):
+            kept.append(each)
+    records_of(perflogs).write_text("".join(f"{json.dumps(each)}\n" for each in kept))
+    ended = fabricproof("trend", "--site", SITE)
+    assert ended.status == status
+    said = " ".join(ended.out.split())
+    assert ("did not try: is it still planned?" in said) == (status == 0)
+    assert ("WORSE: OsuBandwidth rail1" in said) == (status == 1)
+
+
 def test_runs_of_one_evening_are_named_to_the_second(perflogs: Path, fabricproof: Command) -> None:
     """Ten runs within the hour: dates would name both sides alike."""
     write_history(perflogs, 10, seed=1, factor=rail_slower(5), every=datetime.timedelta(minutes=5))

@@ -167,7 +167,8 @@ def diff(first: str, second: str, whole: bool, site_name: str | None, as_json: b
     fabricproof baseline diff autumn spring
     fabricproof baseline diff spring latest
 
-    Exit status: 0 nothing is beyond the bounds of A, 1 something is, 6 nothing is in both.
+    Exit status: 0 nothing is beyond the bounds of A, 1 something is, 4 run B has no usable number of
+    a quantity with a verdict that it tried for, 6 nothing is in both.
     """
     site, store, _ = _history(site_name, needed=False)
     one = _read(site, first)
@@ -333,4 +334,7 @@ def _tell(frozen: Frozen, path: Path, *, as_json: bool, active: bool) -> None:
 def _diff_status(found: Sequence[Unlike]) -> int:
     if all(each.ratio is None for each in found):
         return int(ExitStatus.NOTHING_JUDGED)
-    return int(ExitStatus.FAIL if any(each.outside for each in found) else ExitStatus.PASS)
+    if any(each.outside for each in found):
+        return int(ExitStatus.FAIL)
+    lost = any(each.lost and each.named for each in found)
+    return int(ExitStatus.MISSING if lost else ExitStatus.PASS)

@@ -204,6 +204,12 @@ def diff_lines(
         only = [each for each in found if getattr(each, absent) is None]
         if only:
             yield f"{len(only)} quantities are in {side} only"
+    lost = [each for each in found if each.lost]
+    if lost:
+        yield (
+            f"{len(lost)} of them were tried for by {second} and have no usable number, first "
+            f"{lost[0].lost}: {lost[0].place.label} {lost[0].quantity}"
+        )
 
 
 def replay_record(past: Replay) -> dict[str, Any]:

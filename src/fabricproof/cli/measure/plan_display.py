@@ -60,7 +60,7 @@ def plan_lines(
     stacks: str | None,
 ) -> Iterator[str]:
     """Yield a plan for a person: jobs, totals, what is left out, what to choose tonight."""
-    options = "".join(f" -t {tag}" for tag in tags) + (
+    options = "".join(f" -t {shlex.quote(tag)}" for tag in tags) + (
         f" -p {shlex.quote(stacks)}" if stacks else ""
     )
     yield f"site {site.name}{options or ', everything'}: nothing was submitted"
@@ -212,7 +212,7 @@ def _advice(outlook: Outlook, site: Site, tags: Sequence[str], stacks: str | Non
     if level is None:
         return "Tonight: nothing to run; look at the tags (fabricproof site roll SITE shows them)."
     others = [tag for tag in tags if tag not in {each.name for each in outlook.levels}]
-    selection = "".join(f" -t {tag}" for tag in [level.name, *others])
+    selection = "".join(f" -t {shlex.quote(tag)}" for tag in [level.name, *others])
     narrowed = f" -p {shlex.quote(stacks)}" if stacks else ""
     command = f"fabricproof run{selection}{narrowed} {site_option(site.name)}"
     first = "; mend first what is MISSING" if outlook.lost else ""

@@ -18,7 +18,10 @@ from fabricproof.history.baseline.bounds import FALSE_ALARMS, FLOORS, Bounds, Sa
 from fabricproof.history.baseline.past import (
     NotKnownGoodError,
     Number,
-    numbers,
+    Spoilt,
+    numbers_in,
+    records_of,
+    spoilt_in,
     why_not_good,
 )
 from fabricproof.history.compare.facts import Machines
@@ -134,8 +137,9 @@ def freeze(store: Store, run_ids: Iterable[str], machines: Machines, ask: Ask) -
             "the bounds are then wide",
         )
     aside = _Aside()
-    every = list(numbers(store, ids, trusting=ask.trusting))
-    good = _good(every, aside, ask.beyond)
+    rows = store.samples(ids)
+    every = list(numbers_in(rows, trusting=ask.trusting))
+    good = _good(every, aside, ask.beyond, spoilt_in(rows))
     good = _of_one_build(good, aside, newest_only=ask.newest_only)
     good, nodes = _of_one_inventory(good, machines, aside, newest_only=ask.newest_only)
     samples, left_out = _samples(good, at_least)
@@ -183,25 +187,32 @@ def _most(left_out: Mapping[str, str], aside: _Aside) -> str:
 
 
 def _good(
-    several: Iterable[Number], aside: _Aside, beyond: frozenset[tuple[str, str, str]] = frozenset()
+    several: Iterable[Number],
+    aside: _Aside,
+    beyond: frozenset[tuple[str, str, str]] = frozenset(),
+    spoilt: Iterable[Spoilt] = (),
 ) -> list[Number]:
     """Return the numbers of legs of which every number is known to be good.
 
-    A leg that failed at its largest message is no measure of its smaller ones.
+    A leg that failed at its largest message is no measure of its smaller ones, nor is one that lost
+    packets or ended half way: ``spoilt``, which has no number of its own.
     """
-    all_, sick = list(several), dict[tuple[str, LegPlace], Number]()
+    all_, sick = list(several), dict[tuple[str, LegPlace], Number | Spoilt]()
     reasons = [why_not_good(number) for number in all_]
     for number, reason in zip(all_, reasons, strict=True):
         if reason and number.verdict != "UNJUDGED":
             sick.setdefault((number.run_id, number.place), number)
+    for each in spoilt:
+        sick.setdefault((each.run_id, each.place), each)
     found = []
     for number, reason in zip(all_, reasons, strict=True):
-        other = sick.get((number.run_id, number.place))
+        beside = (sick.get((number.run_id, place)) for place in records_of(number.place))
+        other = next(filter(None, beside), None) if sick else None
         if reason:
             aside.put(number, reason, number.verdict)
         elif other is not None:
-            beside = f"beside a {other.verdict}"
-            aside.put(number, f"{beside}: {other.quantity} of the same leg", beside)
+            words = f"beside a {other.verdict}"
+            aside.put(number, f"{words}: {other.quantity} of the same leg", words)
         elif beyond and (red := sorted(beyond & ports_of(number.run_id, number.place))):
             _, node, rail = red[0]
             why = f"{rail} of {node} was red by the baseline of the runs before it"

@@ -6,7 +6,7 @@ import math
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,8 @@ from fabricproof.verdict.baseline import (
 from fabricproof.verdict.value import PRINT_ROUNDING, Source, recorded_source
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from fabricproof.history.store import Store
 
 
@@ -36,6 +38,9 @@ COLUMNS = (
     "ceiling", "ceiling_name", "reference", "origin", "source", "road_state", "inventory",
     "attempt", "file", "line",
 )  # fmt: skip
+
+#: verdicts after which nothing is learnt of a leg in that run
+_SPOILT = ("FAIL", "INVALID", "MISSING")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,11 +100,20 @@ def numbers(store: Store, run_ids: Iterable[str], *, trusting: bool = False) -> 
     Raises:
         NotKnownGoodError: one was called good and lies beyond its own physical limit.
     """
-    import polars as pl  # noqa: PLC0415 - start-up time
+    yield from numbers_in(store.samples(run_ids), trusting=trusting)
 
-    rows = store.samples(run_ids).filter(
-        pl.col("counts") & (pl.col("better") != 0) & (pl.col("value") > 0)
-    )
+
+def numbers_in(samples: pl.DataFrame, *, trusting: bool = False) -> Iterator[Number]:
+    """Yield every number of these samples that is one for :func:`numbers`.
+
+    Args:
+        samples: of a store.
+        trusting: take records as they are; nothing is learnt from them.
+
+    Raises:
+        NotKnownGoodError: one was called good and lies beyond its own physical limit.
+    """
+    rows = samples.filter("counts", _directed())
     places: dict[tuple[Any, ...], LegPlace] = {}
     inventories: dict[str, Mapping[str, str | None]] = {}
     for row in rows.select(*PLACE, *COLUMNS).iter_rows(named=True):
@@ -128,6 +142,51 @@ def numbers(store: Store, run_ids: Iterable[str], *, trusting: bool = False) -> 
             file=row["file"],
             line=row["line"],
         )
+
+
+def _directed() -> pl.Expr:
+    """Return which rows have a number that is positive and of which it is known what is better."""
+    import polars as pl  # noqa: PLC0415 - start-up time
+
+    return ((pl.col("better") != 0) & (pl.col("value") > 0)).fill_null(value=False)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spoilt:
+    """What counted and was red or MISSING, and is no :class:`Number`.
+
+    Losses have no direction, and what was not printed has no value.
+
+    Attributes:
+        run_id: of the run.
+        place: what it was to be measured of, but for the quantity.
+        quantity: ``retransmitted_per_million_packets``.
+        verdict: ``FAIL``, ``INVALID`` or ``MISSING``.
+    """
+
+    run_id: str
+    place: LegPlace
+    quantity: str
+    verdict: str
+
+
+def spoilt_in(samples: pl.DataFrame) -> Iterator[Spoilt]:
+    """Yield what of these samples counted, was red or MISSING, and is no number."""
+    import polars as pl  # noqa: PLC0415 - start-up time
+
+    rows = samples.filter("counts", ~_directed(), pl.col("verdict").is_in(_SPOILT))
+    for row in rows.select(*PLACE, "run_id", "quantity", "verdict").iter_rows(named=True):
+        yield Spoilt(place=LegPlace(**{name: row.pop(name) for name in PLACE}), **row)
+
+
+def records_of(place: LegPlace) -> tuple[LegPlace, ...]:
+    """Return the places that a record of this leg may have.
+
+    A program that printed nothing said neither its version nor its setting, and where nobody saw a
+    rank no node is known.
+    """
+    bare = replace(place, tool_version="", settings="")
+    return place, bare, replace(bare, nodes="")
 
 
 #: what a job writes before the numbers of an attempt, and of no other: what others did meanwhile

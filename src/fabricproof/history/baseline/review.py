@@ -13,13 +13,29 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from fabricproof.core.measure import Verdict
-from fabricproof.history.baseline.past import Number, numbers, surroundings_of
+from fabricproof.history.baseline.past import (
+    Number,
+    numbers,
+    numbers_in,
+    records_of,
+    surroundings_of,
+)
 from fabricproof.history.compare.facts import Machines
 from fabricproof.job.evidence.disturbance import NOBODY, Surroundings, excused
-from fabricproof.verdict.baseline import Baseline, BaselineRow, LegPlace, changes, outside, why_not
+from fabricproof.verdict.baseline import (
+    PLACE,
+    Baseline,
+    BaselineRow,
+    LegPlace,
+    changes,
+    outside,
+    why_not,
+)
 from fabricproof.verdict.value import Judgement, Report, Source
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from fabricproof.history.store import Store
 
 
@@ -282,6 +298,7 @@ class Unlike:
         high: likewise.
         second_low: bounds of the second side; None where it is no baseline or not there.
         second_high: likewise.
+        lost: verdict word of a run that tried for it and has no usable number; else empty.
     """
 
     place: LegPlace
@@ -295,6 +312,7 @@ class Unlike:
     high: float | None = None
     second_low: float | None = None
     second_high: float | None = None
+    lost: str = ""
 
     @property
     def ratio(self) -> float | None:
@@ -342,16 +360,30 @@ def _unlike(name: _Name, first: BaselineRow | None, second: BaselineRow | None) 
 
 def against_run(baseline: Baseline, store: Store, run_id: str) -> list[Unlike]:
     """Return every quantity of the baseline beside what one run measured, the worst first."""
+    samples = store.samples([run_id])
     measured: dict[_Name, float] = {
         (each.place, each.quantity, each.unit): each.value
-        for each in numbers(store, [run_id], trusting=True)
+        for each in numbers_in(samples, trusting=True)
         if each.verdict != "INVALID"
     }
-    found = [
-        replace(_unlike(name, row, None), second=measured.get(name))
-        for name, row in _rows(baseline).items()
-    ]
+    words = _words_in(samples)
+    found = []
+    for name, row in _rows(baseline).items():
+        second = measured.get(name)
+        told = (words.get((place, name[1]), "") for place in records_of(name[0]))
+        lost = "" if second is not None else next(filter(None, told), "")
+        found.append(replace(_unlike(name, row, None), second=second, lost=lost))
     return sorted(found, key=_worst_first)
+
+
+def _words_in(samples: pl.DataFrame) -> dict[tuple[LegPlace, str], str]:
+    """Return the verdict word of each quantity of these samples that counted and was tried for."""
+    rows = samples.filter("counts").select(*PLACE, "quantity", "verdict")
+    return {
+        (LegPlace(**dict(zip(PLACE, place, strict=True))), quantity): verdict
+        for *place, quantity, verdict in rows.iter_rows()
+        if verdict not in {"", "SKIPPED"}
+    }
 
 
 def _rows(baseline: Baseline) -> dict[_Name, BaselineRow]:

@@ -8,17 +8,18 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fabricproof.core.units import counted
+from fabricproof.core.units import at_size, counted
 from fabricproof.history.compare.join import Joined, JoinedRows
 from fabricproof.history.compare.model import Side, SideError, Unpaired
 from fabricproof.history.stats.power import can_be_sure, number_of_labellings
 from fabricproof.history.stats.shifts import Shift
 from fabricproof.history.store import FIELDS, Key
+from fabricproof.verdict.value import ERROR_UNIT
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -229,7 +230,9 @@ def find_lost(table: JoinedRows) -> Lost:
     """Return what was measured before and gave no usable number after: MISSING, INVALID, zero.
 
     A leg that ended before its first row has no unit and no settings in its record, and may have no
-    nodes: then it stands for every set of nodes that the other runs measured it on.
+    nodes: then it stands for every set of nodes that the other runs measured it on.  What holds
+    between legs has no bounds without a number, so that nobody can say what is better of it, and a
+    sweep that was spoiled as a whole has no message size.
     """
     split = table.num_first
     usable = np.isfinite(table.values)
@@ -255,23 +258,34 @@ def _failed(table: JoinedRows, usable: npt.NDArray[np.bool_]) -> npt.NDArray[np.
     nothing: dict[tuple[str, ...], set[int]] = {}
     for row in np.flatnonzero(~usable.all(axis=1)).tolist():
         key, words = table.keys[row], table.words[row]
+        if key.unit == ERROR_UNIT:
+            continue  # none is a rate, too: nothing was lost
         columns = [
             at for at, word in enumerate(words) if word not in _NOT_TRIED and not usable[row, at]
         ]
         failed[row, columns] = True
-        if not (key.nodes and key.unit):
+        if not (key.nodes and key.unit and key.better):
             nothing.setdefault(_home(key), set()).update(columns)
     if nothing:
         for row, key in enumerate(table.keys):
-            lost = {*nothing.get(_home(key), ()), *nothing.get(_home(replace(key, nodes="")), ())}
+            lost = {at for home in _homes(key) for at in nothing.get(home, ())}
             failed[row, [at for at in lost if not usable[row, at]]] = True
     return failed
 
 
 def _home(key: Key) -> tuple[str, ...]:
     """Return what a quantity is of, also where its program printed nothing."""
-    of = (key.partition, key.fabric, key.stack, key.program, key.check, key.leg, key.quantity)
-    return (*of, key.nodes)
+    of = (key.partition, key.fabric, key.stack, key.program, key.check, key.leg)
+    return (*of, key.nodes, key.quantity)
+
+
+def _homes(key: Key) -> Iterator[tuple[str, ...]]:
+    """Yield what the record of a quantity may be of where there is no number of it."""
+    *of, nodes, quantity = _home(key)
+    of_all_sizes = quantity.removesuffix(at_size("", key.message_size))
+    for name in dict.fromkeys((quantity, of_all_sizes)):
+        for where in dict.fromkeys((nodes, "")):
+            yield (*of, where, name)
 
 
 def lost_notes(lost: Lost) -> Iterator[str]:

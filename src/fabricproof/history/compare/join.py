@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
     Values = npt.NDArray[np.float64]
     Rows = npt.NDArray[np.intp]
+
+#: the message size at the end of a quantity's name
+_NAMED_SIZE = re.compile(r"_(\d+(?:B|KiB|MiB|GiB))$")
 
 #: fields of a key that ``--across`` may let differ; the others say what is measured
 MAY_DIFFER = frozenset(FIELDS) - {"site", "quantity", "unit", "message_size", "better", "named"}
@@ -51,13 +55,40 @@ class Filters:
     def takes(self, key: Key) -> bool:
         """Tell whether a quantity is to be compared."""
         return (
+            self._takes_leg(key)
+            and self._takes_nodes(key)
+            and (not self.size or key.message_size in self.size)
+        )
+
+    def may_take(self, key: Key) -> bool:
+        """Tell whether what has no number may stand for a quantity that is to be compared.
+
+        Where nothing was printed the record has its message size in the name of the quantity only,
+        and names no node where nobody saw a rank.
+        """
+        named = _NAMED_SIZE.search(key.quantity)
+        is_of_size = (
+            key.message_size in self.size
+            if key.message_size is not None
+            else named is None or named[1] in map(size_label, self.size)
+        )
+        return (
+            self._takes_leg(key)
+            and (not key.nodes or self._takes_nodes(key))
+            and (not self.size or is_of_size)
+        )
+
+    def _takes_leg(self, key: Key) -> bool:
+        return (
             _fits(self.check, key.check)
             and _fits(self.stack, key.stack)
             and _fits(self.rail, *key.rails.split(","))
-            and _fits(self.node, *key.nodes.split(","))
-            and (not self.pair or any(_is_pair(each, key.nodes) for each in self.pair))
             and _fits(self.program, key.program)
-            and (not self.size or key.message_size in self.size)
+        )
+
+    def _takes_nodes(self, key: Key) -> bool:
+        return _fits(self.node, *key.nodes.split(",")) and (
+            not self.pair or any(_is_pair(each, key.nodes) for each in self.pair)
         )
 
     @property
@@ -279,9 +310,11 @@ def _two_halves(first: _Half, second: _Half) -> JoinedRows:
 
 
 def _filtered(table: JoinedRows, filters: Filters) -> JoinedRows:
-    rows = [row for row, key in enumerate(table.keys) if filters.takes(key)]
-    if not rows:
+    taken = {row for row, key in enumerate(table.keys) if filters.takes(key)}
+    if not taken:
         raise _nothing_left(table.keys, filters)
+    empty = np.flatnonzero(~np.isfinite(table.values).any(axis=1)).tolist()
+    rows = sorted({*taken, *(row for row in empty if filters.may_take(table.keys[row]))})
     return JoinedRows(
         keys=tuple(table.keys[row] for row in rows),
         values=table.values[rows],
@@ -358,10 +391,8 @@ def error_notes(table: JoinedRows) -> list[str]:
     The judge has held each run's events against what may be lost; here only runs are counted.
     """
     split, found = table.num_first, []
-    for row, key in enumerate(table.keys):
-        if key.unit != ERROR_UNIT or len(table.words) <= row:
-            continue
-        sides = table.words[row][:split], table.words[row][split:]
+    for key, words in _words_of_errors(table).items():
+        sides = words[:split], words[split:]
         red = [side.count(Verdict.FAIL.value) for side in sides]
         of = [sum(map(bool, side)) for side in sides]
         if all(of) and red[0] * of[1] != red[1] * of[0]:
@@ -369,4 +400,21 @@ def error_notes(table: JoinedRows) -> list[str]:
                 f"{key.quantity} of {key.check} {key.leg} ({key.stack}): red in {red[0]} of "
                 f"{of[0]} runs of the first side, in {red[1]} of {of[1]} of the second"
             )
+    return found
+
+
+def _words_of_errors(table: JoinedRows) -> dict[Key, list[str]]:
+    """Return the verdict words of each rate of errors in each column.
+
+    A quiet rate is recorded as a number beside the others, and one that is red as one that carries
+    a verdict (``named``): two rows of one rate.
+    """
+    found: dict[Key, list[str]] = {}
+    for key, words in zip(table.keys, table.words, strict=False):
+        if key.unit != ERROR_UNIT:
+            continue
+        merged = found.setdefault(replace(key, named=True), [""] * len(table.run_ids))
+        for at, word in enumerate(words):
+            if merged[at] != Verdict.FAIL.value and word:
+                merged[at] = word
     return found

@@ -9,7 +9,13 @@ from dataclasses import dataclass, field, replace
 from fabricproof.core.errors import InputMissingError
 from fabricproof.core.units import counted, percent
 from fabricproof.history.baseline.freezing import AT_LEAST, Ask, freeze, ports_of
-from fabricproof.history.baseline.past import NotKnownGoodError, Number, numbers
+from fabricproof.history.baseline.past import (
+    NotKnownGoodError,
+    Number,
+    Spoilt,
+    numbers_in,
+    spoilt_in,
+)
 from fabricproof.history.baseline.review import Turned, replay, without_baseline
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.prove.model import CallRule, NightVerdict
@@ -67,14 +73,20 @@ class Past:
 
     def _limits(self, run: Run) -> str:
         """Return what physics and the references of that night made red; empty for nothing."""
-        red: list[Number] = []
+        red: list[Number | Spoilt] = []
         verdicts: Counter[str] = Counter()
-        for number in numbers(self.store, [run.run_id], trusting=True):
+        samples = self.store.samples([run.run_id])
+        for number in numbers_in(samples, trusting=True):
             verdict = without_baseline(number)
             if verdict in _RED:
                 red.append(number)
                 verdicts[verdict] += 1
                 self.red.add((key_of(self.store.site, number), run.run_id))
+        # Losses have no direction, and no baseline judges them.
+        for each in spoilt_in(samples):
+            if each.verdict in _RED:
+                red.append(each)
+                verdicts[each.verdict] += 1
         words = [f"{count} {word}" for word, count in sorted(verdicts.items())]
         if red:
             words[-1] += f": {red[0].place.label} {red[0].quantity}{_more(len(red))}"

@@ -20,6 +20,7 @@ from fabricproof.history.store.label_file import no_samples
 from fabricproof.history.store.model import MARGINS, class_of, metric_of, numbered
 from fabricproof.history.trend.events import Tested, events_of
 from fabricproof.history.trend.model import FoundDrift, FoundStep, Trend
+from fabricproof.history.trend.silent import SILENT_RUNS, Silence, without_numbers
 
 #: runs, and numbers of a quantity, below which nothing can be told (stats.step_orders.LEAST_RUNS)
 LEAST_RUNS = 6
@@ -29,9 +30,6 @@ ALPHA = 0.05
 
 #: with fewer, two orders in thirty-five are as telling as a step in the middle
 _LEAST_FOR_STEPS = 8
-
-#: runs of its check without a number, after which a quantity counts as silent
-_SILENT_RUNS = 2
 
 
 class TooFewRunsError(FabricproofError):
@@ -76,7 +74,9 @@ def find_trend(store: Store, ask: Question, machines: Machines) -> Trend:
         InputMissingError: nothing of what was asked for was ever measured.
         TooFewRunsError: fewer than six runs, or no quantity in six of them.
     """
-    matrix, num_facts, silent = _asked(store, ask)
+    matrix, num_facts, silences = _asked(store, ask)
+    silent = tuple(each.sentence for each in silences if not each.is_over)
+    over = tuple(each.sentence for each in silences if each.is_over)
     counts = _counts(matrix)
     long = [row for row, count in enumerate(counts) if count >= LEAST_RUNS]
     if not long:
@@ -104,7 +104,7 @@ def find_trend(store: Store, ask: Question, machines: Machines) -> Trend:
         num_short=len(counts) - len(long),
         events=events_of(tested, _steps(tested, changes), machines),
         drifts=_drifts(tested, changes),
-        warnings=(*silent, *store.notes, *_warnings(matrix, changes)),
+        warnings=(*silent, *over, *store.notes, *_warnings(matrix, changes)),
         silent=silent,
         alpha=ALPHA,
         num_facts=num_facts,
@@ -128,7 +128,7 @@ def _counts(matrix: Matrix) -> list[int]:
     return [int(count) for count in np.isfinite(matrix.values).sum(axis=1)]
 
 
-def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[str, ...]]:
+def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[Silence, ...]]:
     """Return quantities and runs asked for, how many facts were left out, and what is silent."""
     apart = no_samples(store.labels)
     ids = [
@@ -148,54 +148,23 @@ def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[str, ...]]:
         raise _nothing_fits(store, whole, ask)
     rows = [row for row in fitting if whole.keys[row].better]
     columns = np.flatnonzero(np.isfinite(whole.values[rows]).any(axis=0))[-ask.last :].tolist()
-    silent = tuple(_without_numbers(whole, fitting))
+    # Where nobody saw a rank the record names no node: it may be of the one that is asked for.
+    nowhere = [
+        row
+        for row, key in enumerate(whole.keys)
+        if not (key.nodes or key.unit) and _fits(key, ask, anywhere=True)
+    ]
+    silent = tuple(without_numbers(whole, sorted({*fitting, *nowhere})))
     return whole.take(rows, columns), len(fitting) - len(rows), silent
 
 
-def _without_numbers(matrix: Matrix, rows: Sequence[int]) -> Iterator[str]:
-    """Yield a sentence for each check and leg whose newest runs were tried and gave no number.
-
-    Runs without a number are no columns of what is tested: they would be a green for what was not
-    measured.
-    """
-    of_leg: dict[tuple[str, str, str], list[int]] = {}
-    for row in rows:
-        key = matrix.keys[row]
-        of_leg.setdefault((key.check, key.stack, key.leg), []).append(row)
-    for (check, stack, leg), mine in of_leg.items():
-        # A program that printed nothing left its quantities without unit and settings: in rows of
-        # their own, of which nobody knows what is better.
-        numbers = [row for row in mine if matrix.keys[row].better]
-        tried, measured = _tried_in(matrix, mine), _measured_in(matrix, numbers)
-        newest = [column for column in tried if not measured or column > measured[-1]]
-        if len(newest) >= _SILENT_RUNS and len(measured) >= _SILENT_RUNS:
-            since = matrix.runs[newest[0]].night
-            yield (
-                f"WORSE: {check} {leg} ({stack}) gave no usable number in the newest "
-                f"{len(newest)} runs that tried, since {since}"
-            )
-
-
-def _tried_in(matrix: Matrix, rows: Sequence[int]) -> list[int]:
-    """Return the columns in which any of the rows has a word."""
-    words = [matrix.verdicts[row] for row in rows] if matrix.verdicts else []
-    columns = range(len(matrix.runs))
-    return [at for at in columns if any(each[at] not in {"", "SKIPPED"} for each in words)]
-
-
-def _measured_in(matrix: Matrix, rows: Sequence[int]) -> list[int]:
-    """Return the columns in which any of the rows has a usable number."""
-    found: list[int] = np.flatnonzero(np.isfinite(matrix.values[rows]).any(axis=0)).tolist()
-    return found
-
-
-def _fits(key: Key, ask: Question) -> bool:
+def _fits(key: Key, ask: Question, *, anywhere: bool = False) -> bool:
     if not (key.named or ask.all_sizes):
         return False
     return all(
         any(fnmatch.fnmatchcase(word, pattern) for word in _words(key, name) for pattern in wanted)
         for name, wanted in ask.where.items()
-        if wanted
+        if wanted and not (anywhere and name == "node")
     )
 
 
@@ -311,7 +280,7 @@ def _silent(matrix: Matrix) -> Iterator[str]:
     stopped: list[int] = []
     for rows in of_check.values():
         ran = np.flatnonzero(present[rows].any(axis=0))
-        newest, older = ran[-_SILENT_RUNS:], ran[:-_SILENT_RUNS][-LEAST_RUNS:]
+        newest, older = ran[-SILENT_RUNS:], ran[:-SILENT_RUNS][-LEAST_RUNS:]
         if len(older) == LEAST_RUNS:
             stopped += [
                 row

@@ -197,20 +197,39 @@ def _how_sure(
     if guilty is None:
         return "no number to be sure of"
     row = known.get(place_of(leg, guilty))
-    return sureness(data.raw.get(keys[row], ()) if row is not None else (), data.run.run_id)
+    numbers = [] if row is None else _of_home(data, keys[row])
+    return sureness(numbers, data.run.run_id)
 
 
-def sureness(numbers: tuple[RawNumber, ...], run_id: str) -> str:
+def _of_home(data: ReportData, key: Key) -> list[RawNumber]:
+    """Return the raw numbers of a quantity, also those of it that lack unit, setting or nodes."""
+    home = _home(key)
+    return [
+        number
+        for other, numbers in data.raw.items()
+        if _home(other) == home and (key.nodes == other.nodes or not (key.nodes and other.nodes))
+        for number in numbers
+    ]
+
+
+def _home(key: Key) -> tuple[str, ...]:
+    of = (key.partition, key.fabric, key.stack, key.program, key.check, key.leg)
+    return (*of, key.quantity)
+
+
+def sureness(numbers: Sequence[RawNumber], run_id: str) -> str:
     """Return what was seen how often: ``FAIL in 2 of 2 attempts, red in 1 of 4 runs``."""
     mine = [each for each in numbers if each.run_id == run_id]
     if not mine:
         return "its raw numbers are not in this report"
     words = [each.verdict for each in mine if each.verdict not in {"PASS", "SKIPPED"}]
-    runs = {each.run_id: each.verdict for each in numbers if each.counts}
-    bad = sum(verdict not in {"PASS", "SKIPPED"} for verdict in runs.values())
+    runs = {each.run_id for each in numbers if each.counts}
+    bad = {
+        each.run_id for each in numbers if each.counts and each.verdict not in {"PASS", "SKIPPED"}
+    }
     said = " and ".join(dict.fromkeys(words)) or "nothing red"
     attempts = f"{said} in {len(words)} of {counted(len(mine), 'attempt')}"
-    return f"{attempts}, red in {bad} of {counted(len(runs), 'run')}"
+    return f"{attempts}, red in {len(bad)} of {counted(len(runs), 'run')}"
 
 
 def _found_on_green(data: ReportData) -> Markup | str:
