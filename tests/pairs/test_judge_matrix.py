@@ -634,6 +634,33 @@ def test_a_node_without_any_value_is_missing(judge: Any) -> None:
     assert (ended.status, ended.record["verdict"]) == (4, "MISSING")
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_rail_without_any_value_is_missing(judge: Any, whole: bool) -> None:
+    rows = made(8, rails=2)
+    for row in rows:
+        if row["rail"] == "rail1" and (whole or "n0003" in {row["a"], row["b"]}):
+            row["value"] = ""
+    ended = judge(rows, "--reference", "24 GB/s", unit="GB/s")
+    assert (ended.status, ended.record["verdict"]) == (4, "MISSING")
+    whose = "" if whole else " of n0003"
+    assert f"any value{whose} over rail1" in ended.record["reason"]
+
+
+def test_the_size_that_the_reference_speaks_of_without_any_value_is_missing(judge: Any) -> None:
+    rows = [{**row, "size": "1KiB"} for row in made(8)]
+    rows += [{**row, "size": "4MiB", "value": ""} for row in made(8)]
+    ended = judge(rows, "--reference", "24 GB/s", unit="GB/s")
+    assert (ended.status, ended.record["verdict"]) == (4, "MISSING")
+    assert "any bandwidth of 4MiB" in ended.record["reason"]
+
+
+def test_a_pair_without_a_value_that_names_no_size_is_no_kind_of_its_own(judge: Any) -> None:
+    rows: list[dict[str, object]] = [{**row, "size": "4MiB", "rail": "rail0"} for row in made(8)]
+    rows[5] |= {"value": "", "size": "", "rail": ""}
+    ended = judge(rows, "--reference", "24 GB/s", unit="GB/s")
+    assert (ended.status, ended.record["verdict"]) == (0, "PASS")
+
+
 def test_no_value_at_all_is_missing(judge: Any) -> None:
     rows = [{**row, "value": ""} for row in made(4)]
     assert judge(rows).status == 4
