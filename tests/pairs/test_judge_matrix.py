@@ -244,6 +244,27 @@ def test_few_values_that_all_miss_the_reference_by_a_little_are_no_pass(
     assert all(entry["nodes"] for entry in record["undecided"])
 
 
+@pytest.mark.parametrize("num", [2, 3])
+def test_one_of_few_values_that_misses_the_reference_by_a_little_is_no_pass(
+    judge: Any, num: int
+) -> None:
+    """That another value reaches the reference says nothing of the one that does not."""
+    rows = made(num, lambda a, _b, _rail: 0.92 if a == 0 else 0.87, noise=0.001)[:5]
+    record = judge(rows, "--reference", "24 GB/s", unit="GB/s").record
+    assert (record["verdict"], record["blame"]) == ("UNDECIDED", [])
+    assert all(entry["nodes"] for entry in record["undecided"])
+
+
+def test_one_of_few_values_that_reached_the_reference_in_other_rounds_is_told_only(
+    judge: Any,
+) -> None:
+    rows = [{**row, "round": number} for number in range(2) for row in made(2, noise=0.001)]
+    rows[1]["value"] = 24 * 0.87
+    record = judge(rows, "--reference", "24 GB/s", unit="GB/s").record
+    assert (record["verdict"], record["undecided"]) == ("PASS", [])
+    assert any("were good in most other rounds" in each for each in record["findings"])
+
+
 # --- few values
 
 
