@@ -27,9 +27,16 @@ from fabricproof.nodes.slurm import read_states
 from fabricproof.pairs import ladder
 from fabricproof.pairs.blame.judged import MatrixVerdict
 from fabricproof.pairs.campaign import conduct as conducted
+from fabricproof.pairs.campaign import confirm as confirmed
 from fabricproof.pairs.campaign import job, ledger
 from fabricproof.pairs.campaign.conduct import pairs_at_once, planned_rounds, rounds_for
-from fabricproof.pairs.campaign.confirm import by_check, confirm, reds_of, share_of_leg
+from fabricproof.pairs.campaign.confirm import (
+    Confirmation,
+    by_check,
+    confirm,
+    reds_of,
+    share_of_leg,
+)
 from fabricproof.pairs.campaign.further import all_on_one
 from fabricproof.pairs.campaign.ledger import (
     CampaignRunsError,
@@ -469,6 +476,32 @@ def test_red_is_fail_only_where_a_stock_program_sees_it(
     assert len(asked) == 1
     assert "vc3" in asked[0]
     assert asked[0] == tuple(sorted(asked[0]))
+
+
+@pytest.mark.parametrize(
+    ("path", "verdict"),
+    [("eth0.100", Verdict.FAIL), ("eth0.101", Verdict.PASS), ("eth0", None), ("eth0.1", None)],
+)
+def test_an_interface_may_have_a_dot_in_its_name(path: str, verdict: Verdict | None) -> None:
+    """A second look at one rail is answered by the legs over that rail, and by no others."""
+    nodes = ("vc1", "vc3")
+    found = {"eth0.100": Verdict.PASS, "eth0.100.back": Verdict.FAIL, "eth0.101": Verdict.PASS}
+    legs = [
+        replace(_leg(each, name, nodes), rails=(name.removesuffix(".back"),))
+        for name, each in found.items()
+    ]
+    # What is judged across legs is of no rail, and what all legs lost together names its own.
+    legs += [
+        replace(_leg(Verdict.FAIL, "scaling", nodes), rails=("eth0.101",), relation="scaling"),
+        _leg(Verdict.FAIL, "eth0.100.all_legs", nodes),
+    ]
+    blank = Confirmation(
+        name="vc3", net_path=path, nodes=nodes, check="OsuBandwidth", verdict=None, reason=""
+    )
+    said, look = confirmed._of_legs(
+        blank, SessionResult(run_id="r", legs=tuple(legs)), lambda *_: 0.0
+    )
+    assert (said.verdict, look is not None) == (verdict, verdict is not None)
 
 
 def test_a_pair_is_looked_at_in_the_order_in_which_slurm_has_its_nodes(
