@@ -634,6 +634,27 @@ def test_a_red_leg_that_is_no_longer_in_the_run_is_told_once(spent):
     assert kinds(spent(Cluster(), 2, first=without)) == []
 
 
+@pytest.mark.parametrize(
+    ("verdict", "told"), [("MISSING", ["RED"]), ("UNJUDGED", []), ("SKIPPED", [])]
+)
+def test_a_check_that_left_no_leg_tonight_makes_no_red_leg_of_it_gone(spent, verdict, told):
+    """Its build failed, or it was skipped: nothing was measured, and nothing is green again."""
+    spent(Cluster("vc2"), 0, first=ran(leg("FAIL")))
+    without = ran(leg(verdict, name="", nodes=()), leg("PASS", check="OsuLatency"))
+    for number, expected in ((1, told), (2, [])):
+        outcome = spent(Cluster("vc2"), number, first=without)
+        assert kinds(outcome) == expected
+        assert outcome.red[str(key())].verdict == "FAIL"
+    assert "GREEN" in kinds(spent(Cluster(), 3, first=ran(leg("PASS"))))
+
+
+def test_a_leg_that_was_skipped_tonight_is_not_gone_and_others_of_its_check_are(spent):
+    both = ran(leg("FAIL"), leg("FAIL", name="rail0"))
+    spent(Cluster("vc2"), 0, first=both)
+    outcome = spent(Cluster("vc2"), 1, first=ran(leg("SKIPPED"), leg("PASS", name="rail2")))
+    assert (kinds(outcome), list(outcome.red)) == (["GREEN"], [str(key())])
+
+
 def test_the_run_gets_the_label_of_nights(spent):
     spent(Cluster(), 0)
     assert labels(spent.perflogs, "vcluster") == {"night": ("20261101T020000Z-00000a",)}

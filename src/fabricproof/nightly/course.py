@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fabricproof.core.errors import ExitStatus, FabricproofError, OutputError
+from fabricproof.core.measure import Verdict
 from fabricproof.core.project import site_option
 from fabricproof.core.records import append_records
 from fabricproof.history.store import set_label
@@ -21,7 +22,7 @@ from fabricproof.job.run import SessionResult
 from fabricproof.nightly.changes import NightChange, body, changes, digest, subject
 from fabricproof.nightly.conduct import Budget, Confirmed, Confirmer, Ran, Runner, keep
 from fabricproof.nightly.confirm import Confirmation
-from fabricproof.nightly.looks import settled, with_flutters
+from fabricproof.nightly.looks import key_of, settled, with_flutters
 from fabricproof.nightly.notify import Delivery, Notice, deliver, pending, unsent
 from fabricproof.nightly.state import (
     LegColour,
@@ -180,7 +181,8 @@ def _outcome(
         # A run that came to its end is whole, even where confirming it did not.
         legs = states_of(result, confirmed.confirmations, whole=ran.whole)
         if ran.whole and means.arguments:
-            legs |= gone(history, means.arguments, legs)
+            skipped = (key_of(leg) for leg in result.legs if leg.verdict is Verdict.SKIPPED)
+            legs |= gone(history, means.arguments, (*legs, *skipped))
     night = Night(
         night=means.night,
         time=now(),
