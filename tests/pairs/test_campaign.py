@@ -504,6 +504,29 @@ def test_an_interface_may_have_a_dot_in_its_name(path: str, verdict: Verdict | N
     assert (said.verdict, look is not None) == (verdict, verdict is not None)
 
 
+def test_a_node_that_was_seen_in_one_quantity_and_not_in_another_keeps_its_line(
+    climb: Any, site: Site
+) -> None:
+    outcome, _ = climb(Machine(_with_vc3(0.5)), planned(site))
+    first = next(each for each in outcome.results if each.said.blame)
+    second = replace(first, quantity=Quantity.LATENCY)
+    (blame,) = first.said.blame
+
+    def look(red: Any) -> Confirmation:
+        verdict = Verdict.FAIL if red.result.quantity is first.quantity else Verdict.PASS
+        return Confirmation(
+            name=red.name, net_path=red.net_path, nodes=(red.source, red.destination),
+            check="osu_bw", verdict=verdict, reason="",
+        )  # fmt: skip
+
+    seen, looks = confirm(replace(outcome, results=(first, second)), look)
+    assert [each.is_red for each in looks] == [True, False]
+    record = shown.campaign_record(seen, looks)
+    drains = [each["drain"] for result in record["results"] for each in result["blame"]]
+    assert drains == [f"{shown.drain_line(blame)}", None]
+    assert "scontrol" in drains[0]
+
+
 def test_a_pair_is_looked_at_in_the_order_in_which_slurm_has_its_nodes(
     climb: Any, site: Site
 ) -> None:
