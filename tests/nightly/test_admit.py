@@ -17,7 +17,7 @@ from fabricproof.core.errors import ConfigError, ParseError, UnavailableError
 from fabricproof.core.measure import Verdict
 from fabricproof.history.store import labels
 from fabricproof.job.evidence.error_rates import UNCOUNTED
-from fabricproof.job.run import LegResult
+from fabricproof.job.run import OF_REFRAME, LegResult
 from fabricproof.nightly.admission import AdmissionMeans, admit, plan, planned
 from fabricproof.nightly.conduct import Ran
 from fabricproof.nodes.slurm import read_states
@@ -44,11 +44,13 @@ class World:
         self.rows: Sequence[str] = ("rail0", "rail1", "rail0+rail1")
         self.refused = ""
         self.without = ""
+        self.doubt: tuple[LegResult, ...] = ()
 
     def run(self, arguments: Sequence[str], nodes: tuple[str, ...]) -> Ran:
         self.runs.append((tuple(arguments), nodes))
         admitted = next(each for each in arguments if "admitted=" in each).partition("=")[2]
         legs = [self._row(node, path, admitted) for node in nodes for path in self.rows]
+        legs += self.doubt
         if self.refused:
             legs.append(leg("SKIPPED", nodes=(), name=self.refused, check="AllPairsAdmission"))
         return Ran(
@@ -338,6 +340,18 @@ def test_a_run_that_left_no_row_of_the_node_or_was_cut_is_missing() -> None:
     found = admit(["vc1"], world.means())
     assert (found.verdict, found.status) == (Verdict.MISSING, 130)
     assert "interrupted" in found.nodes[0].reasons[0]
+
+
+def test_a_run_that_reframe_did_not_end_as_it_should_admits_no_node() -> None:
+    """The run was UNJUDGED by itself, and its node got the line that gives it to users."""
+    world = World()
+    doubt = LegResult(verdict=Verdict.UNJUDGED, check=OF_REFRAME, reason="ended with status 1")
+    world.doubt = (doubt,)
+    (node,) = admit(["vc1"], world.means()).nodes
+    assert (node.verdict, node.reasons) == (Verdict.UNJUDGED, ("ReFrame: ended with status 1",))
+    assert not any("RESUME" in line for line in node.lines)
+    world.verdicts = {"vc1": "FAIL"}
+    assert admit(["vc1"], world.means()).verdict is Verdict.FAIL
 
 
 def test_each_rail_is_due_and_all_together_where_the_stack_takes_them() -> None:

@@ -437,7 +437,10 @@ def _may_have_lost(leg: LegResult) -> bool:
 
 
 def _of_run(node: str, ran: Ran, means: AdmissionMeans) -> Admitted:
-    """Return what a run says of a node: the worst over all fabrics."""
+    """Return what a run says of a node: the worst over all fabrics.
+
+    What makes the whole run doubtful is said of each node.
+    """
     if ran.result is None:
         return _missing(node, f"the run came to nothing: {ran.reason}")
     rows = [leg for leg in ran.result.legs if leg.row_of(ADMITTED) == node]
@@ -446,8 +449,11 @@ def _of_run(node: str, ran: Ran, means: AdmissionMeans) -> Admitted:
     absent = [_why_absent(ran.result, spec, node, [leg for _, leg in said]) for spec in specs]
     absent = [why for why in absent if why]
     absent += [f"the run did not come to its end: {ran.reason}"] if not ran.whole else []
+    said += [(leg.verdict, leg) for leg in ran.result.legs if leg.doubts_run]
     verdict = worst([*(each for each, _ in said), *(Verdict.MISSING for _ in absent)])
-    mine = [f"{_path(leg, node)}: {leg.reason}" for each, leg in said if each is verdict]
+    mine = [
+        f"{_path(leg, node) or leg.check}: {leg.reason}" for each, leg in said if each is verdict
+    ]
     if verdict is Verdict.PASS:
         mine = [_shown(leg, node) for leg in rows]
     reasons = tuple(dict.fromkeys((*(absent if verdict is Verdict.MISSING else ()), *mine)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from fabricproof.job.run.collection import ALL_LEGS, collect, collect_again, record_files
 from fabricproof.job.run.join import (
     BUILD_PROGRAM,
+    OF_REFRAME,
     LegResult,
     SessionResult,
     assemble,
@@ -42,6 +43,7 @@ __all__ = [
     "KEPT_STAGES",
     "LISTENS_VARIABLE",
     "NODES_VARIABLE",
+    "OF_REFRAME",
     "JobEvent",
     "LegResult",
     "SessionResult",
