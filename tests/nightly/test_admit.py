@@ -413,6 +413,19 @@ def test_a_name_that_is_no_node_is_refused_before_anything_runs() -> None:
     assert not world.runs
 
 
+def test_a_partition_whose_fabrics_have_no_link_is_refused_before_anything_runs() -> None:
+    world = World()
+    means = world.means()
+    bare = means.site.fabric_spec("eth0").model_copy(update={"link": None})
+    site = replace(means.site, fabrics=(bare,))
+    partition = means.partition.model_copy(update={"fabrics": (bare.name,)})
+    means = replace(means, site=site, partition=partition)
+    for asked_for in (admit, plan):
+        with pytest.raises(ConfigError, match="no fabric with a link"):
+            asked_for(["vc1"], means)
+    assert not world.runs
+
+
 def test_the_plan_says_what_it_costs_and_runs_nothing() -> None:
     world = World()
     (line,) = plan(["vc1"], world.means())

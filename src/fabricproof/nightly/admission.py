@@ -158,9 +158,10 @@ def admit(nodes: Sequence[str], means: AdmissionMeans) -> Admittance:
     """Measure nodes with partners, and say of each whether users may have it.
 
     Raises:
-        ConfigError: the partition has no such node.
+        ConfigError: the partition has no such node, or no fabric to judge it by.
         FabricproofError: Slurm is away, or ReFrame left nothing that can be read.
     """
+    _require_link(means)
     standing = means.standing()
     _require_known((*nodes, *means.partners), standing, means)
     said: dict[str, list[Admitted]] = {node: [] for node in nodes}
@@ -200,8 +201,9 @@ def plan(nodes: Sequence[str], means: AdmissionMeans) -> tuple[str, ...]:
     """Return what :func:`admit` would do first, in lines; start nothing.
 
     Raises:
-        ConfigError: the partition has no such node.
+        ConfigError: the partition has no such node, or no fabric to judge it by.
     """
+    _require_link(means)
     standing = means.standing()
     _require_known((*nodes, *means.partners), standing, means)
     found = {node: _not_to_be_had(node, standing, means) for node in nodes}
@@ -216,6 +218,16 @@ def plan(nodes: Sequence[str], means: AdmissionMeans) -> tuple[str, ...]:
     if left and (why := _too_few(partners, {}, means)):
         return (*lines, why)
     return (*lines, *(planned(left, partners, means) if left else ()))
+
+
+def _require_link(means: AdmissionMeans) -> None:
+    if not means.fabrics:
+        name = means.partition.name
+        raise ConfigError(
+            f"partition {name!r} has no fabric with a link to judge a node by",
+            source=str(means.site.folder / "fabric.toml"),
+            expected=f"a link in one of: {', '.join(means.partition.fabrics) or 'none'}",
+        )
 
 
 def _require_known(names: Sequence[str], standing: Standing, means: AdmissionMeans) -> None:
