@@ -694,6 +694,22 @@ def test_a_second_look_that_cannot_be_had_makes_no_fail(climb: Any, site: Site) 
     assert look.reason == "Slurm is away"
 
 
+def test_an_interrupt_during_a_second_look_begins_no_other(climb: Any, site: Site) -> None:
+    outcome, _ = climb(Machine(_with_vc3(0.5)), planned(site))
+    red = next(each for each in outcome.results if each.said.blame)
+    twice = replace(outcome, results=(red, replace(red, quantity=Quantity.LATENCY)))
+    asked: list[tuple[str, ...]] = []
+
+    def interrupted(arguments: Any, nodes: tuple[str, ...]) -> SessionResult:
+        asked.append(nodes)
+        raise KeyboardInterrupt
+
+    assert len(reds_of(twice)) == 2
+    with pytest.raises(KeyboardInterrupt):
+        confirm(twice, by_check(twice, interrupted))
+    assert len(asked) == 1
+
+
 def test_a_clean_campaign_is_not_looked_at_again(climb: Any, site: Site) -> None:
     outcome, _ = climb(Machine(healthy), planned(site))
     assert confirm(outcome, lambda *_: pytest.fail("looked")) == (outcome, ())
