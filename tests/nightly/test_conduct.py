@@ -601,6 +601,18 @@ def test_a_full_disk_ends_the_night_with_its_own_state(spent):
     assert (full.night.ended, full.status) == (NightEnd.FAILED, ExitStatus.IO)
 
 
+def test_a_system_that_has_no_process_for_a_look_ends_the_night_with_its_line(spent):
+    """Without it everything that the night had measured was lost."""
+    cluster = Cluster("vc2")
+    first = cluster.night()
+    cluster.fails = BlockingIOError(11, "Resource temporarily unavailable")
+    outcome = spent(cluster, 0, first=first)
+    assert (outcome.night.ended, outcome.status) == (NightEnd.FAILED, ExitStatus.UNAVAILABLE)
+    assert "the system refuses" in outcome.night.reason
+    assert outcome.night.legs[key()].colour is LegColour.RED
+    assert read_history(spent.path).nights[0].legs == outcome.night.legs
+
+
 def test_an_interrupt_keeps_what_had_finished_and_reddens_nothing(spent):
     """What is MISSING because the night was ended is not what is MISSING because it is broken."""
     early = ran(leg("PASS"), leg("MISSING", name="", nodes=(), check="OsuLatency"), whole=False)

@@ -20,7 +20,15 @@ from fabricproof.core.records import append_records
 from fabricproof.history.store import set_label
 from fabricproof.job.run import SessionResult
 from fabricproof.nightly.changes import NightChange, body, changes, digest, subject
-from fabricproof.nightly.conduct import Budget, Confirmed, Confirmer, Ran, Runner, keep
+from fabricproof.nightly.conduct import (
+    Budget,
+    Confirmed,
+    Confirmer,
+    Ran,
+    Runner,
+    keep,
+    refused_by,
+)
 from fabricproof.nightly.confirm import Confirmation
 from fabricproof.nightly.looks import key_of, settled, with_flutters
 from fabricproof.nightly.notify import Delivery, Notice, deliver, pending, unsent
@@ -120,7 +128,7 @@ def spend(means: NightMeans) -> NightOutcome:
         _confirm(means, ran, history) if ended is NightEnd.WHOLE else Confirmed(confirmations=())
     )
     if not confirmed.whole:
-        ended = _early(confirmed.status)
+        ended = NightEnd.FAILED if confirmed.refused else _early(confirmed.status)
         ran = replace(ran, reason=confirmed.reason, status=confirmed.status)
     outcome = _outcome(means, ran, ended, confirmed, history, notes)
     notice = _notice(means, outcome, history) if means.notify else None
@@ -138,9 +146,7 @@ def _run(means: NightMeans) -> tuple[Ran, NightEnd]:
         ran = Ran(result=None, whole=False, reason=str(error), status=error.exit_status)
     except OSError as error:
         # No process, no memory, no file left: the night ends with a line, and tells of it.
-        refused = int(ExitStatus.UNAVAILABLE)
-        ran = Ran(result=None, whole=False, reason=f"the system refuses: {error}", status=refused)
-        return ran, NightEnd.FAILED
+        return refused_by(error), NightEnd.FAILED
     return ran, NightEnd.WHOLE if ran.whole else _early(ran.status)
 
 
