@@ -839,6 +839,8 @@ def test_text_and_json_name_the_blamed_the_missing_and_what_comes_later(
     assert "MISSING: vc9 is drain" in text
     assert "MISSING: over rail0 " in text
     assert "later: fabricproof pairs run --resume test" in text
+    there = replace(outcome.campaign, id="/a folder/vc")
+    assert there.resume == "fabricproof pairs run --resume '/a folder/vc'"
     record = json.loads(json.dumps(shown.campaign_record(outcome, ())))
     assert record["verdict"] == "FAIL"
     assert [each["node"] for each in record["results"][0]["blame"]] == ["vc3"]

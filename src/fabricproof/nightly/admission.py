@@ -27,7 +27,7 @@ from fabricproof.pairs.campaign.conduct import (
     pairs_at_once,
     seconds_of_all,
 )
-from fabricproof.pairs.campaign.nodes import Standing, once_ended
+from fabricproof.pairs.campaign.nodes import Standing, admit_command, once_ended
 from fabricproof.pairs.check.in_job import PART_OF_LEG
 from fabricproof.pairs.check.partners import (
     ALL_ALIKE,
@@ -381,7 +381,7 @@ def _not_to_be_had(node: str, standing: Standing, means: AdmissionMeans) -> Admi
         )
     if node in standing.free:
         return None
-    again = f"fabricproof admit {node}"
+    again = admit_command(means.site, means.partition, node)
     if node in standing.busy:
         return _missing(node, "it runs jobs: it is in use, or its last job ends now", [again])
     state = standing.out[node]
@@ -545,4 +545,4 @@ def _lines(found: Admitted, means: AdmissionMeans, *, are_all_good: bool) -> Ite
         yield f"# {means.drain(found.node, found.run_id, found.reasons[0])}{before}"
     if not is_its_own:
         again = f" --reservation {inside}" if inside else ""
-        yield f"fabricproof admit {found.node}{again}"
+        yield f"{admit_command(means.site, means.partition, found.node)}{again}"

@@ -91,6 +91,7 @@ class NightOutcome:
 
     Attributes:
         night: its line of the state file.
+        site: name of its site.
         first: the run as it was; None where there is none.
         result: the same once confirmed.
         confirmations: one for each leg that was red or left open.
@@ -101,6 +102,7 @@ class NightOutcome:
     """
 
     night: Night
+    site: str = ""
     first: SessionResult | None = None
     result: SessionResult | None = None
     confirmations: tuple[Confirmation, ...] = ()
@@ -200,6 +202,7 @@ def _outcome(
     )
     return NightOutcome(
         night=night,
+        site=means.site.name,
         first=ran.result,
         result=result,
         confirmations=confirmed.confirmations,
