@@ -57,7 +57,6 @@ class CongestionBenchmark(WithKernel):
             return congestion_plan(planner, places)
         if not self.is_dry_run():
             require_not_due(
-                places, planner.partition, topology,
-                lambda each: not isinstance(drawn(each), str),
-            )  # fmt: skip
+                places, planner.partition, topology, lambda each: not isinstance(drawn(each), str)
+            )
         return Plan(reason=places)
