@@ -20,6 +20,7 @@ from fabricproof.cli.measure.pairs_run import (
 from fabricproof.cli.measure.run import Performed
 from fabricproof.core.errors import ConfigError, ExitStatus
 from fabricproof.history.store import labels
+from fabricproof.job.run import SessionResult
 from fabricproof.nodes.doctor.subject import Subject, make_subject
 from fabricproof.pairs.campaign.conduct import seconds_of_round
 from fabricproof.pairs.campaign.further import all_on_one
@@ -151,6 +152,22 @@ def test_a_second_look_is_no_sample_of_the_site(
     assert _looked(load_site("vcluster"), ["-r"], ("vc1", "vc2")) is None
     assert len(made) == 1
     assert labels(tmp_path, "vcluster") == {"night-look": tuple(made)}
+
+
+def test_an_interrupt_during_a_second_look_is_one_of_all_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next look began, and had to be interrupted too."""
+    monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path))
+    monkeypatch.setenv("FABRICPROOF_WORK", str(tmp_path / "work"))
+    result = SessionResult(run_id="r", legs=())
+
+    def perform(*_: object, run_id: str, **__: object) -> Performed:
+        return Performed(run_id=run_id, result=result, status=ExitStatus.INTERRUPTED, whole=False)
+
+    monkeypatch.setattr("fabricproof.cli.measure.run.perform", perform)
+    with pytest.raises(KeyboardInterrupt):
+        _looked(load_site("vcluster"), ["-r"], ("vc1", "vc2"))
 
 
 @pytest.mark.parametrize("at_once", [0, 1])

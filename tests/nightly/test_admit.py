@@ -13,11 +13,12 @@ from click.testing import CliRunner
 from nights import leg, session
 
 from fabricproof.cli.measure import admit as command
+from fabricproof.core import project
 from fabricproof.core.errors import ConfigError, ParseError, UnavailableError
 from fabricproof.core.measure import Verdict
 from fabricproof.history.store import labels
 from fabricproof.job.evidence.error_rates import UNCOUNTED
-from fabricproof.job.run import LegResult
+from fabricproof.job.run import OF_REFRAME, LegResult
 from fabricproof.nightly.admission import AdmissionMeans, admit, plan, planned
 from fabricproof.nightly.conduct import Ran
 from fabricproof.nodes.slurm import read_states
@@ -44,11 +45,13 @@ class World:
         self.rows: Sequence[str] = ("rail0", "rail1", "rail0+rail1")
         self.refused = ""
         self.without = ""
+        self.doubt: tuple[LegResult, ...] = ()
 
     def run(self, arguments: Sequence[str], nodes: tuple[str, ...]) -> Ran:
         self.runs.append((tuple(arguments), nodes))
         admitted = next(each for each in arguments if "admitted=" in each).partition("=")[2]
         legs = [self._row(node, path, admitted) for node in nodes for path in self.rows]
+        legs += self.doubt
         if self.refused:
             legs.append(leg("SKIPPED", nodes=(), name=self.refused, check="AllPairsAdmission"))
         return Ran(
@@ -108,7 +111,7 @@ def test_a_reservation_is_not_deleted_while_one_of_its_nodes_is_not_pass(verdict
     good, other = admit(["vc1", "vc2"], world.means(reservation="repair")).nodes
     assert good.lines == ("# scontrol update ReservationName=repair Nodes-=vc1",)
     drain = "# drain vc2 r1: rail1: half of it  # before reservation repair ends"
-    again = "fabricproof admit vc2 --reservation repair"
+    again = "fabricproof admit vc2 --site vcluster --reservation repair"
     assert other.lines == ((drain,) if verdict == "FAIL" else (drain, again))
 
 
@@ -142,6 +145,21 @@ def test_a_node_that_gets_no_job_is_missing_with_what_to_do(
         each.startswith(("# scontrol", "fabricproof admit")) for each in found.nodes[0].lines
     )
     assert said in plan(["vc1"], world.means())[0]
+
+
+def test_the_command_to_copy_names_the_site_and_a_partition_that_is_not_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World({**FREE, "vc1": "down*"})
+    means = world.means()
+    other = means.partition.model_copy(update={"name": "gpu nodes"})
+    monkeypatch.setattr(project, "_ELSEWHERE", {means.site.name: "/other/site"})
+    (node,) = admit(["vc1"], replace(means, partition=other)).nodes
+    assert node.lines == (
+        "fabricproof admit vc1 --site /other/site --only 'partition=gpu nodes'",
+    )
+    (node,) = admit(["vc1"], means).nodes
+    assert node.lines == ("fabricproof admit vc1 --site /other/site",)
 
 
 def test_others_are_measured_where_one_cannot_be_had() -> None:
@@ -189,7 +207,7 @@ def test_a_pass_with_other_partners_takes_back_no_fault(first: str) -> None:
     assert node.reasons[0].startswith(f"{first} in run r1, PASS in run r2 with other partners")
     assert f"run r1: {first}: rail1: half of it" in node.reasons
     assert any(each.startswith("run r2: PASS: rail0") for each in node.reasons)
-    assert node.lines == ("fabricproof admit vc1",)
+    assert node.lines == ("fabricproof admit vc1 --site vcluster",)
 
 
 def test_a_pass_in_the_last_of_three_runs_takes_back_no_fault_of_the_first() -> None:
@@ -250,7 +268,7 @@ def test_what_all_partners_show_as_well_drains_nobody() -> None:
     assert found.bad_partners == {}
     (node,) = found.nodes
     assert (node.verdict, node.reasons) == (Verdict.INVALID, (ALL_ALIKE, "rail1: half of it"))
-    assert node.lines == ("fabricproof admit vc1",)
+    assert node.lines == ("fabricproof admit vc1 --site vcluster",)
 
 
 def test_a_node_that_took_another_path_than_its_partners_is_drained() -> None:
@@ -290,7 +308,7 @@ def test_why_there_was_no_second_run_is_told(states: Mapping[str, str], said: st
     assert node.verdict is Verdict.UNJUDGED
     assert node.reasons[0] == "rail1: half of it"
     assert node.reasons[1].startswith(f"not measured again: {said}")
-    assert node.lines == ("fabricproof admit vc1",)
+    assert node.lines == ("fabricproof admit vc1 --site vcluster",)
 
 
 def test_no_more_than_three_runs_are_made_and_that_is_told() -> None:
@@ -338,6 +356,18 @@ def test_a_run_that_left_no_row_of_the_node_or_was_cut_is_missing() -> None:
     found = admit(["vc1"], world.means())
     assert (found.verdict, found.status) == (Verdict.MISSING, 130)
     assert "interrupted" in found.nodes[0].reasons[0]
+
+
+def test_a_run_that_reframe_did_not_end_as_it_should_admits_no_node() -> None:
+    """The run was UNJUDGED by itself, and its node got the line that gives it to users."""
+    world = World()
+    doubt = LegResult(verdict=Verdict.UNJUDGED, check=OF_REFRAME, reason="ended with status 1")
+    world.doubt = (doubt,)
+    (node,) = admit(["vc1"], world.means()).nodes
+    assert (node.verdict, node.reasons) == (Verdict.UNJUDGED, ("ReFrame: ended with status 1",))
+    assert not any("RESUME" in line for line in node.lines)
+    world.verdicts = {"vc1": "FAIL"}
+    assert admit(["vc1"], world.means()).verdict is Verdict.FAIL
 
 
 def test_each_rail_is_due_and_all_together_where_the_stack_takes_them() -> None:
@@ -396,6 +426,19 @@ def test_a_name_that_is_no_node_is_refused_before_anything_runs() -> None:
             admit([wrong], world.means())
     with pytest.raises(ConfigError):
         admit(["vc1"], world.means(partners=("n9",)))
+    assert not world.runs
+
+
+def test_a_partition_whose_fabrics_have_no_link_is_refused_before_anything_runs() -> None:
+    world = World()
+    means = world.means()
+    bare = means.site.fabric_spec("eth0").model_copy(update={"link": None})
+    site = replace(means.site, fabrics=(bare,))
+    partition = means.partition.model_copy(update={"fabrics": (bare.name,)})
+    means = replace(means, site=site, partition=partition)
+    for asked_for in (admit, plan):
+        with pytest.raises(ConfigError, match="no fabric with a link"):
+            asked_for(["vc1"], means)
     assert not world.runs
 
 

@@ -601,6 +601,18 @@ def test_a_full_disk_ends_the_night_with_its_own_state(spent):
     assert (full.night.ended, full.status) == (NightEnd.FAILED, ExitStatus.IO)
 
 
+def test_a_system_that_has_no_process_for_a_look_ends_the_night_with_its_line(spent):
+    """Without it everything that the night had measured was lost."""
+    cluster = Cluster("vc2")
+    first = cluster.night()
+    cluster.fails = BlockingIOError(11, "Resource temporarily unavailable")
+    outcome = spent(cluster, 0, first=first)
+    assert (outcome.night.ended, outcome.status) == (NightEnd.FAILED, ExitStatus.UNAVAILABLE)
+    assert "the system refuses" in outcome.night.reason
+    assert outcome.night.legs[key()].colour is LegColour.RED
+    assert read_history(spent.path).nights[0].legs == outcome.night.legs
+
+
 def test_an_interrupt_keeps_what_had_finished_and_reddens_nothing(spent):
     """What is MISSING because the night was ended is not what is MISSING because it is broken."""
     early = ran(leg("PASS"), leg("MISSING", name="", nodes=(), check="OsuLatency"), whole=False)
@@ -632,6 +644,27 @@ def test_a_red_leg_that_is_no_longer_in_the_run_is_told_once(spent):
     without = ran(leg("PASS", name="rail0"))
     assert kinds(spent(Cluster(), 1, first=without)) == ["GREEN"]
     assert kinds(spent(Cluster(), 2, first=without)) == []
+
+
+@pytest.mark.parametrize(
+    ("verdict", "told"), [("MISSING", ["RED"]), ("UNJUDGED", []), ("SKIPPED", [])]
+)
+def test_a_check_that_left_no_leg_tonight_makes_no_red_leg_of_it_gone(spent, verdict, told):
+    """Its build failed, or it was skipped: nothing was measured, and nothing is green again."""
+    spent(Cluster("vc2"), 0, first=ran(leg("FAIL")))
+    without = ran(leg(verdict, name="", nodes=()), leg("PASS", check="OsuLatency"))
+    for number, expected in ((1, told), (2, [])):
+        outcome = spent(Cluster("vc2"), number, first=without)
+        assert kinds(outcome) == expected
+        assert outcome.red[str(key())].verdict == "FAIL"
+    assert "GREEN" in kinds(spent(Cluster(), 3, first=ran(leg("PASS"))))
+
+
+def test_a_leg_that_was_skipped_tonight_is_not_gone_and_others_of_its_check_are(spent):
+    both = ran(leg("FAIL"), leg("FAIL", name="rail0"))
+    spent(Cluster("vc2"), 0, first=both)
+    outcome = spent(Cluster("vc2"), 1, first=ran(leg("SKIPPED"), leg("PASS", name="rail2")))
+    assert (kinds(outcome), list(outcome.red)) == (["GREEN"], [str(key())])
 
 
 def test_the_run_gets_the_label_of_nights(spent):

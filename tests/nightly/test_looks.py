@@ -7,6 +7,7 @@ import pytest
 from nights import DISTURBED, OPEN, leg, look, ran, red, session, unjudged
 
 from fabricproof.core.measure import Verdict
+from fabricproof.job.run import OF_REFRAME, LegResult
 from fabricproof.nightly.confirm import LookColour, LookResult, Role
 from fabricproof.nightly.decide import decide
 from fabricproof.nightly.looks import (
@@ -335,3 +336,10 @@ def test_red_by_another_number_is_told_as_that():
         "green, but for another number (bandwidth_1MiB: half of it), when looked at again on "
         "vc1 and vc2: kept as a flutter"
     )
+
+
+def test_a_look_that_reframe_did_not_end_as_it_should_saw_nothing():
+    doubt = LegResult(verdict=Verdict.UNJUDGED, check=OF_REFRAME, reason="ended with status 1")
+    look = seen(red(), ran(leg("PASS"), doubt))
+    assert (look.colour, look.verdict) == (LookColour.NONE, None)
+    assert look.reason == "ReFrame ended with status 1"

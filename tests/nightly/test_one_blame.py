@@ -120,7 +120,11 @@ def test_a_leg_that_is_not_red_again_tells_nothing(same, first):
 
 def test_the_screen_says_it_once_for_all_legs():
     console = Console(record=True, width=200, file=io.StringIO())
-    render_night(NightOutcome(night=night(1), confirmations=blamed((G, R), (G, G))), console)
+    outcome = NightOutcome(
+        night=night(1), site="here", confirmations=blamed((G, R), (G, G))
+    )
+    render_night(outcome, console)
     text = console.export_text()
     assert "CONFIRMED     openmpi5 Check0 rail1, openmpi5 Check1 rail1: red again on vc1" in text
     assert text.count("red again on") == 1
+    assert "fabricproof inventory show --site here, fabricproof report r1 --site here" in text

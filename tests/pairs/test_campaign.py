@@ -27,9 +27,16 @@ from fabricproof.nodes.slurm import read_states
 from fabricproof.pairs import ladder
 from fabricproof.pairs.blame.judged import MatrixVerdict
 from fabricproof.pairs.campaign import conduct as conducted
+from fabricproof.pairs.campaign import confirm as confirmed
 from fabricproof.pairs.campaign import job, ledger
 from fabricproof.pairs.campaign.conduct import pairs_at_once, planned_rounds, rounds_for
-from fabricproof.pairs.campaign.confirm import by_check, confirm, reds_of, share_of_leg
+from fabricproof.pairs.campaign.confirm import (
+    Confirmation,
+    by_check,
+    confirm,
+    reds_of,
+    share_of_leg,
+)
 from fabricproof.pairs.campaign.further import all_on_one
 from fabricproof.pairs.campaign.ledger import (
     CampaignRunsError,
@@ -471,6 +478,55 @@ def test_red_is_fail_only_where_a_stock_program_sees_it(
     assert asked[0] == tuple(sorted(asked[0]))
 
 
+@pytest.mark.parametrize(
+    ("path", "verdict"),
+    [("eth0.100", Verdict.FAIL), ("eth0.101", Verdict.PASS), ("eth0", None), ("eth0.1", None)],
+)
+def test_an_interface_may_have_a_dot_in_its_name(path: str, verdict: Verdict | None) -> None:
+    """A second look at one rail is answered by the legs over that rail, and by no others."""
+    nodes = ("vc1", "vc3")
+    found = {"eth0.100": Verdict.PASS, "eth0.100.back": Verdict.FAIL, "eth0.101": Verdict.PASS}
+    legs = [
+        replace(_leg(each, name, nodes), rails=(name.removesuffix(".back"),))
+        for name, each in found.items()
+    ]
+    # What is judged across legs is of no rail, and what all legs lost together names its own.
+    legs += [
+        replace(_leg(Verdict.FAIL, "scaling", nodes), rails=("eth0.101",), relation="scaling"),
+        _leg(Verdict.FAIL, "eth0.100.all_legs", nodes),
+    ]
+    blank = Confirmation(
+        name="vc3", net_path=path, nodes=nodes, check="OsuBandwidth", verdict=None, reason=""
+    )
+    said, look = confirmed._of_legs(
+        blank, SessionResult(run_id="r", legs=tuple(legs)), lambda *_: 0.0
+    )
+    assert (said.verdict, look is not None) == (verdict, verdict is not None)
+
+
+def test_a_node_that_was_seen_in_one_quantity_and_not_in_another_keeps_its_line(
+    climb: Any, site: Site
+) -> None:
+    outcome, _ = climb(Machine(_with_vc3(0.5)), planned(site))
+    first = next(each for each in outcome.results if each.said.blame)
+    second = replace(first, quantity=Quantity.LATENCY)
+    (blame,) = first.said.blame
+
+    def look(red: Any) -> Confirmation:
+        verdict = Verdict.FAIL if red.result.quantity is first.quantity else Verdict.PASS
+        return Confirmation(
+            name=red.name, net_path=red.net_path, nodes=(red.source, red.destination),
+            check="osu_bw", verdict=verdict, reason="",
+        )  # fmt: skip
+
+    seen, looks = confirm(replace(outcome, results=(first, second)), look)
+    assert [each.is_red for each in looks] == [True, False]
+    record = shown.campaign_record(seen, looks)
+    drains = [each["drain"] for result in record["results"] for each in result["blame"]]
+    assert drains == [f"{shown.drain_line(blame)}", None]
+    assert "scontrol" in drains[0]
+
+
 def test_a_pair_is_looked_at_in_the_order_in_which_slurm_has_its_nodes(
     climb: Any, site: Site
 ) -> None:
@@ -638,6 +694,22 @@ def test_a_second_look_that_cannot_be_had_makes_no_fail(climb: Any, site: Site) 
     assert look.reason == "Slurm is away"
 
 
+def test_an_interrupt_during_a_second_look_begins_no_other(climb: Any, site: Site) -> None:
+    outcome, _ = climb(Machine(_with_vc3(0.5)), planned(site))
+    red = next(each for each in outcome.results if each.said.blame)
+    twice = replace(outcome, results=(red, replace(red, quantity=Quantity.LATENCY)))
+    asked: list[tuple[str, ...]] = []
+
+    def interrupted(arguments: Any, nodes: tuple[str, ...]) -> SessionResult:
+        asked.append(nodes)
+        raise KeyboardInterrupt
+
+    assert len(reds_of(twice)) == 2
+    with pytest.raises(KeyboardInterrupt):
+        confirm(twice, by_check(twice, interrupted))
+    assert len(asked) == 1
+
+
 def test_a_clean_campaign_is_not_looked_at_again(climb: Any, site: Site) -> None:
     outcome, _ = climb(Machine(healthy), planned(site))
     assert confirm(outcome, lambda *_: pytest.fail("looked")) == (outcome, ())
@@ -767,6 +839,8 @@ def test_text_and_json_name_the_blamed_the_missing_and_what_comes_later(
     assert "MISSING: vc9 is drain" in text
     assert "MISSING: over rail0 " in text
     assert "later: fabricproof pairs run --resume test" in text
+    there = replace(outcome.campaign, id="/a folder/vc")
+    assert there.resume == "fabricproof pairs run --resume '/a folder/vc'"
     record = json.loads(json.dumps(shown.campaign_record(outcome, ())))
     assert record["verdict"] == "FAIL"
     assert [each["node"] for each in record["results"][0]["blame"]] == ["vc3"]
@@ -892,6 +966,13 @@ def test_sinfo_tells_free_busy_and_out() -> None:
     assert standing.out == {"vc3": "drain", "vc4": "down*", "vc5": "idle*"}
     with pytest.raises(ParseError):
         read_states("vc1\n")
+
+
+def test_nodes_with_jobs_that_others_wait_for_or_that_end_are_busy() -> None:
+    """sinfo marks both: kept by the backfill scheduler (-), a job of it is completing (+)."""
+    standing = standing_of(read_states("vc1 mix-\nvc2 alloc+\nvc3 idle\nvc4 alloc-\nvc5 mix*\n"))
+    assert (standing.free, standing.busy) == (("vc3",), ("vc1", "vc2", "vc4"))
+    assert standing.out == {"vc5": "mix*"}
 
 
 @pytest.mark.parametrize("launcher", ["srun", "mpirun"])

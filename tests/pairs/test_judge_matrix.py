@@ -244,6 +244,27 @@ def test_few_values_that_all_miss_the_reference_by_a_little_are_no_pass(
     assert all(entry["nodes"] for entry in record["undecided"])
 
 
+@pytest.mark.parametrize("num", [2, 3])
+def test_one_of_few_values_that_misses_the_reference_by_a_little_is_no_pass(
+    judge: Any, num: int
+) -> None:
+    """That another value reaches the reference says nothing of the one that does not."""
+    rows = made(num, lambda a, _b, _rail: 0.92 if a == 0 else 0.87, noise=0.001)[:5]
+    record = judge(rows, "--reference", "24 GB/s", unit="GB/s").record
+    assert (record["verdict"], record["blame"]) == ("UNDECIDED", [])
+    assert all(entry["nodes"] for entry in record["undecided"])
+
+
+def test_one_of_few_values_that_reached_the_reference_in_other_rounds_is_told_only(
+    judge: Any,
+) -> None:
+    rows = [{**row, "round": number} for number in range(2) for row in made(2, noise=0.001)]
+    rows[1]["value"] = 24 * 0.87
+    record = judge(rows, "--reference", "24 GB/s", unit="GB/s").record
+    assert (record["verdict"], record["undecided"]) == ("PASS", [])
+    assert any("were good in most other rounds" in each for each in record["findings"])
+
+
 # --- few values
 
 
@@ -632,6 +653,33 @@ def test_a_node_without_any_value_is_missing(judge: Any) -> None:
             row["value"] = ""
     ended = judge(rows, "--reference", "24 GB/s", unit="GB/s")
     assert (ended.status, ended.record["verdict"]) == (4, "MISSING")
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_rail_without_any_value_is_missing(judge: Any, whole: bool) -> None:
+    rows = made(8, rails=2)
+    for row in rows:
+        if row["rail"] == "rail1" and (whole or "n0003" in {row["a"], row["b"]}):
+            row["value"] = ""
+    ended = judge(rows, "--reference", "24 GB/s", unit="GB/s")
+    assert (ended.status, ended.record["verdict"]) == (4, "MISSING")
+    whose = "" if whole else " of n0003"
+    assert f"any value{whose} over rail1" in ended.record["reason"]
+
+
+def test_the_size_that_the_reference_speaks_of_without_any_value_is_missing(judge: Any) -> None:
+    rows = [{**row, "size": "1KiB"} for row in made(8)]
+    rows += [{**row, "size": "4MiB", "value": ""} for row in made(8)]
+    ended = judge(rows, "--reference", "24 GB/s", unit="GB/s")
+    assert (ended.status, ended.record["verdict"]) == (4, "MISSING")
+    assert "any bandwidth of 4MiB" in ended.record["reason"]
+
+
+def test_a_pair_without_a_value_that_names_no_size_is_no_kind_of_its_own(judge: Any) -> None:
+    rows: list[dict[str, object]] = [{**row, "size": "4MiB", "rail": "rail0"} for row in made(8)]
+    rows[5] |= {"value": "", "size": "", "rail": ""}
+    ended = judge(rows, "--reference", "24 GB/s", unit="GB/s")
+    assert (ended.status, ended.record["verdict"]) == (0, "PASS")
 
 
 def test_no_value_at_all_is_missing(judge: Any) -> None:

@@ -13,7 +13,7 @@ from fabricproof.rfm.current import NODES_VARIABLE
 from fabricproof.rfm.legs import campaign
 from fabricproof.site import load_site
 
-BUSY = "busy with another user's job (later: fabricproof admit vc5)"
+BUSY = "busy with another user's job (later: fabricproof admit vc5 --site vcluster)"
 
 
 @pytest.mark.parametrize(
@@ -32,8 +32,8 @@ def test_nodes_that_were_asked_for_and_cannot_be_had_are_named(
     monkeypatch.setattr(campaign, "ask_standing", lambda *_, **__: found)
     monkeypatch.setattr(campaign, "ask_others", lambda *_: frozenset({"vc5"}))
     monkeypatch.setenv(NODES_VARIABLE, asked)
-    partition = load_site("vcluster").partition("compute")
-    standing = campaign._standing(partition, dry_run=False)
+    site = load_site("vcluster")
+    standing = campaign._standing(site, site.partition("compute"), dry_run=False)
     assert (sorted(standing.free), dict(standing.out)) == (measured, missing)
 
 

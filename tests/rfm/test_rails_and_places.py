@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from reframe.core.backends import getlauncher, getscheduler
@@ -15,6 +17,9 @@ from fabricproof.job.leg import Leg, Plan, read_plan, write_plan
 from fabricproof.job.script import render_script
 from fabricproof.nodes.topology.model import Pair, Shape
 from fabricproof.rfm import slurm_nodes
+from fabricproof.rfm.checks.collectives import RingPlacement
+from fabricproof.rfm.checks.congestion import CongestionBenchmark
+from fabricproof.rfm.checks.multirail import PlacementBenchmark
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.placement import (
     AS_LAUNCHED,
@@ -207,7 +212,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder in front of PATH for pretended Slurm commands; answers are not remembered."""
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     slurm_nodes._topology.cache_clear()
-    slurm_nodes.usable_nodes.cache_clear()
+    slurm_nodes.node_states.cache_clear()
     return tmp_path
 
 
@@ -254,6 +259,35 @@ def test_a_slurm_that_is_away_is_asked_once_for_all_checks(slurm: Path) -> None:
         with pytest.raises(UnavailableError):
             slurm_nodes.ask_topology()
     assert (slurm / "asked").read_text().split() == ["asked"]
+
+
+_TREE = """SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=vc[1-4]
+SwitchName=leaf2 Level=0 LinkSpeed=1 Nodes=vc[5-8]
+SwitchName=spine Level=1 LinkSpeed=1 Nodes=vc[1-8] Switches=leaf[1-2]
+"""
+
+
+@pytest.mark.parametrize("check", [PlacementBenchmark, RingPlacement, CongestionBenchmark])
+def test_what_all_nodes_would_allow_is_missing_where_those_of_a_leaf_are_out(
+    slurm: Path, planner: LegPlanner, check: Any
+) -> None:
+    """It was SKIPPED, as where there is one leaf only."""
+    (slurm / "tree").write_text(_TREE)
+    _pretend(slurm, "scontrol", f"cat {slurm}/tree")
+    near = "".join(f"vc{number} idle\\n" for number in range(1, 5))
+    far = "".join(f"vc{number} drain\\n" for number in range(5, 8))
+    _pretend(slurm, "sinfo", f"printf '{near}{far}vc8 down*\\n'")
+    test: Any = SimpleNamespace(is_dry_run=lambda: False, seed=1, packed=False)
+    with pytest.raises(UnavailableError, match="usable nodes") as error:
+        check.plan(test, planner)
+    assert error.value.got == "vc[5-7] drain; vc8 down*"
+    test.is_dry_run = lambda: True
+    assert "usable nodes" in check.plan(test, planner).reason
+    # A partition that has one leaf has nothing to miss.
+    test.is_dry_run = lambda: False
+    _pretend(slurm, "sinfo", f"printf '{near}'")
+    slurm_nodes.node_states.cache_clear()
+    assert "usable nodes" in check.plan(test, planner).reason
 
 
 def test_a_launch_through_srun_is_planned_without_starting_it(

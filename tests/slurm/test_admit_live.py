@@ -104,7 +104,7 @@ def test_a_drained_node_comes_back_by_the_lines_that_are_printed(session: Sessio
     assert "create reservation" in reserve
     slurm(reserve)
     slurm(resume)
-    assert again == "fabricproof admit vc1 --reservation admit-vc1"
+    assert again == "fabricproof admit vc1 --site vcluster --reservation admit-vc1"
     status, record = admitted(session, *again.split()[2:], "--with", "vc[2-4]")
     node = only(record, "PASS")
     assert status == {"PASS": 0, "UNJUDGED": 5}[node["verdict"]]

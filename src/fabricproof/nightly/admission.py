@@ -27,7 +27,7 @@ from fabricproof.pairs.campaign.conduct import (
     pairs_at_once,
     seconds_of_all,
 )
-from fabricproof.pairs.campaign.nodes import Standing, once_ended
+from fabricproof.pairs.campaign.nodes import Standing, admit_command, once_ended
 from fabricproof.pairs.check.in_job import PART_OF_LEG
 from fabricproof.pairs.check.partners import (
     ALL_ALIKE,
@@ -158,9 +158,10 @@ def admit(nodes: Sequence[str], means: AdmissionMeans) -> Admittance:
     """Measure nodes with partners, and say of each whether users may have it.
 
     Raises:
-        ConfigError: the partition has no such node.
+        ConfigError: the partition has no such node, or no fabric to judge it by.
         FabricproofError: Slurm is away, or ReFrame left nothing that can be read.
     """
+    _require_link(means)
     standing = means.standing()
     _require_known((*nodes, *means.partners), standing, means)
     said: dict[str, list[Admitted]] = {node: [] for node in nodes}
@@ -200,8 +201,9 @@ def plan(nodes: Sequence[str], means: AdmissionMeans) -> tuple[str, ...]:
     """Return what :func:`admit` would do first, in lines; start nothing.
 
     Raises:
-        ConfigError: the partition has no such node.
+        ConfigError: the partition has no such node, or no fabric to judge it by.
     """
+    _require_link(means)
     standing = means.standing()
     _require_known((*nodes, *means.partners), standing, means)
     found = {node: _not_to_be_had(node, standing, means) for node in nodes}
@@ -216,6 +218,16 @@ def plan(nodes: Sequence[str], means: AdmissionMeans) -> tuple[str, ...]:
     if left and (why := _too_few(partners, {}, means)):
         return (*lines, why)
     return (*lines, *(planned(left, partners, means) if left else ()))
+
+
+def _require_link(means: AdmissionMeans) -> None:
+    if not means.fabrics:
+        name = means.partition.name
+        raise ConfigError(
+            f"partition {name!r} has no fabric with a link to judge a node by",
+            source=str(means.site.folder / "fabric.toml"),
+            expected=f"a link in one of: {', '.join(means.partition.fabrics) or 'none'}",
+        )
 
 
 def _require_known(names: Sequence[str], standing: Standing, means: AdmissionMeans) -> None:
@@ -369,7 +381,7 @@ def _not_to_be_had(node: str, standing: Standing, means: AdmissionMeans) -> Admi
         )
     if node in standing.free:
         return None
-    again = f"fabricproof admit {node}"
+    again = admit_command(means.site, means.partition, node)
     if node in standing.busy:
         return _missing(node, "it runs jobs: it is in use, or its last job ends now", [again])
     state = standing.out[node]
@@ -437,7 +449,10 @@ def _may_have_lost(leg: LegResult) -> bool:
 
 
 def _of_run(node: str, ran: Ran, means: AdmissionMeans) -> Admitted:
-    """Return what a run says of a node: the worst over all fabrics."""
+    """Return what a run says of a node: the worst over all fabrics.
+
+    What makes the whole run doubtful is said of each node.
+    """
     if ran.result is None:
         return _missing(node, f"the run came to nothing: {ran.reason}")
     rows = [leg for leg in ran.result.legs if leg.row_of(ADMITTED) == node]
@@ -446,8 +461,11 @@ def _of_run(node: str, ran: Ran, means: AdmissionMeans) -> Admitted:
     absent = [_why_absent(ran.result, spec, node, [leg for _, leg in said]) for spec in specs]
     absent = [why for why in absent if why]
     absent += [f"the run did not come to its end: {ran.reason}"] if not ran.whole else []
+    said += [(leg.verdict, leg) for leg in ran.result.legs if leg.doubts_run]
     verdict = worst([*(each for each, _ in said), *(Verdict.MISSING for _ in absent)])
-    mine = [f"{_path(leg, node)}: {leg.reason}" for each, leg in said if each is verdict]
+    mine = [
+        f"{_path(leg, node) or leg.check}: {leg.reason}" for each, leg in said if each is verdict
+    ]
     if verdict is Verdict.PASS:
         mine = [_shown(leg, node) for leg in rows]
     reasons = tuple(dict.fromkeys((*(absent if verdict is Verdict.MISSING else ()), *mine)))
@@ -527,4 +545,4 @@ def _lines(found: Admitted, means: AdmissionMeans, *, are_all_good: bool) -> Ite
         yield f"# {means.drain(found.node, found.run_id, found.reasons[0])}{before}"
     if not is_its_own:
         again = f" --reservation {inside}" if inside else ""
-        yield f"fabricproof admit {found.node}{again}"
+        yield f"{admit_command(means.site, means.partition, found.node)}{again}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from fabricproof.core.errors import FabricproofError
+from fabricproof.core.errors import ExitStatus, FabricproofError
 from fabricproof.core.measure import Verdict
 from fabricproof.core.records import append_records
 from fabricproof.job.run import SessionResult
@@ -38,13 +38,18 @@ LOOKS_OF_A_RED = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """A run of checks."""
+    """A run of checks.
+
+    ``refused``: the system gave no process, memory or file for it, which is no fault of a
+    scheduler, whatever ``status`` says.
+    """
 
     result: SessionResult | None
     job_nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     whole: bool = True
     reason: str = ""
     status: int = 0
+    refused: bool = False
 
 
 class Runner(Protocol):
@@ -85,12 +90,16 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class Confirmed:
-    """What looking again came to."""
+    """What looking again came to.
+
+    ``refused``: as of :class:`Ran`.
+    """
 
     confirmations: tuple[Confirmation, ...]
     whole: bool = True
     reason: str = ""
     status: int = 0
+    refused: bool = False
 
 
 class Confirmer:
@@ -157,6 +166,7 @@ class Confirmer:
             whole=False,
             reason=f"while confirming: {self.ended.reason}",
             status=self.ended.status,
+            refused=self.ended.refused,
         )
 
     def _at_what_is_open(self, every: Sequence[tuple[int, Red, Role]]) -> None:
@@ -229,6 +239,9 @@ class Confirmer:
             ran = self.run(batch.arguments(self.site), batch.nodes)
         except FabricproofError as error:
             ran = Ran(result=None, whole=False, reason=str(error), status=int(error.exit_status))
+        except OSError as error:
+            # As of the night's own run: it ends with a line, and what was measured is kept.
+            ran = refused_by(error)
         except KeyboardInterrupt:
             ran = Ran(result=None, whole=False, reason="interrupted", status=130)
         if not ran.whole:
@@ -236,6 +249,12 @@ class Confirmer:
             # What a look had not come to is not red: only a look that ended counts.
             return Ran(result=None, whole=False, reason=ran.reason, status=ran.status)
         return ran
+
+
+def refused_by(error: OSError) -> Ran:
+    """Return what comes of a run for which the system has no process, memory or file left."""
+    status, reason = int(ExitStatus.UNAVAILABLE), f"the system refuses: {error}"
+    return Ran(result=None, whole=False, reason=reason, status=status, refused=True)
 
 
 def _share(left: int, batches: int) -> int:

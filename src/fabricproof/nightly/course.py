@@ -14,14 +14,23 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fabricproof.core.errors import ExitStatus, FabricproofError, OutputError
+from fabricproof.core.measure import Verdict
 from fabricproof.core.project import site_option
 from fabricproof.core.records import append_records
 from fabricproof.history.store import set_label
 from fabricproof.job.run import SessionResult
 from fabricproof.nightly.changes import NightChange, body, changes, digest, subject
-from fabricproof.nightly.conduct import Budget, Confirmed, Confirmer, Ran, Runner, keep
+from fabricproof.nightly.conduct import (
+    Budget,
+    Confirmed,
+    Confirmer,
+    Ran,
+    Runner,
+    keep,
+    refused_by,
+)
 from fabricproof.nightly.confirm import Confirmation
-from fabricproof.nightly.looks import settled, with_flutters
+from fabricproof.nightly.looks import key_of, settled, with_flutters
 from fabricproof.nightly.notify import Delivery, Notice, deliver, pending, unsent
 from fabricproof.nightly.state import (
     LegColour,
@@ -82,6 +91,7 @@ class NightOutcome:
 
     Attributes:
         night: its line of the state file.
+        site: name of its site.
         first: the run as it was; None where there is none.
         result: the same once confirmed.
         confirmations: one for each leg that was red or left open.
@@ -92,6 +102,7 @@ class NightOutcome:
     """
 
     night: Night
+    site: str = ""
     first: SessionResult | None = None
     result: SessionResult | None = None
     confirmations: tuple[Confirmation, ...] = ()
@@ -119,7 +130,7 @@ def spend(means: NightMeans) -> NightOutcome:
         _confirm(means, ran, history) if ended is NightEnd.WHOLE else Confirmed(confirmations=())
     )
     if not confirmed.whole:
-        ended = _early(confirmed.status)
+        ended = NightEnd.FAILED if confirmed.refused else _early(confirmed.status)
         ran = replace(ran, reason=confirmed.reason, status=confirmed.status)
     outcome = _outcome(means, ran, ended, confirmed, history, notes)
     notice = _notice(means, outcome, history) if means.notify else None
@@ -137,9 +148,7 @@ def _run(means: NightMeans) -> tuple[Ran, NightEnd]:
         ran = Ran(result=None, whole=False, reason=str(error), status=error.exit_status)
     except OSError as error:
         # No process, no memory, no file left: the night ends with a line, and tells of it.
-        refused = int(ExitStatus.UNAVAILABLE)
-        ran = Ran(result=None, whole=False, reason=f"the system refuses: {error}", status=refused)
-        return ran, NightEnd.FAILED
+        return refused_by(error), NightEnd.FAILED
     return ran, NightEnd.WHOLE if ran.whole else _early(ran.status)
 
 
@@ -180,7 +189,8 @@ def _outcome(
         # A run that came to its end is whole, even where confirming it did not.
         legs = states_of(result, confirmed.confirmations, whole=ran.whole)
         if ran.whole and means.arguments:
-            legs |= gone(history, means.arguments, legs)
+            skipped = (key_of(leg) for leg in result.legs if leg.verdict is Verdict.SKIPPED)
+            legs |= gone(history, means.arguments, (*legs, *skipped))
     night = Night(
         night=means.night,
         time=now(),
@@ -192,6 +202,7 @@ def _outcome(
     )
     return NightOutcome(
         night=night,
+        site=means.site.name,
         first=ran.result,
         result=result,
         confirmations=confirmed.confirmations,

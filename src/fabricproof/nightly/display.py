@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fabricproof.core.errors import ExitStatus
+from fabricproof.core.project import site_option
 from fabricproof.nightly.changes import ChangeKind, NightChange, told_together, words_of
 from fabricproof.nightly.confirm import (
     RED,
@@ -136,13 +137,15 @@ def _next_step(outcome: NightOutcome) -> str:
     if outcome.night.ended is NightEnd.NO_SCHEDULER:
         return "look at slurmctld; this says nothing of the network"
     blamed = sorted({node for each in outcome.confirmations for node in each.blamed})
-    run_id = outcome.night.run_id
+    site = site_option(outcome.site)
+    show, report = (
+        " ".join(filter(None, ("fabricproof", *words, site)))
+        for words in (("inventory", "show"), ("report", outcome.night.run_id))
+    )
     if blamed:
-        return (
-            f"look at {', '.join(blamed)}: fabricproof inventory show, fabricproof report {run_id}"
-        )
+        return f"look at {', '.join(blamed)}: {show}, {report}"
     if any(each.stays_red for each in outcome.confirmations):
-        return f"read the reasons above; fabricproof report {run_id}"
+        return f"read the reasons above; {report}"
     return ""
 
 

@@ -353,12 +353,16 @@ def look_at(
     others that is by far less beyond its bounds.
     Beside others a node may send where it received: there the leg the other way answers too, and
     where there is none and the program sends one way, its PASS is nothing seen.
+
+    A run that is doubtful as a whole, as ReFrame did not end as it should, saw nothing.
     """
     base = Look(role=role, nodes=asked, colour=LookColour.NONE, run_id=result.run_id)
     keys = _answering(red.key) if role is not Role.SAME else (red.key,)
     mine = [leg for leg in result.legs if any(_is(key, key_of(leg)) for key in keys)]
     if not mine:
         return replace(base, reason="it was not run when looked at again")
+    if doubt := next((leg for leg in result.legs if leg.doubts_run), None):
+        return replace(base, reason=f"{doubt.check} {doubt.reason}")
     leg = min(mine, key=lambda each: (each.verdict not in RED, each.verdict is Verdict.PASS))
     there = _nodes_of(leg, job_nodes)
     seen = replace(base, verdict=leg.verdict, reason=leg.reason, leg=leg)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -331,6 +331,12 @@ def gone(
 
     A check that left no leg is named without one; once it has legs again it is green or red by
     them.  What was taken from the list of required checks, or built again, is not red for ever.
+    Of a check that left no leg tonight, whose build failed or which was skipped, nothing is gone:
+    it measured nothing.
+
+    Args:
+        arguments: of the night; what another selection had is not missed.
+        seen: legs of the night, those that were skipped among them.
     """
     seen = set(seen)
     same = {
@@ -343,5 +349,8 @@ def gone(
     return {
         key: LegState(colour=LegColour.GONE, sentence="no longer in the run")
         for key, state in history.legs().items()
-        if state.colour is LegColour.RED and key in same and key not in seen
+        if state.colour is LegColour.RED
+        and key in same
+        and key not in seen
+        and replace(key, leg="") not in seen
     }

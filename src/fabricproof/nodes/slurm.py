@@ -17,7 +17,7 @@ ANSWER_SECONDS = 20
 
 #: states of sinfo's ``%t`` of nodes that are free now, and of those that will be; a mark behind one
 #: (``idle*``: does not answer, ``idle~``: powered down) is another state; ``plnd`` is idle and kept
-#: for a job that waits (sinfo(1), NODE STATE CODES)
+#: for a job that waits (sinfo(1), NODE STATE CODES).  Two marks are none: :func:`read_states`
 FREE, BUSY = ("idle",), ("mix", "alloc", "comp", "plnd")
 
 #: idle nodes that a reservation has: only its own jobs get them
@@ -86,6 +86,9 @@ def ask_states(partition: str, environment: Mapping[str, str]) -> dict[str, str]
 def read_states(text: str) -> dict[str, str]:
     """Return the nodes and states of ``sinfo -h -N -o '%N %t'``.
 
+    A node that jobs have is no other for what waits for it (``mix-``: the backfill scheduler keeps
+    it) or for one that ends there (``alloc+``): these marks are left out, all others kept.
+
     Raises:
         ParseError: a line is no node and its state.
     """
@@ -94,7 +97,8 @@ def read_states(text: str) -> dict[str, str]:
         words = line.split()
         if len(words) != 2:
             raise ParseError("sinfo's list of nodes", expected="a node and its state", got=line)
-        states[words[0]] = words[1]
+        state = words[1].rstrip("+-")
+        states[words[0]] = state if state in BUSY else words[1]
     return states
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from fabricproof.core.errors import FabricproofError, ParseError, UnavailableError
-from fabricproof.core.hostlist import expand
+from fabricproof.core.hostlist import expand, fold
+from fabricproof.core.units import natural
 from fabricproof.job.whole_job import SchedulerSays
 from fabricproof.nodes.slurm import ask, ask_states, has_slurm, read_states, slurm_partition, usable
 from fabricproof.nodes.topology import Shape, Topology, parse_topology, torus_of
@@ -71,6 +72,16 @@ def _asked_topology() -> Topology:
 
 
 @functools.cache
+def node_states(partition: str) -> Mapping[str, str]:
+    """Return the nodes of a partition of Slurm and their states, as sinfo had them first.
+
+    Raises:
+        UnavailableError: Slurm does not answer.
+        ParseError: what it says is not understood.
+    """
+    return ask_states(partition, os.environ)
+
+
 def usable_nodes(partition: str) -> tuple[str, ...]:
     """Return the nodes of a partition of Slurm that may run a job, idle ones first.
 
@@ -78,7 +89,36 @@ def usable_nodes(partition: str) -> tuple[str, ...]:
         UnavailableError: Slurm does not answer.
         ParseError: what it says is not understood.
     """
-    return usable(ask_states(partition, os.environ))
+    return usable(node_states(partition))
+
+
+def require_not_due(
+    reason: str,
+    partition: PartitionSpec,
+    topology: Topology,
+    would: Callable[[tuple[str, ...]], bool],
+) -> None:
+    """Refuse to skip a check that has no plan for the usable nodes and would have one for all.
+
+    Args:
+        reason: why it has none.
+        partition: whose usable nodes do not do.
+        topology: of which the nodes have to be.
+        would: tells whether nodes make a plan.
+
+    Raises:
+        UnavailableError: all nodes of the partition would: what is due is missing then.
+    """
+    states = node_states(slurm_partition(partition))
+    free = {*usable(states)}
+    away: dict[str, list[str]] = {}
+    for node in sorted(states, key=natural):
+        if node not in free:
+            away.setdefault(states[node], []).append(node)
+    everybody = tuple(sorted({*states} & {*topology.nodes}, key=natural))
+    if away and would(everybody):
+        out = "; ".join(f"{fold(nodes)} {state}" for state, nodes in away.items())
+        raise UnavailableError(reason, expected=f"more usable nodes of {partition.name}", got=out)
 
 
 def lost_nodes(nodes: Sequence[str]) -> tuple[str, ...]:

@@ -287,7 +287,7 @@ def test_ab_says_what_a_switch_said(
     ended = fabricproof("ab", "run", "broken", "--site", site)
     assert ended.status == ExitStatus.UNAVAILABLE
     assert "no such card" in ended.err
-    assert "fabricproof ab back broken" in ended.err
+    assert f"fabricproof ab back broken --site {site}" in ended.err
 
 
 def test_ab_refuses_what_is_not_there(site: Path, fabricproof: Callable[..., Any]) -> None:

@@ -21,8 +21,9 @@ from made_report import HOSTILE, made_report, recorded_report
 from fabricproof.core.measure import Verdict
 from fabricproof.core.records import kind_of_old
 from fabricproof.history.store.model import FIELDS
-from fabricproof.job.run import SessionResult
+from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.report.formats.html import markup
+from fabricproof.report.formats.html.headline import rails_of
 from fabricproof.report.formats.html.markup import Markup, escaped, folded, number, tag
 from fabricproof.report.formats.html.page import render_html
 from fabricproof.report.formats.html.payload import (
@@ -398,3 +399,9 @@ def test_every_field_of_a_key_tells_curves_apart() -> None:
     assert told | by_themselves == set(FIELDS)
     names = set(re.findall(r'"(\w+)"', known[1]))
     assert names == set(FIELDS) - {"message_size", "better", "named"}
+
+
+def test_a_red_leg_without_a_number_names_its_rails_as_they_are() -> None:
+    leg = LegResult(verdict=Verdict.MISSING, check="x", leg="eth0.100.back", rails=("eth0.100",))
+    assert rails_of(leg) == "eth0.100"
+    assert rails_of(replace(leg, rails=())) == "eth0"

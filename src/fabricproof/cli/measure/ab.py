@@ -21,6 +21,7 @@ from fabricproof.cli.history.compare import compared, status_of
 from fabricproof.cli.measure.run import perform, progress_of, show
 from fabricproof.cli.selection import perflogs
 from fabricproof.core.errors import ConfigError, ExitStatus
+from fabricproof.core.project import site_option
 from fabricproof.history.compare.comparison import Asked
 from fabricproof.history.compare.model import Comparison, SideError, comparison_record
 from fabricproof.history.compare.plan import (
@@ -93,7 +94,7 @@ def plan_command(
             f"there is a plan {name}",
             source=str(path),
             expected="none, or one that is switched back and thrown away with --replace",
-            next_step=f"fabricproof ab run {name} goes on with it",
+            next_step=f"fabricproof ab run {name} {site_option(site.name)} goes on with it",
         )
     plan = make_plan(name, rounds, secrets.randbelow(2**31) if seed is None else seed)
     write_plan(path, plan)
@@ -146,7 +147,7 @@ def run(name: str, site_name: str | None, as_json: bool, arguments: tuple[str, .
     site = site_of(site_name)
     spec, path = _switch(site, name), _place(site, name)
     with _alone(site):
-        plan = _with_arguments(read_plan(path), arguments)
+        plan = _with_arguments(site, read_plan(path), arguments)
         conduct(plan, _means(site, name, spec, path, quiet=as_json))
     comparison = _compared(site, name)
     if as_json:
@@ -186,14 +187,16 @@ def _show(plan: InterleavedPlan, spec: SwitchSpec, *, as_json: bool) -> None:
         click.echo(line)
 
 
-def _with_arguments(plan: InterleavedPlan, arguments: tuple[str, ...]) -> InterleavedPlan:
+def _with_arguments(
+    site: Site, plan: InterleavedPlan, arguments: tuple[str, ...]
+) -> InterleavedPlan:
     """Return the plan with what is run in each step; it may not change on the way."""
     if plan.arguments is not None and arguments not in {(), plan.arguments}:
         raise SideError(
             f"plan {plan.name} was begun with other options",
             expected=" ".join(plan.arguments) or "none",
             got=" ".join(arguments),
-            next_step=f"fabricproof ab run {plan.name}, or plan anew",
+            next_step=f"fabricproof ab run {plan.name} {site_option(site.name)}, or plan anew",
         )
     return plan if plan.arguments is not None else replace(plan, arguments=arguments)
 
@@ -214,7 +217,7 @@ def _means(
     place = perflogs()
 
     def switch(side: str) -> None:
-        switch_site(name, spec, side)
+        switch_site(site, name, spec, side)
 
     def measure(arguments: tuple[str, ...]) -> RunOutcome:
         return _measure(site, arguments, quiet=quiet)
@@ -237,7 +240,7 @@ def _measure(site: Site, arguments: tuple[str, ...], *, quiet: bool) -> RunOutco
     return RunOutcome(run_id=done.run_id, whole=done.whole, reason=done.reason)
 
 
-def switch_site(name: str, spec: SwitchSpec, side: str) -> None:
+def switch_site(site: Site, name: str, spec: SwitchSpec, side: str) -> None:
     """Run the command of a side and wait until the site has settled.
 
     Switching back is not to be interrupted: Ctrl-C meanwhile is not taken.
@@ -253,7 +256,7 @@ def switch_site(name: str, spec: SwitchSpec, side: str) -> None:
                 f"switch {name}: cannot switch {'to ' * (side != 'back')}{side}",
                 expected=f"exit status 0 of {command!r} within {spec.timeout_seconds:.0f} s",
                 got=f"status {status}: {said}" if status is not None else "no end",
-                next_step=f"mend it, then fabricproof ab back {name}",
+                next_step=f"mend it, then fabricproof ab back {name} {site_option(site.name)}",
             )
         if side != "back":
             time.sleep(spec.settle_seconds)

@@ -50,14 +50,12 @@ def draw(files: Mapping[str, Path], pictures: Sequence[Picture]) -> None:
         write_whole(files[".svg"], svg(pictures[0]))
 
 
-def _doubted(looks: Sequence[Confirmation]) -> set[str]:
-    """Return the names that a second look did not find red."""
-    return {look.name for look in looks if not look.is_red}
+def _drain(result: Result, blame: Blame) -> str:
+    """Return the line that would drain a blamed node; none for red that was not confirmed.
 
-
-def _drain(result: Result, blame: Blame, doubted: set[str]) -> str:
-    """Return the line that would drain a blamed node; none for red that was not confirmed."""
-    if result.judged.verdict is not MatrixVerdict.FAIL or blame.name in doubted:
+    That red is FAIL no longer, or the node is not blamed any more.
+    """
+    if result.judged.verdict is not MatrixVerdict.FAIL:
         return ""
     return drain_line(blame)
 
@@ -78,7 +76,7 @@ def campaign_record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str
         "rounds": outcome.rounds,
         "pairs_at_once": campaign.at_once or None,
         "proven_paths": outcome.proven,
-        "results": [_result_record(each, _doubted(looks)) for each in outcome.results],
+        "results": [_result_record(each) for each in outcome.results],
         "troubles": [asdict(each) for each in outcome.troubles],
         "wrong_paths": [each.record() for each in outcome.wrong_paths],
         "losses": [asdict(each) for each in outcome.losses],
@@ -101,7 +99,7 @@ def campaign_record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str
     }
 
 
-def _result_record(result: Result, doubted: set[str]) -> dict[str, Any]:
+def _result_record(result: Result) -> dict[str, Any]:
     judged = result.judged
     kind = judged.matrix.kinds[0]
     return {
@@ -114,7 +112,7 @@ def _result_record(result: Result, doubted: set[str]) -> dict[str, Any]:
         "unit": kind.unit,
         "population": [{"net_path": each.rail, **each.record()} for each in result.populations],
         "blame": [
-            {**each.record(), "drain": _drain(result, each, doubted) or None}
+            {**each.record(), "drain": _drain(result, each) or None}
             for each in result.said.blame
         ],
         "undecided": [each.record() for each in result.said.undecided],
@@ -131,7 +129,7 @@ def campaign_text(outcome: Outcome, looks: Sequence[Confirmation]) -> str:
     if campaign.at_once:
         lines.append(f"nodes share cores: pairs take turns, {campaign.at_once} at once")
     for result in outcome.results:
-        lines += ["", *_result_lines(result, _doubted(looks))]
+        lines += ["", *_result_lines(result)]
     lines += ["", *(each.sentence for each in outcome.carried)] if outcome.carried else []
     lines += [f"{each.verdict.value}: {each.sentence}" for each in outcome.bit_errors]
     lines += _device_lines(outcome)
@@ -189,7 +187,7 @@ def _left_lines(outcome: Outcome) -> list[str]:
     return lines
 
 
-def _result_lines(result: Result, doubted: set[str]) -> list[str]:
+def _result_lines(result: Result) -> list[str]:
     judged = result.judged
     why = result.why_told_only or judged.reason
     word = "told only" if result.why_told_only else judged.verdict.value
@@ -207,7 +205,7 @@ def _result_lines(result: Result, doubted: set[str]) -> list[str]:
             lines.append(f"    cannot be told from: {', '.join(each.cannot_tell_from)}")
         lines += [
             f"    would tell: {each.would_tell}",
-            *filter(None, [_drain(result, each, doubted)]),
+            *filter(None, [_drain(result, each)]),
         ]
     for entry in result.said.undecided:
         lines += [f"  undecided: {entry.sentence}", f"    would tell: {entry.would_tell}"]

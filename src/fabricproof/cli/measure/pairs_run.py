@@ -18,7 +18,7 @@ from fabricproof.cli.measure.pairs_display import PICTURE, campaign_record, camp
 from fabricproof.cli.measure.run import ran
 from fabricproof.cli.output import STATUSES, Only, one_fitting, only_option
 from fabricproof.cli.selection import nodes_named
-from fabricproof.core.errors import ConfigError, OutputError
+from fabricproof.core.errors import ConfigError, ExitStatus, OutputError
 from fabricproof.core.project import project_root
 from fabricproof.core.records import record_files
 from fabricproof.core.units import natural
@@ -218,7 +218,15 @@ def _folder(place: Workplace, resume: str | None) -> Path:
 
 
 def _looked(site: Site, asked: Sequence[str], nodes: tuple[str, ...]) -> SessionResult | None:
-    return ran(site, asked, quiet=True, nodes=nodes, label=LOOK_LABEL).result
+    """Return what a look came to; None where it came to nothing.
+
+    Raises:
+        KeyboardInterrupt: it was interrupted: no further look begins.
+    """
+    done = ran(site, asked, quiet=True, nodes=nodes, label=LOOK_LABEL)
+    if not done.whole and done.status == ExitStatus.INTERRUPTED:
+        raise KeyboardInterrupt
+    return done.result
 
 
 def _taken(site: Site, place: Workplace, run_id: str, leg: str) -> float:

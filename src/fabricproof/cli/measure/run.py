@@ -23,6 +23,7 @@ from fabricproof.core.project import project_root
 from fabricproof.job.run import (
     KEPT_STAGES,
     NODES_VARIABLE,
+    OF_REFRAME,
     LegResult,
     SessionResult,
     Workplace,
@@ -317,7 +318,7 @@ def with_doubt(result: SessionResult, verdict: Verdict, reason: str) -> SessionR
     if result.verdict not in {Verdict.PASS, Verdict.SKIPPED}:
         return result
     return replace(
-        result, legs=(*result.legs, LegResult(verdict=verdict, check="ReFrame", reason=reason))
+        result, legs=(*result.legs, LegResult(verdict=verdict, check=OF_REFRAME, reason=reason))
     )
 
 

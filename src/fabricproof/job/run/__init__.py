@@ -6,9 +6,10 @@ what it is made of, right after a run or any time later.
 
 from __future__ import annotations
 
-from fabricproof.job.run.collection import collect, collect_again, record_files
+from fabricproof.job.run.collection import ALL_LEGS, collect, collect_again, record_files
 from fabricproof.job.run.join import (
     BUILD_PROGRAM,
+    OF_REFRAME,
     LegResult,
     SessionResult,
     assemble,
@@ -37,10 +38,12 @@ from fabricproof.job.run.start import (
 from fabricproof.job.run.watch import LISTENS_VARIABLE, JobEvent, ends_as_interrupt, heard, tell
 
 __all__ = [
+    "ALL_LEGS",
     "BUILD_PROGRAM",
     "KEPT_STAGES",
     "LISTENS_VARIABLE",
     "NODES_VARIABLE",
+    "OF_REFRAME",
     "JobEvent",
     "LegResult",
     "SessionResult",

@@ -29,6 +29,9 @@ from fabricproof.physics import device_word
 #: what stands for a program where a stack could not be built
 BUILD_PROGRAM = "stack build"
 
+#: check of a leg that says why ReFrame's whole run is doubtful
+OF_REFRAME = "ReFrame"
+
 
 @dataclass(frozen=True, kw_only=True)
 class LegResult:
@@ -78,6 +81,11 @@ class LegResult:
     def device(self) -> str:
         """``Soft-RoCE`` where software stood for the HCA; empty for all else."""
         return device_word(self.link)
+
+    @property
+    def doubts_run(self) -> bool:
+        """Whether it says that the whole run is doubtful: ReFrame did not end as it should."""
+        return self.check == OF_REFRAME and not self.partition
 
     @property
     def path_name(self) -> str:

@@ -68,7 +68,8 @@ def _without_verdict(matrix: Matrix, leaves: Leaves | None, limits: Limits) -> J
     crowded = is_many((measure.low & free & ~of_weak)[free])
     crowded = crowded or measure.strays or measure.is_wide or bool(measure.between)
     pairs = () if crowded else bad_pairs(matrix, measure, explanation)
-    recovered = measure.low & free & _good_in_most_looks(matrix, measure.low)
+    low = measure.low | measure.plainly
+    recovered = low & free & _good_in_most_looks(matrix, low)
     unexplained = measure.plainly & free & ~recovered
     for pair in pairs:
         ends = (pair.first, pair.second)

@@ -63,7 +63,7 @@ class Measure:
         shortfall: of each row the logarithm of value over yardstick, better is more.
         low: rows that are low.
         plainly: low rows that chance does not make in a matrix of this size; also rows that miss
-            a reference which none of so few reaches: of these nobody says who is low.
+            a reference to which rows too few for a yardstick are held: nobody says who is low.
         fast: rows that are plainly better than the yardstick.
         contended: rows that the load of their round explains.
         yardsticks: kind and rail -> the healthy value, in the unit of the kind.
@@ -297,7 +297,7 @@ class _Held:
         missed: those of them that plainly miss the reference which the others reach.
         contended: rows that the load of their round explains.
         all_miss: whether the yardstick itself misses the reference.
-        none_reach: whether the reference is the yardstick for want of others, and no row has it.
+        misses: rows that miss the reference, where it is the yardstick for want of others.
         is_unknown: whether that may be the load of the rounds, of which nobody knows.
     """
 
@@ -305,8 +305,8 @@ class _Held:
     low: Flags
     missed: Flags
     contended: Flags
+    misses: Flags
     all_miss: bool = False
-    none_reach: bool = False
     is_unknown: bool = False
 
 
@@ -327,9 +327,9 @@ def _hold(
     threshold = max(least, DEVIATIONS * heap.scatter)
     low = off < -threshold
     missed = np.zeros(len(own), dtype=bool)
+    misses = np.zeros(len(own), dtype=bool)
     # As measured it is low, or misses the reference, and the load of its round is why.
     seen_low = measured - heap.centre < -threshold
-    none_reach = False
     if bound is not None and heap.centre < bound - _ROUNDING:
         # All miss it: that is no one's fault.
         is_unknown = bool(crowded.mean() > _MOSTLY)
@@ -337,16 +337,17 @@ def _hold(
         if is_unknown:
             contended |= crowded & (measured < bound)
         all_miss = is_unknown or float(np.median(own)) < bound
-        return _Held(off=off, low=low, missed=missed, contended=contended, all_miss=all_miss,
-                     is_unknown=is_unknown)  # fmt: skip
+        return _Held(off=off, low=low, missed=missed, contended=contended, misses=misses,
+                     all_miss=all_miss, is_unknown=is_unknown)  # fmt: skip
     if bound is not None:
         # However widely the others scatter, this one plainly misses the reference.
         missed = own < bound - PLAINLY
         low |= missed
         seen_low = (seen_low | (measured < bound)) & (own >= bound)
         # The yardstick is the reference, not what healthy rows have: its noise excuses nobody.
-        none_reach = heap.scatter == 0 and not (own >= bound - _ROUNDING).any()
-    return _Held(off=off, low=low, missed=missed, none_reach=none_reach,
+        if heap.scatter == 0:
+            misses = own < bound - _ROUNDING
+    return _Held(off=off, low=low, missed=missed, misses=misses,
                  contended=seen_low & (measured < own) & ~low)  # fmt: skip
 
 
@@ -384,7 +385,7 @@ def _measure(
             below[kind, rail] = None
         low[rows], contended[rows], shortfall[rows] = held.low, held.contended, held.off
         surely_low = held.off < -max(least, surely * heap.scatter)
-        plainly[rows] = held.none_reach | (held.low & (surely_low | held.missed))
+        plainly[rows] = held.misses | (held.low & (surely_low | held.missed))
         if kind not in limits.bounds:
             scatter = max(scatter, heap.scatter)
         yardsticks.setdefault((kind, rail), value)

@@ -18,7 +18,7 @@ from fabricproof.core.measure import Quantity as Measured
 from fabricproof.core.measure import Verdict
 from fabricproof.core.units import natural
 from fabricproof.job.evidence.disturbance import share_beyond, share_taken
-from fabricproof.job.run import LegResult, SessionResult
+from fabricproof.job.run import ALL_LEGS, LegResult, SessionResult
 from fabricproof.pairs.blame.judged import MatrixVerdict, WhyUndecided
 from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.pairs.campaign.ledger import Campaign
@@ -418,7 +418,7 @@ def _of_legs(
     blank: Confirmation, result: SessionResult, taken: Taken
 ) -> tuple[Confirmation, PairLook | None]:
     """Return what the legs over the red path came to, there and back."""
-    mine = [each for each in result.legs if _net_path(each) == blank.net_path and each.nodes]
+    mine = [each for each in result.legs if _is_over(each, blank.net_path) and each.nodes]
     elsewhere = [each for each in mine if not set(each.nodes) <= set(blank.nodes)]
     if not mine or elsewhere:
         reason = "it ran on other nodes" if elsewhere else "no leg over this path was measured"
@@ -453,5 +453,11 @@ def share_of_leg(records: Iterable[Mapping[str, Any]], leg: str) -> float:
     )
 
 
-def _net_path(leg: LegResult) -> str:
-    return leg.leg.partition(".")[0]
+def _is_over(leg: LegResult, net_path: str) -> bool:
+    """Tell whether a leg went over a path; an interface may have a dot in its name: eth0.100."""
+    if leg.relation or leg.rails:
+        return not leg.relation and "+".join(leg.rails) == net_path
+    rail, _, rest = leg.leg.rpartition(".")
+    if rest == ALL_LEGS:
+        return rail == net_path
+    return leg.leg == net_path or leg.leg.startswith(f"{net_path}.")

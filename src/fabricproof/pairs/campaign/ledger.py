@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import json
 import math
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -111,7 +112,7 @@ class Campaign:
     @property
     def resume(self) -> str:
         """The command that measures what is lacking."""
-        return f"fabricproof pairs run --resume {self.id}"
+        return f"fabricproof pairs run --resume {shlex.quote(self.id)}"
 
     def path_name(self, net_path: int) -> str:
         """``rail0+rail1``."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from fabricproof.core.errors import FabricproofError, ParseError, UnavailableError
 from fabricproof.core.hostlist import expand
+from fabricproof.core.project import site_option
 from fabricproof.core.units import natural
 from fabricproof.nodes.slurm import (
     BUSY,
@@ -21,7 +23,7 @@ from fabricproof.nodes.slurm import (
     slurm_partition,
 )
 from fabricproof.nodes.topology import Shape, parse_topology
-from fabricproof.site import PartitionSpec
+from fabricproof.site import PartitionSpec, Site
 
 #: of a reservation, as scontrol shows it
 _NODES = re.compile(r"(?:^|\s)Nodes=(\S+)")
@@ -45,6 +47,14 @@ class Standing:
     busy: tuple[str, ...]
     out: Mapping[str, str]
     ending: tuple[str, ...] = ()
+
+
+def admit_command(site: Site, partition: PartitionSpec, node: str) -> str:
+    """Return the command that says whether users may have a node, to be copied into a shell."""
+    words = [f"fabricproof admit {shlex.quote(node)}", site_option(site.name)]
+    if partition.name != site.partitions[0].name:
+        words.append(f"--only {shlex.quote(f'partition={partition.name}')}")
+    return " ".join(filter(None, words))
 
 
 def once_ended(nodes: Collection[str], standing: Callable[[], Standing]) -> Standing:

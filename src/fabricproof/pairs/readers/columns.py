@@ -13,6 +13,7 @@ import polars as pl
 from fabricproof.core.errors import ParseError, UnitError
 from fabricproof.core.units import canonical_unit, convert, dimension, natural
 from fabricproof.pairs.matrix import BOTH_WAYS, QUANTITIES, Flags, Indices, Kind, Matrix, Values
+from fabricproof.pairs.said import listed
 
 #: how a value that was not measured is written
 _EMPTY = ["", "-", "na", "n/a", "nan", "null", "none", "-nan", "missing"]
@@ -94,8 +95,8 @@ def matrix_of(table: Table, unit: str = "") -> Matrix:
         both = _stand_once(source, destination, rail, len(nodes), len(rails))
     else:
         kinds, kind = _both_ways_apart(kinds, kind, both)
-    kept = measured & ~own
-    return Matrix(
+    kept, empty = measured & ~own, ~measured & ~own
+    matrix = Matrix(
         nodes=tuple(nodes),
         rails=rails,
         kinds=kinds,
@@ -106,10 +107,61 @@ def matrix_of(table: Table, unit: str = "") -> Matrix:
         round=rounds,
         kind=kind,
         value=values,
-        num_empty=int((~measured & ~own).sum()),
+        num_empty=int(empty.sum()),
         num_self=int(own.sum()),
         origin=table.name,
-    ).rows(kept)
+    )
+    return replace(matrix, missing=_never_measured(matrix, kept, empty)).rows(kept)
+
+
+def _never_measured(matrix: Matrix, kept: Flags, empty: Flags) -> tuple[str, ...]:
+    """Return in words which nodes are named over a rail, for a kind, and have no value there.
+
+    Args:
+        matrix: of all rows.
+        kept: rows that have a value.
+        empty: rows that have none.
+    """
+    if not empty.any():
+        return ()
+    sheet = matrix.kind.astype(np.int64) * len(matrix.rails) + matrix.rail
+    empty = empty & ~(_says_less(matrix) & ~np.isin(sheet, sheet[kept]))
+    num = len(matrix.nodes)
+    ends = (matrix.source, matrix.destination)
+    places, known = (
+        np.unique(np.concatenate([sheet[rows] * num + end[rows] for end in ends]))
+        for rows in (empty, kept)
+    )
+    lost = places[~np.isin(places, known)]
+    found = []
+    for each in np.unique(lost // num).tolist():
+        kind, rail = divmod(each, len(matrix.rails))
+        what = f"any {matrix.kinds[kind].words}" if len(matrix.kinds) > 1 else "any value"
+        over = f" over {matrix.rails[rail]}" if matrix.rails[rail] else ""
+        whose = ""
+        if (known // num == each).any():
+            names = [matrix.nodes[at] for at in (lost[lost // num == each] % num).tolist()]
+            whose = f" of {listed(names)}"
+        found.append(f"{what}{whose}{over}")
+    return tuple(found)
+
+
+def _says_less(matrix: Matrix) -> Flags:
+    """Tell which rows name no size, unit or rail where others of their quantity name one.
+
+    A program may leave all cells empty of what it did not measure: it is not another kind then.
+    """
+    kinds = matrix.kinds
+    has_unit = any(each.unit for each in kinds)
+    sized = {each.quantity for each in kinds if each.size}
+    less = [
+        (not each.size and each.quantity in sized) or (not each.unit and has_unit)
+        for each in kinds
+    ]
+    nameless = [not name and len(matrix.rails) > 1 for name in matrix.rails]
+    return np.asarray(
+        np.array(less, dtype=bool)[matrix.kind] | np.array(nameless, dtype=bool)[matrix.rail]
+    )
 
 
 def _values(table: Table, own: Flags) -> tuple[Values, Flags]:

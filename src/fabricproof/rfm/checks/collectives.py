@@ -19,7 +19,7 @@ from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.programs import choose_suite
 from fabricproof.rfm.legs.rings import placed_plan, ranks_on_a_node, ring_plan
 from fabricproof.rfm.legs.sweep import plan_sweep, programs_of, why_no_comparison
-from fabricproof.rfm.slurm_nodes import distances
+from fabricproof.rfm.slurm_nodes import distances, require_not_due
 from fabricproof.rfm.stacks import built_of
 from fabricproof.tuning import COLLECTIVES, find_knobs, read_trial
 
@@ -72,11 +72,20 @@ class RingPlacement(RingBenchmark):
             return Plan(reason=known)
         topology, nodes = known
         count = max(LEAST_NODES, planner.partition.num_nodes // 2)
-        near, far = contiguous(topology, nodes, count), spread(topology, nodes, count)
-        if len(near) < LEAST_NODES or set(near) == set(far):
-            return Plan(
-                reason=f"no {count} of the {len(nodes)} usable nodes are nearer than others"
-            )
+
+        def placed(chosen: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+            return contiguous(topology, chosen, count), spread(topology, chosen, count)
+
+        def differ(chosen: Sequence[str]) -> bool:
+            near, far = placed(chosen)
+            return len(near) >= LEAST_NODES and set(near) != set(far)
+
+        if not differ(nodes):
+            reason = f"no {count} of the {len(nodes)} usable nodes are nearer than others"
+            if not self.is_dry_run():
+                require_not_due(reason, planner.partition, topology, differ)
+            return Plan(reason=reason)
+        near, far = placed(nodes)
         return placed_plan(planner, near, far, ranks_on_a_node(planner, packed=self.packed))
 
 

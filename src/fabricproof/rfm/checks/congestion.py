@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from reframe.core.builtins import variable
 
 from fabricproof.job.leg import Plan
@@ -9,8 +11,8 @@ from fabricproof.rfm.checks.kernel import WithKernel
 from fabricproof.rfm.current import current_site
 from fabricproof.rfm.legs.congestion import congestion_plan, minutes_of_rounds
 from fabricproof.rfm.legs.leg import LegPlanner
-from fabricproof.rfm.load_places import draw_places
-from fabricproof.rfm.slurm_nodes import distances
+from fabricproof.rfm.load_places import LoadPlaces, draw_places
+from fabricproof.rfm.slurm_nodes import distances, require_not_due
 from fabricproof.site import PartitionSpec
 
 
@@ -40,11 +42,21 @@ class CongestionBenchmark(WithKernel):
         if isinstance(known, str):
             return Plan(reason=known)
         topology, nodes = known
-        places = draw_places(
-            topology,
-            nodes,
-            most_nodes=planner.partition.num_nodes,
-            spines=planner.spec.spines,
-            seed=self.seed,
-        )
-        return Plan(reason=places) if isinstance(places, str) else congestion_plan(planner, places)
+
+        def drawn(chosen: Sequence[str]) -> LoadPlaces | str:
+            return draw_places(
+                topology,
+                chosen,
+                most_nodes=planner.partition.num_nodes,
+                spines=planner.spec.spines,
+                seed=self.seed,
+            )
+
+        places = drawn(nodes)
+        if not isinstance(places, str):
+            return congestion_plan(planner, places)
+        if not self.is_dry_run():
+            require_not_due(
+                places, planner.partition, topology, lambda each: not isinstance(drawn(each), str)
+            )
+        return Plan(reason=places)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from fabricproof.job.leg import Plan
-from fabricproof.nodes.topology import pairs_by_hops
+from fabricproof.nodes.topology import Pair, pairs_by_hops
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.current import why_one_rail
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.placement import locality_plan, placement_plan
 from fabricproof.rfm.legs.rails import matrix_plan, rails_plan
-from fabricproof.rfm.slurm_nodes import distances
+from fabricproof.rfm.slurm_nodes import distances, require_not_due
 
 
 class RailsBenchmark(FabricBenchmark):
@@ -65,8 +66,16 @@ class PlacementBenchmark(FabricBenchmark):
         if isinstance(known, str):
             return Plan(reason=known)
         topology, nodes = known
-        pairs = pairs_by_hops(topology, nodes, max_nodes=planner.partition.num_nodes)
+
+        def pairs_of(chosen: Sequence[str]) -> tuple[Pair, ...]:
+            return pairs_by_hops(topology, chosen, max_nodes=planner.partition.num_nodes)
+
+        pairs = pairs_of(nodes)
         if len(pairs) < 2:
-            count = len(nodes)
-            return Plan(reason=f"the {count} usable nodes are all equally far from each other")
+            reason = f"the {len(nodes)} usable nodes are all equally far from each other"
+            if not self.is_dry_run():
+                require_not_due(
+                    reason, planner.partition, topology, lambda each: len(pairs_of(each)) > 1
+                )
+            return Plan(reason=reason)
         return placement_plan(planner, pairs)

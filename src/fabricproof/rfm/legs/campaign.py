@@ -23,14 +23,20 @@ from fabricproof.pairs.campaign.conduct import (
 )
 from fabricproof.pairs.campaign.further import all_on_one
 from fabricproof.pairs.campaign.ledger import Campaign
-from fabricproof.pairs.campaign.nodes import Standing, ask_leaves, ask_others, ask_standing
+from fabricproof.pairs.campaign.nodes import (
+    Standing,
+    admit_command,
+    ask_leaves,
+    ask_others,
+    ask_standing,
+)
 from fabricproof.pairs.campaign.verdict import places_of
 from fabricproof.pairs.check.in_job import PART_OF_LEG, LegRole, leg_name
 from fabricproof.pairs.check.partners import plan_admission
 from fabricproof.pairs.check.rows import PROGRAM, SUITE
 from fabricproof.rfm.current import asked_nodes
 from fabricproof.rfm.legs.leg import LegPlanner, idle_leg
-from fabricproof.site import PartitionSpec
+from fabricproof.site import PartitionSpec, Site
 
 #: launches beside the planned ones that a job has time for: suspects, second looks
 _MORE_LAUNCHES = 12
@@ -83,7 +89,8 @@ def plan_campaign(
     net_paths = tuple(rails for rails, why in paths.items() if not why)
     if not net_paths:
         return PlannedCampaign(plan=Plan(reason=next(iter(paths.values()))))
-    standing = _standing(partition, dry_run=dry_run, reserved=extent is Extent.ADMISSION)
+    reserved = extent is Extent.ADMISSION
+    standing = _standing(planner.site, partition, dry_run=dry_run, reserved=reserved)
     campaign = _campaign(planner, extent, net_paths, standing, admitted)
     if len(campaign.nodes) < 2:
         return PlannedCampaign(plan=Plan(reason=_why_no_pair(campaign)))
@@ -126,7 +133,9 @@ def _paths(planner: LegPlanner) -> dict[tuple[str, ...], str]:
     return {rails: planner.refusal(rails) or "" for rails in (*single, *wide)}
 
 
-def _standing(partition: PartitionSpec, *, dry_run: bool, reserved: bool = False) -> Standing:
+def _standing(
+    site: Site, partition: PartitionSpec, *, dry_run: bool, reserved: bool = False
+) -> Standing:
     """Return which nodes are measured: all that are free, or that jobs of this user have.
 
     What other users have may take days: it is named, and not waited for.  ``reserved``: the job is
@@ -143,7 +152,7 @@ def _standing(partition: PartitionSpec, *, dry_run: bool, reserved: bool = False
     only = asked_nodes()
     mine = [node for node in found.busy if node not in others]
     away = {
-        node: f"busy with another user's job (later: fabricproof admit {node})"
+        node: f"busy with another user's job (later: {admit_command(site, partition, node)})"
         for node in found.busy
         if node in others
     }

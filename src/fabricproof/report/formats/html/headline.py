@@ -184,7 +184,7 @@ def _red_row(leg: LegResult, site: str, sure: str) -> list[object]:
 def rails_of(leg: LegResult) -> str:
     """Return the rails that a leg went over."""
     told = dict.fromkeys(rail for each in leg.quantities for rail in each.rails)
-    rails = ", ".join(told) or leg.leg.partition(".")[0]
+    rails = ", ".join(told or leg.rails) or leg.leg.partition(".")[0]
     return " ".join(filter(None, (rails, leg.device))) or "-"
 
 
