@@ -6,6 +6,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.leg import read_plan, write_plan
@@ -15,7 +17,7 @@ from fabricproof.nodes.inventory.read import read_machine
 from fabricproof.verdict.baseline.apply import LegBaseline, that_matter
 from fabricproof.verdict.baseline.model import BaselineNode, LegPlace, Limit
 from fabricproof.verdict.baseline.stage import STAGE_FILE, write_stage
-from leg_folders import PUT_BW, leave, make_leg, slower
+from leg_folders import PUT_BW, leave, make_leg, slower, speeds
 
 DATA = Path(__file__).parents[1] / "data"
 LEG = make_leg(baseline="spring")
@@ -97,16 +99,26 @@ def test_a_node_that_is_another_is_judged_by_physics_alone(tmp_path: Path) -> No
     assert any("no longer holds: n1: cable_serial" in each for each in texts_of(report.findings))
 
 
-def test_a_baseline_that_is_gone_is_told(tmp_path: Path) -> None:
-    """Physics still judges; that the baseline did not is no secret."""
+@pytest.mark.parametrize("damage", [None, "", "{", "[" * 3000 + "]" * 3000])
+def test_a_baseline_that_was_to_judge_and_cannot_be_read_leaves_no_pass(
+    tmp_path: Path, damage: str | None
+) -> None:
     lay(tmp_path)
     (tmp_path / STAGE_FILE).unlink()
+    if damage is not None:
+        (tmp_path / STAGE_FILE).write_text(damage)
     leave(tmp_path, LEG)
     report = judge_leg(tmp_path, LEG).report
-    assert report.verdict is Verdict.PASS
-    assert any(
-        "baseline spring was to judge and did not" in each for each in texts_of(report.findings)
-    )
+    assert report.verdict is Verdict.UNJUDGED
+    assert Verdict.PASS not in {each.verdict for each in speeds(report)}
+    assert "baseline spring was to judge and did not" in speeds(report)[-1].reason
+
+
+def test_a_baseline_that_cannot_be_read_makes_nothing_red_milder(tmp_path: Path) -> None:
+    lay(tmp_path)
+    (tmp_path / STAGE_FILE).unlink()
+    leave(tmp_path, LEG, slower(PUT_BW, 2.0))
+    assert judge_leg(tmp_path, LEG).report.verdict is Verdict.FAIL
 
 
 def test_a_plan_from_before_there_were_baselines_is_read(tmp_path: Path) -> None:

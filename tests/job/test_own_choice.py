@@ -12,7 +12,7 @@ from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.job.relations.judge import judge_relation, legs_to_repeat
 from fabricproof.job.relations.own_choice import describe_sweep
 from fabricproof.traffic import PathProof, PathState
-from fabricproof.tuning.sweeps import sweeps_of
+from fabricproof.tuning.sweeps import Sweep, sweeps_of
 from fabricproof.verdict.value import Judgement, Report, missing
 
 SIZES = (16384, 65536)
@@ -221,6 +221,34 @@ def test_the_record_of_a_sweep_is_decided_anew_to_the_same_end():
     gains = [each.value for each in judge_relation(relation(), found).report.quantities]
     assert [choice.gain for choice in sweep.choices] == pytest.approx(gains)
     assert {choice.best for choice in sweep.choices} == {"4"}
+
+
+def swept(found: list[Outcome]) -> Sweep:
+    identity = {
+        "run_id": "r", "site": "s", "partition": "p", "fabric": "eth0", "stack": "openmpi5",
+        "stack_version": "openmpi 5.0.11",
+    }  # fmt: skip
+    (sweep,) = sweeps_of([{**identity, **describe_sweep(relation(), found)}], "here")
+    return sweep
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        missing(["latency_16KiB"], "the benchmark failed, exit status 1"),
+        report({16384: 10.0, 65536: 20.0}, PathProof(state=PathState.WRONG, reason="elsewhere")),
+    ],
+)
+def test_a_tuning_takes_no_algorithm_that_the_sweep_refused(spoilt: Report) -> None:
+    """Of a series with one bad leg the other one's times are left: a luckier draw."""
+    sweep = swept(outcomes(3000.0, **{"4_2": spoilt}))
+    assert all("4" not in choice.means_us for choice in sweep.choices)
+    assert {choice.best for choice in sweep.choices} == {"1"}
+
+
+def test_a_tuning_takes_no_algorithm_at_a_size_that_one_look_lacks() -> None:
+    sweep = swept(outcomes(3000.0, **{"4_2": report({65536: 3000.0})}))
+    assert [choice.best for choice in sweep.choices] == ["1", "4"]
 
 
 @pytest.mark.parametrize("times", [{16384: 1010.0, 65536: 3030.0}, {16384: 9.0, 65536: 27.0}])

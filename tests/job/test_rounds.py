@@ -31,7 +31,7 @@ from fabricproof.job.rounds import (
 from fabricproof.job.second_look import doubtful_legs
 from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind
 from fabricproof.verdict.value import at_least
-from leg_folders import PUT_BW, leave, make_leg, slower
+from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg, rank_text, slower
 
 #: a far pair's latency over a near one's across two switches more (rfm.placement)
 FAR = RoundBounds(upper=1.4 * 1.25)
@@ -243,6 +243,50 @@ def test_a_round_that_was_lost_does_not_count_and_is_said(tmp_path: Path) -> Non
     report = judge_relation(RELATION, judge_legs(tmp_path, LEGS)).report
     assert report.verdict is Verdict.UNJUDGED
     assert any("does not count" in each for each in texts_of(report.findings))
+
+
+@pytest.mark.parametrize(("crashed", "verdict"), [(1, "PASS"), (2, "UNJUDGED"), (3, "UNJUDGED")])
+def test_rounds_that_crashed_leave_nothing_green_but_for_one(
+    tmp_path: Path, crashed: int, verdict: str
+) -> None:
+    """What runs in turn has no row of its own: nobody else would tell of it."""
+    _job(tmp_path, [1.0, 1.001, 0.999, 1.0, 1.0])
+    for attempt in range(5, 5 + crashed):
+        leave(tmp_path, TURNS["one"], attempt=attempt)
+        leave(tmp_path, TURNS["other"], attempt=attempt, status="1\n")
+    outcomes = judge_legs(tmp_path, LEGS)
+    (judgement,) = judge_relation(RELATION, outcomes).report.quantities
+    assert judgement.verdict.name == verdict
+    said = f"in {crashed} rounds a leg left nothing, or errors rose: leg other is MISSING"
+    assert (said in judgement.reason) is (crashed > 1)
+    assert rounds_due([RELATION], outcomes) == ()
+
+
+def test_a_round_that_the_end_of_the_job_cut_is_none_that_crashed(tmp_path: Path) -> None:
+    _job(tmp_path, [1.0, 1.001, 0.999])
+    for attempt in (3, 4):
+        leave(tmp_path, TURNS["one"], attempt=attempt)
+    assert judge_relation(RELATION, judge_legs(tmp_path, LEGS)).report.verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(("flapped", "verdict"), [(1, "PASS"), (2, "UNJUDGED")])
+def test_rounds_with_errors_on_their_path_leave_nothing_green_but_for_one(
+    tmp_path: Path, flapped: int, verdict: str
+) -> None:
+    _job(tmp_path, [1.0, 1.001, 0.999, 1.0, 1.0])
+    for attempt in range(5, 5 + flapped):
+        leave(tmp_path, TURNS["one"], attempt=attempt)
+        ranks = [rank_text(0, sent=PUT_BW_SENT, received=0), rank_text(1, sent=0, received=PUT_BW_SENT)]
+        errors = "tx_errors=7\nafter rail1"
+        leave(
+            tmp_path,
+            TURNS["other"],
+            attempt=attempt,
+            ranks=(ranks[0].replace("tx_errors=0\nafter rail1", errors), ranks[1]),
+        )
+    (judgement,) = judge_relation(RELATION, judge_legs(tmp_path, LEGS)).report.quantities
+    assert judgement.verdict.name == verdict
+    assert ("errors rose while it ran" in judgement.reason) is (flapped > 1)
 
 
 def _disturbed(outcomes: Sequence[Outcome], rounds: Collection[int]) -> list[Outcome]:

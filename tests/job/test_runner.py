@@ -382,3 +382,33 @@ def test_a_slurm_that_does_all_of_it_is_no_trouble(tmp_path: Path, slurm_site: S
 
 def test_a_site_without_slurm_has_no_troubles_with_it(tmp_path: Path) -> None:
     assert scheduling_troubles(load_site(str(LOCAL_SITE)), {"PATH": str(tmp_path)}) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "WARNING: failed to store results in the database: database or disk is full",
+        "ERROR: could not save log file: [Errno 28] No space left on device",
+        "  * Reason: OS error: [Errno 28] No space left on device: '/x/stage/job.sh'",
+        "  * Reason: output error: /x/records.jsonl: cannot keep the records: No space left on "
+        "device; next: make room",
+    ],
+)
+def test_whatever_could_not_be_written_is_a_full_disk(said: str) -> None:
+    with pytest.raises(OutputError, match="the disk is full"):
+        refuse_full_disk([said])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "  * Reason: sanity error: MISSING rail0 bandwidth_4MiB: the benchmark failed, exit status "
+        "1: mkdir: No space left on device",
+        "mkdir: cannot create directory '/tmp/ompi.n2': No space left on device",
+        "OSError: [Errno 28] No space left on device",
+        "n2: the disk is full",
+    ],
+)
+def test_the_full_disk_of_a_node_throws_nothing_away(said: str) -> None:
+    """ReFrame repeats what the jobs printed; that pair is MISSING, and all others count."""
+    refuse_full_disk(["--- rfm_job.err (last 10 lines) ---", said])

@@ -96,6 +96,41 @@ def test_a_passed_case_with_its_records_passes() -> None:
     assert result.verdict is Verdict.PASS
 
 
+def test_a_leg_whose_last_look_left_no_rank_has_the_nodes_of_the_one_before() -> None:
+    first, _ = make_records(verdict="FAIL")
+    first |= {"counts": False}
+    last, leg = make_records(verdict="MISSING")
+    last |= {"attempt": 2, "nodes": []}
+    (found,) = assemble(RUN, [make_case()], [first, last, leg], []).legs
+    assert (found.verdict, found.nodes) == (Verdict.MISSING, ("n1", "n2"))
+
+
+@pytest.mark.parametrize(
+    ("ended", "nodes"),
+    [
+        ({"nodes": ["n3", "n4"]}, ("n3", "n4")),
+        ({"nodes": "n3"}, ()),
+        ({}, ()),
+        (None, ()),
+        (7, ()),
+    ],
+)
+def test_a_leg_of_which_no_rank_wrote_has_the_nodes_of_its_job(
+    ended: object, nodes: tuple[str, ...]
+) -> None:
+    last, leg = make_records(verdict="MISSING", job_end=ended)
+    last |= {"nodes": []}
+    (found,) = assemble(RUN, [make_case()], [last, leg], []).legs
+    assert found.nodes == nodes
+
+
+def test_what_was_skipped_ran_on_no_nodes() -> None:
+    last, leg = make_records(verdict="SKIPPED", job_end={"nodes": ["n3", "n4"]})
+    last |= {"nodes": []}
+    (found,) = assemble(RUN, [make_case()], [last, leg], []).legs
+    assert found.nodes == ()
+
+
 def test_a_case_that_reframe_passed_without_a_record_is_missing() -> None:
     (leg,) = assemble(RUN, [make_case()], [], []).legs
     assert leg.verdict is Verdict.MISSING

@@ -72,6 +72,15 @@ def test_a_rail_without_a_home_says_no(tmp_path: Path, leg: Path, home: str | No
     assert "is not known" in (leg / "no.0").read_text()
 
 
+@pytest.mark.parametrize("rail", ["rail9", "mlx5_9:1"])
+def test_a_rail_that_is_gone_is_a_fault_and_no_reason_to_skip(
+    tmp_path: Path, leg: Path, rail: str
+) -> None:
+    sys = make_node(tmp_path / "sys", "0-3", "4-7")
+    assert run("ask.sh", "two_sockets", rail, leg=leg, FABRICPROOF_SYS=str(sys)) == 0
+    assert list(leg.iterdir()) == []
+
+
 def _allowed(folder: Path, cpus: str) -> str:
     (folder / "self").mkdir(parents=True)
     (folder / "self" / "status").write_text(f"Name:\tx\nCpus_allowed_list:\t{cpus}\n")

@@ -136,11 +136,32 @@ def test_without_reframes_report_the_records_speak_and_the_roll_is_due(
     assert "nobody knows what was selected, so all required checks count as due" in notes
 
 
-def test_reframes_log_still_says_what_was_selected(site: Site, place: Workplace) -> None:
-    place.report_file(HEALTHY).unlink()
+def logged(place: Workplace, *lines: str) -> None:
     place.log_file(HEALTHY).parent.mkdir(parents=True)
-    line = "[2026-11-21T20:01:52] info: reframe:   command:  '/x/reframe -r -n OsuMultiRail'"
-    place.log_file(HEALTHY).write_text(f"first\n{line}\n")
+    begin = "[2026-11-21T20:01:52] info: reframe: "
+    command = "  command:  '/x/reframe -r -n OsuMultiRail'"
+    text = "".join(f"{begin}{each}\n" for each in (command, *lines))
+    place.log_file(HEALTHY).write_text(f"first\n{text}")
+
+
+def test_reframes_log_still_says_what_was_selected(site: Site, place: Workplace) -> None:
+    """A log without a report is of a ReFrame that was killed or still runs: what is lost is red."""
+    place.report_file(HEALTHY).unlink()
+    logged(place)
+    found = gather(site, place, HEALTHY)
+    assert counts(found) == {Verdict.MISSING: 1, Verdict.PASS: 5}
+    (lost,) = [leg for leg in found.data.session.legs if leg.verdict is Verdict.MISSING]
+    assert (lost.check, "no readable report of ReFrame" in lost.reason) == ("ReFrame", True)
+
+
+def test_a_log_that_says_why_there_is_no_report_loses_nothing(site: Site, place: Workplace) -> None:
+    place.report_file(HEALTHY).unlink()
+    logged(place, "[==========] Running 0 check(s)")
+    assert counts(gather(site, place, HEALTHY)) == {Verdict.PASS: 5}
+
+
+def test_a_log_beside_a_whole_report_changes_nothing(site: Site, place: Workplace) -> None:
+    logged(place, "[==========] Running 1 check(s)")
     assert counts(gather(site, place, HEALTHY)) == {Verdict.PASS: 5}
 
 

@@ -20,6 +20,8 @@ two_sockets() { # RAIL: are near and far two things here?
         [ -n "$cpus" ] && count=$((count + 1))
     done
     [ $count -gt 1 ] || no "one NUMA node on $node: near and far are the same"
+    # A device that is gone is a fault, and no reason to skip: the leg runs, and is red.
+    [ -e "$sys/class/net/$1" ] || [ -d "$sys/class/infiniband/${1%%:*}" ] || return 0
     home_of "$1"
     [ "${home:--1}" -ge 0 ] || no "the NUMA node of $1 on $node is not known: no slot, or a BIOS that says nothing"
     while read -r key value; do

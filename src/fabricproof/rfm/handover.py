@@ -13,7 +13,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import Leg
 from fabricproof.job.outcome import Outcome
 from fabricproof.rfm.legs.leg import quantity_key
-from fabricproof.verdict.value import Judgement, is_of_errors
+from fabricproof.verdict.value import Judgement, is_of_errors, possible_up_to
 
 
 def handed_over(outcomes: Iterable[Outcome]) -> Iterator[tuple[Leg, Judgement]]:
@@ -36,6 +36,8 @@ def bounds(judgement: Judgement) -> tuple[object, ...]:
         return (judgement.upper or 0.0, None, 0.0, judgement.unit)
     # Of a time the hard limit is a floor.
     ceiling = None if judgement.unit == "us" else judgement.ceiling
+    if ceiling is not None and judgement.unit == "MB/s":
+        ceiling = possible_up_to(ceiling)
     uppers = [bound for bound in (judgement.upper, ceiling) if bound is not None]
     value, lower = judgement.reference, judgement.lower
     upper = min(uppers) / value - 1 if uppers else None

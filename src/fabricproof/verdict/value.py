@@ -26,7 +26,7 @@ from fabricproof.core.units import (
     split_buffers,
     split_quantity,
 )
-from fabricproof.physics import Ceiling, Fabric, Floor
+from fabricproof.physics import CLOCK_TOLERANCE, Ceiling, Fabric, Floor
 
 if TYPE_CHECKING:
     from fabricproof.physics.collective import RankLayout
@@ -272,6 +272,11 @@ def _quantity_name(name: str) -> str:
 PRINT_ROUNDING = 0.005
 
 
+def possible_up_to(ceiling_mb_s: float) -> float:
+    """Return the largest bandwidth that a ceiling admits, in MB/s: a clock may be a little fast."""
+    return ceiling_mb_s * (1 + CLOCK_TOLERANCE) + PRINT_ROUNDING
+
+
 #: unit of a rate of errors: events per million packets
 ERROR_UNIT = "ppm"
 
@@ -384,11 +389,12 @@ def judge_value(
         return replace(blank, verdict=Verdict.INVALID, reason=impossible)
     if reference is None:
         return blank
+    most = possible_up_to(limit) if ceiling is not None and limit is not None else None
     full = replace(
         blank,
         reference=reference.value,
         lower=reference.lower,
-        upper=_tightest(reference.upper, limit if ceiling else None),
+        upper=_tightest(reference.upper, most),
         origin=reference.origin,
         source=reference.source,
     )

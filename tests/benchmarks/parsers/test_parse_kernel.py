@@ -83,6 +83,12 @@ def spoiled(**changes: object) -> str:
         (text("uni").replace('"total_us"', '"total"', 1), "damaged record"),
         (text("uni").replace('"size":', '"size":,', 1), "damaged record"),
         (spoiled(total_us=0), "damaged record"),
+        (text("uni").replace('"repetitions":', '"repetitions":Infinity,"was":', 1), "damaged record"),
+        (text("uni").replace('"size":', f'"size":{"9" * 400},"was":', 1), "damaged record"),
+        (text("pingpong").replace('"size":', '"size":1e400,"was":', 1), "damaged record"),
+        (text("pingpong").replace('"size":', '"size":NaN,"was":', 1), "damaged record"),
+        (text("uni").replace('"size":', '"size":1024.5,"was":', 1), "damaged record"),
+        (spoiled(deep="DEEP").replace('"DEEP"', "[" * 3000 + "]" * 3000, 1), "damaged record"),
         (spoiled(mode="strange"), "damaged record"),
         (spoiled(size=1024), "not one pair"),
         (spoiled(ranks=4), "not one pair"),
@@ -100,6 +106,11 @@ def with_tails(**changes: object) -> str:
     tails = {"p95_us": 60.0, "p99_us": 90.0, **changes}
     values = [{**each, **tails} if each["record"] == "value" else each for each in lines]
     return "".join(f"{json.dumps(each, separators=(',', ':'))}\n" for each in values)
+
+
+def test_a_slow_message_beyond_any_number_is_damage() -> None:
+    with pytest.raises(ParseError, match="damaged record"):
+        parse_text(with_tails(repetitions=500, p95_us=10**400))
 
 
 @pytest.mark.parametrize(

@@ -251,6 +251,11 @@ def test_an_impossible_number_is_refused_with_its_line(
         frozen_of(tmp_path, records)
 
 
+def test_a_clock_that_is_a_little_fast_is_no_impossible_number(tmp_path: Path) -> None:
+    frozen = frozen_of(tmp_path, [*good_records(), make_record(6, 120.0 * 1.0002)])
+    assert len(only_row(frozen).samples) >= len(GOOD)
+
+
 def test_numbers_that_do_not_count_are_not_learnt(tmp_path: Path) -> None:
     """Of two attempts only the one that counted is the run's number."""
     records = [*good_records(), make_record(0, 55.0, counts=False, attempt=2)]

@@ -7,7 +7,6 @@ is half of the mean time there and back, a bandwidth all bytes over all time, as
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,6 +15,7 @@ from fabricproof.benchmarks.parsers.grammar.chatter import death
 from fabricproof.benchmarks.parsers.grammar.text import TextSection
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
+from fabricproof.core.records import parse_json
 
 _COLUMNS = {"pingpong": "latency_us", "uni": "bandwidth_mb_s", "bi": "bandwidth_mb_s"}
 
@@ -45,11 +45,11 @@ def parse(section: TextSection) -> tuple[Table, ...]:
                 attributes["library"] = str(line.get("library", ""))
             elif kind == "value" and line["from"] == first:
                 modes.add(str(line["mode"]))
-                rows.append((float(line["size"]), _value(line)))
+                rows.append((_size(line), _value(line)))
                 mine.append(line)
                 lines.append(section.first + index)
             is_done = kind == "done"
-        except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        except (KeyError, TypeError, ValueError, ArithmeticError):
             raise _damaged(section, index) from None
     sizes = [size for size, _ in rows]
     if not is_done:
@@ -59,7 +59,10 @@ def parse(section: TextSection) -> tuple[Table, ...]:
             0, "not one pair that did one thing", expected="two ranks, one mode, each size once"
         )
     (mode,) = modes
-    tails = _tails(mine) if mode == "pingpong" else {}
+    try:
+        tails = _tails(mine) if mode == "pingpong" else {}
+    except OverflowError:  # a whole number of more digits than any time has
+        raise _damaged(section, lines[0] - section.first) from None
     return (
         Table(
             suite="fabricproof",
@@ -96,7 +99,7 @@ def _records(section: TextSection) -> Iterator[tuple[int, dict[str, Any]]]:
             raise section.error(index, "the job ended badly", expected="a run that ended well")
         if line.startswith("{"):
             try:
-                found = json.loads(line)
+                found = parse_json(line)
             except ValueError:
                 raise _damaged(section, index) from None
             if isinstance(found, dict):
@@ -117,6 +120,14 @@ def _tails(values: Sequence[dict[str, Any]]) -> dict[str, list[float]]:
             for value in values
         )
     }
+
+
+def _size(line: dict[str, Any]) -> float:
+    """Return a message size in bytes; an infinite one is not whole either."""
+    size = float(line["size"])
+    if not size.is_integer():
+        raise ValueError(f"{size} is no number of bytes")
+    return size
 
 
 def _value(line: dict[str, Any]) -> float:

@@ -18,7 +18,7 @@ from fabricproof.verdict.baseline import (
     PLACE,
     LegPlace,
 )
-from fabricproof.verdict.value import PRINT_ROUNDING, Source, recorded_source
+from fabricproof.verdict.value import PRINT_ROUNDING, Source, possible_up_to, recorded_source
 
 if TYPE_CHECKING:
     import polars as pl
@@ -258,8 +258,11 @@ def _refuse_impossible(row: Mapping[str, Any]) -> None:
     if limit is None:
         return
     floor = row["ceiling_name"] == "latency floor"
-    beyond = limit - row["value"] if floor else row["value"] - limit
-    if beyond <= PRINT_ROUNDING or (not floor and row["unit"] != "MB/s"):
+    if floor:
+        is_possible = row["value"] >= limit - PRINT_ROUNDING
+    else:
+        is_possible = row["unit"] != "MB/s" or row["value"] <= possible_up_to(limit)
+    if is_possible:
         return
     raise NotKnownGoodError(
         f"a number that cannot be true: {row['quantity']} = {row['value']:g} {row['unit']}",

@@ -14,7 +14,7 @@ from pathlib import Path
 from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.errors import FabricproofError, ParseError
-from fabricproof.core.measure import Finding, Table
+from fabricproof.core.measure import Table, Verdict
 from fabricproof.core.units import at_size
 from fabricproof.job.evidence.leg_folder import RankRecord, read_status, read_text
 from fabricproof.job.leg import MOST_ATTEMPTS, Leg, shell_name
@@ -28,14 +28,16 @@ from fabricproof.verdict.value import Reference, Report, Rules, Source, at_most
 def after_baseline(
     report: Report, leg: Leg, ranks: Sequence[RankRecord], table: Table, job_folder: Path
 ) -> Report:
-    """Return the report after the baseline that the site judges by, where it has one."""
+    """Return the report after the baseline that the site judges by, where it has one.
+
+    One that cannot be read leaves no PASS.
+    """
     if not leg.baseline:
         return report
     try:
         known = read_stage(job_folder, leg.name)
     except ParseError as error:
-        note = f"baseline {leg.baseline} was to judge and did not: {error}"
-        return replace(report, findings=(*report.findings, Finding(text=note)))
+        return _nobody_judged(report, f"baseline {leg.baseline} was to judge and did not: {error}")
     nodes = sorted({rank.node for rank in ranks})
     machines = {node: _machine(job_folder / INVENTORY_FOLDER, node) for node in nodes}
     return with_baseline(
@@ -48,6 +50,16 @@ def after_baseline(
             tool_version=table.version or "",
             attributes=table.attributes,
         ),
+    )
+
+
+def _nobody_judged(report: Report, why: str) -> Report:
+    """Return the report without a PASS: what was to judge could not, which is no expired one."""
+    return report.with_quantities(
+        replace(each, verdict=Verdict.UNJUDGED, reason=why)
+        if each.verdict is Verdict.PASS
+        else each
+        for each in report.quantities
     )
 
 

@@ -31,6 +31,7 @@ from fabricproof.job.relations.ratio import (
     report_of,
     rounds_of,
     spoiled_leg,
+    unless_cut,
     value_at,
 )
 from fabricproof.job.rounds import LEAST, RoundBounds, decide_rounds
@@ -39,10 +40,6 @@ from fabricproof.verdict.value import Judgement, Report
 #: A load below this part of what its links allow is no load, and a sender of it below this part of
 #: its share is none: flows that meet share unevenly, so that one alone may have less.  Our choice.
 LEAST_LOAD, LEAST_OF_ONE = 0.5, 0.25
-
-#: A number is no PASS where its pair left nothing beside the load in so many rounds: it may have
-#: been starved until its time limit.  Once may be chance.  Our choice.
-MOST_CUT = 2
 
 #: impact -> why a leg of it left nothing, once for each such round
 Cut = Mapping[str, tuple[str, ...]]
@@ -99,7 +96,7 @@ def judge_impact(relation: Relation, looks: Looks) -> Report:
 def _judge_one(label: str, relation: Relation, looks: Looks, rounds: Rounds, cut: Cut) -> Judgement:
     settings, why = relation.settings["judged"][label], cut.get(label, ())
     unloaded = _unloaded(relation, looks, relation.settings["impacts"][label])
-    mine = replace(rounds, lost=(*unloaded, *why, *rounds.lost))
+    mine = replace(rounds, lost=(*unloaded, *why, *rounds.lost), broken=())
     values = _counted(label, settings, rounds)
     return _never_green(judge_rounds(label, values, mine, relation, settings), why)
 
@@ -128,10 +125,7 @@ def _never_green(judgement: Judgement, why: Sequence[str]) -> Judgement:
         return judgement
     if judgement.value is None:
         return replace(judgement, verdict=Verdict.MISSING, reason=why[0], is_open=False)
-    if judgement.verdict is not Verdict.PASS or len(why) < MOST_CUT:
-        return judgement
-    reason = f"{judgement.reason}; in {len(why)} more it left nothing: {why[0]}"
-    return replace(judgement, verdict=Verdict.UNJUDGED, reason=reason)
+    return unless_cut(judgement, why, "more it left nothing")
 
 
 def _counted(label: str, settings: Mapping[str, Any], rounds: Rounds) -> tuple[float, ...]:

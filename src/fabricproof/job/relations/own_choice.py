@@ -8,7 +8,7 @@ they took, on which path, and whether it is possible, counts as for any other le
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median_high
 from typing import Any
 
@@ -256,7 +256,8 @@ def _gains(relation: Relation, looks: Looks) -> list[str]:
 def describe_sweep(relation: Relation, outcomes: Iterable[Outcome]) -> dict[str, Any]:
     """Return the sweep as one record: every time that was taken, so that it can be decided anew.
 
-    Every attempt of a leg counts as a time of its own.
+    Every attempt of a leg counts as a time of its own.  A series that the judge would not compare
+    has none: nobody is to choose by it later.
     """
     by_name = {outcome.leg.name: outcome for outcome in outcomes}
     labels = relation.settings["labels"]
@@ -274,24 +275,31 @@ def describe_sweep(relation: Relation, outcomes: Iterable[Outcome]) -> dict[str,
             {
                 "algorithm": name,
                 "label": labels.get(name, name),
-                **_series(relation, [by_name[leg] for leg in legs if leg in by_name]),
+                **_series(relation, legs, by_name),
             }
             for name, legs in relation.settings["series"].items()
         ],
     }
 
 
-def _series(relation: Relation, legs: list[Outcome]) -> dict[str, Any]:
-    looks = [
-        {outcome.leg.name: outcome.look(attempt)}
-        for outcome in legs
-        for attempt in outcome.attempts
-    ]
-    kept = [look for look in looks if _spoiled(look, look) is None]
+def _series(relation: Relation, legs: Sequence[str], looks: Looks) -> dict[str, Any]:
+    """Return the times of one series by size, none where the judge would not compare it.
+
+    That is a series with a leg that does not count, and a size of which a look has no possible
+    time: what is left of such a one would be a luckier draw, and a tuning would take it.
+    """
+    compared = _spoiled(legs, looks) is None
+    first = next((looks[leg] for leg in legs if leg in looks), None)
     return {
-        "environment": legs[0].leg.environment if legs else {},
+        "environment": first.leg.environment if first else {},
         "times_us": [
-            {"size": size, "us": [time for look in kept for time in times_of(look, size, look)]}
+            {"size": size, "us": _whole(legs, size, looks) if compared else []}
             for size in relation.settings["sizes"]
         ],
     }
+
+
+def _whole(legs: Sequence[str], size: int | None, looks: Looks) -> list[float]:
+    """Return the times of all runs of ``legs`` for one size; none where one of them lacks it."""
+    found = times_of(legs, size, looks)
+    return [*found] if len(found) == _runs(legs, looks) else []

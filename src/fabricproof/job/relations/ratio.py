@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
@@ -39,6 +39,10 @@ _COLUMNS = {"bandwidth": "bandwidth_mb_s", "latency": "latency_us"}
 #: its bound in all such rounds, and the load got half as much of what was due to it as the pair got
 #: of its own share, both were starved by the link that they share: then these rounds count.
 WEAK = " beside a weak load"
+
+#: A number is no PASS where so many of its rounds left nothing, or had errors on their path: what
+#: runs in turn has no row of its own, so that nobody else would say so.  Once may be chance.
+MOST_CUT = 2
 
 #: how several legs on one side of a ratio become one number
 _COMBINE: Mapping[str, Callable[[Iterable[float]], float]] = {
@@ -127,12 +131,15 @@ class Rounds:
         values: label -> its number of each round that has one and whose legs nobody disturbed.
         made: how many rounds there were.
         lost: why whole rounds do not count.
+        broken: why those of them do not whose legs ran and left nothing; and, of those that count,
+            what rose on their path where errors did.
         disturbed: label -> what others took of the rounds that do not count for it.
     """
 
     values: Mapping[str, tuple[float, ...]]
     made: int
     lost: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
     disturbed: Mapping[str, tuple[Disturbance, ...]] = field(default_factory=dict)
 
     def lost_of(self, label: str) -> tuple[str, ...]:
@@ -169,6 +176,7 @@ def rounds_of(relation: Relation, looks: Looks, values_of: ValuesOf) -> Rounds |
         return first
     values: dict[str, list[float]] = {label: [] for label in first}
     lost: list[str] = []
+    broken: list[str] = []
     disturbed: dict[str, list[Disturbance]] = {}
     made = 0
     for index, (mine, looked) in enumerate(each_round(relation, looks)):
@@ -178,7 +186,10 @@ def rounds_of(relation: Relation, looks: Looks, values_of: ValuesOf) -> Rounds |
             if found.verdict is Verdict.INVALID:
                 return found
             lost.append(found.reason)
+            if found.verdict is Verdict.MISSING and looked.keys() >= {*mine.legs}:
+                broken.append(found.reason)
             continue
+        broken += _with_errors(looked) if index else []
         for label, value in found.items():
             mine_alone = _of_label(relation, label, looked)
             disturbance = _disturbance(mine_alone) if relation.turns else None
@@ -190,6 +201,7 @@ def rounds_of(relation: Relation, looks: Looks, values_of: ValuesOf) -> Rounds |
         values={label: tuple(each) for label, each in values.items()},
         made=made,
         lost=tuple(lost),
+        broken=tuple(broken),
         disturbed={label: tuple(each) for label, each in disturbed.items()},
     )
 
@@ -202,6 +214,25 @@ def _of_label(relation: Relation, label: str, looks: Looks) -> Looks:
         return looks
     legs = (impact["alone"], impact["loaded"])
     return {leg: looks[leg] for leg in legs if leg in looks}
+
+
+def _with_errors(looks: Looks) -> list[str]:
+    """Return what rose on the path of a leg of one round, once a round; empty where nothing did."""
+    paths = ((name, look.report.net_path) for name, look in looks.items())
+    found = [
+        f"leg {name}: errors rose while it ran: {path.reason}"
+        for name, path in paths
+        if path is not None and path.state is PathState.DISTURBED
+    ]
+    return found[:1]
+
+
+def unless_cut(judgement: Judgement, why: Sequence[str], said: str) -> Judgement:
+    """Return a PASS as UNJUDGED where ``why`` names enough rounds; ``said`` comes before them."""
+    if judgement.verdict is not Verdict.PASS or len(why) < MOST_CUT:
+        return judgement
+    reason = f"{judgement.reason}; in {len(why)} {said}: {why[0]}"
+    return replace(judgement, verdict=Verdict.UNJUDGED, reason=reason)
 
 
 def each_round(relation: Relation, looks: Looks) -> Iterator[tuple[Relation, Looks]]:
@@ -246,7 +277,8 @@ def judge_rounds(
     judged = judge_against(label, decision.centre, settings)
     span = f"{decision.low:.3g} to {decision.high:.3g} x in {decision.rounds} rounds"
     if decision.standing is not RatioStanding.OPEN:
-        return replace(judged, reason=f"{judged.reason} ({span})")
+        judged = replace(judged, reason=f"{judged.reason} ({span})")
+        return unless_cut(judged, rounds.broken, "rounds a leg left nothing, or errors rose")
     reason = f"{_expected(decision.centre, settings)}; {_open(decision, label, rounds, bounds)}"
     return _with_cause(replace(judged, verdict=Verdict.UNJUDGED, reason=reason), rounds)
 

@@ -65,7 +65,8 @@ def collect_again(
 
     Where ReFrame's report is gone or damaged, the records alone speak, with a note: then nobody
     knows what failed before it left a record, and every required check without a record is MISSING,
-    unless ReFrame's log still says what was selected.
+    unless ReFrame's log still says what was selected.  A log without a report is of a ReFrame that
+    was killed, or still runs: that is MISSING.  Of old runs both are removed.
     """
     kept, torn = read_run(record_files(site, place), run_id)
     notes = [*torn]
@@ -84,11 +85,18 @@ def collect_again(
             "leaving a record is not known"
         )
         notes.append(f"{error.source}: {lost}")
+        if place.log_file(run_id).exists() and not _ran_nothing(words):
+            names = (LegResult(verdict=Verdict.MISSING, check="ReFrame", reason=lost),)
     notes += _doubts(site, run_id, arguments)
     due = due_entries(read_roll(site.folder), arguments or ())
     result = assemble(run_id, cases, kept, due)
     legs = (*_measured(site, result), *_unloaded(words), *names)
     return SessionResult(run_id=run_id, legs=legs, notes=tuple(notes)), kept
+
+
+def _ran_nothing(words: Sequence[str]) -> bool:
+    """Tell whether ReFrame's log says why it wrote no report: it had no check to run."""
+    return any("] Running 0 check(s)" in line for line in words) or any(unloadable(words))
 
 
 def cases_of(kept: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -207,9 +215,10 @@ def _split(line: str) -> Sequence[str] | None:
 
 def _words(log: Path) -> list[str]:
     """Return those lines of ReFrame's log that we ask, none where it is gone."""
+    asked = ("WARNING", "command:", "Running 0 check(s)")
     try:
         with log.open(encoding="utf-8", errors="replace") as file:
-            return [line.rstrip("\n") for line in file if "WARNING" in line or "command:" in line]
+            return [line.rstrip("\n") for line in file if any(each in line for each in asked)]
     except OSError:
         return []
 

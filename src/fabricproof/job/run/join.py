@@ -16,7 +16,13 @@ from typing import Any
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Finding, Verdict, as_notes, worst
 from fabricproof.core.provenance import rebuilt
-from fabricproof.core.records import QuantityRecord, findings_of, read_json, read_records
+from fabricproof.core.records import (
+    QuantityRecord,
+    are_texts,
+    findings_of,
+    read_json,
+    read_records,
+)
 from fabricproof.job.leg import ADMISSION_CHECK, own_name
 from fabricproof.job.run.consistency import (
     is_sound_case,
@@ -226,7 +232,8 @@ def _from_records(records: Sequence[Mapping[str, Any]], case: Mapping[str, Any])
             verdict = unless_contradicted(verdict, quantities)
         if verdict is Verdict.PASS and case["result"] != "pass":
             verdict = _unless_another_leg(records, verdict)
-        legs.append(_leg_result(record, quantities, verdict, case))
+        nodes = _nodes_of(record, records)
+        legs.append(_leg_result(record, quantities, verdict, case, nodes))
     return legs
 
 
@@ -241,6 +248,7 @@ def _leg_result(
     quantities: tuple[QuantityRecord, ...],
     verdict: Verdict,
     case: Mapping[str, Any],
+    nodes: tuple[str, ...],
 ) -> LegResult:
     guilty = [each for each in quantities if each.verdict is verdict]
     reason = "" if verdict is Verdict.PASS or not guilty else _complaint(guilty)
@@ -259,7 +267,7 @@ def _leg_result(
         program=str(record["program"]),
         fabric=str(record["fabric"]),
         leg=str(record["leg"]),
-        nodes=quantities[0].nodes if quantities else (),
+        nodes=nodes,
         quantities=quantities,
         findings=findings_of(record),
         reason=reason,
@@ -271,6 +279,21 @@ def _leg_result(
         rails=rails,
         relation=str(record.get("relation", earlier) or ""),
     )
+
+
+def _nodes_of(record: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the nodes of a leg: of what counts in it, else of the attempt that left most of them.
+
+    Where no rank of any attempt wrote, they are those that the job had; none of what was skipped.
+    """
+    mine = [each for each in records if each.get("leg") == record["leg"]]
+    counted = (each for each in mine if each["kind"] == "quantity" and each["counts"])
+    seen = next((each.get("nodes") for each in counted), None)
+    seen = seen or max((each.get("nodes") or [] for each in mine), key=len)
+    if not seen and record["verdict"] != Verdict.SKIPPED:
+        ended = record.get("job_end")
+        seen = ended.get("nodes") if isinstance(ended, dict) else None
+    return tuple(seen) if seen and are_texts(seen) else ()
 
 
 def _complaint(guilty: Sequence[QuantityRecord]) -> str:

@@ -50,6 +50,13 @@ _CANNOT_LOAD = re.compile(
     r"WARNING: (skipping test .*|.* is not copyable; .*)"
     r"|ERROR: run session stopped: (syntax error: .*)"
 )
+#: what ReFrame and we say of a file that could not be written (reframe/frontend/cli.py, executors/
+#: and printer.py; core.records); what a node printed of its own disk stands among ReFrame's lines
+_NOT_WRITTEN = re.compile(
+    r"(failed to generate report in |failed to store results in |could not save log file: "
+    r"|could not log performance data for |run session stopped: |\* Reason: (?i:os ?error): "
+    r"|cannot keep the records: ).*(No space left on device|disk is full)"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -360,13 +367,13 @@ def describe_checks(site: Site, place: Workplace) -> list[dict[str, Any]]:
 
 
 def refuse_full_disk(lines: Sequence[str]) -> None:
-    """Say that the disk is full where ReFrame could not write what it found.
+    """Say that the disk is full where a file of the run was not written; a node's disk is its own.
 
     Raises:
         OutputError: its report or its store was not written; nothing of the run can count.
     """
     for line in lines:
-        if "No space left on device" in line or "disk is full" in line:
+        if _NOT_WRITTEN.search(line):
             said = re.sub(r"^.*\w+Error: ", "", " ".join(line.split()))
             raise OutputError(
                 "the disk is full, and nothing of this run counts",

@@ -19,7 +19,7 @@ from fabricproof.core.measure import Finding, Verdict, as_notes
 from fabricproof.core.project import site_option
 from fabricproof.traffic import PathState
 from fabricproof.verdict.baseline.model import BaselineNode, Facts, LegPlace, Limit, Value
-from fabricproof.verdict.value import Judgement, Report, Source
+from fabricproof.verdict.value import Judgement, Report, Source, possible_up_to
 
 #: what a link or a slot came to: the fault itself, never an excuse for it
 SYMPTOMS = frozenset(
@@ -292,7 +292,7 @@ def _bounded(
     lowers = [each for each in (judgement.lower, lower) if each is not None]
     uppers = [each for each in (judgement.upper, upper) if each is not None]
     if judgement.ceiling is not None and judgement.unit == "MB/s":
-        uppers.append(judgement.ceiling)
+        uppers.append(possible_up_to(judgement.ceiling))
     low, high = max(lowers, default=None), min(uppers, default=None)
     # ReFrame takes bounds as fractions of the reference, which has to lie between them.
     value = min(row.median, high) if high is not None else row.median
