@@ -11,6 +11,7 @@ from recorded_nodes import machine, text
 from fabricproof.core.errors import OutputError, ParseError
 from fabricproof.nodes.inventory.store import (
     INDEX_FILE,
+    choose,
     inventory_of_job,
     keep_looks,
     read_index,
@@ -69,6 +70,23 @@ def test_a_change_is_a_second_file_and_the_first_stays(folder: Path) -> None:
     keep_looks(folder, looks(folder, n1=NEW_CABLE), ["n1"], run_id="r2", time=TUESDAY)
     assert len(files(folder, "n1")) == 2
     assert (folder / "n1" / f"{machine(HEALTHY, 'n1').digest}.json").read_bytes() == first
+
+
+def test_a_state_that_comes_back_within_a_run_is_the_last_that_the_index_tells(
+    folder: Path,
+) -> None:
+    """A rail that is down, up, and down again in one run is down."""
+    for name in (HEALTHY, NEW_CABLE, HEALTHY):
+        keep_looks(folder, looks(folder, n1=name), ["n1"], run_id="r1", time=MONDAY)
+    digests = [machine(name, "n1").digest for name in (HEALTHY, NEW_CABLE, HEALTHY)]
+    assert [each.digest for each in read_index(folder)] == digests
+
+
+def test_one_look_that_failed_hides_no_later_one_of_its_run(folder: Path) -> None:
+    run = "20261116T080000Z-a1b2c3"
+    for name in (HEALTHY, "", HEALTHY):
+        keep_looks(folder, looks(folder, n1=name), ["n1"], run_id=run, time=MONDAY)
+    assert choose(read_index(folder), run).seen["n1"].digest == machine(HEALTHY, "n1").digest
 
 
 @pytest.mark.parametrize(

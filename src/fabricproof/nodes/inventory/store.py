@@ -1,7 +1,8 @@
 """Inventories on disk: one file per node and change, an index of who saw it when; how to choose.
 
 ``perflogs/<site>/inventory/<node>/<digest>.json`` is written once and never changed.
-``perflogs/<site>/inventory/index.jsonl`` gets one line per node and run, and is only appended to.
+``perflogs/<site>/inventory/index.jsonl`` gets one line per node and run, and another where the node
+changed within the run.  It is only appended to.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ FOLDER = "inventory"
 
 #: a node's name becomes a folder's; anything else is no name that a scheduler gives
 _NODE = re.compile(r"\w[\w.-]*")
+
+#: of a node that no line of a run names yet; None is that of one that left nothing
+_NOTHING = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,10 +67,15 @@ def keep_looks(
     left = {path.stem: path for path in looks.glob("*.txt")}
     names = sorted({*nodes, *left})
     seen = [_keep(folder, node, left.get(node), run_id, time) for node in names]
-    told = {(each.node, each.run_id, each.digest) for each in read_index(folder)}
+    # Readers take the last line: a state that comes back within a run is written again.
+    last = {(each.node, each.run_id): each.digest for each in read_index(folder)}
     append_records(
         folder / INDEX_FILE,
-        [vars(each) for each in seen if (each.node, each.run_id, each.digest) not in told],
+        [
+            vars(each)
+            for each in seen
+            if last.get((each.node, each.run_id), _NOTHING) != each.digest
+        ],
     )
     return {each.node: each.digest for each in seen}
 
