@@ -93,21 +93,30 @@ class _Looks:
                 yield preflight(spec, mine, reasons=reasons)
 
     def _members(self) -> dict[str, set[str]]:
-        """Return node -> the fabrics with a link that were measured on it, as records of runs say.
+        """Return node -> the fabrics with a link that its partition has, as records of runs say.
 
-        No other can be judged: a node that is of such a one alone would be left out.
+        No other can be judged: a node that is of such a one alone would be left out.  A fabric of
+        its partition counts though none of its legs began there.
         """
         linked = {each.name for each in self.site.fabrics if each.link is not None}
         found: dict[str, set[str]] = {}
         for path in record_files(self.folder.parent):
             for record in read_records(path, on_torn=lambda _: None):
                 is_asked = self.run_id in {"", record.get("run_id")}
-                fabric = str(record.get("fabric"))
-                if record.get("kind") != "leg" or not is_asked or fabric not in linked:
+                if record.get("kind") != "leg" or not is_asked:
                     continue
-                for node in record.get("inventory") or {}:
-                    found.setdefault(node, set()).add(fabric)
+                fabrics = linked.intersection(self._fabrics_beside(record))
+                for node in record.get("inventory") or {} if fabrics else ():
+                    found.setdefault(node, set()).update(fabrics)
         return found
+
+    def _fabrics_beside(self, record: Mapping[str, Any]) -> set[str]:
+        """Return the fabric of a leg and those of its partition, where the site still has it."""
+        mine = {str(record.get("fabric"))}
+        for partition in self.site.partitions:
+            if partition.name == record.get("partition"):
+                mine.update(partition.fabrics)
+        return mine
 
 
 def _told(
