@@ -201,3 +201,47 @@ def test_hosts_without_the_sites_rails_are_judged_by_each_other() -> None:
     red, good = cabling(rails(20, 17), switches=more)
     assert (red.where, good.number) == ("n017", 19)
     assert "where other hosts have" in red.sentence
+
+
+def without_rail(network: Network, adapter: str) -> Network:
+    """Return the fabric as ``ibnetdiscover`` shows it where the cable of an adapter is out."""
+    (lost,) = (guid for guid, node in network.nodes.items() if node.description == adapter)
+    ports = {
+        end: port
+        for end, port in network.ports.items()
+        if end.guid != lost and (port.peer is None or port.peer.guid != lost)
+    }
+    nodes = {guid: node for guid, node in network.nodes.items() if guid != lost}
+    return replace(network, nodes=nodes, ports=ports)
+
+
+def names(hosts: int) -> tuple[str, ...]:
+    return tuple(f"n{number:03}" for number in range(1, hosts + 1))
+
+
+def test_a_named_host_that_lost_a_rail_is_named() -> None:
+    network = without_rail(rails(8), "n003 mlx5_1")
+    good, lost = cabling(network, switches=DECLARED, hosts=names(8))
+    assert (good.verdict, good.number) == (Verdict.PASS, 7)
+    assert (lost.verdict, lost.where) == (Verdict.UNJUDGED, "n003")
+    assert lost.sentence == "n003: mlx5_1 is not on this fabric, where 7 other hosts have it"
+    (lost,) = [
+        each
+        for each in cabling(network, hosts=names(8))
+        if each.verdict is not Verdict.PASS and each.where == "n003"
+    ]
+    assert lost.sentence == "n003: mlx5_1 is not on this fabric, where 7 other hosts have it"
+
+
+def test_a_rail_that_no_named_host_or_many_of_them_lack_is_no_loss() -> None:
+    """Each rail a subnet of its own: one look sees one.  And lists of hosts of two kinds."""
+    single = rails(8)
+    for host in names(8):
+        single = without_rail(single, f"{host} mlx5_1")
+    assert cabling(single, switches=DECLARED, hosts=names(8)) == []
+    two_kinds = rails(20)
+    for host in names(6):
+        two_kinds = without_rail(two_kinds, f"{host} mlx5_1")
+    assert {each.where for each in cabling(two_kinds, hosts=names(20))} == {""}
+    # Nobody said that other hosts are to be alike.
+    assert {each.where for each in cabling(without_rail(rails(20), "n003 mlx5_1"))} == {""}

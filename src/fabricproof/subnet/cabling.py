@@ -7,7 +7,7 @@ of the factory, not of the slots.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 
@@ -23,6 +23,10 @@ _Kind = tuple[str, ...]
 _IN_WRONG_SWITCH = "a cable in the wrong switch"
 _OTHER_KIND = "or a host of another kind: --hosts names those that are alike"
 
+#: Without a declaration at most one of so many hosts may lack a rail that the others have: where
+#: more do, somebody meant it.  As of nodes that are crossed; our choice.
+_FEW = 4
+
 
 def cabling_findings(
     network: Network,
@@ -32,7 +36,8 @@ def cabling_findings(
     """Return findings and notes; of ``hosts`` alone where some are given.
 
     Hosts that have all rails of ``declared`` (port -> patterns of its switches' names) are held
-    against that, all others against each other.
+    against that, all others against each other.  Of ``hosts``, which are to be alike, each is named
+    that lacks a rail which the others have: an adapter whose cable is out is on no fabric.
 
     A host that stands alone against the others is always named.  It is a FAIL where chance gives no
     such order (see ``nodes.topology.cabling``) and two of its own cables are exchanged; where it is
@@ -42,10 +47,12 @@ def cabling_findings(
     kinds: dict[_Kind, list[str]] = defaultdict(list)
     by_site = _with_ports(declared)
     mine: list[str] = []
+    shown: dict[str, list[str]] = {}
     for host, adapters in network.hosts.items():
         rails = _rails(network, adapters)
         if chosen and host not in chosen:
             continue
+        shown[host] = rails
         if declared and all(not names.isdisjoint(rails) for names in by_site):
             mine.append(host)
         elif len(set(rails)) == len(rails) > 1:
@@ -65,7 +72,47 @@ def cabling_findings(
             findings.append(passed("cabling", len(cabling.fitting), sentence))
         if cabling.open:
             notes.append(_orderless(cabling.open))
+    if chosen:
+        findings += _lost(shown, mine, by_site)
     return tuple(findings), tuple(notes)
+
+
+def _lost(
+    shown: Mapping[str, Collection[str]], mine: Collection[str], by_site: Collection[frozenset[str]]
+) -> Iterator[FabricFinding]:
+    """Yield the hosts of which a rail is not on the fabric, where the others have it.
+
+    Args:
+        shown: host that is to be as the others -> its rails.
+        mine: those of them that have all rails of the site; where none has, most hosts count.
+        by_site: the names that each rail of the site may have.
+    """
+    if mine:
+        others = len(mine)
+        lacking = {
+            host: [min(names, key=len) for names in by_site if names.isdisjoint(rails)]
+            for host, rails in shown.items()
+        }
+    else:
+        whole = Counter(
+            frozenset(each)
+            for each in shown.values()
+            if len(set(each)) == len(each) > 1 and all(each)
+        )
+        usual, others = whole.most_common(1)[0] if whole else (frozenset[str](), 0)
+        lacking = {
+            host: sorted(usual.difference(rails), key=natural)
+            for host, rails in shown.items()
+            if usual.issuperset(rails)
+        }
+    lost = {host: rails for host, rails in lacking.items() if rails}
+    if not mine and _FEW * len(lost) > len(shown):
+        return
+    for host, rails in lost.items():
+        verb, them = ("is", "it") if len(rails) == 1 else ("are", "them")
+        where = f"where {others} other {'host has' if others == 1 else 'hosts have'} {them}"
+        sentence = f"{host}: {' and '.join(rails)} {verb} not on this fabric, {where}"
+        yield unjudged("cabling", host, sentence)
 
 
 def _with_ports(declared: Mapping[str, tuple[str, ...]]) -> dict[frozenset[str], tuple[str, ...]]:
