@@ -95,6 +95,17 @@ def test_a_run_is_judged_as_it_saw_the_nodes(perflogs: Path, fabricproof: Comman
     assert "PASS     mlx5_0:1: 11 of 11 (state, rate, mtu, pcie, firmware, fleet)" in ended.out
 
 
+def test_the_command_that_looks_anew_names_the_site_by_its_folder(
+    perflogs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fabricproof: Command
+) -> None:
+    ended = fabricproof("preflight", FIRST)
+    assert ended.out.endswith("look anew with  fabricproof run -n LinkPreflight --site lab\n")
+    monkeypatch.setenv("FABRICPROOF_SITES", str(tmp_path / "others"))
+    folder = tmp_path / "sites" / "lab"
+    ended = fabricproof("preflight", FIRST, "--site", folder)
+    assert ended.out.endswith(f"fabricproof run -n LinkPreflight --site {folder}\n")
+
+
 def test_some_nodes_and_one_fabric_as_json(perflogs: Path, fabricproof: Command) -> None:
     record = fabricproof("preflight", "n2", "--only", "fabric=h*", "--json").record
     assert record["verdict"] == "FAIL"

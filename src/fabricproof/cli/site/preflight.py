@@ -16,6 +16,7 @@ from fabricproof.cli import options
 from fabricproof.cli.output import STATUSES, Only, judgement_record, only_option
 from fabricproof.cli.site.inventory import looks_of, machine_of, place
 from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.project import site_option
 from fabricproof.core.records import read_records, record_files
 from fabricproof.nodes.inventory.store import StateSeen
 from fabricproof.nodes.preflight import Preflight, preflight
@@ -56,7 +57,7 @@ def command(words: tuple[str, ...], site_name: str | None, only: Only, *, as_jso
     if as_json:
         click.echo(json.dumps(_record(name, verdict, results, seen), indent=2))
     else:
-        for line in _told(results, seen, verdict):
+        for line in _told(name, results, seen, verdict):
             click.echo(line)
     return STATUSES[verdict]
 
@@ -120,7 +121,7 @@ class _Looks:
 
 
 def _told(
-    results: Iterable[Preflight], seen: Mapping[str, StateSeen], verdict: Verdict
+    site: str, results: Iterable[Preflight], seen: Mapping[str, StateSeen], verdict: Verdict
 ) -> Iterator[str]:
     for result in results:
         soft = f"{result.device}: " if result.device else ""
@@ -141,7 +142,8 @@ def _told(
         yield "no fabric of this site has a link: there is nothing to look at"
     for when, nodes in _ages(seen).items():
         yield f"seen {when}: {', '.join(nodes)}"
-    yield f"{verdict.value}: look anew with  fabricproof run -n LinkPreflight"
+    again = " ".join(("fabricproof run -n LinkPreflight", site_option(site)))
+    yield f"{verdict.value}: look anew with  {again}"
 
 
 def _ages(seen: Mapping[str, StateSeen]) -> dict[str, list[str]]:
