@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from fabricproof.core.errors import FabricproofError, InputMissingError, OutputError, ParseError
 from fabricproof.core.records import append_records, read_json, read_records
 from fabricproof.core.whole_file import whole_file
-from fabricproof.nodes.inventory.facts import Machine, ReadTrouble
+from fabricproof.nodes.inventory.facts import Machine, ReadTrouble, ReadTroubleKind
 from fabricproof.nodes.inventory.read import read_machine
 
 FORMAT = 1
@@ -111,6 +112,8 @@ def write_machine(folder: Path, machine: Machine) -> Path:
         "node": machine.node,
         "facts": machine.facts,
         "unknown": machine.unknown,
+        # beside the sentences: what a verdict may rest on; the digest covers the sentences alone
+        "troubles": [asdict(each) for each in machine.troubles],
     }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -137,10 +140,12 @@ def read_kept(folder: Path, node: str, digest: str) -> Machine:
         machine = Machine(
             node=record["node"],
             facts=record["facts"],
-            troubles=tuple(ReadTrouble(text=each) for each in record["unknown"]),
+            troubles=_troubles(record),
         )
         if machine.digest != digest:
             raise ValueError("what it holds has another digest")
+        if list(machine.unknown) != record["unknown"]:
+            raise ValueError("its troubles are not what it calls unknown")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ParseError(
             "no readable inventory",
@@ -149,6 +154,21 @@ def read_kept(folder: Path, node: str, digest: str) -> Machine:
             got=str(error) or type(error).__name__,
         ) from None
     return machine
+
+
+def _troubles(record: Mapping[str, Any]) -> tuple[ReadTrouble, ...]:
+    """Return what hindered a look; of a file from before the kinds were kept, the sentences."""
+    if "troubles" not in record:
+        return tuple(ReadTrouble(text=each) for each in record["unknown"])
+    return tuple(
+        ReadTrouble(
+            text=each["text"],
+            kind=ReadTroubleKind(each["kind"]),
+            section=each["section"],
+            command=tuple(each["command"]),
+        )
+        for each in record["troubles"]
+    )
 
 
 def read_index(folder: Path, on_torn: Callable[[str], object] | None = None) -> list[StateSeen]:
