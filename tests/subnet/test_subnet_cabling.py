@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabricproof.core.measure import Verdict
+from fabricproof.physics import find_link
 from fabricproof.subnet import (
     Expected,
     FabricFinding,
@@ -19,7 +20,7 @@ from fabricproof.subnet import (
     read_folder,
     read_ibnetdiscover,
 )
-from made_fabrics import looked, make, show_discover
+from made_fabrics import changed, looked, make, show_discover
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "subnet"
 
@@ -245,3 +246,21 @@ def test_a_rail_that_no_named_host_or_many_of_them_lack_is_no_loss() -> None:
     assert {each.where for each in cabling(two_kinds, hosts=names(20))} == {""}
     # Nobody said that other hosts are to be alike.
     assert {each.where for each in cabling(without_rail(rails(20), "n003 mlx5_1"))} == {""}
+
+
+def test_a_cable_is_held_against_the_link_of_its_own_rail() -> None:
+    """Rail 1 is declared slower: its cables are no fault, and one of rail 0 at that speed is."""
+    network = rails(4)
+    for name in names(4):
+        network = changed(network, f"{name} mlx5_1", 1, speed="FDR")
+    fast, slow = find_link("EDR 4x"), find_link("FDR 4x")
+    expected = Expected(link=slow, rail_links={"mlx5_0:1": fast, "mlx5_1:1": slow})
+    result = judge_look(looked(network), expected)
+    assert [each.verdict for each in result.findings if each.quantity == "link"] == [Verdict.PASS]
+    assert any("the site's rails are unlike" in note for note in result.notes)
+    trained = changed(network, "n002 mlx5_0", 1, speed="FDR")
+    found = judge_look(looked(trained), expected).findings
+    (red,) = [each for each in found if each.verdict is Verdict.FAIL]
+    assert "below EDR 4x (100 Gb/s), which is declared: speed trained down" in red.sentence
+    alike = judge_look(looked(trained), Expected(link=slow)).findings
+    assert not [each for each in alike if each.verdict is Verdict.FAIL]

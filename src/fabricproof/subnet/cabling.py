@@ -10,15 +10,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
+from typing import TypeVar
 
 from fabricproof.core.hostlist import fold
 from fabricproof.core.units import natural
 from fabricproof.nodes.topology import Against, Astray, Cabling, Hanging, astray, cabling_of
+from fabricproof.physics import Link
 from fabricproof.subnet.finding import FabricFinding, fail, passed, unjudged
-from fabricproof.subnet.model import Network
+from fabricproof.subnet.model import End, Network
 
 #: rails of a host: those of hosts with other adapters are no measure for it
 _Kind = tuple[str, ...]
+
+_Declared = TypeVar("_Declared")
 
 _IN_WRONG_SWITCH = "a cable in the wrong switch"
 _OTHER_KIND = "or a host of another kind: --hosts names those that are alike"
@@ -115,14 +119,34 @@ def _lost(
         yield unjudged("cabling", host, sentence)
 
 
-def _with_ports(declared: Mapping[str, tuple[str, ...]]) -> dict[frozenset[str], tuple[str, ...]]:
-    """Return the names that a port has here -> patterns: ``mlx5_0:1`` is ``mlx5_0`` where alone."""
-    found = {}
-    for interface, patterns in declared.items():
+def _with_ports(declared: Mapping[str, _Declared]) -> dict[frozenset[str], _Declared]:
+    """Return the names that a port has here -> what is declared of it.
+
+    ``mlx5_0:1`` is ``mlx5_0`` where it is the only port.
+    """
+    found: dict[frozenset[str], _Declared] = {}
+    for interface, what in declared.items():
         device, _, port = interface.partition(":")
         names = {f"{device} port {port or 1}", *([device] if port in {"", "1"} else [])}
-        found[frozenset(names)] = patterns
+        found[frozenset(names)] = what
     return found
+
+
+def links_of_ends(network: Network, declared: Mapping[str, Link]) -> dict[End, Link]:
+    """Return the ports of hosts that the site declares a link of their own for.
+
+    Args:
+        network: the fabric.
+        declared: port of a rail (``mlx5_0:1``) -> its link.
+    """
+    of_rail = {name: link for names, link in _with_ports(declared).items() for name in names}
+    return {
+        End(guid=guid, port=port): of_rail[rail]
+        for adapters in network.hosts.values()
+        for guid in adapters
+        for port in range(1, network.nodes[guid].num_ports + 1)
+        if (rail := _rail(network, guid, port)) in of_rail
+    }
 
 
 def _by_declaration(
