@@ -219,8 +219,8 @@ def _interface_rate(sight: Sight) -> _Rate | str:
 def _no_shaper_told(sight: Sight) -> ReadTrouble | None:
     """Return what hid the shapers of interfaces from the look; None where nothing did."""
     before = (*_BEFORE_INTERFACES, *_BEFORE_ADDRESSES, "qdisc")
-    hidden = (each for each in sight.machine.troubles if each.tool == "tc" or each.section in before)
-    return next(hidden, None)
+    troubles = sight.machine.troubles
+    return next((each for each in troubles if each.tool == "tc" or each.section in before), None)
 
 
 def _why_alien(sight: Sight, link: Link) -> str:
