@@ -136,7 +136,8 @@ def test_an_adapter_that_lost_its_hosts_name_is_no_host_that_is_gone() -> None:
     }
     result = compare_looks(looked(before), looked(replace(before, nodes=nodes)))
     assert (result.verdict, red(result)) == (Verdict.PASS, [])
-    assert any(note.endswith(f"was called 'n0 mlx5_0', is called {factory!r}") for note in result.notes)
+    renamed = f"was called 'n0 mlx5_0', is called {factory!r}"
+    assert any(note.endswith(renamed) for note in result.notes)
 
 
 def test_an_adapter_that_was_put_into_another_host_is_not_its_old_host() -> None:
