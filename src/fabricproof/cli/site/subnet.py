@@ -54,8 +54,8 @@ What a folder of --from has (--keep writes it; by hand):
 
 The exit status is 0 only where links were judged and nothing is red: 1 FAIL, 4 MISSING (an
 expected host), 5 UNJUDGED (a counter at its end or not read of all ports, a speed or hint that the
-tool does not know, ends of a cable that disagree, rails that few hosts show to be crossed, a tool
-that complained); 65 an
+tool does not know, ends of a cable that disagree, rails that few hosts show to be crossed, a rail
+that one of --hosts lacks, a tool that complained); 65 an
 output is damaged, cut, or of another look than its neighbours; 66 no such folder; 69 no tool, no
 port, no manager, an empty fabric, or a tool that does not end; 74 cannot keep; 77 not permitted;
 78 wrong site.
