@@ -95,6 +95,17 @@ def test_a_run_is_judged_as_it_saw_the_nodes(perflogs: Path, fabricproof: Comman
     assert "PASS     mlx5_0:1: 11 of 11 (state, rate, mtu, pcie, firmware, fleet)" in ended.out
 
 
+def test_the_command_that_looks_anew_names_the_site_by_its_folder(
+    perflogs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fabricproof: Command
+) -> None:
+    ended = fabricproof("preflight", FIRST)
+    assert ended.out.endswith("look anew with  fabricproof run -n LinkPreflight --site lab\n")
+    monkeypatch.setenv("FABRICPROOF_SITES", str(tmp_path / "others"))
+    folder = tmp_path / "sites" / "lab"
+    ended = fabricproof("preflight", FIRST, "--site", folder)
+    assert ended.out.endswith(f"fabricproof run -n LinkPreflight --site {folder}\n")
+
+
 def test_some_nodes_and_one_fabric_as_json(perflogs: Path, fabricproof: Command) -> None:
     record = fabricproof("preflight", "n2", "--only", "fabric=h*", "--json").record
     assert record["verdict"] == "FAIL"
@@ -131,6 +142,23 @@ def test_a_node_that_was_measured_over_no_link_is_judged_by_all(
     ended = fabricproof("preflight", "n1", "n3")
     assert ended.status == 1
     assert "mlx5_0:1 on n3 runs at 100 of 200 Gb/s" in ended.out
+
+
+def test_a_fabric_whose_legs_never_began_is_judged_with_its_partition(
+    perflogs: Path, tmp_path: Path, fabricproof: Command
+) -> None:
+    """Its job never started, say; the look of the other's job shows its rail all the same."""
+    site = tmp_path / "sites" / "lab" / "site.toml"
+    site.write_text(SITE.replace('fabrics = ["hdr"]', 'fabrics = ["hdr", "eth"]'))
+    record = {"kind": "leg", "run_id": FIRST, "partition": "hdr", "fabric": "hdr"}
+    append_records(perflogs / "hdr" / "records.jsonl", [{**record, "inventory": {"n1": "x"}}])
+    ended = fabricproof("preflight", "n1")
+    assert ended.status == 1
+    assert "fabric hdr on 1 nodes: PASS\n" in ended.out
+    assert "enp97s0f0np0 on n1 does not exist" in ended.out
+    # A record that names no partition: the fabric of its leg.
+    ended = fabricproof("preflight", f"n2@{FIRST}")
+    assert (ended.status, "fabric eth" in ended.out) == (0, False)
 
 
 def test_where_nobody_looked_there_is_nothing_to_judge(

@@ -43,7 +43,7 @@ def test_without_a_roll_everything_is_new(fabricproof: Command, site: Path) -> N
     assert ended.status == 78
     assert ended.out.count("\n+ ") + ended.out.startswith("+ ") == 2
     assert "0 gone, 2 new" in ended.err
-    assert "--write" in ended.err
+    assert f"fabricproof site roll {site} --write" in ended.err
     assert not (site / "roll.json").exists()
 
 

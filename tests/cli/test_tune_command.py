@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,15 @@ def test_two_stacks_are_two_proposals(perflogs: Path, fabricproof: Command) -> N
     proposals = json.loads(ended.out)["proposals"]
     assert {each["stack"] for each in proposals} == {"openmpi4", "openmpi5"}
     assert not (perflogs / "tuning" / f"{NEW}-openmpi4" / "coll_han.conf").exists()
+
+
+def test_the_command_that_tries_it_can_be_copied_whatever_the_folder_is_called(
+    perflogs: Path, fabricproof: Command
+) -> None:
+    folder = perflogs / "to try"
+    ended = fabricproof("tune", "write", "--only", "stack=openmpi5", "--folder", str(folder))
+    (line,) = (each for each in ended.out.splitlines() if "-S " in each)
+    assert shlex.split(line)[-1] == f"AlgorithmSweep.tuning={folder}"
 
 
 def test_one_folder_cannot_hold_two_stacks(perflogs: Path, fabricproof: Command) -> None:

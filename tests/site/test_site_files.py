@@ -111,6 +111,44 @@ def test_references_of_another_fabric_do_not_apply() -> None:
     assert found == {}
 
 
+def _with_reference(folder: Path, quantity: str, value: str) -> str:
+    shutil.copytree(DATA / "full", folder, dirs_exist_ok=True)
+    entry = f'quantity = "{quantity}"\nvalue = "{value}"\nfabric = "ib0"\norigin = "test"\n'
+    with (folder / "references.toml").open("a") as file:
+        file.write(f"\n[[references]]\n{entry}")
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("written", "judged"),
+    [
+        ("bandwidth_1024KiB", "bandwidth_1MiB"),
+        ("bandwidth_4194304B", "bandwidth_4MiB"),
+        ("device_busbw_1024MiB", "device_busbw_1GiB"),
+        ("bandwidth_3KiB", "bandwidth_3KiB"),
+    ],
+)
+def test_a_reference_is_of_the_row_that_has_its_size_however_it_is_written(
+    written: str, judged: str, tmp_path: Path
+) -> None:
+    found = load_site(_with_reference(tmp_path, written, "3 GB/s")).references_for(
+        fabric="ib0", suite="osu", program="osu_bw", stack="openmpi", num_rails=1
+    )
+    assert found[judged].value == 3000.0
+    assert written == judged or written not in found
+
+
+def test_two_spellings_of_one_size_are_two_values_of_one_quantity(tmp_path: Path) -> None:
+    _with_reference(tmp_path / "once", "bandwidth_1MiB", "3 GB/s")
+    shutil.copytree(tmp_path / "once", tmp_path / "twice")
+    with (tmp_path / "twice" / "references.toml").open("a") as file:
+        text = (tmp_path / "once" / "references.toml").read_text().rpartition("[[references]]")
+        file.write("\n[[references]]" + text[2].replace("_1MiB", "_1024KiB"))
+    load_site(str(tmp_path / "once"))
+    with pytest.raises(ConfigError, match="a second value of 'bandwidth_1024KiB'"):
+        load_site(str(tmp_path / "twice"))
+
+
 def _overlaid(error_file: Path, folder: Path) -> tuple[str, str]:
     """Lay one wrong file over the full site; return the folder and the expected message."""
     shutil.copytree(DATA / "full", folder, dirs_exist_ok=True)

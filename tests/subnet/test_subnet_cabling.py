@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabricproof.core.measure import Verdict
+from fabricproof.physics import find_link
 from fabricproof.subnet import (
     Expected,
     FabricFinding,
@@ -19,7 +20,7 @@ from fabricproof.subnet import (
     read_folder,
     read_ibnetdiscover,
 )
-from made_fabrics import looked, make, show_discover
+from made_fabrics import changed, looked, make, show_discover
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "subnet"
 
@@ -201,3 +202,65 @@ def test_hosts_without_the_sites_rails_are_judged_by_each_other() -> None:
     red, good = cabling(rails(20, 17), switches=more)
     assert (red.where, good.number) == ("n017", 19)
     assert "where other hosts have" in red.sentence
+
+
+def without_rail(network: Network, adapter: str) -> Network:
+    """Return the fabric as ``ibnetdiscover`` shows it where the cable of an adapter is out."""
+    (lost,) = (guid for guid, node in network.nodes.items() if node.description == adapter)
+    ports = {
+        end: port
+        for end, port in network.ports.items()
+        if end.guid != lost and (port.peer is None or port.peer.guid != lost)
+    }
+    nodes = {guid: node for guid, node in network.nodes.items() if guid != lost}
+    return replace(network, nodes=nodes, ports=ports)
+
+
+def names(hosts: int) -> tuple[str, ...]:
+    return tuple(f"n{number:03}" for number in range(1, hosts + 1))
+
+
+def test_a_named_host_that_lost_a_rail_is_named() -> None:
+    network = without_rail(rails(8), "n003 mlx5_1")
+    good, lost = cabling(network, switches=DECLARED, hosts=names(8))
+    assert (good.verdict, good.number) == (Verdict.PASS, 7)
+    assert (lost.verdict, lost.where) == (Verdict.UNJUDGED, "n003")
+    assert lost.sentence == "n003: mlx5_1 is not on this fabric, where 7 other hosts have it"
+    (lost,) = [
+        each
+        for each in cabling(network, hosts=names(8))
+        if each.verdict is not Verdict.PASS and each.where == "n003"
+    ]
+    assert lost.sentence == "n003: mlx5_1 is not on this fabric, where 7 other hosts have it"
+
+
+def test_a_rail_that_no_named_host_or_many_of_them_lack_is_no_loss() -> None:
+    """Each rail a subnet of its own: one look sees one.  And lists of hosts of two kinds."""
+    single = rails(8)
+    for host in names(8):
+        single = without_rail(single, f"{host} mlx5_1")
+    assert cabling(single, switches=DECLARED, hosts=names(8)) == []
+    two_kinds = rails(20)
+    for host in names(6):
+        two_kinds = without_rail(two_kinds, f"{host} mlx5_1")
+    assert {each.where for each in cabling(two_kinds, hosts=names(20))} == {""}
+    # Nobody said that other hosts are to be alike.
+    assert {each.where for each in cabling(without_rail(rails(20), "n003 mlx5_1"))} == {""}
+
+
+def test_a_cable_is_held_against_the_link_of_its_own_rail() -> None:
+    """Rail 1 is declared slower: its cables are no fault, and one of rail 0 at that speed is."""
+    network = rails(4)
+    for name in names(4):
+        network = changed(network, f"{name} mlx5_1", 1, speed="FDR")
+    fast, slow = find_link("EDR 4x"), find_link("FDR 4x")
+    expected = Expected(link=slow, rail_links={"mlx5_0:1": fast, "mlx5_1:1": slow})
+    result = judge_look(looked(network), expected)
+    assert [each.verdict for each in result.findings if each.quantity == "link"] == [Verdict.PASS]
+    assert any("the site's rails are unlike" in note for note in result.notes)
+    trained = changed(network, "n002 mlx5_0", 1, speed="FDR")
+    found = judge_look(looked(trained), expected).findings
+    (red,) = [each for each in found if each.verdict is Verdict.FAIL]
+    assert "below EDR 4x (100 Gb/s), which is declared: speed trained down" in red.sentence
+    alike = judge_look(looked(trained), Expected(link=slow)).findings
+    assert not [each for each in alike if each.verdict is Verdict.FAIL]

@@ -126,6 +126,33 @@ def test_a_host_that_is_gone_is_missing() -> None:
     assert any(note.startswith("new: ca n0 mlx5_0") for note in back.notes)
 
 
+def test_an_adapter_that_lost_its_hosts_name_is_no_host_that_is_gone() -> None:
+    """rdma-ndd did not start: the description is the factory's."""
+    before = tree()
+    factory = "MT4123 ConnectX6   Mellanox Technologies"
+    nodes = {
+        guid: replace(node, description=factory) if node.description == "n0 mlx5_0" else node
+        for guid, node in before.nodes.items()
+    }
+    result = compare_looks(looked(before), looked(replace(before, nodes=nodes)))
+    assert (result.verdict, red(result)) == (Verdict.PASS, [])
+    renamed = f"was called 'n0 mlx5_0', is called {factory!r}"
+    assert any(note.endswith(renamed) for note in result.notes)
+
+
+def test_an_adapter_that_was_put_into_another_host_is_not_its_old_host() -> None:
+    before = tree()
+    nodes = {
+        guid: replace(node, description="n1 mlx5_1") if node.description == "n0 mlx5_0" else node
+        for guid, node in before.nodes.items()
+    }
+    result = compare_looks(looked(before), looked(replace(before, nodes=nodes)))
+    assert (result.verdict, red(result)) == (
+        Verdict.MISSING,
+        ["n0 was on the fabric and is no more"],
+    )
+
+
 def test_a_port_that_is_no_more_active() -> None:
     after = changed(tree(), "leaf0", 1, state="Initialize")
     sentences = red(compare_looks(looked(tree()), looked(after)))

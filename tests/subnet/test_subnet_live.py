@@ -415,3 +415,20 @@ def test_the_sites_link_is_taken(fabricproof: Call) -> None:
     two = fabricproof(*look, "--site", "infiniband-ndr")
     assert two.status == 78
     assert "--only fabric=NAME" in two.err
+
+
+def test_the_links_of_unlike_rails_are_taken(fabricproof: Call, tmp_path: Path) -> None:
+    (tmp_path / "site.toml").write_text(
+        '[site]\nname = "unlike"\n'
+        '[[partitions]]\nname = "all"\nfabrics = ["ib"]\nstacks = ["mpi"]\n'
+        '[[stacks]]\nname = "mpi"\nfamily = "openmpi"\nversion = "5"\n'
+    )
+    (tmp_path / "fabric.toml").write_text(
+        '[[fabrics]]\nname = "ib"\nlink = "EDR 4x"\n'
+        'rails = [{ interface = "HCA-1:1" }, { interface = "HCA-1:2", link = "HDR 4x" }]\n'
+    )
+    ended = fabricproof("subnet", "check", "--from", DATA / "tree", "--site", tmp_path)
+    assert ended.status == 1
+    assert ended.out.count("below HDR 4x") == 8
+    assert "16 of 24 links are at what the site declares, or better" in ended.out
+    assert "the site's rails are unlike (HCA-1:1 EDR 4x, HCA-1:2 HDR 4x)" in ended.out

@@ -11,7 +11,7 @@ from fabricproof.core.errors import ConfigError, FabricproofError
 from fabricproof.core.provenance import same_build
 from fabricproof.physics import find_slot
 from fabricproof.site.complaint import Lines, line_of
-from fabricproof.site.model import build_fabric
+from fabricproof.site.model import build_fabric, quantity_of
 from fabricproof.site.schema import (
     RUNTIMES,
     FabricFile,
@@ -32,7 +32,8 @@ def check_unlike(path: Path, references: Iterable[ReferenceSpec], lines: Lines) 
     seen: dict[tuple[Any, ...], list[str | None]] = {}
     for index, spec in enumerate(references):
         apart = {"value", "tolerance", "origin", "stack_digest"}
-        builds = seen.setdefault(tuple(spec.model_dump(exclude=apart).values()), [])
+        same = {**spec.model_dump(exclude=apart), "quantity": quantity_of(spec)}
+        builds = seen.setdefault(tuple(same.values()), [])
         if any(same_build(spec.stack_digest, other) for other in builds):
             raise ConfigError(
                 f"a second value of {spec.quantity!r} for the same runs",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -175,8 +176,9 @@ class Site:
             rank = sum(getattr(spec, key) is not None for key in (*asked, "stack_digest"))
             if spec.stack_digest is not None and not is_build(spec.stack_digest, stack_digest):
                 continue
-            if rank >= chosen.get(spec.quantity, (-1, spec))[0]:
-                chosen[spec.quantity] = (rank, spec)
+            quantity = quantity_of(spec)
+            if rank >= chosen.get(quantity, (-1, spec))[0]:
+                chosen[quantity] = (rank, spec)
         return {quantity: to_reference(spec) for quantity, (_, spec) in chosen.items()}
 
     def references_of_other_builds(
@@ -221,6 +223,17 @@ class Site:
             stated = {key: getattr(spec, key) for key in asked if getattr(spec, key) is not None}
             if spec.fabric == fabric and all(asked[key] == value for key, value in stated.items()):
                 yield spec
+
+
+def quantity_of(spec: ReferenceSpec) -> str:
+    """Return the quantity as the judge spells it: ``bandwidth_1024KiB`` is ``bandwidth_1MiB``."""
+    return _spelt(spec.quantity, spec.value)
+
+
+@functools.cache
+def _spelt(quantity: str, value: str) -> str:
+    # A plan asks thousands of times.
+    return from_text(f"{quantity}={value}", tolerance=None, origin="")[0]
 
 
 def to_reference(spec: ReferenceSpec) -> Reference:

@@ -7,21 +7,29 @@ of the factory, not of the slots.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
+from typing import TypeVar
 
 from fabricproof.core.hostlist import fold
 from fabricproof.core.units import natural
 from fabricproof.nodes.topology import Against, Astray, Cabling, Hanging, astray, cabling_of
+from fabricproof.physics import Link
 from fabricproof.subnet.finding import FabricFinding, fail, passed, unjudged
-from fabricproof.subnet.model import Network
+from fabricproof.subnet.model import End, Network
 
 #: rails of a host: those of hosts with other adapters are no measure for it
 _Kind = tuple[str, ...]
 
+_Declared = TypeVar("_Declared")
+
 _IN_WRONG_SWITCH = "a cable in the wrong switch"
 _OTHER_KIND = "or a host of another kind: --hosts names those that are alike"
+
+#: Without a declaration at most one of so many hosts may lack a rail that the others have: where
+#: more do, somebody meant it.  As of nodes that are crossed; our choice.
+_FEW = 4
 
 
 def cabling_findings(
@@ -32,7 +40,8 @@ def cabling_findings(
     """Return findings and notes; of ``hosts`` alone where some are given.
 
     Hosts that have all rails of ``declared`` (port -> patterns of its switches' names) are held
-    against that, all others against each other.
+    against that, all others against each other.  Of ``hosts``, which are to be alike, each is named
+    that lacks a rail which the others have: an adapter whose cable is out is on no fabric.
 
     A host that stands alone against the others is always named.  It is a FAIL where chance gives no
     such order (see ``nodes.topology.cabling``) and two of its own cables are exchanged; where it is
@@ -42,10 +51,12 @@ def cabling_findings(
     kinds: dict[_Kind, list[str]] = defaultdict(list)
     by_site = _with_ports(declared)
     mine: list[str] = []
+    shown: dict[str, list[str]] = {}
     for host, adapters in network.hosts.items():
         rails = _rails(network, adapters)
         if chosen and host not in chosen:
             continue
+        shown[host] = rails
         if declared and all(not names.isdisjoint(rails) for names in by_site):
             mine.append(host)
         elif len(set(rails)) == len(rails) > 1:
@@ -65,17 +76,77 @@ def cabling_findings(
             findings.append(passed("cabling", len(cabling.fitting), sentence))
         if cabling.open:
             notes.append(_orderless(cabling.open))
+    if chosen:
+        findings += _lost(shown, mine, by_site)
     return tuple(findings), tuple(notes)
 
 
-def _with_ports(declared: Mapping[str, tuple[str, ...]]) -> dict[frozenset[str], tuple[str, ...]]:
-    """Return the names that a port has here -> patterns: ``mlx5_0:1`` is ``mlx5_0`` where alone."""
-    found = {}
-    for interface, patterns in declared.items():
+def _lost(
+    shown: Mapping[str, Collection[str]], mine: Collection[str], by_site: Collection[frozenset[str]]
+) -> Iterator[FabricFinding]:
+    """Yield the hosts of which a rail is not on the fabric, where the others have it.
+
+    Args:
+        shown: host that is to be as the others -> its rails.
+        mine: those of them that have all rails of the site; where none has, most hosts count.
+        by_site: the names that each rail of the site may have.
+    """
+    if mine:
+        others = len(mine)
+        lacking = {
+            host: [min(names, key=len) for names in by_site if names.isdisjoint(rails)]
+            for host, rails in shown.items()
+        }
+    else:
+        whole = Counter(
+            frozenset(each)
+            for each in shown.values()
+            if len(set(each)) == len(each) > 1 and all(each)
+        )
+        usual, others = whole.most_common(1)[0] if whole else (frozenset[str](), 0)
+        lacking = {
+            host: sorted(usual.difference(rails), key=natural)
+            for host, rails in shown.items()
+            if usual.issuperset(rails)
+        }
+    lost = {host: rails for host, rails in lacking.items() if rails}
+    if not mine and _FEW * len(lost) > len(shown):
+        return
+    for host, rails in lost.items():
+        verb, them = ("is", "it") if len(rails) == 1 else ("are", "them")
+        where = f"where {others} other {'host has' if others == 1 else 'hosts have'} {them}"
+        sentence = f"{host}: {' and '.join(rails)} {verb} not on this fabric, {where}"
+        yield unjudged("cabling", host, sentence)
+
+
+def _with_ports(declared: Mapping[str, _Declared]) -> dict[frozenset[str], _Declared]:
+    """Return the names that a port has here -> what is declared of it.
+
+    ``mlx5_0:1`` is ``mlx5_0`` where it is the only port.
+    """
+    found: dict[frozenset[str], _Declared] = {}
+    for interface, what in declared.items():
         device, _, port = interface.partition(":")
         names = {f"{device} port {port or 1}", *([device] if port in {"", "1"} else [])}
-        found[frozenset(names)] = patterns
+        found[frozenset(names)] = what
     return found
+
+
+def links_of_ends(network: Network, declared: Mapping[str, Link]) -> dict[End, Link]:
+    """Return the ports of hosts that the site declares a link of their own for.
+
+    Args:
+        network: the fabric.
+        declared: port of a rail (``mlx5_0:1``) -> its link.
+    """
+    of_rail = {name: link for names, link in _with_ports(declared).items() for name in names}
+    return {
+        End(guid=guid, port=port): of_rail[rail]
+        for adapters in network.hosts.values()
+        for guid in adapters
+        for port in range(1, network.nodes[guid].num_ports + 1)
+        if (rail := _rail(network, guid, port)) in of_rail
+    }
 
 
 def _by_declaration(

@@ -54,7 +54,7 @@ def _pairs(network: Network) -> dict[Pair, Cable]:
 
 
 def _nodes(old: Network, new: Network) -> Iterator[FabricFinding]:
-    lost_hosts = [name for name in old.hosts if name not in new.hosts]
+    lost_hosts = [name for name in old.hosts if not _is_there(name, old, new)]
     for name in lost_hosts:
         yield FabricFinding(
             verdict=Verdict.MISSING,
@@ -71,9 +71,20 @@ def _nodes(old: Network, new: Network) -> Iterator[FabricFinding]:
             NodeKind.HOST: "the adapter",
             NodeKind.ROUTER: "the router",
         }[node.kind]
-        swapped = f" ({host} has another now)" if host is not None else ""
+        swapped = f" ({host} has another now)" if host in new.hosts else ""
         sentence = f"{words} {old.name(guid)} (0x{guid}) is gone{swapped}"
         yield fail("nodes", old.name(guid), sentence)
+
+
+def _is_there(host: str, old: Network, new: Network) -> bool:
+    """Tell whether a host of the first look is in the second, under another name too.
+
+    An adapter that lost its host's name (rdma-ndd did not start) is the same host's; one that has
+    the name of another old host was put into that.
+    """
+    return host in new.hosts or any(
+        guid in new.nodes and new.host_of(guid) not in old.hosts for guid in old.hosts[host]
+    )
 
 
 def _new_nodes(old: Network, new: Network) -> Iterator[str]:

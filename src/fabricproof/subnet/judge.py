@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from fabricproof.core.measure import Verdict
 from fabricproof.nodes.topology import Topology
 from fabricproof.physics import Link
-from fabricproof.subnet.cabling import cabling_findings
+from fabricproof.subnet.cabling import cabling_findings, links_of_ends
 from fabricproof.subnet.finding import (
     FabricFinding,
     SubnetResult,
@@ -37,6 +37,8 @@ class Expected:
 
     Attributes:
         link: of every cable, at least; None: what both ends of each support.
+        rail_links: port of a rail (``mlx5_0:1``) -> its own link, where the rails are unlike; it
+            counts for the cables of hosts, and ``link``, the slowest, for all others.
         hosts: that must be there, by host name.
         shape: ``tree``, ``torus``, ``mesh``; None: any.
         topology: what Slurm is told.
@@ -44,6 +46,7 @@ class Expected:
     """
 
     link: Link | None = None
+    rail_links: Mapping[str, Link] = field(default_factory=dict)
     hosts: tuple[str, ...] = ()
     shape: str | None = None
     topology: Topology | None = None
@@ -57,7 +60,7 @@ def judge_look(look: SubnetLook, expected: Expected) -> SubnetResult:
     if not network.cables:
         return SubnetResult(findings=())
     findings = [
-        *(_links(network, expected.link) if look.has_states or expected.link else ()),
+        *(_links(network, expected) if look.has_states or expected.link else ()),
         *_states(network),
         *stateless(look, is_declared=expected.link is not None),
         *_lids(network),
@@ -78,11 +81,13 @@ def judge_look(look: SubnetLook, expected: Expected) -> SubnetResult:
     return SubnetResult(findings=tuple(findings), notes=tuple(notes))
 
 
-def _links(network: Network, link: Link | None) -> Iterator[FabricFinding]:
+def _links(network: Network, expected: Expected) -> Iterator[FabricFinding]:
     good = 0
+    link, own = expected.link, links_of_ends(network, expected.rail_links)
     for cable in network.cables:
         is_inner = any(network.is_inner(port.end.guid) for port in (cable.one, cable.other))
-        declared = None if is_inner else link
+        of_rail = [own[port.end] for port in (cable.one, cable.other) if port.end in own]
+        declared = None if is_inner else next(iter(of_rail), link)
         found = _declared(network, cable, declared) if declared else _supported(network, cable)
         if found is None:
             good += 1
@@ -90,6 +95,7 @@ def _links(network: Network, link: Link | None) -> Iterator[FabricFinding]:
             yield found
     if good:
         by = f"{link.name} or better" if link else "the best that both ends support"
+        by = "what the site declares, or better" if own else by
         yield passed("link", good, f"{good} of {len(network.cables)} links are at {by}")
 
 
@@ -363,6 +369,12 @@ def _counters(look: SubnetLook) -> Iterator[FabricFinding]:
 
 def _notes(look: SubnetLook, expected: Expected) -> Iterator[str]:
     network = look.network
+    if expected.rail_links and expected.link is not None:
+        rails = ", ".join(f"{rail} {link.name}" for rail, link in expected.rail_links.items())
+        yield (
+            f"the site's rails are unlike ({rails}): cables of hosts are held against their rail's "
+            f"link, all others against {expected.link.name}"
+        )
     if expected.hosts:
         due = {name.partition(".")[0] for name in expected.hosts}
         more = [name for name in network.hosts if name not in due]

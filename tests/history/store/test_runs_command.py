@@ -55,6 +55,18 @@ def test_runs_stand_oldest_first_with_what_changed_before_each(
     assert (second["worst"], second["quantities"]) == ("PASS", 1)
 
 
+def test_a_leg_that_was_skipped_beside_a_pass_is_not_the_worst(
+    perflogs: Path, fabricproof: Command
+) -> None:
+    append_records(
+        perflogs / "vcluster" / "compute" / "records.jsonl",
+        [leg(SECOND, "SKIPPED"), leg(THIRD, "SKIPPED")],
+    )
+    _, second, third = fabricproof("runs", "--json").record["runs"]
+    assert (second["worst"], second["legs"]) == ("PASS", {"SKIPPED": 1, "PASS": 2})
+    assert third["worst"] == "FAIL"
+
+
 def test_the_table_has_the_same_for_a_person(perflogs: Path, fabricproof: Command) -> None:
     """One line for each run, and how many there are."""
     ended = fabricproof("runs")

@@ -261,6 +261,23 @@ def test_verbs_that_offer_nothing_beside_an_hca_are_wrong():
     assert "ulimit -l" in only(diagnose(seen), Level.ERROR, "path").mend
 
 
+@pytest.mark.parametrize(
+    ("domains", "level"),
+    [
+        (("mlx5_10", "mlx5_10-rdm"), Level.ERROR),
+        (("mlx5_11-xrc", "xmlx5_1"), Level.ERROR),
+        (("mlx5_10", "mlx5_1"), Level.OK),
+        (("mlx5_1-rdm",), Level.OK),
+    ],
+)
+def test_a_device_is_offered_under_its_own_name_alone(domains, level):
+    seen = facts("mpich5", net_paths=(net_path("mpich", "ib", ("mlx5_1:1",), link="HDR"),))
+    offers = tuple(("verbs", domain) for domain in domains)
+    library = replace(seen.library, providers=("tcp", "verbs"), domains=offers)
+    findings = diagnose(replace(seen, library=library, node=infiniband_node()))
+    assert "mlx5_1" in only(findings, level, "path").seen
+
+
 def test_open_mpi_without_pml_ucx():
     seen = infiniband("openmpi5", {"transports": (("rc_mlx5", "mlx5_0:1"),)}, transport="ucx")
     seen = replace(seen, mpi=replace(seen.mpi, components=frozenset({"pml:ob1"})))

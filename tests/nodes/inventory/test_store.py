@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from recorded_nodes import machine, text
+from recorded_nodes import NAMES, machine, text
 
 from fabricproof.core.errors import OutputError, ParseError
+from fabricproof.nodes.inventory.facts import ReadTrouble, ReadTroubleKind
+from fabricproof.nodes.inventory.read import read_machine
 from fabricproof.nodes.inventory.store import (
     INDEX_FILE,
+    choose,
     inventory_of_job,
     keep_looks,
     read_index,
@@ -71,6 +75,23 @@ def test_a_change_is_a_second_file_and_the_first_stays(folder: Path) -> None:
     assert (folder / "n1" / f"{machine(HEALTHY, 'n1').digest}.json").read_bytes() == first
 
 
+def test_a_state_that_comes_back_within_a_run_is_the_last_that_the_index_tells(
+    folder: Path,
+) -> None:
+    """A rail that is down, up, and down again in one run is down."""
+    for name in (HEALTHY, NEW_CABLE, HEALTHY):
+        keep_looks(folder, looks(folder, n1=name), ["n1"], run_id="r1", time=MONDAY)
+    digests = [machine(name, "n1").digest for name in (HEALTHY, NEW_CABLE, HEALTHY)]
+    assert [each.digest for each in read_index(folder)] == digests
+
+
+def test_one_look_that_failed_hides_no_later_one_of_its_run(folder: Path) -> None:
+    run = "20261116T080000Z-a1b2c3"
+    for name in (HEALTHY, "", HEALTHY):
+        keep_looks(folder, looks(folder, n1=name), ["n1"], run_id=run, time=MONDAY)
+    assert choose(read_index(folder), run).seen["n1"].digest == machine(HEALTHY, "n1").digest
+
+
 @pytest.mark.parametrize(
     ("recordings", "words"),
     [({}, "left nothing"), ({"n1": ""}, "everything: the look left nothing")],
@@ -118,11 +139,37 @@ def test_an_index_line_without_a_node_is_damage(folder: Path) -> None:
         read_index(folder)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_kept_is_what_was_seen_with_what_hindered_the_look(name: str, folder: Path) -> None:
+    for seen in (machine(name), read_machine(text(name).partition("#== addresses")[0], "n1")):
+        write_machine(folder, seen)
+        assert read_kept(folder, seen.node, seen.digest) == seen
+    assert seen.troubles[0].section == "lspci"
+
+
+def test_a_tool_that_said_nothing_is_kept_as_such(folder: Path) -> None:
+    trouble = ReadTrouble(
+        text="no answer: tc qdisc show",
+        kind=ReadTroubleKind.NO_ANSWER,
+        command=("tc", "qdisc", "show"),
+    )
+    one = replace(machine(HEALTHY), troubles=(trouble,))
+    path = write_machine(folder, one)
+    assert read_kept(folder, one.node, one.digest).troubles[0].tool == "tc"
+    record = json.loads(path.read_text())
+    # A file from before has the sentences alone.
+    path.write_text(json.dumps({key: record[key] for key in record if key != "troubles"}))
+    (old,) = read_kept(folder, one.node, one.digest).troubles
+    assert (old.text, old.kind) == (trouble.text, ReadTroubleKind.OTHER)
+
+
 def spoil(record: dict[str, object], **changes: object) -> str:
     return json.dumps({**record, **changes})
 
 
-@pytest.mark.parametrize("change", [{"facts": {}}, {"format": 9}, {"unknown": None}, None])
+@pytest.mark.parametrize(
+    "change", [{"facts": {}}, {"format": 9}, {"unknown": None}, {"troubles": None}, None]
+)
 def test_a_file_that_somebody_changed_is_refused(
     change: dict[str, object] | None, folder: Path
 ) -> None:

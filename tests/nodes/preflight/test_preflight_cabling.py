@@ -45,6 +45,13 @@ def test_a_crossed_node_is_red_on_both_its_rails() -> None:
     )
 
 
+def test_a_node_that_shows_one_rail_clears_no_other() -> None:
+    odd = (node("n97", "leaf1", "leaf0"), node("n99", "leaf1", "leaf0"))
+    found = cabling(cluster(40, node("n98", "leaf0"), *odd))
+    assert [each.nodes for each in found if each.rail == "eth0"] == [("n97",), ("n99",)]
+    assert {each.verdict for each in found} == {Verdict.FAIL}
+
+
 def test_nodes_that_hang_alike_say_nothing() -> None:
     assert cabling(cluster(16)) == []
     assert notes(cluster(16)) == []

@@ -124,7 +124,10 @@ def test_a_driver_that_does_not_say_its_state_is_not_called_down() -> None:
     ("kind", "what", "verdict"),
     [
         (ReadTroubleKind.CUT_OFF, "net", Verdict.UNJUDGED),
-        (ReadTroubleKind.CUT_OFF, "lspci", Verdict.FAIL),
+        (ReadTroubleKind.CUT_OFF, "missing", Verdict.UNJUDGED),
+        (ReadTroubleKind.CUT_OFF, "lspci", Verdict.UNJUDGED),
+        (ReadTroubleKind.CUT_OFF, "addresses", Verdict.UNJUDGED),
+        (ReadTroubleKind.CUT_OFF, "qdisc", Verdict.FAIL),
         (ReadTroubleKind.NO_TOOL, "ip", Verdict.UNJUDGED),
         (ReadTroubleKind.NO_ANSWER, "ip -o -4 addr show", Verdict.UNJUDGED),
         (ReadTroubleKind.NO_TOOL, "lspci", Verdict.FAIL),
@@ -135,6 +138,33 @@ def test_an_interface_is_missing_only_where_the_look_would_have_shown_it(
 ) -> None:
     blind = hindered(without(_virtual(), "interface rail0"), kind, what)
     assert of(preflight(VC, nodes(blind)), "vc1.state", "rail0").verdict is verdict
+
+
+@pytest.mark.parametrize(("section", "verdict"), [("net", "UNJUDGED"), ("lspci", "FAIL")])
+def test_a_port_is_told_by_its_device_and_needs_no_address(section: str, verdict: str) -> None:
+    spec = fabric(link="HDR 4x", rails=[{"interface": "mlx5_7:1"}])
+    blind = hindered(_port(), ReadTroubleKind.CUT_OFF, section)
+    assert of(preflight(spec, nodes(blind)), "n1.state").verdict.value == verdict
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "verdict"),
+    [
+        (ReadTroubleKind.CUT_OFF, "addresses", Verdict.UNJUDGED),
+        (ReadTroubleKind.CUT_OFF, "qdisc", Verdict.UNJUDGED),
+        (ReadTroubleKind.NO_TOOL, "tc", Verdict.UNJUDGED),
+        (ReadTroubleKind.CUT_OFF, "nic", Verdict.FAIL),
+    ],
+)
+def test_a_wire_whose_declared_shaper_nobody_could_see_is_not_called_too_fast(
+    kind: ReadTroubleKind, what: str, verdict: Verdict
+) -> None:
+    wire = _eth(name="rail0", speed_mbit_s=1000)
+    found = of(preflight(VC, nodes(hindered(wire, kind, what))), "n1.rate", "rail0")
+    assert found.verdict is verdict
+    slow = _eth(name="rail0", speed_mbit_s=100)
+    found = of(preflight(VC, nodes(hindered(slow, kind, what))), "n1.rate", "rail0")
+    assert found.verdict is Verdict.FAIL
 
 
 def test_a_node_that_nobody_saw_is_missing_with_the_reason() -> None:

@@ -126,3 +126,18 @@ def test_rails_plugged_in_at_random_are_hardly_ever_sure() -> None:
         plan = {f"n{at}": random.sample(["a0", "a1"], 2) for at in range(16)}
         sure += hung(plan).is_sure
     assert sure <= 20
+
+
+def test_a_node_that_shows_one_rail_takes_no_certainty_from_the_others() -> None:
+    """Its link is down or its lldpd silent: it hangs in one order only, whatever the order is."""
+    plan = {f"n{at}": ["a0", "a1"] for at in range(40)}
+    found = hung({**plan, "loose": ["a0"], "x": ["a1", "a0"], "y": ["a1", "a0"]})
+    assert found.is_sure
+    assert [(each.node, each.is_crossed) for each in found.against] == [("x", True), ("y", True)]
+    assert "loose" in found.fitting
+
+
+def test_nodes_that_show_one_rail_are_no_evidence_of_an_order() -> None:
+    plan = {f"n{at}": ["a0", "a1"] for at in range(3)}
+    loose = {f"l{at}": ["a0"] for at in range(40)}
+    assert not hung({**plan, **loose, "x": ["a1", "a0"]}).is_sure

@@ -38,6 +38,21 @@ def test_blocks_count_the_sizes_that_must_be_left() -> None:
     assert [blocks.hops("gb01", node) for node in ("gb02", "gb05", "gb09")] == [1, 2, 3]
 
 
+def test_blocks_of_one_size_are_alike_however_many_nodes_they_have() -> None:
+    text = (
+        "BlockName=b1 BlockIndex=0 Nodes=gb[01-18] BlockSize=16\n"
+        "BlockName=b2 BlockIndex=1 Nodes=gb[19-35] BlockSize=16\n"
+        "AggregatedBlock=b[1-2] BlockIndex=2 Nodes=gb[01-35] BlockSize=32\n"
+    )
+    blocks = parse_topology(text)
+    far = [blocks.hops(one, other) for one, other in (("gb01", "gb02"), ("gb19", "gb20"))]
+    assert (far, blocks.hops("gb01", "gb20")) == ([1, 1], 2)
+    assert (blocks.leaf("gb18"), blocks.leaf("gb19")) == ("b1", "b2")
+    # Slurm of before says no sizes: the number of nodes.
+    plain = parse_topology(BLOCK.replace(" BlockSize=4", "").replace(" BlockSize=8", ""))
+    assert [plain.hops("gb01", node) for node in ("gb02", "gb05", "gb09")] == [1, 2, 3]
+
+
 @pytest.mark.parametrize("text", ["", "\n", (DATA / "topology-none.txt").read_text()])
 def test_no_topology_is_flat_and_knows_no_distance(text: str) -> None:
     flat = parse_topology(text)
@@ -67,6 +82,8 @@ def test_base_36_digits_are_places() -> None:
         (TREE + "SwitchName=leaf1 Level=0 Nodes=a\n", "not there yet"),
         (TREE + "SwitchName=top Level=2 Switches=spine,lost\n", "lost"),
         (TREE + "SwitchName=x Level=zero Nodes=a\n", "Level"),
+        (TREE + f"SwitchName=x Level={'9' * 5000} Nodes=a\n", "Level"),
+        (BLOCK.replace("BlockSize=8", "BlockSize=eight"), "BlockSize"),
         (TREE + "SwitchName=x Level=0 Nodes=a[1-\n", "hostlist"),
         (TREE + "SwitchName=x Level=0 Colour=red\n", "Colour"),
         (TREE + "SwitchName= Level=0\n", "NAME"),

@@ -13,7 +13,7 @@ from rich.table import Table
 from fabricproof.cli import options
 from fabricproof.cli.console import HonestConsole
 from fabricproof.cli.selection import perflogs, runs_of
-from fabricproof.core.measure import BADNESS
+from fabricproof.core.measure import BADNESS, Verdict, worst
 from fabricproof.history.compare.facts import Machines, changed_builds, last_known
 from fabricproof.history.store import Run, Store, labels_of, open_store, require_label, set_label
 from fabricproof.nodes.inventory.words import name_of
@@ -141,7 +141,7 @@ def _record(run: Run, store: Store, changed: list[dict[str, Any]]) -> dict[str, 
         "start": run.start.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "labels": labels_of(store.labels, run.run_id),
         "quantities": run.rows,
-        "worst": next(iter(legs), None),
+        "worst": worst([Verdict(word) for word in legs]).value if legs else None,
         "legs": legs,
         "changed": changed,
         "stacks": dict(run.builds),

@@ -16,6 +16,7 @@ from fabricproof.cli import options
 from fabricproof.cli.output import STATUSES, Only, judgement_record, only_option
 from fabricproof.cli.site.inventory import looks_of, machine_of, place
 from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.project import site_option
 from fabricproof.core.records import read_records, record_files
 from fabricproof.nodes.inventory.store import StateSeen
 from fabricproof.nodes.preflight import Preflight, preflight
@@ -56,7 +57,7 @@ def command(words: tuple[str, ...], site_name: str | None, only: Only, *, as_jso
     if as_json:
         click.echo(json.dumps(_record(name, verdict, results, seen), indent=2))
     else:
-        for line in _told(results, seen, verdict):
+        for line in _told(name, results, seen, verdict):
             click.echo(line)
     return STATUSES[verdict]
 
@@ -93,25 +94,34 @@ class _Looks:
                 yield preflight(spec, mine, reasons=reasons)
 
     def _members(self) -> dict[str, set[str]]:
-        """Return node -> the fabrics with a link that were measured on it, as records of runs say.
+        """Return node -> the fabrics with a link that its partition has, as records of runs say.
 
-        No other can be judged: a node that is of such a one alone would be left out.
+        No other can be judged: a node that is of such a one alone would be left out.  A fabric of
+        its partition counts though none of its legs began there.
         """
         linked = {each.name for each in self.site.fabrics if each.link is not None}
         found: dict[str, set[str]] = {}
         for path in record_files(self.folder.parent):
             for record in read_records(path, on_torn=lambda _: None):
                 is_asked = self.run_id in {"", record.get("run_id")}
-                fabric = str(record.get("fabric"))
-                if record.get("kind") != "leg" or not is_asked or fabric not in linked:
+                if record.get("kind") != "leg" or not is_asked:
                     continue
-                for node in record.get("inventory") or {}:
-                    found.setdefault(node, set()).add(fabric)
+                fabrics = linked.intersection(self._fabrics_beside(record))
+                for node in record.get("inventory") or {} if fabrics else ():
+                    found.setdefault(node, set()).update(fabrics)
         return found
+
+    def _fabrics_beside(self, record: Mapping[str, Any]) -> set[str]:
+        """Return the fabric of a leg and those of its partition, where the site still has it."""
+        mine = {str(record.get("fabric"))}
+        for partition in self.site.partitions:
+            if partition.name == record.get("partition"):
+                mine.update(partition.fabrics)
+        return mine
 
 
 def _told(
-    results: Iterable[Preflight], seen: Mapping[str, StateSeen], verdict: Verdict
+    site: str, results: Iterable[Preflight], seen: Mapping[str, StateSeen], verdict: Verdict
 ) -> Iterator[str]:
     for result in results:
         soft = f"{result.device}: " if result.device else ""
@@ -132,7 +142,8 @@ def _told(
         yield "no fabric of this site has a link: there is nothing to look at"
     for when, nodes in _ages(seen).items():
         yield f"seen {when}: {', '.join(nodes)}"
-    yield f"{verdict.value}: look anew with  fabricproof run -n LinkPreflight"
+    again = " ".join(("fabricproof run -n LinkPreflight", site_option(site)))
+    yield f"{verdict.value}: look anew with  {again}"
 
 
 def _ages(seen: Mapping[str, StateSeen]) -> dict[str, list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import asdict
 from typing import Any
 
@@ -117,12 +118,12 @@ def roll(name: str, *, write: bool, as_json: bool) -> None:
         path = write_roll(site.folder, now)
         click.echo(f"{path}: {len(now)} due", err=as_json)
         return
-    _compare_rolls(site, read_roll(site.folder), now, quiet=as_json)
+    _compare_rolls(site, name, now, quiet=as_json)
 
 
-def _compare_rolls(
-    site: Site, kept: list[dict[str, Any]], now: list[dict[str, Any]], *, quiet: bool
-) -> None:
+def _compare_rolls(site: Site, asked: str, now: list[dict[str, Any]], *, quiet: bool) -> None:
+    """Show what differs; ``asked`` is the word by which the site was found."""
+    kept = read_roll(site.folder)
     lost = [entry for entry in kept if entry not in now]
     new = [entry for entry in now if entry not in kept]
     for sign, entries in (("-", lost), ("+", new)):
@@ -132,7 +133,7 @@ def _compare_rolls(
         raise ConfigError(
             f"the required checks are not what ReFrame loads: {len(lost)} gone, {len(new)} new",
             source=str(site.folder / ROLL_FILE),
-            next_step=f"mend the checks, or: fabricproof site roll {site.name} --write",
+            next_step=f"mend the checks, or: fabricproof site roll {shlex.quote(asked)} --write",
         )
     click.echo(f"{site.name}: fine: {len(now)} due", err=quiet)
 

@@ -54,8 +54,8 @@ What a folder of --from has (--keep writes it; by hand):
 
 The exit status is 0 only where links were judged and nothing is red: 1 FAIL, 4 MISSING (an
 expected host), 5 UNJUDGED (a counter at its end or not read of all ports, a speed or hint that the
-tool does not know, ends of a cable that disagree, rails that few hosts show to be crossed, a tool
-that complained); 65 an
+tool does not know, ends of a cable that disagree, rails that few hosts show to be crossed, a rail
+that one of --hosts lacks, a tool that complained); 65 an
 output is damaged, cut, or of another look than its neighbours; 66 no such folder; 69 no tool, no
 port, no manager, an empty fabric, or a tool that does not end; 74 cannot keep; 77 not permitted;
 78 wrong site.
@@ -211,15 +211,28 @@ def _expected(
     if fabrics and site_name is None:
         raise click.UsageError("--only fabric goes with --site")
     spec = _fabric(site_name, fabrics) if site_name and link_name is None else None
-    link = link_name or (spec and spec.link)
+    stated = link_name or (spec and spec.link)
     rails = spec.rails if spec else []
+    links = _links_of_rails(spec) if spec else {}
+    link = min(links.values(), key=_rate, default=find_link(stated) if stated else None)
     return Expected(
-        link=_infiniband(find_link(link)) if link is not None else None,
+        link=_infiniband(link) if link is not None else None,
+        rail_links=links if len(set(links.values())) > 1 else {},
         switches={each.interface: tuple(each.switches) for each in rails if each.switches},
         hosts=_names(hosts) if hosts is not None else (),
         shape=shape,
         topology=_topology(leaves) if leaves is not None else None,
     )
+
+
+def _links_of_rails(spec: FabricSpec) -> dict[str, Link]:
+    """Return port of a rail -> its link, its own before the fabric's; those of InfiniBand."""
+    links = {each.interface: find_link(each.link or spec.link or "") for each in spec.rails}
+    return {port: link for port, link in links.items() if link.technology == "infiniband"}
+
+
+def _rate(link: Link) -> float:
+    return link.data_rate_gbit_s
 
 
 def _names(hosts: str) -> tuple[str, ...]:

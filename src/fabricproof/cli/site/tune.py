@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -247,7 +248,7 @@ def _told(site: Site, proposal: Proposal, folder: Path, adopted: dict[str, str])
     yield "try it (the own choice with it, without it, and all algorithms, in one job):"
     yield (
         f"  fabricproof run {site_option(site.name)} -n 'AlgorithmSweep.*collective=({which})' "
-        f"-p {proposal.stack} -S AlgorithmSweep.tuning={folder}"
+        f"-p {proposal.stack} -S {shlex.quote(f'AlgorithmSweep.tuning={folder}')}"
     )
     yield f'adopt it in {site.folder}/site.toml, under [[stacks]] name = "{proposal.stack}":'
     yield f"  {toml_line(adopted)}"

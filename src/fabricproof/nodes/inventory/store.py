@@ -1,7 +1,8 @@
 """Inventories on disk: one file per node and change, an index of who saw it when; how to choose.
 
 ``perflogs/<site>/inventory/<node>/<digest>.json`` is written once and never changed.
-``perflogs/<site>/inventory/index.jsonl`` gets one line per node and run, and is only appended to.
+``perflogs/<site>/inventory/index.jsonl`` gets one line per node and run, and another where the node
+changed within the run.  It is only appended to.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from fabricproof.core.errors import FabricproofError, InputMissingError, OutputError, ParseError
 from fabricproof.core.records import append_records, read_json, read_records
 from fabricproof.core.whole_file import whole_file
-from fabricproof.nodes.inventory.facts import Machine, ReadTrouble
+from fabricproof.nodes.inventory.facts import Machine, ReadTrouble, ReadTroubleKind
 from fabricproof.nodes.inventory.read import read_machine
 
 FORMAT = 1
@@ -26,6 +28,9 @@ FOLDER = "inventory"
 
 #: a node's name becomes a folder's; anything else is no name that a scheduler gives
 _NODE = re.compile(r"\w[\w.-]*")
+
+#: of a node that no line of a run names yet; None is that of one that left nothing
+_NOTHING = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,10 +68,15 @@ def keep_looks(
     left = {path.stem: path for path in looks.glob("*.txt")}
     names = sorted({*nodes, *left})
     seen = [_keep(folder, node, left.get(node), run_id, time) for node in names]
-    told = {(each.node, each.run_id, each.digest) for each in read_index(folder)}
+    # Readers take the last line: a state that comes back within a run is written again.
+    last = {(each.node, each.run_id): each.digest for each in read_index(folder)}
     append_records(
         folder / INDEX_FILE,
-        [vars(each) for each in seen if (each.node, each.run_id, each.digest) not in told],
+        [
+            vars(each)
+            for each in seen
+            if last.get((each.node, each.run_id), _NOTHING) != each.digest
+        ],
     )
     return {each.node: each.digest for each in seen}
 
@@ -102,6 +112,8 @@ def write_machine(folder: Path, machine: Machine) -> Path:
         "node": machine.node,
         "facts": machine.facts,
         "unknown": machine.unknown,
+        # beside the sentences: what a verdict may rest on; the digest covers the sentences alone
+        "troubles": [asdict(each) for each in machine.troubles],
     }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -128,10 +140,12 @@ def read_kept(folder: Path, node: str, digest: str) -> Machine:
         machine = Machine(
             node=record["node"],
             facts=record["facts"],
-            troubles=tuple(ReadTrouble(text=each) for each in record["unknown"]),
+            troubles=_troubles(record),
         )
         if machine.digest != digest:
             raise ValueError("what it holds has another digest")
+        if list(machine.unknown) != record["unknown"]:
+            raise ValueError("its troubles are not what it calls unknown")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ParseError(
             "no readable inventory",
@@ -140,6 +154,21 @@ def read_kept(folder: Path, node: str, digest: str) -> Machine:
             got=str(error) or type(error).__name__,
         ) from None
     return machine
+
+
+def _troubles(record: Mapping[str, Any]) -> tuple[ReadTrouble, ...]:
+    """Return what hindered a look; of a file from before the kinds were kept, the sentences."""
+    if "troubles" not in record:
+        return tuple(ReadTrouble(text=each) for each in record["unknown"])
+    return tuple(
+        ReadTrouble(
+            text=each["text"],
+            kind=ReadTroubleKind(each["kind"]),
+            section=each["section"],
+            command=tuple(each["command"]),
+        )
+        for each in record["troubles"]
+    )
 
 
 def read_index(folder: Path, on_torn: Callable[[str], object] | None = None) -> list[StateSeen]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Verdict
 from fabricproof.nodes.inventory.differences import is_like
-from fabricproof.nodes.inventory.facts import Machine
+from fabricproof.nodes.inventory.facts import Machine, ReadTrouble
 from fabricproof.nodes.preflight.finding import (
     PLAIN,
     Facts,
@@ -35,6 +35,10 @@ RATE_TOLERANCE = 0.05
 
 #: sections of a look after which a cut leaves open whether an interface exists
 _BEFORE_INTERFACES = ("host", "numa", "machine", "net", "infiniband")
+
+#: sections after which a cut leaves open whether a virtual interface (veth, VLAN, IPoIB child)
+#: exists: it is listed where it has an address
+_BEFORE_ADDRESSES = ("missing", "lspci", "addresses")
 
 _PORT_STATES = {
     "INIT": "no subnet manager has given it an address: does opensm run?",
@@ -113,8 +117,8 @@ def _doubt(sight: Sight) -> str | None:
     for trouble in sight.machine.troubles:
         if trouble.section in _BEFORE_INTERFACES:
             return "the look at the node was cut off"
-        # Virtual interfaces are listed by their addresses.
-        if not sight.wanted.is_port and trouble.tool == "ip":
+        is_blind = trouble.tool == "ip" or trouble.section in _BEFORE_ADDRESSES
+        if not sight.wanted.is_port and is_blind:
             return f"an interface without a device is told by its address, and {trouble.text}"
     return None
 
@@ -206,7 +210,17 @@ def _interface_rate(sight: Sight) -> _Rate | str:
         return f"a {driver} says {speed} Mb/s whatever it lets through, and no shaper was seen"
     if not isinstance(speed, int) or speed <= 0:
         return "its driver does not say it"
+    trouble = _no_shaper_told(sight) if sight.wanted.shaped and shaped is None else None
+    if trouble is not None and speed >= sight.wanted.link.data_rate_gbit_s * 1000:
+        return f"whether it is shaped: {trouble.text}"
     return _Rate(mbit_s=float(speed))
+
+
+def _no_shaper_told(sight: Sight) -> ReadTrouble | None:
+    """Return what hid the shapers of interfaces from the look; None where nothing did."""
+    before = (*_BEFORE_INTERFACES, *_BEFORE_ADDRESSES, "qdisc")
+    troubles = sight.machine.troubles
+    return next((each for each in troubles if each.tool == "tc" or each.section in before), None)
 
 
 def _why_alien(sight: Sight, link: Link) -> str:

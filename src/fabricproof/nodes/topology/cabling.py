@@ -140,12 +140,13 @@ def cabling_of(hangings: Iterable[Hanging]) -> Cabling:
         )
         for node, stray in wrong.items()
     )
-    orders = min((_orders(of_node[node], most) for node in fitting), default=1)
     return Cabling(
         fitting=tuple(fitting),
         against=against,
         open=tuple(undecided),
-        is_sure=_is_sure(len(fitting), len(against), orders, _num_groups(right)),
+        is_sure=_any_is_sure(
+            {node: _orders(of_node[node], most) for node in fitting}, sets, len(against)
+        ),
     )
 
 
@@ -182,6 +183,21 @@ def _num_groups(sets: Iterable[frozenset[str]]) -> int:
         apart = [group for group in groups if group.isdisjoint(mine)]
         groups = [*apart, mine.union(*(group for group in groups if group not in apart))]
     return len(groups)
+
+
+def _any_is_sure(
+    orders: Mapping[str, int], sets: Mapping[str, frozenset[str]], against: int
+) -> bool:
+    """Tell whether the fitting nodes, or those of them that show more rails, make it sure.
+
+    A node of which fewer rails are seen could be plugged in fewer ways, with one rail in one: it is
+    weak evidence or none, and takes nothing from that of the nodes that show all rails.
+    """
+    for least in sorted({each for each in orders.values() if each > 1}):
+        able = [node for node, ways in orders.items() if ways >= least]
+        if _is_sure(len(able), against, least, _num_groups({sets[node] for node in able})):
+            return True
+    return False
 
 
 def _is_sure(fitting: int, against: int, orders: int, groups: int) -> bool:

@@ -47,12 +47,20 @@ class SwitchGroup:
         level: 0 for a leaf switch; in block topologies 0 for a base block, 1 above it.
         nodes: every node below it, in Slurm's order.
         children: names of the switches right below it, none for a leaf.
+        block_size: how many nodes the block is made for (BlockSize); 0 of a switch, and where
+            Slurm does not say.
     """
 
     name: str
     level: int
     nodes: tuple[str, ...]
     children: tuple[str, ...] = ()
+    block_size: int = 0
+
+    @property
+    def rank(self) -> int:
+        """How large it is among its kind: its block size, else the number of its nodes."""
+        return self.block_size or len(self.nodes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +86,7 @@ class Topology:
     def _leaf_of(self) -> Mapping[str, SwitchGroup]:
         """Return the lowest group of each node."""
         found: dict[str, SwitchGroup] = {}
-        for group in sorted(self.groups, key=lambda each: (-each.level, -len(each.nodes))):
+        for group in sorted(self.groups, key=lambda each: (-each.level, -each.rank)):
             found |= dict.fromkeys(group.nodes, group)
         return found
 
@@ -150,8 +158,8 @@ class Topology:
         return steps + 1
 
     def _block_hops(self, one: str, other: str) -> int:
-        sizes = sorted({len(group.nodes) for group in self.groups})
-        both = [len(group.nodes) for group in self.groups if {one, other} <= {*group.nodes}]
+        sizes = sorted({group.rank for group in self.groups})
+        both = [group.rank for group in self.groups if {one, other} <= {*group.nodes}]
         return 1 + (sizes.index(min(both)) if both else len(sizes))
 
     @cached_property

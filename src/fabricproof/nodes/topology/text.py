@@ -27,6 +27,9 @@ NO_TOPOLOGY = "No topology information available"
 
 _PLACE = re.compile(r"^(.*?)([0-9A-Za-z])([0-9A-Za-z])([0-9A-Za-z])$")
 
+#: no level and no block has more
+_DIGITS = 9
+
 _KEYS = {
     "SwitchName": frozenset({"Level", "LinkSpeed", "Nodes", "Switches"}),
     "BlockName": frozenset({"BlockIndex", "Nodes", "BlockSize"}),
@@ -82,13 +85,16 @@ def _facts(line: str, source: str, number: int) -> dict[str, str]:
 
 def _group(head: str, facts: dict[str, str], source: str, number: int) -> SwitchGroup:
     level = facts.get("Level", "1" if head == "AggregatedBlock" else "0")
-    if not level.isdecimal():
-        raise _damage("a whole number as Level", level, source, number)
+    size = facts.get("BlockSize", "0")
+    for key, value in (("Level", level), ("BlockSize", size)):
+        if not value.isdecimal() or len(value) > _DIGITS:
+            raise _damage(f"a whole number as {key}", value, source, number)
     return SwitchGroup(
         name=facts[head],
         level=int(level),
         nodes=expand(facts.get("Nodes", ""), source, number),
         children=expand(facts.get("Switches", ""), source, number),
+        block_size=int(size),
     )
 
 

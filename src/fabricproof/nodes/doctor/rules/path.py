@@ -185,7 +185,7 @@ def _libfabric(facts: Facts, net_path: NetPath, provider: str) -> Diagnosis:
     if provider not in library.providers or (provider == "verbs" and not domains):
         return _no_verbs(facts, net_path, LIBFABRIC, provider in library.providers, provider)
     begins = {name.partition(":")[0] for name in net_path.rails}
-    lost = sorted(each for each in begins if not any(each in name for name in domains))
+    lost = sorted(each for each in begins if not any(_is_of(name, each) for name in domains))
     told = f"libfabric {library.libfabric} has {provider}"
     if lost:
         return _elsewhere(facts, net_path, lost[0], told, domains)
@@ -193,6 +193,14 @@ def _libfabric(facts: Facts, net_path: NetPath, provider: str) -> Diagnosis:
         level=Level.OK, topic="path", seen=f"{net_path.name}: {told}, and offers it there",
         command=command,
     )  # fmt: skip
+
+
+def _is_of(domain: str, rail: str) -> bool:
+    """Tell whether a domain of libfabric is that device's, and not one's whose name is longer.
+
+    verbs and efa append a kind (``mlx5_1-rdm``); those of tcp, psm3 and cxi are the devices.
+    """
+    return re.search(rf"(?<![\w.-]){re.escape(rail)}(?![\w.])", domain) is not None
 
 
 def _elsewhere(
