@@ -11,7 +11,7 @@ import click
 from fabricproof.cli import options
 from fabricproof.cli.site.site_init import init
 from fabricproof.core.errors import ConfigError, InputMissingError
-from fabricproof.core.project import project_root
+from fabricproof.core.project import project_root, site_word
 from fabricproof.job.run import (
     describe_checks,
     refuse_troubles,
@@ -132,7 +132,7 @@ def _compare_rolls(
         raise ConfigError(
             f"the required checks are not what ReFrame loads: {len(lost)} gone, {len(new)} new",
             source=str(site.folder / ROLL_FILE),
-            next_step=f"mend the checks, or: fabricproof site roll {site.name} --write",
+            next_step=f"mend the checks, or: fabricproof site roll {site_word(site.name)} --write",
         )
     click.echo(f"{site.name}: fine: {len(now)} due", err=quiet)
 
