@@ -449,7 +449,9 @@ def test_a_damaged_record_is_an_error_with_its_line(
 def test_a_site_without_a_roll_is_told_so(fabricproof: Command, project: Pretended) -> None:
     project.leg("PASS")
     notes = fabricproof("run", "--site", project.site, "--json").record["notes"]
-    assert any("no list of required checks" in note for note in notes)
+    word = shlex.quote(str(Path(project.site).absolute()))
+    told = "no list of required checks: an absent one is not noticed; next: "
+    assert f"{told}fabricproof site roll {word} --write" in notes
 
 
 def test_without_slurm_nothing_is_started(

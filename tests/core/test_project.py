@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.core.project import site_option
+from fabricproof.core.project import site_option, site_word
 from fabricproof.site import load_site
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,6 +21,15 @@ def test_a_site_that_was_given_by_its_folder_is_found_by_it_again(tmp_path: Path
     option, word = shlex.split(site_option(site.name))
     assert option == "--site"
     assert load_site(word).folder == folder
+
+
+def test_a_command_that_takes_the_site_by_itself_gets_the_same_word(tmp_path: Path) -> None:
+    folder = tmp_path / "my sites" / "copy"
+    shutil.copytree(ROOT / "site-configs" / "vcluster", folder)
+    site = load_site(str(folder))
+    (word,) = shlex.split(site_word(site.name))
+    assert load_site(word).folder == folder
+    assert site_word("") == ""
 
 
 @pytest.mark.parametrize("word", ["vcluster", str(ROOT / "site-configs" / "vcluster")])

@@ -352,6 +352,7 @@ def test_what_is_due_and_never_ran_is_missing() -> None:
     assert _verdicts(result) == ["PASS", "MISSING"]
     assert result.legs[1].check == "OsuLatency"
     assert "a required check" in result.legs[1].reason
+    assert result.legs[1].reason.endswith("fabricproof site roll SITE --write")
 
 
 @pytest.mark.parametrize(

@@ -251,6 +251,7 @@ def test_a_counter_at_its_end_is_unjudged_and_errors_are_told() -> None:
     result = judge_look(kept("tree-faults"), Expected(link=EDR))
     sentences = red(result)
     assert any("symbol_error of leaf2 port 1 stands at its end (65535)" in s for s in sentences)
+    assert any("reset it (perfquery -R 3 1) and look again" in s for s in sentences)
     assert any("leaf1 - spine1: 1 cable" in s for s in sentences)
     assert any("leaf2 port 2: link_downed 3, port_rcv_errors 12" in n for n in result.notes)
 

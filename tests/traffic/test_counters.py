@@ -148,6 +148,7 @@ def test_a_counter_that_ran_backwards_leaves_a_doubt(counter: str) -> None:
 def test_a_counter_at_its_end_hides_what_rises(counter: str, end: int) -> None:
     rises = _rises("mlx5_0:1", {counter: end}, {counter: end})
     assert "stands at its end" in rises.doubts[0]
+    assert "(reset it on n1: perfquery -R -C mlx5_0 -P 1)" in rises.doubts[0]
     assert _rises("mlx5_0:1", {counter: end - 1}, {counter: end - 1}).doubts == ()
     assert _rises("eth0", {counter: end}, {counter: end}).doubts == ()
 

@@ -159,7 +159,7 @@ def test_a_counter_of_32_bits_that_stopped_shows_no_path(counter: str) -> None:
     seen = Evidence(ranks=ranks("n1", "n2"), samples=(stopped, quiet))
     proof = prove_path(seen, replace(ONE_RAIL, rails=("mlx4_0:1",)))
     assert proof.state is PathState.UNKNOWN
-    assert "end of their 32 bits" in proof.reason
+    assert "end of their 32 bits (reset them on n1: perfquery -R -C mlx4_0 -P 1)" in proof.reason
 
 
 def test_both_ranks_on_one_node_measured_its_memory() -> None:

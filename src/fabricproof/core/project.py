@@ -74,12 +74,17 @@ def site_is_at(name: str, folder: Path, usual: Path) -> None:
     _ELSEWHERE[name] = word
 
 
-def site_option(name: str) -> str:
-    """Return ``--site`` and the word that finds the site again, to be copied into a shell.
+def site_word(name: str) -> str:
+    """Return the word that finds the site again, to be copied into a shell.
 
     That is the folder where it is none of ``site-configs``; empty where ``name`` is.
     """
-    return f"--site {shlex.quote(_ELSEWHERE.get(name, name))}" if name else ""
+    return shlex.quote(_ELSEWHERE.get(name, name)) if name else ""
+
+
+def site_option(name: str) -> str:
+    """Return ``--site`` and that word; empty where ``name`` is."""
+    return f"--site {site_word(name)}" if name else ""
 
 
 @functools.cache

@@ -351,6 +351,8 @@ def _counters(look: SubnetLook) -> Iterator[FabricFinding]:
     for end, values in sorted(look.counters.items()):
         known = end.guid in look.network.nodes
         where = look.network.where(end) if known else f"0x{end.guid} port {end.port}"
+        port = look.network.ports.get(end)
+        lid = port.lid if port is not None and port.lid else "LID"
         for counter, limit in ENDS.items():
             if values.get(counter) == limit:
                 ended += 1
@@ -359,7 +361,7 @@ def _counters(look: SubnetLook) -> Iterator[FabricFinding]:
                     quantity="counters",
                     where=where,
                     sentence=f"{counter} of {where} stands at its end ({limit}) and shows no "
-                    "further rise: reset it (perfquery -R) and look again",
+                    f"further rise: reset it (perfquery -R {lid} {end.port}) and look again",
                 )
     yield from counted_in_part(look)
     good = look.counted_ports - ended

@@ -263,6 +263,15 @@ def _meaning(counter: str) -> str:
     return f": {meanings[counter]}" if counter in meanings else ""
 
 
+def reset_of(sample: CounterSample) -> str:
+    """Return where and how the counters of an InfiniBand port are reset.
+
+    Without device and port the command resets those of the first port of its node.
+    """
+    device, _, port = sample.interface.partition(":")
+    return f"on {sample.node}: perfquery -R -C {device} -P {port}"
+
+
 def _doubts(sample: CounterSample) -> Iterator[str]:
     """Yield the counters of errors that may have hidden a rise."""
     whose = f"of {sample.interface} on {sample.node}"
@@ -279,7 +288,8 @@ def _doubts(sample: CounterSample) -> Iterator[str]:
             and sample.parent is None
             and sample.before.get(counter) == ENDS.get(counter, -1)
         ):
-            yield f"{counter} {whose} stands at its end and shows no rise (reset it: perfquery -R)"
+            end = f"{counter} {whose} stands at its end and shows no rise"
+            yield f"{end} (reset it {reset_of(sample)})"
 
 
 def _notes(sample: CounterSample) -> Iterator[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fabricproof.traffic.counters import TCP, CounterSample
+from fabricproof.traffic.counters import TCP, CounterSample, reset_of
 from fabricproof.traffic.expectation import (
     MIN_RAIL_SHARE,
     MIN_SHARE,
@@ -143,7 +143,7 @@ def _damage(sample: CounterSample, expected: Expectation) -> str | None:
         return "ran backwards (wrapped or reset during the run)"
     is_port = ":" in sample.interface and sample.parent is None
     if is_port and IB_COUNTER_END_BYTES in {sample.after["tx_bytes"], sample.after["rx_bytes"]}:
-        return "stand at the end of their 32 bits (reset them: perfquery -R)"
+        return f"stand at the end of their 32 bits (reset them {reset_of(sample)})"
     return None
 
 

@@ -150,7 +150,9 @@ def test_an_unjudged_number_with_a_reference_is_not_cleared() -> None:
 def test_better_than_the_baseline_is_a_finding() -> None:
     report = with_baseline(report_of(judged(110.0)), LEG, make_seen())
     assert report.verdict is Verdict.PASS
-    assert "better than baseline spring of 2026-11-06 knows" in texts_of(report.findings)[0]
+    (said,) = texts_of(report.findings)
+    assert "better than baseline spring of 2026-11-06 knows" in said
+    assert said.endswith("fabricproof baseline propose baseline:spring --site here")
 
 
 def test_the_verdict_of_the_report_follows() -> None:

@@ -12,7 +12,7 @@ import click
 from fabricproof.cli import options
 from fabricproof.cli.site.site_init import init
 from fabricproof.core.errors import ConfigError, InputMissingError
-from fabricproof.core.project import project_root
+from fabricproof.core.project import project_root, site_word
 from fabricproof.job.run import (
     describe_checks,
     refuse_troubles,
@@ -133,7 +133,11 @@ def _compare_rolls(site: Site, asked: str, now: list[dict[str, Any]], *, quiet: 
         raise ConfigError(
             f"the required checks are not what ReFrame loads: {len(lost)} gone, {len(new)} new",
             source=str(site.folder / ROLL_FILE),
+<<<<<<< HEAD
             next_step=f"mend the checks, or: fabricproof site roll {shlex.quote(asked)} --write",
+=======
+            next_step=f"mend the checks, or: fabricproof site roll {site_word(site.name)} --write",
+>>>>>>> house-g
         )
     click.echo(f"{site.name}: fine: {len(now)} due", err=quiet)
 

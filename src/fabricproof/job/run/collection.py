@@ -20,6 +20,7 @@ from typing import Any
 from fabricproof.core import records
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Verdict
+from fabricproof.core.project import site_word
 from fabricproof.core.records import QuantityRecord, read_json
 from fabricproof.job.evidence.error_rates import NAMES, red_from
 from fabricproof.job.run.join import LegResult, SessionResult, assemble, read_report, read_run
@@ -44,7 +45,8 @@ def collect(
     nothing_ran = nothing_fits or (not report.exists() and any(unloadable(lines)))
     cases = [] if nothing_ran else read_report(report)
     kept, torn = read_run(record_files(site, place), run_id)
-    result = assemble(run_id, cases, kept, due_entries(read_roll(site.folder), arguments))
+    due = due_entries(read_roll(site.folder), arguments)
+    result = assemble(run_id, cases, kept, due, site.name)
     notes: tuple[str, ...] = (
         f"perflogs: {place.perflogs / site.name}",
         f"ReFrame's report: {report}",
@@ -89,7 +91,7 @@ def collect_again(
             names = (LegResult(verdict=Verdict.MISSING, check="ReFrame", reason=lost),)
     notes += _doubts(site, run_id, arguments)
     due = due_entries(read_roll(site.folder), arguments or ())
-    result = assemble(run_id, cases, kept, due)
+    result = assemble(run_id, cases, kept, due, site.name)
     legs = (*_measured(site, result), *_unloaded(words), *names)
     return SessionResult(run_id=run_id, legs=legs, notes=tuple(notes)), kept
 
@@ -169,7 +171,7 @@ def _without_roll(site: Site) -> tuple[str, ...]:
     if (site.folder / ROLL_FILE).exists():
         return ()
     missing = "no list of required checks: an absent one is not noticed; next: "
-    return (f"{missing}fabricproof site roll {site.name}",)
+    return (f"{missing}fabricproof site roll {site_word(site.name)} --write",)
 
 
 def record_files(site: Site, place: Workplace) -> list[Path]:

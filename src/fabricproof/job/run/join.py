@@ -15,6 +15,7 @@ from typing import Any
 
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Finding, Verdict, as_notes, worst
+from fabricproof.core.project import site_word
 from fabricproof.core.provenance import rebuilt
 from fabricproof.core.records import (
     QuantityRecord,
@@ -173,8 +174,12 @@ def assemble(
     cases: Sequence[Mapping[str, Any]],
     records: Sequence[Mapping[str, Any]],
     due: Sequence[Mapping[str, str]],
+    site: str = "",
 ) -> SessionResult:
-    """Join what ReFrame ran with what was recorded and with what was due."""
+    """Join what ReFrame ran with what was recorded and with what was due.
+
+    ``site`` is the name that commands to copy are for.
+    """
     lost = _not_built(cases)
     of_job: dict[tuple[object, ...], list[Mapping[str, Any]]] = {}
     for record in records:
@@ -196,7 +201,7 @@ def assemble(
         if not case.get("fixture")
     }
     legs += [
-        _never_ran(entry)
+        _never_ran(entry, site)
         for entry in due
         if (entry["check"], entry["fabric"], entry["partition"], entry["stack"]) not in there
     ]
@@ -403,7 +408,7 @@ def _said(case: Mapping[str, Any]) -> str:
     return f"{phase}: {text}" if phase else text
 
 
-def _never_ran(entry: Mapping[str, str]) -> LegResult:
+def _never_ran(entry: Mapping[str, str], site: str) -> LegResult:
     return LegResult(
         verdict=Verdict.MISSING,
         check=entry["check"],
@@ -411,5 +416,6 @@ def _never_ran(entry: Mapping[str, str]) -> LegResult:
         stack=entry["stack"],
         fabric=entry.get("fabric", ""),
         reason="a required check that ReFrame never ran: its file may not load, see the log; "
-        "or the list of required checks is older than the site: fabricproof site roll",
+        "or the list of required checks is older than the site: fabricproof site roll "
+        f"{site_word(site) or 'SITE'} --write",
     )

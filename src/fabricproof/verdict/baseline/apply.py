@@ -310,8 +310,9 @@ def better_than(judgement: Judgement, row: Limit, leg: LegBaseline) -> str:
     if not (value > row.high if row.better > 0 else value < row.low):
         return ""
     bound = row.high if row.better > 0 else row.low
+    site = f" {site_option(leg.site)}" if leg.site else ""
     return (
         f"{judgement.name} = {value:.5g} {row.unit} is better than {leg.words} knows "
         f"(median {row.median:.5g}, its bound {bound:.5g}): what changed? next: fabricproof "
-        f"baseline propose baseline:{leg.name}"
+        f"baseline propose baseline:{leg.name}{site}"
     )
