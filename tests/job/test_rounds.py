@@ -276,7 +276,10 @@ def test_rounds_with_errors_on_their_path_leave_nothing_green_but_for_one(
     _job(tmp_path, [1.0, 1.001, 0.999, 1.0, 1.0])
     for attempt in range(5, 5 + flapped):
         leave(tmp_path, TURNS["one"], attempt=attempt)
-        ranks = [rank_text(0, sent=PUT_BW_SENT, received=0), rank_text(1, sent=0, received=PUT_BW_SENT)]
+        ranks = [
+            rank_text(0, sent=PUT_BW_SENT, received=0),
+            rank_text(1, sent=0, received=PUT_BW_SENT),
+        ]
         errors = "tx_errors=7\nafter rail1"
         leave(
             tmp_path,

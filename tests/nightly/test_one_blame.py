@@ -120,9 +120,7 @@ def test_a_leg_that_is_not_red_again_tells_nothing(same, first):
 
 def test_the_screen_says_it_once_for_all_legs():
     console = Console(record=True, width=200, file=io.StringIO())
-    outcome = NightOutcome(
-        night=night(1), site="here", confirmations=blamed((G, R), (G, G))
-    )
+    outcome = NightOutcome(night=night(1), site="here", confirmations=blamed((G, R), (G, G)))
     render_night(outcome, console)
     text = console.export_text()
     assert "CONFIRMED     openmpi5 Check0 rail1, openmpi5 Check1 rail1: red again on vc1" in text

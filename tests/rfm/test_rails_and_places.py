@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from reframe.core.backends import getlauncher, getscheduler
@@ -15,11 +13,8 @@ from fabricproof.core.errors import ParseError, UnavailableError
 from fabricproof.job.evidence.leg_folder import as_one_path
 from fabricproof.job.leg import Leg, Plan, read_plan, write_plan
 from fabricproof.job.script import render_script
-from fabricproof.nodes.topology.model import Pair, Shape
+from fabricproof.nodes.topology.model import Pair, Shape, pairs_by_hops
 from fabricproof.rfm import slurm_nodes
-from fabricproof.rfm.checks.collectives import RingPlacement
-from fabricproof.rfm.checks.congestion import CongestionBenchmark
-from fabricproof.rfm.checks.multirail import PlacementBenchmark
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.placement import (
     AS_LAUNCHED,
@@ -267,27 +262,31 @@ SwitchName=spine Level=1 LinkSpeed=1 Nodes=vc[1-8] Switches=leaf[1-2]
 """
 
 
-@pytest.mark.parametrize("check", [PlacementBenchmark, RingPlacement, CongestionBenchmark])
 def test_what_all_nodes_would_allow_is_missing_where_those_of_a_leaf_are_out(
-    slurm: Path, planner: LegPlanner, check: Any
+    slurm: Path, planner: LegPlanner
 ) -> None:
-    """It was SKIPPED, as where there is one leaf only."""
+    """Placement, rings and congestion were SKIPPED, as where there is one leaf only."""
     (slurm / "tree").write_text(_TREE)
     _pretend(slurm, "scontrol", f"cat {slurm}/tree")
     near = "".join(f"vc{number} idle\\n" for number in range(1, 5))
     far = "".join(f"vc{number} drain\\n" for number in range(5, 8))
     _pretend(slurm, "sinfo", f"printf '{near}{far}vc8 down*\\n'")
-    test: Any = SimpleNamespace(is_dry_run=lambda: False, seed=1, packed=False)
+    known = slurm_nodes.distances(planner.partition, dry_run=False)
+    assert not isinstance(known, str)
+    topology, nodes = known
+    assert set(nodes) == {"vc1", "vc2", "vc3", "vc4"}
+
+    def differ(chosen: tuple[str, ...]) -> bool:
+        return len(pairs_by_hops(topology, chosen, max_nodes=8)) > 1
+
+    assert not differ(nodes)
     with pytest.raises(UnavailableError, match="usable nodes") as error:
-        check.plan(test, planner)
+        slurm_nodes.require_not_due("usable nodes", planner.partition, topology, differ)
     assert error.value.got == "vc[5-7] drain; vc8 down*"
-    test.is_dry_run = lambda: True
-    assert "usable nodes" in check.plan(test, planner).reason
     # A partition that has one leaf has nothing to miss.
-    test.is_dry_run = lambda: False
     _pretend(slurm, "sinfo", f"printf '{near}'")
     slurm_nodes.node_states.cache_clear()
-    assert "usable nodes" in check.plan(test, planner).reason
+    slurm_nodes.require_not_due("usable nodes", planner.partition, topology, differ)
 
 
 def test_a_launch_through_srun_is_planned_without_starting_it(

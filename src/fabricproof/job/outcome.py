@@ -269,9 +269,7 @@ def _seen_by(
     that died at the last look clears no number that was red before.
     """
     earlier = (each for look in looks[:-1] for each in look.quantities if not is_of_errors(each))
-    seen: dict[str, list[Judgement]] = {
-        each.name: [] for each in (*looks[-1].quantities, *earlier)
-    }
+    seen: dict[str, list[Judgement]] = {each.name: [] for each in (*looks[-1].quantities, *earlier)}
     for look in looks:
         proven = look.net_path is not None and look.net_path.state is PathState.PROVEN
         clears = proven or not needs_proven_path or look is looks[-1]

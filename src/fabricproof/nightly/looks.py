@@ -359,10 +359,9 @@ def look_at(
     base = Look(role=role, nodes=asked, colour=LookColour.NONE, run_id=result.run_id)
     keys = _answering(red.key) if role is not Role.SAME else (red.key,)
     mine = [leg for leg in result.legs if any(_is(key, key_of(leg)) for key in keys)]
-    if not mine:
-        return replace(base, reason="it was not run when looked at again")
-    if doubt := next((leg for leg in result.legs if leg.doubts_run), None):
-        return replace(base, reason=f"{doubt.check} {doubt.reason}")
+    doubt = next((f"{leg.check} {leg.reason}" for leg in result.legs if leg.doubts_run), "")
+    if doubt or not mine:
+        return replace(base, reason=doubt or "it was not run when looked at again")
     leg = min(mine, key=lambda each: (each.verdict not in RED, each.verdict is Verdict.PASS))
     there = _nodes_of(leg, job_nodes)
     seen = replace(base, verdict=leg.verdict, reason=leg.reason, leg=leg)

@@ -83,7 +83,10 @@ def spoiled(**changes: object) -> str:
         (text("uni").replace('"total_us"', '"total"', 1), "damaged record"),
         (text("uni").replace('"size":', '"size":,', 1), "damaged record"),
         (spoiled(total_us=0), "damaged record"),
-        (text("uni").replace('"repetitions":', '"repetitions":Infinity,"was":', 1), "damaged record"),
+        (
+            text("uni").replace('"repetitions":', '"repetitions":Infinity,"was":', 1),
+            "damaged record",
+        ),
         (text("uni").replace('"size":', f'"size":{"9" * 400},"was":', 1), "damaged record"),
         (text("pingpong").replace('"size":', '"size":1e400,"was":', 1), "damaged record"),
         (text("pingpong").replace('"size":', '"size":NaN,"was":', 1), "damaged record"),

@@ -169,7 +169,9 @@ def test_a_leg_that_was_not_well_teaches_nothing(tmp_path: Path, bad: dict[str, 
 
 def test_what_another_leg_lost_is_not_of_this_one(tmp_path: Path) -> None:
     bad = {**SPOILT["losses"], "leg": "ib1", "rails": ["ib1"]}
-    frozen = frozen_of(tmp_path, [*good_records(), make_record(6, 99.9), make_record(6, 3.0, **bad)])
+    frozen = frozen_of(
+        tmp_path, [*good_records(), make_record(6, 99.9), make_record(6, 3.0, **bad)]
+    )
     assert run_id(6) in only_row(frozen).samples
 
 

@@ -168,7 +168,6 @@ def test_a_rate_of_errors_that_is_none_is_not_lost(tmp_path: Path) -> None:
             "quantity_message_size": None,
             "quantity_named": False,
         }
-|= {"quantity_message_size": None, "quantity_named": False}
         made.lines.append({**made.lines[-1], **rate, "quantity_value": 3.0 if day < 8 else 0.0})
     found = made.compare("2026-11-01..2026-11-07", "2026-11-08..2026-11-14")
     assert found.overall is Change.SAME

@@ -167,8 +167,8 @@ def diff(first: str, second: str, whole: bool, site_name: str | None, as_json: b
     fabricproof baseline diff autumn spring
     fabricproof baseline diff spring latest
 
-    Exit status: 0 nothing is beyond the bounds of A, 1 something is, 4 run B has no usable number of
-    a quantity with a verdict that it tried for, 6 nothing is in both.
+    Exit status: 0 nothing is beyond the bounds of A, 1 something is, 4 run B has no usable number
+    of a quantity with a verdict that it tried for, 6 nothing is in both.
     """
     site, store, _ = _history(site_name, needed=False)
     one = _read(site, first)

@@ -112,8 +112,7 @@ def _result_record(result: Result) -> dict[str, Any]:
         "unit": kind.unit,
         "population": [{"net_path": each.rail, **each.record()} for each in result.populations],
         "blame": [
-            {**each.record(), "drain": _drain(result, each) or None}
-            for each in result.said.blame
+            {**each.record(), "drain": _drain(result, each) or None} for each in result.said.blame
         ],
         "undecided": [each.record() for each in result.said.undecided],
         "findings": list(result.said.findings),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from dataclasses import asdict
 from typing import Any
 
@@ -118,11 +117,10 @@ def roll(name: str, *, write: bool, as_json: bool) -> None:
         path = write_roll(site.folder, now)
         click.echo(f"{path}: {len(now)} due", err=as_json)
         return
-    _compare_rolls(site, name, now, quiet=as_json)
+    _compare_rolls(site, now, quiet=as_json)
 
 
-def _compare_rolls(site: Site, asked: str, now: list[dict[str, Any]], *, quiet: bool) -> None:
-    """Show what differs; ``asked`` is the word by which the site was found."""
+def _compare_rolls(site: Site, now: list[dict[str, Any]], *, quiet: bool) -> None:
     kept = read_roll(site.folder)
     lost = [entry for entry in kept if entry not in now]
     new = [entry for entry in now if entry not in kept]
@@ -133,11 +131,7 @@ def _compare_rolls(site: Site, asked: str, now: list[dict[str, Any]], *, quiet: 
         raise ConfigError(
             f"the required checks are not what ReFrame loads: {len(lost)} gone, {len(new)} new",
             source=str(site.folder / ROLL_FILE),
-<<<<<<< HEAD
-            next_step=f"mend the checks, or: fabricproof site roll {shlex.quote(asked)} --write",
-=======
             next_step=f"mend the checks, or: fabricproof site roll {site_word(site.name)} --write",
->>>>>>> house-g
         )
     click.echo(f"{site.name}: fine: {len(now)} due", err=quiet)
 

@@ -197,7 +197,8 @@ def _good(
     A leg that failed at its largest message is no measure of its smaller ones, nor is one that lost
     packets or ended half way: ``spoilt``, which has no number of its own.
     """
-    all_, sick = list(several), dict[tuple[str, LegPlace], Number | Spoilt]()
+    all_ = list(several)
+    sick: dict[tuple[str, LegPlace], Number | Spoilt] = {}
     reasons = [why_not_good(number) for number in all_]
     for number, reason in zip(all_, reasons, strict=True):
         if reason and number.verdict != "UNJUDGED":
@@ -206,8 +207,9 @@ def _good(
         sick.setdefault((each.run_id, each.place), each)
     found = []
     for number, reason in zip(all_, reasons, strict=True):
-        beside = (sick.get((number.run_id, place)) for place in records_of(number.place))
-        other = next(filter(None, beside), None) if sick else None
+        places = records_of(number.place) if sick else ()
+        beside = [sick[at] for at in ((number.run_id, each) for each in places) if at in sick]
+        other = beside[0] if beside else None
         if reason:
             aside.put(number, reason, number.verdict)
         elif other is not None:

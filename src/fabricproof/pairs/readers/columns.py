@@ -155,8 +155,7 @@ def _says_less(matrix: Matrix) -> Flags:
     has_unit = any(each.unit for each in kinds)
     sized = {each.quantity for each in kinds if each.size}
     less = [
-        (not each.size and each.quantity in sized) or (not each.unit and has_unit)
-        for each in kinds
+        (not each.size and each.quantity in sized) or (not each.unit and has_unit) for each in kinds
     ]
     nameless = [not name and len(matrix.rails) > 1 for name in matrix.rails]
     return np.asarray(
