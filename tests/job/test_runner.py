@@ -401,7 +401,7 @@ def test_whatever_could_not_be_written_is_a_full_disk(said: str) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        "  * Reason: sanity error: MISSING rail0 bandwidth_4MiB: failed: No space left on device",
+        "  * Reason: sanity error: MISSING rail0 bandwidth_4MiB: mkdir: No space left on device",
         "mkdir: cannot create directory '/tmp/ompi.n2': No space left on device",
         "OSError: [Errno 28] No space left on device",
         "n2: the disk is full",

@@ -969,7 +969,7 @@ def test_sinfo_tells_free_busy_and_out() -> None:
 
 
 def test_nodes_with_jobs_that_others_wait_for_or_that_end_are_busy() -> None:
-    """Sinfo marks both: kept by the backfill scheduler (-), a job of it is completing (+)."""
+    """Both are marks of sinfo: kept by the backfill scheduler (-), a job of it ends (+)."""
     standing = standing_of(read_states("vc1 mix-\nvc2 alloc+\nvc3 idle\nvc4 alloc-\nvc5 mix*\n"))
     assert (standing.free, standing.busy) == (("vc3",), ("vc1", "vc2", "vc4"))
     assert standing.out == {"vc5": "mix*"}

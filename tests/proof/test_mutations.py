@@ -51,14 +51,14 @@ REASONS = {
         "_job_of_case _leg_result _meant _moved _nodes_of _numbered _part _sizes "
         "_seen_by _with added around "
         "as_notes at_size each_kind error_rates gather is_of_errors key_of "
-        "megabytes mended missing reading_of rules_of sent_over smallest_message_us worst "
+        "megabytes mended missing possible_up_to reading_of rules_of sent_over smallest_message_us worst "
         "judge_table judge_value _latency _bandwidth _bandwidths _times _judge_attempt "
         "_judged _quiet_or_disturbed _beside _from_records _of_kind with_errors _excused "
         "_never_ran "
         "_groups _quantities metric_of class_of numbered _part _plain _counts _too_few _steps "
         "_asked _fits _nothing_fits find_changes _check _cuts _told _stretches scaled "
         "random_orders scatter_of_classes _around_levels _scales _rounded events_of "
-        "_num_looks ports_of "
+        "_num_looks ports_of records_of "
     ),
     "words: it says why, and decides nothing": (
         "_with_note "

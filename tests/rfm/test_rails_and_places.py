@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +16,7 @@ from fabricproof.core.errors import ParseError, UnavailableError
 from fabricproof.job.evidence.leg_folder import as_one_path
 from fabricproof.job.leg import Leg, Plan, read_plan, write_plan
 from fabricproof.job.script import render_script
-from fabricproof.nodes.topology.model import Pair, Shape, pairs_by_hops
+from fabricproof.nodes.topology.model import Pair, Shape
 from fabricproof.rfm import slurm_nodes
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.placement import (
@@ -261,32 +264,58 @@ SwitchName=leaf2 Level=0 LinkSpeed=1 Nodes=vc[5-8]
 SwitchName=spine Level=1 LinkSpeed=1 Nodes=vc[1-8] Switches=leaf[1-2]
 """
 
+#: plans the checks that choose their own nodes, each as a session of ReFrame would
+_PLAN = """
+import json, sys
+from types import SimpleNamespace
+from reframe.core import runtime
+runtime.runtime = lambda: SimpleNamespace(system=SimpleNamespace(name="vcluster"))
+from fabricproof.core.errors import UnavailableError
+from fabricproof.rfm.checks.collectives import RingPlacement
+from fabricproof.rfm.checks.congestion import CongestionBenchmark
+from fabricproof.rfm.checks.multirail import PlacementBenchmark
+from fabricproof.site import load_site
+site = load_site("vcluster")
+planner = SimpleNamespace(partition=site.partition("compute"), spec=site.fabric_spec("eth0"))
+test = SimpleNamespace(is_dry_run=lambda: "dry" in sys.argv, seed=1, packed=False)
+said = []
+for check in (PlacementBenchmark, RingPlacement, CongestionBenchmark):
+    try:
+        said.append(["SKIPPED", check.plan(test, planner).reason])
+    except UnavailableError as error:
+        said.append(["MISSING", error.got])
+print(json.dumps(said))
+"""
 
+
+@pytest.mark.parametrize(
+    ("others", "word", "outcome"),
+    [
+        ("drain", "", "MISSING"),
+        ("drain", "dry", "SKIPPED"),
+        # A partition that has one leaf has nothing to miss.
+        ("", "", "SKIPPED"),
+    ],
+)
 def test_what_all_nodes_would_allow_is_missing_where_those_of_a_leaf_are_out(
-    slurm: Path, planner: LegPlanner
+    slurm: Path, monkeypatch: pytest.MonkeyPatch, others: str, word: str, outcome: str
 ) -> None:
-    """Placement, rings and congestion were SKIPPED, as where there is one leaf only."""
+    """It was SKIPPED, as where there is one leaf only."""
+    monkeypatch.setenv("FABRICPROOF_SITE", "vcluster")
     (slurm / "tree").write_text(_TREE)
     _pretend(slurm, "scontrol", f"cat {slurm}/tree")
-    near = "".join(f"vc{number} idle\\n" for number in range(1, 5))
-    far = "".join(f"vc{number} drain\\n" for number in range(5, 8))
-    _pretend(slurm, "sinfo", f"printf '{near}{far}vc8 down*\\n'")
-    known = slurm_nodes.distances(planner.partition, dry_run=False)
-    assert not isinstance(known, str)
-    topology, nodes = known
-    assert set(nodes) == {"vc1", "vc2", "vc3", "vc4"}
-
-    def differ(chosen: tuple[str, ...]) -> bool:
-        return len(pairs_by_hops(topology, chosen, max_nodes=8)) > 1
-
-    assert not differ(nodes)
-    with pytest.raises(UnavailableError, match="usable nodes") as error:
-        slurm_nodes.require_not_due("usable nodes", planner.partition, topology, differ)
-    assert error.value.got == "vc[5-7] drain; vc8 down*"
-    # A partition that has one leaf has nothing to miss.
-    _pretend(slurm, "sinfo", f"printf '{near}'")
-    slurm_nodes.node_states.cache_clear()
-    slurm_nodes.require_not_due("usable nodes", planner.partition, topology, differ)
+    states = {f"vc{number}": "idle" for number in range(1, 5)}
+    states |= {f"vc{number}": others for number in range(5, 9) if others}
+    (slurm / "states").write_text("".join(f"{node} {state}\n" for node, state in states.items()))
+    _pretend(slurm, "sinfo", f"cat {slurm}/states")
+    ended = subprocess.run(
+        [sys.executable, "-c", _PLAN, word], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    said = json.loads(ended.stdout.splitlines()[-1])
+    assert [each for each, _ in said] == [outcome] * 3
+    told = "vc[5-8] drain" if outcome == "MISSING" else "usable nodes"
+    assert all(told in reason for _, reason in said)
 
 
 def test_a_launch_through_srun_is_planned_without_starting_it(

@@ -456,8 +456,9 @@ def _of_run(node: str, ran: Ran, means: AdmissionMeans) -> Admitted:
     if ran.result is None:
         return _missing(node, f"the run came to nothing: {ran.reason}")
     rows = [leg for leg in ran.result.legs if leg.row_of(ADMITTED) == node]
-    judged = [leg for leg in rows if leg.verdict is not Verdict.SKIPPED]
-    said: list[tuple[Verdict, LegResult]] = [(leg.verdict, leg) for leg in judged]
+    said: list[tuple[Verdict, LegResult]] = [
+        (leg.verdict, leg) for leg in rows if leg.verdict is not Verdict.SKIPPED
+    ]
     specs = [means.site.fabric_spec(name) for name in means.fabrics]
     absent = [_why_absent(ran.result, spec, node, [leg for _, leg in said]) for spec in specs]
     absent = [why for why in absent if why]

@@ -359,9 +359,10 @@ def look_at(
     base = Look(role=role, nodes=asked, colour=LookColour.NONE, run_id=result.run_id)
     keys = _answering(red.key) if role is not Role.SAME else (red.key,)
     mine = [leg for leg in result.legs if any(_is(key, key_of(leg)) for key in keys)]
-    doubt = next((f"{leg.check} {leg.reason}" for leg in result.legs if leg.doubts_run), "")
+    doubt = next((leg for leg in result.legs if leg.doubts_run), None)
     if doubt or not mine:
-        return replace(base, reason=doubt or "it was not run when looked at again")
+        said = f"{doubt.check} {doubt.reason}" if doubt else "it was not run when looked at again"
+        return replace(base, reason=said)
     leg = min(mine, key=lambda each: (each.verdict not in RED, each.verdict is Verdict.PASS))
     there = _nodes_of(leg, job_nodes)
     seen = replace(base, verdict=leg.verdict, reason=leg.reason, leg=leg)

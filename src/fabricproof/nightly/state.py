@@ -335,7 +335,7 @@ def gone(
     it measured nothing.
 
     Args:
-        history: the nights before.
+        history: of all nights before.
         arguments: of the night; what another selection had is not missed.
         seen: legs of the night, those that were skipped among them.
     """

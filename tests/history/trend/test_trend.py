@@ -247,7 +247,9 @@ def test_a_silent_partition_is_not_covered_by_another(
     write_history(perflogs, 12, seed=5)
     first = records_of(perflogs).read_text().splitlines()
     without_numbers(perflogs, 9, check="OsuBandwidth", is_printed=False)
-    silent = [{**json.loads(each), of: "gpu"} for each in records_of(perflogs).open()]
+    silent = [
+        {**json.loads(each), of: "gpu"} for each in records_of(perflogs).read_text().splitlines()
+    ]
     lines = [*first, *map(json.dumps, silent)]
     records_of(perflogs).write_text("".join(f"{line}\n" for line in lines))
     ended = fabricproof("trend", "--site", SITE)
@@ -263,7 +265,7 @@ def test_a_filter_by_node_leaves_a_leg_that_names_none(
     """Where nobody saw a rank, nobody knows that it was another node."""
     write_history(perflogs, 12, seed=5)
     without_numbers(perflogs, 9, check="OsuBandwidth", is_printed=False)
-    lines = [json.loads(each) for each in records_of(perflogs).open()]
+    lines = [json.loads(each) for each in records_of(perflogs).read_text().splitlines()]
     for each in lines:
         each["nodes"] = each["nodes"] if each["quantity_value"] is not None else []
     records_of(perflogs).write_text("".join(f"{json.dumps(each)}\n" for each in lines))
@@ -279,7 +281,7 @@ def test_a_silent_leg_that_is_planned_no_more_is_no_alarm_for_ever(
 ) -> None:
     """Six runs of its partition in which nobody tried it: a note, and no WORSE."""
     write_history(perflogs, 12, seed=5)
-    lines = [json.loads(each) for each in records_of(perflogs).open()]
+    lines = [json.loads(each) for each in records_of(perflogs).read_text().splitlines()]
     nights = sorted({each["run_id"] for each in lines})
     gone, kept = 12 - without, []
     for each in lines:

@@ -207,9 +207,8 @@ def _good(
         sick.setdefault((each.run_id, each.place), each)
     found = []
     for number, reason in zip(all_, reasons, strict=True):
-        places = records_of(number.place) if sick else ()
-        beside = [sick[at] for at in ((number.run_id, each) for each in places) if at in sick]
-        other = beside[0] if beside else None
+        beside = ((number.run_id, place) for place in records_of(number.place))
+        other = next((sick[each] for each in beside if each in sick), None)
         if reason:
             aside.put(number, reason, number.verdict)
         elif other is not None:

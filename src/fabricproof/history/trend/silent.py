@@ -61,7 +61,8 @@ def without_numbers(matrix: Matrix, rows: Sequence[int]) -> Iterator[Silence]:
         tried, measured = _tried_in(matrix, mine), _measured_in(matrix, numbers)
         newest = [column for column in tried if not measured or column > measured[-1]]
         if len(newest) >= SILENT_RUNS and len(measured) >= SILENT_RUNS:
-            where = ", ".join([home.stack, *(getattr(home, name) for name in several)])
+            names = (home.stack, *(getattr(home, name) for name in several))
+            where = ", ".join(filter(None, names))
             said = f"{home.check} {home.leg} ({where}) gave no usable number in the"
             since = matrix.runs[newest[0]].night
             without = _runs_without(matrix, mine, home.partition)
@@ -95,7 +96,7 @@ def _several(homes: Iterable[_Home]) -> list[str]:
     """Return what must be named, since there is more than one of it."""
     known = list(homes)
     names = ("partition", "fabric")
-    return [name for name in names if len({getattr(each, name) for each in known}) > 1]
+    return [name for name in names if len({getattr(each, name) for each in known} - {""}) > 1]
 
 
 def _tried_in(matrix: Matrix, rows: Sequence[int]) -> list[int]:
