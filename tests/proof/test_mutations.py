@@ -51,7 +51,7 @@ REASONS = {
         "_job_of_case _leg_result _meant _moved _nodes_of _numbered _part _sizes "
         "_seen_by _with added around "
         "as_notes at_size each_kind error_rates gather is_of_errors key_of "
-        "megabytes mended missing possible_up_to reading_of rules_of sent_over smallest_message_us worst "
+        "megabytes mended missing reading_of rules_of sent_over smallest_message_us worst "
         "judge_table judge_value _latency _bandwidth _bandwidths _times _judge_attempt "
         "_judged _quiet_or_disturbed _beside _from_records _of_kind with_errors _excused "
         "_never_ran "
@@ -79,7 +79,7 @@ REASONS = {
         "_build_result _not_built _of_one_build rebuilt "
     ),
     "a rule that no fault of the library needs, yet; tests of its own module do": (
-        "doubt_of _unless_set_back _unless_green _spoiled _other_way_alone "
+        "doubt_of possible_up_to _unless_set_back _unless_green _spoiled _other_way_alone "
         "_with_required "
         "_of_unjudged _worst limit_of "
     ),
