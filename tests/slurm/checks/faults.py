@@ -48,7 +48,7 @@ class MpichIgnoresItsInterface(FaultyBenchmark):
         alone = {"FI_PROVIDER": "tcp", "FI_TCP_IFACE": "rail0"}
         # Left to itself UCX 1.20 splits large messages among mgmt0 and rail0 ("rendezvous zero-copy
         # fenced write", UCX_PROTO_INFO=y).  In one CI run it hung three times, perhaps there.
-        return replace(leg, environment={**alone, "UCX_MAX_RNDV_RAILS": "1"}, limit_seconds=120)
+        return replace(leg, environment={**alone, "UCX_MAX_RNDV_RAILS": "1"}, limit_seconds=30)
 
 
 @rfm.simple_test
