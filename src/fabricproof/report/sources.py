@@ -19,7 +19,7 @@ from fabricproof.history.compare.facts import Machines, changed_builds, last_kno
 from fabricproof.history.compare.model import Comparison, FieldChange, Side
 from fabricproof.history.compare.sides import ChosenSide, History, choose_side
 from fabricproof.history.known_good import keyed
-from fabricproof.history.store import FIELDS, Key, Matrix, Run, Store
+from fabricproof.history.store import FIELDS, HOME, Key, Matrix, Run, Store
 from fabricproof.history.trend.find import Question, find_trend
 from fabricproof.history.trend.model import Trend
 from fabricproof.job.run import Workplace
@@ -118,9 +118,6 @@ def _same_inventory(run: Run, runs: Iterable[Run]) -> ChosenSide:
 _RAW = ("run_id", "attempt", "counts", "value", "verdict", "reason", "file", "line")
 _BOUNDS = ("ceiling", "ceiling_name", "reference", "lower", "upper", "origin")
 
-#: what a quantity is of, also where its program printed nothing
-_HOME = ("partition", "fabric", "stack", "program", "check", "leg", "quantity")
-
 
 def runs_alike(
     store: Store, run: Run, runs: Sequence[Run], last: int
@@ -150,8 +147,8 @@ def _meant(wanted: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
         (pl.col("unit") == "") | ((pl.col("unit") == "x") & (pl.col("better") == 0))
     )
     known = others.filter(pl.col("better") != 0).select(FIELDS)
-    somewhere = known.join(silent.filter(pl.col("nodes") != ""), on=[*_HOME, "nodes"], how="semi")
-    anywhere = known.join(silent.filter(pl.col("nodes") == ""), on=_HOME, how="semi")
+    somewhere = known.join(silent.filter(pl.col("nodes") != ""), on=[*HOME, "nodes"], how="semi")
+    anywhere = known.join(silent.filter(pl.col("nodes") == ""), on=HOME, how="semi")
     return pl.concat([somewhere, anywhere]).unique(maintain_order=True)
 
 

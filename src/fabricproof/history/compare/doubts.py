@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -265,7 +265,7 @@ def _failed(table: JoinedRows, usable: npt.NDArray[np.bool_]) -> npt.NDArray[np.
         ]
         failed[row, columns] = True
         if not (key.nodes and key.unit and key.better):
-            nothing.setdefault(_home(key), set()).update(columns)
+            nothing.setdefault((*key.home, key.nodes), set()).update(columns)
     if nothing:
         for row, key in enumerate(table.keys):
             lost = {at for home in _homes(key) for at in nothing.get(home, ())}
@@ -273,19 +273,12 @@ def _failed(table: JoinedRows, usable: npt.NDArray[np.bool_]) -> npt.NDArray[np.
     return failed
 
 
-def _home(key: Key) -> tuple[str, ...]:
-    """Return what a quantity is of, also where its program printed nothing."""
-    of = (key.partition, key.fabric, key.stack, key.program, key.check, key.leg)
-    return (*of, key.nodes, key.quantity)
-
-
 def _homes(key: Key) -> Iterator[tuple[str, ...]]:
     """Yield what the record of a quantity may be of where there is no number of it."""
-    *of, nodes, quantity = _home(key)
-    of_all_sizes = quantity.removesuffix(at_size("", key.message_size))
-    for name in dict.fromkeys((quantity, of_all_sizes)):
-        for where in dict.fromkeys((nodes, "")):
-            yield (*of, where, name)
+    of_all_sizes = key.quantity.removesuffix(at_size("", key.message_size))
+    for name in dict.fromkeys((key.quantity, of_all_sizes)):
+        for nodes in dict.fromkeys((key.nodes, "")):
+            yield (*replace(key, quantity=name).home, nodes)
 
 
 def lost_notes(lost: Lost) -> Iterator[str]:

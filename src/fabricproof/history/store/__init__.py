@@ -17,11 +17,12 @@ from fabricproof.history.store.label_file import (
     require_label,
     set_label,
 )
-from fabricproof.history.store.model import FIELDS, Key, Matrix, Run
+from fabricproof.history.store.model import FIELDS, HOME, Key, Matrix, Run
 
 __all__ = [
     "ADMISSION_LABEL",
     "FIELDS",
+    "HOME",
     "LOOK_LABEL",
     "Key",
     "Matrix",

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+#: what a number is of, also in the record of a program that printed nothing: that has no unit, no
+#: setting and no message size, and no nodes where nobody saw a rank
+HOME: tuple[str, ...] = (
+    "partition", "fabric", "stack", "program", "check", "leg", "quantity",
+)  # fmt: skip
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Key(LegPlace):
     """Everything in which two numbers must agree before they are compared.
@@ -38,6 +45,11 @@ class Key(LegPlace):
     message_size: int | None = None
     better: int = 0
     named: bool = True
+
+    @property
+    def home(self) -> tuple[str, ...]:
+        """Its fields of :data:`HOME`."""
+        return tuple(getattr(self, name) for name in HOME)
 
     @property
     def label(self) -> str:

@@ -203,18 +203,12 @@ def _how_sure(
 
 def _of_home(data: ReportData, key: Key) -> list[RawNumber]:
     """Return the raw numbers of a quantity, also those of it that lack unit, setting or nodes."""
-    home = _home(key)
     return [
         number
         for other, numbers in data.raw.items()
-        if _home(other) == home and (key.nodes == other.nodes or not (key.nodes and other.nodes))
+        if other.home == key.home and (key.nodes == other.nodes or not (key.nodes and other.nodes))
         for number in numbers
     ]
-
-
-def _home(key: Key) -> tuple[str, ...]:
-    of = (key.partition, key.fabric, key.stack, key.program, key.check, key.leg)
-    return (*of, key.quantity)
 
 
 def sureness(numbers: Sequence[RawNumber], run_id: str) -> str:
