@@ -9,14 +9,13 @@ Opt in: ``pytest -m rdma`` with a cluster of guests up (FABRICPROOF_VCLUSTER nam
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rdma_session import ROOT, SITE, TEST_SECONDS, Session, port_bytes
 
-from fabricproof.stacks.catalog import stacks_root
+from contained_site import ENTER, write_site
 
 pytestmark = [pytest.mark.rdma, pytest.mark.timeout(TEST_SECONDS)]
 
@@ -25,50 +24,24 @@ MOVED_BYTES = 1e6
 
 PAIRS = str(ROOT / "checks" / "pt2pt" / "pairs.py")
 
-#: a root of its own with the guest's /usr for its image; libibverbs looks for devices in /sys
-_ENTER = (
-    "bwrap --tmpfs / --ro-bind {{image}} /usr --ro-bind /etc /etc --symlink usr/bin /bin "
-    "--symlink usr/lib /lib --symlink usr/lib64 /lib64 --proc /proc --dev /dev --ro-bind /sys /sys "
-    "--ro-bind {stack} {stack} --bind {{folder}} {{folder}}"
-)
+#: libibverbs looks for devices in /sys
+_ENTER = f"{ENTER} --ro-bind /sys /sys"
 _DEVICES = "--dev-bind /dev/infiniband /dev/infiniband"
 _UNTOLD = "--unsetenv FI_PROVIDER --unsetenv I_MPI_OFI_PROVIDER --unsetenv FI_VERBS_DEVICE_NAME"
-
-_STACK = """
-[[stacks]]
-name = "{name}"
-family = "intelmpi"
-version = "2021.18.1"
-suites = {{ imb = "{stack}/bin" }}
-environment = {{ I_MPI_ROOT = "{stack}", LD_LIBRARY_PATH = "{lib}", FI_PROVIDER_PATH = "{lib}" }}
-
-[stacks.container]
-runtime = "{runtime}"
-image = "/usr"
-library = "{lib}/libmpi.so.12"
-"""
 
 
 @pytest.fixture
 def contained(copied_site: Path) -> str:
     """Give a site whose stacks are one container with the devices, and two without."""
-    stack = stacks_root() / "intelmpi"
-    enter = _ENTER.format(stack=stack)
     runtimes = {
-        "boxed": f"{enter} {_DEVICES}",
-        "blind": enter,
-        "untold": f"{enter} {_UNTOLD}",
+        "boxed": f"{_ENTER} {_DEVICES}",
+        "blind": _ENTER,
+        "untold": f"{_ENTER} {_UNTOLD}",
     }
-    given = ROOT / "site-configs" / SITE
-    head = (given / "site.toml").read_text().partition("[[stacks]]")[0]
-    head = re.sub(r"(?m)^stacks = .*$", f"stacks = {[*runtimes]}", head)
-    head = re.sub(r"(?m)^max_message_size = .*$", 'max_message_size = "512KiB"', head)
-    stacks = (
-        _STACK.format(name=name, stack=stack, lib=stack / "lib", runtime=runtime)
-        for name, runtime in runtimes.items()
-    )
-    (copied_site / "site.toml").write_text(head + "".join(stacks))
-    shutil.copy(given / "fabric.toml", copied_site)
+    write_site(copied_site, ROOT / "site-configs" / SITE, runtimes)
+    small = copied_site / "site.toml"
+    text = small.read_text()
+    small.write_text(re.sub(r"(?m)^max_message_size = .*$", 'max_message_size = "512KiB"', text))
     return str(copied_site)
 
 

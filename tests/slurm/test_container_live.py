@@ -5,60 +5,29 @@ Opt in: ``pytest -m slurm`` with a virtual cluster up (FABRICPROOF_VCLUSTER name
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 
 import pytest
 from slurm_session import ROOT, Session, is_green
 
-from fabricproof.stacks.catalog import stacks_root
+from contained_site import ENTER, write_site
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
 
 SITE = ROOT / "site-configs" / "vcluster"
-
-#: a root of its own with the machine's /usr for its image
-_ENTER = (
-    "bwrap --tmpfs / --ro-bind {{image}} /usr --ro-bind /etc /etc --symlink usr/bin /bin "
-    "--symlink usr/lib /lib --symlink usr/lib64 /lib64 --proc /proc --dev /dev "
-    "--ro-bind {stack} {stack} --bind {{folder}} {{folder}}"
-)
-
-_STACK = """
-[[stacks]]
-name = "{name}"
-family = "intelmpi"
-version = "2021.18.1"
-suites = {{ imb = "{stack}/bin" }}
-environment = {{ I_MPI_ROOT = "{stack}", LD_LIBRARY_PATH = "{lib}", FI_PROVIDER_PATH = "{lib}" }}
-
-[stacks.container]
-runtime = "{runtime}"
-image = "/usr"
-library = "{lib}/libmpi.so.12"
-"""
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     if shutil.which("bwrap") is None:
         pytest.skip("bubblewrap is not installed")
-    stack = stacks_root() / "intelmpi"
-    enter = _ENTER.format(stack=stack)
     runtimes = {
-        "boxed": enter,
-        "cut": f"{enter} --unsetenv FI_TCP_IFACE --unsetenv FI_PROVIDER",
+        "boxed": ENTER,
+        "cut": f"{ENTER} --unsetenv FI_TCP_IFACE --unsetenv FI_PROVIDER",
         "bare": "env IMAGE={image}",
     }
-    head = (SITE / "site.toml").read_text().partition("[[stacks]]")[0]
-    head = re.sub(r"(?m)^stacks = .*$", f"stacks = {[*runtimes]}", head)
-    stacks = (
-        _STACK.format(name=name, stack=stack, lib=stack / "lib", runtime=runtime)
-        for name, runtime in runtimes.items()
-    )
-    (tmp_path / "site.toml").write_text(head + "".join(stacks))
-    shutil.copy(SITE / "fabric.toml", tmp_path)
+    write_site(tmp_path, SITE, runtimes)
     return tmp_path
 
 
