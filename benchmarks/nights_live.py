@@ -1,11 +1,13 @@
 """Nights made for real, of which a rail is slower: what compare, trend and a baseline say.
 
-    .venv/bin/python benchmarks/nights_live.py [--draws N | --again]
+    .venv/bin/python benchmarks/nights_live.py [--of steps | noise | drift] [--draws N | --again]
 
 Without ``--draws`` it prints what the first seeds draw and measures nothing.  Else one virtual
-cluster comes up (root); healthy nights are measured once, then for each draw nights on which a rail
-has a drawn share of its rate, a little less than its rate, another firmware, and is down, then
-healthy ones again, some 13 seconds a night; each history of the library is made of these.
+cluster comes up (root), some 13 seconds a night.  Of steps: healthy nights are measured once, then
+for each draw nights on which a rail has a drawn share of its rate, a little less than its rate,
+another firmware, and is down, then healthy ones again; each history of the library is made of
+these.  Of noise: twenty nights a draw, in each of which a drawn number of busy loops wants the
+cores, and no fault.  Of drift: twenty a draw, in which a rail loses a little more each night.
 ``--again`` asks of the nights that were measured last.  Rows go to
 ``work/nights_live.jsonl`` (``fabricproof.proof.live``).
 """
@@ -34,8 +36,12 @@ WORK = ROOT / "work" / "nights-live"
 ROWS = ROOT / "work" / "nights_live.jsonl"
 FABRICPROOF = ROOT / "bin" / "fabricproof"
 RAILS = ("rail0", "rail1")
+#: a process that wants a core as long as it lives
+BUSY = (sys.executable, "-c", "while True: pass")
 #: nights before any fault, of each draw, and after all of them
 BEFORE, SLOW, AFTER = 20, 7, 6
+#: the most busy loops of a noisy night
+MOST_BUSY = 3
 #: nights on each side, that cannot tell, and of a baseline; and of what is below the margin, of
 #: another firmware, and of a rail that is down
 SIDE, FEW, LEARNT = 7, 3, 10
@@ -205,41 +211,59 @@ def keep(found: LiveDraw, said: str) -> None:
     print(json.dumps(asdict(found)), "" if found.caught else said[:2000], flush=True)
 
 
-def measure(site: Path, draws: int) -> dict[str, Any]:
+def measure_steps(site: Path, draws: int) -> dict[str, Any]:
     """Measure the nights; return the runs before any fault, of each draw, and after all of them."""
-    vcluster("down")
-    vcluster("up")
-    try:
-        before = nights(site, BEFORE)
-        made: dict[str, dict[str, dict[str, str]]] = {}
-        for seed in range(1, draws + 1):
-            rail, share = drawn(seed)
-            made[str(seed)] = {}
-            for name, (fault, number) in {"slow": (f"--rate {share}%", SLOW), **OTHERS}.items():
-                vcluster("fault", "vc1", rail, *fault.split())
-                made[str(seed)][name] = nights(site, number)
-                vcluster("fault", "vc1", rail, "--clear")
-        return {"before": before, "drawn": made, "after": nights(site, AFTER)}
-    finally:
-        vcluster("down")
+    before = nights(site, BEFORE)
+    made: dict[str, dict[str, dict[str, str]]] = {}
+    for seed in range(1, draws + 1):
+        rail, share = drawn(seed)
+        made[str(seed)] = {}
+        for name, (fault, number) in {"slow": (f"--rate {share}%", SLOW), **OTHERS}.items():
+            vcluster("fault", "vc1", rail, *fault.split())
+            made[str(seed)][name] = nights(site, number)
+            vcluster("fault", "vc1", rail, "--clear")
+    return {"before": before, "drawn": made, "after": nights(site, AFTER)}
 
 
-def main() -> None:
-    """Measure the nights of so many draws, or say what they draw."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--draws", type=int, default=0)
-    parser.add_argument("--again", action="store_true")
-    given = parser.parse_args()
-    if not given.draws and not given.again:
-        for seed in (1, 2, 3):
-            print("{}: {} % of its rate".format(*drawn(seed)))
-        return
-    site, kept = WORK / "site", WORK / "nights.json"
-    if not given.again:
-        shutil.rmtree(WORK, ignore_errors=True)
-        shutil.copytree(ROOT / "site-configs" / "vcluster", site)
-        kept.write_text(json.dumps(measure(site, given.draws)))
-    measured = json.loads(kept.read_text())
+def measure_noise(site: Path, draws: int) -> dict[str, Any]:
+    """Measure twenty nights of each draw, each beside as many busy loops as are drawn."""
+    return {str(seed): _noisy(site, random.Random(f"noise {seed}")) for seed in seeds(draws)}
+
+
+def _noisy(site: Path, dice: random.Random) -> dict[str, str]:
+    runs: dict[str, str] = {}
+    for _ in range(BEFORE):
+        busy = [subprocess.Popen(BUSY) for _ in range(dice.randint(0, MOST_BUSY))]
+        try:
+            runs |= nights(site, 1)
+        finally:
+            for each in busy:
+                each.kill()
+                each.wait()
+    return runs
+
+
+def measure_drift(site: Path, draws: int) -> dict[str, Any]:
+    """Measure twenty nights of each draw, on each of which the rail has lost a little more."""
+    made: dict[str, dict[str, str]] = {}
+    for seed in seeds(draws):
+        rail, share = drawn(seed)
+        made[str(seed)] = {}
+        for night in range(BEFORE):
+            left = 100 - (100 - share) * night / (BEFORE - 1)
+            vcluster("fault", "vc1", rail, "--rate", f"{left:.1f}%")
+            made[str(seed)] |= nights(site, 1)
+        vcluster("fault", "vc1", rail, "--clear")
+    return made
+
+
+def seeds(draws: int) -> range:
+    """Return the seeds of so many draws."""
+    return range(1, draws + 1)
+
+
+def keep_steps(site: Path, measured: dict[str, Any]) -> None:
+    """Ask of steps."""
     before, after = list(measured["before"]), list(measured["after"])
     for title, of, _ in healthy(site, before):
         keep(row(title, of, "", rail="", named=False), of[2])
@@ -248,6 +272,62 @@ def main() -> None:
         told = histories(site, before, list(runs["slow"]), after)
         for title, of, named in (*told, *others(site, before, runs)):
             keep(row(title, of, f"vc1 {rail} {share}%", rail=rail, named=named), of[2])
+
+
+def keep_noise(site: Path, measured: dict[str, Any]) -> None:
+    """Ask of nights that are noisy and without a fault."""
+    noisy = {
+        "nothing changed, two sides compared": "two sides of a noisy fabric compared",
+        "nothing changed, over the nights": "over the nights of a noisy fabric",
+        "nothing changed, a night judged by a baseline of ten": (
+            "a night of a noisy fabric judged by a baseline of ten"
+        ),
+    }
+    for seed, runs in measured.items():
+        for title, of, _ in healthy(site, list(runs)):
+            of_noise = f"nothing changed, {noisy[title]}"
+            keep(row(of_noise, of, f"noise {seed}", rail="", named=False), of[2])
+
+
+def keep_drift(site: Path, measured: dict[str, Any]) -> None:
+    """Ask of a rail that lost a little each night."""
+    for seed, runs in measured.items():
+        rail, share = drawn(int(seed))
+        of = over_time(site, list(runs))
+        title = "rail slower than it was, a little each night"
+        keep(row(title, of, f"vc1 {rail} to {share}%", rail=rail, named=True), of[2])
+
+
+KINDS = {
+    "steps": (measure_steps, keep_steps),
+    "noise": (measure_noise, keep_noise),
+    "drift": (measure_drift, keep_drift),
+}
+
+
+def main() -> None:
+    """Measure the nights of so many draws, or say what they draw."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--draws", type=int, default=0)
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--of", choices=KINDS, default="steps")
+    given = parser.parse_args()
+    measure, ask = KINDS[given.of]
+    if not given.draws and not given.again:
+        for seed in (1, 2, 3):
+            print("{}: {} % of its rate".format(*drawn(seed)))
+        return
+    site, kept = WORK / "site", WORK / f"{given.of}.json"
+    if not given.again:
+        shutil.rmtree(WORK, ignore_errors=True)
+        shutil.copytree(ROOT / "site-configs" / "vcluster", site)
+        vcluster("down")
+        vcluster("up")
+        try:
+            kept.write_text(json.dumps(measure(site, given.draws)))
+        finally:
+            vcluster("down")
+    ask(site, json.loads(kept.read_text()))
 
 
 if __name__ == "__main__":
