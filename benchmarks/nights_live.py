@@ -41,7 +41,7 @@ BUSY = (sys.executable, "-c", "while True: pass")
 #: nights before any fault, of each draw, and after all of them
 BEFORE, SLOW, AFTER = 20, 7, 6
 #: the most busy loops of a noisy night
-MOST_BUSY = 3
+MOST_BUSY = 2
 #: nights on each side, that cannot tell, and of a baseline; and of what is below the margin, of
 #: another firmware, and of a rail that is down
 SIDE, FEW, LEARNT = 7, 3, 10
