@@ -234,7 +234,8 @@ facts() {
             { read -r value <"$port/../../parent"; } 2>/dev/null
             line+=" parent=${value// /_}"
         fi
-        for key in state rate link_layer ../../fw_ver ../../device/numa_node; do
+        for key in state rate link_layer ../../fw_ver ../../device/numa_node \
+            ../../device/uevent; do # its first line: DRIVER=hfi1
             { read -r value <"$port/$key"; } 2>/dev/null && line+=" ${key##*/}=${value// /_}"
         done
         echo "fact ${name%%/*}:${name##*/}$line"

@@ -25,6 +25,7 @@ from fabricproof.physics.links import (
     soft_path_mtu,
     soft_roce_link,
     why_not_the_device,
+    why_not_the_layer,
 )
 from fabricproof.physics.model import Fabric, Gpus, Shaper, Slot, find_slot
 from fabricproof.physics.protocols import (
@@ -71,4 +72,5 @@ __all__ = [
     "soft_roce_link",
     "through_host_mb_s",
     "why_not_the_device",
+    "why_not_the_layer",
 ]

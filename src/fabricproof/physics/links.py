@@ -388,3 +388,23 @@ def why_not_the_device(link: Link, port: str, parent: str | None, card: str = ""
             "state the link of the adapter, or name the port of the software device (rdma link)"
         )
     return ""
+
+
+#: the layer of a port by the technology of its link
+_LAYERS = {"infiniband": "InfiniBand", "omni-path": "Omni-Path", "ethernet": "Ethernet"}
+
+
+def why_not_the_layer(link: Link, port: str, layer: str) -> str:
+    """Return in which way a port's link layer contradicts its declared link; empty: it does not.
+
+    ``layer`` is what sysfs says (Linux drivers/infiniband/core/sysfs.c, link_layer_show), or
+    ``Omni-Path`` by the driver, or both where nobody read that; a word that is none of these
+    contradicts nothing (EFA: ``Unknown``).
+    """
+    wanted = _LAYERS.get(link.technology)
+    if wanted is None or wanted in layer or not any(each in layer for each in _LAYERS.values()):
+        return ""
+    return (
+        f"{port} is a port of {layer} by its sysfs, and the site declares {link.name}, which is "
+        f"{wanted}: state the link of the adapter, or name another port"
+    )

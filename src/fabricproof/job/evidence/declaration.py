@@ -12,9 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from fabricproof.core.measure import Verdict
-from fabricproof.job.evidence.leg_folder import RankRecord, gather
+from fabricproof.job.evidence.leg_folder import RankRecord, gather, layer_of
 from fabricproof.job.leg import DEFAULT_PATH, Leg
-from fabricproof.physics import SOFT_ROCE_NAME, find_link, why_not_the_device
+from fabricproof.physics import (
+    SOFT_ROCE_NAME,
+    find_link,
+    why_not_the_device,
+    why_not_the_layer,
+)
 from fabricproof.stacks.container import told_lacks
 from fabricproof.traffic import (
     MIN_RAIL_SHARE,
@@ -159,10 +164,14 @@ def _device_fault(leg: Leg, ranks: Sequence[RankRecord]) -> str:
             if facts is None:
                 continue
             parent = facts.get("parent")
-            why = why_not_the_device(link, f"{rail} on {record.node}", parent)
+            where, layer = f"{rail} on {record.node}", layer_of(rail, facts)
+            why = why_not_the_device(link, where, parent)
             if why:
                 kind = SOFT_ROCE_NAME if parent is not None else "an adapter"
                 return f"measured on {kind}, judged as {link.name}: {why}"
+            why = why_not_the_layer(link, where, layer)
+            if why:
+                return f"measured over {layer}, judged as {link.name}: {why}"
     return ""
 
 

@@ -172,6 +172,27 @@ def named_counters(
     return found
 
 
+def layer_of(port: str, facts: Mapping[str, str]) -> str:
+    """Return the link layer of a port, empty where none is said; Omni-Path says InfiniBand.
+
+    What is said and no driver was read may be either.
+    """
+    if _is_omni_path(port, facts):
+        return "Omni-Path"
+    layer = facts.get("link_layer", "")
+    return "InfiniBand or Omni-Path" if layer == "InfiniBand" and "uevent" not in facts else layer
+
+
+def _is_omni_path(port: str, facts: Mapping[str, str]) -> bool:
+    """Tell whether a port is Omni-Path's: by its driver, else by the name that hfi1 gives it.
+
+    ``facts``: its; the first line of ``uevent`` is ``DRIVER=hfi1`` (Linux drivers/base/core.c,
+    dev_uevent).  Its link layer is InfiniBand's word.
+    """
+    driver = facts.get("uevent")
+    return driver == "DRIVER=hfi1" if driver else port.startswith("hfi1_")
+
+
 def _efa_bytes(counters: Mapping[str, int]) -> dict[str, int]:
     """Return an EFA port's bytes in each direction, of all that it counts; nothing for others.
 

@@ -358,7 +358,8 @@ static void say_counters(int round) {
 
 static void see_facts(const char *path, const char *interface, int is_port, take *give) {
     static const char *net[] = {"address", "mtu", "operstate", NULL};
-    static const char *port[] = {"../../parent", "state", "rate", "link_layer", NULL};
+    static const char *port[] = {"../../parent", "state", "rate", "link_layer",
+        "../../device/uevent", NULL};
     char file[600], word[NAME];
     const char *comma = "";
     (void)give;

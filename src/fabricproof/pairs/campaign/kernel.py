@@ -146,7 +146,8 @@ def read_facts() -> dict[str, dict[str, str]]:
         words = {name: first_word(folder / name) for name in ("address", "mtu", "operstate")}
         found[folder.name] = {name: word for name, word in words.items() if word}
     for port in folders("infiniband/*/ports/*"):
-        words = {name: first_word(port / name) for name in ("state", "rate", "link_layer")}
+        files = ("state", "rate", "link_layer", "../../device/uevent")
+        words = {Path(name).name: first_word(port / name) for name in files}
         parent = port / "../../parent"
         over = {"parent": first_word(parent)} if parent.exists() else {}
         found[port_name(port)] = over | {name: word for name, word in words.items() if word}
