@@ -1,4 +1,4 @@
-"""A port that is of another link layer than the declared link."""
+"""A port that is of another link layer than the declared link; what Omni-Path counts, and how."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.measure import Verdict
+from fabricproof.job.evidence.leg_folder import gather, parse_rank
 from fabricproof.job.leg import FabricFacts
 from fabricproof.job.outcome import judge_leg, needs_second_look
+from fabricproof.traffic import Evidence, Expectation, PathProof, PathState, prove_path
 from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg
 
 MLX5 = "uevent=DRIVER=mlx5_core"
@@ -82,3 +84,63 @@ def test_a_port_of_the_declared_layer_or_of_none_passes(
 def test_omni_path_is_no_other_layer(tmp_path: Path, link: str, said: str) -> None:
     """It says InfiniBand; its driver, or nobody, says that it is none."""
     assert "measured over" not in verdict(tmp_path, link, said)[1]
+
+
+# --- Omni-Path's counters
+
+DUE = 10**10
+
+
+def of_hfi1(
+    port: str = "hfi1_0:1", said: str = HFI1, counters: tuple[str, str] = ("", "")
+) -> Evidence:
+    """Return what two nodes counted in flits while one sent the other :data:`DUE` bytes."""
+    ends = ((DUE, DUE // 50), (DUE // 50, DUE))
+    records = []
+    for number, (sent, received) in enumerate(ends):
+        told = text(number, sent, received, said, port=port, word=8)
+        for when, more in zip(("before", "after"), counters, strict=True):
+            told = told.replace(f"\n{when} {port}", f"\n{when} {port}{more}")
+        records.append(parse_rank(told, "x"))
+    return gather(records)
+
+
+def proven(evidence: Evidence, port: str = "hfi1_0:1") -> PathProof:
+    due = Expectation(rails=(port,), sent_bytes=(DUE, 0), num_ranks=2, spread=False)
+    return prove_path(evidence, due)
+
+
+@pytest.mark.parametrize(
+    ("port", "said"),
+    [
+        ("hfi1_0:1", HFI1),
+        ("hfi1_0:1", "link_layer=InfiniBand"),  # evidence of before the driver was read
+        ("opap24s0:1", HFI1),  # as rdma-core may call it
+    ],
+)
+def test_omni_path_counts_flits_of_eight_octets(port: str, said: str) -> None:
+    seen = proven(of_hfi1(port, said), port)
+    assert seen.state is PathState.PROVEN, seen.reason
+    assert seen.moved_bytes is not None
+    assert seen.moved_bytes[f"n0:{port}"] == pytest.approx(1.01 * DUE, abs=8)
+
+
+def test_infiniband_under_that_name_does_not() -> None:
+    """A name says nothing where the driver is known."""
+    evidence = of_hfi1(said=f"link_layer=InfiniBand {MLX5}")
+    assert proven(evidence).state is PathState.WRONG
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 9), (15, 15)])
+def test_replays_of_the_link_are_no_errors(before: int, after: int) -> None:
+    """hfi1 shows them as local_link_integrity_errors, of 4 bits."""
+    name = "local_link_integrity_errors"
+    seen = proven(of_hfi1(counters=(f" {name}={before}", f" {name}={after}")))
+    assert seen.state is PathState.PROVEN, seen.reason
+    risen = "link_replays of hfi1_0:1 on n0 rose by 7"
+    assert (risen in seen.findings) is (after > before)
+
+
+def test_other_errors_of_omni_path_are() -> None:
+    seen = proven(of_hfi1(counters=(" link_downed=0", " link_downed=1")))
+    assert seen.state is PathState.DISTURBED

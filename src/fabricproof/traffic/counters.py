@@ -51,6 +51,10 @@ DROP_COUNTERS = frozenset(
     {"rx_dropped", "tx_dropped", "rx_missed_errors", "rx_drops", "VL15_dropped"}
 )
 
+#: Packets that a link of Omni-Path sent again by itself: it does so as a matter of course, none is
+#: lost, and their rate is the bit error rate of its cable.  No name of the kernel's.
+LINK_REPLAYS = "link_replays"
+
 #: Congestion and slow receivers: RoCE's notification packets, receivers without a posted buffer
 #: (Soft-RoCE: RXE_CNT_RCV_RNR, RXE_CNT_SND_RNR).
 CONGESTION_COUNTERS = frozenset(
@@ -312,7 +316,7 @@ def _is_note(sample: CounterSample, counter: str, rise: int) -> bool:
         packets = sample.moved("tx_packets") + sample.moved("rx_packets")
         return rise >= CONGESTION_SHARE * packets
     corrected = counter == "aer_correctable" and rise < PCIE_CORRECTED
-    return counter in DROP_COUNTERS or corrected
+    return counter in DROP_COUNTERS or counter == LINK_REPLAYS or corrected
 
 
 def _high(sample: CounterSample) -> Iterator[str]:

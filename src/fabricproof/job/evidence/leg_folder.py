@@ -28,11 +28,15 @@ from fabricproof.core.units import size_label
 from fabricproof.job.collective_commands import BUS_SUITES
 from fabricproof.job.leg import Leg
 from fabricproof.stacks.container import Inside, parse_inside
-from fabricproof.traffic import CounterSample, Evidence, Rank, in_order
+from fabricproof.traffic import LINK_REPLAYS, CounterSample, Evidence, Rank, in_order
 
 #: InfiniBand counts octets divided by 4 (IBA specification vol. 1, 16.1.3.5 PortCounters:
 #: PortXmitData "total number of data octets, divided by 4").
 IB_WORD_BYTES = 4
+
+#: Omni-Path counts flits of 8 octets in the same files (Linux drivers/infiniband/hw/hfi1/mad.c,
+#: pma_get_opa_port_dctrs: C_DC_XMIT_FLITS; opa-fm, "PortXmitData ... in units of flits (8 bytes)").
+OPA_FLIT_BYTES = 8
 
 #: srun's line about a task whose status is known anyhow
 _EXITED = re.compile(r"srun: error: .*: Exited with exit code \d+")
@@ -58,6 +62,14 @@ _IB_NAMES = {
     "rcvd_bytes": ("rx_bytes", 1),
     "sent_pkts": ("tx_packets", 1),
     "rcvd_pkts": ("rx_packets", 1),
+}
+
+#: What hfi1 has in files of InfiniBand's names, where it means something else: what the link sent
+#: again by itself (the same file, pma_get_opa_port_ectrs: C_DC_RX_REPLAY).
+_OPA_NAMES = {
+    "port_xmit_data": ("tx_bytes", OPA_FLIT_BYTES),
+    "port_rcv_data": ("rx_bytes", OPA_FLIT_BYTES),
+    "local_link_integrity_errors": (LINK_REPLAYS, 1),
 }
 
 _EFA_BYTES = {
@@ -126,8 +138,8 @@ def parse_rank(text: str, source: str) -> RankRecord:
         machine=single.get("machine", single["node"]),
         root=single.get("root", ""),
         status=_whole(single["status"], source) if "status" in single else None,
-        before=named_counters(tables["before"], source),
-        after=named_counters(tables["after"], source),
+        before=named_counters(tables["before"], tables["fact"], source),
+        after=named_counters(tables["after"], tables["fact"], source),
         facts=tables["fact"],
     )
 
@@ -153,11 +165,14 @@ def _whole(text: object, source: str) -> int:
 
 
 def named_counters(
-    tables: Mapping[str, Mapping[str, str]], source: str
+    tables: Mapping[str, Mapping[str, str]], facts: Mapping[str, Mapping[str, str]], source: str
 ) -> dict[str, dict[str, int]]:
     """Return counters by interface under the names, and in the bytes, that all else here has.
 
-    ``tables``: interface -> the kernel's name of a counter -> its number.
+    Args:
+        tables: interface -> the kernel's name of a counter -> its number.
+        facts: interface -> what it is; the driver of a port decides what its words are.
+        source: whose they are, for messages.
 
     Raises:
         ParseError: a counter that is no whole number.
@@ -165,8 +180,10 @@ def named_counters(
     found: dict[str, dict[str, int]] = {}
     for interface, pairs in tables.items():
         counters = {}
+        is_opa = _is_omni_path(interface, facts.get(interface, {}))
+        names = {**_IB_NAMES, **_OPA_NAMES} if is_opa else _IB_NAMES
         for key, value in pairs.items():
-            name, factor = _IB_NAMES.get(key, (key, 1))
+            name, factor = names.get(key, (key, 1))
             counters[name] = _whole(value, source) * factor
         found[interface] = {**counters, **_efa_bytes(counters)}
     return found

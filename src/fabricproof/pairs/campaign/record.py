@@ -294,10 +294,11 @@ class _Reader:
             after.setdefault(str(name), {}).update(told)
         for interface, name in fields["gone"]:
             del after[interface][name]
+        known = self.facts[node]
         self.nodes[node] = replace(
-            self.facts[node],
-            before=named_counters(before, self.source),
-            after=named_counters(after, self.source),
+            known,
+            before=named_counters(before, known.facts, self.source),
+            after=named_counters(after, known.facts, self.source),
         )
 
     def _devices(self, fields: dict[str, Any]) -> None:
