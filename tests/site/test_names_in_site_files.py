@@ -61,6 +61,24 @@ def test_a_rail_of_a_verbs_fabric_is_a_port(tmp_path: Path, facts: str, rail: st
     assert (error.expected, error.got) == ("DEVICE:PORT as 'mlx5_0:1'", repr(rail))
 
 
+@pytest.mark.parametrize(
+    ("facts", "rail", "expected"),
+    [
+        ('link = "Slingshot 200"', "hsn0", "the device as 'cxi0', not its interface hsn0"),
+        ('link = "Slingshot 200"', "cxi0:1", "the device as 'cxi0', not its interface hsn0"),
+        ('link = "Omni-Path 100"', "hfi1_0", "hfi1_UNIT:PORT as 'hfi1_0:1'"),
+        ('link = "CN5000"', "opap24s0:1", "hfi1_UNIT:PORT as 'hfi1_0:1'"),
+        ('link = "Omni-Path 100"', "ib0", "hfi1_UNIT:PORT as 'hfi1_0:1'"),
+    ],
+)
+def test_a_rail_has_the_name_that_libfabric_is_told(
+    tmp_path: Path, facts: str, rail: str, expected: str
+) -> None:
+    error = _refused(tmp_path, facts=facts, rail=rail)
+    assert (error.line, error.expected, error.got) == (3, expected, repr(rail))
+    assert "devices by their own names" in str(error)
+
+
 def test_the_line_is_that_of_the_rail_where_it_has_a_table(tmp_path: Path) -> None:
     rail = '[[fabrics.rails]]\ninterface = "rxe{}"\n'
     (tmp_path / "site.toml").write_text(SITE)
@@ -80,6 +98,7 @@ def test_the_line_is_that_of_the_rail_where_it_has_a_table(tmp_path: Path) -> No
         ('link = "25GbE"', "bond0.100"),
         ('link = "Omni-Path 100"', "hfi1_0:1"),
         ('link = "Slingshot 200"', "cxi0"),
+        ('link = "Slingshot 200"\nprotocol = "tcp"', "hsn0"),
         ('link = "EFA 100"', "rdmap0s6"),
         ('protocol = "rocev2"', "lo"),
     ],

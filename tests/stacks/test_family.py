@@ -157,6 +157,30 @@ GOLDEN = [
         },
     ),
     (
+        ("openmpi", "opa", ["hfi1_1:1"]),
+        {},
+        {
+            "OMPI_MCA_coll_hcoll_enable": "0",
+            "OMPI_MCA_coll_ucc_enable": "0",
+            "OMPI_MCA_pml": "cm",
+            "OMPI_MCA_mtl": "ofi",
+            "OMPI_MCA_btl": "self",
+            "OMPI_MCA_mtl_ofi_provider_include": "opx",
+            "FI_PROVIDER": "opx",
+            "FI_OPX_HFI_SELECT": "1",
+        },
+    ),
+    (
+        ("intelmpi", "opa", ["hfi1_0:1"]),  # its libfabric has no opx
+        {},
+        {
+            "I_MPI_FABRICS": "ofi",
+            "I_MPI_OFI_PROVIDER": "psm2",
+            "FI_PROVIDER": "psm2",
+            "HFI_UNIT": "0",
+        },
+    ),
+    (
         ("mvapich", "slingshot", ["cxi0", "cxi1"]),
         {},
         {
@@ -268,6 +292,11 @@ def test_no_path_over_verbs_lets_tcp_in(family: str, protocol: str):
         assert not any("oob" in name or "mgmt" in value for name, value in environment.items())
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_two_omni_path_adapters_are_more_than_a_process_is_told(family: str):
+    assert "name one Omni-Path adapter" in (rails_refusal(family, "opa", 2) or "")
+
+
 @given(st.sampled_from(FAMILIES), st.sampled_from(["tcp", "ib", "rocev2", "opa"]))
 def test_one_rail_is_never_refused(family: str, protocol: str):
     assert can_use_rails(family, protocol, 1)
@@ -297,6 +326,7 @@ def test_every_rail_that_may_be_used_is_named(
     [
         (("lam", "tcp", ["rail0"]), {}, "unknown MPI family"),
         (("openmpi", "tcp", []), {}, "needs an interface"),
+        (("mpich", "opa", ["opap24s0:1"]), {}, "names the driver's unit"),
         (("intelmpi", "tcp", ["rail0"]), {"transport": "ucx"}, "has no transport 'ucx'"),
         (("openmpi", "ib", ["a"]), {"transport": "native"}, "own transport is TCP"),
         (("openmpi", "bxi", ["bxi0"]), {}, "no libfabric provider"),

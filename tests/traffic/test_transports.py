@@ -24,11 +24,11 @@ PROTOCOLS = ("tcp", "ipoib", "ib", "rocev2", "opa", "slingshot", "efa", "bxi")
 def test_what_is_not_refused_has_its_variables(family: str, transport: str, protocol: str) -> None:
     refusal = transport_refusal(family, protocol, transport)
     if refusal is None:
-        assert path_environment(family, protocol, ["x0:1"], transport=transport)
+        assert path_environment(family, protocol, ["hfi1_0:1"], transport=transport)
         return
     assert transport in refusal
     with pytest.raises(ConfigError):
-        path_environment(family, protocol, ["x0:1"], transport=transport)
+        path_environment(family, protocol, ["hfi1_0:1"], transport=transport)
 
 
 def test_a_refusal_says_what_there_is() -> None:

@@ -25,6 +25,24 @@ from fabricproof.traffic.transports import VERBS, transport_refusal, transports_
 
 #: a port of an RDMA device as UCX, perftest's checks and the counters name it; ports begin with 1
 _PORT = re.compile(r"[^:]+:[1-9][0-9]{0,2}")
+_PORT_OF = ("DEVICE:PORT as 'mlx5_0:1'", "ibv_devinfo on a node names its devices and their ports")
+
+#: how rails are named by protocol: a pattern, the same in words, and where the names stand
+_RAIL_NAMES: Mapping[str, tuple[re.Pattern[str], str, str]] = {
+    **dict.fromkeys(VERBS, (_PORT, *_PORT_OF)),
+    # hfi1's own names, for libfabric takes their unit (stacks.family)
+    "opa": (
+        re.compile(r"hfi1_[0-9]+:[1-9]"),
+        "hfi1_UNIT:PORT as 'hfi1_0:1'",
+        "ls /sys/class/infiniband on a node; a udev rule that renames hfi1_0 hides its unit",
+    ),
+    # libfabric prov/cxi/src/cxip_env.c, cxip_env_validate_device_token: cxi0 to cxi99
+    "slingshot": (
+        re.compile(r"cxi[0-9]{1,2}"),
+        "the device as 'cxi0', not its interface hsn0",
+        "ls /sys/class/net/hsn0/device/cxi on a node",
+    ),
+}
 
 
 def check_unlike(path: Path, references: Iterable[ReferenceSpec], lines: Lines) -> None:
@@ -205,7 +223,7 @@ def check_physics(path: Path, file: FabricFile, lines: Lines) -> None:
 def check_rails(
     path: Path, fabrics: Iterable[FabricSpec], protocols: Mapping[str, str], lines: Lines
 ) -> None:
-    """Refuse a rail of a verbs fabric that is no port: no byte of it could ever be counted.
+    """Refuse a rail that its protocol's library cannot find: no byte of it could ever be counted.
 
     UCX finds no device by the name of an interface or without a port, and a path without a colon
     is taken for sockets (``traffic.wrong_path.is_verbs``).
@@ -216,17 +234,20 @@ def check_rails(
         ConfigError: the first such rail, with its line.
     """
     for index, spec in enumerate(fabrics):
-        if spec.link is None or protocols[spec.name] not in VERBS:
+        protocol = protocols[spec.name]
+        if spec.link is None or protocol not in _RAIL_NAMES:
             continue
+        pattern, expected, next_step = _RAIL_NAMES[protocol]
+        goes = "ports of RDMA devices" if protocol in VERBS else "devices by their own names"
         for place, rail in enumerate(spec.rails):
-            if not _PORT.fullmatch(rail.interface):
+            if not pattern.fullmatch(rail.interface):
                 raise ConfigError(
-                    f"fabric {spec.name!r}: {protocols[spec.name]} goes over ports of RDMA devices",
+                    f"fabric {spec.name!r}: {protocol} goes over {goes}",
                     source=str(path),
                     line=line_of(("fabrics", index, "rails", place, "interface"), lines),
-                    expected="DEVICE:PORT as 'mlx5_0:1'",
+                    expected=expected,
                     got=repr(rail.interface),
-                    next_step="ibv_devinfo on a node names its devices and their ports",
+                    next_step=next_step,
                 )
 
 

@@ -7,12 +7,14 @@ does not work is an error of the MPI and never a number from elsewhere.
 Sources: for TCP, runs on a cluster with counters on every interface (``docs/stacks.md``).  For
 InfiniBand, RoCE and the others, the families' own documents: Open MPI 5.0 docs ("Networking
 support"), UCX FAQ (docs/source/faq.md: UCX_NET_DEVICES, UCX_TLS, multi-rail), libfabric manual
-pages fi_tcp(7), fi_verbs(7), fi_psm3(7), fi_cxi(7), fi_efa(7), Intel MPI developer guide ("OFI
-Providers Support"), MPICH's control variables (mpivars).
+pages fi_tcp(7), fi_verbs(7), fi_opx(7), fi_psm2(7), fi_cxi(7), fi_efa(7), Open MPI 5.0 docs
+("Omni-Path Architecture": HFI_UNIT), Intel MPI developer guide ("OFI Providers Support"), MPICH's
+control variables (mpivars).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from fabricproof.core.errors import ConfigError
@@ -56,10 +58,18 @@ _PROVIDERS: Mapping[str, tuple[str, str | None]] = {
     "tcp": ("tcp", "FI_TCP_IFACE"),
     "ib": ("verbs;ofi_rxm", "FI_VERBS_DEVICE_NAME"),
     "rocev2": ("verbs;ofi_rxm", "FI_VERBS_DEVICE_NAME"),
-    "opa": ("psm3", "PSM3_NIC"),
+    "opa": ("opx", "FI_OPX_HFI_SELECT"),
     "slingshot": ("cxi", "FI_CXI_DEVICE_NAME"),
     "efa": ("efa", None),
 }
+
+#: Intel MPI's own libfabric has no opx ("OFI Providers Support": mlx, tcp, psm2, psm3, verbs, RxM);
+#: PSM3 is for Ethernet (fi_provider(7)).
+_INTEL_OPA = ("psm2", "HFI_UNIT")
+
+#: hfi1 names its devices by the units that its drivers count (Linux drivers/infiniband/hw/hfi1/
+#: init.c: rvt_set_ibdev_name), and both variables take the unit.
+_HFI = re.compile(r"hfi1_(\d+)(:\d+)?")
 
 #: UCX's transports by what the site names and by protocol.  None has ``tcp`` beside verbs: UCX_TLS
 #: is exclusive, and UCX with tcp in it goes there without a word where a device fails.  ``ud``
@@ -137,6 +147,8 @@ def _one_device(family: str, protocol: str) -> str | None:
             "libfabric's tcp provider offers each interface by itself and the MPI takes one of "
             "them: measured, all bytes on one rail"
         )
+    if wire(protocol) == "opa":
+        return "FI_OPX_HFI_SELECT and HFI_UNIT name one Omni-Path adapter for a process (fi_opx(7))"
     if family == "openmpi":
         return "Open MPI's mtl/ofi gives a process one device; several are for several processes"
     if _PROVIDERS[protocol][1] == "FI_VERBS_DEVICE_NAME" and not _is_mlx(family, protocol):
@@ -228,19 +240,34 @@ def _ucx(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
     }
 
 
-def _libfabric(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+def _libfabric(
+    spoken: str, interfaces: tuple[str, ...], known: tuple[str, str | None] | None = None
+) -> dict[str, str]:
+    """Return what libfabric is told; ``known``: provider and variable of another build of it."""
     if spoken not in _PROVIDERS:
         raise ConfigError(
             "no libfabric provider for this protocol", expected=", ".join(_PROVIDERS), got=spoken
         )
-    provider, variable = _PROVIDERS[spoken]
+    provider, variable = known or _PROVIDERS[spoken]
     environment = {"FI_PROVIDER": provider}
+    if spoken == "opa":
+        interfaces = (_unit(interfaces[0]),)
     if variable == "FI_VERBS_DEVICE_NAME":
         # The provider names devices without their port.
         environment[variable] = interfaces[0].partition(":")[0]
     elif variable is not None:
         environment[variable] = ",".join(interfaces) if variable in _LISTS else interfaces[0]
     return environment
+
+
+def _unit(rail: str) -> str:
+    """Return the unit of an Omni-Path rail: ``0`` of ``hfi1_0:1``."""
+    found = _HFI.fullmatch(rail)
+    if found is None:
+        raise ConfigError(
+            "an Omni-Path rail names the driver's unit", expected="'hfi1_0:1'", got=repr(rail)
+        )
+    return found[1]
 
 
 def _openmpi_native(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
@@ -318,7 +345,7 @@ def _intel_libfabric(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]
     if spoken == "ib":
         transport = _ucx(spoken, interfaces)
         return {"I_MPI_FABRICS": "ofi", **_both_providers("mlx"), **transport}
-    environment = _libfabric(spoken, interfaces)
+    environment = _libfabric(spoken, interfaces, _INTEL_OPA if spoken == "opa" else None)
     environment |= _both_providers(environment["FI_PROVIDER"].partition(";")[0])
     if len(interfaces) > 1:
         environment["I_MPI_MULTIRAIL"] = "1"

@@ -278,6 +278,17 @@ def test_a_device_is_offered_under_its_own_name_alone(domains, level):
     assert "mlx5_1" in only(findings, level, "path").seen
 
 
+@pytest.mark.parametrize(
+    ("domain", "level"), [("ib0", Level.OK), ("hfi1_0", Level.OK), ("ib1", Level.ERROR)]
+)
+def test_opx_offers_an_adapter_by_its_unit(domain, level):
+    net_path_of_opa = net_path("mpich", "opa", ("hfi1_0:1",), link="Omni-Path 100")
+    seen = facts("mpich5", net_paths=(net_path_of_opa,))
+    library = replace(seen.library, providers=("tcp", "opx"), domains=(("opx", domain),))
+    findings = diagnose(replace(seen, library=library, node=infiniband_node()))
+    assert "has opx" in only(findings, level, "path").seen
+
+
 def test_open_mpi_without_pml_ucx():
     seen = infiniband("openmpi5", {"transports": (("rc_mlx5", "mlx5_0:1"),)}, transport="ucx")
     seen = replace(seen, mpi=replace(seen.mpi, components=frozenset({"pml:ob1"})))

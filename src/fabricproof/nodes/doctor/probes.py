@@ -93,7 +93,7 @@ def read_answers(text: str, shown: Mapping[str, str]) -> dict[str, Answer]:
 ASKER = Path(__file__).parent / "asker.py"
 
 #: variables by which MPIs and transports are steered.
-_STEERING = "FI|UCX|OMPI|OPAL|PMIX|PRTE|I_MPI|MPIR|MV2|MVP|PSM3|SLURM_MPI"
+_STEERING = "FI|UCX|OMPI|OPAL|PMIX|PRTE|I_MPI|MPIR|MV2|MVP|PSM2|HFI|SLURM_MPI"
 
 _INTERFACES = """cd /sys/class/net && for each in *; do
     printf '%s %s %s %s\\n' "$each" "$(cat "$each/operstate")" \

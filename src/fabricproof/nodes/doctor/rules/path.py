@@ -198,9 +198,11 @@ def _libfabric(facts: Facts, net_path: NetPath, provider: str) -> Diagnosis:
 def _is_of(domain: str, rail: str) -> bool:
     """Tell whether a domain of libfabric is that device's, and not one's whose name is longer.
 
-    verbs and efa append a kind (``mlx5_1-rdm``); those of tcp, psm3 and cxi are the devices.
+    verbs and efa append a kind (``mlx5_1-rdm``); those of tcp and cxi are the devices, and of opx
+    their units (``ib0``: libfabric prov/opx, FI_OPX_DOMAIN_NAME_PREFIX).
     """
-    return re.search(rf"(?<![\w.-]){re.escape(rail)}(?![\w.])", domain) is not None
+    name = f"{re.escape(rail)}|{re.escape(rail.replace('hfi1_', 'ib'))}"
+    return re.search(rf"(?<![\w.-])({name})(?![\w.])", domain) is not None
 
 
 def _elsewhere(
