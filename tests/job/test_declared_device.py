@@ -1,16 +1,18 @@
-"""A port that is of another link layer than the declared link; what Omni-Path counts, and how."""
+"""Ports of other vendors: their link layer, and what their drivers count under which names."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from soft_roce import add, read_rank
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.leg_folder import gather, parse_rank
 from fabricproof.job.leg import FabricFacts
 from fabricproof.job.outcome import judge_leg, needs_second_look
 from fabricproof.traffic import Evidence, Expectation, PathProof, PathState, prove_path
+from fabricproof.traffic.error_rates import ErrorKind, error_rates
 from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg
 
 MLX5 = "uevent=DRIVER=mlx5_core"
@@ -144,3 +146,82 @@ def test_replays_of_the_link_are_no_errors(before: int, after: int) -> None:
 def test_other_errors_of_omni_path_are() -> None:
     seen = proven(of_hfi1(counters=(" link_downed=0", " link_downed=1")))
     assert seen.state is PathState.DISTURBED
+
+
+# --- RoCE of drivers that have no counters/, as rank.sh reads it
+
+IRDMA = ("ip4OutOctets", "ip4InOctets", "ip6OutOctets", "ip6InOctets", "ip4OutPkts", "ip4InPkts",
+         "RetransSegs", "cnpSent")  # fmt: skip
+BNXT = ("tx_bytes", "rx_bytes", "tx_pkts", "rx_pkts", "seq_err_naks_rcvd", "to_retransmits")
+
+
+def counted(folder: Path, driver: str, names: tuple[str, ...], moved: dict[str, int]) -> Evidence:
+    """Return what rank.sh reads of a port that counts ``names``, on two nodes that moved it."""
+    port = folder / "sys/class/infiniband/rocep1s0/ports/1"
+    for name, value in {"state": "4: ACTIVE", "link_layer": "Ethernet"}.items():
+        (port / "hw_counters").mkdir(parents=True, exist_ok=True)
+        (port / name).write_text(f"{value}\n")
+    (port / "../../device").mkdir()
+    (port / "../../device/uevent").write_text(f"DRIVER={driver}\nPCI_CLASS=20000\n")
+    for name in names:
+        (port / "hw_counters" / name).write_text("0\n")
+    run = "".join(add(port / "hw_counters" / name, amount) for name, amount in moved.items())
+    texts = (read_rank(folder, rank, run, sys=folder / "sys") for rank in (0, 1))
+    return gather(parse_rank(each, "x") for each in texts)
+
+
+ROCE = Expectation(rails=("rocep1s0:1",), sent_bytes=(DUE, DUE), num_ranks=2, spread=False)
+RAN = int(1.01 * DUE)
+
+
+@pytest.mark.parametrize(
+    ("driver", "names", "moved"),
+    [
+        ("irdma", IRDMA, {"ip4OutOctets": RAN, "ip4InOctets": RAN, "ip4OutPkts": 9}),
+        ("irdma", IRDMA, {"ip6OutOctets": RAN, "ip6InOctets": RAN, "ip4OutOctets": 9}),
+        ("bnxt_en", BNXT, {"tx_bytes": RAN, "rx_bytes": RAN}),
+    ],
+)
+def test_their_bytes_prove_the_path_and_their_losses_are_counted(
+    tmp_path: Path, driver: str, names: tuple[str, ...], moved: dict[str, int]
+) -> None:
+    evidence = counted(tmp_path, driver, names, moved)
+    proof = prove_path(evidence, ROCE)
+    assert proof.state is PathState.PROVEN, proof.reason
+    (again, other) = error_rates(evidence, ROCE.rails)
+    assert (again.kind, other.kind, again.events) == (*[ErrorKind.RETRANSMITTED] * 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("driver", "names", "lost", "told"),
+    [
+        ("irdma", IRDMA, "RetransSegs", "retrans_pkts"),
+        ("bnxt_en", BNXT, "seq_err_naks_rcvd", "packet_seq_err"),
+        ("bnxt_en", BNXT, "to_retransmits", "local_ack_timeout_err"),
+    ],
+)
+def test_what_they_send_again_is_lost(
+    tmp_path: Path, driver: str, names: tuple[str, ...], lost: str, told: str
+) -> None:
+    evidence = counted(tmp_path, driver, names, {lost: 3})
+    rates = error_rates(evidence, ROCE.rails)
+    assert [each.counters for each in rates] == [{told: 3}] * 2
+
+
+def test_bytes_of_irdma_that_are_not_there_took_another_path(tmp_path: Path) -> None:
+    few = {"ip4OutOctets": 5000, "ip4InOctets": 5000}
+    proof = prove_path(counted(tmp_path, "irdma", IRDMA, few), ROCE)
+    assert proof.state is PathState.WRONG
+
+
+def test_octets_of_irdma_that_never_moved_are_not_counted(tmp_path: Path) -> None:
+    """A card of another generation may count elsewhere: nobody knows, and nothing is red."""
+    proof = prove_path(counted(tmp_path, "irdma", IRDMA, {}), ROCE)
+    assert proof.state is PathState.UNKNOWN
+    assert "never moved (ip4OutOctets, ip4InOctets of irdma)" in proof.reason
+
+
+def test_notifications_of_congestion_have_one_name(tmp_path: Path) -> None:
+    moved = {"ip4OutOctets": RAN, "ip4InOctets": RAN, "cnpSent": 5000, "ip4OutPkts": 9}
+    proof = prove_path(counted(tmp_path, "irdma", IRDMA, moved), ROCE)
+    assert any(each.startswith("np_cnp_sent of rocep1s0:1") for each in proof.findings)

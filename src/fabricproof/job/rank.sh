@@ -142,14 +142,18 @@ snapshot() { # before|after
         counters "$port/counters" port_xmit_data port_rcv_data port_xmit_packets port_rcv_packets \
             symbol_error link_error_recovery link_downed port_rcv_errors port_xmit_discards \
             local_link_integrity_errors excessive_buffer_overrun_errors VL15_dropped port_xmit_wait
-        # EFA has no other count of its bytes.
+        # EFA, bnxt_re and irdma have no other count of their bytes.
         [ -e "$port/counters/port_xmit_data" ] ||
             counters "$port/hw_counters" tx_bytes rx_bytes tx_pkts rx_pkts send_bytes recv_bytes \
-                rdma_read_bytes rdma_read_resp_bytes rdma_write_bytes rdma_write_recv_bytes
+                rdma_read_bytes rdma_read_resp_bytes rdma_write_bytes rdma_write_recv_bytes \
+                ip4InOctets ip4OutOctets ip6InOctets ip6OutOctets \
+                ip4InPkts ip4OutPkts ip6InPkts ip6OutPkts
         if [ "$first" = 0 ]; then
             counters "$port/hw_counters" np_cnp_sent rp_cnp_handled np_ecn_marked_roce_packets \
                 out_of_sequence packet_seq_err local_ack_timeout_err rnr_nak_retry_err \
-                roce_adp_retrans rx_icrc_encapsulated rx_drops retrans_pkts
+                roce_adp_retrans rx_icrc_encapsulated rx_drops retrans_pkts \
+                to_retransmits seq_err_naks_rcvd rnr_naks_rcvd \
+                RetransSegs tcpRetransSegs cnpSent cnpHandled RxECNMrkd
             aer "$port/../../device"
         fi
         echo "$1 ${name%%/*}:${name##*/}$line"
@@ -302,7 +306,8 @@ carried() { # what all interfaces and ports of this node have moved so far, in b
     local file value
     moved=0
     for file in "$sys"/class/net/*/statistics/[rt]x_bytes \
-        "$sys"/class/infiniband/*/ports/*/counters/port_{xmit,rcv}_data; do
+        "$sys"/class/infiniband/*/ports/*/counters/port_{xmit,rcv}_data \
+        "$sys"/class/infiniband/*/ports/*/hw_counters/{[rt]x_bytes,ip[46]{In,Out}Octets}; do
         { read -r value <"$file"; } 2>/dev/null && ((moved += value))
     done
 }

@@ -62,6 +62,15 @@ _IB_NAMES = {
     "rcvd_bytes": ("rx_bytes", 1),
     "sent_pkts": ("tx_packets", 1),
     "rcvd_pkts": ("rx_packets", 1),
+    # bnxt_re's before it took the names of the others (its hw_counters.c).
+    "to_retransmits": ("local_ack_timeout_err", 1),
+    "seq_err_naks_rcvd": ("packet_seq_err", 1),
+    "rnr_naks_rcvd": ("rnr_nak_retry_err", 1),
+    # irdma's (its verbs.c, irdma_hw_stat_names); RetransSegs of a node is TCP's: see _of_irdma.
+    "tcpRetransSegs": ("retrans_pkts", 1),
+    "cnpSent": ("np_cnp_sent", 1),
+    "cnpHandled": ("rp_cnp_handled", 1),
+    "RxECNMrkd": ("np_ecn_marked_roce_packets", 1),
 }
 
 #: What hfi1 has in files of InfiniBand's names, where it means something else: what the link sent
@@ -185,7 +194,7 @@ def named_counters(
         for key, value in pairs.items():
             name, factor = names.get(key, (key, 1))
             counters[name] = _whole(value, source) * factor
-        found[interface] = {**counters, **_efa_bytes(counters)}
+        found[interface] = {**counters, **_efa_bytes(counters), **_of_irdma(counters)}
     return found
 
 
@@ -219,6 +228,23 @@ def _efa_bytes(counters: Mapping[str, int]) -> dict[str, int]:
     if not {"send_bytes", "recv_bytes", "rdma_read_resp_bytes"} <= counters.keys():
         return {}
     return {way: sum(counters.get(name, 0) for name in names) for way, names in _EFA_BYTES.items()}
+
+
+def _of_irdma(counters: Mapping[str, int]) -> dict[str, int]:
+    """Return what an irdma port (Intel E810) counts, of IPv4 and IPv6; nothing for others.
+
+    It counts octets of IP packets, headers included, and adds up 48 bits of the card in 64 (Linux
+    drivers/infiniband/hw/irdma/verbs.c, irdma_hw_stat_names; ctrl.c, irdma_update_stats).
+    """
+    if not {"ip4OutOctets", "ip4InOctets"} <= counters.keys():
+        return {}
+    found = {
+        f"{way}_{kind}": sum(counters.get(f"{ip}{word}{unit}", 0) for ip in ("ip4", "ip6"))
+        for way, word in (("tx", "Out"), ("rx", "In"))
+        for kind, unit in (("bytes", "Octets"), ("packets", "Pkts"))
+    }
+    again = {"retrans_pkts": counters["RetransSegs"]} if "RetransSegs" in counters else {}
+    return found | again
 
 
 def gather(records: Iterable[RankRecord]) -> Evidence:

@@ -140,10 +140,13 @@ static const char *PORT[] = {"port_xmit_data", "port_rcv_data", "port_xmit_packe
     "VL15_dropped", "port_xmit_wait", NULL};
 static const char *PORT_HW[] = {"np_cnp_sent", "rp_cnp_handled", "np_ecn_marked_roce_packets",
     "out_of_sequence", "packet_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err",
-    "roce_adp_retrans", "rx_icrc_encapsulated", "rx_drops", "retrans_pkts", NULL};
+    "roce_adp_retrans", "rx_icrc_encapsulated", "rx_drops", "retrans_pkts", "to_retransmits",
+    "seq_err_naks_rcvd", "rnr_naks_rcvd", "RetransSegs", "tcpRetransSegs", "cnpSent",
+    "cnpHandled", "RxECNMrkd", NULL};
 static const char *EFA[] = {"tx_bytes", "rx_bytes", "tx_pkts", "rx_pkts", "send_bytes",
     "recv_bytes", "rdma_read_bytes", "rdma_read_resp_bytes", "rdma_write_bytes",
-    "rdma_write_recv_bytes", NULL};
+    "rdma_write_recv_bytes", "ip4InOctets", "ip4OutOctets", "ip6InOctets", "ip6OutOctets",
+    "ip4InPkts", "ip4OutPkts", "ip6InPkts", "ip6OutPkts", NULL};
 static const char *SOFT[] = {"port_xmit_data", "port_rcv_data", "port_xmit_packets",
     "port_rcv_packets", NULL};
 static const char *SOFT_BYTES[] = {"sent_bytes", "rcvd_bytes", "sent_pkts", "rcvd_pkts", NULL};

@@ -30,9 +30,13 @@ PORT = ["port_xmit_data", "port_rcv_data", "port_xmit_packets", "port_rcv_packet
         "port_xmit_wait"]  # fmt: skip
 PORT_HW = ["np_cnp_sent", "rp_cnp_handled", "np_ecn_marked_roce_packets", "out_of_sequence",
            "packet_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err", "roce_adp_retrans",
-           "rx_icrc_encapsulated", "rx_drops", "retrans_pkts"]  # fmt: skip
+           "rx_icrc_encapsulated", "rx_drops", "retrans_pkts", "to_retransmits",
+           "seq_err_naks_rcvd", "rnr_naks_rcvd", "RetransSegs", "tcpRetransSegs", "cnpSent",
+           "cnpHandled", "RxECNMrkd"]  # fmt: skip
 EFA = ["tx_bytes", "rx_bytes", "tx_pkts", "rx_pkts", "send_bytes", "recv_bytes", "rdma_read_bytes",
-       "rdma_read_resp_bytes", "rdma_write_bytes", "rdma_write_recv_bytes"]  # fmt: skip
+       "rdma_read_resp_bytes", "rdma_write_bytes", "rdma_write_recv_bytes", "ip4InOctets",
+       "ip4OutOctets", "ip6InOctets", "ip6OutOctets", "ip4InPkts", "ip4OutPkts", "ip6InPkts",
+       "ip6OutPkts"]  # fmt: skip
 SOFT_BYTES = ["sent_bytes", "rcvd_bytes", "sent_pkts", "rcvd_pkts"]
 SOFT_HW = ["link_downed", "retry_exceeded_err", "retry_rnr_exceeded_err", "send_err",
            "completer_retry_err", "duplicate_request", "out_of_seq_request", "rcvd_seq_err",
