@@ -45,8 +45,9 @@ counters() { # FOLDER KEY...
     local folder=$1 key value
     shift
     for key in "$@"; do
-        { read -r value <"$folder/$key"; } 2>/dev/null && [[ $value == +([0-9]) ]] &&
-            line+=" ${key##*/}=$value"
+        { read -r value <"$folder/$key"; } 2>/dev/null || continue
+        value=${value%%@*} # Slingshot's telemetry has VALUE@TIME
+        [[ $value == +([0-9]) ]] && line+=" ${key##*/}=$value"
     done
 }
 
@@ -158,6 +159,17 @@ snapshot() { # before|after
         fi
         echo "$1 ${name%%/*}:${name##*/}$line"
     done
+    for folder in "$sys"/class/cxi/cxi*; do
+        [ -d "$folder" ] || continue
+        line=""
+        counters "$folder/device/telemetry" hni_sts_tx_ok_octets hni_sts_rx_ok_octets \
+            hni_pkts_sent_by_tc_0 hni_pkts_sent_by_tc_1 hni_pkts_sent_by_tc_2 hni_pkts_sent_by_tc_3 \
+            hni_pkts_sent_by_tc_4 hni_pkts_sent_by_tc_5 hni_pkts_sent_by_tc_6 hni_pkts_sent_by_tc_7 \
+            hni_pkts_recv_by_tc_0 hni_pkts_recv_by_tc_1 hni_pkts_recv_by_tc_2 hni_pkts_recv_by_tc_3 \
+            hni_pkts_recv_by_tc_4 hni_pkts_recv_by_tc_5 hni_pkts_recv_by_tc_6 hni_pkts_recv_by_tc_7
+        [ "$first" != 0 ] || counters "$folder/device/telemetry" pct_spt_timeouts
+        echo "$1 ${folder##*/}$line"
+    done
     if [ "$first" = 0 ]; then
         line=""
         tcp
@@ -244,6 +256,14 @@ facts() {
         done
         echo "fact ${name%%/*}:${name##*/}$line"
     done
+    for folder in "$sys"/class/cxi/cxi*; do
+        [ -d "$folder" ] || continue
+        line=""
+        for name in "$folder"/device/net/*; do # its interface: what that moves, the device counts
+            [ -d "$name" ] && line+=" netdev=${name##*/}" && break
+        done
+        echo "fact ${folder##*/}$line"
+    done
 }
 
 # The library as this very job's variables make it: a module or a path that somebody changed shows.
@@ -307,8 +327,9 @@ carried() { # what all interfaces and ports of this node have moved so far, in b
     moved=0
     for file in "$sys"/class/net/*/statistics/[rt]x_bytes \
         "$sys"/class/infiniband/*/ports/*/counters/port_{xmit,rcv}_data \
-        "$sys"/class/infiniband/*/ports/*/hw_counters/{[rt]x_bytes,ip[46]{In,Out}Octets}; do
-        { read -r value <"$file"; } 2>/dev/null && ((moved += value))
+        "$sys"/class/infiniband/*/ports/*/hw_counters/{[rt]x_bytes,ip[46]{In,Out}Octets} \
+        "$sys"/class/cxi/cxi*/device/telemetry/hni_sts_[rt]x_ok_octets; do
+        { read -r value <"$file"; } 2>/dev/null && ((moved += ${value%%@*}))
     done
 }
 

@@ -21,7 +21,13 @@ from fabricproof.site.schema import (
     SiteFile,
     StackSpec,
 )
-from fabricproof.traffic.transports import VERBS, transport_refusal, transports_of, transports_over
+from fabricproof.traffic.transports import (
+    DEVICE_NAMES,
+    VERBS,
+    transport_refusal,
+    transports_of,
+    transports_over,
+)
 
 #: a port of an RDMA device as UCX, perftest's checks and the counters name it; ports begin with 1
 _PORT = re.compile(r"[^:]+:[1-9][0-9]{0,2}")
@@ -30,15 +36,13 @@ _PORT_OF = ("DEVICE:PORT as 'mlx5_0:1'", "ibv_devinfo on a node names its device
 #: how rails are named by protocol: a pattern, the same in words, and where the names stand
 _RAIL_NAMES: Mapping[str, tuple[re.Pattern[str], str, str]] = {
     **dict.fromkeys(VERBS, (_PORT, *_PORT_OF)),
-    # hfi1's own names, for libfabric takes their unit (stacks.family)
     "opa": (
-        re.compile(r"hfi1_[0-9]+:[1-9]"),
+        DEVICE_NAMES["opa"],
         "hfi1_UNIT:PORT as 'hfi1_0:1'",
         "ls /sys/class/infiniband on a node; a udev rule that renames hfi1_0 hides its unit",
     ),
-    # libfabric prov/cxi/src/cxip_env.c, cxip_env_validate_device_token: cxi0 to cxi99
     "slingshot": (
-        re.compile(r"cxi[0-9]{1,2}"),
+        DEVICE_NAMES["slingshot"],
         "the device as 'cxi0', not its interface hsn0",
         "ls /sys/class/net/hsn0/device/cxi on a node",
     ),

@@ -14,11 +14,11 @@ control variables (mpivars).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from fabricproof.core.errors import ConfigError
 from fabricproof.traffic.transports import (
+    DEVICE_NAMES,
     FAMILIES,
     LIBFABRIC,
     NATIVE,
@@ -66,10 +66,6 @@ _PROVIDERS: Mapping[str, tuple[str, str | None]] = {
 #: Intel MPI's own libfabric has no opx ("OFI Providers Support": mlx, tcp, psm2, psm3, verbs, RxM);
 #: PSM3 is for Ethernet (fi_provider(7)).
 _INTEL_OPA = ("psm2", "HFI_UNIT")
-
-#: hfi1 names its devices by the units that its drivers count (Linux drivers/infiniband/hw/hfi1/
-#: init.c: rvt_set_ibdev_name), and both variables take the unit.
-_HFI = re.compile(r"hfi1_(\d+)(:\d+)?")
 
 #: UCX's transports by what the site names and by protocol.  None has ``tcp`` beside verbs: UCX_TLS
 #: is exclusive, and UCX with tcp in it goes there without a word where a device fails.  ``ud``
@@ -262,12 +258,12 @@ def _libfabric(
 
 def _unit(rail: str) -> str:
     """Return the unit of an Omni-Path rail: ``0`` of ``hfi1_0:1``."""
-    found = _HFI.fullmatch(rail)
+    found = DEVICE_NAMES["opa"].fullmatch(rail)
     if found is None:
         raise ConfigError(
             "an Omni-Path rail names the driver's unit", expected="'hfi1_0:1'", got=repr(rail)
         )
-    return found[1]
+    return found["unit"]
 
 
 def _openmpi_native(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from fabricproof.traffic.counters import (
     TCP,
     CounterSample,
     Risen,
+    is_device,
     read_rises,
 )
 from fabricproof.traffic.expectation import (
@@ -78,6 +79,7 @@ __all__ = [
     "beside_verbs",
     "doubt_of_counters",
     "in_order",
+    "is_device",
     "megabytes",
     "prove_one_node",
     "prove_path",

@@ -68,10 +68,12 @@ CONGESTION_COUNTERS = frozenset(
     }
 )
 
-#: Packets that RDMA had to send again, or waited for in vain.  The last five are Soft-RoCE's:
-#: tried again by the sender, seen twice by the receiver, a gap that the receiver saw, its complaint
-#: that the sender got, and packets that the interface below did not take (RXE_CNT_COMP_RETRY,
-#: _DUP_REQ, _OUT_OF_SEQ_REQ, _RCV_SEQ_ERR, _SEND_ERR).
+#: Packets that RDMA had to send again, or waited for in vain.  ``pct_spt_timeouts``: what Slingshot
+#: sent and nobody answered in time (HPE's shs-cxi-driver, telemetry; its retry handler sends it
+#: again).  The five before it are Soft-RoCE's: tried again by the sender, seen twice by the
+#: receiver, a gap that the receiver saw, its complaint that the sender got, and packets that the
+#: interface below did not take (RXE_CNT_COMP_RETRY, _DUP_REQ, _OUT_OF_SEQ_REQ, _RCV_SEQ_ERR,
+#: _SEND_ERR).
 RDMA_LOSS_COUNTERS = frozenset(
     {
         "packet_seq_err",
@@ -84,6 +86,7 @@ RDMA_LOSS_COUNTERS = frozenset(
         "out_of_seq_request",
         "rcvd_seq_err",
         "send_err",
+        "pct_spt_timeouts",
     }
 )
 
@@ -125,6 +128,18 @@ ENDS = {
 HIGH = 1000
 
 
+#: a device of libfabric's cxi provider (Slingshot), which has no ports (cxip_env.c: cxi0 to cxi99)
+_CXI = re.compile(r"cxi[0-9]")
+
+
+def is_device(rail: str) -> bool:
+    """Tell whether a rail is a port of an RDMA device or a Slingshot device, and no interface.
+
+    What goes over it is no TCP: the kernel's sockets neither carry nor count it.
+    """
+    return ":" in rail or _CXI.match(rail) is not None
+
+
 @dataclass(frozen=True, kw_only=True)
 class CounterSample:
     """One interface's counters on one node before and after a run, by counter name.
@@ -132,7 +147,8 @@ class CounterSample:
     ``tx_bytes`` and ``rx_bytes`` must be there; error and drop counters may be.  ``address`` is
     the interface's MAC address, None where it has none or nobody read it.  ``parent`` is the
     interface below the port of a Soft-RoCE device, empty where it does not say which; None for
-    all that is no such port.  ``set_back`` are counters that a later start of the leg found lower
+    all that is no such port.  ``netdev`` is the interface of a Slingshot device, whose bytes its
+    link counts too.  ``set_back`` are counters that a later start of the leg found lower
     than an earlier one had left them: what they moved is not known.
     """
 
@@ -142,6 +158,7 @@ class CounterSample:
     after: Mapping[str, int]
     address: str | None = None
     parent: str | None = None
+    netdev: str | None = None
     set_back: frozenset[str] = frozenset()
 
     def moved(self, counter: str) -> int:
@@ -191,7 +208,7 @@ def read_rises(samples: Iterable[CounterSample], rails: Sequence[str]) -> Rises:
     doubts: list[str] = []
     notes: list[str] = []
     rose: set[Risen] = set()
-    over_tcp = any(":" not in rail for rail in rails)
+    over_tcp = any(not is_device(rail) for rail in rails)
     for sample in samples:
         if sample.interface == TCP and over_tcp:
             _tcp(sample, notes)
@@ -216,7 +233,7 @@ def _one_sided(samples: Sequence[CounterSample], rails: Sequence[str]) -> Iterat
     counters are the kernel's own and on every node the same.
     """
     for rail in rails:
-        ports = [each for each in samples if each.interface == rail and ":" in rail]
+        ports = [each for each in samples if each.interface == rail and is_device(rail)]
         told = {
             each.node: {
                 name for name in _names(each) if name in ERROR_COUNTERS | RDMA_LOSS_COUNTERS

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fabricproof.traffic.counters import RDMA_LOSS_COUNTERS, TCP, CounterSample
+from fabricproof.traffic.counters import RDMA_LOSS_COUNTERS, TCP, CounterSample, is_device
 from fabricproof.traffic.expectation import (
     MAX_SHARE,
     SLACK_BYTES,
@@ -165,7 +165,7 @@ def _lost_bytes(evidence: Evidence, expected: Expectation) -> dict[str, float]:
     for each in evidence.samples:
         if each.interface == TCP:
             lost[each.node] += LARGEST_FRAME * max(0, each.moved("RetransSegs"))
-        elif each.interface in expected.rails and ":" in each.interface:
+        elif each.interface in expected.rails and is_device(each.interface):
             # One lost packet has a whole window sent again; how much of it nobody counts.
             again = any(each.moved(counter) > 0 for counter in RDMA_LOSS_COUNTERS)
             lost = dict.fromkeys(lost, float("inf")) if again else lost

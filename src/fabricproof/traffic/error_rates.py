@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from fabricproof.traffic.counters import TCP, CounterSample
+from fabricproof.traffic.counters import TCP, CounterSample, is_device
 from fabricproof.traffic.expectation import Evidence
 
 #: interfaces that no wire carries
@@ -51,6 +51,7 @@ PORT_COUNTERS: Mapping[tuple[ErrorKind, Direction], frozenset[str]] = {
             "completer_retry_err",
             "rcvd_seq_err",
             "send_err",
+            "pct_spt_timeouts",
         }
     ),
     (ErrorKind.GAP, Direction.IN): frozenset(
@@ -144,7 +145,7 @@ def error_rates(evidence: Evidence, rails: Sequence[str]) -> tuple[ErrorRate, ..
     below = {(each.node, each.parent) for each in evidence.samples if each.interface in rails}
     for sample in evidence.samples:
         peer = _peer(evidence, sample.node)
-        if sample.interface == TCP and not any(":" in rail for rail in rails):
+        if sample.interface == TCP and not any(map(is_device, rails)):
             found += _of_tcp(evidence, sample, rails, peer)
         elif sample.interface in rails or (sample.node, sample.interface) in below:
             found += _of_port(sample, peer)

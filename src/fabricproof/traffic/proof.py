@@ -5,9 +5,10 @@ Where another interface moved as much as the rails, nobody knows which path it w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from fabricproof.traffic.counters import TCP, CounterSample, reset_of
+from fabricproof.traffic.counters import TCP, CounterSample, is_device, reset_of
 from fabricproof.traffic.expectation import (
     MIN_RAIL_SHARE,
     MIN_SHARE,
@@ -132,13 +133,8 @@ def _damage(sample: CounterSample, expected: Expectation) -> str | None:
     counted = expected.sent_messages or expected.least_packets
     due = ["tx_bytes", "rx_bytes"] + (["tx_packets"] if counted else [])
     absent = [counter for counter in due if not sample.has(counter)]
-    if sample.parent is not None and {"tx_bytes", "rx_bytes"} & {*absent}:
-        return (
-            f"were not read ({', '.join(absent)}): rdma_rxe of this kernel counts no bytes; take "
-            "one with ports/1/counters (Linux 7.2 has them, 6.1 and 6.12 do not)"
-        )
     if absent:
-        return f"were not read both before and after ({', '.join(absent)})"
+        return _unread(sample, absent)
     if any(sample.ran_backwards(counter) for counter in due):
         return "ran backwards (wrapped or reset during the run)"
     if "ip4OutOctets" in sample.after and not (
@@ -152,6 +148,23 @@ def _damage(sample: CounterSample, expected: Expectation) -> str | None:
     if is_port and IB_COUNTER_END_BYTES in {sample.after["tx_bytes"], sample.after["rx_bytes"]}:
         return f"stand at the end of their 32 bits (reset them {reset_of(sample)})"
     return None
+
+
+def _unread(sample: CounterSample, absent: Sequence[str]) -> str:
+    """Return that a rail's counters are not there, and what would have them where that is known."""
+    named = ", ".join(absent)
+    if sample.parent is not None and {"tx_bytes", "rx_bytes"} & {*absent}:
+        return (
+            f"were not read ({named}): rdma_rxe of this kernel counts no bytes; take one with "
+            "ports/1/counters (Linux 7.2 has them, 6.1 and 6.12 do not)"
+        )
+    if is_device(sample.interface) and ":" not in sample.interface:
+        return (
+            f"were not read ({named}): what the cxi provider moves stands in "
+            f"/sys/class/cxi/{sample.interface}/device/telemetry alone, and in no interface's "
+            "statistics; let jobs read it"
+        )
+    return f"were not read both before and after ({named})"
 
 
 def bytes_took_the_rails(evidence: Evidence, expected: Expectation) -> PathProof | None:
@@ -315,7 +328,7 @@ def _same_packets(
         return apart is None and packets == on_rails
     # Counters of one wire are read one after the other, and have their own idea of a packet: a port
     # and the interface over it; a macvlan, with an address of its own, and the card below it.
-    stacked = expected.exact and ":" not in sample.interface and not is_below(evidence, sample)
+    stacked = expected.exact and not is_device(sample.interface) and not is_below(evidence, sample)
     return (apart is None or stacked) and abs(packets - on_rails) <= SAME_WIRE * on_rails
 
 
@@ -327,6 +340,8 @@ def _known_apart(evidence: Evidence, expected: Expectation, sample: CounterSampl
     """
     if is_below(evidence, sample):
         return True  # what it counted of the device above is taken off already
+    if sample.netdev is not None and sample.netdev in expected.rails:
+        return False  # a Slingshot device counts all of its interface
     rails = [
         each
         for each in evidence.samples
@@ -338,7 +353,7 @@ def _known_apart(evidence: Evidence, expected: Expectation, sample: CounterSampl
         return False
     if own is not None and None not in addresses:
         return True
-    if ":" in sample.interface and all(":" in each.interface for each in rails):
+    if is_device(sample.interface) and all(is_device(each.interface) for each in rails):
         return True
     return None
 

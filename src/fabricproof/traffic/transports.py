@@ -6,6 +6,7 @@ family lacks, and ``stacks.family``, which knows the variables.  Sources: as the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal, get_args
 
@@ -26,6 +27,14 @@ TRANSPORTS: tuple[str, ...] = get_args(Transport)
 SOCKETS = frozenset({"tcp", "ipoib", "tcp-bypass"})
 #: protocols that are verbs to the MPI.
 VERBS = frozenset({"ib", "rocev2"})
+
+#: How libfabric finds a device, by protocol.  hfi1 names its devices by the units that it counts
+#: (Linux drivers/infiniband/hw/hfi1/init.c: rvt_set_ibdev_name), which fi_opx(7) and PSM2 take;
+#: cxi: prov/cxi/src/cxip_env.c, cxip_env_validate_device_token (cxi0 to cxi99).
+DEVICE_NAMES: Mapping[str, re.Pattern[str]] = {
+    "opa": re.compile(r"hfi1_(?P<unit>[0-9]+):[1-9]"),
+    "slingshot": re.compile(r"cxi[0-9]{1,2}"),
+}
 
 _LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "openmpi": (NATIVE, UCX, LIBFABRIC),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fabricproof.traffic.counters import TCP, CounterSample
+from fabricproof.traffic.counters import TCP, CounterSample, is_device
 from fabricproof.traffic.expectation import (
     MIN_SHARE,
     SLACK_BYTES,
@@ -44,7 +44,7 @@ def megabytes(count: int) -> str:
 
 def is_verbs(expected: Expectation) -> bool:
     """Tell whether the path is ports of HCAs; over interfaces it is sockets."""
-    return all(":" in rail for rail in expected.rails)
+    return all(map(is_device, expected.rails))
 
 
 def is_below(evidence: Evidence, sample: CounterSample) -> bool:
@@ -81,7 +81,7 @@ def describe_detour(
     if took is None or others[took] < (bytes_due - seen) / 2:
         return f"traffic took another path: {says} and no other interface sent the rest"
     says += f", {took} sent {megabytes(others[took])}"
-    if ":" in took or not is_verbs(expected):
+    if is_device(took) or not is_verbs(expected):
         return f"traffic took another path: {says}"
     above = _ports_over(evidence, node, took)
     under = f" (the interface under {_device(above[0])})" if above else ""
@@ -241,7 +241,7 @@ def _why_tcp_may_hide(
         elsewhere = sum(
             each.moved("tx_packets")
             for each in here
-            if ":" not in each.interface and each.interface not in {TCP, *wires}
+            if not is_device(each.interface) and each.interface not in {TCP, *wires}
         )
         left = sent - elsewhere
         if left > FEW_SEGMENTS and left * SEGMENT_BYTES >= TELLING_SHARE * amount:
@@ -273,7 +273,10 @@ def _wire_of(evidence: Evidence, port: CounterSample) -> CounterSample | None:
 
 
 def ipoib_carried_none(evidence: Evidence, expected: Expectation) -> PathProof | None:
-    """Refuse a port's bytes that IPoIB moved, a part of them too: the port counts both."""
+    """Refuse a port's bytes that IPoIB moved, a part of them too: the port counts both.
+
+    So does a Slingshot device what its Ethernet interface moves.
+    """
     for node, bytes_due in due_to_send(evidence, expected).items():
         wrong = _describe_ipoib(evidence, expected, node, bytes_due)
         elsewhere = _bytes_over_ipoib_elsewhere(evidence, expected, node)
@@ -293,17 +296,29 @@ def _describe_ipoib(
     there = {
         each.interface: each.moved("tx_bytes")
         for each in evidence.samples
-        if each.node == node and _is_ipoib(each) and each.moved("tx_bytes") > 0
+        if each.node == node and _is_in_rails(evidence, expected, each)
+        if each.moved("tx_bytes") > 0
     }
     on_rails, moved = sent_over(evidence, node, expected.rails), sum(there.values())
     if not there or not is_verbs(expected) or on_rails - moved >= MIN_SHARE * bytes_due:
         return None
     names = "+".join(there)
+    is_ethernet = not any(":" in rail for rail in expected.rails)
+    kind = f"the interface of {'+'.join(expected.rails)}" if is_ethernet else "IPoIB"
     return (
-        f"traffic went over TCP on {names} (IPoIB): UCX or libfabric fell back; "
+        f"traffic went over TCP on {names} ({kind}): UCX or libfabric fell back; "
         f"the benchmark says {node} sent {megabytes(bytes_due)}, "
         f"{'+'.join(expected.rails)} sent {megabytes(on_rails)}, of which {names} "
         f"{megabytes(moved)}"
+    )
+
+
+def _is_in_rails(evidence: Evidence, expected: Expectation, sample: CounterSample) -> bool:
+    """Tell whether the counters of a rail may have what ``sample`` moved, too."""
+    return _is_ipoib(sample) or any(
+        each.node == sample.node and each.netdev == sample.interface
+        for each in evidence.samples
+        if each.interface in expected.rails
     )
 
 

@@ -193,10 +193,26 @@ def test_a_software_device_that_is_down_is_left_out_and_said() -> None:
 
 def test_omni_path_and_slingshot_are_known_by_their_drivers() -> None:
     opa = hca("hfi1_0", driver="hfi1", rate="100 Gb/sec (4X EDR)")
-    hsn = nic("hsn0", driver="cxi_ss1", speed_mbit_s=200_000, mtu=9000)
+    hsn = nic("hsn0", driver="cxi_ss1", cxi="cxi1", speed_mbit_s=200_000, mtu=9000)
     named = fabrics(host(opa, hsn))
     assert (named["opa0"].link, named["hsn0"].link) == ("Omni-Path 100", "Slingshot 200")
     assert named["hsn0"].mtu is None
+    (rail,) = named["hsn0"].rails  # as libfabric calls it
+    assert rail.interface == "cxi1"
+    assert "under hsn0" in rail.note
+
+
+def test_omni_path_that_was_renamed_is_left_out_and_said() -> None:
+    renamed = hca("opap24s0", driver="hfi1", rate="100 Gb/sec (4X EDR)")
+    drafts, left_out = find_fabrics(host(renamed))
+    assert drafts == []
+    assert left_out[0].startswith("opap24s0:1: Omni-Path, renamed")
+
+
+def test_slingshot_that_sysfs_does_not_name_is_left_out_and_said() -> None:
+    drafts, left_out = find_fabrics(host(nic("hsn0", driver="cxi_ss1", speed_mbit_s=200_000)))
+    assert drafts == []
+    assert left_out[0].startswith("hsn0: Slingshot, and sysfs does not say which device")
 
 
 @pytest.mark.parametrize(

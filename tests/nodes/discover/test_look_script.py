@@ -106,6 +106,11 @@ def test_a_tree_of_sysfs_is_seen_whole(look: Look) -> None:
     assert (eno1.slot.address, eno1.slot.name) == ("0000:82:00.0", None)
 
 
+def test_a_slingshot_device_is_known_by_libfabrics_name(look: Look, sysfs: Path) -> None:
+    (sysfs / "class" / "net" / "eno1" / "device" / "cxi" / "cxi3").mkdir(parents=True)
+    assert [each.cxi for each in look().interfaces] == ["cxi3", None]
+
+
 def test_tools_that_are_there_are_asked(look: Look, tools: Path) -> None:
     other = "qdisc htb 1: dev eno1 root refcnt 2 r2q 10 default 0x2"
     tbf = "qdisc tbf 1: dev veth0 root refcnt 2 rate 1Gbit burst 256Kb lat 5ms"

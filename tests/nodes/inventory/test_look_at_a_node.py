@@ -120,6 +120,14 @@ def test_a_tree_of_sysfs_and_proc_is_read_whole(root: Path) -> None:
     assert (facts["node"]["cpu"], facts["numa node0"]["distance"]) == ("A processor", "10 21")
 
 
+def test_a_slingshot_device_is_a_rail_of_its_own_name(root: Path) -> None:
+    (root / "sys/class/net/ib0/device/cxi/cxi0").mkdir(parents=True)
+    facts = look(root).facts
+    device = facts["interface cxi0"]
+    assert (device["pcie"], device["state"]) == ("4.0x8", facts["interface ib0"]["state"])
+    assert not {"mac", "addresses", "mtu"} & set(device)
+
+
 def test_irqbalance_is_found_by_its_name(root: Path) -> None:
     put(root / "proc/8/comm", "irqbalance")
     facts = look(root).facts

@@ -16,7 +16,7 @@ from functools import cache
 from fabricproof.core.measure import Verdict, as_notes
 from fabricproof.job.leg import Leg
 from fabricproof.physics import SOFT_ROCE, find_link
-from fabricproof.traffic import PathState
+from fabricproof.traffic import PathState, is_device
 from fabricproof.traffic.error_rates import Direction, ErrorKind, ErrorRate
 from fabricproof.verdict.value import ERROR_UNIT, Judgement, Report, is_of_errors
 
@@ -99,7 +99,7 @@ def limit_between(
 
     ``stated`` is what the site says, by the names of :data:`NAMES`, ``why`` its reason.
     """
-    over_tcp = not any(":" in rail for rail in rails)
+    over_tcp = not any(map(is_device, rails))
     own = stated.get(NAMES.get(kind, ""))
     if own is not None:
         return ErrorLimit(per_million_packets=own, source=LimitSource.SITE, why=why)
@@ -303,7 +303,7 @@ def due_kinds(rails: Iterable[str]) -> frozenset[ErrorKind]:
     Over sockets TCP's own count is due.  A port of verbs has several counters, and which of them a
     driver shows differs: one that tells of losses or damage is due.
     """
-    over_tcp = not any(":" in rail for rail in rails)
+    over_tcp = not any(map(is_device, rails))
     return frozenset({ErrorKind.RETRANSMITTED} if over_tcp else NAMES)
 
 

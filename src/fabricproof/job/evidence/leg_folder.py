@@ -62,6 +62,10 @@ _IB_NAMES = {
     "rcvd_bytes": ("rx_bytes", 1),
     "sent_pkts": ("tx_packets", 1),
     "rcvd_pkts": ("rx_packets", 1),
+    # Slingshot's, of all that left and came by the link, sockets too (HPE's shs-cxi-driver,
+    # cass_telem.c); packets by traffic class: see _of_cxi.
+    "hni_sts_tx_ok_octets": ("tx_bytes", 1),
+    "hni_sts_rx_ok_octets": ("rx_bytes", 1),
     # bnxt_re's before it took the names of the others (its hw_counters.c).
     "to_retransmits": ("local_ack_timeout_err", 1),
     "seq_err_naks_rcvd": ("packet_seq_err", 1),
@@ -194,7 +198,12 @@ def named_counters(
         for key, value in pairs.items():
             name, factor = names.get(key, (key, 1))
             counters[name] = _whole(value, source) * factor
-        found[interface] = {**counters, **_efa_bytes(counters), **_of_irdma(counters)}
+        found[interface] = {
+            **counters,
+            **_efa_bytes(counters),
+            **_of_irdma(counters),
+            **_of_cxi(counters),
+        }
     return found
 
 
@@ -247,6 +256,16 @@ def _of_irdma(counters: Mapping[str, int]) -> dict[str, int]:
     return found | again
 
 
+def _of_cxi(counters: Mapping[str, int]) -> dict[str, int]:
+    """Return the packets of a Slingshot device, of all its traffic classes; nothing for others."""
+    found = {}
+    for way, word in (("tx", "sent"), ("rx", "recv")):
+        classes = [name for name in counters if name.startswith(f"hni_pkts_{word}_by_tc_")]
+        if classes:
+            found[f"{way}_packets"] = sum(counters[name] for name in classes)
+    return found
+
+
 def gather(records: Iterable[RankRecord]) -> Evidence:
     """Join the ranks' records into the evidence of one leg.
 
@@ -273,6 +292,7 @@ def gather(records: Iterable[RankRecord]) -> Evidence:
                 # A rank that does not say it unsays no other's word.
                 address=facts.get("address", known.address if known else None),
                 parent=facts.get("parent", known.parent if known else None),
+                netdev=facts.get("netdev", known.netdev if known else None),
             )
     for place, names in _set_back(records).items():
         samples[place] = replace(samples[place], set_back=names)

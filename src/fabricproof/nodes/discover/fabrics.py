@@ -14,6 +14,7 @@ from fabricproof.nodes.discover.draft import guess, seen
 from fabricproof.nodes.discover.facts import HostSeen, InterfaceSeen, PortSeen, ShaperSeen, SlotSeen
 from fabricproof.nodes.discover.rates import shaped_link, soft_link, verbs_link
 from fabricproof.physics import SOFT_ROCE_NAME, ethernet_name, soft_path_mtu
+from fabricproof.traffic.transports import DEVICE_NAMES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +97,9 @@ def _verbs_fabrics(host: HostSeen, left_out: list[str]) -> Iterator[FabricDraft]
         if not port.is_active:
             state = port.state.rpartition(": ")[2] or "of unknown state"
             left_out.append(f"{port.name}: {state}, not ACTIVE")
+            continue
+        if port.kind == "opa" and not DEVICE_NAMES["opa"].fullmatch(port.name):
+            left_out.append(f"{port.name}: Omni-Path, renamed: libfabric takes its unit, hfi1_UNIT")
             continue
         if port.is_soft:
             below = interfaces.get(port.parent or "")
@@ -222,6 +226,11 @@ def _no_rail(interface: InterfaceSeen) -> str | None:
         (interface.master is not None, f"part of {interface.master}"),
         (not interface.is_up, "no link"),
         (
+            _is_slingshot(interface)
+            and not DEVICE_NAMES["slingshot"].fullmatch(interface.cxi or ""),
+            "Slingshot, and sysfs does not say which device of libfabric it is (device/cxi)",
+        ),
+        (
             interface.has_addresses and not interface.addresses,
             "has no IPv4 address, so that no TCP goes over it",
         ),
@@ -239,9 +248,13 @@ def _rate_name(interface: InterfaceSeen) -> str | None:
     speed = interface.speed_mbit_s
     if speed is None:
         return None
-    if (interface.driver or "").startswith("cxi"):
+    if _is_slingshot(interface):
         return _slingshot(speed)
     return ethernet_name(speed / 1000)
+
+
+def _is_slingshot(interface: InterfaceSeen) -> bool:
+    return (interface.driver or "").startswith("cxi")
 
 
 def _slingshot(speed_mbit_s: int) -> str | None:
@@ -250,7 +263,7 @@ def _slingshot(speed_mbit_s: int) -> str | None:
 
 def _ethernet_fabric(host: HostSeen, interfaces: list[InterfaceSeen]) -> FabricDraft:
     first = interfaces[0]
-    is_slingshot = (first.driver or "").startswith("cxi")
+    is_slingshot = _is_slingshot(first)
     link = _rate_name(first)
     return FabricDraft(
         kind="hsn" if is_slingshot else "eth",
@@ -289,7 +302,10 @@ def _ethernet_rail(host: HostSeen, interface: InterfaceSeen) -> RailDraft:
     parts = [interface.driver or "", *interface.addresses]
     if interface.firmware:
         parts.append(f"firmware {interface.firmware}")
-    return _rail(host, interface.name, interface.slot, ", ".join(part for part in parts if part))
+    # The cxi provider has names of its own (fi_cxi(7): FI_CXI_DEVICE_NAME).
+    name = interface.cxi if interface.cxi and _is_slingshot(interface) else interface.name
+    parts.insert(0, f"under {interface.name}" if name != interface.name else "")
+    return _rail(host, name, interface.slot, ", ".join(part for part in parts if part))
 
 
 def name_fabrics(drafts: Iterable[FabricDraft]) -> dict[str, FabricDraft]:

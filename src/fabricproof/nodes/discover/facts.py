@@ -65,6 +65,7 @@ class InterfaceSeen:
         is_bond: a bond, whose slaves name it as their master.
         master: the bond or bridge it is part of.
         driver: of the device behind it.
+        cxi: libfabric's name of the Slingshot device behind it, ``cxi0``.
         firmware: of the device behind it.
         addresses: its IPv4 addresses.
         has_addresses: whether addresses could be asked for at all.
@@ -83,6 +84,7 @@ class InterfaceSeen:
     is_bridge: bool = False
     master: str | None = None
     driver: str | None = None
+    cxi: str | None = None
     firmware: str | None = None
     addresses: tuple[str, ...] = ()
     has_addresses: bool = True

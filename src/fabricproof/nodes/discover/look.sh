@@ -123,6 +123,9 @@ looked() {
         for key in operstate speed mtu type; do field "$key" "$(content "$each/$key")"; done
         field driver "$(base "$each/device/driver")"
         field master "$(base "$each/master")"
+        for name in "$each"/device/cxi/*; do # Slingshot: what libfabric calls it
+            [ -e "$name" ] && field cxi "${name##*/}"
+        done
         [ -e "$each/device" ] || printf '%svirtual=1' "$tab"
         [ -e "$each/bonding" ] && printf '%sbond=1' "$tab"
         [ -e "$each/bridge" ] && printf '%sbridge=1' "$tab"

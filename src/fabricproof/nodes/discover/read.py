@@ -157,6 +157,7 @@ def read_interfaces(
             is_bridge="bridge" in row,
             master=row.get("master"),
             driver=row.get("driver"),
+            cxi=row.get("cxi"),
             firmware=told.get(name, {}).get("firmware"),
             addresses=tuple(addresses.get(name, ())),
             has_addresses=bool(addresses),

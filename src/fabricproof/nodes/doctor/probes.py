@@ -95,9 +95,12 @@ ASKER = Path(__file__).parent / "asker.py"
 #: variables by which MPIs and transports are steered.
 _STEERING = "FI|UCX|OMPI|OPAL|PMIX|PRTE|I_MPI|MPIR|MV2|MVP|PSM2|HFI|SLURM_MPI"
 
+#: a Slingshot device stands there by its own name, too: the rail of libfabric's cxi provider
 _INTERFACES = """cd /sys/class/net && for each in *; do
-    printf '%s %s %s %s\\n' "$each" "$(cat "$each/operstate")" \
-        "$(cat "$each/speed" 2>/dev/null || echo -1)" "$(cat "$each/mtu")"
+    for name in "$each" $(ls "$each/device/cxi" 2>/dev/null); do
+        printf '%s %s %s %s\\n' "$name" "$(cat "$each/operstate")" \
+            "$(cat "$each/speed" 2>/dev/null || echo -1)" "$(cat "$each/mtu")"
+    done
 done"""
 
 _HCAS = """for port in /sys/class/infiniband/*/ports/*; do

@@ -51,6 +51,9 @@ _SEVERAL_LINES = frozenset({"nic", "transceiver"})
 #: of these, what has no meaning on a node without HCA
 _OF_HCAS = frozenset({"ibv_devinfo"})
 
+#: what an interface of Slingshot says for sockets, and not for the device under it
+_OF_SOCKETS = frozenset({"mtu", "mac", "addresses", "master"})
+
 _TUNING = (
     *(
         "smt",
@@ -105,7 +108,11 @@ def _parts(sections: dict[str, list[str]]) -> Iterator[tuple[str, Facts]]:
     below = {port.parent for port in ports}
     for each in read_interfaces(sections, cards.payloads):
         if each.name in below or _is_worth(each):
-            yield f"interface {each.name}", _said(cards.interface(each))
+            facts = cards.interface(each)
+            yield f"interface {each.name}", _said(facts)
+            if each.cxi is not None:  # the same card, as a rail of libfabric's cxi provider
+                named = {name: value for name, value in facts.items() if name not in _OF_SOCKETS}
+                yield f"interface {each.cxi}", _said(named)
     for port in ports:
         yield f"port {port.name}", _said(cards.port(port))
 

@@ -153,6 +153,13 @@ static const char *SOFT_BYTES[] = {"sent_bytes", "rcvd_bytes", "sent_pkts", "rcv
 static const char *SOFT_HW[] = {"link_downed", "retry_exceeded_err", "retry_rnr_exceeded_err",
     "send_err", "completer_retry_err", "duplicate_request", "out_of_seq_request", "rcvd_seq_err",
     "rcvd_rnr_err", "send_rnr_err", NULL};
+static const char *CXI[] = {"hni_sts_tx_ok_octets", "hni_sts_rx_ok_octets",
+    "hni_pkts_sent_by_tc_0", "hni_pkts_sent_by_tc_1", "hni_pkts_sent_by_tc_2",
+    "hni_pkts_sent_by_tc_3", "hni_pkts_sent_by_tc_4", "hni_pkts_sent_by_tc_5",
+    "hni_pkts_sent_by_tc_6", "hni_pkts_sent_by_tc_7", "hni_pkts_recv_by_tc_0",
+    "hni_pkts_recv_by_tc_1", "hni_pkts_recv_by_tc_2", "hni_pkts_recv_by_tc_3",
+    "hni_pkts_recv_by_tc_4", "hni_pkts_recv_by_tc_5", "hni_pkts_recv_by_tc_6",
+    "hni_pkts_recv_by_tc_7", "pct_spt_timeouts", NULL};
 static const char *TCP_NAMES[] = {"OutSegs", "RetransSegs", "TCPTimeouts", "ListenDrops",
     "TCPSynRetrans", "TCPDSACKRecv", "TCPDSACKOfoRecv", "TCPDSACKRecvSegs", "TCPOFOQueue", NULL};
 
@@ -199,7 +206,8 @@ static int is_plain(const char *name) {
     return 1;
 }
 
-/* Calls visit(PATH, INTERFACE) for each interface and, with is_port, for each port of a device. */
+/* Calls visit(PATH, INTERFACE) for each interface, with is_port 1 for each port of a device, and
+ * with 2 for each device of Slingshot. */
 typedef void visit(const char *path, const char *interface, int is_port, take *give);
 
 static void each_interface(visit *see, take *give) {
@@ -228,12 +236,24 @@ static void each_interface(visit *see, take *give) {
         if (ports) closedir(ports);
     }
     if (all) closedir(all);
+    all = opendir(SYS "/class/cxi");
+    while (all && (entry = readdir(all))) {
+        if (!is_plain(entry->d_name) || strncmp(entry->d_name, "cxi", 3)) continue;
+        snprintf(path, sizeof path, SYS "/class/cxi/%.200s/device", entry->d_name);
+        see(path, entry->d_name, 2, give);
+    }
+    if (all) closedir(all);
 }
 
 static void see_counters(const char *path, const char *interface, int is_port, take *give) {
     char folder[600];
-    if (is_port) {
+    if (is_port == 1) {
         take_port(path, interface, give);
+        return;
+    }
+    if (is_port == 2) { /* its values are VALUE@TIME */
+        snprintf(folder, sizeof folder, "%s/telemetry", path);
+        take_files(folder, CXI, interface, give);
         return;
     }
     snprintf(folder, sizeof folder, "%s/statistics", path);
@@ -368,6 +388,16 @@ static void see_facts(const char *path, const char *interface, int is_port, take
     (void)give;
     say("%s\"%s\":{", last_interface[0] ? "," : "", interface);
     snprintf(last_interface, sizeof last_interface, "%s", interface);
+    if (is_port == 2) { /* its interface: what that moves, the device counts */
+        struct dirent *entry = NULL;
+        snprintf(file, sizeof file, "%s/net", path);
+        DIR *all = opendir(file);
+        while (all && (entry = readdir(all)) && !is_plain(entry->d_name)) continue;
+        if (entry) say("\"netdev\":\"%s\"", entry->d_name);
+        if (all) closedir(all);
+        say("}");
+        return;
+    }
     for (const char **name = is_port ? port : net; *name; name++) {
         snprintf(file, sizeof file, "%s/%s", path, *name);
         const char *slash = strrchr(*name, '/');

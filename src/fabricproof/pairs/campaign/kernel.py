@@ -41,6 +41,13 @@ SOFT_BYTES = ["sent_bytes", "rcvd_bytes", "sent_pkts", "rcvd_pkts"]
 SOFT_HW = ["link_downed", "retry_exceeded_err", "retry_rnr_exceeded_err", "send_err",
            "completer_retry_err", "duplicate_request", "out_of_seq_request", "rcvd_seq_err",
            "rcvd_rnr_err", "send_rnr_err"]  # fmt: skip
+CXI = ["hni_sts_tx_ok_octets", "hni_sts_rx_ok_octets",
+       "hni_pkts_sent_by_tc_0", "hni_pkts_sent_by_tc_1", "hni_pkts_sent_by_tc_2",
+       "hni_pkts_sent_by_tc_3", "hni_pkts_sent_by_tc_4", "hni_pkts_sent_by_tc_5",
+       "hni_pkts_sent_by_tc_6", "hni_pkts_sent_by_tc_7", "hni_pkts_recv_by_tc_0",
+       "hni_pkts_recv_by_tc_1", "hni_pkts_recv_by_tc_2", "hni_pkts_recv_by_tc_3",
+       "hni_pkts_recv_by_tc_4", "hni_pkts_recv_by_tc_5", "hni_pkts_recv_by_tc_6",
+       "hni_pkts_recv_by_tc_7", "pct_spt_timeouts"]  # fmt: skip
 TCP = ["OutSegs", "RetransSegs", "TCPTimeouts", "ListenDrops", "TCPSynRetrans", "TCPDSACKRecv",
        "TCPDSACKOfoRecv", "TCPDSACKRecvSegs", "TCPOFOQueue"]  # fmt: skip
 
@@ -70,7 +77,8 @@ def first_word(path: Path) -> str:
 
 def numbers(folder: Path, names: list[str]) -> dict[str, int]:
     """Return the counters of a folder that are there."""
-    words = {name: first_word(folder / name) for name in names}
+    # Slingshot's telemetry has VALUE@TIME.
+    words = {name: first_word(folder / name).partition("@")[0] for name in names}
     return {name: int(word) for name, word in words.items() if word.isdecimal()}
 
 
@@ -139,6 +147,8 @@ def read_counters() -> Counters:
             found[folder.name] |= numbers(folder, ["carrier_changes"])
     for port in folders("infiniband/*/ports/*"):
         found[port_name(port)] = port_counters(port)
+    for folder in folders("cxi/cxi*"):
+        found[folder.name] = numbers(folder / "device" / "telemetry", CXI)
     tcp = tcp_counters()
     return found | ({"node/tcp": tcp} if tcp else {})
 
@@ -155,6 +165,9 @@ def read_facts() -> dict[str, dict[str, str]]:
         parent = port / "../../parent"
         over = {"parent": first_word(parent)} if parent.exists() else {}
         found[port_name(port)] = over | {name: word for name, word in words.items() if word}
+    for folder in folders("cxi/cxi*"):
+        names = sorted(each.name for each in (folder / "device" / "net").glob("*"))
+        found[folder.name] = {"netdev": names[0]} if names else {}
     return found
 
 
