@@ -300,7 +300,9 @@ def test_a_rehearsal_and_another_sites_report_are_no_runs(site: Site, place: Wor
     assert gather(site, place).data.run.run_id == NEWEST
 
 
-def test_a_look_of_a_night_is_not_the_newest_run(site: Site, place: Workplace) -> None:
+@pytest.mark.parametrize("words", ["", "latest", "2026-11-21", "last:1", ".."])
+def test_a_look_of_a_night_is_not_the_newest_run(words: str, site: Site, place: Workplace) -> None:
+    """An old night gave its looks no label, and a label may not be written: the record tells."""
     line = {
         "kind": "confirmation",
         "run_id": DOWN,
@@ -311,7 +313,7 @@ def test_a_look_of_a_night_is_not_the_newest_run(site: Site, place: Workplace) -
         "looks": [{"run_id": NEWEST, "nodes": ["vc1", "vc2"], "verdict": "PASS"}],
     }
     append_records(records_file(place), [line])
-    assert gather(site, place).data.run.run_id == DOWN
+    assert gather(site, place, words).data.run.run_id == DOWN
     assert gather(site, place, NEWEST).data.run.run_id == NEWEST
 
 

@@ -17,11 +17,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fabricproof.core import records
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Verdict
 from fabricproof.core.project import site_word
-from fabricproof.core.records import QuantityRecord, read_json
+from fabricproof.core.records import QuantityRecord, read_json, record_files
 from fabricproof.job.evidence.error_rates import NAMES, red_from
 from fabricproof.job.run.join import LegResult, SessionResult, assemble, read_report, read_run
 from fabricproof.job.run.start import Workplace, refuse_full_disk, unloadable
@@ -44,7 +43,7 @@ def collect(
     nothing_fits = not report.exists() and "[==========] Running 0 check(s)" in lines
     nothing_ran = nothing_fits or (not report.exists() and any(unloadable(lines)))
     cases = [] if nothing_ran else read_report(report)
-    kept, torn = read_run(record_files(site, place), run_id)
+    kept, torn = read_run(record_files(place.perflogs / site.name), run_id)
     due = due_entries(read_roll(site.folder), arguments)
     result = assemble(run_id, cases, kept, due, site.name)
     notes: tuple[str, ...] = (
@@ -70,7 +69,7 @@ def collect_again(
     unless ReFrame's log still says what was selected.  A log without a report is of a ReFrame that
     was killed, or still runs: that is MISSING.  Of old runs both are removed.
     """
-    kept, torn = read_run(record_files(site, place), run_id)
+    kept, torn = read_run(record_files(place.perflogs / site.name), run_id)
     notes = [*torn]
     words = _words(place.log_file(run_id))
     arguments: Sequence[str] | None
@@ -172,11 +171,6 @@ def _without_roll(site: Site) -> tuple[str, ...]:
         return ()
     missing = "no list of required checks: an absent one is not noticed; next: "
     return (f"{missing}fabricproof site roll {site_word(site.name)} --write",)
-
-
-def record_files(site: Site, place: Workplace) -> list[Path]:
-    """Return the record files of a site."""
-    return records.record_files(place.perflogs / site.name)
 
 
 def _doubts(site: Site, run_id: str, arguments: Sequence[str] | None) -> Iterable[str]:
