@@ -16,7 +16,7 @@ from fabricproof.history.compare.model import NothingComparedError, SideError
 from fabricproof.history.compare.sides import History, choose_side
 from fabricproof.history.known_good import samples_of
 from fabricproof.history.store import Run, Store, labels, no_samples, open_store, start_of
-from fabricproof.job.run import Workplace, collect_again
+from fabricproof.job.run import Workplace, collect_again, left_a_log_only
 from fabricproof.pairs import RECORD_KIND, Picture, read_picture
 from fabricproof.report.model import ReportData
 from fabricproof.report.sources import (
@@ -71,19 +71,30 @@ def night_without_run(words: str, run: Run, folder: Path) -> list[str]:
         return [f"what became of the last night cannot be read: {error}"]
 
 
-def with_unrecorded(runs: Sequence[Run], reports: Path, site: str) -> list[Run]:
-    """Return the runs with those after the newest that left a report of ReFrame and no record.
+def with_unrecorded(runs: Sequence[Run], site: Site, place: Workplace) -> list[Run]:
+    """Return the runs with those after the newest that left no record, and a report or a log.
 
     Where nothing could be measured last night, the newest run is that one, and not a good one of
     the night before.  A report that cannot be read counts: it is somebody's run.
     """
     newest = runs[-1].run_id if runs else ""
-    late = sorted(path for path in reports.glob("*Z-*.json") if path.stem > newest)
-    return [*runs, *(_run(path) for path in late if _is_run_of(path, site))]
-
-
-def _run(report: Path) -> Run:
-    return Run(run_id=report.stem, start=start_of(report.stem, report.stat().st_mtime))
+    files = [
+        *place.report_file("*").parent.glob("*Z-*.json"),
+        *place.log_file("*").parent.glob("*Z-*.log"),
+    ]
+    late = sorted((path for path in files if path.stem > newest), key=lambda path: path.stem)
+    return [
+        *runs,
+        *(
+            Run(run_id=path.stem, start=start_of(path.stem, path.stat().st_mtime))
+            for path in late
+            if (
+                _is_run_of(path, site.name)
+                if path.suffix == ".json"
+                else left_a_log_only(site, place, path.stem)
+            )
+        ),
+    ]
 
 
 def _is_run_of(path: Path, site: str) -> bool:
@@ -144,7 +155,7 @@ def gather(
     """
     on_step("reading the history")
     store, known, doubts = _opened(site, place)
-    runs = with_unrecorded(store.runs if store else (), place.perflogs / "reports", site.name)
+    runs = with_unrecorded(store.runs if store else (), site, place)
     run = _chosen(words, site, place, runs, known)
     on_step(f"reading run {run.run_id}")
     session, records = collect_again(site, place, run.run_id)
@@ -185,7 +196,7 @@ def run_meant(words: str, site: Site, place: Workplace) -> Run:
         ParseError: a damaged record that no crash explains.
     """
     store, known, _ = _opened(site, place)
-    runs = with_unrecorded(store.runs if store else (), place.perflogs / "reports", site.name)
+    runs = with_unrecorded(store.runs if store else (), site, place)
     return _chosen(words, site, place, runs, known)
 
 
