@@ -20,6 +20,9 @@ SILENT_RUNS = 2
 #: runs of its partition without a leg, after which it may be planned no more
 _GIVEN_UP_RUNS = 6
 
+#: words of what nobody tried for
+_NOT_TRIED = frozenset({"", "SKIPPED"})
+
 
 class _Home(NamedTuple):
     """What is tried as one: a leg of a check of a stack, in a partition and over a fabric."""
@@ -36,11 +39,11 @@ class Silence(NamedTuple):
 
     Attributes:
         sentence: which leg, how often it was tried in vain, and since when.
-        is_over: nobody has tried it any more for so long that it is no alarm of today.
+        is_alarm: somebody would try it still.
     """
 
     sentence: str
-    is_over: bool
+    is_alarm: bool
 
 
 def without_numbers(matrix: Matrix, rows: Sequence[int]) -> Iterator[Silence]:
@@ -50,28 +53,31 @@ def without_numbers(matrix: Matrix, rows: Sequence[int]) -> Iterator[Silence]:
         matrix: of all runs.
         rows: of it, those that were asked for.
     """
-    of_leg: dict[_Home, list[int]] = {}
-    for row in rows:
-        of_leg.setdefault(_home(matrix.keys[row]), []).append(row)
+    of_leg = _by_home(matrix, rows)
+    of_site = _by_home(matrix, range(len(matrix.keys)))
     several = _several(of_leg)
     for home, mine in of_leg.items():
-        # A program that printed nothing left its quantities without unit and settings: in rows of
-        # their own, of which nobody knows what is better.
-        numbers = [row for row in mine if matrix.keys[row].better]
-        tried, measured = _tried_in(matrix, mine), _measured_in(matrix, numbers)
-        newest = [column for column in tried if not measured or column > measured[-1]]
-        if len(newest) >= SILENT_RUNS and len(measured) >= SILENT_RUNS:
-            names = (home.stack, *(getattr(home, name) for name in several))
-            where = ", ".join(filter(None, names))
-            said = f"{home.check} {home.leg} ({where}) gave no usable number in the"
-            since = matrix.runs[newest[0]].night
-            without = _runs_without(matrix, mine, home.partition)
+        measured = _measured_in(matrix, mine)
+        if len(measured) < SILENT_RUNS:
+            continue
+        ends = measured[-1], _last_like(matrix, mine, of_site[home])
+        newest = _columns_after(matrix, mine, ends, _NOT_TRIED)
+        if len(newest) < SILENT_RUNS:
+            continue
+        names = (home.stack, *(getattr(home, name) for name in several))
+        where = ", ".join(filter(None, names))
+        said = f"{home.check} {home.leg} ({where}) gave no usable number in the"
+        since = matrix.runs[newest[0]].night
+        without = _runs_without(matrix, mine, home.partition)
+        if without:
             yield Silence(
                 f"{said} last {len(newest)} runs that tried, since {since}, and the {without} runs "
-                "after them did not try: is it still planned?"
-                if without
-                else f"WORSE: {said} newest {len(newest)} runs that tried, since {since}",
-                is_over=bool(without),
+                "after them did not try: is it still planned?",
+                is_alarm=False,
+            )
+        else:
+            yield Silence(
+                f"WORSE: {said} newest {len(newest)} runs that tried, since {since}", is_alarm=True
             )
 
 
@@ -88,6 +94,13 @@ def _runs_without(matrix: Matrix, rows: Sequence[int], partition: str) -> int:
     return without if without >= _GIVEN_UP_RUNS and without > 2 * longest else 0
 
 
+def _by_home(matrix: Matrix, rows: Iterable[int]) -> dict[_Home, list[int]]:
+    found: dict[_Home, list[int]] = {}
+    for row in rows:
+        found.setdefault(_home(matrix.keys[row]), []).append(row)
+    return found
+
+
 def _home(key: Key) -> _Home:
     return _Home(key.partition, key.fabric, key.check, key.stack, key.leg)
 
@@ -99,9 +112,20 @@ def _several(homes: Iterable[_Home]) -> list[str]:
     return [name for name in names if len({getattr(each, name) for each in known} - {""}) > 1]
 
 
-def _tried_in(matrix: Matrix, rows: Sequence[int]) -> list[int]:
-    """Return the columns in which a number of any of the rows was tried for."""
-    return _columns(matrix, rows, {"", "SKIPPED"})
+def _columns_after(
+    matrix: Matrix, rows: Sequence[int], ends: tuple[int, int], passed_over: Container[str]
+) -> list[int]:
+    """Return the columns behind the last number in which any of the rows has another word.
+
+    ``ends``: the last number of these rows, and of any nodes.  Where nobody saw a rank, it may
+    have been these nodes, unless the leg gave a number on others since.
+    """
+    own, anywhere = ends
+    named = [row for row in rows if matrix.keys[row].nodes]
+    nameless = [row for row in rows if not matrix.keys[row].nodes]
+    after = {each for each in _columns(matrix, named, passed_over) if each > own}
+    after |= {each for each in _columns(matrix, nameless, passed_over) if each > anywhere}
+    return sorted(after)
 
 
 def _columns(matrix: Matrix, rows: Sequence[int], passed_over: Container[str]) -> list[int]:
@@ -112,6 +136,17 @@ def _columns(matrix: Matrix, rows: Sequence[int], passed_over: Container[str]) -
 
 
 def _measured_in(matrix: Matrix, rows: Sequence[int]) -> list[int]:
-    """Return the columns in which any of the rows has a usable number."""
-    found: list[int] = np.flatnonzero(np.isfinite(matrix.values[rows]).any(axis=0)).tolist()
+    """Return the columns in which any of the rows has a usable number.
+
+    A program that printed nothing left its quantities without unit and settings: in rows of their
+    own, of which nobody knows what is better.
+    """
+    numbers = [row for row in rows if matrix.keys[row].better]
+    found: list[int] = np.flatnonzero(np.isfinite(matrix.values[numbers]).any(axis=0)).tolist()
     return found
+
+
+def _last_like(matrix: Matrix, rows: Sequence[int], leg: Sequence[int]) -> int:
+    """Return the last column in which a leg gave any number of the quantities of these rows."""
+    asked = {matrix.keys[row].quantity for row in rows}
+    return _measured_in(matrix, [row for row in leg if matrix.keys[row].quantity in asked])[-1]
