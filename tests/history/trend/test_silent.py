@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from fabricproof.history.store import Key, Matrix, Run
 from fabricproof.history.trend.silent import without_numbers
@@ -20,6 +21,8 @@ KEY = Key(
 
 #: of a leg whose program printed nothing, and of which nobody saw a rank
 NAMELESS = replace(KEY, unit="", message_size=None, better=0, settings="", nodes="")
+
+RATIO = replace(KEY, leg="rail0.near_over_far", quantity="near_over_far", unit="x")
 
 FIRST = datetime.datetime(2026, 11, 1, 22, tzinfo=datetime.UTC)
 
@@ -55,3 +58,24 @@ def test_who_asks_for_a_node_hears_of_no_silence_that_ended_on_others() -> None:
     ((is_alarm, said),) = told(made([*rows[:2], (NAMELESS, newest)], 18), 0, 2)
     assert is_alarm
     assert "in the newest 2 runs that tried, since 2026-11-17 22:00" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "failed"),
+    [
+        (("UNJUDGED", "UNJUDGED"), 0),
+        (("MISSING", "UNJUDGED"), 1),
+        (("MISSING", "UNJUDGED", "INVALID"), 2),
+        (("FAIL", "FAIL"), 2),
+    ],
+)
+@pytest.mark.parametrize("key", [RATIO, KEY])
+def test_what_others_disturbed_is_a_note_and_no_alarm(
+    key: Key, words: tuple[str, ...], failed: int
+) -> None:
+    """A relation without rounds that count has no number; nothing says that it grew worse."""
+    without = replace(key, better=0, settings="")
+    rows = [(key, good(0, 10)), (without, dict(enumerate(words, start=10)))]
+    ((is_alarm, said),) = told(made(rows, 10 + len(words)))
+    assert is_alarm == said.startswith("WORSE: ") == (failed > 1)
+    assert (f"it was FAIL, INVALID or MISSING in {failed} of them" in said) == (failed < 2)

@@ -23,6 +23,9 @@ _GIVEN_UP_RUNS = 6
 #: words of what nobody tried for
 _NOT_TRIED = frozenset({"", "SKIPPED"})
 
+#: and of what is no failure of the leg: others disturbed it, or too few rounds left it open
+_NO_FAILURE = _NOT_TRIED | {"PASS", "UNJUDGED"}
+
 
 class _Home(NamedTuple):
     """What is tried as one: a leg of a check of a stack, in a partition and over a fabric."""
@@ -39,7 +42,7 @@ class Silence(NamedTuple):
 
     Attributes:
         sentence: which leg, how often it was tried in vain, and since when.
-        is_alarm: somebody would try it still.
+        is_alarm: it failed, and somebody would try it still.
     """
 
     sentence: str
@@ -68,11 +71,18 @@ def without_numbers(matrix: Matrix, rows: Sequence[int]) -> Iterator[Silence]:
         where = ", ".join(filter(None, names))
         said = f"{home.check} {home.leg} ({where}) gave no usable number in the"
         since = matrix.runs[newest[0]].night
+        failed = len(_columns_after(matrix, mine, ends, _NO_FAILURE))
         without = _runs_without(matrix, mine, home.partition)
         if without:
             yield Silence(
                 f"{said} last {len(newest)} runs that tried, since {since}, and the {without} runs "
                 "after them did not try: is it still planned?",
+                is_alarm=False,
+            )
+        elif failed < SILENT_RUNS:
+            yield Silence(
+                f"{said} newest {len(newest)} runs that tried, since {since}; it was FAIL, INVALID "
+                f"or MISSING in {failed} of them, and their reports say why",
                 is_alarm=False,
             )
         else:
