@@ -79,3 +79,28 @@ def test_what_others_disturbed_is_a_note_and_no_alarm(
     ((is_alarm, said),) = told(made(rows, 10 + len(words)))
     assert is_alarm == said.startswith("WORSE: ") == (failed > 1)
     assert (f"it was FAIL, INVALID or MISSING in {failed} of them" in said) == (failed < 2)
+
+
+@pytest.mark.parametrize(("runs", "is_alarm"), [(6, True), (30, False)])
+def test_runs_of_one_check_are_no_nights_that_left_a_leg_out(runs: int, is_alarm: bool) -> None:
+    """Six of them in an afternoon take no alarm away; a night of few legs, for weeks, does."""
+    count = 12 + runs
+    others = [
+        (replace(KEY, check="OsuLatency", leg=f"rail{rail}"), good(0, count if rail == 1 else 12))
+        for rail in range(1, 4)
+    ]
+    silent = {**good(0, 10), 10: "MISSING", 11: "MISSING"}
+    assert [each for each, _ in told(made([(KEY, silent), *others], count))] == [is_alarm]
+
+
+def test_nights_that_measure_parts_in_turn_leave_nothing_out() -> None:
+    """Each leg comes every third night; a silent one is an alarm until it has not come for long."""
+    rows = [
+        (replace(KEY, leg=f"rail{part}"), dict.fromkeys(range(part, 30, 3), "PASS"))
+        for part in range(3)
+    ]
+    rows[0][1].update({24: "MISSING", 27: "MISSING"})
+    assert [each for each, _ in told(made(rows, 30))] == [True]
+    for part in (1, 2):
+        rows[part][1].update(dict.fromkeys(range(30 + part, 42, 3), "PASS"))
+    assert [each for each, _ in told(made(rows, 42))] == [False]

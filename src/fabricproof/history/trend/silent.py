@@ -6,8 +6,8 @@ measured.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -59,6 +59,7 @@ def without_numbers(matrix: Matrix, rows: Sequence[int]) -> Iterator[Silence]:
     of_leg = _by_home(matrix, rows)
     of_site = _by_home(matrix, range(len(matrix.keys)))
     several = _several(of_leg)
+    breadths: dict[str, list[int]] = {}
     for home, mine in of_leg.items():
         measured = _measured_in(matrix, mine)
         if len(measured) < SILENT_RUNS:
@@ -72,7 +73,9 @@ def without_numbers(matrix: Matrix, rows: Sequence[int]) -> Iterator[Silence]:
         said = f"{home.check} {home.leg} ({where}) gave no usable number in the"
         since = matrix.runs[newest[0]].night
         failed = len(_columns_after(matrix, mine, ends, _NO_FAILURE))
-        without = _runs_without(matrix, mine, home.partition)
+        if home.partition not in breadths:
+            breadths[home.partition] = _breadths(matrix, home.partition, of_site)
+        without = _runs_without(breadths[home.partition], _columns(matrix, mine, {""}))
         if without:
             yield Silence(
                 f"{said} last {len(newest)} runs that tried, since {since}, and the {without} runs "
@@ -91,17 +94,33 @@ def without_numbers(matrix: Matrix, rows: Sequence[int]) -> Iterator[Silence]:
             )
 
 
-def _runs_without(matrix: Matrix, rows: Sequence[int], partition: str) -> int:
+def _runs_without(breadths: Sequence[int], due: Sequence[int]) -> int:
     """Return how many runs of a partition have left a leg out since it was due; 0: it may come.
 
-    A check that runs once a week is due again after six nights without it.
+    A run weighs as the legs that it had: six of one check in an afternoon are no six nights.  A
+    check that runs once a week is due again after six nights without it.
+
+    Args:
+        breadths: legs that each run had.
+        due: the runs in which this one was due.
     """
-    others = [row for row, key in enumerate(matrix.keys) if key.partition == partition]
-    number = {column: at for at, column in enumerate(_columns(matrix, others, {""}))}
-    due = [number[column] for column in _columns(matrix, rows, {""})]
-    without = len(number) - 1 - due[-1]
-    longest = max((later - earlier for earlier, later in pairwise(due)), default=0)
-    return without if without >= _GIVEN_UP_RUNS and without > 2 * longest else 0
+    had = list(accumulate(breadths))
+    own = sum(breadths[column] for column in due) / len(due)
+    without = had[-1] - had[due[-1]]
+    longest = max((had[later] - had[earlier] for earlier, later in pairwise(due)), default=0)
+    if round(without / own) < _GIVEN_UP_RUNS or without <= 2 * longest:
+        return 0
+    return sum(each > 0 for each in breadths[due[-1] + 1 :])
+
+
+def _breadths(matrix: Matrix, partition: str, of_site: Mapping[_Home, Sequence[int]]) -> list[int]:
+    """Return how many legs of a partition each run had."""
+    found = [0] * len(matrix.runs)
+    for home, rows in of_site.items():
+        if home.partition == partition:
+            for column in _columns(matrix, rows, {""}):
+                found[column] += 1
+    return found
 
 
 def _by_home(matrix: Matrix, rows: Iterable[int]) -> dict[_Home, list[int]]:
