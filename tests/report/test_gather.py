@@ -300,7 +300,70 @@ def test_a_rehearsal_and_another_sites_report_are_no_runs(site: Site, place: Wor
     assert gather(site, place).data.run.run_id == NEWEST
 
 
-def test_a_look_of_a_night_is_not_the_newest_run(site: Site, place: Workplace) -> None:
+LATE = "20261122T020000Z-ffffff"
+
+
+def late_log(place: Workplace, **changes: str) -> None:
+    """Leave the log of a run after the newest, and nothing else."""
+    said = {
+        "command": "'/x/reframe -r -t nightly'",
+        "system": "'vcluster'",
+        "report": str(place.report_file(LATE)),
+        "more": "",
+        **changes,
+    }
+    begin = "[2026-11-22T02:00:01] info: reframe: "
+    place.log_file(LATE).parent.mkdir(parents=True)
+    place.log_file(LATE).write_text(
+        f"  RFM_REPORT_FILE={said['report']}\n"
+        f"{begin}  command:           {said['command']}\n"
+        f"{begin}  selected system:   {said['system']}\n{said['more']}"
+    )
+
+
+@pytest.mark.parametrize("words", ["", "latest", "last:2", ".."])
+def test_a_run_that_was_killed_before_its_first_record_is_the_newest(
+    words: str, site: Site, place: Workplace
+) -> None:
+    """Only its log is there, and the green of the night before is not shown in its place."""
+    late_log(place)
+    data = gather(site, place, words).data
+    assert data.run.run_id == LATE
+    assert data.session.verdict is Verdict.MISSING
+
+
+NOTHING_RAN = "[x] info: reframe: [==========] Running 0 check(s)\n"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"command": "'/x/reframe -l'"},
+        {"command": "'/x/reframe -r -t nightly --dry-run'"},
+        {"system": "'elsewhere'"},
+        {"report": "/elsewhere/perflogs/reports/20261122T020000Z-ffffff.json"},
+        {"command": "'/x/reframe -r -n OsuBandwith'", "more": NOTHING_RAN},
+    ],
+)
+def test_a_log_of_what_is_no_run_of_this_site_is_passed_over(
+    changes: dict[str, str], site: Site, place: Workplace
+) -> None:
+    late_log(place, **changes)
+    assert gather(site, place).data.run.run_id == NEWEST
+
+
+def test_a_log_of_a_run_in_which_all_that_was_due_had_no_check_is_a_run(
+    site: Site, place: Workplace
+) -> None:
+    """The list of required checks knows what was to run."""
+    late_log(place, more=NOTHING_RAN)
+    data = gather(site, place).data
+    assert (data.run.run_id, data.session.verdict) == (LATE, Verdict.MISSING)
+
+
+@pytest.mark.parametrize("words", ["", "latest", "2026-11-21", "last:1", ".."])
+def test_a_look_of_a_night_is_not_the_newest_run(words: str, site: Site, place: Workplace) -> None:
+    """An old night gave its looks no label, and a label may not be written: the record tells."""
     line = {
         "kind": "confirmation",
         "run_id": DOWN,
@@ -311,7 +374,7 @@ def test_a_look_of_a_night_is_not_the_newest_run(site: Site, place: Workplace) -
         "looks": [{"run_id": NEWEST, "nodes": ["vc1", "vc2"], "verdict": "PASS"}],
     }
     append_records(records_file(place), [line])
-    assert gather(site, place).data.run.run_id == DOWN
+    assert gather(site, place, words).data.run.run_id == DOWN
     assert gather(site, place, NEWEST).data.run.run_id == NEWEST
 
 

@@ -16,7 +16,7 @@ from fabricproof.history.compare.model import NothingComparedError, SideError
 from fabricproof.history.compare.sides import History, choose_side
 from fabricproof.history.known_good import samples_of
 from fabricproof.history.store import Run, Store, labels, no_samples, open_store, start_of
-from fabricproof.job.run import Workplace, collect_again, record_files
+from fabricproof.job.run import Workplace, collect_again, left_a_log_only
 from fabricproof.pairs import RECORD_KIND, Picture, read_picture
 from fabricproof.report.model import ReportData
 from fabricproof.report.sources import (
@@ -52,18 +52,6 @@ def _picture(record: Mapping[str, Any], run_id: str) -> Picture:
     return replace(picture, title=", ".join(said))
 
 
-def looks_of_nights(files: Iterable[Path]) -> set[str]:
-    """Return the runs that only looked again at what was red in another."""
-    return {
-        str(look["run_id"])
-        for path in files
-        for record in read_records(path, holding='"kind": "confirmation"')
-        if record.get("kind") == "confirmation"
-        for look in record.get("looks", ())
-        if look.get("run_id")
-    }
-
-
 def night_without_run(words: str, run: Run, folder: Path) -> list[str]:
     """Say that the last night made no run, where ``run`` may be taken for it."""
     path = folder / NIGHTS
@@ -83,19 +71,30 @@ def night_without_run(words: str, run: Run, folder: Path) -> list[str]:
         return [f"what became of the last night cannot be read: {error}"]
 
 
-def with_unrecorded(runs: Sequence[Run], reports: Path, site: str) -> list[Run]:
-    """Return the runs with those after the newest that left a report of ReFrame and no record.
+def with_unrecorded(runs: Sequence[Run], site: Site, place: Workplace) -> list[Run]:
+    """Return the runs with those after the newest that left no record, and a report or a log.
 
     Where nothing could be measured last night, the newest run is that one, and not a good one of
     the night before.  A report that cannot be read counts: it is somebody's run.
     """
     newest = runs[-1].run_id if runs else ""
-    late = sorted(path for path in reports.glob("*Z-*.json") if path.stem > newest)
-    return [*runs, *(_run(path) for path in late if _is_run_of(path, site))]
-
-
-def _run(report: Path) -> Run:
-    return Run(run_id=report.stem, start=start_of(report.stem, report.stat().st_mtime))
+    files = [
+        *place.report_file("*").parent.glob("*Z-*.json"),
+        *place.log_file("*").parent.glob("*Z-*.log"),
+    ]
+    late = sorted((path for path in files if path.stem > newest), key=lambda path: path.stem)
+    return [
+        *runs,
+        *(
+            Run(run_id=path.stem, start=start_of(path.stem, path.stat().st_mtime))
+            for path in late
+            if (
+                _is_run_of(path, site.name)
+                if path.suffix == ".json"
+                else left_a_log_only(site, place, path.stem)
+            )
+        ),
+    ]
 
 
 def _is_run_of(path: Path, site: str) -> bool:
@@ -155,10 +154,9 @@ def gather(
         ParseError: a damaged record that no crash explains.
     """
     on_step("reading the history")
-    store, doubts = _opened(site, place)
-    known = labels(place.perflogs, site.name, on_torn=doubts.append)
-    runs = with_unrecorded(store.runs if store else (), place.perflogs / "reports", site.name)
-    run = _chosen(words, site, place, runs)
+    store, known, doubts = _opened(site, place)
+    runs = with_unrecorded(store.runs if store else (), site, place)
+    run = _chosen(words, site, place, runs, known)
     on_step(f"reading run {run.run_id}")
     session, records = collect_again(site, place, run.run_id)
     earlier = before(run, runs)
@@ -197,21 +195,26 @@ def run_meant(words: str, site: Site, place: Workplace) -> Run:
         NothingComparedError: one that names no run.
         ParseError: a damaged record that no crash explains.
     """
-    store, _ = _opened(site, place)
-    runs = with_unrecorded(store.runs if store else (), place.perflogs / "reports", site.name)
-    return _chosen(words, site, place, runs)
+    store, known, _ = _opened(site, place)
+    runs = with_unrecorded(store.runs if store else (), site, place)
+    return _chosen(words, site, place, runs, known)
 
 
-def _chosen(words: str, site: Site, place: Workplace, runs: Sequence[Run]) -> Run:
+def _chosen(
+    words: str,
+    site: Site,
+    place: Workplace,
+    runs: Sequence[Run],
+    known: Mapping[str, Sequence[str]],
+) -> Run:
     if not runs:
         raise InputMissingError(
             "nothing was run on this site yet",
             expected="records or a report of ReFrame below its perflogs",
             next_step="fabricproof run -t quick",
         )
-    known = labels(place.perflogs, site.name)
     if not words:
-        apart = looks_of_nights(record_files(site, place)) | no_samples(known)
+        apart = no_samples(known)
         return ([each for each in runs if each.run_id not in apart] or runs)[-1]
     history = History(
         runs=runs,
@@ -238,13 +241,16 @@ def _chosen(words: str, site: Site, place: Workplace, runs: Sequence[Run]) -> Ru
     )
 
 
-def _opened(site: Site, place: Workplace) -> tuple[Store | None, list[str]]:
-    """Return the store, None where nothing was recorded yet; and its notes."""
+def _opened(
+    site: Site, place: Workplace
+) -> tuple[Store | None, Mapping[str, Sequence[str]], list[str]]:
+    """Return the store, None where nothing was recorded yet; its labels and its notes."""
     try:
         store = open_store(place.perflogs, site.name)
     except InputMissingError:
-        return None, []
-    return store, list(store.notes)
+        notes: list[str] = []
+        return None, labels(place.perflogs, site.name, on_torn=notes.append), notes
+    return store, store.labels, list(store.notes)
 
 
 def _with_history(

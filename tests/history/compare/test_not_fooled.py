@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from made import KB, MB, SITE, Made, Where
@@ -17,6 +18,12 @@ def long_on_rail1(place: Where) -> bool:
     """Tell whether a number is the bandwidth of long messages over rail 1."""
     rail, _, metric, size = place
     return rail == "rail1" and metric == "bandwidth" and size > 1024
+
+
+def place_of(line: Mapping[str, Any]) -> Where:
+    """Return what a record of a quantity is of."""
+    metric = line["quantity_name"].partition("_")[0]
+    return line["leg"], tuple(line["nodes"]), metric, line["quantity_message_size"]
 
 
 def sides(made: Made, *, verdict: Callable[[Where], str], value: float | None) -> None:
@@ -86,6 +93,55 @@ def test_two_runs_of_seven_in_vain_are_no_same(tmp_path: Path, left: dict[str, o
     found = made.compare("2026-11-01..2026-11-07", "2026-11-08..2026-11-14")
     assert found.overall is Change.UNDECIDED
     assert "in several runs after" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("bad_days", "change"),
+    [((), Change.SAME), ((9,), Change.SAME), ((9, 12), Change.UNDECIDED)],
+)
+@pytest.mark.parametrize("field", ["tool_version", "stack_identity", "attributes"])
+def test_what_printed_nothing_may_have_been_of_the_new_version(
+    tmp_path: Path, field: str, bad_days: tuple[int, ...], change: Change
+) -> None:
+    """The old version was not tried in vain; that the new one failed in several runs is told."""
+    new = {
+        "tool_version": "9.9",
+        "stack_identity": {"digest": "b" * 64},
+        "attributes": {"window_size": "7"},
+    }
+    made = Made(perflogs=tmp_path, noise=0.003)
+    for day in range(1, 15):
+        made.run(day)
+    for line in made.lines:
+        day = int(line["run_id"][6:8])
+        if line["kind"] != "quantity" or day < 8 or not long_on_rail1(place_of(line)):
+            continue
+        line[field] = new[field]
+        if day in bad_days:
+            line.update({"quantity_value": None, "quantity_verdict": "MISSING", **UNPRINTED})
+    found = made.compare("2026-11-01..2026-11-07", "2026-11-08..2026-11-14")
+    assert found.overall is change
+    named = {"stack_identity": "build", "attributes": "settings"}.get(field, field)
+    reasons = {each.reason for each in found.unpaired if each.side == 1}
+    assert len(reasons) == 1
+    assert reasons.pop().startswith(f"{named} ")
+
+
+def test_a_setting_that_prints_nothing_beside_one_that_does_is_lost(tmp_path: Path) -> None:
+    """What fell silent is the one that has no number in the very same runs."""
+    made = Made(perflogs=tmp_path, noise=0.003)
+    for day in range(1, 15):
+        made.run(day)
+    more = []
+    for line in made.lines:
+        if line["kind"] == "quantity" and long_on_rail1(place_of(line)):
+            more.append({**line, "attributes": {"window_size": "7"}})
+            if int(line["run_id"][6:8]) >= 8:
+                more[-1].update(quantity_value=None, quantity_verdict="MISSING", **UNPRINTED)
+    made.lines += more
+    found = made.compare("2026-11-01..2026-11-07", "2026-11-08..2026-11-14")
+    assert found.overall is Change.UNDECIDED
+    assert "gave no usable number after" in found.reason
 
 
 ONLY = (Filters(size=(MB,)), Filters(node=("n1",)), Filters(pair=("n1,n2",)))

@@ -9,10 +9,10 @@ from made_records import SITE, quantity, run_id, write
 
 from fabricproof.core.errors import InputMissingError, ParseError
 from fabricproof.core.records import append_records
-from fabricproof.history.store import labels, labels_of, open_store, set_label
+from fabricproof.history.store import LOOK_LABEL, labels, labels_of, open_store, set_label
 from fabricproof.history.store.label_file import LABELS_FILE
 
-FIRST, SECOND = run_id(1), run_id(2)
+FIRST, SECOND, THIRD = run_id(1), run_id(2), run_id(3)
 
 
 def test_a_name_has_the_runs_that_it_was_given_in_that_order(tmp_path: Path) -> None:
@@ -60,3 +60,18 @@ def test_the_store_knows_the_names_and_a_torn_line_is_noted(tmp_path: Path) -> N
     store = open_store(tmp_path, SITE)
     assert store.labels == {"good": (FIRST,)}
     assert store.notes == (f"{path}:2: a record torn by a crash was passed over",)
+
+
+@pytest.mark.parametrize("text", ["", "\\ud800"])
+def test_a_look_that_has_no_label_is_known_by_the_record_of_its_night(
+    tmp_path: Path, text: str
+) -> None:
+    """Kept with the copy: a store that was opened before knows what came later, and the next."""
+    write(tmp_path, [quantity(FIRST), quantity(SECOND), quantity(THIRD)])
+    assert open_store(tmp_path, SITE).labels == {}
+    looks = [{"run_id": SECOND, "reason": text}, {"run_id": ""}]
+    record = {"kind": "confirmation", "run_id": FIRST, "looks": looks}
+    write(tmp_path, [record, {"kind": "confirmation", "run_id": FIRST, "looks": None}])
+    set_label(tmp_path, SITE, [THIRD], LOOK_LABEL)
+    for _ in range(2):
+        assert open_store(tmp_path, SITE).labels == {LOOK_LABEL: (THIRD, SECOND)}

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from made_history import SITE, Record, rail_slower, write_history
 
+from fabricproof.core.records import append_records
 from fabricproof.history.store.label_file import ADMISSION_LABEL, LOOK_LABEL, set_label
 
 Command = Callable[..., Any]
@@ -195,6 +196,16 @@ def test_looks_of_a_night_and_admissions_are_no_nights(
     named = ",".join(run["run_id"] for run in everything[3:])
     asked = fabricproof("trend", "--site", SITE, "--json", named).record["runs"]
     assert asked == everything[3:]
+
+
+def test_looks_without_a_label_are_no_nights_either(perflogs: Path, fabricproof: Command) -> None:
+    """The record of the night that they looked at names them."""
+    write_history(perflogs, 10, seed=4)
+    everything = fabricproof("trend", "--site", SITE, "--json").record["runs"]
+    looks = [{"run_id": run["run_id"]} for run in everything[-2:]]
+    line = {"kind": "confirmation", "run_id": everything[-3]["run_id"], "looks": looks}
+    append_records(records_of(perflogs), [line])
+    assert fabricproof("trend", "--site", SITE, "--json").record["runs"] == everything[:-2]
 
 
 #: what else a program that printed nothing leaves out of the record of what was due

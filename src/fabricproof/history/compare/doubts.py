@@ -215,7 +215,8 @@ class Lost:
     """Quantities that the first side has and the second tried for in vain.
 
     Attributes:
-        rows: of the table, without any usable number on the second side.
+        rows: of the table, without any usable number on the second side, of whatever version,
+            settings or build.
         often: rows of which most runs of the second side, or several, and fewer of the first, gave
             none.
         some: rows with fewer failures than that on the second side, and more than on the first.
@@ -237,12 +238,17 @@ def find_lost(table: JoinedRows) -> Lost:
     split = table.num_first
     usable = np.isfinite(table.values)
     failed = _failed(table, usable)
+    alike = _of_like(table.keys, usable)
     rows: dict[int, str] = {}
     often: dict[int, str] = {}
     some: dict[int, str] = {}
     for row in np.flatnonzero(failed[:, split:].any(axis=1) & usable[:, :split].any(axis=1)):
         bad, good = int(failed[row, split:].sum()), int(usable[row, split:].sum())
         before, was = int(failed[row, :split].sum()), int(usable[row, :split].sum())
+        like = alike[_place(table.keys[row])]
+        if not good and not (like & failed[row])[split:].any():
+            # Of another version, setting or build: what printed nothing may have been that.
+            good = int(like[split:].sum())
         why = f"no usable number in {bad} of {bad + good} runs of the second side"
         why += f", {before} of {before + was} of the first"
         if not good:
@@ -250,6 +256,21 @@ def find_lost(table: JoinedRows) -> Lost:
         elif bad * (before + was) > before * (bad + good):
             (often if bad > good or bad >= _SEVERAL else some)[int(row)] = why
     return Lost(rows=rows, often=often, some=some)
+
+
+def _of_like(
+    keys: Sequence[Key], usable: npt.NDArray[np.bool_]
+) -> dict[tuple[str, ...], npt.NDArray[np.bool_]]:
+    """Return where there is a number of one home and nodes, whatever its other fields."""
+    found: dict[tuple[str, ...], npt.NDArray[np.bool_]] = {}
+    for key, there in zip(keys, usable, strict=True):
+        place = _place(key)
+        found[place] = found[place] | there if place in found else there
+    return found
+
+
+def _place(key: Key) -> tuple[str, ...]:
+    return (*key.home, key.nodes)
 
 
 def _failed(table: JoinedRows, usable: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
@@ -265,7 +286,7 @@ def _failed(table: JoinedRows, usable: npt.NDArray[np.bool_]) -> npt.NDArray[np.
         ]
         failed[row, columns] = True
         if not (key.nodes and key.unit and key.better):
-            nothing.setdefault((*key.home, key.nodes), set()).update(columns)
+            nothing.setdefault(_place(key), set()).update(columns)
     if nothing:
         for row, key in enumerate(table.keys):
             lost = {at for home in _homes(key) for at in nothing.get(home, ())}
@@ -278,7 +299,7 @@ def _homes(key: Key) -> Iterator[tuple[str, ...]]:
     of_all_sizes = key.quantity.removesuffix(at_size("", key.message_size))
     for name in dict.fromkeys((key.quantity, of_all_sizes)):
         for nodes in dict.fromkeys((key.nodes, "")):
-            yield (*replace(key, quantity=name).home, nodes)
+            yield _place(replace(key, quantity=name, nodes=nodes))
 
 
 def lost_notes(lost: Lost) -> Iterator[str]:

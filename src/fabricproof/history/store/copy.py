@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FOLDER = ".index"
 _MANIFEST = "manifest.json"
 #: of the manifest and of the columns; a copy of another is made again
-FORMAT = 7
+FORMAT = 8
 
 #: how long to wait for another that is writing the copy, seconds; then it is made twice
 _PATIENCE = 60.0

@@ -14,7 +14,7 @@ from fabricproof.core.records import record_files
 from fabricproof.history.store.copy import FOLDER, Copy, KeptRows, history_of
 from fabricproof.history.store.files import passed_over
 from fabricproof.history.store.ingest import bring_up_to_date
-from fabricproof.history.store.label_file import labels
+from fabricproof.history.store.label_file import LOOK_LABEL, labels
 from fabricproof.history.store.model import Matrix, Run
 
 if TYPE_CHECKING:
@@ -189,7 +189,8 @@ class Store:
     Attributes:
         runs: oldest first.
         notes: what was passed over while reading, one sentence each; nothing is lost in silence.
-        labels: name -> the runs that people gave it (:mod:`fabricproof.history.store.label_file`).
+        labels: name -> the runs that people gave it (:mod:`fabricproof.history.store.label_file`);
+            of second looks also those that the records name as such.
     """
 
     site: str
@@ -254,7 +255,10 @@ def open_store(perflogs: Path, site: str) -> Store:
     count_several(history)
     notes = [*copy.notes, *passed_over(folder), *_notes(history)]
     notes += [*several_notes(history), *jumps]
-    known = labels(perflogs, site, on_torn=notes.append)
+    known = dict(labels(perflogs, site, on_torn=notes.append))
+    looks = [each for source in copy.manifest["sources"].values() for each in source["looks"]]
+    if looks:
+        known[LOOK_LABEL] = tuple(dict.fromkeys((*known.get(LOOK_LABEL, ()), *looks)))
     return Store(
         site=site,
         runs=runs,

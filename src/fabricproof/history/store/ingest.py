@@ -62,7 +62,8 @@ def _is_up_to_date(manifest: Mapping[str, Any], files: Mapping[str, Path]) -> bo
 def _new_source() -> dict[str, Any]:
     """Return what the manifest says of a file of which nothing was read."""
     return {
-        "standing": None, "segments": [], "runs": {}, "notes": [], "duplicates": 0, "rest": None,
+        "standing": None, "segments": [], "runs": {}, "looks": [], "notes": [], "duplicates": 0,
+        "rest": None,
     }  # fmt: skip
 
 
@@ -126,6 +127,7 @@ class _Update:
                 break
             offset, lines, checksum = piece.end, piece.lines, piece.checksum(checksum)
             source["notes"] += parsed.notes
+            source["looks"] = sorted(parsed.looks.union(source["looks"]))
             writer.take(source, parsed)
             if writer.is_full:
                 writer.flush(source)

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 _LEFT = b', "' + QUANTITY_KEYS["ceiling"].encode() + b'": '
 _RIGHT = b', "rails": '
 _IS_QUANTITY = b'"kind": "quantity"'
+_IS_CONFIRMATION = b'"kind": "confirmation"'
 
 #: keys that a quantity cannot be without
 _NEEDED = tuple(QUANTITY_KEYS[each] for each in ("name", "unit", "verdict"))
@@ -56,12 +57,14 @@ class Parsed:
     Attributes:
         rows: columns FIELDS and FACTS without ``file``; one for each quantity.
         legs: (run, verdict word) -> how many legs.
+        looks: runs that only looked again at what was red in another.
         notes: on lines that a crash tore.
         repeated: lines that stand in the piece already, word for word.
     """
 
     rows: pl.DataFrame
     legs: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    looks: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
     repeated: int = 0
 
@@ -102,8 +105,8 @@ def parse_records(data: bytes, file: str, first_line: int) -> Parsed:
         shared = _table(cut.shared, _shared_schema())
         legs = _legs_of(_table(cut.others, _other_schema()))
         rows, repeated = _joined(cut, shared, own)
-        return Parsed(rows=rows, legs=legs, repeated=repeated)
-    except (_UnusualError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        return Parsed(rows=rows, legs=legs, looks=_looks_of(cut.others), repeated=repeated)
+    except (_UnusualError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return _parse_slowly(data, file, first_line)
 
 
@@ -195,6 +198,18 @@ def _legs_of(others: pl.DataFrame) -> dict[tuple[str, str], int]:
     legs = others.filter(pl.col("kind") == "leg").drop_nulls(["run_id", "verdict"])
     counted = legs.group_by("run_id", "verdict", maintain_order=True).len()
     return {(run, word): number for run, word, number in counted.iter_rows()}
+
+
+def _looks_of(others: Iterable[bytes]) -> frozenset[str]:
+    """Return the runs that the records of second looks name."""
+    told = [json.loads(line) for line in others if _IS_CONFIRMATION in line]
+    return frozenset(
+        str(look["run_id"])
+        for record in told
+        if record.get("kind") == "confirmation" and isinstance(record.get("looks"), list)
+        for look in record["looks"]
+        if isinstance(look, dict) and look.get("run_id")
+    )
 
 
 def _joined(cut: _Cut, shared: pl.DataFrame, own: pl.DataFrame) -> tuple[pl.DataFrame, int]:
@@ -305,7 +320,8 @@ def _parse_slowly(data: bytes, file: str, first_line: int) -> Parsed:
     )
     others = _table(cut.others, {"kind": pl.String, "run_id": pl.String, "verdict": pl.String})
     legs = _legs_of(others.with_columns(format=pl.lit(FORMAT)))
-    return Parsed(rows=rows, legs=legs, notes=tuple(notes), repeated=repeated)
+    looks = _looks_of(cut.others)
+    return Parsed(rows=rows, legs=legs, looks=looks, notes=tuple(notes), repeated=repeated)
 
 
 def _fits(record: bytes, columns: Mapping[str, Any]) -> bool:

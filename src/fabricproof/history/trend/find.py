@@ -75,8 +75,8 @@ def find_trend(store: Store, ask: Question, machines: Machines) -> Trend:
         TooFewRunsError: fewer than six runs, or no quantity in six of them.
     """
     matrix, num_facts, silences = _asked(store, ask)
-    silent = tuple(each.sentence for each in silences if not each.is_over)
-    over = tuple(each.sentence for each in silences if each.is_over)
+    silent = tuple(each.sentence for each in silences if each.is_alarm)
+    told = tuple(each.sentence for each in silences if not each.is_alarm)
     counts = _counts(matrix)
     long = [row for row, count in enumerate(counts) if count >= LEAST_RUNS]
     if not long:
@@ -104,7 +104,7 @@ def find_trend(store: Store, ask: Question, machines: Machines) -> Trend:
         num_short=len(counts) - len(long),
         events=events_of(tested, _steps(tested, changes), machines),
         drifts=_drifts(tested, changes),
-        warnings=(*silent, *over, *store.notes, *_warnings(matrix, changes)),
+        warnings=(*silent, *told, *store.notes, *_warnings(matrix, changes)),
         silent=silent,
         alpha=ALPHA,
         num_facts=num_facts,

@@ -6,8 +6,8 @@ measured.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,12 @@ SILENT_RUNS = 2
 
 #: runs of its partition without a leg, after which it may be planned no more
 _GIVEN_UP_RUNS = 6
+
+#: words of what nobody tried for
+_NOT_TRIED = frozenset({"", "SKIPPED"})
+
+#: and of what is no failure of the leg: others disturbed it, or too few rounds left it open
+_NO_FAILURE = _NOT_TRIED | {"PASS", "UNJUDGED"}
 
 
 class _Home(NamedTuple):
@@ -36,11 +42,11 @@ class Silence(NamedTuple):
 
     Attributes:
         sentence: which leg, how often it was tried in vain, and since when.
-        is_over: nobody has tried it any more for so long that it is no alarm of today.
+        is_alarm: it failed, and somebody would try it still.
     """
 
     sentence: str
-    is_over: bool
+    is_alarm: bool
 
 
 def without_numbers(matrix: Matrix, rows: Sequence[int]) -> Iterator[Silence]:
@@ -50,42 +56,78 @@ def without_numbers(matrix: Matrix, rows: Sequence[int]) -> Iterator[Silence]:
         matrix: of all runs.
         rows: of it, those that were asked for.
     """
-    of_leg: dict[_Home, list[int]] = {}
-    for row in rows:
-        of_leg.setdefault(_home(matrix.keys[row]), []).append(row)
+    of_leg = _by_home(matrix, rows)
+    of_site = _by_home(matrix, range(len(matrix.keys)))
     several = _several(of_leg)
+    breadths: dict[str, list[int]] = {}
     for home, mine in of_leg.items():
-        # A program that printed nothing left its quantities without unit and settings: in rows of
-        # their own, of which nobody knows what is better.
-        numbers = [row for row in mine if matrix.keys[row].better]
-        tried, measured = _tried_in(matrix, mine), _measured_in(matrix, numbers)
-        newest = [column for column in tried if not measured or column > measured[-1]]
-        if len(newest) >= SILENT_RUNS and len(measured) >= SILENT_RUNS:
-            names = (home.stack, *(getattr(home, name) for name in several))
-            where = ", ".join(filter(None, names))
-            said = f"{home.check} {home.leg} ({where}) gave no usable number in the"
-            since = matrix.runs[newest[0]].night
-            without = _runs_without(matrix, mine, home.partition)
+        measured = _measured_in(matrix, mine)
+        if len(measured) < SILENT_RUNS:
+            continue
+        ends = measured[-1], _last_like(matrix, mine, of_site[home])
+        newest = _columns_after(matrix, mine, ends, _NOT_TRIED)
+        if len(newest) < SILENT_RUNS:
+            continue
+        names = (home.stack, *(getattr(home, name) for name in several))
+        where = ", ".join(filter(None, names))
+        said = f"{home.check} {home.leg} ({where}) gave no usable number in the"
+        since = matrix.runs[newest[0]].night
+        failed = len(_columns_after(matrix, mine, ends, _NO_FAILURE))
+        if home.partition not in breadths:
+            breadths[home.partition] = _breadths(matrix, home.partition, of_site)
+        without = _runs_without(breadths[home.partition], _columns(matrix, mine, {""}))
+        if without:
             yield Silence(
                 f"{said} last {len(newest)} runs that tried, since {since}, and the {without} runs "
-                "after them did not try: is it still planned?"
-                if without
-                else f"WORSE: {said} newest {len(newest)} runs that tried, since {since}",
-                is_over=bool(without),
+                "after them did not try: is it still planned?",
+                is_alarm=False,
+            )
+        elif failed < SILENT_RUNS:
+            yield Silence(
+                f"{said} newest {len(newest)} runs that tried, since {since}; it was FAIL, INVALID "
+                f"or MISSING in {failed} of them, and their reports say why",
+                is_alarm=False,
+            )
+        else:
+            yield Silence(
+                f"WORSE: {said} newest {len(newest)} runs that tried, since {since}", is_alarm=True
             )
 
 
-def _runs_without(matrix: Matrix, rows: Sequence[int], partition: str) -> int:
+def _runs_without(breadths: Sequence[int], due: Sequence[int]) -> int:
     """Return how many runs of a partition have left a leg out since it was due; 0: it may come.
 
-    A check that runs once a week is due again after six nights without it.
+    A run weighs as the legs that it had: six of one check in an afternoon are no six nights.  A
+    check that runs once a week is due again after six nights without it.
+
+    Args:
+        breadths: legs that each run had.
+        due: the runs in which this one was due.
     """
-    others = [row for row, key in enumerate(matrix.keys) if key.partition == partition]
-    number = {column: at for at, column in enumerate(_columns(matrix, others, {""}))}
-    due = [number[column] for column in _columns(matrix, rows, {""})]
-    without = len(number) - 1 - due[-1]
-    longest = max((later - earlier for earlier, later in pairwise(due)), default=0)
-    return without if without >= _GIVEN_UP_RUNS and without > 2 * longest else 0
+    had = list(accumulate(breadths))
+    own = sum(breadths[column] for column in due) / len(due)
+    without = had[-1] - had[due[-1]]
+    longest = max((had[later] - had[earlier] for earlier, later in pairwise(due)), default=0)
+    if round(without / own) < _GIVEN_UP_RUNS or without <= 2 * longest:
+        return 0
+    return sum(each > 0 for each in breadths[due[-1] + 1 :])
+
+
+def _breadths(matrix: Matrix, partition: str, of_site: Mapping[_Home, Sequence[int]]) -> list[int]:
+    """Return how many legs of a partition each run had."""
+    found = [0] * len(matrix.runs)
+    for home, rows in of_site.items():
+        if home.partition == partition:
+            for column in _columns(matrix, rows, {""}):
+                found[column] += 1
+    return found
+
+
+def _by_home(matrix: Matrix, rows: Iterable[int]) -> dict[_Home, list[int]]:
+    found: dict[_Home, list[int]] = {}
+    for row in rows:
+        found.setdefault(_home(matrix.keys[row]), []).append(row)
+    return found
 
 
 def _home(key: Key) -> _Home:
@@ -99,9 +141,20 @@ def _several(homes: Iterable[_Home]) -> list[str]:
     return [name for name in names if len({getattr(each, name) for each in known} - {""}) > 1]
 
 
-def _tried_in(matrix: Matrix, rows: Sequence[int]) -> list[int]:
-    """Return the columns in which a number of any of the rows was tried for."""
-    return _columns(matrix, rows, {"", "SKIPPED"})
+def _columns_after(
+    matrix: Matrix, rows: Sequence[int], ends: tuple[int, int], passed_over: Container[str]
+) -> list[int]:
+    """Return the columns behind the last number in which any of the rows has another word.
+
+    ``ends``: the last number of these rows, and of any nodes.  Where nobody saw a rank, it may
+    have been these nodes, unless the leg gave a number on others since.
+    """
+    own, anywhere = ends
+    named = [row for row in rows if matrix.keys[row].nodes]
+    nameless = [row for row in rows if not matrix.keys[row].nodes]
+    after = {each for each in _columns(matrix, named, passed_over) if each > own}
+    after |= {each for each in _columns(matrix, nameless, passed_over) if each > anywhere}
+    return sorted(after)
 
 
 def _columns(matrix: Matrix, rows: Sequence[int], passed_over: Container[str]) -> list[int]:
@@ -112,6 +165,17 @@ def _columns(matrix: Matrix, rows: Sequence[int], passed_over: Container[str]) -
 
 
 def _measured_in(matrix: Matrix, rows: Sequence[int]) -> list[int]:
-    """Return the columns in which any of the rows has a usable number."""
-    found: list[int] = np.flatnonzero(np.isfinite(matrix.values[rows]).any(axis=0)).tolist()
+    """Return the columns in which any of the rows has a usable number.
+
+    A program that printed nothing left its quantities without unit and settings: in rows of their
+    own, of which nobody knows what is better.
+    """
+    numbers = [row for row in rows if matrix.keys[row].better]
+    found: list[int] = np.flatnonzero(np.isfinite(matrix.values[numbers]).any(axis=0)).tolist()
     return found
+
+
+def _last_like(matrix: Matrix, rows: Sequence[int], leg: Sequence[int]) -> int:
+    """Return the last column in which a leg gave any number of the quantities of these rows."""
+    asked = {matrix.keys[row].quantity for row in rows}
+    return _measured_in(matrix, [row for row in leg if matrix.keys[row].quantity in asked])[-1]

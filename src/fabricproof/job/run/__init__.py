@@ -6,7 +6,7 @@ what it is made of, right after a run or any time later.
 
 from __future__ import annotations
 
-from fabricproof.job.run.collection import ALL_LEGS, collect, collect_again, record_files
+from fabricproof.job.run.collection import ALL_LEGS, collect, collect_again, left_a_log_only
 from fabricproof.job.run.join import (
     BUILD_PROGRAM,
     OF_REFRAME,
@@ -56,11 +56,11 @@ __all__ = [
     "describe_checks",
     "ends_as_interrupt",
     "heard",
+    "left_a_log_only",
     "new_run_id",
     "prune_stages",
     "read_report",
     "read_run",
-    "record_files",
     "reframe_command",
     "refuse_troubles",
     "run_reframe",

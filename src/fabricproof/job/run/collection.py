@@ -17,14 +17,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fabricproof.core import records
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Verdict
 from fabricproof.core.project import site_word
-from fabricproof.core.records import QuantityRecord, read_json
+from fabricproof.core.records import QuantityRecord, read_json, record_files
 from fabricproof.job.evidence.error_rates import NAMES, red_from
 from fabricproof.job.run.join import LegResult, SessionResult, assemble, read_report, read_run
-from fabricproof.job.run.start import Workplace, refuse_full_disk, unloadable
+from fabricproof.job.run.start import Workplace, refuse_full_disk, unloadable, wants_run
 from fabricproof.physics import find_link
 from fabricproof.site import Site
 from fabricproof.site.roll import ROLL_FILE, due_entries, read_roll, unfitting_names
@@ -32,6 +31,9 @@ from fabricproof.traffic.error_rates import Direction, ErrorKind, way_between
 
 #: how ReFrame's log repeats its command line (reframe/frontend/cli.py, "[ReFrame Setup]")
 _COMMAND = re.compile(r"^\[[^]]*\] info: reframe:\s+command:\s+(?P<quoted>['\"].*)$")
+#: and what system it took, and where its report was to go
+_SYSTEM = re.compile(r"^\[[^]]*\] info: reframe:\s+selected system:\s+'(?P<said>[^']*)'")
+_REPORT = re.compile(r"^\s*RFM_REPORT_FILE=(?P<said>.+)$")
 
 
 def collect(
@@ -44,7 +46,7 @@ def collect(
     nothing_fits = not report.exists() and "[==========] Running 0 check(s)" in lines
     nothing_ran = nothing_fits or (not report.exists() and any(unloadable(lines)))
     cases = [] if nothing_ran else read_report(report)
-    kept, torn = read_run(record_files(site, place), run_id)
+    kept, torn = read_run(record_files(place.perflogs / site.name), run_id)
     due = due_entries(read_roll(site.folder), arguments)
     result = assemble(run_id, cases, kept, due, site.name)
     notes: tuple[str, ...] = (
@@ -70,7 +72,7 @@ def collect_again(
     unless ReFrame's log still says what was selected.  A log without a report is of a ReFrame that
     was killed, or still runs: that is MISSING.  Of old runs both are removed.
     """
-    kept, torn = read_run(record_files(site, place), run_id)
+    kept, torn = read_run(record_files(place.perflogs / site.name), run_id)
     notes = [*torn]
     words = _words(place.log_file(run_id))
     arguments: Sequence[str] | None
@@ -94,6 +96,29 @@ def collect_again(
     result = assemble(run_id, cases, kept, due, site.name)
     legs = (*_measured(site, result), *_unloaded(words), *names)
     return SessionResult(run_id=run_id, legs=legs, notes=tuple(notes)), kept
+
+
+def left_a_log_only(site: Site, place: Workplace, run_id: str) -> bool:
+    """Tell whether a run of ``site`` left ReFrame's log and no report: it was killed, or still is.
+
+    No run are a list of checks, a rehearsal, what another site or another folder of perflogs was
+    measured for, and what had no check to run where none was due.
+    """
+    words = _words(place.log_file(run_id))
+    report = place.report_file(run_id)
+    arguments = _command_in(words) or ()
+    if report.exists() or not wants_run(arguments) or "--dry-run" in arguments:
+        return False
+    if _said(_SYSTEM, words) not in {None, site.name}:
+        return False
+    due = _said(_REPORT, words)
+    if due is not None and Path(due).resolve() != report.resolve():
+        return False
+    return bool(collect_again(site, place, run_id)[0].legs)
+
+
+def _said(pattern: re.Pattern[str], words: Iterable[str]) -> str | None:
+    return next((found["said"] for found in map(pattern.match, words) if found), None)
 
 
 def _ran_nothing(words: Sequence[str]) -> bool:
@@ -174,11 +199,6 @@ def _without_roll(site: Site) -> tuple[str, ...]:
     return (f"{missing}fabricproof site roll {site_word(site.name)} --write",)
 
 
-def record_files(site: Site, place: Workplace) -> list[Path]:
-    """Return the record files of a site."""
-    return records.record_files(place.perflogs / site.name)
-
-
 def _doubts(site: Site, run_id: str, arguments: Sequence[str] | None) -> Iterable[str]:
     yield from _without_roll(site)
     if arguments is None:
@@ -217,7 +237,7 @@ def _split(line: str) -> Sequence[str] | None:
 
 def _words(log: Path) -> list[str]:
     """Return those lines of ReFrame's log that we ask, none where it is gone."""
-    asked = ("WARNING", "command:", "Running 0 check(s)")
+    asked = ("WARNING", "command:", "system:", "RFM_REPORT_FILE=", "Running 0 check(s)")
     try:
         with log.open(encoding="utf-8", errors="replace") as file:
             return [line.rstrip("\n") for line in file if any(each in line for each in asked)]
