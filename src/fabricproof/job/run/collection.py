@@ -245,6 +245,11 @@ class _Part:
         return max(int(self.rate["packets"]), int(self.rate["events"]))
 
     @property
+    def unsure(self) -> int:
+        """Events of which the counters do not tell; earlier records know none."""
+        return int(self.rate.get("in_vain_unsure", 0))
+
+    @property
     def allowed(self) -> float:
         """Events that the leg's own limit allows on average."""
         return self.limit_ppm * self.packets / 1e6
@@ -252,6 +257,8 @@ class _Part:
 
 def pooled_errors(legs: Sequence[LegResult]) -> tuple[LegResult, ...]:
     """Return a FAIL for each direction that lost too much in all its legs together.
+
+    It is UNJUDGED where the counters do not tell whether that much was lost.
 
     A direction is kind, rail, node and partner.  One whose errors are not PASS in a leg by itself
     is left to that leg.
@@ -287,35 +294,45 @@ def _judged_pool(pool: Sequence[_Part]) -> LegResult | None:
     if len(pool) < 2 or any(each.judged.verdict is not Verdict.PASS for each in pool):
         return None
     events = sum(int(each.rate["events"]) for each in pool)
+    unsure = sum(each.unsure for each in pool)
     packets = sum(each.packets for each in pool)
-    if not events:
+    if not events + unsure:
         return None
     limit = sum(each.allowed for each in pool) / packets * 1e6
     critical = red_from(packets, limit)
-    if events < critical:
+    if events + unsure < critical:
         return None
-    most = max(pool, key=lambda each: int(each.rate["events"]))
+    verdict, doubt = Verdict.FAIL, ""
+    if events < critical:
+        verdict, events = Verdict.UNJUDGED, events + unsure
+        doubt = f"; of {unsure} of them the counters do not tell whether they had arrived"
+
+    def share(part: _Part) -> int:
+        return int(part.rate["events"]) + (part.unsure if doubt else 0)
+
+    most = max(pool, key=share)
     rail, node, peer = (most.rate[key] for key in ("rail", "node", "peer"))
     way = way_between(rail, node, peer, Direction(most.rate["direction"]))
     reason = (
         f"{way}: {events} of {packets} packets {ErrorKind(most.rate['kind']).value} in "
         f"{len(pool)} legs together, {events / packets * 1e6:.4g} per million; {limit:.4g} per "
         f"million are allowed ({most.judged.origin}), {critical} or more are no "
-        f"chance; most of them ({most.rate['events']}) in {most.leg.check} {most.leg.leg} with "
-        f"{most.leg.stack}"
+        f"chance; most of them ({share(most)}) in {most.leg.check} {most.leg.leg} with "
+        f"{most.leg.stack}{doubt}"
     )
-    return _row(most, reason, events / packets * 1e6, (critical - 1) / packets * 1e6)
+    value, upper = (each / packets * 1e6 for each in (events, critical - 1))
+    return _row(most, verdict, reason, value=value, upper=upper)
 
 
-def _row(most: _Part, reason: str, value: float, upper: float) -> LegResult:
+def _row(most: _Part, verdict: Verdict, reason: str, *, value: float, upper: float) -> LegResult:
     """Return the row of a direction, under the check of the leg that lost most: it repeats it."""
     leg, name = most.leg, f"{most.rate['rail']}.{ALL_LEGS}"
     quantity = replace(
-        most.judged, value=value, upper=upper, reason=reason, verdict=Verdict.FAIL, named=True
+        most.judged, value=value, upper=upper, reason=reason, verdict=verdict, named=True
     )
     return replace(
         leg,
-        verdict=Verdict.FAIL,
+        verdict=verdict,
         leg=name,
         nodes=tuple(sorted((most.rate["node"], most.rate["peer"]))),
         quantities=(quantity,),
