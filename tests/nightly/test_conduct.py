@@ -660,6 +660,17 @@ def test_a_check_that_left_no_leg_tonight_makes_no_red_leg_of_it_gone(spent, ver
     assert "GREEN" in kinds(spent(Cluster(), 3, first=ran(leg("PASS"))))
 
 
+@pytest.mark.parametrize(("verdict", "is_red"), [("SKIPPED", False), ("MISSING", True)])
+def test_a_variant_that_is_skipped_every_night_keeps_no_leg_red_that_is_gone(
+    spent, verdict, is_red
+):
+    """The partition grew, and the leg has another name; two rails this site never had."""
+    other = leg(verdict, name="", nodes=())
+    spent(Cluster("vc2"), 0, first=ran(leg("FAIL", name="rail0.4x1"), other))
+    outcome = spent(Cluster(), 1, first=ran(leg("PASS", name="rail0.8x1"), other))
+    assert (str(key("rail0.4x1")) in outcome.red) == is_red
+
+
 def test_a_leg_that_was_skipped_tonight_is_not_gone_and_others_of_its_check_are(spent):
     both = ran(leg("FAIL"), leg("FAIL", name="rail0"))
     spent(Cluster("vc2"), 0, first=both)

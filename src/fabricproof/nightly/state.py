@@ -325,21 +325,26 @@ def _colour(verdict: Verdict) -> LegColour | None:
 
 
 def gone(
-    history: Nights, arguments: Sequence[str], seen: Iterable[LegKey]
+    history: Nights,
+    arguments: Sequence[str],
+    legs: Iterable[LegKey],
+    skipped: Iterable[LegKey],
 ) -> dict[LegKey, LegState]:
     """Return the red legs of the same selection that a whole night did not have any more.
 
     A check that left no leg is named without one; once it has legs again it is green or red by
     them.  What was taken from the list of required checks, or built again, is not red for ever.
     Of a check that left no leg tonight, whose build failed or which was skipped, nothing is gone:
-    it measured nothing.
+    it measured nothing.  Where it measured something, what else of it was skipped holds nothing.
 
     Args:
         history: of all nights before.
         arguments: of the night; what another selection had is not missed.
-        seen: legs of the night, those that were skipped among them.
+        legs: of the night.
+        skipped: legs of the night that were skipped.
     """
-    seen = set(seen)
+    seen, skipped = {*legs}, {*skipped}
+    seen |= skipped - {replace(key, leg="") for key in seen if key.leg}
     same = {
         key
         for night in history.nights
