@@ -215,6 +215,7 @@ def _sound_notice(line: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _read_night(line: Mapping[str, Any]) -> Night:
+    """Return a night; what came to no leg of a run that was handed to it no night would mend."""
     time = datetime.datetime.strptime(line["time"], _TIME).replace(tzinfo=datetime.UTC)
     if line["kind"] == "began":
         reason = f"it began {line['time']} on {line['host']} and nothing says how it ended"
@@ -226,7 +227,11 @@ def _read_night(line: Mapping[str, Any]) -> Night:
         reason=line["reason"],
         run_id=line["run_id"],
         arguments=tuple(line["arguments"]),
-        legs={LegKey.of(key): _read_state(each) for key, each in line["legs"].items()},
+        legs={
+            key: _read_state(each)
+            for key, each in ((LegKey.of(text), each) for text, each in line["legs"].items())
+            if key.partition or line["arguments"]
+        },
     )
 
 
@@ -294,13 +299,15 @@ def states_of(
 ) -> dict[LegKey, LegState]:
     """Return the state of each leg of a run that was confirmed and settled.
 
-    Of a run that did not come to its end, what is MISSING says nothing: it was not come to.
+    Of a run that did not come to its end, what is MISSING says nothing: it was not come to.  What
+    doubts the whole run is no leg: the run's verdict says it.
     """
     found = {each.red.key: each for each in mildest_first(confirmations)}
     states: dict[LegKey, LegState] = {}
     for leg in result.legs:
         colour = _colour(leg.verdict)
-        if colour is None or (not whole and leg.verdict is Verdict.MISSING):
+        unseen = not whole and leg.verdict is Verdict.MISSING
+        if colour is None or unseen or leg.doubts_run:
             continue
         key = key_of(leg)
         mine = found.get(key)
