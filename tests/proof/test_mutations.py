@@ -64,7 +64,7 @@ REASONS = {
         "_with_note "
         "_both_ends _explained _failure _is_short _foreign_traffic _never_started "
         "_nothing_to_judge _reason _ruled_out _told _what_a_file_cannot_show "
-        "_without_second_look describe_loss describe_shape explained told_reason "
+        "_without_second_look describe_loss describe_shape explained site_option told_reason "
         "_mixed _same _undecided _warnings "
     ),
     "not in the model: other programs, baselines, cut files of others, one node": (

@@ -207,7 +207,7 @@ def _chosen(words: str, site: Site, place: Workplace, runs: Sequence[Run]) -> Ru
         raise InputMissingError(
             "nothing was run on this site yet",
             expected="records or a report of ReFrame below its perflogs",
-            next_step="fabricproof run -t quick",
+            next_step=f"fabricproof run -t quick {site_option(site.name)}",
         )
     known = labels(place.perflogs, site.name)
     if not words:
@@ -218,6 +218,7 @@ def _chosen(words: str, site: Site, place: Workplace, runs: Sequence[Run]) -> Ru
         machines=Machines.of_site(place.perflogs, site.name),
         labels=known,
         baseline=lambda name: samples_of(site.folder, name),
+        site=site.name,
     )
     found: Sequence[Run] = ()
     got = None
