@@ -23,12 +23,23 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.project import site_word
 from fabricproof.core.records import QuantityRecord, read_json
 from fabricproof.job.evidence.error_rates import NAMES, red_from
-from fabricproof.job.run.join import LegResult, SessionResult, assemble, read_report, read_run
+from fabricproof.job.run.join import (
+    OF_REFRAME,
+    LegResult,
+    SessionResult,
+    assemble,
+    read_report,
+    read_run,
+)
 from fabricproof.job.run.start import Workplace, refuse_full_disk, unloadable
 from fabricproof.physics import find_link
 from fabricproof.site import Site
 from fabricproof.site.roll import ROLL_FILE, due_entries, read_roll, unfitting_names
 from fabricproof.traffic.error_rates import Direction, ErrorKind, way_between
+
+#: our own line behind ReFrame's in its log, where its run is doubtful
+_DOUBT = "fabricproof: the run is {verdict}: {reason}\n"
+_DOUBTED = re.compile(r"fabricproof: the run is (?P<verdict>UNJUDGED|MISSING): (?P<reason>.*)")
 
 #: how ReFrame's log repeats its command line (reframe/frontend/cli.py, "[ReFrame Setup]")
 _COMMAND = re.compile(r"^\[[^]]*\] info: reframe:\s+command:\s+(?P<quoted>['\"].*)$")
@@ -88,12 +99,49 @@ def collect_again(
         )
         notes.append(f"{error.source}: {lost}")
         if place.log_file(run_id).exists() and not _ran_nothing(words):
-            names = (LegResult(verdict=Verdict.MISSING, check="ReFrame", reason=lost),)
+            names = (LegResult(verdict=Verdict.MISSING, check=OF_REFRAME, reason=lost),)
     notes += _doubts(site, run_id, arguments)
     due = due_entries(read_roll(site.folder), arguments or ())
     result = assemble(run_id, cases, kept, due, site.name)
     legs = (*_measured(site, result), *_unloaded(words), *names)
-    return SessionResult(run_id=run_id, legs=legs, notes=tuple(notes)), kept
+    found = SessionResult(run_id=run_id, legs=legs, notes=tuple(notes))
+    return _with_doubts_of(words, found), kept
+
+
+def doubted(
+    result: SessionResult, place: Workplace, verdict: Verdict, reason: str
+) -> SessionResult:
+    """Return ``result`` without its green, with a leg of ReFrame's own that says why.
+
+    ReFrame's log keeps it for whoever collects the run again: its report does not say so.
+    """
+    again = _with_doubt(result, verdict, reason)
+    if again is result:
+        return result
+    log = place.log_file(result.run_id)
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("a", encoding="utf-8") as file:
+            file.write(_DOUBT.format(verdict=verdict.value, reason=reason))
+    except OSError as error:
+        note = f"{log}: {error.strerror}: fabricproof report will not know that it is {verdict}"
+        return replace(again, notes=(*again.notes, note))
+    return again
+
+
+def _with_doubt(result: SessionResult, verdict: Verdict, reason: str) -> SessionResult:
+    if result.verdict not in {Verdict.PASS, Verdict.SKIPPED}:
+        return result
+    doubt = LegResult(verdict=verdict, check=OF_REFRAME, reason=reason)
+    return replace(result, legs=(*result.legs, doubt))
+
+
+def _with_doubts_of(words: Iterable[str], result: SessionResult) -> SessionResult:
+    """Return the result with what was doubted of it when it ended."""
+    for line in words:
+        if match := _DOUBTED.fullmatch(line):
+            result = _with_doubt(result, Verdict(match["verdict"]), match["reason"])
+    return result
 
 
 def _ran_nothing(words: Sequence[str]) -> bool:
@@ -217,7 +265,7 @@ def _split(line: str) -> Sequence[str] | None:
 
 def _words(log: Path) -> list[str]:
     """Return those lines of ReFrame's log that we ask, none where it is gone."""
-    asked = ("WARNING", "command:", "Running 0 check(s)")
+    asked = ("WARNING", "command:", "Running 0 check(s)", "the run is")
     try:
         with log.open(encoding="utf-8", errors="replace") as file:
             return [line.rstrip("\n") for line in file if any(each in line for each in asked)]
