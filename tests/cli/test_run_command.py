@@ -15,9 +15,12 @@ import pytest
 
 from fabricproof.cli.measure import run as run_module
 from fabricproof.core.errors import ExitStatus, UnavailableError
+from fabricproof.core.measure import Verdict
 from fabricproof.core.records import append_records
 from fabricproof.history.store import labels
+from fabricproof.job.run import collect_again, workplace
 from fabricproof.job.run import start as runner
+from fabricproof.site import load_site
 from fabricproof.site.roll import write_roll
 
 Command = Callable[..., Any]
@@ -353,6 +356,12 @@ def test_a_failure_of_reframe_that_no_check_explains_is_not_green(
     ended = fabricproof("run", "--site", project.site)
     assert ended.status == 5
     assert "ended with status 1 although no check failed" in ended.out
+    (report,) = (project.folder / "perflogs" / "reports").glob("*.json")
+    place = workplace(project.folder)
+    later, _ = collect_again(load_site(str(project.site)), place, report.stem)
+    assert later.verdict is Verdict.UNJUDGED
+    assert later.legs[-1].doubts_run
+    assert later.legs[-1].reason in ended.out
 
 
 def test_a_failure_of_reframe_that_a_check_explains_adds_nothing(

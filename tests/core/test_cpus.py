@@ -14,7 +14,13 @@ def test_lists_of_cpus(text: str, cpus: set[int]) -> None:
     assert cpus_of(text) == cpus
 
 
-@pytest.mark.parametrize("text", ["a", "unknown", "0-", "-3", "0,,1", "0-1-2", "0 1", "0\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("a", "unknown", "0-", "-3", "0,,1", "0-1-2", "0 1", "0\n"),
+        *("9" * 5000, "0-" + "9" * 5000, "0-999999999"),
+    ],
+)
 def test_no_list_of_cpus(text: str) -> None:
     assert cpus_of(text) is None
 

@@ -97,6 +97,20 @@ def test_what_a_leg_says_itself_is_not_said_again(verdict: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("sure", "unsure", "verdict"),
+    [(0, 2, Verdict.UNJUDGED), (1, 1, Verdict.UNJUDGED), (2, 2, Verdict.FAIL)],
+)
+def test_what_had_perhaps_arrived_makes_no_red_and_no_green(
+    sure: int, unsure: int, verdict: Verdict
+) -> None:
+    (found,) = pooled_errors([_leg(sure, in_vain_unsure=unsure)] * 20)
+    assert (found.verdict, found.quantities[0].verdict) == (verdict, verdict)
+    assert ("do not tell" in found.reason) == (verdict is Verdict.UNJUDGED)
+    assert " 40 of 900000 packets " in found.reason
+    assert pooled_errors([_leg(0, in_vain_unsure=unsure), _leg(0)]) == ()
+
+
+@pytest.mark.parametrize(
     "doubt",
     [
         {"in_vain_unknown": True},

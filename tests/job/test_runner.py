@@ -390,6 +390,7 @@ def test_a_site_without_slurm_has_no_troubles_with_it(tmp_path: Path) -> None:
         "WARNING: failed to store results in the database: database or disk is full",
         "ERROR: could not save log file: [Errno 28] No space left on device",
         "  * Reason: OS error: [Errno 28] No space left on device: '/x/stage/job.sh'",
+        "  * Reason: error: [('/a', '/x/stage/a', \"[Errno 28] No space left on device: '/a'\")]",
         "  * Reason: output error: r.jsonl: cannot keep the records: No space left on device; next",
     ],
 )

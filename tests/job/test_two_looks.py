@@ -101,6 +101,19 @@ def test_numbers_are_weighed_one_by_one() -> None:
     assert report.findings[0].kind is FindingKind.SECOND_LOOK_RED
 
 
+def test_a_point_that_the_last_look_leaves_out_is_not_missing() -> None:
+    """The first look was red by it, the second took it for a switch of protocol."""
+    first, (dip,) = look("FAIL"), look("FAIL").quantities
+    first = replace(first, quantities=(replace(dip, name="bandwidth_1B"), *first.quantities))
+    second = look("PASS").quantities[0]
+    other = replace(second, name="bandwidth_64KiB", verdict=Verdict.FAIL)
+    last = replace(look("PASS"), verdict=Verdict.FAIL, quantities=(other, second))
+    report = weighed([first, last])
+    assert [each.name for each in report.quantities] == ["bandwidth_64KiB", NAME]
+    died = missing([NAME], "it hung")
+    assert "bandwidth_1B" in {each.name for each in weighed([first, died]).quantities}
+
+
 def test_what_was_red_once_says_both_looks() -> None:
     report = weighed([look("UNJUDGED"), look("FAIL")])
     assert report.quantities[0].reason == "UNJUDGED; red at one look alone: FAIL"

@@ -295,6 +295,7 @@ def test_partners_whose_job_has_just_ended_are_waited_for(monkeypatch: pytest.Mo
     [
         ({"vc1": "idle", "vc3": "idle", "vc5": "idle", "vc7": "alloc"}, "1 partner can be had now"),
         ({**FREE, "vc1": "alloc"}, "it runs jobs"),
+        ({**FREE, "vc1": "plnd"}, "it runs jobs, its last one ends now, or Slurm keeps it"),
     ],
 )
 def test_why_there_was_no_second_run_is_told(states: Mapping[str, str], said: str) -> None:

@@ -12,7 +12,7 @@ from fabricproof.core.provenance import StackIdentity, rebuilt
 from fabricproof.core.records import read_records
 from fabricproof.history.store.label_file import labels
 from fabricproof.job.leg import CAMPAIGN_SUITE
-from fabricproof.job.run import read_run
+from fabricproof.job.run import LegResult, read_run
 from fabricproof.nightly.conduct import Budget, Confirmer, Ran, keep
 from fabricproof.nightly.confirm import LookResult
 from fabricproof.nightly.course import NightMeans, alive, spend
@@ -658,6 +658,29 @@ def test_a_check_that_left_no_leg_tonight_makes_no_red_leg_of_it_gone(spent, ver
         assert kinds(outcome) == expected
         assert outcome.red[str(key())].verdict == "FAIL"
     assert "GREEN" in kinds(spent(Cluster(), 3, first=ran(leg("PASS"))))
+
+
+@pytest.mark.parametrize("words", ["ReFrame", "check file"])
+def test_what_a_run_handed_over_says_of_itself_is_not_red_for_ever(spent, words):
+    """Its ReFrame was killed: no night would ever find that row green."""
+    row = LegResult(verdict=Verdict.MISSING, check=words, reason="no readable report")
+    handed = ran(leg("PASS"), leg("FAIL", name="rail0"), row)
+    first = spent(Cluster(), 0, first=handed, of="20261101T010000Z-00000c", confirm=False)
+    assert first.result.verdict is Verdict.FAIL
+    assert row in first.result.legs
+    assert (f"///{words}/" in first.red) == (words != "ReFrame")
+    assert list(spent(Cluster(), 1, first=ran(leg("PASS"))).red) == [str(key("rail0"))]
+
+
+@pytest.mark.parametrize(("verdict", "is_red"), [("SKIPPED", False), ("MISSING", True)])
+def test_a_variant_that_is_skipped_every_night_keeps_no_leg_red_that_is_gone(
+    spent, verdict, is_red
+):
+    """The partition grew, and the leg has another name; two rails this site never had."""
+    other = leg(verdict, name="", nodes=())
+    spent(Cluster("vc2"), 0, first=ran(leg("FAIL", name="rail0.4x1"), other))
+    outcome = spent(Cluster(), 1, first=ran(leg("PASS", name="rail0.8x1"), other))
+    assert (str(key("rail0.4x1")) in outcome.red) == is_red
 
 
 def test_a_leg_that_was_skipped_tonight_is_not_gone_and_others_of_its_check_are(spent):

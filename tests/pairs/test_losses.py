@@ -140,6 +140,26 @@ def test_what_was_perhaps_sent_in_vain_is_unjudged() -> None:
     assert loss.verdict is Verdict.UNJUDGED
 
 
+def test_what_the_counters_do_not_tell_is_unjudged_and_hides_no_loss() -> None:
+    """Of a healthy soak the kernel may not count what was sent again in vain."""
+    quiet = [replace(each, counters={"TCPDSACKRecv": 9}) for each in _all(lambda *_: 0)]
+    unsure = [replace(each, in_vain_unsure=9 * (each.node == "vc3")) for each in quiet]
+    (loss,) = _found(unsure, unsure)
+    assert (loss.verdict, loss.name, loss.events) == (Verdict.UNJUDGED, "vc3 rail0", 9 * 4 * 2)
+    assert "the counters do not tell" in loss.sentence
+    lossy = [replace(each, events=9 * (each.peer == "vc1")) for each in unsure]
+    verdicts = {each.name: each.verdict for each in _found(lossy, lossy)}
+    assert verdicts == {"vc1 rail0": Verdict.FAIL, "vc3 rail0": Verdict.UNJUDGED}
+
+
+def test_a_loss_that_nobody_can_rule_out_counts_as_one() -> None:
+    losses = Losses(SITE, "eth0", (("rail0",),))
+    losses.add(0, 0, [replace(_rate("vc1", "vc2", 1), in_vain_unsure=2)])
+    (carried,) = losses.carried()
+    assert carried.events == 3
+    assert [side.events for side in losses.sides(0, "vc1")] == [3]
+
+
 @given(st.sets(st.integers(0, 19), max_size=6))
 def test_single_packets_sent_again_blame_nobody(lossy: set[int]) -> None:
     ways = list(permutations(NODES, 2))

@@ -47,8 +47,8 @@ DECIDING = {
 #: what they call that is no rule here, by the reason
 REASONS = {
     "plumbing: it hands on, or holds rules that are here": (
-        "_arrow _attempt_folders _check_name _confirmation _ends _evidence _excess _is _job "
-        "_job_of_case _leg_result _meant _moved _nodes_of _numbered _part _sizes "
+        "_arrow _attempt_folders _check_name _confirmation _ends _evidence _excess _is _is_red "
+        "_job _job_of_case _leg_result _meant _moved _nodes_of _numbered _part _sizes "
         "_seen_by _with added around "
         "as_notes at_size each_kind error_rates gather is_of_errors key_of "
         "megabytes mended missing reading_of rules_of sent_over smallest_message_us worst "
@@ -64,7 +64,7 @@ REASONS = {
         "_with_note "
         "_both_ends _explained _failure _is_short _foreign_traffic _never_started "
         "_nothing_to_judge _reason _ruled_out _told _what_a_file_cannot_show "
-        "_without_second_look describe_loss describe_shape explained told_reason "
+        "_without_second_look describe_loss describe_shape explained site_option told_reason "
         "_mixed _same _undecided _warnings "
     ),
     "not in the model: other programs, baselines, cut files of others, one node": (

@@ -124,6 +124,14 @@ def test_only_what_was_judged_fulfils_a_criterion(
     assert words in reason
 
 
+@pytest.mark.parametrize("verdict", ["MISSING", "UNJUDGED"])
+def test_a_run_of_which_reframe_did_not_end_as_it_should_fulfils_nothing(verdict: str) -> None:
+    doubt = LegResult(verdict=Verdict(verdict), check="ReFrame", reason="it was killed")
+    found, reason = said(clause(at_least="20 MB/s"), of("PASS"), doubt)
+    assert (found, reason) == (verdict, "ReFrame: it was killed")
+    assert said(clause(at_least="48 MB/s"), of("PASS"), doubt)[0] is Verdict.FAIL
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -119,7 +119,7 @@ def test_an_unknown_run_is_one_message(words: str, site: Site, place: Workplace)
 
 def test_no_run_at_all_is_one_message(site: Site, tmp_path: Path) -> None:
     place = Workplace(project=tmp_path, root=tmp_path / "work", perflogs=tmp_path / "perflogs")
-    with pytest.raises(InputMissingError, match="nothing was run on this site yet"):
+    with pytest.raises(InputMissingError, match="run -t quick --site vcluster"):
         gather(site, place)
 
 

@@ -124,7 +124,7 @@ def test_what_was_found_on_a_green_leg_is_told() -> None:
 
 def test_a_build_that_failed_is_mended_by_a_build() -> None:
     failed = leg(Verdict.MISSING, program=BUILD_PROGRAM, quantities=(), reason="gcc: no", nodes=())
-    assert screen(report(failed)).endswith("next\n  fabricproof stack build openmpi5")
+    assert screen(report(failed)).endswith("next\n  fabricproof stack build --site here openmpi5")
 
 
 def test_what_was_not_measured_is_told_with_its_reason() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-_SPAN = re.compile(r"(\d+)(?:-(\d+))?")
+#: no machine has a million CPUs
+_SPAN = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
 
 
 def cpus_of(text: str) -> frozenset[int] | None:

@@ -266,9 +266,11 @@ def _seen_by(
     """Return what each number was at every look, those of the last look first.
 
     A look without it could not judge it, nor could an earlier one that clears nothing: a program
-    that died at the last look clears no number that was red before.
+    that died at the last look clears no number that was red before.  What a last look with a table
+    has no judgement of is none to judge: what a switch of protocol costs, say.
     """
-    earlier = (each for look in looks[:-1] for each in look.quantities if not is_of_errors(each))
+    before = looks[:-1] if looks[-1].net_path is None else ()
+    earlier = (each for look in before for each in look.quantities if not is_of_errors(each))
     seen: dict[str, list[Judgement]] = {each.name: [] for each in (*looks[-1].quantities, *earlier)}
     for look in looks:
         proven = look.net_path is not None and look.net_path.state is PathState.PROVEN

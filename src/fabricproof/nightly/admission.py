@@ -383,7 +383,8 @@ def _not_to_be_had(node: str, standing: Standing, means: AdmissionMeans) -> Admi
         return None
     again = admit_command(means.site, means.partition, node)
     if node in standing.busy:
-        return _missing(node, "it runs jobs: it is in use, or its last job ends now", [again])
+        why = "it runs jobs, its last one ends now, or Slurm keeps it for one that waits (plnd)"
+        return _missing(node, why, [again])
     state = standing.out[node]
     name = means.reservation or f"admit-{node}"
     inside = f"{again} --reservation {name}"

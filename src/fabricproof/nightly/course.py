@@ -190,7 +190,7 @@ def _outcome(
         legs = states_of(result, confirmed.confirmations, whole=ran.whole)
         if ran.whole and means.arguments:
             skipped = (key_of(leg) for leg in result.legs if leg.verdict is Verdict.SKIPPED)
-            legs |= gone(history, means.arguments, (*legs, *skipped))
+            legs |= gone(history, means.arguments, legs, skipped)
     night = Night(
         night=means.night,
         time=now(),

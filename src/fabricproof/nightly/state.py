@@ -215,6 +215,7 @@ def _sound_notice(line: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _read_night(line: Mapping[str, Any]) -> Night:
+    """Return a night; what came to no leg of a run that was handed to it no night would mend."""
     time = datetime.datetime.strptime(line["time"], _TIME).replace(tzinfo=datetime.UTC)
     if line["kind"] == "began":
         reason = f"it began {line['time']} on {line['host']} and nothing says how it ended"
@@ -226,7 +227,11 @@ def _read_night(line: Mapping[str, Any]) -> Night:
         reason=line["reason"],
         run_id=line["run_id"],
         arguments=tuple(line["arguments"]),
-        legs={LegKey.of(key): _read_state(each) for key, each in line["legs"].items()},
+        legs={
+            key: _read_state(each)
+            for key, each in ((LegKey.of(text), each) for text, each in line["legs"].items())
+            if key.partition or line["arguments"]
+        },
     )
 
 
@@ -294,13 +299,15 @@ def states_of(
 ) -> dict[LegKey, LegState]:
     """Return the state of each leg of a run that was confirmed and settled.
 
-    Of a run that did not come to its end, what is MISSING says nothing: it was not come to.
+    Of a run that did not come to its end, what is MISSING says nothing: it was not come to.  What
+    doubts the whole run is no leg: the run's verdict says it.
     """
     found = {each.red.key: each for each in mildest_first(confirmations)}
     states: dict[LegKey, LegState] = {}
     for leg in result.legs:
         colour = _colour(leg.verdict)
-        if colour is None or (not whole and leg.verdict is Verdict.MISSING):
+        unseen = not whole and leg.verdict is Verdict.MISSING
+        if colour is None or unseen or leg.doubts_run:
             continue
         key = key_of(leg)
         mine = found.get(key)
@@ -325,21 +332,26 @@ def _colour(verdict: Verdict) -> LegColour | None:
 
 
 def gone(
-    history: Nights, arguments: Sequence[str], seen: Iterable[LegKey]
+    history: Nights,
+    arguments: Sequence[str],
+    legs: Iterable[LegKey],
+    skipped: Iterable[LegKey],
 ) -> dict[LegKey, LegState]:
     """Return the red legs of the same selection that a whole night did not have any more.
 
     A check that left no leg is named without one; once it has legs again it is green or red by
     them.  What was taken from the list of required checks, or built again, is not red for ever.
     Of a check that left no leg tonight, whose build failed or which was skipped, nothing is gone:
-    it measured nothing.
+    it measured nothing.  Where it measured something, what else of it was skipped holds nothing.
 
     Args:
         history: of all nights before.
         arguments: of the night; what another selection had is not missed.
-        seen: legs of the night, those that were skipped among them.
+        legs: of the night.
+        skipped: legs of the night that were skipped.
     """
-    seen = set(seen)
+    seen, skipped = {*legs}, {*skipped}
+    seen |= skipped - {replace(key, leg="") for key in seen if key.leg}
     same = {
         key
         for night in history.nights

@@ -211,6 +211,8 @@ def fulfilled(criterion: Criterion, session: SessionResult) -> Fulfilled:
         if fnmatchcase(each.name, criterion.quantity)
     ]
     said = [*_not_measured(criterion, legs, values), *(_held(criterion, *each) for each in values)]
+    # Of a run that did not end as it should nobody knows what else there was to fit.
+    said += [(leg.verdict, f"{leg.check}: {leg.reason}") for leg in session.legs if leg.doubts_run]
     verdict = worst([each for each, _ in said])
     reason = next(reason for each, reason in said if each is verdict)
     if verdict is Verdict.PASS:

@@ -211,7 +211,7 @@ def _chosen(
         raise InputMissingError(
             "nothing was run on this site yet",
             expected="records or a report of ReFrame below its perflogs",
-            next_step="fabricproof run -t quick",
+            next_step=f"fabricproof run -t quick {site_option(site.name)}",
         )
     if not words:
         apart = no_samples(known)
@@ -221,6 +221,7 @@ def _chosen(
         machines=Machines.of_site(place.perflogs, site.name),
         labels=known,
         baseline=lambda name: samples_of(site.folder, name),
+        site=site.name,
     )
     found: Sequence[Run] = ()
     got = None

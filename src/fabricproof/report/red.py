@@ -277,7 +277,7 @@ def again(leg: LegResult, site: str = "") -> str:
     ``site`` is empty where nobody says, then that of the host.
     """
     if is_build(leg):
-        return shlex.join(["fabricproof", "stack", "build", leg.stack])
+        return shlex.join(["fabricproof", "stack", "build", *_of_site(site), leg.stack])
     if not leg.stack:
         return ""
     if node := _of_node(leg):

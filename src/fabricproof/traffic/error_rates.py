@@ -14,6 +14,9 @@ from typing import Any
 from fabricproof.traffic.counters import TCP, CounterSample, is_device
 from fabricproof.traffic.expectation import Evidence
 
+#: what TCP counts of segments that the other end says it got twice
+_TWICE = ("TCPDSACKRecvSegs", "TCPDSACKRecv", "TCPDSACKOfoRecv")
+
 #: interfaces that no wire carries
 _LOOPBACK = "lo"
 
@@ -108,6 +111,9 @@ class ErrorRate:
     in_vain_unknown: bool = False
     """Whether nobody counted what was sent again in vain: then the events are the most they can
     be."""
+    in_vain_unsure: int = 0
+    """Packets sent again, beside the events, of which the counters do not tell whether they had
+    arrived."""
     set_back: tuple[str, ...] = ()
     """Counters that wrapped or were reset meanwhile: then the events are the least they can be."""
     counters: Mapping[str, int]
@@ -126,6 +132,13 @@ class ErrorRate:
     def way(self) -> str:
         """``rail0 from vc1 to vc2``, for a person."""
         return way_between(self.rail, self.node, self.peer, self.direction)
+
+    def at_most(self) -> ErrorRate:
+        """Return it with all that may have happened; itself where nothing more may."""
+        if not self.in_vain_unsure:
+            return self
+        events = self.events + self.in_vain_unsure
+        return replace(self, events=events, in_vain_unsure=0, in_vain_unknown=True)
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data, rates included."""
@@ -170,6 +183,7 @@ def added(rates: Iterable[ErrorRate]) -> tuple[ErrorRate, ...]:
             bytes=known.bytes + each.bytes,
             beside=known.beside + each.beside,
             in_vain_unknown=known.in_vain_unknown or each.in_vain_unknown,
+            in_vain_unsure=known.in_vain_unsure + each.in_vain_unsure,
             set_back=each.set_back,  # a later attempt that was counted takes the doubt back
             counters={
                 name: known.counters.get(name, 0) + each.counters.get(name, 0)
@@ -200,7 +214,7 @@ def _of_tcp(
     rail, found = "+".join(rails), []
     if tcp.has("RetransSegs") and tcp.has("OutSegs"):
         again = max(0, tcp.moved("RetransSegs") - max(0, tcp.moved("TCPSynRetrans")))
-        events = max(0, again - _in_vain(tcp))
+        most, events = (max(0, again - in_vain) for in_vain in _in_vain(tcp))
         segments = tcp.moved("OutSegs") + tcp.moved("RetransSegs")
         beside = sum(each.moved("tx_packets") for each in others)
         local = sum(each.moved("tx_packets") for each in mine if each.interface == _LOOPBACK)
@@ -216,10 +230,11 @@ def _of_tcp(
                 bytes=sum(each.moved("tx_bytes") for each in ours),
                 beside=beside,
                 set_back=_set_back(tcp, ("OutSegs", "RetransSegs", "TCPSynRetrans")),
-                in_vain_unknown=not (tcp.has("TCPDSACKRecvSegs") or tcp.has("TCPDSACKRecv")),
+                in_vain_unknown=not any(map(tcp.has, _TWICE)),
+                in_vain_unsure=most - events,
                 counters=_risen(
                     tcp,
-                    ("RetransSegs", "TCPSynRetrans", "TCPDSACKRecvSegs", "TCPDSACKRecv"),
+                    ("RetransSegs", "TCPSynRetrans", *_TWICE),
                 ),
             )
         )
@@ -248,16 +263,18 @@ def _sent(ours: Iterable[CounterSample]) -> int:
     return sum(each.moved("tx_packets") for each in ours)
 
 
-def _in_vain(tcp: CounterSample) -> int:
-    """Return the segments that the other ends got twice.
+def _in_vain(tcp: CounterSample) -> tuple[int, int]:
+    """Return how many segments, at least and at most, were sent again to ends that had them.
 
     ``TCPDSACKRecvSegs`` counts segments (Linux 5.5 and newer, net/ipv4/tcp_input.c tcp_dsack_seen),
-    the two older counters the blocks that name them.  The larger one is right: a block may name
-    several segments; and a connection whose peer once named more than was sent again has no
-    segments counted from then on (the same function calls these dubious), however long it lives.
+    the two older counters the blocks that name them, one or several each.  A connection whose peer
+    once named more than was sent again has no segments counted from then on (the same function
+    calls these dubious), however long it lives.  Fewer segments than blocks are of such ones: the
+    rest was sent again in vain, or the network made two of one and hides as many losses.
     """
     blocks = max(0, tcp.moved("TCPDSACKRecv")) + max(0, tcp.moved("TCPDSACKOfoRecv"))
-    return max(blocks, tcp.moved("TCPDSACKRecvSegs"))
+    segments = max(0, tcp.moved("TCPDSACKRecvSegs")) if tcp.has("TCPDSACKRecvSegs") else blocks
+    return segments, max(blocks, segments)
 
 
 def _of_port(sample: CounterSample, peer: str) -> list[ErrorRate]:

@@ -115,6 +115,8 @@ def test_a_rail_without_a_good_run_is_named_as_not_judged(tmp_path: Path) -> Non
     assert f"  {silent[0]}" in list(show_lines(frozen.baseline, head, whole=False))
     assert f"  {silent[0]}" in list(frozen_lines(frozen))
     listed = {**head, "name": "x", "frozen": "", "runs": 6, "quantities": 1, "outliers": 0}
+    (none,) = list_lines("here", [])
+    assert none.endswith("next: fabricproof baseline freeze NAME last:10 --site here")
     told = "\n".join(list_lines("here", [{**listed, "not_judged": list(silent)}]))
     assert "legs not judged" in told
     assert " 2 " in told.splitlines()[-1]

@@ -99,6 +99,23 @@ def test_what_means_nothing_is_refused_in_one_sentence(
         choose_side(words, history(tmp_path, labels={"before": ("20261103T213000Z-000003",)}))
 
 
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        ("nothing", "runs --site here lists"),
+        ("last:0", "runs --site here lists"),
+        ("2026111", "say more of it; fabricproof runs --site here lists"),
+        ("stack=openmpi5", "compare --site here stack=openmpi5@51af25 stack=openmpi5@8ed94e"),
+    ],
+)
+def test_a_command_that_is_proposed_finds_the_site_again(
+    tmp_path: Path, words: str, command: str
+) -> None:
+    with pytest.raises((SideError, NothingComparedError)) as found:
+        choose_side(words, history(tmp_path, site="here"))
+    assert command in (found.value.next_step or "")
+
+
 def test_a_label_that_begins_like_no_run_is_no_prefix(tmp_path: Path) -> None:
     """A word that is the beginning of several runs is refused, with the runs."""
     with pytest.raises(SideError, match=r"2 runs begin so: 20261110.*20261111"):

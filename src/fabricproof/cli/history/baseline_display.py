@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from fabricproof.core.project import site_option
 from fabricproof.core.units import columns
 from fabricproof.history.baseline.freezing import Frozen
 from fabricproof.history.baseline.review import Replay, Turned, Unlike
@@ -18,7 +19,8 @@ _SHOWN = 12
 def list_lines(site: str, records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the baselines of a site, one a line, with why those that expired have."""
     if not records:
-        yield f"site {site} has no baseline; next: fabricproof baseline freeze NAME last:10"
+        again = f"fabricproof baseline freeze NAME last:10 {site_option(site)}"
+        yield f"site {site} has no baseline; next: {again}"
         return
     rows: list[tuple[str, ...]] = [
         ("baseline", "frozen (UTC)", "runs", "quantities", "set aside", "legs not judged", "holds")
@@ -155,7 +157,8 @@ def frozen_lines(frozen: Frozen, *, whole: bool = False) -> Iterator[str]:
     named = [each for each in rows if each[1].named]
     yield from _numbers(named if whole else named[:_SHOWN])
     if len(named) > _SHOWN and not whole:
-        yield f"and {len(named) - _SHOWN} more: fabricproof baseline show {baseline.name}"
+        show = f"fabricproof baseline show {baseline.name} {site_option(baseline.site)}"
+        yield f"and {len(named) - _SHOWN} more: {show}"
     yield from _blind(baseline)
     yield from _outliers(baseline, whole=whole)
     yield from _some("not learnt from", baseline.set_aside, whole=whole)

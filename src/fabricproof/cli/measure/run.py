@@ -23,12 +23,11 @@ from fabricproof.core.project import project_root
 from fabricproof.job.run import (
     KEPT_STAGES,
     NODES_VARIABLE,
-    OF_REFRAME,
-    LegResult,
     SessionResult,
     Workplace,
     check_scheduler,
     collect,
+    doubted,
     new_run_id,
     prune_stages,
     read_report,
@@ -293,11 +292,12 @@ def perform(
         return Performed(run_id=run_id, result=None, status=status, whole=False, reason=reason)
     result = collect(site, place, run_id, arguments, progress.lines)
     if ended is None:
-        result = with_doubt(result, Verdict.MISSING, "interrupted before the end of the run")
+        why = "interrupted before the end of the run"
+        result = doubted(result, place, Verdict.MISSING, why)
         return Performed(run_id=run_id, result=result, status=status, whole=False, reason=reason)
     if ended:
         why = f"ended with status {ended} although no check failed: read its log"
-        result = with_doubt(result, Verdict.UNJUDGED, why)
+        result = doubted(result, place, Verdict.UNJUDGED, why)
     return Performed(run_id=run_id, result=result, status=STATUSES[result.verdict], whole=True)
 
 
@@ -311,15 +311,6 @@ def _warn_of_scheduling(site: Site, environment: dict[str, str]) -> None:
     refuse_troubles(site, troubles)
     for trouble in troubles:
         click.echo(f"fabricproof: warning: {trouble}", err=True)
-
-
-def with_doubt(result: SessionResult, verdict: Verdict, reason: str) -> SessionResult:
-    """Return ``result`` without its green, with a leg of ReFrame's own that says why."""
-    if result.verdict not in {Verdict.PASS, Verdict.SKIPPED}:
-        return result
-    return replace(
-        result, legs=(*result.legs, LegResult(verdict=verdict, check=OF_REFRAME, reason=reason))
-    )
 
 
 def show(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from fabricproof.core.project import site_option
 from fabricproof.core.units import counted
 from fabricproof.history.compare.facts import AskedFact, Having, Machines, runs_having
 from fabricproof.history.compare.model import NothingComparedError, Side, SideError
@@ -30,7 +31,6 @@ GRAMMAR = (
     "2026-11-01..2026-11-10, a label, baseline:NAME, stack=NAME@BUILD, or a value of the "
     "inventory such as firmware=28.39, rail1.speed=100, vc2:mtu=1400; several joined by commas"
 )
-_NEXT = "fabricproof runs lists runs and labels"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +42,14 @@ class History:
         labels: label to its runs.
         machines: the inventories.
         baseline: returns the samples of the baseline of that name, or raises.
+        site: of the runs; empty where nobody says.
     """
 
     runs: Sequence[Run]
     machines: Machines
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     baseline: Callable[[str], Samples] | None = None
+    site: str = ""
 
     @classmethod
     def of(cls, store: Store, perflogs: Path, site_folder: Path) -> History:
@@ -63,7 +65,18 @@ class History:
             labels=store.labels,
             machines=Machines.of_site(perflogs, store.site),
             baseline=lambda name: samples_of(site_folder, name),
+            site=store.site,
         )
+
+    @property
+    def next_step(self) -> str:
+        """What says how runs are called, for a refusal."""
+        return f"fabricproof runs {self.option}lists runs and labels"
+
+    @property
+    def option(self) -> str:
+        """``--site`` and the word that finds the site again, with a blank behind it."""
+        return f"{site_option(self.site)} " if self.site else ""
 
     @property
     def of_samples(self) -> History:
@@ -177,7 +190,8 @@ def _stack(word: str, history: History) -> _Part | None:
             f"{word!r} is several builds",
             expected="one build on a side",
             got=", ".join(builds),
-            next_step=f"fabricproof compare stack={name}@{builds[0]} stack={name}@{builds[1]}",
+            next_step=f"fabricproof compare {history.option}"
+            f"stack={name}@{builds[0]} stack={name}@{builds[1]}",
         )
     return _Part(runs=runs, stack=name, build=build)
 
@@ -292,14 +306,14 @@ def _named(word: str, history: History) -> _Part:
         f"{word!r} is more than one thing",
         expected="one run, or label:NAME",
         got=f"{len(begun)} runs begin so: {some}" + ", and a label" * bool(labelled),
-        next_step=f"say more of it; {_NEXT}",
+        next_step=f"say more of it; {history.next_step}",
     )
 
 
 def _baseline(words: str, history: History) -> ChosenSide:
     name = words.removeprefix("baseline:")
     if history.baseline is None:
-        raise SideError(f"no baselines can be read here: {words!r}", next_step=_NEXT)
+        raise SideError(f"no baselines can be read here: {words!r}", next_step=history.next_step)
     samples = history.baseline(name)
     ids = {run_id for values in samples.values() for run_id in values}
     runs = tuple(each for each in history.runs if each.run_id in ids)
@@ -321,7 +335,7 @@ def _unknown(
     return SideError(
         f"nothing is called so: {word!r}" if what == repr(word) else f"{word!r} names no {what}",
         expected=f"one of: {', '.join(near[:12])}" if near else GRAMMAR,
-        next_step=_NEXT,
+        next_step=history.next_step,
     )
 
 
@@ -331,4 +345,6 @@ def _empty(word: str, got: str, history: History) -> NothingComparedError:
         if history.runs
         else "a run"
     )
-    return NothingComparedError(f"an empty side: {word!r}", expected=span, got=got, next_step=_NEXT)
+    return NothingComparedError(
+        f"an empty side: {word!r}", expected=span, got=got, next_step=history.next_step
+    )

@@ -39,7 +39,7 @@ def prove_site(store: Store, run_ids: Sequence[str], machines: Machines, tell: T
         raise InputMissingError(
             f"no run of {store.site} but looks of a night and admissions",
             expected=f"at least {LEAST_RUNS} runs",
-            next_step="fabricproof runs lists them",
+            next_step=f"fabricproof runs {site_option(store.site)} lists them",
         )
     if len(ids) < LEAST_RUNS:
         raise TooFewRunsError(

@@ -140,7 +140,7 @@ def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[Silence, ...
         raise InputMissingError(
             f"no run of {store.site} but looks of a night and admissions",
             expected="a run",
-            next_step="fabricproof runs lists them",
+            next_step=f"fabricproof runs {site_option(store.site)} lists them",
         )
     whole = store.matrix(ids, across=("build", "tool_version"), renamed=ask.renamed)
     fitting = [row for row, key in enumerate(whole.keys) if _fits(key, ask)]

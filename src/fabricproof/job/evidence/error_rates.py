@@ -254,6 +254,10 @@ def _of_kind(
         return None
     allowed = limit.per_million_packets
     worst_one = max(mine, key=lambda each: (_excess(each, allowed), each.per_million_packets))
+    if not _is_red(worst_one, allowed):
+        # What may be too much is no green.
+        most = (each.at_most() for each in mine)
+        worst_one = next((each for each in most if _is_red(each, allowed)), worst_one)
     packets = max(worst_one.packets, worst_one.events)
     critical = red_from(packets, allowed)
     judged = Judgement(
@@ -309,11 +313,21 @@ def due_kinds(rails: Iterable[str]) -> frozenset[ErrorKind]:
 
 def doubt_of(rate: ErrorRate) -> str:
     """Return why so many events need not be the rail's; empty where they are."""
+    if rate.in_vain_unknown and any(name.startswith("TCPDSACK") for name in rate.counters):
+        return (
+            "the counters do not tell how many of them had arrived (TCPDSACKRecv rose by more than "
+            "TCPDSACKRecvSegs): they were sent again in vain, or the network made two of some "
+            "packets and hides as many losses"
+        )
     if rate.in_vain_unknown:
         return "nobody counted which of them had arrived (TCPDSACKRecv in /proc/net/netstat)"
     if rate.beside > rate.packets:
         return f"but {rate.beside} packets of the node went over other interfaces"
     return ""
+
+
+def _is_red(rate: ErrorRate, allowed: float) -> bool:
+    return rate.events >= red_from(max(rate.packets, rate.events), allowed)
 
 
 def _excess(rate: ErrorRate, allowed: float) -> float:

@@ -6,7 +6,13 @@ what it is made of, right after a run or any time later.
 
 from __future__ import annotations
 
-from fabricproof.job.run.collection import ALL_LEGS, collect, collect_again, left_a_log_only
+from fabricproof.job.run.collection import (
+    ALL_LEGS,
+    collect,
+    collect_again,
+    doubted,
+    left_a_log_only,
+)
 from fabricproof.job.run.join import (
     BUILD_PROGRAM,
     OF_REFRAME,
@@ -54,6 +60,7 @@ __all__ = [
     "collect",
     "collect_again",
     "describe_checks",
+    "doubted",
     "ends_as_interrupt",
     "heard",
     "left_a_log_only",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import datetime
+import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,12 +23,22 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.project import site_word
 from fabricproof.core.records import QuantityRecord, read_json, record_files
 from fabricproof.job.evidence.error_rates import NAMES, red_from
-from fabricproof.job.run.join import LegResult, SessionResult, assemble, read_report, read_run
+from fabricproof.job.run.join import (
+    OF_REFRAME,
+    LegResult,
+    SessionResult,
+    assemble,
+    read_report,
+    read_run,
+)
 from fabricproof.job.run.start import Workplace, refuse_full_disk, unloadable, wants_run
 from fabricproof.physics import find_link
 from fabricproof.site import Site
 from fabricproof.site.roll import ROLL_FILE, due_entries, read_roll, unfitting_names
 from fabricproof.traffic.error_rates import Direction, ErrorKind, way_between
+
+#: how a line of our own begins behind ReFrame's in its log; JSON of verdict and reason follows
+_DOUBTED = "fabricproof: doubted: "
 
 #: how ReFrame's log repeats its command line (reframe/frontend/cli.py, "[ReFrame Setup]")
 _COMMAND = re.compile(r"^\[[^]]*\] info: reframe:\s+command:\s+(?P<quoted>['\"].*)$")
@@ -90,12 +101,58 @@ def collect_again(
         )
         notes.append(f"{error.source}: {lost}")
         if place.log_file(run_id).exists() and not _ran_nothing(words):
-            names = (LegResult(verdict=Verdict.MISSING, check="ReFrame", reason=lost),)
+            names = (LegResult(verdict=Verdict.MISSING, check=OF_REFRAME, reason=lost),)
     notes += _doubts(site, run_id, arguments)
     due = due_entries(read_roll(site.folder), arguments or ())
     result = assemble(run_id, cases, kept, due, site.name)
     legs = (*_measured(site, result), *_unloaded(words), *names)
-    return SessionResult(run_id=run_id, legs=legs, notes=tuple(notes)), kept
+    found = SessionResult(run_id=run_id, legs=legs, notes=tuple(notes))
+    return _with_doubts_of(words, found), kept
+
+
+def doubted(
+    result: SessionResult, place: Workplace, verdict: Verdict, reason: str
+) -> SessionResult:
+    """Return ``result`` without its green, with a leg of ReFrame's own that says why.
+
+    ReFrame's log keeps it for whoever collects the run again: its report does not say so.
+    """
+    again = _with_doubt(result, verdict, reason)
+    if again is result:
+        return result
+    log = place.log_file(result.run_id)
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("a", encoding="utf-8") as file:
+            line = json.dumps({"verdict": verdict.value, "reason": reason})
+            file.write(f"{_DOUBTED}{line}\n")
+    except OSError as error:
+        note = f"{log}: {error.strerror}: fabricproof report will not know that it is {verdict}"
+        return replace(again, notes=(*again.notes, note))
+    return again
+
+
+def _with_doubt(result: SessionResult, verdict: Verdict, reason: str) -> SessionResult:
+    if result.verdict not in {Verdict.PASS, Verdict.SKIPPED}:
+        return result
+    doubt = LegResult(verdict=verdict, check=OF_REFRAME, reason=reason)
+    return replace(result, legs=(*result.legs, doubt))
+
+
+def _with_doubts_of(words: Iterable[str], result: SessionResult) -> SessionResult:
+    """Return the result with what was doubted of it when it ended."""
+    for line in words:
+        if line.startswith(_DOUBTED):
+            result = _with_doubt(result, *_doubt_of(line))
+    return result
+
+
+def _doubt_of(line: str) -> tuple[Verdict, str]:
+    try:
+        said = json.loads(line.removeprefix(_DOUBTED))
+        return Verdict(said["verdict"]), str(said["reason"])
+    except (ValueError, KeyError, TypeError):
+        return Verdict.MISSING, f"what was doubted of it was cut off in its log: {line!r}"
 
 
 def left_a_log_only(site: Site, place: Workplace, run_id: str) -> bool:
@@ -237,7 +294,7 @@ def _split(line: str) -> Sequence[str] | None:
 
 def _words(log: Path) -> list[str]:
     """Return those lines of ReFrame's log that we ask, none where it is gone."""
-    asked = ("WARNING", "command:", "system:", "RFM_REPORT_FILE=", "Running 0 check(s)")
+    asked = ("WARNING", "command:", "system:", "RFM_REPORT_FILE=", "Running 0 check(s)", _DOUBTED)
     try:
         with log.open(encoding="utf-8", errors="replace") as file:
             return [line.rstrip("\n") for line in file if any(each in line for each in asked)]
@@ -265,6 +322,11 @@ class _Part:
         return max(int(self.rate["packets"]), int(self.rate["events"]))
 
     @property
+    def unsure(self) -> int:
+        """Events of which the counters do not tell; earlier records know none."""
+        return int(self.rate.get("in_vain_unsure", 0))
+
+    @property
     def allowed(self) -> float:
         """Events that the leg's own limit allows on average."""
         return self.limit_ppm * self.packets / 1e6
@@ -272,6 +334,8 @@ class _Part:
 
 def pooled_errors(legs: Sequence[LegResult]) -> tuple[LegResult, ...]:
     """Return a FAIL for each direction that lost too much in all its legs together.
+
+    It is UNJUDGED where the counters do not tell whether that much was lost.
 
     A direction is kind, rail, node and partner.  One whose errors are not PASS in a leg by itself
     is left to that leg.
@@ -307,35 +371,45 @@ def _judged_pool(pool: Sequence[_Part]) -> LegResult | None:
     if len(pool) < 2 or any(each.judged.verdict is not Verdict.PASS for each in pool):
         return None
     events = sum(int(each.rate["events"]) for each in pool)
+    unsure = sum(each.unsure for each in pool)
     packets = sum(each.packets for each in pool)
-    if not events:
+    if not events + unsure:
         return None
     limit = sum(each.allowed for each in pool) / packets * 1e6
     critical = red_from(packets, limit)
-    if events < critical:
+    if events + unsure < critical:
         return None
-    most = max(pool, key=lambda each: int(each.rate["events"]))
+    verdict, doubt = Verdict.FAIL, ""
+    if events < critical:
+        verdict, events = Verdict.UNJUDGED, events + unsure
+        doubt = f"; of {unsure} of them the counters do not tell whether they had arrived"
+
+    def share(part: _Part) -> int:
+        return int(part.rate["events"]) + (part.unsure if doubt else 0)
+
+    most = max(pool, key=share)
     rail, node, peer = (most.rate[key] for key in ("rail", "node", "peer"))
     way = way_between(rail, node, peer, Direction(most.rate["direction"]))
     reason = (
         f"{way}: {events} of {packets} packets {ErrorKind(most.rate['kind']).value} in "
         f"{len(pool)} legs together, {events / packets * 1e6:.4g} per million; {limit:.4g} per "
         f"million are allowed ({most.judged.origin}), {critical} or more are no "
-        f"chance; most of them ({most.rate['events']}) in {most.leg.check} {most.leg.leg} with "
-        f"{most.leg.stack}"
+        f"chance; most of them ({share(most)}) in {most.leg.check} {most.leg.leg} with "
+        f"{most.leg.stack}{doubt}"
     )
-    return _row(most, reason, events / packets * 1e6, (critical - 1) / packets * 1e6)
+    value, upper = (each / packets * 1e6 for each in (events, critical - 1))
+    return _row(most, verdict, reason, value=value, upper=upper)
 
 
-def _row(most: _Part, reason: str, value: float, upper: float) -> LegResult:
+def _row(most: _Part, verdict: Verdict, reason: str, *, value: float, upper: float) -> LegResult:
     """Return the row of a direction, under the check of the leg that lost most: it repeats it."""
     leg, name = most.leg, f"{most.rate['rail']}.{ALL_LEGS}"
     quantity = replace(
-        most.judged, value=value, upper=upper, reason=reason, verdict=Verdict.FAIL, named=True
+        most.judged, value=value, upper=upper, reason=reason, verdict=verdict, named=True
     )
     return replace(
         leg,
-        verdict=Verdict.FAIL,
+        verdict=verdict,
         leg=name,
         nodes=tuple(sorted((most.rate["node"], most.rate["peer"]))),
         quantities=(quantity,),

@@ -51,11 +51,12 @@ _CANNOT_LOAD = re.compile(
     r"|ERROR: run session stopped: (syntax error: .*)"
 )
 #: what ReFrame and we say of a file that could not be written (reframe/frontend/cli.py, executors/
-#: and printer.py; core.records); what a node printed of its own disk stands among ReFrame's lines
+#: and printer.py; core.records; "error: [(" is shutil's, of a copied folder); what a node printed
+#: of its own disk stands among ReFrame's lines
 _NOT_WRITTEN = re.compile(
     r"(failed to generate report in |failed to store results in |could not save log file: "
     r"|could not log performance data for |run session stopped: |\* Reason: (?i:os ?error): "
-    r"|cannot keep the records: ).*(No space left on device|disk is full)"
+    r"|\* Reason: error: \[\(|cannot keep the records: ).*(No space left on device|disk is full)"
 )
 
 

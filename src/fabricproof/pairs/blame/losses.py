@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.error_rates import (
@@ -61,7 +61,7 @@ class Carried:
     """What all pairs carried over a path, and how much of it may have been lost at most.
 
     Attributes:
-        events: packets that it happened to.
+        events: packets that it happened to, at most.
         bytes: on the wire, likewise.
     """
 
@@ -122,6 +122,8 @@ class _Cell:
 
     events: int = 0
     doubt: str = ""
+    unsure: int = 0
+    unsure_why: str = ""
     events_of: Counter[int] = field(default_factory=Counter)
     # Both ends may count the same packets, each by its own counters.
     _packets: Counter[Direction] = field(default_factory=Counter)
@@ -153,6 +155,20 @@ class _Cell:
         if rate.events:
             self.events_of[number] += rate.events
             self.doubt = self.doubt or doubt_of(rate)
+        if rate.in_vain_unsure:
+            self.unsure += rate.in_vain_unsure
+            self.unsure_why = doubt_of(rate.at_most())
+
+    @property
+    def most(self) -> int:
+        """Events, with those of which the counters do not tell."""
+        return self.events + self.unsure
+
+    def at_most(self) -> _Cell:
+        """Return it with all that may have been lost; itself where nothing more may."""
+        if not self.unsure:
+            return self
+        return replace(self, events=self.most, doubt=self.doubt or self.unsure_why, unsure=0)
 
 
 _Cells = dict[tuple[str, str], _Cell]
@@ -194,7 +210,7 @@ class Losses:
             Carried(
                 net_path="+".join(self._net_paths[net_path]),
                 what=kind,
-                events=sum(cell.events for cell in cells.values()),
+                events=sum(cell.most for cell in cells.values()),
                 packets=sum(cell.packets for cell in cells.values()),
                 bytes=sum(cell.bytes for cell in cells.values()),
             )
@@ -213,7 +229,7 @@ class Losses:
                     yield SideCarried(
                         net_path="+".join(self._net_paths[net_path]),
                         what=kind,
-                        events=sum(cell.events for cell in own),
+                        events=sum(cell.most for cell in own),
                         packets=sum(cell.packets for cell in own),
                         bytes=sum(cell.bytes for cell in own),
                         direction=direction,
@@ -249,7 +265,10 @@ class _Side:
 
 
 def _blamed(path: str, kind: ErrorKind, cells: _Cells, limit: ErrorLimit) -> Iterator[Loss]:
-    """Yield the sides of nodes that explain most of what was lost, then single pairs."""
+    """Yield the sides of nodes that explain most of what was lost, then single pairs.
+
+    Then likewise what may have been lost beside it: nobody knows.
+    """
     left = dict(cells)
     sides: dict[str, list[_Side]] = {}
     while (side := _worst_side(left, limit.per_million_packets)) is not None:
@@ -257,9 +276,12 @@ def _blamed(path: str, kind: ErrorKind, cells: _Cells, limit: ErrorLimit) -> Ite
         left = {way: cell for way, cell in left.items() if way not in side.ways}
     for node, own in sides.items():
         yield _of_node(path, kind, node, own, limit)
-    for (source, destination), cell in left.items():
-        if cell.events >= red_from(cell.packets, limit.per_million_packets):
-            yield _of_pair(path, kind, (source, destination), cell, limit)
+    red = {way: cell for way, cell in left.items() if _is_red([cell], limit.per_million_packets)}
+    for way, cell in red.items():
+        yield _of_pair(path, kind, way, cell, limit)
+    rest = {way: cell.at_most() for way, cell in left.items() if way not in red}
+    if any(cell is not left[way] for way, cell in rest.items()):
+        yield from _blamed(path, kind, rest, limit)
 
 
 def _worst_side(cells: _Cells, allowed: float) -> _Side | None:
