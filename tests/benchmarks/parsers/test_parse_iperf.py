@@ -140,6 +140,22 @@ def test_streams_asked_for_and_not_there() -> None:
     assert refuse("$ iperf -c node1 -P 4\n" + text).problem == "a stream is missing"
 
 
+@pytest.mark.parametrize("kept", [0, 1, 3])
+def test_a_report_without_each_stream_that_was_asked_for_is_refused(kept: int) -> None:
+    report = json.loads(REPORT)
+    report["end"]["streams"] = (2 * report["end"]["streams"])[:kept]
+    assert refuse(json.dumps(report)).problem == "a stream is missing"
+
+
+def test_a_report_of_both_directions_is_refused() -> None:
+    """Invented after iperf_print_results of iperf3 3.7 and later: one way is as asked, one dead."""
+    report = json.loads(REPORT)
+    report["start"]["test_start"]["bidir"] = 1
+    for side in ("sum_sent", "sum_received"):
+        report["end"][f"{side}_bidir_reverse"] = {"seconds": 1, "bytes": 8, "bits_per_second": 64}
+    assert refuse(json.dumps(report)).problem == "two directions at once"
+
+
 def test_report_survives_json_round_trip() -> None:
     compact = "{" + json.dumps(json.loads(REPORT), indent=1)[1:]
     assert parse_text(compact)[0].rows == parse_text(REPORT)[0].rows

@@ -49,6 +49,8 @@ _RETRANSMITS = re.compile(r"[ \t]+([0-9]{1,15})[ \t]+sender[ \t]*")
 #: names of the counts of datagrams, before ``packets``
 _COUNTS = ("lost_", "")
 _SIDES = ("sum_sent", "sum_received")
+#: how the sums of the way back end of ``--bidir`` (iperf_print_results in src/iperf_api.c)
+_WAY_BACK = "_bidir_reverse"
 
 #: 8 bits per byte, 10^6 bytes per MB.
 _BITS_PER_MB = 8e6
@@ -240,8 +242,9 @@ def _check_after(section: TextSection, start: int) -> None:
 
 def _report_table(section: TextSection, report: Mapping[str, Any]) -> Table:
     rate = _number(section, report, "end", "sum_received", "bits_per_second", other="sum")
-    lost_share, facts = _lost(section, report)
     streams = int(_number(section, report, "start", "test_start", "num_streams"))
+    _check_streams(section, report["end"], streams)
+    lost_share, facts = _lost(section, report)
     attributes: Attributes = {
         "duration_s": _number(section, report, "end", "sum_received", "seconds", other="sum")
     }
@@ -279,6 +282,20 @@ def _report_table(section: TextSection, report: Mapping[str, Any]) -> Table:
         attributes=attributes,
         lost_share=lost_share,
     )
+
+
+def _check_streams(section: TextSection, end: Mapping[str, Any], asked: int) -> None:
+    """Refuse the report of two directions, and one in which a stream that was asked for is not.
+
+    Each stream has its object in ``end.streams``, of TCP and UDP, whatever it moved.
+    """
+    if any(name.endswith(_WAY_BACK) for name in end):
+        raise section.error(0, "two directions at once", expected="one direction")
+    seen = end.get("streams")
+    if isinstance(seen, list) and len(seen) != asked:
+        raise section.error(
+            0, "a stream is missing", expected=f"{asked} in end.streams", got=str(len(seen))
+        )
 
 
 def _lost(section: TextSection, report: Mapping[str, Any]) -> tuple[float | None, Attributes]:
