@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from fabricproof.benchmarks.catalogue import reading_of
 from fabricproof.benchmarks.program import (
@@ -17,7 +18,7 @@ from fabricproof.benchmarks.program import (
     buffers_of,
     ends_on_gpus,
 )
-from fabricproof.core.measure import Table
+from fabricproof.core.measure import Table, Verdict
 from fabricproof.physics import (
     Ceiling,
     Fabric,
@@ -29,7 +30,7 @@ from fabricproof.physics import (
     latency_floor_us,
 )
 from fabricproof.verdict.curve import start_up_us
-from fabricproof.verdict.value import CURVE_TOLERANCE, Reference, Rules, from_ceiling
+from fabricproof.verdict.value import CURVE_TOLERANCE, Reference, Rules, from_ceiling, judge_value
 
 #: a missing fraction of a time that no printed digit shows
 NEGLIGIBLE = 0.001
@@ -220,6 +221,46 @@ class Limits:
         formula = f"({floor.formula}) less {uncounted:.1%}, the last message not waited for"
         return replace(floor, us=floor.us * (1 - uncounted), formula=formula)
 
+    def extreme_fault(self, table: Table, reading: Meaning, message_size: int | None) -> str | None:
+        """Return why the least time or the largest rate of a row is impossible, or None.
+
+        perftest's t_min and OSU's percentiles are of single messages or windows, which no more
+        outrun the fabric than their mean does.  perftest's peak may by a little: it divides by
+        whole cycles of the CPU (print_report_bw in src/perftest_parameters.c).
+        """
+        row = _row(table, message_size)
+        if row is None or table.suite not in {"osu", "perftest"}:
+            return None
+        ceiling, floor = self.ceiling_of(message_size), self.floor(reading, message_size)
+        for name in ("latency_min_us", "latency_p50_us"):
+            if name in row and floor is not None:
+                return _why_impossible(name, row[name], "us", floor=floor)
+        if "bandwidth_p99_mb_s" in row and ceiling is not None:
+            return _why_impossible(
+                "bandwidth_p99_mb_s", row["bandwidth_p99_mb_s"], "MB/s", ceiling=ceiling
+            )
+        return None
+
+
+def _why_impossible(
+    name: str,
+    value: float,
+    unit: str,
+    *,
+    ceiling: Ceiling | None = None,
+    floor: Floor | None = None,
+) -> str | None:
+    judged = judge_value(
+        name=name,
+        value=value,
+        unit=unit,
+        message_size=None,
+        reference=None,
+        ceiling=ceiling,
+        floor=floor,
+    )
+    return f"{name}: {judged.reason}" if judged.verdict is Verdict.INVALID else None
+
 
 def _uncounted(table: Table, reading: Meaning) -> Mapping[int, float]:
     """Return what may be missing from the mean of both ends' times, by message size.
@@ -307,22 +348,67 @@ def row_fault(table: Table, reading: Meaning, message_size: int | None) -> str |
         return "the benchmark's own data validation failed: the bytes that arrived were wrong"
     fault = _run_fault(table)
     row = _row(table, message_size)
-    if fault is not None or row is None or "bandwidth_mb_s" not in row:
+    if fault is not None or row is None:
         return fault
-    if (fault := _time_fault(table, row)) is not None:
+    # What was printed in Gb/s with two decimals is known to 0.6 MB/s only.
+    coarse = float(table.attributes.get("bandwidth_rounding_mb_s", 0.0))
+    is_perftest = table.suite == "perftest"
+    fault = order_fault(row, is_perftest=is_perftest, coarse_mb_s=coarse)
+    fault = fault or _time_fault(table, row)
+    if fault is not None or "bandwidth_mb_s" not in row:
         return fault
     expected = _expected_bandwidth(reading.consistency, row)
     if expected is None:
         return None
     low, high = expected
-    # What was printed in Gb/s with two decimals is known to 0.6 MB/s only.
-    coarse = float(table.attributes.get("bandwidth_rounding_mb_s", 0.0))
     if low - coarse <= row["bandwidth_mb_s"] <= high + coarse:
         return None
     return (
         f"the row contradicts itself: {reading.consistency.value} gives "
         f"{(low + high) / 2:.4g} MB/s, the table says {row['bandwidth_mb_s']:g}"
     )
+
+
+#: what no row has the other way round, least first
+_ORDERS = (
+    ("latency_min_us", "latency_avg_us", "latency_max_us"),
+    ("pure_communication_min_us", "pure_communication_us", "pure_communication_max_us"),
+    # both sort them (omb_calculate_tail_lat in c/util/osu_util_mpi.c of OSU 7.4, print_report_lat)
+    ("latency_p50_us", "latency_p90_us", "latency_p99_us", "latency_p999_us"),
+    ("bandwidth_p50_mb_s", "bandwidth_p90_mb_s", "bandwidth_p99_mb_s"),
+    ("bandwidth_mb_s", "bandwidth_peak_mb_s"),
+)
+
+#: of the same sorted times in perftest alone: OSU's least and most are those of ranks
+_ORDERS_OF_PERFTEST = (
+    ("latency_min_us", "latency_p50_us"),
+    ("latency_p999_us", "latency_max_us"),
+)
+
+
+def order_fault(
+    row: Mapping[str, float], *, is_perftest: bool = False, coarse_mb_s: float = 0.0
+) -> str | None:
+    """Return why a least, mean, percentile or most of a row is out of order, or None.
+
+    Args:
+        row: its numbers by column.
+        is_perftest: whether its percentiles are of the times that its least and most are of.
+        coarse_mb_s: half the last digit of its bandwidths, in MB/s.
+    """
+    for order in _ORDERS + (_ORDERS_OF_PERFTEST if is_perftest else ()):
+        # a peak of 0.00 was not measured
+        names = [name for name in order if name in row and (row[name] or "peak" not in name)]
+        for less, more in pairwise(names):
+            slack = 2 * ROUNDING
+            if less.startswith("bandwidth"):
+                slack += 2 * coarse_mb_s + RELATIVE_SLACK * row[more]
+            if row[less] > row[more] + slack:
+                return (
+                    f"the row contradicts itself: {less} of {row[less]:g} is above {more} of "
+                    f"{row[more]:g}"
+                )
+    return None
 
 
 def _run_fault(table: Table) -> str | None:
