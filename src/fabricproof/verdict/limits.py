@@ -46,6 +46,15 @@ def num_pairs(table: Table) -> int:
     return max(pairs, int(said.get("num_processes", 2)) // 2)
 
 
+def rounding_mb_s(table: Table) -> float:
+    """Return half the last printed digit of a bandwidth, in MB/s, where two decimals are not there.
+
+    iperf prints three digits, nccl-tests hundredths of GB/s, perftest also those of Gb/s: a true
+    number may be printed above its ceiling by so much.
+    """
+    return float(table.attributes.get("bandwidth_rounding_mb_s", 0.0))
+
+
 def loaded_fabric(table: Table, fabric: Fabric) -> Fabric:
     """Return ``fabric`` as this table's program loads it: directions, number of flows, GPUs."""
     protocol, mtu = _spoken(table, fabric)
@@ -158,6 +167,8 @@ class Limits:
         if unknown_nodes and ceiling is not None:
             # At the most each pair has a node of its own, with all its rails.
             ceiling = replace(ceiling, high_mb_s=ceiling.high_mb_s * num_pairs(table))
+        if ceiling is not None:
+            ceiling = replace(ceiling, high_mb_s=ceiling.high_mb_s + rounding_mb_s(table))
         start = start_up_us(table)
         if start is None and fabric is not None:
             start = latency_floor_us(fabric, 0).us / _in_flight(table)
@@ -350,8 +361,7 @@ def row_fault(table: Table, reading: Meaning, message_size: int | None) -> str |
     row = _row(table, message_size)
     if fault is not None or row is None:
         return fault
-    # What was printed in Gb/s with two decimals is known to 0.6 MB/s only.
-    coarse = float(table.attributes.get("bandwidth_rounding_mb_s", 0.0))
+    coarse = rounding_mb_s(table)
     is_perftest = table.suite == "perftest"
     fault = order_fault(row, is_perftest=is_perftest, coarse_mb_s=coarse)
     fault = fault or _time_fault(table, row)

@@ -439,3 +439,27 @@ def test_no_recorded_run_contradicts_itself(path: Path) -> None:
     (table,) = parse_text(path.read_text("utf-8"))
     report = judge_table(table, Rules(fabric=None))
     assert report.verdict is Verdict.UNJUDGED, report.quantities
+
+
+@pytest.mark.parametrize(
+    ("rate", "link", "printed", "verdict"),
+    [
+        (24.7511, "25GbE,mtu=9000", "24.8 Gbits/sec", Verdict.PASS),
+        (37.9714, "40GbE,mtu=1500", "38.0 Gbits/sec", Verdict.PASS),
+        (25.0, "25GbE,mtu=9000", "25.0 Gbits/sec", Verdict.INVALID),
+    ],
+)
+def test_a_true_number_that_is_printed_above_its_ceiling_is_possible(
+    rate: float, link: str, printed: str, verdict: Verdict
+) -> None:
+    """Invented: the payload of a full wire, in iperf's three digits."""
+    name, _, mtu = link.partition(",mtu=")
+    moved = f"{rate * 1e10 / 8 / 2**30:.1f} GBytes"
+    head = "Connecting to host n2, port 5201\n"
+    line = f"[  5]   0.00-10.00  sec  {moved}  {printed}                  "
+    text3 = f"{head}{line}sender\n{line}receiver\n\niperf Done.\n"
+    text2 = f"[  3]  0.0-10.0 sec  {moved}  {printed}\n"
+    for text in (text3, text2):
+        (table,) = parse_text(text)
+        fabric = Fabric(link=find_link(name), mtu=int(mtu))
+        assert judge_table(table, Rules(fabric=fabric)).verdict is verdict

@@ -103,7 +103,11 @@ def _read_text(section: TextSection) -> Table:
         raise section.error(0, "no result", expected="a summary line of the receiver")
     _check_end(section)
     result = _total(section, received)
-    attributes: Attributes = {"duration_s": result.end, "moved_bytes": result.moved_bytes}
+    attributes: Attributes = {
+        "duration_s": result.end,
+        "moved_bytes": result.moved_bytes,
+        "bandwidth_rounding_mb_s": result.rounding_mb_s,
+    }
     version = _first(section, _VERSION)
     verbose = _first(section, _VERBOSE)
     asked = int(verbose[2]) if verbose else asked_streams(section)

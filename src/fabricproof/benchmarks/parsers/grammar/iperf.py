@@ -58,6 +58,7 @@ class Interval:
         start: begin of the interval in s.
         end: its end in s.
         rate_mb_s: payload in MB/s (10^6 bytes per second), with iperf's three digits.
+        rounding_mb_s: half of the last of them, in MB/s.
         moved_bytes: payload, at least: half of the last printed digit is taken off.
         lost: datagrams that did not arrive, as its receiver counted; None where it does not say.
         datagrams: datagrams that were sent, None likewise.
@@ -70,6 +71,7 @@ class Interval:
     start: float
     end: float
     rate_mb_s: float
+    rounding_mb_s: float
     moved_bytes: int
     lost: int | None
     datagrams: int | None
@@ -116,6 +118,7 @@ def _interval(match: re.Match[str], index: int) -> Interval:
         start=float(match["start"]),
         end=float(match["end"]),
         rate_mb_s=convert(float(match["rate"]), _UNITS[match["unit"]], "MB/s"),
+        rounding_mb_s=convert(_half_digit(match["rate"]), _UNITS[match["unit"]], "MB/s"),
         moved_bytes=_at_least(match["moved"], match["prefix"]),
         lost=max(0, int(datagrams[1])) if datagrams else None,
         datagrams=int(datagrams[2]) if datagrams else None,
@@ -126,9 +129,13 @@ def _interval(match: re.Match[str], index: int) -> Interval:
 
 def _at_least(printed: str, prefix: str) -> int:
     """Return the fewest bytes that print as ``printed``."""
-    half_digit = 0.5 * 10 ** -len(printed.partition(".")[2])
-    least = max(0.0, float(printed) - half_digit) if prefix else float(printed)
+    least = max(0.0, float(printed) - _half_digit(printed)) if prefix else float(printed)
     return int(least * _BYTES[prefix])
+
+
+def _half_digit(printed: str) -> float:
+    """Return half a unit in the last place of a printed number."""
+    return 0.5 * 10.0 ** -len(printed.partition(".")[2])
 
 
 def _reports_error(line: str) -> bool:
