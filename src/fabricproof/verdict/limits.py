@@ -20,6 +20,7 @@ from fabricproof.benchmarks.program import (
 )
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.physics import (
+    SOFT_ROCE,
     Ceiling,
     Fabric,
     Floor,
@@ -97,14 +98,54 @@ _VERBS = {"ethernet": "rocev2", "infiniband": "ib"}
 
 
 def _spoken_by_verbs(table: Table, fabric: Fabric) -> tuple[Protocol | str | None, int | None]:
+    """Return what perftest's own lines say: RoCE or InfiniBand, iWARP, or frames of Ethernet.
+
+    ``Transport type : IW`` is iWARP, whose MTU is IP's and not the one that is printed;
+    ``Connection type : RawEth`` sends each message as one frame, which counts whole.
+    """
+    said = table.attributes
+    if fabric.link.technology == "ethernet" and fabric.protocol is None:
+        if said.get("transport") == "IW":
+            return "iwarp", fabric.mtu
+        if said.get("connection") == "RawEth":
+            largest = int(max(table.column("message_size")))
+            least, most = find_protocol("raw-ethernet").mtu_range or (0, 0)
+            return "raw-ethernet", largest if least <= largest <= most else None
     protocol = find_protocol(_VERBS[fabric.link.technology])
-    printed = int(table.attributes.get("mtu", 0))
+    printed = int(said.get("mtu", 0))
     path_mtu = printed if printed in protocol.mtu_choices else None
     if fabric.protocol is not None:
         return fabric.protocol, fabric.mtu or (path_mtu if fabric.framing == protocol else None)
     # An MTU that was stated beside no protocol may be the one that IP has, 1500 or 9000.
     stated = fabric.mtu if fabric.mtu in protocol.mtu_choices else None
     return protocol.name, path_mtu or stated
+
+
+#: ``Link type`` of perftest -> technologies over which it says something else.  Of EFA and others
+#: it says IB or Unknown: both stand for "not specified" (link_layer_str, and the kernel's drivers).
+_NOT_OVER = {
+    "Ethernet": frozenset({"infiniband", "omni-path"}),
+    "IB": frozenset({"ethernet", SOFT_ROCE}),
+}
+
+
+def _other_fabric(table: Table, fabric: Fabric | None) -> str | None:
+    """Return why the table is of another fabric than the declared one, by its own word, or None."""
+    said = table.attributes
+    printed = str(said.get("link_layer", ""))
+    if fabric is None or table.suite != "perftest":
+        return None
+    if fabric.link.technology not in _NOT_OVER.get(printed, ()):
+        return None
+    # Drivers that specify no link layer print IB; those of InfiniBand have its transport.
+    if printed == "IB" and said.get("transport", "IB") != "IB":
+        return None
+    device = said.get("device", "the device")
+    return (
+        f"the output says Link type {printed} of {device}, and the declared link is "
+        f"{fabric.link.name} ({fabric.link.technology}): the run was over another fabric, or the "
+        "declaration is wrong"
+    )
 
 
 def _in_flight(table: Table) -> int:
@@ -232,16 +273,17 @@ class Limits:
         formula = f"({floor.formula}) less {uncounted:.1%}, the last message not waited for"
         return replace(floor, us=floor.us * (1 - uncounted), formula=formula)
 
-    def extreme_fault(self, table: Table, reading: Meaning, message_size: int | None) -> str | None:
-        """Return why the least time or the largest rate of a row is impossible, or None.
+    def fault(self, table: Table, reading: Meaning, message_size: int | None) -> str | None:
+        """Return why a row is not of this fabric, or None: by its link, least time, largest rate.
 
         perftest's t_min and OSU's percentiles are of single messages or windows, which no more
         outrun the fabric than their mean does.  perftest's peak may by a little: it divides by
         whole cycles of the CPU (print_report_bw in src/perftest_parameters.c).
         """
         row = _row(table, message_size)
-        if row is None or table.suite not in {"osu", "perftest"}:
-            return None
+        other = _other_fabric(table, self.fabric)
+        if other or row is None or table.suite not in {"osu", "perftest"}:
+            return other
         ceiling, floor = self.ceiling_of(message_size), self.floor(reading, message_size)
         for name in ("latency_min_us", "latency_p50_us"):
             if name in row and floor is not None:

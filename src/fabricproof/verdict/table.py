@@ -75,7 +75,7 @@ def judge_table(table: Table, rules: Rules, net_path: PathProof | None = None) -
         unless_unsound(
             each,
             row_fault(table, reading, each.message_size)
-            or limits.extreme_fault(table, reading, each.message_size),
+            or limits.fault(table, reading, each.message_size),
         )
         for each in judgements
     ]

@@ -272,6 +272,7 @@ def _attributes(
         for printed, name in (
             ("Device", "device"),
             ("Connection type", "connection"),
+            ("Transport type", "transport"),
             ("Link type", "link_layer"),
         )
         if printed in facts
