@@ -463,3 +463,50 @@ def test_a_true_number_that_is_printed_above_its_ceiling_is_possible(
         (table,) = parse_text(text)
         fabric = Fabric(link=find_link(name), mtu=int(mtu))
         assert judge_table(table, Rules(fabric=fabric)).verdict is verdict
+
+
+@pytest.mark.parametrize(("unit", "mb_s"), [("K", 0.001024), ("M", 1.048576), ("G", 1073.741824)])
+def test_rates_in_bytes_are_of_powers_of_1024(unit: str, mb_s: float) -> None:
+    """``-f K`` to ``-f T``: unit_snprintf of both.  The text is invented."""
+    line = f"0.0-10.0 sec  1.09 GBytes   112 {unit}Bytes/sec"
+    (table,) = parse_text(f"Client connecting to n2, TCP port 5001\n[  3]  {line}\n")
+    assert (table.suite, table.column("bandwidth_mb_s")[0]) == ("iperf", pytest.approx(112 * mb_s))
+    assert table.attributes["bandwidth_rounding_mb_s"] == pytest.approx(0.5 * mb_s)
+    end = "\n\niperf Done.\n"
+    (table,) = parse_text(f"Connecting to host n2, port 5201\n[  5]  {line}  receiver{end}")
+    assert (table.suite, table.column("bandwidth_mb_s")[0]) == ("iperf3", pytest.approx(112 * mb_s))
+
+
+def stream_of(name: str) -> list[str]:
+    """Return a recorded report as ``--json-stream`` prints it: an event a line, no blanks."""
+    report = json.loads((DATA / "iperf3" / name).read_text("utf-8"))
+    events = [("start", report["start"]), *(("interval", each) for each in report["intervals"])]
+    return [
+        json.dumps({"event": kind, "data": data}, separators=(",", ":"))
+        for kind, data in (*events, ("end", report["end"]))
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["one-stream-report.txt", "two-streams-report.txt", "udp-report.txt"]
+)
+def test_a_stream_of_events_says_what_its_report_says(name: str) -> None:
+    (streamed,) = parse_text("\n".join(stream_of(name)) + "\n")
+    whole = one(f"iperf3/{name}")
+    assert (streamed.rows, streamed.attributes) == (whole.rows, whole.attributes)
+    assert len(parse_text("\n".join(2 * stream_of(name)) + "\n")) == 2
+
+
+def test_a_stream_that_is_not_whole_is_refused() -> None:
+    start, *between, end = stream_of("two-streams-report.txt")
+    failed = '{"event":"error","data":"unable to connect"}'
+    for lines, problem in (
+        ([start, *between], "the output is cut"),
+        ([*between, end], "the output is cut"),
+        ([start, *between, failed], "the test failed"),
+        ([start, *between, end, end], "a second event of its kind"),
+        ([start, *between, end[:-9]], "broken JSON"),
+        ([start, end, "Killed"], "the job ended badly"),
+        ([REPORT, *between, end], "an event without its start"),
+    ):
+        assert refuse("\n".join(lines) + "\n").problem == problem

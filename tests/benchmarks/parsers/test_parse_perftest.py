@@ -348,3 +348,14 @@ def test_a_link_of_another_technology_than_the_declared_is_invalid(
     if other:
         assert f"Link type {printed} of mlx5_0" in judged.reason
         assert find_link(link).name in judged.reason
+
+
+@pytest.mark.parametrize(
+    ("title", "program"),
+    [("RDMA_Write_imm BW Test", "ib_write_bw"), ("Send_imm Bidirectional BW Test", "ib_send_bw")],
+)
+def test_messages_with_an_immediate_value_are_the_same_program(title: str, program: str) -> None:
+    """By testsStr in src/perftest_parameters.c; ours but for the title."""
+    (table,) = parse_text(NDR.replace("Send BW Test", title))
+    assert (table.program, table.attributes["immediate"]) == (program, 1)
+    assert table.rows == one("ib_send_bw-ndr").rows

@@ -15,7 +15,7 @@ _INTERVAL = re.compile(
     r"[ \t]*\[ *(?P<star>\*?)(?P<id>SUM(?:-\d+)?|\d{1,6})\](?P<way>\[[TR]X-[CS]\])?[ \t]+"
     r"(?P<start>[0-9]{1,9}\.[0-9]+) ?- *(?P<end>[0-9]{1,9}\.[0-9]+)[ \t]+sec[ \t]+"
     r"(?P<moved>[0-9]{1,12}(?:\.[0-9]{1,3})?) (?P<prefix>[KMGT]?)Bytes[ \t]+"
-    r"(?P<rate>[0-9]{1,9}(?:\.[0-9]+)?) (?P<unit>[KMGT]?)bits/sec(?P<rest>.*)"
+    r"(?P<rate>[0-9]{1,9}(?:\.[0-9]+)?) (?P<unit>[KMGT]?)(?P<of>bits|Bytes)/sec(?P<rest>.*)"
 )
 _NAMED = re.compile(r"[ \t]*\[ *(?:SUM(?:-\d+)?|\*?\d{1,6}|ID)\]")
 _OTHER = re.compile(
@@ -33,7 +33,7 @@ _DATAGRAMS = re.compile(
     r"[ \t]+(?:[0-9.]{1,20} ms[ \t]+)?(-?[0-9]{1,15})/ *([0-9]{1,15})[ \t]+\([-+0-9.ena]{1,20}%\)"
 )
 #: An interval line that something else was printed into, or before.
-_HIDDEN = re.compile(r"[0-9]\.[0-9]+ ?- *[0-9]+\.[0-9]|[KMGT]?bits/sec")
+_HIDDEN = re.compile(r"[0-9]\.[0-9]+ ?- *[0-9]+\.[0-9]|[KMGT]?(?:bits|Bytes)/sec")
 _COMMAND = re.compile(r"\biperf3? [^\n#]*(?:-P|--parallel) *([0-9]{1,5})\b")
 
 _FAILED = re.compile(
@@ -117,14 +117,21 @@ def _interval(match: re.Match[str], index: int) -> Interval:
         starred=bool(match["star"]),
         start=float(match["start"]),
         end=float(match["end"]),
-        rate_mb_s=convert(float(match["rate"]), _UNITS[match["unit"]], "MB/s"),
-        rounding_mb_s=convert(_half_digit(match["rate"]), _UNITS[match["unit"]], "MB/s"),
+        rate_mb_s=_megabytes(match, float(match["rate"])),
+        rounding_mb_s=_megabytes(match, _half_digit(match["rate"])),
         moved_bytes=_at_least(match["moved"], match["prefix"]),
         lost=max(0, int(datagrams[1])) if datagrams else None,
         datagrams=int(datagrams[2]) if datagrams else None,
         rest=match["rest"],
         index=index,
     )
+
+
+def _megabytes(match: re.Match[str], rate: float) -> float:
+    """Return a rate in the unit of its line in MB/s; ``-f K`` to ``-f T`` print bytes."""
+    if match["of"] == "Bytes":
+        return rate * _BYTES[match["unit"]] / 1e6
+    return convert(rate, _UNITS[match["unit"]], "MB/s")
 
 
 def _at_least(printed: str, prefix: str) -> int:
