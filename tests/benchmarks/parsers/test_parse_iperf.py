@@ -510,3 +510,16 @@ def test_a_stream_that_is_not_whole_is_refused() -> None:
         ([REPORT, *between, end], "an event without its start"),
     ):
         assert refuse("\n".join(lines) + "\n").problem == problem
+
+
+@pytest.mark.parametrize(
+    ("rate", "verdict"), [("957", Verdict.PASS), ("962", Verdict.PASS), ("968", Verdict.INVALID)]
+)
+def test_fragments_of_a_long_datagram_have_one_header_of_udp(rate: str, verdict: Verdict) -> None:
+    """Invented: ``iperf3 -u -l 65507`` over 1 GbE; 1480 of 1538 bytes are 962 Mb/s."""
+    moved = f"{float(rate) * 1e7 / 8 / 2**30:.2f} GBytes"
+    line = f"[  5]   0.00-10.00  sec  {moved}  {rate} Mbits/sec  0.010 ms  0/18345 (0%)  "
+    text = f"Connecting to host n2, port 5201\n{line}sender\n{line}receiver\n\niperf Done.\n"
+    (table,) = parse_text(text)
+    fabric = Fabric(link=find_link("1GbE"), mtu=1500)
+    assert judge_table(table, Rules(fabric=fabric)).verdict is verdict
