@@ -92,6 +92,9 @@ def test_infiniband_data_rate_of_every_speed_and_width(speed: str, lanes: int) -
         ("Slingshot 200", "Slingshot 200"),
         ("slingshot-11", "Slingshot 200"),
         ("EFA 100", "EFA 100"),
+        ("EFA 50", "EFA 50"),
+        ("efa150", "EFA 150"),
+        ("EFA 12.5 Gb/s", "EFA 12.5"),
         ("BXI", "BXI v2"),
         ("BXI v2", "BXI v2"),
     ],
@@ -177,3 +180,13 @@ def test_any_text_is_a_link_or_an_unknown_link(text: str) -> None:
     except UnknownLinkError:
         return
     assert link.data_rate_mb_s > 0
+
+
+def test_a_device_of_efa_has_any_rate() -> None:
+    """Hpc7a has two cards of 150 Gb/s, some instances one of 25 or 50."""
+    link = find_link("EFA 150")
+    assert (link.technology, link.data_rate_mb_s) == ("efa", 18750)
+    assert find_link("EFA 200") is known_links()["EFA 200"]
+    for text in ("EFA 0", "EFA -50", "EFA 50 Mb/s", "EFA 50 GB/s"):
+        with pytest.raises(UnknownLinkError, match="EFA of any other rate"):
+            find_link(text)

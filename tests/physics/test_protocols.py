@@ -20,6 +20,8 @@ from fabricproof.physics import Protocol, default_protocol, find_protocol, known
         ("udp", 1500, 1472, 1538),
         ("rocev2", 1024, 1024, 1106),
         ("rocev2", 4096, 4096, 4178),
+        ("iwarp", 1500, 1428, 1538),
+        ("raw-ethernet", 1518, 1518, 1538),
         ("ipoib", 2048, 1992, 2082),
         ("opa", 8192, 8192, 8252),
     ],

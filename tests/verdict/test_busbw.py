@@ -303,3 +303,12 @@ def test_the_command() -> None:
     assert CliRunner().invoke(judge, asked).exit_code == 0
     parsed = CliRunner().invoke(parse, [str(folder / "sendrecv-2x8.txt"), "--json"])
     assert [each["program"] for each in json.loads(parsed.output)] == ["sendrecv_perf"] * 2
+
+
+@pytest.mark.parametrize(("gb_s", "expected"), [(1.23755, Verdict.PASS), (1.2451, Verdict.INVALID)])
+def test_a_true_rate_that_is_printed_above_the_rails_is_possible(
+    gb_s: float, expected: Verdict
+) -> None:
+    """10GbE carries 1.2386 GB/s of TCP at most; 1.24 may be that, 1.25 may not."""
+    rail = Fabric(link=find_link("10GbE"), mtu=9000)
+    assert verdict(Made(name="sendrecv", here=1, gb_s=gb_s), rail) is expected

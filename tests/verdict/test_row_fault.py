@@ -7,8 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricproof.benchmarks.catalogue import reading_of
+from fabricproof.core.measure import Verdict
+from fabricproof.physics import Fabric, find_link
 from fabricproof.verdict.limits import row_fault
-from tables import bandwidths, table
+from fabricproof.verdict.table import judge_table
+from fabricproof.verdict.value import Rules, at_most
+from tables import FDR, bandwidths, table
 
 SIZES = st.sampled_from([1, 8, 1024, 65536, 4 * 1024 * 1024])
 TIMES = st.floats(min_value=0.5, max_value=1e5)
@@ -99,3 +103,77 @@ def test_a_time_that_the_message_rate_denies_is_named() -> None:
         assert "under way at once" in fault
     fault = _imb("PingPong", columns, (32, 20, 0.02, 0.53, 16562))
     assert fault is not None
+
+
+LAT = (
+    "message_size",
+    "latency_min_us",
+    "latency_max_us",
+    "latency_p50_us",
+    "latency_avg_us",
+    "latency_p99_us",
+    "latency_p999_us",
+)
+#: ib_write_lat over HDR, in the order of LAT; and what cannot be
+SOUND = (2, 0.88, 9.63, 0.91, 0.92, 1.10, 9.63)
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        (SOUND, None),
+        ((2, 0.92, 0.93, 0.91, 0.92, 0.91, 0.92), None),
+        ((2, 0.88, 9.63, 0.87, 0.92, 1.10, 9.63), None),
+        ((2, 5.00, 9.63, 0.91, 0.92, 1.10, 9.63), "latency_min_us"),
+        ((2, 0.88, 9.63, 0.70, 0.92, 1.10, 9.63), "latency_min_us"),
+        ((2, 0.88, 0.90, 0.89, 0.92, 0.90, 0.90), "latency_avg_us"),
+        ((2, 0.88, 9.63, 0.91, 0.92, 0.10, 9.63), "latency_p50_us"),
+        ((2, 0.88, 9.63, 0.91, 0.92, 1.10, 1.00), "latency_p99_us"),
+        ((2, 0.88, 9.63, 0.91, 0.92, 1.10, 19.0), "latency_p999_us"),
+        ((2, 0.10, 9.63, 0.91, 0.92, 1.10, 9.63), "below the floor"),
+    ],
+)
+def test_times_of_perftest_are_in_order_and_the_least_is_possible(
+    row: tuple[float, ...], fault: str | None
+) -> None:
+    made = table("ib_write_lat", LAT, [row], suite="perftest")
+    rules = Rules(
+        fabric=Fabric(link=find_link("HDR")), references={"latency": at_most(1, origin="x")}
+    )
+    (judged,) = judge_table(made, rules).quantities
+    if fault is None:
+        assert judged.verdict is Verdict.PASS
+    else:
+        assert judged.verdict is Verdict.INVALID
+        assert fault in judged.reason
+
+
+@pytest.mark.parametrize(
+    ("peak", "sound"), [(0.0, True), (5000.0, True), (6300.0, True), (4985.0, True), (99.0, False)]
+)
+def test_no_average_is_above_its_peak(peak: float, sound: bool) -> None:
+    """A peak of 0 was not measured; one a little above the wire is of whole cycles of the CPU."""
+    columns = ("message_size", "bandwidth_peak_mb_s", "bandwidth_mb_s", "message_rate_per_s")
+    made = table("ib_write_bw", columns, [(65536, peak, 5000.0, 76294)], suite="perftest")
+    assert (row_fault(made, reading_of(made), 65536) is None) is sound
+
+
+TAILS = ("message_size", "bandwidth_mb_s", *(f"bandwidth_p{n}_mb_s" for n in (50, 90, 99)))
+
+
+@pytest.mark.parametrize(
+    ("tails", "fault"),
+    [
+        ((6200.0, 6350.0, 6400.0), None),
+        ((6200.0, 6000.0, 6400.0), "bandwidth_p50_mb_s"),
+        ((6200.0, 6350.0, 9000.0), "of the ceiling"),
+    ],
+)
+def test_tails_of_osu_are_in_order_and_within_the_ceiling(
+    tails: tuple[float, ...], fault: str | None
+) -> None:
+    """OSU 7.4 sorts them (omb_calculate_tail_lat); each is of one window."""
+    made = table("osu_bw", TAILS, [(4194304, 6300.0, *tails)])
+    (judged,) = judge_table(made, Rules(fabric=FDR)).quantities
+    assert (judged.verdict is Verdict.PASS) is (fault is None)
+    assert (fault or "") in judged.reason

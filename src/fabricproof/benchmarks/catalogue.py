@@ -4,7 +4,7 @@ A bandwidth of 7500 MB/s is a fine number from ``osu_bibw`` and an impossible on
 over the same QDR link.  A new program is one row here, one recorded output, one check.
 
 Sources.  OSU: titles, times and loops of c/mpi/pt2pt, c/mpi/one-sided and c/mpi/collective of
-releases 5.7 to 7.4 (the directories are those of 7.2; up to 6.x the same files stand at the top).
+releases 5.7 to 7.5 (the directories are those of 7.2; up to 6.x the same files stand at the top).
 mpi4py: demo/osu_*.py of 4.1.2.  IMB: src_c and src_cpp of 2021.11, ``IMB-* -list``.  perftest:
 src/perftest_parameters.c and perftest_resources.c of v4.5-0.20.
 """
@@ -123,10 +123,8 @@ def _collective(name: str, what: str, operation: Operation) -> Program:
     return replace(_timed(name, what), collective=timed)
 
 
-#: OSU's collectives and start-up programs: times only.  ``osu_neighbor_alltoallw`` 7.2 prints the
-#: title of ``osu_alltoallw`` and can't be told from it.
-_OSU_TIMES = (
-    # c/mpi/collective/blocking
+#: c/mpi/collective/blocking; reduce_scatter_block in 7.4 and 7.5
+_OSU_BLOCKING = (
     _ported(_collective("osu_allgather", "allgather", Operation.ALLGATHER)),
     _collective("osu_allgatherv", "allgatherv", Operation.ALLGATHER),
     _collective("osu_allreduce", "allreduce", Operation.ALLREDUCE),
@@ -145,8 +143,29 @@ _OSU_TIMES = (
     _collective("osu_gatherv", "gatherv", Operation.GATHER),
     _collective("osu_reduce", "reduce", Operation.REDUCE),
     _collective("osu_reduce_scatter", "reduce_scatter", Operation.REDUCE_SCATTER),
+    _collective("osu_reduce_scatter_block", "reduce_scatter_block", Operation.REDUCE_SCATTER),
     _ported(_collective("osu_scatter", "scatter", Operation.SCATTER)),
     _collective("osu_scatterv", "scatterv", Operation.SCATTER),
+)
+
+
+def _persistent(program: Program) -> Program:
+    """Return a collective whose request was made before: its start and its end are timed."""
+    return replace(
+        program,
+        name=f"{program.name}_persistent",
+        titles=(program.titles[0].replace("latency test", "persistent latency test"),),
+        port_titles=(),
+        has_port=False,
+    )
+
+
+#: OSU's collectives and start-up programs: times only.  ``osu_neighbor_alltoallw`` 7.2 prints the
+#: title of ``osu_alltoallw`` and can't be told from it.
+_OSU_TIMES = (
+    *_OSU_BLOCKING,
+    # c/mpi/collective/persistent, in 7.4 and 7.5
+    *map(_persistent, _OSU_BLOCKING),
     # c/mpi/collective/non_blocking
     _collective("osu_iallgather", "non-blocking allgather", Operation.ALLGATHER),
     _collective("osu_iallgatherv", "non-blocking allgatherv", Operation.ALLGATHER),
@@ -164,6 +183,11 @@ _OSU_TIMES = (
     _collective("osu_igatherv", "non-blocking gatherv", Operation.GATHER),
     _collective("osu_ireduce", "non-blocking reduce", Operation.REDUCE),
     _collective("osu_ireduce_scatter", "non-blocking reduce_scatter", Operation.REDUCE_SCATTER),
+    _collective(
+        "osu_ireduce_scatter_block",
+        "non-blocking reduce_scatter_block",
+        Operation.REDUCE_SCATTER,
+    ),
     _collective("osu_iscatter", "non-blocking scatter", Operation.SCATTER),
     _collective("osu_iscatterv", "non-blocking scatterv", Operation.SCATTER),
     # c/mpi/collective/neighborhood, since 7.1

@@ -115,7 +115,8 @@ What may stand after the link, with commas between; what is left out is unknown 
   mtu=BYTES         InfiniBand MTU 256 to 4096, IP MTU on Ethernet, path MTU with rocev2
   rails=N           rails used at once; 1 by default
   share-slot        the rails are ports of one HCA and share its slot
-  protocol=NAME     ib, ipoib, tcp, tcp-bypass, udp, rocev2, opa, slingshot, efa, bxi
+  protocol=NAME     ib, ipoib, tcp, tcp-bypass, udp, rocev2, iwarp, raw-ethernet, opa,
+                    slingshot, efa, bxi
   flow-limit=RATE   what one flow may have, with its unit: 10 Gb/s
   flows=N           flows on each rail; 1 by default
   capability=RATE   what one process can drive: 25 Gb/s

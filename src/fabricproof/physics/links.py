@@ -87,6 +87,8 @@ _SOFT_DEVICE = re.compile(r"\b(?:soft[ -]?roce(?:[ -]?v2)?|(?:rdma )?rxe)\b")
 _SOFT_RATE = re.compile(
     rf"{_NUMBER} ?(?P<prefix>[kmgt])(?:b(?:it)?)?(?:(?:/|p)s(?:ec)?)?(?:e|ethernet)?"
 )
+#: 'EFA 50', 'efa150', 'EFA 25G', 'EFA 50 Gb/s'
+_EFA_RATE = re.compile(rf"efa ?{_NUMBER} ?(?:g(?:b(?:it)?)?(?:(?:/|p)s(?:ec)?)?)?")
 _ETHERNET_WORDS = {"fast ethernet": 0.1, "gigabit ethernet": 1.0, "gige": 1.0}
 _PREFIX_GBIT_S = {"k": 1e-6, "m": 1e-3, "g": 1.0, "t": 1e3}
 #: '56 Gb/sec (4X FDR)', as /sys/class/infiniband/*/ports/*/rate prints
@@ -117,7 +119,7 @@ def _link_from_row(row: Mapping[str, Any], name: str, technology: str, lanes: in
 
 @cache
 def known_links() -> Mapping[str, Link]:
-    """Return every link the data names, under its name; Ethernet takes any other rate besides."""
+    """Return every link the data names, under its name; Ethernet and EFA take any other rate."""
     data = load_data("links")
     infiniband = data["infiniband"]
     links = [
@@ -150,15 +152,19 @@ def ethernet_link(rate_gbit_s: float) -> Link:
     """
     if not 0 < rate_gbit_s < float("inf"):
         _refuse(f"{rate_gbit_s}GbE")
-    name = ethernet_name(rate_gbit_s)
+    return _of_rate(ethernet_name(rate_gbit_s), "ethernet", rate_gbit_s)
+
+
+def _of_rate(name: str, technology: str, rate_gbit_s: float) -> Link:
+    """Return the link of that name as the data has it, else one of the stated rate."""
     return known_links().get(name) or Link(
         name=name,
-        technology="ethernet",
+        technology=technology,
         lanes=1,
         line_rate_gbit_s=rate_gbit_s,
         data_rate_gbit_s=rate_gbit_s,
         encoding="private",
-        source=load_data("links")["ethernet"]["source_of_other_rates"],
+        source=load_data("links")[technology]["source_of_other_rates"],
     )
 
 
@@ -248,8 +254,8 @@ def _known_phrase() -> str:
     others = (name for name, link in known_links().items() if link.technology != "infiniband")
     return (
         f"InfiniBand {speeds} with {widths} (4x where left out), {', '.join(others)}, "
-        "Ethernet of any other rate such as '400MbE', or 'Soft-RoCE 100 Mb/s' of 1 Mb/s to "
-        "400 Gb/s"
+        "Ethernet and EFA of any other rate such as '400MbE' and 'EFA 50', or 'Soft-RoCE 100 Mb/s' "
+        "of 1 Mb/s to 400 Gb/s"
     )
 
 
@@ -276,6 +282,15 @@ def _ethernet(plain: str) -> Link | None:
             rate = float(match["number"]) * _PREFIX_GBIT_S[match["prefix"] or "g"]
             return ethernet_link(float(f"{rate:.12g}"))
     return None
+
+
+def _efa(plain: str, text: str) -> Link | None:
+    match = _EFA_RATE.fullmatch(plain)
+    in_bytes = _IN_BYTES.search(text) and not text.isupper()
+    if match is None or float(match["number"]) <= 0 or in_bytes:
+        return None
+    rate = float(match["number"])
+    return _of_rate(f"EFA {rate:.12g}", "efa", rate)
 
 
 def _width(plain: str, speed: Mapping[str, Any]) -> int | None:
@@ -322,7 +337,7 @@ def find_link(text: str) -> Link:
     """Return the link that ``text`` names, in any of the ways people write it, any case.
 
     Examples: ``FDR 4x``, ``4X FDR``, ``FDR`` (4x), ``HDR100`` (2x), ``NDR400``, ``1GbE``,
-    ``100 Gb/s Ethernet``, ``400MbE``, ``Omni-Path 100``, ``Slingshot 200``, ``EFA 100``,
+    ``100 Gb/s Ethernet``, ``400MbE``, ``Omni-Path 100``, ``Slingshot 200``, ``EFA 50``,
     ``BXI v2``, ``Soft-RoCE 100 Mb/s``, ``rxe 1G``, and ``56 Gb/sec (4X FDR)`` as the kernel
     prints it.
 
@@ -334,7 +349,8 @@ def find_link(text: str) -> Link:
     kernel = _SYSFS_RATE.fullmatch(plain)
     if kernel is not None:
         plain = kernel["name"]
-    link = _names().get(plain) or _soft(plain, text) or _infiniband(plain) or _ethernet(plain)
+    link = _names().get(plain) or _soft(plain, text) or _infiniband(plain)
+    link = link or _ethernet(plain) or _efa(plain, text)
     if link is None:
         _refuse(text)
     return link

@@ -65,8 +65,8 @@ class Protocol:
     """A protocol over a link.
 
     Attributes:
-        name: ``ib``, ``ipoib``, ``tcp``, ``tcp-bypass``, ``udp``, ``rocev2``, ``opa``,
-            ``slingshot``, ``efa``, ``bxi``.
+        name: ``ib``, ``ipoib``, ``tcp``, ``tcp-bypass``, ``udp``, ``rocev2``, ``iwarp``,
+            ``raw-ethernet``, ``opa``, ``slingshot``, ``efa``, ``bxi``.
         technologies: the link technologies it runs over.
         mtu_choices: the MTUs there are; empty where any in a range will do.
         mtu_range: smallest and largest MTU in bytes; None where the MTU cannot be stated.

@@ -27,6 +27,7 @@ from fabricproof.core.units import at_size, size_label
 from fabricproof.physics import Ceiling, Fabric, bound
 from fabricproof.physics.collective import Operation, RankLayout, least_bytes
 from fabricproof.verdict.curve import SMALL_MESSAGE_BYTES
+from fabricproof.verdict.limits import rounding_mb_s
 from fabricproof.verdict.rings import RING_TOLERANCE
 from fabricproof.verdict.suspects import unpromised
 from fabricproof.verdict.value import (
@@ -248,6 +249,7 @@ def _judged(
     ceiling, unknown = None, run.silence
     if rules.fabric is not None and not run.silence and size:
         ceiling = run.ceiling(rules.fabric, size)
+        ceiling = replace(ceiling, high_mb_s=ceiling.high_mb_s + rounding_mb_s(table))
         # Our own runs state the rails of a node, one included.
         unknown = "" if rules.path_required else _unknown_rails(rules.fabric, run)
     asked = rules.tolerance_asked or rules.tolerance != DEFAULT_TOLERANCE

@@ -16,11 +16,8 @@ from fabricproof.core.units import at_size, size_label
 from fabricproof.physics import Fabric, Floor, bound, latency_floor_us
 from fabricproof.physics.collective import RankLayout, Wire, least_bytes, least_mean_us
 from fabricproof.verdict.curve import TIMES
-from fabricproof.verdict.limits import Limits
+from fabricproof.verdict.limits import ROUNDING, Limits, order_fault
 from fabricproof.verdict.value import Judgement, judge_value, unless_unsound
-
-#: half a unit in the last of two printed decimals
-ROUNDING = 0.005
 
 #: Percentage points that the columns' two decimals and the tools' own averaging may leave between
 #: the printed overlap and the one that follows from the printed times.
@@ -130,21 +127,10 @@ def row_contradiction(row: _Row, program: Collective, *, is_imb: bool) -> str | 
     The least is at most the mean is at most the most; and of non-blocking programs, an overlap of
     0 to 100 % that follows from the three times by the tool's own formula.
     """
-    for least, mean, most in _SPREADS:
-        if {least, mean, most} <= row.keys():
-            ordered = row[least] - 2 * ROUNDING <= row[mean] <= row[most] + 2 * ROUNDING
-            if not ordered:
-                return (
-                    f"the row contradicts itself: least {row[least]:g}, mean {row[mean]:g}, "
-                    f"most {row[most]:g} us"
-                )
-    return _overlap_contradiction(row, is_imb=is_imb) if program.non_blocking else None
-
-
-_SPREADS = (
-    ("latency_min_us", "latency_avg_us", "latency_max_us"),
-    ("pure_communication_min_us", "pure_communication_us", "pure_communication_max_us"),
-)
+    fault = order_fault(row)
+    if fault is not None or not program.non_blocking:
+        return fault
+    return _overlap_contradiction(row, is_imb=is_imb)
 
 
 _OVERLAP_COLUMNS = frozenset(

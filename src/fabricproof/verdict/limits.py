@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from fabricproof.benchmarks.catalogue import reading_of
 from fabricproof.benchmarks.program import (
@@ -17,8 +18,9 @@ from fabricproof.benchmarks.program import (
     buffers_of,
     ends_on_gpus,
 )
-from fabricproof.core.measure import Table
+from fabricproof.core.measure import Table, Verdict
 from fabricproof.physics import (
+    SOFT_ROCE,
     Ceiling,
     Fabric,
     Floor,
@@ -29,7 +31,7 @@ from fabricproof.physics import (
     latency_floor_us,
 )
 from fabricproof.verdict.curve import start_up_us
-from fabricproof.verdict.value import CURVE_TOLERANCE, Reference, Rules, from_ceiling
+from fabricproof.verdict.value import CURVE_TOLERANCE, Reference, Rules, from_ceiling, judge_value
 
 #: a missing fraction of a time that no printed digit shows
 NEGLIGIBLE = 0.001
@@ -43,6 +45,15 @@ def num_pairs(table: Table) -> int:
     said = table.attributes
     pairs = max(int(said.get(name, 1)) for name in ("num_pairs", "streams"))
     return max(pairs, int(said.get("num_processes", 2)) // 2)
+
+
+def rounding_mb_s(table: Table) -> float:
+    """Return half the last printed digit of a bandwidth, in MB/s, where two decimals are not there.
+
+    iperf prints three digits, nccl-tests hundredths of GB/s, perftest also those of Gb/s: a true
+    number may be printed above its ceiling by so much.
+    """
+    return float(table.attributes.get("bandwidth_rounding_mb_s", 0.0))
 
 
 def loaded_fabric(table: Table, fabric: Fabric) -> Fabric:
@@ -87,14 +98,54 @@ _VERBS = {"ethernet": "rocev2", "infiniband": "ib"}
 
 
 def _spoken_by_verbs(table: Table, fabric: Fabric) -> tuple[Protocol | str | None, int | None]:
+    """Return what perftest's own lines say: RoCE or InfiniBand, iWARP, or frames of Ethernet.
+
+    ``Transport type : IW`` is iWARP, whose MTU is IP's and not the one that is printed;
+    ``Connection type : RawEth`` sends each message as one frame, which counts whole.
+    """
+    said = table.attributes
+    if fabric.link.technology == "ethernet" and fabric.protocol is None:
+        if said.get("transport") == "IW":
+            return "iwarp", fabric.mtu
+        if said.get("connection") == "RawEth":
+            largest = int(max(table.column("message_size")))
+            least, most = find_protocol("raw-ethernet").mtu_range or (0, 0)
+            return "raw-ethernet", largest if least <= largest <= most else None
     protocol = find_protocol(_VERBS[fabric.link.technology])
-    printed = int(table.attributes.get("mtu", 0))
+    printed = int(said.get("mtu", 0))
     path_mtu = printed if printed in protocol.mtu_choices else None
     if fabric.protocol is not None:
         return fabric.protocol, fabric.mtu or (path_mtu if fabric.framing == protocol else None)
     # An MTU that was stated beside no protocol may be the one that IP has, 1500 or 9000.
     stated = fabric.mtu if fabric.mtu in protocol.mtu_choices else None
     return protocol.name, path_mtu or stated
+
+
+#: ``Link type`` of perftest -> technologies over which it says something else.  Of EFA and others
+#: it says IB or Unknown: both stand for "not specified" (link_layer_str, and the kernel's drivers).
+_NOT_OVER = {
+    "Ethernet": frozenset({"infiniband", "omni-path"}),
+    "IB": frozenset({"ethernet", SOFT_ROCE}),
+}
+
+
+def _other_fabric(table: Table, fabric: Fabric | None) -> str | None:
+    """Return why the table is of another fabric than the declared one, by its own word, or None."""
+    said = table.attributes
+    printed = str(said.get("link_layer", ""))
+    if fabric is None or table.suite != "perftest":
+        return None
+    if fabric.link.technology not in _NOT_OVER.get(printed, ()):
+        return None
+    # Drivers that specify no link layer print IB; those of InfiniBand have its transport.
+    if printed == "IB" and said.get("transport", "IB") != "IB":
+        return None
+    device = said.get("device", "the device")
+    return (
+        f"the output says Link type {printed} of {device}, and the declared link is "
+        f"{fabric.link.name} ({fabric.link.technology}): the run was over another fabric, or the "
+        "declaration is wrong"
+    )
 
 
 def _in_flight(table: Table) -> int:
@@ -157,6 +208,8 @@ class Limits:
         if unknown_nodes and ceiling is not None:
             # At the most each pair has a node of its own, with all its rails.
             ceiling = replace(ceiling, high_mb_s=ceiling.high_mb_s * num_pairs(table))
+        if ceiling is not None:
+            ceiling = replace(ceiling, high_mb_s=ceiling.high_mb_s + rounding_mb_s(table))
         start = start_up_us(table)
         if start is None and fabric is not None:
             start = latency_floor_us(fabric, 0).us / _in_flight(table)
@@ -219,6 +272,47 @@ class Limits:
             return floor
         formula = f"({floor.formula}) less {uncounted:.1%}, the last message not waited for"
         return replace(floor, us=floor.us * (1 - uncounted), formula=formula)
+
+    def fault(self, table: Table, reading: Meaning, message_size: int | None) -> str | None:
+        """Return why a row is not of this fabric, or None: by its link, least time, largest rate.
+
+        perftest's t_min and OSU's percentiles are of single messages or windows, which no more
+        outrun the fabric than their mean does.  perftest's peak may by a little: it divides by
+        whole cycles of the CPU (print_report_bw in src/perftest_parameters.c).
+        """
+        row = _row(table, message_size)
+        other = _other_fabric(table, self.fabric)
+        if other or row is None or table.suite not in {"osu", "perftest"}:
+            return other
+        ceiling, floor = self.ceiling_of(message_size), self.floor(reading, message_size)
+        for name in ("latency_min_us", "latency_p50_us"):
+            if name in row and floor is not None:
+                return _why_impossible(name, row[name], "us", floor=floor)
+        if "bandwidth_p99_mb_s" in row and ceiling is not None:
+            return _why_impossible(
+                "bandwidth_p99_mb_s", row["bandwidth_p99_mb_s"], "MB/s", ceiling=ceiling
+            )
+        return None
+
+
+def _why_impossible(
+    name: str,
+    value: float,
+    unit: str,
+    *,
+    ceiling: Ceiling | None = None,
+    floor: Floor | None = None,
+) -> str | None:
+    judged = judge_value(
+        name=name,
+        value=value,
+        unit=unit,
+        message_size=None,
+        reference=None,
+        ceiling=ceiling,
+        floor=floor,
+    )
+    return f"{name}: {judged.reason}" if judged.verdict is Verdict.INVALID else None
 
 
 def _uncounted(table: Table, reading: Meaning) -> Mapping[int, float]:
@@ -307,22 +401,66 @@ def row_fault(table: Table, reading: Meaning, message_size: int | None) -> str |
         return "the benchmark's own data validation failed: the bytes that arrived were wrong"
     fault = _run_fault(table)
     row = _row(table, message_size)
-    if fault is not None or row is None or "bandwidth_mb_s" not in row:
+    if fault is not None or row is None:
         return fault
-    if (fault := _time_fault(table, row)) is not None:
+    coarse = rounding_mb_s(table)
+    is_perftest = table.suite == "perftest"
+    fault = order_fault(row, is_perftest=is_perftest, coarse_mb_s=coarse)
+    fault = fault or _time_fault(table, row)
+    if fault is not None or "bandwidth_mb_s" not in row:
         return fault
     expected = _expected_bandwidth(reading.consistency, row)
     if expected is None:
         return None
     low, high = expected
-    # What was printed in Gb/s with two decimals is known to 0.6 MB/s only.
-    coarse = float(table.attributes.get("bandwidth_rounding_mb_s", 0.0))
     if low - coarse <= row["bandwidth_mb_s"] <= high + coarse:
         return None
     return (
         f"the row contradicts itself: {reading.consistency.value} gives "
         f"{(low + high) / 2:.4g} MB/s, the table says {row['bandwidth_mb_s']:g}"
     )
+
+
+#: what no row has the other way round, least first
+_ORDERS = (
+    ("latency_min_us", "latency_avg_us", "latency_max_us"),
+    ("pure_communication_min_us", "pure_communication_us", "pure_communication_max_us"),
+    # both sort them (omb_calculate_tail_lat in c/util/osu_util_mpi.c of OSU 7.4, print_report_lat)
+    ("latency_p50_us", "latency_p90_us", "latency_p99_us", "latency_p999_us"),
+    ("bandwidth_p50_mb_s", "bandwidth_p90_mb_s", "bandwidth_p99_mb_s"),
+    ("bandwidth_mb_s", "bandwidth_peak_mb_s"),
+)
+
+#: of the same sorted times in perftest alone: OSU's least and most are those of ranks
+_ORDERS_OF_PERFTEST = (
+    ("latency_min_us", "latency_p50_us"),
+    ("latency_p999_us", "latency_max_us"),
+)
+
+
+def order_fault(
+    row: Mapping[str, float], *, is_perftest: bool = False, coarse_mb_s: float = 0.0
+) -> str | None:
+    """Return why a least, mean, percentile or most of a row is out of order, or None.
+
+    Args:
+        row: its numbers by column.
+        is_perftest: whether its percentiles are of the times that its least and most are of.
+        coarse_mb_s: half the last digit of its bandwidths, in MB/s.
+    """
+    for order in _ORDERS + (_ORDERS_OF_PERFTEST if is_perftest else ()):
+        # a peak of 0.00 was not measured
+        names = [name for name in order if name in row and (row[name] or "peak" not in name)]
+        for less, more in pairwise(names):
+            slack = 2 * ROUNDING
+            if less.startswith("bandwidth"):
+                slack += 2 * coarse_mb_s + RELATIVE_SLACK * row[more]
+            if row[less] > row[more] + slack:
+                return (
+                    f"the row contradicts itself: {less} of {row[less]:g} is above {more} of "
+                    f"{row[more]:g}"
+                )
+    return None
 
 
 def _run_fault(table: Table) -> str | None:

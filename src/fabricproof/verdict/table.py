@@ -72,7 +72,12 @@ def judge_table(table: Table, rules: Rules, net_path: PathProof | None = None) -
         judgements, switches = without_switches(judgements)
     judgements += _due_sizes(table, rules.references, judgements)
     judgements = [
-        unless_unsound(each, row_fault(table, reading, each.message_size)) for each in judgements
+        unless_unsound(
+            each,
+            row_fault(table, reading, each.message_size)
+            or limits.fault(table, reading, each.message_size),
+        )
+        for each in judgements
     ]
     judgements = [_with_path(judgement, net_path, rules) for judgement in judgements]
     judgements += _not_in_the_table(table, reading, rules, net_path)

@@ -140,6 +140,22 @@ def test_streams_asked_for_and_not_there() -> None:
     assert refuse("$ iperf -c node1 -P 4\n" + text).problem == "a stream is missing"
 
 
+@pytest.mark.parametrize("kept", [0, 1, 3])
+def test_a_report_without_each_stream_that_was_asked_for_is_refused(kept: int) -> None:
+    report = json.loads(REPORT)
+    report["end"]["streams"] = (2 * report["end"]["streams"])[:kept]
+    assert refuse(json.dumps(report)).problem == "a stream is missing"
+
+
+def test_a_report_of_both_directions_is_refused() -> None:
+    """Invented after iperf_print_results of iperf3 3.7 and later: one way is as asked, one dead."""
+    report = json.loads(REPORT)
+    report["start"]["test_start"]["bidir"] = 1
+    for side in ("sum_sent", "sum_received"):
+        report["end"][f"{side}_bidir_reverse"] = {"seconds": 1, "bytes": 8, "bits_per_second": 64}
+    assert refuse(json.dumps(report)).problem == "two directions at once"
+
+
 def test_report_survives_json_round_trip() -> None:
     compact = "{" + json.dumps(json.loads(REPORT), indent=1)[1:]
     assert parse_text(compact)[0].rows == parse_text(REPORT)[0].rows
@@ -423,3 +439,87 @@ def test_no_recorded_run_contradicts_itself(path: Path) -> None:
     (table,) = parse_text(path.read_text("utf-8"))
     report = judge_table(table, Rules(fabric=None))
     assert report.verdict is Verdict.UNJUDGED, report.quantities
+
+
+@pytest.mark.parametrize(
+    ("rate", "link", "printed", "verdict"),
+    [
+        (24.7511, "25GbE,mtu=9000", "24.8 Gbits/sec", Verdict.PASS),
+        (37.9714, "40GbE,mtu=1500", "38.0 Gbits/sec", Verdict.PASS),
+        (25.0, "25GbE,mtu=9000", "25.0 Gbits/sec", Verdict.INVALID),
+    ],
+)
+def test_a_true_number_that_is_printed_above_its_ceiling_is_possible(
+    rate: float, link: str, printed: str, verdict: Verdict
+) -> None:
+    """Invented: the payload of a full wire, in iperf's three digits."""
+    name, _, mtu = link.partition(",mtu=")
+    moved = f"{rate * 1e10 / 8 / 2**30:.1f} GBytes"
+    head = "Connecting to host n2, port 5201\n"
+    line = f"[  5]   0.00-10.00  sec  {moved}  {printed}                  "
+    text3 = f"{head}{line}sender\n{line}receiver\n\niperf Done.\n"
+    text2 = f"[  3]  0.0-10.0 sec  {moved}  {printed}\n"
+    for text in (text3, text2):
+        (table,) = parse_text(text)
+        fabric = Fabric(link=find_link(name), mtu=int(mtu))
+        assert judge_table(table, Rules(fabric=fabric)).verdict is verdict
+
+
+@pytest.mark.parametrize(("unit", "mb_s"), [("K", 0.001024), ("M", 1.048576), ("G", 1073.741824)])
+def test_rates_in_bytes_are_of_powers_of_1024(unit: str, mb_s: float) -> None:
+    """``-f K`` to ``-f T``: unit_snprintf of both.  The text is invented."""
+    line = f"0.0-10.0 sec  1.09 GBytes   112 {unit}Bytes/sec"
+    (table,) = parse_text(f"Client connecting to n2, TCP port 5001\n[  3]  {line}\n")
+    assert (table.suite, table.column("bandwidth_mb_s")[0]) == ("iperf", pytest.approx(112 * mb_s))
+    assert table.attributes["bandwidth_rounding_mb_s"] == pytest.approx(0.5 * mb_s)
+    end = "\n\niperf Done.\n"
+    (table,) = parse_text(f"Connecting to host n2, port 5201\n[  5]  {line}  receiver{end}")
+    assert (table.suite, table.column("bandwidth_mb_s")[0]) == ("iperf3", pytest.approx(112 * mb_s))
+
+
+def stream_of(name: str) -> list[str]:
+    """Return a recorded report as ``--json-stream`` prints it: an event a line, no blanks."""
+    report = json.loads((DATA / "iperf3" / name).read_text("utf-8"))
+    events = [("start", report["start"]), *(("interval", each) for each in report["intervals"])]
+    return [
+        json.dumps({"event": kind, "data": data}, separators=(",", ":"))
+        for kind, data in (*events, ("end", report["end"]))
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["one-stream-report.txt", "two-streams-report.txt", "udp-report.txt"]
+)
+def test_a_stream_of_events_says_what_its_report_says(name: str) -> None:
+    (streamed,) = parse_text("\n".join(stream_of(name)) + "\n")
+    whole = one(f"iperf3/{name}")
+    assert (streamed.rows, streamed.attributes) == (whole.rows, whole.attributes)
+    assert len(parse_text("\n".join(2 * stream_of(name)) + "\n")) == 2
+
+
+def test_a_stream_that_is_not_whole_is_refused() -> None:
+    start, *between, end = stream_of("two-streams-report.txt")
+    failed = '{"event":"error","data":"unable to connect"}'
+    for lines, problem in (
+        ([start, *between], "the output is cut"),
+        ([*between, end], "the output is cut"),
+        ([start, *between, failed], "the test failed"),
+        ([start, *between, end, end], "a second event of its kind"),
+        ([start, *between, end[:-9]], "broken JSON"),
+        ([start, end, "Killed"], "the job ended badly"),
+        ([REPORT, *between, end], "an event without its start"),
+    ):
+        assert refuse("\n".join(lines) + "\n").problem == problem
+
+
+@pytest.mark.parametrize(
+    ("rate", "verdict"), [("957", Verdict.PASS), ("962", Verdict.PASS), ("968", Verdict.INVALID)]
+)
+def test_fragments_of_a_long_datagram_have_one_header_of_udp(rate: str, verdict: Verdict) -> None:
+    """Invented: ``iperf3 -u -l 65507`` over 1 GbE; 1480 of 1538 bytes are 962 Mb/s."""
+    moved = f"{float(rate) * 1e7 / 8 / 2**30:.2f} GBytes"
+    line = f"[  5]   0.00-10.00  sec  {moved}  {rate} Mbits/sec  0.010 ms  0/18345 (0%)  "
+    text = f"Connecting to host n2, port 5201\n{line}sender\n{line}receiver\n\niperf Done.\n"
+    (table,) = parse_text(text)
+    fabric = Fabric(link=find_link("1GbE"), mtu=1500)
+    assert judge_table(table, Rules(fabric=fabric)).verdict is verdict

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from recordings import DATA
 
+from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
@@ -214,3 +215,29 @@ def test_numbers_stay_whole_where_they_are_printed_whole() -> None:
     table = one(BW + row(1, "1.00"))
     assert isinstance(table.rows[0][0], int)
     assert isinstance(table.rows[0][1], float)
+
+
+@pytest.mark.parametrize(
+    ("title", "program"),
+    [
+        ("Allreduce Persistent", "osu_allreduce_persistent"),
+        ("All-to-All Personalized Exchange Persistent", "osu_alltoall_persistent"),
+        ("Broadcast Persistent", "osu_bcast_persistent"),
+        ("Reduce_scatter_block", "osu_reduce_scatter_block"),
+        ("Reduce_scatter_block Persistent", "osu_reduce_scatter_block_persistent"),
+        ("Non-blocking Reduce_scatter_block", "osu_ireduce_scatter_block"),
+    ],
+)
+def test_persistent_collectives_and_blocks_have_names(title: str, program: str) -> None:
+    """Titles of c/mpi/collective of 7.4 and 7.5; the numbers are invented."""
+    head = f"# OSU MPI {title} Latency Test v7.5\n# Size       Avg Latency(us)\n"
+    if program.startswith("osu_i"):
+        head = head.replace(
+            "Avg Latency(us)", "Overall(us)  Compute(us)  Pure Comm.(us)  Overlap(%)"
+        )
+        rows = "4  9.00  4.00  5.00  0.00\n"
+    else:
+        rows = row(4, "5.00") + row(8, "5.10")
+    table = one(head + rows)
+    assert (table.suite, table.program) == ("osu", program)
+    assert collective_of("osu", program) is not None

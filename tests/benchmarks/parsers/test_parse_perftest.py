@@ -171,7 +171,7 @@ def test_beside_imb_whose_header_begins_alike(tmp_path: Path) -> None:
 
 
 #: ``ib_write_bw --report_gbits``, in the form of a public guide to two GB10 machines; numbers ours
-ENDLESS = text_of("ib_write_bw-ndr-gbits")
+ENDLESS = text_of("ib_write_bw-ndr-gbits").replace(": IB\n", ": Ethernet\n")
 ENDLESS = ENDLESS[: ENDLESS.index("\n", ENDLESS.index(" #bytes")) + 1] + "".join(
     f" 65536      {count}           0.00               {rate}         {rate / 524.288:.6f}\n"
     for count, rate in ((880000, 92.27), (440000, 46.14), (880000, 92.27))
@@ -287,3 +287,75 @@ def test_no_tcp_is_suspected_of_what_verbs_carried() -> None:
     )
     assert "TCP" not in reason
     assert "out_of_sequence" in reason
+
+
+def spoken(gbit_s: float, size: int = 65536, **facts: str) -> Table:
+    """Invented: a row of ``ib_write_bw --report_gbits`` with other lines in its head."""
+    table = default_write(gbit_s, ethernet=True)
+    rate = gbit_s * 125
+    return replace(
+        table,
+        rows=((size, 5000, rate, rate, rate / size * 1e6),),
+        attributes={**table.attributes, **facts},
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "mtu", "verdict"),
+    [
+        # 1428 of 1538 bytes are 92.8 %: a path MTU of 1024, which is none of iWARP's, has 92.6
+        (spoken(92.80, transport="IW", mtu="1024"), 1500, Verdict.PASS),
+        (spoken(98.80, transport="IW", mtu="4096"), 9000, Verdict.PASS),
+        (spoken(95.50, transport="IW", mtu="4096"), 1500, Verdict.INVALID),
+        (spoken(92.80, transport="IB", mtu="1024"), None, Verdict.INVALID),
+        (spoken(99.70, size=9000, connection="RawEth", mtu="9000"), None, Verdict.PASS),
+        (spoken(98.60, size=1518, connection="RawEth", mtu="1518"), None, Verdict.PASS),
+        (spoken(99.70, size=1518, connection="RawEth", mtu="1518"), None, Verdict.INVALID),
+    ],
+)
+def test_iwarp_and_frames_of_ethernet_are_no_roce(
+    table: Table, mtu: int | None, verdict: Verdict
+) -> None:
+    table = replace(table, attributes={**table.attributes, "mtu": int(table.attributes["mtu"])})
+    fabric = Fabric(link=find_link("100GbE"), mtu=mtu)
+    assert judge_table(table, Rules(fabric=fabric)).verdict is verdict
+
+
+def test_transport_and_connection_are_read() -> None:
+    text = text_of("ib_write_bw-ndr-gbits").replace("Transport type : IB", "Transport type : IW")
+    (table,) = parse_text(text)
+    assert (table.attributes["transport"], table.attributes["connection"]) == ("IW", "RC")
+
+
+@pytest.mark.parametrize(
+    ("printed", "transport", "link", "other"),
+    [
+        ("Ethernet", "IB", "HDR 4x", True),
+        ("Ethernet", "IB", "200GbE", False),
+        ("Ethernet", "IB", "Soft-RoCE 200 Gb/s", False),
+        ("IB", "IB", "200GbE", True),
+        ("IB", "IB", "HDR 4x", False),
+        ("IB", "Unknown", "200GbE", False),
+        ("Unknown", "Unknown", "EFA 200", False),
+    ],
+)
+def test_a_link_of_another_technology_than_the_declared_is_invalid(
+    printed: str, transport: str, link: str, other: bool
+) -> None:
+    table = spoken(184, link_layer=printed, transport=transport)
+    (judged,) = judge_table(table, Rules(fabric=Fabric(link=find_link(link)))).quantities
+    assert (judged.verdict is Verdict.INVALID) is other, judged.reason
+    if other:
+        assert f"Link type {printed} of mlx5_0" in judged.reason
+        assert find_link(link).name in judged.reason
+
+
+@pytest.mark.parametrize(
+    ("title", "program"),
+    [("RDMA_Write_imm BW Test", "ib_write_bw"), ("Send_imm Bidirectional BW Test", "ib_send_bw")],
+)
+def test_messages_with_an_immediate_value_are_the_same_program(title: str, program: str) -> None:
+    """By testsStr in src/perftest_parameters.c; ours but for the title."""
+    (table,) = parse_text(NDR.replace("Send BW Test", title))
+    assert (table.program, table.attributes["immediate"]) == (program, 1)
+    assert table.rows == one("ib_send_bw-ndr").rows

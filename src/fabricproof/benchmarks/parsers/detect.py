@@ -53,10 +53,11 @@ _START = re.compile(
     r"|(?P<imb>Intel ?\(R\) MPI Benchmark|List of Benchmarks|Benchmarking |bytes[ \t]+#rep)"
     # Of lines that begin with a brace only iperf3's own: schedulers print JSON of theirs.
     r"|(?P<iperf3>iperf 3\.|Connecting to host |\$ iperf3 .*-c "
-    r"|(?<![^\n])\{(?=\s*\"(?:start|title|extra_data|intervals|end|error|event)\")"
+    r"|(?<![^\n])\{(?=\s*\"(?:start|title|extra_data|intervals|end|error|event\":\"start)\")"
+    r"|(?<![^\n])\{\"event\":"
     r"|Server listening on (?:port )?\d|iperf3: (?:error|interrupt))"
-    r"|(?P<perftest>(?:Send|RDMA_(?:Write|Read)|Atomic [A-Z_]{1,20})(?: Bidirectional)?"
-    r"(?: Post List)? (?:BW|Latency) Test|bytes[ \t]+#iter)"
+    r"|(?P<perftest>(?:(?:Send|RDMA_Write)(?:_imm)?|RDMA_Read|Atomic [A-Z_]{1,20})"
+    r"(?: Bidirectional)?(?: Post List)? (?:BW|Latency) Test|bytes[ \t]+#iter)"
     r"|(?P<hpcc>This is the DARPA/DOE HPC Challenge Benchmark version|Begin of Summary section)"
     r"|(?P<gpcnet>Network(?:Load)? Tests v[0-9]|\| +Isolated Network Tests )"
     r"|(?P<nccl>nccl-tests version |Collective test starting: |nThread [0-9]+ nGpus "
@@ -68,7 +69,9 @@ _START = re.compile(
     re.MULTILINE,
 )
 
-_IPERF_BEGUN = re.compile(r"^[ \t]*(?:Connecting to|Client connecting|\{)|bits/sec", re.MULTILINE)
+_IPERF_BEGUN = re.compile(
+    r"^[ \t]*(?:Connecting to|Client connecting|\{)|(?:bits|Bytes)/sec", re.MULTILINE
+)
 
 #: What an open section must hold before another of the same tool may begin.  osu_latency_mt prints
 #: thread counts above its title and osu_mbw_mr 7.2 its title twice, so a title alone is no end; a
@@ -294,4 +297,5 @@ def _can_begin(tool: str, word: str) -> bool:
         "nccl": ("nccl-tests", "Collective", "nThread"),
         "kernel": ("{",),
     }
-    return word.startswith(words[tool])
+    # of --json-stream only the first event begins a run: the others belong to it
+    return word.startswith(words[tool]) and not word.startswith('{"event"')

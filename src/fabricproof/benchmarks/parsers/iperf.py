@@ -224,6 +224,7 @@ def _added(streams: Sequence[Interval]) -> Interval:
         streams[-1],
         end=end,
         rate_mb_s=sum(line.rate_mb_s * line.end for line in streams) / end if end else 0.0,
+        rounding_mb_s=sum(line.rounding_mb_s for line in streams),
         moved_bytes=sum(line.moved_bytes for line in streams),
         lost=sum(line.lost or 0 for line in known) if known else None,
         datagrams=sum(line.datagrams or 0 for line in known) if known else None,
@@ -237,6 +238,7 @@ def _table(
     attributes: dict[str, str | int | float] = {
         "duration_s": result.end,
         "moved_bytes": result.moved_bytes,
+        "bandwidth_rounding_mb_s": result.rounding_mb_s,
     }
     if result.datagrams is not None:
         share, facts = loss(section, result.index, result.lost or 0, result.datagrams)

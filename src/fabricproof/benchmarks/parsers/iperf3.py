@@ -1,4 +1,4 @@
-"""Read what iperf3 prints, as text or with ``--json``.
+"""Read what iperf3 prints, as text, with ``--json`` or with ``--json-stream``.
 
 The result is what the receiver counted: the sender's figure includes bytes that were still in
 buffers, and of UDP what was lost.  The server of a test prints it too, and nothing else once its
@@ -40,6 +40,8 @@ _BANNER_LINES = 2
 _BEGUN = ("Connecting to host ", _ACCEPTED, "Starting Test:", "iperf3: ")
 #: how a server that waits is ended
 _STOPPED = "iperf3: interrupt - the server"
+#: how a line of ``--json-stream`` begins (JSONStream_Output in src/iperf_api.c, since 3.17)
+_EVENT = '{"event":'
 #: the line of dashes above a summary
 _RULER = re.compile(r"[ \t]*(?:- ){10,40}-?[ \t]*")
 #: what stands behind the rate in a summary of UDP up to 3.1, whose tables say "Bandwidth"
@@ -49,6 +51,8 @@ _RETRANSMITS = re.compile(r"[ \t]+([0-9]{1,15})[ \t]+sender[ \t]*")
 #: names of the counts of datagrams, before ``packets``
 _COUNTS = ("lost_", "")
 _SIDES = ("sum_sent", "sum_received")
+#: how the sums of the way back end of ``--bidir`` (iperf_print_results in src/iperf_api.c)
+_WAY_BACK = "_bidir_reverse"
 
 #: 8 bits per byte, 10^6 bytes per MB.
 _BITS_PER_MB = 8e6
@@ -63,6 +67,8 @@ def parse(section: TextSection) -> tuple[Table, ...]:
         ParseError: the receiver's summary is missing, a stream is missing, a line is damaged, the
             JSON is broken, or the test failed.
     """
+    if section.lines[0].startswith(_EVENT):
+        return (_read_stream(section),)
     if section.lines[0].lstrip().startswith("{"):
         return (_read_json(section),)
     if _is_idle(section):
@@ -101,7 +107,11 @@ def _read_text(section: TextSection) -> Table:
         raise section.error(0, "no result", expected="a summary line of the receiver")
     _check_end(section)
     result = _total(section, received)
-    attributes: Attributes = {"duration_s": result.end, "moved_bytes": result.moved_bytes}
+    attributes: Attributes = {
+        "duration_s": result.end,
+        "moved_bytes": result.moved_bytes,
+        "bandwidth_rounding_mb_s": result.rounding_mb_s,
+    }
     version = _first(section, _VERSION)
     verbose = _first(section, _VERBOSE)
     asked = int(verbose[2]) if verbose else asked_streams(section)
@@ -232,16 +242,49 @@ def _read_json(section: TextSection) -> Table:
     return _report_table(section, report)
 
 
-def _check_after(section: TextSection, start: int) -> None:
-    for index in range(start, len(section.lines)):
+def _read_stream(section: TextSection) -> Table:
+    """Read the events of one run: a start, intervals and an end, which a report holds together."""
+    report: dict[str, Any] = {"intervals": []}
+    for index, line in enumerate(section.lines):
+        if not line.startswith(_EVENT):
+            _check_after(section, index, index + 1)
+            continue
+        try:
+            event = json.loads(line)
+            name, data = event["event"], event["data"]
+        except (ValueError, KeyError, RecursionError):
+            raise section.error(index, "broken JSON", expected="a whole event") from None
+        if name == "error":
+            raise section.error(
+                index, "the test failed", expected="a test that ended well", got=repr(data)
+            )
+        if name in report:
+            raise section.error(index, "a second event of its kind", expected="one run")
+        if name == "interval":
+            report["intervals"].append(data)
+        elif name in {"start", "end"} and isinstance(data, dict):
+            report[name] = data
+    for name in ("start", "end"):
+        if name not in report:
+            raise section.error(
+                len(section.lines) - 1, "the output is cut", expected=f"the event {name!r}"
+            )
+    return _report_table(section, report)
+
+
+def _check_after(section: TextSection, start: int, end: int | None = None) -> None:
+    for index in range(start, len(section.lines) if end is None else end):
         if death(section.lines[index]):
             raise section.error(index, "the job ended badly", expected="a run that ended well")
+        if section.lines[index].startswith(_EVENT):
+            raise section.error(index, "an event without its start", expected="the event 'start'")
 
 
 def _report_table(section: TextSection, report: Mapping[str, Any]) -> Table:
     rate = _number(section, report, "end", "sum_received", "bits_per_second", other="sum")
-    lost_share, facts = _lost(section, report)
     streams = int(_number(section, report, "start", "test_start", "num_streams"))
+    _check_streams(section, report["end"], streams)
+    lost_share, facts = _lost(section, report)
     attributes: Attributes = {
         "duration_s": _number(section, report, "end", "sum_received", "seconds", other="sum")
     }
@@ -279,6 +322,20 @@ def _report_table(section: TextSection, report: Mapping[str, Any]) -> Table:
         attributes=attributes,
         lost_share=lost_share,
     )
+
+
+def _check_streams(section: TextSection, end: Mapping[str, Any], asked: int) -> None:
+    """Refuse the report of two directions, and one in which a stream that was asked for is not.
+
+    Each stream has its object in ``end.streams``, of TCP and UDP, whatever it moved.
+    """
+    if any(name.endswith(_WAY_BACK) for name in end):
+        raise section.error(0, "two directions at once", expected="one direction")
+    seen = end.get("streams")
+    if isinstance(seen, list) and len(seen) != asked:
+        raise section.error(
+            0, "a stream is missing", expected=f"{asked} in end.streams", got=str(len(seen))
+        )
 
 
 def _lost(section: TextSection, report: Mapping[str, Any]) -> tuple[float | None, Attributes]:

@@ -87,6 +87,9 @@ _COLUMNS = {
     "#wrong": ("wrong_values", 1.0),
 }
 
+#: half the last digit of %.2f GB/s, in MB/s
+ROUNDING_MB_S = 5.0
+
 #: the printed mean is of numbers before they were rounded to two decimals
 _MEAN_ROUNDING, _MEAN_SLACK = 0.006, 2e-3
 
@@ -288,6 +291,7 @@ def _table(
     known |= {_KEYS.get(word, word): value for word, value in rows[0].key}
     values = [row.halves[half] for row in rows]
     checked = all(each.get("#wrong", "N/A") != "N/A" for each in values)
+    known["bandwidth_rounding_mb_s"] = ROUNDING_MB_S
     known["checked"] = int(checked or ("error" in values[0] and values[0]["error"] != "N/A"))
     words = [word for word in values[0] if word in _COLUMNS and (checked or word != "#wrong")]
     version = attributes.get("version")

@@ -13,6 +13,8 @@ v4.5-0.20 and at commit 00b55b6 (July 2026).
 - ``--run_infinitely`` prints a row of the same size every ``-D`` seconds until somebody stops it,
   and no ruler: ``run_iter_bw_infinitely`` in src/perftest_resources.c.  Its rows are one
   measurement: all messages over all the time.
+- ``_imm`` in the title: each message carries an immediate value (``--write_with_imm``,
+  ``--send_with_imm``), which changes no number's meaning.
 - ``--cpu_util`` appends the load of the CPU to each row (``RESULT_EXT_CPU_UTIL``).
 """
 
@@ -33,6 +35,7 @@ from fabricproof.core.units import convert
 
 _TITLE = re.compile(
     r"[ \t]*(?P<verb>Send|RDMA_Write|RDMA_Read|Atomic (?:CMP_AND_SWAP|FETCH_AND_ADD))"
+    r"(?P<immediate>_imm)?"
     r"(?P<both> Bidirectional)?(?P<list> Post List)? (?P<kind>BW|Latency) Test[ \t]*"
 )
 _HEADER = re.compile(r"[ \t]*#bytes[ \t]+#iterations\b")
@@ -272,6 +275,7 @@ def _attributes(
         for printed, name in (
             ("Device", "device"),
             ("Connection type", "connection"),
+            ("Transport type", "transport"),
             ("Link type", "link_layer"),
         )
         if printed in facts
@@ -285,6 +289,8 @@ def _attributes(
         value = re.match(r"[0-9]{1,9}", facts.get(printed, ""))
         if value:
             found[name] = int(value[0])
+    if title["immediate"]:
+        found["immediate"] = 1
     if title["both"]:
         found["both_ways"] = 1
     if "Gb/s" in shape.units:

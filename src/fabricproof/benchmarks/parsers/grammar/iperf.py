@@ -15,7 +15,7 @@ _INTERVAL = re.compile(
     r"[ \t]*\[ *(?P<star>\*?)(?P<id>SUM(?:-\d+)?|\d{1,6})\](?P<way>\[[TR]X-[CS]\])?[ \t]+"
     r"(?P<start>[0-9]{1,9}\.[0-9]+) ?- *(?P<end>[0-9]{1,9}\.[0-9]+)[ \t]+sec[ \t]+"
     r"(?P<moved>[0-9]{1,12}(?:\.[0-9]{1,3})?) (?P<prefix>[KMGT]?)Bytes[ \t]+"
-    r"(?P<rate>[0-9]{1,9}(?:\.[0-9]+)?) (?P<unit>[KMGT]?)bits/sec(?P<rest>.*)"
+    r"(?P<rate>[0-9]{1,9}(?:\.[0-9]+)?) (?P<unit>[KMGT]?)(?P<of>bits|Bytes)/sec(?P<rest>.*)"
 )
 _NAMED = re.compile(r"[ \t]*\[ *(?:SUM(?:-\d+)?|\*?\d{1,6}|ID)\]")
 _OTHER = re.compile(
@@ -33,7 +33,7 @@ _DATAGRAMS = re.compile(
     r"[ \t]+(?:[0-9.]{1,20} ms[ \t]+)?(-?[0-9]{1,15})/ *([0-9]{1,15})[ \t]+\([-+0-9.ena]{1,20}%\)"
 )
 #: An interval line that something else was printed into, or before.
-_HIDDEN = re.compile(r"[0-9]\.[0-9]+ ?- *[0-9]+\.[0-9]|[KMGT]?bits/sec")
+_HIDDEN = re.compile(r"[0-9]\.[0-9]+ ?- *[0-9]+\.[0-9]|[KMGT]?(?:bits|Bytes)/sec")
 _COMMAND = re.compile(r"\biperf3? [^\n#]*(?:-P|--parallel) *([0-9]{1,5})\b")
 
 _FAILED = re.compile(
@@ -58,6 +58,7 @@ class Interval:
         start: begin of the interval in s.
         end: its end in s.
         rate_mb_s: payload in MB/s (10^6 bytes per second), with iperf's three digits.
+        rounding_mb_s: half of the last of them, in MB/s.
         moved_bytes: payload, at least: half of the last printed digit is taken off.
         lost: datagrams that did not arrive, as its receiver counted; None where it does not say.
         datagrams: datagrams that were sent, None likewise.
@@ -70,6 +71,7 @@ class Interval:
     start: float
     end: float
     rate_mb_s: float
+    rounding_mb_s: float
     moved_bytes: int
     lost: int | None
     datagrams: int | None
@@ -115,7 +117,8 @@ def _interval(match: re.Match[str], index: int) -> Interval:
         starred=bool(match["star"]),
         start=float(match["start"]),
         end=float(match["end"]),
-        rate_mb_s=convert(float(match["rate"]), _UNITS[match["unit"]], "MB/s"),
+        rate_mb_s=_megabytes(match, float(match["rate"])),
+        rounding_mb_s=_megabytes(match, _half_digit(match["rate"])),
         moved_bytes=_at_least(match["moved"], match["prefix"]),
         lost=max(0, int(datagrams[1])) if datagrams else None,
         datagrams=int(datagrams[2]) if datagrams else None,
@@ -124,11 +127,22 @@ def _interval(match: re.Match[str], index: int) -> Interval:
     )
 
 
+def _megabytes(match: re.Match[str], rate: float) -> float:
+    """Return a rate in the unit of its line in MB/s; ``-f K`` to ``-f T`` print bytes."""
+    if match["of"] == "Bytes":
+        return rate * _BYTES[match["unit"]] / 1e6
+    return convert(rate, _UNITS[match["unit"]], "MB/s")
+
+
 def _at_least(printed: str, prefix: str) -> int:
     """Return the fewest bytes that print as ``printed``."""
-    half_digit = 0.5 * 10 ** -len(printed.partition(".")[2])
-    least = max(0.0, float(printed) - half_digit) if prefix else float(printed)
+    least = max(0.0, float(printed) - _half_digit(printed)) if prefix else float(printed)
     return int(least * _BYTES[prefix])
+
+
+def _half_digit(printed: str) -> float:
+    """Return half a unit in the last place of a printed number."""
+    return 0.5 * 10.0 ** -len(printed.partition(".")[2])
 
 
 def _reports_error(line: str) -> bool:

@@ -112,7 +112,7 @@ def clean(text: str) -> str:
     # looking at every line for one costs as much as reading them.
     if "0: " in text and len(_labels(text)) < 2:
         text = _LABEL.sub("", text)
-    if "bits/sec" in text and _STAMPED_ROW.search(text):
+    if ("bits/sec" in text or "Bytes/sec" in text) and _STAMPED_ROW.search(text):
         text = _STAMPED.sub("", text)
     if "[0] " in text:
         text = _RANK.sub("", text)
