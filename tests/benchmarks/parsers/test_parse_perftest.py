@@ -12,7 +12,7 @@ from fabricproof.benchmarks.catalogue import reading_of
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table, Verdict
-from fabricproof.physics import Fabric, find_link
+from fabricproof.physics import Fabric, find_link, find_slot
 from fabricproof.verdict.limits import Limits, loaded_fabric
 from fabricproof.verdict.table import judge_table
 from fabricproof.verdict.value import Rules
@@ -359,3 +359,56 @@ def test_messages_with_an_immediate_value_are_the_same_program(title: str, progr
     (table,) = parse_text(NDR.replace("Send BW Test", title))
     assert (table.program, table.attributes["immediate"]) == (program, 1)
     assert table.rows == one("ib_send_bw-ndr").rows
+
+
+#: printf of src/cuda_memory.c and rocm_memory.c; the devices are invented
+CUDA = """initializing CUDA
+Listing all CUDA devices in system:
+CUDA device 0: PCIe address is 0F:00
+
+Picking device No. 0
+[pid = 1234, dev = 0] device name = [NVIDIA A100]
+creating CUDA Ctx
+making it the current CUDA Ctx
+cuMemAlloc() of a 131072 bytes GPU buffer
+allocated GPU buffer address at 00007f2fb4600000 pointer=0x7f2fb4600000
+"""
+ROCM = "Using ROCm Device with ID: 0, Name: MI250, PCI Bus ID: 0xc1, GCN Arch: gfx90a\n"
+MALLOC = (
+    "Host allocation selected, calling memalign allocator for 131072 bytes with 4096 page size\n"
+)
+FREED = "deallocating GPU buffer 00007f2fb4600000\ndestroying current CUDA Ctx\n"
+
+
+@pytest.mark.parametrize(
+    ("above", "name"),
+    [
+        ("", None),
+        (CUDA, "CUDA"),
+        (CUDA[CUDA.index("cuMemAlloc") :], "CUDA"),
+        (ROCM, "ROCM"),
+        (CUDA + MALLOC, None),
+    ],
+)
+def test_buffers_on_gpus_are_no_host_memory(above: str, name: str | None) -> None:
+    text = text_of("ib_write_bw-ndr-gbits")
+    rules = Rules(fabric=Fabric(link=find_link("NDR 4x")))
+    tables = parse_text(text + above + text + FREED + text)
+    assert [each.attributes.get("accelerator") for each in tables] == [None, name, None]
+    quantities = judge_table(tables[1], rules).quantities
+    assert quantities[-1].name == ("device_" if name else "") + "bandwidth_64KiB"
+
+
+def test_half_the_rate_of_gpus_may_be_their_way_to_the_adapter() -> None:
+    """As for OSU: physics does not say whether the adapter reaches the memory by itself."""
+    table = default_write(200)
+    rules = Rules(fabric=Fabric(link=find_link("NDR 4x"), slot=find_slot("5.0x16")))
+    assert judge_table(table, rules).verdict is Verdict.FAIL
+    on_gpu = replace(table, attributes={**table.attributes, "accelerator": "CUDA"})
+    assert judge_table(on_gpu, rules).verdict is Verdict.UNJUDGED
+
+
+def test_a_run_that_ended_before_its_title_is_refused() -> None:
+    for above in (CUDA, CUDA + "Couldn't init GPU context: 1\n"):
+        with pytest.raises(ParseError):
+            parse_text(above + "\n")

@@ -57,7 +57,8 @@ _START = re.compile(
     r"|(?<![^\n])\{\"event\":"
     r"|Server listening on (?:port )?\d|iperf3: (?:error|interrupt))"
     r"|(?P<perftest>(?:(?:Send|RDMA_Write)(?:_imm)?|RDMA_Read|Atomic [A-Z_]{1,20})"
-    r"(?: Bidirectional)?(?: Post List)? (?:BW|Latency) Test|bytes[ \t]+#iter)"
+    r"(?: Bidirectional)?(?: Post List)? (?:BW|Latency) Test|bytes[ \t]+#iter"
+    rf"|{perftest.ACCELERATOR})"
     r"|(?P<hpcc>This is the DARPA/DOE HPC Challenge Benchmark version|Begin of Summary section)"
     r"|(?P<gpcnet>Network(?:Load)? Tests v[0-9]|\| +Isolated Network Tests )"
     r"|(?P<nccl>nccl-tests version |Collective test starting: |nThread [0-9]+ nGpus "
@@ -291,7 +292,7 @@ def _can_begin(tool: str, word: str) -> bool:
         "imb": ("Intel", "Benchmarking"),
         "iperf": ("$", "Client", "Server"),
         "iperf3": ("$", "{", "Connecting", "iperf 3", "Server"),
-        "perftest": ("Send", "RDMA", "Atomic"),
+        "perftest": ("Send", "RDMA", "Atomic", *perftest.ACCELERATORS),
         "hpcc": ("This is the DARPA",),
         "gpcnet": ("Network",),
         "nccl": ("nccl-tests", "Collective", "nThread"),

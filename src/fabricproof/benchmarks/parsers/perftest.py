@@ -15,6 +15,8 @@ v4.5-0.20 and at commit 00b55b6 (July 2026).
   measurement: all messages over all the time.
 - ``_imm`` in the title: each message carries an immediate value (``--write_with_imm``,
   ``--send_with_imm``), which changes no number's meaning.
+- ``--use_cuda`` and its kin put this end's buffer on a GPU, which the lines above the title say;
+  where the other end's is, no line does.
 - ``--cpu_util`` appends the load of the CPU to each row (``RESULT_EXT_CPU_UTIL``).
 """
 
@@ -71,6 +73,20 @@ _HEADING = re.compile("|".join(re.escape(name) for name in sorted(_HEADINGS, key
 
 _VERBS = {"Send": "send", "RDMA_Write": "write", "RDMA_Read": "read"}
 
+#: How what a run says of the memory of its GPU begins, above its title -> whose that is
+#: (src/*_memory.c; before them pp_init_gpu in src/perftest_resources.c).
+ACCELERATORS = {
+    "initializing CUDA": "CUDA",
+    "cuMemAlloc() of a": "CUDA",
+    "Using ROCm Device with ID": "ROCM",
+    "initializing MUSA": "MUSA",
+    "initializing MLU": "MLU",
+    "NEURON_RT_VISIBLE_CORES is": "NEURON",
+}
+ACCELERATOR = "|".join(map(re.escape, ACCELERATORS))
+#: of --cuda_mem_type=4
+_ON_HOST = "Host allocation selected"
+
 #: half the last of two digits of --report_gbits, in MB/s
 GBITS_ROUNDING_MB_S = 0.625
 
@@ -96,13 +112,11 @@ def parse(section: TextSection) -> tuple[Table, ...]:
         ParseError: the title, the ruler at the end or a size is missing, a row is damaged, a
             column is unknown (dual port, QoS), or the tool reports an error.
     """
-    title = _TITLE.fullmatch(section.lines[0])
-    if title is None:
-        raise section.error(0, "a table without title", expected="'RDMA_Write BW Test' above it")
-    start = _header(section)
+    title, at = _title(section)
+    start = _header(section, at)
     shape = _shape(section, start)
     rows, lines = _rows(section, start, shape)
-    attributes = _attributes(section, title, start, shape)
+    attributes = _attributes(section, title, start, shape) | _accelerator(section, at)
     if _is_endless(shape, rows):
         attributes |= _spread(shape, rows)
         rows, lines = [_whole_run(shape, rows)], lines[-1:]
@@ -125,9 +139,29 @@ def _program(title: re.Match[str]) -> str:
     return f"ib_{_VERBS.get(title['verb'], 'atomic')}_{kind}"
 
 
-def _header(section: TextSection) -> int:
+def _title(section: TextSection) -> tuple[re.Match[str], int]:
+    """Return the title, and where it stands: below what the run says of its GPU."""
+    for index, line in enumerate(section.lines):
+        if title := _TITLE.fullmatch(line):
+            return title, index
+        if _HEADER.match(line):
+            break
+        _check_other(section, index, "the title")
+    raise section.error(0, "a table without title", expected="'RDMA_Write BW Test' above it")
+
+
+def _accelerator(section: TextSection, title: int) -> Attributes:
+    """Return whose GPUs have this end's buffers; nothing where they are in the host's memory."""
+    above = [line.strip("# \t") for line in section.lines[:title]]
+    if not above or any(line.startswith(_ON_HOST) for line in above):
+        return {}
+    known = (name for word, name in ACCELERATORS.items() if above[0].startswith(word))
+    return {"accelerator": next(known, "GPU")}
+
+
+def _header(section: TextSection, title: int) -> int:
     """Return where the header stands, after nothing but facts of the run."""
-    for index, line in enumerate(section.lines[1:], start=1):
+    for index, line in enumerate(section.lines[title + 1 :], start=title + 1):
         if _HEADER.match(line):
             return index
         _check_other(section, index, "the header of the table")
