@@ -4,15 +4,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from fabricproof.nodes.doctor.examination import gather
-from fabricproof.nodes.doctor.facts import Answer, Facts, HcaPort, Interface, NodeFacts
+from fabricproof.nodes.doctor.facts import Answer, Facts, NodeFacts
 from fabricproof.nodes.doctor.findings import Diagnosis, Level
 from fabricproof.nodes.doctor.probes import read_answers
 from fabricproof.nodes.doctor.read import read_slurm
 from fabricproof.nodes.doctor.subject import NetPath, Subject
+from fabricproof.nodes.inventory.facts import Machine, Value
+from fabricproof.site import FabricSpec
 from fabricproof.stacks.family import path_environment
 from fabricproof.stacks.launch import Launch, plan_launch
 
 DATA = Path(__file__).parents[2] / "data" / "doctor"
+LOOKS = DATA.parent / "inventory"
 PMI2 = "/usr/lib/x86_64-linux-gnu/libpmi2.so.0"
 
 STACKS = {
@@ -27,14 +30,24 @@ def recorded(name: str, status: int = 0) -> Answer:
     return Answer(command=name, output=(DATA / name).read_text(), status=status)
 
 
-def net_path(
-    family: str, protocol: str = "tcp", rails=("rail0",), transport=None, **facts
-) -> NetPath:
+def looked(name: str, status: int = 0) -> Answer:
+    """Return what look.sh printed on a node of tests/data/inventory, as an answer comes back."""
+    text = (LOOKS / f"{name}.txt").read_text(encoding="utf-8")
+    return Answer(command="look", output=text.strip("\n"), status=status)
+
+
+def declared(*rails: str, **keys) -> FabricSpec:
+    """Return a fabric as fabric.toml declares it; the virtual cluster's where nothing is said."""
+    virtual = {"link": "200MbE", "protocol": "tcp", "mtu": 1500, "shaper": {"burst_bytes": 3200}}
+    interfaces = [{"interface": each} for each in rails or ("rail0", "rail1")]
+    return FabricSpec.model_validate({"name": "eth0", "rails": interfaces, **(keys or virtual)})
+
+
+def net_path(family: str, protocol: str = "tcp", rails=("rail0",), transport=None) -> NetPath:
     chosen = transport or ("native" if family == "openmpi" else "libfabric")
     return NetPath(
         fabric="eth0",
         protocol=protocol,
-        link=facts.get("link"),
         rails=tuple(rails),
         transport=chosen,
         environment=path_environment(family, protocol, rails, transport=chosen),
@@ -58,6 +71,7 @@ def subject(stack: str, **changes) -> Subject:
         launch=launch,
         options=launch.options,
         net_paths=(net_path(family), net_path(family, rails=("rail1",))),
+        fabrics=(declared(),),
         prefix="" if stack == "openmpi4" else f"/stacks/{stack}",
         settings={"OMPI_MCA_btl_tcp_links": "2"} if family == "openmpi" else {},
         mend=f"fabricproof stack install {stack}",
@@ -68,11 +82,22 @@ def subject(stack: str, **changes) -> Subject:
 def facts(stack: str, **changes) -> Facts:
     """Return the healthy facts of a provisioned stack on a node of the virtual cluster."""
     answers = read_answers((DATA / f"{stack}.node.txt").read_text(), {})
+    answers["look"] = looked("virtual-cluster")
     base = Facts(
         subject=subject(stack, **changes),
         slurm=read_slurm(recorded("slurm-22.05.mpi-list.txt"), recorded("slurm-22.05.config.txt")),
     )
     return gather(base, answers, is_node=True)
+
+
+PORT = {"state": "ACTIVE", "link": "HDR 4x", "rate_gbit_s": 200, "layer": "InfiniBand"}
+
+
+def machine(**ports: dict[str, Value]) -> Machine:
+    """Return a node with these devices, each of one port."""
+    parts = {f"port {name}:1": facts for name, facts in ports.items()}
+    rail = {"state": "up", "driver": "mlx5_core", "speed_mbit_s": 100000, "mtu": 1500}
+    return Machine(node="n1", facts={"interface rail0": rail, **parts})
 
 
 def infiniband_node(**changes) -> NodeFacts:
@@ -81,15 +106,7 @@ def infiniband_node(**changes) -> NodeFacts:
         is_node=True,
         uid=1000,
         memlock_kib=-1,
-        interfaces=(Interface(name="ib0", state="up"),),
-        hcas=(
-            HcaPort(
-                device="mlx5_0",
-                port=1,
-                state="ACTIVE",
-                rate="200 Gb/sec (4X HDR)",
-            ),
-        ),
+        machine=machine(mlx5_0=PORT),
         pmi_libraries=(),
     )
     return replace(node, **changes)

@@ -1,23 +1,26 @@
 """What each tool printed, read."""
 
+import re
 import subprocess
+from dataclasses import replace
 
 import pytest
-from doctor_facts import facts, recorded, subject
+from doctor_facts import LOOKS, facts, looked, recorded, subject
 
 from fabricproof.nodes.doctor.facts import Answer
-from fabricproof.nodes.doctor.probes import Probe, read_answers, render_script
+from fabricproof.nodes.doctor.probes import Probe, node_probes, read_answers, render_script
 from fabricproof.nodes.doctor.read import (
     effective_type,
     family_of,
     read_asker,
-    read_hcas,
-    read_interfaces,
     read_ldd,
+    read_look,
     read_slurm,
     read_wrapper,
     version_of,
 )
+from fabricproof.nodes.inventory.facts import ReadTroubleKind
+from fabricproof.nodes.inventory.read import read_machine
 
 
 def answer(output: str, status: int = 0) -> Answer:
@@ -100,20 +103,48 @@ def test_the_wrapper_behind_the_alternatives():
     assert read_wrapper(answer("", 127)) is None
 
 
-def test_interfaces_and_ports_as_in_sysfs():
-    lines = answer("lo unknown -1 65536\nrail0 UP 10000 1500")
-    lo, rail = read_interfaces(lines)
-    assert (lo.speed_mbit_s, rail.state, rail.speed_mbit_s) == (None, "up", 10000)
-    row = "mlx5_0|1|4: ACTIVE|200 Gb/sec (4X HDR)|InfiniBand|ib0 "
-    (port,) = read_hcas(answer(row))
-    assert (port.name, port.state) == ("mlx5_0:1", "ACTIVE")
-    assert port.parent is None
-    soft = "rxe0|1|4: ACTIVE|2.5 Gb/sec (1X SDR)|Ethernet||over rail0"
-    assert [each.parent for each in read_hcas(answer(f"{soft}\n{row}|"))] == ["rail0", None]
-    (lost,) = read_hcas(answer(soft.removesuffix("rail0")))
-    assert lost.parent == ""
-    assert read_hcas(answer("", 1)) is None
-    assert read_hcas(answer("")) == ()
+RAILS = ("rail0", "rail1")
+
+
+def test_the_machine_as_an_inventory_has_it():
+    whole = (LOOKS / "virtual-cluster.txt").read_text(encoding="utf-8")
+    machine = read_look(looked("virtual-cluster"), "vc1", RAILS)
+    assert machine == read_machine(whole, "vc1")
+    assert machine.facts["interface rail0"]["shaped_to_mbit_s"] == 199
+
+
+def test_the_look_goes_through_the_script_whole():
+    (look,) = [each for each in node_probes(subject("mpich5")) if each.name == "look"]
+    done = subprocess.run(
+        ["bash", "-s"], input=render_script([look]), capture_output=True, text=True, check=True
+    )
+    said = read_answers(done.stdout, {})["look"]
+    assert said.status == 0
+    assert said.output.endswith("#== end")
+    assert "node" in read_look(said, "here", ()).facts
+
+
+def test_a_look_that_was_cut_off_is_no_whole_one():
+    whole = looked("virtual-cluster")
+    cut = replace(whole, output=whole.output[: whole.output.index("rail0\t") + 8], status=124)
+    machine = read_look(cut, "vc1", RAILS)
+    assert "interface rail0" not in machine.facts
+    assert [each.kind for each in machine.troubles] == [ReadTroubleKind.CUT_OFF]
+
+
+@pytest.mark.parametrize("said", [None, answer("", 127), answer("sh: cannot fork", 2)])
+def test_a_look_that_left_nothing_is_none(said):
+    assert read_look(said, "vc1", RAILS) is None
+
+
+def test_without_ip_the_rails_are_seen_all_the_same():
+    whole = looked("virtual-cluster")
+    lines = [line for line in whole.output.splitlines() if not re.match(r"\d+: \S+ +inet ", line)]
+    said = replace(whole, output="\n".join(lines).replace("#== missing", "#== missing\nip"))
+    machine = read_look(said, "vc1", RAILS)
+    assert {"interface rail0", "interface rail1"} <= set(machine.facts)
+    assert "interface mgmt0" not in machine.facts
+    assert not [each for each in machine.troubles if each.tool == "ip"]
 
 
 def test_a_script_asks_in_the_environment_and_its_answers_come_back():

@@ -3,13 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from doctor_facts import STACKS, at, facts, infiniband_node, net_path
+from doctor_facts import PORT, STACKS, at, declared, facts, infiniband_node, machine, net_path
 
 from fabricproof.core.errors import ExitStatus
 from fabricproof.nodes.doctor.examination import diagnose
 from fabricproof.nodes.doctor.facts import (
     Answer,
-    HcaPort,
     LibraryFacts,
     NodeFacts,
     ProgramFacts,
@@ -28,6 +27,8 @@ from fabricproof.nodes.doctor.findings import (
     table,
     worst,
 )
+from fabricproof.physics import SOFT_ROCE
+from fabricproof.site import FabricSpec
 from fabricproof.site.scheduling import SlurmTraits
 from planned import make_partition
 
@@ -221,10 +222,13 @@ def test_two_mpis_below_usr():
     assert "update-alternatives" in finding.mend
 
 
+HDR = declared("mlx5_0:1", link="HDR 4x")
+
+
 def infiniband(stack, library, node=None, **changes):
     family = STACKS[stack][0]
-    net_paths = (net_path(family, "ib", ("mlx5_0:1",), link="HDR", **changes),)
-    seen = facts(stack, net_paths=net_paths)
+    net_paths = (net_path(family, "ib", ("mlx5_0:1",), **changes),)
+    seen = facts(stack, net_paths=net_paths, fabrics=(HDR,))
     return replace(seen, library=replace(seen.library, **library), node=node or infiniband_node())
 
 
@@ -249,7 +253,7 @@ def test_libfabric_without_verbs():
 
 
 def test_verbs_that_no_hca_proves_are_unknown():
-    bare = infiniband_node(hcas=())
+    bare = infiniband_node(machine=machine())
     seen = infiniband("mpich5", {"providers": ("tcp", "verbs")}, bare)
     findings = diagnose(seen)
     assert only(findings, Level.UNKNOWN, "path")
@@ -271,7 +275,7 @@ def test_verbs_that_offer_nothing_beside_an_hca_are_wrong():
     ],
 )
 def test_a_device_is_offered_under_its_own_name_alone(domains, level):
-    seen = facts("mpich5", net_paths=(net_path("mpich", "ib", ("mlx5_1:1",), link="HDR"),))
+    seen = facts("mpich5", net_paths=(net_path("mpich", "ib", ("mlx5_1:1",)),))
     offers = tuple(("verbs", domain) for domain in domains)
     library = replace(seen.library, providers=("tcp", "verbs"), domains=offers)
     findings = diagnose(replace(seen, library=library, node=infiniband_node()))
@@ -282,7 +286,7 @@ def test_a_device_is_offered_under_its_own_name_alone(domains, level):
     ("domain", "level"), [("ib0", Level.OK), ("hfi1_0", Level.OK), ("ib1", Level.ERROR)]
 )
 def test_opx_offers_an_adapter_by_its_unit(domain, level):
-    net_path_of_opa = net_path("mpich", "opa", ("hfi1_0:1",), link="Omni-Path 100")
+    net_path_of_opa = net_path("mpich", "opa", ("hfi1_0:1",))
     seen = facts("mpich5", net_paths=(net_path_of_opa,))
     library = replace(seen.library, providers=("tcp", "opx"), domains=(("opx", domain),))
     findings = diagnose(replace(seen, library=library, node=infiniband_node()))
@@ -305,74 +309,139 @@ def test_mpich_without_the_network_module():
 
 
 def test_a_rail_that_does_not_exist():
-    seen = facts("mpich5", net_paths=(net_path("mpich", rails=("ib1",)),))
+    seen = facts("mpich5", fabrics=(declared("ib1"),))
     finding = only(diagnose(seen), Level.ERROR, "rail")
-    assert "'ib1' of fabric eth0 does not exist on vc1" in finding.seen
+    assert finding.seen == "ib1 on vc1 does not exist: the node has mgmt0, rail0, rail1"
+    assert finding.mend == "name one of these as rail of eth0 in fabric.toml"
     elsewhere = replace(seen, node=replace(seen.node, is_node=False))
-    assert only(diagnose(elsewhere), Level.UNKNOWN, "rail")
+    assert "--on-node" in only(diagnose(elsewhere), Level.UNKNOWN, "rail").mend
 
 
-def port(**changes):
-    return replace(infiniband_node().hcas[0], **changes)
+def test_a_rail_of_a_fabric_without_a_link_must_be_there():
+    bare = FabricSpec.model_validate(
+        {"name": "memory", "rails": [{"interface": each} for each in ("lo", "rail0", "ib1")]}
+    )
+    findings = diagnose(facts("mpich5", fabrics=(bare,)))
+    assert "ib1 on vc1 does not exist" in only(findings, Level.ERROR, "rail").seen
+    assert only(findings, Level.OK, "rail").seen == "rail0 on vc1 is up"
+    assert len([each for each in findings if each.topic == "rail"]) == 2
 
 
 @pytest.mark.parametrize(
-    ("hca", "level", "words"),
+    ("changes", "level", "words", "elsewhere"),
     [
-        (port(), Level.OK, "200 Gb/s"),
-        (port(rate="100 Gb/sec (4X EDR)"), Level.WARNING, "100"),
-        (port(state="DOWN"), Level.ERROR, "is DOWN"),
-        (port(rate="?"), Level.UNKNOWN, "rate is unknown"),
+        ({}, Level.OK, "mlx5_0:1 on n1 runs at 200 Gb/s", Level.OK),
+        (
+            {"link": "EDR 4x", "rate_gbit_s": 100},
+            Level.ERROR,
+            "runs at 100 of 200 Gb/s: it trained to EDR 4x instead of HDR 4x",
+            Level.WARNING,
+        ),
+        ({"link": "NDR 4x", "rate_gbit_s": 400}, Level.ERROR, "more than the site", Level.WARNING),
+        ({"state": "DOWN"}, Level.ERROR, "is down (DOWN)", Level.UNKNOWN),
+        ({"link": "", "rate_gbit_s": ""}, Level.UNKNOWN, "its rate is not known", Level.UNKNOWN),
     ],
 )
-def test_the_port_against_fabric_toml(hca: HcaPort, level, words):
-    seen = infiniband("mpich5", {}, infiniband_node(hcas=(hca,)))
-    assert words in only(diagnose(seen), level, "rail").seen
+def test_the_port_against_fabric_toml(changes, level, words, elsewhere):
+    node = infiniband_node(machine=machine(mlx5_0=PORT | changes))
+    for is_node, expected in ((True, level), (False, elsewhere)):
+        findings = diagnose(infiniband("mpich5", {}, replace(node, is_node=is_node)))
+        (found,) = [each for each in findings if each.topic == "rail" and words in each.seen]
+        assert found.level is expected
+        assert (found.mend == "") is (
+            expected is Level.OK or (expected is Level.UNKNOWN and is_node)
+        )
+
+
+@pytest.mark.parametrize(
+    ("part", "spec", "mend"),
+    [
+        ("port mlx5_0:1", HDR, "ibstat mlx5_0; or correct rails of eth0 in fabric.toml"),
+        (
+            "interface rail0",
+            declared("rail0", link="100GbE"),
+            "ip link set rail0 up; or correct rails of eth0 in fabric.toml",
+        ),
+    ],
+)
+def test_a_rail_that_is_down(part, spec, mend):
+    node = machine(mlx5_0=PORT)
+    down = replace(node, facts={**node.facts, part: {**node.facts[part], "state": "down"}})
+    seen = facts("mpich5", fabrics=(spec,))
+    findings = diagnose(replace(seen, node=infiniband_node(machine=down)))
+    found = only(findings, Level.ERROR, "rail")
+    assert "is down (down)" in found.seen
+    assert found.mend == mend
+
+
+def test_what_only_preflight_judges_is_an_error_too():
+    jumbo = declared("rail0", link="200MbE", protocol="tcp", mtu=9000, shaper={"burst_bytes": 3200})
+    found = only(diagnose(facts("mpich5", fabrics=(jumbo,))), Level.ERROR, "rail")
+    assert found.seen.startswith("rail0 on vc1 has MTU 1500 instead of 9000")
+    assert found.mend == "put the node right; or what is true of eth0 in fabric.toml"
+
+
+def test_what_preflight_notes_is_a_note():
+    told = declared("mlx5_0:1", link="HDR 4x", expect={"not_told": ["rate"]})
+    node = infiniband_node(machine=machine(mlx5_0=PORT | {"link": "", "rate_gbit_s": ""}))
+    seen = replace(facts("mpich5", fabrics=(told,)), node=node)
+    assert "not judged: mlx5_0:1 on n1" in only(diagnose(seen), Level.NOTE, "rail").seen
 
 
 def rxe(**changes):
-    """Return a software device as the kernel shows it; its rate is made up."""
-    plain = {"device": "rxe0", "rate": "2.5 Gb/sec (1X SDR)"}
-    return port(**{**plain, "parent": "rail0", **changes})
+    """Return a software device as an inventory has it; its rate in sysfs is made up."""
+    made_up = "2.5 Gb/sec (1X SDR)"
+    plain = {"state": "ACTIVE", "kind": SOFT_ROCE, "parent": "rail0", "rate_in_sysfs": made_up}
+    return {**plain, **changes}
 
 
-def over(hca: HcaPort, link: str | None, **changes):
+def over(device, link: str, **changes):
     """Return what is seen of a stack over UCX, its path declared with ``link``."""
-    seen = facts("openmpi4", **changes)
-    one = net_path("openmpi", protocol="rocev2", rails=(hca.name,), transport="ucx", link=link)
-    offered = LibraryFacts(
-        ucx="1.13.1", transports=(("rc_verbs", hca.name), ("ud_verbs", hca.name))
-    )
-    subject = replace(seen.subject, net_paths=(one,))
-    return replace(seen, subject=subject, library=offered, node=infiniband_node(hcas=(hca,)))
+    (name,) = device
+    rail = f"{name}:1"
+    one = net_path("openmpi", protocol="rocev2", rails=(rail,), transport="ucx")
+    seen = facts("openmpi4", net_paths=(one,), fabrics=(declared(rail, link=link),), **changes)
+    offered = LibraryFacts(ucx="1.13.1", transports=(("rc_verbs", rail), ("ud_verbs", rail)))
+    return replace(seen, library=offered, node=infiniband_node(machine=machine(**device)))
+
+
+def device_of(findings, level):
+    (found,) = [each for each in at(findings, level, "rail") if "Soft-RoCE" in each.seen]
+    return found
 
 
 def test_a_software_device_as_it_is_declared_is_judged_by_no_rate_of_sysfs():
     for rate in ("2.5 Gb/sec (1X SDR)", "100 Gb/sec (4X EDR)"):
-        found = only(diagnose(over(rxe(rate=rate), "Soft-RoCE 100 Mb/s")), Level.OK, "rail")
-        assert "Soft-RoCE over rail0" in found.seen
+        findings = diagnose(over({"rxe0": rxe(rate_in_sysfs=rate)}, "Soft-RoCE 100 Mb/s"))
+        assert at(findings, Level.ERROR, "rail") == []
+        found = device_of(findings, Level.OK)
+        assert found.seen == "rxe0:1 on n1 is Soft-RoCE over rail0"
         assert "no LIDs" in found.means
+        assert rate in only(findings, Level.NOTE, "rail").seen
     # its interface went away: soft all the same
-    lost = only(diagnose(over(rxe(parent=""), "Soft-RoCE 100 Mb/s")), Level.OK, "rail")
-    assert "over an interface that it does not say" in lost.seen
+    lost = diagnose(over({"rxe0": rxe(parent="")}, "Soft-RoCE 100 Mb/s"))
+    assert "over an interface that it does not say" in device_of(lost, Level.OK).seen
 
 
+@pytest.mark.parametrize("is_node", [True, False])
 @pytest.mark.parametrize("link", ["EDR 4x", "SDR 1x", "2.5GbE"])
-def test_a_software_device_stands_for_no_adapter(link: str):
-    found = only(diagnose(over(rxe(), link)), Level.ERROR, "rail")
+def test_a_software_device_stands_for_no_adapter(link: str, is_node):
+    seen = over({"rxe0": rxe()}, link)
+    seen = replace(seen, node=replace(seen.node, is_node=is_node))
+    found = only(diagnose(seen), Level.ERROR, "rail")
     assert "rxe0:1 on n1 is Soft-RoCE over rail0" in found.seen
     assert found.mend.startswith('state link = "Soft-RoCE ..."')
 
 
 def test_an_adapter_stands_for_no_software_device():
-    found = only(diagnose(over(port(), "Soft-RoCE 100 Mb/s")), Level.ERROR, "rail")
+    found = only(diagnose(over({"mlx5_0": PORT}, "Soft-RoCE 100 Mb/s")), Level.ERROR, "rail")
     assert "mlx5_0:1 on n1 is no Soft-RoCE device" in found.seen
     assert found.mend.startswith("state the link of the adapter")
 
 
 def test_ucx_1_13_on_a_software_device_needs_its_gid_check_off():
     check = {"UCX_UD_VERBS_ETH_DGID_CHECK": "n"}
-    bad = over(rxe(), "Soft-RoCE 100 Mb/s")
+    bad = over({"rxe0": rxe()}, "Soft-RoCE 100 Mb/s")
     if "UCX_UD_VERBS_ETH_DGID_CHECK" in bad.subject.net_paths[0].environment:
         bare = replace(bad.subject.net_paths[0], environment={})
         bad = replace(bad, subject=replace(bad.subject, net_paths=(bare,)))
@@ -381,7 +450,7 @@ def test_ucx_1_13_on_a_software_device_needs_its_gid_check_off():
     assert 'UCX_UD_VERBS_ETH_DGID_CHECK = "n"' in found[0].mend
     told = replace(bad, subject=replace(bad.subject, settings=check))
     newer = replace(bad, library=replace(bad.library, ucx="1.17.0"))
-    hard = over(port(), "HDR 4x")
+    hard = over({"mlx5_0": PORT}, "HDR 4x")
     for fine in (told, newer, hard):
         assert not [each for each in diagnose(fine) if "checks the GID" in each.seen]
 

@@ -166,7 +166,7 @@ def gather(facts: Facts, answers: Mapping[str, Answer], *, is_node: bool) -> Fac
             for name, answer in answers.items()
             if name.startswith("ldd:")
         ),
-        node=read_node(answers, is_node=is_node),
+        node=read_node(answers, is_node=is_node, rails=facts.subject.rails),
         module=answers.get(MODULE),
         launcher=answers.get("launcher"),
         container=answers.get(CONTAINER),

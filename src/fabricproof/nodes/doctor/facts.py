@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from fabricproof.nodes.doctor.subject import Subject
+from fabricproof.nodes.inventory.facts import Machine, Value
 from fabricproof.site.scheduling import SlurmTraits
 
 
@@ -125,40 +126,6 @@ class ProgramFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Interface:
-    """One network interface: name, ``up`` or ``down``, speed in Mb/s."""
-
-    name: str
-    state: str
-    speed_mbit_s: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class HcaPort:
-    """One port of a host channel adapter.
-
-    Attributes:
-        device: ``mlx5_0``.
-        port: 1 ...
-        state: ``ACTIVE``, ``INIT``, ``DOWN``.
-        rate: as sysfs states it: ``200 Gb/sec (4X HDR)``.
-        parent: the interface below a software device (Soft-RoCE), empty where it does not say
-            which; None for an adapter.
-    """
-
-    device: str
-    port: int
-    state: str
-    rate: str = ""
-    parent: str | None = None
-
-    @property
-    def name(self) -> str:
-        """As in fabric.toml and in UCX: ``mlx5_0:1``."""
-        return f"{self.device}:{self.port}"
-
-
-@dataclass(frozen=True, kw_only=True)
 class NodeFacts:
     """The machine on which everything was seen.
 
@@ -166,7 +133,7 @@ class NodeFacts:
         is_node: it is one on which jobs run, not only a login node.
         uid: 0 is root.
         memlock_kib: locked memory that a process may have; -1 is unlimited.
-        hcas: ports of host channel adapters.
+        machine: what it is made of, as an inventory has it; None where it did not say.
         pmi_libraries: Slurm's and others' PMI libraries, by path.
         environment: variables of MPIs and transports that are set before the stack's own.
     """
@@ -175,10 +142,19 @@ class NodeFacts:
     is_node: bool = False
     uid: int | None = None
     memlock_kib: int | None = None
-    interfaces: tuple[Interface, ...] | None = None
-    hcas: tuple[HcaPort, ...] | None = None
+    machine: Machine | None = None
     pmi_libraries: tuple[str, ...] | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def ports(self) -> dict[str, Mapping[str, Value]]:
+        """Ports of HCAs and of software devices that were seen, by name: ``mlx5_0:1``."""
+        parts = self.machine.facts if self.machine else {}
+        return {
+            part.removeprefix("port "): facts
+            for part, facts in parts.items()
+            if part.startswith("port ")
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fabricproof.nodes.discover.probe import LOOK
 from fabricproof.nodes.doctor.facts import Answer
 from fabricproof.nodes.doctor.subject import Subject
 from fabricproof.stacks.container import INSIDE, in_folder
@@ -95,24 +96,6 @@ ASKER = Path(__file__).parent / "asker.py"
 #: variables by which MPIs and transports are steered.
 _STEERING = "FI|UCX|OMPI|OPAL|PMIX|PRTE|I_MPI|MPIR|MV2|MVP|PSM2|HFI|SLURM_MPI"
 
-#: a Slingshot device stands there by its own name, too: the rail of libfabric's cxi provider
-_INTERFACES = """cd /sys/class/net && for each in *; do
-    for name in "$each" $(ls "$each/device/cxi" 2>/dev/null); do
-        printf '%s %s %s %s\\n' "$name" "$(cat "$each/operstate")" \
-            "$(cat "$each/speed" 2>/dev/null || echo -1)" "$(cat "$each/mtu")"
-    done
-done"""
-
-_HCAS = """for port in /sys/class/infiniband/*/ports/*; do
-    [ -r "$port/state" ] || continue
-    device=${port%/ports/*}
-    soft=
-    [ ! -e "$device/parent" ] || soft="over $(cat "$device/parent" 2>/dev/null)"
-    printf '%s|%s|%s|%s|%s|%s|%s\\n' "${device##*/}" "${port##*/}" "$(cat "$port/state")" \
-        "$(cat "$port/rate")" "$(cat "$port/link_layer")" \
-        "$(ls "$device/device/net" 2>/dev/null | tr '\\n' ' ')" "$soft"
-done"""
-
 _WRAPPER = """first=$(command -v mpicc) || exit 127
 printf '%s\\n' "$first"
 at=$first
@@ -140,8 +123,7 @@ def node_probes(subject: Subject) -> list[Probe]:
         Probe(name="host", command="hostname"),
         Probe(name="uid", command="id -u"),
         Probe(name="memlock", command="ulimit -l"),
-        Probe(name="interfaces", command=_INTERFACES, shown="/sys/class/net/*"),
-        Probe(name="hcas", command=_HCAS, shown="/sys/class/infiniband/*/ports/*"),
+        _look_probe(),
         _pmi_probe(),
         Probe(
             name="environment",
@@ -200,6 +182,14 @@ def _launcher_probe(subject: Subject) -> list[Probe]:
     if subject.launcher == "srun":
         return []
     return [Probe(name="launcher", command=f"{OWN_LAUNCHER[subject.family]} --version")]
+
+
+def _look_probe() -> Probe:
+    """Return what asks for the rails, as every job does for its inventory."""
+    text = LOOK.read_text(encoding="utf-8")
+    command = f"sh -c {shell_word(text)} look /sys node 2>/dev/null"
+    shown = "/sys/class/net/*; /sys/class/infiniband/*/ports/*; ip, tc, ethtool, lspci"
+    return Probe(name="look", command=command, shown=shown)
 
 
 def _pmi_probe() -> Probe:

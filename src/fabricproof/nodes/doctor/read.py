@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 from fabricproof.nodes.doctor.facts import (
     Answer,
-    HcaPort,
-    Interface,
     LibraryFacts,
     MpiFacts,
     NodeFacts,
@@ -16,6 +15,8 @@ from fabricproof.nodes.doctor.facts import (
     SlurmFacts,
     WrapperFacts,
 )
+from fabricproof.nodes.inventory.facts import Machine
+from fabricproof.nodes.inventory.read import read_machine
 from fabricproof.site.scheduling import read_traits
 
 #: the MPI library by any family's name; not libmpi_cxx, libmpifort, libmpi_usempi...
@@ -144,47 +145,16 @@ def read_wrapper(answer: Answer | None) -> WrapperFacts | None:
     )
 
 
-def _positive(text: str) -> int | None:
-    """Return a number from sysfs; -1, or nothing, is what an interface without a link says."""
-    return int(text) if text.isdigit() and int(text) > 0 else None
-
-
-def read_interfaces(answer: Answer | None) -> tuple[Interface, ...] | None:
-    """Return the interfaces of lines ``name state speed mtu``; None where not answered."""
-    if answer is None or answer.status:
+def read_look(answer: Answer | None, host: str, rails: Collection[str]) -> Machine | None:
+    """Return the machine that ``look.sh`` showed with these rails; None where it showed nothing."""
+    if answer is None:
         return None
-    rows = [line.split() for line in answer.output.splitlines()]
-    return tuple(
-        Interface(name=row[0], state=row[1].lower(), speed_mbit_s=_positive(row[2]))
-        for row in rows
-        if len(row) == 4
-    )
-
-
-def read_hcas(answer: Answer | None) -> tuple[HcaPort, ...] | None:
-    """Return the ports of lines ``device|port|state|rate|link layer|netdevs|over parent``.
-
-    State and rate are as in sysfs: ``4: ACTIVE``, ``200 Gb/sec (4X HDR)``; the last is empty for
-    an adapter.
-    """
-    if answer is None or answer.status:
-        return None
-    ports = []
-    for line in answer.output.splitlines():
-        row = line.split("|")
-        if len(row) not in {6, 7} or not row[1].isdigit():
-            continue
-        soft = row[6].split() if len(row) == 7 else []
-        ports.append(
-            HcaPort(
-                device=row[0],
-                port=int(row[1]),
-                state=row[2].rpartition(":")[2].strip(),
-                rate=row[3].strip(),
-                parent=" ".join(soft[1:]) if soft else None,
-            )
-        )
-    return tuple(ports)
+    # An answer comes without its last line feed; of a look that was cut off that line may be half.
+    ending = "" if answer.status else "\n"
+    machine = read_machine(answer.output + ending, host, rails)
+    # Whether a rail exists does not hang on addresses here: sysfs was read, and rails are kept.
+    troubles = tuple(each for each in machine.troubles if each.tool != "ip")
+    return replace(machine, troubles=troubles) if machine.facts else None
 
 
 def _memlock(answer: Answer | None) -> int | None:
@@ -208,16 +178,18 @@ def _environment(answer: Answer | None) -> dict[str, str]:
     return {name: value for name, sign, value in split if sign and name.isidentifier()}
 
 
-def read_node(answers: Mapping[str, Answer], *, is_node: bool) -> NodeFacts:
-    """Return what the probes ``host``, ``uid``, ``memlock``, ``interfaces`` ... answered."""
-    host, uid = answers.get("host"), answers.get("uid")
+def read_node(
+    answers: Mapping[str, Answer], *, is_node: bool, rails: Collection[str] = ()
+) -> NodeFacts:
+    """Return what the probes ``host``, ``uid``, ``memlock``, ``look`` ... answered."""
+    told, uid = answers.get("host"), answers.get("uid")
+    host = told.output.strip() if told and told.status == 0 else "?"
     return NodeFacts(
-        host=host.output.strip() if host and host.status == 0 else "?",
+        host=host,
         is_node=is_node,
         uid=int(uid.output) if uid and uid.output.strip().isdigit() else None,
         memlock_kib=_memlock(answers.get("memlock")),
-        interfaces=read_interfaces(answers.get("interfaces")),
-        hcas=read_hcas(answers.get("hcas")),
+        machine=read_look(answers.get("look"), host, rails),
         pmi_libraries=_lines(answers.get("pmi")),
         environment=_environment(answers.get("environment")),
     )

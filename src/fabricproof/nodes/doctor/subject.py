@@ -38,14 +38,12 @@ class NetPath:
 
     Attributes:
         protocol: as in the fabric data.
-        link: as in the fabric data, None where none is declared.
         transport: ``ucx``, ``libfabric`` or ``native``.
         refusal: why this stack cannot take it; empty where it can.
     """
 
     fabric: str
     protocol: str
-    link: str | None
     rails: tuple[str, ...]
     transport: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -81,6 +79,7 @@ class Subject:
         absent: why there is nothing to examine; empty where there is.
         stale: why what is there is not what the site asks for.
         mend: what puts absent and stale right.
+        fabrics: of the partition, as the site declares them.
         same_node: both ranks run on one node.
         declared: the partition as the site declares it.
         container: the image that programs and MPI are in; None where they are on the node.
@@ -109,6 +108,7 @@ class Subject:
     programs: tuple[str, ...] = ()
     python: str = ""
     net_paths: tuple[NetPath, ...] = ()
+    fabrics: tuple[FabricSpec, ...] = ()
     absent: str = ""
     stale: str = ""
     mend: str = ""
@@ -120,6 +120,11 @@ class Subject:
     def uses_slurm(self) -> bool:
         """Whether jobs go through Slurm."""
         return self.scheduler in {"slurm", "squeue"}
+
+    @property
+    def rails(self) -> tuple[str, ...]:
+        """The rails of all fabrics."""
+        return tuple(rail.interface for spec in self.fabrics for rail in spec.rails)
 
 
 def make_subject(
@@ -144,6 +149,7 @@ def make_subject(
         options=(*(launch.options if launch else ()), *option_words(stack.launcher_options)),
         access=tuple(option_words(partition.access)),
         net_paths=_net_paths(site, stack, partition, launcher),
+        fabrics=tuple(site.fabric_spec(name) for name in partition.fabrics),
         same_node=partition.same_node,
         declared=partition,
         modules_init=site.spec.modules_init,
@@ -316,7 +322,7 @@ def _net_path(
     launcher: str,
     rails: tuple[str, ...],
 ) -> NetPath:
-    facts = {"fabric": spec.name, "protocol": protocol, "link": spec.link, "rails": rails}
+    facts = {"fabric": spec.name, "protocol": protocol, "rails": rails}
     try:
         wanted = stated_transport(stack.family, stack.transport, spec.transport)
         transport = wanted or default_transport(

@@ -7,7 +7,7 @@ what was not is named.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from fabricproof.nodes.discover.facts import InterfaceSeen, PortSeen, ShaperSeen, SlotSeen
 from fabricproof.nodes.discover.rates import verbs_link
@@ -69,10 +69,11 @@ _TUNING = (
 )
 
 
-def read_machine(text: str, node: str) -> Machine:
+def read_machine(text: str, node: str, rails: Collection[str] = ()) -> Machine:
     """Return what a node is made of.
 
-    ``text`` is what ``look.sh /sys node`` printed, perhaps cut off, perhaps empty.
+    ``text`` is what ``look.sh /sys node`` printed, perhaps cut off, perhaps empty; ``rails`` are
+    kept whatever they are where no addresses were told.
     """
     whole_lines = text[: text.rfind("\n") + 1]
     sections = split_sections(whole_lines)
@@ -84,7 +85,7 @@ def read_machine(text: str, node: str) -> Machine:
         sections[cut] = []  # an interface's second neighbour may be missing
     return Machine(
         node=node,
-        facts={part: facts for part, facts in _parts(sections) if facts},
+        facts={part: facts for part, facts in _parts(sections, rails) if facts},
         troubles=tuple(_troubles(sections, cut)),
     )
 
@@ -95,7 +96,7 @@ def _without_last_answer(lines: list[str]) -> list[str]:
     return [line for line in lines if line.split("\t")[:2] != answer]
 
 
-def _parts(sections: dict[str, list[str]]) -> Iterator[tuple[str, Facts]]:
+def _parts(sections: dict[str, list[str]], rails: Collection[str]) -> Iterator[tuple[str, Facts]]:
     host = read_pairs(sections.get("host", []))
     machine = read_pairs(sections.get("machine", []))
     keys = ("os", "kernel", "arch", "cpus")
@@ -105,9 +106,9 @@ def _parts(sections: dict[str, list[str]]) -> Iterator[tuple[str, Facts]]:
         yield f"numa {name}", _said({key: row.get(key) for key in ("cpus", "distance")})
     cards = _Cards(sections, balanced=machine.get("irqbalance") == "runs")
     ports = read_ports(sections, cards.payloads)
-    below = {port.parent for port in ports}
+    kept = {port.parent for port in ports} | set(() if sections.get("addresses") else rails)
     for each in read_interfaces(sections, cards.payloads):
-        if each.name in below or _is_worth(each):
+        if each.name in kept or _is_worth(each):
             facts = cards.interface(each)
             yield f"interface {each.name}", _said(facts)
             if each.cxi is not None:  # the same card, as a rail of libfabric's cxi provider

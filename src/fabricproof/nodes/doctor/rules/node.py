@@ -5,19 +5,44 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from fabricproof.core.errors import FabricproofError
-from fabricproof.nodes.doctor.facts import Facts, HcaPort, Interface
+from fabricproof.core.measure import Verdict
+from fabricproof.nodes.doctor.facts import Facts
 from fabricproof.nodes.doctor.findings import Diagnosis, Level
-from fabricproof.nodes.doctor.subject import NetPath
-from fabricproof.physics import (
-    SOFT_ROCE_NAME,
-    Link,
-    find_link,
-    why_not_the_device,
-)
+from fabricproof.nodes.preflight import RailFinding, preflight
+from fabricproof.site import FabricSpec
 
-#: sysfs rounds rates: '56 Gb/sec' for FDR's 54.5 data and 56.25 line Gb/s
-_RATE_TOLERANCE = 0.05
+#: stands for the link of a fabric that has none, of which no rate is judged
+_ANY_LINK = "1GbE"
+
+#: how bad it is where no job runs that a rail there is not as declared; the rest is UNKNOWN
+_ELSEWHERE = {"rate": Level.WARNING, "device": Level.ERROR}
+
+#: quantity of preflight -> what it means where it is not as declared, and what mends it
+_FOLLOWS = {
+    "absent": (
+        "every leg over it fails, and none over all rails can run",
+        "name one of these as rail of {fabric} in fabric.toml",
+    ),
+    "state": (
+        "no message crosses it; an MPI that may choose takes another path",
+        "{tool}; or correct rails of {fabric} in fabric.toml",
+    ),
+    "rate": (
+        "bandwidth will be judged by a rate that the link does not have",
+        "reseat or change the cable; or the true link of {fabric} in fabric.toml",
+    ),
+    "device": (
+        "every number is judged by a link that is not there",
+        "correct link or rails of {fabric} in fabric.toml",
+    ),
+    "": (
+        "numbers over it are not those of the fabric that is declared",
+        "put the node right; or what is true of {fabric} in fabric.toml",
+    ),
+}
+
+#: what a device that is as declared means all the same
+_SOFTWARE = "no HCA: no subnet manager, no LIDs, no GPUDirect; the CPU's time is its speed"
 
 #: protocols whose transports lock memory.
 _LOCKING = frozenset({"ib", "rocev2", "opa", "slingshot", "efa"})
@@ -39,129 +64,52 @@ def judge_node(facts: Facts) -> Iterator[Diagnosis]:
             means="what is said of interfaces, devices and limits may differ on the nodes",
             mend="--on-node asks a node",
         )
-    for net_path in facts.subject.net_paths:
-        if len(net_path.rails) == 1:
-            yield _rail(facts, net_path, net_path.rails[0])
+    for spec in facts.subject.fabrics:
+        yield from _rails(facts, spec)
     yield from _memlock(facts)
     yield from _outside(facts)
 
 
-def _rail(facts: Facts, net_path: NetPath, rail: str) -> Diagnosis:
-    node = facts.node
-    if node.interfaces is None or node.hcas is None:
-        return Diagnosis(
-            level=Level.UNKNOWN,
-            topic="rail",
-            seen=f"{rail} of {net_path.fabric}: sysfs did not answer",
-            command=facts.seen_by("interfaces", "hcas"),
-        )
-    port = next((each for each in node.hcas if rail in {each.name, each.device}), None)
-    netdev = next((each for each in node.interfaces if each.name == rail), None)
-    if port is None and netdev is None:
-        return _no_rail(facts, net_path, rail)
-    state = port.state if port else netdev.state if netdev else ""
-    if state.lower() not in {"active", "up", "unknown"}:
-        return Diagnosis(
-            level=Level.ERROR if node.is_node else Level.UNKNOWN,
-            topic="rail",
-            seen=f"{rail} of {net_path.fabric} is {state} on {node.host}",
-            command=facts.seen_by("interfaces", "hcas"),
-            means="no message crosses it; an MPI that may choose takes another path",
-            mend=f"ibstat {port.device}" if port else f"ip link set {rail} up",
-        )
-    link = find_link(net_path.link) if net_path.link else None
-    if link is not None and (link.is_soft or (port is not None and port.parent is not None)):
-        return _device(facts, net_path, link, rail, port)
-    return _rate(facts, net_path, rail, port, netdev)
+def _rails(facts: Facts, spec: FabricSpec) -> Iterator[Diagnosis]:
+    """Yield what preflight says of a fabric's rails here.
 
-
-def _device(
-    facts: Facts, net_path: NetPath, link: Link, rail: str, port: HcaPort | None
-) -> Diagnosis:
-    """Say whether a rail is the software device that the site declares, or stands for an adapter.
-
-    Its rate is not compared: what sysfs says of it is made up.
+    A fabric without a link (the memory of one machine) has no rate: its rails must be there.
     """
-    parent = port.parent if port else None
-    wrong = why_not_the_device(link, f"{rail} on {facts.node.host}", parent)
-    if wrong:
-        seen, _, mend = wrong.partition(": state ")
-        return Diagnosis(
-            level=Level.ERROR,
-            topic="rail",
-            seen=seen,
-            command=facts.seen_by("hcas"),
-            means="every number is judged by a link that is not there",
-            mend=f"state {mend}",
+    declared = spec
+    if spec.link is None:
+        rails = [{"interface": each.interface} for each in spec.rails]
+        plain = {"name": spec.name, "link": _ANY_LINK, "rails": rails}
+        declared = FabricSpec.model_validate(plain)
+    result = preflight(declared, {facts.node.host: facts.node.machine})
+    for each in result.findings:
+        if spec.link or (each.quantity == "state" and each.rail != "lo"):
+            yield _rail(facts, spec, each)
+    for note in result.notes if spec.link else ():
+        yield Diagnosis(
+            level=Level.NOTE, topic="rail", seen=note.sentence, command=facts.seen_by("look")
         )
-    rate = f", whose {port.rate!r} in sysfs is made up" if port and port.rate else ""
+
+
+def _rail(facts: Facts, spec: FabricSpec, finding: RailFinding) -> Diagnosis:
+    told, _, state = finding.judgement.reason.partition(": state ")
+    level = Level.UNKNOWN
+    if finding.verdict is Verdict.PASS:
+        level = Level.OK
+    elif finding.verdict is Verdict.FAIL:
+        level = Level.ERROR if facts.node.is_node else _ELSEWHERE.get(finding.quantity, level)
+    if level is Level.UNKNOWN:
+        means, mend = "", "" if facts.node.is_node else "ask a node: --on-node"
+    elif level is Level.OK:
+        means, mend = _SOFTWARE if finding.quantity == "device" else "", ""
+    else:
+        quantity = "absent" if " does not exist" in told else finding.quantity
+        means, mend = _FOLLOWS.get(quantity, _FOLLOWS[""])
+        hca, port, _ = finding.rail.partition(":")
+        tool = f"ibstat {hca}" if port else f"ip link set {hca} up"
+        mend = f"state {state}" if state else mend.format(tool=tool, fabric=spec.name)
     return Diagnosis(
-        level=Level.OK,
-        topic="rail",
-        seen=f"{rail} of {net_path.fabric} is there on {facts.node.host}: {SOFT_ROCE_NAME} over "
-        f"{parent or 'an interface that it does not say'}{rate}",
-        command=facts.seen_by("hcas"),
-        means="no HCA: no subnet manager, no LIDs, no GPUDirect; the CPU's time is its speed",
+        level=level, topic="rail", seen=told, command=facts.seen_by("look"), means=means, mend=mend
     )
-
-
-def _no_rail(facts: Facts, net_path: NetPath, rail: str) -> Diagnosis:
-    node = facts.node
-    ports = [port.name for port in node.hcas or ()]
-    known = ", ".join([*ports, *(each.name for each in node.interfaces or ())])
-    return Diagnosis(
-        level=Level.ERROR if node.is_node else Level.UNKNOWN,
-        topic="rail",
-        seen=f"the rail {rail!r} of fabric {net_path.fabric} does not exist on {node.host}, "
-        f"which has {known}",
-        command=facts.seen_by("interfaces", "hcas"),
-        means="every leg over it fails, and none over all rails can run" if node.is_node else "",
-        mend=f"name one of these as rail of {net_path.fabric} in fabric.toml"
-        if node.is_node
-        else "ask a node: --on-node",
-    )
-
-
-def _rate(
-    facts: Facts, net_path: NetPath, rail: str, port: HcaPort | None, netdev: Interface | None
-) -> Diagnosis:
-    expected = find_link(net_path.link).data_rate_gbit_s if net_path.link else None
-    observed = _observed(port, netdev)
-    command = facts.seen_by("hcas" if port else "interfaces")
-    told = f"{rail} of {net_path.fabric} is there on {facts.node.host}"
-    if expected is None or observed is None:
-        return Diagnosis(
-            level=Level.OK if expected is None else Level.UNKNOWN,
-            topic="rail",
-            seen=told + ("" if expected is None else ", its rate is unknown"),
-            command=command,
-        )
-    if abs(observed - expected) <= _RATE_TOLERANCE * expected:
-        return Diagnosis(
-            level=Level.OK, topic="rail", seen=f"{told}, {observed:g} Gb/s", command=command
-        )
-    slower = observed < expected
-    return Diagnosis(
-        level=Level.WARNING if slower else Level.NOTE,
-        topic="rail",
-        seen=f"{told}: {rail}: link rate is {observed} Gb/s, expected {expected} Gb/s: a cable or "
-        "transceiver made the link train down" if slower
-        else f"{told} and says {observed:g} Gb/s, fabric.toml {expected:g} Gb/s (a virtual or "
-        "shaped link says what it likes)",
-        command=command,
-        means="bandwidth will be judged by a rate that the link does not have" if slower else "",
-        mend="reseat or change the cable; or the true link in fabric.toml" if slower else "",
-    )  # fmt: skip
-
-
-def _observed(port: HcaPort | None, netdev: Interface | None) -> float | None:
-    if port is not None:
-        try:
-            return find_link(port.rate).data_rate_gbit_s
-        except FabricproofError:
-            return None
-    speed = netdev.speed_mbit_s if netdev else None
-    return None if speed is None else speed / 1000
 
 
 def _memlock(facts: Facts) -> Iterator[Diagnosis]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from fabricproof.nodes.doctor.facts import Facts
 from fabricproof.nodes.doctor.findings import Diagnosis, Level
 from fabricproof.nodes.doctor.subject import NetPath
+from fabricproof.nodes.preflight.soft import is_soft
 from fabricproof.stacks.family import LIBFABRIC, NATIVE, UCX
 
 #: UCX's transports over verbs: rc_verbs, rc_mlx5, dc_mlx5, ud_verbs, ud_mlx5; srd is EFA's.
@@ -156,7 +157,7 @@ def _ucx_on_soft(facts: Facts, net_path: NetPath) -> Iterator[Diagnosis]:
     Measured with Debian's UCX 1.13 on rdma_rxe: "unhandled timeout error" until the check of the
     receiver's address is off (ud_verbs, which rc_verbs needs too, to connect).
     """
-    soft = {port.name for port in facts.node.hcas or () if port.parent is not None}
+    soft = {name for name, port in facts.node.ports.items() if is_soft(port)}
     version = facts.library.ucx or ""
     settings = {**facts.node.environment, **facts.subject.settings, **net_path.environment}
     is_off = settings.get(_GID_CHECK, "").lower() in {"n", "no", "0", "off"}
@@ -166,7 +167,7 @@ def _ucx_on_soft(facts: Facts, net_path: NetPath) -> Iterator[Diagnosis]:
         level=Level.ERROR,
         topic="path",
         seen=f"{net_path.name}: UCX {version} checks the GID of what it receives, on Soft-RoCE",
-        command=facts.seen_by("asker", "hcas"),
+        command=facts.seen_by("asker", "look"),
         means="it drops all that comes over IPv4: each leg ends in an unhandled timeout error",
         mend=f'environment = {{ {_GID_CHECK} = "n" }} of {facts.subject.stack} in site.toml',
     )
@@ -236,13 +237,13 @@ def _no_verbs(
     linked = has_module or (verbs and kind in facts.library.verbs_in)
     version = facts.library.ucx if kind == UCX else facts.library.libfabric
     name = f"UCX {version}" if kind == UCX else f"libfabric {version}"
-    if linked and not facts.node.hcas:
+    if linked and not facts.node.ports:
         return Diagnosis(
             level=Level.UNKNOWN,
             topic="path",
             seen=f"{net_path.name}: {name} is built with {provider}; {facts.node.host} has no HCA "
             "to prove it on",
-            command=facts.seen_by("asker", "hcas"),
+            command=facts.seen_by("asker", "look"),
             mend="" if facts.node.is_node else "ask a node: --on-node",
         )
     word = "transport" if kind == UCX else "provider"
@@ -251,7 +252,7 @@ def _no_verbs(
         level=Level.ERROR,
         topic="path",
         seen=f"{net_path.name}: {name} {why}",
-        command=facts.seen_by("asker", "hcas"),
+        command=facts.seen_by("asker", "look"),
         means=_SILENT[kind] if verbs else f"forced by FI_PROVIDER={provider}, every leg aborts",
         mend=_build_mend(kind, provider, linked=linked),
     )
