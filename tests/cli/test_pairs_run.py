@@ -26,7 +26,6 @@ from fabricproof.pairs.campaign.conduct import seconds_of_round
 from fabricproof.pairs.campaign.further import all_on_one
 from fabricproof.pairs.campaign.ledger import Campaign, save
 from fabricproof.pairs.campaign.nodes import Standing
-from fabricproof.pairs.schedule import Order
 from fabricproof.site import load_site
 
 BLANK = Campaign(
@@ -35,8 +34,8 @@ BLANK = Campaign(
     size=65536, seconds=0.5, both_ways=False, is_full=False,
 )  # fmt: skip
 WISHES = _Wishes(
-    only=dict.fromkeys(("partition", "stack", "fabric"), ()), over=(), is_full=False,
-    order=Order.LEAFWISE, seed=0, size=None, seconds=None, both_ways=False, without=(),
+    only=dict.fromkeys(("partition", "stack", "fabric"), ()), over=(), full=False,
+    minutes=None, order="leafwise", seed=0, size=None, seconds=None, both_ways=False, without=(),
     skip_out=False, spines=0,
 )  # fmt: skip
 STANDING = Standing(free=("vc1", "vc2", "vc10"), busy=("vc3",), out={"vc4": "drain", "vc5": "down"})
@@ -176,10 +175,10 @@ def test_for_so_long_reaches_every_node_and_then_goes_on(at_once: int) -> None:
     nodes = tuple(f"vc{number}" for number in range(1, 6))
     blank = replace(BLANK, nodes=nodes, net_paths=(("rail0",), ("rail1",)), at_once=at_once)
     usual = _with_rounds(site, blank, leaves, WISHES).rounds
-    short = _with_rounds(site, blank, leaves, replace(WISHES, minutes=0.001)).rounds
+    short = _with_rounds(site, replace(blank, minutes=0.001), leaves, WISHES).rounds
     assert short == usual
     assert {node for each in short for pair in each.pairs for node in pair} == set(range(5))
     minutes = 50.5 * seconds_of_round(site, blank) / 60
-    long = _with_rounds(site, blank, leaves, replace(WISHES, minutes=minutes)).rounds
+    long = _with_rounds(site, replace(blank, minutes=minutes), leaves, WISHES).rounds
     assert long[: len(usual)] == usual
     assert [each.number for each in long] == list(range(50))

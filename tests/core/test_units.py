@@ -15,6 +15,7 @@ from fabricproof.core.units import (
     canonical_unit,
     convert,
     dimension,
+    first_few,
     natural,
     parse_quantity,
     parse_size,
@@ -155,3 +156,11 @@ def test_names_are_in_the_order_of_their_numbers() -> None:
 def test_unlike_names_have_unlike_places(names: list[str]) -> None:
     unlike = {*names, "n" + "9" * 5000}
     assert len(set(map(natural, unlike))) == len(unlike)
+
+
+def test_the_first_few_and_how_many_more() -> None:
+    assert first_few([]) == ""
+    assert first_few("abcd") == "a, b, c, d"
+    assert first_few("abcde") == "a, b, c, d and 1 more"
+    assert first_few("abc", 1, " legs", "; ") == "a and 2 more legs"
+    assert first_few("abc", 2, between="; ") == "a; b and 1 more"

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from fabricproof.core import group
 from fabricproof.core.hostlist import expand
 from fabricproof.subnet import live
 from made_fabrics import make, show_discover, show_linkinfo
@@ -192,15 +193,15 @@ def test_a_tool_of_somebody_else_does_not_hold_us(
     def refused(*_: object) -> None:
         raise PermissionError
 
-    def noted(process: subprocess.Popen[bytes]) -> None:
+    def noted(process: subprocess.Popen[bytes], first: int | None) -> None:
         begun.append(process)
-        end(process)
+        end(process, first)
 
     begun: list[subprocess.Popen[bytes]] = []
-    end = live._end
-    monkeypatch.setattr(live, "_end", noted)
+    end = group.end_group
+    monkeypatch.setattr(group, "end_group", noted)
     monkeypatch.setattr(os, "killpg", refused)
-    monkeypatch.setattr(live, "_END_SECONDS", 0.2)
+    monkeypatch.setattr(group, "_END_SECONDS", 0.2)
     pretend(tools, "ibnetdiscover", "exec sleep 100")
     start = time.monotonic()
     try:

@@ -4,6 +4,7 @@
 FRONT: dict[str, str] = {
     "cpus": "lists of CPUs as the kernel prints them",
     "errors": "errors with what, expected, got and next step; exit statuses",
+    "group": "commands of which all ends at Ctrl-C and at a time limit",
     "hostlist": "node names as Slurm folds them",
     "measure": "verdict words, quantities, tables, findings",
     "project": "which folder is the project, and what an installed package brings",

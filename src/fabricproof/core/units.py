@@ -202,6 +202,12 @@ def counted(num: int, what: str) -> str:
     return f"{num} {what}" if num == 1 else f"{num} {what}s"
 
 
+def first_few(names: Sequence[str], most: int = 4, rest: str = "", between: str = ", ") -> str:
+    """Return ``a, b and 3 more``: the first ``most`` names; ``rest`` stands after "more"."""
+    more = f" and {len(names) - most} more{rest}" if len(names) > most else ""
+    return between.join(names[:most]) + more
+
+
 def columns(rows: Sequence[Sequence[str]], right: frozenset[int]) -> Iterator[str]:
     """Yield rows as aligned lines; the columns in ``right`` hold numbers."""
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from fabricproof.core.measure import BADNESS, Verdict
+from fabricproof.core.units import first_few
 from fabricproof.job.run import LegResult
 from fabricproof.verdict.value import ERROR_UNIT
 
@@ -50,9 +51,7 @@ LEGS_NAMED = 8
 
 def labels_of(keys: Iterable[LegKey]) -> str:
     """Return legs of which the same is said, for a person; of many the first are named."""
-    labels = [each.label for each in keys]
-    more = f" and {len(labels) - LEGS_NAMED} more legs" * (len(labels) > LEGS_NAMED)
-    return ", ".join(labels[:LEGS_NAMED]) + more
+    return first_few([each.label for each in keys], LEGS_NAMED, " legs")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.core.units import counted, natural
+from fabricproof.core.units import counted, first_few, natural
 
 Indices = npt.NDArray[np.int64]
 AnyIndices = npt.NDArray[np.integer[Any]]
@@ -107,7 +107,7 @@ def leaves_by_name(nodes: Sequence[str], leaf_of: Mapping[str, str], num_spines:
         raise ConfigError(
             f"{counted(len(absent), 'node')} without a leaf",
             expected="every node of the matrix on a leaf",
-            got=", ".join(absent[:5]) + (f" and {len(absent) - 5} more" if absent[5:] else ""),
+            got=first_few(absent, 5),
         )
     names = tuple(sorted({leaf_of[node] for node in nodes}, key=natural))
     number = {name: index for index, name in enumerate(names)}

@@ -11,10 +11,6 @@ import numpy as np
 from fabricproof.pairs.blame.judged import Judged, WhyUndecided
 from fabricproof.pairs.blame.suspects import ALL, RECEIVE, TRANSMIT, Flags, Suspect, SuspectKind
 
-#: names that a sentence lists before it says "and n more"
-_NAMES = 4
-
-
 DIRECTIONS = {ALL: "both", TRANSMIT: "transmit", RECEIVE: "receive"}
 VERBS = {"both": "runs", "transmit": "sends", "receive": "receives"}
 
@@ -101,12 +97,6 @@ class Said:
     blame: tuple[Blame, ...]
     undecided: tuple[Undecided, ...]
     findings: tuple[str, ...] = field(default=())
-
-
-def listed(names: list[str] | tuple[str, ...]) -> str:
-    """Return ``a, b, c and 4 more``."""
-    shown = ", ".join(names[:_NAMES])
-    return shown if len(names) <= _NAMES else f"{shown} and {len(names) - _NAMES} more"
 
 
 def share_of(judged: Judged, rows: Flags) -> float:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from fabricproof.core.units import counted
+from fabricproof.core.units import counted, first_few
 from fabricproof.pairs.blame.explain import Found
 from fabricproof.pairs.blame.judge import is_blamed
 from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
@@ -15,7 +15,7 @@ from fabricproof.pairs.blame.pair import BadPair
 from fabricproof.pairs.blame.suspects import ALL, Flags, Suspect, SuspectKind
 from fabricproof.pairs.blame.undecided import undecided
 from fabricproof.pairs.matrix import Load, Matrix
-from fabricproof.pairs.said import DIRECTIONS, VERBS, Blame, Said, level, listed, place, share_of
+from fabricproof.pairs.said import DIRECTIONS, VERBS, Blame, Said, level, place, share_of
 from fabricproof.verdict.value import DEFAULT_LATENCY_TOLERANCE
 
 
@@ -228,7 +228,7 @@ def _findings(judged: Judged) -> list[str]:
         again = counted(matrix.num_repeated, "row")
         found.append(f"{again} beside another: the median counts, of two the better one")
     if matrix.unmeasured:
-        found.append(f"no value at all of {listed(matrix.unmeasured)}")
+        found.append(f"no value at all of {first_few(matrix.unmeasured)}")
     seen_from = DEVIATIONS * judged.scatter
     if seen_from > math.log1p(DEFAULT_LATENCY_TOLERANCE):
         found.append(

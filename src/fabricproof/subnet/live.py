@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
-import signal
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fabricproof.core.errors import NeedsPrivilegeError, UnavailableError
+from fabricproof.core.group import run_group
 from fabricproof.subnet.look import COMPLAINTS, NEEDED, TOOLS
 from fabricproof.subnet.read import read_issm, read_managers
 
@@ -26,9 +24,6 @@ _NO_MANAGER = ("No SM/SA found", "sm lid 0", "bind to the SA", "SA failed", "fai
 
 #: ibqueryerrors leaves with 1 where it found errors (ibqueryerrors.8), which is an answer
 _GOOD = {"ibqueryerrors": (0, 1)}
-
-#: seconds that a killed tool has to be gone; one that waits for its device in the kernel may stay
-_END_SECONDS = 5.0
 
 _UMAD = Path("/dev/infiniband")
 
@@ -99,14 +94,8 @@ def _run(net_path: SubnetAccess, name: str, command: Sequence[str]) -> tuple[str
     line = net_path.line(command)
     environment = os.environ | {"LC_ALL": "C"}
     try:
-        # A session of its own, so that what the tool started ends with it.
-        process = subprocess.Popen(
-            line,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment,
-            start_new_session=True,
+        status, output, errors = run_group(
+            line, net_path.timeout_seconds, environment=environment, apart=True
         )
     except FileNotFoundError:
         raise UnavailableError(
@@ -123,35 +112,15 @@ def _run(net_path: SubnetAccess, name: str, command: Sequence[str]) -> tuple[str
             expected="a program",
             next_step="--via takes a command, as 'ssh HOST'; a script begins with #!/bin/sh",
         ) from None
-    try:
-        text, said = process.communicate(timeout=net_path.timeout_seconds)
-    except subprocess.TimeoutExpired:
+    if status is None:
         raise UnavailableError(
             f"{shlex.join(line)} did not end in {net_path.timeout_seconds:g} s",
             next_step="the fabric or its manager does not answer; try sminfo by hand, or a "
             "longer --timeout",
-        ) from None
-    finally:
-        _end(process)
-    output, errors = (data.decode("utf-8", errors="replace") for data in (text, said))
-    if process.returncode not in _GOOD.get(command[0], (0,)):
-        _explain(line, name, process.returncode, f"{errors}\n{output}")
+        )
+    if status not in _GOOD.get(command[0], (0,)):
+        _explain(line, name, status, f"{errors}\n{output}")
     return output, errors
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a tool and what it started, whichever of them still runs, and wait no more than that.
-
-    What a tool left behind may hold its pipes, and what ``sudo`` runs may not be ended by us: both
-    must not keep us.  The number of the group stays taken as long as anybody is in it.
-    """
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    for pipe in (process.stdout, process.stderr):
-        if pipe is not None:
-            pipe.close()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(timeout=_END_SECONDS)
 
 
 def _explain(line: Sequence[str], name: str, status: int, said: str) -> None:

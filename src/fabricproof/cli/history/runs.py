@@ -14,6 +14,7 @@ from fabricproof.cli import options
 from fabricproof.cli.console import HonestConsole
 from fabricproof.cli.selection import perflogs, runs_of
 from fabricproof.core.measure import BADNESS, Verdict, worst
+from fabricproof.core.units import first_few
 from fabricproof.history.compare.facts import Machines, changed_builds, last_known
 from fabricproof.history.store import Run, Store, labels_of, open_store, require_label, set_label
 from fabricproof.nodes.inventory.words import name_of
@@ -179,7 +180,6 @@ def _print(store: Store, records: Sequence[Mapping[str, Any]]) -> None:
 def _told(changed: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for each in changed[:_NAMED_CHANGES]:
         nodes = each["nodes"]
-        where = f" on {', '.join(nodes[:3])}" if nodes else ""
-        yield each["field"] + where + (f" and {len(nodes) - 3} more" if len(nodes) > 3 else "")
+        yield each["field"] + (f" on {first_few(nodes, 3)}" if nodes else "")
     if len(changed) > _NAMED_CHANGES:
         yield f"and {len(changed) - _NAMED_CHANGES} more fields"

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import secrets
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -21,6 +19,7 @@ from fabricproof.cli.history.compare import compared, status_of
 from fabricproof.cli.measure.run import perform, progress_of, show
 from fabricproof.cli.selection import perflogs
 from fabricproof.core.errors import ConfigError, ExitStatus
+from fabricproof.core.group import run_group
 from fabricproof.core.project import site_option
 from fabricproof.history.compare.comparison import Asked
 from fabricproof.history.compare.model import Comparison, SideError, comparison_record
@@ -250,7 +249,10 @@ def switch_site(site: Site, name: str, spec: SwitchSpec, side: str) -> None:
     """
     command = {"a": spec.a, "b": spec.b, "back": spec.back or spec.a}[side]
     with _undisturbed() if side == "back" else contextlib.nullcontext():
-        status, said = _shell(command, spec.timeout_seconds)
+        # A service that it started is to stay.
+        shell = ["/bin/sh", "-c", command]
+        status, output, _ = run_group(shell, spec.timeout_seconds, stays=True)
+        said = " ".join(output.split())[-200:]
         if status != 0:
             raise SwitchedError(
                 f"switch {name}: cannot switch {'to ' * (side != 'back')}{side}",
@@ -260,29 +262,6 @@ def switch_site(site: Site, name: str, spec: SwitchSpec, side: str) -> None:
             )
         if side != "back":
             time.sleep(spec.settle_seconds)
-
-
-def _shell(command: str, timeout_seconds: float) -> tuple[int | None, str]:
-    """Run a shell command in a session of its own; return its status, None where it was ended."""
-    with subprocess.Popen(  # noqa: S602 - the site's own command
-        command,
-        shell=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    ) as process:
-        try:
-            said, _ = process.communicate(timeout=timeout_seconds)
-        except BaseException as error:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            if isinstance(error, subprocess.TimeoutExpired):
-                return None, ""
-            raise
-    return process.returncode, " ".join(said.split())[-200:]
 
 
 @contextlib.contextmanager

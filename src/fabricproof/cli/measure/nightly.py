@@ -62,7 +62,7 @@ _PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--hel
 
 @dataclass(frozen=True, kw_only=True)
 class _Wishes:
-    """The options of the command."""
+    """What a night is to do, by the names that click gives the options."""
 
     tags: tuple[str, ...]
     arguments: tuple[str, ...]
@@ -70,8 +70,8 @@ class _Wishes:
     as_json: bool
     keep_days: int | None
     dry_run: bool
-    notify: bool
-    confirm: bool
+    no_notify: bool
+    no_confirm: bool
 
 
 @click.command(name="nightly", context_settings=_PASSED_ON)
@@ -90,15 +90,11 @@ class _Wishes:
 @click.option("--alive", is_flag=True, help="Run nothing: was there a whole night lately?")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[RUN] [REFRAME OPTION...]")
 def command(
-    tags: tuple[str, ...],
     site_name: str | None,
-    as_json: bool,
     keep_days: int | None,
-    dry_run: bool,
-    no_notify: bool,
-    no_confirm: bool,
     alive: bool,
     arguments: tuple[str, ...],
+    **wished: Any,
 ) -> None:
     r"""Run the checks of the night, look again at what is red, tell of what changed.
 
@@ -127,22 +123,14 @@ def command(
     if arguments and not arguments[0].startswith("-"):
         of, *rest = arguments
         arguments = tuple(rest)
-    wishes = _Wishes(
-        tags=tags,
-        arguments=arguments,
-        of=of,
-        as_json=as_json,
-        keep_days=keep_days or site.night.keep_days,
-        dry_run=dry_run,
-        notify=not no_notify,
-        confirm=not no_confirm,
-    )
+    kept = keep_days or site.night.keep_days
+    wishes = _Wishes(arguments=arguments, of=of, keep_days=kept, **wished)
     place = workplace(project_root())
     if alive:
         sys.exit(int(_alive(site, place, wishes)))
     if of is not None:
         wishes = replace(wishes, of=_run_meant(site, place, of))
-    if dry_run:
+    if wishes.dry_run:
         _show_plan(site, place, wishes)
         return
 
@@ -200,8 +188,8 @@ def _spend(site: Site, place: Workplace, wishes: _Wishes) -> int:
         first=partial(_first, site, place, wishes, arguments, night),
         usable=lambda name: _usable(site.partition(name), environment),
         say=lambda text: click.echo(f"[ night ] {text}", err=wishes.as_json),
-        confirm=wishes.confirm,
-        notify=wishes.notify,
+        confirm=not wishes.no_confirm,
+        notify=not wishes.no_notify,
     )
     outcome = spend(means)
     notes = [*_clean(site, place, wishes, outcome), *write_reports(site, outcome.night.run_id)]
@@ -309,7 +297,7 @@ def _record(outcome: NightOutcome, notes: list[str], status: int) -> dict[str, A
 
 
 def _alive(site: Site, place: Workplace, wishes: _Wishes) -> ExitStatus:
-    why, deliveries = ask_alive(site, place.perflogs, notify=wishes.notify)
+    why, deliveries = ask_alive(site, place.perflogs, notify=not wishes.no_notify)
     if wishes.as_json:
         click.echo(json.dumps({"site": site.name, "alive": not why, "reason": why}))
     else:
@@ -325,7 +313,7 @@ def _show_plan(site: Site, place: Workplace, wishes: _Wishes) -> None:
     removed = ()
     if wishes.keep_days is not None:
         removed = _prune(site, place, wishes, red_of(history))
-    told = ", ".join(channels(site.night)) if wishes.notify else ""
+    told = ", ".join(channels(site.night)) if not wishes.no_notify else ""
     plan = {
         **({"confirm": wishes.of} if wishes.of else {"run": " ".join(_arguments(site, wishes))}),
         "tell by": told or "nobody",

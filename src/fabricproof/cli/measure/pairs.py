@@ -18,7 +18,7 @@ from fabricproof.cli.measure.pairs_run import run
 from fabricproof.cli.output import STATUSES, fabric_option
 from fabricproof.cli.selection import nodes_named
 from fabricproof.core.errors import ConfigError, InputMissingError
-from fabricproof.core.units import natural
+from fabricproof.core.units import first_few, natural
 from fabricproof.nodes.topology import parse_topology
 from fabricproof.pairs import (
     MORE_ROUNDS,
@@ -340,11 +340,10 @@ def _plan_text(record: dict[str, Any]) -> str:
     if record["order"] == "leafwise" and not record["leaf_by_leaf"]:
         lines.append("the leaves are too unlike, or only one: a circle in their order")
     for each in record["shown"]:
-        pairs = " ".join(f"{first}-{second}" for first, second in each["pairs"][:4])
-        more = f" and {len(each['pairs']) - 4} more" if len(each["pairs"]) > 4 else ""
+        pairs = first_few([f"{one}-{other}" for one, other in each["pairs"]], between=" ")
         load = each["flows_on_the_busiest_uplink"]
         flows = f"; at most {load} flows on a link between switches" if load is not None else ""
-        lines.append(f"round {each['round']}: {pairs}{more}; {each['byes']} byes{flows}")
+        lines.append(f"round {each['round']}: {pairs}; {each['byes']} byes{flows}")
     return "\n".join([*lines, _ladder_words(record["ladder"])])
 
 

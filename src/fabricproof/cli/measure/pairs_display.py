@@ -10,6 +10,7 @@ from typing import Any
 
 from fabricproof.cli import options
 from fabricproof.core.measure import Verdict
+from fabricproof.core.units import first_few
 from fabricproof.core.whole_file import write_whole
 from fabricproof.pairs import Blame, MatrixVerdict, Picture, svg, text_map
 from fabricproof.pairs.campaign.confirm import Confirmation
@@ -175,12 +176,12 @@ def _left_lines(outcome: Outcome) -> list[str]:
     lines = []
     for net_path, rounds in outcome.left.items():
         pairs = [(each.number, pair) for each in rounds for pair in each.pairs]
-        named = ", ".join(
+        named = [
             f"{campaign.nodes[one]} - {campaign.nodes[two]} (round {number})"
-            for number, (one, two) in pairs[:_NAMED]
-        )
-        more = f" and {len(pairs) - _NAMED} more" if len(pairs) > _NAMED else ""
-        lines.append(f"{Verdict.MISSING.value}: over {campaign.path_name(net_path)} {named}{more}")
+            for number, (one, two) in pairs
+        ]
+        where = campaign.path_name(net_path)
+        lines.append(f"{Verdict.MISSING.value}: over {where} {first_few(named, _NAMED)}")
     if lines:
         lines.append(f"later: {campaign.resume}")
     return lines

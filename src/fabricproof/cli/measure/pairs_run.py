@@ -71,12 +71,13 @@ option, 130 interrupted: what was measured is kept.
 
 @dataclass(frozen=True, kw_only=True)
 class _Wishes:
-    """The options that say what a campaign is to measure."""
+    """The options that say what a campaign is to measure, by the names that click gives them."""
 
     only: Only
     over: tuple[str, ...]
-    is_full: bool
-    order: Order
+    full: bool
+    minutes: float | None
+    order: str
     seed: int
     size: str | None
     seconds: float | None
@@ -84,7 +85,6 @@ class _Wishes:
     without: tuple[str, ...]
     skip_out: bool
     spines: int
-    minutes: float = 0
 
 
 @click.command(name="run", cls=options.OfGroup, epilog=_EPILOG)
@@ -114,7 +114,12 @@ class _Wishes:
     help="For one measurement of a pair (default: the partition's leg_seconds).",
 )
 @click.option("--both-ways", is_flag=True, help="Also both ways at once.")
-@click.option("--without", metavar="LIST", help="Nodes left out on purpose: SKIPPED.")
+@click.option(
+    "--without",
+    callback=lambda _context, _option, text: nodes_named(text) if text else (),
+    metavar="LIST",
+    help="Nodes left out on purpose: SKIPPED.",
+)
 @click.option("--skip-out", is_flag=True, help="Nodes that are down or drained are SKIPPED, too.")
 @options.spines
 @click.option("--no-confirm", is_flag=True, help="Call red what the kernel alone saw.")
@@ -127,22 +132,11 @@ class _Wishes:
 @options.of_group("as_json")
 def run(
     site_name: str | None,
-    only: Only,
-    over: tuple[str, ...],
-    full: bool,
-    minutes: float | None,
-    order: str,
-    seed: int,
-    size: str | None,
-    seconds: float | None,
-    both_ways: bool,
-    without: str | None,
-    skip_out: bool,
-    spines: int,
     no_confirm: bool,
     resume: str | None,
     files: Mapping[str, Path],
     as_json: bool,
+    **wished: Any,
 ) -> None:
     """Measure every node with others, over each rail and over all, and say whose fault red is.
 
@@ -150,20 +144,7 @@ def run(
     for all rounds over a rail. Nodes that are busy now are left for --resume; those that are down
     are MISSING. What is red is measured again by a stock program before it is called so.
     """
-    wishes = _Wishes(
-        only=only,
-        over=over,
-        is_full=full,
-        order=Order(order),
-        seed=seed,
-        size=size,
-        seconds=seconds,
-        both_ways=both_ways,
-        without=nodes_named(without) if without else (),
-        skip_out=skip_out,
-        spines=spines,
-        minutes=minutes or 0,
-    )
+    wishes = _Wishes(**wished)
     place = workplace(project_root())
     folder = _folder(place, resume)
     known = load(folder) if resume is not None else None
@@ -245,9 +226,9 @@ def _planned(site: Site, wishes: _Wishes, folder: Path, environment: Mapping[str
         size=default_size(site, where.name, wishes.size),
         seconds=wishes.seconds or blank.seconds,
         both_ways=wishes.both_ways,
-        is_full=wishes.is_full,
+        is_full=wishes.full,
         seed=wishes.seed,
-        minutes=wishes.minutes,
+        minutes=wishes.minutes or 0,
     )
     net_paths = _net_paths(blank, _subject(site, blank), wishes.over)
     standing = ask_standing(where, environment)
@@ -263,14 +244,14 @@ def _planned(site: Site, wishes: _Wishes, folder: Path, environment: Mapping[str
 def _with_rounds(site: Site, campaign: Campaign, leaves: Leaves, wishes: _Wishes) -> Campaign:
     """Return the campaign with its rounds: a ladder or every pair, and more of them for so long."""
     how: dict[str, Any] = {
-        "order": wishes.order,
+        "order": Order(wishes.order),
         "seed": wishes.seed,
         "at_once": campaign.at_once,
     }
     num_paths = len(campaign.net_paths)
-    rounds = planned_rounds(leaves, num_paths, is_full=wishes.is_full, **how)
+    rounds = planned_rounds(leaves, num_paths, is_full=wishes.full, **how)
     # However short it is to be, it reaches the nodes that it would without.
-    left = int(60 * wishes.minutes / seconds_of_round(site, campaign)) - len(rounds)
+    left = int(60 * campaign.minutes / seconds_of_round(site, campaign)) - len(rounds)
     more = rounds_for(leaves, num_paths, count=max(left, 0), **how)
     added = (replace(each, number=len(rounds) + each.number) for each in more)
     return replace(campaign, rounds=(*rounds, *added))

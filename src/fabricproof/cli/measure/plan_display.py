@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fabricproof.core.project import site_option
-from fabricproof.core.units import columns, size_label
+from fabricproof.core.units import columns, first_few, size_label
 from fabricproof.history.cost.history import (
     DEFAULT_SESSION_SECONDS,
     DEFAULT_START_SECONDS,
@@ -181,18 +181,14 @@ def _left_out_lines(outlook: Outlook) -> Iterator[str]:
             continue
         sizes = [size_label(size) for size in lost.sizes]
         named = {"check": lost.checks, "stack": lost.stacks, "path": lost.net_paths, "size": sizes}
-        parts = [f"{_so_many(kind, each)}: {_first(each)}" for kind, each in named.items() if each]
+        parts = [
+            f"{_so_many(kind, each)}: {first_few(each, _NAMED_AT_MOST, ' (--json names them)')}"
+            for kind, each in named.items()
+            if each
+        ]
         same = ", ".join(f"{kind}s" for kind, each in named.items() if not each)
         kept = f"; all {same} are in it" if same else ""
         yield f"{level.name} leaves out {'; '.join(parts) or 'combinations only'}{kept}"
-
-
-def _first(names: Sequence[str]) -> str:
-    """Return what can be read at once; a sweep alone has a hundred paths."""
-    if len(names) <= _NAMED_AT_MOST:
-        return ", ".join(names)
-    more = len(names) - _NAMED_AT_MOST
-    return f"{', '.join(names[:_NAMED_AT_MOST])} and {more} more (--json names them)"
 
 
 def _so_many(kind: str, names: Sequence[str]) -> str:

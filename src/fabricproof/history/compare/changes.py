@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from fabricproof.core.units import first_few
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.compare.model import FieldChange, Side
 from fabricproof.nodes.inventory.facts import IDENTITIES, Machine
@@ -115,10 +116,9 @@ def _joined(values: Iterable[str]) -> str:
 
 
 def _sentence(part: str, fact: str, old: str, new: str, nodes: Sequence[str]) -> str:
-    where = ", ".join(nodes[:6]) + f" and {len(nodes) - 6} more" * (len(nodes) > 6)
     meaning = meaning_of(fact, old, new, ("the first side", "the second side"))
     told = f"{part}: {name_of(fact)} {old or 'not known'} before, {new or 'not known'} after"
-    return f"{told} ({where})" + f": {meaning}" * bool(meaning)
+    return f"{told} ({first_few(nodes, 6)})" + f": {meaning}" * bool(meaning)
 
 
 def _build_changes(first: Side, second: Side) -> Iterator[FieldChange]:
@@ -204,8 +204,7 @@ def _nodes_of_one_side(first: Mapping[str, object], second: Mapping[str, object]
         ("second", sorted(second.keys() - first.keys())),
     ):
         if nodes:
-            some = ", ".join(nodes[:8]) + f" and {len(nodes) - 8} more" * (len(nodes) > 8)
-            yield f"on the {name} side only: {some}"
+            yield f"on the {name} side only: {first_few(nodes, 8)}"
 
 
 def renaming_hints(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fabricproof.core.units import at_size, counted
+from fabricproof.core.units import at_size, counted, first_few
 from fabricproof.history.compare.join import Joined, JoinedRows
 from fabricproof.history.compare.model import Side, SideError, Unpaired
 from fabricproof.history.stats.power import can_be_sure, number_of_labellings
@@ -50,9 +50,8 @@ def refuse_overlap(first: Side, second: Side) -> None:
         return
     shared = sorted({each.run_id for each in first.runs} & {each.run_id for each in second.runs})
     if shared:
-        some = ", ".join(shared[:5]) + f" and {len(shared) - 5} more" * (len(shared) > 5)
         raise SideError(
-            f"{counted(len(shared), 'run')} on both sides: {some}",
+            f"{counted(len(shared), 'run')} on both sides: {first_few(shared, 5)}",
             expected=f"no run of {first.words!r} in {second.words!r}",
             next_step="narrow one side: a shorter range, or the part of a fact "
             "(rail1.mtu=1400, vc2:firmware=28.39)",

@@ -14,15 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fabricproof.core.project import site_option
+from fabricproof.core.units import first_few
 from fabricproof.history.compare.facts import Machines, changed_builds, last_known
 from fabricproof.history.store import Key, Run
 from fabricproof.history.store.model import MARGINS, metric_of
 from fabricproof.history.trend.model import Event, FoundStep
 from fabricproof.nodes.inventory.differences import Difference
 from fabricproof.nodes.inventory.words import name_of, shown
-
-#: what a whole table of nodes with the same change is cut to
-_NODES_NAMED = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +57,7 @@ def coincidences(
     for difference, where in found.items():
         changes.setdefault(_said(difference), []).extend(where)
     told = [
-        f"{part} of {_nodes_named(where)}: {fact} {change}"
+        f"{part} of {first_few(where)}: {fact} {change}"
         for (part, fact, change), where in changes.items()
     ]
     builds = changed_builds(*(last_known(run.builds for run in side) for side in (runs, later)))
@@ -79,11 +77,6 @@ def _said(difference: Difference) -> tuple[str, str, str]:
     fact, values = difference.fact, (difference.first, difference.second)
     sides = ["not known" if each is None else shown(fact, each) for each in values]
     return difference.part, name_of(difference.fact), " -> ".join(sides)
-
-
-def _nodes_named(nodes: Sequence[str]) -> str:
-    some = ", ".join(nodes[:_NODES_NAMED])
-    return some + f" and {len(nodes) - _NODES_NAMED} more" * (len(nodes) > _NODES_NAMED)
 
 
 #: how much of the changed a name holds and how much of the name changed, at once (their harmonic

@@ -5,17 +5,15 @@ Two ranks are started for real, as the checks would start them, and asked what w
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import signal
-import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from fabricproof.core.errors import UnavailableError
+from fabricproof.core.group import run_group
 from fabricproof.nodes.doctor.facts import Answer, Facts, LibraryFacts, World
 from fabricproof.nodes.doctor.findings import Diagnosis
 from fabricproof.nodes.doctor.probes import (
@@ -70,26 +68,9 @@ def run_command(
     program = shutil.which(command[0], path=environment.get("PATH"))
     if program is None:
         return Answer(command=" ".join(command), output="", status=127)
-    process = subprocess.Popen(
-        [program, *command[1:]],
-        env=dict(environment),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    try:
-        output, _ = process.communicate(text, timeout=seconds)
-        status = process.returncode
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        output, status = process.communicate()[0], 124
-    except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        raise
+    whole = [program, *command[1:]]
+    status, output, _ = run_group(whole, seconds, environment=environment, text=text)
+    status = 124 if status is None else status
     return Answer(command=" ".join(command), output=output, status=status)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fabricproof.core.measure import Verdict
+from fabricproof.core.units import first_few
 from fabricproof.nodes.inventory.facts import Machine, Value
 from fabricproof.nodes.inventory.remarks import network_notes
 from fabricproof.nodes.inventory.words import meaning_of, name_of, shown
@@ -119,7 +120,7 @@ def fleet(wanted: Wanted, sights: Sequence[Sight]) -> Iterator[RailFinding]:
 
 def _brief(wanted: Wanted, unlike: Sequence[Groups], odd: Sequence[str]) -> str:
     facts = ", ".join(name_of(each.fact) for each in unlike)
-    return f"mixed fleet on {wanted.rail}: {facts} of {_some(odd)} not as elsewhere"
+    return f"mixed fleet on {wanted.rail}: {facts} of {first_few(odd)} not as elsewhere"
 
 
 def _stated(wanted: Wanted) -> set[str]:
@@ -165,19 +166,13 @@ def _words(groups: Groups) -> str:
     """Return ``firmware 20.41 on vc1, vc3 (2 of 4 nodes), 20.35 on vc2``, and what it may mean."""
     total = sum(len(each) for each in groups.nodes.values())
     named = [
-        f"{shown(groups.fact, value)} on {_some(nodes)} ({len(nodes)} of {total})"
+        f"{shown(groups.fact, value)} on {first_few(nodes)} ({len(nodes)} of {total})"
         for value, nodes in groups.nodes.items()
     ]
     first, second = list(groups.nodes)[:2]
-    sides = (_some(groups.nodes[first]), _some(groups.nodes[second]))
+    sides = (first_few(groups.nodes[first]), first_few(groups.nodes[second]))
     meaning = meaning_of(groups.fact, first, second, sides)
     return f"{name_of(groups.fact)} {', '.join(named)}" + (f": {meaning}" if meaning else "")
-
-
-def _some(nodes: Sequence[str], most: int = 4) -> str:
-    """Return the first nodes by name, and how many more there are."""
-    more = f" and {len(nodes) - most} more" if len(nodes) > most else ""
-    return ", ".join(nodes[:most]) + more
 
 
 def fleet_notes(wanted: Wanted, sights: Sequence[Sight]) -> Iterator[Note]:
@@ -202,7 +197,7 @@ def node_notes(machines: Sequence[Machine]) -> Iterator[Note]:
         for names, sentence in network_notes(machine).items():
             overlaps.setdefault(names, []).append((machine.node, sentence))
     for (node, sentence), *others in overlaps.values():
-        more = f"; likewise on {_some([each for each, _ in others])}" if others else ""
+        more = f"; likewise on {first_few([each for each, _ in others])}" if others else ""
         yield Note(rail="", node="" if others else node, sentence=sentence + more)
     for fact in NODE_TUNING:
         values = {

@@ -17,6 +17,7 @@ from enum import StrEnum
 
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Verdict
+from fabricproof.core.units import first_few
 from fabricproof.physics import Slot, find_slot
 
 #: looks that must see the same before it is red: one alone may be a moment of training
@@ -122,8 +123,7 @@ def not_told(
         if silent and not told:
             yield f"{name}: not told by any node"
         elif silent:
-            more = f" and {len(silent) - 4} more" if len(silent) > 4 else ""
-            yield f"{name}: not told of {', '.join(silent[:4])}{more}"
+            yield f"{name}: not told of {first_few(silent)}"
 
 
 #: a link that went down this often is no accident of one moment

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fabricproof.core.units import counted
+from fabricproof.core.units import counted, first_few
 from fabricproof.pairs.blame.explain import LEAST_PARTNERS, Found
 from fabricproof.pairs.blame.judge import differs, fast_group, few_below, is_blamed
 from fabricproof.pairs.blame.judged import Judged, WhyUndecided
@@ -20,7 +20,7 @@ from fabricproof.pairs.blame.suspects import (
     Suspect,
     SuspectKind,
 )
-from fabricproof.pairs.said import DIRECTIONS, VERBS, Undecided, level, listed, place, share_of
+from fabricproof.pairs.said import DIRECTIONS, VERBS, Undecided, level, place, share_of
 
 #: entries of single low pairs in a list of what is undecided
 _SINGLES = 20
@@ -37,8 +37,8 @@ def undecided(judged: Judged) -> list[Undecided]:
             Undecided(
                 why=WhyUndecided.GROUP,
                 nodes=names,
-                sentence=f"{listed(names)} are low with all others and fine among themselves: the "
-                "way between the two groups, or only its length, and not these nodes",
+                sentence=f"{first_few(names)} are low with all others and fine among themselves: "
+                "the way between the two groups, or only its length, and not these nodes",
                 would_tell="on which leaf each node is (--leaves)",
             )
         )
@@ -49,8 +49,8 @@ def undecided(judged: Judged) -> list[Undecided]:
             Undecided(
                 why=WhyUndecided.GROUP,
                 nodes=names,
-                sentence=f"{listed(names)} are faster among themselves than all other pairs: they "
-                "are near each other, or all others are slow",
+                sentence=f"{first_few(names)} are faster among themselves than all other pairs: "
+                "they are near each other, or all others are slow",
                 would_tell="on which leaf each node is (--leaves), or what a pair should reach "
                 "(--link, --reference)",
             )
@@ -239,7 +239,7 @@ def _once_more(judged: Judged, suspect: Suspect, rows: Flags) -> str:
         return f"the pairs of {place(judged, suspect)} that are low once more"
     name = matrix.nodes[suspect.number]
     ends = np.unique(np.concatenate([matrix.source[rows], matrix.destination[rows]]))
-    others = listed(tuple(matrix.nodes[at] for at in ends if at != suspect.number))
+    others = first_few(tuple(matrix.nodes[at] for at in ends if at != suspect.number))
     if suspect.side == RECEIVE:
         return f"{others} to {name}{over} once more"
     return f"{name} {'to' if suspect.side == TRANSMIT else 'with'} {others}{over} once more"
@@ -274,7 +274,7 @@ def _singles(judged: Judged, unexplained: Flags) -> list[Undecided]:
     if len(rows) > _SINGLES:
         rest = rows[_SINGLES:]
         ends = np.unique(np.concatenate([matrix.source[rest], matrix.destination[rest]]))
-        names = listed(tuple(matrix.nodes[at] for at in ends))
+        names = first_few(tuple(matrix.nodes[at] for at in ends))
         entries.append(
             Undecided(
                 why=WhyUndecided.CHANCE,

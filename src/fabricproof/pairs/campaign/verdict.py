@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.units import first_few
 from fabricproof.job.evidence.disturbance import share_taken
 from fabricproof.job.evidence.error_rates import counters_set_back, due_kinds, went_back
 from fabricproof.pairs.blame.bit_errors import BitErrors, judge_bits
@@ -46,7 +47,7 @@ from fabricproof.pairs.limits import NO_LIMITS, Limits, limits_of
 from fabricproof.pairs.matrix import Flags, Kind, Matrix
 from fabricproof.pairs.picture import Picture, picture_of
 from fabricproof.pairs.population import Population, populations_of
-from fabricproof.pairs.said import Said, listed
+from fabricproof.pairs.said import Said
 from fabricproof.pairs.words import say
 from fabricproof.pairs.wrong_paths import PairPath, WrongPath, wrong_paths
 from fabricproof.physics import Fabric
@@ -516,7 +517,7 @@ def _result(
         judged = replace(judged, verdict=MatrixVerdict.UNDECIDED, reason=reason)
     excused = {node for each in troubles for node in each.pair}
     if judged.verdict is MatrixVerdict.MISSING and set(matrix.unmeasured) <= excused:
-        named = listed(matrix.unmeasured)
+        named = first_few(matrix.unmeasured)
         judged = replace(
             judged, verdict=MatrixVerdict.UNJUDGED, reason=f"no value of {named} stands"
         )

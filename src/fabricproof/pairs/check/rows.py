@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fabricproof.core.measure import Finding, FindingKind, Verdict, as_notes, worst
-from fabricproof.core.units import at_size, counted, parse_size
+from fabricproof.core.units import at_size, counted, first_few, parse_size
 from fabricproof.job.leg import CAMPAIGN_SUITE, Relation
 from fabricproof.job.outcome import Outcome as Row
 from fabricproof.pairs.blame.judged import MatrixVerdict
@@ -176,9 +176,8 @@ def _burdens(outcome: Outcome, number: int, name: str, said: str) -> Iterator[_B
     left = [pair for each in outcome.left.get(number, ()) for pair in each.pairs]
     if left:
         names = outcome.campaign.nodes
-        told = ", ".join(f"{names[one]} - {names[other]}" for one, other in left[:_NAMED])
-        more = f" and {len(left) - _NAMED} more" * (len(left) > _NAMED)
-        reason = f"{counted(len(left), 'pair')} not measured: {told}{more}"
+        told = first_few([f"{names[one]} - {names[other]}" for one, other in left], _NAMED)
+        reason = f"{counted(len(left), 'pair')} not measured: {told}"
         reason += f"; the job said: {said}" if said else ""
         reason += f"; later: {outcome.campaign.resume}"
         yield _Burden(verdict=Verdict.MISSING, reason=reason)

@@ -11,9 +11,8 @@ import numpy as np
 import polars as pl
 
 from fabricproof.core.errors import ParseError, UnitError
-from fabricproof.core.units import canonical_unit, convert, dimension, natural
+from fabricproof.core.units import canonical_unit, convert, dimension, first_few, natural
 from fabricproof.pairs.matrix import BOTH_WAYS, QUANTITIES, Flags, Indices, Kind, Matrix, Values
-from fabricproof.pairs.said import listed
 
 #: how a value that was not measured is written
 _EMPTY = ["", "-", "na", "n/a", "nan", "null", "none", "-nan", "missing"]
@@ -141,7 +140,7 @@ def _never_measured(matrix: Matrix, kept: Flags, empty: Flags) -> tuple[str, ...
         whose = ""
         if (known // num == each).any():
             names = [matrix.nodes[at] for at in (lost[lost // num == each] % num).tolist()]
-            whose = f" of {listed(names)}"
+            whose = f" of {first_few(names)}"
         found.append(f"{what}{whose}{over}")
     return tuple(found)
 

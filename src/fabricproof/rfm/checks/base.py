@@ -33,6 +33,7 @@ from reframe.core.exceptions import PerformanceError
 from fabricproof.core.measure import Verdict
 from fabricproof.core.provenance import AFTERWARDS_KEY, IDENTITY_KEY, StackIdentity
 from fabricproof.core.records import append_records
+from fabricproof.core.units import first_few
 from fabricproof.job.commands import PEER_SUITES
 from fabricproof.job.leg import Leg, Plan, Relation, owned_legs, write_plan
 from fabricproof.job.outcome import Outcome
@@ -538,9 +539,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         measured = {key.split(":")[-1]: value[0] for key, value in self.perfvalues.items()}
         bad = complaints(self.outcomes, self.perf_variables, measured)
         if bad:
-            raise PerformanceError(
-                "; ".join(bad[:3]) + (f" and {len(bad) - 3} more" * (len(bad) > 3))
-            )
+            raise PerformanceError(first_few(bad, 3, between="; "))
 
 
 class PairBenchmark(FabricBenchmark):

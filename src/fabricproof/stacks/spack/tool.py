@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from fabricproof.core.errors import OutputError, UnavailableError
+from fabricproof.core.group import end_group
 from fabricproof.stacks.environment import answer_of
 from fabricproof.stacks.spack.layout import SpackLayout
 
@@ -137,7 +138,7 @@ class Spack:
                     f"cannot keep what Spack prints: {error.strerror}", source=str(log)
                 ) from None
             finally:
-                end_group(process)
+                end_group(process, signal.SIGINT, PATIENCE_S)
         return SpackAnswer(status=status, output="".join(lines))
 
 
@@ -161,27 +162,6 @@ def _ended_with_us(process: subprocess.Popen[str]) -> Iterator[None]:
         with contextlib.suppress(OSError), guard.stdin:
             guard.stdin.write(b"over\n")
         guard.wait()
-
-
-def end_group(process: subprocess.Popen[str], sign: int = signal.SIGINT) -> None:
-    """End ``process``, which leads a group, and all of the group.
-
-    Asked first with ``sign``, then not asked any more; somebody who interrupts the waiting too
-    only makes it shorter.
-    """
-    try:
-        if process.poll() is None:
-            _signal_group(process, sign)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=PATIENCE_S)
-    finally:
-        _signal_group(process, signal.SIGKILL)
-        process.wait()
-
-
-def _signal_group(process: subprocess.Popen[str], sign: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, sign)
 
 
 def _opened(log: Path | None) -> IO[str]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from fabricproof.core.measure import Finding, Verdict, as_notes
 from fabricproof.core.project import site_option
+from fabricproof.core.units import first_few
 from fabricproof.traffic import PathState
 from fabricproof.verdict.baseline.model import BaselineNode, Facts, LegPlace, Limit, Value
 from fabricproof.verdict.value import Judgement, Report, Source, possible_up_to
@@ -109,8 +110,7 @@ def why_not(node: str, then: Facts | None, now: Facts | None, *, same_digest: bo
     found = changes(then, now)
     if not found:
         return ""
-    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-    return f"{node}: {', '.join(each.words for each in found[:3])}{more}"
+    return f"{node}: {first_few([each.words for each in found], 3)}"
 
 
 @dataclass(frozen=True, kw_only=True)

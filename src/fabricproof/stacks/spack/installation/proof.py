@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +17,12 @@ from typing import Any
 
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.errors import FabricproofError, UnavailableError
+from fabricproof.core.group import run_group
 from fabricproof.stacks.environment import answer_of, shell_line
 from fabricproof.stacks.spack.environment.compose import SUITES, Environment
 from fabricproof.stacks.spack.environment.lock import Lock
 from fabricproof.stacks.spack.installation.record import Package
-from fabricproof.stacks.spack.tool import Spack, end_group
+from fabricproof.stacks.spack.tool import Spack
 
 _FORMAT = "{name}\x1f{version}\x1f{hash}\x1f{prefix}\x1f{variants}"
 
@@ -288,24 +288,8 @@ def _run(environment: Environment, spack: Spack, command: list[str]) -> tuple[in
     # Alone in its assignment: a load that fails would be an empty text to eval, which is well.
     loaded = f'loaded="$({load})" && eval "$loaded"'
     script = f"{loaded} && export {settings} && exec {shell_line(command)}"
-    process = subprocess.Popen(
-        ["bash", "-c", script],
-        env=dict(spack.environment),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
+    # Asked first: a launcher that is killed at once leaves its ranks behind.
+    status, output, _ = run_group(
+        ["bash", "-c", script], PATIENCE_S, environment=spack.environment, first=signal.SIGTERM
     )
-    assert process.stdout is not None
-    with process.stdout:
-        try:
-            output, _ = process.communicate(timeout=PATIENCE_S)
-        except subprocess.TimeoutExpired as error:
-            end = (error.stdout or b"").decode(errors="replace")
-            return 124, f"{end}\nno end after {PATIENCE_S} s"
-        finally:
-            # Asked first: a launcher that is killed at once leaves its ranks behind.
-            end_group(process, signal.SIGTERM)
-    return process.returncode, output
+    return (124, f"{output}\nno end after {PATIENCE_S} s") if status is None else (status, output)
