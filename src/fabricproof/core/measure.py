@@ -187,7 +187,6 @@ class Finding:
     """A sentence for people, with what a program may know of it: only renderers read the sentence.
 
     Attributes:
-        text: the sentence.
         rail: of PREFLIGHT, whose link it is; of BLAME, the one at fault; empty elsewhere.
         node: of PREFLIGHT, whose card it is; of BLAME, who is at fault; empty where no one node's.
         fact: of PREFLIGHT, ``rate``, ``mtu`` ...; of BLAME, what is at fault: ``leaf`` ...; of

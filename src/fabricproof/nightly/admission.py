@@ -94,7 +94,6 @@ class Admitted:
     """What became of one node.
 
     Attributes:
-        node: its name.
         verdict: PASS: users may have it.
         reasons: why not, worst first; where it is PASS what was shown.
         notes: what else was seen of it.

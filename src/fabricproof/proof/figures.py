@@ -15,7 +15,6 @@ class FaultFigures:
     """What all tries of one fault came to.
 
     Attributes:
-        entry: of the library.
         by_strength: strength -> caught.
         caught, blamed, worded: at the strength at which it must be caught.
         half, all_but: least strength tried from which on 50 % and 99 % were caught; None: none.

@@ -95,7 +95,6 @@ class Told:
         word: WORSE, SAME ... of ``compare`` and ``trend``; FAIL or PASS of a night that a baseline
             judges.
         is_in_place: what is slow was named, and nothing else.
-        said: for a person.
     """
 
     word: str

@@ -34,12 +34,8 @@ class Criterion(BaseModel):
         says: its words.
         check: name of the check that shows it; ``*`` and ``?`` stand for any text, as below.
         quantity: name of the quantity, ``bandwidth_4MiB``.
-        partition: of the site.
-        stack: of the site.
-        fabric: of the site.
         path: the rails, ``rail0`` or ``rail0+rail1``; of what is judged across legs its name.
         at_least: with its unit; of every value.
-        at_most: likewise.
         nodes: so many nodes must have been measured; 0: any number.
     """
 
@@ -150,7 +146,6 @@ class Acceptance:
     Attributes:
         contract: the criteria.
         digest: SHA-256 of the contract's file.
-        run_id: of the run.
         criteria: one for each of the contract, in its order.
     """
 

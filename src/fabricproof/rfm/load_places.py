@@ -44,7 +44,6 @@ class PlacedLoad:
         senders: those that send.
         share: of a rail's rate, what each of them gets at the least.
         law: how many times worse the pair's bandwidth may be beside it; None: nobody says.
-        origin: of the law.
         words: who sends to whom, for a person.
     """
 

@@ -94,7 +94,6 @@ class ErrorRate:
         peer: the other end where there is one only; empty where there are several.
         events: packets that it happened to.
         packets: that went this way in all.
-        bytes: likewise.
         beside: packets of other interfaces that the same counter may speak of.
         counters: what each counter advanced by, zeros left out.
     """

@@ -89,8 +89,6 @@ class Knobs:
     """All that can be said to one MPI about one collective.
 
     Attributes:
-        family: of the MPI.
-        version: of the MPI.
         collective: one of :data:`COLLECTIVES`.
         force: variables that force ``{id}``.
         neutral: variables that leave the choice to the library again.

@@ -72,7 +72,6 @@ class Policy:
         small: what becomes of small messages.
         small_shares: each rail's part of them, 0 to 1; empty where not seen.
         large: how large messages are cut.
-        large_shares: likewise.
     """
 
     threshold_bytes: int | None

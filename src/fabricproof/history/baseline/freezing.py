@@ -59,7 +59,6 @@ class Ask:
     """What is to be frozen.
 
     Attributes:
-        name: of the baseline.
         frozen: now, UTC, ``2026-11-21T21:54:14Z``.
         command: what was typed.
         at_least: runs that each quantity must have.

@@ -48,16 +48,13 @@ class Number:
     """One number of one run, the one that counted.
 
     Attributes:
-        run_id: of the run.
         place: what it was measured of, but for the quantity.
         quantity: ``bandwidth_1MiB``.
-        unit: of the value.
         message_size: in bytes, or None.
         better: 1 or -1.
         named: whether it carries a verdict.
         value: positive.
         verdict: as it was judged.
-        reason: why.
         source: of the reference it was judged by; None where there was none.
         open_: nobody said what it should be, on a path that was proven.
         inventory: node to the digest of what it was made of.
@@ -158,7 +155,6 @@ class Spoilt:
     Losses have no direction, and what was not printed has no value.
 
     Attributes:
-        run_id: of the run.
         place: what it was to be measured of, but for the quantity.
         quantity: ``retransmitted_per_million_packets``.
         verdict: ``FAIL``, ``INVALID`` or ``MISSING``.

@@ -48,10 +48,8 @@ class Turned:
     """A verdict of the past that would have been another.
 
     Attributes:
-        run_id: of the run.
         place: what was measured.
         quantity: ``bandwidth_1MiB``.
-        unit: of the value.
         value: that was measured.
         before: verdict under the first rule.
         after: verdict under the second.
@@ -289,15 +287,11 @@ class Unlike:
     Attributes:
         place: where it was measured.
         quantity: ``bandwidth_1MiB``.
-        unit: of the numbers.
         better: 1 or -1.
         named: whether it carries a verdict.
         first: median on the first side; None where it is not there.
-        second: likewise.
         low: bounds of the first side; None where it is not there.
-        high: likewise.
         second_low: bounds of the second side; None where it is no baseline or not there.
-        second_high: likewise.
         lost: verdict word of a run that tried for it and has no usable number; else empty.
     """
 

@@ -35,8 +35,6 @@ class Filters:
     """Which quantities are compared, by patterns as in a shell; an empty field means all.
 
     Attributes:
-        check: names of checks.
-        stack: names of stacks.
         rail: a rail that the leg went over.
         node: a node of the leg.
         pair: ``vc1,vc3``: exactly these nodes; one name: every set with it.
@@ -121,7 +119,6 @@ class JoinedRows:
         keys: one for each row.
         values: shape (keys, columns), NaN where there is no usable number; columns of the first
             side, then of the second, each oldest first.
-        run_ids: of each column.
         is_second: for each column.
         words: verdict words of each row; of a baseline none.
         set_aside: row -> (column, reason) of numbers that were measured and are not used.
@@ -359,7 +356,6 @@ class Joined:
     Attributes:
         rows: of the table, both sides have a number and more or less of it is better.
         only_first: rows that have a usable number on the first side only.
-        only_second: likewise.
         directionless: how many rows both have of which nobody can say what is better.
     """
 

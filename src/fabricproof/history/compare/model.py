@@ -58,7 +58,6 @@ class Compared:
         key: what was compared; ``*`` in a field that was allowed to differ.
         shift: what became of it.
         first: run to value, in the unit of the key, of the runs of the first side.
-        second: likewise.
         note: what a reader must know: numbers set aside, a side without any.
     """
 
@@ -119,10 +118,7 @@ class FieldChange:
     Attributes:
         part: ``interface rail1``, ``node``, ``environment``, ``stack openmpi5``.
         fact: ``firmware``.
-        nodes: where it does.
         first: values on the first side, joined by commas; empty where unknown.
-        second: likewise.
-        sentence: for a person.
         partly: whether some runs of the two sides have one value in common.
     """
 
@@ -140,7 +136,6 @@ class Unpaired:
     """A quantity that only one side has, or that has no like on the other.
 
     Attributes:
-        key: the quantity.
         side: 1 or 2, the side that has it.
         reason: ``not measured on the other side``, ``build 51af.. against 8ed9..`` ...
         unlike: fields of the key in which its nearest like differs; none where the reason is
@@ -162,7 +157,6 @@ class Comparison:
         first: the side before.
         second: the side after.
         overall: the last word; with ``reason`` why.
-        reason: one sentence.
         quantities: every quantity that both sides have, the surest worsening first.
         groups: overall first, then rails, pairs, nodes, stacks.
         changes: what else differs between the sides.

@@ -64,7 +64,6 @@ class InterleavedPlan:
 
     Attributes:
         name: of the switch, and of the labels ``NAME-a`` and ``NAME-b``.
-        seed: of the orders.
         steps: in the order in which they run.
         arguments: of ``fabricproof run``, the same for each; None until the first began.
         switched: the state that the site was last put into; empty where it is back.
@@ -221,7 +220,6 @@ class RunOutcome:
     """What one run of a plan came to.
 
     Attributes:
-        run_id: its identity.
         whole: it came to its end, whatever its verdict.
         reason: why it did not.
     """

@@ -90,7 +90,6 @@ class ChosenSide:
     """A side, and what must be said about the choice.
 
     Attributes:
-        side: the side.
         notes: runs that were passed over, and why.
         samples: of a baseline; None where the side is runs.
     """

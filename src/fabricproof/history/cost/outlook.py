@@ -272,7 +272,6 @@ class Outlook:
 
     Attributes:
         estimates: one for each job of the selection.
-        cost: of the selection.
         levels: of the same selection with another level.
         technologies: cost by technology, within the selection.
         skipped, lost: cases of the selection that would be SKIPPED, or MISSING although due.

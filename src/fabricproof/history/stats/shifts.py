@@ -65,9 +65,7 @@ class Shift:
         more_runs: how many more runs on each side would decide it, where UNDECIDED; 0 otherwise;
             None where no number of runs up to 1000 would.
         num_first: runs of the first side with a usable number.
-        num_second: likewise.
         median_first: median over those runs, in the unit of the quantity; None where none.
-        median_second: likewise.
         scatter: how many times the second side scatters as much as the first, of all rows of its
             kind together, where sure (a rate of its own, ``alpha`` over all kinds); else None.
     """

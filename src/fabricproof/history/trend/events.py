@@ -199,7 +199,6 @@ class Tested:
     """What steps were looked for in.
 
     Attributes:
-        keys: of the rows.
         runs: of the columns, oldest first.
         histories: value per run of each row, None where it has none.
         margins: of each row, as a fraction.

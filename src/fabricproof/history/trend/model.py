@@ -19,7 +19,6 @@ class FoundStep:
     """A lasting change of one quantity.
 
     Attributes:
-        key: the quantity.
         step: when and how much; its columns are indices into :attr:`Trend.runs`.
         worse: whether it is to the worse; False: to the better.
         run: the first run after it.
@@ -40,7 +39,6 @@ class FoundDrift:
     """A slow change of one quantity.
 
     Attributes:
-        key: the quantity.
         drift: how fast; its column is an index into :attr:`Trend.runs`.
         worse: whether it is to the worse.
         run: the first run of it that is known.
@@ -64,7 +62,6 @@ class Event:
         where: what they have in common: ``rail1``, ``vc2``, ``openmpi5``; empty where nothing.
         coincides: inventory fields that changed between the runs that its steps may lie between,
             one sentence each; empty where none did or nobody looked.
-        sentence: for a person.
         lasts: whether any of its steps to the worse (or, where it has none, to the better) does.
         sure: whether any of these that lasts (where none does, any) is called, and not only told:
             see :class:`fabricproof.history.stats.steps.Step`.
@@ -91,7 +88,6 @@ class Trend:
     """What the history of a site shows.
 
     Attributes:
-        site: its name.
         runs: that were looked at, oldest first.
         num_quantities: rows that have enough runs to show anything.
         num_short: rows that have too few.

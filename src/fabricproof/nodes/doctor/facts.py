@@ -197,7 +197,6 @@ class Facts:
 
     Attributes:
         subject: what was asked after.
-        library: of the MPI.
         wrapper: the compiler wrapper, None where there is none.
         programs: benchmark programs.
         slurm: None on a site without it.

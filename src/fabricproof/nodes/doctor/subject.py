@@ -61,7 +61,6 @@ class Subject:
 
     Attributes:
         source: the site's file that says all this.
-        family: of the MPI.
         version: as the site declares it.
         kind: ``provisioned``, ``spack``, ``container`` or ``modules``.
         launcher: as the site chose it: ``srun``, ``mpirun``, ``mpiexec``.

@@ -22,7 +22,6 @@ class Difference:
         part: ``interface ib0``, ``port mlx5_0:1``, ``node`` ...
         fact: its name in the record; empty where a whole part is on one side only.
         first: its value, None where that side does not say.
-        second: likewise.
         sentence: the same for people, with what it may mean.
     """
 

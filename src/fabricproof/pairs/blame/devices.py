@@ -140,9 +140,7 @@ class LinkCounts:
 
     Attributes:
         begin: of the round, in s since 1970.
-        end: likewise.
         before: interface or port -> counter -> value.
-        after: likewise.
     """
 
     node: str

@@ -66,10 +66,6 @@ class Campaign:
     Attributes:
         id: the name of its folder; of a check's, the folder itself.
         site: folder that finds the site again.
-        site_name: its name.
-        partition: of the site.
-        fabric: of the site.
-        stack: of the site.
         nodes: that take part, in natural order.
         leaf_of: name of the leaf of each, empty where nobody knows.
         spines: uplinks of each leaf, 0 where routing is not static.
@@ -81,7 +77,6 @@ class Campaign:
         seconds: budget of one measurement of a pair.
         both_ways: both ways at once, too.
         is_full: every pair; else the ladder.
-        seed: of the ladder.
         at_once: pairs of a round that measure at the same time at most; 0: all of it.
         minutes: of a soak, which is to rule out the stated bit error rate; 0: it is none.
     """

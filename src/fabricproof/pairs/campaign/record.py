@@ -90,12 +90,9 @@ class RoundRecord:
     """A round that ended.
 
     Attributes:
-        number: of the round.
-        values: of its pairs.
         nodes: node -> what its rank saw, counters before and after the round.
         devices: what the devices of its nodes showed before and after it.
         begin: of the round, in s since 1970.
-        end: likewise.
     """
 
     number: int

@@ -89,7 +89,6 @@ class Trouble:
         net_path: over which.
         round: number of the round.
         pair: two nodes.
-        reason: why.
         disturbance: what others did, where that is why.
         rose: node, interface and counter of each error that rose.
     """

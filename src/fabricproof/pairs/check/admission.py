@@ -50,7 +50,6 @@ class Admission:
 
     Attributes:
         outcome: of the rounds, after what is red was looked at again.
-        admitted: the nodes.
         links_of: what preflight says of some nodes of the job.
         machines: what each is made of, None where nobody saw it.
         mtu: bytes of a full packet; 0 where nobody knows.

@@ -30,7 +30,6 @@ class Injection:
         node: at fault.
         peer: that it is measured with.
         rail: at fault.
-        machine: of the model.
     """
 
     strength: float

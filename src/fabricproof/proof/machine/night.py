@@ -182,7 +182,6 @@ class Conductor:
     """Runs nights on one machine.
 
     Attributes:
-        machine: of the model.
         changes: what is at fault.
         damages: what is done to the files of a run.
         checks: that run, keys of :data:`~fabricproof.proof.machine.night.CHECKS`.

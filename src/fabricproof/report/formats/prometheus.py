@@ -39,7 +39,6 @@ class Metric:
 
     Attributes:
         name: with its unit.
-        help: one sentence.
         factor: from the unit of the records to the metric's.
     """
 
