@@ -323,7 +323,7 @@ def _uncounted(table: Table, reading: Meaning) -> Mapping[int, float]:
     themselves, at least 1000 times (LAT_LOOP_LARGE of OSU 5.7, demo/osu_multi_lat.py), and what is
     missing shows in no digit.
     """
-    if not reading.last_send_uncounted:
+    if not reading.last_send_uncounted or "message_size" not in table.columns:
         return {}
     least = float(table.attributes.get("least_repetitions", 0))
     said = "repetitions" in table.columns
