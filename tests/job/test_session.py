@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from fabricproof.core.records import append_records
 from fabricproof.job.run import BUILD_PROGRAM, SessionResult, assemble, read_report, read_run
 from fabricproof.job.run.collection import cases_of, collect_again
 from fabricproof.job.run.start import Workplace
+from fabricproof.report.contract import Criterion, fulfilled
 from fabricproof.site import load_site
 
 RUN = "20260101T000000Z-abcdef"
@@ -570,6 +572,33 @@ def test_a_pass_whose_value_lies_outside_its_bounds_is_none(
     assert found.quantities[0].verdict is Verdict.UNJUDGED
     unchanged = [{**quantity, "quantity_value": 22.0, "quantity_lower": 21.18}, leg]
     assert assemble(RUN, [make_case()], unchanged, []).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"quantity_value": None}, "it has none"),
+        ({"quantity_value": math.inf}, "its value is inf MB/s"),
+        ({"quantity_value": None, "quantity_unit": ""}, "it has none"),
+        ({"quantity_value": math.inf, "quantity_unit": ""}, "its value is inf"),
+    ],
+)
+def test_a_pass_without_a_number_is_none(changes: dict[str, Any], why: str) -> None:
+    quantity, leg = make_records()
+    (found,) = assemble(RUN, [make_case()], [{**quantity, **changes}, leg], []).legs
+    assert found.verdict is found.quantities[0].verdict is Verdict.UNJUDGED
+    assert why in found.reason
+    for at_least in (None, "20 MB/s"):
+        asked = Criterion(name="1", check="*", quantity="bandwidth_*", at_least=at_least)
+        session = SessionResult(run_id=RUN, legs=(found,))
+        assert fulfilled(asked, session).verdict is Verdict.UNJUDGED
+
+
+def test_a_word_needs_no_number() -> None:
+    """A node of a campaign of pairs or of an admission has a verdict and no value."""
+    quantity, leg = make_records()
+    word = {"quantity_value": None, "quantity_unit": "", "quantity_reference": None}
+    assert assemble(RUN, [make_case()], [{**quantity, **word}, leg], []).verdict is Verdict.PASS
 
 
 @pytest.mark.parametrize("verdict", ["FAIL", "INVALID"])

@@ -82,11 +82,13 @@ def is_sound_case(case: object) -> bool:
 def unless_out_of_bounds(quantity: QuantityRecord) -> QuantityRecord:
     """Return a quantity's record; a PASS that its own value and bounds refuse as UNJUDGED.
 
-    The judge writes both; a record in which they disagree was changed since.
+    The judge writes both; a record in which they disagree was changed since.  So was a PASS without
+    a number: only a word, which has no unit and no bounds, is without.
     """
-    if quantity.verdict is not Verdict.PASS or not (why := _why_not(quantity)):
+    if quantity.verdict is not Verdict.PASS:
         return quantity
-    return replace(quantity, verdict=Verdict.UNJUDGED, reason=why)
+    why = _why_not(quantity) or _why_no_number(quantity)
+    return replace(quantity, verdict=Verdict.UNJUDGED, reason=why) if why else quantity
 
 
 def unless_contradicted(verdict: Verdict, quantities: Sequence[QuantityRecord]) -> Verdict:
@@ -94,9 +96,25 @@ def unless_contradicted(verdict: Verdict, quantities: Sequence[QuantityRecord]) 
 
     ``quantities`` are those that counted for it, as :func:`unless_out_of_bounds` has them.
     """
-    found = {each.verdict for each in quantities if _why_not(each)}
+    found = {each.verdict for each in quantities if _why_not(each) or _was_other(each)}
     red = {each.verdict for each in quantities} & _NEVER_GREEN
     return worst([verdict, *found, *red])
+
+
+def _was_other(quantity: QuantityRecord) -> bool:
+    """Tell whether its record says another verdict than it has now."""
+    return bool(
+        quantity.read_as.get(QUANTITY_KEYS["verdict"], quantity.verdict) != quantity.verdict
+    )
+
+
+def _why_no_number(quantity: QuantityRecord) -> str:
+    value, bounds = quantity.value, (quantity.lower, quantity.upper, quantity.reference)
+    is_word = value is None and not quantity.unit and bounds == (None, None, None)
+    if is_word or (value is not None and math.isfinite(value)):
+        return ""
+    said = "it has none" if value is None else f"its value is {value:g} {quantity.unit}".rstrip()
+    return f"the record says PASS of a number, and {said}: it was changed since it was judged"
 
 
 def _why_not(quantity: QuantityRecord) -> str:
