@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.resources
 import json
 import os
@@ -9,7 +10,7 @@ import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from xml.etree import ElementTree
 
 import jsonschema
@@ -218,6 +219,39 @@ def _changed_leg(path: Path, old: str, new: str) -> None:
     )
     lines[at] = lines[at].replace(old, new, 1)
     path.write_text("\n".join(lines) + "\n")
+
+
+def _refused(*_: object) -> NoReturn:
+    raise PermissionError(errno.EACCES, "Permission denied")
+
+
+@pytest.mark.parametrize(
+    "command", [["report"], ["report", "--drain"], ["preflight"]], ids=" ".join
+)
+def test_what_cannot_be_read_is_not_said_to_be_unwritable(
+    command: list[str], records: Path, monkeypatch: pytest.MonkeyPatch, fabricproof: Command
+) -> None:
+    """It was 74, a full disk; `runs` said 66 of the same file."""
+    monkeypatch.setattr("fabricproof.core.records.open_file", _refused)
+    ended = fabricproof(*command)
+    assert ended.status == 66
+    assert "cannot be read: Permission denied" in ended.err
+    assert str(records.parents[1]) in ended.err
+
+
+@pytest.mark.parametrize("command", [["report"], ["baseline", "list"]], ids=" ".join)
+def test_a_partition_that_cannot_be_read_is_not_said_to_be_empty(
+    command: list[str], records: Path, monkeypatch: pytest.MonkeyPatch, fabricproof: Command
+) -> None:
+    real = os.scandir
+
+    def scandir(path: Path) -> Any:
+        return _refused() if Path(path) == records.parent else real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    ended = fabricproof(*command)
+    assert ended.status == 66
+    assert f"{records.parent}: cannot be read: Permission denied" in ended.err
 
 
 HISTORY = [

@@ -65,7 +65,12 @@ _RUN_ID = re.compile(rb'"run_id": *"([^"]+)"')
 TORN = b" #torn"
 
 
-def append_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+def append_records(
+    path: Path,
+    records: Iterable[Mapping[str, Any]],
+    *,
+    next_step: str = "make room; the job's own output is still in the stage folder",
+) -> None:
     """Append records to ``path``, all or none of them, and make them last.
 
     A torn last line that an earlier crash left is marked and closed first, so that it spoils
@@ -89,7 +94,7 @@ def append_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
         raise OutputError(
             f"cannot keep the records: {error.strerror}",
             source=str(path),
-            next_step="make room; the job's own output is still in the stage folder",
+            next_step=next_step,
         ) from None
 
 
@@ -260,12 +265,17 @@ def read_records(
         is_sound: tells whether a record is of the types that its reader takes for granted.
 
     Raises:
+        InputMissingError: the file cannot be opened.
         ParseError: a line that is no record and was not torn by a crash: only the last line may
             end without a newline, and one that :func:`append_records` found so carries its mark.
     """
     wanted = holding.encode()
     before = b""
-    with open_lines(path) as file:
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(open_lines(path))
+        except OSError as error:
+            raise unreadable(path, error) from None
         for number, line in enumerate(file, start=1):
             is_another = wanted not in line and line.startswith(b"{") and line.endswith(b"}\n")
             if is_another or not line.strip():
