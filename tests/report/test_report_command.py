@@ -254,6 +254,18 @@ def test_a_partition_that_cannot_be_read_is_not_said_to_be_empty(
     assert f"{records.parent}: cannot be read: Permission denied" in ended.err
 
 
+def test_a_torn_line_is_said_once(records: Path, place: Path, fabricproof: Command) -> None:
+    """The history says it, and so does the run that it is of."""
+    with records.open("a") as file:
+        file.write('{"torn')
+    page = place / "page.html"
+    ended = fabricproof("report", "--json", "-o", str(page))
+    assert ended.status == 4
+    said = f"{records}:130: a record torn by a crash was passed over"
+    assert json.loads(ended.out)["notes"].count(said) == 1
+    assert page.read_text().count(f"{said}</li>") == 1
+
+
 HISTORY = [
     ["runs"],
     ["report"],
