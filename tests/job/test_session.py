@@ -579,6 +579,7 @@ def test_a_pass_whose_value_lies_outside_its_bounds_is_none(
     [
         ({"quantity_value": None}, "it has none"),
         ({"quantity_value": math.inf}, "its value is inf MB/s"),
+        ({"quantity_value": math.nan}, "its value is nan MB/s"),
         ({"quantity_value": None, "quantity_unit": ""}, "it has none"),
         ({"quantity_value": math.inf, "quantity_unit": ""}, "its value is inf"),
     ],
@@ -621,7 +622,7 @@ def test_a_leg_is_never_greener_than_what_counted_in_it(verdict: str) -> None:
         {"verdict": None},
         {"quantity_value": "11"},
         {"quantity_value": 10**400},
-        {"quantity_value": float("nan")},
+        {"quantity_lower": math.nan},
         {"quantity_verdict": "fine"},
         {"quantity_reason": 1},
         {"counts": 1},
@@ -644,6 +645,8 @@ def test_a_record_of_wrong_types_is_damaged_and_named(
         read_run([path], RUN)
     assert (caught.value.source, caught.value.line) == (str(path), 2)
     assert caught.value.exit_status is ExitStatus.DATA
+    assert caught.value.expected == f"a {name} as fabricproof writes it"
+    assert (caught.value.got or "").startswith((f"{name} ", f"no {name}"))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import errno
 import importlib.resources
 import json
 import os
+import re
 import sys
 import tarfile
 from collections.abc import Callable
@@ -297,6 +298,30 @@ def test_a_number_that_nobody_asks_costs_no_traceback(
     _changed_leg(records, '"attempts": 1', f'"attempts": {number}')
     ended = fabricproof(*command)
     assert ended.status != 70
+
+
+@pytest.mark.parametrize("command", [["runs"], ["report"]], ids=" ".join)
+def test_a_key_that_is_wrong_is_named_by_all_alike(
+    command: list[str], records: Path, fabricproof: Command
+) -> None:
+    """`runs` took a leg that is GREEN for one of no verdict, and `report` named the line only."""
+    _changed_leg(records, '"verdict": "PASS"', '"verdict": "GREEN"')
+    ended = fabricproof(*command)
+    assert ended.status == 65
+    assert "expected a verdict as fabricproof writes it, got verdict 'GREEN'" in ended.err
+
+
+@pytest.mark.parametrize("number", ["NaN", "1e999", "null"])
+def test_a_number_that_is_none_is_kept_and_no_pass(
+    number: str, records: Path, place: Path, fabricproof: Command
+) -> None:
+    lines = records.read_text().splitlines()
+    found = re.sub(r'"quantity_value": [^,]+', f'"quantity_value": {number}', lines[117])
+    records.write_text("\n".join([*lines[:117], found, *lines[118:]]) + "\n")
+    assert fabricproof("runs").status == 0
+    files = [word for name in ("r.html", "r.xml", "r.prom") for word in ("-o", place / name)]
+    ended = fabricproof("report", "--json", *files)
+    assert (ended.status, "UNJUDGED" in ended.out) == (5, True)
 
 
 @pytest.mark.parametrize("command", HISTORY, ids=" ".join)

@@ -40,6 +40,9 @@ from fabricproof.core.measure import (
 
 FORMAT = 1
 
+#: what a record may be of; what a later version adds is passed over with a note
+KINDS = frozenset({"confirmation", "environment", "leg", "pair matrix", "quantity", "sweep"})
+
 #: folders of a site that hold no records: inventory.store, night.state, tuning
 NO_PARTITIONS = frozenset({"inventory", "night", "tuning"})
 
@@ -249,7 +252,7 @@ def read_records(
     *,
     on_cut: Callable[[str], object] | None = None,
     holding: str = "",
-    is_sound: Callable[[Mapping[str, Any]], bool] = lambda _: True,
+    fault_of: Callable[[Mapping[str, Any]], str] = lambda _: "",
 ) -> Iterator[dict[str, Any]]:
     """Yield the records of a file, oldest first.
 
@@ -262,7 +265,8 @@ def read_records(
             in one piece.
         holding: whole lines without this text are passed over unread, which is what makes one
             run out of years of them quick to find; what is torn or no record is still noticed.
-        is_sound: tells whether a record is of the types that its reader takes for granted.
+        fault_of: returns the key of a record that is not what its reader takes for granted;
+            empty where all are.
 
     Raises:
         InputMissingError: the file cannot be opened.
@@ -294,12 +298,10 @@ def read_records(
                     on_cut(torn(path, number))
                 continue
             before = line
-            if (
-                not isinstance(record, dict)
-                or record.get("format") != FORMAT
-                or not is_sound(record)
-            ):
+            if not isinstance(record, dict) or record.get("format") != FORMAT:
                 raise damaged(path, number, line)
+            if key := fault_of(record):
+                raise wrong_key(path, number, record, key)
             yield record
 
 
@@ -412,5 +414,17 @@ def damaged(file: str | Path, number: int, line: bytes) -> ParseError:
         line=number,
         expected=f"a JSON object of format {FORMAT}",
         got=repr(line[:60].decode("utf-8", errors="replace")),
+        next_step="mend the line or take it out; nothing after it is read before",
+    )
+
+
+def wrong_key(file: str | Path, number: int, record: Mapping[str, Any], key: str) -> ParseError:
+    """Return the error of a record of which one key does not say what it must."""
+    return ParseError(
+        "damaged record",
+        source=str(file),
+        line=number,
+        expected=f"a {key} as fabricproof writes it",
+        got=f"{key} {record[key]!r:.60}" if key in record else f"no {key}",
         next_step="mend the line or take it out; nothing after it is read before",
     )

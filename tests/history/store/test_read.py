@@ -433,6 +433,10 @@ def test_a_whole_last_line_without_its_end_counts(tmp_path: Path) -> None:
                 {"stack_identity": "0123"},
                 {"kind": ["quantity"]},
                 {"kind": "leg", "verdict": ["PASS"]},
+                {"kind": "leg", "verdict": "GREEN"},
+                {"kind": None},
+                {"quantity_verdict": "GREEN"},
+                {"quantity_lower": math.nan},
                 {"partition": 5},
                 {"counts": None},
                 {"counts": 1},
@@ -467,6 +471,17 @@ def test_a_damaged_line_is_named_each_time(line: str, tmp_path: Path) -> None:
             open_store(tmp_path, SITE)
     path.write_text("".join(f"{each}\n" for each in path.read_text().splitlines() if each != line))
     assert ids(open_store(tmp_path, SITE)) == [FIRST, THIRD]
+
+
+@pytest.mark.parametrize("kind", ["legs", "a later one"])
+def test_records_of_an_unknown_kind_are_noted_each_time(kind: str, tmp_path: Path) -> None:
+    """A verdict is not hidden by a wrong letter, and what a later version adds stops nobody."""
+    path = write(tmp_path, [quantity(FIRST), leg(FIRST), *2 * [leg(FIRST, kind=kind)]])
+    for _ in range(2):
+        store = open_store(tmp_path, SITE)
+        said = f"{path}:3 (and 1 more): a record of an unknown kind, {kind!r}, was passed over"
+        assert (ids(store), store.notes) == ([FIRST], (said,))
+        assert store.runs[0].legs == {"PASS": 1}
 
 
 def test_many_brackets_are_not_deep(tmp_path: Path) -> None:

@@ -27,6 +27,13 @@ _THERE = {
     "quantity": ("leg", QUANTITY_KEYS["named"]),
 }
 
+#: the key of its verdict
+_VERDICTS = {"leg": "verdict", "quantity": QUANTITY_KEYS["verdict"]}
+_VALUE = QUANTITY_KEYS["value"]
+
+#: all verdicts
+_WORDS = frozenset(Verdict)
+
 #: a leg is as bad as a quantity of it that is so
 _NEVER_GREEN = frozenset({Verdict.FAIL, Verdict.INVALID})
 
@@ -36,27 +43,29 @@ _NUMBERS = tuple(
 )
 
 
-def is_sound_record(record: Mapping[str, Any]) -> bool:
-    """Tell whether a record has what a result is made of, each of its type."""
+def fault_of(record: Mapping[str, Any]) -> str:
+    """Return the first key of a record that a result cannot be made of; empty where all can be."""
     kind = record.get("kind")
-    return (
-        isinstance(kind, str)
-        and all(isinstance(record.get(name, ()), str | int | None) for name in _OF_ALL)
-        and all(isinstance(record.get(name), str) for name in _TEXTS.get(kind, ()))
-        and all(name in record for name in _THERE.get(kind, ()))
-        and all(are_texts(record.get(name)) for name in _LISTS)
-        and all(_is_number(record.get(name)) for name in _NUMBERS)
-        and _has_verdict(record)
-    )
+    if not isinstance(kind, str):
+        return "kind"
+    sound = {
+        **{name: isinstance(record.get(name, ()), str | int | None) for name in _OF_ALL},
+        **{name: name in record for name in _THERE.get(kind, ())},
+        **{name: isinstance(record.get(name), str) for name in _TEXTS.get(kind, ())},
+        **{name: are_texts(record.get(name)) for name in _LISTS},
+        **{name: _is_number(record.get(name)) for name in _NUMBERS},
+    }
+    sound[_VALUE] = sound[_VALUE] or _is_nan(record.get(_VALUE))
+    if kind in _VERDICTS:
+        sound[_VERDICTS[kind]] = record.get(_VERDICTS[kind]) in _WORDS
+    if kind == "quantity":
+        sound["counts"] = isinstance(record.get("counts"), bool)
+    return next((name for name, is_sound in sound.items() if not is_sound), "")
 
 
-def _has_verdict(record: Mapping[str, Any]) -> bool:
-    words = set(Verdict)
-    if record["kind"] == "leg":
-        return record["verdict"] in words
-    if record["kind"] == "quantity":
-        return record[QUANTITY_KEYS["verdict"]] in words and isinstance(record.get("counts"), bool)
-    return True
+def _is_nan(value: object) -> bool:
+    """Tell whether a value is NaN: kept, as a bound that is none is not, and no PASS."""
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _is_number(value: object) -> bool:

@@ -26,8 +26,8 @@ from fabricproof.core.records import (
 )
 from fabricproof.job.leg import ADMISSION_CHECK, own_name
 from fabricproof.job.run.consistency import (
+    fault_of,
     is_sound_case,
-    is_sound_record,
     unless_contradicted,
     unless_out_of_bounds,
 )
@@ -171,7 +171,7 @@ def read_run(
         record
         for path in perflogs
         for record in read_records(
-            path, on_torn=torn.append, on_cut=on_cut, holding=run_id, is_sound=is_sound_record
+            path, on_torn=torn.append, on_cut=on_cut, holding=run_id, fault_of=fault_of
         )
         if record.get("run_id") == run_id
     ]
