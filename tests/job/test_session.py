@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from fabricproof.core.errors import ExitStatus, ParseError
 from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.core.records import append_records
 from fabricproof.job.run import BUILD_PROGRAM, SessionResult, assemble, read_report, read_run
-from fabricproof.job.run.collection import collect_again
+from fabricproof.job.run.collection import cases_of, collect_again
 from fabricproof.job.run.start import Workplace
+from fabricproof.report.contract import Criterion, fulfilled
 from fabricproof.site import load_site
 
 RUN = "20260101T000000Z-abcdef"
@@ -332,7 +334,8 @@ def test_a_stack_of_two_builds_in_one_run_is_invalid(verdict: str) -> None:
 
 
 def test_what_was_not_measured_on_the_two_builds_stays_as_it_is() -> None:
-    cases = [make_case(), make_case(jobid="43"), make_case("skip", skip_reason="one rail")]
+    skipped = make_case("skip", jobid=None, skip_reason="one rail")
+    cases = [make_case(), make_case(jobid="43"), skipped]
     records = _identified("a" * 64, verdict="MISSING") + _identified("b" * 64, job_id="43")
     assert _verdicts(assemble(RUN, cases[:2], records, [])) == ["MISSING", "INVALID"]
     assert _verdicts(assemble(RUN, cases[2:], records[:1], [])) == ["SKIPPED"]
@@ -437,6 +440,54 @@ def test_only_this_runs_records_are_read_and_torn_ones_are_noted(tmp_path: Path)
     assert notes == [f"{path}:5: a record torn by a crash was passed over"]
 
 
+@pytest.mark.parametrize("kind", ["quantity", "environment"])
+def test_a_leg_without_its_own_record_is_missing(kind: str) -> None:
+    """Its record is the last that is written of it: what else there was is not known."""
+    lost = {**make_records(leg="rail1")[0], "kind": kind}
+    found = assemble(RUN, [make_case()], [*make_records(), lost], [])
+    assert _verdicts(found) == ["PASS", "MISSING"]
+    assert (found.legs[1].leg, found.legs[1].nodes) == ("rail1", ("n1", "n2"))
+    assert "its records are cut off" in found.legs[1].reason
+    (alone,) = assemble(RUN, cases_of(make_records()[:1]), make_records()[:1], []).legs
+    assert alone.verdict is Verdict.MISSING
+
+
+def test_a_leg_without_its_own_record_is_as_red_as_its_numbers() -> None:
+    red = make_records("FAIL")[:1]
+    (found,) = assemble(RUN, [make_case()], red, []).legs
+    assert found.verdict is Verdict.FAIL
+    assert found.reason.startswith("bandwidth_4MiB: ")
+
+
+@pytest.mark.parametrize(
+    ("before", "rest", "is_cut"),
+    [
+        (RUN, '{"attempt": 1, "che', True),
+        ("another", '{"attempt": 1, "che', False),
+        ("another", f'{{"attempt": 1, "run_id": "{RUN}", "si', True),
+        (RUN, '{"attempt": 1, "run_id": "another", "si', False),
+        ("", '{"attempt": 1, "che', False),
+    ],
+)
+@pytest.mark.parametrize("is_marked", [False, True])
+def test_a_torn_line_is_of_the_run_that_it_names_or_stands_behind(
+    tmp_path: Path, before: str, rest: str, *, is_cut: bool, is_marked: bool
+) -> None:
+    """A job's records are written in one piece; an earlier run lost nothing by it."""
+    path = tmp_path / "records.jsonl"
+    others = {RUN, "another"} - {before} if before else ()
+    for run in (*others, *([before] if before else [])):
+        append_records(path, make_records(run_id=run))
+    with path.open("ab") as file:
+        file.write(rest.encode())
+    if is_marked:
+        append_records(path, make_records(run_id="later"))
+    cut: list[str] = []
+    notes = read_run([path], RUN, cut.append)[1]
+    assert len(notes) == 1
+    assert cut == (notes if is_cut else [])
+
+
 def test_a_leg_knows_its_link_and_an_old_record_says_nothing_of_it() -> None:
     soft = make_records(leg="rxe0:1", link="Soft-RoCE 100 Mb/s")
     (leg,) = assemble(RUN, [make_case()], soft, []).legs
@@ -523,6 +574,34 @@ def test_a_pass_whose_value_lies_outside_its_bounds_is_none(
     assert assemble(RUN, [make_case()], unchanged, []).verdict is Verdict.PASS
 
 
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"quantity_value": None}, "it has none"),
+        ({"quantity_value": math.inf}, "its value is inf MB/s"),
+        ({"quantity_value": math.nan}, "its value is nan MB/s"),
+        ({"quantity_value": None, "quantity_unit": ""}, "it has none"),
+        ({"quantity_value": math.inf, "quantity_unit": ""}, "its value is inf"),
+    ],
+)
+def test_a_pass_without_a_number_is_none(changes: dict[str, Any], why: str) -> None:
+    quantity, leg = make_records()
+    (found,) = assemble(RUN, [make_case()], [{**quantity, **changes}, leg], []).legs
+    assert found.verdict is found.quantities[0].verdict is Verdict.UNJUDGED
+    assert why in found.reason
+    for at_least in (None, "20 MB/s"):
+        asked = Criterion(name="1", check="*", quantity="bandwidth_*", at_least=at_least)
+        session = SessionResult(run_id=RUN, legs=(found,))
+        assert fulfilled(asked, session).verdict is Verdict.UNJUDGED
+
+
+def test_a_word_needs_no_number() -> None:
+    """A node of a campaign of pairs or of an admission has a verdict and no value."""
+    quantity, leg = make_records()
+    word = {"quantity_value": None, "quantity_unit": "", "quantity_reference": None}
+    assert assemble(RUN, [make_case()], [{**quantity, **word}, leg], []).verdict is Verdict.PASS
+
+
 @pytest.mark.parametrize("verdict", ["FAIL", "INVALID"])
 def test_a_leg_is_never_greener_than_what_counted_in_it(verdict: str) -> None:
     quantity, leg = make_records()
@@ -543,7 +622,7 @@ def test_a_leg_is_never_greener_than_what_counted_in_it(verdict: str) -> None:
         {"verdict": None},
         {"quantity_value": "11"},
         {"quantity_value": 10**400},
-        {"quantity_value": float("nan")},
+        {"quantity_lower": math.nan},
         {"quantity_verdict": "fine"},
         {"quantity_reason": 1},
         {"counts": 1},
@@ -566,6 +645,8 @@ def test_a_record_of_wrong_types_is_damaged_and_named(
         read_run([path], RUN)
     assert (caught.value.source, caught.value.line) == (str(path), 2)
     assert caught.value.exit_status is ExitStatus.DATA
+    assert caught.value.expected == f"a {name} as fabricproof writes it"
+    assert (caught.value.got or "").startswith((f"{name} ", f"no {name}"))
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,7 @@ NO_RECORD = LegResult(
         ({"at_least": "20 MB/s"}, [odd("FAIL", "exit 1")],
          "FAIL", "exit 1"),
         ({"at_least": "20 MB/s"}, [of("PASS", value=math.nan)], "FAIL", "nan MB/s"),
+        ({"at_least": "20 MB/s"}, [of("FAIL", value=math.inf, upper=9.0)], "FAIL", "bandwidth"),
         ({"at_most": "20 MB/s"}, [of("PASS", value=math.nan)], "FAIL", "nan MB/s"),
         ({"at_least": "20 MB/s"}, [], "MISSING", "no leg of OsuBandwidth"),
         ({"at_least": "20 MB/s", "stack": "mpich*"}, [of("PASS")], "MISSING", "no leg"),

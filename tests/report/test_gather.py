@@ -15,6 +15,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.records import append_records, read_records
 from fabricproof.history.store import ADMISSION_LABEL, set_label
 from fabricproof.job.run.start import Workplace
+from fabricproof.report.contract import Criterion, fulfilled
 from fabricproof.report.formats.html.page import render_html
 from fabricproof.report.gather import Gathered, gather
 from fabricproof.site import Site, load_site
@@ -376,6 +377,27 @@ def test_a_look_of_a_night_is_not_the_newest_run(words: str, site: Site, place: 
     append_records(records_file(place), [line])
     assert gather(site, place, words).data.run.run_id == DOWN
     assert gather(site, place, NEWEST).data.run.run_id == NEWEST
+
+
+@pytest.mark.parametrize("has_report", [True, False])
+def test_a_run_of_which_a_record_is_torn_is_no_pass(
+    site: Site, place: Workplace, *, has_report: bool
+) -> None:
+    """Four numbers of thirteen were PASS, and so was a contract, by a file that was cut off."""
+    path = records_file(place)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines[:117], lines[117][:400]]))
+    if not has_report:
+        place.report_file(NEWEST).unlink()
+    session = gather(site, place, NEWEST).data.session
+    assert session.verdict is Verdict.MISSING
+    missing = {(each.check, each.leg) for each in session.legs if each.verdict is Verdict.MISSING}
+    assert ("OsuMultiRailBandwidth", "rail1") in missing
+    assert session.legs[-1].check == "records"
+    assert session.legs[-1].reason.startswith(f"{path}:118: a record torn by a crash")
+    clause = Criterion(name="1", check="OsuMultiRailBandwidth", path="rail0")
+    assert fulfilled(clause, session).verdict is Verdict.MISSING
+    assert gather(site, place, HEALTHY).data.session.verdict is Verdict.PASS
 
 
 def test_a_torn_record_is_noted_and_a_damaged_one_refused(site: Site, place: Workplace) -> None:

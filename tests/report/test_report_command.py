@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.resources
 import json
 import os
+import re
 import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from xml.etree import ElementTree
 
 import jsonschema
@@ -220,6 +222,51 @@ def _changed_leg(path: Path, old: str, new: str) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
+def _refused(*_: object) -> NoReturn:
+    raise PermissionError(errno.EACCES, "Permission denied")
+
+
+@pytest.mark.parametrize(
+    "command", [["report"], ["report", "--drain"], ["preflight"]], ids=" ".join
+)
+def test_what_cannot_be_read_is_not_said_to_be_unwritable(
+    command: list[str], records: Path, monkeypatch: pytest.MonkeyPatch, fabricproof: Command
+) -> None:
+    """It was 74, a full disk; `runs` said 66 of the same file."""
+    monkeypatch.setattr("fabricproof.core.records.open_file", _refused)
+    ended = fabricproof(*command)
+    assert ended.status == 66
+    assert "cannot be read: Permission denied" in ended.err
+    assert str(records.parents[1]) in ended.err
+
+
+@pytest.mark.parametrize("command", [["report"], ["baseline", "list"]], ids=" ".join)
+def test_a_partition_that_cannot_be_read_is_not_said_to_be_empty(
+    command: list[str], records: Path, monkeypatch: pytest.MonkeyPatch, fabricproof: Command
+) -> None:
+    real = os.scandir
+
+    def scandir(path: Path) -> Any:
+        return _refused() if Path(path) == records.parent else real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    ended = fabricproof(*command)
+    assert ended.status == 66
+    assert f"{records.parent}: cannot be read: Permission denied" in ended.err
+
+
+def test_a_torn_line_is_said_once(records: Path, place: Path, fabricproof: Command) -> None:
+    """The history says it, and so does the run that it is of."""
+    with records.open("a") as file:
+        file.write('{"torn')
+    page = place / "page.html"
+    ended = fabricproof("report", "--json", "-o", str(page))
+    assert ended.status == 4
+    said = f"{records}:130: a record torn by a crash was passed over"
+    assert json.loads(ended.out)["notes"].count(said) == 1
+    assert page.read_text().count(f"{said}</li>") == 1
+
+
 HISTORY = [
     ["runs"],
     ["report"],
@@ -251,6 +298,30 @@ def test_a_number_that_nobody_asks_costs_no_traceback(
     _changed_leg(records, '"attempts": 1', f'"attempts": {number}')
     ended = fabricproof(*command)
     assert ended.status != 70
+
+
+@pytest.mark.parametrize("command", [["runs"], ["report"]], ids=" ".join)
+def test_a_key_that_is_wrong_is_named_by_all_alike(
+    command: list[str], records: Path, fabricproof: Command
+) -> None:
+    """`runs` took a leg that is GREEN for one of no verdict, and `report` named the line only."""
+    _changed_leg(records, '"verdict": "PASS"', '"verdict": "GREEN"')
+    ended = fabricproof(*command)
+    assert ended.status == 65
+    assert "expected a verdict as fabricproof writes it, got verdict 'GREEN'" in ended.err
+
+
+@pytest.mark.parametrize("number", ["NaN", "1e999", "null"])
+def test_a_number_that_is_none_is_kept_and_no_pass(
+    number: str, records: Path, place: Path, fabricproof: Command
+) -> None:
+    lines = records.read_text().splitlines()
+    found = re.sub(r'"quantity_value": [^,]+', f'"quantity_value": {number}', lines[117])
+    records.write_text("\n".join([*lines[:117], found, *lines[118:]]) + "\n")
+    assert fabricproof("runs").status == 0
+    files = [word for name in ("r.html", "r.xml", "r.prom") for word in ("-o", place / name)]
+    ended = fabricproof("report", "--json", *files)
+    assert (ended.status, "UNJUDGED" in ended.out) == (5, True)
 
 
 @pytest.mark.parametrize("command", HISTORY, ids=" ".join)

@@ -40,6 +40,9 @@ from fabricproof.core.measure import (
 
 FORMAT = 1
 
+#: what a record may be of; what a later version adds is passed over with a note
+KINDS = frozenset({"confirmation", "environment", "leg", "pair matrix", "quantity", "sweep"})
+
 #: folders of a site that hold no records: inventory.store, night.state, tuning
 NO_PARTITIONS = frozenset({"inventory", "night", "tuning"})
 
@@ -58,11 +61,19 @@ _OLD_LINK = re.compile(r"preflight: (?P<rail>\S+) on (?P<node>[\w.-]+) (?P<what>
 #: how the fields of a quantity are read whose keys a record lacks; all others as None
 _ABSENT: Mapping[str, Any] = {"reason": "", "named": False, "is_open": False}
 
+#: the run of a record, also of one that was cut off behind it
+_RUN_ID = re.compile(rb'"run_id": *"([^"]+)"')
+
 #: what the next writer puts behind a line that a crash left without its end
 TORN = b" #torn"
 
 
-def append_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+def append_records(
+    path: Path,
+    records: Iterable[Mapping[str, Any]],
+    *,
+    next_step: str = "make room; the job's own output is still in the stage folder",
+) -> None:
     """Append records to ``path``, all or none of them, and make them last.
 
     A torn last line that an earlier crash left is marked and closed first, so that it spoils
@@ -86,7 +97,7 @@ def append_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
         raise OutputError(
             f"cannot keep the records: {error.strerror}",
             source=str(path),
-            next_step="make room; the job's own output is still in the stage folder",
+            next_step=next_step,
         ) from None
 
 
@@ -239,8 +250,9 @@ def read_records(
     path: Path,
     on_torn: Callable[[str], object] | None = None,
     *,
+    on_cut: Callable[[str], object] | None = None,
     holding: str = "",
-    is_sound: Callable[[Mapping[str, Any]], bool] = lambda _: True,
+    fault_of: Callable[[Mapping[str, Any]], str] = lambda _: "",
 ) -> Iterator[dict[str, Any]]:
     """Yield the records of a file, oldest first.
 
@@ -248,19 +260,30 @@ def read_records(
         path: the file.
         on_torn: takes a note for each line that a crash tore, which is passed over; the run it
             belonged to has quantities MISSING.
+        on_cut: takes the note once more where the line was of the run ``holding``: it names that
+            run, or names none and stands behind a record of it, for a job's records are written
+            in one piece.
         holding: whole lines without this text are passed over unread, which is what makes one
             run out of years of them quick to find; what is torn or no record is still noticed.
-        is_sound: tells whether a record is of the types that its reader takes for granted.
+        fault_of: returns the key of a record that is not what its reader takes for granted;
+            empty where all are.
 
     Raises:
+        InputMissingError: the file cannot be opened.
         ParseError: a line that is no record and was not torn by a crash: only the last line may
             end without a newline, and one that :func:`append_records` found so carries its mark.
     """
     wanted = holding.encode()
-    with open_lines(path) as file:
+    before = b""
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(open_lines(path))
+        except OSError as error:
+            raise unreadable(path, error) from None
         for number, line in enumerate(file, start=1):
             is_another = wanted not in line and line.startswith(b"{") and line.endswith(b"}\n")
             if is_another or not line.strip():
+                before = line if is_another else before
                 continue
             text = line.rstrip(b"\n")
             is_torn = text.endswith(TORN) or not line.endswith(b"\n")
@@ -271,14 +294,20 @@ def read_records(
                     raise damaged(path, number, line) from None
                 if on_torn is not None:
                     on_torn(torn(path, number))
+                if on_cut is not None and wanted in (_runs_in(text) or _runs_in(before)):
+                    on_cut(torn(path, number))
                 continue
-            if (
-                not isinstance(record, dict)
-                or record.get("format") != FORMAT
-                or not is_sound(record)
-            ):
+            before = line
+            if not isinstance(record, dict) or record.get("format") != FORMAT:
                 raise damaged(path, number, line)
+            if key := fault_of(record):
+                raise wrong_key(path, number, record, key)
             yield record
+
+
+def _runs_in(line: bytes) -> list[bytes]:
+    """Return the runs that a line names, as far as it goes."""
+    return _RUN_ID.findall(line)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -385,5 +414,17 @@ def damaged(file: str | Path, number: int, line: bytes) -> ParseError:
         line=number,
         expected=f"a JSON object of format {FORMAT}",
         got=repr(line[:60].decode("utf-8", errors="replace")),
+        next_step="mend the line or take it out; nothing after it is read before",
+    )
+
+
+def wrong_key(file: str | Path, number: int, record: Mapping[str, Any], key: str) -> ParseError:
+    """Return the error of a record of which one key does not say what it must."""
+    return ParseError(
+        "damaged record",
+        source=str(file),
+        line=number,
+        expected=f"a {key} as fabricproof writes it",
+        got=f"{key} {record[key]!r:.60}" if key in record else f"no {key}",
         next_step="mend the line or take it out; nothing after it is read before",
     )

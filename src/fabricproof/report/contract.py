@@ -8,6 +8,7 @@ good its number is.  The digest of the file says which text both sides signed.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -241,7 +242,8 @@ def _not_measured(
 def _held(criterion: Criterion, leg: LegResult, value: QuantityRecord) -> tuple[Verdict, str]:
     """Return what one value says of a criterion."""
     named = f"{_where(leg)}: {value.name}"
-    if value.verdict not in {Verdict.PASS, Verdict.FAIL} or value.value is None:
+    is_number = value.value is not None and not math.isinf(value.value)
+    if value.verdict not in {Verdict.PASS, Verdict.FAIL} or value.value is None or not is_number:
         verdict = Verdict.MISSING if value.verdict is Verdict.SKIPPED else value.verdict
         # A word without a number ("this node is healthy") fulfils what states no number.
         if verdict is not Verdict.PASS or _limits(criterion):

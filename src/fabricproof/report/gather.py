@@ -15,7 +15,15 @@ from fabricproof.history.compare.facts import Machines
 from fabricproof.history.compare.model import NothingComparedError, SideError
 from fabricproof.history.compare.sides import History, choose_side
 from fabricproof.history.known_good import samples_of
-from fabricproof.history.store import Run, Store, labels, no_samples, open_store, start_of
+from fabricproof.history.store import (
+    NoHistoryError,
+    Run,
+    Store,
+    labels,
+    no_samples,
+    open_store,
+    start_of,
+)
 from fabricproof.job.run import Workplace, collect_again, left_a_log_only
 from fabricproof.pairs import RECORD_KIND, Picture, read_picture
 from fabricproof.report.model import ReportData
@@ -248,7 +256,7 @@ def _opened(
     """Return the store, None where nothing was recorded yet; its labels and its notes."""
     try:
         store = open_store(place.perflogs, site.name)
-    except InputMissingError:
+    except NoHistoryError:
         notes: list[str] = []
         return None, labels(place.perflogs, site.name, on_torn=notes.append), notes
     return store, store.labels, list(store.notes)

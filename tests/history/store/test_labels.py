@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from made_records import SITE, quantity, run_id, write
 
-from fabricproof.core.errors import InputMissingError, ParseError
+from fabricproof.core.errors import InputMissingError, OutputError, ParseError
 from fabricproof.core.records import append_records
 from fabricproof.history.store import LOOK_LABEL, labels, labels_of, open_store, set_label
 from fabricproof.history.store.label_file import LABELS_FILE
@@ -49,6 +49,15 @@ def test_a_word_that_chooses_runs_is_no_name(name: str, tmp_path: Path) -> None:
     append_records(tmp_path / SITE / LABELS_FILE, [line])
     assert set_label(tmp_path, SITE, [FIRST], name, given=False) == (FIRST,)
     assert labels(tmp_path, SITE) == {}
+
+
+def test_a_label_that_cannot_be_kept_speaks_of_no_job(tmp_path: Path) -> None:
+    path = tmp_path / SITE / LABELS_FILE
+    path.parent.mkdir()
+    path.symlink_to(tmp_path / "gone" / "labels.jsonl")
+    with pytest.raises(OutputError, match="give the label again") as caught:
+        set_label(tmp_path, SITE, [FIRST], "good")
+    assert "stage folder" not in str(caught.value)
 
 
 def test_the_store_knows_the_names_and_a_torn_line_is_noted(tmp_path: Path) -> None:

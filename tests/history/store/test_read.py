@@ -349,6 +349,43 @@ def test_a_file_that_holds_itself_twice_counts_once(tmp_path: Path) -> None:
     assert any("counted once" in each for each in store.notes)
 
 
+@pytest.mark.parametrize("kind", ["dangling link", "folder"])
+def test_a_file_that_cannot_be_read_is_said_each_time_until_it_is_mended(
+    kind: str, tmp_path: Path
+) -> None:
+    """The copy remembered it half and nothing of the history could be read any more."""
+    path = write(tmp_path, [quantity(FIRST)])
+    odd = path.with_name("second.jsonl")
+    for is_known in (False, True):
+        if kind == "folder":
+            odd.mkdir()
+        else:
+            odd.symlink_to(tmp_path / "gone")
+        for _ in range(2):
+            with pytest.raises(InputMissingError, match=r"second\.jsonl: cannot be read"):
+                open_store(tmp_path, SITE)
+        odd.rmdir() if kind == "folder" else odd.unlink()
+        assert ids(open_store(tmp_path, SITE)) == [FIRST]
+        if not is_known:
+            write(tmp_path, [quantity(SECOND)], odd.name)
+            assert ids(open_store(tmp_path, SITE)) == [FIRST, SECOND]
+            odd.unlink()
+
+
+def test_a_copy_of_a_file_of_which_nothing_was_read_is_made_again(tmp_path: Path) -> None:
+    write(tmp_path, [quantity(FIRST)])
+    open_store(tmp_path, SITE)
+    manifest = tmp_path / SITE / ".index" / "manifest.json"
+    told = json.loads(manifest.read_text())
+    told["sources"]["compute/second.jsonl"] = {
+        **told["sources"]["compute/records.jsonl"], "segments": [], "standing": None,
+    }  # fmt: skip
+    manifest.write_text(json.dumps(told))
+    store = open_store(tmp_path, SITE)
+    assert ids(store) == [FIRST]
+    assert any("is made again" in note for note in store.notes)
+
+
 def test_a_torn_last_line_is_passed_over_with_a_note(tmp_path: Path) -> None:
     """What a crash left: noted while it stands there, and after the next writer marked it."""
     path = write(tmp_path, [quantity(FIRST)])
@@ -396,6 +433,10 @@ def test_a_whole_last_line_without_its_end_counts(tmp_path: Path) -> None:
                 {"stack_identity": "0123"},
                 {"kind": ["quantity"]},
                 {"kind": "leg", "verdict": ["PASS"]},
+                {"kind": "leg", "verdict": "GREEN"},
+                {"kind": None},
+                {"quantity_verdict": "GREEN"},
+                {"quantity_lower": math.nan},
                 {"partition": 5},
                 {"counts": None},
                 {"counts": 1},
@@ -430,6 +471,17 @@ def test_a_damaged_line_is_named_each_time(line: str, tmp_path: Path) -> None:
             open_store(tmp_path, SITE)
     path.write_text("".join(f"{each}\n" for each in path.read_text().splitlines() if each != line))
     assert ids(open_store(tmp_path, SITE)) == [FIRST, THIRD]
+
+
+@pytest.mark.parametrize("kind", ["legs", "a later one"])
+def test_records_of_an_unknown_kind_are_noted_each_time(kind: str, tmp_path: Path) -> None:
+    """A verdict is not hidden by a wrong letter, and what a later version adds stops nobody."""
+    path = write(tmp_path, [quantity(FIRST), leg(FIRST), *2 * [leg(FIRST, kind=kind)]])
+    for _ in range(2):
+        store = open_store(tmp_path, SITE)
+        said = f"{path}:3 (and 1 more): a record of an unknown kind, {kind!r}, was passed over"
+        assert (ids(store), store.notes) == ([FIRST], (said,))
+        assert store.runs[0].legs == {"PASS": 1}
 
 
 def test_many_brackets_are_not_deep(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from fabricproof.cli.history.baseline_display import (
     unlike_record,
 )
 from fabricproof.cli.selection import perflogs, runs_of
-from fabricproof.core.errors import ConfigError, ExitStatus, InputMissingError
+from fabricproof.core.errors import ConfigError, ExitStatus
 from fabricproof.history.baseline.freezing import Ask, Frozen, freeze
 from fabricproof.history.baseline.review import (
     BaselineCoverage,
@@ -36,7 +36,7 @@ from fabricproof.history.baseline.review import (
     standing,
 )
 from fabricproof.history.compare.facts import Machines
-from fabricproof.history.store import Store, no_samples, open_store
+from fabricproof.history.store import NoHistoryError, Store, no_samples, open_store
 from fabricproof.site import Site, site_of
 from fabricproof.verdict.baseline import Baseline, names_in, path_of, read_baseline, write_baseline
 
@@ -261,7 +261,7 @@ def _history(site_name: str | None, *, needed: bool = True) -> tuple[Site, Any, 
     store: Store | None = None
     try:
         store = _needed_store(site)
-    except InputMissingError:
+    except NoHistoryError:
         if needed:
             raise
     return site, store, Machines.of_site(perflogs(), site.name)

@@ -7,7 +7,7 @@ number a quantity, without rails, settings, attempts or the state of the path.
 
 from __future__ import annotations
 
-from fabricproof.history.store.history import Store, open_store, start_of
+from fabricproof.history.store.history import NoHistoryError, Store, open_store, start_of
 from fabricproof.history.store.label_file import (
     ADMISSION_LABEL,
     LOOK_LABEL,
@@ -26,6 +26,7 @@ __all__ = [
     "LOOK_LABEL",
     "Key",
     "Matrix",
+    "NoHistoryError",
     "Run",
     "Store",
     "labels",

@@ -219,7 +219,9 @@ def _wait_for(descriptor: int) -> None:
 
 def _is_whole(manifest: dict[str, Any]) -> bool:
     """Tell whether a manifest has all that one of this format has."""
-    return all(isinstance(manifest[name], type(each)) for name, each in empty_manifest().items())
+    return all(
+        isinstance(manifest[name], type(each)) for name, each in empty_manifest().items()
+    ) and all(each["standing"] for each in manifest["sources"].values())
 
 
 def _files_of(manifest: dict[str, Any]) -> list[dict[str, Any]]:

@@ -229,11 +229,16 @@ class Store:
         return matrix_of(self._history, runs, across=tuple(across), renamed=renamed or {})
 
 
+class NoHistoryError(InputMissingError):
+    """No run of a site is in its files, all of which could be read."""
+
+
 def open_store(perflogs: Path, site: str) -> Store:
     """Read the history of ``site`` below ``perflogs``.
 
     Raises:
-        InputMissingError: there is none, or a file of it cannot be read.
+        NoHistoryError: there is none.
+        InputMissingError: a file of it cannot be read.
         ParseError: a damaged record that no crash explains.
     """
     folder = perflogs / site
@@ -244,7 +249,7 @@ def open_store(perflogs: Path, site: str) -> Store:
     history = history_of(copy, folder)
     if not history.numbers:
         hidden = [*copy.notes, *passed_over(folder), *_notes(history)]
-        raise InputMissingError(
+        raise NoHistoryError(
             f"no run of {site} could be read" if hidden else f"nothing was measured on {site} yet",
             source=str(folder),
             expected="records.jsonl below a partition",

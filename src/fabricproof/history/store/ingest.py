@@ -116,10 +116,11 @@ class _Update:
             return
         offset, lines = _read_up_to(source)
         writer = self._writer = self._writer or _Writer(copy=self.copy)
-        self.sources[name] = source
         checksum = source["standing"]["checksum"] if source["standing"] else 0
         before = look(path, offset, lines, checksum)
         source["standing"] = _unfinished(before)
+        # A file that cannot be opened is none of the copy: that would outlive its mending.
+        self.sources[name] = source
         source["rest"] = None
         for piece in pieces(path, offset, lines):
             parsed = self._parsed(source, piece, str(path))

@@ -58,13 +58,7 @@ def labels(
     if not path.exists():
         return {}
     found: dict[str, dict[str, None]] = {}
-    try:
-        records = list(read_records(path, on_torn=on_torn))
-    except OSError as error:
-        raise InputMissingError(
-            f"cannot be read: {error.strerror}", source=str(path), next_step="make it readable"
-        ) from None
-    for record in records:
+    for record in read_records(path, on_torn=on_torn):
         try:
             name, run_id, given = record["label"], record["run_id"], record["given"]
         except KeyError as error:
@@ -134,5 +128,6 @@ def set_label(
     append_records(
         perflogs / site / LABELS_FILE,
         [{"run_id": each, "label": name, "given": given, "time": time} for each in changed],
+        next_step="make room, or the file writable; give the label again",
     )
     return changed

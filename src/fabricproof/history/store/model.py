@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from fabricproof.core.measure import Verdict
 from fabricproof.core.records import are_texts
 from fabricproof.verdict.baseline import LegPlace
 
@@ -180,6 +181,9 @@ TEXTS = (
 LISTS = ("rails", "nodes")
 OBJECTS = ("inventory", "attributes", "stack_identity")
 
+#: all verdicts
+WORDS = frozenset(Verdict)
+
 #: whole numbers that a column holds
 _STORABLE = range(-(2**63), 2**63)
 #: moments that a datetime holds: years 1 to 9999, seconds since 1970
@@ -199,29 +203,40 @@ def is_deep(line: bytes) -> bool:
     return max(accumulate(steps), default=0) > _DEPTH
 
 
-def is_sound_quantity(record: Mapping[str, Any]) -> bool:
-    """Tell whether what a quantity shares with others has the types that it must have.
+def fault_of_quantity(record: Mapping[str, Any]) -> str:
+    """Return the first key that a quantity shares with others and is not what it must be.
 
     Keys that an old record lacks are unknown; ``counts`` stands in every one since the first, and
     without it nobody can say which attempt made the verdict.
     """
     seen = record.get("inventory")
-    return (
-        bool(record.get("run_id"))
-        and is_sound_leg(record)
-        and all(isinstance(record.get(name), str | None) for name in TEXTS)
-        and all(are_texts(record.get(name)) for name in LISTS)
-        and all(isinstance(record.get(name), dict | None) for name in OBJECTS)
-        and all(isinstance(each, str | None) for each in (seen or {}).values())
-        and isinstance(record.get("counts"), bool)
-        and _is_whole(record.get("attempt"))
-        and _is_moment(record.get("completed"))
+    sound = {
+        **{name: isinstance(record.get(name), str | None) for name in TEXTS},
+        **{name: are_texts(record.get(name)) for name in LISTS},
+        **{name: isinstance(record.get(name), dict | None) for name in OBJECTS},
+        "counts": isinstance(record.get("counts"), bool),
+        "attempt": _is_whole(record.get("attempt")),
+        "completed": _is_moment(record.get("completed")),
+    }
+    sound["run_id"] = sound["run_id"] and bool(record.get("run_id"))
+    digests = seen.values() if isinstance(seen, dict) else ()
+    sound["inventory"] = sound["inventory"] and all(
+        isinstance(each, str | None) for each in digests
     )
+    return fault_of_other(record) or next((name for name, fits in sound.items() if not fits), "")
 
 
-def is_sound_leg(record: Mapping[str, Any]) -> bool:
-    """Tell whether what is read of any other record has the types that it must have."""
-    return all(isinstance(record.get(name), str | None) for name in ("kind", "run_id", "verdict"))
+def fault_of_other(record: Mapping[str, Any]) -> str:
+    """Return the first key of any record that is not what it must be; empty where all are."""
+    kind, verdict = record.get("kind"), record.get("verdict")
+    if not isinstance(kind, str):
+        return "kind"
+    if not isinstance(record.get("run_id"), str | None):
+        return "run_id"
+    is_sound = isinstance(verdict, str | None) and (
+        kind != "leg" or verdict is None or verdict in WORDS
+    )
+    return "" if is_sound else "verdict"
 
 
 def _is_whole(value: object) -> bool:

@@ -10,7 +10,8 @@ never passes.  Whatever is not as expected is read again line by line, which nam
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import chain
@@ -19,18 +20,19 @@ from typing import TYPE_CHECKING, Any
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import QUANTITY_KEYS, QUANTITY_PREFIX
 from fabricproof.core.provenance import SHOWN_DIGITS, UNRECORDED
-from fabricproof.core.records import FORMAT, TORN, damaged, torn
+from fabricproof.core.records import FORMAT, KINDS, TORN, damaged, torn, wrong_key
 from fabricproof.history.store.model import (
     FACTS,
     FIELDS,
     OBJECTS,
     SETTINGS,
     TEXTS,
+    WORDS,
     better_rows,
+    fault_of_other,
+    fault_of_quantity,
     float_of,
     is_deep,
-    is_sound_leg,
-    is_sound_quantity,
     whole_number,
 )
 
@@ -44,6 +46,7 @@ _IS_QUANTITY = b'"kind": "quantity"'
 _IS_CONFIRMATION = b'"kind": "confirmation"'
 
 #: keys that a quantity cannot be without
+_VERDICT = QUANTITY_KEYS["verdict"]
 _NEEDED = tuple(QUANTITY_KEYS[each] for each in ("name", "unit", "verdict"))
 
 _OWN_TEXT = ("name", "unit", "verdict", "reason", "ceiling_name", "origin", "source")
@@ -102,8 +105,15 @@ def parse_records(data: bytes, file: str, first_line: int) -> Parsed:
         cut = _cut(data, first_line)
         _require_sound(cut.shared)
         own = _table(cut.own, _own_schema())
+        if not own[_VERDICT].is_in(list(WORDS)).all():
+            raise _UnusualError
         shared = _table(cut.shared, _shared_schema())
-        legs = _legs_of(_table(cut.others, _other_schema()))
+        others = _table(cut.others, _other_schema())
+        if not others["kind"].is_in(list(KINDS)).all() or others["kind"].null_count():
+            raise _UnusualError
+        legs = _legs_of(others)
+        if any(word not in WORDS for _, word in legs):
+            raise _UnusualError
         rows, repeated = _joined(cut, shared, own)
         return Parsed(rows=rows, legs=legs, looks=_looks_of(cut.others), repeated=repeated)
     except (_UnusualError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
@@ -132,7 +142,7 @@ def _cut(data: bytes, first_line: int) -> _Cut:
 def _require_sound(shared: Iterable[bytes]) -> None:
     """Refuse parts of which polars would make a text or nothing of a wrong type."""
     try:
-        sound = all(is_sound_quantity(json.loads(each)) for each in shared)
+        sound = not any(fault_of_quantity(json.loads(each)) for each in shared)
     except (ValueError, AttributeError):
         sound = False
     if not sound:
@@ -292,25 +302,30 @@ def _parse_slowly(data: bytes, file: str, first_line: int) -> Parsed:
     import polars as pl  # noqa: PLC0415 - start-up time
 
     notes: list[str] = []
+    unknown: dict[str, list[int]] = {}
     cut = _Cut()
     own: list[dict[str, Any]] = []
     for number, line in enumerate(data.split(b"\n"), start=first_line):
         record = _record(line, file, number, notes)
         if record is None:
             continue
-        if not is_sound_leg(record):
-            raise damaged(file, number, line)
-        if record.get("kind") != "quantity":
+        if key := fault_of_other(record):
+            raise wrong_key(file, number, record, key)
+        if record["kind"] not in KINDS:
+            unknown.setdefault(record["kind"], []).append(number)
+        if record["kind"] != "quantity":
             other = json.dumps(record).encode()
             if not _fits(other, _other_schema()):
                 raise damaged(file, number, line)
             cut.others.append(other)
             continue
         mine = {name: record.pop(name, None) for name in _own_schema()}
-        own.append(_checked(mine, file, number, line))
+        own.append(_checked(mine, file, number))
         shared = json.dumps(record, sort_keys=True).encode()
         is_known = shared in cut.shared
-        if not is_known and not (is_sound_quantity(record) and _fits(shared, _shared_schema())):
+        if not is_known and (key := fault_of_quantity(record)):
+            raise wrong_key(file, number, record, key)
+        if not is_known and not _fits(shared, _shared_schema()):
             raise damaged(file, number, line)
         cut.take(shared, b"", number)
     rows, repeated = _joined(
@@ -321,7 +336,14 @@ def _parse_slowly(data: bytes, file: str, first_line: int) -> Parsed:
     others = _table(cut.others, {"kind": pl.String, "run_id": pl.String, "verdict": pl.String})
     legs = _legs_of(others.with_columns(format=pl.lit(FORMAT)))
     looks = _looks_of(cut.others)
+    notes += _unknown_kinds(unknown, file)
     return Parsed(rows=rows, legs=legs, looks=looks, notes=tuple(notes), repeated=repeated)
+
+
+def _unknown_kinds(unknown: Mapping[str, Sequence[int]], file: str) -> Iterator[str]:
+    for kind, lines in unknown.items():
+        more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+        yield f"{file}:{lines[0]}{more}: a record of an unknown kind, {kind!r}, was passed over"
 
 
 def _fits(record: bytes, columns: Mapping[str, Any]) -> bool:
@@ -353,26 +375,30 @@ def _record(line: bytes, file: str, number: int, notes: list[str]) -> dict[str, 
     return record
 
 
-def _checked(own: dict[str, Any], file: str, number: int, line: bytes) -> dict[str, Any]:
+def _checked(own: dict[str, Any], file: str, number: int) -> dict[str, Any]:
     """Return what a quantity has for itself, each of the kind that it must be."""
     for key in (QUANTITY_KEYS[each] for each in _OWN_TEXT):
         value = own[key]
         if not isinstance(value, str) and (value is not None or key in _NEEDED):
-            raise damaged(file, number, line)
+            raise wrong_key(file, number, own, key)
         if value is not None:
             # JSON can name half characters, which no column holds.
             own[key] = value.encode(errors="replace").decode()
+    if own[_VERDICT] not in WORDS:
+        raise wrong_key(file, number, own, _VERDICT)
     for name in (*_OWN_NUMBERS, "message_size"):
-        value = own[QUANTITY_KEYS[name]]
+        key = QUANTITY_KEYS[name]
+        value = own[key]
         if isinstance(value, bool) or not isinstance(value, int | float | None):
-            raise damaged(file, number, line)
+            raise wrong_key(file, number, own, key)
         if value is not None:
             known = whole_number(value) if name == "message_size" else float_of(value)
-            if known is None:
-                raise damaged(file, number, line)
-            own[QUANTITY_KEYS[name]] = known
+            # A value that is none is kept and never compared; a bound that is none refuses nothing.
+            if known is None or (name != "value" and math.isnan(known)):
+                raise wrong_key(file, number, own, key)
+            own[key] = known
     if not isinstance(own[QUANTITY_KEYS["named"]], bool | None):
-        raise damaged(file, number, line)
+        raise wrong_key(file, number, own, QUANTITY_KEYS["named"])
     return own
 
 

@@ -28,6 +28,7 @@ from fabricproof.job.run.join import (
     LegResult,
     SessionResult,
     assemble,
+    cut_records,
     read_report,
     read_run,
 )
@@ -57,7 +58,8 @@ def collect(
     nothing_fits = not report.exists() and "[==========] Running 0 check(s)" in lines
     nothing_ran = nothing_fits or (not report.exists() and any(unloadable(lines)))
     cases = [] if nothing_ran else read_report(report)
-    kept, torn = read_run(record_files(place.perflogs / site.name), run_id)
+    cut: list[str] = []
+    kept, torn = read_run(record_files(place.perflogs / site.name), run_id, cut.append)
     due = due_entries(read_roll(site.folder), arguments)
     result = assemble(run_id, cases, kept, due, site.name)
     notes: tuple[str, ...] = (
@@ -69,7 +71,7 @@ def collect(
     if nothing_fits:
         notes = (_nothing_selected(site, arguments), *torn)
     names = () if nothing_ran else _unfitting(arguments, cases)
-    legs = (*_measured(site, result), *_unloaded(lines), *names)
+    legs = (*_measured(site, result), *_unloaded(lines), *names, *cut_records(cut))
     return SessionResult(run_id=run_id, legs=legs, notes=(*notes, *_without_roll(site)))
 
 
@@ -83,7 +85,8 @@ def collect_again(
     unless ReFrame's log still says what was selected.  A log without a report is of a ReFrame that
     was killed, or still runs: that is MISSING.  Of old runs both are removed.
     """
-    kept, torn = read_run(record_files(place.perflogs / site.name), run_id)
+    cut: list[str] = []
+    kept, torn = read_run(record_files(place.perflogs / site.name), run_id, cut.append)
     notes = [*torn]
     words = _words(place.log_file(run_id))
     arguments: Sequence[str] | None
@@ -105,7 +108,7 @@ def collect_again(
     notes += _doubts(site, run_id, arguments)
     due = due_entries(read_roll(site.folder), arguments or ())
     result = assemble(run_id, cases, kept, due, site.name)
-    legs = (*_measured(site, result), *_unloaded(words), *names)
+    legs = (*_measured(site, result), *_unloaded(words), *names, *cut_records(cut))
     found = SessionResult(run_id=run_id, legs=legs, notes=tuple(notes))
     return _with_doubts_of(words, found), kept
 
@@ -188,7 +191,7 @@ def cases_of(kept: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     cases = {
         (each["unique_name"], each["partition"], each["stack"], each["job_id"]): each["check"]
         for each in kept
-        if each["kind"] == "leg"
+        if each["kind"] in {"leg", "quantity"}
     }
     fabrics = {(each["unique_name"], each["stack"]): each.get("fabric") for each in kept}
     return [

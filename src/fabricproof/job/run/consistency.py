@@ -27,6 +27,13 @@ _THERE = {
     "quantity": ("leg", QUANTITY_KEYS["named"]),
 }
 
+#: the key of its verdict
+_VERDICTS = {"leg": "verdict", "quantity": QUANTITY_KEYS["verdict"]}
+_VALUE = QUANTITY_KEYS["value"]
+
+#: all verdicts
+_WORDS = frozenset(Verdict)
+
 #: a leg is as bad as a quantity of it that is so
 _NEVER_GREEN = frozenset({Verdict.FAIL, Verdict.INVALID})
 
@@ -36,27 +43,29 @@ _NUMBERS = tuple(
 )
 
 
-def is_sound_record(record: Mapping[str, Any]) -> bool:
-    """Tell whether a record has what a result is made of, each of its type."""
+def fault_of(record: Mapping[str, Any]) -> str:
+    """Return the first key of a record that a result cannot be made of; empty where all can be."""
     kind = record.get("kind")
-    return (
-        isinstance(kind, str)
-        and all(isinstance(record.get(name, ()), str | int | None) for name in _OF_ALL)
-        and all(isinstance(record.get(name), str) for name in _TEXTS.get(kind, ()))
-        and all(name in record for name in _THERE.get(kind, ()))
-        and all(are_texts(record.get(name)) for name in _LISTS)
-        and all(_is_number(record.get(name)) for name in _NUMBERS)
-        and _has_verdict(record)
-    )
+    if not isinstance(kind, str):
+        return "kind"
+    sound = {
+        **{name: isinstance(record.get(name, ()), str | int | None) for name in _OF_ALL},
+        **{name: name in record for name in _THERE.get(kind, ())},
+        **{name: isinstance(record.get(name), str) for name in _TEXTS.get(kind, ())},
+        **{name: are_texts(record.get(name)) for name in _LISTS},
+        **{name: _is_number(record.get(name)) for name in _NUMBERS},
+    }
+    sound[_VALUE] = sound[_VALUE] or _is_nan(record.get(_VALUE))
+    if kind in _VERDICTS:
+        sound[_VERDICTS[kind]] = record.get(_VERDICTS[kind]) in _WORDS
+    if kind == "quantity":
+        sound["counts"] = isinstance(record.get("counts"), bool)
+    return next((name for name, is_sound in sound.items() if not is_sound), "")
 
 
-def _has_verdict(record: Mapping[str, Any]) -> bool:
-    words = set(Verdict)
-    if record["kind"] == "leg":
-        return record["verdict"] in words
-    if record["kind"] == "quantity":
-        return record[QUANTITY_KEYS["verdict"]] in words and isinstance(record.get("counts"), bool)
-    return True
+def _is_nan(value: object) -> bool:
+    """Tell whether a value is NaN: kept, as a bound that is none is not, and no PASS."""
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _is_number(value: object) -> bool:
@@ -82,11 +91,13 @@ def is_sound_case(case: object) -> bool:
 def unless_out_of_bounds(quantity: QuantityRecord) -> QuantityRecord:
     """Return a quantity's record; a PASS that its own value and bounds refuse as UNJUDGED.
 
-    The judge writes both; a record in which they disagree was changed since.
+    The judge writes both; a record in which they disagree was changed since.  So was a PASS without
+    a number: only a word, which has no unit and no bounds, is without.
     """
-    if quantity.verdict is not Verdict.PASS or not (why := _why_not(quantity)):
+    if quantity.verdict is not Verdict.PASS:
         return quantity
-    return replace(quantity, verdict=Verdict.UNJUDGED, reason=why)
+    why = _why_not(quantity) or _why_no_number(quantity)
+    return replace(quantity, verdict=Verdict.UNJUDGED, reason=why) if why else quantity
 
 
 def unless_contradicted(verdict: Verdict, quantities: Sequence[QuantityRecord]) -> Verdict:
@@ -94,9 +105,25 @@ def unless_contradicted(verdict: Verdict, quantities: Sequence[QuantityRecord]) 
 
     ``quantities`` are those that counted for it, as :func:`unless_out_of_bounds` has them.
     """
-    found = {each.verdict for each in quantities if _why_not(each)}
+    found = {each.verdict for each in quantities if _why_not(each) or _was_other(each)}
     red = {each.verdict for each in quantities} & _NEVER_GREEN
     return worst([verdict, *found, *red])
+
+
+def _was_other(quantity: QuantityRecord) -> bool:
+    """Tell whether its record says another verdict than it has now."""
+    return bool(
+        quantity.read_as.get(QUANTITY_KEYS["verdict"], quantity.verdict) != quantity.verdict
+    )
+
+
+def _why_no_number(quantity: QuantityRecord) -> str:
+    value, bounds = quantity.value, (quantity.lower, quantity.upper, quantity.reference)
+    is_word = value is None and not quantity.unit and bounds == (None, None, None)
+    if is_word or (value is not None and math.isfinite(value)):
+        return ""
+    said = "it has none" if value is None else f"its value is {value:g} {quantity.unit}".rstrip()
+    return f"the record says PASS of a number, and {said}: it was changed since it was judged"
 
 
 def _why_not(quantity: QuantityRecord) -> str:

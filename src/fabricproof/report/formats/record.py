@@ -70,7 +70,7 @@ def report_record(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -
         "inventory_changes": [
             {**asdict(each), "nodes": list(each.nodes)} for each in data.inventory_changes
         ],
-        "notes": [*data.notes, *data.session.notes],
+        "notes": list(dict.fromkeys((*data.notes, *data.session.notes))),
     }
 
 

@@ -236,7 +236,7 @@ def _found_on_green(data: ReportData) -> Markup | str:
 
 
 def _notes(data: ReportData) -> Markup:
-    told = [*data.session.notes, *data.notes]
+    told = list(dict.fromkeys((*data.session.notes, *data.notes)))
     return tag("div", tag("h3", "Passed over"), tag("ul", *(tag("li", note) for note in told)))
 
 
