@@ -854,8 +854,8 @@ def test_damaged_data_ends_with_65_and_the_line(
 @pytest.mark.parametrize(
     ("options", "status"),
     [
-        (("--unit", "furlongs"), 65),
-        (("--unit", "KiB"), 65),
+        (("--unit", "furlongs"), 78),
+        (("--unit", "KiB"), 78),
         (("--spines", "2"), 78),
         (("--pcie", "3.0x8"), 2),
         (("-o", "m.bmp"), 2),
