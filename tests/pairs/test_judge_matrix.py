@@ -871,6 +871,11 @@ def test_wrong_options(judge: Any, options: tuple[str, ...], status: int) -> Non
     assert len(ended.err.splitlines()) == (1 if status != 2 else 4)  # click shows the usage
 
 
+def test_a_picture_that_cannot_be_written_hides_no_verdict(judge: Any) -> None:
+    ended = judge(made(4), "-o", "/nowhere/at/all.svg")
+    assert (ended.status, ended.record["verdict"]) == (74, "UNJUDGED")
+
+
 def test_a_node_without_a_leaf_is_refused(judge: Any, tmp_path: Path) -> None:
     ended = judge(made(6), "--leaves", leaves_file(tmp_path, 5, 2))
     assert ended.status == 78

@@ -165,8 +165,8 @@ def judge(
     places = leaves_by_name(matrix.nodes, _read_leaves(leaves), spines) if leaves else None
     judged = judge_matrix(matrix, leaves=places, limits=limits)
     said = say(judged)
-    draw(files, [picture_of(judged, said, matrix.origin)])
     click.echo(json.dumps(_record(judged, said), indent=2) if as_json else _text(judged, said))
+    draw(files, [picture_of(judged, said, matrix.origin)])
     sys.exit(int(STATUSES[judged.verdict.as_verdict]))
 
 
