@@ -3,8 +3,8 @@
 A Parquet file of the same columns, and what LinkTest and mpiGraph print, are read as well.
 
 A row is what ``a`` sends to ``b``.  A pair that stands once, in a file without a column
-``direction``, is both ways.  Columns may have other usual names, and that of the value its unit:
-``source,destination,latency_us``.
+``direction`` in which few stand both ways, is both ways.  Columns may have other usual names, and
+that of the value its unit: ``source,destination,latency_us``.
 """
 
 from __future__ import annotations
