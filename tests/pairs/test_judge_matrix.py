@@ -251,7 +251,9 @@ def test_one_of_few_values_that_misses_the_reference_by_a_little_is_no_pass(
     """That another value reaches the reference says nothing of the one that does not."""
     rows = made(num, lambda a, _b, _rail: 0.92 if a == 0 else 0.87, noise=0.001)[:5]
     record = judge(rows, "--reference", "24 GB/s", unit="GB/s").record
-    assert (record["verdict"], record["blame"]) == ("UNDECIDED", [])
+    # Of three nodes one direction is not there.
+    assert (record["verdict"], record["blame"]) == ({2: "UNDECIDED", 3: "MISSING"}[num], [])
+    assert record["undecided"]
     assert all(entry["nodes"] for entry in record["undecided"])
 
 
@@ -679,7 +681,95 @@ def test_a_pair_without_a_value_that_names_no_size_is_no_kind_of_its_own(judge: 
     rows: list[dict[str, object]] = [{**row, "size": "4MiB", "rail": "rail0"} for row in made(8)]
     rows[5] |= {"value": "", "size": "", "rail": ""}
     ended = judge(rows, "--reference", "24 GB/s", unit="GB/s")
-    assert (ended.status, ended.record["verdict"]) == (0, "PASS")
+    said = "1 of 56 directions, bandwidth of 4MiB over rail0: n0000 to n0006"
+    assert ended.record["missing"] == [said]
+
+
+@pytest.mark.parametrize("num", [16, 80])
+@pytest.mark.parametrize("empty", [True, False])
+def test_a_direction_that_was_not_measured_is_missing(judge: Any, num: int, *, empty: bool) -> None:
+    rows = made(num)
+    for row in rows:
+        if row["a"] == "n0009":
+            row["value"] = ""
+    kept = [row for row in rows if empty or row["value"]]
+    ended = judge(kept, "--reference", "24 GB/s", unit="GB/s")
+    assert (ended.status, ended.record["verdict"]) == (4, "MISSING")
+    said = f"{num - 1} of {num * (num - 1)} directions: n0009 to {num - 1} nodes"
+    assert ended.record["missing"] == [said]
+    assert said in ended.record["reason"]
+    assert f"{num - 1} pairs measured one way only" in ended.record["findings"][0]
+
+
+def test_a_row_without_a_value_is_missing_of_a_sample_too(judge: Any) -> None:
+    rows = ring(made(16), 16)
+    rows[5]["value"] = ""
+    ended = judge(rows, "--reference", "24 GB/s", unit="GB/s")
+    assert (ended.status, ended.record["verdict"]) == (4, "MISSING")
+    assert ended.record["missing"] == ["1 of 32 directions: n0002 to n0003"]
+
+
+def test_a_row_without_a_value_that_has_one_in_another_round_is_not_missing(judge: Any) -> None:
+    rows = [{**row, "round": number} for number in range(2) for row in made(8)]
+    rows[3]["value"] = ""
+    assert judge(rows, "--reference", "24 GB/s", unit="GB/s").record["verdict"] == "PASS"
+
+
+@pytest.mark.parametrize("triangle", [True, False])
+def test_a_table_of_which_a_third_is_absent_is_missing(judge: Any, triangle: bool) -> None:
+    rows = made(16, triangle=triangle)
+    gone = np.random.default_rng(1).choice(len(rows), len(rows) // 3, replace=False)
+    kept = [row for number, row in enumerate(rows) if number not in gone]
+    ended = judge(kept, "--reference", "24 GB/s", unit="GB/s")
+    assert (ended.status, ended.record["verdict"]) == (4, "MISSING")
+    each = "pairs" if triangle else "directions"
+    assert f"{len(gone)} of {len(rows)} {each}: " in ended.record["missing"][0]
+
+
+def test_a_node_with_one_partner_is_not_told_from_it(judge: Any) -> None:
+    kept = [row for row in made(16) if "n0009" not in {row["a"], row["b"]} or row["b"] == "n0000"]
+    ended = judge(kept, "--reference", "24 GB/s", unit="GB/s")
+    assert (ended.status, ended.record["verdict"]) == (4, "MISSING")
+    (said,) = ended.record["missing"]
+    assert said == "29 of 240 directions: n0009 with 14 nodes, n0000 to n0009"
+    assert "with one partner only, and not told from it: n0009" in ended.record["findings"]
+
+
+def test_rows_that_another_rail_or_size_has_are_missing(judge: Any) -> None:
+    for column, first, second in (("rail", "rail0", "rail1"), ("size", "1MiB", "4MiB")):
+        rows = [{**row, column: value} for value in (first, second) for row in made(8)]
+        kept = [row for row in rows if (row["a"], row[column]) != ("n0003", second)]
+        ended = judge(kept, "--reference", "24 GB/s", unit="GB/s")
+        assert (ended.status, ended.record["verdict"]) == (4, "MISSING")
+        (said,) = ended.record["missing"]
+        assert said.startswith("7 of 56 directions")
+        assert second in said
+        assert said.endswith("n0003 to 7 nodes")
+
+
+@pytest.mark.parametrize("kind", ["ring", "small ring", "star", "rounds"])
+def test_of_a_sample_absent_pairs_are_told_only(judge: Any, kind: str) -> None:
+    num = 4 if kind == "small ring" else 16
+    rows = made(num)
+    if "ring" in kind:
+        rows = ring(rows, num)
+    elif kind == "star":
+        rows = [row for row in rows if "n0000" in {row["a"], row["b"]}]
+    else:
+        rows = [row for row in rows if int(str(row["a"])[1:]) ^ int(str(row["b"])[1:]) < 5]
+    ended = judge(rows, "--reference", "24 GB/s", unit="GB/s")
+    assert (ended.status, ended.record["missing"]) == (0, [])
+    total = num * (num - 1) // 2
+    told = f"{len(rows) // 2} of {total} pairs measured: nothing is said of the others"
+    assert told in ended.record["findings"]
+    assert any("one partner only" in each for each in ended.record["findings"]) is (kind == "star")
+
+
+def test_pairs_that_stand_once_are_both_ways_though_some_were_measured_again(judge: Any) -> None:
+    rows = made(16, triangle=True)
+    again = [{**row, "a": row["b"], "b": row["a"]} for row in rows[:20]]
+    ended = judge([*rows, *again], "--reference", "24 GB/s", unit="GB/s")
+    assert (ended.status, ended.record["missing"]) == (0, [])
 
 
 def test_no_value_at_all_is_missing(judge: Any) -> None:
@@ -854,8 +944,8 @@ def test_damaged_data_ends_with_65_and_the_line(
 @pytest.mark.parametrize(
     ("options", "status"),
     [
-        (("--unit", "furlongs"), 65),
-        (("--unit", "KiB"), 65),
+        (("--unit", "furlongs"), 78),
+        (("--unit", "KiB"), 78),
         (("--spines", "2"), 78),
         (("--pcie", "3.0x8"), 2),
         (("-o", "m.bmp"), 2),
@@ -869,6 +959,11 @@ def test_wrong_options(judge: Any, options: tuple[str, ...], status: int) -> Non
     ended = judge(made(4), *options, **columns)
     assert ended.status == status
     assert len(ended.err.splitlines()) == (1 if status != 2 else 4)  # click shows the usage
+
+
+def test_a_picture_that_cannot_be_written_hides_no_verdict(judge: Any) -> None:
+    ended = judge(made(4), "-o", "/nowhere/at/all.svg")
+    assert (ended.status, ended.record["verdict"]) == (74, "UNJUDGED")
 
 
 def test_a_node_without_a_leaf_is_refused(judge: Any, tmp_path: Path) -> None:
@@ -918,6 +1013,14 @@ def test_the_picture(judge: Any, tmp_path: Path) -> None:
     red = next(root.iter("{http://www.w3.org/2000/svg}path")).attrib["d"]
     assert "M0 3h3v1H0z" in red
     assert "M3 0h1v1H3z" in red
+
+
+def test_the_picture_says_what_was_not_measured(judge: Any, tmp_path: Path) -> None:
+    plot = tmp_path / "m.svg"
+    judge([row for row in made(16) if row["a"] != "n0009"], "-o", str(plot))
+    text = plot.read_text()
+    assert "225 of 240 directions measured" in text
+    assert "15 of 240 directions: n0009 to 15 nodes" in text
 
 
 def test_thousand_nodes_in_seconds(tmp_path: Path, fabricproof: Command) -> None:

@@ -255,6 +255,7 @@ def svg(picture: Picture) -> str:
     side = side_of(picture)
     x = MARGIN + side + 20 + KEY
     parts = [
+        f'<text x="{x}" y="{MARGIN - 6}">{escape(picture.reason[:90])}</text>',
         f'<text x="{x}" y="{MARGIN + 12}" font-weight="bold">worst first</text>',
         *(
             f'<text x="{x}" y="{MARGIN + 12 + (at + 1) * _ROW}">{escape(sentence[:90])}</text>'
@@ -304,7 +305,10 @@ def side_of(picture: Picture) -> int:
 
 def _binned(picture: Picture) -> str:
     side, num = len(picture.cells), len(picture.nodes)
-    return "a cell is a pair" if side == num else f"a cell is the worst of {num / side:.1f} nodes"
+    if side < num:
+        return f"a cell is the worst of {num / side:.1f} nodes"
+    measured = int((~np.isnan(picture.cells)).sum())
+    return f"a cell is a pair; {measured} of {num * (num - 1)} directions measured"
 
 
 def _percents(picture: Picture, scale: float) -> list[str]:

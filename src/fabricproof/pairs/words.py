@@ -221,7 +221,7 @@ def _findings(judged: Judged) -> list[str]:
     if matrix.is_selection:
         found.append(f"slowest, the better of two looks: {_slowest(matrix)}")
     if matrix.num_empty:
-        found.append(f"{counted(matrix.num_empty, 'row')} without a value: nothing is said there")
+        found.append(f"{counted(matrix.num_empty, 'row')} without a value")
     if matrix.num_self:
         found.append(f"{counted(matrix.num_self, 'row')} of a node with itself: left out")
     if matrix.num_repeated:

@@ -66,13 +66,14 @@ FILE is a CSV with a header; columns in any order, others are ignored:
   value     a number; empty where the pair was not measured
   rail, round, size, unit, direction    where there; direction is ab, ba or both
 Usual other names are understood, and a unit beside the value: source,destination,latency_us.
-A pair that stands once, in a file without direction, is both ways.
+A pair that stands once, in a file without direction, is both ways, unless a quarter of the pairs
+stand twice.  More than half of all pairs: the file means to be whole, and what it lacks is MISSING.
 FILE may also be Parquet with these columns, the output of LinkTest 1.2 or mpiGraph, or mapping.dat
 and gnuplotinput.dat of LinkTest's pingponganalysis, one after the other.
 
 The exit status is 0 only for PASS: nobody stands out, and --link or --reference says that the
 level is good. 1 FAIL (somebody is blamed, or the level is too low), 3 INVALID (a value that
-physics forbids), 4 MISSING (a node without a value, or a cut output), 5 UNJUDGED (nobody stands
+physics forbids), 4 MISSING (pairs without a value, or a cut output), 5 UNJUDGED (nobody stands
 out, and nobody said how fast it should be) and UNDECIDED (something is low, and the matrix cannot
 tell whose fault it is); 65 damaged data, 66 no such file, 74 cannot write, 78 a wrong option.
 """
@@ -165,8 +166,8 @@ def judge(
     places = leaves_by_name(matrix.nodes, _read_leaves(leaves), spines) if leaves else None
     judged = judge_matrix(matrix, leaves=places, limits=limits)
     said = say(judged)
-    draw(files, [picture_of(judged, said, matrix.origin)])
     click.echo(json.dumps(_record(judged, said), indent=2) if as_json else _text(judged, said))
+    draw(files, [picture_of(judged, said, matrix.origin)])
     sys.exit(int(STATUSES[judged.verdict.as_verdict]))
 
 

@@ -168,9 +168,9 @@ def run(
         if not no_confirm:
             look = by_check(outcome, partial(_looked, site), partial(_taken, site, place))
             outcome, looks = confirm(outcome, look)
-    draw(files, pictures_of(outcome))
     as_data = json.dumps(campaign_record(outcome, looks), indent=2) if as_json else None
     click.echo(as_data or campaign_text(outcome, looks))
+    draw(files, pictures_of(outcome))
     sys.exit(int(STATUSES[outcome.verdict]))
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fabricproof.core.units import counted
+from fabricproof.core.units import counted, first_few
 from fabricproof.pairs.blame.explain import CAUGHT, Explanation, Found, components
 from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
 from fabricproof.pairs.blame.kinds import merged
@@ -161,7 +161,7 @@ def _reason(judged: Judged, limits: Limits) -> str:
     if judged.verdict is MatrixVerdict.MISSING and not len(judged.matrix):
         return "no pair has a value"
     if judged.verdict is MatrixVerdict.MISSING and judged.matrix.missing:
-        return f"not in the output: {'; '.join(judged.matrix.missing)}"
+        return f"not in the output: {first_few(judged.matrix.missing, between='; ')}"
     if judged.verdict is MatrixVerdict.PASS:
         origins = ", ".join(dict.fromkeys(limits.origins.values()))
         return f"nobody stands out, and the level is good ({origins})"

@@ -11,8 +11,9 @@ import numpy as np
 import polars as pl
 
 from fabricproof.core.errors import ParseError, UnitError
-from fabricproof.core.units import canonical_unit, convert, dimension, first_few, natural
+from fabricproof.core.units import canonical_unit, convert, dimension, natural
 from fabricproof.pairs.matrix import BOTH_WAYS, QUANTITIES, Flags, Indices, Kind, Matrix, Values
+from fabricproof.pairs.readers.coverage import coverage_of, stand_one_way
 
 #: how a value that was not measured is written
 _EMPTY = ["", "-", "na", "n/a", "nan", "null", "none", "-nan", "missing"]
@@ -22,9 +23,6 @@ _FORWARD = {"", "ab", "a->b", ">", "->", "forward", "fwd", "tx", "transmit", "se
 _REVERSE = {"ba", "b->a", "<", "<-", "backward", "reverse", "rev", "rx", "receive", "recv", "in"}
 _BOTH = {"both", "both ways", "bi", "bidir", "bidirectional", "<->", "a<->b", "duplex",
          "semi", "semidirectional", "pingpong", "ping-pong"}  # fmt: skip
-
-#: the presence of a pair is looked up in a table up to this many cells, sorted beyond
-_MOST_CELLS = 2**28
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +89,7 @@ def matrix_of(table: Table, unit: str = "") -> Matrix:
         np.where(reverse, source, destination),
     )
     if "direction" not in frame.columns:
-        both = _stand_once(source, destination, rail, len(nodes), len(rails))
+        both = _stand_once(source, destination, rail, kind, len(nodes))
     else:
         kinds, kind = _both_ways_apart(kinds, kind, both)
     kept, empty = measured & ~own, ~measured & ~own
@@ -110,56 +108,8 @@ def matrix_of(table: Table, unit: str = "") -> Matrix:
         num_self=int(own.sum()),
         origin=table.name,
     )
-    return replace(matrix, missing=_never_measured(matrix, kept, empty)).rows(kept)
-
-
-def _never_measured(matrix: Matrix, kept: Flags, empty: Flags) -> tuple[str, ...]:
-    """Return in words which nodes are named over a rail, for a kind, and have no value there.
-
-    Args:
-        matrix: of all rows.
-        kept: rows that have a value.
-        empty: rows that have none.
-    """
-    if not empty.any():
-        return ()
-    sheet = matrix.kind.astype(np.int64) * len(matrix.rails) + matrix.rail
-    empty = empty & ~(_says_less(matrix) & ~np.isin(sheet, sheet[kept]))
-    num = len(matrix.nodes)
-    ends = (matrix.source, matrix.destination)
-    places, known = (
-        np.unique(np.concatenate([sheet[rows] * num + end[rows] for end in ends]))
-        for rows in (empty, kept)
-    )
-    lost = places[~np.isin(places, known)]
-    found = []
-    for each in np.unique(lost // num).tolist():
-        kind, rail = divmod(each, len(matrix.rails))
-        what = f"any {matrix.kinds[kind].words}" if len(matrix.kinds) > 1 else "any value"
-        over = f" over {matrix.rails[rail]}" if matrix.rails[rail] else ""
-        whose = ""
-        if (known // num == each).any():
-            names = [matrix.nodes[at] for at in (lost[lost // num == each] % num).tolist()]
-            whose = f" of {first_few(names)}"
-        found.append(f"{what}{whose}{over}")
-    return tuple(found)
-
-
-def _says_less(matrix: Matrix) -> Flags:
-    """Tell which rows name no size, unit or rail where others of their quantity name one.
-
-    A program may leave all cells empty of what it did not measure: it is not another kind then.
-    """
-    kinds = matrix.kinds
-    has_unit = any(each.unit for each in kinds)
-    sized = {each.quantity for each in kinds if each.size}
-    less = [
-        (not each.size and each.quantity in sized) or (not each.unit and has_unit) for each in kinds
-    ]
-    nameless = [not name and len(matrix.rails) > 1 for name in matrix.rails]
-    return np.asarray(
-        np.array(less, dtype=bool)[matrix.kind] | np.array(nameless, dtype=bool)[matrix.rail]
-    )
+    missing, notes = coverage_of(matrix, kept, empty)
+    return replace(matrix, missing=missing, notes=tuple(notes)).rows(kept)
 
 
 def _values(table: Table, own: Flags) -> tuple[Values, Flags]:
@@ -284,14 +234,16 @@ def _both_ways_apart(
 
 
 def _stand_once(
-    source: Indices, destination: Indices, rail: Indices, num_nodes: int, num_rails: int
+    source: Indices, destination: Indices, rail: Indices, kind: Indices, num_nodes: int
 ) -> Flags:
-    """Tell which rows have no row of the other direction over the same rail."""
-    forth = (source.astype(np.int64) * num_nodes + destination) * num_rails + rail
-    back = (destination.astype(np.int64) * num_nodes + source) * num_rails + rail
-    cells = num_nodes * num_nodes * num_rails
-    if cells > _MOST_CELLS:
-        return ~np.isin(back, forth)
-    stands = np.zeros(cells, dtype=bool)
-    stands[forth] = True
-    return np.asarray(~stands[back])
+    """Tell which rows are both ways, as no row of their kind and rail is of the other direction.
+
+    Where enough pairs stand both ways, the other direction was not measured instead.
+    """
+    one_way = stand_one_way(source, destination, rail, kind, num_nodes)
+    if one_way.all():
+        return np.zeros(len(source), dtype=bool)
+    place = rail.astype(np.int64) * len(one_way) + kind
+    forth = (place * num_nodes + source) * num_nodes + destination
+    back = (place * num_nodes + destination) * num_nodes + source
+    return np.asarray(~one_way[kind] & ~np.isin(back, forth))

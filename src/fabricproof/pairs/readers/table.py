@@ -3,8 +3,8 @@
 A Parquet file of the same columns, and what LinkTest and mpiGraph print, are read as well.
 
 A row is what ``a`` sends to ``b``.  A pair that stands once, in a file without a column
-``direction``, is both ways.  Columns may have other usual names, and that of the value its unit:
-``source,destination,latency_us``.
+``direction`` in which few stand both ways, is both ways.  Columns may have other usual names, and
+that of the value its unit: ``source,destination,latency_us``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from fabricproof.core.errors import InputMissingError, ParseError, UnitError
+from fabricproof.core.errors import ConfigError, InputMissingError, ParseError, UnitError
 from fabricproof.core.units import canonical_unit, dimension
 from fabricproof.pairs.matrix import QUANTITIES, Matrix
 from fabricproof.pairs.readers.columns import Table, matrix_of, quantity_of
@@ -88,11 +88,10 @@ def read_matrix(name: str, *, unit: str = "") -> Matrix:
     Raises:
         InputMissingError: it cannot be read.
         ParseError: it is no such table; the message has the line.
-        UnitError: ``unit`` is unknown, or of no quantity of a pair.
+        ConfigError: ``unit`` is unknown, or of no quantity of a pair.
     """
     if unit:
-        unit = canonical_unit(unit)
-        quantity_of(unit)
+        unit = _stated(unit)
     data = _bytes(name)
     source = "<stdin>" if name == "-" else name
     if data.startswith(_PARQUET):
@@ -101,6 +100,15 @@ def read_matrix(name: str, *, unit: str = "") -> Matrix:
     if printed is not None:
         return printed
     return matrix_of(_of_csv(data, source), unit).without_repeats()
+
+
+def _stated(unit: str) -> str:
+    try:
+        name = canonical_unit(unit)
+        quantity_of(name)
+    except UnitError as error:
+        raise ConfigError(error.problem, expected=error.expected, got=error.got) from None
+    return name
 
 
 def _printed(data: bytes, source: str) -> Matrix | None:
