@@ -353,17 +353,21 @@ def test_a_wider_margin_silences_small_changes(perflogs: Path, fabricproof: Comm
     assert fabricproof(*only, "--margin", "bandwidth=40%").status == 0
 
 
-def test_a_quantity_that_is_measured_no_more_is_named(perflogs: Path, fabricproof: Command) -> None:
-    """A stack whose rail1 leg stopped coming: no change, and not silent."""
+@pytest.mark.parametrize("nights", [14, 24])
+def test_a_quantity_that_is_measured_no_more_is_named(
+    perflogs: Path, fabricproof: Command, nights: int
+) -> None:
+    """A check whose rail1 leg stopped coming: no change, and not silent, soon and much later."""
 
     def stopped(record: Record, night: int) -> float | None:
         is_gone = record["check"] == "OsuBandwidth" and record["leg"] == "rail1"
         return None if night >= 10 and is_gone else 1.0
 
-    write_history(perflogs, 14, seed=13, factor=stopped)
-    said = " ".join(fabricproof("trend", "--site", SITE).out.split())
-    assert "4 quantities have no number any more" in said
-    assert "since 2026-11-10 22:00" in said
+    write_history(perflogs, nights, seed=13, factor=stopped)
+    for only in ((), ("--only", "rail=rail1", "--only", "check=OsuBandwidth")):
+        said = " ".join(fabricproof("trend", "--site", SITE, *only).out.split())
+        assert "4 quantities have no number any more" in said
+        assert f"since 2026-11-10 22:00 (20261110T220000Z-000009), {nights - 10} runs" in said
 
 
 def test_a_renamed_node_is_joined_when_told(perflogs: Path, fabricproof: Command) -> None:
