@@ -77,6 +77,16 @@ def test_the_record_says_the_same(perflogs: Path, fabricproof: Command) -> None:
     ]
 
 
+def test_a_picture_of_a_part_of_the_runs_says_so(perflogs: Path, fabricproof: Command) -> None:
+    """A step forty runs ago of sixty-one: sixty are drawn."""
+    write_history(perflogs, 61, seed=3, factor=rail_slower(20), noise=0.01)
+    only = ("--only", "program=osu_bw", "--only", "stack=openmpi5")
+    ended = fabricproof("trend", "2026-11-01..", "--site", SITE, *only)
+    assert "the picture shows the newest 60 of 61 runs" in ended.out
+    ended = fabricproof("trend", "--site", SITE, *only)
+    assert "the picture" not in ended.out
+
+
 def test_what_was_repaired_is_told_and_is_no_alarm(perflogs: Path, fabricproof: Command) -> None:
     """Ten slow nights of thirty: two events, and status 0 because nothing is worse now."""
     slow = rail_slower(10)
