@@ -118,6 +118,13 @@ def test_an_unknown_run_is_one_message(words: str, site: Site, place: Workplace)
         gather(site, place, words)
 
 
+@pytest.mark.parametrize("words", ["latest~99", "2025-01-01..2025-01-02", "mtu=7"])
+def test_what_names_no_run_is_no_side(words: str, site: Site, place: Workplace) -> None:
+    """A report has no sides: that there is none is the status of a run that is not there."""
+    with pytest.raises(InputMissingError, match=f"no run '{words}'"):
+        gather(site, place, words)
+
+
 def test_no_run_at_all_is_one_message(site: Site, tmp_path: Path) -> None:
     place = Workplace(project=tmp_path, root=tmp_path / "work", perflogs=tmp_path / "perflogs")
     with pytest.raises(InputMissingError, match="run -t quick --site vcluster"):

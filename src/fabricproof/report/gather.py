@@ -158,7 +158,6 @@ def gather(
     Raises:
         InputMissingError: there is no such run.
         SideError: a selector that means nothing.
-        NothingComparedError: one that names no run.
         ParseError: a damaged record that no crash explains.
     """
     on_step("reading the history")
@@ -200,7 +199,6 @@ def run_meant(words: str, site: Site, place: Workplace) -> Run:
     Raises:
         InputMissingError: there is no such run.
         SideError: a selector that means nothing.
-        NothingComparedError: one that names no run.
         ParseError: a damaged record that no crash explains.
     """
     store, known, _ = _opened(site, place)
@@ -235,10 +233,19 @@ def _chosen(
     got = None
     try:
         found = choose_side(words, history).side.runs
-    except (SideError, NothingComparedError) as error:
+    except SideError as error:
         if names_several(words, {}) or words.startswith("latest"):
             raise
         got = error.got
+    except NothingComparedError as error:
+        got = error.got
+        if names_several(words, {}) or words.startswith("latest"):
+            raise InputMissingError(
+                f"no run {words!r}",
+                expected=error.expected,
+                got=got,
+                next_step=error.next_step,
+            ) from None
     if found:
         return found[-1]
     names = ", ".join([*known, *(run.run_id for run in runs[-5:])])

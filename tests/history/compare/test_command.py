@@ -123,6 +123,8 @@ def test_same_ends_with_0_and_undecided_with_5(
     [
         (("2026-10-01", "latest"), ExitStatus.NOTHING_JUDGED, "an empty side"),
         (("nonsense", "latest"), ExitStatus.USAGE, "fabricproof runs"),
+        (("=7", "latest"), ExitStatus.USAGE, "'=7' names no value of the inventory"),
+        (("latest,", "latest"), ExitStatus.USAGE, "'latest,' has an empty name"),
         (("latest", "latest"), ExitStatus.USAGE, "on both sides"),
         (("latest~1", "latest", "--across", "unit"), ExitStatus.USAGE, "never alike"),
         (("latest~1", "latest", "--margin", "bandwidth=x"), ExitStatus.USAGE, "no margin"),

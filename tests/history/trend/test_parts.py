@@ -144,7 +144,7 @@ def test_margins_are_fractions_of_known_metrics() -> None:
     """Percent and fractions are read; anything else is refused with what is known."""
     assert parse_margins(["latency=2%", "bandwidth=0.1"])["latency"] == pytest.approx(0.02)
     for text in ("latency", "latency=0", "latency=120%", "rate=3%", "latency=x"):
-        with pytest.raises(SideError, match="bandwidth, message rate"):
+        with pytest.raises(SideError, match=r"above 0% and below 100%, .* bandwidth, message rate"):
             parse_margins([text])
 
 

@@ -77,6 +77,16 @@ def test_the_record_says_the_same(perflogs: Path, fabricproof: Command) -> None:
     ]
 
 
+def test_a_picture_of_a_part_of_the_runs_says_so(perflogs: Path, fabricproof: Command) -> None:
+    """A step forty runs ago of sixty-one: sixty are drawn."""
+    write_history(perflogs, 61, seed=3, factor=rail_slower(20), noise=0.01)
+    only = ("--only", "program=osu_bw", "--only", "stack=openmpi5")
+    ended = fabricproof("trend", "2026-11-01..", "--site", SITE, *only)
+    assert "the picture shows the newest 60 of 61 runs" in ended.out
+    ended = fabricproof("trend", "--site", SITE, *only)
+    assert "the picture" not in ended.out
+
+
 def test_what_was_repaired_is_told_and_is_no_alarm(perflogs: Path, fabricproof: Command) -> None:
     """Ten slow nights of thirty: two events, and status 0 because nothing is worse now."""
     slow = rail_slower(10)
@@ -353,17 +363,21 @@ def test_a_wider_margin_silences_small_changes(perflogs: Path, fabricproof: Comm
     assert fabricproof(*only, "--margin", "bandwidth=40%").status == 0
 
 
-def test_a_quantity_that_is_measured_no_more_is_named(perflogs: Path, fabricproof: Command) -> None:
-    """A stack whose rail1 leg stopped coming: no change, and not silent."""
+@pytest.mark.parametrize("nights", [14, 24])
+def test_a_quantity_that_is_measured_no_more_is_named(
+    perflogs: Path, fabricproof: Command, nights: int
+) -> None:
+    """A check whose rail1 leg stopped coming: no change, and not silent, soon and much later."""
 
     def stopped(record: Record, night: int) -> float | None:
         is_gone = record["check"] == "OsuBandwidth" and record["leg"] == "rail1"
         return None if night >= 10 and is_gone else 1.0
 
-    write_history(perflogs, 14, seed=13, factor=stopped)
-    said = " ".join(fabricproof("trend", "--site", SITE).out.split())
-    assert "4 quantities have no number any more" in said
-    assert "since 2026-11-10 22:00" in said
+    write_history(perflogs, nights, seed=13, factor=stopped)
+    for only in ((), ("--only", "rail=rail1", "--only", "check=OsuBandwidth")):
+        said = " ".join(fabricproof("trend", "--site", SITE, *only).out.split())
+        assert "4 quantities have no number any more" in said
+        assert f"since 2026-11-10 22:00 (20261110T220000Z-000009), {nights - 10} runs" in said
 
 
 def test_a_renamed_node_is_joined_when_told(perflogs: Path, fabricproof: Command) -> None:

@@ -185,6 +185,7 @@ def _told(
         lost=len(lost.rows),
         often=len(lost.often),
         absent=_absent(table, joined, family),
+        unrecorded=list(dict.fromkeys(table.unrecorded.values())),
     )
     return Comparison(
         site=family.keys[0].site,
@@ -294,7 +295,7 @@ def _wholly_lost(members: Members) -> Group:
 
 def _lost_homes(table: JoinedRows, lost: Lost) -> dict[tuple[str, str, str, str], Members]:
     """Return where quantities were lost: each place by itself, for one may be in the table."""
-    keys = [table.keys[row] for row in (*lost.rows, *lost.often)]
+    keys = [table.keys[row] for row in dict.fromkeys((*lost.rows, *lost.often, *table.unrecorded))]
     return {each.places[0]: each for each in group_rows(keys, merged=False)}
 
 
@@ -319,6 +320,7 @@ def _warnings(
     told += doubts.order_notes(*sides)
     told += _drifts(table, family, asked)
     told += doubts.lost_notes(lost)
+    told += doubts.unrecorded_notes(table)
     told += doubts.scatter_notes(family.keys, family.shifts[: len(family.keys)])
     aside = [why for several in table.set_aside.values() for _, why in several]
     if aside:

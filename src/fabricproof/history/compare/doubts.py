@@ -312,6 +312,16 @@ def lost_notes(lost: Lost) -> Iterator[str]:
         yield (f"{len(lost.some)} quantities: {next(iter(lost.some.values()))}")
 
 
+def unrecorded_notes(table: JoinedRows) -> Iterator[str]:
+    """Yield the legs that runs of the second side have no record of, where they are several."""
+    legs = list(dict.fromkeys(table.unrecorded.values()))
+    if len(legs) > 1:
+        yield (
+            f"{len(legs)} legs without a record in runs that measured the others of the "
+            f"check: {first_few(legs, 5)}"
+        )
+
+
 def scatter_notes(keys: Sequence[Key], shifts: Sequence[Shift]) -> Iterator[str]:
     """Yield that one side scatters more, which is neither BETTER nor WORSE.
 

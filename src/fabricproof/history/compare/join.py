@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -12,9 +12,10 @@ import numpy as np
 
 from fabricproof.core.measure import Verdict
 from fabricproof.core.units import size_label
+from fabricproof.history.compare.absent import without_record
 from fabricproof.history.compare.model import NothingComparedError, SideError, typed
 from fabricproof.history.compare.sides import ChosenSide
-from fabricproof.history.store import FIELDS, Key, Run, Store
+from fabricproof.history.store import FIELDS, Key, Run, Store, no_samples
 from fabricproof.verdict.value import ERROR_UNIT
 
 if TYPE_CHECKING:
@@ -122,6 +123,8 @@ class JoinedRows:
         is_second: for each column.
         words: verdict words of each row; of a baseline none.
         set_aside: row -> (column, reason) of numbers that were measured and are not used.
+        unrecorded: row -> which leg it is of, and how many runs of the second side have no record
+            of it although they measured the others of its check.
     """
 
     keys: tuple[Key, ...]
@@ -130,6 +133,7 @@ class JoinedRows:
     is_second: tuple[bool, ...]
     words: tuple[tuple[str, ...], ...]
     set_aside: Mapping[int, list[tuple[int, str]]] = field(default_factory=dict)
+    unrecorded: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def num_first(self) -> int:
@@ -177,7 +181,17 @@ def gather(
     else:
         halves = [_half(store, each, across, renamed) for each in (first, second)]
         table = _two_halves(*halves)
+    table = replace(table, unrecorded=_unrecorded(table, no_samples(store.labels)))
     return table if filters.is_all else _filtered(table, filters)
+
+
+def _unrecorded(table: JoinedRows, no_sample: Collection[str]) -> Mapping[int, str]:
+    recorded = np.isfinite(table.values)
+    for row, words in enumerate(table.words):
+        # Of what the first side alone has there are no words of the second.
+        recorded[row, : len(words)] |= np.array(words, dtype=str) != ""
+    apart = [at for at, each in enumerate(table.run_ids) if each in no_sample]
+    return without_record(table.keys, recorded, table.is_second, apart)
 
 
 def _refuse_across(across: Sequence[str]) -> None:
@@ -320,6 +334,9 @@ def _filtered(table: JoinedRows, filters: Filters) -> JoinedRows:
         words=tuple(table.words[row] for row in rows),
         set_aside={
             new: table.set_aside[row] for new, row in enumerate(rows) if row in table.set_aside
+        },
+        unrecorded={
+            new: table.unrecorded[row] for new, row in enumerate(rows) if row in table.unrecorded
         },
     )
 

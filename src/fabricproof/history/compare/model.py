@@ -222,7 +222,8 @@ def parse_margins(texts: Sequence[str]) -> dict[str, float]:
         if name not in margins or not 0 < number < 1:
             raise SideError(
                 "no margin",
-                expected=f"METRIC=PERCENT as latency=5%, with one of {', '.join(margins)}",
+                expected="METRIC=PERCENT as latency=5%, above 0% and below 100%, with one of "
+                f"{', '.join(margins)}",
                 got=repr(text),
             )
         margins[name] = number

@@ -118,7 +118,12 @@ def choose_side(words: str, history: History) -> ChosenSide:
         return _baseline(words, history)
     atoms = [each.strip() for each in words.split(",")]
     if not all(atoms):
-        raise _unknown(words, history, "an empty name")
+        raise SideError(
+            f"{words!r} has an empty name",
+            expected=GRAMMAR,
+            got=None if words else "nothing",
+            next_step=history.next_step,
+        )
     parts = [_part(each, history) for each in atoms]
     stacks = {(each.stack, each.build) for each in parts}
     if len(stacks) > 1:
@@ -234,7 +239,7 @@ def _moment(text: str, *, end: bool) -> datetime.datetime:
 def _fact(word: str, history: History) -> _Part:
     asked = AskedFact.of(word)
     if asked is None:
-        raise _unknown(word, history, "no value of the inventory")
+        raise _unknown(word, history, "value of the inventory")
     having = runs_having(asked, history.runs, history.machines)
     if not having.known:
         raise _no_such_fact(word, asked, history)

@@ -139,6 +139,7 @@ def overall(
     lost: int,
     often: int,
     absent: Sequence[str] = (),
+    unrecorded: Sequence[str] = (),
 ) -> ChangeWord:
     """Return the last word.
 
@@ -149,18 +150,18 @@ def overall(
         lost: quantities measured before, of which no run after has a usable number.
         often: those of which most runs after, or several, have none.
         absent: rails, pairs, nodes and stacks that were measured before only.
+        unrecorded: legs, and in how many runs after there is no record of them.
     """
     counts = Counter(each.shift.change for each in quantities)
     rows = Counter(each.shift.change for each in groups if each.shift)
     total = len(quantities)
+    against = _against(suspects, lost, often, absent, unrecorded)
     for word in (Change.WORSE, Change.BETTER):
         if not counts[word] and not rows[word]:
             continue
-        against = _against(suspects, lost, often, absent)
         if word is Change.BETTER and against:
             return ChangeWord(change=Change.UNDECIDED, reason=f"better in places, but {against}")
         return ChangeWord(change=word, reason=_mixed(word, counts, rows, total, against))
-    against = _against(suspects, lost, often, absent)
     if against:
         return ChangeWord(change=Change.UNDECIDED, reason=against)
     open_rows = [each for each in groups if each.shift and each.change is not Change.SAME]
@@ -185,7 +186,13 @@ def _mixed(
     return text + (f"; {against}" if against else "")
 
 
-def _against(suspects: Sequence[Compared], lost: int, often: int, absent: Sequence[str]) -> str:
+def _against(
+    suspects: Sequence[Compared],
+    lost: int,
+    often: int,
+    absent: Sequence[str],
+    unrecorded: Sequence[str],
+) -> str:
     told = []
     if absent:
         more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
@@ -194,6 +201,9 @@ def _against(suspects: Sequence[Compared], lost: int, often: int, absent: Sequen
         told.append(f"{lost} quantities measured before gave no usable number after")
     if often:
         told.append(f"{often} quantities gave none in several runs after")
+    if unrecorded:
+        more = f" and {len(unrecorded) - 1} more" if len(unrecorded) > 1 else ""
+        told.append(f"no record of {unrecorded[0]}{more}")
     if suspects:
         told.append(
             f"{len(suspects)} quantities look worse and are not proven so: first "

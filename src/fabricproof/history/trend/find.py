@@ -20,7 +20,8 @@ from fabricproof.history.store.label_file import no_samples
 from fabricproof.history.store.model import MARGINS, class_of, metric_of, numbered
 from fabricproof.history.trend.events import Tested, events_of
 from fabricproof.history.trend.model import FoundDrift, FoundStep, Trend
-from fabricproof.history.trend.silent import SILENT_RUNS, Silence, without_numbers
+from fabricproof.history.trend.silent import Silence, without_numbers
+from fabricproof.history.trend.vanished import vanished
 
 #: runs, and numbers of a quantity, below which nothing can be told (stats.step_orders.LEAST_RUNS)
 LEAST_RUNS = 6
@@ -74,7 +75,7 @@ def find_trend(store: Store, ask: Question, machines: Machines) -> Trend:
         InputMissingError: nothing of what was asked for was ever measured.
         TooFewRunsError: fewer than six runs, or no quantity in six of them.
     """
-    matrix, num_facts, silences = _asked(store, ask)
+    matrix, num_facts, silences, gone = _asked(store, ask)
     silent = tuple(each.sentence for each in silences if each.is_alarm)
     told = tuple(each.sentence for each in silences if not each.is_alarm)
     counts = _counts(matrix)
@@ -104,7 +105,7 @@ def find_trend(store: Store, ask: Question, machines: Machines) -> Trend:
         num_short=len(counts) - len(long),
         events=events_of(tested, _steps(tested, changes), machines),
         drifts=_drifts(tested, changes),
-        warnings=(*silent, *told, *store.notes, *_warnings(matrix, changes)),
+        warnings=(*silent, *told, *store.notes, *_warnings(matrix, changes), *gone),
         silent=silent,
         alpha=ALPHA,
         num_facts=num_facts,
@@ -128,8 +129,8 @@ def _counts(matrix: Matrix) -> list[int]:
     return [int(count) for count in np.isfinite(matrix.values).sum(axis=1)]
 
 
-def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[Silence, ...]]:
-    """Return quantities and runs asked for, how many facts were left out, and what is silent."""
+def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[Silence, ...], tuple[str, ...]]:
+    """Return quantities and runs asked for, how many facts were left out, what is silent, gone."""
     apart = no_samples(store.labels)
     ids = [
         run.run_id
@@ -155,7 +156,8 @@ def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[Silence, ...
         if not (key.nodes or key.unit) and _fits(key, ask, anywhere=True)
     ]
     silent = tuple(without_numbers(whole, sorted({*fitting, *nowhere})))
-    return whole.take(rows, columns), len(fitting) - len(rows), silent
+    gone = tuple(vanished(whole, rows, columns))
+    return whole.take(rows, columns), len(fitting) - len(rows), silent, gone
 
 
 def _fits(key: Key, ask: Question, *, anywhere: bool = False) -> bool:
@@ -267,30 +269,4 @@ def _warnings(matrix: Matrix, changes: Changes) -> Iterator[str]:
         yield (
             f"one run hangs together with the next (correlation {changes.lag:.2f}): all was judged "
             f"as if there were only {(1 - changes.lag) / (1 + changes.lag):.0%} as many runs"
-        )
-    yield from _silent(matrix)
-
-
-def _silent(matrix: Matrix) -> Iterator[str]:
-    """Yield a sentence where quantities have stopped while others of their check go on."""
-    present = np.isfinite(matrix.values)
-    of_check: dict[tuple[str, str], list[int]] = {}
-    for row, key in enumerate(matrix.keys):
-        of_check.setdefault((key.check, key.stack), []).append(row)
-    stopped: list[int] = []
-    for rows in of_check.values():
-        ran = np.flatnonzero(present[rows].any(axis=0))
-        newest, older = ran[-SILENT_RUNS:], ran[:-SILENT_RUNS][-LEAST_RUNS:]
-        if len(older) == LEAST_RUNS:
-            stopped += [
-                row
-                for row in rows
-                if not present[row, newest].any() and present[row, older].sum() > LEAST_RUNS // 2
-            ]
-    if stopped:
-        last = matrix.runs[int(np.flatnonzero(present[stopped[0]])[-1])]
-        yield (
-            f"{len(stopped)} quantities have no number any more while their check goes on, for "
-            f"example {matrix.keys[stopped[0]].label} since {last.night}; a node that was "
-            "renamed: --renamed OLD=NEW"
         )

@@ -313,4 +313,6 @@ def _rest(trend: Trend) -> Iterator[str]:
         yield f"{trend.num_short} quantities have fewer than 6 runs: nothing can be said of them"
     if trend.num_facts:
         yield f"{trend.num_facts} are states and counts: fabricproof inventory diff compares them"
+    if len(trend.runs) > _WIDTH and (trend.events or trend.drifts):
+        yield f"the picture shows the newest {_WIDTH} of {len(trend.runs)} runs"
     yield from (f"note: {each}" for each in trend.warnings)
