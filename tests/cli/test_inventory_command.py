@@ -114,6 +114,7 @@ def test_a_node_that_nobody_knows_is_one_message(perflogs: Path, fabricproof: Co
     ended = fabricproof("inventory", "diff", "n1", "n9")
     assert (ended.status, ended.out) == (66, "")
     assert "no inventory of 'n9': expected a node that is known: n1, n2, n3" in ended.err
+    assert ended.err.endswith("; next: fabricproof inventory show --site vcluster\n")
 
 
 def test_a_site_without_a_run_says_what_to_do(

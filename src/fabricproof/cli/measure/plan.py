@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 
 import click
 
 from fabricproof.cli import options
 from fabricproof.cli.measure import plan_display
-from fabricproof.cli.selection import one_run
+from fabricproof.cli.selection import one_run, perflogs
 from fabricproof.cli.site.building import StackPlaces, spack_records
 from fabricproof.core.errors import ExitStatus, InputMissingError
 from fabricproof.core.project import project_root
@@ -116,7 +117,7 @@ def _past_run(history: PastRuns, run_id: str, site: Site) -> PastRun:
     raise InputMissingError(
         f"no report of a run {run_id} on {site.name}",
         expected=f"a run that submitted jobs; the newest: {newest}",
-        next_step="ls perflogs/reports, or choose another --site",
+        next_step=f"ls {shlex.quote(str(perflogs() / 'reports'))}   # or choose another --site",
     )
 
 

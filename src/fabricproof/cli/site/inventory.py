@@ -129,15 +129,15 @@ def _choose(index: Sequence[StateSeen], words: str, site: Site) -> tuple[Invento
     """Return what ``words`` name, and the run in them; a date is a state and no run."""
     node, _, when = words.rpartition("@")
     if is_run(when):
-        return choose(index, words), when
+        return choose(index, words, site.name), when
     if not when or is_when(when) or (not node and any(each.node == when for each in index)):
-        return choose(index, words), ""
+        return choose(index, words, site.name), ""
     try:
         run_id = one_run(when, site)
     except FabricproofError:
         # Neither node nor run, or the beginning of a digest: refused, or found, as such.
-        return choose(index, words), ""
-    return choose(index, f"{node}@{run_id}" if node else run_id), run_id
+        return choose(index, words, site.name), ""
+    return choose(index, f"{node}@{run_id}" if node else run_id, site.name), run_id
 
 
 def index_of(folder: Path, site: str) -> list[StateSeen]:
