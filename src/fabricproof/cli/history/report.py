@@ -69,12 +69,12 @@ def command(
     Nothing is measured and nothing is executed.
 
     \b
-    fabricproof report                          the newest run on one screen
-    fabricproof report 2026-11-21 -o r.html     the last run of a day as a page
-    fabricproof report latest firmware=28.39    after and before
-    fabricproof report --drain                  scontrol lines with evidence, commented out
-    fabricproof report -o case.tar.gz           raw outputs, commands, inventory, records
-    fabricproof report --contract FILE          by criteria that site and vendor agreed on
+    fabricproof report                          # the newest run on one screen
+    fabricproof report 2026-11-21 -o r.html     # the last run of a day as a page
+    fabricproof report latest firmware=28.39    # after and before
+    fabricproof report --drain                  # scontrol lines with evidence, commented out
+    fabricproof report -o case.tar.gz           # raw outputs, commands, inventory, records
+    fabricproof report --contract FILE          # by criteria that site and vendor agreed on
 
     Exit status: that of the run's verdict, or of the contract's, as for run: 0,
     FAIL 1, INVALID 3, MISSING 4, UNJUDGED 5, nothing judged 6; 2: RUN or BEFORE

@@ -75,11 +75,11 @@ def command(
     the site teach what the effort model cannot know; the plan says from how many jobs it learnt.
 
     \b
-    fabricproof plan                         everything that is due, and each level
-    fabricproof plan -t nightly              what tonight's run would take
-    fabricproof plan -t quick -p openmpi5    one stack
-    fabricproof plan latest                  expected beside what that run took, learnt from older
-                                             runs only
+    fabricproof plan                         # everything that is due, and each level
+    fabricproof plan -t nightly              # what tonight's run would take
+    fabricproof plan -t quick -p openmpi5    # one stack
+    fabricproof plan latest                  # expected beside what that run took, learnt from
+                                             # older runs only
 
     "at most" is every job at its time limit.  Exit status: 0 something is due; 1 off by more than
     --within; 6 nothing is due; 66 no such run; 78 wrong config.

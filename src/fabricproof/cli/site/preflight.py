@@ -24,11 +24,11 @@ from fabricproof.site import Site, site_of
 
 _EPILOG = """\b
 Examples:
-  fabricproof preflight                       all nodes, as last seen
-  fabricproof preflight n17 n18               these two, also against each other
-  fabricproof preflight latest                as the newest run saw them
-  fabricproof preflight n17@RUN               one node, as that run saw it
-  fabricproof run -n LinkPreflight            look anew, in seconds, and judge that
+  fabricproof preflight                       # all nodes, as last seen
+  fabricproof preflight n17 n18               # these two, also against each other
+  fabricproof preflight latest                # as the newest run saw them
+  fabricproof preflight n17@RUN               # one node, as that run saw it
+  fabricproof run -n LinkPreflight            # look anew, in seconds, and judge that
 
 The exit status is 0 only where everything was seen and is as declared; 1 FAIL, 4 MISSING (a node
 that nobody saw), 5 UNJUDGED (something stated could not be read), 66 nobody looked yet.
