@@ -65,6 +65,13 @@ def test_a_damaged_table_costs_that_table_and_no_green(
     assert fabricproof("judge", file, "--link", "1GbE", "--json").record["verdict"] == "MISSING"
 
 
+def test_a_number_of_rails_that_cannot_be_is_named_as_it_was_written(fabricproof: Command) -> None:
+    ended = fabricproof("judge", PUT, "--link", "1GbE,rails=0")
+    assert ended.status == 78
+    assert "rails is out of range: expected a whole number of at least 1, got 0\n" in ended.err
+    assert "num_rails" not in ended.err
+
+
 def test_the_order_of_files_does_not_matter(fabricproof: Command) -> None:
     red = REPLAYS / "40gbe_imb_p2p_pingpong.out"
     assert fabricproof("judge", red, PUT, "--link", "1GbE").status == 3
@@ -246,7 +253,7 @@ def test_a_collective_is_never_green_by_itself(fabricproof: Command, tmp_path: P
         ([PUT, "--link", "XDR 99x"], 78, "XDR 99x"),
         ([PUT, "--link", "1GbE,pcie=9.0x8"], 78, "9.0x8"),
         ([PUT, "--link", "1GbE,mtu=12"], 78, "12"),
-        ([PUT, "--link", "1GbE,rails=0"], 78, "num_rails"),
+        ([PUT, "--link", "1GbE,rails=0"], 78, "rails is out of range"),
         ([PUT, "--link", "1GbE,capability=fast"], 78, "capability is not a rate"),
         ([PUT, "--link", "1GbE,capability=-1 Gb/s"], 78, "capability_mb_s"),
         ([PUT, "--link", "1GbE,flow-limit=10"], 78, "flow-limit is not a rate"),
