@@ -57,6 +57,7 @@ def test_freeze_show_list_diff_and_propose(site: Path) -> None:
     shown = call("show", "autumn")
     assert shown.exit_code == 0
     assert "holds today: yes" in shown.output
+    assert "\nnodes: vc[1-2]" in shown.output
     assert "bandwidth_1MiB" in shown.output
 
     listed = json.loads(call("list", "--json").output)

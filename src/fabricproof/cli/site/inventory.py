@@ -13,6 +13,7 @@ import click
 from fabricproof.cli import options
 from fabricproof.cli.selection import one_run, perflogs
 from fabricproof.core.errors import FabricproofError, InputMissingError
+from fabricproof.core.hostlist import fold
 from fabricproof.core.project import site_option
 from fabricproof.core.records import record_files
 from fabricproof.job.run import read_run
@@ -197,7 +198,7 @@ def _shown(records: list[dict[str, Any]]) -> Iterator[str]:
         groups.setdefault(record["kind"] or f"unseen {record['node']}", []).append(record)
     for alike in groups.values():
         first = alike[0]
-        names = ", ".join(each["node"] for each in alike)
+        names = fold(each["node"] for each in alike)
         words = f"{names}: {len(alike)} alike; shown is {first['node']}" * (len(alike) > 1)
         yield f"{words or names}, seen {first['time']} in run {first['run_id']}"
         yield from _facts(first["facts"])
@@ -226,7 +227,7 @@ def _once(alike: list[dict[str, Any]]) -> Iterator[str]:
             for each in record[key]:
                 of.setdefault(each, []).append(record["node"])
         for sentence, nodes in of.items():
-            whose = f" ({', '.join(nodes)})" * (len(nodes) < len(alike))
+            whose = f" ({fold(nodes)})" * (len(nodes) < len(alike))
             yield f"  {words}{whose}: {sentence}"
 
 
