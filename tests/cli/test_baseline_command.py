@@ -94,6 +94,9 @@ def test_a_sick_run_is_beyond_the_baseline(site: Path) -> None:
     call("freeze", "autumn", "last:8")
     result = call("diff", "autumn", "20261121T200210Z")
     assert result.exit_code == 1
+    beyond = [line for line in result.output.splitlines() if line.endswith("BEYOND")]
+    rates = [line for line in beyond if " bandwidth_1MiB " in line]
+    assert {line.count(" MB/s") for line in rates} == {3}, "value, value and bound"
     assert "BEYOND" in result.output
 
 

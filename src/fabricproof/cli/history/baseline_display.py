@@ -200,8 +200,8 @@ def diff_lines(
         rows.append(
             (
                 *(each.place.stack, each.place.program, each.place.leg, each.place.pair),
-                *(each.quantity, f"{each.first:.5g} {each.unit}", f"{each.second:.5g}"),
-                *(f"{(each.ratio or 1) - 1:+.1%}", f"{bound:.5g}"),
+                *(each.quantity, f"{each.first:.5g} {each.unit}", f"{each.second:.5g} {each.unit}"),
+                *(f"{(each.ratio or 1) - 1:+.1%}", f"{bound:.5g} {each.unit}"),
                 "BEYOND" if each.outside else "",
             )
         )
