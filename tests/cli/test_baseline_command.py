@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from fabricproof.cli.history import baseline_display
 from fabricproof.cli.history.baseline import command
 from fabricproof.core.errors import ConfigError, InputMissingError
 from fabricproof.history.baseline.past import NotKnownGoodError
@@ -55,6 +57,7 @@ def test_freeze_show_list_diff_and_propose(site: Path) -> None:
     shown = call("show", "autumn")
     assert shown.exit_code == 0
     assert "holds today: yes" in shown.output
+    assert "\nnodes: vc[1-2]" in shown.output
     assert "bandwidth_1MiB" in shown.output
 
     listed = json.loads(call("list", "--json").output)
@@ -73,11 +76,27 @@ def test_freeze_show_list_diff_and_propose(site: Path) -> None:
     assert len(list((site / "baselines").iterdir())) == 1
 
 
+def test_propose_ends_with_a_command_and_names_no_file_that_is_not_there(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(baseline_display, "_SHOWN", 2)
+    told = call("propose", "last:8").output
+    assert "baseline show" not in told
+    assert re.search(r"^and \d+ more: --all, or --json$", told, re.MULTILINE)
+    again = "fabricproof baseline propose last:8 --site vcluster --write NAME"
+    assert told.splitlines()[-1].split("   # ")[0] == f"next: {again}"
+    written = call("propose", "last:8", "--write", "winter").output
+    assert " more: fabricproof baseline show winter --site vcluster\n" in written
+
+
 def test_a_sick_run_is_beyond_the_baseline(site: Path) -> None:
     """Diff against the run in which a rail was shaped: status 1, the lines are marked."""
     call("freeze", "autumn", "last:8")
     result = call("diff", "autumn", "20261121T200210Z")
     assert result.exit_code == 1
+    beyond = [line for line in result.output.splitlines() if line.endswith("BEYOND")]
+    rates = [line for line in beyond if " bandwidth_1MiB " in line]
+    assert {line.count(" MB/s") for line in rates} == {3}, "value, value and bound"
     assert "BEYOND" in result.output
 
 

@@ -44,7 +44,7 @@ def perflogs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_nodes_that_are_alike_stand_together(perflogs: Path, fabricproof: Command) -> None:
     ended = fabricproof("inventory", "show", FIRST)
     assert (ended.status, ended.err) == (0, "")
-    assert f"n1, n2: 2 alike; shown is n1, seen 2026-11-16T08:01:00Z in run {FIRST}" in ended.out
+    assert f"n[1-2]: 2 alike; shown is n1, seen 2026-11-16T08:01:00Z in run {FIRST}" in ended.out
     assert ended.out.count("  port mlx5_0:1\n") == 1
     assert "    PSID                      MT_0000000222\n" in ended.out
     assert "    PCIe link                 PCIe 4.0, 16 lanes\n" in ended.out
@@ -114,6 +114,7 @@ def test_a_node_that_nobody_knows_is_one_message(perflogs: Path, fabricproof: Co
     ended = fabricproof("inventory", "diff", "n1", "n9")
     assert (ended.status, ended.out) == (66, "")
     assert "no inventory of 'n9': expected a node that is known: n1, n2, n3" in ended.err
+    assert ended.err.endswith("; next: fabricproof inventory show --site vcluster\n")
 
 
 def test_a_site_without_a_run_says_what_to_do(

@@ -15,6 +15,7 @@ import pytest
 REPLAYS = Path(__file__).resolve().parents[1] / "replays"
 PUT = REPLAYS / "gbe_osu_put_bw.out"
 PING = REPLAYS / "gbe_imb_p2p_pingpong.out"
+MANY = REPLAYS.parent / "data" / "imb" / "mpi1-all.txt"
 
 Command = Callable[..., Any]
 
@@ -32,7 +33,7 @@ def one_row(folder: Path, value: str, size: int = 4194304) -> Path:
 
 def test_every_quantity_of_the_record_says_where_it_is_from(fabricproof: Command) -> None:
     record = fabricproof("judge", PUT, PING, "--link", "1GbE", "--json").record
-    assert set(record) == {"verdict", "quantities", "findings"}
+    assert set(record) == {"verdict", "quantities", "findings", "tables"}
     assert {each["program"] for each in record["quantities"]} == {"osu_put_bw", "PingPong"}
     assert {each["source"] for each in record["quantities"]} == {str(PUT), str(PING)}
 
@@ -64,6 +65,13 @@ def test_a_damaged_table_costs_that_table_and_no_green(
     assert fabricproof("judge", file, "--link", "1GbE", "--json").record["verdict"] == "MISSING"
 
 
+def test_a_number_of_rails_that_cannot_be_is_named_as_it_was_written(fabricproof: Command) -> None:
+    ended = fabricproof("judge", PUT, "--link", "1GbE,rails=0")
+    assert ended.status == 78
+    assert "rails is out of range: expected a whole number of at least 1, got 0\n" in ended.err
+    assert "num_rails" not in ended.err
+
+
 def test_the_order_of_files_does_not_matter(fabricproof: Command) -> None:
     red = REPLAYS / "40gbe_imb_p2p_pingpong.out"
     assert fabricproof("judge", red, PUT, "--link", "1GbE").status == 3
@@ -81,6 +89,29 @@ def test_several_tables_of_one_file_are_judged_apart(fabricproof: Command, tmp_p
     assert ended.status == 0
     assert f"{file}: osu_put_bw: PASS" in ended.out
     assert f"{file}: PingPong: PASS" in ended.out
+
+
+def test_tables_of_one_program_are_told_by_their_line_and_what_differs(
+    fabricproof: Command,
+) -> None:
+    ended = fabricproof("judge", MANY, "--link", "100GbE")
+    assert f"{MANY}: PingPong: " in ended.out
+    assert f"{MANY}:292: Biband, num_processes 2, num_idle_processes 2: FAIL\n" in ended.out
+    assert f"{MANY}:310: Biband, num_processes 4: UNJUDGED\n" in ended.out
+
+
+def test_the_record_has_each_table_with_its_verdict(fabricproof: Command) -> None:
+    record = fabricproof("judge", MANY, "--link", "100GbE", "--json").record
+    biband = [each for each in record["tables"] if each["program"] == "Biband"]
+    assert [(each["line"], each["verdict"]) for each in biband] == [
+        (292, "FAIL"),
+        (310, "UNJUDGED"),
+    ]
+    assert [each["attributes"]["num_processes"] for each in biband] == [2, 4]
+    findings = [text for each in record["tables"] for text in each["findings"]]
+    assert findings == record["findings"]
+    named = [tuple(each[k] for k in ("source", "line", "name")) for each in record["quantities"]]
+    assert len(set(named)) == len(named)
 
 
 def test_standard_input_is_read(fabricproof: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,7 +253,7 @@ def test_a_collective_is_never_green_by_itself(fabricproof: Command, tmp_path: P
         ([PUT, "--link", "XDR 99x"], 78, "XDR 99x"),
         ([PUT, "--link", "1GbE,pcie=9.0x8"], 78, "9.0x8"),
         ([PUT, "--link", "1GbE,mtu=12"], 78, "12"),
-        ([PUT, "--link", "1GbE,rails=0"], 78, "num_rails"),
+        ([PUT, "--link", "1GbE,rails=0"], 78, "rails is out of range"),
         ([PUT, "--link", "1GbE,capability=fast"], 78, "capability is not a rate"),
         ([PUT, "--link", "1GbE,capability=-1 Gb/s"], 78, "capability_mb_s"),
         ([PUT, "--link", "1GbE,flow-limit=10"], 78, "flow-limit is not a rate"),

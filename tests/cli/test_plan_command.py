@@ -194,6 +194,7 @@ def test_a_run_that_is_not_there_is_named(fabricproof: Command, site: Path, tmp_
     ended = fabricproof("plan", "--site", site, LATER)
     assert ended.status == 66
     assert RUN in ended.err
+    assert f"; next: ls {tmp_path}/perflogs/reports   # or choose another --site\n" in ended.err
 
 
 def test_a_wrong_site_and_a_wrong_pattern_are_refused(fabricproof: Command, site: Path) -> None:

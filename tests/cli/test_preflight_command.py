@@ -89,6 +89,22 @@ def test_each_node_is_judged_by_its_own_fabric(perflogs: Path, fabricproof: Comm
     assert "does not exist" not in ended.out
 
 
+def test_what_is_said_of_many_nodes_is_one_line(
+    tmp_path: Path, perflogs: Path, fabricproof: Command
+) -> None:
+    nodes = [f"n{number}" for number in range(2, 12)]
+    for node in nodes:
+        (tmp_path / f"{node}.txt").write_bytes((DATA / "mlx5-degraded.txt").read_bytes())
+    looks = {"run_id": SECOND, "time": "2026-11-18T09:01:00Z"}
+    keep_looks(perflogs / "inventory", tmp_path, nodes, **looks)
+    inventory = dict.fromkeys(nodes, "x")
+    record = {"kind": "leg", "run_id": SECOND, "fabric": "hdr", "inventory": inventory}
+    append_records(perflogs / "hdr" / "records.jsonl", [record])
+    ended = fabricproof("preflight")
+    trained = "mlx5_0:1 on n[2-11] runs at 100 of 200 Gb/s: it trained to HDR 2x"
+    assert ended.out.count(" runs at 100 of 200 Gb/s") == ended.out.count(trained) == 1
+
+
 def test_a_run_is_judged_as_it_saw_the_nodes(perflogs: Path, fabricproof: Command) -> None:
     ended = fabricproof("preflight", FIRST)
     assert ended.status == 0

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from documents import ROOT
+from documents import DOCUMENTS, ROOT
 
 from fabricproof.cli.main import GROUPS, SUBCOMMANDS
 
@@ -43,6 +43,15 @@ def test_every_command_has_its_part() -> None:
     assert [title for title in titles if title.lower() in GROUPS] == [
         title.upper() for title in GROUPS
     ]
+
+
+@pytest.mark.parametrize("page", [PAGE, *DOCUMENTS], ids=lambda page: page.name)
+def test_what_an_example_does_is_a_comment(page: Path) -> None:
+    """A line that is pasted as it stands runs."""
+    pasted = re.compile(
+        r"^ *(?:\$ )?(?:fabricproof|vcluster|ib\w+|perfquery) .*?\S {2,}[^#\s].*", re.MULTILINE
+    )
+    assert pasted.findall(page.read_text(encoding="utf-8")) == []
 
 
 def test_what_troff_would_take_for_its_own_is_escaped(writer: ModuleType) -> None:

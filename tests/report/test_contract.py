@@ -133,16 +133,30 @@ def test_a_run_of_which_reframe_did_not_end_as_it_should_fulfils_nothing(verdict
     assert said(clause(at_least="48 MB/s"), of("PASS"), doubt)[0] is Verdict.FAIL
 
 
+#: a contract with both limits
+LIMITS = """title = "x"
+[[criteria]]
+name = "1"
+check = "C"
+quantity = "q"
+at_least = "{}"
+at_most = "{}"
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("title = 1", "title"),
-        ('title = "x"\ncriteria = []', "criteria"),
         ('title = "x"\n[[criteria]]\nname = "1"\ncheck = "C"\nat_leats = "1 us"', "at_leats"),
         ('title = "x"\n[[criteria]]\nname = "1"\ncheck = "C"\nat_least = "1 us"', "a limit goes"),
         ('title = "x"\n[[criteria]]\nname = "1"\ncheck = "C"\nquantity = "q"\nat_least = "9"',
-         "number and a unit"),
-        ('title = "x"\n' + '[[criteria]]\nname = "1"\ncheck = "C"\n' * 2, "stands twice"),
+         r"expected a number and a unit, as '3.4 GB/s', got '9'$"),
+        ('title = "x"\ncriteria = []', r"expected a list to have at least 1 item, got \[\]$"),
+        (LIMITS.format("20 MB/s", "1 MB/s"), "expected at_least to be no more than at_most"),
+        (LIMITS.format("1 us", "20 MB/s"), "expected at_least and at_most of one kind of unit"),
+        ('title = "x"\n' + '[[criteria]]\nname = "1"\ncheck = "C"\n' * 2,
+         "do not fit: expected each"),
         ("title", "not valid TOML"),
     ],
 )  # fmt: skip

@@ -150,7 +150,18 @@ def test_a_file_that_cannot_be_written_is_one_message(
     ended = fabricproof("report", SLOW, "-o", place / "gone" / name)
     assert ended.status == 74
     assert f"{place / 'gone' / name}: cannot write" in ended.err
-    assert ended.out == ""
+    assert "FAIL" in ended.out.splitlines()[0], "the verdict is told all the same"
+
+
+def test_it_is_as_wide_as_columns_says(
+    monkeypatch: pytest.MonkeyPatch, place: Path, fabricproof: Command
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = fabricproof("report", SLOW).out.splitlines()
+    # The head and what is to be pasted stay whole.
+    items = [line for line in lines[1:] if "fabricproof " not in line]
+    assert max(map(len, items)) <= 60
+    assert len(items) > 10
 
 
 def test_one_file_that_cannot_be_written_keeps_no_other_from_being_written(

@@ -199,6 +199,11 @@ def fabric_from_options(
     Raises:
         ConfigError: a value that cannot be; UnknownLinkError (one of them) for an unknown name.
     """
+    for key, value in (("rails", rails), ("flows", flows)):
+        if value < 1:
+            raise ConfigError(
+                f"{key} is out of range", expected="a whole number of at least 1", got=str(value)
+            )
     fabric = Fabric(
         link=find_link(link),
         protocol=protocol,

@@ -62,7 +62,7 @@ class Criterion(BaseModel):
             try:
                 split_quantity(text)
             except UnitError as error:
-                raise ValueError(str(error)) from None
+                raise ValueError(error.expected or error.problem) from None
         return text
 
     @model_validator(mode="after")
@@ -70,6 +70,19 @@ class Criterion(BaseModel):
         """Refuse a limit of everything that a check measures."""
         if self.quantity == "*" and (self.at_least or self.at_most):
             raise ValueError("a limit goes with the quantity that it limits")
+        return self
+
+    @model_validator(mode="after")
+    def can_be_fulfilled(self) -> Self:
+        """Refuse limits between which no value lies."""
+        if self.at_least and self.at_most:
+            least, unit = split_quantity(self.at_least)
+            try:
+                most = convert(*split_quantity(self.at_most), unit)
+            except UnitError:
+                raise ValueError("at_least and at_most of one kind of unit") from None
+            if least > most:
+                raise ValueError("at_least to be no more than at_most")
         return self
 
     def fits(self, leg: LegResult) -> bool:

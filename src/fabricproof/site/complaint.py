@@ -85,6 +85,10 @@ def first_complaint(
             expected=f"one of {', '.join(_keys_at(model, where))}",
             got=repr(where[-1]),
         )
+    if not where:  # of the file as a whole, which nobody wants to see again
+        return ConfigError(
+            f"its parts do not fit{more}", source=str(path), expected=_expectation(first["msg"])
+        )
     got = None if first["type"] == "missing" else repr(first["input"])
     return ConfigError(
         f"wrong value of {label!r}{more}" if got else f"missing key {label!r}{more}",
@@ -95,6 +99,10 @@ def first_complaint(
     )
 
 
+#: what pydantic adds to a list that is too short or too long
+_COUNTED = re.compile(r" after validation, not \d+$")
+
+
 def _expectation(message: str) -> str:
     """Return what pydantic wants, in words that follow "expected"."""
     words = {
@@ -102,8 +110,10 @@ def _expectation(message: str) -> str:
         "Value error, ": "",
         "String should ": "text to ",
         "List should ": "a list to ",
+        "Tuple should ": "a list to ",
         "Field required": "it to be there",
     }
+    message = _COUNTED.sub("", message)
     for begins, instead in words.items():
         if message.startswith(begins):
             return instead + message.removeprefix(begins)

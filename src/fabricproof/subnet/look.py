@@ -204,7 +204,7 @@ def read_folder(folder: Path) -> dict[str, str]:
             "no such folder",
             source=str(folder),
             expected=f"a folder with {', '.join(TOOLS)}",
-            next_step="fabricproof subnet check --keep FOLDER makes one",
+            next_step="fabricproof subnet check --keep FOLDER   # makes one",
         )
     found: dict[str, str] = {}
     for name in (*TOOLS, COMPLAINTS, PERFQUERY):

@@ -26,6 +26,7 @@ from fabricproof.cli.history.baseline_display import (
 )
 from fabricproof.cli.selection import perflogs, runs_of
 from fabricproof.core.errors import ConfigError, ExitStatus
+from fabricproof.core.project import site_option
 from fabricproof.history.baseline.freezing import Ask, Frozen, freeze
 from fabricproof.history.baseline.review import (
     BaselineCoverage,
@@ -221,7 +222,7 @@ def propose(
     named = [each.removeprefix("baseline:") for each in runs if each.startswith("baseline:")]
     if len(named) > 1:
         raise click.UsageError("one baseline to replay beside the proposal, not several")
-    runs = tuple(each for each in runs if not each.startswith("baseline:"))
+    asked, runs = runs, tuple(each for each in runs if not each.startswith("baseline:"))
     old_name = named[0] if named else site.spec.baseline
     old = _read(site, old_name) if old_name else None
     apart = no_samples(store.labels)
@@ -237,9 +238,11 @@ def propose(
         record["set_aside"] = list(frozen.baseline.set_aside)
         click.echo(json.dumps(record, indent=1))
         return
-    click.echo("\n".join(propose_lines(frozen, old, past, whole=whole)))
+    click.echo("\n".join(propose_lines(frozen, old, past, whole=whole, kept=path is not None)))
     if path is None:
-        click.echo("next: read the list above, then add --write NAME")
+        again = shlex.join(["fabricproof", "baseline", "propose", *asked])
+        again = f"{again} {site_option(site.name)} --write NAME"
+        click.echo(f"next: {again}   # with --all in place of --write NAME it shows all")
     else:
         click.echo(f"written: {path}\nnext: review it, commit it, name it in site.toml")
 

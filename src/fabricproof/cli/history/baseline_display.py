@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from fabricproof.core.hostlist import fold
 from fabricproof.core.project import site_option
 from fabricproof.core.units import columns
 from fabricproof.history.baseline.freezing import Frozen
@@ -42,11 +43,10 @@ def show_lines(baseline: Baseline, head: Mapping[str, Any], *, whole: bool) -> I
     """Yield a baseline: what it rests on, where it holds, its numbers."""
     yield f"{baseline.words}, site {baseline.site}" + (", judges" if head["active"] else "")
     yield f"from {len(baseline.runs)} runs, {_span(baseline)}, by: {baseline.command}"
-    nodes = "; ".join(
-        f"{name}{_card(node.told('model'), node.told('firmware'))}"
-        for name, node in baseline.nodes.items()
-    )
-    yield f"nodes: {nodes}"
+    cards: dict[str, list[str]] = {}
+    for name, node in baseline.nodes.items():
+        cards.setdefault(_card(node.told("model"), node.told("firmware")), []).append(name)
+    yield f"nodes: {'; '.join(f'{fold(names)}{card}' for card, names in cards.items())}"
     yield f"builds: {', '.join(f'{stack} {build}' for stack, build in baseline.builds.items())}"
     yield "holds today: yes" if head["holds"] else "holds today: NO"
     yield from (f"  {reason}" for reason in head["why_not"])
@@ -149,8 +149,14 @@ def frozen_record(frozen: Frozen) -> dict[str, Any]:
     }
 
 
-def frozen_lines(frozen: Frozen, *, whole: bool = False) -> Iterator[str]:
-    """Yield what was frozen and what was not."""
+def frozen_lines(frozen: Frozen, *, whole: bool = False, kept: bool = True) -> Iterator[str]:
+    """Yield what was frozen and what was not.
+
+    Args:
+        frozen: the baseline, and what it left out.
+        whole: True for all of each list.
+        kept: False where no file has it, so that ``baseline show`` finds none.
+    """
     baseline = frozen.baseline
     rows = list(baseline.rows())
     yield f"{baseline.words}: {len(rows)} quantities of {len(baseline.runs)} runs"
@@ -158,7 +164,7 @@ def frozen_lines(frozen: Frozen, *, whole: bool = False) -> Iterator[str]:
     yield from _numbers(named if whole else named[:_SHOWN])
     if len(named) > _SHOWN and not whole:
         show = f"fabricproof baseline show {baseline.name} {site_option(baseline.site)}"
-        yield f"and {len(named) - _SHOWN} more: {show}"
+        yield f"and {len(named) - _SHOWN} more: {show if kept else '--all, or --json'}"
     yield from _blind(baseline)
     yield from _outliers(baseline, whole=whole)
     yield from _some("not learnt from", baseline.set_aside, whole=whole)
@@ -194,8 +200,8 @@ def diff_lines(
         rows.append(
             (
                 *(each.place.stack, each.place.program, each.place.leg, each.place.pair),
-                *(each.quantity, f"{each.first:.5g} {each.unit}", f"{each.second:.5g}"),
-                *(f"{(each.ratio or 1) - 1:+.1%}", f"{bound:.5g}"),
+                *(each.quantity, f"{each.first:.5g} {each.unit}", f"{each.second:.5g} {each.unit}"),
+                *(f"{(each.ratio or 1) - 1:+.1%}", f"{bound:.5g} {each.unit}"),
                 "BEYOND" if each.outside else "",
             )
         )
@@ -232,10 +238,18 @@ def replay_record(past: Replay) -> dict[str, Any]:
 
 
 def propose_lines(
-    frozen: Frozen, old: Baseline | None, past: Replay, *, whole: bool
+    frozen: Frozen, old: Baseline | None, past: Replay, *, whole: bool, kept: bool
 ) -> Iterator[str]:
-    """Yield a proposal, and what history would have been under it."""
-    yield from frozen_lines(frozen, whole=whole)
+    """Yield a proposal, and what history would have been under it.
+
+    Args:
+        frozen: the proposal.
+        old: what judges today.
+        past: the verdicts under either.
+        whole: True for all of each list.
+        kept: True where it was written.
+    """
+    yield from frozen_lines(frozen, whole=whole, kept=kept)
     yield f"history replayed, number by number; the proposal holds for {past.judged} of them"
     words = sorted({word for counts in past.counts.values() for word in counts})
     names = {"none": "physics and site alone", "old": old.name if old else "", "new": "proposal"}

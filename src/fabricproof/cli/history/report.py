@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 from rich.text import Text
@@ -15,6 +16,7 @@ from fabricproof.cli import options
 from fabricproof.cli.console import HonestConsole
 from fabricproof.cli.output import STATUSES
 from fabricproof.core.errors import OutputError
+from fabricproof.core.measure import Verdict
 from fabricproof.core.project import project_root
 from fabricproof.core.whole_file import write_whole
 from fabricproof.job.run import Workplace, workplace
@@ -27,6 +29,9 @@ from fabricproof.site import Site, site_of
 
 if TYPE_CHECKING:
     from fabricproof.report.gather import Gathered
+
+#: a terminal that says it is narrower says nothing
+_NARROWEST = 40
 
 _FILES = {
     ".html": "one page that opens offline",
@@ -69,12 +74,12 @@ def command(
     Nothing is measured and nothing is executed.
 
     \b
-    fabricproof report                          the newest run on one screen
-    fabricproof report 2026-11-21 -o r.html     the last run of a day as a page
-    fabricproof report latest firmware=28.39    after and before
-    fabricproof report --drain                  scontrol lines with evidence, commented out
-    fabricproof report -o case.tar.gz           raw outputs, commands, inventory, records
-    fabricproof report --contract FILE          by criteria that site and vendor agreed on
+    fabricproof report                          # the newest run on one screen
+    fabricproof report 2026-11-21 -o r.html     # the last run of a day as a page
+    fabricproof report latest firmware=28.39    # after and before
+    fabricproof report --drain                  # scontrol lines with evidence, commented out
+    fabricproof report -o case.tar.gz           # raw outputs, commands, inventory, records
+    fabricproof report --contract FILE          # by criteria that site and vendor agreed on
 
     Exit status: that of the run's verdict, or of the contract's, as for run: 0,
     FAIL 1, INVALID 3, MISSING 4, UNJUDGED 5, nothing judged 6; 2: RUN or BEFORE
@@ -93,29 +98,41 @@ def command(
     site = site_of(site_name)
     place = workplace(project_root())
     found = _gathered(site, place, words, against)
-    _write_all(
+    failed = _write_all(
         found, files, lambda path: write_bundle(path, found, site, place, anonymous=anonymous)
     )
     if contract:
         acceptance = accepted(contract, found.data.session)
         click.echo(json.dumps(acceptance.record()) if as_json else acceptance.text())
-        sys.exit(int(STATUSES[acceptance.verdict]))
+        _leave(acceptance.verdict, failed)
     if as_json:
         click.echo(json.dumps(report_record(found.data, found.records), allow_nan=False))
     elif drain:
         click.echo(render_drain(found.data, found.records), nl=False)
     else:
         _show(found, whole=whole)
-    sys.exit(int(STATUSES[found.data.session.verdict]))
+    _leave(found.data.session.verdict, failed)
+
+
+def _leave(verdict: Verdict, failed: Sequence[OutputError]) -> NoReturn:
+    """End with the status of a verdict that was told; with that of a file that was not written.
+
+    Raises:
+        OutputError: of the first that could not; of others it is told here.
+    """
+    for each in failed[1:]:
+        click.echo(f"fabricproof: {each}", err=True)
+    if failed:
+        raise failed[0]
+    sys.exit(int(STATUSES[verdict]))
 
 
 def _write_all(
     found: Gathered, files: Mapping[str, Path], bundle: Callable[[Path], Iterable[str]]
-) -> None:
-    """Write each file that is asked for, also where another cannot be written.
+) -> list[OutputError]:
+    """Write each file that is asked for, also where another cannot be; return why some were not.
 
-    Raises:
-        OutputError: of the first that could not; of others it is told here.
+    That ends nothing: the verdict is told first.
     """
     from fabricproof.report.formats.html.page import render_html  # noqa: PLC0415 - start-up time
 
@@ -132,10 +149,7 @@ def _write_all(
                 click.echo(line, err=True)
         except OutputError as error:
             failed.append(error)
-    for each in failed[1:]:
-        click.echo(f"fabricproof: {each}", err=True)
-    if failed:
-        raise failed[0]
+    return failed
 
 
 def _gathered(site: Site, place: Workplace, words: str, against: str) -> Gathered:
@@ -153,9 +167,16 @@ def _step(words: str) -> None:
         click.echo(f"\r\x1b[K{words and words + ' ...'}\r", err=True, nl=False)
 
 
+def _width() -> int:
+    """Return the columns of a screen: those of ``COLUMNS`` where it says fewer."""
+    columns = os.environ.get("COLUMNS", "")
+    said = int(columns) if columns.isdigit() and len(columns) < 6 else WIDTH
+    return min(said, WIDTH) if said >= _NARROWEST else WIDTH
+
+
 def _show(found: Gathered, *, whole: bool) -> None:
     console = HonestConsole(width=None if sys.stdout.isatty() else 10**6, soft_wrap=True)
-    lines = summary(found.data, found.records, whole=whole, width=WIDTH, lines=LINES)
+    lines = summary(found.data, found.records, whole=whole, width=_width(), lines=LINES)
     for line in lines:
         text = Text(line.text)
         if line.word:

@@ -89,7 +89,8 @@ def label(words: tuple[str, ...], remove: bool, site_name: str | None) -> None:
     fabricproof runs label latest after-swap
     fabricproof compare before-swap after-swap
 
-    Exit status: 0; 65 a name that could be read as a date or a run; 66 no such run; 74 not written.
+    Exit status: 0; 2 RUNS mean nothing; 6 no such run; 65 a name that could be read as a date or a
+    run; 66 no run there; 74 not written.
     """
     *asked, name = words
     if not asked:

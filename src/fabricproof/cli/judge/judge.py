@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -29,7 +30,7 @@ from fabricproof.cli.output import (
     shown,
 )
 from fabricproof.core.errors import ConfigError, ExitStatus, FabricproofError, ParseError, UnitError
-from fabricproof.core.measure import Finding, Table, worst
+from fabricproof.core.measure import Finding, Table, texts_of, worst
 from fabricproof.physics import Fabric, Gpus, bound
 from fabricproof.verdict.busbw import QUANTITY
 from fabricproof.verdict.limits import loaded_fabric
@@ -114,7 +115,8 @@ def command(
     damages: list[ParseError] = []
     for name in files:
         if name.endswith(".toml"):
-            outcomes.append((name, "published", _judge_published(name, fabric, given, tolerance)))
+            report = _judge_published(name, fabric, given, tolerance)
+            outcomes.append(_Outcome(source=name, program="published", report=report))
             continue
         reading = read_tables(read_output(name), name)
         damages += reading.damages
@@ -123,39 +125,64 @@ def command(
             notes = site.declined(table) if site is not None else ()
             report = judge_table(table, rules)
             report = replace(report, findings=(*notes, *report.findings))
-            outcomes.append((name, table.program, report))
+            outcomes.append(_Outcome.of(name, table, report))
     if not outcomes and len(damages) == 1:
         raise damages[0]
     outcomes += [_damaged(damage) for damage in damages]
     outcomes += _unanswered(given, outcomes)
-    verdict = worst([report.verdict for _, _, report in outcomes])
+    verdict = worst([each.report.verdict for each in outcomes])
     if as_json:
         click.echo(json.dumps(_record(outcomes, verdict.value), indent=2))
     else:
-        for name, program, report in outcomes:
-            _print(name, program, report)
+        for each in outcomes:
+            _print(_title(each, outcomes), each.report)
     for damage in damages:
         click.echo(f"fabricproof: {damage}", err=True)
     sys.exit(int(ExitStatus.DATA if damages else STATUSES[verdict]))
 
 
-#: file, program and the report on one table
-_Outcome = tuple[str, str, Report]
+@dataclass(frozen=True, kw_only=True)
+class _Outcome:
+    """The report on one table, and where it stands.
+
+    Attributes:
+        line: of its header, from 1; 0 where it is no table of a file, or nobody can say.
+        settings: what the output says about the run.
+    """
+
+    source: str
+    program: str
+    report: Report
+    line: int = 0
+    settings: Mapping[str, str | int | float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, source: str, table: Table, report: Report) -> _Outcome:
+        settings = dict(table.attributes)
+        return cls(
+            source=source, program=table.program, report=report, line=table.line, settings=settings
+        )
 
 
 def _damaged(damage: ParseError) -> _Outcome:
     """Return a table that cannot be read as one more outcome: what it held is missing."""
-    return (damage.source or "-", "damaged table", missing(["table"], str(damage)))
+    return _Outcome(
+        source=damage.source or "-",
+        program="damaged table",
+        report=missing(["table"], str(damage)),
+        line=damage.line or 0,
+    )
 
 
 def _unanswered(given: dict[str, Reference], outcomes: list[_Outcome]) -> list[_Outcome]:
     """Return what a reference asks for and no file holds, as one more outcome."""
-    judged = [judgement for _, _, report in outcomes for judgement in report.quantities]
+    judged = [judgement for each in outcomes for judgement in each.report.quantities]
     absent = unanswered(given, judged)
     if not absent:
         return []
     reason = "--reference asks for it, and nothing that was read holds it"
-    return [("--reference", "not measured", missing(absent, reason))]
+    report = missing(absent, reason)
+    return [_Outcome(source="--reference", program="not measured", report=report)]
 
 
 def given_references(texts: tuple[str, ...], tolerance: float | None) -> dict[str, Reference]:
@@ -323,18 +350,51 @@ def _judge_published(
         ) from None
 
 
-def _record(outcomes: list[tuple[str, str, Report]], verdict: str) -> dict[str, Any]:
+def _record(outcomes: Sequence[_Outcome], verdict: str) -> dict[str, Any]:
     quantities = [
-        {**judgement_record(each), "program": program, "source": name}
-        for name, program, report in outcomes
-        for each in report.quantities
+        {
+            **judgement_record(each),
+            "program": outcome.program,
+            "source": outcome.source,
+            "line": outcome.line or None,
+        }
+        for outcome in outcomes
+        for each in outcome.report.quantities
     ]
-    findings = [each.text for _, _, report in outcomes for each in report.findings]
-    return {"verdict": verdict, "quantities": quantities, "findings": findings}
+    findings = [each.text for outcome in outcomes for each in outcome.report.findings]
+    tables = [
+        {
+            "source": each.source,
+            "line": each.line or None,
+            "program": each.program,
+            "attributes": dict(each.settings),
+            "verdict": each.report.verdict.value,
+            "findings": texts_of(each.report.findings),
+        }
+        for each in outcomes
+    ]
+    return {"verdict": verdict, "quantities": quantities, "findings": findings, "tables": tables}
 
 
-def _print(name: str, program: str, report: Report) -> None:
-    click.echo(f"{name}: {program}: {report.verdict}")
+def _title(outcome: _Outcome, outcomes: Sequence[_Outcome]) -> str:
+    """Return file and program; of one of several the line too, and what it says unlike others."""
+    alike = [
+        each
+        for each in outcomes
+        if (each.source, each.program) == (outcome.source, outcome.program)
+    ]
+    if len(alike) == 1:
+        return f"{outcome.source}: {outcome.program}"
+    own = [
+        f", {name} {value}"
+        for name, value in outcome.settings.items()
+        if any(each.settings.get(name) != value for each in alike)
+    ]
+    return f"{outcome.source}:{outcome.line}: {outcome.program}{''.join(own)}"
+
+
+def _print(title: str, report: Report) -> None:
+    click.echo(f"{title}: {report.verdict}")
     for judgement in shown(report.quantities):
         value = format_value(judgement.value, judgement.unit)
         line = f"{judgement.verdict:<9}{judgement.name:<18}{value:>14}  {judgement.reason}"

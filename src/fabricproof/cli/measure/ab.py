@@ -93,7 +93,7 @@ def plan_command(
             f"there is a plan {name}",
             source=str(path),
             expected="none, or one that is switched back and thrown away with --replace",
-            next_step=f"fabricproof ab run {name} {site_option(site.name)} goes on with it",
+            next_step=f"fabricproof ab run {name} {site_option(site.name)}   # goes on with it",
         )
     plan = make_plan(name, rounds, secrets.randbelow(2**31) if seed is None else seed)
     write_plan(path, plan)
@@ -195,7 +195,7 @@ def _with_arguments(
             f"plan {plan.name} was begun with other options",
             expected=" ".join(plan.arguments) or "none",
             got=" ".join(arguments),
-            next_step=f"fabricproof ab run {plan.name} {site_option(site.name)}, or plan anew",
+            next_step=f"fabricproof ab run {plan.name} {site_option(site.name)}   # or plan anew",
         )
     return plan if plan.arguments is not None else replace(plan, arguments=arguments)
 

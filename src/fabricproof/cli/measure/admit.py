@@ -24,10 +24,10 @@ from fabricproof.site import site_of
 
 _EPILOG = """\b
 Examples:
-  fabricproof admit n17                        measure it with partners on other leaves
-  fabricproof admit n[101-116] --plan          what that would cost; nothing is started
-  fabricproof admit n17 --reservation admit-n17    while users are kept away
-  fabricproof admit n17 --with n[1-4]          with these partners and no others
+  fabricproof admit n17                        # measure it with partners on other leaves
+  fabricproof admit n[101-116] --plan          # what that would cost; nothing is started
+  fabricproof admit n17 --reservation admit-n17    # while users are kept away
+  fabricproof admit n17 --with n[1-4]          # with these partners and no others
 
 A drained node gets no job: the output then has the lines that put it into a reservation.  Nothing
 is changed in Slurm; what is to be run by a person is printed with a # before it.

@@ -105,11 +105,11 @@ def command(
     records.jsonl. Mail and webhook ([night] in site.toml) go out only where something changed.
 
     \b
-    fabricproof nightly                       what a timer calls: the tags of [night]
-    fabricproof nightly -t quick --no-notify  another selection, nobody is told
-    fabricproof nightly latest                confirm and tell of a run that is already made
-    fabricproof nightly --keep-days 30 --dry-run       what would be removed
-    fabricproof nightly --alive               for a second timer: the dead man's line
+    fabricproof nightly                       # what a timer calls: the tags of [night]
+    fabricproof nightly -t quick --no-notify  # another selection, nobody is told
+    fabricproof nightly latest                # confirm and tell of a run that is already made
+    fabricproof nightly --keep-days 30 --dry-run       # what would be removed
+    fabricproof nightly --alive               # for a second timer: the dead man's line
 
     Exit status: as for run, of what is confirmed: 0, FAIL 1, INVALID 3, MISSING 4, UNJUDGED 5,
     nothing judged 6; 65: damaged state; 66: no such run; 69: no Slurm, which is no red network;

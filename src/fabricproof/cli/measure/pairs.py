@@ -54,9 +54,9 @@ LEG_SECONDS: float = PartitionSpec.model_fields["leg_seconds"].default
 
 _JUDGE_EPILOG = """\b
 Examples:
-  fabricproof pairs judge matrix.csv                        whose fault is what is slow
-  fabricproof pairs judge matrix.csv --unit us              values are latencies
-  fabricproof pairs judge matrix.csv --link 'HDR 4x'        and is the level good enough
+  fabricproof pairs judge matrix.csv                        # whose fault is what is slow
+  fabricproof pairs judge matrix.csv --unit us              # values are latencies
+  fabricproof pairs judge matrix.csv --link 'HDR 4x'        # and is the level good enough
   fabricproof pairs judge matrix.csv --reference '24 GB/s' --tolerance 5%
   fabricproof pairs judge matrix.csv --leaves topo --spines 16 -o matrix.svg
 

@@ -55,11 +55,11 @@ from fabricproof.site import PartitionSpec, Site, site_of
 
 _EPILOG = """\b
 Examples:
-  fabricproof pairs run                        six rounds over each rail, then over all of them
-  fabricproof pairs run --over rail0 --full    every pair over one rail
-  fabricproof pairs run --over all --for 30    half an hour under load shows rare losses
-  fabricproof pairs run --without n[7-8]       these are left out on purpose: SKIPPED
-  fabricproof pairs run --resume ID            what is left: busy nodes, a job that was killed
+  fabricproof pairs run                        # six rounds over each rail, then over all of them
+  fabricproof pairs run --over rail0 --full    # every pair over one rail
+  fabricproof pairs run --over all --for 30    # half an hour under load shows rare losses
+  fabricproof pairs run --without n[7-8]       # these are left out on purpose: SKIPPED
+  fabricproof pairs run --resume ID            # what is left: busy nodes, a job that was killed
 
 The worst verdict is the exit status: 0 PASS, 1 FAIL (red, and a stock program saw it too),
 3 INVALID (a path that was not taken, a value that physics forbids), 4 MISSING (a node or a pair

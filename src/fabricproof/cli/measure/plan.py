@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 
 import click
 
 from fabricproof.cli import options
 from fabricproof.cli.measure import plan_display
-from fabricproof.cli.selection import one_run
+from fabricproof.cli.selection import one_run, perflogs
 from fabricproof.cli.site.building import StackPlaces, spack_records
 from fabricproof.core.errors import ExitStatus, InputMissingError
 from fabricproof.core.project import project_root
@@ -74,11 +75,11 @@ def command(
     the site teach what the effort model cannot know; the plan says from how many jobs it learnt.
 
     \b
-    fabricproof plan                         everything that is due, and each level
-    fabricproof plan -t nightly              what tonight's run would take
-    fabricproof plan -t quick -p openmpi5    one stack
-    fabricproof plan latest                  expected beside what that run took, learnt from older
-                                             runs only
+    fabricproof plan                         # everything that is due, and each level
+    fabricproof plan -t nightly              # what tonight's run would take
+    fabricproof plan -t quick -p openmpi5    # one stack
+    fabricproof plan latest                  # expected beside what that run took, learnt from
+                                             # older runs only
 
     "at most" is every job at its time limit.  Exit status: 0 something is due; 1 off by more than
     --within; 6 nothing is due; 66 no such run; 78 wrong config.
@@ -116,7 +117,7 @@ def _past_run(history: PastRuns, run_id: str, site: Site) -> PastRun:
     raise InputMissingError(
         f"no report of a run {run_id} on {site.name}",
         expected=f"a run that submitted jobs; the newest: {newest}",
-        next_step="ls perflogs/reports, or choose another --site",
+        next_step=f"ls {shlex.quote(str(perflogs() / 'reports'))}   # or choose another --site",
     )
 
 

@@ -68,11 +68,11 @@ def command(
     r"""Run the acceptance checks through ReFrame and print the verdict table.
 
     \b
-    fabricproof run -t quick                 the nightly minimum
-    fabricproof run -t ethernet -p openmpi5  one stack, or all that fit a pattern
-    fabricproof run -n OsuBandwidth          one check (any option of ReFrame)
-    fabricproof run -t infiniband --json     for machines
-    fabricproof run -t full --label before-swap   a name that a comparison can use
+    fabricproof run -t quick                 # the nightly minimum
+    fabricproof run -t ethernet -p openmpi5  # one stack, or all that fit a pattern
+    fabricproof run -n OsuBandwidth          # one check (any option of ReFrame)
+    fabricproof run -t infiniband --json     # for machines
+    fabricproof run -t full --label before-swap   # a name that a comparison can use
 
     What others disturbed, or too few rounds left UNJUDGED, is measured once more on the same nodes
     when the run is over, and what that says counts; never what is red, and only where -t, -n and -p

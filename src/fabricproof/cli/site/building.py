@@ -180,8 +180,8 @@ def build_command(
 
     \b
     Examples:
-      fabricproof stack build openmpi             one stack of this site
-      fabricproof stack build --mirror /media/m   without a network, from `stack mirror`
+      fabricproof stack build openmpi             # one stack of this site
+      fabricproof stack build --mirror /media/m   # without a network, from `stack mirror`
     """
     site, layout = site_and_layout(site_name, place())
     open_tool, offline = tool_and_mirror(layout, place())

@@ -13,6 +13,7 @@ import click
 from fabricproof.cli import options
 from fabricproof.cli.selection import one_run, perflogs
 from fabricproof.core.errors import FabricproofError, InputMissingError
+from fabricproof.core.hostlist import fold
 from fabricproof.core.project import site_option
 from fabricproof.core.records import record_files
 from fabricproof.job.run import read_run
@@ -129,15 +130,15 @@ def _choose(index: Sequence[StateSeen], words: str, site: Site) -> tuple[Invento
     """Return what ``words`` name, and the run in them; a date is a state and no run."""
     node, _, when = words.rpartition("@")
     if is_run(when):
-        return choose(index, words), when
+        return choose(index, words, site.name), when
     if not when or is_when(when) or (not node and any(each.node == when for each in index)):
-        return choose(index, words), ""
+        return choose(index, words, site.name), ""
     try:
         run_id = one_run(when, site)
     except FabricproofError:
         # Neither node nor run, or the beginning of a digest: refused, or found, as such.
-        return choose(index, words), ""
-    return choose(index, f"{node}@{run_id}" if node else run_id), run_id
+        return choose(index, words, site.name), ""
+    return choose(index, f"{node}@{run_id}" if node else run_id, site.name), run_id
 
 
 def index_of(folder: Path, site: str) -> list[StateSeen]:
@@ -197,7 +198,7 @@ def _shown(records: list[dict[str, Any]]) -> Iterator[str]:
         groups.setdefault(record["kind"] or f"unseen {record['node']}", []).append(record)
     for alike in groups.values():
         first = alike[0]
-        names = ", ".join(each["node"] for each in alike)
+        names = fold(each["node"] for each in alike)
         words = f"{names}: {len(alike)} alike; shown is {first['node']}" * (len(alike) > 1)
         yield f"{words or names}, seen {first['time']} in run {first['run_id']}"
         yield from _facts(first["facts"])
@@ -226,7 +227,7 @@ def _once(alike: list[dict[str, Any]]) -> Iterator[str]:
             for each in record[key]:
                 of.setdefault(each, []).append(record["node"])
         for sentence, nodes in of.items():
-            whose = f" ({', '.join(nodes)})" * (len(nodes) < len(alike))
+            whose = f" ({fold(nodes)})" * (len(nodes) < len(alike))
             yield f"  {words}{whose}: {sentence}"
 
 

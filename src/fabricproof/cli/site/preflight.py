@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -15,20 +16,21 @@ import click
 from fabricproof.cli import options
 from fabricproof.cli.output import STATUSES, Only, judgement_record, only_option
 from fabricproof.cli.site.inventory import looks_of, machine_of, place
+from fabricproof.core.hostlist import fold
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.project import site_option
 from fabricproof.core.records import read_records, record_files
 from fabricproof.nodes.inventory.store import StateSeen
-from fabricproof.nodes.preflight import Preflight, preflight
+from fabricproof.nodes.preflight import Preflight, RailFinding, preflight
 from fabricproof.site import Site, site_of
 
 _EPILOG = """\b
 Examples:
-  fabricproof preflight                       all nodes, as last seen
-  fabricproof preflight n17 n18               these two, also against each other
-  fabricproof preflight latest                as the newest run saw them
-  fabricproof preflight n17@RUN               one node, as that run saw it
-  fabricproof run -n LinkPreflight            look anew, in seconds, and judge that
+  fabricproof preflight                       # all nodes, as last seen
+  fabricproof preflight n17 n18               # these two, also against each other
+  fabricproof preflight latest                # as the newest run saw them
+  fabricproof preflight n17@RUN               # one node, as that run saw it
+  fabricproof run -n LinkPreflight            # look anew, in seconds, and judge that
 
 The exit status is 0 only where everything was seen and is as declared; 1 FAIL, 4 MISSING (a node
 that nobody saw), 5 UNJUDGED (something stated could not be read), 66 nobody looked yet.
@@ -120,6 +122,20 @@ class _Looks:
         return mine
 
 
+def _alike(findings: Iterable[RailFinding]) -> Iterator[tuple[str, Verdict]]:
+    """Yield sentence and verdict of each finding; what is said of many nodes alike once."""
+    several: dict[tuple[str, str, Verdict, str], list[str]] = {}
+    for each in findings:
+        node = each.nodes[0] if len(each.nodes) == 1 else ""
+        name = re.compile(rf"(?<![\w.-]){re.escape(node)}(?![\w-])")
+        # NUL stands for the node: no sentence has one.
+        sentence = name.sub("\0", each.judgement.reason) if node else each.judgement.reason
+        key = (each.rail, each.quantity, each.verdict, sentence)
+        several.setdefault(key, []).append(node)
+    for (_, _, verdict, sentence), nodes in several.items():
+        yield sentence.replace("\0", fold(nodes)), verdict
+
+
 def _told(
     site: str, results: Iterable[Preflight], seen: Mapping[str, StateSeen], verdict: Verdict
 ) -> Iterator[str]:
@@ -127,9 +143,8 @@ def _told(
         soft = f"{result.device}: " if result.device else ""
         fabric = " ".join(filter(None, (result.fabric, result.device)))
         yield f"fabric {fabric} on {len(result.nodes)} nodes: {result.verdict.value}"
-        for finding in result.findings:
-            if finding.verdict is not Verdict.PASS:
-                yield f"  {finding.verdict.value:<8} {soft}{finding.judgement.reason}"
+        for reason, found in _alike(each for each in result.findings if each.verdict != "PASS"):
+            yield f"  {found.value:<8} {soft}{reason}"
         for rail in dict.fromkeys(each.rail for each in result.findings):
             good = [each for each in result.of_rail(rail) if each.verdict is Verdict.PASS]
             what = ", ".join(dict.fromkeys(each.quantity for each in good))

@@ -35,22 +35,22 @@ from fabricproof.subnet import (
 
 _CHECK_EPILOG = """\b
 Examples:
-  fabricproof subnet check                            ask the fabric (root, as a rule)
-  fabricproof subnet check --via 'ssh sm1'            ask it from another machine
-  fabricproof subnet check --link 'EDR 4x'            every link at least that
-  fabricproof subnet check --site mycluster           every link at least the site's
-  fabricproof subnet check --hosts 'n[001-640]'       and these hosts must be there
+  fabricproof subnet check                            # ask the fabric (root, as a rule)
+  fabricproof subnet check --via 'ssh sm1'            # ask it from another machine
+  fabricproof subnet check --link 'EDR 4x'            # every link at least that
+  fabricproof subnet check --site mycluster           # every link at least the site's
+  fabricproof subnet check --hosts 'n[001-640]'       # and these hosts must be there
   scontrol show topology > topo; fabricproof subnet check --leaves topo
-  fabricproof subnet check --keep looks/monday        keep what the tools printed
-  fabricproof subnet check --from looks/monday        judge that, ask nobody
+  fabricproof subnet check --keep looks/monday        # keep what the tools printed
+  fabricproof subnet check --from looks/monday        # judge that, ask nobody
 
 \b
 What a folder of --from has (--keep writes it; by hand):
-  ibnetdiscover > ibnetdiscover.txt          needed
-  iblinkinfo -l > iblinkinfo.txt             for PASS; plain iblinkinfo does too
-  sminfo > sminfo.txt; saquery -s > issm.txt   and sminfo LID >> sminfo.txt of others there
+  ibnetdiscover > ibnetdiscover.txt          # needed
+  iblinkinfo -l > iblinkinfo.txt             # for PASS; plain iblinkinfo does too
+  sminfo > sminfo.txt; saquery -s > issm.txt   # and sminfo LID >> sminfo.txt of others there
   ibqueryerrors --threshold-file /dev/null > ibqueryerrors.txt
-  perfquery LID PORT >> perfquery.txt        ports of your choice
+  perfquery LID PORT >> perfquery.txt        # ports of your choice
 
 The exit status is 0 only where links were judged and nothing is red: 1 FAIL, 4 MISSING (an
 expected host), 5 UNJUDGED (a counter at its end or not read of all ports, a speed or hint that the
@@ -63,7 +63,7 @@ port, no manager, an empty fabric, or a tool that does not end; 74 cannot keep; 
 
 _DIFF_EPILOG = """\b
 Examples:
-  fabricproof subnet check --keep looks/tuesday       look, and keep it
+  fabricproof subnet check --keep looks/tuesday       # look, and keep it
   fabricproof subnet diff looks/monday looks/tuesday
 
 Nodes are known by their GUIDs: new LIDs and new names are notes.  Red is: a cable that is gone,

@@ -40,9 +40,9 @@ def command(**_: object) -> None:
     forced in turns in one job.  What it found is decided anew here from its records.
 
     \b
-    fabricproof run -n AlgorithmSweep -p openmpi5        sweep
-    fabricproof tune show                                what it found
-    fabricproof tune write                               write the mending, as a proposal
+    fabricproof run -n AlgorithmSweep -p openmpi5        # sweep
+    fabricproof tune show                                # what it found
+    fabricproof tune write                               # write the mending, as a proposal
     fabricproof run -n AlgorithmSweep -p openmpi5 \
         -S AlgorithmSweep.tuning=FOLDER                  try it: own choice with it and without
 

@@ -280,7 +280,7 @@ def _measured(
         raise UnavailableError(
             f"run {measured.run_id} of round {step.round} did not come to its end",
             got=measured.reason or None,
-            next_step=f"fabricproof ab run {plan.name} goes on from here",
+            next_step=f"fabricproof ab run {plan.name}   # goes on from here",
         )
     means.label(measured.run_id, plan.label_of(step.side))
     return _kept(plan.with_run(step, measured.run_id), means)

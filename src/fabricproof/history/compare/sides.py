@@ -71,7 +71,7 @@ class History:
     @property
     def next_step(self) -> str:
         """What says how runs are called, for a refusal."""
-        return f"fabricproof runs {self.option}lists runs and labels"
+        return f"fabricproof runs {self.option}".rstrip()
 
     @property
     def option(self) -> str:
@@ -310,7 +310,7 @@ def _named(word: str, history: History) -> _Part:
         f"{word!r} is more than one thing",
         expected="one run, or label:NAME",
         got=f"{len(begun)} runs begin so: {some}" + ", and a label" * bool(labelled),
-        next_step=f"say more of it; {history.next_step}",
+        next_step=f"{history.next_step}   # say more of it",
     )
 
 

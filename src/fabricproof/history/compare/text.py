@@ -323,17 +323,17 @@ def _to_decide(comparison: Comparison, site: str) -> str:
     """Return what decides an open comparison."""
     times = comparison.more_runs or 0
     if _has_no_scatter(comparison):
-        return f"fabricproof run -t quick{site}   (more runs on each side: one has no scatter)"
+        return f"fabricproof run -t quick{site}   # more runs on each side: one has no scatter"
     if times > _MOST_RUNS:
         return _of_less(comparison, times, site)
     if times:
         return (
             f"for i in $(seq {times}); do fabricproof run -t quick{site}; done"
-            f"   ({counted(times, 'more run')} on each side decide what is open; another look has"
+            f"   # {counted(times, 'more run')} on each side decide what is open; another look has"
             f" its own {100 * comparison.alpha:g} % of false words: docs/compare.md, where looks"
-            " share one)"
+            " share one"
         )
-    return f"fabricproof run -t quick{site}   (what gave no number must be measured first)"
+    return f"fabricproof run -t quick{site}   # what gave no number must be measured first"
 
 
 def _of_less(comparison: Comparison, times: int, site: str) -> str:

@@ -39,14 +39,14 @@ def prove_site(store: Store, run_ids: Sequence[str], machines: Machines, tell: T
         raise InputMissingError(
             f"no run of {store.site} but looks of a night and admissions",
             expected=f"at least {LEAST_RUNS} runs",
-            next_step=f"fabricproof runs {site_option(store.site)} lists them",
+            next_step=f"fabricproof runs {site_option(store.site)}",
         )
     if len(ids) < LEAST_RUNS:
         raise TooFewRunsError(
             f"too few runs of {store.site} to prove anything",
             expected=f"at least {LEAST_RUNS}; {LEAST_NIGHTS} of one level for what is noticed",
             got=str(len(ids)),
-            next_step=f"fabricproof run {site_option(store.site)} -t nightly, each night",
+            next_step=f"fabricproof run {site_option(store.site)} -t nightly   # each night",
         )
     trend = find_trend(store, Question(runs=ids, last=len(ids)), machines)
     past = Past(store=store, ids=ids, machines=machines)

@@ -141,7 +141,7 @@ def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[Silence, ...
         raise InputMissingError(
             f"no run of {store.site} but looks of a night and admissions",
             expected="a run",
-            next_step=f"fabricproof runs {site_option(store.site)} lists them",
+            next_step=f"fabricproof runs {site_option(store.site)}",
         )
     whole = store.matrix(ids, across=("build", "tool_version"), renamed=ask.renamed)
     fitting = [row for row, key in enumerate(whole.keys) if _fits(key, ask)]
@@ -192,7 +192,7 @@ def _too_few(store: Store, matrix: Matrix, most: int) -> TooFewRunsError:
         f"too few runs of {store.site} to tell a trend",
         expected=f"a quantity measured in at least {LEAST_RUNS} runs",
         got=f"{len(matrix.keys)} quantities in {len(matrix.runs)} runs, none in more than {most}",
-        next_step=f"fabricproof run {site_option(store.site)} -t nightly, each night",
+        next_step=f"fabricproof run {site_option(store.site)} -t nightly   # each night",
     )
 
 

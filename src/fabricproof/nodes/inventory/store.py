@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import FabricproofError, InputMissingError, OutputError, ParseError
+from fabricproof.core.project import site_option
 from fabricproof.core.records import append_records, read_json, read_records
 from fabricproof.core.whole_file import whole_file
 from fabricproof.nodes.inventory.facts import Machine, ReadTrouble, ReadTroubleKind
@@ -233,7 +234,7 @@ class InventoryChoice:
     seen: dict[str, StateSeen]
 
 
-def choose(index: Sequence[StateSeen], words: str) -> InventoryChoice:
+def choose(index: Sequence[StateSeen], words: str, site: str = "") -> InventoryChoice:
     """Return what ``words`` name.
 
     Args:
@@ -242,6 +243,7 @@ def choose(index: Sequence[StateSeen], words: str) -> InventoryChoice:
             seen where it is empty; WHEN is a date (``2026-11-01``, the state at its end, or
             ``2026-11-01T12:00Z``), the identity of a run, or the beginning of a digest (with a
             node).
+        site: its name, for what is said next where there is none.
 
     Raises:
         InputMissingError: nothing was seen of that node, then, or in that run.
@@ -251,10 +253,11 @@ def choose(index: Sequence[StateSeen], words: str) -> InventoryChoice:
         node, when = when, ""
     of_node = [each for each in index if not node or each.node == node]
     if not of_node:
-        _refuse(words, "node", {each.node for each in index})
+        _refuse(words, "node", {each.node for each in index}, site)
     found = [each for each in of_node if _applies(each, when)]
     if not found:
-        _refuse(words, "look", {f"{each.time} in run {each.run_id}" for each in of_node[-3:]})
+        looks = {f"{each.time} in run {each.run_id}" for each in of_node[-3:]}
+        _refuse(words, "look", looks, site)
     # Of two lines of a node the later counts; one where nothing was seen says nothing of the node.
     last: dict[str, StateSeen] = {}
     for each in found:
@@ -283,9 +286,9 @@ def _applies(each: StateSeen, when: str) -> bool:
     return each.digest is not None and len(when) >= 4 and each.digest.startswith(when)
 
 
-def _refuse(words: str, what: str, known: set[str]) -> None:
+def _refuse(words: str, what: str, known: set[str], site: str) -> None:
     raise InputMissingError(
         f"no inventory of {words!r}",
         expected=f"a {what} that is known: {', '.join(sorted(known)[-20:]) or 'none is yet'}",
-        next_step="fabricproof inventory show lists them; each run of a check adds its nodes",
+        next_step=f"fabricproof inventory show {site_option(site)}".rstrip(),
     )

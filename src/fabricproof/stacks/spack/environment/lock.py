@@ -300,7 +300,7 @@ def _read(path: Path, *, kept: bool, seconds: float) -> Lock:
             source=str(path),
             expected="a spack.lock",
             got=type(error).__name__,
-            next_step="fabricproof stack lock --force makes it again",
+            next_step="fabricproof stack lock --force   # makes it again",
         ) from None
 
 
@@ -322,7 +322,7 @@ def prove_compilers(lock: Lock) -> None:
                     source=str(lock.path),
                     expected=f"{program} of {spec['name']} {spec['version']}",
                     got=said or "nothing there",
-                    next_step="fabricproof stack lock --force, or mend the site's packages.yaml",
+                    next_step="fabricproof stack lock --force   # or mend the site's packages.yaml",
                 )
 
 

@@ -87,7 +87,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             "this is no mirror",
             source=str(folder),
             expected=MANIFEST,
-            next_step="fabricproof stack mirror, where there is a network, makes one",
+            next_step="fabricproof stack mirror   # where there is a network",
         ) from None
     except (ValueError, KeyError, TypeError, AttributeError):
         known = False

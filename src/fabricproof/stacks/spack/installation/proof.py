@@ -52,7 +52,7 @@ def read_contents(environment: Environment, lock: Lock, spack: Spack) -> Content
             "Spack installed less than was asked for",
             expected=", ".join(sorted(wanted.values())),
             got=f"without {', '.join(missing)}" if missing else answer.output.strip()[-200:],
-            next_step=f"fabricproof stack build {environment.stack.name} goes on where it ended",
+            next_step=f"fabricproof stack build {environment.stack.name}   # goes on from there",
         )
     target = lock.find(SUITES["osu"])
     assert target is not None

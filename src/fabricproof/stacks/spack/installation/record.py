@@ -135,7 +135,7 @@ def read_built(path: Path) -> Built | None:
             source=str(path),
             expected="what fabricproof stack build wrote",
             got=type(error).__name__,
-            next_step="fabricproof stack build writes it again",
+            next_step="fabricproof stack build   # writes it again",
         ) from None
 
 
