@@ -31,7 +31,7 @@ DECIDING = {
         *("needs_second_look", "_net_path"),
     ],
     "job.outcomes": ["judge_legs", "with_directions", "_beside"],
-    "job.run.join": ["assemble", "_from_records"],
+    "job.run.join": ["assemble", "_from_records", "_counted"],
     "nightly.decide": ["decide_all", "decide", "_of_unjudged"],
     "nightly.looks": ["look_at"],
     "job.evidence.error_rates": ["with_errors", "_of_kind"],
@@ -53,7 +53,7 @@ REASONS = {
         "as_notes at_size each_kind error_rates gather is_of_errors key_of "
         "megabytes mended missing reading_of rules_of sent_over smallest_message_us worst "
         "judge_table judge_value _latency _bandwidth _bandwidths _times _judge_attempt "
-        "_judged _quiet_or_disturbed _beside _from_records _of_kind with_errors _excused "
+        "_judged _quiet_or_disturbed _beside _counted _from_records _of_kind with_errors _excused "
         "_never_ran "
         "_groups _quantities metric_of class_of numbered _part _plain _counts _too_few _steps "
         "_asked _fits _nothing_fits find_changes _check _cuts _told _stretches scaled "
@@ -65,7 +65,7 @@ REASONS = {
         "_both_ends _explained _failure _is_short _foreign_traffic _never_started "
         "_nothing_to_judge _reason _ruled_out _told _what_a_file_cannot_show "
         "_without_second_look describe_loss describe_shape explained site_option told_reason "
-        "_mixed _same _undecided _warnings "
+        "_mixed _same _undecided _warnings vanished "
     ),
     "not in the model: other programs, baselines, cut files of others, one node": (
         "_against_pair _in_decimal_megabytes _of_many _side_times _silenced _skipped "
@@ -80,7 +80,7 @@ REASONS = {
     ),
     "a rule that no fault of the library needs, yet; tests of its own module do": (
         "doubt_of possible_up_to _unless_set_back _unless_green _spoiled _other_way_alone "
-        "_with_required "
+        "_with_required _cut_off "
         "_of_unjudged _worst limit_of "
     ),
     "statistics, which tests/history/stats and benchmarks hold against others": (
