@@ -362,6 +362,13 @@ def test_a_failure_of_reframe_that_no_check_explains_is_not_green(
     assert later.verdict is Verdict.UNJUDGED
     assert later.legs[-1].doubts_run
     assert later.legs[-1].reason in ended.out
+    # A log that was made green, or cut off, makes no run green.
+    log = place.log_file(report.stem)
+    said = log.read_text()
+    for damage in (("UNJUDGED", "PASS"), ("UNJUDGED", "SKIPPED"), ('"UNJUDGED"', "1")):
+        log.write_text(said.replace(*damage))
+        later, _ = collect_again(load_site(str(project.site)), place, report.stem)
+        assert later.verdict is Verdict.MISSING
 
 
 def test_a_failure_of_reframe_that_a_check_explains_adds_nothing(

@@ -23,17 +23,23 @@ class Session:
 
     def run(self, *arguments: str) -> tuple[int, dict[str, Any]]:
         """Run ``fabricproof run --json ARGUMENTS``; return its status and what it printed."""
+        return self.ask("run", *arguments, seconds=PATIENCE_SECONDS)
+
+    def ask(
+        self, command: str, *arguments: str, seconds: float = 120
+    ) -> tuple[int, dict[str, Any]]:
+        """Return exit status and answer of a command of ours with ``--json``."""
         ended = subprocess.run(
             [
                 Path(sys.executable).parent / "fabricproof",
-                "run",
+                command,
                 *("--site", "vcluster", "--json"),
                 *arguments,
             ],
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=PATIENCE_SECONDS,
+            timeout=seconds,
             check=False,
         )
         assert ended.stdout, ended.stderr

@@ -47,16 +47,7 @@ class Bench:
 
     def ask(self, *arguments: str) -> tuple[int, dict[str, Any]]:
         """Return exit status and answer of a command of ours with ``--json``."""
-        ended = subprocess.run(
-            [str(PROGRAM), arguments[0], "--site", "vcluster", "--json", *arguments[1:]],
-            env=self.session.environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert ended.stdout, ended.stderr
-        return ended.returncode, json.loads(ended.stdout)
+        return self.session.ask(*arguments)
 
     def run(self) -> str:
         """Run the small check once; return the identity of the run."""

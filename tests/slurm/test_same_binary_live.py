@@ -11,8 +11,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -75,7 +73,8 @@ def test_one_program_runs_under_two_mpis_and_compare_says_so(
     assert all(map(is_green, legs)), legs
     (digest,) = {record["binary"] for record in _records(tmp_path / "logs")}
     sides = (f"stack={each}" for each in STACKS)
-    said = _compared(own, site, *sides, "--across", "stack", "--across", "build")
+    across = ("--across", "stack", "--across", "build")
+    _, said = own.ask("compare", "--site", str(site), *sides, *across)
     program = legs[0]["program"]
     assert said["kernels"] == [
         f"{name} {program} (intelmpi, mpich5): same binary, SHA-256 {digest[:12]}"
@@ -85,21 +84,3 @@ def test_one_program_runs_under_two_mpis_and_compare_says_so(
 def _records(logs: Path) -> list[dict[str, Any]]:
     lines = [line for file in logs.rglob("records.jsonl") for line in file.read_text().splitlines()]
     return [each for each in map(json.loads, lines) if each.get("kind") == "leg"]
-
-
-def _compared(session: Session, site: Path, *arguments: str) -> dict[str, Any]:
-    ended = subprocess.run(
-        [
-            Path(sys.executable).parent / "fabricproof",
-            "compare",
-            *("--site", site, "--json"),
-            *arguments,
-        ],
-        env=session.environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert ended.stdout, ended.stderr
-    return dict(json.loads(ended.stdout))

@@ -40,6 +40,8 @@ from fabricproof.traffic.error_rates import Direction, ErrorKind, way_between
 
 #: how a line of our own begins behind ReFrame's in its log; JSON of verdict and reason follows
 _DOUBTED = "fabricproof: doubted: "
+#: what a doubt may make of a run; never green, whatever the log was made to say
+_DOUBTS = {each.value: each for each in (Verdict.UNJUDGED, Verdict.MISSING)}
 
 #: how ReFrame's log repeats its command line (reframe/frontend/cli.py, "[ReFrame Setup]")
 _COMMAND = re.compile(r"^\[[^]]*\] info: reframe:\s+command:\s+(?P<quoted>['\"].*)$")
@@ -153,9 +155,10 @@ def _with_doubts_of(words: Iterable[str], result: SessionResult) -> SessionResul
 def _doubt_of(line: str) -> tuple[Verdict, str]:
     try:
         said = json.loads(line.removeprefix(_DOUBTED))
-        return Verdict(said["verdict"]), str(said["reason"])
+        verdict, reason = _DOUBTS[said["verdict"]], str(said["reason"])
     except (ValueError, KeyError, TypeError):
-        return Verdict.MISSING, f"what was doubted of it was cut off in its log: {line!r}"
+        return Verdict.MISSING, f"what was doubted of it is damaged in its log: {line!r}"
+    return verdict, reason
 
 
 def left_a_log_only(site: Site, place: Workplace, run_id: str) -> bool:
