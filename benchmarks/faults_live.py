@@ -3,7 +3,8 @@
     .venv/bin/python benchmarks/faults_live.py [--draws N] [FAULT...]
 
 Without ``--draws`` it prints what each fault draws from its first seed and measures nothing.  Else
-a virtual cluster of four nodes comes up (root; a fault, some fifteen seconds) and is taken down.
+a virtual cluster of four nodes comes up (root; a fault, some fifteen seconds) and is taken down,
+and for faults of verbs one of two guests (some half a minute each).
 Rows go to ``work/faults_live.jsonl``; ``fabricproof.proof.live`` says what they hold.  Faults of a
 node or a rail are drawn by ``pairs_live.py``.
 """
@@ -40,6 +41,8 @@ WORK = ROOT / "work" / "faults-live"
 PERFLOGS = ROOT / "work" / "faults-live-perflogs"
 SLURM = Path("/run/fabricproof/vcluster") / NAME / "bin"
 NODES, RAILS = ("vc1", "vc2", "vc3", "vc4"), ("rail0", "rail1")
+#: of the guests, which are two
+VERBS = ("rxe0:1", "rxe1:1")
 FABRICPROOF = ROOT / "bin" / "fabricproof"
 BOTH = "rail0+rail1"
 
@@ -49,14 +52,14 @@ Draw = dict[str, Any]
 def vcluster(*words: str) -> str:
     """Return what a command of the virtual cluster prints."""
     command = [sys.executable, "-m", "vcluster", words[0], "--name", NAME, *words[1:]]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    return subprocess.run(command, capture_output=True, text=True, timeout=400, check=True).stdout
 
 
-def site_with(folder: Path, file: str, pattern: str, text: str) -> Path:
+def site_with(folder: Path, file: str, pattern: str, text: str, of: str = "vcluster") -> Path:
     """Return a site like the cluster's, one place of one file changed."""
     site = folder / "site"
     if not site.exists():
-        shutil.copytree(ROOT / "site-configs" / "vcluster", site)
+        shutil.copytree(ROOT / "site-configs" / of, site)
     changed, count = re.subn(pattern, text, (site / file).read_text())
     assert count, (file, pattern)
     (site / file).write_text(changed)
@@ -96,6 +99,8 @@ def start(
 STACKS = {
     "other MPI library loaded than named": "mpich5",
     "columns that contradict each other": "mpich5",
+    "TCP below a verbs device": "openmpi4",
+    "protocol switch of a healthy stack": "openmpi4",
 }
 
 #: title -> the check that can have it, where it is none of bandwidth
@@ -152,6 +157,13 @@ def address_of(node: str, rail: str) -> str:
 def spoiled(entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
     """Run the check that makes this fault itself."""
     return finish(start(draw, entry.title))
+
+
+def on_guests(entry: FaultEntry, draw: Draw, folder: Path) -> dict[str, Any]:
+    """Run the check that makes this fault itself over real verbs, in few seconds of two guests."""
+    small = "leg_seconds = 1.0", "64KiB"
+    site_with(folder, "site.toml", "leg_seconds = 2.0", small[0], "vcluster-rdma")
+    return finish(start(draw, entry.title, site=site_with(folder, "site.toml", "1MiB", small[1])))
 
 
 def one_night(entry: FaultEntry, draw: Draw, folder: Path) -> dict[str, Any]:
@@ -409,15 +421,30 @@ def _made_green(text: str) -> str:
     return text.replace('"result": "fail"', '"result": "pass"')
 
 
-def small_frames(_entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
-    """Give one node of the pair another MTU, and ask the check of links."""
-    vcluster("fault", draw["pair"][0], draw["rails"], "--mtu", str(draw["amount"]))
+def unlike(entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
+    """Give one node another MTU or firmware, and ask the check of links."""
+    option, nodes = UNLIKE[entry.title]
+    vcluster("fault", draw["pair"][0], draw["rails"], option, str(draw["amount"]))
     check = ["-c", ROOT / "checks" / "pt2pt" / "link_preflight.py", "-n", "^LinkPreflight"]
     command = [FABRICPROOF, "run", "--site", "vcluster", "--json", *check, "-p", "^openmpi5$"]
     try:
-        return finish(_started(draw, command))
+        return finish(_started({**draw, "pair": nodes or draw["pair"]}, command))
     finally:
         vcluster("fault", draw["pair"][0], draw["rails"], "--clear")
+
+
+#: title -> what the virtual cluster is asked for, and the nodes that are looked at; empty: the pair
+UNLIKE: dict[str, tuple[str, tuple[str, ...]]] = {
+    "wrong MTU on a node": ("--mtu", ()),
+    "mixed firmware": ("--firmware", NODES),
+}
+
+
+def busy_core(_entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
+    """Have so many busy loops on a node of the pair that its rank waits for a core."""
+    loops = f"for each in $(seq {draw['amount']}); do while :; do :; done & done; wait"
+    with running(*on(draw["pair"][0], "sh", "-c", loops)):
+        return finish(start(draw))
 
 
 #: what looks again at what is red, and tells nobody
@@ -432,7 +459,11 @@ ENDS = {
 #: title -> how it is made, the rails it is drawn from, and the numbers
 MADE: dict[str, tuple[Callable[..., dict[str, Any]], tuple[str, ...], tuple[int, int]]] = {
     "traffic over management": (spoiled, RAILS, (0, 0)),
-    "wrong MTU on a node": (small_frames, RAILS, (1000, 1490)),
+    "wrong MTU on a node": (unlike, RAILS, (1000, 1490)),
+    "mixed firmware": (unlike, RAILS, (1000, 9999)),
+    "other job on the node, on the rank's core": (busy_core, RAILS, (8, 16)),
+    "TCP below a verbs device": (on_guests, VERBS, (0, 0)),
+    "protocol switch of a healthy stack": (on_guests, VERBS, (2, 32)),
     "wrong rail used": (spoiled, RAILS, (0, 0)),
     "one rail of two used": (spoiled, (BOTH,), (0, 1)),
     "shared memory instead of the fabric": (spoiled, RAILS, (0, 0)),
@@ -483,7 +514,7 @@ def drawn(title: str, seed: int) -> Draw:
     dice = random.Random(f"{title} {seed}")
     made, rails, numbers = MADE[title]
     # A night chooses nodes for itself: the first ones of an idle cluster.
-    nodes = NODES[:2] if made in {one_night, flutter} else NODES
+    nodes = NODES[:2] if made in {one_night, flutter, on_guests} else NODES
     return {
         "pair": tuple(dice.sample(nodes, 2) if len(nodes) == 2 else sorted(dice.sample(nodes, 2))),
         "rails": dice.choice(rails),
@@ -550,24 +581,38 @@ def main() -> None:
         for title in given.fault:
             print(f"{title}: {drawn(title, 1)}")
         return
-    library = {entry.title: entry for entry in read_library()}
     WORK.mkdir(parents=True, exist_ok=True)
     vcluster("down")
-    # A file system of its own, so that it can be filled; the nodes see what is there before them.
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "drawn", WORK], check=True)
-    try:
-        vcluster("up", "--nodes", str(len(NODES)))
-        keep_old()
-        for seed in range(1, given.draws + 1):
-            for title in given.fault:
-                row, words = seen(library[title], seed)
-                with ROWS.open("a") as file:
-                    file.write(json.dumps(asdict(row)) + "\n")
-                missing = [each for each in library[title].words if not re.search(each, words)]
-                print(json.dumps(asdict(row)), missing, words[:400] if missing else "", flush=True)
-    finally:
-        vcluster("down")
-        subprocess.run(["umount", "--lazy", WORK], check=True)
+    of_verbs = [title for title in given.fault if MADE[title][0] is on_guests]
+    others = [title for title in given.fault if title not in of_verbs]
+    if others:
+        # A file system of its own, so that it can be filled; the nodes see what was there before.
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "drawn", WORK], check=True)
+        try:
+            vcluster("up", "--nodes", str(len(NODES)))
+            keep_old()
+            draw_all(others, given.draws)
+        finally:
+            vcluster("down")
+            subprocess.run(["umount", "--lazy", WORK], check=True)
+    if of_verbs:
+        try:
+            vcluster("up", "--kind", "rdma")
+            draw_all(of_verbs, given.draws)
+        finally:
+            vcluster("down")
+
+
+def draw_all(titles: Sequence[str], draws: int) -> None:
+    """Make so many draws of each fault; write a row of each, and print it."""
+    library = {entry.title: entry for entry in read_library()}
+    for seed in range(1, draws + 1):
+        for title in titles:
+            row, words = seen(library[title], seed)
+            with ROWS.open("a") as file:
+                file.write(json.dumps(asdict(row)) + "\n")
+            missing = [each for each in library[title].words if not re.search(each, words)]
+            print(json.dumps(asdict(row)), missing, words[:400] if missing else "", flush=True)
 
 
 if __name__ == "__main__":

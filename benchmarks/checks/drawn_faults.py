@@ -146,6 +146,9 @@ def _contradiction(leg, exponent):
 
 _WAITS = "sleep 40"
 
+#: device of Soft-RoCE -> the interface that it is laid on
+_BELOW = {"rxe0:1": "rail0", "rxe1:1": "rail1"}
+
 #: title in the fault library -> what it makes of a leg and a drawn number
 SPOILED = {
     "traffic over management": lambda leg, _: _with(leg, **{_MPI_TAKES: "mgmt0"}),
@@ -181,6 +184,10 @@ SPOILED = {
     "full disk": lambda leg, _: _shell(leg, 'sleep 3; exec "$@"'),
     "launcher that hides a rank's failure": _failed,
     "one rail of two used": lambda leg, rail: _with(leg, **{_MPI_TAKES: f"rail{rail}"}),
+    "TCP below a verbs device": lambda leg, _: _with(
+        leg, UCX_TLS="tcp,self", UCX_NET_DEVICES=_BELOW[leg.rails[0]]
+    ),
+    "protocol switch of a healthy stack": lambda leg, kib: _with(leg, UCX_RNDV_THRESH=f"{kib}k"),
 }
 
 
