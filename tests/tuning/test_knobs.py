@@ -7,7 +7,11 @@ import pytest
 from fabricproof.core.errors import ConfigError
 from fabricproof.tuning.knobs import COLLECTIVES, DATA, Knobs, Need, find_knobs, load_family
 
-KNOWN = [("openmpi", "4.1"), ("openmpi", "5.0.11"), ("mpich", "5.0.2"), ("intelmpi", "2021.18.1")]
+KNOWN = [
+    *(("openmpi", each) for each in ("4.1", "5.0.11")),
+    ("mpich", "5.0.2"),
+    *(("intelmpi", each) for each in ("2021.18.1", "2021.19.0")),
+]
 
 
 def _knobs(family: str, version: str, collective: str) -> Knobs:
