@@ -28,6 +28,7 @@ from fabricproof.proof.nights import (
     SITE,
     SIZES,
     MadeNight,
+    Place,
     Slow,
     Touches,
     night_of,
@@ -50,6 +51,9 @@ FEW = 3
 #: gave no number
 LEAST_SIDE, SILENT = 6, 3
 
+#: what share of the time others took before they took more
+OTHERS_BEFORE = 0.02
+
 #: from which message size on a firmware is slow, bytes
 LONG_BYTES = 64 * 1024
 
@@ -59,6 +63,7 @@ class HistoryEffect(StrEnum):
 
     SIDES_NOTHING = "sides_nothing"
     SIDES_NOISY = "sides_noisy"
+    SIDES_DISTURBED = "sides_disturbed"
     SIDES_FIRMWARE = "sides_firmware"
     SIDES_RAIL = "sides_rail"
     SIDES_LONG = "sides_long"
@@ -67,6 +72,7 @@ class HistoryEffect(StrEnum):
     SIDES_SILENT = "sides_silent"
     TREND_NOTHING = "trend_nothing"
     TREND_NOISY = "trend_noisy"
+    TREND_DISTURBED = "trend_disturbed"
     TREND_SHUFFLED = "trend_shuffled"
     TREND_ONE_NIGHT = "trend_one_night"
     TREND_STEP = "trend_step"
@@ -123,6 +129,10 @@ def _on_rail(machine: ModelMachine) -> Touches:
     return lambda place: place[0] == _rail_of(machine)
 
 
+def _everywhere(_: Place) -> bool:
+    return True
+
+
 def _is_long(place: tuple[str, tuple[str, ...], str, int]) -> bool:
     return place[3] >= LONG_BYTES
 
@@ -168,10 +178,15 @@ def sides_of(
     num = FEW if effect in {HistoryEffect.SIDES_FEW, HistoryEffect.SIDES_ONE} else num
     scatter = strength if effect is HistoryEffect.SIDES_NOISY else 1.0
     slow = Slow(by=strength, touches=_touched(effect, machine))
+    if effect is HistoryEffect.SIDES_DISTURBED:
+        slow = Slow(by=strength, touches=_everywhere)
     before = [night_of(machine, scatter=scatter) for _ in range(num)]
     after = [night_of(machine, slow, scatter=scatter) for _ in range(num)]
     if effect in {HistoryEffect.SIDES_FIRMWARE, HistoryEffect.SIDES_LONG}:
         after = [replace(each, firmware="20.41.2000") for each in after]
+    if effect is HistoryEffect.SIDES_DISTURBED:
+        before = [replace(each, others=OTHERS_BEFORE) for each in before]
+        after = [replace(each, others=OTHERS_BEFORE + strength) for each in after]
     if effect is HistoryEffect.SIDES_SILENT:
         after = [replace(each, silent=_rail_of(machine)) for each in after]
     return before, after
@@ -260,10 +275,16 @@ def history_of(
     """
     scatter = strength if effect is HistoryEffect.TREND_NOISY else 1.0
     parts = [_part(effect, number, at) for number in range(HISTORY)]
+    touches = _everywhere if effect is HistoryEffect.TREND_DISTURBED else _on_rail(machine)
     nights = [
-        night_of(machine, Slow(by=strength * part, touches=_on_rail(machine)), scatter=scatter)
+        night_of(machine, Slow(by=strength * part, touches=touches), scatter=scatter)
         for part in parts
     ]
+    if effect is HistoryEffect.TREND_DISTURBED:
+        nights = [
+            replace(each, others=OTHERS_BEFORE + strength * part)
+            for each, part in zip(nights, parts, strict=True)
+        ]
     if effect is HistoryEffect.TREND_TOGETHER:
         nights = together(nights, strength, machine.chance)
     if effect is HistoryEffect.TREND_SHUFFLED:
@@ -277,7 +298,9 @@ def history_of(
 def _part(effect: HistoryEffect, number: int, at: int) -> float:
     """Return which part of the fault there is in a night."""
     match effect:
-        case HistoryEffect.TREND_STEP | HistoryEffect.TREND_SHUFFLED:
+        case (
+            HistoryEffect.TREND_STEP | HistoryEffect.TREND_SHUFFLED | HistoryEffect.TREND_DISTURBED
+        ):
             return float(number >= at)
         case HistoryEffect.TREND_ONE_NIGHT:
             return float(number == at)

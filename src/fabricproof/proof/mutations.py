@@ -188,6 +188,7 @@ HISTORY_RULES: tuple[MutatedRule, ...] = (
     _rule("surer than by chance: two sides", f"{_STATS}shifts:_change", _changed_to(0, 0.0)),
     _rule("margin: two sides", f"{_STATS}shifts:_change", _without_margin),
     _rule("SAME by its interval", f"{_STATS}shifts:_change", _same_where_open),
+    _rule("excuse by others: two sides", "history.surroundings:Beside.explains", _returns(False)),
     _rule("what looks worse", f"{_COMPARE}verdict:looks_worse", _returns(False)),
     _rule("what so few runs cannot say", f"{_COMPARE}doubts:unreachable_notes", _returns(())),
     _rule("what was measured before", f"{_COMPARE}comparison:_absent", _returns(())),

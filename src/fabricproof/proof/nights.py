@@ -9,7 +9,7 @@ import itertools
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from fabricproof.history.store import Store, open_store
 from fabricproof.nodes.inventory.facts import Machine
 from fabricproof.nodes.inventory.store import FOLDER, write_machine
 from fabricproof.proof.machine.model import NIGHT_SCATTER, TIMES_SCATTER, ModelMachine
+from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind
 
 #: message sizes in bytes; the first and the last carry a verdict
 SIZES = (8, 4096, 64 * 1024, 4 * 1024 * 1024)
@@ -72,12 +73,14 @@ class MadeNight:
         failed: places of which physics made a FAIL.
         silent: a rail whose legs gave no number; empty for none.
         firmware: of every rail.
+        others: what share of the time of every leg other processes took, 0 to 1.
     """
 
     numbers: Mapping[Place, float]
     failed: frozenset[Place] = frozenset()
     silent: str = ""
     firmware: str = "20.40.1000"
+    others: float = 0.0
 
 
 def night_of(
@@ -164,12 +167,25 @@ def write_nights(perflogs: Path, nights: Sequence[MadeNight]) -> Store:
         names = sorted({node for _, pair, _, _ in night.numbers for node in pair})
         seen = {name: _machine(perflogs, name, night) for name in names}
         for place, value in night.numbers.items():
+            if night.others and place[3] == SIZES[0]:
+                lines.append(_environment(number, night.others))
             if place[0] == night.silent and place[3] not in _NAMED:
                 continue
             inventory = {node: seen[node] for node in place[1]}
             lines.append(_record(number, night, place, value) | {"inventory": inventory})
     append_records(perflogs / SITE / "compute" / "records.jsonl", lines)
     return open_store(perflogs, SITE)
+
+
+def _environment(number: int, others: float) -> dict[str, Any]:
+    """Return what a job keeps of an attempt of a leg before its numbers, of which others matter."""
+    taken = Disturbance(kind=DisturbanceKind.STARVED_CORES, share=others, reason="others ran")
+    return {
+        "kind": "environment",
+        "site": SITE,
+        "run_id": run_id_of(number),
+        "disturbances": [asdict(taken)],
+    }
 
 
 def _machine(perflogs: Path, node: str, night: MadeNight) -> str:

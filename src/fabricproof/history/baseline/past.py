@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import zlib
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.errors import ExitStatus, FabricproofError
-from fabricproof.core.records import open_lines, parse_json
-from fabricproof.job.evidence.disturbance import NOBODY, Surroundings
-from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind
 from fabricproof.verdict.baseline import (
     PLACE,
     LegPlace,
@@ -183,65 +176,6 @@ def records_of(place: LegPlace) -> tuple[LegPlace, ...]:
     """
     bare = replace(place, tool_version="", settings="")
     return place, bare, replace(bare, nodes="")
-
-
-#: what a job writes before the numbers of an attempt, and of no other: what others did meanwhile
-_ENVIRONMENT = b'"kind": "environment"'
-
-
-def surroundings_of(several: Iterable[Number]) -> dict[tuple[str, int], Surroundings]:
-    """Return what others did around the attempts that gave these numbers, by file and line.
-
-    Each file is read once.  What stands in no file any more is absent; what stands beside no sound
-    environment of its run has nobody around it.  Neither explains anything.
-    """
-    wanted: dict[str, dict[int, str]] = defaultdict(dict)
-    for number in several:
-        wanted[number.file][number.line] = number.run_id
-    found = {}
-    for file, lines in wanted.items():
-        try:
-            for line, text in _environments(Path(file), lines):
-                found[file, line] = _surroundings(text, lines[line])
-        except (OSError, EOFError, zlib.error):
-            continue  # put aside meanwhile, or cut
-    return found
-
-
-def _environments(path: Path, lines: Mapping[int, str]) -> Iterator[tuple[int, bytes]]:
-    """Yield each of the lines with the environment that stands last before it."""
-    last, end = b"", max(lines)
-    with open_lines(path) as file:
-        for number, text in enumerate(file, start=1):
-            if _ENVIRONMENT in text:
-                last = text
-            if number in lines:
-                yield number, last
-            if number >= end:
-                return
-
-
-def _surroundings(text: bytes, run_id: str) -> Surroundings:
-    try:
-        record = parse_json(text)
-        if record["run_id"] != run_id:
-            return NOBODY
-        return Surroundings(found=tuple(map(_disturbance, record["disturbances"])))
-    except (ValueError, KeyError, TypeError):
-        return NOBODY
-
-
-def _disturbance(told: Mapping[str, Any]) -> Disturbance:
-    """Return a disturbance of a record; ValueError or TypeError where it is none."""
-    found = Disturbance(**{**told, "kind": DisturbanceKind(told["kind"])})
-    share, burst = found.share, found.burst_us
-    if not (share is None or _is_between(share, 1.0)) or not _is_between(burst, math.inf):
-        raise ValueError(f"no share and no time: {share!r}, {burst!r}")
-    return found
-
-
-def _is_between(value: object, most: float) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most
 
 
 def _inventory(text: str) -> Mapping[str, str | None]:

@@ -18,9 +18,9 @@ from fabricproof.history.baseline.past import (
     numbers,
     numbers_in,
     records_of,
-    surroundings_of,
 )
 from fabricproof.history.compare.facts import Machines
+from fabricproof.history.surroundings import surroundings_of
 from fabricproof.job.evidence.disturbance import NOBODY, Surroundings, excused
 from fabricproof.verdict.baseline import (
     PLACE,
@@ -152,7 +152,7 @@ def replay(
         for number in numbers(store, run_ids, trusting=True)
     ]
     near = surroundings_of(
-        number
+        (number.file, number.line, number.run_id)
         for number, rows in every
         if any(row and outside(number.value, row.limit) for row in rows.values())
     )

@@ -29,6 +29,7 @@ from fabricproof.history.compare.sides import ChosenSide, History
 from fabricproof.history.stats.shifts import ALPHA, Change, Shift, compare_rows
 from fabricproof.history.store import Key, Store
 from fabricproof.history.store.model import MARGINS, class_of, metric_of, numbered
+from fabricproof.history.surroundings import Beside, beside, taken_from, typical
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -86,6 +87,8 @@ class _Family:
     groups: list[Members]
     group_values: Values
     shifts: list[Shift]
+    explained: Mapping[int, Beside] = field(default_factory=dict)
+    """Rows that were BETTER or WORSE and are UNDECIDED: what others took of either side."""
 
 
 def compare_sides(
@@ -111,7 +114,7 @@ def compare_sides(
     apart = unpaired(table, joined, lost)
     if not len(joined.rows):
         raise _nothing_in_common(apart, joined, sides, history)
-    family = _family(table, joined, asked, sides)
+    family = _without_others(store, table, _family(table, joined, asked, sides), asked)
     found, notes = environment_changes(store, *sides)
     changes, differing = find_changes(
         *sides, history.machines, renamed=asked.renamed, environments=found
@@ -143,6 +146,47 @@ def _family(table: JoinedRows, joined: Joined, asked: Asked, sides: tuple[Side, 
         alpha=asked.alpha,
     )
     return _Family(keys=keys, values=values, groups=groups, group_values=of_groups, shifts=shifts)
+
+
+def _without_others(store: Store, table: JoinedRows, family: _Family, asked: Asked) -> _Family:
+    """Return the family, UNDECIDED where what others took of one side explains a change."""
+    changed = {Change.BETTER, Change.WORSE}
+    if not any(each.change in changed for each in family.shifts):
+        return family
+    taken = taken_from(store, table.run_ids)
+    usable = np.isfinite(family.values).tolist()
+    near = [
+        beside(taken, key, table.run_ids, there, table.num_first)
+        for key, there in zip(family.keys, usable, strict=True)
+    ]
+    for members in family.groups:
+        of_members = [near[row] for row in members.rows.tolist()]
+        known = [each for each in of_members if each is not None]
+        near.append(typical(known) if known else None)
+    rows = [*((key.better, metric_of(key)) for key in family.keys)]
+    rows += [(each.better, each.metric) for each in family.groups]
+    explained = {
+        at: beside
+        for at, (shift, beside, (better, metric)) in enumerate(
+            zip(family.shifts, near, rows, strict=True)
+        )
+        if shift.change in changed
+        and beside is not None
+        and _explains(beside, shift, better, asked.margins[metric])
+    }
+    # No number of runs beside the others would decide it.
+    shifts = [
+        replace(shift, change=Change.UNDECIDED, more_runs=None) if at in explained else shift
+        for at, shift in enumerate(family.shifts)
+    ]
+    return replace(family, shifts=shifts, explained=explained)
+
+
+def _explains(others: Beside, shift: Shift, better: int, margin: float) -> bool:
+    first, second = shift.median_first, shift.median_second
+    if shift.ratio is None or first is None or second is None:
+        return False
+    return others.explains(shift.ratio, better, margin, (first, second))
 
 
 def _blocks(table: JoinedRows, asked: Asked, sides: tuple[Side, Side]) -> list[int] | None:
@@ -185,6 +229,7 @@ def _told(
         lost=len(lost.rows),
         often=len(lost.often),
         absent=_absent(table, joined, family),
+        explained=[each.said() for each in family.explained.values()],
         unrecorded=list(dict.fromkeys(table.unrecorded.values())),
     )
     return Comparison(
@@ -205,6 +250,7 @@ def _told(
         more_runs=verdict.more_runs(groups, suspects),
         filters=asked.filters.asked,
         options=asked.options,
+        disturbed=bool(family.explained),
     )
 
 
@@ -212,18 +258,21 @@ def _quantities(table: JoinedRows, joined: Joined, family: _Family) -> list[Comp
     split = table.num_first
     usable = np.isfinite(family.values)
     found: list[Compared] = []
-    for row, key, numbers, there, shift in zip(
+    for at, (row, key, numbers, there, shift) in enumerate(zip(
         joined.rows.tolist(), family.keys, family.values.tolist(), usable, family.shifts,
         strict=False,
-    ):  # fmt: skip
+    )):  # fmt: skip
+        others = family.explained.get(at)
         columns = np.flatnonzero(there).tolist()
         found.append(
             Compared(
                 key=key,
                 shift=shift,
-                first={table.run_ids[at]: numbers[at] for at in columns if at < split},
-                second={table.run_ids[at]: numbers[at] for at in columns if at >= split},
-                note=verdict.note(shift, table.set_aside.get(row, [])),
+                first={table.run_ids[each]: numbers[each] for each in columns if each < split},
+                second={table.run_ids[each]: numbers[each] for each in columns if each >= split},
+                note=verdict.note(
+                    shift, table.set_aside.get(row, []), others.said() if others else ""
+                ),
             )
         )
     return found
@@ -240,7 +289,8 @@ def _groups(table: JoinedRows, lost: Lost, family: _Family, suspect: set[int]) -
     gone = _lost_homes(table, lost)
     words = [each.change for each in family.shifts[: len(family.keys)]]
     found: list[Group] = []
-    for members, row in zip(family.groups, family.shifts[len(family.keys) :], strict=True):
+    for at, members in enumerate(family.groups, start=len(family.keys)):
+        row = family.shifts[at]
         rows = members.rows.tolist()
         counts = Counter(words[at] for at in rows)
         suspects = sum(at in suspect for at in rows)
@@ -254,7 +304,9 @@ def _groups(table: JoinedRows, lost: Lost, family: _Family, suspect: set[int]) -
                 change=change,
                 shift=row,
                 counts={word: counts.get(word, 0) for word in Change},
-                sentence=verdict.group_sentence(change, row, counts, suspects, missing),
+                sentence=family.explained[at].said()
+                if at in family.explained and change is Change.UNDECIDED
+                else verdict.group_sentence(change, row, counts, suspects, missing),
                 better=members.better,
                 band=members.band,
                 also=members.also,

@@ -161,6 +161,7 @@ class Comparison:
         groups: overall first, then rails, pairs, nodes, stacks.
         changes: what else differs between the sides.
         kernels: whether what measured was one binary on both sides, in words.
+        disturbed: whether others explain any change, so that it is UNDECIDED.
         warnings: what cannot be told apart, what was passed over.
         unpaired: what was not compared, and why.
         alpha: the rate of comparisons without any change in which one word would be wrong.
@@ -192,6 +193,7 @@ class Comparison:
     filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     options: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
+    disturbed: bool = False
 
     @property
     def asked_for(self) -> str:
@@ -272,6 +274,7 @@ def comparison_record(comparison: Comparison) -> dict[str, Any]:
         "changes": [asdict(each) for each in comparison.changes],
         "kernels": list(comparison.kernels),
         "warnings": list(comparison.warnings),
+        "disturbed": comparison.disturbed,
         "directionless": comparison.directionless,
         "not_compared": [
             {"side": side, "reason": reason, "quantities": count}

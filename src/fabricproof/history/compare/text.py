@@ -324,6 +324,11 @@ def _to_decide(comparison: Comparison, site: str) -> str:
     times = comparison.more_runs or 0
     if _has_no_scatter(comparison):
         return f"fabricproof run -t quick{site}   # more runs on each side: one has no scatter"
+    if comparison.disturbed:
+        return (
+            f"fabricproof run -t quick{site}   # as often as the disturbed side has runs, once the"
+            " others are gone"
+        )
     if times > _MOST_RUNS:
         return _of_less(comparison, times, site)
     if times:

@@ -66,9 +66,16 @@ def _apart(compared: Compared) -> bool:
     return min(second) > max(first)
 
 
-def note(shift: Shift, aside: Sequence[tuple[int, str]]) -> str:
-    """Return what a reader must know of a quantity: scatter, numbers set aside."""
-    told = [f"{len(aside)} numbers set aside: {aside[0][1]}"] if aside else []
+def note(shift: Shift, aside: Sequence[tuple[int, str]], others: str = "") -> str:
+    """Return what a reader must know of a quantity: who disturbed it, scatter, what is set aside.
+
+    Args:
+        shift: of the quantity.
+        aside: column and reason of each number that is not used.
+        others: what others took, where that explains a change.
+    """
+    told = [f"no change but of what others did: {others}"] if others else []
+    told += [f"{len(aside)} numbers set aside: {aside[0][1]}"] if aside else []
     return "; ".join([*told, *([scatter_word(shift)] if shift.scatter is not None else [])])
 
 
@@ -140,6 +147,7 @@ def overall(
     often: int,
     absent: Sequence[str] = (),
     unrecorded: Sequence[str] = (),
+    explained: Sequence[str] = (),
 ) -> ChangeWord:
     """Return the last word.
 
@@ -151,11 +159,16 @@ def overall(
         often: those of which most runs after, or several, have none.
         absent: rails, pairs, nodes and stacks that were measured before only.
         unrecorded: legs, and in how many runs after there is no record of them.
+        explained: what others took, of each row that changed no more than that explains.
     """
     counts = Counter(each.shift.change for each in quantities)
     rows = Counter(each.shift.change for each in groups if each.shift)
     total = len(quantities)
     against = _against(suspects, lost, often, absent, unrecorded)
+    if explained:
+        told = counted(len(explained), "row")
+        others = f"{told} changed by no more than others explain: first {explained[0]}"
+        against = "; ".join([others, *([against] if against else [])])
     for word in (Change.WORSE, Change.BETTER):
         if not counts[word] and not rows[word]:
             continue

@@ -282,7 +282,7 @@ def _event(
     words = [
         f"{since} {_what(tested, shared, steps)} ({_how_sure(tested, shared, steps)})",
         "" if lasts else "it is over: later runs were as before",
-        _ALONE if alone else "" if sure else _NOT_SURE,
+        _ALONE if alone else "" if sure else _unsure(matter),
         _at_once(changed, unknown),
     ]
     return Event(
@@ -295,6 +295,11 @@ def _event(
         sure=sure,
         next_step=command,
     )
+
+
+def _unsure(steps: Sequence[FoundStep]) -> str:
+    others = next((each.others for each in steps if each.others), "")
+    return f"{others}, which explains it" if others else _NOT_SURE
 
 
 def _what(tested: Tested, shared: Common, steps: Sequence[FoundStep]) -> str:

@@ -6,8 +6,9 @@ import fnmatch
 import itertools
 import math
 import operator
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from fabricproof.history.stats.steps import Changes, Step, find_changes, least_r
 from fabricproof.history.store import Key, Matrix, Store
 from fabricproof.history.store.label_file import no_samples
 from fabricproof.history.store.model import MARGINS, class_of, metric_of, numbered
+from fabricproof.history.surroundings import beside, taken_from
 from fabricproof.history.trend.events import Tested, events_of
 from fabricproof.history.trend.model import FoundDrift, FoundStep, Trend
 from fabricproof.history.trend.silent import Silence, without_numbers
@@ -103,7 +105,7 @@ def find_trend(store: Store, ask: Question, machines: Machines) -> Trend:
         runs=matrix.runs,
         num_quantities=len(long),
         num_short=len(counts) - len(long),
-        events=events_of(tested, _steps(tested, changes), machines),
+        events=events_of(tested, _beside_others(store, tested, changes, ask), machines),
         drifts=_drifts(tested, changes),
         warnings=(*silent, *told, *store.notes, *_warnings(matrix, changes), *gone),
         silent=silent,
@@ -212,6 +214,38 @@ def _steps(tested: Tested, changes: Changes) -> list[FoundStep]:
         for row, steps in of_row.items()
         for step, lasts in zip(steps, _lasting(steps, tested.margins[row]), strict=True)
     ]
+
+
+def _beside_others(
+    store: Store, tested: Tested, changes: Changes, ask: Question
+) -> list[FoundStep]:
+    """Return the steps; not sure is one that what others took since explains, beyond before."""
+    steps = _steps(tested, changes)
+    if not any(each.step.sure for each in steps):
+        return steps
+    taken = taken_from(store, (each.run_id for each in tested.runs))
+    found = []
+    for each in steps:
+        row, at = each.step.row, each.step.at
+        ends = sorted({0, len(tested.runs), *(one.step.at for one in steps if one.step.row == row)})
+        first, end = ends[ends.index(at) - 1], ends[ends.index(at) + 1]
+        numbers = each.history[first:at], each.history[at:end]
+        run_ids = [run.run_id for run in tested.runs[first:end]]
+        usable = [number is not None for part in numbers for number in part]
+        others = beside(taken, each.key, run_ids, usable, at - first)
+        margin = ask.margins[metric_of(each.key)]
+        if others and others.explains(
+            each.step.ratio, each.key.better, margin, (_level(numbers[0]), _level(numbers[1]))
+        ):
+            step = replace(each.step, sure=False)
+            found.append(replace(each, step=step, others=others.said("since", "before")))
+        else:
+            found.append(each)
+    return found
+
+
+def _level(several: Sequence[float | None]) -> float:
+    return statistics.median(each for each in several if each is not None)
 
 
 def _lasting(steps: Sequence[Step], margin: float) -> list[bool]:

@@ -24,6 +24,7 @@ class FoundStep:
         run: the first run after it.
         lasts: whether the newest level is still off by it; False: later steps took it back.
         history: value in each of :attr:`Trend.runs`; None where a run has none.
+        others: what others took before and after it, where that explains it: it is not sure then.
     """
 
     key: Key
@@ -32,6 +33,7 @@ class FoundStep:
     run: Run
     lasts: bool = True
     history: tuple[float | None, ...] = ()
+    others: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,6 +179,7 @@ def _step(found: FoundStep) -> dict[str, Any]:
         **asdict(found.step),
         "worse": found.worse,
         "lasts": found.lasts,
+        "others": found.others,
         "history": list(found.history),
     }
 

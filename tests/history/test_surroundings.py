@@ -1,0 +1,120 @@
+"""What others did beside two sides: it excuses what it explains, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabricproof.history.stats.shifts import Change
+from fabricproof.history.surroundings import Beside, Taken, surroundings_of, taken_from
+from fabricproof.job.evidence.disturbance import NOBODY
+from fabricproof.proof.histories import (
+    HistoryEffect,
+    compare_nights,
+    history_of,
+    sides_of,
+    trend_of,
+)
+from fabricproof.proof.library import FABRICS
+from fabricproof.proof.machine.model import ModelMachine
+from fabricproof.proof.nights import run_id_of, write_nights
+
+SHARES = st.floats(0, 1)
+RATIOS = st.floats(0.2, 5)
+LEVELS = (100.0, 100.0)
+
+
+def _machine() -> ModelMachine:
+    return ModelMachine(fabric=FABRICS["verbs"], nodes=("n1", "n2", "n3"), chance=random.Random(2))
+
+
+def _beside(first: float, second: float) -> Beside:
+    return Beside(first=Taken(share=first), second=Taken(share=second))
+
+
+@given(share=SHARES, ratio=RATIOS, better=st.sampled_from([1, -1]))
+def test_what_disturbed_both_sides_alike_explains_nothing(share, ratio, better):
+    assert not _beside(share, share).explains(ratio, better, 0.03, LEVELS)
+
+
+@given(first=SHARES, second=SHARES, ratio=RATIOS, better=st.sampled_from([1, -1]))
+def test_sides_swapped_are_explained_alike(first, second, ratio, better):
+    there = _beside(first, second).explains(ratio, better, 0.03, LEVELS)
+    assert there == _beside(second, first).explains(1 / ratio, better, 0.03, LEVELS)
+
+
+@given(first=SHARES, second=SHARES, more=SHARES, ratio=st.floats(0.2, 0.96))
+def test_who_took_more_explains_no_less(first, second, more, ratio):
+    if _beside(first, second).explains(ratio, 1, 0.03, LEVELS):
+        assert _beside(first, min(1.0, second + more)).explains(ratio, 1, 0.03, LEVELS)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "better", "explained"),
+    [(0.7, 1, True), (0.5, 1, False), (1.4, -1, True), (2, -1, False)],
+)
+def test_a_fifth_more_of_the_time_explains_twice_a_fifth_of_a_change(ratio, better, explained):
+    assert _beside(0.02, 0.22).explains(ratio, better, 0.03, LEVELS) is explained
+
+
+def test_the_side_that_was_quick_cannot_be_excused_by_its_own_others():
+    assert not _beside(0.5, 0.0).explains(0.8, 1, 0.03, LEVELS)
+    assert _beside(0.5, 0.0).explains(1.25, 1, 0.03, LEVELS), "mended only once they had gone"
+
+
+def test_a_message_waits_for_bursts_of_others_on_the_wire():
+    wire = Taken(share=0.15, wire=0.15, burst_us=1000.0)
+    found = Beside(first=Taken(share=0.0), second=wire)
+    assert found.explains(3.0, -1, 0.03, (100.0, 300.0))
+    assert not found.explains(3.0, -1, 0.03, (10_000.0, 30_000.0))
+
+
+def test_a_slow_rail_is_worse_though_others_disturbed_both_sides(tmp_path: Path) -> None:
+    before, after = (
+        [replace(each, others=0.3) for each in side]
+        for side in sides_of(HistoryEffect.SIDES_RAIL, 0.1, _machine())
+    )
+    found = compare_nights(tmp_path, before, after)
+    assert (found.overall, found.disturbed) == (Change.WORSE, False)
+
+
+def test_what_was_mended_only_in_that_others_left_is_not_better(tmp_path: Path) -> None:
+    before, after = sides_of(HistoryEffect.SIDES_DISTURBED, 0.3, _machine())
+    found = compare_nights(tmp_path, after, before)
+    assert (found.overall, found.disturbed) == (Change.UNDECIDED, True)
+    assert "others took 2% of its time on the second side, 32% on the first" in found.reason
+
+
+def test_a_disturbance_of_one_night_excuses_no_side(tmp_path: Path) -> None:
+    before, after = sides_of(HistoryEffect.SIDES_RAIL, 0.1, _machine())
+    nights = [*after[:-1], replace(after[-1], others=0.9)]
+    assert compare_nights(tmp_path, before, nights).overall is Change.WORSE
+
+
+def test_a_step_that_others_explain_is_told_and_not_called(tmp_path: Path) -> None:
+    nights = history_of(HistoryEffect.TREND_DISTURBED, 0.3, _machine(), 8)
+    found = trend_of(tmp_path, nights)
+    assert (found.is_worse_now, found.looks_worse_now) == (False, True)
+    (event,) = found.events
+    assert "others took 32% of its time since, 2% before, which explains it" in event.sentence
+
+
+def test_of_an_environment_that_is_damaged_nobody_is_known(tmp_path: Path) -> None:
+    night = replace(sides_of(HistoryEffect.SIDES_RAIL, 0.0, _machine())[0][0], others=0.3)
+    store = write_nights(tmp_path, [night])
+    taken = taken_from(store, [run_id_of(0)])
+    assert {each.share for each in taken.values()} == {0.3}
+    (file,) = tmp_path.rglob("records.jsonl")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    for line in lines:
+        if line["kind"] == "environment":
+            line["disturbances"][0]["share"] = "much"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    asked = [(str(file), number, run_id_of(0)) for number in range(2, len(lines) + 1)]
+    assert set(surroundings_of(asked).values()) == {NOBODY}
