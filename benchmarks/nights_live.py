@@ -1,13 +1,15 @@
 """Nights made for real, of which a rail is slower: what compare, trend and a baseline say.
 
-    .venv/bin/python benchmarks/nights_live.py [--of steps | noise | drift] [--draws N | --again]
+    .venv/bin/python benchmarks/nights_live.py [--of KIND] [--draws N | --again]
 
 Without ``--draws`` it prints what the first seeds draw and measures nothing.  Else one virtual
-cluster comes up (root), some 13 seconds a night.  Of steps: healthy nights are measured once, then
+cluster comes up (root), some 13 seconds a night.  Kinds are steps,
+noise, drift and others.  Of steps: healthy nights are measured once, then
 for each draw nights on which a rail has a drawn share of its rate, a little less than its rate,
 another firmware, and is down, then healthy ones again; each history of the library is made of
 these.  Of noise: twenty nights a draw, in each of which a drawn number of busy loops wants the
-cores, and no fault.  Of drift: twenty a draw, in which a rail loses a little more each night.
+cores, and no fault.  Of drift: twenty a draw, in which a rail loses a little more each night.  Of
+others: seven quiet nights a draw, then seven beside a drawn number of busy loops.
 ``--again`` asks of the nights that were measured last.  Rows go to
 ``work/nights_live.jsonl`` (``fabricproof.proof.live``).
 """
@@ -23,6 +25,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -230,16 +233,37 @@ def measure_noise(site: Path, draws: int) -> dict[str, Any]:
     return {str(seed): _noisy(site, random.Random(f"noise {seed}")) for seed in seeds(draws)}
 
 
+def measure_others(site: Path, draws: int) -> dict[str, Any]:
+    """Measure quiet nights of each draw, and as many beside busy loops."""
+    made = {}
+    for seed in seeds(draws):
+        quiet = nights(site, SIDE)
+        with busy(_loops(seed)):
+            made[str(seed)] = {"quiet": quiet, "disturbed": nights(site, SIDE)}
+    return made
+
+
+def _loops(seed: int) -> int:
+    return random.Random(f"others {seed}").randint(6, 12)
+
+
+@contextmanager
+def busy(loops: int) -> Iterator[None]:
+    """Have so many busy loops meanwhile."""
+    running = [subprocess.Popen(BUSY) for _ in range(loops)]
+    try:
+        yield
+    finally:
+        for each in running:
+            each.kill()
+            each.wait()
+
+
 def _noisy(site: Path, dice: random.Random) -> dict[str, str]:
     runs: dict[str, str] = {}
     for _ in range(BEFORE):
-        busy = [subprocess.Popen(BUSY) for _ in range(dice.randint(0, MOST_BUSY))]
-        try:
+        with busy(dice.randint(0, MOST_BUSY)):
             runs |= nights(site, 1)
-        finally:
-            for each in busy:
-                each.kill()
-                each.wait()
     return runs
 
 
@@ -289,6 +313,20 @@ def keep_noise(site: Path, measured: dict[str, Any]) -> None:
             keep(row(of_noise, of, f"noise {seed}", rail="", named=False), of[2])
 
 
+def keep_others(site: Path, measured: dict[str, Any]) -> None:
+    """Ask of sides of which others disturbed one, whichever that is."""
+    for seed, runs in measured.items():
+        disturbed, quiet = list(runs["disturbed"]), list(runs["quiet"])
+        draw = f"{_loops(int(seed))} busy loops"
+        title = "nothing changed, two sides compared, of which others disturbed one"
+        for said, sides in (("after", (quiet, disturbed)), ("before", (disturbed, quiet))):
+            of = compared(site, *sides)
+            keep(row(title, of, f"{draw} {said}", rail="", named=False), of[2])
+        of = over_time(site, [*quiet, *disturbed])
+        title = "nothing changed, over nights of which others disturbed the later ones"
+        keep(row(title, of, draw, rail="", named=False), of[2])
+
+
 def keep_drift(site: Path, measured: dict[str, Any]) -> None:
     """Ask of a rail that lost a little each night."""
     for seed, runs in measured.items():
@@ -302,6 +340,7 @@ KINDS = {
     "steps": (measure_steps, keep_steps),
     "noise": (measure_noise, keep_noise),
     "drift": (measure_drift, keep_drift),
+    "others": (measure_others, keep_others),
 }
 
 
