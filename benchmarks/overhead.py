@@ -47,6 +47,8 @@ def run_suite(cluster: str, options: list[str]) -> tuple[float, dict]:
         text=True,
         check=False,
     )
+    if not done.stdout:
+        raise SystemExit(done.stderr or f"fabricproof run ended with {done.returncode}")
     return time.perf_counter() - start, json.loads(done.stdout)
 
 
