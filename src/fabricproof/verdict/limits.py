@@ -132,6 +132,8 @@ _NOT_OVER = {
 def _other_fabric(table: Table, fabric: Fabric | None) -> str | None:
     """Return why the table is of another fabric than the declared one, by its own word, or None."""
     said = table.attributes
+    if own := said.get("own_address"):
+        return f"both ends have the address {own}: what it moved never left the node"
     printed = str(said.get("link_layer", ""))
     if fabric is None or table.suite != "perftest":
         return None
