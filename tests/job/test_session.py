@@ -98,6 +98,25 @@ def test_a_passed_case_with_its_records_passes() -> None:
     assert result.verdict is Verdict.PASS
 
 
+@pytest.mark.parametrize("value", [["rail0"], {"a": 1}], ids=str)
+@pytest.mark.parametrize(
+    ("kind", "key"),
+    [("leg", "verdict"), ("leg", "leg"), ("quantity", "leg"), ("environment", "leg")],
+)
+def test_a_key_that_is_no_word_is_a_damaged_record(
+    kind: str, key: str, value: Any, tmp_path: Path
+) -> None:
+    """It was a traceback: no list and no object can be looked up among words."""
+    records = make_records()
+    records.append({**records[0], "kind": "environment"})
+    (at,) = (at for at, each in enumerate(records) if each["kind"] == kind)
+    records[at][key] = value
+    path = tmp_path / "records.jsonl"
+    append_records(path, records)
+    with pytest.raises(ParseError, match=rf":{at + 1}: damaged record: expected a {key}"):
+        read_run([path], RUN)
+
+
 def test_a_leg_whose_last_look_left_no_rank_has_the_nodes_of_the_one_before() -> None:
     first, _ = make_records(verdict="FAIL")
     first |= {"counts": False}

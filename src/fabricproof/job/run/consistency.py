@@ -55,9 +55,11 @@ def fault_of(record: Mapping[str, Any]) -> str:
         **{name: are_texts(record.get(name)) for name in _LISTS},
         **{name: _is_number(record.get(name)) for name in _NUMBERS},
     }
+    sound["leg"] = sound.get("leg", True) and isinstance(record.get("leg"), str | None)
     sound[_VALUE] = sound[_VALUE] or _is_nan(record.get(_VALUE))
     if kind in _VERDICTS:
-        sound[_VERDICTS[kind]] = record.get(_VERDICTS[kind]) in _WORDS
+        word = record.get(_VERDICTS[kind])
+        sound[_VERDICTS[kind]] = isinstance(word, str) and word in _WORDS
     if kind == "quantity":
         sound["counts"] = isinstance(record.get("counts"), bool)
     return next((name for name, is_sound in sound.items() if not is_sound), "")
