@@ -684,3 +684,11 @@ def test_a_report_of_another_shape_is_no_readable_one(tmp_path: Path, text: str)
     path.write_text(text)
     with pytest.raises(ParseError, match="no readable report"):
         read_report(path)
+
+
+@pytest.mark.parametrize("key", ["unique_name", "fabric"])
+def test_a_case_whose_name_is_no_word_makes_no_readable_report(tmp_path: Path, key: str) -> None:
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps({"runs": [{"testcases": [make_case(**{key: {"a": 1}})]}]}))
+    with pytest.raises(ParseError, match="no readable report"):
+        read_report(path)

@@ -17,6 +17,9 @@ from fabricproof.verdict.value import PRINT_ROUNDING
 #: keys by which a record is joined with a test case
 _OF_ALL = ("unique_name", "partition", "stack", "job_id")
 
+#: and what a test case has of them, where there is a job
+_OF_A_CASE = ("unique_name", "fabric", "jobid", "run_index")
+
 #: what the two kinds have that a verdict is read from
 _TEXTS = {
     "leg": ("verdict",),
@@ -87,6 +90,7 @@ def is_sound_case(case: object) -> bool:
         isinstance(case, dict)
         and isinstance(case.get("result"), str)
         and all(isinstance(case.get(name, ()), str | None) for name in ("partition", "environ"))
+        and all(isinstance(case.get(name), str | int | None) for name in _OF_A_CASE)
     )
 
 
