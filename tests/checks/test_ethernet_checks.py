@@ -73,6 +73,35 @@ def test_verbs_are_skipped_on_ethernet_with_the_reason(cases: dict[str, Any]) ->
     assert case["skip_reason"] == "it measures verbs, which fabric eth0 does not speak"
 
 
+@pytest.mark.parametrize(
+    ("link", "rail", "refused"),
+    [
+        ('"Slingshot 200"', "cxi0", True),
+        ('"Omni-Path 100"', "hfi1_0:1", True),
+        ('"Slingshot 200"\nprotocol = "tcp"', "hsn0", False),
+    ],
+)
+def test_what_needs_an_address_is_not_run_where_rails_are_devices(
+    link: str, rail: str, refused: bool, tmp_path: Path, shared_stacks: Path
+) -> None:
+    """TCP has no address at cxi0: each night of a machine with Slingshot was red."""
+    assert shared_stacks.is_dir()
+    folder, programs = tmp_path / "devices", tmp_path / "tools"
+    for each in (folder, programs):
+        each.mkdir()
+    tools(programs)
+    text = (SITES / "openhpc-ethernet" / "site.toml").read_text("utf-8")
+    (folder / "site.toml").write_text(text.replace('["eth1g", "eth40g"]', '["eth0"]'))
+    (folder / "fabric.toml").write_text(
+        f'[[fabrics]]\nname = "eth0"\nlink = {link}\nrails = [{{ interface = "{rail}" }}]\n'
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", os.pathsep.join([str(programs), os.environ["PATH"]]))
+        ran = dry_run(load_site(str(folder)), tmp_path, "-n", "^(TcpSingleFlow|MtuPath)%")
+    reasons = [case["skip_reason"] or "" for case in ran if case.get("fabric") == "eth0"]
+    assert any("over which TCP has no address" in each for each in reasons) is refused, reasons
+
+
 def test_connections_are_open_mpis_own(cases: dict[str, Any]) -> None:
     of = cases["TcpLinks"]
     legs = [leg for leg in plan_of(of["openmpi4"]).legs if not leg.in_turn]

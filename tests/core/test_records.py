@@ -23,10 +23,11 @@ from hypothesis import strategies as st
 
 import fabricproof
 from fabricproof.core.errors import ExitStatus, InputMissingError, OutputError, ParseError
-from fabricproof.core.measure import QUANTITY_KEYS, Verdict
+from fabricproof.core.measure import QUANTITY_KEYS, FindingKind, Verdict
 from fabricproof.core.records import (
     QuantityRecord,
     append_records,
+    findings_of,
     open_file,
     read_json,
     read_records,
@@ -348,3 +349,14 @@ def test_what_has_no_end_is_not_read(tmp_path: Path) -> None:
         for read in (open_file, read_json, lambda each: list(read_records(each))):
             with pytest.raises(OSError, match=r"no file|directory"):
                 read(path)
+
+
+@pytest.mark.parametrize("said", [None, 1, "slow", {"a": 1}], ids=str)
+def test_findings_that_are_no_list_are_none(said: object) -> None:
+    assert findings_of({"findings": said}) == ()
+
+
+@pytest.mark.parametrize("facts", [1, {"kind": []}, {"kind": {}}, {"nodes": 1}], ids=str)
+def test_what_a_finding_is_of_may_be_anything_and_is_a_note(facts: object) -> None:
+    (found,) = findings_of({"findings": ["slow"], "finding_kinds": [facts]})
+    assert (found.text, found.kind, found.nodes) == ("slow", FindingKind.NOTE, ())

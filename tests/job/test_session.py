@@ -98,6 +98,25 @@ def test_a_passed_case_with_its_records_passes() -> None:
     assert result.verdict is Verdict.PASS
 
 
+@pytest.mark.parametrize("value", [["rail0"], {"a": 1}], ids=str)
+@pytest.mark.parametrize(
+    ("kind", "key"),
+    [("leg", "verdict"), ("leg", "leg"), ("quantity", "leg"), ("environment", "leg")],
+)
+def test_a_key_that_is_no_word_is_a_damaged_record(
+    kind: str, key: str, value: Any, tmp_path: Path
+) -> None:
+    """It was a traceback: no list and no object can be looked up among words."""
+    records = make_records()
+    records.append({**records[0], "kind": "environment"})
+    (at,) = (at for at, each in enumerate(records) if each["kind"] == kind)
+    records[at][key] = value
+    path = tmp_path / "records.jsonl"
+    append_records(path, records)
+    with pytest.raises(ParseError, match=rf":{at + 1}: damaged record: expected a {key}"):
+        read_run([path], RUN)
+
+
 def test_a_leg_whose_last_look_left_no_rank_has_the_nodes_of_the_one_before() -> None:
     first, _ = make_records(verdict="FAIL")
     first |= {"counts": False}
@@ -663,5 +682,13 @@ def test_a_record_of_wrong_types_is_damaged_and_named(
 def test_a_report_of_another_shape_is_no_readable_one(tmp_path: Path, text: str) -> None:
     path = tmp_path / "report.json"
     path.write_text(text)
+    with pytest.raises(ParseError, match="no readable report"):
+        read_report(path)
+
+
+@pytest.mark.parametrize("key", ["unique_name", "fabric"])
+def test_a_case_whose_name_is_no_word_makes_no_readable_report(tmp_path: Path, key: str) -> None:
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps({"runs": [{"testcases": [make_case(**{key: {"a": 1}})]}]}))
     with pytest.raises(ParseError, match="no readable report"):
         read_report(path)

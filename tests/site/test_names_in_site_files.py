@@ -79,6 +79,12 @@ def test_a_rail_has_the_name_that_libfabric_is_told(
     assert "devices by their own names" in str(error)
 
 
+def test_a_rail_of_efa_is_a_port_as_its_counters_are(tmp_path: Path) -> None:
+    """No counter is of ``rdmap0s6``, so that each leg over it was UNJUDGED."""
+    error = _refused(tmp_path, facts='link = "EFA 100"', rail="rdmap0s6")
+    assert (error.line, error.expected) == (3, "DEVICE:PORT as 'rdmap0s6:1'")
+
+
 def test_the_line_is_that_of_the_rail_where_it_has_a_table(tmp_path: Path) -> None:
     rail = '[[fabrics.rails]]\ninterface = "rxe{}"\n'
     (tmp_path / "site.toml").write_text(SITE)
@@ -99,7 +105,8 @@ def test_the_line_is_that_of_the_rail_where_it_has_a_table(tmp_path: Path) -> No
         ('link = "Omni-Path 100"', "hfi1_0:1"),
         ('link = "Slingshot 200"', "cxi0"),
         ('link = "Slingshot 200"\nprotocol = "tcp"', "hsn0"),
-        ('link = "EFA 100"', "rdmap0s6"),
+        ('link = "EFA 100"', "rdmap0s6:1"),
+        ('link = "EFA 100"\nprotocol = "tcp"', "eth0"),
         ('protocol = "rocev2"', "lo"),
     ],
 )

@@ -181,6 +181,31 @@ GOLDEN = [
         },
     ),
     (
+        ("openmpi", "efa", ["rdmap0s6:1"]),
+        {},
+        {
+            "OMPI_MCA_pml": "cm",
+            "OMPI_MCA_mtl": "ofi",
+            "OMPI_MCA_btl": "self",
+            "OMPI_MCA_coll_hcoll_enable": "0",
+            "OMPI_MCA_coll_ucc_enable": "0",
+            "OMPI_MCA_mtl_ofi_provider_include": "efa",
+            "FI_PROVIDER": "efa",
+            "FI_EFA_IFACE": "rdmap0s6",
+        },
+    ),
+    (
+        ("intelmpi", "efa", ["rdmap0s6:1", "rdmap0s7:1"]),
+        {},
+        {
+            "I_MPI_FABRICS": "ofi",
+            "I_MPI_OFI_PROVIDER": "efa",
+            "FI_PROVIDER": "efa",
+            "FI_EFA_IFACE": "rdmap0s6,rdmap0s7",
+            "I_MPI_MULTIRAIL": "1",
+        },
+    ),
+    (
         ("mvapich", "slingshot", ["cxi0", "cxi1"]),
         {},
         {

@@ -281,6 +281,23 @@ def test_a_rail_that_took_no_part_is_caught() -> None:
     assert proof.reason == "rail1 carried 0.2% of n1's traffic: this is not a 2-rail number"
 
 
+@pytest.mark.parametrize("num_rails", [4, 8, 16, 32])
+@pytest.mark.parametrize("part", [1.0, 0.7])
+def test_many_rails_have_small_shares_and_one_of_none_is_caught(
+    num_rails: int, part: float
+) -> None:
+    """A tenth was asked of each: of eight rails one of 70 % was INVALID, and all of sixteen."""
+    rails = tuple(f"rail{number}" for number in range(num_rails))
+    many = replace(TWO_RAILS, rails=rails)
+    last, each = int(part * 530 * MB / num_rails), 560 * MB // num_rails
+    for amount, state in ((last, PathState.PROVEN), (each // 10, PathState.WRONG)):
+        moved = {rail: amount if rail == rails[-1] else each for rail in rails}
+        seen = evidence(
+            *(sample(node, rail, tx_bytes=moved[rail]) for node in ("n1", "n2") for rail in rails)
+        )
+        assert prove_path(seen, many).state is state
+
+
 def _received(first: int, second: int) -> Evidence:
     """Both nodes send evenly over two rails; the second receives so much over each."""
     return evidence(

@@ -83,6 +83,18 @@ def test_a_failed_validation_is_named_whatever_the_row() -> None:
     assert "data validation failed" in str(row_fault(made, reading_of(made), None))
 
 
+def test_wrong_bytes_that_imb_found_at_any_size_make_all_of_the_table_invalid() -> None:
+    def verdict(defects: float) -> Verdict:
+        rows = [(0, 1000, 1.3, 0.0, defects), (1048576, 40, 170.0, 6168.09, 0.0)]
+        made = table("PingPong", (*PING, "defects"), rows, suite="imb")
+        references = {"latency": at_most(2.0, origin="test")}
+        return judge_table(made, Rules(fabric=FDR, references=references)).verdict
+
+    assert verdict(0.0) is Verdict.PASS
+    assert verdict(0.01) is Verdict.PASS  # IMB's own tolerance
+    assert verdict(1.0) is Verdict.INVALID
+
+
 @pytest.mark.parametrize("size", [None, 2, 7])
 def test_a_row_that_is_not_there_has_no_fault(size: int | None) -> None:
     made = bandwidths({1: 1.0})

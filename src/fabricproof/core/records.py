@@ -366,7 +366,8 @@ def findings_of(record: Mapping[str, Any]) -> tuple[Finding, ...]:
 
     Records that have texts alone are older: there :func:`kind_of_old` tells it.
     """
-    texts = [str(each) for each in record.get("findings") or ()]
+    said = record.get("findings")
+    texts = [str(each) for each in said] if isinstance(said, list) else []
     kinds = record.get("finding_kinds")
     if not isinstance(kinds, list) or len(kinds) != len(texts):
         return tuple(map(kind_of_old, texts))
@@ -377,8 +378,9 @@ def _finding(text: str, facts: object) -> Finding:
     told = facts if isinstance(facts, dict) else {}
     kind, places = told.get("kind"), ("rail", "node", "fact")
     # What a later version may know of it, this one shows.
-    known = FindingKind(kind) if kind in set(FindingKind) else FindingKind.NOTE
-    nodes = tuple(map(str, told.get("nodes") or ()))
+    known = next((each for each in FindingKind if each == kind), FindingKind.NOTE)
+    said = told.get("nodes")
+    nodes = tuple(map(str, said)) if isinstance(said, list) else ()
     own = {name: str(told.get(name) or "") for name in places}
     return Finding(text=text, kind=known, nodes=nodes, **own)
 

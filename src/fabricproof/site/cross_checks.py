@@ -36,6 +36,11 @@ _PORT_OF = ("DEVICE:PORT as 'mlx5_0:1'", "ibv_devinfo on a node names its device
 #: how rails are named by protocol: a pattern, the same in words, and where the names stand
 _RAIL_NAMES: Mapping[str, tuple[re.Pattern[str], str, str]] = {
     **dict.fromkeys(VERBS, (_PORT, *_PORT_OF)),
+    "efa": (
+        _PORT,
+        "DEVICE:PORT as 'rdmap0s6:1'",
+        "ls /sys/class/infiniband on a node names its devices; each has port 1",
+    ),
     "opa": (
         DEVICE_NAMES["opa"],
         "hfi1_UNIT:PORT as 'hfi1_0:1'",
@@ -242,7 +247,7 @@ def check_rails(
         if spec.link is None or protocol not in _RAIL_NAMES:
             continue
         pattern, expected, next_step = _RAIL_NAMES[protocol]
-        goes = "ports of RDMA devices" if protocol in VERBS else "devices by their own names"
+        goes = "ports of RDMA devices" if pattern is _PORT else "devices by their own names"
         for place, rail in enumerate(spec.rails):
             if not pattern.fullmatch(rail.interface):
                 raise ConfigError(

@@ -53,14 +53,14 @@ __all__ = [
 ]
 
 #: libfabric's provider for each protocol (fi_provider(7)), and the variable that picks the
-#: device, None where the provider has none.
-_PROVIDERS: Mapping[str, tuple[str, str | None]] = {
+#: device.  ``FI_EFA_IFACE``: fi_efa(7); what is older takes no notice of it.
+_PROVIDERS: Mapping[str, tuple[str, str]] = {
     "tcp": ("tcp", "FI_TCP_IFACE"),
     "ib": ("verbs;ofi_rxm", "FI_VERBS_DEVICE_NAME"),
     "rocev2": ("verbs;ofi_rxm", "FI_VERBS_DEVICE_NAME"),
     "opa": ("opx", "FI_OPX_HFI_SELECT"),
     "slingshot": ("cxi", "FI_CXI_DEVICE_NAME"),
-    "efa": ("efa", None),
+    "efa": ("efa", "FI_EFA_IFACE"),
 }
 
 #: Intel MPI's own libfabric has no opx ("OFI Providers Support": mlx, tcp, psm2, psm3, verbs, RxM);
@@ -81,7 +81,9 @@ _UCX_TRANSPORTS: Mapping[tuple[str, str], str] = {
 }
 
 #: device variables that take a list of devices.
-_LISTS = frozenset({"FI_CXI_DEVICE_NAME"})
+_LISTS = frozenset({"FI_CXI_DEVICE_NAME", "FI_EFA_IFACE"})
+#: and those of providers that name devices without their port
+_WITHOUT_PORT = frozenset({"FI_VERBS_DEVICE_NAME", "FI_EFA_IFACE"})
 
 
 def default_transport(family: str, protocol: str, *, launcher: str = "srun", rails: int = 1) -> str:
@@ -237,7 +239,7 @@ def _ucx(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
 
 
 def _libfabric(
-    spoken: str, interfaces: tuple[str, ...], known: tuple[str, str | None] | None = None
+    spoken: str, interfaces: tuple[str, ...], known: tuple[str, str] | None = None
 ) -> dict[str, str]:
     """Return what libfabric is told; ``known``: provider and variable of another build of it."""
     if spoken not in _PROVIDERS:
@@ -248,11 +250,9 @@ def _libfabric(
     environment = {"FI_PROVIDER": provider}
     if spoken == "opa":
         interfaces = (_unit(interfaces[0]),)
-    if variable == "FI_VERBS_DEVICE_NAME":
-        # The provider names devices without their port.
-        environment[variable] = interfaces[0].partition(":")[0]
-    elif variable is not None:
-        environment[variable] = ",".join(interfaces) if variable in _LISTS else interfaces[0]
+    if variable in _WITHOUT_PORT:
+        interfaces = tuple(each.partition(":")[0] for each in interfaces)
+    environment[variable] = ",".join(interfaces) if variable in _LISTS else interfaces[0]
     return environment
 
 

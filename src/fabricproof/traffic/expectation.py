@@ -77,9 +77,13 @@ MAX_SHARE = 1.25
 #: Bytes of slack on either side: start-up, handshakes, acknowledgements, small messages' headers.
 SLACK_BYTES = 4 * 1024 * 1024
 
-#: With several rails each must carry at least this share of what all rails carried; less is a
-#: rail that took no part (ucx#9520: multi-rail that silently used one rail).
-MIN_RAIL_SHARE = 0.10
+#: With several rails each must carry at least this part of an even share; less is a rail that took
+#: no part (ucx#9520: multi-rail that silently used one rail).
+MIN_EVEN_SHARE = 0.2
+
+#: Share of what the rails carried from which another path may have been taken: a rail of two that
+#: takes part has as much.
+MIN_RAIL_SHARE = MIN_EVEN_SHARE / 2
 
 
 class PathState(StrEnum):

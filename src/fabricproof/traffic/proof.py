@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from fabricproof.traffic.counters import TCP, CounterSample, is_device, reset_of
 from fabricproof.traffic.expectation import (
+    MIN_EVEN_SHARE,
     MIN_RAIL_SHARE,
     MIN_SHARE,
     SLACK_BYTES,
@@ -227,7 +228,7 @@ def rails_shared(evidence: Evidence, expected: Expectation) -> PathProof | None:
                 continue
             for rail in expected.rails:
                 share = sent_over(evidence, node, [rail], counter) / total
-                if share < MIN_RAIL_SHARE:
+                if share < MIN_EVEN_SHARE / len(expected.rails):
                     return proof(
                         PathState.WRONG,
                         f"{rail} {verb} {share:.1%} {whose.format(node)}: this is not a "

@@ -132,6 +132,8 @@ _NOT_OVER = {
 def _other_fabric(table: Table, fabric: Fabric | None) -> str | None:
     """Return why the table is of another fabric than the declared one, by its own word, or None."""
     said = table.attributes
+    if own := said.get("own_address"):
+        return f"both ends have the address {own}: what it moved never left the node"
     printed = str(said.get("link_layer", ""))
     if fabric is None or table.suite != "perftest":
         return None
@@ -374,6 +376,10 @@ RELATIVE_SLACK = 0.02
 #: half a unit in the last of two printed decimals
 ROUNDING = 0.005
 
+#: relative deviation that IMB allows, rounding of its two decimals on top; a wrong value counts 1
+#: (TOL in src_c/IMB_declare.h, IMB_ddiff in src_c/IMB_chk_diff.c)
+MOST_DEFECTS = 0.01 + ROUNDING
+
 #: s by which a printed end of an interval may be off: half of iperf 2's coarsest digit
 CLOCK_ROUNDING_S = 0.05
 
@@ -395,9 +401,9 @@ _TIMES = {
 def row_fault(table: Table, reading: Meaning, message_size: int | None) -> str | None:
     """Return why the row of ``message_size`` contradicts itself, or None where it is sound.
 
-    Also names a failed data validation (``-c``), where the table has one.
+    Also names a failed data validation: ``-c`` of OSU, ``-DCHECK`` of IMB.
     """
-    if str(table.attributes.get("validation", "Pass")) != "Pass":
+    if str(table.attributes.get("validation", "Pass")) != "Pass" or _has_defects(table):
         return "the benchmark's own data validation failed: the bytes that arrived were wrong"
     fault = _run_fault(table)
     row = _row(table, message_size)
@@ -419,6 +425,10 @@ def row_fault(table: Table, reading: Meaning, message_size: int | None) -> str |
         f"the row contradicts itself: {reading.consistency.value} gives "
         f"{(low + high) / 2:.4g} MB/s, the table says {row['bandwidth_mb_s']:g}"
     )
+
+
+def _has_defects(table: Table) -> bool:
+    return "defects" in table.columns and max(table.column("defects")) > MOST_DEFECTS
 
 
 #: what no row has the other way round, least first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table, Verdict, texts_of
 from fabricproof.physics import Fabric, find_link
 from fabricproof.verdict.table import judge_table
-from fabricproof.verdict.value import Rules
+from fabricproof.verdict.value import Rules, at_least
 
 REPORT = (DATA / "iperf3/two-streams-report.txt").read_text("utf-8")
 TWO = (DATA / "iperf3/two-streams.txt").read_text("utf-8")
@@ -401,8 +402,14 @@ def test_no_time_is_no_result() -> None:
 # A run that contradicts itself.
 
 
+def between_two_nodes(text: str) -> str:
+    """Return a recording, all of which called their own node, as one of two nodes."""
+    return re.sub(r"(local(?:_host\":\s*\")? ?)127\.0\.0\.1", r"\g<1>10.0.0.1", text)
+
+
 def edited(**changes: object) -> str:
-    report = json.loads((DATA / "iperf3/one-stream-report.txt").read_text("utf-8"))
+    text = (DATA / "iperf3/one-stream-report.txt").read_text("utf-8")
+    report = json.loads(between_two_nodes(text))
     for path, value in changes.items():
         side, _, name = path.partition("__")
         report["end"][side][name] = value
@@ -436,9 +443,22 @@ def test_a_report_that_contradicts_itself_is_invalid(changes: dict[str, object])
     ids=lambda path: f"{path.parent.name}-{path.stem}",
 )
 def test_no_recorded_run_contradicts_itself(path: Path) -> None:
-    (table,) = parse_text(path.read_text("utf-8"))
+    (table,) = parse_text(between_two_nodes(path.read_text("utf-8")))
     report = judge_table(table, Rules(fabric=None))
     assert report.verdict is Verdict.UNJUDGED, report.quantities
+
+
+@pytest.mark.parametrize("name", ["iperf/one-stream", "iperf3/one-stream", "iperf3/udp-report"])
+def test_a_run_of_a_node_with_itself_is_no_measurement_of_a_network(name: str) -> None:
+    text = (DATA / f"{name}.txt").read_text("utf-8")
+    rules = Rules(fabric=None, references={"bandwidth": at_least(1.0, origin="test")})
+    for own in ("127.0.0.1", "10.0.0.1", "fd00::1"):
+        (table,) = parse_text(text.replace("127.0.0.1", own))
+        (judged,) = judge_table(table, rules).quantities
+        assert judged.verdict is Verdict.INVALID
+        assert f"both ends have the address {own}" in judged.reason
+    (table,) = parse_text(between_two_nodes(text))
+    assert judge_table(table, rules).verdict is Verdict.PASS
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -348,6 +349,33 @@ def test_a_link_of_another_technology_than_the_declared_is_invalid(
     if other:
         assert f"Link type {printed} of mlx5_0" in judged.reason
         assert find_link(link).name in judged.reason
+
+
+GIDS = "\n GID: 254:128:00:01\n", "\n GID: 254:128:00:02\n"
+
+
+@pytest.mark.parametrize(
+    ("local", "remote", "gids", "own"),
+    [
+        ("0x01", "0x02", ("\n", "\n"), ""),
+        ("0x02", "0x02", ("\n", "\n"), "LID 0x02"),
+        ("0000", "0000", GIDS, ""),
+        ("0000", "0000", GIDS[:1] * 2, "GID 254:128:00:01"),
+        ("0x02", "0x02", GIDS, ""),  # virtual functions of one port, or two subnets
+        ("0000", "0000", ("\n", "\n"), ""),
+    ],
+)
+def test_a_port_that_sends_to_itself_measures_no_link(
+    local: str, remote: str, gids: tuple[str, str], own: str
+) -> None:
+    text = text_of("ib_write_bw-ndr-gbits")
+    for end, lid, gid in (("local", local, gids[0]), ("remote", remote, gids[1])):
+        said = rf"(?m)^( {end} address: LID )\w+(.*)\n"
+        text = re.sub(said, rf"\g<1>{lid}\g<2>{gid}", text)
+    (table,) = parse_text(text)
+    (judged,) = judge_table(table, Rules(fabric=Fabric(link=find_link("NDR 4x")))).quantities
+    assert judged.verdict is (Verdict.INVALID if own else Verdict.PASS)
+    assert not own or f"both ends have the address {own}:" in judged.reason
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,9 @@ from dataclasses import dataclass, replace
 from fabricproof.benchmarks.parsers.grammar.iperf import (
     Interval,
     asked_streams,
+    ends_of,
     loss,
+    own_address,
     read_intervals,
 )
 from fabricproof.benchmarks.parsers.grammar.text import TextSection
@@ -239,6 +241,7 @@ def _table(
         "duration_s": result.end,
         "moved_bytes": result.moved_bytes,
         "bandwidth_rounding_mb_s": result.rounding_mb_s,
+        **own_address(ends_of(section)),
     }
     if result.datagrams is not None:
         share, facts = loss(section, result.index, result.lost or 0, result.datagrams)

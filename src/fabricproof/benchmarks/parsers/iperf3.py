@@ -23,7 +23,9 @@ from fabricproof.benchmarks.parsers.grammar.chatter import death
 from fabricproof.benchmarks.parsers.grammar.iperf import (
     Interval,
     asked_streams,
+    ends_of,
     loss,
+    own_address,
     read_intervals,
 )
 from fabricproof.benchmarks.parsers.grammar.text import TextSection
@@ -111,6 +113,7 @@ def _read_text(section: TextSection) -> Table:
         "duration_s": result.end,
         "moved_bytes": result.moved_bytes,
         "bandwidth_rounding_mb_s": result.rounding_mb_s,
+        **own_address(ends_of(section)),
     }
     version = _first(section, _VERSION)
     verbose = _first(section, _VERBOSE)
@@ -297,6 +300,7 @@ def _report_table(section: TextSection, report: Mapping[str, Any]) -> Table:
     attributes |= facts
     start = report["start"]
     attributes |= _segments(report)
+    attributes |= own_address(_ends(start))
     protocol = start["test_start"].get("protocol")
     if isinstance(protocol, str):
         attributes["protocol"] = protocol
@@ -364,6 +368,16 @@ def _segments(report: Mapping[str, Any]) -> Attributes:
     if path and all(isinstance(mtu, int) and mtu > 0 for mtu in path):
         found["path_mtu_bytes"] = min(path)
     return found
+
+
+def _ends(start: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the addresses of both ends of each connection, as far as the report names them."""
+    opened = start.get("connected")
+    return [
+        (str(each["local_host"]), str(each["remote_host"]))
+        for each in (opened if isinstance(opened, list) else ())
+        if isinstance(each, dict) and {"local_host", "remote_host"} <= each.keys()
+    ]
 
 
 def _number(

@@ -44,6 +44,9 @@ _HEADER = re.compile(r"[ \t]*#bytes[ \t]+#iterations\b")
 #: RESULT_LINE, which ends every table; launchers and libraries draw shorter ones
 _RULE = re.compile(r"[ \t]*-{87}[ \t]*")
 _FACT = re.compile(r" ?([A-Za-z][\w* .]{2,17}?)[ \t]*: (\S.*?)(?:(?:\t|[ ]{2,})[ \t]*|$)")
+#: an end of a queue pair, with its GID below where it has one (print_pair_data)
+_END = re.compile(r"[ \t]*(local|remote) address:[ \t]*LID (\w{1,8})")
+_GID = re.compile(r"[ \t]*GID:[ \t]*([0-9a-fA-F:]{1,80})")
 _FAILED = re.compile(
     r"[ \t]*(?:Failed to|Unable to|Couldn't|Completion with error|Problems with|Error\b|"
     r"Failed status|Did not detect|Test exited|Found Incompatibility)"
@@ -323,6 +326,8 @@ def _attributes(
         value = re.match(r"[0-9]{1,9}", facts.get(printed, ""))
         if value:
             found[name] = int(value[0])
+    if own := _own_address(section.lines[1:start]):
+        found["own_address"] = own
     if title["immediate"]:
         found["immediate"] = 1
     if title["both"]:
@@ -330,3 +335,22 @@ def _attributes(
     if "Gb/s" in shape.units:
         found["bandwidth_rounding_mb_s"] = GBITS_ROUNDING_MB_S
     return found
+
+
+def _own_address(lines: Sequence[str]) -> str:
+    """Return the LID or GID that both ends have; empty where they are two ports.
+
+    Where GIDs are shown they tell: ports of two subnets, and virtual functions, may share a LID.
+    """
+    lids: dict[str, str] = {}
+    gids: dict[str, str] = {}
+    side = ""
+    for line in lines:
+        if end := _END.match(line):
+            side = end[1]
+            lids[side] = f"LID {end[2]}" if end[2].strip("0x") else ""
+        elif gid := _GID.match(line):
+            gids[side] = f"GID {gid[1]}"
+    shown = gids or lids
+    own = shown.get("local", "")
+    return own if own == shown.get("remote") else ""

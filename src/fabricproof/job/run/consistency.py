@@ -17,6 +17,9 @@ from fabricproof.verdict.value import PRINT_ROUNDING
 #: keys by which a record is joined with a test case
 _OF_ALL = ("unique_name", "partition", "stack", "job_id")
 
+#: and what a test case has of them, where there is a job
+_OF_A_CASE = ("unique_name", "fabric", "jobid", "run_index")
+
 #: what the two kinds have that a verdict is read from
 _TEXTS = {
     "leg": ("verdict",),
@@ -55,9 +58,11 @@ def fault_of(record: Mapping[str, Any]) -> str:
         **{name: are_texts(record.get(name)) for name in _LISTS},
         **{name: _is_number(record.get(name)) for name in _NUMBERS},
     }
+    sound["leg"] = sound.get("leg", True) and isinstance(record.get("leg"), str | None)
     sound[_VALUE] = sound[_VALUE] or _is_nan(record.get(_VALUE))
     if kind in _VERDICTS:
-        sound[_VERDICTS[kind]] = record.get(_VERDICTS[kind]) in _WORDS
+        word = record.get(_VERDICTS[kind])
+        sound[_VERDICTS[kind]] = isinstance(word, str) and word in _WORDS
     if kind == "quantity":
         sound["counts"] = isinstance(record.get("counts"), bool)
     return next((name for name, is_sound in sound.items() if not is_sound), "")
@@ -85,6 +90,7 @@ def is_sound_case(case: object) -> bool:
         isinstance(case, dict)
         and isinstance(case.get("result"), str)
         and all(isinstance(case.get(name, ()), str | None) for name in ("partition", "environ"))
+        and all(isinstance(case.get(name), str | int | None) for name in _OF_A_CASE)
     )
 
 

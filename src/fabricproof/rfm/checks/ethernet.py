@@ -23,6 +23,7 @@ from fabricproof.rfm.legs.peer import peer_leg, with_links
 from fabricproof.site.roll import stack_of_looks
 from fabricproof.stacks.family import NATIVE, crowd_environment, default_transport
 from fabricproof.stacks.launch import Layout, plan_launch
+from fabricproof.traffic import is_device
 from fabricproof.verdict.value import Reference, around, at_least, at_most
 
 #: what a path that is verbs speaks
@@ -59,8 +60,8 @@ class PeerBenchmark(FabricBenchmark):
         verbs = site.fabric(self.fabric).framing.name in VERBS
         if self.suite == "perftest" and not verbs:
             return f"it measures verbs, which fabric {self.fabric} does not speak"
-        if self.suite != "perftest" and spec.rails[0].interface.partition(":")[1]:
-            return f"fabric {self.fabric} is declared by HCA ports, over which TCP has no address"
+        if self.suite != "perftest" and is_device(spec.rails[0].interface):
+            return f"fabric {self.fabric} is declared by its devices, over which TCP has no address"
         return only_first_stack(self, self.program)
 
     def plan(self, planner: LegPlanner) -> Plan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fabricproof.benchmarks.parsers.grammar.chatter import death
@@ -35,6 +36,11 @@ _DATAGRAMS = re.compile(
 #: An interval line that something else was printed into, or before.
 _HIDDEN = re.compile(r"[0-9]\.[0-9]+ ?- *[0-9]+\.[0-9]|[KMGT]?(?:bits|Bytes)/sec")
 _COMMAND = re.compile(r"\biperf3? [^\n#]*(?:-P|--parallel) *([0-9]{1,5})\b")
+
+_ENDS = re.compile(
+    r"[ \t]*\[ *\*?\d{1,6}\] local ([^\s%]{1,80})\S{0,20} port \d{1,5}"
+    r" connected (?:to|with) ([^\s%]{1,80})\S{0,20} port \d"
+)
 
 _FAILED = re.compile(
     r"iperf3?: (?:error|interrupt)|(?:connect|write|read) failed|[Cc]onnection refused"
@@ -100,6 +106,22 @@ def read_intervals(section: TextSection) -> tuple[Interval, ...]:
         elif _reports_error(line):
             raise section.error(index, "the test failed", expected="a test that ended well")
     return tuple(found)
+
+
+def ends_of(section: TextSection) -> list[tuple[str, str]]:
+    """Return the addresses of both ends of each connection, as far as the text names them."""
+    found = (_ENDS.match(line[:400]) for line in section.lines)
+    return [(match[1], match[2]) for match in found if match]
+
+
+def own_address(ends: Iterable[tuple[str, str]]) -> dict[str, str | int | float]:
+    """Return the address that both ends of a connection have: what it moved never left the node."""
+    found = [own for own, other in ends if own == other or (_is_loop(own) and _is_loop(other))]
+    return {"own_address": found[0]} if found else {}
+
+
+def _is_loop(address: str) -> bool:
+    return address.startswith("127.") or address == "::1"
 
 
 def _is_damaged(line: str) -> bool:
