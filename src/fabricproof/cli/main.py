@@ -106,7 +106,9 @@ def _refuse_nothing(command: click.Command) -> None:
     the site of this host: another one than the script meant, and green perhaps.
     """
     for parameter in command.params:
-        if parameter.type is not click.UNPROCESSED:
+        # Called again in one process it must not grow: each layer is a frame of the stack.
+        done = isinstance(parameter.consume_value, partial)
+        if parameter.type is not click.UNPROCESSED and not done:
             consume = partial(_consumed, parameter.consume_value, parameter)
             parameter.consume_value = consume  # type: ignore[method-assign]
     if isinstance(command, click.Group):

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from fabricproof.core.errors import ConfigError, FabricproofError, InputMissingError
 from fabricproof.core.project import project_root, site_is_at
+from fabricproof.core.records import is_named_there, text_of
 from fabricproof.site.complaint import Lines, first_complaint, line_of, positions
 from fabricproof.site.cross_checks import (
     check_baseline,
@@ -75,7 +76,7 @@ def load_site(name_or_folder: str) -> Site:
     check_unique(folder / "site.toml", main_lines, {"stacks": main.stacks})
     check_unique(folder / "fabric.toml", fabric_lines, {"fabrics": fabric.fabrics})
     references: list[ReferenceSpec] = []
-    if (folder / "references.toml").is_file():
+    if is_named_there(folder / "references.toml"):
         references = _load_references(folder / "references.toml", fabric, main)
     site = Site(
         folder=folder,
@@ -116,7 +117,7 @@ def load_toml(
         ConfigError: not UTF-8, not TOML, an unknown key, a missing one or a wrong value.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = text_of(path, encoding="utf-8-sig")
     except OSError as error:
         raise InputMissingError(
             f"cannot read: {error.strerror}", source=str(path), expected=expected

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fabricproof.core.errors import ConfigError, ParseError
+from fabricproof.core.errors import ConfigError, ParseError, words_of
 from fabricproof.tuning.decision import Bar, Choice, Times, decide
 from fabricproof.tuning.knobs import Algorithm, Knobs, find_knobs
 
@@ -111,7 +111,13 @@ def _sweep(record: Mapping[str, Any], source: str) -> Sweep:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, ParseError):
             raise
-        raise ParseError(f"damaged record of a sweep: {error!r}", source=source) from None
+        raise ParseError(
+            f"damaged record of a sweep: {words_of(error)}",
+            source=source,
+            expected="a record as the check AlgorithmSweep writes it",
+            got=f"that of run {record.get('run_id')} with {record.get('stack')}",
+            next_step="sweep again, or take the record out",
+        ) from None
 
 
 def _tables(series: Iterable[Mapping[str, Any]]) -> Iterable[Times]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ConfigError, InputMissingError, OutputError, ParseError
-from fabricproof.core.records import parse_json
+from fabricproof.core.records import parse_json, text_of
 from fabricproof.core.whole_file import whole_file
 from fabricproof.verdict.baseline.model import (
     PLACE,
@@ -217,7 +217,7 @@ def read_baseline(path: Path) -> Baseline:
         ParseError: it is damaged, of another format, or says what cannot be.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = text_of(path)
     except FileNotFoundError:
         known = ", ".join(names_in(path.parents[1])) or "none is frozen yet"
         raise InputMissingError(

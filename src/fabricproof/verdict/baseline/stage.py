@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import OutputError, ParseError
-from fabricproof.core.records import parse_json
+from fabricproof.core.records import parse_json, text_of
 from fabricproof.verdict.baseline.apply import LegBaseline
 from fabricproof.verdict.baseline.model import Baseline, BaselineNode, LegPlace, Limit
 
@@ -100,7 +100,7 @@ def read_stage(folder: Path, leg: str) -> LegBaseline:
     """
     path = folder / STAGE_FILE
     try:
-        record = parse_json(path.read_text(encoding="utf-8"))
+        record = parse_json(text_of(path))
         if record["format"] != FORMAT:
             raise ValueError(f"format {record['format']}")
         return _leg(record["legs"][leg], record["nodes"])
