@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import importlib
+import io
 import os
 import subprocess
 import sys
@@ -221,9 +222,17 @@ def _open_what_is_closed() -> None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
 
 
+def _print_what_is_no_text() -> None:
+    """Print half a character of a record or of a file's name as its escape, and not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in {"strict", "surrogateescape"}:
+            stream.reconfigure(errors="backslashreplace")
+
+
 def main() -> NoReturn:
     """Run the command line; every way out has a documented status."""
     _open_what_is_closed()
+    _print_what_is_no_text()
     try:
         status = group.main(prog_name="fabricproof", standalone_mode=False)
     except click.exceptions.Exit as leaving:
