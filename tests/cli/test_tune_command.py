@@ -128,6 +128,27 @@ def test_a_damaged_record_is_named(perflogs: Path, fabricproof: Command) -> None
     assert "damaged record of a sweep" in ended.err
 
 
+def test_a_sweep_of_no_run_is_not_passed_over(perflogs: Path, fabricproof: Command) -> None:
+    broken = planted()
+    del broken["run_id"]
+    append_records(perflogs / "compute" / "records.jsonl", [broken])
+    ended = fabricproof("tune", "show")
+    assert ended.status == ExitStatus.DATA
+    assert (
+        "records.jsonl:5: damaged record: expected a run_id as fabricproof writes it" in ended.err
+    )
+
+
+def test_half_a_character_is_shown_as_its_escape(perflogs: Path, fabricproof: Command) -> None:
+    append_records(
+        perflogs / "compute" / "records.jsonl",
+        [planted(run_id="20261122T000000Z-cccccc", suite="o\ud800su")],
+    )
+    ended = fabricproof("tune", "show")
+    assert ended.status == 0
+    assert r"o\ud800su" in ended.out
+
+
 def test_where_nothing_can_be_written_it_is_said(
     perflogs: Path, fabricproof: Command, tmp_path: Path
 ) -> None:

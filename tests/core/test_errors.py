@@ -10,7 +10,7 @@ import pytest
 
 import fabricproof.core.errors as errors_module
 from fabricproof.cli.main import group
-from fabricproof.core.errors import ConfigError, ExitStatus, FabricproofError
+from fabricproof.core.errors import ConfigError, ExitStatus, FabricproofError, words_of
 
 CLASSES = [
     each
@@ -47,6 +47,20 @@ def test_a_whole_message() -> None:
 )
 def test_parts_that_are_not_known_leave_no_trace(facts: dict[str, str], expected: str) -> None:
     assert str(FabricproofError("it broke", **facts)) == expected
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (UnicodeDecodeError("utf-8", b"x" * 9999, 7, 8, "bad"), "byte 7 is no text in UTF-8"),
+        (KeyError("size"), "no size"),
+        (KeyError(), "a key is missing"),
+        (TypeError("due is no list"), "due is no list"),
+        (ValueError(), "ValueError"),
+    ],
+)
+def test_what_python_says_of_data_is_words_and_not_the_data(error: Exception, words: str) -> None:
+    assert words_of(error) == words
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)

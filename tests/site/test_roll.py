@@ -211,12 +211,25 @@ def test_a_site_without_a_roll_has_nothing_due(tmp_path: Path) -> None:
         '{"version": 1, "due": 7}',
         '{"version": 1, "due": [{"check": "OsuLatency"}]}',
         '{"version": 1, "due": ["OsuLatency"]}',
-        "\xff",
+        # Empty, and yet no list: nothing would be due, and what never ran would be no MISSING.
+        '{"version": 1, "due": {}}',
+        '{"version": 1, "due": ""}',
+        json.dumps({"version": 1, "due": [{**_entry("OsuLatency"), "tags": ""}]}),
+        json.dumps({"version": 1, "due": [{**_entry("OsuLatency"), "tags": {}}]}),
+        json.dumps({"version": 1, "due": [{**_entry("OsuLatency"), "tags": None}]}),
+        "\xff" * 4000,
     ],
 )
 def test_a_damaged_roll_is_one_error_that_says_how_to_mend_it(tmp_path: Path, text: str) -> None:
     (tmp_path / "roll.json").write_bytes(text.encode("latin-1"))
-    with pytest.raises(ConfigError, match=r"roll\.json: .*roll"):
+    with pytest.raises(ConfigError, match=r"roll\.json: .*roll") as raised:
+        read_roll(tmp_path)
+    assert len(str(raised.value)) < 800
+
+
+def test_a_roll_that_points_nowhere_is_no_site_without_one(tmp_path: Path) -> None:
+    (tmp_path / "roll.json").symlink_to("nowhere.json")
+    with pytest.raises(ConfigError, match="damaged roll"):
         read_roll(tmp_path)
 
 

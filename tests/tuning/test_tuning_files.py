@@ -1,13 +1,16 @@
 """The text of tuning files, read back as the libraries read it."""
 
 import json
+import math
 import tomllib
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.core.errors import ConfigError, ParseError
+from damaged import damages
+from fabricproof.cli.site.tune import _shown
+from fabricproof.core.errors import ConfigError, FabricproofError, ParseError
 from fabricproof.tuning.knobs import Knobs, find_knobs
 from fabricproof.tuning.proposal import propose, toml_line
 from fabricproof.tuning.sweeps import Rule, rules_of, sweeps_of
@@ -335,3 +338,18 @@ def test_without_a_loser_there_is_nothing_to_propose():
 def test_a_damaged_record_is_refused(spoil):
     with pytest.raises(ParseError):
         sweeps_of([{**planted(), **spoil}], "records.jsonl")
+
+
+@given(record=damages(planted()))
+def test_whatever_is_strange_in_a_record_is_refused_or_can_be_written(record):
+    """Infinite ranks, a size that is a text, a rail that is a list: `tune` fell over each."""
+    try:
+        sweeps = sweeps_of([record], "records.jsonl")
+        proposal = propose(sweeps)
+    except FabricproofError:
+        return
+    for sweep in sweeps:
+        assert list(_shown(sweep))
+        assert all(math.isfinite(us) for each in sweep.tables for us in each.own_us)
+    if proposal is not None:
+        json.dumps(proposal.trial_record("/x"), allow_nan=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import importlib
+import io
 import os
 import subprocess
 import sys
@@ -106,7 +107,9 @@ def _refuse_nothing(command: click.Command) -> None:
     the site of this host: another one than the script meant, and green perhaps.
     """
     for parameter in command.params:
-        if parameter.type is not click.UNPROCESSED:
+        # Called again in one process it must not grow: each layer is a frame of the stack.
+        done = isinstance(parameter.consume_value, partial)
+        if parameter.type is not click.UNPROCESSED and not done:
             consume = partial(_consumed, parameter.consume_value, parameter)
             parameter.consume_value = consume  # type: ignore[method-assign]
     if isinstance(command, click.Group):
@@ -219,9 +222,17 @@ def _open_what_is_closed() -> None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
 
 
+def _print_what_is_no_text() -> None:
+    """Print half a character of a record or of a file's name as its escape, and not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in {"strict", "surrogateescape"}:
+            stream.reconfigure(errors="backslashreplace")
+
+
 def main() -> NoReturn:
     """Run the command line; every way out has a documented status."""
     _open_what_is_closed()
+    _print_what_is_no_text()
     try:
         status = group.main(prog_name="fabricproof", standalone_mode=False)
     except click.exceptions.Exit as leaving:

@@ -66,6 +66,15 @@ def without_control(text: str, *, kept: str = "") -> str:
     )
 
 
+def words_of(error: Exception) -> str:
+    """Return what Python says of data that it cannot take, in words and without the data itself."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start} is no text in UTF-8"
+    if isinstance(error, KeyError):
+        return f"no {error.args[0]}" if error.args else "a key is missing"
+    return str(error) or type(error).__name__
+
+
 class FabricproofError(Exception):
     """Base of every error raised on purpose.
 

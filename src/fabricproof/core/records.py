@@ -18,6 +18,7 @@ import contextlib
 import errno
 import fcntl
 import gzip
+import io
 import json
 import os
 import re
@@ -158,6 +159,17 @@ def read_json(path: Path) -> Any:
         return parse_json(file.read().decode())
 
 
+def text_of(path: Path, *, encoding: str = "utf-8", errors: str = "strict") -> str:
+    """Return the text of a file that somebody else wrote or may have put there.
+
+    Raises:
+        OSError: it cannot be read, or is none (:func:`open_file`).
+        UnicodeDecodeError: it is no text in ``encoding``, and ``errors`` does not replace.
+    """
+    with io.TextIOWrapper(open_file(path), encoding=encoding, errors=errors) as file:
+        return file.read()
+
+
 def open_file(path: Path) -> BinaryIO:
     """Open a file to be read: what is no file but a pipe or a device may have no end.
 
@@ -174,6 +186,15 @@ def open_file(path: Path) -> BinaryIO:
 def _at_once(path: str, flags: int) -> int:
     """Open without waiting for whoever would write into a pipe."""
     return os.open(path, flags | os.O_NONBLOCK)
+
+
+def is_named_there(path: Path) -> bool:
+    """Tell whether a folder has this name, be it of a link that leads nowhere or to itself.
+
+    What may be absent is asked for by this: what is there and cannot be read is an error of whoever
+    opens it, and not taken for absent.
+    """
+    return os.path.lexists(path)
 
 
 def are_texts(value: object) -> bool:
@@ -219,11 +240,24 @@ def _is_endless(path: Path) -> bool:
 def _listed(folder: Path, *, only_folders: bool = False) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
-            return [Path(each.path) for each in entries if not only_folders or each.is_dir()]
+            found = list(entries)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise unreadable(folder, error) from None
+    return [Path(each.path) for each in found if not only_folders or _is_folder(each)]
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Tell whether an entry is a folder; a link that leads nowhere may have been to one."""
+    try:
+        return stat.S_ISDIR(entry.stat().st_mode)
+    except FileNotFoundError as error:
+        if entry.is_symlink():
+            raise unreadable(Path(entry.path), error) from None
+        return False  # taken away while we look
+    except OSError as error:
+        raise unreadable(Path(entry.path), error) from None
 
 
 def unreadable(path: Path, error: OSError) -> InputMissingError:

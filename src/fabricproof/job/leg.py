@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ConfigError, ParseError
+from fabricproof.core.records import text_of
 from fabricproof.physics.collective import RankLayout
 from fabricproof.stacks.container import Container
 from fabricproof.verdict.value import CURVE_TOLERANCE, Reference, Rules, Source
@@ -362,7 +363,7 @@ def read_plan(folder: Path) -> Plan:
     """
     path = folder / PLAN_FILE
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(text_of(path))
         if record["version"] != PLAN_VERSION:
             raise ParseError(
                 "plan of another version",

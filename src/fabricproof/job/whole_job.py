@@ -18,6 +18,7 @@ from pathlib import Path
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.hostlist import expand
 from fabricproof.core.measure import Finding, Verdict, as_notes, texts_of, worst
+from fabricproof.core.records import text_of
 from fabricproof.job.evidence.leg_folder import gather
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome, mended
@@ -77,7 +78,7 @@ def read_looks(folder: Path, outcomes: Sequence[Outcome], due: Iterable[str] = (
 
 def _read(path: Path, node: str) -> Machine:
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = text_of(path, errors="replace")
     except OSError as error:
         trouble = ReadTrouble(text=f"its file cannot be read: {error.strerror}")
         return Machine(node=node, troubles=(trouble,))
@@ -226,7 +227,7 @@ class Doubt:
 def read_end(folder: Path) -> JobEnd | None:
     """Return what the job in ``folder`` left at its end; None where it left nothing whole."""
     try:
-        text = (folder / JOB_END_FILE).read_text(encoding="utf-8")
+        text = text_of(folder / JOB_END_FILE)
         facts = dict(line.split(" ", 1) for line in text.splitlines())
         if not text.endswith("\n"):
             return None

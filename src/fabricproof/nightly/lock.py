@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ExitStatus, FabricproofError, OutputError
+from fabricproof.core.records import read_json
 from fabricproof.core.whole_file import link_new
 
 LOCK_FILE = "lock.json"
@@ -271,8 +272,8 @@ def why_dead(path: Path, held: Mapping[str, Any] | None, draft: Path) -> str:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        found = read_json(path)
+    except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
 

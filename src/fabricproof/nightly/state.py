@@ -14,9 +14,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from fabricproof.core.errors import ParseError
+from fabricproof.core.errors import ParseError, words_of
 from fabricproof.core.measure import Verdict
-from fabricproof.core.records import append_records, read_records
+from fabricproof.core.records import append_records, is_named_there, read_records
 from fabricproof.job.run import SessionResult
 from fabricproof.nightly.confirm import FLUTTERED, RED, Confirmation, LegKey, mildest_first
 from fabricproof.nightly.looks import key_of
@@ -173,7 +173,7 @@ def read_history(path: Path, on_torn: Callable[[str], object] | None = None) -> 
     Raises:
         ParseError: a damaged line that no crash explains.
     """
-    if not path.exists():
+    if not is_named_there(path):
         return Nights(nights=(), notices=())
     begun: dict[str, Night] = {}
     notices = []
@@ -186,7 +186,7 @@ def read_history(path: Path, on_torn: Callable[[str], object] | None = None) -> 
                 begun[night.night] = night
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ParseError(
-                f"damaged state of the nights: {error!r}",
+                f"damaged state of the nights: {words_of(error)}",
                 source=str(path),
                 line=number,
                 expected="a line that fabricproof nightly wrote",

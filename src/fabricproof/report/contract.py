@@ -40,7 +40,8 @@ class Criterion(BaseModel):
         nodes: so many nodes must have been measured; 0: any number.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Strict: `nodes = true` is no clause on one node.
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     name: str = Field(min_length=1)
     says: str = ""

@@ -7,12 +7,13 @@ import re
 import socket
 import tomllib
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from fabricproof.core.errors import ConfigError, FabricproofError, InputMissingError
 from fabricproof.core.project import project_root, site_is_at
+from fabricproof.core.records import is_named_there, text_of
 from fabricproof.site.complaint import Lines, first_complaint, line_of, positions
 from fabricproof.site.cross_checks import (
     check_baseline,
@@ -75,7 +76,7 @@ def load_site(name_or_folder: str) -> Site:
     check_unique(folder / "site.toml", main_lines, {"stacks": main.stacks})
     check_unique(folder / "fabric.toml", fabric_lines, {"fabrics": fabric.fabrics})
     references: list[ReferenceSpec] = []
-    if (folder / "references.toml").is_file():
+    if is_named_there(folder / "references.toml"):
         references = _load_references(folder / "references.toml", fabric, main)
     site = Site(
         folder=folder,
@@ -116,26 +117,44 @@ def load_toml(
         ConfigError: not UTF-8, not TOML, an unknown key, a missing one or a wrong value.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = text_of(path, encoding="utf-8-sig")
     except OSError as error:
         raise InputMissingError(
             f"cannot read: {error.strerror}", source=str(path), expected=expected
         ) from None
     except UnicodeDecodeError as error:
-        raise ConfigError("not UTF-8 text", source=str(path), got=error.reason) from None
+        raise ConfigError(
+            "not UTF-8 text",
+            source=str(path),
+            line=error.object[: error.start].count(b"\n") + 1,
+            expected="TOML in UTF-8",
+            got=error.reason,
+        ) from None
+    data = _toml(path, text)
+    lines = positions(text)
     try:
-        data = tomllib.loads(text)
+        return model.model_validate(data), lines
+    except ValidationError as error:
+        raise first_complaint(path, error, lines, model) from None
+
+
+def _toml(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         # tomllib says the place in its sentence only: "... (at line 3, column 5)".
         place = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)", str(error))
         line = int(place[1]) if place and place[1] else None
         problem = str(error).replace(place[0], "") if line and place else str(error)
         raise ConfigError(f"not valid TOML: {problem}", source=str(path), line=line) from None
-    lines = positions(text)
-    try:
-        return model.model_validate(data), lines
-    except ValidationError as error:
-        raise first_complaint(path, error, lines, model) from None
+    except (ValueError, RecursionError):
+        # Python's own limits, which TOML does not know.
+        raise ConfigError(
+            "not valid TOML",
+            source=str(path),
+            expected="numbers of less than a thousand digits, lists of a few levels",
+            got="a number or a nesting that is beyond that",
+        ) from None
 
 
 def _load_references(path: Path, fabric: FabricFile, main: SiteFile) -> list[ReferenceSpec]:

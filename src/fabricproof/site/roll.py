@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fabricproof.core.errors import ConfigError
-from fabricproof.core.records import read_json
+from fabricproof.core.errors import ConfigError, words_of
+from fabricproof.core.records import are_texts, is_named_there, read_json
 from fabricproof.core.whole_file import write_whole
 from fabricproof.site import Site
 from fabricproof.site.schema import PartitionSpec
@@ -114,7 +114,7 @@ def read_roll(folder: Path) -> list[dict[str, Any]]:
         ConfigError: the file is damaged or of another version.
     """
     path = folder / ROLL_FILE
-    if not path.exists():
+    if not is_named_there(path):
         return []
     try:
         record = read_json(path)
@@ -125,13 +125,17 @@ def read_roll(folder: Path) -> list[dict[str, Any]]:
                 expected=str(ROLL_VERSION),
                 got=str(record["version"]),
             )
+        if not isinstance(record["due"], list):
+            raise TypeError("due is no list")
         return [_checked(entry) for entry in record["due"]]
     except ConfigError:
         raise
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(
-            f"damaged roll: {error!r}",
+            f"damaged roll: {words_of(error)}",
             source=str(path),
+            expected=f"a roll of version {ROLL_VERSION}, its list due, and in it of each check "
+            "its texts check, fabric, partition, stack, and its list tags",
             next_step="make it again: fabricproof site roll SITE --write",
         ) from None
 
@@ -141,8 +145,8 @@ def _checked(entry: dict[str, Any]) -> dict[str, Any]:
     for key in ("check", "fabric", "partition", "stack"):
         if not isinstance(entry[key], str):
             raise TypeError(f"{key} is no text")
-    if not all(isinstance(tag, str) for tag in entry["tags"]):
-        raise TypeError("a tag is no text")
+    if not isinstance(entry["tags"], list) or not are_texts(entry["tags"]):
+        raise TypeError("tags is no list of texts")
     return entry
 
 

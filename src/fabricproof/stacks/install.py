@@ -24,6 +24,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
+from fabricproof.core.records import text_of
 from fabricproof.site import Site, line_of, positions
 from fabricproof.stacks import index
 from fabricproof.stacks.catalog import Catalog, Stack, load_catalog
@@ -132,7 +133,7 @@ def _pins(catalog: Catalog, stack: Stack) -> dict[str, object]:
 def read_stamp(prefix: Path) -> dict[str, object] | None:
     """Return what the installation in ``prefix`` says of itself; None where none was finished."""
     try:
-        stamp = json.loads((prefix / _STAMP).read_text(encoding="utf-8"))
+        stamp = json.loads(text_of(prefix / _STAMP))
     except (OSError, ValueError):
         return None
     return stamp if isinstance(stamp, dict) else None
@@ -342,7 +343,7 @@ def check_provisioned(site: Site) -> None:
         if not stack.provisioned or stack.installed_as in known:
             continue
         path = site.folder / "site.toml"
-        lines = positions(path.read_text(encoding="utf-8-sig"))
+        lines = positions(text_of(path, encoding="utf-8-sig"))
         raise ConfigError(
             f"stack {stack.name!r}: fabricproof stack install knows no such stack",
             source=str(path),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabricproof.core.errors import InputMissingError, OutputError, ParseError
+from fabricproof.core.records import text_of
 from fabricproof.subnet.counters import (
     Errors,
     by_end,
@@ -210,11 +211,16 @@ def read_folder(folder: Path) -> dict[str, str]:
     for name in (*TOOLS, COMPLAINTS, PERFQUERY):
         path = folder / name
         try:
-            found[name] = path.read_text(encoding="utf-8", errors="replace")
+            found[name] = text_of(path, errors="replace")
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise InputMissingError(f"cannot read: {error.strerror}", source=str(path)) from None
+            raise InputMissingError(
+                f"cannot read: {error.strerror}",
+                source=str(path),
+                expected="what the tool printed, as text",
+                next_step="fabricproof subnet check --keep FOLDER   # keeps a new look",
+            ) from None
     return found
 
 

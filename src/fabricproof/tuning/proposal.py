@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ParseError
+from fabricproof.core.records import text_of
 from fabricproof.core.units import size_label
 from fabricproof.tuning.sweeps import Rule, Sweep, one_for_all, rules_of
 from fabricproof.tuning.write import Mending, TuningWritten, write
@@ -43,7 +44,7 @@ def read_trial(path: Path) -> Trial:
     """
     file = path / TRIAL_FILE if path.is_dir() else path
     try:
-        record = json.loads(file.read_text(encoding="utf-8"))
+        record = json.loads(text_of(file))
         if record["format"] != FORMAT:
             raise ParseError(
                 "tuning of another format",

@@ -5,11 +5,12 @@ A rule says which algorithm is for which range of message sizes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fabricproof.core.errors import ConfigError, ParseError
+from fabricproof.core.errors import ConfigError, ParseError, words_of
 from fabricproof.tuning.decision import Bar, Choice, Times, decide
 from fabricproof.tuning.knobs import Algorithm, Knobs, find_knobs
 
@@ -83,7 +84,7 @@ def _sweep(record: Mapping[str, Any], source: str) -> Sweep:
         tables = tuple(_tables(record["series"]))
         return Sweep(
             **{
-                name: str(record[name])
+                name: _text(record[name], name)
                 for name in (
                     "run_id",
                     "site",
@@ -96,22 +97,61 @@ def _sweep(record: Mapping[str, Any], source: str) -> Sweep:
                 )
             },
             knobs=knobs,
-            num_nodes=int(record["num_nodes"]),
-            ranks_per_node=int(record["ranks_per_node"]),
-            nodes=tuple(record["nodes"]),
-            rails=tuple(record["rails"]),
-            own_environment=dict(record["own_environment"]),
-            tuning=dict(record["tuning"]),
+            num_nodes=_count(record["num_nodes"], "num_nodes"),
+            ranks_per_node=_count(record["ranks_per_node"], "ranks_per_node"),
+            nodes=_texts(record["nodes"], "nodes"),
+            rails=_texts(record["rails"], "rails"),
+            own_environment=_variables(record["own_environment"], "own_environment"),
+            tuning=_variables(record["tuning"], "tuning"),
             choices=decide(tables, bar),
             tables=tables,
-            labels={each["algorithm"]: each["label"] for each in record["series"]},
-            left_out=tuple(record["left_out"]),
+            labels={each["algorithm"]: _text(each["label"], "label") for each in record["series"]},
+            left_out=_texts(record["left_out"], "left_out"),
             bar=bar,
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         if isinstance(error, ParseError):
             raise
-        raise ParseError(f"damaged record of a sweep: {error!r}", source=source) from None
+        raise ParseError(
+            f"damaged record of a sweep: {words_of(error)}",
+            source=source,
+            expected="a record as the check AlgorithmSweep writes it",
+            got=f"that of run {record.get('run_id')} with {record.get('stack')}",
+            next_step="sweep again, or take the record out",
+        ) from None
+
+
+def _text(value: object, name: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is no text")
+    return value
+
+
+def _texts(value: object, name: str) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise TypeError(f"{name} is no list")
+    return tuple(_text(each, f"an entry of {name}") for each in value)
+
+
+def _variables(value: object, name: str) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{name} is no table")
+    return {variable: _text(each, f"{variable} in {name}") for variable, each in value.items()}
+
+
+def _count(value: object, name: str, least: int = 1) -> int:
+    if type(value) is not int or value < least:
+        raise TypeError(f"{name} is no number of them")
+    return value
+
+
+def _times(row: Mapping[str, Any]) -> tuple[float, ...]:
+    """Return the times of one size that were measured, us; a turn without one left 0."""
+    if not isinstance(row["us"], list):
+        raise TypeError("us is no list")
+    if not all(type(each) in {int, float} and math.isfinite(each) for each in row["us"]):
+        raise TypeError("a time is no finite number")
+    return tuple(float(each) for each in row["us"] if each > 0)
 
 
 def _tables(series: Iterable[Mapping[str, Any]]) -> Iterable[Times]:
@@ -119,9 +159,9 @@ def _tables(series: Iterable[Mapping[str, Any]]) -> Iterable[Times]:
     by_size: dict[int | None, dict[str, tuple[float, ...]]] = {}
     for each in series:
         for row in each["times_us"]:
-            times = tuple(float(time) for time in row["us"] if time > 0)
-            if times:
-                by_size.setdefault(row["size"], {})[each["algorithm"]] = times
+            size = None if row["size"] is None else _count(row["size"], "size", least=0)
+            if times := _times(row):
+                by_size.setdefault(size, {})[_text(each["algorithm"], "algorithm")] = times
     for size, found in by_size.items():
         others = {name: each for name, each in found.items() if name not in {OWN, UNTUNED}}
         if OWN in found:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fabricproof.core.errors import ConfigError, ParseError
+from fabricproof.core.errors import ConfigError, ParseError, words_of
 from fabricproof.tuning.knobs import Knobs, SizeUnit
 from fabricproof.tuning.sweeps import Rule
 
@@ -333,7 +333,7 @@ def selection_file(library_table: str, mendings: Iterable[Mending]) -> str:
             entry["comm_type=intra"] = _with_rules(entry["comm_type=intra"], each)
     except (ValueError, KeyError, TypeError) as error:
         raise ParseError(
-            f"a selection table of unknown form: {error!r}", source="the MPICH library"
+            f"a selection table of unknown form: {words_of(error)}", source="the MPICH library"
         ) from None
     text = json.dumps(table, indent=1) + "\n"
     return text + " " * (len(text.encode()) % PAGE_BYTES == 0)

@@ -36,7 +36,8 @@ OUTLIER_SIGMAS = 5.0
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Strict: `expected = true` is no 1, and 2 rails are not "2".
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class PublishedFabric(_Model):
@@ -91,7 +92,7 @@ class Curve(_Model):
     program: str
     suite: str = "osu"
     message_sizes: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
-    bandwidths: list[float] = Field(min_length=1)
+    bandwidths: list[Annotated[float, Field(allow_inf_nan=False)]] = Field(min_length=1)
     unit: str
 
 

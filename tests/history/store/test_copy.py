@@ -60,9 +60,32 @@ def spoil_the_manifest(folder: Path) -> None:
     (folder / "manifest.json").write_text('{"format": 1, "sources"')
 
 
+def rename_a_run(folder: Path) -> None:
+    path = folder / "manifest.json"
+    path.write_text(path.read_text().replace(SECOND, FIRST.replace("0", "1")))
+
+
+def read_beyond_the_end(folder: Path) -> None:
+    """An offset that no file can have was a traceback."""
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["sources"]["compute/records.jsonl"]["standing"]["offset"] = 10**26
+    path.write_text(json.dumps(manifest))
+
+
+def forget_the_sum(folder: Path) -> None:
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["sum"]
+    path.write_text(json.dumps(manifest))
+
+
 @pytest.mark.parametrize(
     "damage",
     [
+        rename_a_run,
+        read_beyond_the_end,
+        forget_the_sum,
         truncate_a_segment,
         flip_a_byte,
         lose_the_keys,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -51,10 +52,13 @@ def test_a_word_that_chooses_runs_is_no_name(name: str, tmp_path: Path) -> None:
     assert labels(tmp_path, SITE) == {}
 
 
-def test_a_label_that_cannot_be_kept_speaks_of_no_job(tmp_path: Path) -> None:
-    path = tmp_path / SITE / LABELS_FILE
-    path.parent.mkdir()
-    path.symlink_to(tmp_path / "gone" / "labels.jsonl")
+def test_a_label_that_cannot_be_kept_speaks_of_no_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
     with pytest.raises(OutputError, match="give the label again") as caught:
         set_label(tmp_path, SITE, [FIRST], "good")
     assert "stage folder" not in str(caught.value)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_baselines import FACTS, LATENCY, WHERE, make_baseline, make_row, with_outlier
 
+from damaged import damages
 from fabricproof.cli.history.baseline_display import baseline_record, show_lines
 from fabricproof.core.errors import ConfigError, InputMissingError, OutputError, ParseError
 from fabricproof.verdict.baseline.file import (
@@ -126,6 +129,10 @@ def test_an_absent_one_names_those_there_are(tmp_path: Path) -> None:
         ('"median": 100.3', '"median": 0'),
         ('"better": 1', '"better": 0'),
         ('"settings"', '"sittings"'),
+        ('"unit": "', '"unit": ["x"], "was": "'),
+        ('"leg": "', '"leg": 7, "was": "'),
+        ("[100.1, ", "[Infinity, "),
+        ("[100.1, ", "[true, "),
         ("[100.1, ", "["),
         ('"kind": "like n1"', '"kind": "like n9"'),
     ],
@@ -139,6 +146,38 @@ def test_damage_is_refused(tmp_path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1))
     with pytest.raises(ParseError, match="damaged baseline"):
         read_baseline(path)
+
+
+WHOLE = json.loads(as_text(make_baseline(with_outlier(make_row()))))
+
+
+@given(record=damages(WHOLE))
+def test_whatever_is_strange_in_it_is_refused_or_can_be_shown(
+    record: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A unit that is a list, a sample that is infinite: `baseline show` and `diff` fell over it."""
+    path = tmp_path_factory.mktemp("strange") / "b.json"
+    path.write_text(json.dumps(record))
+    try:
+        baseline = read_baseline(path)
+    except ParseError:
+        return
+    assert all(
+        math.isfinite(value)
+        for group in baseline.groups
+        for row in group.rows
+        for value in (row.low, row.median, row.high, row.spread, *row.samples.values())
+    )
+    head = {"active": False, "holds": True, "why_not": []}
+    assert list(show_lines(baseline, head, whole=True))
+    json.dumps(baseline_record(baseline), allow_nan=False)
+    assert hash(
+        tuple(
+            (each.place, row.unit, row.message_size)
+            for each in baseline.groups
+            for row in each.rows
+        )
+    )
 
 
 def test_a_cut_file_says_where(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from made_baselines import WHERE, make_baseline, make_row, with_outlier
@@ -68,4 +69,21 @@ def test_a_thousand_pairs_stay_light(tmp_path: Path) -> None:
 def test_damage_is_told(tmp_path: Path, text: str) -> None:
     (tmp_path / STAGE_FILE).write_text(text)
     with pytest.raises(ParseError, match="no readable baseline"):
+        read_stage(tmp_path, "ib0")
+
+
+def _written(folder: Path) -> Any:
+    write_stage(folder, {"ib0": of_leg(make_baseline(), WHERE)})
+    return json.loads((folder / STAGE_FILE).read_text())
+
+
+@pytest.mark.parametrize("bound", [float("nan"), float("inf"), 0, -1.0, True, "98", None, [98.0]])
+@pytest.mark.parametrize("at", [3, 4, 5])
+def test_a_bound_that_nothing_crosses_is_not_judged_by(
+    bound: object, at: int, tmp_path: Path
+) -> None:
+    record = _written(tmp_path)
+    record["legs"]["ib0"]["groups"][0]["rows"][0][at] = bound
+    (tmp_path / STAGE_FILE).write_text(json.dumps(record))
+    with pytest.raises(ParseError, match="no readable baseline beside the plan"):
         read_stage(tmp_path, "ib0")

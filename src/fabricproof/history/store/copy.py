@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
 FOLDER = ".index"
 _MANIFEST = "manifest.json"
 #: of the manifest and of the columns; a copy of another is made again
-FORMAT = 8
+FORMAT = 9
+
+#: how a manifest begins: the CRC-32 of all that follows
+_SUM = re.compile(rb'\{"sum": (\d{1,10}), ')
 
 #: how long to wait for another that is writing the copy, seconds; then it is made twice
 _PATIENCE = 60.0
@@ -80,12 +84,11 @@ class Copy:
         try:
             manifest = json.loads(text)
             is_ours = manifest["format"] == FORMAT
-            sound = (
-                is_ours and _is_whole(manifest) and all(map(self._is_sound, _files_of(manifest)))
-            )
+            sound = is_ours and _is_whole(text) and all(map(self._is_sound, _files_of(manifest)))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             is_ours, sound = True, False
         if sound:
+            del manifest["sum"]
             self.manifest = manifest
             return
         if is_ours:
@@ -172,7 +175,8 @@ class Copy:
             return
         with self._unless_unwritable():
             with whole_file(self.folder / _MANIFEST) as file:
-                file.write(json.dumps(self.manifest).encode())
+                rest = json.dumps(self.manifest).encode()[1:]
+                file.write(b'{"sum": %d, ' % zlib.crc32(rest) + rest)
             self._sweep()
 
     def _sweep(self) -> None:
@@ -217,11 +221,10 @@ def _wait_for(descriptor: int) -> None:
             return
 
 
-def _is_whole(manifest: dict[str, Any]) -> bool:
-    """Tell whether a manifest has all that one of this format has."""
-    return all(
-        isinstance(manifest[name], type(each)) for name, each in empty_manifest().items()
-    ) and all(each["standing"] for each in manifest["sources"].values())
+def _is_whole(text: bytes) -> bool:
+    """Tell whether a manifest is, to the last byte, what was written."""
+    begin = _SUM.match(text)
+    return begin is not None and zlib.crc32(text[begin.end() :]) == int(begin[1])
 
 
 def _files_of(manifest: dict[str, Any]) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from fabricproof.core.errors import InputMissingError, ParseError
-from fabricproof.core.records import append_records, read_records
+from fabricproof.core.records import append_records, is_named_there, read_records
 
 LABELS_FILE = "labels.jsonl"
 
@@ -55,7 +55,7 @@ def labels(
         InputMissingError: the file cannot be read.
     """
     path = perflogs / site / LABELS_FILE
-    if not path.exists():
+    if not is_named_there(path):
         return {}
     found: dict[str, dict[str, None]] = {}
     for record in read_records(path, on_torn=on_torn):

@@ -23,6 +23,7 @@ from fabricproof.core.cpus import cpus_of
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.hostlist import expand
 from fabricproof.core.measure import Finding, Verdict, as_notes
+from fabricproof.core.records import text_of
 from fabricproof.job.evidence.leg_folder import CORES, RankRecord
 from fabricproof.job.leg import Leg
 from fabricproof.physics import find_link
@@ -348,7 +349,7 @@ def read_neighbours(folder: Path, nodes: Collection[str]) -> tuple[Neighbour, ..
     None where the scheduler was not asked or did not answer: then nobody knows.
     """
     try:
-        lines = (folder / JOBS_FILE).read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = text_of(folder / JOBS_FILE, errors="replace").splitlines()
         own, begin, end = lines[0].split(" ")
         if lines[-1] != "answered":
             return None

@@ -24,6 +24,7 @@ from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.benchmarks.program import UNNAMED
 from fabricproof.core.errors import FabricproofError, ParseError
 from fabricproof.core.measure import Table
+from fabricproof.core.records import open_file, text_of
 from fabricproof.core.units import size_label
 from fabricproof.job.collective_commands import BUS_SUITES
 from fabricproof.job.leg import Leg
@@ -393,7 +394,7 @@ def _merge(
 def read_status(folder: Path) -> int | None:
     """Return the launcher's exit status; None where the leg never ended."""
     try:
-        return int((folder / "status").read_text())
+        return int(text_of(folder / "status"))
     except (OSError, ValueError):
         return None
 
@@ -427,7 +428,8 @@ def last_words(path: Path) -> str:
 def read_text(path: Path) -> str:
     """Return what a file of a leg or a job holds; empty where it is not there."""
     try:
-        return path.read_bytes().decode("utf-8", errors="replace")
+        with open_file(path) as file:
+            return file.read().decode("utf-8", errors="replace")
     except OSError:
         return ""
 

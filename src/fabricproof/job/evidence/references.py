@@ -15,6 +15,7 @@ from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.errors import FabricproofError, ParseError
 from fabricproof.core.measure import Table, Verdict
+from fabricproof.core.records import text_of
 from fabricproof.core.units import at_size
 from fabricproof.job.evidence.leg_folder import RankRecord, read_status, read_text
 from fabricproof.job.leg import MOST_ATTEMPTS, Leg, shell_name
@@ -66,7 +67,7 @@ def _nobody_judged(report: Report, why: str) -> Report:
 def _machine(folder: Path, node: str) -> Machine | None:
     """Return what a node's look left; None where nobody saw it."""
     try:
-        text = (folder / f"{node}.txt").read_text(encoding="utf-8", errors="replace")
+        text = text_of(folder / f"{node}.txt", errors="replace")
     except OSError:
         return None
     # It brings the schema of site files, half of what starting the judge in a job would cost.

@@ -15,6 +15,7 @@ from typing import Any
 
 from fabricproof.core.errors import FabricproofError, ParseError
 from fabricproof.core.measure import Finding, Verdict, as_notes, worst
+from fabricproof.core.records import text_of
 from fabricproof.core.units import size_label
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome
@@ -221,7 +222,7 @@ def loose(look: Outcome, bind: Bind) -> str:
 
 def _loose_rank(path: Path, bind: Bind) -> str:
     try:
-        told = parse_binding(path.read_text(encoding="utf-8"), str(path))
+        told = parse_binding(text_of(path), str(path))
     except (OSError, UnicodeDecodeError, FabricproofError) as error:
         return str(error)
     if told.bind != bind.value:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fabricproof.core.errors import InputMissingError, ParseError, UnavailableError
+from fabricproof.core.records import text_of
 from fabricproof.nodes.discover.facts import ClusterSeen, HostSeen, PartitionSeen, SlurmSeen
 from fabricproof.nodes.discover.read import read_host, read_slurm
 from fabricproof.stacks.environment import answer_of
@@ -151,11 +152,20 @@ def load(folder: Path) -> Recording:
     """Read a recording.
 
     Raises:
-        InputMissingError: ``head.txt`` is not there; the other files may be absent.
+        InputMissingError: a file cannot be read, or ``head.txt`` is not there; the others may be
+            absent.
     """
     texts: dict[str, str] = {}
     for path in sorted(folder.glob("*.txt")):
-        texts[path.name] = path.read_text(encoding="utf-8", errors="replace")
+        try:
+            texts[path.name] = text_of(path, errors="replace")
+        except OSError as error:
+            raise InputMissingError(
+                f"cannot read: {error.strerror}",
+                source=str(path),
+                expected="what --keep wrote",
+                next_step="fabricproof site init NAME --keep FOLDER   # keeps a new one",
+            ) from None
     if "head.txt" not in texts:
         raise InputMissingError(
             "no recording of a cluster",

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fabricproof.core.errors import UnavailableError
 from fabricproof.core.group import run_group
+from fabricproof.core.records import text_of
 from fabricproof.nodes.doctor.facts import Answer, Facts, LibraryFacts, World
 from fabricproof.nodes.doctor.findings import Diagnosis
 from fabricproof.nodes.doctor.probes import (
@@ -233,7 +234,7 @@ def start_world(
             run_command(["scancel", "--quiet", f"--name={name}"], environment, 10)
         if not output.is_file():
             raise _no_nodes(answer, wait_seconds)
-        return judge_world_output(subject, output.read_text(encoding="utf-8", errors="replace"))
+        return judge_world_output(subject, text_of(output, errors="replace"))
 
 
 def _batch(subject: Subject, output: Path, name: str) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fabricproof.core.errors import FabricproofError
+from fabricproof.core.records import text_of
 from fabricproof.site import FabricSpec, PartitionSpec, Site, StackSpec
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.container import Container, enter
@@ -269,7 +270,7 @@ def _declared(stack: StackSpec, layout: SpackLayout) -> dict[str, object]:
 
     source = layout.site_folder / "spack" / "packages.yaml"
     try:
-        packages = yaml.safe_load(source.read_text(encoding="utf-8"))["packages"]
+        packages = yaml.safe_load(text_of(source))["packages"]
         prefix = str(packages[PACKAGE_OF[stack.family]]["externals"][0]["prefix"])
     except (OSError, yaml.YAMLError, KeyError, TypeError, IndexError):
         return {}

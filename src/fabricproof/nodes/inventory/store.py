@@ -16,7 +16,13 @@ from typing import Any
 
 from fabricproof.core.errors import FabricproofError, InputMissingError, OutputError, ParseError
 from fabricproof.core.project import site_option
-from fabricproof.core.records import append_records, read_json, read_records
+from fabricproof.core.records import (
+    append_records,
+    is_named_there,
+    read_json,
+    read_records,
+    text_of,
+)
 from fabricproof.core.whole_file import whole_file
 from fabricproof.nodes.inventory.facts import Machine, ReadTrouble, ReadTroubleKind
 from fabricproof.nodes.inventory.read import read_machine
@@ -89,7 +95,7 @@ def _keep(folder: Path, node: str, path: Path | None, run_id: str, time: str) ->
     elif path is None:
         reason = "the look at it left nothing"
     else:
-        machine = read_machine(path.read_text(encoding="utf-8", errors="replace"), node)
+        machine = read_machine(text_of(path, errors="replace"), node)
         if machine.facts:
             write_machine(folder, machine)
             digest = machine.digest
@@ -179,7 +185,7 @@ def read_index(folder: Path, on_torn: Callable[[str], object] | None = None) -> 
         ParseError: a damaged line that no crash explains.
     """
     path = folder / INDEX_FILE
-    if not path.exists():
+    if not is_named_there(path):
         return []
     return [_seen(each, path) for each in read_records(path, on_torn=on_torn)]
 

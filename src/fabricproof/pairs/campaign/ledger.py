@@ -19,7 +19,7 @@ from pathlib import Path
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError, ParseError
-from fabricproof.core.records import open_file, read_json
+from fabricproof.core.records import open_file, read_json, text_of
 from fabricproof.core.units import counted, size_label
 from fabricproof.core.whole_file import write_whole
 from fabricproof.pairs.campaign.path import pairs_of
@@ -256,7 +256,7 @@ def read_launch(folder: Path) -> KernelRecord:
     """
     path = folder / RECORD_FILE
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = text_of(path, errors="replace")
     except OSError:
         return KernelRecord()
     return read_record(text, str(path))
@@ -299,7 +299,7 @@ def _optics(folder: Path) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for place in launches(folder):
         for path in sorted(place.glob("seen.*")):
-            node, text = path.name.partition(".")[2], path.read_text("utf-8", errors="replace")
+            node, text = path.name.partition(".")[2], text_of(path, errors="replace")
             found[node] = (*found.get(node, ()), text)
     return found
 

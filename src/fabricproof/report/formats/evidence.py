@@ -15,7 +15,7 @@ from typing import Any
 
 from fabricproof import __version__
 from fabricproof.core.provenance import identity_of
-from fabricproof.core.records import open_file, read_json
+from fabricproof.core.records import open_file, read_json, text_of
 from fabricproof.job.run import Workplace
 from fabricproof.nodes.inventory.store import FOLDER
 from fabricproof.physics import device_word
@@ -132,7 +132,7 @@ def _file(name: str, path: Path) -> BundleFile | Absent:
 def _without_private(name: str, path: Path) -> BundleFile | Absent:
     """Return a file of a site without comments, a TOML file as JSON without private keys too."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = text_of(path)
         if path.suffix == ".toml":
             stated = _dumped(_public(tomllib.loads(text)))
             return BundleFile(name=f"site/{path.stem}.json", content=stated)

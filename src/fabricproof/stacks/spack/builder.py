@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fabricproof.core.errors import ConfigError, FabricproofError, OutputError
+from fabricproof.core.records import text_of
 from fabricproof.site import StackSpec
 from fabricproof.stacks.spack.environment.compose import SUITES, Environment, compose
 from fabricproof.stacks.spack.environment.lock import (
@@ -96,7 +97,7 @@ def why_not_whole(layout: SpackLayout, environment: Environment) -> str | None:
     path = kept_lock(layout, name)
     if not is_of_lock(built.lock_digest, path):
         return "it was built from another lock"
-    locked = path.read_text(encoding="utf-8")
+    locked = text_of(path)
     if any(package.digest not in locked for package in (built.mpi, *built.programs.values())):
         return "the record of the build names packages that the lock does not have"
     return _why_not_there(layout, built)

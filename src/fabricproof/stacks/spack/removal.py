@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fabricproof.core.errors import ConfigError
+from fabricproof.core.records import text_of
 from fabricproof.site import StackSpec
 from fabricproof.stacks.spack.builder import Listen, building
 from fabricproof.stacks.spack.installation.modules import remove_modules
@@ -45,7 +46,7 @@ def remove(
 
 def _hashes(lock: Path) -> set[str]:
     try:
-        specs = json.loads(lock.read_text(encoding="utf-8"))["concrete_specs"]
+        specs = json.loads(text_of(lock))["concrete_specs"]
         return {key for key, spec in specs.items() if not spec.get("external")}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(

@@ -14,8 +14,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fabricproof.core.errors import ConfigError, InputMissingError, OutputError, ParseError
-from fabricproof.core.records import parse_json
+from fabricproof.core.errors import (
+    ConfigError,
+    InputMissingError,
+    OutputError,
+    ParseError,
+    words_of,
+)
+from fabricproof.core.records import parse_json, text_of
 from fabricproof.core.whole_file import whole_file
 from fabricproof.verdict.baseline.model import (
     PLACE,
@@ -24,8 +30,17 @@ from fabricproof.verdict.baseline.model import (
     BaselineNode,
     BaselineRow,
     Facts,
-    LegPlace,
     Outlier,
+)
+from fabricproof.verdict.baseline.sound import (
+    as_list_of,
+    as_number_of,
+    as_table_of,
+    as_text_of,
+    as_texts_of,
+    read_limit,
+    read_node,
+    read_place,
 )
 
 FORMAT = 1
@@ -217,7 +232,7 @@ def read_baseline(path: Path) -> Baseline:
         ParseError: it is damaged, of another format, or says what cannot be.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = text_of(path)
     except FileNotFoundError:
         known = ", ".join(names_in(path.parents[1])) or "none is frozen yet"
         raise InputMissingError(
@@ -235,14 +250,19 @@ def read_baseline(path: Path) -> Baseline:
         return from_text(text)
     except json.JSONDecodeError as error:
         raise ParseError(
-            "damaged baseline", source=str(path), line=error.lineno, got=error.msg
+            "damaged baseline",
+            source=str(path),
+            line=error.lineno,
+            expected="JSON as baseline freeze writes it",
+            got=error.msg,
+            next_step="git log on the file, or freeze it again",
         ) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ParseError(
             "damaged baseline",
             source=str(path),
             expected=f"a file of format {FORMAT} as baseline freeze writes it",
-            got=f"{type(error).__name__}: {error}",
+            got=words_of(error),
             next_step="git log on the file, or freeze it again",
         ) from None
 
@@ -257,55 +277,72 @@ def from_text(text: str) -> Baseline:
     record = parse_json(text)
     if record["format"] != FORMAT:
         raise ValueError(f"format {record['format']}")
+    floors = as_table_of(record, "floors")
+    if not record["runs"] or not record["groups"]:
+        raise ValueError("it was learnt from nothing")
     return Baseline(
-        name=record["name"],
-        site=record["site"],
-        frozen=record["frozen"],
-        command=record["command"],
-        version=record["fabricproof"],
-        runs=record["runs"],
-        builds=record["builds"],
-        nodes={name: _node(each, record["kinds"]) for name, each in record["nodes"].items()},
-        groups=tuple(_read_group(each) for each in record["groups"]),
-        settings=tuple(record["settings"]),
-        set_aside=tuple(record["set_aside"]),
-        not_judged=tuple(record.get("not_judged", ())),
-        false_alarms=record["false_alarms"],
-        floors=record["floors"],
+        name=as_text_of(record, "name"),
+        site=as_text_of(record, "site"),
+        frozen=as_text_of(record, "frozen"),
+        command=as_text_of(record, "command"),
+        version=as_text_of(record, "fabricproof"),
+        runs=_texts(record, "runs"),
+        builds=_texts(record, "builds"),
+        nodes={
+            name: _node(each, record["kinds"])
+            for name, each in as_table_of(record, "nodes").items()
+        },
+        groups=tuple(map(_read_group, as_list_of(record, "groups"))),
+        settings=as_texts_of(record, "settings"),
+        set_aside=as_texts_of(record, "set_aside"),
+        not_judged=as_texts_of({"not_judged": [], **record}, "not_judged"),
+        false_alarms=as_number_of(record, "false_alarms"),
+        floors={unit: as_number_of(floors, unit) for unit in floors},
     )
+
+
+def _texts(record: Mapping[str, Any], key: str) -> dict[str, str]:
+    table = as_table_of(record, key)
+    return {name: as_text_of(table, name) for name in table}
 
 
 def _node(record: Mapping[str, Any], kinds: Mapping[str, Facts]) -> BaselineNode:
     own = record.get("own", {})
     facts = {part: {**each, **own.get(part, {})} for part, each in kinds[record["kind"]].items()}
-    return BaselineNode(digests=tuple(record["digests"]), facts=facts)
+    return read_node({"digests": record["digests"], "facts": facts})
 
 
 def _read_group(record: Mapping[str, Any]) -> BaselineLeg:
-    rows = tuple(_read_row(each, record["runs"]) for each in record["rows"])
-    return BaselineLeg(place=LegPlace(**{name: record[name] for name in PLACE}), rows=rows)
+    runs = as_texts_of(record, "runs")
+    rows = tuple(_read_row(each, runs) for each in as_list_of(record, "rows"))
+    return BaselineLeg(place=read_place({name: record[name] for name in PLACE}), rows=rows)
 
 
 def _read_row(record: Mapping[str, Any], runs: Sequence[str]) -> BaselineRow:
-    numbers = (record["median"], record["low"], record["high"])
-    if not all(isinstance(each, (int, float)) and 0 < each < float("inf") for each in numbers):
-        raise ValueError(f"{record['quantity']} has a median or bound that is no positive number")
-    if not record["low"] <= record["median"] <= record["high"] or record["better"] not in {-1, 1}:
-        raise ValueError(f"the bounds of {record['quantity']} do not hold its median")
-    samples = zip(runs, record["samples"], strict=True)
+    named, size = record["named"], record["size"]
+    if type(named) is not bool or type(size) not in {int, type(None)}:
+        raise TypeError(f"named or size of {record['quantity']}")
+    samples = dict(zip(runs, as_list_of(record, "samples"), strict=True))
+    limit = read_limit({**record, "runs": len(samples)})
     return BaselineRow(
-        quantity=record["quantity"],
-        unit=record["unit"],
-        message_size=record["size"],
-        better=record["better"],
-        named=record["named"],
-        median=record["median"],
-        spread=record["spread"],
-        low=record["low"],
-        high=record["high"],
-        samples={run: value for run, value in samples if value is not None},
-        outliers=tuple(
-            Outlier(run_id=run, value=value, reason=reason)
-            for run, value, reason in record.get("outliers", ())
-        ),
+        quantity=limit.quantity,
+        unit=limit.unit,
+        message_size=size,
+        better=limit.better,
+        named=named,
+        median=limit.median,
+        spread=as_number_of(record, "spread"),
+        low=limit.low,
+        high=limit.high,
+        samples={run: as_number_of(samples, run) for run in samples if samples[run] is not None},
+        outliers=tuple(map(_read_outlier, as_list_of({"outliers": [], **record}, "outliers"))),
+    )
+
+
+def _read_outlier(triple: Sequence[Any]) -> Outlier:
+    record = dict(zip(("run", "value", "reason"), triple, strict=True))
+    return Outlier(
+        run_id=as_text_of(record, "run"),
+        value=as_number_of(record, "value"),
+        reason=as_text_of(record, "reason"),
     )

@@ -13,10 +13,18 @@ from dataclasses import asdict, astuple, fields, replace
 from pathlib import Path
 from typing import Any
 
-from fabricproof.core.errors import OutputError, ParseError
-from fabricproof.core.records import parse_json
+from fabricproof.core.errors import OutputError, ParseError, words_of
+from fabricproof.core.records import parse_json, text_of
 from fabricproof.verdict.baseline.apply import LegBaseline
-from fabricproof.verdict.baseline.model import Baseline, BaselineNode, LegPlace, Limit
+from fabricproof.verdict.baseline.model import Baseline, LegPlace, Limit
+from fabricproof.verdict.baseline.sound import (
+    as_list_of,
+    as_text_of,
+    as_texts_of,
+    read_limit,
+    read_node,
+    read_place,
+)
 
 STAGE_FILE = "baseline.json"
 FORMAT = 1
@@ -100,7 +108,7 @@ def read_stage(folder: Path, leg: str) -> LegBaseline:
     """
     path = folder / STAGE_FILE
     try:
-        record = parse_json(path.read_text(encoding="utf-8"))
+        record = parse_json(text_of(path))
         if record["format"] != FORMAT:
             raise ValueError(f"format {record['format']}")
         return _leg(record["legs"][leg], record["nodes"])
@@ -109,32 +117,28 @@ def read_stage(folder: Path, leg: str) -> LegBaseline:
             "no readable baseline beside the plan",
             source=str(path),
             expected=f"a file of format {FORMAT} that knows leg {leg}",
-            got=f"{type(error).__name__}: {error}",
+            got=words_of(error),
         ) from None
 
 
 def _leg(record: Mapping[str, Any], nodes: Mapping[str, Any]) -> LegBaseline:
     rows = [
-        (LegPlace(**group["place"]), _limit(each))
-        for group in record["groups"]
-        for each in group["rows"]
+        (read_place(group["place"]), _limit(each))
+        for group in as_list_of(record, "groups")
+        for each in as_list_of(group, "rows")
     ]
     names = {node for place, _ in rows for node in place.nodes.split(",")}
     return LegBaseline(
-        name=record["name"],
-        date=record["date"],
-        place=LegPlace(**record["place"]),
+        name=as_text_of(record, "name"),
+        date=as_text_of(record, "date"),
+        place=read_place(record["place"]),
         rows=tuple(rows),
-        nodes={
-            name: BaselineNode(digests=tuple(each["digests"]), facts=each["facts"])
-            for name, each in nodes.items()
-            if name in names
-        },
-        settings=tuple(record["settings"]),
-        site=record.get("site", ""),
+        nodes={name: read_node(each) for name, each in nodes.items() if name in names},
+        settings=as_texts_of(record, "settings"),
+        site=as_text_of({"site": "", **record}, "site"),
     )
 
 
 def _limit(values: Sequence[Any]) -> Limit:
     names = [each.name for each in fields(Limit)]
-    return Limit(**dict(zip(names, values, strict=True)))
+    return read_limit(dict(zip(names, values, strict=True)))

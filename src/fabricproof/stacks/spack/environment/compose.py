@@ -19,6 +19,7 @@ import yaml
 
 from fabricproof.core.errors import ConfigError, InputMissingError
 from fabricproof.core.project import project_root
+from fabricproof.core.records import text_of
 from fabricproof.core.whole_file import write_whole
 from fabricproof.site import StackSpec
 from fabricproof.stacks.spack.environment.externals import check_externals, load_yaml, parse_yaml
@@ -294,7 +295,7 @@ def _expanded_scopes(layout: SpackLayout, target: Path, mpi: str) -> dict[Path, 
 
 def _expanded(path: Path, layout: SpackLayout) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = text_of(path)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read: {error}", source=str(path)) from None
     return string.Template(text).safe_substitute(_variables(layout))

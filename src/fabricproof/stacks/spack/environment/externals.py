@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import yaml
 
 from fabricproof.core.errors import ConfigError
+from fabricproof.core.records import text_of
 from fabricproof.stacks.catalog import stacks_root
 
 
@@ -20,7 +21,7 @@ def load_yaml(path: Path) -> dict[str, Any]:
         ConfigError: cannot be read, not YAML, or no mapping.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = text_of(path)
     except UnicodeDecodeError as error:
         raise ConfigError(f"not valid YAML: {error.reason}", source=str(path)) from None
     except OSError as error:

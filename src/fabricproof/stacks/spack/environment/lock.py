@@ -24,6 +24,7 @@ from typing import Any
 import yaml
 
 from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
+from fabricproof.core.records import text_of
 from fabricproof.core.whole_file import whole_file
 from fabricproof.stacks.environment import answer_of
 from fabricproof.stacks.spack.environment.compose import Environment
@@ -143,7 +144,7 @@ def digest_of_lock(path: Path) -> str:
         ValueError, KeyError, TypeError: it is no lock.
         OSError: it cannot be read.
     """
-    data = json.loads(path.read_text(encoding="utf-8"))
+    data = json.loads(text_of(path))
     roots = sorted({str(root["hash"]) for root in data["roots"]})
     words = [*sorted(data["concrete_specs"]), "roots", *roots]
     return hashlib.sha256("\n".join(words).encode()).hexdigest()
@@ -191,7 +192,7 @@ def _why_stale(environment: Environment, path: Path) -> str | None:
     if not path.is_file():
         return "there is none yet"
     try:
-        note = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        note = json.loads(text_of(path.with_suffix(".json")))
         inputs, digest = note["inputs"], note["lock_digest"]
     except (OSError, ValueError, KeyError, TypeError):
         return "nothing says what it was solved from"
@@ -274,7 +275,7 @@ def _ordered(path: Path) -> str:
     Spack 1.1 writes the roots in another order in every solve, all in one line: the file that is
     committed would change though nothing did.
     """
-    text = path.read_text(encoding="utf-8")
+    text = text_of(path)
     try:
         data = json.loads(text)
         data["roots"] = sorted(data["roots"], key=lambda root: (root["hash"], root["spec"]))
@@ -286,7 +287,7 @@ def _ordered(path: Path) -> str:
 
 def _read(path: Path, *, kept: bool, seconds: float) -> Lock:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(text_of(path))
         return Lock(
             path=path,
             digest=digest_of_lock(path),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ConfigError, InputMissingError, OutputError
+from fabricproof.core.records import text_of
 from fabricproof.stacks.spack.layout import SpackLayout, sha256_of
 
 #: of the manifest.
@@ -80,7 +81,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """
     path = folder / MANIFEST
     try:
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        manifest: dict[str, Any] = json.loads(text_of(path))
         known = manifest["format"] == FORMAT and _is_complete(manifest)
     except OSError:
         raise InputMissingError(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ConfigError
+from fabricproof.core.records import text_of
 from fabricproof.core.whole_file import write_whole
 from fabricproof.stacks.environment import StackEnvironment, family_settings
 
@@ -114,7 +115,7 @@ def read_built(path: Path) -> Built | None:
         ConfigError: the file is damaged.
     """
     try:
-        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        data: dict[str, Any] = json.loads(text_of(path))
         if data.pop("format") != FORMAT:
             return None
         return Built(

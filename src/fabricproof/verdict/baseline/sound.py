@@ -1,0 +1,116 @@
+"""What the JSON of a baseline must be: each value of its kind, each number one that can be.
+
+A bound of NaN is crossed by nothing, and a place that is no text fits nothing: neither is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from fabricproof.core.records import are_texts
+from fabricproof.verdict.baseline.model import PLACE, BaselineNode, LegPlace, Limit
+
+
+def as_text_of(record: Mapping[str, Any], key: str) -> str:
+    """Return a text of a record.
+
+    Raises:
+        KeyError, TypeError: it is not there, or is none.
+    """
+    if not isinstance(found := record[key], str):
+        raise TypeError(f"{key} is no text")
+    return found
+
+
+def as_texts_of(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """Return a list of texts of a record.
+
+    Raises:
+        KeyError, TypeError: it is not there, or is none.
+    """
+    if not isinstance(found := record[key], list) or not are_texts(found):
+        raise TypeError(f"{key} is no list of texts")
+    return tuple(found)
+
+
+def as_list_of(record: Mapping[str, Any], key: str) -> list[Any]:
+    """Return a list of a record; what is empty and no list is not taken for an empty one.
+
+    Raises:
+        KeyError, TypeError: it is not there, or is none.
+    """
+    if not isinstance(found := record[key], list):
+        raise TypeError(f"{key} is no list")
+    return found
+
+
+def as_table_of(record: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Return a table of a record.
+
+    Raises:
+        KeyError, TypeError: it is not there, or is none.
+    """
+    if not isinstance(found := record[key], dict):
+        raise TypeError(f"{key} is no table")
+    return found
+
+
+def as_number_of(record: Mapping[str, Any], key: str) -> float:
+    """Return a finite number of a record.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is not there, or is none.
+    """
+    found = record[key]
+    if type(found) not in {int, float}:
+        raise TypeError(f"{key} is no number")
+    if not -math.inf < found < math.inf:
+        raise ValueError(f"{key} is {found}")
+    return found  # type: ignore[no-any-return]
+
+
+def read_place(record: Mapping[str, Any]) -> LegPlace:
+    """Return the place that a record is of.
+
+    Raises:
+        KeyError, TypeError: a part is not there, or is no text.
+    """
+    return LegPlace(**{name: as_text_of(record, name) for name in PLACE})
+
+
+def read_node(record: Mapping[str, Any]) -> BaselineNode:
+    """Return what a node was made of.
+
+    Raises:
+        KeyError, TypeError: a part is not there, or is of another kind.
+    """
+    facts: Mapping[str, Mapping[str, Any]] = record["facts"]
+    values = [value for each in facts.values() for value in each.values()]
+    if not all(type(value) in {str, int} for value in values):
+        raise TypeError("a fact is no text and no whole number")
+    return BaselineNode(digests=as_texts_of(record, "digests"), facts=facts)
+
+
+def read_limit(record: Mapping[str, Any]) -> Limit:
+    """Return median and bounds of a quantity.
+
+    Raises:
+        KeyError, TypeError, ValueError: a part is not there, or cannot be.
+    """
+    quantity = as_text_of(record, "quantity")
+    low, median, high = (as_number_of(record, key) for key in ("low", "median", "high"))
+    if low <= 0:
+        raise ValueError(f"{quantity} has a bound that is no positive number")
+    if not low <= median <= high or record["better"] not in (-1, 1):
+        raise ValueError(f"the bounds of {quantity} do not hold its median")
+    return Limit(
+        quantity=quantity,
+        unit=as_text_of(record, "unit"),
+        better=int(record["better"]),
+        median=median,
+        low=low,
+        high=high,
+        runs=int(as_number_of(record, "runs")),
+    )
