@@ -126,10 +126,10 @@ def runs_alike(
 
     What printed nothing in ``run`` has the keys of the runs in which it printed something, too.
     """
-    wanted = store.samples([run.run_id]).select(FIELDS).unique(maintain_order=True)
+    wanted = store.samples([run.run_id], ()).unique(maintain_order=True)
     if wanted.is_empty():
         return (), ()
-    others = store.samples([each.run_id for each in runs]).select(*FIELDS, "run_id")
+    others = store.samples([each.run_id for each in runs], ("run_id",))
     wanted = pl.concat([wanted, _meant(wanted, others)]).unique(maintain_order=True)
     shared = others.join(wanted, on=FIELDS, how="semi", nulls_equal=True)
     ids = set(shared["run_id"].unique().to_list())
@@ -163,11 +163,11 @@ def matrix_of(store: Store | None, runs: Sequence[Run], keys: Sequence[Key]) -> 
 
 def _of_keys(store: Store, runs: Sequence[Run], keys: Sequence[Key], columns: Sequence[str]) -> Any:
     """Return the samples of ``keys``, each with its number in ``keys`` as ``key``."""
-    rows = store.samples([each.run_id for each in runs])
+    rows = store.samples([each.run_id for each in runs], columns)
     schema = {name: rows.schema[name] for name in FIELDS}
     columns_of = {name: [getattr(key, name) for key in keys] for name in FIELDS}
     wanted = pl.DataFrame(columns_of, schema=schema).with_row_index("key")
-    joined = rows.select(*FIELDS, *columns).join(wanted, on=FIELDS, how="inner", nulls_equal=True)
+    joined = rows.join(wanted, on=FIELDS, how="inner", nulls_equal=True)
     return joined.select("key", *columns)
 
 
@@ -175,17 +175,14 @@ def raw_of(
     store: Store, runs: Sequence[Run], keys: Sequence[Key]
 ) -> Mapping[Key, tuple[RawNumber, ...]]:
     """Return every raw number of every key in these runs, oldest first."""
-    order = {each.run_id: index for index, each in enumerate(runs)}
-    rows = _of_keys(store, runs, keys, _RAW).iter_rows()
-    found: dict[Key, list[RawNumber]] = {key: [] for key in keys}
-    for key, *facts in rows:
-        named = dict(zip(_RAW, facts, strict=True))
-        named["reason"] = named["reason"] or ""
-        found[keys[key]].append(RawNumber(**named))
-    return {
-        key: tuple(sorted(numbers, key=lambda each: (order[each.run_id], each.file, each.line)))
-        for key, numbers in found.items()
-    }
+    ids = [each.run_id for each in runs]
+    rows = _of_keys(store, runs, keys, _RAW).with_columns(pl.col("reason").fill_null(""))
+    oldest = pl.col("run_id").replace_strict(ids, range(len(ids)), return_dtype=pl.Int64)
+    rows = rows.sort(oldest, "file", "line", maintain_order=True)
+    found: dict[int, list[RawNumber]] = {}
+    for key, *facts in rows.iter_rows():
+        found.setdefault(key, []).append(RawNumber(**dict(zip(_RAW, facts, strict=True))))
+    return {key: tuple(found.get(number, ())) for number, key in enumerate(keys)}
 
 
 def bounds_of(store: Store, run: Run, keys: Sequence[Key]) -> Mapping[Key, JudgedBounds]:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabricproof.history.baseline.bounds import FLOORS, Samples, learn, print_step, prior
+from fabricproof.history.baseline.bounds import (
+    FLOORS,
+    Samples,
+    learn,
+    print_step,
+    prior,
+    variance_of,
+)
 
 NUMBERS = st.lists(st.floats(50, 150), min_size=3, max_size=12)
 
@@ -167,3 +175,9 @@ def test_the_step_of_the_print_is_part_of_the_bound() -> None:
 def test_the_step_of_the_print_is_seen_by_the_decimals(values: list[float], step: float) -> None:
     """What was calculated, as from MiB, has none."""
     assert print_step(values) == pytest.approx(step)
+
+
+@settings(deadline=None)
+@given(values=st.lists(st.floats(-1e150, 1e150), min_size=2, max_size=40))
+def test_the_variance_is_that_of_the_standard_library_to_the_last_bit(values: list[float]) -> None:
+    assert variance_of(values) == statistics.variance(values)

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "trend"))
 from made_history import SITE, rail_slower, write_history
 
 from fabricproof.core.records import append_records
+from fabricproof.history.baseline import past
 from fabricproof.history.prove import clean
 
 Command = Callable[..., Any]
@@ -206,3 +207,21 @@ def test_only_the_nights_that_are_named_are_looked_at(perflogs, fabricproof):
     write_history(perflogs, 14, seed=10)
     record = fabricproof("prove", "last:9", "--site", SITE, "--json").record
     assert len(record["nights"]) == 9
+
+
+def test_each_night_is_read_once_however_many_baselines_are_learnt_from_it(
+    perflogs, fabricproof, monkeypatch
+):
+    """Thirty nights stand behind each: read for each of them, a year took ten minutes and more."""
+    nights, read = 14, []
+    plain = past.numbers_in
+
+    def counted(samples, **asked):
+        read.append(samples["run_id"].unique().to_list())
+        return plain(samples, **asked)
+
+    monkeypatch.setattr(past, "numbers_in", counted)
+    write_history(perflogs, nights, seed=2)
+    assert fabricproof("prove", "--site", SITE).status == 0
+    assert [len(each) for each in read] == [1] * nights
+    assert len({run for each in read for run in each}) == nights

@@ -16,13 +16,15 @@ from fabricproof import __version__
 from fabricproof.core.errors import UnlikeError
 from fabricproof.history.baseline.bounds import FALSE_ALARMS, FLOORS, Bounds, Samples, learn
 from fabricproof.history.baseline.past import (
+    Measured,
     NotKnownGoodError,
     Number,
     Spoilt,
-    numbers_in,
+    legs_of,
+    measured,
     records_of,
-    spoilt_in,
     why_not_good,
+    without,
 )
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.store.model import SETTINGS
@@ -52,6 +54,9 @@ SMALL_BYTES = 16 * 1024
 
 #: place, quantity, unit, size, direction
 _Name = tuple[LegPlace, str, str, int | None, int]
+
+#: what one leg of a run measured
+_Leg = list[Number]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,23 +101,30 @@ class _Aside:
     """Collects why numbers were not learnt from: one sentence for each run, place and reason."""
 
     told: dict[tuple[str, str, str], list[Number]] = field(default_factory=dict)
+    reasons: dict[tuple[str, str, str], str] = field(default_factory=dict)
 
-    def put(self, number: Number, reason: str, kind: str) -> None:
-        """Keep a number with the reason, which stands once for all of its kind."""
-        self.told.setdefault((number.run_id, number.place.label, kind), []).append(
-            replace(number, reason=reason)
-        )
+    def put(self, several: Sequence[Number], reason: str, kind: str) -> None:
+        """Keep numbers of one leg of a run with the reason, which stands once for all its kind."""
+        key = (several[0].run_id, several[0].place.label, kind)
+        self.told.setdefault(key, []).extend(several)
+        self.reasons.setdefault(key, reason)
 
     def sentences(self) -> tuple[str, ...]:
         return tuple(
             f"{run}: {label}: {several[0].quantity} = {several[0].value:.5g} {several[0].unit}"
             + (f" and {len(several) - 1} more" if len(several) > 1 else "")
-            + f": {several[0].reason}"
-            for (run, label, _), several in sorted(self.told.items())
+            + f": {self.reasons[run, label, kind]}"
+            for (run, label, kind), several in sorted(self.told.items())
         )
 
 
-def freeze(store: Store, run_ids: Iterable[str], machines: Machines, ask: Ask) -> Frozen:
+def freeze(
+    store: Store,
+    run_ids: Iterable[str],
+    machines: Machines,
+    ask: Ask,
+    known: Measured | None = None,
+) -> Frozen:
     """Return the baseline of these runs.
 
     Args:
@@ -120,6 +132,7 @@ def freeze(store: Store, run_ids: Iterable[str], machines: Machines, ask: Ask) -
         run_ids: the runs that are known to be good; their order means nothing.
         machines: what the nodes were made of.
         ask: what it is called, and how many runs it takes.
+        known: what counted in these runs, where it was read before.
 
     Raises:
         NotKnownGoodError: too few runs, or too few good numbers in them; or an impossible one.
@@ -136,10 +149,11 @@ def freeze(store: Store, run_ids: Iterable[str], machines: Machines, ask: Ask) -
             "the bounds are then wide",
         )
     aside = _Aside()
-    rows = store.samples(ids)
-    every = list(numbers_in(rows, trusting=ask.trusting))
-    good = _good(every, aside, ask.beyond, spoilt_in(rows))
-    good = _of_one_build(good, aside, newest_only=ask.newest_only)
+    known = known or measured(store, ids, trusting=ask.trusting)
+    legs = list(legs_of(known.numbers))
+    good = _good(legs, known.spoilt, aside, ask.beyond)
+    for name in ("build", "tool_version"):
+        good = _of_one(name, good, aside, newest_only=ask.newest_only)
     good, nodes = _of_one_inventory(good, machines, aside, newest_only=ask.newest_only)
     samples, left_out = _samples(good, at_least)
     if not samples:
@@ -150,7 +164,7 @@ def freeze(store: Store, run_ids: Iterable[str], machines: Machines, ask: Ask) -
             next_step="name runs of the same checks, or fewer: baseline freeze --at-least N",
         )
     baseline = _baseline(store, samples, nodes, aside, ask)
-    silent = _not_judged(every, baseline, left_out)
+    silent = _not_judged(legs, baseline, left_out)
     return Frozen(
         baseline=replace(baseline, not_judged=silent),
         left_out=tuple(sorted({*left_out.values(), *silent})),
@@ -163,16 +177,16 @@ def ports_of(run_id: str, place: LegPlace) -> set[tuple[str, str, str]]:
 
 
 def _not_judged(
-    every: Iterable[Number], baseline: Baseline, left_out: Mapping[str, str]
+    legs: Iterable[_Leg], baseline: Baseline, left_out: Mapping[str, str]
 ) -> tuple[str, ...]:
     """Return the legs that were measured and of which the baseline says nothing, with the reason.
 
     Relations between legs are none: no baseline judges them.
     """
     runs: dict[str, set[str]] = {}
-    for number in every:
-        if not number.relation:
-            runs.setdefault(number.place.label, set()).add(number.run_id)
+    for leg in legs:
+        if not all(each.relation for each in leg):
+            runs.setdefault(leg[0].place.label, set()).add(leg[0].run_id)
     learnt = {place.label for place, _ in baseline.rows()}
     return tuple(
         left_out.get(label, f"{label}: no good number in any of {len(runs[label])} runs")
@@ -186,56 +200,56 @@ def _most(left_out: Mapping[str, str], aside: _Aside) -> str:
 
 
 def _good(
-    several: Iterable[Number],
+    legs: Sequence[_Leg],
+    spoilt: Iterable[Spoilt],
     aside: _Aside,
     beyond: frozenset[tuple[str, str, str]] = frozenset(),
-    spoilt: Iterable[Spoilt] = (),
-) -> list[Number]:
+) -> list[_Leg]:
     """Return the numbers of legs of which every number is known to be good.
 
     A leg that failed at its largest message is no measure of its smaller ones, nor is one that lost
     packets or ended half way: ``spoilt``, which has no number of its own.
     """
-    all_ = list(several)
     sick: dict[tuple[str, LegPlace], Number | Spoilt] = {}
-    reasons = [why_not_good(number) for number in all_]
-    for number, reason in zip(all_, reasons, strict=True):
-        if reason and number.verdict != "UNJUDGED":
+    for number in itertools.chain.from_iterable(legs):
+        if number.verdict != "UNJUDGED" and why_not_good(number):
             sick.setdefault((number.run_id, number.place), number)
     for each in spoilt:
         sick.setdefault((each.run_id, each.place), each)
     found = []
-    for number, reason in zip(all_, reasons, strict=True):
-        beside = ((number.run_id, place) for place in records_of(number.place))
+    for leg in legs:
+        run_id, place = leg[0].run_id, leg[0].place
+        good = []
+        for number in leg:
+            if reason := why_not_good(number):
+                aside.put([number], reason, number.verdict)
+            else:
+                good.append(number)
+        if not good:
+            continue
+        beside = ((run_id, each) for each in records_of(place))
         other = next((sick[each] for each in beside if each in sick), None)
-        if reason:
-            aside.put(number, reason, number.verdict)
-        elif other is not None:
+        if other is not None:
             words = f"beside a {other.verdict}"
-            aside.put(number, f"{words}: {other.quantity} of the same leg", words)
-        elif beyond and (red := sorted(beyond & ports_of(number.run_id, number.place))):
+            aside.put(good, f"{words}: {other.quantity} of the same leg", words)
+        elif red := sorted(beyond & ports_of(run_id, place)):
             _, node, rail = red[0]
             why = f"{rail} of {node} was red by the baseline of the runs before it"
-            aside.put(number, why, "beyond")
+            aside.put(good, why, "beyond")
         else:
-            found.append(number)
+            found.append(good)
     return found
 
 
-def _of_one_build(good: list[Number], aside: _Aside, *, newest_only: bool) -> list[Number]:
-    """Return the numbers of one build and one version of the tool, for each place."""
-    for name in ("build", "tool_version"):
-        good = _of_one(name, good, aside, newest_only=newest_only)
-    return good
+def _of_one(name: str, good: list[_Leg], aside: _Aside, *, newest_only: bool) -> list[_Leg]:
+    """Return the numbers of one build, or of one version of the tool, for each place."""
 
-
-def _of_one(name: str, good: list[Number], aside: _Aside, *, newest_only: bool) -> list[Number]:
     def value_of(number: Number) -> str:
         return str(getattr(number.place, name))
 
     newest: dict[LegPlace, Number] = {}
-    for number in sorted(good, key=lambda each: each.run_id):
-        place = replace(number.place, **{name: ""})
+    for number, *_ in sorted(good, key=lambda each: each[0].run_id):
+        place = without(number.place, name)
         before = newest.get(place)
         if before is not None and value_of(before) != value_of(number) and not newest_only:
             words = name.replace("_", " ")
@@ -248,22 +262,22 @@ def _of_one(name: str, good: list[Number], aside: _Aside, *, newest_only: bool) 
             )
         newest[place] = number
     found = []
-    for number in good:
-        last = newest[replace(number.place, **{name: ""})]
-        if value_of(number) == value_of(last):
-            found.append(number)
+    for leg in good:
+        last = newest[without(leg[0].place, name)]
+        if value_of(leg[0]) == value_of(last):
+            found.append(leg)
         else:
-            words = f"{name.replace('_', ' ')} {value_of(number) or UNKNOWN}"
-            aside.put(number, f"{words}: it is {value_of(last) or UNKNOWN} since", words)
+            words = f"{name.replace('_', ' ')} {value_of(leg[0]) or UNKNOWN}"
+            aside.put(leg, f"{words}: it is {value_of(last) or UNKNOWN} since", words)
     return found
 
 
 def _of_one_inventory(
-    good: list[Number], machines: Machines, aside: _Aside, *, newest_only: bool
-) -> tuple[list[Number], dict[str, BaselineNode]]:
+    good: list[_Leg], machines: Machines, aside: _Aside, *, newest_only: bool
+) -> tuple[list[_Leg], dict[str, BaselineNode]]:
     """Return the numbers of nodes of which nothing changed, and what these are."""
     last: dict[str, tuple[str, Facts]] = {}
-    for number in sorted(good, key=lambda each: each.run_id):
+    for number, *_ in sorted(good, key=lambda each: each[0].run_id):
         for node in number.nodes:
             facts = machines.facts(node, number.inventory.get(node))
             if facts is None:
@@ -273,14 +287,14 @@ def _of_one_inventory(
                 raise _unlike_node(node, before, (number.run_id, facts))
             last[node] = (number.run_id, facts)
     found, digests = [], dict[str, set[str]]()
-    for number in good:
-        reason = _not_the_same(number, machines, last)
+    for leg in good:
+        reason = _not_the_same(leg[0], machines, last)
         if reason:
-            aside.put(number, reason, "inventory")
+            aside.put(leg, reason, "inventory")
             continue
-        found.append(number)
-        for node in number.nodes:
-            digests.setdefault(node, set()).add(str(number.inventory[node]))
+        found.append(leg)
+        for node in leg[0].nodes:
+            digests.setdefault(node, set()).add(str(leg[0].inventory[node]))
     nodes = {
         node: BaselineNode(digests=tuple(sorted(several)), facts=last[node][1])
         for node, several in digests.items()
@@ -311,13 +325,15 @@ def _not_the_same(number: Number, machines: Machines, last: Mapping[str, tuple[s
 
 
 def _samples(
-    good: Iterable[Number], at_least: int
+    good: Iterable[_Leg], at_least: int
 ) -> tuple[dict[_Name, dict[str, Number]], dict[str, str]]:
     """Return the numbers by quantity and run, and by place what there was too little of."""
     found: dict[_Name, dict[str, list[Number]]] = {}
-    for number in good:
-        name = (number.place, number.quantity, number.unit, number.message_size, number.better)
-        found.setdefault(name, {}).setdefault(number.run_id, []).append(number)
+    for leg in good:
+        place, run_id = leg[0].place, leg[0].run_id
+        for number in leg:
+            name = (place, number.quantity, number.unit, number.message_size, number.better)
+            found.setdefault(name, {}).setdefault(run_id, []).append(number)
     enough: dict[_Name, dict[str, Number]] = {}
     few: dict[str, list[tuple[str, int]]] = {}
     for name, runs in found.items():
@@ -334,6 +350,8 @@ def _samples(
 
 
 def _one_of(several: Sequence[Number]) -> Number:
+    if len(several) == 1:
+        return several[0]
     return replace(several[0], value=statistics.median(each.value for each in several))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import functools
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +110,8 @@ def numbers_in(samples: pl.DataFrame, *, trusting: bool = False) -> Iterator[Num
     inventories: dict[str, Mapping[str, str | None]] = {}
     for row in rows.select(*PLACE, *COLUMNS).iter_rows(named=True):
         key = tuple(row[name] for name in PLACE)
-        place = places.setdefault(key, LegPlace(**dict(zip(PLACE, key, strict=True))))
+        if key not in places:
+            places[key] = LegPlace(**dict(zip(PLACE, key, strict=True)))
         text = row["inventory"] or ""
         if text not in inventories:
             inventories[text] = _inventory(text)
@@ -116,7 +119,7 @@ def numbers_in(samples: pl.DataFrame, *, trusting: bool = False) -> Iterator[Num
             _refuse_impossible(row)
         yield Number(
             run_id=row["run_id"],
-            place=place,
+            place=places[key],
             quantity=row["quantity"],
             unit=row["unit"],
             message_size=row["message_size"],
@@ -168,14 +171,43 @@ def spoilt_in(samples: pl.DataFrame) -> Iterator[Spoilt]:
         yield Spoilt(place=LegPlace(**{name: row.pop(name) for name in PLACE}), **row)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What counted in some runs: the numbers, and what was red or MISSING and is none."""
+
+    numbers: Sequence[Number]
+    spoilt: Sequence[Spoilt]
+
+
+def measured(store: Store, run_ids: Iterable[str], *, trusting: bool) -> Measured:
+    """Return what counted in these runs; arguments and errors as of :func:`numbers`."""
+    samples = store.samples(run_ids)
+    several = tuple(numbers_in(samples, trusting=trusting))
+    return Measured(numbers=several, spoilt=tuple(spoilt_in(samples)))
+
+
+def legs_of(several: Iterable[Number]) -> Iterator[list[Number]]:
+    """Yield neighbouring numbers of one leg of one run, whose nodes are of one make."""
+    for _, leg in itertools.groupby(
+        several, lambda each: (each.run_id, each.place, each.inventory)
+    ):
+        yield list(leg)
+
+
 def records_of(place: LegPlace) -> tuple[LegPlace, ...]:
     """Return the places that a record of this leg may have.
 
     A program that printed nothing said neither its version nor its setting, and where nobody saw a
     rank no node is known.
     """
-    bare = replace(place, tool_version="", settings="")
-    return place, bare, replace(bare, nodes="")
+    bare = without(place, "tool_version", "settings")
+    return place, bare, without(bare, "nodes")
+
+
+@functools.lru_cache(maxsize=10_000)
+def without(place: LegPlace, *names: str) -> LegPlace:
+    """Return a place of which some fields say nothing."""
+    return replace(place, **dict.fromkeys(names, ""))
 
 
 def _inventory(text: str) -> Mapping[str, str | None]:

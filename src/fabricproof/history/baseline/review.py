@@ -129,6 +129,7 @@ def replay(
     *,
     old: Baseline | None,
     new: Baseline,
+    known: Iterable[Number] | None = None,
 ) -> Replay:
     """Return what history would have been.
 
@@ -138,6 +139,7 @@ def replay(
         machines: what the nodes were made of.
         old: the baseline that judges today; None where none does.
         new: the one that is proposed.
+        known: the numbers of these runs, where they were read before.
     """
     rules = {
         name: _Rule(baseline=each, machines=machines)
@@ -149,7 +151,7 @@ def replay(
     judged = 0
     every = [
         (number, {name: rule.row_for(number) for name, rule in rules.items()})
-        for number in numbers(store, run_ids, trusting=True)
+        for number in known or numbers(store, run_ids, trusting=True)
     ]
     near = surroundings_of(
         (number.file, number.line, number.run_id)

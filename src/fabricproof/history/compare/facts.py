@@ -6,7 +6,7 @@ import contextlib
 import re
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -251,6 +251,9 @@ Environments = Mapping[str, Mapping[str, str]]
 #: where a leg ran: numbers are compared within one only
 _HOME = ("stack", "check", "program", "leg")
 
+#: and what in
+_ENVIRONMENT = ("environment_digest", "file")
+
 #: a file of records that was put aside meanwhile, or one that is packed and was cut
 _UNREADABLE = (OSError, EOFError, zlib.error)
 
@@ -297,9 +300,9 @@ def _digests(store: Store, side: Side) -> dict[tuple[str, ...], tuple[set[str], 
     import polars as pl  # noqa: PLC0415 - start-up time
 
     frame = (
-        store.samples([each.run_id for each in side.runs])
+        store.samples([each.run_id for each in side.runs], ("counts", *_ENVIRONMENT))
         .filter(pl.col("counts") & (pl.col("environment_digest") != ""))
-        .select(*_HOME, "environment_digest", "file")
+        .select(*_HOME, *_ENVIRONMENT)
         .unique()
     )
     found: dict[tuple[str, ...], tuple[set[str], set[str]]] = {}
@@ -349,7 +352,7 @@ def binary_sentences(store: Store, first: Side, second: Side) -> tuple[str, ...]
     differ, and where the sides ran them on no stack in common.  Nothing is said of what has no
     digest on a side: no check ran it, its records are older, or it is in an image.
     """
-    here, there = _binaries(store, first), _binaries(store, second)
+    here, there = _binaries(store, (first, second))
     told: dict[tuple[frozenset[str], frozenset[str]], dict[str, set[str]]] = {}
     for program in here.keys() & there.keys():
         old, new = here[program], there[program]
@@ -397,24 +400,30 @@ def _shown(digests: Iterable[str]) -> str:
     return " and ".join(sorted(each[:SHOWN_DIGITS] for each in digests))
 
 
-def _binaries(store: Store, side: Side) -> Binaries:
-    """Return which files of each program a side ran, by partition and stack."""
-    runs = {each.run_id for each in side.runs}
-    named = {each.encode() for each in runs}
-    frame = store.samples(runs)
-    found: dict[str, dict[_Place, frozenset[str]]] = {}
-    for name in frame["file"].unique().sort().to_list():
+def _binaries(store: Store, sides: Sequence[Side]) -> Sequence[Binaries]:
+    """Return which files of each program each side ran, by partition and stack."""
+    runs = [{each.run_id for each in side.runs} for side in sides]
+    found: list[dict[str, dict[_Place, frozenset[str]]]] = [{} for _ in sides]
+    for path in store.files(set().union(*runs)):
         # A file that cannot be read is told of by environment_changes.
-        with contextlib.suppress(*_UNREADABLE), open_lines(Path(name)) as file:
-            for line in file:
-                is_wanted = b'"kind": "leg"' in line and not named.isdisjoint(_RUN.findall(line))
-                record = (_record(line) if is_wanted else None) or {}
+        with contextlib.suppress(*_UNREADABLE):
+            for record in _legs_of(path, set().union(*runs)):
                 place = (str(record.get("partition")), str(record.get("stack")))
-                if record.get("run_id") in runs and side.stack in {"", place[1]}:
-                    for program, digest in _files_of(record):
-                        mine = found.setdefault(program, {})
-                        mine[place] = mine.get(place, frozenset()) | {digest}
+                for side, ids, programs in zip(sides, runs, found, strict=True):
+                    if record.get("run_id") in ids and side.stack in {"", place[1]}:
+                        for program, digest in _files_of(record):
+                            mine = programs.setdefault(program, {})
+                            mine[place] = mine.get(place, frozenset()) | {digest}
     return found
+
+
+def _legs_of(path: Path, runs: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+    """Yield the records of legs of a file that name one of these runs."""
+    named = {each.encode() for each in runs}
+    with open_lines(path) as file:
+        for line in file:
+            if b'"kind": "leg"' in line and not named.isdisjoint(_RUN.findall(line)):
+                yield _record(line) or {}
 
 
 def _files_of(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

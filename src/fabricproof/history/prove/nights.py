@@ -10,11 +10,11 @@ from fabricproof.core.errors import InputMissingError
 from fabricproof.core.units import counted, percent
 from fabricproof.history.baseline.freezing import AT_LEAST, Ask, freeze, ports_of
 from fabricproof.history.baseline.past import (
+    Measured,
     NotKnownGoodError,
     Number,
     Spoilt,
-    numbers_in,
-    spoilt_in,
+    measured,
 )
 from fabricproof.history.baseline.review import Turned, replay, without_baseline
 from fabricproof.history.compare.facts import Machines
@@ -55,6 +55,7 @@ class Past:
     red: set[tuple[Key, str]] = field(default_factory=set)
     beyond: set[tuple[str, str, str]] = field(default_factory=set)
     no_baseline: str = ""
+    _measured: dict[str, Measured] = field(default_factory=dict)
 
     def judged(self, tell: Tell) -> tuple[NightVerdict, ...]:
         """Return what each night would have been told, oldest first."""
@@ -68,6 +69,8 @@ class Past:
             }
             said = {rule: words for rule, words in told.items() if words is not None}
             found.append(NightVerdict(run=runs[run_id], said=said))
+            if at >= LEARNT_FROM:
+                del self._measured[self.ids[at - LEARNT_FROM]]
             tell("night", at + 1, len(self.ids))
         return tuple(found)
 
@@ -75,15 +78,15 @@ class Past:
         """Return what physics and the references of that night made red; empty for nothing."""
         red: list[Number | Spoilt] = []
         verdicts: Counter[str] = Counter()
-        samples = self.store.samples([run.run_id])
-        for number in numbers_in(samples, trusting=True):
+        here = self._measured[run.run_id] = measured(self.store, [run.run_id], trusting=True)
+        for number in here.numbers:
             verdict = without_baseline(number)
             if verdict in _RED:
                 red.append(number)
                 verdicts[verdict] += 1
                 self.red.add((key_of(self.store.site, number), run.run_id))
         # Losses have no direction, and no baseline judges them.
-        for each in spoilt_in(samples):
+        for each in here.spoilt:
             if each.verdict in _RED:
                 red.append(each)
                 verdicts[each.verdict] += 1
@@ -100,11 +103,18 @@ class Past:
         before = self.ids[max(0, at - LEARNT_FROM) : at]
         try:
             ask = replace(_ASK, beyond=frozenset(self.beyond))
-            learnt = freeze(self.store, before, self.machines, ask).baseline
+            several = [self._measured[each] for each in sorted(before)]
+            known = Measured(
+                numbers=[number for each in several for number in each.numbers],
+                spoilt=[spoilt for each in several for spoilt in each.spoilt],
+            )
+            learnt = freeze(self.store, before, self.machines, ask, known).baseline
         except NotKnownGoodError as error:
             self.no_baseline = f"{self.ids[at]}: {error}"
             return None
-        past = replay(self.store, [self.ids[at]], self.machines, old=None, new=learnt)
+        night = [self.ids[at]]
+        here = self._measured[self.ids[at]].numbers
+        past = replay(self.store, night, self.machines, old=None, new=learnt, known=here)
         if not past.judged:
             return None
         red = [each for each in past.turned if each.after == "FAIL"]

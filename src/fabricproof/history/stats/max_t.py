@@ -164,16 +164,19 @@ def _apart(rows: Rows, second: Values, known: Prior, least: float) -> tuple[Valu
     if not known.uneven:
         between = summed / told
         return between, np.maximum(rows.total[:, None] - between, 0.0)
-    ratio = known.ratio[rows.kind]
     num, others = unequal.counts(rows, second)
     first, last = 1.0 / np.maximum(others, 1.0), 1.0 / np.maximum(num, 1.0)
+    # Where no number is absent, all rows of a kind have these in common.
+    of = known.ratio if rows.is_whole else known.ratio[rows.kind]
+    shared = (of, 1.0 / of - of, first * of + last / of, told * told * (first / of + of * last))
+    ratio, turned, lost, spread = (each[rows.kind] if rows.is_whole else each for each in shared)
     within = (rows.x * rows.x) @ second
-    within *= 1.0 / ratio - ratio
+    within *= turned
     within += ratio * rows.total[:, None]
-    within -= summed * (first * ratio + last / ratio)
+    within -= summed * lost
     np.maximum(within, 0.0, out=within)
-    between = summed / (told * told * (first / ratio + ratio * last))
-    return between, within
+    summed /= spread
+    return summed, within
 
 
 def left_over(rows: Rows, real: Values) -> Rows:

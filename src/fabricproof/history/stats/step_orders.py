@@ -8,6 +8,7 @@ order: the statistics that are made of it may be compared with those of other or
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -165,10 +166,13 @@ _TOLERANCE = 1e-3
 Statistic = Callable[[Whole], Callable[[Whole], Singles]]
 
 
+@functools.lru_cache(maxsize=8)
 def random_orders(num_runs: int, count: int, seed: int) -> Whole:
-    """Return ``count`` random orders of the runs, shape (count, runs)."""
+    """Return ``count`` random orders of the runs, shape (count, runs); read-only."""
     random = np.random.default_rng(seed)
-    return np.asarray(random.permuted(np.tile(np.arange(num_runs), (count, 1)), axis=1))
+    orders = random.permuted(np.tile(np.arange(num_runs), (count, 1)), axis=1)
+    orders.flags.writeable = False
+    return orders
 
 
 def adjusted(observed: Values, orders: Whole, statistic: Statistic) -> tuple[Values, Singles]:

@@ -15,7 +15,7 @@ import os
 import re
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -280,15 +280,21 @@ class KeptRows:
             if names:
                 yield name, names, sorted(wanted)
 
-    def samples(self, run_ids: Iterable[str]) -> pl.DataFrame:
-        """Return whole rows: columns FIELDS and FACTS."""
+    def samples(self, run_ids: Iterable[str], facts: Sequence[str] = FACTS) -> pl.DataFrame:
+        """Return the rows of some runs: columns FIELDS and those of FACTS that are named."""
         import polars as pl  # noqa: PLC0415 - start-up time
 
-        rows = self.rows(run_ids, (*(name for name in KEPT if name != "usable"), "file"))
+        kept = [name for name in facts if name != "run_id"]
+        rows = self.rows(run_ids, ("key", "run", *kept))
         ids = pl.Series(self.copy.manifest["runs"], dtype=pl.String)
         rows = rows.with_columns(run_id=ids.gather(rows["run"]))
         rows = rows.join(self.copy.keys(), on="key", how="left", maintain_order="left")
-        return rows.select(*FIELDS, *FACTS)
+        return rows.select(*FIELDS, *facts)
+
+    def files(self, run_ids: Iterable[str]) -> list[Path]:
+        """Return the record files that hold rows of some runs, sorted."""
+        wanted = {self.numbers[each] for each in run_ids if each in self.numbers}
+        return sorted(self.site_folder / name for name, *_ in self._segments(wanted))
 
 
 def history_of(copy: Copy, site_folder: Path) -> KeptRows:

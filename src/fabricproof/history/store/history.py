@@ -15,7 +15,7 @@ from fabricproof.history.store.copy import FOLDER, Copy, KeptRows, history_of
 from fabricproof.history.store.files import passed_over
 from fabricproof.history.store.ingest import bring_up_to_date
 from fabricproof.history.store.label_file import LOOK_LABEL, labels
-from fabricproof.history.store.model import Matrix, Run
+from fabricproof.history.store.model import FACTS, Matrix, Run
 
 if TYPE_CHECKING:
     import polars as pl
@@ -199,9 +199,18 @@ class Store:
     _history: KeptRows
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def samples(self, run_ids: Iterable[str]) -> pl.DataFrame:
-        """Return every quantity of every attempt of these runs: columns FIELDS and FACTS."""
-        return self._history.samples(run_ids)
+    def samples(self, run_ids: Iterable[str], facts: Sequence[str] = FACTS) -> pl.DataFrame:
+        """Return every quantity of every attempt of these runs: columns FIELDS and ``facts``.
+
+        Args:
+            run_ids: which runs.
+            facts: of FACTS those that are needed; each more is read and kept in memory.
+        """
+        return self._history.samples(run_ids, facts)
+
+    def files(self, run_ids: Iterable[str]) -> list[Path]:
+        """Return the record files in which quantities of these runs stand."""
+        return self._history.files(run_ids)
 
     def matrix(
         self,
