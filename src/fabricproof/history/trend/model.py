@@ -155,7 +155,7 @@ def trend_record(trend: Trend) -> dict[str, Any]:
 
 
 def _run(run: Run) -> dict[str, Any]:
-    return plain({"run_id": run.run_id, "start": run.start})
+    return {"run_id": run.run_id, "start": run.start}
 
 
 #: quantities of an event that are shown one by one
