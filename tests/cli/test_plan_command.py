@@ -121,7 +121,7 @@ def test_the_hundred_paths_of_a_sweep_do_not_flood_a_terminal(
     assert "100 paths: eth0:rail0.alg-000, " in line
     assert " and 88 more (--json names them); " in line
     told = json.loads(fabricproof("plan", "--site", site, "--json").out)
-    assert len(told["levels"]["quick"]["leaves_out"]["roads"]) == 100
+    assert len(told["levels"][0]["leaves_out"]["net_paths"]) == 100
 
 
 def test_what_does_not_run_is_named_with_its_reason(fabricproof: Command, site: Path) -> None:
@@ -145,9 +145,9 @@ def test_what_was_learnt_is_said_with_its_count(
     for run_id in (RUN, LATER):
         past(tmp_path / "perflogs", run_id, ended=110.0)
     ended = fabricproof("plan", "-t", "quick", "--site", site, "--json")
-    (job,) = ended.record["jobs"]
+    (job,) = ended.record["estimates"]
     assert job["seconds"] == pytest.approx(10.0)
-    assert job["learnt"]["jobs"] == 2
+    assert job["lesson"]["jobs"] == 2
     out = fabricproof("plan", "-t", "quick", "--site", site).out
     assert "learnt: from 2 past jobs (medians; 1 by this check on this stack)" in out
 
@@ -155,10 +155,13 @@ def test_what_was_learnt_is_said_with_its_count(
 def test_a_machine_gets_the_same(fabricproof: Command, site: Path) -> None:
     record = fabricproof("plan", "--site", site, "--json").record
     assert record["site"] == "traps"
-    assert record["total"]["jobs"] == 2
-    assert record["levels"]["quick"]["leaves_out"]["checks"] == ["OsuBibw"]
-    assert record["missing"][0]["reason"] == "fake is not installed"
-    assert record["jobs"][0]["legs"][0]["model_seconds"] == 3.0
+    assert record["cost"]["jobs"] == 2
+    quick = record["levels"][0]
+    assert (quick["name"], quick["leaves_out"]["checks"]) == ("quick", ["OsuBibw"])
+    (lost,) = record["lost"]
+    assert (lost["check"], lost["lost"]) == ("OsuPut", "fake is not installed")
+    (leg,) = record["estimates"][0]["net_paths"]
+    assert (leg["name"], leg["seconds"], leg["leg_seconds"]) == ("rail0", 3.0, pytest.approx(4.2))
 
 
 @pytest.mark.parametrize("as_json", [(), ("--json",)])
@@ -185,7 +188,7 @@ def test_a_run_is_compared_by_what_older_runs_teach(
     assert fabricproof(*within, "25").status == 0
     assert fabricproof(*within, "1").status == 1
     record = fabricproof("plan", "--site", site, LATER, "--json").record
-    assert record["learnt_from_jobs"] == 1
+    assert record["lessons"]["jobs"] == 1
     assert record["checks"][0]["measured_seconds"] == 20.0
 
 

@@ -158,7 +158,7 @@ def test_json_is_one_object_with_everything_a_machine_needs(
         "suite": "osu",
         "program": "osu_bw",
         "fabric": "eth0",
-        "road": "lo",
+        "leg": "lo",
         "nodes": ["n1", "n2"],
         "job_id": "42",
         "findings": ["a dip"],

@@ -55,8 +55,9 @@ def test_the_json_holds_every_mean(perflogs: Path, fabricproof: Command) -> None
     ended = fabricproof("tune", "show", OLD, "--json")
     (sweep,) = json.loads(ended.out)["sweeps"]
     assert sweep["run_id"] == OLD
-    assert sweep["sizes"][0]["standing"] == "as good"
-    assert set(sweep["sizes"][0]["means_us"]) == {"2", "4"}
+    assert sweep["choices"][0]["standing"] == "as good"
+    assert set(sweep["choices"][0]["means_us"]) == {"2", "4"}
+    assert (sweep["collective"], sweep["labels"]["4"]) == ("allgather", "4 named")
 
 
 def test_the_mending_is_written_as_a_proposal_and_says_how_to_try_and_adopt_it(

@@ -98,6 +98,28 @@ def test_a_plan_of_another_shape_is_named(tmp_path: Path, legs: object) -> None:
         read_plan(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"rails": "rail0"}, "legs: 0: rails: expected a list, got 'rail0'"),
+        ({"tolerance": "0.1"}, "legs: 0: tolerance: expected a number, got '0.1'"),
+        ({"spread": 0}, "legs: 0: spread: expected true or false, got 0"),
+        ({"sent_bytes": [1]}, r"legs: 0: sent_bytes: expected a list, got \[1\]"),
+        ({"more": 0}, "legs: 0: expected no key but name, .*, got 'more'"),
+    ],
+)
+def test_a_value_of_another_kind_is_named_with_its_place(
+    tmp_path: Path, changes: dict[str, object], said: str
+) -> None:
+    write_plan(tmp_path, LEGS)
+    path = tmp_path / PLAN_FILE
+    record = json.loads(path.read_text())
+    record["legs"][0].update(changes)
+    path.write_text(json.dumps(record))
+    with pytest.raises(ParseError, match=f"damaged plan: {said}"):
+        read_plan(tmp_path)
+
+
 def test_a_plan_that_is_no_text_is_named(tmp_path: Path) -> None:
     (tmp_path / PLAN_FILE).write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ParseError, match="damaged plan"):

@@ -139,6 +139,13 @@ def test_halves_of_four_are_blamed_as_halves():
 def test_both_outcomes_are_in_the_record():
     line = record(decide(red(), looks("red", "green", "red")))
     assert [each["outcome"] for each in line["looks"]] == ["red", "green", "red"]
+    # Lines of earlier nights have these keys, and are read beside those of tonight.
+    assert set(line) == {
+        *("leg", "check", "partition", "stack", "fabric", "rails", "nodes", "first_verdict"),
+        *("first_reason", "first_run_id", "finding", "stays_red", "blame", "blamed", "sentence"),
+        *("flutters", "looks", "notes"),
+    }
+    assert set(line["looks"][0]) == {"role", "nodes", "outcome", "run_id", "verdict", "reason"}
     assert [each["nodes"] for each in line["looks"]][1:] == [["vc1", "vc3"], ["vc2", "vc4"]]
     assert line["blamed"] == ["vc2"]
     assert line["first_run_id"]

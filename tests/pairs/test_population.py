@@ -9,7 +9,7 @@ import pytest
 from test_loaded_rounds import ALONE, LIMITS, NODES, PER_LEAF, measured
 
 from fabricproof.pairs import Order, judge_matrix, populations_of
-from fabricproof.pairs.population import Population, Together, population_lines
+from fabricproof.pairs.population import Population, Together, population_cells, population_lines
 
 
 def sums(order: Order, *, slow: int | None = None) -> dict[Together, Population]:
@@ -39,6 +39,23 @@ def test_a_slow_node_lowers_what_comes_to_its_leaf_and_nothing_else() -> None:
     to_its_leaf = {f"leaf{each} to leaf{6 // PER_LEAF}" for each in range(NODES // PER_LEAF)}
     assert found.num_outliers == 12
     assert set(found.outliers) <= to_its_leaf
+
+
+def test_the_record_of_a_matrix_keeps_its_keys() -> None:
+    """It stands in records of earlier runs too, of which the page draws pictures."""
+    found = sums(Order.LEAFWISE)[Together.ROUND]
+    record = found.record()
+    assert set(record) == {
+        *("quantity", "unit", "rail", "distance", "together", "count", "least", "most", "mean"),
+        *("deviation", "num_outliers", "outliers"),
+    }
+    assert (record["quantity"], record["together"]) == (found.kind, "all pairs measured at once")
+
+
+def test_a_number_that_is_none_is_a_dash() -> None:
+    """Values at the end of what a number can hold have no deviation: JSON has null there."""
+    far = replace(sums(Order.LEAFWISE)[Together.ROUND], deviation=float("inf"))
+    assert population_cells(far.record())[5] == "-"
 
 
 def test_without_rounds_nothing_is_added_up() -> None:

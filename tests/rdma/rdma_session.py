@@ -178,8 +178,8 @@ def _signal_group(leader: int, number: signal.Signals) -> None:
 def by_path(legs: list[dict[str, Any]], check: str = "") -> dict[str, dict[str, Any]]:
     """Return the legs of one check, or of the only one, by path."""
     mine = [leg for leg in legs if not check or leg["check"] == check]
-    found = {leg["road"]: leg for leg in mine}
-    assert len(found) == len(mine), [leg["road"] for leg in mine]
+    found = {leg["leg"]: leg for leg in mine}
+    assert len(found) == len(mine), [leg["leg"] for leg in mine]
     return found
 
 
@@ -188,7 +188,7 @@ def folder_of(leg: dict[str, Any]) -> Path:
     stage = Path(leg["stage_folder"])
     kept = Path(str(stage).replace("/stage/", "/output/"))
     whole = stage if (stage / "legs").is_dir() else kept
-    name = re.sub(r"[^A-Za-z0-9]", "_", leg["road"])
+    name = re.sub(r"[^A-Za-z0-9]", "_", leg["leg"])
     return sorted((whole / "legs").glob(f"{name}.[12]"))[-1]
 
 
@@ -212,7 +212,7 @@ def port_bytes(leg: dict[str, Any], port: str, counter: str = "port_xmit_data") 
 def told_bytes(leg: dict[str, Any]) -> int:
     """Return what the leg's command line makes its first rank send, counted here anew."""
     plan = json.loads((folder_of(leg).parents[1] / "plan.json").read_text())
-    (mine,) = [each for each in plan["legs"] if each["name"] == leg["road"]]
+    (mine,) = [each for each in plan["legs"] if each["name"] == leg["leg"]]
     total = 0
     for argv in mine["commands"]:
         if leg["suite"] == "perftest":  # ib_write_bw -s SIZE -n NUMBER

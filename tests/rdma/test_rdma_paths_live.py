@@ -61,7 +61,7 @@ def healthy(session: Session, request: pytest.FixtureRequest) -> Legs:
     asked = "|".join(sorted({stack for _, stack in ways}))
     _, legs = session.run(checks, SMALL, PERFTEST, PREFLIGHT, stacks=asked)
     measured = {check for check, _ in WAYS}
-    alone = [leg for leg in legs if leg["check"] in measured and leg["road"] in RAILS]
+    alone = [leg for leg in legs if leg["check"] in measured and leg["leg"] in RAILS]
     red = [leg for leg in alone if leg["verdict"] != "PASS"]
     if red:
         again = "|".join({leg["check"] for leg in red})
@@ -87,7 +87,7 @@ def test_a_healthy_rail_passes_and_its_own_port_counted_the_bytes(
     # judge leaves that open.  On a quiet machine it must not.
     open_ = leg["verdict"] == "UNJUDGED" and others_hold_the_cores()
     assert open_ or leg["verdict"] == "PASS", leg["reason"]
-    assert leg["road_proof"]["state"] == "proven"
+    assert leg["net_path"]["state"] == "proven"
     due = told_bytes(leg)
     sent = port_bytes(leg, rail)
     assert due <= sent[0] <= MOST_OF_TOLD * due
@@ -97,11 +97,11 @@ def test_a_healthy_rail_passes_and_its_own_port_counted_the_bytes(
 
 
 def test_two_rails_at_once_both_carry_their_share(healthy: Legs) -> None:
-    (leg,) = [leg for leg in healthy if leg["road"] == "+".join(RAILS)]
+    (leg,) = [leg for leg in healthy if leg["leg"] == "+".join(RAILS)]
     # How fast is for a machine whose cores are its nodes' own, also whether its largest message can
     # tell; the path is not.
     assert leg["verdict"] in {"PASS", "FAIL", "UNJUDGED"}, leg["reason"]
-    assert leg["road_proof"]["state"] == "proven", leg["road_proof"]
+    assert leg["net_path"]["state"] == "proven", leg["net_path"]
     due = told_bytes(leg)
     sent = [port_bytes(leg, rail)[0] for rail in RAILS]
     assert due <= sum(sent) <= MOST_OF_TOLD * due

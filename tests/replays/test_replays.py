@@ -155,14 +155,14 @@ def test_the_record_of_a_published_number(replay: Replay, fabricproof: Callable[
             "unit",
             "ceiling",
             "reference",
-            "bounds",
+            "lower",
+            "upper",
             "origin",
             "verdict",
             "reason",
         }
-        assert set(quantity["bounds"]) == {"lower", "upper"}
         if quantity["verdict"] == "PASS":
-            lower, upper = quantity["bounds"]["lower"], quantity["bounds"]["upper"]
+            lower, upper = quantity["lower"], quantity["upper"]
             assert quantity["reference"] is not None
             assert lower is not None or upper is not None
             assert lower is None or quantity["value"] >= lower

@@ -140,7 +140,7 @@ def test_records_carry_link_and_device() -> None:
         legs = record["legs"]
         assert {(each["link"], each["device"]) for each in legs} == {("Soft-RoCE 100 Mb/s", WORD)}
         # the path stays the name that machines match by
-        assert legs[0]["road"] == "rxe0:1"
+        assert legs[0]["leg"] == "rxe0:1"
 
 
 def test_a_node_that_is_blamed_is_blamed_over_soft_roce() -> None:

@@ -58,7 +58,7 @@ def test_the_house_is_green_where_nothing_is_wrong(house: HouseRun) -> None:
     assert leg["verdict"] == "PASS"
     assert len(leg["quantities"]) == 16
     assert {each["verdict"] for each in leg["quantities"]} == {"PASS"}
-    assert leg["road_proof"]["state"] == "proven"
+    assert leg["net_path"]["state"] == "proven"
     assert house.case("Well")["result"] == "pass"
 
 

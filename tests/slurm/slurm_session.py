@@ -50,7 +50,7 @@ def bandwidth(session: Session) -> dict[str, dict[str, Any]]:
     """Run ``OsuBandwidth`` on Open MPI; return its legs by path."""
     check = str(ROOT / "checks" / "pt2pt" / "pairs.py")
     _, result = session.run("-c", check, "-n", "^OsuBandwidth%", "-p", "openmpi5")
-    legs = {leg["road"]: leg for leg in result["legs"] if leg["verdict"] != "SKIPPED"}
+    legs = {leg["leg"]: leg for leg in result["legs"] if leg["verdict"] != "SKIPPED"}
     assert legs, "nothing was measured"
     return legs
 

@@ -36,7 +36,7 @@ def test_a_check_names_the_rail_that_receives_slowly_and_leaves_the_other_alone(
 ) -> None:
     check = str(ROOT / "checks" / "multirail" / "all_pairs.py")
     status, result = session.run("-c", check, "-n", "^AllPairsRound%", "-t", "ethernet")
-    legs = {leg["road"]: leg for leg in result["legs"] if leg["verdict"] != "SKIPPED"}
+    legs = {leg["leg"]: leg for leg in result["legs"] if leg["verdict"] != "SKIPPED"}
     assert status in {1, 5}, legs
     assert is_red(legs["rail1"]), legs["rail1"]
     assert is_green(legs["rail0"]), legs["rail0"]

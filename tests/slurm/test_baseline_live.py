@@ -69,7 +69,7 @@ def rail_at(rate: str, session: Session) -> Iterator[None]:
 
 
 def plateau(result: dict[str, Any], leg: str) -> dict[str, Any]:
-    (found,) = [each for each in result["legs"] if each["road"] == leg]
+    (found,) = [each for each in result["legs"] if each["leg"] == leg]
     return next(each for each in found["quantities"] if each["name"] == "bandwidth_1MiB")
 
 

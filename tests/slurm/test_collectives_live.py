@@ -21,7 +21,7 @@ pytestmark = [
 
 def legs_of(check, stack):
     status, result = finish(start(check, stack))
-    legs = {leg["road"]: leg for leg in result["legs"] if leg["road"]}
+    legs = {leg["leg"]: leg for leg in result["legs"] if leg["leg"]}
     return status, legs
 
 

@@ -68,7 +68,7 @@ def test_so_it_is_where_the_mpis_own_launcher_starts_the_ranks(
 
 def _half_is_red(session: Session, check: str, *options: str) -> None:
     _, result = session.run("-c", str(FILES[check]), "-n", f"^{check}%", *options)
-    legs = {leg["road"]: leg for leg in result["legs"] if leg["verdict"] != "SKIPPED"}
+    legs = {leg["leg"]: leg for leg in result["legs"] if leg["verdict"] != "SKIPPED"}
     half = legs.pop("rail0.back")
     assert is_red(half), half["reason"]
     assert "below the lower bound" in half["reason"]

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
 
 def legs_of(session: Session, *arguments: str) -> tuple[int, dict[str, Any]]:
     status, record = session.run(*arguments)
-    return status, {leg["road"]: leg for leg in record["legs"] if leg["verdict"] != "SKIPPED"}
+    return status, {leg["leg"]: leg for leg in record["legs"] if leg["verdict"] != "SKIPPED"}
 
 
 def fault(node: str, rail: str, *options: str) -> None:

@@ -47,7 +47,7 @@ def run(check: str, *options: str) -> tuple[int, dict[str, dict[str, Any]]]:
     )
     assert ended.stdout, ended.stderr
     legs = json.loads(ended.stdout)["legs"]
-    return ended.returncode, {leg["road"]: leg for leg in legs}
+    return ended.returncode, {leg["leg"]: leg for leg in legs}
 
 
 def _fault(*arguments: str) -> None:

@@ -214,7 +214,7 @@ def _osu_bw(site: Path, size: str) -> list[float]:
              "FABRICPROOF_PERFLOGS": str(site.parent)},
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
-    legs = [leg for leg in json.loads(ended.stdout)["legs"] if leg["road"].startswith("rail0")]
+    legs = [leg for leg in json.loads(ended.stdout)["legs"] if leg["leg"].startswith("rail0")]
     return [
         each["value"]
         for leg in legs

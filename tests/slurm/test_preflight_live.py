@@ -51,7 +51,7 @@ def _links(session: Session) -> dict[str, Any]:
         *("-c", str(ROOT / "checks" / "pt2pt" / "link_preflight.py"), "-n", "LinkPreflight"),
         *("-p", "openmpi5"),
     )
-    found = {leg["road"]: leg for leg in record["legs"] if leg["verdict"] != "SKIPPED"}
+    found = {leg["leg"]: leg for leg in record["legs"] if leg["verdict"] != "SKIPPED"}
     assert set(found) == {"rail0", "rail1"}
     return found
 

@@ -19,4 +19,4 @@ def test_one_check_measures_each_rail_and_proves_its_path(clean: dict[str, dict[
         assert leg["fabric"] == "eth0"
         assert leg["job_id"]
         assert len(leg["nodes"]) == 2
-        assert leg["road_proof"]["state"] == "proven"
+        assert leg["net_path"]["state"] == "proven"

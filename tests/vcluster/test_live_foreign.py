@@ -131,6 +131,6 @@ def test_bandwidth_is_green_without_accounts_one_job_at_a_time(
     assert "OverSubscribe=FORCE:4" in done.stderr
     record = json.loads(done.stdout)
     legs = [leg for leg in record["legs"] if leg["verdict"] != "SKIPPED"]
-    assert {leg["road"] for leg in legs} == {"rail0", "rail0.back", "rail1", "rail1.back"}
+    assert {leg["leg"] for leg in legs} == {"rail0", "rail0.back", "rail1", "rail1.back"}
     assert {leg["verdict"] for leg in legs} == {"PASS"}, legs
     assert done.returncode == 0

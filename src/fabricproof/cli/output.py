@@ -277,24 +277,6 @@ STATUSES: dict[Verdict, ExitStatus] = {
 }
 
 
-def judgement_record(judgement: Judgement) -> dict[str, Any]:
-    """Return ``judgement`` as plain data, the form of ``--json``."""
-    return {
-        "name": judgement.name,
-        "value": judgement.value,
-        "unit": judgement.unit,
-        "message_size": judgement.message_size,
-        "verdict": judgement.verdict.value,
-        "reason": judgement.reason,
-        "ceiling": judgement.ceiling,
-        "ceiling_name": judgement.ceiling_name,
-        "reference": judgement.reference,
-        "bounds": {"lower": judgement.lower, "upper": judgement.upper},
-        "origin": judgement.origin,
-        "named": judgement.named,
-    }
-
-
 def shown(judgements: Iterable[Judgement]) -> list[Judgement]:
     """Return the judgements that a person should read one by one, in their order.
 

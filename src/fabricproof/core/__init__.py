@@ -7,6 +7,7 @@ FRONT: dict[str, str] = {
     "group": "commands of which all ends at Ctrl-C and at a time limit",
     "hostlist": "node names as Slurm folds them",
     "measure": "verdict words, quantities, tables, findings",
+    "plain": "our own dataclasses as plain data, the form of --json, and back again",
     "project": "which folder is the project, and what an installed package brings",
     "provenance": "which build a number was measured with",
     "records": "records as lines of JSON: appended, read, damaged ones told",

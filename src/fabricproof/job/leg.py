@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ConfigError, ParseError
+from fabricproof.core.plain import typed
 from fabricproof.core.records import text_of
 from fabricproof.physics.collective import RankLayout
 from fabricproof.stacks.container import Container
-from fabricproof.verdict.value import CURVE_TOLERANCE, Reference, Rules, Source
+from fabricproof.verdict.value import CURVE_TOLERANCE, Reference, Rules
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -371,40 +372,8 @@ def read_plan(folder: Path) -> Plan:
                 expected=str(PLAN_VERSION),
                 got=str(record["version"]),
             )
-        return Plan(
-            legs=tuple(_leg(each) for each in record["legs"]),
-            relations=tuple(_relation(each) for each in record["relations"]),
-        )
+        return typed(Plan, {name: record[name] for name in ("legs", "relations")})
     except ParseError:
         raise
     except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise ParseError(f"damaged plan: {error}", source=str(path)) from None
-
-
-def _leg(record: dict[str, Any]) -> Leg:
-    load, fabric, container = record.get("load"), record["fabric"], record.get("container")
-    return Leg(
-        **{
-            **_fields(record),
-            "load": _leg(load) if load else None,
-            "fabric": FabricFacts(**fabric) if fabric else None,
-            "container": Container(**_fields(container)) if container else None,
-            "references": {
-                name: Reference(**{**each, "source": Source(each.get("source", Source.OTHER))})
-                for name, each in record["references"].items()
-            },
-        }
-    )
-
-
-def _relation(record: dict[str, Any]) -> Relation:
-    return Relation(**_fields(record))
-
-
-def _fields(record: dict[str, Any]) -> dict[str, Any]:
-    """Return what JSON made lists of as the tuples that they were; tables stay as they are."""
-    return {name: _as_tuple(value) for name, value in record.items()}
-
-
-def _as_tuple(value: Any) -> Any:
-    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value

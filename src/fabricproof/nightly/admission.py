@@ -16,6 +16,7 @@ from typing import Any
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.hostlist import expand, fold
 from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.plain import plain
 from fabricproof.core.units import counted, natural
 from fabricproof.job.evidence.error_rates import UNCOUNTED
 from fabricproof.job.leg import ADMISSION_CHECK, ADMITTED, PARTNER
@@ -110,17 +111,6 @@ class Admitted:
     lines: tuple[str, ...] = ()
     is_of_all: bool = False
 
-    def record(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return {
-            "node": self.node,
-            "verdict": self.verdict.value,
-            "reasons": list(self.reasons),
-            "notes": list(self.notes),
-            "run_id": self.run_id or None,
-            "lines": list(self.lines),
-        }
-
 
 @dataclass(frozen=True, kw_only=True)
 class Admittance:
@@ -145,12 +135,8 @@ class Admittance:
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data, the form of ``--json``."""
-        return {
-            "verdict": self.verdict.value,
-            "nodes": [each.record() for each in self.nodes],
-            "runs": [{"run_id": run, "partners": list(used)} for run, used in self.runs],
-            "bad_partners": dict(self.bad_partners),
-        }
+        runs = [{"run_id": run, "partners": used} for run, used in self.runs]
+        return plain(self, "verdict", without={"status"}, runs=runs)
 
 
 def admit(nodes: Sequence[str], means: AdmissionMeans) -> Admittance:

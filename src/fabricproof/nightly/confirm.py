@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from fabricproof.core.measure import BADNESS, Verdict
+from fabricproof.core.plain import plain
 from fabricproof.core.units import first_few
 from fabricproof.job.run import LegResult
 from fabricproof.verdict.value import ERROR_UNIT
@@ -300,33 +301,15 @@ def mildest_first(confirmations: Iterable[Confirmation]) -> list[Confirmation]:
 def record(confirmation: Confirmation) -> dict[str, Any]:
     """Return a confirmation as plain data, the form of ``--json`` and of the perflog."""
     red = confirmation.red
+    looks = [
+        plain(each, without={"colour", "leg"}, outcome=each.colour) for each in confirmation.looks
+    ]
     return {
-        "leg": red.key.leg,
-        "check": red.key.check,
-        "partition": red.key.partition,
-        "stack": red.key.stack,
-        "fabric": red.key.fabric,
+        **plain(red.key),
         "rails": list(red.rails),
         "nodes": list(red.nodes),
         "first_verdict": red.verdict.value,
         "first_reason": red.reason,
         "first_run_id": red.run_id,
-        "finding": confirmation.finding.value,
-        "stays_red": confirmation.stays_red,
-        "blame": confirmation.blame.value,
-        "blamed": list(confirmation.blamed),
-        "sentence": confirmation.sentence,
-        "flutters": confirmation.flutters,
-        "looks": [
-            {
-                "role": look.role.value,
-                "nodes": list(look.nodes),
-                "outcome": look.colour.value,
-                "run_id": look.run_id,
-                "verdict": look.verdict.value if look.verdict else None,
-                "reason": look.reason,
-            }
-            for look in confirmation.looks
-        ],
-        "notes": list(confirmation.notes),
+        **plain(confirmation, "stays_red", without={"red"}, looks=looks),
     }

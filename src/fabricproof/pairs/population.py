@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fabricproof.core.plain import plain
 from fabricproof.core.units import columns
 from fabricproof.pairs.blame.judged import Judged
 from fabricproof.pairs.blame.suspects import Flags, Indices, Values
@@ -94,21 +95,14 @@ class Population:
         )
 
     def record(self) -> dict[str, Any]:
-        """Return it as plain data, the form of ``--json``."""
-        return {
-            "quantity": self.kind,
-            "unit": self.unit or None,
-            "rail": self.rail or None,
-            "distance": self.distance,
-            "together": self.together,
-            "count": self.count,
-            "least": self.least,
-            "most": self.most,
-            "mean": self.mean,
-            "deviation": self.deviation,
-            "num_outliers": self.num_outliers,
-            "outliers": list(self.outliers),
-        }
+        """Return it as plain data, the form of ``--json`` and of the record of a matrix."""
+        own = {"quantity": self.kind, "unit": self.unit or None, "rail": self.rail or None}
+        return plain(self, without={"kind"}, **own)
+
+
+def _number(value: float | None) -> str:
+    """Return a number for a table; a dash for one that is none, which a record has as null."""
+    return "-" if value is None else f"{value:.4g}"
 
 
 def _and_more(names: Sequence[str], count: int) -> str:
@@ -138,7 +132,7 @@ def population_cells(record: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         words,
         str(record["count"]),
-        *(f"{float(record[key]):.4g}" for key in ("least", "most", "mean", "deviation")),
+        *(_number(record[key]) for key in ("least", "most", "mean", "deviation")),
         _and_more([str(each) for each in record["outliers"]], int(record["num_outliers"])),
     )
 

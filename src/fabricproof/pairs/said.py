@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fabricproof.core.plain import plain
 from fabricproof.pairs.blame.judged import Judged, WhyUndecided
 from fabricproof.pairs.blame.suspects import ALL, RECEIVE, TRANSMIT, Flags, Suspect, SuspectKind
 
@@ -50,21 +51,15 @@ class Blame:
     would_tell: str = ""
 
     def record(self) -> dict[str, Any]:
-        """Return it as plain data, the form of ``--json``."""
-        return {
-            "kind": self.kind.value,
-            "name": self.name,
-            "node": self.node,
-            "rail": self.rail,
-            "direction": self.direction,
-            "confidence": round(self.confidence, 4),
-            "share": round(self.share, 4),
-            "low_pairs": self.num_low,
-            "measured_pairs": self.num_measured,
-            "sentence": self.sentence,
-            "cannot_tell_from": list(self.cannot_tell_from),
-            "would_tell": self.would_tell,
-        }
+        """Return it as plain data, the form of ``--json`` and of the record of a matrix."""
+        return plain(
+            self,
+            without={"num_low", "num_measured"},
+            confidence=round(self.confidence, 4),
+            share=round(self.share, 4),
+            low_pairs=self.num_low,
+            measured_pairs=self.num_measured,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,13 +76,8 @@ class Undecided:
     would_tell: str
 
     def record(self) -> dict[str, Any]:
-        """Return it as plain data, the form of ``--json``."""
-        return {
-            "kind": self.why.value,
-            "nodes": list(self.nodes),
-            "sentence": self.sentence,
-            "would_tell": self.would_tell,
-        }
+        """Return it as plain data, the form of ``--json`` and of the record of a matrix."""
+        return plain(self, without={"why"}, kind=self.why)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from fabricproof.core.units import counted
 
@@ -62,17 +61,6 @@ class WrongPath:
             f"{said}: it comes in by {self.came_by}. Are the cables of {self.net_path} and "
             f"{self.came_by} of {self.node} exchanged, or does it answer for both (arp_ignore)?"
         )
-
-    def record(self) -> dict[str, Any]:
-        """Return it as plain data, the form of ``--json``."""
-        return {
-            "node": self.node,
-            "net_path": self.net_path,
-            "partners": self.partners,
-            "other_pairs": self.others,
-            "came_by": self.came_by or None,
-            "sentence": self.sentence,
-        }
 
 
 def wrong_paths(net_path: str, seen: Sequence[PairPath]) -> list[WrongPath]:

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from fabricproof.core.errors import UnitError
 from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.plain import plain
 from fabricproof.core.records import QuantityRecord
 from fabricproof.core.units import convert, counted, split_quantity
 from fabricproof.job.run import LegResult, SessionResult
@@ -144,15 +145,6 @@ class Fulfilled:
     reason: str
     num_values: int
 
-    def record(self) -> dict[str, Any]:
-        """Return it as plain data, the form of ``--json``."""
-        return {
-            **self.criterion.model_dump(),
-            "verdict": self.verdict.value,
-            "reason": self.reason,
-            "num_values": self.num_values,
-        }
-
 
 @dataclass(frozen=True, kw_only=True)
 class Acceptance:
@@ -182,7 +174,10 @@ class Acceptance:
             "parties": list(self.contract.parties),
             "sha256": self.digest,
             "run_id": self.run_id,
-            "criteria": [each.record() for each in self.criteria],
+            "criteria": [
+                {**each.criterion.model_dump(), **plain(each, without={"criterion"})}
+                for each in self.criteria
+            ],
         }
 
     def text(self) -> str:

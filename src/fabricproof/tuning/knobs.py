@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ConfigError
+from fabricproof.core.plain import typed
 
 DATA = Path(__file__).parent / "data"
 
@@ -246,14 +247,7 @@ def load_family(path: Path) -> _Family:
     """
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-        family = _Family(
-            **{
-                **data,
-                "versions": tuple(data["versions"]),
-                "variables": tuple(data["variables"]),
-                "files": tuple(data.get("files", ())),
-            }
-        )
+        family = typed(_Family, data)
         for name, entry in family.collectives.items():
             _check(name, entry)
     except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:

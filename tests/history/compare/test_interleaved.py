@@ -202,3 +202,7 @@ def test_no_plan_and_a_damaged_one_are_said(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(ParseError, match="no readable plan"):
             read_plan(path)
+    write_plan(path, make_plan("swap", 2, 1))
+    path.write_text(path.read_text().replace('"round": 1', '"round": "1"', 1))
+    with pytest.raises(ParseError, match="steps: 0: round: expected a whole number, got '1'"):
+        read_plan(path)

@@ -40,12 +40,12 @@ def test_a_rail_that_got_slow_is_called_in_that_night_and_once(perflogs, fabricp
     ended = fabricproof("prove", "--site", SITE, "--json")
     calls = ended.record["calls"]
     assert ended.status == 0
-    assert calls[0]["run_id"].startswith("20261112T")
+    assert calls[0]["run"]["run_id"].startswith("20261112T")
     assert "rail1" in calls[0]["said"]["baseline"]
     assert [each for each in calls if "baseline" in each["said"]] == calls[:1]
-    assert calls[0]["nights"] == 5
-    assert ended.record["clean"]["is_newest"] is False
-    assert len(ended.record["clean"]["runs"]) == 11
+    assert calls[0]["lasts"] == 5
+    assert ended.record["stretch"]["is_newest"] is False
+    assert len(ended.record["stretch"]["runs"]) == 11
     assert ended.record["seed"] == clean.SEED
 
 
@@ -78,7 +78,9 @@ def test_more_noise_has_no_lower_floor(tmp_path, monkeypatch, fabricproof):
         monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(place))
         write_history(place, 12, seed=4, noise=noise)
         record = fabricproof("prove", "--site", SITE, "--json").record
-        found.append([each["half"] for each in record["floors"] if each["rule"] == "baseline"])
+        floors = [each for kind in record["floors"] for each in kind["floors"]]
+        assert all(each["half"] is None or each["half"]["caught"]["bounds"] for each in floors)
+        found.append([each["half"] for each in floors if each["rule"] == "baseline"])
     assert all(
         loud is None or quiet["loss"] < loud["loss"] for quiet, loud in zip(*found, strict=True)
     )
@@ -97,9 +99,12 @@ def test_numbers_that_physics_made_red_are_a_call_and_no_noise(perflogs, fabricp
     records(perflogs).write_text("".join(f"{json.dumps(each)}\n" for each in lines))
     record = fabricproof("prove", "--site", SITE, "--json").record
     assert record["nights"][3]["said"]["limits"].startswith("1 FAIL: ")
-    assert record["calls"][0]["run_id"].startswith("20261104T")
-    assert record["clean"]["numbers_left_out"] == 1
-    assert record["false"]["baseline"]["hits"] == 0
+    assert record["calls"][0]["run"]["run_id"].startswith("20261104T")
+    assert record["num_red"] == 1
+    told = record["shuffled"]["told"]
+    assert told["baseline"]["hits"] == 0
+    assert 0 == told["baseline"]["bounds"][0] < told["baseline"]["bounds"][1] < 1
+    assert {*told, *record["shuffled"]["promised"]} == {"baseline", "trend"}
 
 
 def test_nights_of_which_every_number_is_red_prove_nothing(perflogs, fabricproof):
@@ -111,8 +116,8 @@ def test_nights_of_which_every_number_is_red_prove_nothing(perflogs, fabricproof
     records(perflogs).write_text("".join(f"{json.dumps(each)}\n" for each in lines))
     ended = fabricproof("prove", "--site", SITE, "--json")
     assert ended.status == 6
-    assert ended.record["false"] == {}
-    assert ended.record["clean"]["numbers_left_out"] == len(lines)
+    assert ended.record["shuffled"] is None
+    assert ended.record["num_red"] == len(lines)
 
 
 def test_nights_that_are_red_too_often_break_the_promise(perflogs, fabricproof):
@@ -163,7 +168,7 @@ def test_losses_that_were_red_are_a_call(perflogs, fabricproof):
     said = record["nights"][3]["said"]["limits"]
     assert said.startswith("1 FAIL: ")
     assert said.endswith("retransmitted_per_million_packets")
-    assert record["calls"][0]["run_id"].startswith("20261104T")
+    assert record["calls"][0]["run"]["run_id"].startswith("20261104T")
 
 
 def test_nights_that_hang_together_are_said_to(perflogs, fabricproof):

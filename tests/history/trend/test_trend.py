@@ -67,10 +67,10 @@ def test_the_record_says_the_same(perflogs: Path, fabricproof: Command) -> None:
     record = ended.record
     (event,) = record["events"]
     assert ended.status == 1
-    assert record["worse_now"] is True
+    assert record["is_worse_now"] is True
     assert len(record["runs"]) == 12
     assert (event["where"], event["run"]["start"][:10]) == ("rail1", "2026-11-07")
-    assert {each["at"] for each in event["steps"]} == {6}
+    assert {each["step"]["at"] for each in event["steps"]} == {6}
     assert event["coincides"] == [
         "interface rail1 of vc1, vc2, vc3: shaped to 200 Mb/s -> 100 Mb/s",
         "stack openmpi5: build aaaaaaaaaaaa -> bbbbbbbbbbbb",
@@ -121,7 +121,7 @@ def test_three_nights_are_called(
     ended = fabricproof("trend", "--site", SITE, "--json")
     (event,) = ended.record["events"]
     assert (ended.status, event["sure"], event["worse"]) == (status, status == 1, True)
-    assert ended.record["worse_now"] is (status == 1)
+    assert ended.record["is_worse_now"] is (status == 1)
     assert ended.record["looks_worse_now"] is True
     assert ("not sure yet" in event["sentence"]) is (nights == 2)
 
@@ -136,7 +136,7 @@ def test_a_window_counts_the_looks_before_it(
     record = fabricproof("trend", "--site", SITE, "last:16", "--json").record
     assert len(record["runs"]) == 16
     assert record["looks_worse_now"] is True
-    assert record["worse_now"] is (nights == 16)
+    assert record["is_worse_now"] is (nights == 16)
 
 
 def test_one_bad_night_is_no_event(perflogs: Path, fabricproof: Command) -> None:
@@ -180,7 +180,7 @@ def test_filters_leave_the_rest_out(perflogs: Path, fabricproof: Command) -> Non
     only = ("--only", "rail=rail0", "--only", "stack=openmpi*")
     ended = fabricproof("trend", "--site", SITE, "--json", *only)
     assert ended.status == 0
-    assert ended.record["quantities"] == 12
+    assert ended.record["num_quantities"] == 12
 
 
 def test_last_and_since_choose_runs(perflogs: Path, fabricproof: Command) -> None:
@@ -252,7 +252,7 @@ def test_newest_runs_that_were_tried_in_vain_are_no_green(
     ended = fabricproof("trend", "--site", SITE)
     assert ended.status == 1
     assert "WORSE: OsuBandwidth rail1" in " ".join(ended.out.split())
-    assert fabricproof("trend", "--site", SITE, "--json").record["worse_now"]
+    assert fabricproof("trend", "--site", SITE, "--json").record["is_worse_now"]
 
 
 def records_of(perflogs: Path) -> Path:
@@ -390,8 +390,8 @@ def test_a_renamed_node_is_joined_when_told(perflogs: Path, fabricproof: Command
     path.write_text("".join(renamed + lines[half:]), encoding="utf-8")
     apart = fabricproof("trend", "--site", SITE, "--json").record
     joined = fabricproof("trend", "--site", SITE, "--json", "--renamed", "old3=vc3").record
-    assert (apart["quantities"], apart["too_short"]) == (32, 32)
-    assert (joined["quantities"], joined["too_short"]) == (48, 0)
+    assert (apart["num_quantities"], apart["num_short"]) == (32, 32)
+    assert (joined["num_quantities"], joined["num_short"]) == (48, 0)
 
 
 def test_an_inventory_that_is_gone_is_unknown(perflogs: Path, fabricproof: Command) -> None:
@@ -451,7 +451,7 @@ def test_what_was_taken_back_is_over_though_it_came_again(
     assert told == [
         ("2026-12-01", True, True), ("2026-11-21", False, False), ("2026-11-11", True, False),
     ]  # fmt: skip
-    assert record["worse_now"] is True
+    assert record["is_worse_now"] is True
 
 
 def test_too_few_runs_for_a_step_are_no_lack_of_change(

@@ -77,6 +77,38 @@ def test_what_is_no_record_is_one_message(tmp_path: Path, text: str):
         read_built(path)
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"library": None}, "library: expected a text, got None"),
+        ({"mpi": {}}, "mpi: expected name, got no such key"),
+        ({"reused": "a@1"}, "reused: expected a list, got 'a@1'"),
+        ({"seconds": {"lock": "1"}}, "seconds: lock: expected a number, got '1'"),
+    ],
+)
+def test_a_record_of_which_one_value_is_another_is_named(
+    tmp_path: Path, changes: dict[str, object], said: str
+):
+    path = tmp_path / "openmpi.json"
+    write_built(path, built())
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    with pytest.raises(ConfigError, match=said):
+        read_built(path)
+
+
+def test_a_record_of_before_there_was_a_digest_of_the_library_is_read(tmp_path: Path):
+    path = tmp_path / "openmpi.json"
+    write_built(path, built())
+    record = json.loads(path.read_text())
+    del record["library_digest"], record["unpacked"]
+    path.write_text(json.dumps(record))
+    assert read_built(path) == built()
+    del record["reused"]
+    path.write_text(json.dumps(record))
+    with pytest.raises(ConfigError, match="got 'reused'"):
+        read_built(path)
+
+
 def test_what_an_mpi_tells_is_network_launcher_and_device():
     assert package().telling == "openmpi@5.0.11 +cuda fabrics=ofi,ucx schedulers=slurm"
 

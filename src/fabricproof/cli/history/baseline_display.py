@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from fabricproof.core.hostlist import fold
+from fabricproof.core.plain import plain
 from fabricproof.core.project import site_option
 from fabricproof.core.units import columns
 from fabricproof.history.baseline.freezing import Frozen
@@ -127,13 +127,10 @@ def baseline_record(baseline: Baseline) -> dict[str, Any]:
         "fabricproof": baseline.version,
         "runs_used": dict(baseline.runs),
         "builds": dict(baseline.builds),
-        "nodes": {name: asdict(node) for name, node in baseline.nodes.items()},
+        "nodes": {name: plain(node) for name, node in baseline.nodes.items()},
         "set_aside": list(baseline.set_aside),
         "not_judged": list(baseline.not_judged),
-        "rows": [
-            {**asdict(place), **asdict(row), "detects": row.detects, "blind": row.blind}
-            for place, row in baseline.rows()
-        ],
+        "rows": [plain(place) | plain(row, "detects", "blind") for place, row in baseline.rows()],
     }
 
 
@@ -173,12 +170,7 @@ def frozen_lines(frozen: Frozen, *, whole: bool = False, kept: bool = True) -> I
 
 def unlike_record(each: Unlike) -> dict[str, Any]:
     """Return one row of a difference as plain data."""
-    return {
-        **asdict(each.place),
-        **{key: value for key, value in asdict(each).items() if key != "place"},
-        "ratio": each.ratio,
-        "outside": each.outside,
-    }
+    return plain(each.place) | plain(each, "ratio", "outside", without={"place"})
 
 
 def diff_lines(
@@ -230,10 +222,7 @@ def replay_record(past: Replay) -> dict[str, Any]:
             {"check": check, "before": before, "after": after, "numbers": count}
             for (check, before, after), count in past.by_check().items()
         ],
-        "turned": [
-            {**asdict(each.place), **{k: v for k, v in asdict(each).items() if k != "place"}}
-            for each in past.turned
-        ],
+        "turned": [plain(each.place) | plain(each, without={"place"}) for each in past.turned],
     }
 
 

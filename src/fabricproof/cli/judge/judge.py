@@ -23,7 +23,6 @@ from fabricproof.cli.output import (
     fabric_option,
     fitting,
     format_value,
-    judgement_record,
     one_fitting,
     only_option,
     read_output,
@@ -31,6 +30,7 @@ from fabricproof.cli.output import (
 )
 from fabricproof.core.errors import ConfigError, ExitStatus, FabricproofError, ParseError, UnitError
 from fabricproof.core.measure import Finding, Table, texts_of, worst
+from fabricproof.core.plain import plain
 from fabricproof.physics import Fabric, Gpus, bound
 from fabricproof.verdict.busbw import QUANTITY
 from fabricproof.verdict.limits import loaded_fabric
@@ -352,25 +352,20 @@ def _judge_published(
 
 def _record(outcomes: Sequence[_Outcome], verdict: str) -> dict[str, Any]:
     quantities = [
-        {
-            **judgement_record(each),
-            "program": outcome.program,
-            "source": outcome.source,
-            "line": outcome.line or None,
-        }
+        plain(each, program=outcome.program, source=outcome.source, line=outcome.line or None)
         for outcome in outcomes
         for each in outcome.report.quantities
     ]
     findings = [each.text for outcome in outcomes for each in outcome.report.findings]
     tables = [
-        {
-            "source": each.source,
-            "line": each.line or None,
-            "program": each.program,
-            "attributes": dict(each.settings),
-            "verdict": each.report.verdict.value,
-            "findings": texts_of(each.report.findings),
-        }
+        plain(
+            each,
+            without={"report", "settings"},
+            line=each.line or None,
+            attributes=each.settings,
+            verdict=each.report.verdict,
+            findings=texts_of(each.report.findings),
+        )
         for each in outcomes
     ]
     return {"verdict": verdict, "quantities": quantities, "findings": findings, "tables": tables}

@@ -17,6 +17,7 @@ from fabricproof.cli.console import HonestConsole
 from fabricproof.cli.measure.run import job_nodes, ran, result_record, show
 from fabricproof.cli.output import STATUSES
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
+from fabricproof.core.plain import plain
 from fabricproof.core.project import project_root, site_option
 from fabricproof.core.records import record_files
 from fabricproof.history.store import LOOK_LABEL
@@ -279,19 +280,11 @@ def _record(outcome: NightOutcome, notes: list[str], status: int) -> dict[str, A
         "run": result_record(outcome.result) if outcome.result else None,
         "confirmations": [record(each) for each in outcome.confirmations],
         "changes": [
-            {
-                "kind": each.kind.value,
-                "leg": str(each.key) if each.key else None,
-                "blamed": list(each.blamed),
-                "sentence": each.sentence,
-            }
+            plain(each, without={"key"}, leg=str(each.key) if each.key else None)
             for each in outcome.changes
         ],
         "red_now": sorted(outcome.red),
-        "told": [
-            {"channel": each.channel, "sent": each.sent, "reason": each.reason}
-            for each in outcome.deliveries
-        ],
+        "told": [plain(each, without={"notice"}) for each in outcome.deliveries],
         "notes": [*outcome.notes, *notes],
     }
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from fabricproof.cli import options
 from fabricproof.core.measure import Verdict
+from fabricproof.core.plain import plain
 from fabricproof.core.units import first_few
 from fabricproof.core.whole_file import write_whole
 from fabricproof.pairs import Blame, MatrixVerdict, Picture, svg, text_map
@@ -78,12 +78,14 @@ def campaign_record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str
         "pairs_at_once": campaign.at_once or None,
         "proven_paths": outcome.proven,
         "results": [_result_record(each) for each in outcome.results],
-        "troubles": [asdict(each) for each in outcome.troubles],
-        "wrong_paths": [each.record() for each in outcome.wrong_paths],
-        "losses": [asdict(each) for each in outcome.losses],
-        "carried": [each.record() for each in outcome.carried],
-        "bit_errors": [asdict(each) for each in outcome.bit_errors],
-        "devices": [asdict(each) for each in outcome.devices],
+        "troubles": [plain(each) for each in outcome.troubles],
+        "wrong_paths": [plain(each, "sentence") for each in outcome.wrong_paths],
+        "losses": [plain(each) for each in outcome.losses],
+        "carried": [
+            plain(each, "at_most_per_million", "bit_error_rate_at_most") for each in outcome.carried
+        ],
+        "bit_errors": [plain(each) for each in outcome.bit_errors],
+        "devices": [plain(each) for each in outcome.devices],
         "left": [
             {
                 "net_path": campaign.path_name(net_path),
@@ -93,9 +95,9 @@ def campaign_record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str
             for net_path, rounds in outcome.left.items()
             for each in rounds
         ],
-        "confirmations": [asdict(each) for each in looks],
-        "second_looks": [asdict(each) for each in outcome.second_looks],
-        "kernels": [asdict(each) for each in outcome.binaries],
+        "confirmations": [plain(each) for each in looks],
+        "second_looks": [plain(each) for each in outcome.second_looks],
+        "kernels": [plain(each) for each in outcome.binaries],
         "notes": list(outcome.notes),
     }
 

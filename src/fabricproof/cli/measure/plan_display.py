@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
+from fabricproof.core.plain import plain
 from fabricproof.core.project import site_option
 from fabricproof.core.units import columns, first_few, size_label
 from fabricproof.history.cost.history import (
@@ -262,72 +262,31 @@ def comparison_lines(past: PastRun, found: RunCost, lessons: Lessons) -> Iterato
 
 def comparison_record(past: PastRun, found: RunCost, lessons: Lessons) -> dict[str, Any]:
     """Return a comparison as plain data, the form of ``--json``."""
-    return {
-        "run_id": past.run_id,
-        **asdict(found),
-        "off_by": found.off_by,
-        "learnt_from_jobs": lessons.jobs,
-    }
+    return {"run_id": past.run_id, **plain(found, "off_by", lessons=_lessons(lessons))}
 
 
 def plan_record(
     site: Site, outlook: Outlook, builds: Mapping[str, str], notes: Sequence[str]
 ) -> dict[str, Any]:
     """Return a plan as plain data, the form of ``--json``."""
-    return {
-        "site": site.name,
-        "jobs": [_job_record(each) for each in outlook.estimates],
-        "total": asdict(outlook.cost),
-        "technologies": {name: asdict(cost) for name, cost in outlook.technologies.items()},
-        "levels": {
-            level.name: {**asdict(level.cost), "leaves_out": _left_out(level.leaves_out)}
-            for level in outlook.levels
-        },
-        "skipped": [_refusal_record(case.key, case.skipped) for case in outlook.skipped],
-        "missing": [_refusal_record(case.key, case.lost) for case in outlook.lost],
-        "one_at_a_time": dict(outlook.one_at_a_time),
-        "built_first": dict(builds),
-        "second_look_seconds": outlook.second_look_seconds,
-        "learnt_from_jobs": outlook.lessons.jobs,
-        "session_seconds": outlook.lessons.session_seconds,
-        "notes": list(notes),
-    }
+    told = plain(
+        outlook,
+        "second_look_seconds",
+        estimates=[_job_record(each) for each in outlook.estimates],
+        lessons=_lessons(outlook.lessons),
+        built_first=builds,
+        notes=notes,
+    )
+    return {"site": site.name, **told}
 
 
-def _left_out(lost: LeftOut) -> dict[str, Any]:
-    """Return what a level leaves out, under the keys that ``--json`` always had."""
-    record = asdict(lost)
-    return {("roads" if name == "net_paths" else name): each for name, each in record.items()}
+def _lessons(lessons: Lessons) -> dict[str, Any]:
+    return plain(lessons, without={"by_circle"})
 
 
 def _job_record(each: Estimate) -> dict[str, Any]:
-    case = each.case
-    return {
-        "check": case.check,
-        "stack": case.stack,
-        "fabric": case.fabric,
-        "partition": case.partition,
-        "suite": case.suite,
-        "tags": list(case.tags),
-        "nodes": case.nodes,
-        "seconds": each.seconds,
-        "node_seconds": each.node_seconds,
-        "limit_seconds": case.limit_seconds,
-        "second_look_seconds": each.second_look_seconds,
-        "learnt": asdict(each.lesson) if each.lesson else None,
-        "legs": [
-            {
-                "road": net_path.name,
-                "seconds": seconds,
-                "model_seconds": net_path.seconds,
-                "starts": net_path.starts,
-                "sizes": list(net_path.sizes),
-            }
-            for net_path, seconds in zip(case.net_paths, each.leg_seconds, strict=True)
-        ],
-    }
-
-
-def _refusal_record(key: Sequence[str], reason: str) -> dict[str, str]:
-    names = ("check", "fabric", "partition", "stack")
-    return {**dict(zip(names, key, strict=True)), "reason": reason}
+    """Return a job with what it costs, and each of its legs likewise."""
+    legs = zip(each.case.net_paths, each.leg_seconds, strict=True)
+    net_paths = [plain(net_path, leg_seconds=seconds) for net_path, seconds in legs]
+    case = plain(each.case, without={"skipped", "lost"}, net_paths=net_paths)
+    return case | plain(each, "seconds", "node_seconds", without={"case", "leg_seconds"})

@@ -14,10 +14,11 @@ from typing import Any
 import click
 
 from fabricproof.cli import options
-from fabricproof.cli.output import STATUSES, Only, judgement_record, only_option
+from fabricproof.cli.output import STATUSES, Only, only_option
 from fabricproof.cli.site.inventory import looks_of, machine_of, place
 from fabricproof.core.hostlist import fold
 from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.plain import plain
 from fabricproof.core.project import site_option
 from fabricproof.core.records import read_records, record_files
 from fabricproof.nodes.inventory.store import StateSeen
@@ -188,21 +189,15 @@ def _record(
         "verdict": verdict.value,
         "seen": {node: {"time": each.time, "run_id": each.run_id} for node, each in seen.items()},
         "fabrics": [
-            {
-                "fabric": result.fabric,
-                "device": result.device,
-                "verdict": result.verdict.value,
-                "findings": [
-                    {
-                        "rail": each.rail,
-                        "nodes": list(each.nodes),
-                        "quantity": each.quantity,
-                        **judgement_record(each.judgement),
-                    }
+            plain(
+                result,
+                "verdict",
+                findings=[
+                    plain(each.judgement) | plain(each, without={"judgement"})
                     for each in result.findings
                 ],
-                "notes": list(dict.fromkeys(each.sentence for each in result.notes)),
-            }
+                notes=list(dict.fromkeys(each.sentence for each in result.notes)),
+            )
             for result in results
         ],
     }

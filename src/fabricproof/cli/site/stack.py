@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -18,6 +19,7 @@ from fabricproof.cli.site.building import (
     spack_records,
 )
 from fabricproof.cli.site.doctor import command as doctor_command
+from fabricproof.core.plain import plain
 from fabricproof.stacks import catalog as stack_catalog
 from fabricproof.stacks import install as stack_install
 
@@ -26,17 +28,8 @@ def _report(line: str) -> None:
     click.echo(line, err=True)
 
 
-def _record(entry: stack_install.Installed) -> dict[str, str | None]:
-    return {
-        "name": entry.stack.name,
-        "label": entry.stack.label,
-        "family": entry.stack.family,
-        "version": entry.stack.version,
-        "module": entry.stack.module,
-        "state": str(entry.state),
-        "prefix": str(entry.prefix),
-        "answer": entry.answer,
-    }
+def _record(entry: stack_install.Installed) -> dict[str, Any]:
+    return plain(entry.stack, "module") | plain(entry, without={"stack"})
 
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)

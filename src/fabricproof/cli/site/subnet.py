@@ -15,6 +15,7 @@ from fabricproof.cli.output import STATUSES, Only, fitting, only_option, read_ou
 from fabricproof.cli.selection import nodes_named
 from fabricproof.core.errors import ConfigError, ExitStatus, InputMissingError, UnavailableError
 from fabricproof.core.measure import BADNESS, Verdict
+from fabricproof.core.plain import plain
 from fabricproof.job.run import ends_as_interrupt
 from fabricproof.nodes.topology import Topology, parse_topology
 from fabricproof.physics import Link, find_link
@@ -306,29 +307,11 @@ def _widths(network: Network) -> dict[str, int]:
 
 def _tell(result: SubnetResult, head: dict[str, Any], *, as_json: bool) -> ExitStatus:
     if as_json:
-        click.echo(json.dumps(_record(result, head), indent=2))
+        click.echo(json.dumps(plain(result, "verdict", fabric=head), indent=2))
     else:
         for line in _lines(result, head):
             click.echo(line)
     return STATUSES[result.verdict]
-
-
-def _record(result: SubnetResult, head: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "verdict": result.verdict.value,
-        "fabric": head,
-        "findings": [
-            {
-                "verdict": each.verdict.value,
-                "quantity": each.quantity,
-                "where": each.where,
-                "number": each.number,
-                "sentence": each.sentence,
-            }
-            for each in result.findings
-        ],
-        "notes": list(result.notes),
-    }
 
 
 def _lines(result: SubnetResult, head: dict[str, Any]) -> Iterator[str]:

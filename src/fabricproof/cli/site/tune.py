@@ -15,6 +15,7 @@ from fabricproof.cli import options
 from fabricproof.cli.output import Only, only_option
 from fabricproof.cli.selection import one_run, perflogs
 from fabricproof.core.errors import InputMissingError, OutputError
+from fabricproof.core.plain import plain
 from fabricproof.core.project import site_option
 from fabricproof.core.records import read_records, record_files
 from fabricproof.core.units import size_label
@@ -140,35 +141,8 @@ def _groups(sweeps: list[Sweep]) -> list[list[Sweep]]:
 
 
 def _sweep_record(sweep: Sweep) -> dict[str, Any]:
-    return {
-        "run_id": sweep.run_id,
-        "stack": sweep.stack,
-        "stack_version": sweep.stack_version,
-        "partition": sweep.partition,
-        "collective": sweep.knobs.collective,
-        "program": f"{sweep.suite} {sweep.program}",
-        "num_ranks": sweep.num_ranks,
-        "ranks_per_node": sweep.ranks_per_node,
-        "nodes": list(sweep.nodes),
-        "own_environment": dict(sweep.own_environment),
-        "tuning": dict(sweep.tuning),
-        "sizes": [
-            {
-                "size_bytes": choice.size,
-                "standing": choice.standing.value,
-                "own_us": choice.own_us,
-                "best": choice.best,
-                "best_label": sweep.label(choice.best) if choice.best else None,
-                "best_us": choice.best_us if choice.best else None,
-                "gain": choice.gain if choice.best else None,
-                "surely": choice.at_least,
-                "noise": choice.noise,
-                "means_us": dict(choice.means_us),
-            }
-            for choice in sweep.choices
-        ],
-        "left_out": list(sweep.left_out),
-    }
+    own = {"knobs", "tables", "bar"}
+    return plain(sweep, "num_ranks", without=own, collective=sweep.knobs.collective)
 
 
 def _shown(sweep: Sweep) -> Iterator[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from fabricproof.core.errors import ExitStatus, FabricproofError
+from fabricproof.core.plain import plain
 from fabricproof.history.stats.shifts import Change, Shift
 from fabricproof.history.store import Key, Run
 from fabricproof.history.store.model import MARGINS
@@ -252,49 +253,15 @@ def parse_renamed(texts: Sequence[str]) -> dict[str, str]:
 
 
 #: of the form; grows with each change that a reader of it must know
-FORMAT = 1
+FORMAT = 2
 
 
 def comparison_record(comparison: Comparison) -> dict[str, Any]:
     """Return everything that a comparison says; every number that it rests on is in it."""
-    return {
-        "format": FORMAT,
-        "site": comparison.site,
-        "overall": comparison.overall.value,
-        "reason": comparison.reason,
-        "filters": {name: list(values) for name, values in comparison.filters.items()},
-        "more_runs": comparison.more_runs,
-        "first": _side(comparison.first),
-        "second": _side(comparison.second),
-        "alpha": comparison.alpha,
-        "margins": dict(comparison.margins),
-        "groups": [asdict(each) for each in comparison.groups],
-        "quantities": [asdict(each) for each in comparison.quantities],
-        "suspects": [each.key.label for each in comparison.suspects],
-        "changes": [asdict(each) for each in comparison.changes],
-        "kernels": list(comparison.kernels),
-        "warnings": list(comparison.warnings),
-        "disturbed": comparison.disturbed,
-        "directionless": comparison.directionless,
-        "not_compared": [
-            {"side": side, "reason": reason, "quantities": count}
-            for side, reason, _, count in grouped(comparison.unpaired)
-        ],
-        "unpaired": [
-            {"key": asdict(each.key), "side": each.side, "reason": each.reason}
-            for each in comparison.unpaired
-        ],
-    }
-
-
-def _side(side: Side) -> dict[str, Any]:
-    return {
-        "words": side.words,
-        "baseline": side.baseline,
-        "stack": side.stack,
-        "build": side.build,
-        "runs": [
-            {"run_id": each.run_id, "start": each.start.isoformat(), "inventory": each.inventory}
-            for each in side.runs
-        ],
-    }
+    not_compared = [
+        {"side": side, "reason": reason, "quantities": count}
+        for side, reason, _, count in grouped(comparison.unpaired)
+    ]
+    suspects = [each.key.label for each in comparison.suspects]
+    record = plain(comparison, suspects=suspects, not_compared=not_compared)
+    return {"format": FORMAT, **record}

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from fabricproof.core.errors import (
     FabricproofError,
@@ -22,6 +22,7 @@ from fabricproof.core.errors import (
     ParseError,
     UnavailableError,
 )
+from fabricproof.core.plain import typed
 from fabricproof.core.records import read_json
 from fabricproof.core.whole_file import whole_file
 from fabricproof.history.compare.model import SideError
@@ -72,8 +73,8 @@ class InterleavedPlan:
     name: str
     seed: int
     steps: tuple[InterleavedRun, ...]
-    arguments: tuple[str, ...] | None = None
-    switched: str = ""
+    arguments: tuple[str, ...] | None
+    switched: str
 
     @property
     def next_step(self) -> InterleavedRun | None:
@@ -130,7 +131,7 @@ def make_plan(name: str, rounds: int, seed: int) -> InterleavedPlan:
         for number in range(1, rounds + 1)
         for side in lot.sample(["a", "b"], 2)
     ]
-    return InterleavedPlan(name=name, seed=seed, steps=tuple(steps))
+    return InterleavedPlan(name=name, seed=seed, steps=tuple(steps), arguments=None, switched="")
 
 
 def fewest_rounds(alpha: float) -> int:
@@ -176,6 +177,9 @@ def read_plan(path: Path) -> InterleavedPlan:
     """
     try:
         record = read_json(path)
+        if not isinstance(record, dict) or record.pop("format", None) != FORMAT:
+            raise ValueError("another format, or none")
+        return typed(InterleavedPlan, record)
     except FileNotFoundError:
         known = ", ".join(sorted(each.stem for each in path.parent.glob("*.json"))) or "none"
         raise InputMissingError(
@@ -186,23 +190,6 @@ def read_plan(path: Path) -> InterleavedPlan:
         ) from None
     except (OSError, ValueError) as error:
         raise _damaged(path, str(error)) from None
-    try:
-        return _plan(record)
-    except (KeyError, TypeError, ValueError) as error:
-        raise _damaged(path, f"{type(error).__name__} {error}") from None
-
-
-def _plan(record: Mapping[str, Any]) -> InterleavedPlan:
-    if record["format"] != FORMAT:
-        raise ValueError(f"format {record['format']}")
-    arguments = record["arguments"]
-    return InterleavedPlan(
-        name=str(record["name"]),
-        seed=int(record["seed"]),
-        steps=tuple(InterleavedRun(**each) for each in record["steps"]),
-        arguments=None if arguments is None else tuple(map(str, arguments)),
-        switched=str(record["switched"]),
-    )
 
 
 def _damaged(path: Path, got: str) -> ParseError:

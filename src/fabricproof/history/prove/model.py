@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from fabricproof.core.plain import plain
 from fabricproof.core.units import columns, counted
 from fabricproof.history.stats.share import Share
 from fabricproof.history.store import Run
@@ -190,66 +191,38 @@ class SiteProof:
 
 def proof_record(proof: SiteProof) -> dict[str, Any]:
     """Return the form of ``--json``; losses are fractions, bounds those of 95 %."""
-    shuffled = proof.shuffled
-    return {
-        "site": proof.site,
-        "seed": proof.seed,
-        "nights": [
-            {
-                "run_id": each.run.run_id,
-                "start": each.run.start.isoformat(),
-                "said": {str(rule): words for rule, words in each.said.items()},
-            }
-            for each in proof.nights
+    return plain(
+        proof,
+        nights=[plain(each, run=_run(each.run)) for each in proof.nights],
+        calls=[plain(each, run=_run(each.run)) for each in proof.calls],
+        stretch=plain(proof.stretch, runs=[_run(each) for each in proof.stretch.runs]),
+        shuffled=_shuffled(proof.shuffled) if proof.shuffled else None,
+        floors=[
+            plain(kind, floors=[_noticed(each) for each in kind.floors]) for kind in proof.floors
         ],
-        "calls": [
-            {
-                "run_id": each.run.run_id,
-                "nights": each.lasts,
-                "said": {str(rule): words for rule, words in each.said.items()},
-            }
-            for each in proof.calls
-        ],
-        "no_baseline": proof.no_baseline,
-        "lag": proof.lag,
-        "drifts": proof.drifts,
-        "clean": {
-            "runs": [each.run_id for each in proof.stretch.runs],
-            "is_newest": proof.stretch.is_newest,
-            "numbers_left_out": proof.num_red,
-        },
-        "false": {
-            str(rule): {**_share(share), "promised": shuffled.promised[rule]}
-            for rule, share in shuffled.told.items()
-        }
-        if shuffled
-        else {},
-        "false_looked_at_each_night": _share(shuffled.by_night) if shuffled else None,
-        "red_clean_nights": [each.run_id for each in shuffled.red] if shuffled else [],
-        "floors": [
-            {
-                "fabric": kind.fabric,
-                "metric": kind.metric,
-                "places": kind.places,
-                "rule": str(each.rule),
-                "nights": each.nights,
-                "half": _strength(each.half),
-                "all_but_one_percent": _strength(each.all_but),
-            }
-            for kind in proof.floors
-            for each in kind.floors
-        ],
-        "broken_promises": [str(rule) for rule in (shuffled.broken() if shuffled else ())],
-        "notes": list(proof.notes),
-    }
+    )
 
 
-def _share(share: Share) -> dict[str, Any]:
-    return {"hits": share.hits, "of": share.of, "bounds": list(share.bounds)}
+def _run(run: Run) -> dict[str, Any]:
+    return {"run_id": run.run_id, "start": run.start}
 
 
-def _strength(strength: Strength | None) -> dict[str, Any] | None:
-    return None if strength is None else {"loss": strength.loss, **_share(strength.caught)}
+def _shuffled(shuffled: Shuffled) -> dict[str, Any]:
+    return plain(
+        shuffled,
+        told={rule: plain(share, "bounds") for rule, share in shuffled.told.items()},
+        by_night=plain(shuffled.by_night, "bounds"),
+        red=[_run(each) for each in shuffled.red],
+        broken=shuffled.broken(),
+    )
+
+
+def _noticed(floor: NoticedFrom) -> dict[str, Any]:
+    half, all_but = (
+        plain(each, caught=plain(each.caught, "bounds")) if each else None
+        for each in (floor.half, floor.all_but)
+    )
+    return plain(floor, half=half, all_but=all_but)
 
 
 _TEXT_WIDTH = 100

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fabricproof.core.plain import plain
 from fabricproof.core.units import counted, percent
 from fabricproof.history.store import Key, Run
 
@@ -137,61 +138,26 @@ class Trend:
 
 def trend_record(trend: Trend) -> dict[str, Any]:
     """Return the form of ``--json``; columns of steps and histories are those of ``runs``."""
-    return {
-        "site": trend.site,
-        "alpha": trend.alpha,
-        "worse_now": trend.is_worse_now,
-        "looks_worse_now": trend.looks_worse_now,
-        "runs": [_run(each) for each in trend.runs],
-        "quantities": trend.num_quantities,
-        "too_short": trend.num_short,
-        "facts": trend.num_facts,
-        "lag": trend.lag,
-        "too_few_for_steps": trend.too_few_for_steps,
-        "events": [_event_record(each) for each in trend.events],
-        "drifts": [_drift(each) for each in trend.drifts],
-        "silent": list(trend.silent),
-        "warnings": list(trend.warnings),
-    }
+    return plain(
+        trend,
+        "is_worse_now",
+        "looks_worse_now",
+        runs=[_run(each) for each in trend.runs],
+        events=[
+            plain(
+                each,
+                "worse",
+                run=_run(each.run),
+                steps=[plain(step, without={"run"}) for step in each.steps],
+            )
+            for each in trend.events
+        ],
+        drifts=[plain(each, run=_run(each.run)) for each in trend.drifts],
+    )
 
 
 def _run(run: Run) -> dict[str, Any]:
-    return {"run_id": run.run_id, "start": run.start.isoformat()}
-
-
-def _event_record(event: Event) -> dict[str, Any]:
-    return {
-        "run": _run(event.run),
-        "where": event.where,
-        "worse": event.worse,
-        "lasts": event.lasts,
-        "sure": event.sure,
-        "sentence": event.sentence,
-        "coincides": list(event.coincides),
-        "next_step": event.next_step,
-        "steps": [_step(each) for each in event.steps],
-    }
-
-
-def _step(found: FoundStep) -> dict[str, Any]:
-    return {
-        "key": asdict(found.key),
-        **asdict(found.step),
-        "worse": found.worse,
-        "lasts": found.lasts,
-        "others": found.others,
-        "history": list(found.history),
-    }
-
-
-def _drift(found: FoundDrift) -> dict[str, Any]:
-    return {
-        "key": asdict(found.key),
-        **asdict(found.drift),
-        "worse": found.worse,
-        "since": _run(found.run),
-        "history": list(found.history),
-    }
+    return {"run_id": run.run_id, "start": run.start}
 
 
 #: quantities of an event that are shown one by one

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.errors import ExitStatus
+from fabricproof.core.plain import plain
 from fabricproof.nodes.doctor.facts import Facts
 
 if TYPE_CHECKING:
@@ -164,24 +165,6 @@ def record(facts: Facts, findings: Sequence[Diagnosis]) -> dict[str, Any]:
         "on_node": facts.node.is_node,
         "worst": str(worst(findings)),
         "status": int(exit_status(findings)),
-        "findings": [
-            {
-                "level": str(finding.level),
-                "topic": finding.topic,
-                "seen": finding.seen,
-                "command": finding.command,
-                "means": finding.means,
-                "mend": finding.mend,
-            }
-            for finding in findings
-        ],
-        "roads": [
-            {
-                "name": net_path.name,
-                "transport": net_path.transport,
-                "environment": dict(net_path.environment),
-                "refusal": net_path.refusal,
-            }
-            for net_path in subject.net_paths
-        ],
+        "findings": [plain(each) for each in findings],
+        "net_paths": [plain(each, "name") for each in subject.net_paths],
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.error_rates import (
@@ -93,14 +93,6 @@ class Carried:
             + (f", {bits:.1e} of bits" if bits is not None else "")
             + " (95 %)"
         )
-
-    def record(self) -> dict[str, object]:
-        """Return it as plain data."""
-        return {
-            **asdict(self),
-            "at_most_per_million": self.at_most_per_million,
-            "bit_error_rate_at_most": self.bit_error_rate_at_most,
-        }
 
 
 @dataclass(frozen=True, kw_only=True)

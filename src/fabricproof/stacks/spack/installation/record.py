@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.core.records import text_of
+from fabricproof.core.plain import typed
+from fabricproof.core.records import read_json
 from fabricproof.core.whole_file import write_whole
 from fabricproof.stacks.environment import StackEnvironment, family_settings
 
@@ -115,19 +115,11 @@ def read_built(path: Path) -> Built | None:
         ConfigError: the file is damaged.
     """
     try:
-        data: dict[str, Any] = json.loads(text_of(path))
+        data = read_json(path)
         if data.pop("format") != FORMAT:
             return None
-        return Built(
-            **{
-                **data,
-                "mpi": Package(**data["mpi"]),
-                "programs": {key: Package(**each) for key, each in data["programs"].items()},
-                "reused": tuple(data["reused"]),
-                "compiled": tuple(data["compiled"]),
-                "unpacked": tuple(data.get("unpacked", ())),
-            }
-        )
+        due = {name: data[name] for name in ("reused", "compiled")}
+        return typed(Built, data | due)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -135,7 +127,7 @@ def read_built(path: Path) -> Built | None:
             "damaged record of a build",
             source=str(path),
             expected="what fabricproof stack build wrote",
-            got=type(error).__name__,
+            got=str(error) or type(error).__name__,
             next_step="fabricproof stack build   # writes it again",
         ) from None
 
