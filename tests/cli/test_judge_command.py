@@ -15,6 +15,7 @@ import pytest
 REPLAYS = Path(__file__).resolve().parents[1] / "replays"
 PUT = REPLAYS / "gbe_osu_put_bw.out"
 PING = REPLAYS / "gbe_imb_p2p_pingpong.out"
+NDR = REPLAYS.parent / "data" / "perftest" / "ib_write_bw-ndr-gbits.txt"
 MANY = REPLAYS.parent / "data" / "imb" / "mpi1-all.txt"
 
 Command = Callable[..., Any]
@@ -487,3 +488,29 @@ def test_a_site_states_the_gpus_that_a_file_was_measured_with(
         out = fabricproof("judge", output, "--site", site, "--only", "partition=gpu").out
         assert words in out
         assert "device_bandwidth_4MiB" in out
+
+
+@pytest.mark.parametrize(
+    ("device", "only", "verdict"),
+    [
+        ("mlx5_0", [], "PASS"),
+        ("mlx5_3", [], "PASS"),  # the other rail: it is judged by that one's link
+        ("mlx5_0", ["--only", "rail=mlx5_0:1"], "PASS"),
+        ("mlx5_3", ["--only", "rail=mlx5_0:1"], "INVALID"),
+        ("mlx5_7", [], "INVALID"),
+    ],
+)
+def test_an_output_of_another_device_than_the_rails_is_invalid(
+    device: str, only: list[str], verdict: str, tmp_path: Path, fabricproof: Command
+) -> None:
+    """It was PASS: perftest says over which device it ran, and nobody held it against the rail."""
+    text = NDR.read_text("utf-8")
+    path = tmp_path / "out.txt"
+    path.write_text(text.replace(": mlx5_0", f": {device}"))
+    where = ["--site", "infiniband-ndr", "--only", "partition=gpu", *only]
+    record = fabricproof("judge", str(path), *where, "--json").record
+    assert record["verdict"] == verdict
+    (judged,) = record["quantities"]
+    assert (f"of the device {device}, and the rails are of" in judged["reason"]) is (
+        verdict == "INVALID"
+    )

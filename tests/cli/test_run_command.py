@@ -450,6 +450,23 @@ def test_a_torn_record_of_an_earlier_run_is_noted(fabricproof: Command, project:
     assert any("torn by a crash" in note for note in ended.record["notes"])
 
 
+def test_a_run_of_which_a_record_is_torn_is_missing(
+    fabricproof: Command, project: Pretended
+) -> None:
+    path = project.folder / "perflogs" / "traps" / "node" / "records.jsonl"
+
+    def tear() -> None:
+        with path.open("a") as file:
+            file.write('{"format": 1, "leg": "rail1", "run')
+
+    project.leg("PASS")
+    project.after_first = tear
+    ended = fabricproof("run", "--site", project.site, "--json")
+    assert ended.status == 4
+    told = [(leg["check"], leg["verdict"]) for leg in ended.record["legs"]]
+    assert ("records", "MISSING") in told
+
+
 def test_a_damaged_record_is_an_error_with_its_line(
     fabricproof: Command, project: Pretended
 ) -> None:

@@ -6,7 +6,7 @@ the columns of a row is checked within what that rounding allows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -129,14 +129,17 @@ _NOT_OVER = {
 }
 
 
-def _other_fabric(table: Table, fabric: Fabric | None) -> str | None:
-    """Return why the table is of another fabric than the declared one, by its own word, or None."""
+def _other_path(table: Table, fabric: Fabric | None, devices: Collection[str]) -> str | None:
+    """Return why the table is of another path than the declared one, by its own word, or None."""
     said = table.attributes
     if own := said.get("own_address"):
         return f"both ends have the address {own}: what it moved never left the node"
     printed = str(said.get("link_layer", ""))
     if fabric is None or table.suite != "perftest":
         return None
+    if devices and said.get("device", "") not in {"", *devices}:
+        named = " or ".join(sorted(devices))
+        return f"the output is of the device {said['device']}, and the rails are of {named}"
     if fabric.link.technology not in _NOT_OVER.get(printed, ()):
         return None
     # Drivers that specify no link layer print IB; those of InfiniBand have its transport.
@@ -180,6 +183,7 @@ class Limits:
             had the rails of several nodes.  None where they are known to share one node's.
         curve_tolerance: how much longer than the model a point of the curve may take.
         uncounted: fraction of the time that may be missing from a row, by message size.
+        devices: that the rails are of, empty where nobody said.
     """
 
     fabric: Fabric | None
@@ -192,6 +196,7 @@ class Limits:
     unknown_nodes: str | None = None
     curve_tolerance: float = CURVE_TOLERANCE
     uncounted: Mapping[int, float] = field(default_factory=dict)
+    devices: Collection[str] = ()
 
     @classmethod
     def of(cls, table: Table, reading: Meaning, rules: Rules) -> Limits:
@@ -226,6 +231,7 @@ class Limits:
             unknown_nodes=unknown_nodes if "bandwidth" not in rules.references else None,
             curve_tolerance=rules.curve_tolerance,
             uncounted=_uncounted(table, reading),
+            devices=rules.devices,
         )
 
     def ceiling_of(self, message_size: int | None) -> Ceiling | None:
@@ -283,7 +289,7 @@ class Limits:
         whole cycles of the CPU (print_report_bw in src/perftest_parameters.c).
         """
         row = _row(table, message_size)
-        other = _other_fabric(table, self.fabric)
+        other = _other_path(table, self.fabric, self.devices)
         if other or row is None or table.suite not in {"osu", "perftest"}:
             return other
         ceiling, floor = self.ceiling_of(message_size), self.floor(reading, message_size)

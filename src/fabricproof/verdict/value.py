@@ -336,6 +336,7 @@ class Rules:
         path_required: True for our own runs: without proof of the path nothing is green.
         curve_tolerance: how much longer than the model a point inside the curve may take.
         layout: where the ranks lay, for collectives; None where nobody said.
+        devices: of the rails, as programs of verbs name them; empty where nobody said.
     """
 
     fabric: Fabric | None
@@ -345,6 +346,7 @@ class Rules:
     path_required: bool = False
     curve_tolerance: float = CURVE_TOLERANCE
     layout: RankLayout | None = None
+    devices: frozenset[str] = frozenset()
 
 
 def judge_value(

@@ -107,6 +107,7 @@ def _odd_pairs(day: int, leg: str, nodes: list[str]) -> bool:
         on((11,), "rail1"),
         on((2, 5, 9, 12), "rail1"),
         on((3, 4, 8), "rail1"),
+        lambda day, _, nodes: day > 14 and nodes != PAIR,  # less than half: a part, and meant so
     ],
 )
 def test_what_comes_in_turn_leaves_nothing_out(tmp_path: Path, absent: Absent) -> None:
@@ -114,6 +115,34 @@ def test_what_comes_in_turn_leaves_nothing_out(tmp_path: Path, absent: Absent) -
     found = compared(tmp_path, absent)
     assert "no record" not in found.reason
     assert all("record" not in each for each in found.warnings)
+
+
+def test_what_another_stack_does_not_measure_is_not_left_out(tmp_path: Path) -> None:
+    """One MPI takes one rail where the other takes two: that is its schedule."""
+    made = Made(perflogs=tmp_path, noise=0.003)
+    for day in range(1, 17):
+        stack = "mpich5" if day < 9 else "intelmpi"
+        made.run(day, rails=RAILS, metrics=("bandwidth",), stacks={stack: "a" * 64})
+    made.lines = [
+        each for each in made.lines if (each["stack"], each["leg"]) != ("intelmpi", "rail1")
+    ]
+    found = made.compare("stack=mpich5", "stack=intelmpi", across=("stack", "build"))
+    assert "no record" not in found.reason
+
+
+def test_a_record_of_no_nodes_is_one_of_any(tmp_path: Path) -> None:
+    """Of a leg that hung nobody saw a rank: it is MISSING, and not without a record."""
+    made = Made(perflogs=tmp_path, noise=0.003)
+    for day in range(1, 17):
+        made.run(day, nodes=("n1", "n2", "n3", "n4"), rails=RAILS, metrics=("bandwidth",))
+    mine = [each for each in made.lines if (each["leg"], each["nodes"]) == ("rail1", PAIR)]
+    for each in mine:
+        if each["run_id"][6:8] in {"15", "16"}:
+            each["nodes"] = []
+        elif each["run_id"][6:8] == "03":  # there another pair hung, too
+            made.lines.append({**each, "nodes": []})
+    found = made.compare("2026-11-01..2026-11-08", "2026-11-09..2026-11-16")
+    assert "no record" not in found.reason
 
 
 def test_second_looks_leave_out_what_was_not_red(tmp_path: Path) -> None:

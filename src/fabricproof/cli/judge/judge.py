@@ -257,10 +257,11 @@ class _SiteChoice:
 
     def rules(self, table: Table, rules: Rules) -> Rules:
         """Return ``rules`` with the site's fabric and references under what was given."""
-        site, fabric, rails = self._place
+        site, fabric, rails = self._place(table)
         references = site.references_for(**self._asked(table, fabric, rails))
         return replace(
             rules,
+            devices=frozenset(rail.partition(":")[0] for rail in rails if ":" in rail),
             fabric=rules.fabric or replace(site.fabric(fabric, rails), gpus=self._gpus(table)),
             references={**references, **rules.references},
             tolerance=site.spec.tolerance,
@@ -275,7 +276,7 @@ class _SiteChoice:
 
     def declined(self, table: Table) -> tuple[Finding, ...]:
         """Return what is said of references that one build was measured with: a file names none."""
-        site, fabric, rails = self._place
+        site, fabric, rails = self._place(table)
         asked = self._asked(table, fabric, rails)
         return site.references_of_other_builds(**asked, stack_digest="")
 
@@ -291,17 +292,19 @@ class _SiteChoice:
 
         return load_site(self.name)
 
-    @cached_property
-    def _place(self) -> tuple[Site, str, tuple[str, ...]]:
+    def _place(self, table: Table) -> tuple[Site, str, tuple[str, ...]]:
+        """Return site, fabric and rails: those asked for, else that of the table's device."""
         site = self._site
         names = [each.name for each in site.fabrics]
         fabric = one_fitting("fabric", self.only, names) or self._partition.fabrics[0]
         rails = [each.interface for each in site.fabric_spec(fabric).rails]
-        return site, fabric, tuple(fitting(self.only["rail"], rails)) or (rails[0],)
+        said = table.attributes.get("device")
+        first = next((rail for rail in rails if rail.partition(":")[0] == said), rails[0])
+        return site, fabric, tuple(fitting(self.only["rail"], rails)) or (first,)
 
     @cached_property
     def _stack(self) -> str:
-        names = [each.name for each in self._place[0].stacks]
+        names = [each.name for each in self._site.stacks]
         return one_fitting("stack", self.only, names) or ""
 
     def _asked(self, table: Table, fabric: str, rails: tuple[str, ...]) -> _Asked:
