@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from made import Made, nights, node_facts
 
 from fabricproof.core.records import append_records
+from fabricproof.history.compare import facts
 from fabricproof.history.compare.changes import causes
 from fabricproof.history.compare.doubts import trend_p
 from fabricproof.history.compare.model import FieldChange, comparison_record
@@ -106,6 +107,23 @@ def test_whether_the_kernel_was_one_binary(
     assert found.kernels == ((f"kernel of all pairs (mpich5, openmpi5): {said}",) if said else ())
     assert comparison_record(found)["kernels"] == list(found.kernels)
     assert {f"  {each}" for each in found.kernels} <= set(lines(found))
+
+
+def test_records_are_read_once_for_both_sides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A year of them is a gigabyte, of which a comparison of five nights read each line twice."""
+    made, opened, plain = Made(tmp_path), list[Path](), facts.open_lines
+
+    def counted(path: Path) -> Any:
+        opened.append(path)
+        return plain(path)
+
+    monkeypatch.setattr(facts, "open_lines", counted)
+    kernels(made, 1, ("mpich5", "openmpi5"), SAME)
+    kernels(made, 11, ("mpich5", "openmpi5"), OTHER)
+    assert made.compare(BEFORE, AFTER).kernels
+    assert len(opened) == 1
 
 
 @pytest.mark.parametrize(("other", "word"), [(SAME, "same"), (OTHER, "not the same")])

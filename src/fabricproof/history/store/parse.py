@@ -301,6 +301,19 @@ def _parse_slowly(data: bytes, file: str, first_line: int) -> Parsed:
     """Read a piece line by line; name what is wrong with which line."""
     import polars as pl  # noqa: PLC0415 - start-up time
 
+    try:
+        return _read_lines(data, file, first_line, fits=lambda *_: True)
+    except (ParseError, _UnusualError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        # Which line polars does not read is seen where it is asked of each, for half of the time.
+        return _read_lines(data, file, first_line, fits=_fits)
+
+
+def _read_lines(
+    data: bytes, file: str, first_line: int, fits: Callable[[bytes, Mapping[str, Any]], bool]
+) -> Parsed:
+    """Read a piece line by line; ``fits`` says whether polars reads a record."""
+    import polars as pl  # noqa: PLC0415 - start-up time
+
     notes: list[str] = []
     unknown: dict[str, list[int]] = {}
     cut = _Cut()
@@ -315,7 +328,7 @@ def _parse_slowly(data: bytes, file: str, first_line: int) -> Parsed:
             unknown.setdefault(record["kind"], []).append(number)
         if record["kind"] != "quantity":
             other = json.dumps(record).encode()
-            if not _fits(other, _other_schema()):
+            if not fits(other, _other_schema()):
                 raise damaged(file, number, line)
             cut.others.append(other)
             continue
@@ -325,7 +338,7 @@ def _parse_slowly(data: bytes, file: str, first_line: int) -> Parsed:
         is_known = shared in cut.shared
         if not is_known and (key := fault_of_quantity(record)):
             raise wrong_key(file, number, record, key)
-        if not is_known and not _fits(shared, _shared_schema()):
+        if not is_known and not fits(shared, _shared_schema()):
             raise damaged(file, number, line)
         cut.take(shared, b"", number)
     rows, repeated = _joined(
@@ -333,7 +346,7 @@ def _parse_slowly(data: bytes, file: str, first_line: int) -> Parsed:
         _table(cut.shared, _shared_schema()),
         pl.DataFrame(own, schema=_own_schema()),
     )
-    others = _table(cut.others, {"kind": pl.String, "run_id": pl.String, "verdict": pl.String})
+    others = _table(cut.others, _other_schema())
     legs = _legs_of(others.with_columns(format=pl.lit(FORMAT)))
     looks = _looks_of(cut.others)
     notes += _unknown_kinds(unknown, file)
