@@ -848,6 +848,16 @@ def test_text_and_json_name_the_blamed_the_missing_and_what_comes_later(
     assert record["out"] == {"vc9": "drain"}
 
 
+def test_a_record_that_cannot_be_read_is_not_taken_for_none(climb: Any, site: Site) -> None:
+    """Its rounds were missing, or measured again, without a word."""
+    _, folder = climb(Machine(healthy), planned(site))
+    path = folder / "launch.0" / "record.jsonl"
+    path.rename(folder / "elsewhere")
+    path.mkdir()
+    with pytest.raises(InputMissingError, match=r"launch\.0/record\.jsonl: cannot read what was"):
+        measured(folder, load(folder))
+
+
 def test_a_plan_that_is_damaged_or_not_there_is_said(tmp_path: Path, site: Site) -> None:
     with pytest.raises(InputMissingError):
         load(tmp_path)

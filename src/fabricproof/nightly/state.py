@@ -16,7 +16,14 @@ from typing import Any
 
 from fabricproof.core.errors import ParseError, words_of
 from fabricproof.core.measure import Verdict
-from fabricproof.core.records import append_records, is_named_there, read_records
+from fabricproof.core.records import (
+    append_records,
+    as_table_of,
+    as_text_of,
+    as_texts_of,
+    is_named_there,
+    read_records,
+)
 from fabricproof.job.run import SessionResult
 from fabricproof.nightly.confirm import FLUTTERED, RED, Confirmation, LegKey, mildest_first
 from fabricproof.nightly.looks import key_of
@@ -219,30 +226,38 @@ def _read_night(line: Mapping[str, Any]) -> Night:
     time = datetime.datetime.strptime(line["time"], _TIME).replace(tzinfo=datetime.UTC)
     if line["kind"] == "began":
         reason = f"it began {line['time']} on {line['host']} and nothing says how it ended"
-        return Night(night=line["night"], time=time, ended=NightEnd.LOST, reason=reason)
+        return Night(night=as_text_of(line, "night"), time=time, ended=NightEnd.LOST, reason=reason)
     return Night(
-        night=line["night"],
+        night=as_text_of(line, "night"),
         time=time,
         ended=NightEnd(line["ended"]),
-        reason=line["reason"],
-        run_id=line["run_id"],
-        arguments=tuple(line["arguments"]),
+        reason=as_text_of(line, "reason"),
+        run_id=as_text_of(line, "run_id"),
+        arguments=as_texts_of(line, "arguments"),
         legs={
             key: _read_state(each)
-            for key, each in ((LegKey.of(text), each) for text, each in line["legs"].items())
+            for key, each in (
+                (LegKey.of(text), each) for text, each in as_table_of(line, "legs").items()
+            )
             if key.partition or line["arguments"]
         },
     )
 
 
+def _flag(line: Mapping[str, Any], key: str) -> bool:
+    if not isinstance(found := line[key], bool):
+        raise TypeError(f"{key} is neither true nor false")
+    return found
+
+
 def _read_state(line: Mapping[str, Any]) -> LegState:
     return LegState(
         colour=LegColour(line["state"]),
-        verdict=line["verdict"],
-        blamed=tuple(line["blamed"]),
-        net_path=line["road"],
-        sentence=line["sentence"],
-        flutter=bool(line["flutter"]),
+        verdict=as_text_of(line, "verdict"),
+        blamed=as_texts_of(line, "blamed"),
+        net_path=as_text_of(line, "road"),
+        sentence=as_text_of(line, "sentence"),
+        flutter=_flag(line, "flutter"),
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fabricproof.core.errors import ConfigError, ParseError, words_of
+from fabricproof.core.records import as_list_of, as_table_of, as_text_of, as_texts_of
 from fabricproof.tuning.decision import Bar, Choice, Times, decide
 from fabricproof.tuning.knobs import Algorithm, Knobs, find_knobs
 
@@ -84,7 +85,7 @@ def _sweep(record: Mapping[str, Any], source: str) -> Sweep:
         tables = tuple(_tables(record["series"]))
         return Sweep(
             **{
-                name: _text(record[name], name)
+                name: as_text_of(record, name)
                 for name in (
                     "run_id",
                     "site",
@@ -99,14 +100,14 @@ def _sweep(record: Mapping[str, Any], source: str) -> Sweep:
             knobs=knobs,
             num_nodes=_count(record["num_nodes"], "num_nodes"),
             ranks_per_node=_count(record["ranks_per_node"], "ranks_per_node"),
-            nodes=_texts(record["nodes"], "nodes"),
-            rails=_texts(record["rails"], "rails"),
-            own_environment=_variables(record["own_environment"], "own_environment"),
-            tuning=_variables(record["tuning"], "tuning"),
+            nodes=as_texts_of(record, "nodes"),
+            rails=as_texts_of(record, "rails"),
+            own_environment=_variables(record, "own_environment"),
+            tuning=_variables(record, "tuning"),
             choices=decide(tables, bar),
             tables=tables,
-            labels={each["algorithm"]: _text(each["label"], "label") for each in record["series"]},
-            left_out=_texts(record["left_out"], "left_out"),
+            labels={each["algorithm"]: as_text_of(each, "label") for each in record["series"]},
+            left_out=as_texts_of(record, "left_out"),
             bar=bar,
         )
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
@@ -121,22 +122,9 @@ def _sweep(record: Mapping[str, Any], source: str) -> Sweep:
         ) from None
 
 
-def _text(value: object, name: str) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{name} is no text")
-    return value
-
-
-def _texts(value: object, name: str) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise TypeError(f"{name} is no list")
-    return tuple(_text(each, f"an entry of {name}") for each in value)
-
-
-def _variables(value: object, name: str) -> dict[str, str]:
-    if not isinstance(value, dict):
-        raise TypeError(f"{name} is no table")
-    return {variable: _text(each, f"{variable} in {name}") for variable, each in value.items()}
+def _variables(record: Mapping[str, Any], key: str) -> dict[str, str]:
+    table = as_table_of(record, key)
+    return {variable: as_text_of(table, variable) for variable in table}
 
 
 def _count(value: object, name: str, least: int = 1) -> int:
@@ -147,11 +135,10 @@ def _count(value: object, name: str, least: int = 1) -> int:
 
 def _times(row: Mapping[str, Any]) -> tuple[float, ...]:
     """Return the times of one size that were measured, us; a turn without one left 0."""
-    if not isinstance(row["us"], list):
-        raise TypeError("us is no list")
-    if not all(type(each) in {int, float} and math.isfinite(each) for each in row["us"]):
+    us = as_list_of(row, "us")
+    if not all(type(each) in {int, float} and math.isfinite(each) for each in us):
         raise TypeError("a time is no finite number")
-    return tuple(float(each) for each in row["us"] if each > 0)
+    return tuple(float(each) for each in us if each > 0)
 
 
 def _tables(series: Iterable[Mapping[str, Any]]) -> Iterable[Times]:
@@ -161,7 +148,7 @@ def _tables(series: Iterable[Mapping[str, Any]]) -> Iterable[Times]:
         for row in each["times_us"]:
             size = None if row["size"] is None else _count(row["size"], "size", least=0)
             if times := _times(row):
-                by_size.setdefault(size, {})[_text(each["algorithm"], "algorithm")] = times
+                by_size.setdefault(size, {})[as_text_of(each, "algorithm")] = times
     for size, found in by_size.items():
         others = {name: each for name, each in found.items() if name not in {OWN, UNTUNED}}
         if OWN in found:

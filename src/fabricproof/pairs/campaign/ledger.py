@@ -252,13 +252,21 @@ def read_launch(folder: Path) -> KernelRecord:
     """Return what one launch has measured so far; nothing where it has not begun.
 
     Raises:
+        InputMissingError: its record is there and cannot be read.
         ParseError: its record is damaged.
     """
     path = folder / RECORD_FILE
     try:
         text = text_of(path, errors="replace")
-    except OSError:
+    except FileNotFoundError:
         return KernelRecord()
+    except OSError as error:
+        raise InputMissingError(
+            f"cannot read what was measured: {error.strerror}",
+            source=str(path),
+            expected="the record of a launch",
+            next_step="make it readable: without it its rounds would be measured again",
+        ) from None
     return read_record(text, str(path))
 
 

@@ -21,7 +21,15 @@ from fabricproof.core.errors import (
     ParseError,
     words_of,
 )
-from fabricproof.core.records import parse_json, text_of
+from fabricproof.core.records import (
+    as_list_of,
+    as_number_of,
+    as_table_of,
+    as_text_of,
+    as_texts_of,
+    parse_json,
+    text_of,
+)
 from fabricproof.core.whole_file import whole_file
 from fabricproof.verdict.baseline.model import (
     PLACE,
@@ -32,16 +40,7 @@ from fabricproof.verdict.baseline.model import (
     Facts,
     Outlier,
 )
-from fabricproof.verdict.baseline.sound import (
-    as_list_of,
-    as_number_of,
-    as_table_of,
-    as_text_of,
-    as_texts_of,
-    read_limit,
-    read_node,
-    read_place,
-)
+from fabricproof.verdict.baseline.sound import read_limit, read_node, read_place
 
 FORMAT = 1
 

@@ -5,70 +5,11 @@ A bound of NaN is crossed by nothing, and a place that is no text fits nothing: 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
-from fabricproof.core.records import are_texts
+from fabricproof.core.records import as_number_of, as_text_of, as_texts_of
 from fabricproof.verdict.baseline.model import PLACE, BaselineNode, LegPlace, Limit
-
-
-def as_text_of(record: Mapping[str, Any], key: str) -> str:
-    """Return a text of a record.
-
-    Raises:
-        KeyError, TypeError: it is not there, or is none.
-    """
-    if not isinstance(found := record[key], str):
-        raise TypeError(f"{key} is no text")
-    return found
-
-
-def as_texts_of(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """Return a list of texts of a record.
-
-    Raises:
-        KeyError, TypeError: it is not there, or is none.
-    """
-    if not isinstance(found := record[key], list) or not are_texts(found):
-        raise TypeError(f"{key} is no list of texts")
-    return tuple(found)
-
-
-def as_list_of(record: Mapping[str, Any], key: str) -> list[Any]:
-    """Return a list of a record; what is empty and no list is not taken for an empty one.
-
-    Raises:
-        KeyError, TypeError: it is not there, or is none.
-    """
-    if not isinstance(found := record[key], list):
-        raise TypeError(f"{key} is no list")
-    return found
-
-
-def as_table_of(record: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return a table of a record.
-
-    Raises:
-        KeyError, TypeError: it is not there, or is none.
-    """
-    if not isinstance(found := record[key], dict):
-        raise TypeError(f"{key} is no table")
-    return found
-
-
-def as_number_of(record: Mapping[str, Any], key: str) -> float:
-    """Return a finite number of a record.
-
-    Raises:
-        KeyError, TypeError, ValueError: it is not there, or is none.
-    """
-    found = record[key]
-    if type(found) not in {int, float}:
-        raise TypeError(f"{key} is no number")
-    if not -math.inf < found < math.inf:
-        raise ValueError(f"{key} is {found}")
-    return found  # type: ignore[no-any-return]
 
 
 def read_place(record: Mapping[str, Any]) -> LegPlace:

@@ -14,17 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import OutputError, ParseError, words_of
-from fabricproof.core.records import parse_json, text_of
+from fabricproof.core.records import as_list_of, as_text_of, as_texts_of, parse_json, text_of
 from fabricproof.verdict.baseline.apply import LegBaseline
 from fabricproof.verdict.baseline.model import Baseline, LegPlace, Limit
-from fabricproof.verdict.baseline.sound import (
-    as_list_of,
-    as_text_of,
-    as_texts_of,
-    read_limit,
-    read_node,
-    read_place,
-)
+from fabricproof.verdict.baseline.sound import read_limit, read_node, read_place
 
 STAGE_FILE = "baseline.json"
 FORMAT = 1
