@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fabricproof.job.leg import FabricFacts, Leg, shell_name
+from fabricproof.job.leg import Leg, shell_name
+from fabricproof.physics import Fabric, find_link
 from fabricproof.verdict.value import Judgement, Report, is_of_errors
 
 DATA = Path(__file__).parent / "data"
@@ -18,7 +19,7 @@ PUT_BW_SENT = 64 * 12 * sum(PUT_BW_SIZES)
 P2P = (DATA / "imb" / "document-004-p2p-1gbe.txt").read_text()
 P2P_SIZES = (0, *PUT_BW_SIZES)
 
-GIGABIT = FabricFacts(link="1GbE", protocol="tcp", mtu=1500)
+GIGABIT = Fabric(link=find_link("1GbE"), protocol="tcp", mtu=1500)
 
 
 def make_leg(**changes: object) -> Leg:

@@ -11,10 +11,11 @@ from typing import Any
 from fabricproof.core.records import append_records
 from fabricproof.history.cost.case import Case, PlannedPath
 from fabricproof.history.cost.history import PastJob, PastRun
-from fabricproof.job.leg import FabricFacts, Leg
+from fabricproof.job.leg import Leg
+from fabricproof.physics import Fabric, find_link
 from fabricproof.site.schema import PartitionSpec
 
-GIGABIT = FabricFacts(link="1GbE", protocol="tcp", mtu=1500)
+GIGABIT = Fabric(link=find_link("1GbE"), protocol="tcp", mtu=1500)
 
 
 def make_planned_leg(

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.measure import Verdict
-from fabricproof.job.leg import FabricFacts, Leg
+from fabricproof.job.leg import Leg
 from fabricproof.job.outcome import Outcome, judge_leg
+from fabricproof.physics import Fabric, Shaper, find_link
 from fabricproof.traffic import PathState
 from leg_folders import speeds
 
@@ -36,11 +37,11 @@ LEG = Leg(
     least_bytes=((LEAST, LEAST),) * 4,
     least_packets=(24 * 17,) * 4,
     required=("latency_4B", "latency_64KiB"),
-    fabric=FabricFacts(
-        link="200MbE",
+    fabric=Fabric(
+        link=find_link("200MbE"),
         protocol="tcp",
         mtu=1500,
-        shaper={"burst_bytes": 3200, "instant_bytes": 3200, "peak_factor": 1.0},
+        shaper=Shaper(burst_bytes=3200, instant_bytes=3200),
     ),
     tolerance=0.1,
     channel_leg="rail0.pair",

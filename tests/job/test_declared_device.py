@@ -9,8 +9,8 @@ from soft_roce import add, read_rank
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.leg_folder import gather, parse_rank
-from fabricproof.job.leg import FabricFacts
 from fabricproof.job.outcome import judge_leg, needs_second_look
+from fabricproof.physics import Fabric, find_link
 from fabricproof.traffic import Evidence, Expectation, PathProof, PathState, prove_path
 from fabricproof.traffic.error_rates import ErrorKind, error_rates
 from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg
@@ -34,7 +34,7 @@ def text(
 
 
 def verdict(folder: Path, link: str, said: str) -> tuple[Verdict, str, bool]:
-    leg = make_leg(rails=("mlx5_0:1",), fabric=FabricFacts(link=link, mtu=4096))
+    leg = make_leg(rails=("mlx5_0:1",), fabric=Fabric(link=find_link(link), mtu=4096))
     ends = ((PUT_BW_SENT, 1000), (1000, PUT_BW_SENT))
     leave(folder, leg, PUT_BW, ranks=tuple(text(n, *end, said) for n, end in enumerate(ends)))
     outcome = judge_leg(folder, leg)

@@ -19,9 +19,10 @@ from fabricproof.job.evidence.error_rates import (
     red_from,
     visible_rate,
 )
-from fabricproof.job.leg import FabricFacts, Leg
+from fabricproof.job.leg import Leg
 from fabricproof.job.outcome import Outcome, judge_leg, needs_second_look
 from fabricproof.job.recording import describe_outcome
+from fabricproof.physics import Fabric, find_link
 from fabricproof.traffic.counters import TCP, CounterSample
 from fabricproof.traffic.error_rates import Direction, ErrorKind, ErrorRate, added, error_rates
 from fabricproof.traffic.expectation import Evidence, Rank
@@ -224,7 +225,7 @@ def test_records_hold_every_direction_with_its_rates(tmp_path: Path) -> None:
 
 
 def leg_over(rail: str, link: str, **changes: object) -> Leg:
-    return make_leg(rails=(rail,), fabric=FabricFacts(link=link), **changes)
+    return make_leg(rails=(rail,), fabric=Fabric(link=find_link(link)), **changes)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from fabricproof.core.errors import ParseError
 from fabricproof.job.leg import PLAN_FILE, read_plan, write_plan
+from fabricproof.physics import find_slot
 from fabricproof.stacks.container import Container
 from fabricproof.verdict.value import at_least, at_most
 from leg_folders import GIGABIT, make_leg
@@ -29,7 +30,7 @@ LEGS = (
             "bandwidth": at_least(110.0, origin="site (test)"),
             "latency_8B": at_most(60.0, origin="site (test)"),
         },
-        fabric=replace(GIGABIT, num_rails=2, slot="Gen3 x8", rails_share_slot=True),
+        fabric=replace(GIGABIT, num_rails=2, slot=find_slot("Gen3 x8"), rails_share_slot=True),
     ),
     make_leg(name="memory", fabric=None, same_node=True, environment={}),
     make_leg(
@@ -59,8 +60,8 @@ def test_the_plan_carries_all_that_a_leg_is_judged_by(tmp_path: Path) -> None:
 def test_a_plan_of_another_version_is_named(tmp_path: Path) -> None:
     write_plan(tmp_path, LEGS)
     path = tmp_path / PLAN_FILE
-    path.write_text(path.read_text().replace('"version": 3', '"version": 1'))
-    with pytest.raises(ParseError, match="plan of another version: expected 3, got 1"):
+    path.write_text(path.read_text().replace('"version": 4', '"version": 1'))
+    with pytest.raises(ParseError, match="plan of another version: expected 4, got 1"):
         read_plan(tmp_path)
 
 
@@ -93,7 +94,7 @@ def test_a_cut_plan_is_never_a_plan(
     ],
 )
 def test_a_plan_of_another_shape_is_named(tmp_path: Path, legs: object) -> None:
-    (tmp_path / PLAN_FILE).write_text(json.dumps({"version": 3, "legs": legs}))
+    (tmp_path / PLAN_FILE).write_text(json.dumps({"version": 4, "legs": legs}))
     with pytest.raises(ParseError, match="damaged plan"):
         read_plan(tmp_path)
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from fabricproof.job.evidence.references import channel_of, measured_channel, rules_of
-from fabricproof.job.leg import FabricFacts, Leg
+from fabricproof.job.leg import Leg
+from fabricproof.physics import Fabric, find_link
 from fabricproof.verdict.value import at_most
 from tables import table
 
@@ -26,7 +27,7 @@ LEG = Leg(
     spread=False,
     num_nodes=4,
     required=("latency_4B",),
-    fabric=FabricFacts(link="200MbE", protocol="tcp", mtu=1500),
+    fabric=Fabric(link=find_link("200MbE"), protocol="tcp", mtu=1500),
     tolerance=0.1,
     channel_leg="rail0.pair",
     model_factor=3.0,

@@ -12,8 +12,9 @@ from soft_roce import PORT, Moved, make_sys, program, read_rank
 from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.error_rates import SOFT_ROCE_LIMIT, red_from
 from fabricproof.job.evidence.leg_folder import as_one_path, gather, parse_rank
-from fabricproof.job.leg import FabricFacts, Leg
+from fabricproof.job.leg import Leg
 from fabricproof.job.outcome import judge_leg, needs_second_look
+from fabricproof.physics import Fabric, find_link
 from fabricproof.traffic import Expectation, PathProof, PathState, prove_path
 from fabricproof.traffic.error_rates import ErrorKind, error_rates
 from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg
@@ -324,7 +325,7 @@ def test_a_path_of_each_nodes_own_interface_tells_verbs_from_sockets(
 
 
 def _leg(link: str, **changes: object) -> Leg:
-    facts = FabricFacts(link=link, protocol="rocev2" if link != "EDR 4x" else "ib", mtu=4096)
+    facts = Fabric(link=find_link(link), protocol="rocev2" if link != "EDR 4x" else "ib", mtu=4096)
     return make_leg(name="rxe0_1", rails=("rxe0:1",), fabric=facts, **changes)
 
 

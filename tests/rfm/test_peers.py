@@ -35,7 +35,7 @@ def test_a_port_is_measured_at_all_sizes_and_its_bytes_are_foretold() -> None:
     assert leg.sent_bytes is not None
     assert leg.sent_bytes[1] == 0
     assert leg.fabric is not None
-    assert (leg.fabric.link, leg.fabric.num_rails) == ("FDR 4x", 1)
+    assert (leg.fabric.link.name, leg.fabric.num_rails) == ("FDR 4x", 1)
 
 
 def test_a_latency_is_due_at_the_smallest_size() -> None:

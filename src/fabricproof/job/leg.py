@@ -20,29 +20,10 @@ from typing import Any
 from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.core.plain import typed
 from fabricproof.core.records import text_of
+from fabricproof.physics import Fabric
 from fabricproof.physics.collective import RankLayout
 from fabricproof.stacks.container import Container
 from fabricproof.verdict.value import CURVE_TOLERANCE, Reference, Rules
-
-
-@dataclass(frozen=True, kw_only=True)
-class FabricFacts:
-    """What :class:`fabricproof.physics.Fabric` is made of, as names and numbers."""
-
-    link: str
-    protocol: str | None = None
-    mtu: int | None = None
-    slot: str | None = None
-    max_payload_bytes: int | None = None
-    num_rails: int = 1
-    num_flows: int = 1
-    rails_share_slot: bool = False
-    flow_limit_gbit_s: float | None = None
-    capability_mb_s: float | None = None
-    shaper: dict[str, float] | None = None
-    unlike_rails_high_mb_s: float | None = None
-    gpus: dict[str, Any] | None = None
-    """What :class:`fabricproof.physics.Gpus` is made of; None: the buffers are those of hosts."""
 
 
 def shell_name(leg_name: str) -> str:
@@ -138,7 +119,7 @@ class Leg:
     least_packets: tuple[int, ...] | None = None
     least_repetitions: int | None = None
     required: tuple[str, ...]
-    fabric: FabricFacts | None
+    fabric: Fabric | None
     references: dict[str, Reference] = field(default_factory=dict)
     tolerance: float
     curve_tolerance: float = CURVE_TOLERANCE
@@ -195,24 +176,13 @@ class Leg:
 
     def rules(self) -> Rules:
         """Return what this leg's table is judged by."""
-        from fabricproof.physics import Fabric, Gpus, Shaper, find_link, find_slot  # noqa: PLC0415 - one caller
-
         layout = None
         if self.num_ranks > 1:
             layout = RankLayout(num_ranks=self.num_ranks, ranks_per_node=self.ranks_per_node)
         if self.fabric is None:
             return Rules(fabric=None, references=self.references, path_required=True, layout=layout)
-        facts = asdict(self.fabric)
-        slot, shaper, gpus = facts.pop("slot"), facts.pop("shaper"), facts.pop("gpus")
         return Rules(
-            fabric=Fabric(
-                **{**facts, "link": find_link(self.fabric.link)},
-                slot=find_slot(slot) if slot else None,
-                shaper=Shaper(**shaper) if shaper else None,
-                gpus=Gpus(**{**gpus, "slot": gpus["slot"] and find_slot(gpus["slot"])})
-                if gpus
-                else None,
-            ),
+            fabric=self.fabric,
             references=self.references,
             tolerance=self.tolerance,
             curve_tolerance=self.curve_tolerance,
@@ -287,8 +257,9 @@ ADMISSION_CHECK = "AllPairsAdmission"
 ADMITTED, PARTNER = "admit", "partner"
 
 PLAN_FILE = "plan.json"
-#: 2: layouts and relations; 3: what a relation owns, and the load beside a leg
-PLAN_VERSION = 3
+#: 2: layouts and relations; 3: what a relation owns, and the load beside a leg; 4: the physics of
+#: a path as it is judged, where names were to be looked up again
+PLAN_VERSION = 4
 
 #: attempts at a leg: a second look, and one more where one of the two could not judge what was red
 MOST_ATTEMPTS = 3

@@ -71,7 +71,7 @@ def describe_outcome(
         "program": outcome.leg.program,
     }
     if outcome.leg.fabric is not None:
-        base["link"] = outcome.leg.fabric.link
+        base["link"] = outcome.leg.fabric.link.name
     for attempt in outcome.attempts:
         environment = _environment(attempt, outcome.leg.environment)
         run = {

@@ -16,7 +16,6 @@ from fabricproof.job.evidence.leg_folder import RankRecord, gather, layer_of
 from fabricproof.job.leg import DEFAULT_PATH, Leg
 from fabricproof.physics import (
     SOFT_ROCE_NAME,
-    find_link,
     why_not_the_device,
     why_not_the_layer,
 )
@@ -157,7 +156,7 @@ def _device_fault(leg: Leg, ranks: Sequence[RankRecord]) -> str:
     """
     if leg.fabric is None or leg.same_node:
         return ""
-    link = find_link(leg.fabric.link)
+    link = leg.fabric.link
     for record in ranks:
         for rail in dict.fromkeys(leg.node_rails or leg.rails):
             facts = record.facts.get(rail)

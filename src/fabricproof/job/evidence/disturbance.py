@@ -26,7 +26,6 @@ from fabricproof.core.measure import Finding, Verdict, as_notes
 from fabricproof.core.records import text_of
 from fabricproof.job.evidence.leg_folder import CORES, RankRecord
 from fabricproof.job.leg import Leg
-from fabricproof.physics import find_link
 from fabricproof.traffic import Evidence, Expectation, PathState
 from fabricproof.traffic.disturbance import (
     Disturbance,
@@ -203,7 +202,7 @@ def around(
     leg's.
     """
     seconds = counted_seconds(ranks)
-    rate = find_link(leg.fabric.link).data_rate_mb_s if leg.fabric else None
+    rate = leg.fabric.link.data_rate_mb_s if leg.fabric else None
     traffic = foreign_traffic(evidence, expected, seconds, rate)
     cores = starved_cores(ranks, of_the_job)
     unknown = [] if traffic or leg.same_node else ["other traffic"]

@@ -15,7 +15,7 @@ from functools import cache
 
 from fabricproof.core.measure import Verdict, as_notes
 from fabricproof.job.leg import Leg
-from fabricproof.physics import SOFT_ROCE, find_link
+from fabricproof.physics import SOFT_ROCE
 from fabricproof.traffic import PathState, is_device
 from fabricproof.traffic.error_rates import Direction, ErrorKind, ErrorRate
 from fabricproof.verdict.value import ERROR_UNIT, Judgement, Report, is_of_errors
@@ -77,7 +77,7 @@ def limit_of(leg: Leg, kind: ErrorKind) -> ErrorLimit | None:
     return limit_between(
         kind,
         leg.rails,
-        technology="" if leg.fabric is None else find_link(leg.fabric.link).technology,
+        technology="" if leg.fabric is None else leg.fabric.link.technology,
         num_nodes=leg.num_nodes,
         stated=leg.error_limits,
         why=leg.error_limits_origin,

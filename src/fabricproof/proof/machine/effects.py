@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fabricproof.physics import find_link
 from fabricproof.proof.machine.model import (
     IPOIB,
     LOOPBACK,
@@ -485,8 +486,8 @@ def declared_link(fabric: ModelFabric, strength: float) -> ModelFabric:
         ("25GbE", 0.4): "10GbE",
         ("25GbE", 2.0): "50GbE",
     }
-    key = fabric.facts.link, strength
-    return replace(fabric, facts=replace(fabric.facts, link=names[key]))
+    key = fabric.facts.link.name, strength
+    return replace(fabric, facts=replace(fabric.facts, link=find_link(names[key])))
 
 
 def reference(fabric: ModelFabric, strength: float) -> ModelFabric:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from fabricproof.job.leg import FabricFacts
+from fabricproof.physics import Fabric, find_link
 
 
 class NoiseKind(StrEnum):
@@ -49,7 +49,7 @@ class ModelFabric:
 
     name: str
     rails: tuple[str, ...]
-    facts: FabricFacts
+    facts: Fabric
     rate_mb_s: float
     start_us: float
     gap_us: float
@@ -68,7 +68,7 @@ class ModelFabric:
 VERBS = ModelFabric(
     name="ib0",
     rails=("mlx5_0:1", "mlx5_1:1"),
-    facts=FabricFacts(link="HDR 4x", protocol="ib", mtu=4096),
+    facts=Fabric(link=find_link("HDR 4x"), protocol="ib", mtu=4096),
     rate_mb_s=24_500.0,
     start_us=1.05,
     gap_us=0.30,
@@ -80,7 +80,7 @@ VERBS = ModelFabric(
 SOCKETS = ModelFabric(
     name="eth0",
     rails=("eth0", "eth1"),
-    facts=FabricFacts(link="25GbE", protocol="tcp", mtu=1500),
+    facts=Fabric(link=find_link("25GbE"), protocol="tcp", mtu=1500),
     rate_mb_s=2_925.0,
     start_us=14.0,
     gap_us=1.5,

@@ -22,7 +22,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.records import append_records
 from fabricproof.core.units import at_size
 from fabricproof.job.commands import make_job, plan_ping_pong, plan_windowed
-from fabricproof.job.leg import FabricFacts, Leg, Plan, shell_name, write_plan
+from fabricproof.job.leg import Leg, Plan, shell_name, write_plan
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.outcomes import BACK, LARGEST_SIZES, backward, judge_legs, with_directions
 from fabricproof.job.recording import describe_outcome
@@ -105,13 +105,9 @@ def _leg(
         required=_required(program, job.sizes, is_rate=is_rate),
         references={} if program == "osu_bw" else {"latency": _usual(fabric)},
         tolerance=0.10,
-        fabric=_facts(fabric, rails),
+        fabric=replace(fabric.facts, num_rails=len(rails)),
         library=LIBRARY,
     )
-
-
-def _facts(fabric: ModelFabric, rails: tuple[str, ...]) -> FabricFacts:
-    return replace(fabric.facts, num_rails=len(rails))
 
 
 def _required(program: str, sizes: tuple[int, ...], *, is_rate: bool) -> tuple[str, ...]:
@@ -284,7 +280,7 @@ class Conductor:
             "unique_name": check,
             "site": SITE,
             "fabric": self.machine.fabric.name,
-            "link": self.machine.fabric.facts.link,
+            "link": self.machine.fabric.facts.link.name,
             "job_id": job_id,
             "job_state": "COMPLETED",
             "stage_folder": str(self.folder),

@@ -128,9 +128,9 @@ def bus_plan(planner: LegPlanner) -> Plan:
         library=None,
         limit_seconds=BUS_SECONDS,
     )
-    facts = planner.facts(rails)
+    fabric = planner.stated(rails)
     own = leg.fabric.gpus if leg.fabric is not None else None
-    return Plan(legs=(replace(leg, fabric=replace(facts, gpus=own) if facts else None),))
+    return Plan(legs=(replace(leg, fabric=fabric and replace(fabric, gpus=own)),))
 
 
 def on_gpus(planner: LegPlanner, gpus: GpuSpec, leg: Leg, *, num_gpus: int) -> Leg:
@@ -143,12 +143,9 @@ def on_gpus(planner: LegPlanner, gpus: GpuSpec, leg: Leg, *, num_gpus: int) -> L
         num_gpus: those of a node that send at once.
     """
     mine = gpu_environment(planner.stack.family, gpus.kind, leg.environment)
-    there = gpus_of(gpus, num_gpus)
-    slot = there.slot.name if there.slot else None
-    facts = {"slot": slot, "num_gpus": there.num_gpus, "direct": there.direct}
     return replace(
         leg,
         environment={**leg.environment, **mine},
-        fabric=replace(leg.fabric, gpus=facts) if leg.fabric is not None else None,
+        fabric=leg.fabric and replace(leg.fabric, gpus=gpus_of(gpus, num_gpus)),
         ask=("gpus", gpus.kind),
     )

@@ -18,7 +18,7 @@ from fabricproof.job.commands import (
     plan_ping_pong,
     plan_windowed,
 )
-from fabricproof.job.leg import CAMPAIGN_SUITE, FabricFacts, Leg, Plan, Relation
+from fabricproof.job.leg import CAMPAIGN_SUITE, Leg, Plan, Relation
 from fabricproof.job.outcomes import BACK, LARGEST_SIZES, backward
 from fabricproof.physics import Fabric, bound, latency_floor_us
 from fabricproof.rfm.legs.programs import (
@@ -265,7 +265,7 @@ class LegPlanner:
             references=references,
             tolerance=self.site.spec.tolerance,
             curve_tolerance=self.partition.curve_tolerance,
-            fabric=self.facts(rails),
+            fabric=self.stated(rails),
             same_node=self.partition.same_node,
             library=self.mpi_library(),
         )
@@ -322,26 +322,10 @@ class LegPlanner:
             return tuple(due)
         return (at_size("latency", sizes[0]),)
 
-    def facts(self, rails: tuple[str, ...]) -> FabricFacts | None:
-        """Return the physics of a path as it is written to the plan."""
-        spec = self.spec
+    def stated(self, rails: tuple[str, ...]) -> Fabric | None:
+        """Return the physics of a path as it is written to the plan: its protocol is named."""
         fabric = self.physics(rails)
-        if fabric is None:
-            return None
-        facts = FabricFacts(
-            link=fabric.link.name,
-            protocol=fabric.framing.name,
-            mtu=fabric.mtu,
-            max_payload_bytes=fabric.max_payload_bytes,
-            num_rails=fabric.num_rails,
-            num_flows=fabric.num_flows,
-            rails_share_slot=fabric.rails_share_slot,
-            flow_limit_gbit_s=fabric.flow_limit_gbit_s,
-            capability_mb_s=fabric.capability_mb_s,
-            shaper=spec.shaper.model_dump() if spec.shaper else None,
-            unlike_rails_high_mb_s=fabric.unlike_rails_high_mb_s,
-        )
-        return replace(facts, slot=fabric.slot.name) if fabric.slot is not None else facts
+        return fabric and replace(fabric, protocol=fabric.framing.name)
 
 
 def _rate_mb_s(fabric: Fabric | None) -> float:

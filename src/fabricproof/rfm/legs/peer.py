@@ -55,7 +55,7 @@ def peer_leg(
         references=_references(alone, rails),
         tolerance=planner.site.spec.tolerance,
         curve_tolerance=planner.partition.curve_tolerance,
-        fabric=alone.facts(rails),
+        fabric=alone.stated(rails),
     )
 
 
