@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from click.shell_completion import ShellComplete
 
 from fabricproof.cli import options
 from fabricproof.cli.main import group
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
+from report_data import recorded
 
 ROOT = Path(__file__).parents[2]
 
@@ -202,3 +206,37 @@ def test_a_list_of_nodes_that_is_none_is_a_wrong_option(
     ended = fabricproof(*words)
     assert ended.status == 78
     assert "no list of nodes: expected n1,n2 or n[1-4], got 'n[" in ended.err
+
+
+HUGE = "9" * 40
+MATRIX = ROOT / "tests" / "data" / "pairs" / "rail.csv"
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "words"),
+    [
+        (["pairs", "plan", "--nodes", "16", "--per-leaf", HUGE], 78, "impossible leaves"),
+        (["pairs", "plan", "--nodes", "16", "--per-leaf", "4", "--spines", HUGE], 78, "spines"),
+        (["pairs", "judge", MATRIX, "--tolerance", "2"], 78, "impossible tolerance"),
+        (["pairs", "judge", MATRIX, "--tolerance", "inf"], 78, "impossible tolerance"),
+        (["ceiling", "--link", f"HDR 4x,rails={HUGE}"], 2, "at most seven digits"),
+        (["ceiling", "--link", "HDR 4x,mtu=\u0664\u0660\u0669\u0666"], 2, "at most seven digits"),
+        (["report", "--site", "vcluster", "\udced\udca0"], 66, "no run"),
+        (["nightly", "\udced\udca0", "--site", "vcluster", "--no-notify"], 66, "no run"),
+        (["nightly", "--keep-days", HUGE, "--dry-run", "--site", "vcluster"], 0, ""),
+    ],
+)
+def test_a_number_or_a_name_beyond_all_is_no_traceback(
+    command: list[object],
+    status: int,
+    words: str,
+    fabricproof: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    recorded(tmp_path)
+    monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path / "perflogs"))
+    monkeypatch.setenv("FABRICPROOF_WORK", str(tmp_path / "work"))
+    ended = fabricproof(*command)
+    assert ended.status == status
+    assert words in ended.err

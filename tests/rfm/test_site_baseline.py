@@ -86,7 +86,7 @@ def make_baseline(site: str) -> Baseline:
         frozen="2026-11-06T08:00:00Z",
         command="typed",
         version="0.1.0",
-        runs={},
+        runs={f"run{number}": "2026-11-05T08:00:00Z" for number in range(5)},
         builds={"openmpi5": "b1"},
         nodes={name: BaselineNode(digests=("aa",), **facts) for name in ("vc1", "vc2")},
         groups=(BaselineLeg(place=place, rows=(row,)),),

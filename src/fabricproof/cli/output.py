@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import functools
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -164,11 +165,10 @@ def _stated(text: str) -> Fabric:
 
 
 def _number(key: str, text: str) -> int:
-    try:
+    if re.fullmatch(r"-?[0-9]{1,7}", text):
         return int(text)
-    except ValueError:
-        problem = f"{key} is a whole number, got {text!r}"
-        raise click.BadParameter(problem, param_hint="--link") from None
+    problem = f"{key} is a whole number of at most seven digits, got {text!r:.60}"
+    raise click.BadParameter(problem, param_hint="--link")
 
 
 def _rate(key: str, text: str, unit: str) -> float:

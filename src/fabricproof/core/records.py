@@ -366,7 +366,7 @@ def read_records(
         ParseError: a line that is no record and was not torn by a crash: only the last line may
             end without a newline, and one that :func:`append_records` found so carries its mark.
     """
-    wanted = holding.encode()
+    wanted = holding.encode(errors="backslashreplace")
     before = b""
     with contextlib.ExitStack() as stack:
         try:

@@ -187,6 +187,15 @@ def parse_size(text: str) -> int:
     return int(size)
 
 
+def digits_of(text: str) -> int | None:
+    """Return a whole number of at most 18 digits; None for any other text.
+
+    A tool that was cut off in the middle of another may print thousands of digits, which Python
+    refuses to turn into a number.
+    """
+    return int(text) if len(text) <= 18 and text.isdecimal() else None
+
+
 def natural(name: str) -> tuple[tuple[int, str], ...]:
     """Return a key that sorts ``n2`` before ``n10``."""
     # Every second part is a number.  None of 19 digits or more is one that somebody counts by, and

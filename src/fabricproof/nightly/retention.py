@@ -45,6 +45,10 @@ class Removed:
     trouble: str = ""
 
 
+#: three hundred years: no file is older, and a date still knows them
+_MOST_DAYS = 100_000
+
+
 def prune(
     place: Workplace,
     site: str,
@@ -55,7 +59,7 @@ def prune(
     dry_run: bool = False,
 ) -> tuple[Removed, ...]:
     """Remove what runs of ``site`` older than ``keep_days`` left; return what was removed."""
-    before = now - datetime.timedelta(days=keep_days)
+    before = now - datetime.timedelta(days=min(keep_days, _MOST_DAYS))
     found = [
         *(("stage", path) for path in _stages(place.root / "stage", site, before, spare)),
         *(("output", path) for path in _stages(place.root / "output", site, before, spare)),

@@ -79,16 +79,26 @@ class Leaves:
         return np.asarray(self.leaf_of[source] != self.leaf_of[destination])
 
 
+#: of spines, and of nodes on a leaf: more than any network has
+MOST = 1_000_000
+
+
+def _check_spines(num_spines: int) -> None:
+    if not 0 <= num_spines <= MOST:
+        raise ConfigError("impossible spines", expected=f"0 to {MOST}", got=str(num_spines))
+
+
 def leaves_of(num_nodes: int, per_leaf: int, num_spines: int = 0) -> Leaves:
     """Return ``num_nodes`` nodes in order on leaves of ``per_leaf``; the last may be smaller.
 
     Raises:
         ConfigError: a number that cannot be.
     """
-    if num_nodes < 1 or per_leaf < 1 or num_spines < 0:
+    _check_spines(num_spines)
+    if num_nodes < 1 or not 1 <= per_leaf <= MOST:
         raise ConfigError(
             "impossible leaves",
-            expected="one node or more, one node a leaf or more, no spines or more",
+            expected=f"one node or more, and on a leaf 1 to {MOST}",
             got=f"{num_nodes} nodes, {per_leaf} a leaf, {num_spines} spines",
         )
     leaf_of = np.arange(num_nodes, dtype=np.int64) // per_leaf
@@ -102,6 +112,7 @@ def leaves_by_name(nodes: Sequence[str], leaf_of: Mapping[str, str], num_spines:
     Raises:
         ConfigError: a node has no leaf.
     """
+    _check_spines(num_spines)
     absent = [node for node in nodes if node not in leaf_of]
     if absent:
         raise ConfigError(

@@ -52,6 +52,16 @@ class Limits:
 NO_LIMITS = Limits()
 
 
+def _check_tolerance(tolerance: float | None) -> None:
+    if tolerance is not None and not 0 <= tolerance < 1:
+        raise ConfigError(
+            "impossible tolerance",
+            expected="0 or more and below 1",
+            got=repr(tolerance),
+            next_step="it is a fraction: 10 % is 0.1",
+        )
+
+
 def limits_of(
     matrix: Matrix,
     *,
@@ -69,10 +79,11 @@ def limits_of(
     value, and off the fabric's bound.
 
     Raises:
-        ConfigError: values without a unit; a reference of nothing in the matrix; a reference above
-            the ceiling.
+        ConfigError: values without a unit; a tolerance that cannot be; a reference of nothing in
+            the matrix; a reference above the ceiling.
     """
     references = references or {}
+    _check_tolerance(tolerance)
     if (fabric is not None or references) and any(not kind.unit for kind in matrix.kinds):
         raise ConfigError(
             "a level cannot be judged without the unit of the values",

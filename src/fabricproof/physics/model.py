@@ -92,11 +92,13 @@ class Slot:
 
 #: '3.0x8', 'PCIe 3.0 x8', 'PCI Express Gen3 x8', '4x16'
 _BY_GENERATION = re.compile(
-    r"(?:pci ?-?(?:e|express)?)?[ -]*(?:gen(?:eration)?)?[ -]*(?P<generation>\d+)(?:\.\d)?"
-    r"[ -]*x ?(?P<lanes>\d+)"
+    r"(?:pci ?-?(?:e|express)?)?[ -]*(?:gen(?:eration)?)?[ -]*(?P<generation>\d{1,9})(?:\.\d)?"
+    r"[ -]*x ?(?P<lanes>\d{1,9})"
 )
 #: '8 GT/s x8', '8.0 GT/s PCIe x8', '8GT/s, width x8'
-_BY_RATE = re.compile(r"(?P<rate>\d+(?:\.\d+)?) ?gt/s(?: pcie)?,? ?(?:width)? ?x ?(?P<lanes>\d+)")
+_BY_RATE = re.compile(
+    r"(?P<rate>\d{1,9}(?:\.\d+)?) ?gt/s(?: pcie)?,? ?(?:width)? ?x ?(?P<lanes>\d{1,9})"
+)
 
 
 @cache

@@ -7,6 +7,7 @@ import re
 from operator import itemgetter
 
 from fabricproof.core.errors import FabricproofError, ParseError
+from fabricproof.core.units import digits_of
 from fabricproof.nodes.discover.facts import (
     HostSeen,
     InterfaceSeen,
@@ -62,19 +63,19 @@ def read_rows(lines: list[str]) -> list[tuple[str, dict[str, str]]]:
 
 def whole_number(text: str | None) -> int | None:
     """Return ``text`` as a positive whole number; None for anything else (-1 means unknown)."""
-    return int(text) if text is not None and text.isdecimal() and int(text) > 0 else None
+    return digits_of(text or "") or None
 
 
 #: /sys/class/net/*/type, from <linux/if_arp.h>
 _KINDS = {"1": "ethernet", "32": "ipoib", "772": "loopback"}
 
 #: tc prints rates as bit/s with decimal prefixes (print_rate in iproute2's lib/utils.c)
-_RATE = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)bit")
+_RATE = re.compile(r"(\d{1,18}(?:\.\d+)?)([KMGT]?)bit")
 _PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 #: and sizes as bytes with binary ones: 50023b, 256Kb, 4Mb
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)([KM]?)b")
+_SIZE = re.compile(r"(\d{1,18}(?:\.\d+)?)([KM]?)b")
 _BINARY = {"": 1, "K": 1024, "M": 1024**2}
-_TIME = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s)")
+_TIME = re.compile(r"(\d{1,18}(?:\.\d+)?)(us|ms|s)")
 _MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 
 #: the only driver whose devices have a parent in sysfs
@@ -98,7 +99,7 @@ def read_payloads(lines: list[str], register: str = "DevCtl") -> dict[str, int]:
             address, current = start[1], ""
         for each in ("DevCap:", "DevCtl:"):
             current = each if each in line else current
-        found = re.search(r"MaxPayload (\d+) bytes", line)
+        found = re.search(r"MaxPayload (\d{1,18}) bytes", line)
         if found and current == f"{register}:" and address:
             payloads.setdefault(full_address(address), int(found[1]))
     return payloads
@@ -118,7 +119,7 @@ def _read_slot(row: dict[str, str], payloads: dict[str, int]) -> SlotSeen | None
         name=slot_name(row.get("current_link_speed"), row.get("current_link_width")),
         best=slot_name(row.get("max_link_speed"), row.get("max_link_width")),
         max_payload_bytes=payloads.get(row["pci"]),
-        numa_node=int(numa) if numa.isdecimal() else None,
+        numa_node=digits_of(numa),
     )
 
 
@@ -242,9 +243,9 @@ def _read_port_mtus(lines: list[str]) -> dict[tuple[str, int], int]:
         key, _, value = (part.strip() for part in line.partition(":"))
         if key == "hca_id":
             hca, port = value, 0
-        elif key == "port" and value.isdecimal():
-            port = int(value)
-        elif key == "active_mtu" and (found := re.match(r"\d+", value)):
+        elif key == "port" and (number := digits_of(value)) is not None:
+            port = number
+        elif key == "active_mtu" and (found := re.match(r"\d{1,18}", value)):
             mtus[hca, port] = int(found[0])
     return mtus
 
@@ -369,7 +370,7 @@ def _is_usable(state: str) -> bool:
 
 def _minutes(text: str) -> int | None:
     """Return sinfo's ``[days-]hours:minutes:seconds`` in minutes; None for ``infinite``."""
-    found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text)
+    found = re.fullmatch(r"(?:(\d{1,9})-)?(?:(\d{1,9}):)?(\d{1,9}):(\d+)", text)
     if found is None:
         return None
     days, hours, minutes = (int(part or 0) for part in found.groups()[:3])

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
+from fabricproof.core.units import digits_of
 from fabricproof.nodes.discover.read import PCI_FUNCTION, full_address
 from fabricproof.nodes.inventory.facts import Value
 
@@ -164,7 +165,8 @@ def read_verbs(lines: Iterable[str]) -> dict[str, Facts]:
             ports[port] = dict(common)
         elif key in _VERBS and value:
             plain = re.sub(r"\s*\([^)]*\)$", "", value)
-            fact: Value = int(plain) if plain.isdecimal() else plain
+            number = digits_of(plain)
+            fact: Value = plain if number is None else number
             (ports[port] if port else common)[_VERBS[key]] = fact
     return ports
 
@@ -193,7 +195,8 @@ def read_ibstat(lines: Iterable[str]) -> dict[str, Facts]:
         else:
             key, _, value = (part.strip() for part in line.partition(":"))
             if key in _IBSTAT and value:
-                fact: Value = int(value) if value.isdecimal() else value
+                whole = digits_of(value)
+                fact: Value = value if whole is None else whole
                 (ports[port] if port else common)[_IBSTAT[key]] = fact
     return ports
 

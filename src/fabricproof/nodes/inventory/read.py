@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 
+from fabricproof.core.units import digits_of
 from fabricproof.nodes.discover.facts import InterfaceSeen, PortSeen, ShaperSeen, SlotSeen
 from fabricproof.nodes.discover.rates import verbs_link
 from fabricproof.nodes.discover.read import (
@@ -124,7 +125,8 @@ def _said(facts: Mapping[str, Value | None]) -> Facts:
     for name, value in sorted(facts.items()):
         plain = value.strip() if isinstance(value, str) else value
         if plain is not None and plain != "":
-            found[name] = int(plain) if isinstance(plain, str) and plain.isdecimal() else plain
+            number = digits_of(plain) if isinstance(plain, str) else None
+            found[name] = plain if number is None else number
     return found
 
 

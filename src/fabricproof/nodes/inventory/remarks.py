@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 
 from fabricproof.core.cpus import cpus_of
+from fabricproof.core.units import digits_of
 from fabricproof.nodes.inventory.facts import Machine, Value, slot_of
 
 #: what every subnet has unless its manager is told otherwise (IBA specification vol. 1, 4.1.1)
@@ -253,8 +254,8 @@ def _distance(
     order = sorted(nodes)
     found = set()
     for number in mine:
-        row = [int(each) for each in str(nodes[number].get("distance", "")).split()]
-        if len(row) == len(order):
-            found.add(row[order.index(place)])
+        row = [digits_of(each) for each in str(nodes[number].get("distance", "")).split()]
+        if len(row) == len(order) and (far := row[order.index(place)]) is not None:
+            found.add(far)
     is_far = max(found) > OWN_DISTANCE if found else place not in mine
     return CardDistance(part=part, numa_node=place, spread=tuple(sorted(found)), is_far=is_far)
