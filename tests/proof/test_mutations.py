@@ -57,7 +57,7 @@ REASONS = {
         "_never_ran "
         "_groups _quantities metric_of class_of numbered _part _plain _counts _too_few _steps "
         "_asked _fits _nothing_fits find_changes _check _cuts _told _stretches scaled "
-        "random_orders scatter_of_classes _around_levels _scales _rounded events_of "
+        "scatter_of_classes _around_levels _scales _rounded events_of "
         "_num_looks ports_of records_of "
     ),
     "words: it says why, and decides nothing": (
@@ -86,7 +86,7 @@ REASONS = {
     ),
     "statistics, which tests/history/stats and benchmarks hold against others": (
         "in_time split_statistic fewer_nights _located _drift _drifts _moderated _priors _rates "
-        "_tails print_step _apart is_worse alike_orders "
+        "_tails print_step _apart is_worse alike_orders summarise variance_of "
     ),
 }
 NO_RULES = {name for names in REASONS.values() for name in names.split()}

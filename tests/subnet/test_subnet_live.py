@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from fabricproof.core import group
+from fabricproof.core import group, records
 from fabricproof.core.hostlist import expand
 from fabricproof.subnet import live
 from made_fabrics import make, show_discover, show_linkinfo
@@ -338,6 +338,7 @@ def test_a_folder_that_may_not_be_read(
 
     for name in ("stat", "open"):
         monkeypatch.setattr(Path, name, refusing(getattr(Path, name)))
+    monkeypatch.setattr(records, "open_file", refusing(records.open_file))
     ended = fabricproof("subnet", "check", "--from", folder)
     assert ended.status == 66
     assert "cannot read: Permission denied" in ended.err

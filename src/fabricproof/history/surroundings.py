@@ -13,9 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from fabricproof.core.records import open_lines, parse_json
 from fabricproof.job.evidence.disturbance import (
@@ -215,10 +214,11 @@ def beside(
 
 
 def _typical(several: Sequence[Taken]) -> Taken:
-    share, wire, burst = np.median(
-        [(each.share, each.wire, each.burst_us) for each in several], axis=0
-    ).tolist()
-    return Taken(share=share, wire=wire, burst_us=burst)
+    return Taken(
+        share=median(each.share for each in several),
+        wire=median(each.wire for each in several),
+        burst_us=median(each.burst_us for each in several),
+    )
 
 
 def typical(several: Sequence[Beside]) -> Beside:

@@ -16,7 +16,7 @@ from fabricproof import __version__
 from fabricproof.core.errors import UnlikeError
 from fabricproof.history.baseline.bounds import FALSE_ALARMS, FLOORS, Bounds, Samples, learn
 from fabricproof.history.baseline.past import (
-    Measured,
+    CountedNumbers,
     NotKnownGoodError,
     Number,
     Spoilt,
@@ -123,7 +123,7 @@ def freeze(
     run_ids: Iterable[str],
     machines: Machines,
     ask: Ask,
-    known: Measured | None = None,
+    known: CountedNumbers | None = None,
 ) -> Frozen:
     """Return the baseline of these runs.
 

@@ -172,18 +172,18 @@ def spoilt_in(samples: pl.DataFrame) -> Iterator[Spoilt]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class CountedNumbers:
     """What counted in some runs: the numbers, and what was red or MISSING and is none."""
 
     numbers: Sequence[Number]
     spoilt: Sequence[Spoilt]
 
 
-def measured(store: Store, run_ids: Iterable[str], *, trusting: bool) -> Measured:
+def measured(store: Store, run_ids: Iterable[str], *, trusting: bool) -> CountedNumbers:
     """Return what counted in these runs; arguments and errors as of :func:`numbers`."""
     samples = store.samples(run_ids)
     several = tuple(numbers_in(samples, trusting=trusting))
-    return Measured(numbers=several, spoilt=tuple(spoilt_in(samples)))
+    return CountedNumbers(numbers=several, spoilt=tuple(spoilt_in(samples)))
 
 
 def legs_of(several: Iterable[Number]) -> Iterator[list[Number]]:

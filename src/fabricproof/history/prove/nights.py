@@ -10,7 +10,7 @@ from fabricproof.core.errors import InputMissingError
 from fabricproof.core.units import counted, percent
 from fabricproof.history.baseline.freezing import AT_LEAST, Ask, freeze, ports_of
 from fabricproof.history.baseline.past import (
-    Measured,
+    CountedNumbers,
     NotKnownGoodError,
     Number,
     Spoilt,
@@ -55,7 +55,7 @@ class Past:
     red: set[tuple[Key, str]] = field(default_factory=set)
     beyond: set[tuple[str, str, str]] = field(default_factory=set)
     no_baseline: str = ""
-    _measured: dict[str, Measured] = field(default_factory=dict)
+    _measured: dict[str, CountedNumbers] = field(default_factory=dict)
 
     def judged(self, tell: Tell) -> tuple[NightVerdict, ...]:
         """Return what each night would have been told, oldest first."""
@@ -104,7 +104,7 @@ class Past:
         try:
             ask = replace(_ASK, beyond=frozenset(self.beyond))
             several = [self._measured[each] for each in sorted(before)]
-            known = Measured(
+            known = CountedNumbers(
                 numbers=[number for each in several for number in each.numbers],
                 spoilt=[spoilt for each in several for spoilt in each.spoilt],
             )
