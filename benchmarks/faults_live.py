@@ -440,13 +440,6 @@ UNLIKE: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-def busy_core(_entry: FaultEntry, draw: Draw, _: Path) -> dict[str, Any]:
-    """Have so many busy loops on a node of the pair that its rank waits for a core."""
-    loops = f"for each in $(seq {draw['amount']}); do while :; do :; done & done; wait"
-    with running(*on(draw["pair"][0], "sh", "-c", loops)):
-        return finish(start(draw))
-
-
 #: what looks again at what is red, and tells nobody
 NIGHT = ("nightly", "--no-notify")
 
@@ -461,7 +454,6 @@ MADE: dict[str, tuple[Callable[..., dict[str, Any]], tuple[str, ...], tuple[int,
     "traffic over management": (spoiled, RAILS, (0, 0)),
     "wrong MTU on a node": (unlike, RAILS, (1000, 1490)),
     "mixed firmware": (unlike, RAILS, (1000, 9999)),
-    "other job on the node, on the rank's core": (busy_core, RAILS, (8, 16)),
     "TCP below a verbs device": (on_guests, VERBS, (0, 0)),
     "protocol switch of a healthy stack": (on_guests, VERBS, (2, 32)),
     "wrong rail used": (spoiled, RAILS, (0, 0)),
