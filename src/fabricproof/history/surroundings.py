@@ -119,7 +119,9 @@ def taken_from(store: Store, run_ids: Iterable[str]) -> dict[LegOfRun, Taken]:
     import polars as pl  # noqa: PLC0415 - start-up time
 
     legs = ["run_id", "check", "leg", "stack", "nodes"]
-    rows = store.samples(run_ids).filter("counts", pl.col("attempt") > 0, pl.col("unit") != "x")
+    needed = ("run_id", "counts", "attempt", "file", "line")
+    samples = store.samples(run_ids, needed)
+    rows = samples.filter("counts", pl.col("attempt") > 0, pl.col("unit") != "x")
     places = rows.group_by(legs).agg(pl.col("file").last(), pl.col("line").last()).rows()
     near = surroundings_of((file, line, leg[0]) for *leg, file, line in places)
     return {
