@@ -28,6 +28,7 @@ from fabricproof.core.records import (
     QuantityRecord,
     append_records,
     findings_of,
+    is_named_there,
     open_file,
     read_json,
     read_records,
@@ -349,6 +350,23 @@ def test_what_has_no_end_is_not_read(tmp_path: Path) -> None:
         for read in (open_file, read_json, lambda each: list(read_records(each))):
             with pytest.raises(OSError, match=r"no file|directory"):
                 read(path)
+
+
+def test_what_may_be_there_is_not_taken_for_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder that may not be searched nobody knows; root may search all, so it is refused."""
+    file = tmp_path / "references.toml"
+    assert not is_named_there(file)
+    file.symlink_to(tmp_path / "unmounted" / "references.toml")
+    assert is_named_there(file)
+    assert not is_named_there(file / "below")
+
+    def refuse(path: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "lstat", refuse)
+    assert is_named_there(tmp_path / "state.jsonl")
 
 
 @pytest.mark.parametrize("said", [None, 1, "slow", {"a": 1}], ids=str)

@@ -330,7 +330,7 @@ def test_a_folder_that_may_not_be_read(
 
     def refusing(real: Call) -> Call:
         def asked(path: Path, *args: Any, **options: Any) -> Any:
-            if tmp_path / forbidden in path.parents:
+            if tmp_path / forbidden in Path(path).parents:
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
             return real(path, *args, **options)
 
@@ -339,6 +339,7 @@ def test_a_folder_that_may_not_be_read(
     for name in ("stat", "open"):
         monkeypatch.setattr(Path, name, refusing(getattr(Path, name)))
     monkeypatch.setattr(records, "open_file", refusing(records.open_file))
+    monkeypatch.setattr(os, "lstat", refusing(os.lstat))
     ended = fabricproof("subnet", "check", "--from", folder)
     assert ended.status == 66
     assert "cannot read: Permission denied" in ended.err

@@ -171,6 +171,23 @@ def text_of(path: Path, *, encoding: str = "utf-8", errors: str = "strict") -> s
         return file.read()
 
 
+def text_if_there(
+    path: Path, expected: str, next_step: str, *, what: str = "cannot read"
+) -> str | None:
+    """Return the text of a file, None where nothing has its name; what is no UTF-8 is replaced.
+
+    Raises:
+        InputMissingError: it cannot be read, or is a link to where nothing is; with what was
+            expected and the next step.
+    """
+    try:
+        return text_of(path, errors="replace") if is_named_there(path) else None
+    except OSError as error:
+        raise InputMissingError(
+            f"{what}: {error.strerror}", source=str(path), expected=expected, next_step=next_step
+        ) from None
+
+
 def open_file(path: Path) -> BinaryIO:
     """Open a file to be read: what is no file but a pipe or a device may have no end.
 
@@ -192,10 +209,16 @@ def _at_once(path: str, flags: int) -> int:
 def is_named_there(path: Path) -> bool:
     """Tell whether a folder has this name, be it of a link that leads nowhere or to itself.
 
-    What may be absent is asked for by this: what is there and cannot be read is an error of whoever
-    opens it, and not taken for absent.
+    What may be absent is asked for by this: what is there, or may be, and cannot be read is an
+    error of whoever opens it, and not taken for absent.
     """
-    return os.path.lexists(path)
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True  # a folder that may not be searched: nobody knows, and opening it tells why
+    return True
 
 
 def are_texts(value: object) -> bool:

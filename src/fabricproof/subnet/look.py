@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabricproof.core.errors import InputMissingError, OutputError, ParseError
-from fabricproof.core.records import text_of
+from fabricproof.core.records import text_if_there
 from fabricproof.subnet.counters import (
     Errors,
     by_end,
@@ -209,18 +209,10 @@ def read_folder(folder: Path) -> dict[str, str]:
         )
     found: dict[str, str] = {}
     for name in (*TOOLS, COMPLAINTS, PERFQUERY):
-        path = folder / name
-        try:
-            found[name] = text_of(path, errors="replace")
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise InputMissingError(
-                f"cannot read: {error.strerror}",
-                source=str(path),
-                expected="what the tool printed, as text",
-                next_step="fabricproof subnet check --keep FOLDER   # keeps a new look",
-            ) from None
+        new = "fabricproof subnet check --keep FOLDER   # keeps a new look"
+        text = text_if_there(folder / name, "what the tool printed, as text", new)
+        if text is not None:
+            found[name] = text
     return found
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fabricproof.core.errors import InputMissingError, ParseError, UnavailableError
-from fabricproof.core.records import text_of
+from fabricproof.core.records import text_if_there
 from fabricproof.nodes.discover.facts import ClusterSeen, HostSeen, PartitionSeen, SlurmSeen
 from fabricproof.nodes.discover.read import read_host, read_slurm
 from fabricproof.stacks.environment import answer_of
@@ -157,15 +157,8 @@ def load(folder: Path) -> Recording:
     """
     texts: dict[str, str] = {}
     for path in sorted(folder.glob("*.txt")):
-        try:
-            texts[path.name] = text_of(path, errors="replace")
-        except OSError as error:
-            raise InputMissingError(
-                f"cannot read: {error.strerror}",
-                source=str(path),
-                expected="what --keep wrote",
-                next_step="fabricproof site init NAME --keep FOLDER   # keeps a new one",
-            ) from None
+        new = "fabricproof site init NAME --keep FOLDER   # keeps a new one"
+        texts[path.name] = text_if_there(path, "what --keep wrote", new) or ""
     if "head.txt" not in texts:
         raise InputMissingError(
             "no recording of a cluster",

@@ -19,7 +19,7 @@ from pathlib import Path
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError, ParseError
-from fabricproof.core.records import open_file, read_json, text_of
+from fabricproof.core.records import open_file, read_json, text_if_there, text_of
 from fabricproof.core.units import counted, size_label
 from fabricproof.core.whole_file import write_whole
 from fabricproof.pairs.campaign.path import pairs_of
@@ -256,18 +256,13 @@ def read_launch(folder: Path) -> KernelRecord:
         ParseError: its record is damaged.
     """
     path = folder / RECORD_FILE
-    try:
-        text = text_of(path, errors="replace")
-    except FileNotFoundError:
-        return KernelRecord()
-    except OSError as error:
-        raise InputMissingError(
-            f"cannot read what was measured: {error.strerror}",
-            source=str(path),
-            expected="the record of a launch",
-            next_step="make it readable: without it its rounds would be measured again",
-        ) from None
-    return read_record(text, str(path))
+    text = text_if_there(
+        path,
+        "the record of a launch",
+        "make it readable: without it its rounds would be measured again",
+        what="cannot read what was measured",
+    )
+    return KernelRecord() if text is None else read_record(text, str(path))
 
 
 class Readings:
