@@ -198,6 +198,7 @@ def compare_nights(
     after: Sequence[MadeNight],
     *,
     in_rounds: bool = False,
+    across: Sequence[str] = (),
 ) -> Comparison:
     """Write nights below an empty folder as their jobs would, and compare the two sides.
 
@@ -206,6 +207,7 @@ def compare_nights(
         before: of the first side.
         after: of the second.
         in_rounds: the nights of a side are those of the rounds of ``fabricproof ab``.
+        across: fields in which numbers may differ.
     """
     store = write_nights(perflogs, [*before, *after])
     history = History(runs=store.runs, machines=Machines.of_site(perflogs, SITE))
@@ -215,7 +217,7 @@ def compare_nights(
     )
     rounds = [*range(len(before)), *range(len(after))] if in_rounds else []
     blocks = {run_id_of(number): each for number, each in enumerate(rounds)}
-    return compare_sides(store, history, first, second, Asked(blocks=blocks))
+    return compare_sides(store, history, first, second, Asked(blocks=blocks, across=tuple(across)))
 
 
 # --- over time

@@ -29,7 +29,13 @@ from fabricproof.history.compare.sides import ChosenSide, History
 from fabricproof.history.stats.shifts import ALPHA, Change, Shift, compare_rows
 from fabricproof.history.store import Key, Store
 from fabricproof.history.store.model import MARGINS, class_of, metric_of, numbered
-from fabricproof.history.surroundings import Beside, beside, taken_from, typical
+from fabricproof.history.surroundings import (
+    Beside,
+    around_group,
+    around_quantity,
+    beside,
+    taken_from,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -153,40 +159,27 @@ def _without_others(store: Store, table: JoinedRows, family: _Family, asked: Ask
     changed = {Change.BETTER, Change.WORSE}
     if not any(each.change in changed for each in family.shifts):
         return family
-    taken = taken_from(store, table.run_ids)
-    usable = np.isfinite(family.values).tolist()
-    near = [
-        beside(taken, key, table.run_ids, there, table.num_first)
-        for key, there in zip(family.keys, usable, strict=True)
-    ]
-    for members in family.groups:
-        of_members = [near[row] for row in members.rows.tolist()]
-        known = [each for each in of_members if each is not None]
-        near.append(typical(known) if known else None)
-    rows = [*((key.better, metric_of(key)) for key in family.keys)]
-    rows += [(each.better, each.metric) for each in family.groups]
-    explained = {
-        at: beside
-        for at, (shift, beside, (better, metric)) in enumerate(
-            zip(family.shifts, near, rows, strict=True)
-        )
-        if shift.change in changed
-        and beside is not None
-        and _explains(beside, shift, better, asked.margins[metric])
-    }
+    taken = taken_from(store, table.run_ids, across=asked.across, renamed=asked.renamed)
+    seen = [around_quantity(taken, key, table.run_ids) for key in family.keys]
+    seen += [around_group([seen[row] for row in each.rows.tolist()]) for each in family.groups]
+    numbers = [*family.values.tolist(), *family.group_values.tolist()]
+    rows = [(key.better, metric_of(key), key.unit == "us") for key in family.keys]
+    # The numbers of a group are shares of what is typical, and no times.
+    rows += [(each.better, each.metric, False) for each in family.groups]
+    explained: dict[int, Beside] = {}
+    for at, (shift, (better, metric, in_us)) in enumerate(zip(family.shifts, rows, strict=True)):
+        if shift.change not in changed or shift.ratio is None:
+            continue
+        num_nodes = family.keys[at].nodes.count(",") + 1 if at < len(family.keys) else 2
+        others = beside(seen[at], numbers[at], table.num_first, num_nodes)
+        if others and others.explains(shift.ratio, better, asked.margins[metric], in_us=in_us):
+            explained[at] = others
     # No number of runs beside the others would decide it.
     shifts = [
         replace(shift, change=Change.UNDECIDED, more_runs=None) if at in explained else shift
         for at, shift in enumerate(family.shifts)
     ]
     return replace(family, shifts=shifts, explained=explained)
-
-
-def _explains(others: Beside, shift: Shift, better: int, margin: float) -> bool:
-    first, second = shift.median_first, shift.median_second
-    if shift.ratio is None or first is None or second is None:
-        return False
-    return others.explains(shift.ratio, better, margin, (first, second))
 
 
 def _blocks(table: JoinedRows, asked: Asked, sides: tuple[Side, Side]) -> list[int] | None:
@@ -229,7 +222,7 @@ def _told(
         lost=len(lost.rows),
         often=len(lost.often),
         absent=_absent(table, joined, family),
-        explained=[each.said() for each in family.explained.values()],
+        explained=[f"{_label(family, at)}: {each.said()}" for at, each in family.explained.items()],
         unrecorded=list(dict.fromkeys(table.unrecorded.values())),
     )
     return Comparison(
@@ -250,7 +243,7 @@ def _told(
         more_runs=verdict.more_runs(groups, suspects),
         filters=asked.filters.asked,
         options=asked.options,
-        disturbed=bool(family.explained),
+        disturbed=next((each.disturbed for each in family.explained.values()), ""),
     )
 
 
@@ -295,7 +288,10 @@ def _groups(table: JoinedRows, lost: Lost, family: _Family, suspect: set[int]) -
         counts = Counter(words[at] for at in rows)
         suspects = sum(at in suspect for at in rows)
         missing = max((len(gone[each].rows) for each in members.places if each in gone), default=0)
-        change = verdict.group_change(row.change, counts, suspects=suspects, lost=missing)
+        explained = [each for each in (at, *rows) if each in family.explained]
+        change = verdict.group_change(
+            row.change, counts, suspects=suspects, lost=missing, explained=bool(explained)
+        )
         found.append(
             Group(
                 kind=members.kind,
@@ -304,9 +300,11 @@ def _groups(table: JoinedRows, lost: Lost, family: _Family, suspect: set[int]) -
                 change=change,
                 shift=row,
                 counts={word: counts.get(word, 0) for word in Change},
-                sentence=family.explained[at].said()
-                if at in family.explained and change is Change.UNDECIDED
-                else verdict.group_sentence(change, row, counts, suspects, missing),
+                sentence=_sentence(
+                    verdict.group_sentence(change, row, counts, suspects, missing),
+                    [family.explained[each] for each in explained],
+                    change,
+                ),
                 better=members.better,
                 band=members.band,
                 also=members.also,
@@ -315,6 +313,20 @@ def _groups(table: JoinedRows, lost: Lost, family: _Family, suspect: set[int]) -
     there = {place for each in family.groups for place in each.places}
     found += [_wholly_lost(each) for place, each in gone.items() if place not in there]
     return tuple(sorted(found, key=lambda each: KINDS.index(each.kind)))
+
+
+def _sentence(said: str, explained: Sequence[Beside], change: Change) -> str:
+    if not explained or change is not Change.UNDECIDED:
+        return said
+    return f"{explained[0].said()}; {said}"
+
+
+def _label(family: _Family, at: int) -> str:
+    """Return what a row is of."""
+    if at < len(family.keys):
+        return family.keys[at].label
+    members = family.groups[at - len(family.keys)]
+    return f"{members.metric} of {members.kind} {members.name}"
 
 
 def _absent(table: JoinedRows, joined: Joined, family: _Family) -> tuple[str, ...]:

@@ -162,7 +162,8 @@ class Comparison:
         groups: overall first, then rails, pairs, nodes, stacks.
         changes: what else differs between the sides.
         kernels: whether what measured was one binary on both sides, in words.
-        disturbed: whether others explain any change, so that it is UNDECIDED.
+        disturbed: ``first`` or ``second``, the side of which others took more, where that explains
+            a change, so that it is UNDECIDED; else empty.
         warnings: what cannot be told apart, what was passed over.
         unpaired: what was not compared, and why.
         alpha: the rate of comparisons without any change in which one word would be wrong.
@@ -194,7 +195,7 @@ class Comparison:
     filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     options: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
-    disturbed: bool = False
+    disturbed: str = ""
 
     @property
     def asked_for(self) -> str:

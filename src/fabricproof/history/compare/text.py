@@ -325,9 +325,11 @@ def _to_decide(comparison: Comparison, site: str) -> str:
     if _has_no_scatter(comparison):
         return f"fabricproof run -t quick{site}   # more runs on each side: one has no scatter"
     if comparison.disturbed:
+        if comparison.disturbed == "first":
+            return "nothing   (others disturbed the first side: compare with one that was quiet)"
         return (
-            f"fabricproof run -t quick{site}   # as often as the disturbed side has runs, once the"
-            " others are gone"
+            f"fabricproof run -t quick{site}   # as often as the second side has runs, once the"
+            " others are gone; then compare with those"
         )
     if times > _MOST_RUNS:
         return _of_less(comparison, times, site)

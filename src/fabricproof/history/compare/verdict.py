@@ -87,7 +87,12 @@ def scatter_word(shift: Shift) -> str:
 
 
 def group_change(
-    row: Change | None, members: Mapping[Change, int], *, suspects: int = 0, lost: int = 0
+    row: Change | None,
+    members: Mapping[Change, int],
+    *,
+    suspects: int = 0,
+    lost: int = 0,
+    explained: bool = False,
 ) -> Change:
     """Return the word of a group.
 
@@ -96,11 +101,12 @@ def group_change(
         members: how many of its quantities have which word.
         suspects: of these, UNDECIDED that look worse.
         lost: quantities of it that the second side gave no number for.
+        explained: whether others explain what changed of it, or of one of its quantities.
     """
     words = {word for word, count in members.items() if count} | ({row} if row else set())
     if Change.WORSE in words:
         return Change.WORSE
-    if suspects or lost:
+    if suspects or lost or explained:
         return Change.UNDECIDED
     if Change.BETTER in words:
         return Change.BETTER

@@ -298,8 +298,8 @@ def _event(
 
 
 def _unsure(steps: Sequence[FoundStep]) -> str:
-    others = next((each.others for each in steps if each.others), "")
-    return f"{others}, which explains it" if others else _NOT_SURE
+    others = [each.others for each in steps]
+    return f"{others[0]}, which explains it" if all(others) else _NOT_SURE
 
 
 def _what(tested: Tested, shared: Common, steps: Sequence[FoundStep]) -> str:

@@ -6,7 +6,6 @@ import fnmatch
 import itertools
 import math
 import operator
-import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -19,7 +18,7 @@ from fabricproof.history.stats.steps import Changes, Step, find_changes, least_r
 from fabricproof.history.store import Key, Matrix, Store
 from fabricproof.history.store.label_file import no_samples
 from fabricproof.history.store.model import MARGINS, class_of, metric_of, numbered
-from fabricproof.history.surroundings import beside, taken_from
+from fabricproof.history.surroundings import around_quantity, beside, taken_from
 from fabricproof.history.trend.events import Tested, events_of
 from fabricproof.history.trend.model import FoundDrift, FoundStep, Trend
 from fabricproof.history.trend.silent import Silence, without_numbers
@@ -223,29 +222,24 @@ def _beside_others(
     steps = _steps(tested, changes)
     if not any(each.step.sure for each in steps):
         return steps
-    taken = taken_from(store, (each.run_id for each in tested.runs))
+    run_ids = [each.run_id for each in tested.runs]
+    taken = taken_from(store, run_ids, renamed=ask.renamed)
     found = []
     for each in steps:
         row, at = each.step.row, each.step.at
         ends = sorted({0, len(tested.runs), *(one.step.at for one in steps if one.step.row == row)})
         first, end = ends[ends.index(at) - 1], ends[ends.index(at) + 1]
-        numbers = each.history[first:at], each.history[at:end]
-        run_ids = [run.run_id for run in tested.runs[first:end]]
-        usable = [number is not None for part in numbers for number in part]
-        others = beside(taken, each.key, run_ids, usable, at - first)
+        seen = around_quantity(taken, each.key, run_ids[first:end])
+        num_nodes = each.key.nodes.count(",") + 1
+        others = beside(seen, each.history[first:end], at - first, num_nodes)
         margin = ask.margins[metric_of(each.key)]
-        if others and others.explains(
-            each.step.ratio, each.key.better, margin, (_level(numbers[0]), _level(numbers[1]))
-        ):
+        in_us = each.key.unit == "us"
+        if others and others.explains(each.step.ratio, each.key.better, margin, in_us=in_us):
             step = replace(each.step, sure=False)
             found.append(replace(each, step=step, others=others.said("since", "before")))
         else:
             found.append(each)
     return found
-
-
-def _level(several: Sequence[float | None]) -> float:
-    return statistics.median(each for each in several if each is not None)
 
 
 def _lasting(steps: Sequence[Step], margin: float) -> list[bool]:
