@@ -136,7 +136,7 @@ QUESTIONS: tuple[tuple[str, Callable[[], None], int], ...] = (
     ("run, from a leg's folder to the table and the JSON", a_leg_that_ran, 43),
     # core/project.py, since a package need not lie in a checkout, is one of each; cli/options.py of
     # compare, since one range that refuses nan serves five options.
-    ("compare A B", partial(compare, Path(_FOLDER.name)), 50),
+    ("compare A B", partial(compare, Path(_FOLDER.name)), 51),
     ("report RUN BEFORE", partial(report, Path(_FOLDER.name)), 60),
 )
 

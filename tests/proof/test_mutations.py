@@ -65,7 +65,7 @@ REASONS = {
         "_both_ends _explained _failure _is_short _foreign_traffic _never_started "
         "_nothing_to_judge _reason _ruled_out _told _what_a_file_cannot_show "
         "_without_second_look describe_loss describe_shape explained site_option told_reason "
-        "_mixed _same _undecided _warnings vanished counted "
+        "_mixed _same _undecided _warnings vanished counted _label "
     ),
     "excuse by others: two sides switches off what it asks": "_beside_others",
     "not in the model: other programs, baselines, cut files of others, one node": (
