@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -126,7 +126,7 @@ def taken_from(
     store: Store,
     run_ids: Iterable[str],
     *,
-    across: Iterable[str] = (),
+    across: Collection[str] = (),
     renamed: Mapping[str, str] | None = None,
 ) -> dict[LegOfRun, Taken]:
     """Return what others took of each leg of these runs; what nobody looked at is not there.
@@ -149,7 +149,9 @@ def taken_from(
     return {leg: _typical(several) for leg, several in found.items()}
 
 
-def _names(leg: Sequence[str], across: Iterable[str], renamed: Mapping[str, str]) -> Iterator[str]:
+def _names(
+    leg: Sequence[str], across: Collection[str], renamed: Mapping[str, str]
+) -> Iterator[str]:
     """Yield the fields of a leg as keys of a comparison have them."""
     for name, value in zip(_OF_LEG, leg, strict=True):
         if name in across:

@@ -31,6 +31,8 @@ from fabricproof.history.store import Key, Store
 from fabricproof.history.store.model import MARGINS, class_of, metric_of, numbered
 from fabricproof.history.surroundings import (
     Beside,
+    LegOfRun,
+    Taken,
     around_group,
     around_quantity,
     beside,
@@ -160,19 +162,16 @@ def _without_others(store: Store, table: JoinedRows, family: _Family, asked: Ask
     if not any(each.change in changed for each in family.shifts):
         return family
     taken = taken_from(store, table.run_ids, across=asked.across, renamed=asked.renamed)
-    seen = [around_quantity(taken, key, table.run_ids) for key in family.keys]
-    seen += [around_group([seen[row] for row in each.rows.tolist()]) for each in family.groups]
-    numbers = [*family.values.tolist(), *family.group_values.tolist()]
-    rows = [(key.better, metric_of(key), key.unit == "us") for key in family.keys]
-    # The numbers of a group are shares of what is typical, and no times.
-    rows += [(each.better, each.metric, False) for each in family.groups]
     explained: dict[int, Beside] = {}
-    for at, (shift, (better, metric, in_us)) in enumerate(zip(family.shifts, rows, strict=True)):
+    for at, shift in enumerate(family.shifts):
         if shift.change not in changed or shift.ratio is None:
             continue
-        num_nodes = family.keys[at].nodes.count(",") + 1 if at < len(family.keys) else 2
-        others = beside(seen[at], numbers[at], table.num_first, num_nodes)
-        if others and others.explains(shift.ratio, better, asked.margins[metric], in_us=in_us):
+        others = _beside(taken, table, family, at)
+        row = _row(family, at)
+        metric = metric_of(row) if isinstance(row, Key) else row.metric
+        # The numbers of a group are shares of what is typical, and no times.
+        in_us = isinstance(row, Key) and row.unit == "us"
+        if others and others.explains(shift.ratio, row.better, asked.margins[metric], in_us=in_us):
             explained[at] = others
     # No number of runs beside the others would decide it.
     shifts = [
@@ -180,6 +179,25 @@ def _without_others(store: Store, table: JoinedRows, family: _Family, asked: Ask
         for at, shift in enumerate(family.shifts)
     ]
     return replace(family, shifts=shifts, explained=explained)
+
+
+def _row(family: _Family, at: int) -> Key | Members:
+    """Return the quantity, or the group, that a row of the family is of."""
+    here = at - len(family.keys)
+    return family.keys[at] if here < 0 else family.groups[here]
+
+
+def _beside(
+    taken: Mapping[LegOfRun, Taken], table: JoinedRows, family: _Family, at: int
+) -> Beside | None:
+    row, runs = _row(family, at), table.run_ids
+    if isinstance(row, Key):
+        seen, numbers = around_quantity(taken, row, runs), family.values[at].tolist()
+        return beside(seen, numbers, table.num_first, row.nodes.count(",") + 1)
+    keys = (family.keys[each] for each in row.rows.tolist())
+    seen = around_group([around_quantity(taken, key, runs) for key in keys])
+    numbers = family.group_values[at - len(family.keys)].tolist()
+    return beside(seen, numbers, table.num_first)
 
 
 def _blocks(table: JoinedRows, asked: Asked, sides: tuple[Side, Side]) -> list[int] | None:
@@ -323,10 +341,8 @@ def _sentence(said: str, explained: Sequence[Beside], change: Change) -> str:
 
 def _label(family: _Family, at: int) -> str:
     """Return what a row is of."""
-    if at < len(family.keys):
-        return family.keys[at].label
-    members = family.groups[at - len(family.keys)]
-    return f"{members.metric} of {members.kind} {members.name}"
+    row = _row(family, at)
+    return row.label if isinstance(row, Key) else f"{row.metric} of {row.kind} {row.name}"
 
 
 def _absent(table: JoinedRows, joined: Joined, family: _Family) -> tuple[str, ...]:
