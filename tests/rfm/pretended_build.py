@@ -24,7 +24,8 @@ def make_built(stack: str, root: Path, *, digest: str = "a" * 64, version: str =
         (HERE / "bin" / "mpirun", root / "mpi" / "bin" / "mpirun"),
     ):
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(source, target)
+        if not target.exists():  # a job may start it now: "Text file busy" for who writes there
+            shutil.copy(source, target)
     return Built(
         stack=stack,
         environment="openmpi",
