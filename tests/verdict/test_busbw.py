@@ -291,6 +291,72 @@ def test_runs_one_after_the_other_and_a_damaged_one() -> None:
     assert [len(reading.tables), len(reading.damages)] == [2, 1]
 
 
+#: as NCCL 2.22 to 2.30, the plugin of HPC-X and that for libfabric print them, with made names
+USING = "gpu00:7:19 [0] NCCL INFO Using network {}"
+CHANNEL = "gpu00:7:19 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/{}/0/GDRDMA"
+PROVIDER = "gpu00:7:19 [0] NCCL INFO NET/OFI Selected provider is {}, fabric is efa (found 3 nics)"
+ROCE = Fabric(link=find_link("400GbE"), num_rails=8, protocol="rocev2")
+TCP = Fabric(link=find_link("400GbE"), num_rails=8, protocol="tcp")
+
+
+def heard(fabric: Fabric, *lines: str) -> Report:
+    """Judge a run among whose rows NCCL says what it used."""
+    above, head, below = text_of(Made(gb_s=350.0)).partition("# Using devices\n")
+    text = "\n".join(("gpu00:7:19 [0] NCCL INFO NET/IB : No device found.", *lines, ""))
+    return judge_table(parse_text(above + head + text + below)[0], Rules(fabric=fabric))
+
+
+@pytest.mark.parametrize(
+    ("fabric", "lines", "words"),
+    [
+        (EIGHT, [USING.format("Socket")], "used the network Socket, and the declared link is NDR"),
+        (EIGHT, [CHANNEL.format("Socket")], "used the network Socket"),
+        (ROCE, [USING.format("Socket")], "(rocev2): the run took another path"),
+        (EIGHT, [USING.format("Libfabric"), PROVIDER.format("tcp")], "network Libfabric, tcp"),
+        (TCP, [USING.format("IB")], "used the network IB, and the declared link is 400GbE (tcp)"),
+        (EIGHT, [USING.format("IB"), USING.format("Socket")], "did not take one path"),
+    ],
+)
+def test_what_nccl_says_of_another_path_is_invalid(
+    fabric: Fabric, lines: list[str], words: str
+) -> None:
+    report = heard(fabric, *lines)
+    assert report.verdict is Verdict.INVALID
+    assert words in report.quantities[-1].reason
+
+
+@pytest.mark.parametrize(
+    ("fabric", "lines"),
+    [
+        (EIGHT, [USING.format("IB"), CHANNEL.format("IB")]),
+        (EIGHT, [USING.format("IBext_v8")]),
+        (EIGHT, [USING.format("AWS Libfabric"), PROVIDER.format("verbs")]),
+        (EIGHT, ["gpu00:7:19 [0] NCCL INFO NET/Socket : Using [0]ib0:10.0.0.1<0>"]),
+        (ROCE, [USING.format("IB")]),
+        (TCP, [USING.format("Socket")]),
+        (Fabric(link=find_link("400GbE"), num_rails=8), [USING.format("Socket")]),
+    ],
+)
+def test_what_nccl_says_of_the_declared_path_changes_nothing(
+    fabric: Fabric, lines: list[str]
+) -> None:
+    assert heard(fabric, *lines).verdict is heard(fabric).verdict is Verdict.PASS
+
+
+def test_what_nccl_chose_on_one_node_carries_nothing() -> None:
+    text = text_of(Made(nodes=1)).replace("# Using devices", USING.format("Socket") + "\n# Using")
+    report = judge_table(parse_text(text)[0], Rules(fabric=EIGHT))
+    assert report.verdict is Verdict.UNJUDGED
+
+
+def test_nccl_over_the_verbs_of_ethernet_is_judged_as_roce() -> None:
+    ethernet = Fabric(link=find_link("400GbE"), num_rails=8, mtu=9000)
+    said = heard(ethernet, USING.format("IB")).quantities[-1]
+    roce = Fabric(link=ethernet.link, num_rails=8, protocol="rocev2")
+    assert said.ceiling == heard(roce).quantities[-1].ceiling
+    assert said.ceiling != heard(ethernet).quantities[-1].ceiling
+
+
 def test_the_command() -> None:
     folder = Path(__file__).parents[1] / "data" / "nccl"
     words = [str(folder / "all_reduce-2x8.txt"), "--json", "--link", "NDR 4x"]

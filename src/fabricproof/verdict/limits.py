@@ -58,17 +58,20 @@ def rounding_mb_s(table: Table) -> float:
 
 def loaded_fabric(table: Table, fabric: Fabric) -> Fabric:
     """Return ``fabric`` as this table's program loads it: directions, number of flows, GPUs."""
-    protocol, mtu = _spoken(table, fabric)
     return replace(
-        fabric,
-        protocol=protocol,
-        mtu=mtu,
+        spoken_fabric(table, fabric),
         bidirectional=reading_of(table).bidirectional,
         gpus=_gpus(table, fabric),
         num_flows=max(
             fabric.num_flows, num_pairs(table), int(table.attributes.get("num_qps", 1) or 1)
         ),
     )
+
+
+def spoken_fabric(table: Table, fabric: Fabric) -> Fabric:
+    """Return ``fabric`` with the protocol and MTU that the output says, where none is stated."""
+    protocol, mtu = _spoken(table, fabric)
+    return replace(fabric, protocol=protocol, mtu=mtu)
 
 
 def _gpus(table: Table, fabric: Fabric) -> Gpus | None:
@@ -90,6 +93,9 @@ def _spoken(table: Table, fabric: Fabric) -> tuple[Protocol | str | None, int | 
     is_udp = str(table.attributes.get("protocol", "")).lower() == "udp"
     if is_udp and is_ethernet and fabric.protocol is None:
         return "udp", fabric.mtu
+    if is_ethernet and fabric.protocol is None and _by_verbs(_networks(table)):
+        choices = find_protocol("rocev2").mtu_choices
+        return "rocev2", fabric.mtu if fabric.mtu in choices else None
     return fabric.protocol, fabric.mtu
 
 
@@ -129,14 +135,56 @@ _NOT_OVER = {
 }
 
 
+#: what NCCL (ncclNetSocket in src/transport), Google's plugin and libfabric (prov/tcp,
+#: prov/sockets, prov/udp) call sockets
+_SOCKETS_OF_NCCL = frozenset({"Socket", "FastSocket", "tcp", "tcp;ofi_rxm", "sockets", "udp"})
+
+#: what sockets speak
+_BY_SOCKETS = frozenset({"tcp", "tcp-bypass", "udp", "ipoib"})
+
+
+def _networks(table: Table) -> frozenset[str]:
+    """Return what NCCL says that it used between nodes; empty where it says nothing."""
+    return frozenset(str(table.attributes.get("network", "")).split(",")) - {""}
+
+
+def _by_verbs(used: frozenset[str]) -> frozenset[str]:
+    """Return NCCL's own verbs and those of HPC-X (``IB``, ``IBext_v8``) among what it used."""
+    return frozenset(word for word in used if word.startswith("IB"))
+
+
+def _other_network(table: Table, fabric: Fabric) -> str | None:
+    """Return why NCCL took another path than the declared one, by its own word, or None."""
+    used = _networks(table)
+    if table.attributes.get("num_nodes") == 1:
+        return None  # one is chosen there too, and carries nothing
+    by_sockets, by_verbs = used & _SOCKETS_OF_NCCL, _by_verbs(used)
+    if by_sockets and by_verbs:
+        return f"NCCL used {' and '.join(sorted(used))}: its ranks did not take one path"
+    speaks = fabric.framing.name
+    if not (by_verbs if speaks in _BY_SOCKETS else by_sockets):
+        return None
+    return (
+        f"NCCL says that it used the network {', '.join(sorted(used))}, and the declared link is "
+        f"{fabric.link.name} ({speaks}): the run took another path, or the declaration is wrong"
+    )
+
+
 def _other_path(table: Table, fabric: Fabric | None, devices: Collection[str]) -> str | None:
     """Return why the table is of another path than the declared one, by its own word, or None."""
-    said = table.attributes
-    if own := said.get("own_address"):
+    if own := table.attributes.get("own_address"):
         return f"both ends have the address {own}: what it moved never left the node"
-    printed = str(said.get("link_layer", ""))
-    if fabric is None or table.suite != "perftest":
+    if fabric is None:
         return None
+    if table.suite == "perftest":
+        return _other_device(table, fabric, devices)
+    return _other_network(table, fabric)
+
+
+def _other_device(table: Table, fabric: Fabric, devices: Collection[str]) -> str | None:
+    """Return why perftest ran over another path than the declared one, or None."""
+    said = table.attributes
+    printed = str(said.get("link_layer", ""))
     if devices and said.get("device", "") not in {"", *devices}:
         named = " or ".join(sorted(devices))
         return f"the output is of the device {said['device']}, and the rails are of {named}"
