@@ -309,11 +309,11 @@ def heard(fabric: Fabric, *lines: str) -> Report:
 @pytest.mark.parametrize(
     ("fabric", "lines", "words"),
     [
-        (EIGHT, [USING.format("Socket")], "used the network Socket, and the declared link is NDR"),
-        (EIGHT, [CHANNEL.format("Socket")], "used the network Socket"),
+        (EIGHT, [USING.format("Socket")], "used Socket, and the declared link is NDR"),
+        (EIGHT, [CHANNEL.format("Socket")], "used Socket"),
         (ROCE, [USING.format("Socket")], "(rocev2): the run took another path"),
-        (EIGHT, [USING.format("Libfabric"), PROVIDER.format("tcp")], "network Libfabric, tcp"),
-        (TCP, [USING.format("IB")], "used the network IB, and the declared link is 400GbE (tcp)"),
+        (EIGHT, [USING.format("Libfabric"), PROVIDER.format("tcp")], "used Libfabric and tcp"),
+        (TCP, [USING.format("IB")], "used IB, and the declared link is 400GbE (tcp)"),
         (EIGHT, [USING.format("IB"), USING.format("Socket")], "did not take one path"),
     ],
 )

@@ -6,6 +6,7 @@ the columns of a row is checked within what that rounding allows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -93,7 +94,7 @@ def _spoken(table: Table, fabric: Fabric) -> tuple[Protocol | str | None, int | 
     is_udp = str(table.attributes.get("protocol", "")).lower() == "udp"
     if is_udp and is_ethernet and fabric.protocol is None:
         return "udp", fabric.mtu
-    if is_ethernet and fabric.protocol is None and _by_verbs(_networks(table)):
+    if is_ethernet and fabric.protocol is None and _networks(table)[1]:
         choices = find_protocol("rocev2").mtu_choices
         return "rocev2", fabric.mtu if fabric.mtu in choices else None
     return fabric.protocol, fabric.mtu
@@ -135,38 +136,42 @@ _NOT_OVER = {
 }
 
 
-#: what NCCL (ncclNetSocket in src/transport), Google's plugin and libfabric (prov/tcp,
-#: prov/sockets, prov/udp) call sockets
-_SOCKETS_OF_NCCL = frozenset({"Socket", "FastSocket", "tcp", "tcp;ofi_rxm", "sockets", "udp"})
+#: what libfabric (prov/tcp, prov/sockets, prov/udp), UCX, NCCL and Google's plugin call sockets
+_SOCKETS = frozenset(
+    {"tcp", "tcp;ofi_rxm", "sockets", "udp", "udp;ofi_rxd", "Socket", "FastSocket"}
+)
+
+#: what NCCL, HPC-X's plugin (``IBext_v8``), libfabric, UCX and Intel MPI before 2019 call verbs
+_VERBS_WORDS = re.compile(r"IB(?:ext\w*)?|verbs(?:;\w+)?|(?:rc|dc|ud|gga)(?:_\w+)?|ofa")
+
+
+def _networks(table: Table) -> tuple[frozenset[str], frozenset[str]]:
+    """Return what the library says that carried the messages: words for sockets, and for verbs."""
+    words = str(table.attributes.get("network", "")).split(",")
+    return frozenset(words) & _SOCKETS, frozenset(filter(_VERBS_WORDS.fullmatch, words))
+
 
 #: what sockets speak
 _BY_SOCKETS = frozenset({"tcp", "tcp-bypass", "udp", "ipoib"})
 
 
-def _networks(table: Table) -> frozenset[str]:
-    """Return what NCCL says that it used between nodes; empty where it says nothing."""
-    return frozenset(str(table.attributes.get("network", "")).split(",")) - {""}
-
-
-def _by_verbs(used: frozenset[str]) -> frozenset[str]:
-    """Return NCCL's own verbs and those of HPC-X (``IB``, ``IBext_v8``) among what it used."""
-    return frozenset(word for word in used if word.startswith("IB"))
-
-
 def _other_network(table: Table, fabric: Fabric) -> str | None:
-    """Return why NCCL took another path than the declared one, by its own word, or None."""
-    used = _networks(table)
+    """Return why the library took another path than the declared one, by its own word, or None."""
     if table.attributes.get("num_nodes") == 1:
         return None  # one is chosen there too, and carries nothing
-    by_sockets, by_verbs = used & _SOCKETS_OF_NCCL, _by_verbs(used)
-    if by_sockets and by_verbs:
-        return f"NCCL used {' and '.join(sorted(used))}: its ranks did not take one path"
+    sockets, verbs = _networks(table)
+    words = str(table.attributes.get("network", "")).replace(",", " and ")
+    if sockets and verbs:
+        # An MPI library may have been started before, and ended without a table.
+        if table.suite not in {"nccl-tests", "rccl-tests"}:
+            return None
+        return f"the library says that it used {words}: its ranks did not take one path"
     speaks = fabric.framing.name
-    if not (by_verbs if speaks in _BY_SOCKETS else by_sockets):
+    if not (verbs if speaks in _BY_SOCKETS else sockets):
         return None
     return (
-        f"NCCL says that it used the network {', '.join(sorted(used))}, and the declared link is "
-        f"{fabric.link.name} ({speaks}): the run took another path, or the declaration is wrong"
+        f"the library says that it used {words}, and the declared link is {fabric.link.name} "
+        f"({speaks}): the run took another path, or the declaration is wrong"
     )
 
 

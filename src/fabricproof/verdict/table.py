@@ -207,7 +207,9 @@ def _due_sizes(
 
 
 def _what_a_file_cannot_show(table: Table, reading: Meaning) -> list[str]:
-    found = ["path not shown: no counters were read around this run"]
+    used = str(table.attributes.get("network", "")).replace(",", " and ")
+    says = f"; the library says that it used {used}" if used else ""
+    found = [f"path not shown: no counters were read around this run{says}"]
     cut, _ = _cut(table)
     is_told = cut and reading.kind in {ProgramKind.BANDWIDTH, ProgramKind.LATENCY}
     return [*found, cut] if is_told else found

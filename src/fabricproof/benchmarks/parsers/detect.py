@@ -18,6 +18,7 @@ from fabricproof.benchmarks.parsers import (
     perftest,
 )
 from fabricproof.benchmarks.parsers.grammar.chatter import first_death
+from fabricproof.benchmarks.parsers.grammar.network import Networks
 from fabricproof.benchmarks.parsers.grammar.text import TextSection, by_label, clean, shorten
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
@@ -146,9 +147,12 @@ def parse_text(text: str, source: str = "<text>") -> tuple[Table, ...]:
     """
     text = clean(text)
     tables: list[Table] = []
-    for tool, section in _all_sections(text, source):
-        _check_own_rows(tool, section)
-        tables += PARSERS[tool](section)
+    for part in by_label(text, source):
+        said = Networks(part)
+        for tool, section in _sections(part, source):
+            _check_own_rows(tool, section)
+            said.begin(section.first)
+            tables += said.heard(PARSERS[tool](section))
     if tables:
         return tuple(tables)
     raise _no_table(text, source)
@@ -164,8 +168,8 @@ def read_tables(text: str, source: str = "<text>") -> TextRead:
     tables: list[Table] = []
     damages: list[ParseError] = []
     try:
-        for tool, section in _all_sections(text, source):
-            for found in _read_each(tool, section):
+        for part in by_label(text, source):
+            for found in _read_part(part, source):
                 if isinstance(found, ParseError):
                     damages.append(found)
                 else:
@@ -175,6 +179,15 @@ def read_tables(text: str, source: str = "<text>") -> TextRead:
     if not tables and not damages:
         damages.append(_no_table(text, source))
     return TextRead(tables=tuple(tables), damages=tuple(damages))
+
+
+def _read_part(part: str, source: str) -> Iterator[tuple[Table, ...] | ParseError]:
+    """Yield what one node or rank printed, the tables with what is said of their network."""
+    said = Networks(part)
+    for tool, section in _sections(part, source):
+        said.begin(section.first)
+        for found in _read_each(tool, section):
+            yield found if isinstance(found, ParseError) else said.heard(found)
 
 
 def _read_each(tool: str, section: TextSection) -> Iterator[tuple[Table, ...] | ParseError]:
@@ -221,12 +234,6 @@ def _no_table(text: str, source: str) -> ParseError:
 def _next_step(text: str) -> str | None:
     """Return what to do with an output that another command reads."""
     return _SUBNET_HINT if _SUBNET.search(text) else None
-
-
-def _all_sections(text: str, source: str) -> Iterator[tuple[str, TextSection]]:
-    """Yield the sections of each node or rank whose label stands before its lines."""
-    for part in by_label(text, source):
-        yield from _sections(part, source)
 
 
 def _sections(text: str, source: str) -> Iterator[tuple[str, TextSection]]:

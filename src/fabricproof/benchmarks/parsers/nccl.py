@@ -13,9 +13,6 @@ ROCm/rccl-tests, src/common.cu.
 - The last lines are the number of wrong values and the mean of all ``busbw``; without them, or with
   another mean than that of the rows, the output is cut.
 - Since 2.17 the program prints its name; before that it shows in no line of its own.
-- With ``NCCL_DEBUG=INFO`` the library says what carries the bytes between nodes: ``Using network
-  IB`` (initNet in src/init.cc, src/plugin/net.cc since 2.27) and ``via NET/IB/0`` of each channel
-  (src/transport/net.cc); the plugin for libfabric says its provider (``Selected provider is efa``).
 """
 
 from __future__ import annotations
@@ -60,10 +57,6 @@ _TORN = re.compile(
 _OUTSIDE = re.compile(r"[ \t]*# Out of bounds values[ \t]*: (\d{1,18}) (?:OK|FAILED)[ \t]*")
 _MEAN = re.compile(
     r"[ \t]*# Avg bus bandwidth[ \t]*: ([0-9.]{1,18}(?:e[+-]\d\d)?)\b(?:[ \t]+(OK|FAILED))?"
-)
-_NETWORK = re.compile(
-    r"[NR]CCL INFO (?:Using network (\w[\w ]{0,30}\w)|.{0,200}? via NET/(\w[\w ]{0,30}\w)/\d"
-    r"|NET/OFI Selected (?i:provider) is (\w[\w;-]{0,30}))"
 )
 _NUMBER = r"\d{1,12}(?:\.\d{1,2})?(?:e[+-]\d\d)?"
 
@@ -126,7 +119,7 @@ def parse(section: TextSection) -> tuple[Table, ...]:
     attributes = _attributes(section, start)
     words = _header(section, start)
     rows, end = _rows(section, start, words)
-    attributes |= _end(section, end) | _networks(section)
+    attributes |= _end(section, end)
     _check_count(section, start, rows)
     _check_mean(section, end, rows, float(attributes.pop("mean")))
     return tuple(
@@ -287,13 +280,6 @@ def _attributes(section: TextSection, start: int) -> Attributes:
         found["neighbours_elsewhere"] = max(away.values(), default=0)
         found["num_groups"] = len(groups)
     return found
-
-
-def _networks(section: TextSection) -> Attributes:
-    """Return what the library says that it used between nodes, each word once, by commas."""
-    said = filter(None, (_NETWORK.search(line[:_LONGEST]) for line in section.lines))
-    words = sorted({word for each in said for word in each.groups() if word})
-    return {"network": ",".join(words)} if words else {}
 
 
 def _table(

@@ -1,0 +1,87 @@
+"""What the library says of its network, and whose tables it is said of."""
+
+from __future__ import annotations
+
+import pytest
+from recordings import DATA
+
+from fabricproof.benchmarks.parsers import parse_text
+from fabricproof.benchmarks.parsers.detect import read_tables
+from fabricproof.core.measure import Table, Verdict
+from fabricproof.physics import Fabric, find_link
+from fabricproof.verdict.table import judge_table
+from fabricproof.verdict.value import Rules
+
+TCP = (DATA / "imb" / "mpi1-debug-tcp.txt").read_text("utf-8")
+UCX = (DATA / "osu-mpi4py" / "osu_bw-ucx-info.txt").read_text("utf-8")
+SILENT = (DATA / "osu-mpi4py" / "osu_bw.txt").read_text("utf-8")
+VERBS = TCP.replace("provider: tcp", "provider: verbs;ofi_rxm")
+#: as UCX 1.13 prints it of a pair over InfiniBand
+OLD_UCX = "[1645203303.759862] [host2:43:0] ucp_worker.c:1877 UCX  INFO  ep_cfg[2]: tag({})\n"
+NDR, ETHERNET = (Fabric(link=find_link(name)) for name in ("NDR 4x", "1GbE"))
+
+
+def said(text: str) -> list[object]:
+    return [table.attributes.get("network") for table in parse_text(text)]
+
+
+def verdict_of(table: Table, fabric: Fabric) -> Verdict:
+    return judge_table(table, Rules(fabric=fabric)).verdict
+
+
+def test_what_was_printed_over_tcp_is_no_result_of_infiniband() -> None:
+    for text in (TCP, UCX):
+        for table in parse_text(text):
+            assert verdict_of(table, NDR) is Verdict.INVALID
+            assert verdict_of(table, ETHERNET) is not Verdict.INVALID
+
+
+def test_the_same_numbers_by_verbs_are_judged_by_infiniband() -> None:
+    table = parse_text(VERBS)[0]
+    assert table.attributes["network"] == "verbs;ofi_rxm"
+    report = judge_table(table, Rules(fabric=NDR))
+    assert "the library says" not in report.quantities[-1].reason
+    assert report.findings[0].endswith("; the library says that it used verbs;ofi_rxm")
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("MPI startup(): shm and dapl data transfer modes\n", "dapl"),
+        ("MPI startup(): tcp data transfer mode\n", "tcp"),
+        ("MPI startup(): libfabric provider: psm2\n", "psm2"),
+        ("MPI startup(): libfabric version: 1.18.1-impi\n", None),
+        (OLD_UCX.format("self/memory knem/memory cuda_copy/cuda rc_mlx5/mlx5_0:1"), "rc_mlx5"),
+        (OLD_UCX.format("self/memory cma/memory"), None),
+    ],
+)
+def test_each_library_has_its_own_words(line: str, word: str | None) -> None:
+    assert said(line + SILENT) == [word]
+
+
+def test_a_run_has_what_was_said_since_the_last_row_of_the_run_before() -> None:
+    assert said(TCP + SILENT) == ["tcp", "tcp", None]
+    assert said(TCP + VERBS) == ["tcp", "tcp", "verbs;ofi_rxm", "verbs;ofi_rxm"]
+    assert said(SILENT + UCX + SILENT) == [None, "tcp", None]
+
+
+def test_a_start_that_left_no_table_speaks_for_none() -> None:
+    start = TCP[: TCP.index("#---")]
+    assert said(start + VERBS) == ["verbs;ofi_rxm"] * 2
+    cut = "\n".join(TCP.split("\n")[:50]) + "\n"  # its head, and no row
+    for after in (VERBS, SILENT):
+        tables = read_tables(cut + after).tables
+        assert {table.attributes.get("network") for table in tables} == {None}
+
+
+def test_two_kinds_of_one_mpi_library_are_no_claim() -> None:
+    table = parse_text(OLD_UCX.format("rc_mlx5/mlx5_0:1") + OLD_UCX.format("tcp/eth0") + SILENT)[0]
+    assert table.attributes["network"] == "rc_mlx5,tcp"
+    assert "the library says" not in judge_table(table, Rules(fabric=NDR)).quantities[-1].reason
+
+
+def test_each_node_of_a_labelled_text_has_its_own() -> None:
+    def of(node: str, text: str) -> str:
+        return "".join(f"{node}: {line}\n" for line in text.rstrip("\n").split("\n"))
+
+    assert said(of("n1", UCX) + of("n2", SILENT)) == ["tcp", None]
