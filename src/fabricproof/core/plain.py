@@ -81,6 +81,7 @@ _WORDS: Mapping[Any, str] = {
     float: "a number",
     bool: "true or false",
     tuple: "a list",
+    list: "a list",
     NoneType: "null",
 }
 
@@ -95,6 +96,19 @@ def typed(kind: type[_Kind], data: object) -> _Kind:
         ValueError: it is something else.  The words say where, what was expected and what is there.
     """
     found: _Kind = _typed(kind, data)
+    return found
+
+
+def typed_at(record: Mapping[str, Any], key: str, kind: type[_Kind]) -> _Kind:
+    """Return what stands at ``key`` of a record, as :func:`typed` returns it; a number is finite.
+
+    Raises:
+        KeyError: nothing stands there.
+        ValueError: it is something else.
+    """
+    found: _Kind = _at(key, kind, record[key])
+    if kind is float and not math.isfinite(found):  # type: ignore[arg-type]
+        raise ValueError(f"{key}: expected a number, got {found}")
     return found
 
 

@@ -20,7 +20,6 @@ import fcntl
 import gzip
 import io
 import json
-import math
 import os
 import re
 import stat
@@ -224,64 +223,6 @@ def is_named_there(path: Path) -> bool:
 def are_texts(value: object) -> bool:
     """Tell whether a value of a record is a list of texts, or not there."""
     return value is None or (isinstance(value, list) and all(isinstance(x, str) for x in value))
-
-
-def as_text_of(record: Mapping[str, Any], key: str) -> str:
-    """Return a text of a record.
-
-    Raises:
-        KeyError, TypeError: it is not there, or is none.
-    """
-    if not isinstance(found := record[key], str):
-        raise TypeError(f"{key} is no text")
-    return found
-
-
-def as_texts_of(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """Return a list of texts of a record.
-
-    Raises:
-        KeyError, TypeError: it is not there, or is none.
-    """
-    if not isinstance(found := record[key], list) or not are_texts(found):
-        raise TypeError(f"{key} is no list of texts")
-    return tuple(found)
-
-
-def as_list_of(record: Mapping[str, Any], key: str) -> list[Any]:
-    """Return a list of a record; what is empty and no list is not taken for an empty one.
-
-    Raises:
-        KeyError, TypeError: it is not there, or is none.
-    """
-    if not isinstance(found := record[key], list):
-        raise TypeError(f"{key} is no list")
-    return found
-
-
-def as_table_of(record: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return a table of a record.
-
-    Raises:
-        KeyError, TypeError: it is not there, or is none.
-    """
-    if not isinstance(found := record[key], dict):
-        raise TypeError(f"{key} is no table")
-    return found
-
-
-def as_number_of(record: Mapping[str, Any], key: str) -> float:
-    """Return a finite number of a record.
-
-    Raises:
-        KeyError, TypeError, ValueError: it is not there, or is none.
-    """
-    found = record[key]
-    if type(found) not in {int, float}:
-        raise TypeError(f"{key} is no number")
-    if not -math.inf < found < math.inf:
-        raise ValueError(f"{key} is {found}")
-    return found  # type: ignore[no-any-return]
 
 
 def is_named(path: Path, *patterns: str) -> bool:

@@ -16,11 +16,9 @@ from typing import Any
 
 from fabricproof.core.errors import ParseError, words_of
 from fabricproof.core.measure import Verdict
+from fabricproof.core.plain import typed_at
 from fabricproof.core.records import (
     append_records,
-    as_table_of,
-    as_text_of,
-    as_texts_of,
     is_named_there,
     read_records,
 )
@@ -214,30 +212,30 @@ _NOTICE = {
 
 
 def _sound_notice(line: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the line; raise KeyError or TypeError where it is not as ``Delivery`` writes it."""
+    """Return the line; raise KeyError or ValueError where it is not as ``Delivery`` writes it."""
     for name, kind in _NOTICE.items():
-        if type(line[name]) is not kind:
-            raise TypeError(f"{name} is no {kind.__name__}")
+        typed_at(line, name, kind)
     return line
 
 
 def _read_night(line: Mapping[str, Any]) -> Night:
     """Return a night; what came to no leg of a run that was handed to it no night would mend."""
     time = datetime.datetime.strptime(line["time"], _TIME).replace(tzinfo=datetime.UTC)
+    name = typed_at(line, "night", str)
     if line["kind"] == "began":
         reason = f"it began {line['time']} on {line['host']} and nothing says how it ended"
-        return Night(night=as_text_of(line, "night"), time=time, ended=NightEnd.LOST, reason=reason)
+        return Night(night=name, time=time, ended=NightEnd.LOST, reason=reason)
     return Night(
-        night=as_text_of(line, "night"),
+        night=name,
         time=time,
         ended=NightEnd(line["ended"]),
-        reason=as_text_of(line, "reason"),
-        run_id=as_text_of(line, "run_id"),
-        arguments=as_texts_of(line, "arguments"),
+        reason=typed_at(line, "reason", str),
+        run_id=typed_at(line, "run_id", str),
+        arguments=typed_at(line, "arguments", tuple[str, ...]),
         legs={
             key: _read_state(each)
             for key, each in (
-                (LegKey.of(text), each) for text, each in as_table_of(line, "legs").items()
+                (LegKey.of(text), each) for text, each in typed_at(line, "legs", dict).items()
             )
             if key.partition or line["arguments"]
         },
@@ -253,10 +251,10 @@ def _flag(line: Mapping[str, Any], key: str) -> bool:
 def _read_state(line: Mapping[str, Any]) -> LegState:
     return LegState(
         colour=LegColour(line["state"]),
-        verdict=as_text_of(line, "verdict"),
-        blamed=as_texts_of(line, "blamed"),
-        net_path=as_text_of(line, "road"),
-        sentence=as_text_of(line, "sentence"),
+        verdict=typed_at(line, "verdict", str),
+        blamed=typed_at(line, "blamed", tuple[str, ...]),
+        net_path=typed_at(line, "road", str),
+        sentence=typed_at(line, "sentence", str),
         flutter=_flag(line, "flutter"),
     )
 

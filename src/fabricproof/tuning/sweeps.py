@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fabricproof.core.errors import ConfigError, ParseError, words_of
-from fabricproof.core.records import as_list_of, as_table_of, as_text_of, as_texts_of
+from fabricproof.core.plain import typed_at
 from fabricproof.tuning.decision import Bar, Choice, Times, decide
 from fabricproof.tuning.knobs import Algorithm, Knobs, find_knobs
 
@@ -85,7 +85,7 @@ def _sweep(record: Mapping[str, Any], source: str) -> Sweep:
         tables = tuple(_tables(record["series"]))
         return Sweep(
             **{
-                name: as_text_of(record, name)
+                name: typed_at(record, name, str)
                 for name in (
                     "run_id",
                     "site",
@@ -100,14 +100,14 @@ def _sweep(record: Mapping[str, Any], source: str) -> Sweep:
             knobs=knobs,
             num_nodes=_count(record["num_nodes"], "num_nodes"),
             ranks_per_node=_count(record["ranks_per_node"], "ranks_per_node"),
-            nodes=as_texts_of(record, "nodes"),
-            rails=as_texts_of(record, "rails"),
-            own_environment=_variables(record, "own_environment"),
-            tuning=_variables(record, "tuning"),
+            nodes=typed_at(record, "nodes", tuple[str, ...]),
+            rails=typed_at(record, "rails", tuple[str, ...]),
+            own_environment=typed_at(record, "own_environment", dict[str, str]),
+            tuning=typed_at(record, "tuning", dict[str, str]),
             choices=decide(tables, bar),
             tables=tables,
-            labels={each["algorithm"]: as_text_of(each, "label") for each in record["series"]},
-            left_out=as_texts_of(record, "left_out"),
+            labels={each["algorithm"]: typed_at(each, "label", str) for each in record["series"]},
+            left_out=typed_at(record, "left_out", tuple[str, ...]),
             bar=bar,
         )
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
@@ -122,11 +122,6 @@ def _sweep(record: Mapping[str, Any], source: str) -> Sweep:
         ) from None
 
 
-def _variables(record: Mapping[str, Any], key: str) -> dict[str, str]:
-    table = as_table_of(record, key)
-    return {variable: as_text_of(table, variable) for variable in table}
-
-
 def _count(value: object, name: str, least: int = 1) -> int:
     if type(value) is not int or value < least:
         raise TypeError(f"{name} is no number of them")
@@ -135,7 +130,7 @@ def _count(value: object, name: str, least: int = 1) -> int:
 
 def _times(row: Mapping[str, Any]) -> tuple[float, ...]:
     """Return the times of one size that were measured, us; a turn without one left 0."""
-    us = as_list_of(row, "us")
+    us = typed_at(row, "us", list)
     if not all(type(each) in {int, float} and math.isfinite(each) for each in us):
         raise TypeError("a time is no finite number")
     return tuple(float(each) for each in us if each > 0)
@@ -148,7 +143,7 @@ def _tables(series: Iterable[Mapping[str, Any]]) -> Iterable[Times]:
         for row in each["times_us"]:
             size = None if row["size"] is None else _count(row["size"], "size", least=0)
             if times := _times(row):
-                by_size.setdefault(size, {})[as_text_of(each, "algorithm")] = times
+                by_size.setdefault(size, {})[typed_at(each, "algorithm", str)] = times
     for size, found in by_size.items():
         others = {name: each for name, each in found.items() if name not in {OWN, UNTUNED}}
         if OWN in found:

@@ -21,12 +21,8 @@ from fabricproof.core.errors import (
     ParseError,
     words_of,
 )
+from fabricproof.core.plain import typed_at
 from fabricproof.core.records import (
-    as_list_of,
-    as_number_of,
-    as_table_of,
-    as_text_of,
-    as_texts_of,
     parse_json,
     text_of,
 )
@@ -276,33 +272,28 @@ def from_text(text: str) -> Baseline:
     record = parse_json(text)
     if record["format"] != FORMAT:
         raise ValueError(f"format {record['format']}")
-    floors = as_table_of(record, "floors")
+    floors = typed_at(record, "floors", dict)
     if not record["runs"] or not record["groups"]:
         raise ValueError("it was learnt from nothing")
     return Baseline(
-        name=as_text_of(record, "name"),
-        site=as_text_of(record, "site"),
-        frozen=as_text_of(record, "frozen"),
-        command=as_text_of(record, "command"),
-        version=as_text_of(record, "fabricproof"),
-        runs=_texts(record, "runs"),
-        builds=_texts(record, "builds"),
+        name=typed_at(record, "name", str),
+        site=typed_at(record, "site", str),
+        frozen=typed_at(record, "frozen", str),
+        command=typed_at(record, "command", str),
+        version=typed_at(record, "fabricproof", str),
+        runs=typed_at(record, "runs", dict[str, str]),
+        builds=typed_at(record, "builds", dict[str, str]),
         nodes={
             name: _node(each, record["kinds"])
-            for name, each in as_table_of(record, "nodes").items()
+            for name, each in typed_at(record, "nodes", dict).items()
         },
-        groups=tuple(map(_read_group, as_list_of(record, "groups"))),
-        settings=as_texts_of(record, "settings"),
-        set_aside=as_texts_of(record, "set_aside"),
-        not_judged=as_texts_of({"not_judged": [], **record}, "not_judged"),
-        false_alarms=as_number_of(record, "false_alarms"),
-        floors={unit: as_number_of(floors, unit) for unit in floors},
+        groups=tuple(map(_read_group, typed_at(record, "groups", list))),
+        settings=typed_at(record, "settings", tuple[str, ...]),
+        set_aside=typed_at(record, "set_aside", tuple[str, ...]),
+        not_judged=typed_at({"not_judged": [], **record}, "not_judged", tuple[str, ...]),
+        false_alarms=typed_at(record, "false_alarms", float),
+        floors={unit: typed_at(floors, unit, float) for unit in floors},
     )
-
-
-def _texts(record: Mapping[str, Any], key: str) -> dict[str, str]:
-    table = as_table_of(record, key)
-    return {name: as_text_of(table, name) for name in table}
 
 
 def _node(record: Mapping[str, Any], kinds: Mapping[str, Facts]) -> BaselineNode:
@@ -312,8 +303,8 @@ def _node(record: Mapping[str, Any], kinds: Mapping[str, Facts]) -> BaselineNode
 
 
 def _read_group(record: Mapping[str, Any]) -> BaselineLeg:
-    runs = as_texts_of(record, "runs")
-    rows = tuple(_read_row(each, runs) for each in as_list_of(record, "rows"))
+    runs = typed_at(record, "runs", tuple[str, ...])
+    rows = tuple(_read_row(each, runs) for each in typed_at(record, "rows", list))
     return BaselineLeg(place=read_place({name: record[name] for name in PLACE}), rows=rows)
 
 
@@ -321,7 +312,7 @@ def _read_row(record: Mapping[str, Any], runs: Sequence[str]) -> BaselineRow:
     named, size = record["named"], record["size"]
     if type(named) is not bool or type(size) not in {int, type(None)}:
         raise TypeError(f"named or size of {record['quantity']}")
-    samples = dict(zip(runs, as_list_of(record, "samples"), strict=True))
+    samples = dict(zip(runs, typed_at(record, "samples", list), strict=True))
     limit = read_limit({**record, "runs": len(samples)})
     return BaselineRow(
         quantity=limit.quantity,
@@ -330,18 +321,18 @@ def _read_row(record: Mapping[str, Any], runs: Sequence[str]) -> BaselineRow:
         better=limit.better,
         named=named,
         median=limit.median,
-        spread=as_number_of(record, "spread"),
+        spread=typed_at(record, "spread", float),
         low=limit.low,
         high=limit.high,
-        samples={run: as_number_of(samples, run) for run in samples if samples[run] is not None},
-        outliers=tuple(map(_read_outlier, as_list_of({"outliers": [], **record}, "outliers"))),
+        samples={run: typed_at(samples, run, float) for run in samples if samples[run] is not None},
+        outliers=tuple(map(_read_outlier, typed_at({"outliers": [], **record}, "outliers", list))),
     )
 
 
 def _read_outlier(triple: Sequence[Any]) -> Outlier:
     record = dict(zip(("run", "value", "reason"), triple, strict=True))
     return Outlier(
-        run_id=as_text_of(record, "run"),
-        value=as_number_of(record, "value"),
-        reason=as_text_of(record, "reason"),
+        run_id=typed_at(record, "run", str),
+        value=typed_at(record, "value", float),
+        reason=typed_at(record, "reason", str),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fabricproof.core.records import as_number_of, as_text_of, as_texts_of
+from fabricproof.core.plain import typed_at
 from fabricproof.verdict.baseline.model import PLACE, BaselineNode, LegPlace, Limit
 
 
@@ -18,7 +18,7 @@ def read_place(record: Mapping[str, Any]) -> LegPlace:
     Raises:
         KeyError, TypeError: a part is not there, or is no text.
     """
-    return LegPlace(**{name: as_text_of(record, name) for name in PLACE})
+    return LegPlace(**{name: typed_at(record, name, str) for name in PLACE})
 
 
 def read_node(record: Mapping[str, Any]) -> BaselineNode:
@@ -31,7 +31,7 @@ def read_node(record: Mapping[str, Any]) -> BaselineNode:
     values = [value for each in facts.values() for value in each.values()]
     if not all(type(value) in {str, int} for value in values):
         raise TypeError("a fact is no text and no whole number")
-    return BaselineNode(digests=as_texts_of(record, "digests"), facts=facts)
+    return BaselineNode(digests=typed_at(record, "digests", tuple[str, ...]), facts=facts)
 
 
 def read_limit(record: Mapping[str, Any]) -> Limit:
@@ -40,18 +40,18 @@ def read_limit(record: Mapping[str, Any]) -> Limit:
     Raises:
         KeyError, TypeError, ValueError: a part is not there, or cannot be.
     """
-    quantity = as_text_of(record, "quantity")
-    low, median, high = (as_number_of(record, key) for key in ("low", "median", "high"))
+    quantity = typed_at(record, "quantity", str)
+    low, median, high = (typed_at(record, key, float) for key in ("low", "median", "high"))
     if low <= 0:
         raise ValueError(f"{quantity} has a bound that is no positive number")
     if not low <= median <= high or record["better"] not in (-1, 1):
         raise ValueError(f"the bounds of {quantity} do not hold its median")
     return Limit(
         quantity=quantity,
-        unit=as_text_of(record, "unit"),
+        unit=typed_at(record, "unit", str),
         better=int(record["better"]),
         median=median,
         low=low,
         high=high,
-        runs=int(as_number_of(record, "runs")),
+        runs=int(typed_at(record, "runs", float)),
     )

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import OutputError, ParseError, words_of
-from fabricproof.core.records import as_list_of, as_text_of, as_texts_of, parse_json, text_of
+from fabricproof.core.plain import typed_at
+from fabricproof.core.records import parse_json, text_of
 from fabricproof.verdict.baseline.apply import LegBaseline
 from fabricproof.verdict.baseline.model import Baseline, LegPlace, Limit
 from fabricproof.verdict.baseline.sound import read_limit, read_node, read_place
@@ -117,18 +118,18 @@ def read_stage(folder: Path, leg: str) -> LegBaseline:
 def _leg(record: Mapping[str, Any], nodes: Mapping[str, Any]) -> LegBaseline:
     rows = [
         (read_place(group["place"]), _limit(each))
-        for group in as_list_of(record, "groups")
-        for each in as_list_of(group, "rows")
+        for group in typed_at(record, "groups", list)
+        for each in typed_at(group, "rows", list)
     ]
     names = {node for place, _ in rows for node in place.nodes.split(",")}
     return LegBaseline(
-        name=as_text_of(record, "name"),
-        date=as_text_of(record, "date"),
+        name=typed_at(record, "name", str),
+        date=typed_at(record, "date", str),
         place=read_place(record["place"]),
         rows=tuple(rows),
         nodes={name: read_node(each) for name, each in nodes.items() if name in names},
-        settings=as_texts_of(record, "settings"),
-        site=as_text_of({"site": "", **record}, "site"),
+        settings=typed_at(record, "settings", tuple[str, ...]),
+        site=typed_at({"site": "", **record}, "site", str),
     )
 
 
