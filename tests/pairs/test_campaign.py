@@ -335,6 +335,33 @@ def test_a_crossed_node_is_named_with_where_its_own_traffic_comes_in(
     assert any(", rail1 " in each for each in reasons)
 
 
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"link_layer": "InfiniBand", "uevent": "DRIVER=mlx5_core"}, "measured over InfiniBand"),
+        ({"link_layer": "InfiniBand", "uevent": "DRIVER=hfi1"}, "measured over Omni-Path"),
+        ({"link_layer": "Ethernet", "parent": "eth0"}, "measured on Soft-RoCE"),
+    ],
+)
+def test_a_rail_of_another_kind_on_one_node_is_invalid_and_the_node_is_named(
+    climb: Any, site: Site, facts: dict[str, str], words: str
+) -> None:
+    def another(line: dict[str, Any]) -> dict[str, Any]:
+        if line["record"] == "rank" and line["node"] == "vc3":
+            line["facts"] = {"rail0": facts}
+        return line
+
+    machine = Machine(healthy)
+    machine.edit = another
+    outcome, _ = climb(machine, planned(site, is_full=True))
+    assert outcome.verdict is Verdict.INVALID
+    over = [each for each in outcome.troubles if each.verdict is Verdict.INVALID]
+    assert {"vc3" in each.pair and each.reason.startswith(words) for each in over} == {True}
+    assert [each.node for each in outcome.wrong_paths] == ["vc3"]
+    others = outcome.results[0].judged.matrix
+    assert others.nodes.index("vc3") not in {*others.source.tolist(), *others.destination.tolist()}
+
+
 def test_faster_than_physics_is_invalid(climb: Any, site: Site) -> None:
     outcome, _ = climb(Machine(lambda *_: 40.0), planned(site))
     assert outcome.verdict is Verdict.INVALID

@@ -27,7 +27,10 @@ from fabricproof.pairs.campaign.plan import (
     render_schedule,
 )
 from fabricproof.pairs.campaign.record import GrowingRecord, read_record
+from fabricproof.physics import find_link
 from fabricproof.traffic import PathState
+
+LINK = find_link("200MbE")
 
 TEXT = (Path(__file__).parents[1] / "data" / "pairs" / "kernel" / "four_nodes.jsonl").read_text()
 LINES = TEXT.splitlines()
@@ -189,21 +192,21 @@ def test_a_round_without_the_counters_of_a_node_is_refused(at: int) -> None:
 def test_the_path_of_each_pair_is_proven_over_its_rail_and_no_other() -> None:
     for record in read_record(TEXT, "r").rounds:
         for pair, values in pairs_of(record).items():
-            assert prove_pair(record, pair, values, ("rail0",)).state is PathState.PROVEN
-            assert prove_pair(record, pair, values, ("rail1",)).state is PathState.WRONG
-            both = prove_pair(record, pair, values, ("rail0", "rail1"))
+            assert prove_pair(record, pair, values, ("rail0",), LINK).state is PathState.PROVEN
+            assert prove_pair(record, pair, values, ("rail1",), LINK).state is PathState.WRONG
+            both = prove_pair(record, pair, values, ("rail0", "rail1"), LINK)
             assert (
                 both.state is not PathState.PROVEN
                 or sum(value.sent_bytes[0] for value in values) < 4 * 2**20
             )  # too little to tell how two rails shared it
-            assert prove_pair(record, pair, values, ("rail7",)).state is PathState.UNKNOWN
+            assert prove_pair(record, pair, values, ("rail7",), LINK).state is PathState.UNKNOWN
 
 
 def test_a_counter_that_was_gone_after_the_round_proves_nothing() -> None:
     text = _changed("counters", lambda each: each.update(gone=[["rail0", "tx_bytes"]]))
     record = read_record(text, "r").rounds[0]
     states = [
-        prove_pair(record, pair, values, ("rail0",)).state
+        prove_pair(record, pair, values, ("rail0",), LINK).state
         for pair, values in pairs_of(record).items()
     ]
     assert sorted(states) == [PathState.PROVEN, PathState.UNKNOWN]

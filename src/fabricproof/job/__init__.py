@@ -8,6 +8,7 @@ what it leaves behind is judged by pure functions, in the job for the second loo
 FRONT: dict[str, str] = {
     "collective_commands": "what programs of all ranks are told",
     "commands": "what programs between pairs are told, and how hard",
+    "evidence.declaration": "what the ranks saw against what was declared",
     "evidence.disturbance": "how much others on cores and rails explain",
     "evidence.error_rates": "what may be lost, and from where on it is no chance",
     "evidence.leg_folder": "what the ranks of a leg left",

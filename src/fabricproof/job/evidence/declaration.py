@@ -7,7 +7,7 @@ nobody told an MPI its path, all that is judged is which interfaces it took.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from fabricproof.job.evidence.leg_folder import RankRecord, gather, layer_of
 from fabricproof.job.leg import DEFAULT_PATH, Leg
 from fabricproof.physics import (
     SOFT_ROCE_NAME,
+    Link,
     why_not_the_device,
     why_not_the_layer,
 )
@@ -156,9 +157,14 @@ def _device_fault(leg: Leg, ranks: Sequence[RankRecord]) -> str:
     """
     if leg.fabric is None or leg.same_node:
         return ""
-    link = leg.fabric.link
+    return device_fault(leg.fabric.link, leg.node_rails or leg.rails, ranks)
+
+
+def device_fault(link: Link, rails: Iterable[str], ranks: Iterable[RankRecord]) -> str:
+    """Return why rails, as ranks saw them, are not of the declared link; empty where they are."""
+    rails = tuple(dict.fromkeys(rails))
     for record in ranks:
-        for rail in dict.fromkeys(leg.node_rails or leg.rails):
+        for rail in rails:
             facts = record.facts.get(rail)
             if facts is None:
                 continue

@@ -50,7 +50,7 @@ from fabricproof.pairs.campaign.verdict import (
 from fabricproof.pairs.fabric import Leaves
 from fabricproof.pairs.ladder import FIRST_ROUNDS, Ladder
 from fabricproof.pairs.schedule import Order, Schedule
-from fabricproof.physics import bound, latency_floor_us
+from fabricproof.physics import Link, bound, latency_floor_us
 from fabricproof.site import PartitionSpec, Site
 from fabricproof.traffic import PathState
 
@@ -404,12 +404,13 @@ def _launch(
     prepare(folder, means.subject, chosen, plan)
     job = submit(folder, means.subject, plan, means.environment)
     means.say(f"{name}: job {job}, {what}")
+    link = physics(means.site, campaign, net_path).link
     told = 0
 
     def tell(record: KernelRecord) -> None:
         nonlocal told
         for each in record.rounds[told:]:
-            means.say(f"{name}: {_round_words(campaign, net_path, each)}")
+            means.say(f"{name}: {_round_words(campaign, net_path, link, each)}")
         told = len(record.rounds)
 
     return follow(
@@ -437,11 +438,12 @@ def path_of(subject: Subject, campaign: Campaign, net_path: int) -> NetPath:
     )
 
 
-def _round_words(campaign: Campaign, net_path: int, ended: RoundRecord) -> str:
+def _round_words(campaign: Campaign, net_path: int, link: Link, ended: RoundRecord) -> str:
     values = [each.bandwidth_mb_s for each in ended.values if each.mode is Mode.UNI]
     pairs = pairs_of(ended)
     proofs = [
-        prove_pair(ended, pair, own, campaign.net_paths[net_path]) for pair, own in pairs.items()
+        prove_pair(ended, pair, own, campaign.net_paths[net_path], link)
+        for pair, own in pairs.items()
     ]
     unproven = [each for each in proofs if each.state is not PathState.PROVEN]
     said = (

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from fabricproof.job.evidence.declaration import device_fault
 from fabricproof.job.evidence.disturbance import counted_seconds, starved_cores
 from fabricproof.job.evidence.leg_folder import RankRecord, gather
 from fabricproof.pairs.campaign.record import RoundRecord, Value
-from fabricproof.traffic import Evidence, Expectation, PathProof, prove_path
+from fabricproof.physics import Link
+from fabricproof.traffic import Evidence, Expectation, PathProof, PathState, prove_path
 from fabricproof.traffic.disturbance import Disturbance, foreign_traffic
 from fabricproof.traffic.error_rates import ErrorRate, error_rates
 
@@ -26,18 +28,22 @@ def pairs_of(record: RoundRecord) -> dict[Pair, tuple[Value, ...]]:
 
 
 def prove_pair(
-    record: RoundRecord, pair: Pair, values: Sequence[Value], rails: Sequence[str]
+    record: RoundRecord, pair: Pair, values: Sequence[Value], rails: Sequence[str], link: Link
 ) -> PathProof:
     """Compare what the counters of two nodes saw in a round with what the two moved in it.
 
-    In a round a node has one partner, so that all that its rails moved is of this pair.
+    In a round a node has one partner, so that all that its rails moved is of this pair.  A rail
+    that is of another kind than the declared link (a port of Ethernet, Soft-RoCE) is a wrong path.
 
     Args:
         record: the round.
         pair: two nodes.
         values: theirs, all of the round.
         rails: interfaces or ports that had to carry them.
+        link: the declared one of each rail.
     """
+    if why := device_fault(link, rails, (record.nodes[node] for node in pair)):
+        return PathProof(state=PathState.WRONG, reason=why)
     return prove_path(_evidence(record, pair), _expected(pair, values, rails))
 
 

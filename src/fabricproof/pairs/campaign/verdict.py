@@ -256,9 +256,9 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
     proven = 0
     proofs: list[tuple[int, tuple[str, str], PathProof]] = []
     for net_path, record in done.rounds:
-        rate = physics(site, campaign, net_path).link.data_rate_mb_s
+        link, rails = physics(site, campaign, net_path).link, campaign.net_paths[net_path]
         for pair, values in pairs_of(record).items():
-            proof = prove_pair(record, pair, values, campaign.net_paths[net_path])
+            proof = prove_pair(record, pair, values, rails, link)
             proofs.append((net_path, pair, proof))
             if proof.state is PathState.PROVEN:
                 proven += 1
@@ -266,14 +266,13 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
                 troubles.append(_trouble(campaign, net_path, record.number, pair, proof))
             # Errors make a value no PASS; it may still show whose fault they are.
             if proof.state in {PathState.PROVEN, PathState.DISTURBED}:
-                rails = campaign.net_paths[net_path]
                 errors = errors_of(record, pair, rails)
                 losses.add(net_path, record.number, errors)
                 due = due_kinds(rails)
                 if back := counters_set_back(each for each in errors if each.kind in due):
                     doubt = PathProof(state=PathState.UNKNOWN, reason=went_back(back))
                     troubles.append(_trouble(campaign, net_path, record.number, pair, doubt))
-                near = disturbances(record, pair, values, rails, rate)
+                near = disturbances(record, pair, values, rails, link.data_rate_mb_s)
                 by = "; ".join(each.reason for each in near if each.counts)
                 kind = next((each.kind for each in near if each.counts), None)
                 taken = share_taken(near)
