@@ -471,6 +471,18 @@ def test_a_leg_without_its_own_record_is_missing(kind: str) -> None:
     assert alone.verdict is Verdict.MISSING
 
 
+def test_a_leg_that_others_of_its_job_know_of_and_nobody_finds_is_missing() -> None:
+    """The file was cut between two whole legs, or one was taken out."""
+    both = [*make_records(), *make_records(leg="rail1")]
+    two = [{**each, "legs_of_job": 2} if each["kind"] == "leg" else each for each in both]
+    assert _verdicts(assemble(RUN, [make_case()], two, [])) == ["PASS", "PASS"]
+    found = assemble(RUN, [make_case()], two[:2], [])
+    assert _verdicts(found) == ["PASS", "MISSING"]
+    assert found.legs[1].reason == "1 of the job's 2 legs have records: the others were lost"
+    damaged = [{**each, "legs_of_job": "two"} for each in two]
+    assert _verdicts(assemble(RUN, [make_case()], damaged, [])) == ["PASS", "PASS"]
+
+
 def test_a_leg_without_its_own_record_is_as_red_as_its_numbers() -> None:
     red = make_records("FAIL")[:1]
     (found,) = assemble(RUN, [make_case()], red, []).legs

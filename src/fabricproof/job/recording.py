@@ -47,6 +47,10 @@ def environment_digest(outcomes: Sequence[Outcome]) -> str:
     return _digest({"legs": parts})
 
 
+#: key of a leg's record: of how many legs the job kept records, all at once
+LEGS_KEY = "legs_of_job"
+
+
 def describe_outcome(
     outcome: Outcome,
     identity: Mapping[str, object],

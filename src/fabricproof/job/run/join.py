@@ -25,6 +25,7 @@ from fabricproof.core.records import (
     read_records,
 )
 from fabricproof.job.leg import ADMISSION_CHECK, own_name
+from fabricproof.job.recording import LEGS_KEY
 from fabricproof.job.run.consistency import (
     fault_of,
     is_sound_case,
@@ -255,7 +256,18 @@ def _from_records(records: Sequence[Mapping[str, Any]], case: Mapping[str, Any])
             verdict = _unless_another_leg(records, verdict)
         nodes = _nodes_of(record, records)
         legs.append(_leg_result(record, quantities, verdict, case, nodes))
-    return [*legs, *_cut_off(records, case)]
+    return [*legs, *_cut_off(records, case), *_taken_out(records, case)]
+
+
+def _taken_out(
+    records: Sequence[Mapping[str, Any]], case: Mapping[str, Any]
+) -> Iterable[LegResult]:
+    """Yield what is MISSING where fewer legs left records than each says that the job kept."""
+    legs = [each for each in records if each["kind"] == "leg"]
+    said = [each[LEGS_KEY] for each in legs if type(each.get(LEGS_KEY)) is int]
+    if legs and max(said, default=0) > len(legs):
+        reason = f"{len(legs)} of the job's {max(said)} legs have records: the others were lost"
+        yield replace(_without_records({**case, "result": "fail"}, {}), reason=reason)
 
 
 def _counted(

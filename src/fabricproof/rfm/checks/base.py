@@ -38,7 +38,7 @@ from fabricproof.job.commands import PEER_SUITES
 from fabricproof.job.leg import Leg, Plan, Relation, owned_legs, write_plan
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.outcomes import judge_legs, with_directions
-from fabricproof.job.recording import describe_outcome, environment_digest
+from fabricproof.job.recording import LEGS_KEY, describe_outcome, environment_digest
 from fabricproof.job.relations.judge import judge_relations
 from fabricproof.job.run import JobEvent, tell
 from fabricproof.job.script import INVENTORY_FOLDER, JOB_END_FILE, SCRIPT_FILE, render_script
@@ -418,9 +418,11 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
                 binary_digest(outcome.leg),
             )
         ]
+        legs = [each for each in records if each["kind"] == "leg"]
+        for each in legs:
+            each[LEGS_KEY] = len(legs)
         path = perflogs / self.current_partition.name / "records.jsonl"
         append_records(path, records)
-        legs = [each for each in records if each["kind"] == "leg"]
         told = [[each["leg"], each["verdict"], "; ".join(each["reasons"][:1])] for each in legs]
         nodes = sorted({node for each in records for node in each.get("nodes", ())})
         self._tell(JobEvent.JUDGED, legs=told, nodes=nodes)
