@@ -295,26 +295,36 @@ def test_runs_one_after_the_other_and_a_damaged_one() -> None:
 USING = "gpu00:7:19 [0] NCCL INFO Using network {}"
 CHANNEL = "gpu00:7:19 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/{}/0/GDRDMA"
 PROVIDER = "gpu00:7:19 [0] NCCL INFO NET/OFI Selected provider is {}, fabric is efa (found 3 nics)"
+CARDS = "gpu00:7:19 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/{} [1]mlx5_1:1/{} [RO]; OOB eth0:<0>"
+MNNVL = "gpu00:7:19 [0] NCCL INFO comm 0xa rank 0 nRanks 16 nNodes 2 localRanks 8 MNNVL 1"
+UCX = "[1.2] [gpu00:7:0] ucp_worker.c:1912 UCX  INFO    mpi inter-node cfg#1 tag(tcp/eth0)"
 ROCE = Fabric(link=find_link("400GbE"), num_rails=8, protocol="rocev2")
 TCP = Fabric(link=find_link("400GbE"), num_rails=8, protocol="tcp")
+IB, SOCKET = USING.format("IB"), USING.format("Socket")
 
 
-def heard(fabric: Fabric, *lines: str) -> Report:
-    """Judge a run among whose rows NCCL says what it used."""
+def heard(fabric: Fabric, *lines: str, without: str = "\0") -> Report:
+    """Judge a run among whose rows NCCL says what it used, less the lines with a word."""
     above, head, below = text_of(Made(gb_s=350.0)).partition("# Using devices\n")
     text = "\n".join(("gpu00:7:19 [0] NCCL INFO NET/IB : No device found.", *lines, ""))
-    return judge_table(parse_text(above + head + text + below)[0], Rules(fabric=fabric))
+    whole = "\n".join(
+        line for line in (above + head + text + below).split("\n") if without not in line
+    )
+    return judge_table(parse_text(whole)[0], Rules(fabric=fabric))
 
 
 @pytest.mark.parametrize(
     ("fabric", "lines", "words"),
     [
-        (EIGHT, [USING.format("Socket")], "used Socket, and the declared link is NDR"),
+        (EIGHT, [SOCKET], "used Socket, and the declared link is NDR"),
         (EIGHT, [CHANNEL.format("Socket")], "used Socket"),
-        (ROCE, [USING.format("Socket")], "(rocev2): the run took another path"),
+        (ROCE, [SOCKET], "(rocev2): the run took another path"),
         (EIGHT, [USING.format("Libfabric"), PROVIDER.format("tcp")], "used Libfabric and tcp"),
-        (TCP, [USING.format("IB")], "used IB, and the declared link is 400GbE (tcp)"),
-        (EIGHT, [USING.format("IB"), USING.format("Socket")], "did not take one path"),
+        (EIGHT, [USING.format("AWS Libfabric"), PROVIDER.format("efa")], "AWS Libfabric and efa"),
+        (TCP, [IB], "used IB, and the declared link is 400GbE (tcp)"),
+        (EIGHT, [CHANNEL.format("IB"), CHANNEL.format("Socket")], "did not take one path"),
+        (EIGHT, [IB, CARDS.format("RoCE", "RoCE")], "used RoCE, and the declared link is NDR"),
+        (ROCE, [IB, CARDS.format("IB", "IB")], "used InfiniBand, and the declared link is 400GbE"),
     ],
 )
 def test_what_nccl_says_of_another_path_is_invalid(
@@ -328,33 +338,35 @@ def test_what_nccl_says_of_another_path_is_invalid(
 @pytest.mark.parametrize(
     ("fabric", "lines"),
     [
-        (EIGHT, [USING.format("IB"), CHANNEL.format("IB")]),
+        (EIGHT, [IB, CHANNEL.format("IB"), CARDS.format("IB", "IB")]),
+        (EIGHT, [IB, CARDS.format("IB", "RoCE")]),
         (EIGHT, [USING.format("IBext_v8")]),
         (EIGHT, [USING.format("AWS Libfabric"), PROVIDER.format("verbs")]),
         (EIGHT, ["gpu00:7:19 [0] NCCL INFO NET/Socket : Using [0]ib0:10.0.0.1<0>"]),
-        (ROCE, [USING.format("IB")]),
-        (TCP, [USING.format("Socket")]),
-        (Fabric(link=find_link("400GbE"), num_rails=8), [USING.format("Socket")]),
+        (EIGHT, [SOCKET, CHANNEL.format("IB")]),
+        (EIGHT, [SOCKET, MNNVL]),
+        (EIGHT, [UCX]),
+        (EIGHT, [UCX, IB]),
+        (EIGHT, ["MPI startup(): libfabric provider: tcp;ofi_rxm", IB]),
+        (ROCE, [IB, CARDS.format("RoCE", "RoCE")]),
+        (TCP, [SOCKET]),
+        (Fabric(link=find_link("400GbE"), num_rails=8), [SOCKET]),
     ],
 )
 def test_what_nccl_says_of_the_declared_path_changes_nothing(
     fabric: Fabric, lines: list[str]
 ) -> None:
+    """Nor does what it chose and did not use, or what carried its ranks' first words."""
     assert heard(fabric, *lines).verdict is heard(fabric).verdict is Verdict.PASS
 
 
-def test_what_nccl_chose_on_one_node_carries_nothing() -> None:
-    text = text_of(Made(nodes=1)).replace("# Using devices", USING.format("Socket") + "\n# Using")
+def test_what_nccl_chose_on_one_node_or_nobody_knows_where_carries_nothing() -> None:
+    text = text_of(Made(nodes=1)).replace("# Using devices", SOCKET + "\n# Using devices")
     report = judge_table(parse_text(text)[0], Rules(fabric=EIGHT))
     assert report.verdict is Verdict.UNJUDGED
-
-
-def test_nccl_over_the_verbs_of_ethernet_is_judged_as_roce() -> None:
-    ethernet = Fabric(link=find_link("400GbE"), num_rails=8, mtu=9000)
-    said = heard(ethernet, USING.format("IB")).quantities[-1]
-    roce = Fabric(link=ethernet.link, num_rails=8, protocol="rocev2")
-    assert said.ceiling == heard(roce).quantities[-1].ceiling
-    assert said.ceiling != heard(ethernet).quantities[-1].ceiling
+    assert heard(EIGHT, SOCKET, without=" Rank ").verdict is Verdict.UNJUDGED
+    channel = CHANNEL.format("Socket")
+    assert heard(EIGHT, channel, without=" Rank ").verdict is Verdict.INVALID
 
 
 def test_the_command() -> None:

@@ -27,7 +27,7 @@ from fabricproof.core.units import at_size, size_label
 from fabricproof.physics import Ceiling, Fabric, bound
 from fabricproof.physics.collective import Operation, RankLayout, least_bytes
 from fabricproof.verdict.curve import SMALL_MESSAGE_BYTES
-from fabricproof.verdict.limits import rounding_mb_s, spoken_fabric
+from fabricproof.verdict.limits import rounding_mb_s
 from fabricproof.verdict.rings import RING_TOLERANCE
 from fabricproof.verdict.suspects import unpromised
 from fabricproof.verdict.value import (
@@ -76,8 +76,6 @@ def judge_busbw(table: Table, rules: Rules) -> list[Judgement]:
         table: of :data:`SUITES`, out of place or in place.
         rules: the fabric, its rails those of one node; references of :data:`QUANTITY`.
     """
-    if rules.fabric is not None:
-        rules = replace(rules, fabric=spoken_fabric(table, rules.fabric))
     known = _Run.of(table)
     rows = table.named_rows
     judged = [

@@ -59,20 +59,17 @@ def rounding_mb_s(table: Table) -> float:
 
 def loaded_fabric(table: Table, fabric: Fabric) -> Fabric:
     """Return ``fabric`` as this table's program loads it: directions, number of flows, GPUs."""
+    protocol, mtu = _spoken(table, fabric)
     return replace(
-        spoken_fabric(table, fabric),
+        fabric,
+        protocol=protocol,
+        mtu=mtu,
         bidirectional=reading_of(table).bidirectional,
         gpus=_gpus(table, fabric),
         num_flows=max(
             fabric.num_flows, num_pairs(table), int(table.attributes.get("num_qps", 1) or 1)
         ),
     )
-
-
-def spoken_fabric(table: Table, fabric: Fabric) -> Fabric:
-    """Return ``fabric`` with the protocol and MTU that the output says, where none is stated."""
-    protocol, mtu = _spoken(table, fabric)
-    return replace(fabric, protocol=protocol, mtu=mtu)
 
 
 def _gpus(table: Table, fabric: Fabric) -> Gpus | None:
@@ -94,9 +91,6 @@ def _spoken(table: Table, fabric: Fabric) -> tuple[Protocol | str | None, int | 
     is_udp = str(table.attributes.get("protocol", "")).lower() == "udp"
     if is_udp and is_ethernet and fabric.protocol is None:
         return "udp", fabric.mtu
-    if is_ethernet and fabric.protocol is None and _networks(table)[1]:
-        choices = find_protocol("rocev2").mtu_choices
-        return "rocev2", fabric.mtu if fabric.mtu in choices else None
     return fabric.protocol, fabric.mtu
 
 
@@ -141,33 +135,40 @@ _SOCKETS = frozenset(
     {"tcp", "tcp;ofi_rxm", "sockets", "udp", "udp;ofi_rxd", "Socket", "FastSocket"}
 )
 
-#: what NCCL, HPC-X's plugin (``IBext_v8``), libfabric, UCX and Intel MPI before 2019 call verbs
-_VERBS_WORDS = re.compile(r"IB(?:ext\w*)?|verbs(?:;\w+)?|(?:rc|dc|ud|gga)(?:_\w+)?|ofa")
-
-
-def _networks(table: Table) -> tuple[frozenset[str], frozenset[str]]:
-    """Return what the library says that carried the messages: words for sockets, and for verbs."""
-    words = str(table.attributes.get("network", "")).split(",")
-    return frozenset(words) & _SOCKETS, frozenset(filter(_VERBS_WORDS.fullmatch, words))
-
+#: what NCCL, its plugins (``IBext_v8``, ``gIB``), libfabric, UCX and old Intel MPI call verbs
+_BY_VERBS = re.compile(r"g?IB\w*|InfiniBand|RoCE|verbs(?:;\w+)?|(?:rc|dc|ud|gga)(?:_\w+)?|ofa")
 
 #: what sockets speak
 _BY_SOCKETS = frozenset({"tcp", "tcp-bypass", "udp", "ipoib"})
 
+#: a word -> the technologies that it can be over: the link layer of NCCL's cards, and providers
+#: of libfabric (prov/psm2, prov/opx, prov/cxi, prov/efa)
+_ONLY_OVER = {
+    "InfiniBand": frozenset({"infiniband", "omni-path"}),
+    "RoCE": frozenset({"ethernet", SOFT_ROCE}),
+    "psm2": frozenset({"omni-path"}),
+    "opx": frozenset({"omni-path"}),
+    "cxi": frozenset({"slingshot"}),
+    "efa": frozenset({"efa", "ethernet"}),
+}
+
 
 def _other_network(table: Table, fabric: Fabric) -> str | None:
-    """Return why the library took another path than the declared one, by its own word, or None."""
-    if table.attributes.get("num_nodes") == 1:
-        return None  # one is chosen there too, and carries nothing
-    sockets, verbs = _networks(table)
-    words = str(table.attributes.get("network", "")).replace(",", " and ")
+    """Return why the library took another path than the declared one, by its own word, or None.
+
+    Words for sockets and for verbs side by side say that ranks of NCCL differ; of an MPI library
+    they may be of something beside the messages (one-sided windows, collectives of another).
+    """
+    used = frozenset(str(table.attributes.get("network", "")).split(","))
+    sockets, verbs = used & _SOCKETS, frozenset(filter(_BY_VERBS.fullmatch, used))
+    words = " and ".join(sorted(used))
     if sockets and verbs:
-        # An MPI library may have been started before, and ended without a table.
         if table.suite not in {"nccl-tests", "rccl-tests"}:
             return None
         return f"the library says that it used {words}: its ranks did not take one path"
-    speaks = fabric.framing.name
-    if not (verbs if speaks in _BY_SOCKETS else sockets):
+    speaks, technology = fabric.framing.name, fabric.link.technology
+    other = verbs if speaks in _BY_SOCKETS else sockets
+    if not other and all(technology in _ONLY_OVER.get(word, {technology}) for word in used):
         return None
     return (
         f"the library says that it used {words}, and the declared link is {fabric.link.name} "

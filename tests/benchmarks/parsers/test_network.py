@@ -67,11 +67,57 @@ def test_a_run_has_what_was_said_since_the_last_row_of_the_run_before() -> None:
 
 def test_a_start_that_left_no_table_speaks_for_none() -> None:
     start = TCP[: TCP.index("#---")]
+    crashed = f"{start}Abort(1614735) on node 0 (rank 0 in comm 0): Fatal error in PMPI_Init\n"
     assert said(start + VERBS) == ["verbs;ofi_rxm"] * 2
-    cut = "\n".join(TCP.split("\n")[:50]) + "\n"  # its head, and no row
-    for after in (VERBS, SILENT):
-        tables = read_tables(cut + after).tables
-        assert {table.attributes.get("network") for table in tables} == {None}
+    assert said(start + "hello from rank 0\n" + SILENT) == [None]
+    for before in (crashed, "\n".join(TCP.split("\n")[:50]) + "\n"):  # its head, and no row
+        for after, words in ((VERBS, {"verbs;ofi_rxm"}), (SILENT, {None})):
+            tables = read_tables(before + after).tables
+            assert {table.attributes.get("network") for table in tables} == words
+
+
+def test_both_readers_say_the_same_of_all_tables_of_a_run() -> None:
+    first, second = TCP.split("# Benchmarking PingPing")
+    late = first + OLD_UCX.format("rc_mlx5/mlx5_0:1") + "# Benchmarking PingPing" + second
+    assert said(late) == ["rc_mlx5,tcp"] * 2
+    assert [each.attributes["network"] for each in read_tables(late).tables] == said(late)
+
+
+def test_sockets_beside_verbs_in_one_line_are_a_further_lane() -> None:
+    """UCX may give one-sided operations a lane of its own (openucx/ucx issue 10049)."""
+    assert said(OLD_UCX.format("rc_mlx5/mlx5_0:1 tcp/eth1") + SILENT) == ["rc_mlx5"]
+    assert said(OLD_UCX.format("tcp/eth0")[:-2] + "\n" + SILENT) == ["tcp"], "a list that was cut"
+
+
+@pytest.mark.parametrize("tool", ["iperf/document-001-36-streams.txt", "perftest/*.txt"])
+def test_what_runs_on_no_mpi_has_no_words_of_one(tool: str) -> None:
+    path = sorted(DATA.glob(tool))[0]
+    start = TCP[: TCP.index("#---")]
+    assert {*said(start + path.read_text("utf-8"))} == {None}
+
+
+def test_many_runs_of_one_text_have_each_their_own() -> None:
+    one = OLD_UCX.format("rc_mlx5/mlx5_0:1") * 20 + SILENT
+    assert said(one * 50) == ["rc_mlx5"] * 50
+
+
+@pytest.mark.parametrize(
+    ("provider", "link", "is_invalid"),
+    [
+        ("psm2", "NDR 4x", True),
+        ("psm2", "Omni-Path 100", False),
+        ("efa", "NDR 4x", True),
+        ("efa", "EFA 100", False),
+        ("cxi", "200GbE", True),
+        ("mlx", "NDR 4x", False),
+    ],
+)
+def test_a_provider_of_one_fabric_is_no_result_of_another(
+    provider: str, link: str, is_invalid: bool
+) -> None:
+    table = parse_text(f"MPI startup(): libfabric provider: {provider}\n{SILENT}")[0]
+    report = judge_table(table, Rules(fabric=Fabric(link=find_link(link))))
+    assert ("the library says that it used" in report.quantities[-1].reason) is is_invalid
 
 
 def test_two_kinds_of_one_mpi_library_are_no_claim() -> None:

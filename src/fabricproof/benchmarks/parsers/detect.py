@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from fabricproof.benchmarks.parsers import (
     gpcnet,
@@ -151,8 +152,7 @@ def parse_text(text: str, source: str = "<text>") -> tuple[Table, ...]:
         said = Networks(part)
         for tool, section in _sections(part, source):
             _check_own_rows(tool, section)
-            said.begin(section.first)
-            tables += said.heard(PARSERS[tool](section))
+            tables += said.heard(section, PARSERS[tool](section))
     if tables:
         return tuple(tables)
     raise _no_table(text, source)
@@ -185,9 +185,10 @@ def _read_part(part: str, source: str) -> Iterator[tuple[Table, ...] | ParseErro
     """Yield what one node or rank printed, the tables with what is said of their network."""
     said = Networks(part)
     for tool, section in _sections(part, source):
-        said.begin(section.first)
-        for found in _read_each(tool, section):
-            yield found if isinstance(found, ParseError) else said.heard(found)
+        read = list(_read_each(tool, section))
+        yield from (each for each in read if isinstance(each, ParseError))
+        whole = (each for each in read if not isinstance(each, ParseError))
+        yield said.heard(section, tuple(chain.from_iterable(whole)))
 
 
 def _read_each(tool: str, section: TextSection) -> Iterator[tuple[Table, ...] | ParseError]:

@@ -216,7 +216,7 @@ def layer_of(port: str, facts: Mapping[str, str]) -> str:
     if _is_omni_path(port, facts):
         return "Omni-Path"
     layer = facts.get("link_layer", "")
-    return "InfiniBand or Omni-Path" if layer == "InfiniBand" and "uevent" not in facts else layer
+    return "InfiniBand or Omni-Path" if layer == "InfiniBand" and not facts.get("uevent") else layer
 
 
 def _is_omni_path(port: str, facts: Mapping[str, str]) -> bool:
