@@ -159,13 +159,6 @@ def seen(
     )
 
 
-def unseen(name: str, reason: str, verdict: Verdict = Verdict.UNJUDGED) -> Judgement:
-    """Return what was expected and not seen: UNJUDGED, or MISSING where nobody looked."""
-    return Judgement(
-        name=name, value=None, unit="", message_size=None, verdict=verdict, reason=reason
-    )
-
-
 Facts = Mapping[str, Value]
 
 #: what only the interface of a port says of it

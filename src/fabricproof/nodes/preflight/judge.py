@@ -23,7 +23,6 @@ from fabricproof.nodes.preflight.finding import (
     about,
     look_up,
     seen,
-    unseen,
     wanted_rails,
 )
 from fabricproof.nodes.preflight.rail import mtu, presence, rate
@@ -31,6 +30,7 @@ from fabricproof.nodes.preflight.soft import device, shared_wires, soft_notes, s
 from fabricproof.nodes.topology import Against, Hanging, astray, cabling_of
 from fabricproof.physics import device_word, find_link
 from fabricproof.site import FabricSpec
+from fabricproof.verdict.value import no_number
 
 #: facts of a rail's card in which nodes must be alike unless the site states or allows otherwise
 ALIKE = (
@@ -286,7 +286,7 @@ def _never_seen(wanted: Wanted, node: str, reason: str) -> RailFinding:
     why = f": {reason}" if reason else ""
     sight = Sight(wanted=wanted, machine=Machine(node=node), facts=None)
     words = f"{wanted.rail} on {node} was never seen: the look at {node} left nothing{why}"
-    return about(sight, "state", unseen(sight.name("state"), words, Verdict.MISSING))
+    return about(sight, "state", no_number(sight.name("state"), Verdict.MISSING, words))
 
 
 def _told(spec: FabricSpec, finding: RailFinding) -> RailFinding | Note:

@@ -17,9 +17,9 @@ from fabricproof.nodes.preflight.finding import (
     Sight,
     about,
     seen,
-    unseen,
 )
 from fabricproof.physics import SOFT_ROCE, SOFT_ROCE_NAME, soft_path_mtu, why_not_the_device
+from fabricproof.verdict.value import no_number
 
 #: Drivers of interfaces without a wire: their speed is a constant of the driver's source (Linux
 #: drivers/net/veth.c says 10000 Mb/s), whatever lets their bytes through.
@@ -116,7 +116,7 @@ def soft_rate(sight: Sight) -> RailFinding:
         lets, why = wire, "says so (its driver)"
     else:
         reason, verdict = _why_unknown(sight, parent, facts)
-        judgement = unseen(sight.name("rate"), f"{sight.where}: {reason}", verdict)
+        judgement = no_number(sight.name("rate"), verdict, f"{sight.where}: {reason}")
         return about(sight, "rate", judgement)
     ending = f": {parent} below it {why}"
     if lets < least:
