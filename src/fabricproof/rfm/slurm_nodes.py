@@ -11,7 +11,7 @@ from fabricproof.core.errors import FabricproofError, ParseError, UnavailableErr
 from fabricproof.core.hostlist import expand, fold
 from fabricproof.core.units import natural
 from fabricproof.job.whole_job import SchedulerSays
-from fabricproof.nodes.slurm import ask, ask_states, has_slurm, read_states, slurm_partition, usable
+from fabricproof.nodes.slurm import ask, ask_states, read_states, slurm_partition, usable
 from fabricproof.nodes.topology import Shape, Topology, parse_topology, torus_of
 from fabricproof.site import PartitionSpec
 
@@ -28,7 +28,7 @@ def distances(partition: PartitionSpec, *, dry_run: bool) -> tuple[Topology, tup
         ParseError: what it says is not understood.
     """
     unknown = "Slurm knows no topology here: no node is nearer than another"
-    if not has_slurm(partition):
+    if not partition.uses_slurm:
         return unknown
     try:
         topology, nodes = ask_topology(), usable_nodes(slurm_partition(partition))

@@ -54,7 +54,7 @@ from fabricproof.nightly import (
     write_reports,
 )
 from fabricproof.nightly import alive as ask_alive
-from fabricproof.nodes.slurm import ask_states, has_slurm, slurm_partition, usable
+from fabricproof.nodes.slurm import ask_states, slurm_partition, usable
 from fabricproof.site import PartitionSpec, Site, site_of
 from fabricproof.site.roll import setting_options
 
@@ -209,7 +209,7 @@ def _arguments(site: Site, wishes: _Wishes) -> list[str]:
 
 def _usable(partition: PartitionSpec, environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the nodes that may be a partner; none where there is no Slurm."""
-    if not has_slurm(partition):
+    if not partition.uses_slurm:
         return ()
     return usable(ask_states(slurm_partition(partition), environment))
 

@@ -382,7 +382,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         )
         (Path(self.stagedir) / SCRIPT_FILE).write_text(script, encoding="utf-8")
         self.job.launcher = getlauncher("local")()
-        if partition.scheduler in {"slurm", "squeue"}:
+        if partition.uses_slurm:
             # After a node's death Slurm would run the job again, behind the verdict's back.
             self.job.options.append("--no-requeue")
             pinned = Plan(legs=self.legs).nodes or asked_nodes()
