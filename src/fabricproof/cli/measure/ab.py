@@ -22,7 +22,7 @@ from fabricproof.core.errors import ConfigError, ExitStatus
 from fabricproof.core.group import run_group
 from fabricproof.core.project import site_option
 from fabricproof.history.compare.comparison import Asked
-from fabricproof.history.compare.model import Comparison, SideError, comparison_record
+from fabricproof.history.compare.model import SideError, comparison_record
 from fabricproof.history.compare.plan import (
     InterleavedMeans,
     InterleavedPlan,
@@ -148,16 +148,12 @@ def run(name: str, site_name: str | None, as_json: bool, arguments: tuple[str, .
     with _alone(site):
         plan = _with_arguments(site, read_plan(path), arguments)
         conduct(plan, _means(site, name, spec, path, quiet=as_json))
-    comparison = _compared(site, name)
+    comparison = compared(site, f"label:{name}-a", f"label:{name}-b", Asked())
     if as_json:
         click.echo(json.dumps(comparison_record(comparison), indent=1))
     else:
         click.echo("\n".join(lines(comparison)))
     sys.exit(status_of(comparison))
-
-
-def _compared(site: Site, name: str) -> Comparison:
-    return compared(site, f"label:{name}-a", f"label:{name}-b", Asked())
 
 
 def _switch(site: Site, name: str) -> SwitchSpec:
