@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from typing import TypeVar
 
 from fabricproof.core.errors import UnitError
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 _KIB = 1024
 
@@ -204,6 +208,14 @@ def natural(name: str) -> tuple[tuple[int, str], ...]:
         (int(part) if at % 2 and len(part) < 19 else 0, part)
         for at, part in enumerate(re.split(r"([0-9]+)", name))
     )
+
+
+def by_key(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
+    """Return each key with all of its values, both in the order in which they come."""
+    found: dict[_Key, list[_Value]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 def counted(num: int, what: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from fabricproof.core.errors import FabricproofError, ParseError, UnavailableError
 from fabricproof.core.hostlist import expand, fold
-from fabricproof.core.units import natural
+from fabricproof.core.units import by_key, natural
 from fabricproof.job.whole_job import SchedulerSays
 from fabricproof.nodes.slurm import ask, ask_states, read_states, slurm_partition, usable
 from fabricproof.nodes.topology import Shape, Topology, parse_topology, torus_of
@@ -111,10 +111,7 @@ def require_not_due(
     """
     states = node_states(slurm_partition(partition))
     free = {*usable(states)}
-    away: dict[str, list[str]] = {}
-    for node in sorted(states, key=natural):
-        if node not in free:
-            away.setdefault(states[node], []).append(node)
+    away = by_key((states[node], node) for node in sorted(states, key=natural) if node not in free)
     everybody = tuple(sorted({*states} & {*topology.nodes}, key=natural))
     if away and would(everybody):
         out = "; ".join(f"{fold(nodes)} {state}" for state, nodes in away.items())

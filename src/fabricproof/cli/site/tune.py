@@ -18,7 +18,7 @@ from fabricproof.core.errors import InputMissingError, OutputError
 from fabricproof.core.plain import plain
 from fabricproof.core.project import site_option
 from fabricproof.core.records import read_records, record_files
-from fabricproof.core.units import size_label
+from fabricproof.core.units import by_key, size_label
 from fabricproof.site import Site, site_of
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.spack import layout_for, read_built
@@ -134,10 +134,7 @@ def _without_run(record: Mapping[str, Any]) -> str:
 
 def _groups(sweeps: list[Sweep]) -> list[list[Sweep]]:
     """Return the sweeps by stack and partition: what one proposal can be for."""
-    groups: dict[tuple[str, str], list[Sweep]] = {}
-    for sweep in sweeps:
-        groups.setdefault((sweep.stack, sweep.partition), []).append(sweep)
-    return list(groups.values())
+    return list(by_key(((sweep.stack, sweep.partition), sweep) for sweep in sweeps).values())
 
 
 def _sweep_record(sweep: Sweep) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fabricproof.core.units import by_key
 from fabricproof.history.baseline.bounds import FALSE_ALARMS, Samples, learn
 from fabricproof.history.baseline.freezing import AT_LEAST, kind_of
 from fabricproof.history.prove.model import CallRule, KindFloor, NoticedFrom, Shuffled, Strength
@@ -89,10 +90,7 @@ def places_of(keys: Sequence[Key], fabric: str, metric: str) -> list[Place]:
     ]
     if any("," not in key.rails for _, key in mine):
         mine = [(row, key) for row, key in mine if "," not in key.rails]
-    found: dict[tuple[str, str], list[int]] = {}
-    for row, key in mine:
-        for node in key.nodes.split(","):
-            found.setdefault((node, key.rails), []).append(row)
+    found = by_key(((node, key.rails), row) for row, key in mine for node in key.nodes.split(","))
     return [
         Place(node=node, rail=rail, rows=np.array(found[node, rail]))
         for node, rail in sorted(found)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fabricproof.core.measure import Verdict
-from fabricproof.core.units import first_few
+from fabricproof.core.units import by_key, first_few
 from fabricproof.nodes.inventory.facts import Machine, Value
 from fabricproof.nodes.inventory.remarks import network_notes
 from fabricproof.nodes.inventory.words import meaning_of, name_of, shown
@@ -192,10 +192,11 @@ def fleet_notes(wanted: Wanted, sights: Sequence[Sight]) -> Iterator[Note]:
 
 def node_notes(machines: Sequence[Machine]) -> Iterator[Note]:
     """Yield in what the nodes themselves are unlike, and whose IP networks overlap."""
-    overlaps: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for machine in machines:
-        for names, sentence in network_notes(machine).items():
-            overlaps.setdefault(names, []).append((machine.node, sentence))
+    overlaps = by_key(
+        (names, (machine.node, sentence))
+        for machine in machines
+        for names, sentence in network_notes(machine).items()
+    )
     for (node, sentence), *others in overlaps.values():
         more = f"; likewise on {first_few([each for each, _ in others])}" if others else ""
         yield Note(rail="", node="" if others else node, sentence=sentence + more)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fabricproof.core.measure import Verdict
+from fabricproof.core.units import by_key
 from fabricproof.nodes.preflight.finding import (
     PLAIN,
     Facts,
@@ -80,10 +81,11 @@ def device(sight: Sight) -> RailFinding | None:
 
 def shared_wires(sights: Sequence[Sight]) -> Iterator[RailFinding]:
     """Yield a red finding for each software rail of one node that shares its interface."""
-    over: dict[str, list[Sight]] = {}
-    for sight in sights:
-        if sight.facts is not None and is_soft(sight.facts) and parent_of(sight.facts):
-            over.setdefault(parent_of(sight.facts), []).append(sight)
+    over = by_key(
+        (parent, sight)
+        for sight in sights
+        if sight.facts is not None and is_soft(sight.facts) and (parent := parent_of(sight.facts))
+    )
     for parent, those in over.items():
         for sight in those if len(those) > 1 else ():
             rails = " and ".join(each.wanted.rail for each in those)

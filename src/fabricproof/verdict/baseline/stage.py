@@ -15,6 +15,7 @@ from typing import Any
 
 from fabricproof.core.errors import OutputError, ParseError, words_of
 from fabricproof.core.records import as_list_of, as_text_of, as_texts_of, parse_json, text_of
+from fabricproof.core.units import by_key
 from fabricproof.verdict.baseline.apply import LegBaseline
 from fabricproof.verdict.baseline.model import Baseline, LegPlace, Limit
 from fabricproof.verdict.baseline.sound import read_limit, read_node, read_place
@@ -71,7 +72,7 @@ def write_stage(folder: Path, legs: Mapping[str, LegBaseline]) -> None:
                 "place": asdict(leg.place),
                 "groups": [
                     {"place": asdict(place), "rows": [astuple(row) for row in rows]}
-                    for place, rows in _grouped(leg.rows)
+                    for place, rows in by_key(leg.rows).items()
                 ],
             }
             for name, leg in legs.items()
@@ -84,13 +85,6 @@ def write_stage(folder: Path, legs: Mapping[str, LegBaseline]) -> None:
         raise OutputError(
             f"cannot write: {error.strerror}", source=str(path), next_step="make room"
         ) from None
-
-
-def _grouped(rows: Sequence[tuple[LegPlace, Limit]]) -> Sequence[tuple[LegPlace, list[Limit]]]:
-    found: dict[LegPlace, list[Limit]] = {}
-    for place, row in rows:
-        found.setdefault(place, []).append(row)
-    return list(found.items())
 
 
 def read_stage(folder: Path, leg: str) -> LegBaseline:
