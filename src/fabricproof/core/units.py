@@ -7,6 +7,7 @@ message rate.  Converting across dimensions is a :class:`UnitError`, never a gue
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +20,9 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 _KIB = 1024
+
+#: how a time of UTC is written in every record and file of ours
+TIME_FORM = "%Y-%m-%dT%H:%M:%SZ"
 
 #: unit -> (dimension, factor to the base unit).  Decimal prefixes are powers of 1000 and binary
 #: ones of 1024 (IEC 80000-13); b is a bit, B a byte.
@@ -227,6 +231,11 @@ def first_few(names: Sequence[str], most: int = 4, rest: str = "", between: str 
     """Return ``a, b and 3 more``: the first ``most`` names; ``rest`` stands after "more"."""
     more = f" and {len(names) - most} more{rest}" if len(names) > most else ""
     return between.join(names[:most]) + more
+
+
+def stamp(time: datetime.datetime | None = None) -> str:
+    """Return a time of UTC as ``2026-11-21T21:34:22Z``; now, where none is given."""
+    return (time or datetime.datetime.now(tz=datetime.UTC)).strftime(TIME_FORM)
 
 
 def columns(rows: Sequence[Sequence[str]], right: frozenset[int]) -> Iterator[str]:

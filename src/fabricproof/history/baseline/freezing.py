@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from fabricproof import __version__
 from fabricproof.core.errors import UnlikeError
-from fabricproof.core.units import by_key
+from fabricproof.core.units import by_key, stamp
 from fabricproof.history.baseline.bounds import FALSE_ALARMS, FLOORS, Bounds, Samples, learn
 from fabricproof.history.baseline.past import (
     CountedNumbers,
@@ -381,7 +381,7 @@ def _baseline(
     learnt = learn(asked)
     groups = by_key((name[0], _row(name, runs, learnt[name])) for name, runs in samples.items())
     used = {run for runs in samples.values() for run in runs}
-    starts = {each.run_id: each.start.strftime("%Y-%m-%dT%H:%M:%SZ") for each in store.runs}
+    starts = {each.run_id: stamp(each.start) for each in store.runs}
     there = {node for place in groups for node in place.nodes.split(",")}
     return Baseline(
         name=ask.name,

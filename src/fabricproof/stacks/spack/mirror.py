@@ -8,12 +8,12 @@ import os
 import shutil
 import sys
 import tarfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from fabricproof.core.errors import ConfigError, DamagedDownloadError, OutputError, UnavailableError
+from fabricproof.core.units import stamp
 from fabricproof.core.whole_file import write_whole
 from fabricproof.stacks.environment import answer_of
 from fabricproof.stacks.spack.environment.compose import Environment
@@ -265,7 +265,7 @@ def _seal(
         "stacks": [environment.stack.name for environment in environments],
         "spack": spack.label,
         "python": ".".join(map(str, sys.version_info[:2])),
-        "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "made": stamp(),
         "repositories": namespaces,
         "build_cache": build_cache,
         "files": files,

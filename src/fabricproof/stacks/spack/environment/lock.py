@@ -25,6 +25,7 @@ import yaml
 
 from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
 from fabricproof.core.records import text_of
+from fabricproof.core.units import stamp
 from fabricproof.core.whole_file import whole_file
 from fabricproof.stacks.environment import answer_of
 from fabricproof.stacks.spack.environment.compose import Environment
@@ -257,7 +258,7 @@ def _keep(environment: Environment, kept: Path, spack: Spack) -> None:
         "inputs": environment.digest,
         "lock_digest": hashlib.sha256(text.encode()).hexdigest(),
         "spack": spack.label,
-        "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "made": stamp(),
     }
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
