@@ -152,12 +152,9 @@ def digest_of_lock(path: Path) -> str:
 
 
 def is_of_lock(digest: str, path: Path) -> bool:
-    """Tell whether ``digest``, of a record, is of the lock in ``path``; a damaged lock is no one's.
-
-    Records of earlier versions hold the digest of the file.
-    """
+    """Tell whether a record's ``digest`` is of the lock in ``path``; a damaged one has none."""
     try:
-        return digest == sha256_of(path) or digest == digest_of_lock(path)
+        return digest == digest_of_lock(path)
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -199,7 +196,7 @@ def _why_stale(environment: Environment, path: Path) -> str | None:
         return "nothing says what it was solved from"
     if digest != sha256_of(path):
         return "it was changed by hand"
-    if inputs not in {environment.digest, environment.earlier_digest}:
+    if inputs != environment.digest:
         return "the recipe or the site's Spack configuration changed"
     return None
 
