@@ -13,9 +13,10 @@ from dataclasses import asdict, astuple, fields, replace
 from pathlib import Path
 from typing import Any
 
-from fabricproof.core.errors import OutputError, ParseError, words_of
+from fabricproof.core.errors import ParseError, words_of
 from fabricproof.core.records import as_list_of, as_text_of, as_texts_of, parse_json, text_of
 from fabricproof.core.units import by_key
+from fabricproof.core.whole_file import refusal_of
 from fabricproof.verdict.baseline.apply import LegBaseline
 from fabricproof.verdict.baseline.model import Baseline, LegPlace, Limit
 from fabricproof.verdict.baseline.sound import read_limit, read_node, read_place
@@ -79,12 +80,8 @@ def write_stage(folder: Path, legs: Mapping[str, LegBaseline]) -> None:
         },
     }
     path = folder / STAGE_FILE
-    try:
+    with refusal_of("write", path, "make room"):
         path.write_text(json.dumps(record, separators=(",", ":")), encoding="utf-8")
-    except OSError as error:
-        raise OutputError(
-            f"cannot write: {error.strerror}", source=str(path), next_step="make room"
-        ) from None
 
 
 def read_stage(folder: Path, leg: str) -> LegBaseline:

@@ -23,10 +23,10 @@ from typing import Any
 
 import yaml
 
-from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
+from fabricproof.core.errors import ConfigError, UnavailableError
 from fabricproof.core.records import text_of
 from fabricproof.core.units import stamp
-from fabricproof.core.whole_file import whole_file
+from fabricproof.core.whole_file import refusal_of, whole_file
 from fabricproof.stacks.environment import answer_of
 from fabricproof.stacks.spack.environment.compose import Environment
 from fabricproof.stacks.spack.environment.externals import load_yaml
@@ -257,14 +257,12 @@ def _keep(environment: Environment, kept: Path, spack: Spack) -> None:
         "spack": spack.label,
         "made": stamp(),
     }
-    try:
+    with refusal_of("keep the lock", kept):
         kept.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(kept) as file:
             file.write(text.encode())
         with whole_file(kept.with_suffix(".json")) as file:
             file.write((json.dumps(note, indent=1) + "\n").encode())
-    except OSError as error:
-        raise OutputError(f"cannot keep the lock: {error.strerror}", source=str(kept)) from None
 
 
 def _ordered(path: Path) -> str:
