@@ -151,7 +151,6 @@ class Samples:
 
     Attributes:
         values: run to value, positive.
-        better: 1 or -1.
         kind: quantities of one kind have noise of one scale, more or less, and lend each other
             their scatter.
         family: families share the false alarm rate evenly, quantities that of their family; one
@@ -159,7 +158,6 @@ class Samples:
     """
 
     values: Mapping[str, float]
-    better: int
     unit: str
     kind: tuple[object, ...]
     family: str = "all"

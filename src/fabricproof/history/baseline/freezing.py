@@ -373,7 +373,6 @@ def _baseline(
         last = runs[max(runs)]
         asked[name] = Samples(
             values={run: number.value for run, number in runs.items()},
-            better=name[4],
             unit=name[2],
             kind=kind_of(name[2], name[3], named=last.named),
             family="" if last.relation else "named" if last.named else "curve",

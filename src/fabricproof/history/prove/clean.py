@@ -109,7 +109,6 @@ def bounds_of(keys: Sequence[Key], values: Values) -> Values:
     samples = {
         row: Samples(
             values={str(at): value for at, value in enumerate(each) if not math.isnan(value)},
-            better=key.better,
             unit=key.unit,
             kind=kind_of(key.unit, key.message_size, named=key.named),
             family="named" if key.named else "curve",

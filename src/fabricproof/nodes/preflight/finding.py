@@ -184,7 +184,6 @@ class Wanted:
     """
 
     rail: str
-    fabric: str
     physics: Fabric
     mtu: int | None
     shaped: bool
@@ -237,7 +236,6 @@ def wanted_rails(spec: FabricSpec) -> tuple[Wanted, ...]:
     return tuple(
         Wanted(
             rail=rail.interface,
-            fabric=spec.name,
             physics=build_fabric(spec, (rail.interface,)),
             mtu=spec.mtu,
             shaped=spec.shaper is not None,
