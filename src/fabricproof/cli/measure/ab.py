@@ -44,8 +44,6 @@ from fabricproof.nightly import night_lock
 from fabricproof.nightly import state_file as nightly_state_file
 from fabricproof.site import Site, SwitchSpec, site_of
 
-_PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
-
 #: rounds of which one order by lot is told apart from none at all at 5 %: six, and one to spare
 _ROUNDS = 7
 
@@ -127,7 +125,7 @@ def back(name: str, site_name: str | None, as_json: bool) -> None:
         _show(read_plan(path), spec, as_json=True)
 
 
-@command.command(name="run", context_settings=_PASSED_ON)
+@command.command(name="run", context_settings=options.PASSED_ON)
 @click.argument("name")
 @options.of_group("site_name", "as_json")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[RUN OPTION...]")

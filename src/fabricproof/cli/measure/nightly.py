@@ -58,8 +58,6 @@ from fabricproof.nodes.slurm import ask_states, slurm_partition, usable
 from fabricproof.site import PartitionSpec, Site, site_of
 from fabricproof.site.roll import setting_options
 
-_PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
-
 
 @dataclass(frozen=True, kw_only=True)
 class _Wishes:
@@ -75,7 +73,7 @@ class _Wishes:
     no_confirm: bool
 
 
-@click.command(name="nightly", context_settings=_PASSED_ON)
+@click.command(name="nightly", context_settings=options.PASSED_ON)
 @options.tags
 @options.site
 @options.as_json

@@ -17,7 +17,8 @@ from fabricproof.history.cost.history import (
 from fabricproof.site import PartitionSpec, Site
 from fabricproof.site.roll import due_entries
 
-#: the levels, from the smallest to the one that leaves nothing out
+#: the levels, from the smallest to the one that leaves nothing out: what is run how often; each is
+#: run with all that follow it
 LEVELS = ("quick", "nightly", "full")
 
 #: no job is over sooner: what a scheduler takes to start and end an empty one

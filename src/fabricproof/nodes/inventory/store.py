@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import FabricproofError, InputMissingError, ParseError
+from fabricproof.core.hostlist import SAFE_NAME
 from fabricproof.core.project import site_option
 from fabricproof.core.records import (
     append_records,
@@ -32,9 +33,6 @@ INDEX_FILE = "index.jsonl"
 
 #: below the perflogs of a site
 FOLDER = "inventory"
-
-#: a node's name becomes a folder's; anything else is no name that a scheduler gives
-_NODE = re.compile(r"\w[\w.-]*")
 
 #: of a node that no line of a run names yet; None is that of one that left nothing
 _NOTHING = ""
@@ -90,7 +88,7 @@ def keep_looks(
 
 def _keep(folder: Path, node: str, path: Path | None, run_id: str, time: str) -> StateSeen:
     digest, reason = None, ""
-    if not _NODE.fullmatch(node):
+    if not SAFE_NAME.fullmatch(node):
         reason = "its name is none that a folder can have"
     elif path is None:
         reason = "the look at it left nothing"

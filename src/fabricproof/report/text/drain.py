@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from fabricproof.core.hostlist import SAFE_NAME
 from fabricproof.core.measure import FindingKind, Verdict
 from fabricproof.core.project import site_option
 from fabricproof.core.units import by_key, counted
@@ -29,9 +30,6 @@ REASON_LENGTH = 180
 
 #: partners with which a node must be red before it is blamed
 PARTNERS = 2
-
-#: what a name in Slurm may be; anything else gets no line
-_NODE = re.compile(r"\w[\w.-]*")
 
 #: all that means something between double quotes to a shell, or to Slurm
 _UNSAFE = re.compile(r"[^\w .,:;%()+/<>=@-]|[^\x20-\x7e]")
@@ -128,7 +126,7 @@ def advise(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -> Drain
     )
     found = by_key((each.node, each) for each in all_blamed)
     merged = tuple(_merged(all_) for _, all_ in sorted(found.items()))
-    safe_names = tuple(each for each in merged if _NODE.fullmatch(each.node))
+    safe_names = tuple(each for each in merged if SAFE_NAME.fullmatch(each.node))
     strange = [f"{each.node!r} is no name of Slurm's" for each in merged if each not in safe_names]
     return DrainAdvice(
         blamed=safe_names,
