@@ -322,7 +322,7 @@ def test_a_link_that_loses_what_it_may_is_red_once_in_a_thousand_legs() -> None:
 
 def evidence(*samples: CounterSample) -> Evidence:
     nodes = sorted({each.node for each in samples})
-    ranks = tuple(Rank(rank=rank, node=node, cpus="0") for rank, node in enumerate(nodes))
+    ranks = tuple(Rank(rank=rank, node=node) for rank, node in enumerate(nodes))
     return Evidence(ranks=ranks, samples=samples)
 
 

@@ -69,7 +69,7 @@ def segments(sent: int) -> list[CounterSample]:
 
 def evidence(*groups: Iterable[CounterSample], ranks_per_node: int = 1) -> Evidence:
     ranks = tuple(
-        Rank(rank=index * ranks_per_node + each, node=node, cpus="0")
+        Rank(rank=index * ranks_per_node + each, node=node)
         for index, node in enumerate(NODES)
         for each in range(ranks_per_node)
     )

@@ -40,7 +40,6 @@ def test_a_whole_record_has_its_rounds_pairs_and_values() -> None:
     record = read_record(TEXT, "r")
     assert record.is_done
     assert record.lost == ()
-    assert record.nodes == ("vc1", "vc2", "vc3", "vc4")
     assert [each.number for each in record.rounds] == [0, 3]
     first, second = record.rounds
     assert set(pairs_of(first)) == {("vc1", "vc3"), ("vc2", "vc4")}
@@ -61,7 +60,6 @@ def test_numbers_are_those_of_osu() -> None:
     )
     assert 1.5 < one_way.bandwidth_mb_s < 3.2  # a rail of 25 Mb/s; bursts after a pause are free
     there_and_back = second.values[0]
-    assert there_and_back.latency_us == pytest.approx(there_and_back.total_us / 2 / 40, rel=0.5)
     assert there_and_back.sent_messages == there_and_back.repetitions + 10
 
 

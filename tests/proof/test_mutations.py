@@ -50,7 +50,7 @@ REASONS = {
         "_arrow _attempt_folders _check_name _confirmation _ends _evidence _excess _is _is_red "
         "_job _job_of_case _leg_result _meant _moved _nodes_of _numbered _part _sizes "
         "_seen_by _with added around "
-        "as_notes at_size each_kind error_rates gather is_of_errors key_of "
+        "as_notes at_size by_key each_kind error_rates gather is_of_errors key_of "
         "megabytes mended missing reading_of rules_of sent_over smallest_message_us worst "
         "judge_table judge_value _latency _bandwidth _bandwidths _times _judge_attempt "
         "_judged _quiet_or_disturbed _beside _counted _from_records _of_kind with_errors _excused "

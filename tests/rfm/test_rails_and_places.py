@@ -195,7 +195,7 @@ def test_interfaces_of_two_names_are_one_path() -> None:
         for node in ("a", "b")
         for rail in ("rail0", "rail1")
     ]
-    ranks = (Rank(rank=0, node="b", cpus=""), Rank(rank=1, node="a", cpus=""))
+    ranks = (Rank(rank=0, node="b"), Rank(rank=1, node="a"))
     evidence = as_one_path(Evidence(ranks=ranks, samples=tuple(samples)), "x", ("rail0", "rail1"))
     named = {(each.node, each.interface) for each in evidence.samples}
     assert named == {("b", "x"), ("b", "rail1"), ("a", "x"), ("a", "rail0")}

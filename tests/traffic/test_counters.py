@@ -195,7 +195,7 @@ def _prove(before: dict[str, int], after: dict[str, int]) -> PathState:
         )
         for node in ("n1", "n2")
     ]
-    ranks = tuple(Rank(rank=rank, node=node, cpus="0") for rank, node in enumerate(("n1", "n2")))
+    ranks = tuple(Rank(rank=rank, node=node) for rank, node in enumerate(("n1", "n2")))
     expected = Expectation(
         rails=("mlx5_0:1",), sent_bytes=(9_000_000, 9_000_000), num_ranks=2, spread=False
     )

@@ -38,7 +38,7 @@ def sample(node: str, interface: str, before: Moved | None = None, **moved: int)
 
 
 def ranks(*nodes: str) -> tuple[Rank, ...]:
-    return tuple(Rank(rank=rank, node=node, cpus="0") for rank, node in enumerate(nodes))
+    return tuple(Rank(rank=rank, node=node) for rank, node in enumerate(nodes))
 
 
 def evidence(*samples: CounterSample, nodes: tuple[str, ...] = ("n1", "n2")) -> Evidence:
@@ -171,7 +171,7 @@ def test_both_ranks_on_one_node_measured_its_memory() -> None:
 
 def test_worlds_of_one_are_named() -> None:
     twice = Evidence(
-        ranks=(Rank(rank=0, node="n1", cpus="0"), Rank(rank=0, node="n2", cpus="0")),
+        ranks=(Rank(rank=0, node="n1"), Rank(rank=0, node="n2")),
         samples=RIGHT.samples,
     )
     proof = prove_path(twice, ONE_RAIL)

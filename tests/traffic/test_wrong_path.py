@@ -37,7 +37,7 @@ def _state(
             _sample(node, "ib1", ib1, address),
         )
     ]
-    ranks = tuple(Rank(rank=rank, node=node, cpus="0") for rank, node in enumerate(nodes))
+    ranks = tuple(Rank(rank=rank, node=node) for rank, node in enumerate(nodes))
     found = prove_path(Evidence(ranks=ranks, samples=tuple(samples)), PORT)
     return found.state, found.reason
 

@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from fabricproof.benchmarks.nccl import NCCL
 from fabricproof.benchmarks.program import (
     UNKNOWN,
+    Bus,
+    BusFactor,
     Collective,
     Consistency,
     Meaning,
@@ -311,6 +312,26 @@ PERFTEST: tuple[Program, ...] = (
     Program(name="ib_atomic_lat", meaning=replace(_OPERATION, round_trip=True)),
 )
 
+
+def _nccl(name: str, operation: Operation | None, factor: BusFactor) -> Program:
+    return Program(name=f"{name}_perf", bus=Bus(operation=operation, factor=factor))
+
+
+#: nccl-tests and rccl-tests (src/*.cu of nccl-tests 2.19.6): the buffers of GPUs.
+#: ``sendrecv_perf`` is a ring: each rank sends to the next and receives from the one before.
+#: ``hypercube_perf`` and ``alltoallv_perf`` have no rows: what they send depends on more than the
+#: size.
+NCCL: tuple[Program, ...] = (
+    _nccl("all_reduce", Operation.ALLREDUCE, BusFactor.TWICE_OTHERS),
+    _nccl("reduce_scatter", Operation.REDUCE_SCATTER, BusFactor.OTHERS),
+    _nccl("all_gather", Operation.ALLGATHER, BusFactor.OTHERS),
+    _nccl("alltoall", Operation.ALLTOALL, BusFactor.OTHERS),
+    _nccl("gather", Operation.GATHER, BusFactor.OTHERS),
+    _nccl("scatter", Operation.SCATTER, BusFactor.OTHERS),
+    _nccl("broadcast", Operation.BCAST, BusFactor.ONE),
+    _nccl("reduce", Operation.REDUCE, BusFactor.ONE),
+    _nccl("sendrecv", None, BusFactor.ONE),
+)
 
 #: the kernel of a campaign over all nodes, by its modes (pairs/campaign/kernel.c: OSU's loops);
 #: what goes one way is measured each way

@@ -89,6 +89,10 @@ kept = click.option(
 )
 
 
+#: settings of a command that takes ReFrame's options beside its own
+PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
+
+
 def count(
     name: str, default: int, text: str, least: int = 0, most: int | None = None
 ) -> Callable[[_Function], _Function]:

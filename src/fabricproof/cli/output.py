@@ -26,7 +26,7 @@ from fabricproof.core.errors import (
     UnitError,
 )
 from fabricproof.core.measure import Verdict
-from fabricproof.core.units import parse_quantity
+from fabricproof.core.units import by_key, parse_quantity
 from fabricproof.physics import Fabric, find_link, find_slot
 from fabricproof.verdict.value import Judgement
 
@@ -308,10 +308,9 @@ def curve_summary(judgements: Iterable[Judgement]) -> list[str]:
     """Return one line per verdict and quantity for the points that :func:`shown` leaves out."""
     judgements = list(judgements)
     seen = set(shown(judgements))
-    points: dict[tuple[Verdict, str], list[str]] = {}
-    for each in judgements:
-        if each not in seen:
-            points.setdefault((each.verdict, each.unit), []).append(each.name)
+    points = by_key(
+        ((each.verdict, each.unit), each.name) for each in judgements if each not in seen
+    )
     return [
         f"{verdict:<9}{len(names)} more points of the curve, {names[0]} to {names[-1]}"
         if len(names) > 1

@@ -12,6 +12,6 @@ FRONT: dict[str, str] = {
     "provenance": "which build a number was measured with",
     "records": "records as lines of JSON: appended, read, damaged ones told",
     "student": "Student's t: tail and quantile; the incomplete beta function",
-    "units": "units, message sizes, names of a quantity at a size, percent, columns, order",
+    "units": "units, message sizes, names of a quantity, percent, columns, order, groups, times",
     "whole_file": "files written whole or not at all",
 }

@@ -14,6 +14,10 @@ from fabricproof.core.errors import ConfigError, ParseError
 #: memory that a login node has (about 200 bytes for each name)
 MAX_NAMES = 1_000_000
 
+#: what a node, or a reservation, may be called in Slurm: whatever else is named so gets no line for
+#: scontrol, and no folder
+SAFE_NAME = re.compile(r"\w[\w.-]*")
+
 _RANGES = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"(-?\d+)-(-?\d+)(?:/(\d+))?")
 

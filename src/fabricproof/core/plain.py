@@ -17,6 +17,8 @@ from pathlib import PurePath
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from fabricproof.core.units import stamp
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -70,7 +72,7 @@ def _value(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _value(each) for key, each in value.items()}
     if isinstance(value, datetime.datetime):
-        return value.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return stamp(value)
     return str(value) if isinstance(value, PurePath) else value
 
 

@@ -7,14 +7,22 @@ message rate.  Converting across dimensions is a :class:`UnitError`, never a gue
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from typing import TypeVar
 
 from fabricproof.core.errors import UnitError
 
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
 _KIB = 1024
+
+#: how a time of UTC is written in every record and file of ours
+TIME_FORM = "%Y-%m-%dT%H:%M:%SZ"
 
 #: unit -> (dimension, factor to the base unit).  Decimal prefixes are powers of 1000 and binary
 #: ones of 1024 (IEC 80000-13); b is a bit, B a byte.
@@ -206,6 +214,14 @@ def natural(name: str) -> tuple[tuple[int, str], ...]:
     )
 
 
+def by_key(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
+    """Return each key with all of its values, both in the order in which they come."""
+    found: dict[_Key, list[_Value]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
+
+
 def counted(num: int, what: str) -> str:
     """Return ``1 run``, ``2 runs``."""
     return f"{num} {what}" if num == 1 else f"{num} {what}s"
@@ -215,6 +231,11 @@ def first_few(names: Sequence[str], most: int = 4, rest: str = "", between: str 
     """Return ``a, b and 3 more``: the first ``most`` names; ``rest`` stands after "more"."""
     more = f" and {len(names) - most} more{rest}" if len(names) > most else ""
     return between.join(names[:most]) + more
+
+
+def stamp(time: datetime.datetime | None = None) -> str:
+    """Return a time of UTC as ``2026-11-21T21:34:22Z``; now, where none is given."""
+    return (time or datetime.datetime.now(tz=datetime.UTC)).strftime(TIME_FORM)
 
 
 def columns(rows: Sequence[Sequence[str]], right: frozenset[int]) -> Iterator[str]:

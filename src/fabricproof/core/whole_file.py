@@ -52,14 +52,23 @@ def write_whole(path: Path, content: str | bytes) -> None:
     Raises:
         OutputError: it could not be written; what was there before is unchanged.
     """
+    next_step = "name a file in a folder that you can write, or make room"
+    with refusal_of("write", path, next_step), whole_file(path) as file:
+        file.write(content if isinstance(content, bytes) else content.encode())
+
+
+@contextlib.contextmanager
+def refusal_of(what: str, path: Path, next_step: str | None = None) -> Iterator[None]:
+    """Say of whatever the system refuses that one cannot ``what``, in ``path``.
+
+    Raises:
+        OutputError: something was refused.
+    """
     try:
-        with whole_file(path) as file:
-            file.write(content if isinstance(content, bytes) else content.encode())
+        yield
     except OSError as error:
         raise OutputError(
-            f"cannot write: {error.strerror or error}",
-            source=str(path),
-            next_step="name a file in a folder that you can write, or make room",
+            f"cannot {what}: {error.strerror or error}", source=str(path), next_step=next_step
         ) from None
 
 

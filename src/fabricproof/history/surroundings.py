@@ -17,6 +17,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.records import open_lines, parse_json
+from fabricproof.core.units import by_key
 from fabricproof.job.evidence.disturbance import (
     CONCENTRATION,
     NOBODY,
@@ -142,10 +143,11 @@ def taken_from(
     last = pl.col("file").last(), pl.col("line").last()
     places = rows.group_by("run_id", *_OF_LEG, "attempt").agg(*last).rows()
     near = surroundings_of((file, line, run_id) for run_id, *_, file, line in places)
-    found: dict[LegOfRun, list[Taken]] = defaultdict(list)
-    for run_id, *leg, _, file, line in places:
-        if (file, line) in near:
-            found[run_id, *_names(leg, across, renamed or {})].append(_taken(near[file, line]))
+    found = by_key(
+        ((run_id, *_names(leg, across, renamed or {})), _taken(near[file, line]))
+        for run_id, *leg, _, file, line in places
+        if (file, line) in near
+    )
     return {leg: _typical(several) for leg, several in found.items()}
 
 

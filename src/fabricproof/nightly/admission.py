@@ -8,13 +8,12 @@ How ReFrame is started and Slurm is asked is handed in.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.core.hostlist import expand, fold
+from fabricproof.core.hostlist import SAFE_NAME, expand, fold
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.plain import plain
 from fabricproof.core.units import counted, natural
@@ -40,9 +39,6 @@ from fabricproof.site import FabricSpec, PartitionSpec, Site
 
 #: sets of partners that are tried where one of them turns out bad
 TRIES = 3
-
-#: what a node or a reservation may be called in a line for scontrol
-_NAME = re.compile(r"\w[\w.-]*")
 
 #: what no later run takes back
 _RED = frozenset({Verdict.FAIL, Verdict.INVALID})
@@ -218,7 +214,7 @@ def _require_link(means: AdmissionMeans) -> None:
 def _require_known(names: Sequence[str], standing: Standing, means: AdmissionMeans) -> None:
     known = {*standing.free, *standing.busy, *standing.out}
     for each in names:
-        if each not in known or _NAME.fullmatch(each) is None:
+        if each not in known or SAFE_NAME.fullmatch(each) is None:
             raise ConfigError(
                 f"partition {means.partition.name!r} has no node of this name",
                 expected=fold(tuple(sorted(known, key=natural))),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fabricproof.core.project import site_option
+from fabricproof.core.units import by_key
 from fabricproof.nightly.confirm import LegKey, labels_of
 from fabricproof.nightly.notify import Notice
 from fabricproof.nightly.state import LegColour, LegState, Night, NightEnd, Nights
@@ -167,9 +168,7 @@ def body(
         lines.append(f"and {left} more changes")
     lines.append("")
     lines += ["Red now:"] if red else ["Nothing is red now."]
-    states: dict[str, list[LegKey]] = {}
-    for key, state in sorted(red.items()):
-        states.setdefault(_red(state), []).append(LegKey.of(key))
+    states = by_key((_red(state), LegKey.of(key)) for key, state in sorted(red.items()))
     shown = list(states.items())
     lines += [f"  {labels_of(keys)}: {words}" for words, keys in shown[:LINES_TOLD]]
     if left := sum(len(keys) for _, keys in shown[LINES_TOLD:]):
@@ -185,10 +184,7 @@ def body(
 
 def told_together(told: Iterable[NightChange]) -> list[list[NightChange]]:
     """Return the changes, those together of which the same is said."""
-    groups: dict[tuple[ChangeKind, str], list[NightChange]] = {}
-    for each in told:
-        groups.setdefault((each.kind, each.sentence), []).append(each)
-    return list(groups.values())
+    return list(by_key(((each.kind, each.sentence), each) for each in told).values())
 
 
 def words_of(group: Sequence[NightChange]) -> str:

@@ -13,12 +13,12 @@ from rich.text import Text
 
 from fabricproof.core.errors import ExitStatus
 from fabricproof.core.project import site_option
+from fabricproof.core.units import by_key
 from fabricproof.nightly.changes import ChangeKind, NightChange, told_together, words_of
 from fabricproof.nightly.confirm import (
     RED,
     Blame,
     Confirmation,
-    LegKey,
     Look,
     LookColour,
     LookResult,
@@ -57,9 +57,9 @@ def render_night(outcome: NightOutcome, console: Console) -> None:
     if outcome.confirmations:
         console.print()
         console.print(_table(outcome.confirmations))
-        said: dict[tuple[LookResult, str], list[LegKey]] = {}
-        for each in outcome.confirmations:
-            said.setdefault((each.finding, each.sentence), []).append(each.red.key)
+        said = by_key(
+            ((each.finding, each.sentence), each.red.key) for each in outcome.confirmations
+        )
         for (finding, sentence), keys in said.items():
             text = Text(f"{finding.value:<14}", style=_STYLES[finding])
             console.print(text.append(f"{labels_of(keys)}: {sentence}", style="default"))

@@ -17,7 +17,6 @@ import os
 import socket
 import tempfile
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import Any
 
 from fabricproof.core.errors import ExitStatus, FabricproofError, OutputError
 from fabricproof.core.records import read_json
+from fabricproof.core.units import stamp
 from fabricproof.core.whole_file import link_new
 
 LOCK_FILE = "lock.json"
@@ -75,7 +75,7 @@ def myself() -> Holder:
         boot=_boot(),
         pid=os.getpid(),
         ticks=_ticks(os.getpid()) or "",
-        start=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        start=stamp(),
     )
 
 

@@ -20,9 +20,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabricproof.core.errors import OutputError
 from fabricproof.core.records import parse_json, read_json
-from fabricproof.core.whole_file import whole_file
+from fabricproof.core.whole_file import refusal_of, whole_file
 from fabricproof.job.run import Workplace
 
 #: name of a run's folder, log or report; the first group is its beginning
@@ -182,14 +181,9 @@ def rotate(folder: Path, now: datetime.datetime) -> Iterator[str]:
         OutputError: something could not be written; no record is lost.
     """
     for path in sorted(folder.glob("*/records.jsonl")):
-        try:
+        next_step = "make room and ask again; no record is lost"
+        with refusal_of("put past months aside", path, next_step):
             yield from _rotate(path, f"{now:%Y-%m}")
-        except OSError as error:
-            raise OutputError(
-                f"cannot put past months aside: {error.strerror}",
-                source=str(path),
-                next_step="make room and ask again; no record is lost",
-            ) from None
 
 
 def _rotate(path: Path, this_month: str) -> Iterator[str]:

@@ -22,13 +22,13 @@ from fabricproof.core.records import (
     is_named_there,
     read_records,
 )
+from fabricproof.core.units import TIME_FORM, stamp
 from fabricproof.job.run import SessionResult
 from fabricproof.nightly.confirm import FLUTTERED, RED, Confirmation, LegKey, mildest_first
 from fabricproof.nightly.looks import key_of
 
 FOLDER = "night"
 STATE_FILE = "state.jsonl"
-_TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 #: the beginning of a run's identity: when it began
 _BEGUN = re.compile(r"\d{8}T\d{6}Z")
@@ -220,7 +220,7 @@ def _sound_notice(line: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _read_night(line: Mapping[str, Any]) -> Night:
     """Return a night; what came to no leg of a run that was handed to it no night would mend."""
-    time = datetime.datetime.strptime(line["time"], _TIME).replace(tzinfo=datetime.UTC)
+    time = datetime.datetime.strptime(line["time"], TIME_FORM).replace(tzinfo=datetime.UTC)
     name = typed_at(line, "night", str)
     if line["kind"] == "began":
         reason = f"it began {line['time']} on {line['host']} and nothing says how it ended"
@@ -265,7 +265,7 @@ def append_began(path: Path, night: str, *, host: str, pid: int) -> None:
     Raises:
         OutputError: it could not be written.
     """
-    time = now().strftime(_TIME)
+    time = stamp(now())
     began = {"kind": "began", "night": night, "time": time, "host": host, "pid": pid}
     append_records(path, [began])
 
@@ -285,7 +285,7 @@ def append_night(path: Path, night: Night, *, before: Sequence[Mapping[str, Any]
             {
                 "kind": "night",
                 "night": night.night,
-                "time": night.time.strftime(_TIME),
+                "time": stamp(night.time),
                 "ended": night.ended.value,
                 "reason": night.reason,
                 "run_id": night.run_id,

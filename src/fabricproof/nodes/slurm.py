@@ -24,11 +24,6 @@ FREE, BUSY = ("idle",), ("mix", "alloc", "comp", "plnd")
 RESERVED = ("maint", "resv")
 
 
-def has_slurm(partition: PartitionSpec) -> bool:
-    """Tell whether jobs of a site's partition are Slurm's."""
-    return partition.scheduler in {"slurm", "squeue"}
-
-
 def slurm_partition(partition: PartitionSpec) -> str:
     """Return what Slurm calls the site's partition: as its access options say, else its name."""
     asked = [names for option in partition.access if (names := asked_partitions([option]))]

@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from fabricproof.core.units import by_key
 from fabricproof.pairs.blame.judged import Judged
 from fabricproof.pairs.blame.measure import evidence_of
 from fabricproof.pairs.blame.suspects import RECEIVE, TRANSMIT, SuspectKind, Tally
@@ -160,10 +161,7 @@ class _Pairing:
 
     @cached_property
     def good_on(self) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
-        for node in self.good.tolist():
-            found.setdefault(int(self.leaves.leaf_of[node]), []).append(node)
-        return found
+        return by_key((int(self.leaves.leaf_of[node]), node) for node in self.good.tolist())
 
     @staticmethod
     def _odd(low: npt.NDArray[np.float64], measured: npt.NDArray[np.float64]) -> Indices:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fabricproof.core.hostlist import fold
-from fabricproof.core.measure import BADNESS, Finding, FindingKind, Quantity, Verdict, worst
+from fabricproof.core.measure import BADNESS, FindingKind, Quantity, Verdict, worst
 from fabricproof.core.project import site_option
+from fabricproof.core.units import by_key
 from fabricproof.job.leg import ADMISSION_CHECK, ADMITTED, CAMPAIGN_SUITE, PARTNER
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
 
@@ -107,10 +108,7 @@ def red_groups(
     session: SessionResult, confirmations: Sequence[Mapping[str, Any]] = ()
 ) -> list[RedGroup]:
     """Return what is red: the worst verdict first, single rails first, then where most is red."""
-    places: dict[tuple[Any, ...], list[LegResult]] = {}
-    for leg in session.legs:
-        if leg.verdict in RED:
-            places.setdefault(_place(leg), []).append(leg)
+    places = by_key((_place(leg), leg) for leg in session.legs if leg.verdict in RED)
     groups = [_group(legs, confirmations) for legs in places.values()]
     # One rail by itself says more than several together.
     return sorted(
@@ -204,12 +202,13 @@ def told_of_passes(legs: Iterable[LegResult]) -> list[str]:
     A link that is not as declared passes a benchmark that does not need it; that link is still
     wrong.
     """
-    found: dict[Finding, list[LegResult]] = {}
-    for leg in legs:
-        if leg.verdict is Verdict.PASS:
-            for finding in dict.fromkeys(leg.findings):
-                if finding.kind in TOLD_OF_A_PASS:
-                    found.setdefault(finding, []).append(leg)
+    found = by_key(
+        (finding, leg)
+        for leg in legs
+        if leg.verdict is Verdict.PASS
+        for finding in dict.fromkeys(leg.findings)
+        if finding.kind in TOLD_OF_A_PASS
+    )
     # Preflight first: it names a link, which one leg after the other goes over.
     order = sorted(found, key=lambda each: each.kind is not FindingKind.PREFLIGHT)
     return [f"{each} ({_legs(found[each])})" for each in order]
@@ -229,11 +228,12 @@ def told_of_admission(legs: Iterable[LegResult]) -> list[str]:
 
     The verdict is that of the rows that are there; ``fabricproof admit`` also says what is not.
     """
-    found: dict[tuple[str, str], list[LegResult]] = {}
-    for kind in (ADMITTED, PARTNER):
-        for leg in legs:
-            if node := leg.row_of(kind):
-                found.setdefault((kind, node), []).append(leg)
+    found = by_key(
+        ((kind, node), leg)
+        for kind in (ADMITTED, PARTNER)
+        for leg in legs
+        if (node := leg.row_of(kind))
+    )
     alike: dict[tuple[str, Verdict, str], list[str]] = {}
     for (kind, node), rows in found.items():
         verdict = worst([row.verdict for row in rows])

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from fabricproof.core.errors import FabricproofError, InputMissingError
+from fabricproof.core.units import by_key
 from fabricproof.history.baseline.review import standing
 from fabricproof.history.compare.comparison import Asked, compare_sides
 from fabricproof.history.compare.facts import Machines, changed_builds, last_known
@@ -179,9 +180,9 @@ def raw_of(
     rows = _of_keys(store, runs, keys, _RAW).with_columns(pl.col("reason").fill_null(""))
     oldest = pl.col("run_id").replace_strict(ids, range(len(ids)), return_dtype=pl.Int64)
     rows = rows.sort(oldest, "file", "line", maintain_order=True)
-    found: dict[int, list[RawNumber]] = {}
-    for key, *facts in rows.iter_rows():
-        found.setdefault(key, []).append(RawNumber(**dict(zip(_RAW, facts, strict=True))))
+    found = by_key(
+        (key, RawNumber(**dict(zip(_RAW, facts, strict=True)))) for key, *facts in rows.iter_rows()
+    )
     return {key: tuple(found.get(number, ())) for number, key in enumerate(keys)}
 
 

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
-from fabricproof.core.units import natural
+from fabricproof.core.units import by_key, natural
 from fabricproof.nodes.topology import Shape, Topology
 
 SHARED, APART, INCAST, ALLTOALL = "shared", "apart", "incast", "alltoall"
@@ -89,9 +89,8 @@ def draw_places(
     """
     if topology.shape is not Shape.TREE:
         return "Slurm knows no tree of switches here: nobody says which links two pairs share"
-    leaves: dict[str, list[str]] = {}
-    for node in sorted({*nodes} & {*topology.nodes}, key=natural):
-        leaves.setdefault(topology.leaf(node), []).append(node)
+    known = sorted({*nodes} & {*topology.nodes}, key=natural)
+    leaves = by_key((topology.leaf(node), node) for node in known)
     dice = random.Random(seed)  # noqa: S311 - a draw that can be repeated
     ways = list(permutations(leaves, 2))
     dice.shuffle(ways)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from fabricproof.core.errors import FabricproofError, ParseError, UnavailableError
 from fabricproof.core.hostlist import expand, fold
-from fabricproof.core.units import natural
+from fabricproof.core.units import by_key, natural
 from fabricproof.job.whole_job import SchedulerSays
-from fabricproof.nodes.slurm import ask, ask_states, has_slurm, read_states, slurm_partition, usable
+from fabricproof.nodes.slurm import ask, ask_states, read_states, slurm_partition, usable
 from fabricproof.nodes.topology import Shape, Topology, parse_topology, torus_of
 from fabricproof.site import PartitionSpec
 
@@ -28,7 +28,7 @@ def distances(partition: PartitionSpec, *, dry_run: bool) -> tuple[Topology, tup
         ParseError: what it says is not understood.
     """
     unknown = "Slurm knows no topology here: no node is nearer than another"
-    if not has_slurm(partition):
+    if not partition.uses_slurm:
         return unknown
     try:
         topology, nodes = ask_topology(), usable_nodes(slurm_partition(partition))
@@ -111,10 +111,7 @@ def require_not_due(
     """
     states = node_states(slurm_partition(partition))
     free = {*usable(states)}
-    away: dict[str, list[str]] = {}
-    for node in sorted(states, key=natural):
-        if node not in free:
-            away.setdefault(states[node], []).append(node)
+    away = by_key((states[node], node) for node in sorted(states, key=natural) if node not in free)
     everybody = tuple(sorted({*states} & {*topology.nodes}, key=natural))
     if away and would(everybody):
         out = "; ".join(f"{fold(nodes)} {state}" for state, nodes in away.items())

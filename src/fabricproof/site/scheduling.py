@@ -93,7 +93,7 @@ def find_troubles(partition: PartitionSpec, traits: SlurmTraits) -> Iterator[Sch
     """Yield what will not work, the worst first."""
     if partition.scheduler == "slurm":
         yield from _no_accounting(partition, traits)
-    if partition.scheduler in {"slurm", "squeue"}:
+    if partition.uses_slurm:
         yield from _shared(partition, traits)
 
 

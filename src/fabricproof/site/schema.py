@@ -366,6 +366,11 @@ class PartitionSpec(_Model):
     """Both ranks on one node on purpose (site ``local``): no fabric is proven there."""
     gpus: GpuSpec | None = None
 
+    @property
+    def uses_slurm(self) -> bool:
+        """Whether its jobs are Slurm's."""
+        return self.scheduler in {"slurm", "squeue"}
+
 
 class SiteSpec(_Model):
     """The ``[site]`` table."""

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from fabricproof.core.hostlist import fold
-from fabricproof.core.units import natural
-from fabricproof.nodes.topology import Against, Astray, Cabling, Hanging, astray, cabling_of
+from fabricproof.core.units import by_key, natural
+from fabricproof.nodes.topology import Against, Cabling, Hanging, astray, cabling_of
 from fabricproof.physics import Link
 from fabricproof.subnet.finding import FabricFinding, fail, passed, unjudged
 from fabricproof.subnet.model import End, Network
@@ -160,9 +160,7 @@ def _by_declaration(
     patterns = {rail: switches for names, switches in declared.items() for rail in names}
     hangings = list(_hangings(network, hosts))
     names = {each.switch: network.name(each.switch) for each in hangings}
-    wrong: dict[str, list[Astray]] = defaultdict(list)
-    for each in astray(hangings, patterns, names):
-        wrong[each.hanging.node].append(each)
+    wrong = by_key((each.hanging.node, each) for each in astray(hangings, patterns, names))
     linked = {(each.node, each.rail) for each in hangings}
     bare = {
         host: [

@@ -7,10 +7,11 @@ number of switches between hosts must be what Slurm counts.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from fabricproof.core.measure import Verdict
+from fabricproof.core.units import by_key
 from fabricproof.nodes.topology import Shape, Topology
 from fabricproof.subnet.finding import FabricFinding, fail, passed
 from fabricproof.subnet.model import Network
@@ -33,7 +34,7 @@ def slurm_findings(
     """
     if topology.shape is Shape.FLAT:
         return (), ("Slurm knows no topology: every host is as near as any other to it",)
-    leaves = _leaves(topology)
+    leaves = by_key((topology.leaf(name), name) for name in topology.nodes)
     usual = {leaf: _usual(network, hosts) for leaf, hosts in leaves.items()}
     findings = [*_absent(network, topology), *_strangers(network, leaves, usual)]
     findings += _merged(network, usual)
@@ -46,13 +47,6 @@ def slurm_findings(
     more = [name for name in network.hosts if name not in known]
     notes = (f"not in Slurm's topology: {', '.join(more)}",) if more else ()
     return tuple(findings), notes
-
-
-def _leaves(topology: Topology) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = defaultdict(list)
-    for name in topology.nodes:
-        found[topology.leaf(name)].append(name)
-    return dict(found)
 
 
 def _switches_of(network: Network, name: str) -> _Switches:
@@ -101,10 +95,7 @@ def _strangers(
 
 
 def _merged(network: Network, usual: Mapping[str, _Switches]) -> Iterator[FabricFinding]:
-    found: dict[_Switches, list[str]] = defaultdict(list)
-    for leaf, switches in usual.items():
-        if switches:
-            found[switches].append(leaf)
+    found = by_key((switches, leaf) for leaf, switches in usual.items() if switches)
     for switches, leaves in found.items():
         if len(leaves) > 1:
             yield fail(

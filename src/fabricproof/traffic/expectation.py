@@ -11,11 +11,10 @@ from fabricproof.traffic.counters import CounterSample, Risen
 
 @dataclass(frozen=True, kw_only=True)
 class Rank:
-    """Where one rank ran: its number, node and the CPUs it was bound to (kernel list format)."""
+    """Where one rank ran: its number and its node."""
 
     rank: int
     node: str
-    cpus: str
 
 
 @dataclass(frozen=True, kw_only=True)

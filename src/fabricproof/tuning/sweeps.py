@@ -267,7 +267,7 @@ def one_for_all(sweep: Sweep) -> Algorithm | None:
     For an MPI that can be told one algorithm for all sizes and no more.
     """
     fit = {
-        name: _worth(sweep.choices, name)
+        name: sum(choice.own_us / choice.means_us[name] for choice in sweep.choices)
         for name in {name for choice in sweep.choices for name in choice.winners}
         if name != AUTO
         and all(
@@ -277,7 +277,3 @@ def one_for_all(sweep: Sweep) -> Algorithm | None:
     }
     best = max(fit, key=lambda name: (fit[name], name), default=None)
     return sweep.knobs.find(best) if best is not None else None
-
-
-def _worth(choices: Iterable[Choice], name: str) -> float:
-    return sum(choice.own_us / choice.means_us[name] for choice in choices)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fabricproof.core.errors import ConfigError, ParseError, words_of
+from fabricproof.core.units import by_key
 from fabricproof.tuning.knobs import Knobs, SizeUnit
 from fabricproof.tuning.sweeps import Rule
 
@@ -117,10 +118,8 @@ def _openmpi(mendings: Sequence[Mending], header: Sequence[str]) -> TuningWritte
 
 
 def _by_collective(mendings: Sequence[Mending]) -> dict[str, list[Mending]]:
-    found: dict[str, list[Mending]] = {}
-    for each in sorted(mendings, key=lambda each: (each.knobs.collective, each.num_ranks)):
-        found.setdefault(each.knobs.collective, []).append(each)
-    return found
+    in_order = sorted(mendings, key=lambda each: (each.knobs.collective, each.num_ranks))
+    return by_key((each.knobs.collective, each) for each in in_order)
 
 
 def _rank_steps(

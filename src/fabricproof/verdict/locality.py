@@ -53,7 +53,7 @@ def advise(values: Mapping[str, float], *, unit: str, more_is_better: bool) -> s
     """
     order = sorted(values, key=lambda name: values[name], reverse=more_is_better)
     top = values[order[0]]
-    best = tuple(name for name in order if _loss(values[name], top) <= AS_GOOD)
+    best = tuple(name for name in order if abs(values[name] - top) / top <= AS_GOOD)
     rest = [name for name in order if name not in best]
     if not rest:
         said = ", ".join(f"{name} {_amount(values[name], unit)}" for name in order)
@@ -61,10 +61,6 @@ def advise(values: Mapping[str, float], *, unit: str, more_is_better: bool) -> s
     against = ", ".join(f"{_amount(values[name], unit)} ({name})" for name in rest)
     words = f"bind {best[0]}: {_amount(top, unit)} against {against}"
     return words + (f"; {' and '.join(best[1:])} as good" if best[1:] else "")
-
-
-def _loss(value: float, best: float) -> float:
-    return abs(value - best) / best
 
 
 def _amount(value: float, unit: str) -> str:

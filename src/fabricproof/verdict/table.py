@@ -40,6 +40,7 @@ from fabricproof.verdict.value import (
     at_most,
     judge_value,
     missing,
+    no_number,
     unless_unsound,
 )
 
@@ -316,14 +317,8 @@ def _times(table: Table, reading: Meaning, limits: Limits) -> list[Judgement]:
 
 
 def _nothing_to_judge(table: Table) -> Judgement:
-    return Judgement(
-        name=table.program,
-        value=None,
-        unit="",
-        message_size=None,
-        verdict=Verdict.UNJUDGED,
-        reason="the table has no column this judge can judge",
-    )
+    reason = "the table has no column this judge can judge"
+    return no_number(table.program, Verdict.UNJUDGED, reason)
 
 
 def _latency(

@@ -449,17 +449,14 @@ def unless_unsound(judgement: Judgement, fault: str | None) -> Judgement:
     return replace(judgement, verdict=Verdict.INVALID, reason=fault)
 
 
+def no_number(name: str, verdict: Verdict, reason: str, unit: str = "") -> Judgement:
+    """Return the judgement of what has no number."""
+    return Judgement(
+        name=name, value=None, unit=unit, message_size=None, verdict=verdict, reason=reason
+    )
+
+
 def missing(names: Sequence[str], reason: str) -> Report:
     """Return the report of quantities that were due and not measured, all MISSING."""
-    judgements = tuple(
-        Judgement(
-            name=name,
-            value=None,
-            unit="",
-            message_size=None,
-            verdict=Verdict.MISSING,
-            reason=reason,
-        )
-        for name in names
-    )
+    judgements = tuple(no_number(name, Verdict.MISSING, reason) for name in names)
     return Report(verdict=Verdict.MISSING, quantities=judgements)

@@ -15,7 +15,6 @@ from pathlib import Path
 from vcluster.errors import UnavailableError
 
 _MOUNTS = Path("/proc/mounts")
-_PROC = Path("/proc")
 #: long enough that the least quota, 1 % of a core, is the least that a kernel takes: 1 ms
 _PERIOD_US = 100_000
 _PREFIX = "fabricproof"

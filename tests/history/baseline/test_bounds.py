@@ -26,7 +26,6 @@ NUMBERS = st.lists(st.floats(50, 150), min_size=3, max_size=12)
 def samples_of(values: list[float], **changes: object) -> Samples:
     facts: dict[str, object] = {
         "values": {f"run{number:03}": value for number, value in enumerate(values)},
-        "better": 1,
         "unit": "MB/s",
         "kind": ("k",),
     }

@@ -107,12 +107,12 @@ def test_what_a_baseline_said_is_taken_off(
     tmp_path: Path, origin: str, source: str | None, recorded_word: str, plain: str
 ) -> None:
     """A history that was judged by a baseline is replayed as physics had it."""
-    from fabricproof.history.baseline.past import numbers  # noqa: PLC0415 - beside what it serves
+    from fabricproof.history.baseline.past import numbers_in  # noqa: PLC0415 - beside what it serves
 
     changes: dict[str, Any] = {"quantity_origin": origin, "quantity_verdict": recorded_word}
     changes |= {} if source is None else {"quantity_source": source}
     store, _ = make_history(tmp_path, [make_record(0, 95.0, **changes)])
-    (number,) = numbers(store, ids_of(store))
+    (number,) = numbers_in(store.samples(ids_of(store)))
     assert without_baseline(number) == plain
 
 

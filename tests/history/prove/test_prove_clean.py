@@ -204,16 +204,14 @@ def test_a_place_is_a_rail_of_a_node_and_a_leg_over_two_rails_is_none():
     keys = (*KEYS, key("bandwidth_1MiB", "rail0,rail1", "n1,n2"), key("r", "rail0", "n1,n2", "x"))
     assert kinds_of(keys) == [("ib0", "bandwidth"), ("ib0", "latency")]
     places = places_of(keys, "ib0", "bandwidth")
-    assert [(each.node, each.rail) for each in places] == [
-        (node, rail) for node in NODES for rail in ("rail0", "rail1")
-    ]
-    assert [keys[row].nodes for row in places[2].rows] == ["n1,n2"]
-    assert all("," not in keys[row].rails for each in places for row in each.rows)
+    assert list(places) == [(node, rail) for node in NODES for rail in ("rail0", "rail1")]
+    assert [keys[row].nodes for row in places["n2", "rail0"]] == ["n1,n2"]
+    assert all("," not in keys[row].rails for rows in places.values() for row in rows)
 
 
 def test_where_no_leg_has_a_rail_alone_all_of_its_rails_are_the_place():
     keys = (key("bandwidth_1MiB", "rail0,rail1", "n1,n2"),)
-    assert [each.rail for each in places_of(keys, "ib0", "bandwidth")] == ["rail0,rail1"] * 2
+    assert [rail for _, rail in places_of(keys, "ib0", "bandwidth")] == ["rail0,rail1"] * 2
 
 
 @pytest.mark.parametrize(("hits", "broken"), [(0, False), (2, False), (6, True), (30, True)])

@@ -14,9 +14,7 @@ import pytest
 
 from fabricproof.core.errors import ConfigError, FabricproofError, OutputError, UnavailableError
 from fabricproof.stacks.spack.builder import Wishes, building, explain, programs_of, why_not_whole
-from fabricproof.stacks.spack.environment.lock import kept_lock
 from fabricproof.stacks.spack.installation.record import read_built, write_built
-from fabricproof.stacks.spack.layout import sha256_of
 from fabricproof.stacks.spack.output.diagnose import BuildError
 from fabricproof.stacks.spack.tool import Spack
 from pretended_spack import Lab, executable
@@ -77,14 +75,6 @@ def test_a_stack_that_is_refused_has_no_module_not_even_an_earlier_ones(lab: Lab
         lab.build(force=True)
     assert not front.exists()
     assert not list(lab.layout.modulefiles.glob("**/*.lua"))
-
-
-def test_a_build_recorded_by_an_earlier_version_still_stands(lab: Lab):
-    """It holds the digest of the lock's bytes."""
-    built, _ = lab.build()
-    digest = sha256_of(kept_lock(lab.layout, "openmpi"))
-    write_built(lab.manifest, replace(built, lock_digest=digest))
-    assert why(lab) is None
 
 
 def test_the_second_time_not_one_call_of_spack_is_made(lab: Lab):

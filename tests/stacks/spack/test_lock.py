@@ -215,16 +215,6 @@ def test_the_sites_root_is_the_one_that_its_runs_look_into(lab: Lab, root: str |
     assert layout.is_trial == (root == "other")
 
 
-def test_a_lock_that_an_earlier_version_kept_still_holds(lab: Lab):
-    locked(lab)
-    path = kept(lab).with_suffix(".json")
-    note = json.loads(path.read_text())
-    path.write_text(json.dumps({**note, "inputs": lab.compose().earlier_digest}))
-    assert stale(lab) is None
-    lab.packages.write_text(f"{lab.packages.read_text()}# more\n")
-    assert stale(lab) == "the recipe or the site's Spack configuration changed"
-
-
 def mirror_of(lab: Lab, locks: Path | None) -> Mirror:
     return Mirror(
         folder=lab.folder, program=lab.program, wheels=lab.folder, repositories={}, locks=locks

@@ -228,13 +228,8 @@ def _no_table(text: str, source: str) -> ParseError:
         line=at + 1,
         expected="the output of OSU, IMB, iperf3, iperf, perftest, hpcc, GPCNeT or nccl-tests",
         got=repr(shorten(lines[at].strip())) if lines[at].strip() else "nothing of the kind",
-        next_step=_next_step(text),
+        next_step=_SUBNET_HINT if _SUBNET.search(text) else None,
     )
-
-
-def _next_step(text: str) -> str | None:
-    """Return what to do with an output that another command reads."""
-    return _SUBNET_HINT if _SUBNET.search(text) else None
 
 
 def _sections(text: str, source: str) -> Iterator[tuple[str, TextSection]]:

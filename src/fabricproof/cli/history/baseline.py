@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import shlex
 import sys
@@ -27,6 +26,7 @@ from fabricproof.cli.history.baseline_display import (
 from fabricproof.cli.selection import perflogs, runs_of
 from fabricproof.core.errors import ConfigError, ExitStatus
 from fabricproof.core.project import site_option
+from fabricproof.core.units import stamp
 from fabricproof.history.baseline.freezing import Ask, Frozen, freeze
 from fabricproof.history.baseline.review import (
     BaselineCoverage,
@@ -296,7 +296,7 @@ def _frozen(
     *,
     newest_only: bool,
 ) -> Frozen:
-    now = datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = stamp()
     typed = shlex.join(["fabricproof", *sys.argv[1:]])
     ask = Ask(name=name, frozen=now, command=typed, at_least=at_least, newest_only=newest_only)
     return freeze(store, ids, machines, ask)

@@ -8,7 +8,7 @@ from typing import Any
 from fabricproof.core.hostlist import fold
 from fabricproof.core.plain import plain
 from fabricproof.core.project import site_option
-from fabricproof.core.units import columns
+from fabricproof.core.units import by_key, columns
 from fabricproof.history.baseline.freezing import Frozen
 from fabricproof.history.baseline.review import Replay, Turned, Unlike
 from fabricproof.verdict.baseline import Baseline, BaselineRow, LegPlace
@@ -43,9 +43,10 @@ def show_lines(baseline: Baseline, head: Mapping[str, Any], *, whole: bool) -> I
     """Yield a baseline: what it rests on, where it holds, its numbers."""
     yield f"{baseline.words}, site {baseline.site}" + (", judges" if head["active"] else "")
     yield f"from {len(baseline.runs)} runs, {_span(baseline)}, by: {baseline.command}"
-    cards: dict[str, list[str]] = {}
-    for name, node in baseline.nodes.items():
-        cards.setdefault(_card(node.told("model"), node.told("firmware")), []).append(name)
+    cards = by_key(
+        (_card(node.told("model"), node.told("firmware")), name)
+        for name, node in baseline.nodes.items()
+    )
     yield f"nodes: {'; '.join(f'{fold(names)}{card}' for card, names in cards.items())}"
     yield f"builds: {', '.join(f'{stack} {build}' for stack, build in baseline.builds.items())}"
     yield "holds today: yes" if head["holds"] else "holds today: NO"

@@ -14,7 +14,7 @@ from fabricproof.cli import options
 from fabricproof.cli.console import HonestConsole
 from fabricproof.cli.selection import perflogs, runs_of
 from fabricproof.core.measure import BADNESS, Verdict, worst
-from fabricproof.core.units import first_few
+from fabricproof.core.units import first_few, stamp
 from fabricproof.history.compare.facts import Machines, changed_builds, last_known
 from fabricproof.history.store import Run, Store, labels_of, open_store, require_label, set_label
 from fabricproof.nodes.inventory.words import name_of
@@ -140,7 +140,7 @@ def _record(run: Run, store: Store, changed: list[dict[str, Any]]) -> dict[str, 
     legs = {word: run.legs[word] for word in words if word in run.legs}
     return {
         "run_id": run.run_id,
-        "start": run.start.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "start": stamp(run.start),
         "labels": labels_of(store.labels, run.run_id),
         "quantities": run.rows,
         "worst": worst([Verdict(word) for word in legs]).value if legs else None,

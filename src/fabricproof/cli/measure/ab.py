@@ -22,7 +22,7 @@ from fabricproof.core.errors import ConfigError, ExitStatus
 from fabricproof.core.group import run_group
 from fabricproof.core.project import site_option
 from fabricproof.history.compare.comparison import Asked
-from fabricproof.history.compare.model import Comparison, SideError, comparison_record
+from fabricproof.history.compare.model import SideError, comparison_record
 from fabricproof.history.compare.plan import (
     InterleavedMeans,
     InterleavedPlan,
@@ -43,8 +43,6 @@ from fabricproof.job.run import ends_as_interrupt
 from fabricproof.nightly import night_lock
 from fabricproof.nightly import state_file as nightly_state_file
 from fabricproof.site import Site, SwitchSpec, site_of
-
-_PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 
 #: rounds of which one order by lot is told apart from none at all at 5 %: six, and one to spare
 _ROUNDS = 7
@@ -127,7 +125,7 @@ def back(name: str, site_name: str | None, as_json: bool) -> None:
         _show(read_plan(path), spec, as_json=True)
 
 
-@command.command(name="run", context_settings=_PASSED_ON)
+@command.command(name="run", context_settings=options.PASSED_ON)
 @click.argument("name")
 @options.of_group("site_name", "as_json")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[RUN OPTION...]")
@@ -148,16 +146,12 @@ def run(name: str, site_name: str | None, as_json: bool, arguments: tuple[str, .
     with _alone(site):
         plan = _with_arguments(site, read_plan(path), arguments)
         conduct(plan, _means(site, name, spec, path, quiet=as_json))
-    comparison = _compared(site, name)
+    comparison = compared(site, f"label:{name}-a", f"label:{name}-b", Asked())
     if as_json:
         click.echo(json.dumps(comparison_record(comparison), indent=1))
     else:
         click.echo("\n".join(lines(comparison)))
     sys.exit(status_of(comparison))
-
-
-def _compared(site: Site, name: str) -> Comparison:
-    return compared(site, f"label:{name}-a", f"label:{name}-b", Asked())
 
 
 def _switch(site: Site, name: str) -> SwitchSpec:

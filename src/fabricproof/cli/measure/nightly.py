@@ -54,11 +54,9 @@ from fabricproof.nightly import (
     write_reports,
 )
 from fabricproof.nightly import alive as ask_alive
-from fabricproof.nodes.slurm import ask_states, has_slurm, slurm_partition, usable
+from fabricproof.nodes.slurm import ask_states, slurm_partition, usable
 from fabricproof.site import PartitionSpec, Site, site_of
 from fabricproof.site.roll import setting_options
-
-_PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +73,7 @@ class _Wishes:
     no_confirm: bool
 
 
-@click.command(name="nightly", context_settings=_PASSED_ON)
+@click.command(name="nightly", context_settings=options.PASSED_ON)
 @options.tags
 @options.site
 @options.as_json
@@ -209,7 +207,7 @@ def _arguments(site: Site, wishes: _Wishes) -> list[str]:
 
 def _usable(partition: PartitionSpec, environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the nodes that may be a partner; none where there is no Slurm."""
-    if not has_slurm(partition):
+    if not partition.uses_slurm:
         return ()
     return usable(ask_states(slurm_partition(partition), environment))
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fabricproof.cli import options
+from fabricproof.core.hostlist import SAFE_NAME
 from fabricproof.core.measure import Verdict
 from fabricproof.core.plain import plain
 from fabricproof.core.units import first_few
@@ -17,16 +17,13 @@ from fabricproof.pairs.campaign.confirm import Confirmation
 from fabricproof.pairs.campaign.verdict import Outcome, Result
 from fabricproof.report.text.drain import Blamed
 
-#: what a node may be called in Slurm; any other name gets no line for scontrol
-_NODE = re.compile(r"\w[\w.-]*")
-
 #: of pairs that do not stand, or are left, so many are named
 _NAMED = 8
 
 
 def drain_line(blame: Blame) -> str:
     """Return the line that would drain a blamed node, commented out; empty for no node."""
-    if blame.node is None or _NODE.fullmatch(blame.node) is None:
+    if blame.node is None or SAFE_NAME.fullmatch(blame.node) is None:
         return ""
     made = Blamed(node=blame.node, run_id="pairs", rails=(), reason=blame.sentence, evidence=())
     return f"# {made.line}"

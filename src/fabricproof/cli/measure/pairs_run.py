@@ -18,10 +18,11 @@ from fabricproof.cli.measure.pairs_display import PICTURE, campaign_record, camp
 from fabricproof.cli.measure.run import ran
 from fabricproof.cli.output import STATUSES, Only, one_fitting, only_option
 from fabricproof.cli.selection import nodes_named
-from fabricproof.core.errors import ConfigError, ExitStatus, OutputError
+from fabricproof.core.errors import ConfigError, ExitStatus
 from fabricproof.core.project import project_root
 from fabricproof.core.records import record_files
 from fabricproof.core.units import natural
+from fabricproof.core.whole_file import refusal_of
 from fabricproof.history.store import LOOK_LABEL
 from fabricproof.job.run import (
     SessionResult,
@@ -271,10 +272,8 @@ def _chosen(site: Site, only: Only) -> tuple[PartitionSpec, str, str]:
 
 
 def _begin(folder: Path, campaign: Campaign) -> None:
-    try:
+    with refusal_of("make", folder):
         folder.mkdir(parents=True)
-    except OSError as error:
-        raise OutputError(f"cannot make: {error.strerror}", source=str(folder)) from None
     save(folder, campaign)
 
 

@@ -49,10 +49,8 @@ if TYPE_CHECKING:
 #: names the run that ``reframe -r`` starts, as ``--label`` does
 LABEL_VARIABLE = "FABRICPROOF_LABEL"
 
-_PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 
-
-@click.command(name="run", context_settings=_PASSED_ON)
+@click.command(name="run", context_settings=options.PASSED_ON)
 @options.tags
 @options.site
 @click.option("--label", envvar=LABEL_VARIABLE, metavar="NAME", help="A name for this run.")
@@ -89,7 +87,7 @@ def command(
     sys.exit(int(accept(site, arguments, as_json=as_json, label=label, again=True)))
 
 
-@click.command(name="reframe", context_settings={**_PASSED_ON, "help_option_names": []})
+@click.command(name="reframe", context_settings={**options.PASSED_ON, "help_option_names": []})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def reframe(arguments: tuple[str, ...]) -> None:
     """Start ReFrame with this site's configuration; with -r the verdict table follows."""

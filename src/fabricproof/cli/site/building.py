@@ -112,18 +112,19 @@ def tool_and_mirror(
     With a mirror its own Spack is used, unless another is named: the two are known to fit.
     """
     if place.mirror is not None:
-        mirror = open_mirror(place.mirror, layout, _report)
+        mirror = open_mirror(place.mirror, layout, tell)
         program = find_spack(layout, place.spack) if place.spack else mirror.program
         assert program is not None
         return lambda: open_spack(program, layout, wheels=mirror.wheels), mirror
 
     def open_tool() -> Spack:
-        return open_spack(find_spack(layout, place.spack) or fetch_spack(layout, _report), layout)
+        return open_spack(find_spack(layout, place.spack) or fetch_spack(layout, tell), layout)
 
     return open_tool, None
 
 
-def _report(text: str) -> None:
+def tell(text: str) -> None:
+    """Say how far it is, beside the output."""
     click.echo(text, err=True)
 
 

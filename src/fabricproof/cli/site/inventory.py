@@ -16,6 +16,7 @@ from fabricproof.core.errors import FabricproofError, InputMissingError
 from fabricproof.core.hostlist import fold
 from fabricproof.core.project import site_option
 from fabricproof.core.records import record_files
+from fabricproof.core.units import by_key
 from fabricproof.job.run import read_run
 from fabricproof.nodes.inventory.differences import compare
 from fabricproof.nodes.inventory.facts import Machine
@@ -193,9 +194,7 @@ def _record(folder: Path, seen: StateSeen, near: dict[str, Any]) -> dict[str, An
 
 
 def _shown(records: list[dict[str, Any]]) -> Iterator[str]:
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for record in records:
-        groups.setdefault(record["kind"] or f"unseen {record['node']}", []).append(record)
+    groups = by_key((each["kind"] or f"unseen {each['node']}", each) for each in records)
     for alike in groups.values():
         first = alike[0]
         names = fold(each["node"] for each in alike)
@@ -222,10 +221,7 @@ def _beside(record: dict[str, Any], whose: str) -> Iterator[str]:
 def _once(alike: list[dict[str, Any]]) -> Iterator[str]:
     """Yield what is below its best and what is unknown, said of several nodes once."""
     for key, words in (("notes", "less than it could"), ("unknown", "unknown")):
-        of: dict[str, list[str]] = {}
-        for record in alike:
-            for each in record[key]:
-                of.setdefault(each, []).append(record["node"])
+        of = by_key((each, record["node"]) for record in alike for each in record[key])
         for sentence, nodes in of.items():
             whose = f" ({fold(nodes)})" * (len(nodes) < len(alike))
             yield f"  {words}{whose}: {sentence}"

@@ -21,6 +21,7 @@ from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.plain import plain
 from fabricproof.core.project import site_option
 from fabricproof.core.records import read_records, record_files
+from fabricproof.core.units import by_key
 from fabricproof.nodes.inventory.store import StateSeen
 from fabricproof.nodes.preflight import Preflight, RailFinding, preflight
 from fabricproof.site import Site, site_of
@@ -164,10 +165,7 @@ def _told(
 
 def _ages(seen: Mapping[str, StateSeen]) -> dict[str, list[str]]:
     """Return ``2026-11-20T21:54:14Z, 3 h ago`` -> nodes."""
-    found: dict[str, list[str]] = {}
-    for node, each in seen.items():
-        found.setdefault(f"{each.time}, {_ago(each.time)} ago", []).append(node)
-    return found
+    return by_key((f"{each.time}, {_ago(each.time)} ago", node) for node, each in seen.items())
 
 
 def _ago(time: str) -> str:

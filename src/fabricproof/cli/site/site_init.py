@@ -15,6 +15,7 @@ import click
 
 from fabricproof.cli import options
 from fabricproof.core.errors import ConfigError, FabricproofError, OutputError
+from fabricproof.core.whole_file import refusal_of
 from fabricproof.nodes.discover import (
     ClusterSeen,
     Guess,
@@ -119,18 +120,10 @@ def _look(
     else:
         recording = probe.record(say, only=partitions, ask_nodes=not no_jobs)
     if keep is not None:
-        _save(recording, keep)
+        with refusal_of("write the recording", keep):
+            probe.save(recording, keep)
     cluster = probe.read_cluster(recording, str(kept or "this machine"))
     return _only(cluster, partitions) if partitions else cluster
-
-
-def _save(recording: probe.Recording, folder: Path) -> None:
-    try:
-        probe.save(recording, folder)
-    except OSError as error:
-        raise OutputError(
-            f"cannot write the recording: {error.strerror}", source=str(folder)
-        ) from None
 
 
 def _only(cluster: ClusterSeen, partitions: tuple[str, ...]) -> ClusterSeen:

@@ -17,15 +17,12 @@ from fabricproof.cli.site.building import (
     place,
     remove_built,
     spack_records,
+    tell,
 )
 from fabricproof.cli.site.doctor import command as doctor_command
 from fabricproof.core.plain import plain
 from fabricproof.stacks import catalog as stack_catalog
 from fabricproof.stacks import install as stack_install
-
-
-def _report(line: str) -> None:
-    click.echo(line, err=True)
 
 
 def _record(entry: stack_install.Installed) -> dict[str, Any]:
@@ -97,7 +94,7 @@ def install_command(names: tuple[str, ...], as_json: bool) -> None:
     records = []
     for stack in catalog.select(names):
         begin = time.monotonic()
-        entry = stack_install.install(catalog, stack, root, _report)
+        entry = stack_install.install(catalog, stack, root, tell)
         seconds = time.monotonic() - begin
         records.append({**_record(entry), "wall_seconds": round(seconds, 2)})
         line = f"{stack.name}: {entry.answer} in {entry.prefix} ({seconds:.1f} s)"
@@ -146,7 +143,7 @@ def remove_command(names: tuple[str, ...], site_name: str | None, as_json: bool)
     records = []
     for name in names:
         if name in catalog.stacks:
-            was_there = stack_install.remove(catalog.stacks[name], root, _report)
+            was_there = stack_install.remove(catalog.stacks[name], root, tell)
         else:
             was_there = remove_built(name, site_name, place())
         records.append({"name": name, "removed": was_there})

@@ -14,11 +14,12 @@ import click
 from fabricproof.cli import options
 from fabricproof.cli.output import Only, only_option
 from fabricproof.cli.selection import one_run, perflogs
-from fabricproof.core.errors import InputMissingError, OutputError
+from fabricproof.core.errors import InputMissingError
 from fabricproof.core.plain import plain
 from fabricproof.core.project import site_option
 from fabricproof.core.records import read_records, record_files
-from fabricproof.core.units import size_label
+from fabricproof.core.units import by_key, size_label
+from fabricproof.core.whole_file import refusal_of
 from fabricproof.site import Site, site_of
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.spack import layout_for, read_built
@@ -134,10 +135,7 @@ def _without_run(record: Mapping[str, Any]) -> str:
 
 def _groups(sweeps: list[Sweep]) -> list[list[Sweep]]:
     """Return the sweeps by stack and partition: what one proposal can be for."""
-    groups: dict[tuple[str, str], list[Sweep]] = {}
-    for sweep in sweeps:
-        groups.setdefault((sweep.stack, sweep.partition), []).append(sweep)
-    return list(groups.values())
+    return list(by_key(((sweep.stack, sweep.partition), sweep) for sweep in sweeps).values())
 
 
 def _sweep_record(sweep: Sweep) -> dict[str, Any]:
@@ -208,16 +206,10 @@ def _library_table(site: Site, sweep: Sweep) -> str | None:
 
 
 def _put(folder: Path, files: dict[str, str]) -> None:
-    try:
+    with refusal_of("write the tuning", folder, "choose another --folder"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise OutputError(
-            f"cannot write the tuning: {error.strerror}",
-            source=str(folder),
-            next_step="choose another --folder",
-        ) from None
 
 
 def _told(site: Site, proposal: Proposal, folder: Path, adopted: dict[str, str]) -> Iterator[str]:

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from fabricproof.core.student import student_quantile
+from fabricproof.core.units import by_key
 from fabricproof.history.stats.power import digamma, inverse_trigamma, trigamma
 
 #: with fewer numbers none is called an outlier: three of four cannot outvote the fourth
@@ -150,7 +151,6 @@ class Samples:
 
     Attributes:
         values: run to value, positive.
-        better: 1 or -1.
         kind: quantities of one kind have noise of one scale, more or less, and lend each other
             their scatter.
         family: families share the false alarm rate evenly, quantities that of their family; one
@@ -158,7 +158,6 @@ class Samples:
     """
 
     values: Mapping[str, float]
-    better: int
     unit: str
     kind: tuple[object, ...]
     family: str = "all"
@@ -347,9 +346,7 @@ def _scales(
     samples: Mapping[_Name, Samples], summaries: Mapping[_Name, Summary]
 ) -> dict[tuple[object, ...], float]:
     """Return the typical robust deviation of each kind."""
-    found: dict[tuple[object, ...], list[float]] = {}
-    for name, each in samples.items():
-        found.setdefault(each.kind, []).append(summaries[name].spread)
+    found = by_key((each.kind, summaries[name].spread) for name, each in samples.items())
     return {kind: statistics.median(several) for kind, several in found.items()}
 
 
@@ -374,9 +371,9 @@ def _priors(
     kept: Mapping[_Name, Sequence[float]],
 ) -> dict[tuple[object, ...], tuple[float, float]]:
     """Return kind -> (degrees of freedom, variance) of what like quantities lend each other."""
-    members: dict[tuple[object, ...], list[tuple[float, int]]] = {}
-    for name, each in samples.items():
-        members.setdefault(each.kind, []).append((variances[name], len(kept[name]) - 1))
+    members = by_key(
+        (each.kind, (variances[name], len(kept[name]) - 1)) for name, each in samples.items()
+    )
     return {kind: prior(several) for kind, several in members.items()}
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from fabricproof import __version__
 from fabricproof.core.errors import UnlikeError
+from fabricproof.core.units import by_key, stamp
 from fabricproof.history.baseline.bounds import FALSE_ALARMS, FLOORS, Bounds, Samples, learn
 from fabricproof.history.baseline.past import (
     CountedNumbers,
@@ -372,17 +373,14 @@ def _baseline(
         last = runs[max(runs)]
         asked[name] = Samples(
             values={run: number.value for run, number in runs.items()},
-            better=name[4],
             unit=name[2],
             kind=kind_of(name[2], name[3], named=last.named),
             family="" if last.relation else "named" if last.named else "curve",
         )
     learnt = learn(asked)
-    groups: dict[LegPlace, list[BaselineRow]] = {}
-    for name, runs in samples.items():
-        groups.setdefault(name[0], []).append(_row(name, runs, learnt[name]))
+    groups = by_key((name[0], _row(name, runs, learnt[name])) for name, runs in samples.items())
     used = {run for runs in samples.values() for run in runs}
-    starts = {each.run_id: each.start.strftime("%Y-%m-%dT%H:%M:%SZ") for each in store.runs}
+    starts = {each.run_id: stamp(each.start) for each in store.runs}
     there = {node for place in groups for node in place.nodes.split(",")}
     return Baseline(
         name=ask.name,

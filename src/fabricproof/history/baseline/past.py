@@ -81,22 +81,8 @@ class Number:
         return tuple(node for node in self.place.nodes.split(",") if node)
 
 
-def numbers(store: Store, run_ids: Iterable[str], *, trusting: bool = False) -> Iterator[Number]:
-    """Yield every number of these runs that counted, that has a direction and is positive.
-
-    Args:
-        store: the site's history.
-        run_ids: which runs.
-        trusting: take records as they are; nothing is learnt from them.
-
-    Raises:
-        NotKnownGoodError: one was called good and lies beyond its own physical limit.
-    """
-    yield from numbers_in(store.samples(run_ids), trusting=trusting)
-
-
 def numbers_in(samples: pl.DataFrame, *, trusting: bool = False) -> Iterator[Number]:
-    """Yield every number of these samples that is one for :func:`numbers`.
+    """Yield every number of these samples that counted, that has a direction and is positive.
 
     Args:
         samples: of a store.
@@ -180,7 +166,7 @@ class CountedNumbers:
 
 
 def measured(store: Store, run_ids: Iterable[str], *, trusting: bool) -> CountedNumbers:
-    """Return what counted in these runs; arguments and errors as of :func:`numbers`."""
+    """Return what counted in these runs; arguments and errors as of :func:`numbers_in`."""
     samples = store.samples(run_ids)
     several = tuple(numbers_in(samples, trusting=trusting))
     return CountedNumbers(numbers=several, spoilt=tuple(spoilt_in(samples)))

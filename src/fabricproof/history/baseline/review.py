@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from fabricproof.core.measure import Verdict
 from fabricproof.history.baseline.past import (
     Number,
-    numbers,
     numbers_in,
     records_of,
 )
@@ -151,7 +150,7 @@ def replay(
     judged = 0
     every = [
         (number, {name: rule.row_for(number) for name, rule in rules.items()})
-        for number in known or numbers(store, run_ids, trusting=True)
+        for number in known or numbers_in(store.samples(run_ids), trusting=True)
     ]
     near = surroundings_of(
         (number.file, number.line, number.run_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from fabricproof.core.units import first_few
+from fabricproof.core.units import by_key, first_few
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.compare.model import FieldChange, Side
 from fabricproof.nodes.inventory.facts import IDENTITIES, Machine
@@ -176,11 +176,12 @@ def _within(
 ) -> Iterator[str]:
     """Yield the facts that are not one value throughout a side."""
     for side, nodes in (("first", first), ("second", second)):
-        varied: dict[tuple[str, str, str], list[str]] = {}
-        for node, machines in nodes.items():
-            for (part, fact), values in _values(machines).items():
-                if len(values) > 1:
-                    varied.setdefault((part, fact, _joined(values)), []).append(node)
+        varied = by_key(
+            ((part, fact, _joined(values)), node)
+            for node, machines in nodes.items()
+            for (part, fact), values in _values(machines).items()
+            if len(values) > 1
+        )
         for (part, fact, values_told), where in sorted(varied.items()):
             yield (
                 f"{part}: {name_of(fact)} changed within the {side} side ({values_told} on "

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fabricproof.core.measure import Verdict
-from fabricproof.core.units import size_label
+from fabricproof.core.units import by_key, size_label
 from fabricproof.history.compare.absent import without_record
 from fabricproof.history.compare.model import NothingComparedError, SideError, typed
 from fabricproof.history.compare.sides import ChosenSide
@@ -223,9 +223,7 @@ def _one_table(
     is_second = np.array([each.run_id in of_second for each in matrix.runs], dtype=bool)
     order = np.argsort(is_second, kind="stable")
     at = {int(old): new for new, old in enumerate(order)}
-    aside: dict[int, list[tuple[int, str]]] = {}
-    for row, column, reason in matrix.set_aside:
-        aside.setdefault(row, []).append((at[column], reason))
+    aside = by_key((row, (at[column], reason)) for row, column, reason in matrix.set_aside)
     is_sorted = bool((order == np.arange(len(order))).all())
     columns = order.tolist()
     return JoinedRows(
@@ -275,9 +273,7 @@ def _of_baseline(
 ) -> _Half:
     run_ids = tuple(sorted({run_id for each in samples.values() for run_id in each}))
     column = {run_id: index for index, run_id in enumerate(run_ids)}
-    found: dict[Key, list[Mapping[str, float]]] = {}
-    for key, values in samples.items():
-        found.setdefault(_with_names(key, across, renamed), []).append(values)
+    found = by_key((_with_names(key, across, renamed), values) for key, values in samples.items())
     table = np.full((len(found), len(run_ids)), np.nan)
     for row, several in enumerate(found.values()):
         for run_id in {each for values in several for each in values}:
@@ -305,11 +301,12 @@ def _two_halves(first: _Half, second: _Half) -> JoinedRows:
     words = list(first.words) + [()] * (len(place) - len(first.keys))
     for row, more in zip(rows, second.words, strict=True):
         words[row] = (*(words[row] or ("",) * split), *more)
-    aside: dict[int, list[tuple[int, str]]] = {}
-    for row, column, reason in first.set_aside:
-        aside.setdefault(row, []).append((column, reason))
-    for row, column, reason in second.set_aside:
-        aside.setdefault(rows[row], []).append((column + split, reason))
+    aside = by_key(
+        (
+            *((row, (column, reason)) for row, column, reason in first.set_aside),
+            *((rows[row], (column + split, reason)) for row, column, reason in second.set_aside),
+        )
+    )
     return JoinedRows(
         keys=tuple(place),
         values=values,

@@ -18,13 +18,12 @@ from typing import NoReturn
 from fabricproof.core.errors import (
     FabricproofError,
     InputMissingError,
-    OutputError,
     ParseError,
     UnavailableError,
 )
 from fabricproof.core.plain import typed
 from fabricproof.core.records import read_json
-from fabricproof.core.whole_file import whole_file
+from fabricproof.core.whole_file import refusal_of, whole_file
 from fabricproof.history.compare.model import SideError
 
 FORMAT = 1
@@ -158,14 +157,10 @@ def write_plan(path: Path, plan: InterleavedPlan) -> None:
         OutputError: it could not be written; what was there before is as it was.
     """
     text = json.dumps({"format": FORMAT, **asdict(plan)}, indent=1)
-    try:
+    with refusal_of("keep the plan", path, "make room"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as file:
             file.write(f"{text}\n".encode())
-    except OSError as error:
-        raise OutputError(
-            f"cannot keep the plan: {error.strerror}", source=str(path), next_step="make room"
-        ) from None
 
 
 def read_plan(path: Path) -> InterleavedPlan:

@@ -54,7 +54,7 @@ def headline(comparison: Comparison) -> str:
     if word is Change.SAME:
         within = ", ".join(
             f"{metric} within {comparison.margins[metric] * 100:.3g} %"
-            for metric in _metrics(comparison)
+            for metric in dict.fromkeys(metric_of(each.key) for each in comparison.quantities)
         )
         places = "on every rail, pair, node, stack and program"
         return f"{_said(comparison)}: {within}, {places}"
@@ -147,10 +147,6 @@ def _has_no_scatter(comparison: Comparison) -> bool:
 def _visible(shift: Shift) -> str:
     """Return the smallest change that would have been seen, ``3.4 %``."""
     return "-" if shift.detectable is None else f"{(shift.detectable - 1) * 100:.1f} %"
-
-
-def _metrics(comparison: Comparison) -> list[str]:
-    return list(dict.fromkeys(metric_of(each.key) for each in comparison.quantities))
 
 
 def _sides(comparison: Comparison) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from fabricproof.core.units import by_key
 from fabricproof.history.cost.case import Case, Key
 from fabricproof.history.cost.history import (
     DEFAULT_START_SECONDS,
@@ -16,7 +17,8 @@ from fabricproof.history.cost.history import (
 from fabricproof.site import PartitionSpec, Site
 from fabricproof.site.roll import due_entries
 
-#: the levels, from the smallest to the one that leaves nothing out
+#: the levels, from the smallest to the one that leaves nothing out: what is run how often; each is
+#: run with all that follow it
 LEVELS = ("quick", "nightly", "full")
 
 #: no job is over sooner: what a scheduler takes to start and end an empty one
@@ -171,10 +173,7 @@ def left_out(chosen: Sequence[Case], everything: Sequence[Case]) -> LeftOut:
 
 def refusals(cases: Iterable[Case], word: Callable[[Case], str]) -> dict[str, list[Case]]:
     """Return the cases by the reason that ``word`` gives, the most frequent first."""
-    found: dict[str, list[Case]] = {}
-    for case in cases:
-        if word(case):
-            found.setdefault(word(case), []).append(case)
+    found = by_key((why, case) for case in cases if (why := word(case)))
     return dict(sorted(found.items(), key=lambda item: (-len(item[1]), item[0])))
 
 
@@ -223,13 +222,13 @@ def off_by(expected: float, measured: float) -> float:
 
 def compare(run: PastRun, estimates: Iterable[Estimate], *, session_seconds: float) -> RunCost:
     """Return the comparison of ``run`` with what was expected of its jobs."""
-    by_key: Mapping[Key, Estimate] = {each.case.key: each for each in estimates}
+    expected: Mapping[Key, Estimate] = {each.case.key: each for each in estimates}
     by_check: dict[str, list[tuple[PastJob, Estimate]]] = {}
     unplanned = []
     for job in run.jobs:
         check, fabric, _, stack = job.key
-        if job.key in by_key:
-            by_check.setdefault(check, []).append((job, by_key[job.key]))
+        if job.key in expected:
+            by_check.setdefault(check, []).append((job, expected[job.key]))
         else:
             unplanned.append(f"{check} on {stack} over {fabric}")
     rows = [

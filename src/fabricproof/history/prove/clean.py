@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fabricproof.core.units import by_key
 from fabricproof.history.baseline.bounds import FALSE_ALARMS, Samples, learn
 from fabricproof.history.baseline.freezing import AT_LEAST, kind_of
 from fabricproof.history.prove.model import CallRule, KindFloor, NoticedFrom, Shuffled, Strength
@@ -68,17 +69,8 @@ class CleanNights:
     values: Values
 
 
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """One rail of one node, and the quantities that would suffer if it were slow."""
-
-    node: str
-    rail: str
-    rows: Rows
-
-
-def places_of(keys: Sequence[Key], fabric: str, metric: str) -> list[Place]:
-    """Return each rail of each node with the quantities of a metric over it alone.
+def places_of(keys: Sequence[Key], fabric: str, metric: str) -> dict[tuple[str, str], Rows]:
+    """Return each node and rail of it with the quantities of a metric over that rail alone.
 
     A leg over several rails is left as it is, unless no leg of the fabric has one alone.
     """
@@ -89,14 +81,8 @@ def places_of(keys: Sequence[Key], fabric: str, metric: str) -> list[Place]:
     ]
     if any("," not in key.rails for _, key in mine):
         mine = [(row, key) for row, key in mine if "," not in key.rails]
-    found: dict[tuple[str, str], list[int]] = {}
-    for row, key in mine:
-        for node in key.nodes.split(","):
-            found.setdefault((node, key.rails), []).append(row)
-    return [
-        Place(node=node, rail=rail, rows=np.array(found[node, rail]))
-        for node, rail in sorted(found)
-    ]
+    found = by_key(((node, key.rails), row) for row, key in mine for node in key.nodes.split(","))
+    return {place: np.array(rows) for place, rows in sorted(found.items())}
 
 
 def kinds_of(keys: Sequence[Key]) -> list[tuple[str, str]]:
@@ -111,7 +97,6 @@ def bounds_of(keys: Sequence[Key], values: Values) -> Values:
     samples = {
         row: Samples(
             values={str(at): value for at, value in enumerate(each) if not math.isnan(value)},
-            better=key.better,
             unit=key.unit,
             kind=kind_of(key.unit, key.message_size, named=key.named),
             family="named" if key.named else "curve",
@@ -155,16 +140,21 @@ def weakened(keys: Sequence[Key], values: Values, rows: Rows, nights: int, loss:
 _Needed = Mapping[tuple[str, str], Mapping[int, Sequence[float]]]
 
 
+def _asked(
+    keys: Sequence[Key],
+) -> tuple[dict[tuple[str, str], list[Rows]], dict[tuple[str, str], dict[int, list[float]]]]:
+    """Return the places of each kind of quantity, and where the losses it needs will be kept."""
+    kinds = {each: [*places_of(keys, *each).values()] for each in kinds_of(keys)}
+    return kinds, {kind: {nights: [] for nights in NIGHTS} for kind in kinds}
+
+
 def judge_baseline(clean: CleanNights, tell: Tell) -> tuple[tuple[Run, ...], int, _Needed]:
     """Return the nights that a baseline of others calls, of how many, and the loss each would need.
 
     Each night is judged once, by up to thirty others; so is each with the two after it in the drawn
     order.  The tries are these nights, with each rail of each node in turn that was measured then.
     """
-    kinds = {each: places_of(clean.keys, *each) for each in kinds_of(clean.keys)}
-    found: dict[tuple[str, str], dict[int, list[float]]] = {
-        kind: {nights: [] for nights in NIGHTS} for kind in kinds
-    }
+    kinds, found = _asked(clean.keys)
     count = len(clean.runs)
     order = np.random.default_rng(SEED).permutation(count)
     red, judged = [], 0
@@ -179,9 +169,9 @@ def judge_baseline(clean: CleanNights, tell: Tell) -> tuple[tuple[Run, ...], int
                 red += [clean.runs[new[0]]] if needed.min() < 0 else []
             for kind, places in kinds.items():
                 found[kind][nights] += [
-                    float(needed[place.rows].min())
-                    for place in places
-                    if is_there(clean.values[:, new[:nights]], bounds, place.rows)
+                    float(needed[rows].min())
+                    for rows in places
+                    if is_there(clean.values[:, new[:nights]], bounds, rows)
                 ]
         tell("clean night", at + 1, count)
     return tuple(sorted(red, key=lambda run: run.start)), judged, found
@@ -251,10 +241,7 @@ def judge_trend(clean: CleanNights, tell: Tell) -> tuple[Share, Share, _Needed]:
     values = clean.values[rows][:, -Question().last :]
     orders = DrawnOrders(keys=tuple(clean.keys[row] for row in rows), values=values)
     tries = int(np.clip(_NUMBERS // max(values.size, 1), FEWEST_TRIES, MOST_TRIES)) if rows else 0
-    kinds = {each: places_of(orders.keys, *each) for each in kinds_of(orders.keys)}
-    found: dict[tuple[str, str], dict[int, list[float]]] = {
-        kind: {nights: [] for nights in NIGHTS} for kind in kinds
-    }
+    kinds, found = _asked(orders.keys)
     random = np.random.default_rng(SEED)
     red, by_night = 0, list[bool]()
     for at in range(tries):
@@ -263,7 +250,7 @@ def judge_trend(clean: CleanNights, tell: Tell) -> tuple[Share, Share, _Needed]:
         if at % _EACH_NIGHT == 0:
             by_night.append(orders.is_told_by_night(shuffled))
         for kind, places in kinds.items():
-            mine = places[at % len(places)].rows
+            mine = places[at % len(places)]
             for nights in NIGHTS:
                 if np.isfinite(shuffled[mine, -nights:]).any():
                     found[kind][nights].append(orders.loss_needed(shuffled, mine, nights))

@@ -193,9 +193,9 @@ def proof_record(proof: SiteProof) -> dict[str, Any]:
     """Return the form of ``--json``; losses are fractions, bounds those of 95 %."""
     return plain(
         proof,
-        nights=[plain(each, run=_run(each.run)) for each in proof.nights],
-        calls=[plain(each, run=_run(each.run)) for each in proof.calls],
-        stretch=plain(proof.stretch, runs=[_run(each) for each in proof.stretch.runs]),
+        nights=[plain(each, run=each.run.named) for each in proof.nights],
+        calls=[plain(each, run=each.run.named) for each in proof.calls],
+        stretch=plain(proof.stretch, runs=[each.named for each in proof.stretch.runs]),
         shuffled=_shuffled(proof.shuffled) if proof.shuffled else None,
         floors=[
             plain(kind, floors=[_noticed(each) for each in kind.floors]) for kind in proof.floors
@@ -203,16 +203,12 @@ def proof_record(proof: SiteProof) -> dict[str, Any]:
     )
 
 
-def _run(run: Run) -> dict[str, Any]:
-    return {"run_id": run.run_id, "start": run.start}
-
-
 def _shuffled(shuffled: Shuffled) -> dict[str, Any]:
     return plain(
         shuffled,
         told={rule: plain(share, "bounds") for rule, share in shuffled.told.items()},
         by_night=plain(shuffled.by_night, "bounds"),
-        red=[_run(each) for each in shuffled.red],
+        red=[each.named for each in shuffled.red],
         broken=shuffled.broken(),
     )
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fabricproof.core.units import by_key
 from fabricproof.history.stats.power import number_of_labellings
 
 if TYPE_CHECKING:
@@ -335,9 +336,7 @@ def _order_of_runs(values: Values) -> list[int]:
 def _blocks_in_order(
     order: Sequence[int], blocks: npt.NDArray[np.int64]
 ) -> list[npt.NDArray[np.int64]]:
-    found: dict[int, list[int]] = {}
-    for run in order:
-        found.setdefault(int(blocks[run]), []).append(run)
+    found = by_key((int(blocks[run]), run) for run in order)
     return [np.array(each, dtype=np.int64) for each in found.values()]
 
 

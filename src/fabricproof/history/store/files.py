@@ -204,7 +204,7 @@ def pieces(
         ParseError: a compressed file that is damaged.
     """
     try:
-        with _opened(path) as file:
+        with gzip.open(path, "rb") if is_packed(path) else path.open("rb") as file:
             file.seek(offset)
             yield from _cut(file, offset, lines, piece_bytes)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -217,10 +217,6 @@ def pieces(
         ) from None
     except OSError as error:
         raise unreadable(path, error) from None
-
-
-def _opened(path: Path) -> gzip.GzipFile | IO[bytes]:
-    return gzip.open(path, "rb") if is_packed(path) else path.open("rb")
 
 
 def _cut(

@@ -6,13 +6,13 @@ run a name or took it away; the last line of a run and a name counts.
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from fabricproof.core.errors import InputMissingError, ParseError
 from fabricproof.core.records import append_records, is_named_there, read_records
+from fabricproof.core.units import stamp
 
 LABELS_FILE = "labels.jsonl"
 
@@ -124,7 +124,7 @@ def set_label(
             expected=f"one of: {', '.join(sorted(has)) or 'no run has it'}",
         )
     changed = tuple(each for each in asked if (each in has) is not given)
-    time = datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    time = stamp()
     append_records(
         perflogs / site / LABELS_FILE,
         [{"run_id": each, "label": name, "given": given, "time": time} for each in changed],

@@ -85,6 +85,11 @@ class Run:
     legs: Mapping[str, int] = field(default_factory=dict)
 
     @property
+    def named(self) -> dict[str, Any]:
+        """What names it in a record."""
+        return {"run_id": self.run_id, "start": self.start}
+
+    @property
     def night(self) -> str:
         """``2026-11-21 21:34``, for axes and tables."""
         return self.start.strftime("%Y-%m-%d %H:%M")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fabricproof.core.project import site_option
-from fabricproof.core.units import first_few
+from fabricproof.core.units import by_key, first_few
 from fabricproof.history.compare.facts import Machines, changed_builds, last_known
 from fabricproof.history.store import Key, Run
 from fabricproof.history.store.model import MARGINS, metric_of
@@ -311,9 +311,7 @@ def _what(tested: Tested, shared: Common, steps: Sequence[FoundStep]) -> str:
 
 def _amounts(steps: Sequence[FoundStep]) -> Iterator[str]:
     """Yield ``bandwidth 48 % less`` for each metric and direction, the median of its steps."""
-    ratios: dict[tuple[str, bool], list[float]] = {}
-    for each in steps:
-        ratios.setdefault((metric_of(each.key), each.step.ratio > 1), []).append(each.step.ratio)
+    ratios = by_key(((metric_of(each.key), each.step.ratio > 1), each.step.ratio) for each in steps)
     order = list(MARGINS)
     for (metric, is_more), those in sorted(
         ratios.items(), key=lambda item: (order.index(item[0][0]), item[0][1])

@@ -13,6 +13,7 @@ import numpy as np
 
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
 from fabricproof.core.project import site_option
+from fabricproof.core.units import by_key
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.stats.steps import Changes, Step, find_changes, least_runs
 from fabricproof.history.store import Key, Matrix, Store
@@ -198,9 +199,7 @@ def _too_few(store: Store, matrix: Matrix, most: int) -> TooFewRunsError:
 
 
 def _steps(tested: Tested, changes: Changes) -> list[FoundStep]:
-    of_row: dict[int, list[Step]] = {}
-    for step in changes.steps:
-        of_row.setdefault(step.row, []).append(step)
+    of_row = by_key((step.row, step) for step in changes.steps)
     return [
         FoundStep(
             key=tested.keys[row],

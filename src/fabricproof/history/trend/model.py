@@ -142,22 +142,18 @@ def trend_record(trend: Trend) -> dict[str, Any]:
         trend,
         "is_worse_now",
         "looks_worse_now",
-        runs=[_run(each) for each in trend.runs],
+        runs=[each.named for each in trend.runs],
         events=[
             plain(
                 each,
                 "worse",
-                run=_run(each.run),
+                run=each.run.named,
                 steps=[plain(step, without={"run"}) for step in each.steps],
             )
             for each in trend.events
         ],
-        drifts=[plain(each, run=_run(each.run)) for each in trend.drifts],
+        drifts=[plain(each, run=each.run.named) for each in trend.drifts],
     )
-
-
-def _run(run: Run) -> dict[str, Any]:
-    return {"run_id": run.run_id, "start": run.start}
 
 
 #: quantities of an event that are shown one by one

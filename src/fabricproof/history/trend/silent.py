@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fabricproof.core.units import by_key
 from fabricproof.history.store import Key, Matrix
 
 #: runs of its check without a number, after which a quantity counts as silent
@@ -124,10 +125,7 @@ def _breadths(matrix: Matrix, partition: str, of_site: Mapping[_Home, Sequence[i
 
 
 def _by_home(matrix: Matrix, rows: Iterable[int]) -> dict[_Home, list[int]]:
-    found: dict[_Home, list[int]] = {}
-    for row in rows:
-        found.setdefault(_home(matrix.keys[row]), []).append(row)
-    return found
+    return by_key((_home(matrix.keys[row]), row) for row in rows)
 
 
 def _home(key: Key) -> _Home:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fabricproof.core.units import counted
+from fabricproof.core.units import by_key, counted
 from fabricproof.history.store import Matrix
 
 #: runs of its check and stack without a quantity, after which it counts as gone
@@ -64,12 +64,11 @@ def vanished(matrix: Matrix, rows: Sequence[int], columns: Sequence[int]) -> Ite
 
 
 def _by(matrix: Matrix, names: Sequence[str]) -> dict[tuple[str, ...], list[int]]:
-    found: dict[tuple[str, ...], list[int]] = {}
-    for row, key in enumerate(matrix.keys):
-        if key.better:
-            place = tuple(getattr(key, name) for name in names)
-            found.setdefault(place, []).append(row)
-    return found
+    return by_key(
+        (tuple(getattr(key, name) for name in names), row)
+        for row, key in enumerate(matrix.keys)
+        if key.better
+    )
 
 
 def _runs_without(there: Sequence[bool], least: int) -> int:

@@ -24,6 +24,7 @@ from fabricproof.core.errors import FabricproofError
 from fabricproof.core.hostlist import expand
 from fabricproof.core.measure import Finding, Verdict, as_notes
 from fabricproof.core.records import text_of
+from fabricproof.core.units import by_key
 from fabricproof.job.evidence.leg_folder import CORES, RankRecord
 from fabricproof.job.leg import Leg
 from fabricproof.traffic import Evidence, Expectation, PathState
@@ -286,10 +287,7 @@ def share_taken(found: Iterable[Disturbance]) -> float:
 
     A message has two ends: the two worst places of cores add up, and so do cores and wire.
     """
-    figures: dict[DisturbanceKind, list[float]] = {}
-    for each in found:
-        if each.counts:
-            figures.setdefault(each.kind, []).append(each.share or 0.0)
+    figures = by_key((each.kind, each.share or 0.0) for each in found if each.counts)
     ends = {DisturbanceKind.STARVED_CORES: 2}
     return sum(sum(sorted(all_)[-ends.get(kind, 1) :]) for kind, all_ in figures.items())
 

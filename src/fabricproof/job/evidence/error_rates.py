@@ -18,7 +18,7 @@ from fabricproof.job.leg import Leg
 from fabricproof.physics import SOFT_ROCE
 from fabricproof.traffic import PathState, is_device
 from fabricproof.traffic.error_rates import Direction, ErrorKind, ErrorRate
-from fabricproof.verdict.value import ERROR_UNIT, Judgement, Report, is_of_errors
+from fabricproof.verdict.value import ERROR_UNIT, Judgement, Report, is_of_errors, no_number
 
 #: A link that loses as much as it may is red by chance in one leg of so many.
 ONE_IN = 1000
@@ -340,16 +340,8 @@ def _uncounted(leg: Leg, rates: Sequence[ErrorRate], nodes: Iterable[str]) -> li
     blind = sorted(set(nodes) - {each.node for each in rates if each.kind in told})
     if not blind:
         return []
-    return [
-        Judgement(
-            name=UNCOUNTED,
-            value=None,
-            unit=ERROR_UNIT,
-            message_size=None,
-            verdict=Verdict.UNJUDGED,
-            reason=f"nobody counted what {', '.join(blind)} lost on {'+'.join(leg.rails)}",
-        )
-    ]
+    reason = f"nobody counted what {', '.join(blind)} lost on {'+'.join(leg.rails)}"
+    return [no_number(UNCOUNTED, Verdict.UNJUDGED, reason, ERROR_UNIT)]
 
 
 def _reason(rate: ErrorRate, limit: ErrorLimit, critical: int) -> str:

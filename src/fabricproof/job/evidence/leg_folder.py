@@ -303,11 +303,9 @@ def gather(records: Iterable[RankRecord]) -> Evidence:
             samples[record.node, interface] = replace(
                 sample, before={**sample.before, **before}, after={**sample.after, **after}
             )
-    places = {(each.rank, each.node): each.cpus for each in records}
+    places = sorted({(each.rank, each.node) for each in records})
     return Evidence(
-        ranks=tuple(
-            Rank(rank=rank, node=node, cpus=cpus) for (rank, node), cpus in sorted(places.items())
-        ),
+        ranks=tuple(Rank(rank=rank, node=node) for rank, node in places),
         samples=tuple(samples.values()),
     )
 

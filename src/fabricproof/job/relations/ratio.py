@@ -23,7 +23,7 @@ from fabricproof.job.rounds import (
 )
 from fabricproof.traffic import PathState
 from fabricproof.traffic.disturbance import Disturbance
-from fabricproof.verdict.value import Judgement, Reference, Report
+from fabricproof.verdict.value import Judgement, Reference, Report, no_number
 
 #: legs by name, each with one look at it
 Looks = Mapping[str, Outcome]
@@ -415,9 +415,7 @@ def spoiled_leg(relation: Relation, looks: Looks) -> tuple[Verdict, str] | None:
 
 def not_judged(label: str, verdict: Verdict, reason: str) -> Judgement:
     """Return the judgement of a relation that has no number."""
-    return Judgement(
-        name=label, value=None, unit="x", message_size=None, verdict=verdict, reason=reason
-    )
+    return no_number(label, verdict, reason, "x")
 
 
 def report_of(judgement: Judgement) -> Report:

@@ -24,6 +24,7 @@ from fabricproof.core.records import (
     read_json,
     read_records,
 )
+from fabricproof.core.units import by_key
 from fabricproof.job.leg import ADMISSION_CHECK, own_name
 from fabricproof.job.recording import LEGS_KEY
 from fabricproof.job.run.consistency import (
@@ -202,9 +203,7 @@ def assemble(
     ``site`` is the name that commands to copy are for.
     """
     lost = _not_built(cases)
-    of_job: dict[tuple[object, ...], list[Mapping[str, Any]]] = {}
-    for record in records:
-        of_job.setdefault(_job(record), []).append(record)
+    of_job = by_key((_job(record), record) for record in records)
     legs: list[LegResult] = []
     for case in cases:
         if case.get("fixture"):

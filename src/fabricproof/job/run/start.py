@@ -177,7 +177,7 @@ def check_scheduler(site: Site, environment: Mapping[str, str]) -> None:
     Raises:
         UnavailableError: its command is missing, does not answer, or knows no such partition.
     """
-    if not any(each.scheduler in {"slurm", "squeue"} for each in site.partitions):
+    if not any(each.uses_slurm for each in site.partitions):
         return
     hint = site.spec.start_hint or "start Slurm, or choose another site with --site"
     try:
@@ -207,7 +207,7 @@ def check_scheduler(site: Site, environment: Mapping[str, str]) -> None:
 def _asked_partitions(site: Site) -> Iterator[str]:
     """Yield the Slurm partitions that the site's ``access`` options name."""
     for partition in site.partitions:
-        if partition.scheduler in {"slurm", "squeue"}:
+        if partition.uses_slurm:
             yield from asked_partitions(partition.access)
 
 
@@ -216,14 +216,14 @@ def ask_traits(site: Site, environment: Mapping[str, str]) -> SlurmTraits:
 
     What does not answer is unknown: whether Slurm is there at all says :func:`check_scheduler`.
     """
-    schedulers = {each.scheduler for each in site.partitions}
-    if not schedulers & {"slurm", "squeue"}:
+    if not any(each.uses_slurm for each in site.partitions):
         return SlurmTraits()
     config, _ = ask(["scontrol", "show", "config"], environment)
     partitions, _ = ask(["scontrol", "-o", "show", "partition"], environment)
     # What was asked for is not there, and that is an answer; a database that is away is none.
     wanted = ["sacct", "-n", "-X", "-j", "1", "-o", "jobid"]
-    fault = ask(wanted, environment)[1] if "slurm" in schedulers else None
+    keeps = any(each.scheduler == "slurm" for each in site.partitions)
+    fault = ask(wanted, environment)[1] if keeps else None
     return read_traits(config, partitions, fault)
 
 

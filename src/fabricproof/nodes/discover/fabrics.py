@@ -249,16 +249,12 @@ def _rate_name(interface: InterfaceSeen) -> str | None:
     if speed is None:
         return None
     if _is_slingshot(interface):
-        return _slingshot(speed)
+        return {200_000: "Slingshot 200", 400_000: "Slingshot 400"}.get(speed)
     return ethernet_name(speed / 1000)
 
 
 def _is_slingshot(interface: InterfaceSeen) -> bool:
     return (interface.driver or "").startswith("cxi")
-
-
-def _slingshot(speed_mbit_s: int) -> str | None:
-    return {200_000: "Slingshot 200", 400_000: "Slingshot 400"}.get(speed_mbit_s)
 
 
 def _ethernet_fabric(host: HostSeen, interfaces: list[InterfaceSeen]) -> FabricDraft:

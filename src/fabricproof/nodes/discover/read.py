@@ -7,7 +7,7 @@ import re
 from operator import itemgetter
 
 from fabricproof.core.errors import FabricproofError, ParseError
-from fabricproof.core.units import digits_of
+from fabricproof.core.units import by_key, digits_of
 from fabricproof.nodes.discover.facts import (
     HostSeen,
     InterfaceSeen,
@@ -138,11 +138,11 @@ def read_interfaces(
     sections: dict[str, list[str]], payloads: dict[str, int]
 ) -> tuple[InterfaceSeen, ...]:
     """Return the network interfaces, from sysfs, ``ip``, ``tc`` and ``ethtool``."""
-    addresses: dict[str, list[str]] = {}
-    for line in sections.get("addresses", []):
-        found = re.match(r"\d+: (\S+)\s+inet (\S+)", line)
-        if found:
-            addresses.setdefault(found[1].partition("@")[0], []).append(found[2])
+    addresses = by_key(
+        (found[1].partition("@")[0], found[2])
+        for line in sections.get("addresses", [])
+        if (found := re.match(r"\d+: (\S+)\s+inet (\S+)", line))
+    )
     shapers = dict(map(_read_shaper, sections.get("qdisc", [])))
     told = dict(read_rows(sections.get("ethtool", [])))
     return tuple(
@@ -341,11 +341,8 @@ def read_slurm(text: str) -> SlurmSeen | None:
 
 def _read_partitions(lines: list[str], default: set[str]) -> tuple[PartitionSeen, ...]:
     """Return the partitions; sinfo prints a line for each state that a partition's nodes are in."""
-    rows: dict[str, list[list[str]]] = {}
-    for line in lines:
-        fields = line.strip().split("|")
-        if len(fields) == 7:
-            rows.setdefault(fields[0], []).append(fields)
+    split = (line.strip().split("|") for line in lines)
+    rows = by_key((fields[0], fields) for fields in split if len(fields) == 7)
     return tuple(_partition(name, found, default) for name, found in rows.items())
 
 

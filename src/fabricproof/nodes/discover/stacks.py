@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from fabricproof.core.units import by_key
 from fabricproof.nodes.discover.draft import Entry, guess, seen
 from fabricproof.nodes.discover.facts import HostSeen, SlurmSeen
 from fabricproof.stacks.launch import OWN_LAUNCHER, SRUN_OPTIONS
@@ -104,11 +105,11 @@ def _from_modules(
     host: HostSeen, slurm: SlurmSeen | None, known: set[str], passed_over: list[str]
 ) -> Iterator[StackDraft]:
     """Yield one stack for each family that has modules, the newest; say which were passed over."""
-    by_family: dict[str, list[str]] = {}
-    for module in host.modules:
-        family = family_of(module)
-        if family is not None and module.partition("/")[0] not in known:
-            by_family.setdefault(family, []).append(module)
+    by_family = by_key(
+        (family, module)
+        for module in host.modules
+        if (family := family_of(module)) is not None and module.partition("/")[0] not in known
+    )
     for family, modules in by_family.items():
         newest = max(modules, key=_newness)
         if family == "mvapich" and _newness(newest)[:1] < (3,):

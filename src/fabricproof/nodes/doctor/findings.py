@@ -59,6 +59,21 @@ class Diagnosis:
         assert not wrong or (self.means and self.mend), f"{self.seen}: say what it means and mends"
 
 
+def fine(topic: str, seen: str, command: str = "") -> Diagnosis:
+    """Return what is as it should be."""
+    return Diagnosis(level=Level.OK, topic=topic, seen=seen, command=command)
+
+
+def noted(topic: str, seen: str, command: str = "") -> Diagnosis:
+    """Return what is worth knowing."""
+    return Diagnosis(level=Level.NOTE, topic=topic, seen=seen, command=command)
+
+
+def unseen(topic: str, seen: str, command: str = "") -> Diagnosis:
+    """Return what could not be seen."""
+    return Diagnosis(level=Level.UNKNOWN, topic=topic, seen=seen, command=command)
+
+
 def worst(findings: Iterable[Diagnosis]) -> Level:
     """Return the worst level; UNKNOWN where nothing was found at all."""
     levels = [finding.level for finding in findings]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
+from fabricproof.core.units import by_key
 from fabricproof.nodes.doctor.facts import (
     Answer,
     LibraryFacts,
@@ -35,9 +36,7 @@ def _two(value: str) -> tuple[str, str]:
 
 def read_asker(answer: Answer) -> LibraryFacts:
     """Return what :mod:`.asker` printed; without its last line nothing that is absent is "none"."""
-    said: dict[str, list[str]] = {}
-    for key, value in _pairs(answer.output.splitlines()):
-        said.setdefault(key, []).append(value)
+    said = by_key(_pairs(answer.output.splitlines()))
     loads = tuple(said.get("loads", ()))
     fault = "; ".join(said.get("fault", ())) if "asked" not in said else ""
     if "asked" not in said and not fault:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from fabricproof.nodes.inventory.facts import IDENTITIES, Machine, Value
@@ -104,14 +104,10 @@ def _part(
     if here and there and here != there:
         sentence = f"{part} of {sides[0]} is called {there.split()[-1]} on {sides[1]}"
         yield Difference(part=part, fact="name", first=here, second=there, sentence=sentence)
-    for fact in _facts(first, second):
-        if fact in IDENTITIES and not same_node:
+    for fact in {**first, **second}:
+        if first.get(fact) == second.get(fact) or (fact in IDENTITIES and not same_node):
             continue
         yield _difference(part, fact, first.get(fact), second.get(fact), sides)
-
-
-def _facts(first: Facts, second: Facts) -> Iterable[str]:
-    return [fact for fact in {**first, **second} if first.get(fact) != second.get(fact)]
 
 
 def _unlike_items(first: Value | None, second: Value | None) -> tuple[Value | None, Value | None]:

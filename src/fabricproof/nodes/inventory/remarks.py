@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
 
 from fabricproof.core.cpus import cpus_of
-from fabricproof.core.units import digits_of
+from fabricproof.core.units import by_key, digits_of
 from fabricproof.nodes.inventory.facts import Machine, Value, slot_of
 
 #: what every subnet has unless its manager is told otherwise (IBA specification vol. 1, 4.1.1)
@@ -93,11 +92,9 @@ def _waiting(ports: Iterable[SubnetPort]) -> Iterator[str]:
 
 
 def _managers(live: Iterable[SubnetPort]) -> Iterator[str]:
-    subnets: dict[str, dict[int, list[SubnetPort]]] = defaultdict(lambda: defaultdict(list))
-    for port in live:
-        if port.sm_lid and port.prefix:
-            subnets[port.prefix][port.sm_lid].append(port)
-    for prefix, managers in sorted(subnets.items()):
+    subnets = by_key((port.prefix, port) for port in live if port.sm_lid and port.prefix)
+    for prefix, those in sorted(subnets.items()):
+        managers = by_key((port.sm_lid or 0, port) for port in those)
         if len(managers) > 1:
             words = "; ".join(
                 f"LID {lid}: {', '.join(map(_where, ports))}"
@@ -111,10 +108,7 @@ def _managers(live: Iterable[SubnetPort]) -> Iterator[str]:
 
 
 def _same_lid(live: Iterable[SubnetPort]) -> Iterator[str]:
-    found: dict[tuple[str, int | None, int], list[SubnetPort]] = defaultdict(list)
-    for port in live:
-        if port.lid:
-            found[port.prefix, port.sm_lid, port.lid].append(port)
+    found = by_key(((port.prefix, port.sm_lid, port.lid), port) for port in live if port.lid)
     for (_, _, lid), ports in sorted(found.items(), key=str):
         if len(ports) > 1:
             yield (
@@ -124,10 +118,7 @@ def _same_lid(live: Iterable[SubnetPort]) -> Iterator[str]:
 
 
 def _same_prefix(live: Iterable[SubnetPort]) -> Iterator[str]:
-    found: dict[tuple[str, str], list[SubnetPort]] = defaultdict(list)
-    for port in live:
-        if port.prefix:
-            found[port.node, port.prefix].append(port)
+    found = by_key(((port.node, port.prefix), port) for port in live if port.prefix)
     for (node, prefix), ports in sorted(found.items()):
         managers = {port.sm_lid for port in ports}
         if len(ports) > 1 and len(managers) == 1 and None not in managers:

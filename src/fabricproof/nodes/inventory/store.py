@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fabricproof.core.errors import FabricproofError, InputMissingError, OutputError, ParseError
+from fabricproof.core.errors import FabricproofError, InputMissingError, ParseError
+from fabricproof.core.hostlist import SAFE_NAME
 from fabricproof.core.project import site_option
 from fabricproof.core.records import (
     append_records,
@@ -23,7 +24,7 @@ from fabricproof.core.records import (
     read_records,
     text_of,
 )
-from fabricproof.core.whole_file import whole_file
+from fabricproof.core.whole_file import refusal_of, whole_file
 from fabricproof.nodes.inventory.facts import Machine, ReadTrouble, ReadTroubleKind
 from fabricproof.nodes.inventory.read import read_machine
 
@@ -32,9 +33,6 @@ INDEX_FILE = "index.jsonl"
 
 #: below the perflogs of a site
 FOLDER = "inventory"
-
-#: a node's name becomes a folder's; anything else is no name that a scheduler gives
-_NODE = re.compile(r"\w[\w.-]*")
 
 #: of a node that no line of a run names yet; None is that of one that left nothing
 _NOTHING = ""
@@ -90,7 +88,7 @@ def keep_looks(
 
 def _keep(folder: Path, node: str, path: Path | None, run_id: str, time: str) -> StateSeen:
     digest, reason = None, ""
-    if not _NODE.fullmatch(node):
+    if not SAFE_NAME.fullmatch(node):
         reason = "its name is none that a folder can have"
     elif path is None:
         reason = "the look at it left nothing"
@@ -122,14 +120,10 @@ def write_machine(folder: Path, machine: Machine) -> Path:
         # beside the sentences: what a verdict may rest on; the digest covers the sentences alone
         "troubles": [asdict(each) for each in machine.troubles],
     }
-    try:
+    with refusal_of("keep the inventory", path, "make room"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as file:
             file.write((json.dumps(record, indent=1) + "\n").encode())
-    except OSError as error:
-        raise OutputError(
-            f"cannot keep the inventory: {error.strerror}", source=str(path), next_step="make room"
-        ) from None
     return path
 
 

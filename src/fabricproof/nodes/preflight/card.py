@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from fabricproof.core.errors import FabricproofError
+from fabricproof.core.measure import Verdict
 from fabricproof.nodes.inventory.facts import slot_of
 from fabricproof.nodes.inventory.remarks import distances
 from fabricproof.nodes.inventory.words import name_of, shown
@@ -18,10 +19,10 @@ from fabricproof.nodes.preflight.finding import (
     Sight,
     about,
     seen,
-    unseen,
 )
 from fabricproof.physics import Fabric, Slot, bound
 from fabricproof.site import Stated
+from fabricproof.verdict.value import no_number
 
 #: MaxPayload that a slot is left at where firmware negotiated nothing (PCI Express Base
 #: Specification, Device Control: the default of Max_Payload_Size is 128 bytes)
@@ -53,7 +54,7 @@ def _slot(sight: Sight) -> RailFinding | None:
     observed = slot_of(sight.facts.get("pcie"))
     if observed is None:
         reason = f"{sight.where}: its PCIe link is not known, expected {wanted.name}"
-        return about(sight, "pcie", unseen(sight.name("pcie"), reason))
+        return about(sight, "pcie", no_number(sight.name("pcie"), Verdict.UNJUDGED, reason))
     words = f"{sight.where} sits at {observed.name}"
     if observed.name != wanted.name:
         words += f" instead of {wanted.name}: {_what_follows(sight, slot=observed)}"
@@ -106,7 +107,7 @@ def _payload(sight: Sight) -> RailFinding | None:
         reason = f"{sight.where}: its MaxPayload is not known, expected {wanted} bytes" + (
             f": {why}" if why else ""
         )
-        return about(sight, "max_payload", unseen(name, reason))
+        return about(sight, "max_payload", no_number(name, Verdict.UNJUDGED, reason))
     words = f"{sight.where} has PCIe MaxPayload {observed}"
     if observed != wanted:
         words += f" instead of {wanted}: {_payload_means(sight, observed, wanted)}"
@@ -142,7 +143,7 @@ def _stated(sight: Sight, quantity: str, stated: Stated) -> RailFinding:
     name, called = sight.name(quantity), name_of(quantity)
     if not observed:
         reason = f"{sight.where}: its {called} is not known, expected {words}"
-        return about(sight, quantity, unseen(name, reason))
+        return about(sight, quantity, no_number(name, Verdict.UNJUDGED, reason))
     fits = any(_fits(each, value) for each in wanted for value in observed)
     reason = f"{sight.where} has {called} {observed[0]}" + ("" if fits else f" instead of {words}")
     judgement = seen(
@@ -176,7 +177,7 @@ def _tuned(sight: Sight, fact: str, wanted: str) -> RailFinding:
     name, called = sight.name(fact), name_of(fact)
     if value is None:
         reason = f"{sight.where}: {called} are not known, expected {wanted}"
-        return about(sight, fact, unseen(name, reason))
+        return about(sight, fact, no_number(name, Verdict.UNJUDGED, reason))
     items = [each.strip() for each in str(value).split(",")]
     lost = [
         each.strip()

@@ -159,13 +159,6 @@ def seen(
     )
 
 
-def unseen(name: str, reason: str, verdict: Verdict = Verdict.UNJUDGED) -> Judgement:
-    """Return what was expected and not seen: UNJUDGED, or MISSING where nobody looked."""
-    return Judgement(
-        name=name, value=None, unit="", message_size=None, verdict=verdict, reason=reason
-    )
-
-
 Facts = Mapping[str, Value]
 
 #: what only the interface of a port says of it
@@ -191,7 +184,6 @@ class Wanted:
     """
 
     rail: str
-    fabric: str
     physics: Fabric
     mtu: int | None
     shaped: bool
@@ -244,7 +236,6 @@ def wanted_rails(spec: FabricSpec) -> tuple[Wanted, ...]:
     return tuple(
         Wanted(
             rail=rail.interface,
-            fabric=spec.name,
             physics=build_fabric(spec, (rail.interface,)),
             mtu=spec.mtu,
             shaped=spec.shaper is not None,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fabricproof.core.measure import Verdict
-from fabricproof.core.units import first_few
+from fabricproof.core.units import by_key, first_few
 from fabricproof.nodes.inventory.facts import Machine, Value
 from fabricproof.nodes.inventory.remarks import network_notes
 from fabricproof.nodes.inventory.words import meaning_of, name_of, shown
@@ -23,7 +23,6 @@ from fabricproof.nodes.preflight.finding import (
     about,
     look_up,
     seen,
-    unseen,
     wanted_rails,
 )
 from fabricproof.nodes.preflight.rail import mtu, presence, rate
@@ -31,6 +30,7 @@ from fabricproof.nodes.preflight.soft import device, shared_wires, soft_notes, s
 from fabricproof.nodes.topology import Against, Hanging, astray, cabling_of
 from fabricproof.physics import device_word, find_link
 from fabricproof.site import FabricSpec
+from fabricproof.verdict.value import no_number
 
 #: facts of a rail's card in which nodes must be alike unless the site states or allows otherwise
 ALIKE = (
@@ -192,10 +192,11 @@ def fleet_notes(wanted: Wanted, sights: Sequence[Sight]) -> Iterator[Note]:
 
 def node_notes(machines: Sequence[Machine]) -> Iterator[Note]:
     """Yield in what the nodes themselves are unlike, and whose IP networks overlap."""
-    overlaps: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for machine in machines:
-        for names, sentence in network_notes(machine).items():
-            overlaps.setdefault(names, []).append((machine.node, sentence))
+    overlaps = by_key(
+        (names, (machine.node, sentence))
+        for machine in machines
+        for names, sentence in network_notes(machine).items()
+    )
     for (node, sentence), *others in overlaps.values():
         more = f"; likewise on {first_few([each for each, _ in others])}" if others else ""
         yield Note(rail="", node="" if others else node, sentence=sentence + more)
@@ -286,7 +287,7 @@ def _never_seen(wanted: Wanted, node: str, reason: str) -> RailFinding:
     why = f": {reason}" if reason else ""
     sight = Sight(wanted=wanted, machine=Machine(node=node), facts=None)
     words = f"{wanted.rail} on {node} was never seen: the look at {node} left nothing{why}"
-    return about(sight, "state", unseen(sight.name("state"), words, Verdict.MISSING))
+    return about(sight, "state", no_number(sight.name("state"), Verdict.MISSING, words))
 
 
 def _told(spec: FabricSpec, finding: RailFinding) -> RailFinding | Note:

@@ -17,7 +17,6 @@ from fabricproof.nodes.preflight.finding import (
     Sight,
     about,
     seen,
-    unseen,
 )
 from fabricproof.nodes.preflight.soft import (
     SHAPER_TOLERANCE,
@@ -28,6 +27,7 @@ from fabricproof.nodes.preflight.soft import (
     why_soft_is_down,
 )
 from fabricproof.physics import Link, find_link
+from fabricproof.verdict.value import no_number
 
 #: The kernel rounds rates ('56 Gb/sec' for FDR's 54.5 data and 56.25 line Gb/s); links of one
 #: width lie farther apart than this.
@@ -60,7 +60,7 @@ def presence(sight: Sight, others: Sequence[Machine]) -> RailFinding:
     state = str(sight.facts.get("state", ""))
     if not state or state.lower() == "unknown":
         reason = f"{sight.where}: its driver does not say whether its link is up"
-        return about(sight, "state", unseen(sight.name("state"), reason))
+        return about(sight, "state", no_number(sight.name("state"), Verdict.UNJUDGED, reason))
     is_up = state.upper() == ("ACTIVE" if sight.wanted.is_port else "UP")
     if is_soft(sight.facts) and is_up:
         is_up = str(below(sight).get("state", "")).lower() != "down"
@@ -94,7 +94,7 @@ def _absent(sight: Sight, others: Sequence[Machine]) -> RailFinding:
     doubt = _doubt(sight)
     if doubt is not None:
         reason = f"{sight.where}: whether it exists is not known: {doubt}"
-        return about(sight, "state", unseen(sight.name("state"), reason))
+        return about(sight, "state", no_number(sight.name("state"), Verdict.UNJUDGED, reason))
     there = _rails_there(sight.machine)
     known = ", ".join(there) or "neither an interface with an address nor a port"
     again = _other_name(sight, others)
@@ -158,7 +158,7 @@ def rate(sight: Sight) -> RailFinding:
     observed = _port_rate(sight.facts) if sight.wanted.is_port else _interface_rate(sight)
     if isinstance(observed, str):
         reason = f"{sight.where}: its rate is not known: {observed}"
-        return about(sight, "rate", unseen(sight.name("rate"), reason))
+        return about(sight, "rate", no_number(sight.name("rate"), Verdict.UNJUDGED, reason))
     expected = wanted.data_rate_gbit_s * 1000
     runs = f"{sight.where} runs at {_of(observed.mbit_s, expected)}"
     judgement = seen(
@@ -300,7 +300,7 @@ def mtu(sight: Sight) -> RailFinding | None:
     observed = follows if observed is None else observed
     if not isinstance(observed, int):
         reason = f"{sight.where}: its MTU is not known, expected {wanted} bytes"
-        return about(sight, "mtu", unseen(sight.name("mtu"), reason))
+        return about(sight, "mtu", no_number(sight.name("mtu"), Verdict.UNJUDGED, reason))
     words = f"{sight.where} has MTU {observed}"
     if observed != wanted:
         words += f" instead of {wanted}: {why or _why_mtu(observed, wanted)}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fabricproof.core.measure import Verdict
+from fabricproof.core.units import by_key
 from fabricproof.nodes.preflight.finding import (
     PLAIN,
     Facts,
@@ -17,9 +18,9 @@ from fabricproof.nodes.preflight.finding import (
     Sight,
     about,
     seen,
-    unseen,
 )
 from fabricproof.physics import SOFT_ROCE, SOFT_ROCE_NAME, soft_path_mtu, why_not_the_device
+from fabricproof.verdict.value import no_number
 
 #: Drivers of interfaces without a wire: their speed is a constant of the driver's source (Linux
 #: drivers/net/veth.c says 10000 Mb/s), whatever lets their bytes through.
@@ -80,10 +81,11 @@ def device(sight: Sight) -> RailFinding | None:
 
 def shared_wires(sights: Sequence[Sight]) -> Iterator[RailFinding]:
     """Yield a red finding for each software rail of one node that shares its interface."""
-    over: dict[str, list[Sight]] = {}
-    for sight in sights:
-        if sight.facts is not None and is_soft(sight.facts) and parent_of(sight.facts):
-            over.setdefault(parent_of(sight.facts), []).append(sight)
+    over = by_key(
+        (parent, sight)
+        for sight in sights
+        if sight.facts is not None and is_soft(sight.facts) and (parent := parent_of(sight.facts))
+    )
     for parent, those in over.items():
         for sight in those if len(those) > 1 else ():
             rails = " and ".join(each.wanted.rail for each in those)
@@ -116,7 +118,7 @@ def soft_rate(sight: Sight) -> RailFinding:
         lets, why = wire, "says so (its driver)"
     else:
         reason, verdict = _why_unknown(sight, parent, facts)
-        judgement = unseen(sight.name("rate"), f"{sight.where}: {reason}", verdict)
+        judgement = no_number(sight.name("rate"), verdict, f"{sight.where}: {reason}")
         return about(sight, "rate", judgement)
     ending = f": {parent} below it {why}"
     if lets < least:

@@ -11,6 +11,7 @@ from itertools import zip_longest
 from typing import TypeVar
 
 from fabricproof.core.errors import ConfigError
+from fabricproof.core.units import by_key
 
 _Key = TypeVar("_Key")
 
@@ -238,10 +239,7 @@ def spread(topology: Topology, nodes: Sequence[str], count: int) -> tuple[str, .
 def _by_leaf(topology: Topology, nodes: Sequence[str]) -> list[list[str]]:
     if topology.shape is Shape.FLAT:
         return [list(nodes)]
-    leaves: dict[str, list[str]] = {}
-    for node in nodes:
-        leaves.setdefault(topology.leaf(node), []).append(node)
-    return list(leaves.values())
+    return list(by_key((topology.leaf(node), node) for node in nodes).values())
 
 
 def switch_us(latency_us: Mapping[int, float]) -> float | None:

@@ -17,7 +17,7 @@ from enum import StrEnum
 
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Verdict
-from fabricproof.core.units import first_few
+from fabricproof.core.units import by_key, first_few
 from fabricproof.physics import Slot, find_slot
 
 #: looks that must see the same before it is red: one alone may be a moment of training
@@ -98,9 +98,7 @@ def judge_devices(looks: Iterable[DeviceLook], rails: Iterable[str]) -> tuple[De
         looks: of all rounds, in any order.
         rails: interfaces or ports that were soaked.
     """
-    of_node: dict[str, list[DeviceLook]] = {}
-    for each in sorted(looks, key=lambda look: look.at):
-        of_node.setdefault(each.node, []).append(each)
+    of_node = by_key((each.node, each) for each in sorted(looks, key=lambda look: look.at))
     return tuple(
         found
         for node, own in of_node.items()
@@ -161,9 +159,7 @@ def judge_links(counts: Iterable[LinkCounts], rails: Iterable[str]) -> tuple[Dev
         counts: of all rounds, in any order.
         rails: interfaces or ports, also those that another rail was measured beside.
     """
-    of_node: dict[str, list[LinkCounts]] = {}
-    for each in sorted(counts, key=lambda count: count.begin):
-        of_node.setdefault(each.node, []).append(each)
+    of_node = by_key((each.node, each) for each in sorted(counts, key=lambda count: count.begin))
     return tuple(
         DeviceFinding(
             verdict=Verdict.FAIL,
@@ -298,9 +294,7 @@ def judge_optics(said: Mapping[str, Sequence[str]]) -> Iterator[DeviceFinding]:
         said: node -> what ``optics.sh`` left there, launch after launch.
     """
     for node, texts in said.items():
-        found: dict[str, list[_Optics]] = {}
-        for each in (look for text in texts for look in _looks(text)):
-            found.setdefault(each.rail, []).append(each)
+        found = by_key((look.rail, look) for text in texts for look in _looks(text))
         yield from (_optics(node, rail, looks) for rail, looks in found.items())
 
 

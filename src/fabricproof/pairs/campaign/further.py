@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fabricproof.core.measure import Verdict
 from fabricproof.pairs.campaign.ledger import Campaign
 from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.plan import as_pairs
-from fabricproof.pairs.campaign.verdict import Outcome, Result, places_of
+from fabricproof.pairs.campaign.verdict import Outcome, places_of
 from fabricproof.pairs.fabric import Leaves, leaves_of
 from fabricproof.pairs.ladder import MOST_AGAIN, Ladder
 
@@ -96,7 +96,9 @@ def _suspects(outcome: Outcome, made: int) -> tuple[tuple[tuple[int, int], ...],
     names = [campaign.path_name(net_path) for net_path in range(len(campaign.net_paths))]
     pairs: dict[int, tuple[int, int]] = {}
     net_paths: dict[int, None] = {}
-    for result in _of_bandwidth(outcome):
+    for result in outcome.results:
+        if result.quantity is not Quantity.BANDWIDTH:
+            continue
         found = as_pairs([ladder.further(result.judged, made).tolist()])[0]
         for one, other in found:
             if one not in pairs and other not in pairs:
@@ -109,7 +111,3 @@ def _suspects(outcome: Outcome, made: int) -> tuple[tuple[tuple[int, int], ...],
 def _ladder_of(campaign: Campaign) -> Ladder:
     leaves = places_of(campaign) or all_on_one(len(campaign.nodes))
     return Ladder(leaves=leaves, seed=campaign.seed)
-
-
-def _of_bandwidth(outcome: Outcome) -> Iterable[Result]:
-    return (each for each in outcome.results if each.quantity is Quantity.BANDWIDTH)

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from fabricproof.core.units import size_label
+from fabricproof.core.units import by_key, size_label
 from fabricproof.job.evidence.disturbance import share_beyond
 from fabricproof.pairs.blame.judged import Judged
 from fabricproof.pairs.blame.measure import bound_of
@@ -87,9 +87,7 @@ def disturbed(rows: Sequence[Row], lower: float) -> list[bool]:
     """
     good = [row.taken for row in rows if row.value.bandwidth_mb_s >= lower]
     borne = float(np.median(good)) if good else 0.0
-    of_round: dict[tuple[int, int], list[Row]] = {}
-    for row in rows:
-        of_round.setdefault((row.net_path, row.value.round), []).append(row)
+    of_round = by_key(((row.net_path, row.value.round), row) for row in rows)
     found = []
     for row in rows:
         share = share_beyond(row.taken, borne)

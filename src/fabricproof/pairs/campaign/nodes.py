@@ -19,7 +19,6 @@ from fabricproof.nodes.slurm import (
     RESERVED,
     ask,
     ask_states,
-    has_slurm,
     slurm_partition,
 )
 from fabricproof.nodes.topology import Shape, parse_topology
@@ -88,7 +87,7 @@ def ask_standing(
             Slurm.
         ParseError: what it says is not understood.
     """
-    if not has_slurm(partition):
+    if not partition.uses_slurm:
         raise UnavailableError(
             f"partition {partition.name!r} has no Slurm",
             expected="nodes that a job can have",

@@ -64,11 +64,6 @@ class Value:
         return ways * self.size * self.window * self.repetitions / self.total_us
 
     @property
-    def latency_us(self) -> float:
-        """Half of the mean time there and back, as osu_latency has it."""
-        return self.total_us / self.repetitions / 2
-
-    @property
     def median_latency_us(self) -> float:
         """Half of the middle time there and back: one stall does not change it."""
         return self.median_us / 2
@@ -110,14 +105,12 @@ class KernelRecord:
     Attributes:
         rounds: that ended, in the order in which they ran.
         binary: what measured them; None where nothing is written yet.
-        nodes: that had a rank.
         is_done: whether the kernel came to its end.
         lost: rounds that began and did not end, and what else was cut, in words.
     """
 
     rounds: tuple[RoundRecord, ...] = ()
     binary: Binary | None = None
-    nodes: tuple[str, ...] = ()
     is_done: bool = False
     lost: tuple[str, ...] = ()
 
@@ -341,7 +334,6 @@ class _Reader:
         return KernelRecord(
             rounds=tuple(self.rounds.values()),
             binary=replace(self.binary, libraries=libraries) if self.binary else None,
-            nodes=tuple(self.facts),
             is_done=self.is_done,
             lost=(*unended, *lost),
         )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fabricproof.core.measure import Verdict, worst
-from fabricproof.core.units import first_few
+from fabricproof.core.units import by_key, first_few
 from fabricproof.job.evidence.disturbance import share_taken
 from fabricproof.job.evidence.error_rates import counters_set_back, due_kinds, went_back
 from fabricproof.pairs.blame.bit_errors import BitErrors, judge_bits
@@ -429,9 +429,10 @@ def _results(
 
     Values that others explain are left out, and added to ``troubles``.
     """
-    groups: dict[str, list[int]] = {}
-    for net_path in range(len(campaign.net_paths)):
-        groups.setdefault(repr(physics(site, campaign, net_path)), []).append(net_path)
+    groups = by_key(
+        (repr(physics(site, campaign, net_path)), net_path)
+        for net_path in range(len(campaign.net_paths))
+    )
     for quantity in Quantity:
         for net_paths in groups.values():
             own = [

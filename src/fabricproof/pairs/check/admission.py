@@ -30,10 +30,10 @@ from fabricproof.pairs.campaign.ledger import Campaign, PlannedRound
 from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.verdict import Outcome, Result
 from fabricproof.pairs.check.partners import ALL_ALIKE, LEAST_PARTNERS, ruled_out_ppm
-from fabricproof.pairs.check.rows import PROGRAM, row_of, word_of, worst_of
+from fabricproof.pairs.check.rows import PROGRAM, row_of, worst_of
 from fabricproof.pairs.matrix import Flags
 from fabricproof.verdict.baseline import Baseline
-from fabricproof.verdict.value import DEFAULT_TOLERANCE, ERROR_UNIT, Judgement
+from fabricproof.verdict.value import DEFAULT_TOLERANCE, ERROR_UNIT, Judgement, no_number
 
 Said = tuple[Verdict, str]
 
@@ -137,7 +137,7 @@ class Admission:
                 reason += f"; the job said: {self.job_said}"
             absent = self._doubt(node, name) or (Verdict.MISSING, reason)
             verdict, reason = self._burden(node, name) or absent
-            yield word_of(at_size("bandwidth", self.campaign.size), verdict, reason)
+            yield no_number(at_size("bandwidth", self.campaign.size), verdict, reason)
         for each in seen:
             verdict, reason = self._burden(node, name) or each.said()
             if verdict is Verdict.PASS:
@@ -158,7 +158,7 @@ class Admission:
             for pair, count in self._pairs(self.outcome.left.get(net_path, ())).items()
         }
         if why := _of_most_pairs(node, left):
-            yield word_of(LEFT, Verdict.MISSING, why)
+            yield no_number(LEFT, Verdict.MISSING, why)
 
     def _by_baseline(self, found: Judgement, net_path: str) -> Judgement:
         """Return a PASS as UNJUDGED where known-good rounds of all pairs never had so little.
@@ -255,7 +255,7 @@ class Admission:
             lost = [_said_of(each, shared) for each in mine]
             yield self._lost(node, net_path, [*lost, *links])
         elif of_node := [each for each in mine if each.node == node or each in shared]:
-            yield word_of(UNCOUNTED, *_said_of(of_node[0], shared))
+            yield no_number(UNCOUNTED, *_said_of(of_node[0], shared))
 
     def _shared(self, losses: Sequence[Loss]) -> list[Loss]:
         """Return the losses between a node to be admitted and one partner alone."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
-from fabricproof.core.units import natural
+from fabricproof.core.units import by_key, natural
 from fabricproof.pairs.campaign.conduct import parts_of_rounds
 from fabricproof.pairs.campaign.ledger import Campaign, NodePair, PlannedRound
 from fabricproof.pairs.campaign.verdict import physics
@@ -67,9 +67,7 @@ def choose_partners(
 
 def _leaf_by_leaf(nodes: Sequence[str], leaf_of: Mapping[str, str]) -> list[str]:
     """Return nodes in such an order that their leaves take turns."""
-    by_leaf: dict[str, list[str]] = {}
-    for node in nodes:
-        by_leaf.setdefault(leaf_of.get(node, ""), []).append(node)
+    by_leaf = by_key((leaf_of.get(node, ""), node) for node in nodes)
     return [node for row in zip_longest(*by_leaf.values()) for node in row if node is not None]
 
 

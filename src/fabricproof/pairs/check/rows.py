@@ -21,7 +21,7 @@ from fabricproof.pairs.campaign.plan import LATENCY_BYTES
 from fabricproof.pairs.campaign.verdict import Outcome, Result
 from fabricproof.pairs.matrix import Flags
 from fabricproof.pairs.said import Blame
-from fabricproof.verdict.value import Judgement, Report
+from fabricproof.verdict.value import Judgement, Report, no_number
 
 #: under which the rows stand in records and reports
 SUITE, PROGRAM = CAMPAIGN_SUITE, "pairs"
@@ -38,11 +38,11 @@ def rows_of(outcome: Outcome, looks: Sequence[Confirmation], said: str = "") -> 
     campaign = outcome.campaign
     rows = [_of_path(outcome, looks, number, said) for number in range(len(campaign.net_paths))]
     absent = [
-        word_of(f"node_{node}", Verdict.MISSING, f"{node} is {state}: no pair of it was measured")
+        no_number(f"node_{node}", Verdict.MISSING, f"{node} is {state}: no pair of it was measured")
         for node, state in campaign.out.items()
     ]
     absent += [
-        word_of(f"node_{node}", Verdict.SKIPPED, f"{node} is {why}")
+        no_number(f"node_{node}", Verdict.SKIPPED, f"{node} is {why}")
         for node, why in campaign.skipped.items()
     ]
     if absent:
@@ -65,13 +65,6 @@ def row_of(
     return Row(leg=relation.as_leg(), attempts=(), report=report, nodes=nodes)
 
 
-def word_of(name: str, verdict: Verdict, reason: str) -> Judgement:
-    """Return a judgement without a number."""
-    return Judgement(
-        name=name, value=None, unit="", message_size=None, verdict=verdict, reason=reason
-    )
-
-
 def _of_path(outcome: Outcome, looks: Sequence[Confirmation], number: int, said: str) -> Row:
     campaign = outcome.campaign
     name, rails = campaign.path_name(number), campaign.net_paths[number]
@@ -82,7 +75,7 @@ def _of_path(outcome: Outcome, looks: Sequence[Confirmation], number: int, said:
     if not any(each.quantity is Quantity.BANDWIDTH for each in counting):
         due = at_size("bandwidth", campaign.size)
         verdict = Verdict.UNJUDGED if burdens else Verdict.MISSING
-        quantities.insert(0, word_of(due, verdict, f"no pair was measured over {name}"))
+        quantities.insert(0, no_number(due, verdict, f"no pair was measured over {name}"))
     for burden in burdens:
         # What was not measured, or does not count, is of the whole path.
         first = quantities[0]
@@ -305,10 +298,10 @@ def _notes(
 def lost_row(campaign: Campaign, why: str) -> Row:
     """Return the row of a campaign whose records cannot be read."""
     rails = tuple(dict.fromkeys(rail for rails in campaign.net_paths for rail in rails))
-    due = word_of(at_size("bandwidth", campaign.size), Verdict.MISSING, why)
+    due = no_number(at_size("bandwidth", campaign.size), Verdict.MISSING, why)
     return row_of("all pairs", rails, [due], (), campaign.nodes)
 
 
 def refused_row(rails: tuple[str, ...], why: str) -> Row:
     """Return the row of a path that the stack cannot take."""
-    return row_of("+".join(rails), rails, [word_of("bandwidth", Verdict.SKIPPED, why)], (), ())
+    return row_of("+".join(rails), rails, [no_number("bandwidth", Verdict.SKIPPED, why)], (), ())

@@ -67,7 +67,7 @@ def coverage_of(matrix: Matrix, kept: Flags, empty: Flags) -> tuple[tuple[str, .
         matrix.kind[named],
         int(num),
     )
-    every_way = _all_ways(num) if is_whole else None
+    every_way = np.flatnonzero(~np.eye(int(num), dtype=bool)).astype(np.int64) if is_whole else None
     found: list[str] = []
     for each in np.unique(sheet[named & ~loose]).tolist():
         here = sheet == each
@@ -89,10 +89,6 @@ def _ways(matrix: Matrix, rows: Flags) -> _Codes:
     num = np.int64(len(matrix.nodes))
     code = matrix.source[rows] * num + matrix.destination[rows]
     return np.unique(np.concatenate([code, _turned(code[matrix.both_ways[rows]], num)]))
-
-
-def _all_ways(num: np.int64) -> _Codes:
-    return np.flatnonzero(~np.eye(int(num), dtype=bool)).astype(np.int64)
 
 
 def _turned(ways: _Codes, num: np.int64) -> _Codes:

@@ -128,7 +128,7 @@ class ModelMachine:
         self.night = abs(self.chance.gauss(0, NIGHT_SCATTER))
         for node in self.nodes:
             for name in self.interfaces:
-                self.counters[node, name] = dict.fromkeys(_counters_of(name), 0)
+                self.counters[node, name] = dict.fromkeys(_PORT if ":" in name else _ETHERNET, 0)
                 for key in _TRAFFIC:
                     self.counters[node, name][key] = self.chance.randrange(10**9, 10**12) // 4 * 4
             self.counters[node, "node/tcp"] = dict.fromkeys(_TCP, 1000)
@@ -168,10 +168,6 @@ _PORT = (
 )
 _TCP = ("OutSegs", "RetransSegs", "TCPTimeouts", "TCPDSACKRecv", "TCPDSACKOfoRecv")
 _CORES = ("busy_ticks", "idle_ticks", "steal_ticks", "own_ticks", "waited_us", "clock_us")
-
-
-def _counters_of(interface: str) -> tuple[str, ...]:
-    return _PORT if ":" in interface else _ETHERNET
 
 
 @dataclass(kw_only=True)

@@ -9,7 +9,7 @@ import platform
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -221,19 +221,12 @@ def _versions(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             tools[f"{each['suite']} {each['tool_version']}"] = None
     return {
         "fabricproof": __version__,
-        "reframe": _version("ReFrame-HPC"),
+        "reframe": version("ReFrame-HPC"),
         "python": platform.python_version(),
         "kernel_of_the_head_node": platform.release(),
         "stacks": stacks,
         "tools": list(tools),
     }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _dumped(thing: Any) -> str:

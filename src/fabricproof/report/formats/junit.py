@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.core.units import by_key
 from fabricproof.job.run import LegResult
 from fabricproof.report.model import ReportData
 from fabricproof.report.red import folded
@@ -29,9 +30,7 @@ _NO_CHARACTER = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010f
 
 def render_junit(data: ReportData) -> str:
     """Return the XML of a run."""
-    suites: dict[tuple[str, str], list[LegResult]] = {}
-    for leg in data.session.legs:
-        suites.setdefault((leg.check, leg.partition), []).append(leg)
+    suites = by_key(((leg.check, leg.partition), leg) for leg in data.session.legs)
     nothing = data.session.verdict is Verdict.SKIPPED
     counts = _counts(data.session.legs, nothing=nothing)
     root = Element("testsuites", _held(name=f"fabricproof {data.site}", **counts, time="0"))

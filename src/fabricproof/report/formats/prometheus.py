@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fabricproof.core.measure import Verdict
-from fabricproof.core.units import size_label
+from fabricproof.core.units import by_key, size_label
 from fabricproof.job.run import LegResult
 from fabricproof.report.model import ReportData
 from fabricproof.report.red import RED, folded, rails_of
@@ -94,9 +94,9 @@ def render_prometheus(data: ReportData, limit: int = SERIES_LIMIT) -> str:
                 left_out += 1
             else:
                 kept[identity] = sample
-    families: dict[str, list[Sample]] = {}
-    for sample in (*_of_run(data, left_out), *kept.values()):
-        families.setdefault(sample.metric.name, []).append(sample)
+    families = by_key(
+        (sample.metric.name, sample) for sample in (*_of_run(data, left_out), *kept.values())
+    )
     return "".join(line + "\n" for all_ in families.values() for line in _family(all_))
 
 

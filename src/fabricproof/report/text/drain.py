@@ -13,11 +13,13 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
+from fabricproof.core.hostlist import SAFE_NAME
 from fabricproof.core.measure import FindingKind, Verdict
 from fabricproof.core.project import site_option
-from fabricproof.core.units import counted
+from fabricproof.core.units import by_key, counted
 from fabricproof.job.leg import ADMITTED, CAMPAIGN_SUITE, PARTNER
 from fabricproof.job.run import LegResult
 from fabricproof.report.model import ReportData
@@ -28,9 +30,6 @@ REASON_LENGTH = 180
 
 #: partners with which a node must be red before it is blamed
 PARTNERS = 2
-
-#: what a name in Slurm may be; anything else gets no line
-_NODE = re.compile(r"\w[\w.-]*")
 
 #: all that means something between double quotes to a shell, or to Slurm
 _UNSAFE = re.compile(r"[^\w .,:;%()+/<>=@-]|[^\x20-\x7e]")
@@ -121,14 +120,13 @@ def advise(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -> Drain
     for each in seen:
         ledger = ledgers.setdefault((each.rails, each.check, each.stack), _Ledger())
         (ledger.red if each.is_red else ledger.good).append(each)
-    found: dict[str, list[Blamed]] = {}
-    for ledger in ledgers.values():
-        for blamed in _blamed(ledger, data.run.run_id):
-            found.setdefault(blamed.node, []).append(blamed)
-    for blamed in (*_by_campaigns(data), *_by_admission(data), *_by_own_cards(data)):
-        found.setdefault(blamed.node, []).append(blamed)
+    all_blamed = chain(
+        *(_blamed(ledger, data.run.run_id) for ledger in ledgers.values()),
+        *(_by_campaigns(data), _by_admission(data), _by_own_cards(data)),
+    )
+    found = by_key((each.node, each) for each in all_blamed)
     merged = tuple(_merged(all_) for _, all_ in sorted(found.items()))
-    safe_names = tuple(each for each in merged if _NODE.fullmatch(each.node))
+    safe_names = tuple(each for each in merged if SAFE_NAME.fullmatch(each.node))
     strange = [f"{each.node!r} is no name of Slurm's" for each in merged if each not in safe_names]
     return DrainAdvice(
         blamed=safe_names,

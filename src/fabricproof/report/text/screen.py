@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fabricproof.core.measure import BADNESS, Verdict
-from fabricproof.core.units import counted, percent
+from fabricproof.core.units import by_key, counted, percent
 from fabricproof.history.compare.model import Comparison
 from fabricproof.history.stats.shifts import Change
 from fabricproof.job.run import LegResult
@@ -167,10 +167,9 @@ def _coverage(legs: Sequence[LegResult]) -> Iterable[str]:
         return
     yield f"{len(due) - len(lost)} of {len(due)} due legs were measured"
     yield from _nodes(due)
-    never: dict[tuple[str, str], list[str]] = {}
-    for leg in lost:
-        if not leg.quantities:
-            never.setdefault((leg.reason, leg.fail_phase), []).append(_missed(leg))
+    never = by_key(
+        ((leg.reason, leg.fail_phase), _missed(leg)) for leg in lost if not leg.quantities
+    )
     for (reason, phase), names in never.items():
         said = _LEFT_NOTHING if phase == _JUDGED_BY_REFRAME else "not measured"
         yield f"{said}: {len(names)} x {', '.join(dict.fromkeys(names))}: {reason}"

@@ -17,7 +17,7 @@ from rich.text import Text
 from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.core.hostlist import fold
 from fabricproof.core.measure import BADNESS, Quantity, Verdict
-from fabricproof.core.units import counted
+from fabricproof.core.units import by_key, counted
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
 from fabricproof.report.red import again, held, next_step, told_of_passes
 from fabricproof.verdict.value import ERROR_UNIT, Source
@@ -107,9 +107,9 @@ def slow_stacks(legs: Sequence[LegResult]) -> list[str]:
     The size in the middle of all, by factor, must show it: a stall spoils one size, an algorithm
     many.  No more than :data:`LINES` are told.
     """
-    groups: dict[tuple[str, ...], list[StackGap]] = {}
-    for each in compare_stacks(legs):
-        groups.setdefault((*each.place, each.suite, each.program, each.leg), []).append(each)
+    groups = by_key(
+        ((*each.place, each.suite, each.program, each.leg), each) for each in compare_stacks(legs)
+    )
     middle = [group[len(group) // 2] for group in groups.values()]
     told = sorted(
         (each for each in middle if each.factor >= WORTH_TELLING), key=lambda each: -each.factor

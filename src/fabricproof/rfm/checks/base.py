@@ -7,7 +7,6 @@ judge.  It decides nothing by itself.
 
 from __future__ import annotations
 
-import datetime
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -33,7 +32,7 @@ from reframe.core.exceptions import PerformanceError
 from fabricproof.core.measure import Verdict
 from fabricproof.core.provenance import AFTERWARDS_KEY, IDENTITY_KEY, StackIdentity
 from fabricproof.core.records import append_records
-from fabricproof.core.units import first_few
+from fabricproof.core.units import first_few, stamp
 from fabricproof.job.commands import PEER_SUITES
 from fabricproof.job.leg import Leg, Plan, Relation, owned_legs, write_plan
 from fabricproof.job.outcome import Outcome
@@ -382,7 +381,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         )
         (Path(self.stagedir) / SCRIPT_FILE).write_text(script, encoding="utf-8")
         self.job.launcher = getlauncher("local")()
-        if partition.scheduler in {"slurm", "squeue"}:
+        if partition.uses_slurm:
             # After a node's death Slurm would run the job again, behind the verdict's back.
             self.job.options.append("--no-requeue")
             pinned = Plan(legs=self.legs).nodes or asked_nodes()
@@ -468,7 +467,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
             Path(self.stagedir) / INVENTORY_FOLDER,
             nodes,
             run_id=self.run_id,
-            time=datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            time=stamp(),
         )
         return {"inventory": digests, **({"inventory_trouble": trouble} if trouble else {})}
 

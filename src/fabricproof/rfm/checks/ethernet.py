@@ -24,10 +24,8 @@ from fabricproof.site.roll import stack_of_looks
 from fabricproof.stacks.family import NATIVE, crowd_environment, default_transport
 from fabricproof.stacks.launch import Layout, plan_launch
 from fabricproof.traffic import is_device
+from fabricproof.traffic.transports import VERBS
 from fabricproof.verdict.value import Reference, around, at_least, at_most
-
-#: what a path that is verbs speaks
-VERBS = frozenset({"ib", "rocev2"})
 
 
 def only_first_stack(check: FabricBenchmark, what: str) -> str:

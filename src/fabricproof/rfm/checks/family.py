@@ -8,10 +8,8 @@ from typing import Protocol
 from reframe.core.meta import make_test
 
 from fabricproof.core.errors import ConfigError
+from fabricproof.history.cost.outlook import LEVELS
 from fabricproof.rfm.checks.base import FabricBenchmark
-
-#: what is run how often: each level is run with all that follow it
-LEVELS = ("quick", "nightly", "full")
 
 
 class AddCheck(Protocol):

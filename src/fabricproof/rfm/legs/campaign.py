@@ -12,7 +12,6 @@ from fabricproof.core.errors import FabricproofError, UnavailableError
 from fabricproof.core.hostlist import expand
 from fabricproof.core.units import counted, natural
 from fabricproof.job.leg import Leg, Plan
-from fabricproof.nodes.slurm import has_slurm
 from fabricproof.pairs import FIRST_ROUNDS, Order
 from fabricproof.pairs.campaign.conduct import (
     blank_campaign,
@@ -80,7 +79,7 @@ def plan_campaign(
         UnavailableError: Slurm does not answer, or fewer than two nodes can be had now.
     """
     partition = planner.partition
-    if partition.same_node or not has_slurm(partition):
+    if partition.same_node or not partition.uses_slurm:
         reason = f"all pairs are of nodes that Slurm gives, and {partition.name} has none"
         return PlannedCampaign(plan=Plan(reason=reason))
     if partition.no_pairs:

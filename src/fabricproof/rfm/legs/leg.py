@@ -112,9 +112,8 @@ class LegPlanner:
 
         How each launcher puts ranks so: :func:`fabricproof.stacks.launch.turned_command`.
         """
-        if self.partition.same_node:
-            return ()
-        if self.partition.scheduler not in {"slurm", "squeue"} or self.spec.link is None:
+        partition = self.partition
+        if partition.same_node or not partition.uses_slurm or self.spec.link is None:
             return ()
         sizes = self.leg(self.rails[:1]).expected_sizes[-LARGEST_SIZES:]
         return tuple(backward(self.leg((rail,), variant=BACK, sizes=sizes)) for rail in self.rails)

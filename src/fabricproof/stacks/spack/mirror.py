@@ -8,14 +8,15 @@ import os
 import shutil
 import sys
 import tarfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from fabricproof.core.errors import ConfigError, DamagedDownloadError, OutputError, UnavailableError
+from fabricproof.core.units import stamp
 from fabricproof.core.whole_file import write_whole
 from fabricproof.stacks.environment import answer_of
+from fabricproof.stacks.spack.builder import Listen
 from fabricproof.stacks.spack.environment.compose import Environment
 from fabricproof.stacks.spack.environment.lock import kept_lock
 from fabricproof.stacks.spack.environment.offline import (
@@ -45,8 +46,6 @@ _DIGESTS = {32: "md5", 40: "sha1", 64: "sha256", 96: "sha384", 128: "sha512"}
 
 #: with less than this left, a cut archive is the disk's doing.
 _ROOM_BYTES = 16 << 20
-
-Listen = Callable[[str, str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,7 +264,7 @@ def _seal(
         "stacks": [environment.stack.name for environment in environments],
         "spack": spack.label,
         "python": ".".join(map(str, sys.version_info[:2])),
-        "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "made": stamp(),
         "repositories": namespaces,
         "build_cache": build_cache,
         "files": files,

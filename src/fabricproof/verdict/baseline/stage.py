@@ -13,9 +13,11 @@ from dataclasses import asdict, astuple, fields, replace
 from pathlib import Path
 from typing import Any
 
-from fabricproof.core.errors import OutputError, ParseError, words_of
+from fabricproof.core.errors import ParseError, words_of
 from fabricproof.core.plain import typed_at
 from fabricproof.core.records import parse_json, text_of
+from fabricproof.core.units import by_key
+from fabricproof.core.whole_file import refusal_of
 from fabricproof.verdict.baseline.apply import LegBaseline
 from fabricproof.verdict.baseline.model import Baseline, LegPlace, Limit
 from fabricproof.verdict.baseline.sound import read_limit, read_node, read_place
@@ -72,26 +74,15 @@ def write_stage(folder: Path, legs: Mapping[str, LegBaseline]) -> None:
                 "place": asdict(leg.place),
                 "groups": [
                     {"place": asdict(place), "rows": [astuple(row) for row in rows]}
-                    for place, rows in _grouped(leg.rows)
+                    for place, rows in by_key(leg.rows).items()
                 ],
             }
             for name, leg in legs.items()
         },
     }
     path = folder / STAGE_FILE
-    try:
+    with refusal_of("write", path, "make room"):
         path.write_text(json.dumps(record, separators=(",", ":")), encoding="utf-8")
-    except OSError as error:
-        raise OutputError(
-            f"cannot write: {error.strerror}", source=str(path), next_step="make room"
-        ) from None
-
-
-def _grouped(rows: Sequence[tuple[LegPlace, Limit]]) -> Sequence[tuple[LegPlace, list[Limit]]]:
-    found: dict[LegPlace, list[Limit]] = {}
-    for place, row in rows:
-        found.setdefault(place, []).append(row)
-    return list(found.items())
 
 
 def read_stage(folder: Path, leg: str) -> LegBaseline:

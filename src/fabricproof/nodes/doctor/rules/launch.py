@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from fabricproof.nodes.doctor.facts import Facts
-from fabricproof.nodes.doctor.findings import Diagnosis, Level
+from fabricproof.nodes.doctor.findings import Diagnosis, Level, fine, unseen
 from fabricproof.nodes.doctor.read import effective_type, family_of
 from fabricproof.site.scheduling import find_troubles
 
@@ -148,9 +148,7 @@ def _slurm(facts: Facts) -> Iterator[Diagnosis]:
         return
     chosen = effective_type(subject.options, slurm.mpi_default)
     if chosen is None:
-        yield Diagnosis(
-            level=Level.UNKNOWN, topic="PMI", seen="srun's default PMI is unknown", command=command
-        )
+        yield unseen("PMI", "srun's default PMI is unknown", command)
     elif chosen not in slurm.mpi_types:
         yield _no_plugin(facts, chosen, command)
     else:
@@ -192,10 +190,7 @@ def _match(facts: Facts, chosen: str, command: str) -> Diagnosis:
         )
     speaks, how = words
     if speaks & _SERVED.get(plugin, {plugin}):
-        return Diagnosis(
-            level=Level.OK, topic="PMI", seen=f"srun --mpi={chosen}, the MPI speaks {how}",
-            command=command,
-        )  # fmt: skip
+        return fine("PMI", f"srun --mpi={chosen}, the MPI speaks {how}", command)
     return Diagnosis(
         level=Level.ERROR,
         topic="PMI",
@@ -226,11 +221,10 @@ def _pmix_versions(facts: Facts, chosen: str) -> Iterator[Diagnosis]:
         return
     major = int(version.partition(".")[0]) if version and version[0].isdigit() else None
     if major is None or not slurm.pmix_versions:
-        yield Diagnosis(
-            level=Level.UNKNOWN,
-            topic="PMIx",
-            seen="the version of the MPI's PMIx, or of Slurm's plugin, is unknown",
-            command=facts.seen_by("asker", "mpi_list"),
+        yield unseen(
+            "PMIx",
+            "the version of the MPI's PMIx, or of Slurm's plugin, is unknown",
+            facts.seen_by("asker", "mpi_list"),
         )
         return
     ahead = major - max(slurm.pmix_versions)
@@ -298,7 +292,7 @@ def _own_launcher(facts: Facts) -> Iterator[Diagnosis]:
     subject, answer = facts.subject, facts.launcher
     name = subject.launch.launcher if subject.launch else subject.launcher
     if answer is None:
-        yield Diagnosis(level=Level.UNKNOWN, topic="launcher", seen=f"{name} was not asked")
+        yield unseen("launcher", f"{name} was not asked")
     elif _STUB.search(answer.output):
         yield Diagnosis(
             level=Level.ERROR,

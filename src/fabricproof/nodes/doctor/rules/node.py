@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from fabricproof.core.measure import Verdict
 from fabricproof.nodes.doctor.facts import Facts
-from fabricproof.nodes.doctor.findings import Diagnosis, Level
+from fabricproof.nodes.doctor.findings import Diagnosis, Level, fine, noted
 from fabricproof.nodes.preflight import RailFinding, preflight
 from fabricproof.site import FabricSpec
 
@@ -85,9 +85,7 @@ def _rails(facts: Facts, spec: FabricSpec) -> Iterator[Diagnosis]:
         if spec.link or (each.quantity == "state" and each.rail != "lo"):
             yield _rail(facts, spec, each)
     for note in result.notes if spec.link else ():
-        yield Diagnosis(
-            level=Level.NOTE, topic="rail", seen=note.sentence, command=facts.seen_by("look")
-        )
+        yield noted("rail", note.sentence, facts.seen_by("look"))
 
 
 def _rail(facts: Facts, spec: FabricSpec, finding: RailFinding) -> Diagnosis:
@@ -136,12 +134,7 @@ def _memlock(facts: Facts) -> Iterator[Diagnosis]:
             "in slurm.conf",
         )
     else:
-        yield Diagnosis(
-            level=Level.OK,
-            topic="memlock",
-            seen="unlimited",
-            command=facts.seen_by("memlock"),
-        )
+        yield fine("memlock", "unlimited", facts.seen_by("memlock"))
 
 
 def _outside(facts: Facts) -> Iterator[Diagnosis]:
@@ -180,12 +173,7 @@ def judge_world(facts: Facts) -> Iterator[Diagnosis]:
             mend="--run starts two, and says what world they see",
         )
     elif world.fault is None:
-        yield Diagnosis(
-            level=Level.OK,
-            topic="world",
-            seen=f"world of {world.num_ranks}: right",
-            command=world.command,
-        )
+        yield fine("world", f"world of {world.num_ranks}: right", world.command)
     else:
         last = [line.strip() for line in world.output.splitlines() if line.strip()][-3:]
         yield Diagnosis(

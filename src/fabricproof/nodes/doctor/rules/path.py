@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from fabricproof.nodes.doctor.facts import Facts
-from fabricproof.nodes.doctor.findings import Diagnosis, Level
+from fabricproof.nodes.doctor.findings import Diagnosis, Level, fine, noted, unseen
 from fabricproof.nodes.doctor.subject import NetPath
 from fabricproof.nodes.preflight.soft import is_soft
 from fabricproof.stacks.family import LIBFABRIC, NATIVE, UCX
@@ -68,7 +68,7 @@ def _judge(facts: Facts, net_path: NetPath) -> Iterator[Diagnosis]:
 
 def _forced(net_path: NetPath) -> Diagnosis:
     lines = " ".join(f"{name}={value}" for name, value in sorted(net_path.environment.items()))
-    return Diagnosis(level=Level.NOTE, topic="path", seen=f"{net_path.name} is forced by {lines}")
+    return noted("path", f"{net_path.name} is forced by {lines}")
 
 
 def _components(facts: Facts, net_path: NetPath) -> Iterator[Diagnosis]:
@@ -76,11 +76,10 @@ def _components(facts: Facts, net_path: NetPath) -> Iterator[Diagnosis]:
     command = facts.seen_by("ompi_info")
     components = facts.mpi.components
     if components is None:
-        yield Diagnosis(
-            level=Level.UNKNOWN,
-            topic="path",
-            seen=f"{net_path.name}: whether this Open MPI has {', '.join(needed)} is unknown",
-            command=command,
+        yield unseen(
+            "path",
+            f"{net_path.name}: whether this Open MPI has {', '.join(needed)} is unknown",
+            command,
         )
         return
     lost = [name for name in needed if name not in components]
@@ -95,12 +94,7 @@ def _components(facts: Facts, net_path: NetPath) -> Iterator[Diagnosis]:
             mend=f"build openmpi with {option}, or transport of {net_path.fabric} in fabric.toml",
         )
     elif net_path.transport == NATIVE:
-        yield Diagnosis(
-            level=Level.OK,
-            topic="path",
-            seen=f"{net_path.name}: {' and '.join(needed)} are built in",
-            command=command,
-        )
+        yield fine("path", f"{net_path.name}: {' and '.join(needed)} are built in", command)
 
 
 def _netmod(facts: Facts, net_path: NetPath) -> Iterator[Diagnosis]:
@@ -124,11 +118,8 @@ def _netmod(facts: Facts, net_path: NetPath) -> Iterator[Diagnosis]:
 def _ucx(facts: Facts, net_path: NetPath) -> Diagnosis:
     library, command = facts.library, facts.seen_by("asker")
     if library.transports is None:
-        return Diagnosis(
-            level=Level.UNKNOWN,
-            topic="path",
-            seen=f"{net_path.name}: what UCX would take is unknown (no libucp answered)",
-            command=command,
+        return unseen(
+            "path", f"{net_path.name}: what UCX would take is unknown (no libucp answered)", command
         )
     verbs = net_path.protocol in {"ib", "rocev2"}
     wanted = [
@@ -143,12 +134,7 @@ def _ucx(facts: Facts, net_path: NetPath) -> Diagnosis:
     names = ", ".join(sorted({name for name, _ in wanted}))
     if lost:
         return _elsewhere(facts, net_path, lost[0], f"UCX {library.ucx} has {names}", devices)
-    return Diagnosis(
-        level=Level.OK,
-        topic="path",
-        seen=f"{net_path.name}: UCX {library.ucx} offers {names} there",
-        command=command,
-    )
+    return fine("path", f"{net_path.name}: UCX {library.ucx} offers {names} there", command)
 
 
 def _ucx_on_soft(facts: Facts, net_path: NetPath) -> Iterator[Diagnosis]:
@@ -176,12 +162,7 @@ def _ucx_on_soft(facts: Facts, net_path: NetPath) -> Iterator[Diagnosis]:
 def _libfabric(facts: Facts, net_path: NetPath, provider: str) -> Diagnosis:
     library, command = facts.library, facts.seen_by("asker")
     if library.providers is None:
-        return Diagnosis(
-            level=Level.UNKNOWN,
-            topic="path",
-            seen=f"{net_path.name}: libfabric's providers are unknown",
-            command=command,
-        )
+        return unseen("path", f"{net_path.name}: libfabric's providers are unknown", command)
     domains = {name for offered, name in library.domains or () if offered.startswith(provider)}
     if provider not in library.providers or (provider == "verbs" and not domains):
         return _no_verbs(facts, net_path, LIBFABRIC, provider in library.providers, provider)
@@ -190,10 +171,7 @@ def _libfabric(facts: Facts, net_path: NetPath, provider: str) -> Diagnosis:
     told = f"libfabric {library.libfabric} has {provider}"
     if lost:
         return _elsewhere(facts, net_path, lost[0], told, domains)
-    return Diagnosis(
-        level=Level.OK, topic="path", seen=f"{net_path.name}: {told}, and offers it there",
-        command=command,
-    )  # fmt: skip
+    return fine("path", f"{net_path.name}: {told}, and offers it there", command)
 
 
 def _is_of(domain: str, rail: str) -> bool:

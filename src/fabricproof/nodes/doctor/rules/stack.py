@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fabricproof.nodes.doctor.facts import Facts, ProgramFacts
-from fabricproof.nodes.doctor.findings import Diagnosis, Level
+from fabricproof.nodes.doctor.findings import Diagnosis, Level, fine, noted, unseen
 from fabricproof.nodes.doctor.read import family_of, version_of
 from fabricproof.stacks.container import Container, Inside, told_lacks
 from fabricproof.stacks.spack import is_below
@@ -75,7 +75,7 @@ def _container(facts: Facts, container: Container) -> Diagnosis:
     answer, subject, command = facts.container, facts.subject, facts.seen_by("container")
     if answer is None or (answer.status == 0 and container.outer):
         seen = "not asked" if answer is None else f"srun has Pyxis; not started: {container.image}"
-        return Diagnosis(level=Level.UNKNOWN, topic="container", seen=seen, command=command)
+        return unseen("container", seen, command)
     lines = [line.strip() for line in answer.output.splitlines() if line.strip()]
     table = f"[container] of {subject.stack} in {subject.source}"
     if answer.status != 0:
@@ -117,12 +117,7 @@ def _seen_inside(facts: Facts, container: Container, inside: Inside) -> Diagnosi
             mend=mend.removesuffix(")"),
         )
     here = f"; no {', no '.join(inside.lacks)} on this machine" if inside.lacks else ""
-    return Diagnosis(
-        level=Level.OK,
-        topic="container",
-        seen=f"a program starts in {container.image}{here}",
-        command=command,
-    )
+    return fine("container", f"a program starts in {container.image}{here}", command)
 
 
 def _identity(facts: Facts) -> Diagnosis:
@@ -160,12 +155,7 @@ def _identity(facts: Facts) -> Diagnosis:
 def _version_finding(facts: Facts, seen: str, version: str | None) -> Diagnosis:
     subject, command = facts.subject, facts.seen_by("asker")
     if version is None:
-        return Diagnosis(
-            level=Level.UNKNOWN,
-            topic="MPI",
-            seen=f"{seen}: its version is unknown",
-            command=command,
-        )
+        return unseen("MPI", f"{seen}: its version is unknown", command)
     same = _begins_alike(version, subject.version)
     return Diagnosis(
         level=Level.OK if same else Level.WARNING,
@@ -195,12 +185,7 @@ def _program(facts: Facts, program: ProgramFacts) -> Diagnosis:
     command = facts.seen_by(f"ldd:{program.path}")
     name = program.path.rpartition("/")[2]
     if program.fault:
-        return Diagnosis(
-            level=Level.UNKNOWN,
-            topic="program",
-            seen=f"{program.path}: {program.fault}",
-            command=command,
-        )
+        return unseen("program", f"{program.path}: {program.fault}", command)
     if program.missing:
         return Diagnosis(
             level=Level.ERROR,
@@ -216,12 +201,7 @@ def _program(facts: Facts, program: ProgramFacts) -> Diagnosis:
 def _loaded(facts: Facts, program: ProgramFacts, name: str, command: str) -> Diagnosis:
     prefix = facts.subject.prefix
     if program.mpi is None:
-        return Diagnosis(
-            level=Level.UNKNOWN,
-            topic="program",
-            seen=f"{name} names no MPI library",
-            command=command,
-        )
+        return unseen("program", f"{name} names no MPI library", command)
     if prefix and prefix != "/usr" and not is_below(Path(program.mpi), Path(prefix)):
         return Diagnosis(
             level=Level.ERROR,
@@ -231,18 +211,15 @@ def _loaded(facts: Facts, program: ProgramFacts, name: str, command: str) -> Dia
             means="another MPI than the stack's would be measured under its name",
             mend=facts.subject.mend or "unset LD_LIBRARY_PATH",
         )
-    return Diagnosis(
-        level=Level.OK, topic="program", seen=f"{name} loads {program.mpi}", command=command
-    )
+    return fine("program", f"{name} loads {program.mpi}", command)
 
 
 def _build(facts: Facts) -> Iterator[Diagnosis]:
     if facts.mpi.configure:
-        yield Diagnosis(
-            level=Level.NOTE,
-            topic="build",
-            seen=f"configured with {facts.mpi.configure[:300]}",
-            command=facts.seen_by("ompi_info" if facts.mpi.components else "mpichversion"),
+        yield noted(
+            "build",
+            f"configured with {facts.mpi.configure[:300]}",
+            facts.seen_by("ompi_info" if facts.mpi.components else "mpichversion"),
         )
 
 
@@ -253,11 +230,9 @@ def _wrapper(facts: Facts) -> Iterator[Diagnosis]:
     command = facts.seen_by("wrapper")
     told = wrapper.path if wrapper.path == wrapper.real else f"{wrapper.path} -> {wrapper.real}"
     if wrapper.family is None:
-        yield Diagnosis(
-            level=Level.UNKNOWN, topic="mpicc", seen=f"{told}: its MPI is unknown", command=command
-        )
+        yield unseen("mpicc", f"{told}: its MPI is unknown", command)
     elif wrapper.family == subject.family:
-        yield Diagnosis(level=Level.OK, topic="mpicc", seen=told, command=command)
+        yield fine("mpicc", told, command)
     else:
         yield _wrong_wrapper(facts, told, command)
 
@@ -268,11 +243,10 @@ def _wrong_wrapper(facts: Facts, told: str, command: str) -> Diagnosis:
     why = ", a link of the alternatives system" if wrapper.alternatives else ""
     if subject.kind == "provisioned":
         # Its programs are not compiled here: nothing that runs depends on mpicc.
-        return Diagnosis(
-            level=Level.NOTE,
-            topic="mpicc",
-            seen=f"{told}{why} belongs to {wrapper.family}; this stack has no wrapper of its own",
-            command=command,
+        return noted(
+            "mpicc",
+            f"{told}{why} belongs to {wrapper.family}; this stack has no wrapper of its own",
+            command,
         )
     return Diagnosis(
         level=Level.ERROR,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from fabricproof.core.units import counted, percent
-from fabricproof.history.compare.model import Comparison, Group
+from fabricproof.history.compare.model import Comparison, FieldChange, Group
 from fabricproof.history.stats.shifts import Shift
 from fabricproof.report.formats.html.markup import (
     Markup,
@@ -195,6 +195,11 @@ def _differences(made: Comparison) -> Markup:
     if not made.changes:
         text = "No field of the inventory, setting or build is known to differ between the sides."
         return tag("p", text)
+    return changed(made.changes, "after", "What else differs between the sides")
+
+
+def changed(changes: Sequence[FieldChange], after: str, caption: str) -> Markup:
+    """Return the table of fields that are not what they were; ``after`` is the head of what is."""
     rows = [
         [
             each.part,
@@ -204,10 +209,10 @@ def _differences(made: Comparison) -> Markup:
             each.second or "unknown",
             f"{each.sentence}{PARTLY if each.partly else ''}",
         ]
-        for each in made.changes
+        for each in changes
     ]
-    head = ("part", "fact", "nodes", "before", "after", "in words")
-    return table(head, rows, caption=f"What else differs between the sides ({len(rows)})")
+    head = ("part", "fact", "nodes", "before", after, "in words")
+    return table(head, rows, caption=f"{caption} ({len(rows)})")
 
 
 def _quantities(made: Comparison) -> Markup:

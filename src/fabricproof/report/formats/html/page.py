@@ -49,8 +49,8 @@ def render_html(data: ReportData) -> str:
                 "main",
                 headline.verdict(data, keys, known),
                 change.before_and_after(data),
-                _curves(),
-                _matrices(),
+                _view("curves", "Curves over message size", _CURVES),
+                _view("matrix", "Node by node", _MATRICES),
                 *([pairs.pair_matrices(pairs.worst_first(data.pairs))] if data.pairs else []),
                 sections.trend(data),
                 sections.inventory(data),
@@ -167,33 +167,21 @@ _NO_SCRIPT = tag(
 )
 
 
-def _curves() -> Markup:
-    return section(
-        "curves",
-        "Curves over message size",
-        tag(
-            "p",
-            "This run's numbers. The bold curve is the chosen one: ceiling, reference, accepted "
-            "range, baseline and the numbers before and after are drawn for it. A click on a "
-            "point, or Enter, shows every raw number behind it.",
-        ),
-        _NO_SCRIPT,
-        tag("div", id="curves-view", class_="view", data_view="curves"),
-    )
+_CURVES = (
+    "This run's numbers. The bold curve is the chosen one: ceiling, reference, accepted range, "
+    "baseline and the numbers before and after are drawn for it. A click on a point, or Enter, "
+    "shows every raw number behind it."
+)
+_MATRICES = (
+    "Numbers between two nodes, this run. Symbol and colour say how a pair does against what is "
+    "chosen; where several numbers belong to one pair, the worst is shown."
+)
 
 
-def _matrices() -> Markup:
-    return section(
-        "matrix",
-        "Node by node",
-        tag(
-            "p",
-            "Numbers between two nodes, this run. Symbol and colour say how a pair does against "
-            "what is chosen; where several numbers belong to one pair, the worst is shown.",
-        ),
-        _NO_SCRIPT,
-        tag("div", id="matrix-view", class_="view", data_view="matrix"),
-    )
+def _view(name: str, title: str, text: str) -> Markup:
+    """Return the section of what the script draws."""
+    view = tag("div", id=f"{name}-view", class_="view", data_view=name)
+    return section(name, title, tag("p", text), _NO_SCRIPT, view)
 
 
 def _machinery() -> Markup:

@@ -11,11 +11,11 @@ import base64
 import gzip
 import json
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fabricproof.core.records import QuantityRecord
+from fabricproof.core.units import by_key
 from fabricproof.history.store import FIELDS, Key, Run
 from fabricproof.job.run import LegResult
 from fabricproof.report.formats.html.markup import folded
@@ -171,10 +171,9 @@ def _rows(data: ReportData) -> Iterable[list[float]]:
 
 
 def _with_reference(key: Key, row: list[float], data: ReportData) -> list[float | int | None]:
-    counting: dict[str, list[float | int | None]] = defaultdict(list)
-    for each in data.raw.get(key, ()):
-        if each.counts:
-            counting[each.run_id].append(rounded(each.value))
+    counting = by_key(
+        (each.run_id, rounded(each.value)) for each in data.raw.get(key, ()) if each.counts
+    )
     return [
         AS_RAW if value is not None and counting.get(run.run_id) == [value] else value
         for run, value in zip(data.matrix.runs, map(rounded, row), strict=True)

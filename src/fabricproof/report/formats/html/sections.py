@@ -10,6 +10,7 @@ from fabricproof.core.measure import BADNESS, Quantity, texts_of
 from fabricproof.core.units import counted, percent
 from fabricproof.history.trend.model import Event, Trend
 from fabricproof.job.run import LegResult
+from fabricproof.report.formats.html.change import changed
 from fabricproof.report.formats.html.headline import measured, rails_of
 from fabricproof.report.formats.html.markup import (
     Markup,
@@ -128,19 +129,7 @@ def inventory(data: ReportData) -> Markup:
 def _changes(data: ReportData) -> Markup:
     if not data.inventory_changes:
         return tag("p", "Nothing is known to have changed since the run before.")
-    rows = [
-        [
-            each.part,
-            each.fact,
-            folded(each.nodes),
-            each.first or "unknown",
-            each.second or "unknown",
-            each.sentence,
-        ]
-        for each in data.inventory_changes
-    ]
-    head = ("part", "fact", "nodes", "before", "now", "in words")
-    return table(head, rows, caption=f"What changed since the run before ({len(rows)})")
+    return changed(data.inventory_changes, "now", "What changed since the run before")
 
 
 def _machines(data: ReportData) -> Markup:

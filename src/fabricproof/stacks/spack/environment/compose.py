@@ -49,8 +49,6 @@ class Environment:
         stack: the stack as the site declares it.
         folder: what ``spack -e`` takes.
         digest: SHA-256 over all that decides its lock, hexadecimal.
-        earlier_digest: the same as versions of before took it, over whole files; empty where
-            they did not look at all that decides.
         mpi: Spack's name of the MPI.
         tools: further packages by name, which the options asked for.
         scopes: configuration that people wrote, highest precedence first.
@@ -62,7 +60,6 @@ class Environment:
     stack: StackSpec
     folder: Path
     digest: str
-    earlier_digest: str
     mpi: str
     scopes: tuple[Path, ...]
     includes: tuple[Path, ...]
@@ -147,7 +144,6 @@ def compose(
         stack=stack,
         folder=folder,
         digest=_digest(text, deciding, len(layout.scopes), common, mpi),
-        earlier_digest="" if layout.scopes else _digest_of_files(text, deciding, common),
         mpi=mpi,
         scopes=tuple(inner),
         includes=include,
@@ -344,17 +340,3 @@ def _of_one_mpi(file: Any, mpi: str) -> Any:
         else section
         for key, section in file.items()
     }
-
-
-def _digest_of_files(text: str, scopes: Iterable[Mapping[str, str]], common: Path) -> str:
-    """Return the digest that versions of before wrote beside a lock: it still holds."""
-    body = yaml.safe_load(text)["spack"]
-    body.pop("include")
-    digest = hashlib.sha256(yaml.safe_dump(body).encode())
-    for texts in scopes:
-        for name in sorted(_DECIDES & texts.keys()):
-            digest.update(name.encode() + texts[name].encode())
-    for path in sorted(common.glob("*.yaml")):
-        if path.name in _DECIDES or path.name == "repos.yaml":
-            digest.update(path.name.encode() + path.read_bytes())
-    return digest.hexdigest()

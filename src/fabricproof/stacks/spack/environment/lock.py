@@ -23,9 +23,10 @@ from typing import Any
 
 import yaml
 
-from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
+from fabricproof.core.errors import ConfigError, UnavailableError
 from fabricproof.core.records import text_of
-from fabricproof.core.whole_file import whole_file
+from fabricproof.core.units import stamp
+from fabricproof.core.whole_file import refusal_of, whole_file
 from fabricproof.stacks.environment import answer_of
 from fabricproof.stacks.spack.environment.compose import Environment
 from fabricproof.stacks.spack.environment.externals import load_yaml
@@ -151,12 +152,9 @@ def digest_of_lock(path: Path) -> str:
 
 
 def is_of_lock(digest: str, path: Path) -> bool:
-    """Tell whether ``digest``, of a record, is of the lock in ``path``; a damaged lock is no one's.
-
-    Records of earlier versions hold the digest of the file.
-    """
+    """Tell whether a record's ``digest`` is of the lock in ``path``; a damaged one has none."""
     try:
-        return digest == sha256_of(path) or digest == digest_of_lock(path)
+        return digest == digest_of_lock(path)
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -198,7 +196,7 @@ def _why_stale(environment: Environment, path: Path) -> str | None:
         return "nothing says what it was solved from"
     if digest != sha256_of(path):
         return "it was changed by hand"
-    if inputs not in {environment.digest, environment.earlier_digest}:
+    if inputs != environment.digest:
         return "the recipe or the site's Spack configuration changed"
     return None
 
@@ -257,16 +255,14 @@ def _keep(environment: Environment, kept: Path, spack: Spack) -> None:
         "inputs": environment.digest,
         "lock_digest": hashlib.sha256(text.encode()).hexdigest(),
         "spack": spack.label,
-        "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "made": stamp(),
     }
-    try:
+    with refusal_of("keep the lock", kept):
         kept.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(kept) as file:
             file.write(text.encode())
         with whole_file(kept.with_suffix(".json")) as file:
             file.write((json.dumps(note, indent=1) + "\n").encode())
-    except OSError as error:
-        raise OutputError(f"cannot keep the lock: {error.strerror}", source=str(kept)) from None
 
 
 def _ordered(path: Path) -> str:
