@@ -1,7 +1,7 @@
 # make accept   bring up a virtual cluster and run the quick Ethernet acceptance on it
 # make test     unit, law, guard and contract tests
 # make check    make lint, then make test
-# make check-long  searches that take minutes: 100,000 mutated outputs through every parser
+# make check-long  searches that take minutes: laws with new examples, 100,000 mutated outputs
 # make lint     format, lint, types, import contracts, spelling
 # make proof  how often the verdict is wrong: simulated faults and clean nights, some minutes
 # make docs     the manual page, and the documents as a site that is searched without a network
@@ -26,6 +26,7 @@ check: lint
 	@$(BIN)/pytest -n auto --dist loadfile
 
 check-long: install
+	@$(BIN)/pytest -n auto --dist loadfile --hypothesis-profile search
 	@$(BIN)/pytest -s -m long --timeout 3600 tests/benchmarks/parsers/test_fuzz.py
 
 lint: install

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fabricproof.history.stats.shifts import Change
@@ -56,6 +56,7 @@ def test_what_disturbed_both_sides_alike_explains_nothing(share, ratio, better):
     assert not _explained(share, share, ratio, better)
 
 
+@example(first=0.0, second=1.0, ratio=1.0, better=1)
 @given(first=SHARES, second=SHARES, ratio=RATIOS, better=st.sampled_from([1, -1]))
 def test_sides_swapped_are_explained_alike(first, second, ratio, better):
     there = _explained(first, second, ratio, better)

@@ -236,6 +236,8 @@ class Beside:
             margin: the smallest change that matters, as a fraction.
             in_us: whether the numbers are times, of which it is known how long a burst holds them.
         """
+        if ratio == 1:
+            return False  # no side is the slow one
         is_worse = (ratio < 1) == (better > 0)
         slow, quick = (self.second, self.first) if is_worse else (self.first, self.second)
         more, less = _shares(slow), _shares(quick)

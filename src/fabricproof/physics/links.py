@@ -298,7 +298,7 @@ def _width(plain: str, speed: Mapping[str, Any]) -> int | None:
     infiniband = load_data("links")["infiniband"]
     if not plain:
         return int(infiniband["default_width"])
-    lanes = re.fullmatch(r"(?:(\d+) ?x|x ?(\d+))", plain)
+    lanes = re.fullmatch(r"(?:(\d{1,4}) ?x|x ?(\d{1,4}))", plain)
     for width in infiniband["widths"]:
         if lanes and int(lanes[1] or lanes[2]) == width:
             return int(width)

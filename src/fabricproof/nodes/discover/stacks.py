@@ -98,7 +98,7 @@ def version_of(text: str) -> str:
 
 
 def _newness(module: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version_of(module)))
+    return tuple(int(part) for part in re.findall(r"\d{1,9}", version_of(module)))
 
 
 def _from_modules(

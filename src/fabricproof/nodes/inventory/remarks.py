@@ -221,7 +221,7 @@ def distances(machine: Machine, cpus: str) -> tuple[CardDistance, ...]:
     nodes = {
         int(found[1]): facts
         for part, facts in machine.facts.items()
-        if (found := re.fullmatch(r"numa node(\d+)", part))
+        if (found := re.fullmatch(r"numa node(\d{1,9})", part))
     }
     ours = cpus_of(cpus) or frozenset()
     mine = {

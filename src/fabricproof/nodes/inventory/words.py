@@ -190,7 +190,7 @@ def _slots(first: Value, second: Value, sides: tuple[str, str]) -> str:
 
 
 def _widths(first: Value, second: Value, sides: tuple[str, str]) -> str:
-    lanes = [re.match(r"(\d+)X", str(value)) for value in (first, second)]
+    lanes = [re.match(r"(\d{1,9})X", str(value)) for value in (first, second)]
     if not lanes[0] or not lanes[1] or lanes[0][1] == lanes[1][1]:
         return ""
     here, there = int(lanes[0][1]), int(lanes[1][1])
