@@ -123,7 +123,6 @@ def rates(
             {
                 each: Samples(
                     values={f"run{n}": float(values[each]) for n, values in enumerate(history)},
-                    better=1,
                     unit="MB/s",
                     kind=("one",),
                 )
