@@ -153,15 +153,20 @@ _ONLY_OVER = {
 }
 
 
+def networks_of(table: Table) -> tuple[frozenset[str], str]:
+    """Return what the library says that carried the messages, and the same as a person reads it."""
+    used = str(table.attributes.get("network", ""))
+    return frozenset(used.split(",")), used.replace(",", " and ")
+
+
 def _other_network(table: Table, fabric: Fabric) -> str | None:
     """Return why the library took another path than the declared one, by its own word, or None.
 
     Words for sockets and for verbs side by side say that ranks of NCCL differ; of an MPI library
     they may be of something beside the messages (one-sided windows, collectives of another).
     """
-    used = frozenset(str(table.attributes.get("network", "")).split(","))
+    used, words = networks_of(table)
     sockets, verbs = used & _SOCKETS, frozenset(filter(_BY_VERBS.fullmatch, used))
-    words = " and ".join(sorted(used))
     if sockets and verbs:
         if table.suite not in {"nccl-tests", "rccl-tests"}:
             return None

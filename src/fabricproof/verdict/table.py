@@ -27,7 +27,7 @@ from fabricproof.verdict.curve import (
     without_switches,
 )
 from fabricproof.verdict.gpcnet import GPCNET, describe_gpcnet, judge_gpcnet
-from fabricproof.verdict.limits import Limits, describe_loss, row_fault
+from fabricproof.verdict.limits import Limits, describe_loss, networks_of, row_fault
 from fabricproof.verdict.rings import describe_rings, judge_rings
 from fabricproof.verdict.suspects import explained, on_gpus
 from fabricproof.verdict.value import (
@@ -208,7 +208,7 @@ def _due_sizes(
 
 
 def _what_a_file_cannot_show(table: Table, reading: Meaning) -> list[str]:
-    used = str(table.attributes.get("network", "")).replace(",", " and ")
+    _, used = networks_of(table)
     says = f"; the library says that it used {used}" if used else ""
     found = [f"path not shown: no counters were read around this run{says}"]
     cut, _ = _cut(table)

@@ -26,6 +26,7 @@ from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter
 from fabricproof.benchmarks.parsers.grammar.text import TextSection, shorten
 from fabricproof.benchmarks.program import UNNAMED
 from fabricproof.core.measure import Table
+from fabricproof.core.units import by_key
 
 #: no line of the programs is longer; no run has more rows of one kind
 _LONGEST, _MOST_ROWS = 2048, 100_000
@@ -124,17 +125,14 @@ def parse(section: TextSection) -> tuple[Table, ...]:
     _check_mean(section, end, rows, float(attributes.pop("mean")))
     return tuple(
         _table(section, start, own, half, attributes)
-        for own in _by_key(rows)
+        for own in _alike(rows)
         for half in range(len(rows[0].halves))
     )
 
 
-def _by_key(rows: list[_Row]) -> list[list[_Row]]:
+def _alike(rows: list[_Row]) -> list[list[_Row]]:
     """Return the rows of each type, operation and root."""
-    found: dict[tuple[tuple[str, str], ...], list[_Row]] = {}
-    for row in rows:
-        found.setdefault(row.key, []).append(row)
-    return list(found.values())
+    return list(by_key((row.key, row) for row in rows).values())
 
 
 def _header(section: TextSection, index: int) -> tuple[str, ...]:
@@ -225,7 +223,7 @@ def _check_count(section: TextSection, start: int, rows: list[_Row]) -> None:
     wanted, size = 0, least
     while size <= most:
         wanted, size = wanted + 1, size * step if run[4] == "factor" else size + step
-    for own in _by_key(rows):
+    for own in _alike(rows):
         if len(own) != wanted:
             raise section.error(
                 own[-1].index,

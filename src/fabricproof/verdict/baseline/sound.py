@@ -16,7 +16,7 @@ def read_place(record: Mapping[str, Any]) -> LegPlace:
     """Return the place that a record is of.
 
     Raises:
-        KeyError, TypeError: a part is not there, or is no text.
+        KeyError, ValueError: a part is not there, or is no text.
     """
     return LegPlace(**{name: typed_at(record, name, str) for name in PLACE})
 
@@ -25,7 +25,7 @@ def read_node(record: Mapping[str, Any]) -> BaselineNode:
     """Return what a node was made of.
 
     Raises:
-        KeyError, TypeError: a part is not there, or is of another kind.
+        KeyError, TypeError, ValueError: a part is not there, or is of another kind.
     """
     facts: Mapping[str, Mapping[str, Any]] = record["facts"]
     values = [value for each in facts.values() for value in each.values()]

@@ -20,6 +20,7 @@ from dataclasses import replace
 
 from fabricproof.benchmarks.parsers.grammar.text import TextSection
 from fabricproof.core.measure import Table
+from fabricproof.core.units import by_key
 
 #: key of a table's attributes: the words, in order, by commas
 _NETWORK = "network"
@@ -66,9 +67,8 @@ class Networks:
             return tables
         last = max(max(table.row_lines, default=table.line) for table in tables)
         begin = bisect_left(self._at, self._start(section.first))
-        found: dict[str, list[str]] = {}
-        for _, kind, word in self._said[begin : bisect_right(self._at, last)]:
-            found.setdefault(kind, []).append(word)
+        here = self._said[begin : bisect_right(self._at, last)]
+        found = by_key((kind, word) for _, kind, word in here)
         words = _of_nccl(found, tables[0]) if tables[0].suite in _NCCL else _of_mpi(found)
         if not words:
             return tables
