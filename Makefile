@@ -64,10 +64,10 @@ bench-short: install
 	@for each in benchmarks/*.py; do echo "== $$each"; $(BIN)/python $$each || exit; done
 
 proof: install
-	@$(BIN)/python -m fabricproof.proof
+	@$(BIN)/python -m proof
 
 proof-long: install
-	@$(BIN)/python -m fabricproof.proof --full --page docs
+	@$(BIN)/python -m proof --full --page docs
 
 down:
 	@$(BIN)/fabricproof vcluster down

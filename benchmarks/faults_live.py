@@ -5,7 +5,7 @@
 Without ``--draws`` it prints what each fault draws from its first seed and measures nothing.  Else
 a virtual cluster of four nodes comes up (root; a fault, some fifteen seconds) and is taken down,
 and for faults of verbs one of two guests (some half a minute each).
-Rows go to ``work/faults_live.jsonl``; ``fabricproof.proof.live`` says what they hold.  Faults of a
+Rows go to ``work/faults_live.jsonl``; ``proof.live`` says what they hold.  Faults of a
 node or a rail are drawn by ``pairs_live.py``.
 """
 
@@ -29,8 +29,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fabricproof.proof.library import FaultEntry, read_library
-from fabricproof.proof.live import LiveDraw
+from proof.library import FaultEntry, read_library
+from proof.live import LiveDraw
 
 ROOT = Path(__file__).parents[1]
 NAME = "faultslive"

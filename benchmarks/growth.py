@@ -22,8 +22,8 @@ from fabricproof.history.compare.sides import History, choose_side
 from fabricproof.history.prove.site import prove_site
 from fabricproof.history.store import Store, open_store
 from fabricproof.history.trend.find import Question, find_trend
-from fabricproof.proof.machine.model import SOCKETS, ModelMachine
-from fabricproof.proof.nights import SITE, night_of, run_id_of, write_nights
+from proof.machine.model import SOCKETS, ModelMachine
+from proof.nights import SITE, night_of, run_id_of, write_nights
 
 NODES = ("n1", "n2", "n3", "n4")
 

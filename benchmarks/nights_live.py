@@ -11,7 +11,7 @@ these.  Of noise: twenty nights a draw, in each of which a drawn number of busy 
 cores, and no fault.  Of drift: twenty a draw, in which a rail loses a little more each night.  Of
 others: seven quiet nights a draw, then seven beside a drawn number of busy loops.
 ``--again`` asks of the nights that were measured last.  Rows go to
-``work/nights_live.jsonl`` (``fabricproof.proof.live``).
+``work/nights_live.jsonl`` (``proof.live``).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fabricproof.proof.library import read_library
-from fabricproof.proof.live import LiveDraw
+from proof.library import read_library
+from proof.live import LiveDraw
 
 ROOT = Path(__file__).parents[1]
 NAME = "nightslive"

@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/pairs_live.py [--full] [--confirm] [CASE[:SEED] ...]
     .venv/bin/python benchmarks/pairs_live.py --table FILE.jsonl
-    .venv/bin/python benchmarks/pairs_live.py --draws FILE.jsonl >> src/fabricproof/proof/live.jsonl
+    .venv/bin/python benchmarks/pairs_live.py --draws FILE.jsonl >> proof/live.jsonl
 
 Without a case it prints what each case draws from its first seeds and measures nothing; ``--full``
 measures all of them, two seeds each; ``--confirm`` has red measured by stock programs as well.  A
@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fabricproof.proof.live import LiveDraw
+from proof.live import LiveDraw
 
 ROOT = Path(__file__).parents[1]
 ROWS = ROOT / "work" / "pairs_live.jsonl"

@@ -20,16 +20,16 @@ from fabricproof.history.surroundings import (
     taken_from,
 )
 from fabricproof.job.evidence.disturbance import NOBODY
-from fabricproof.proof.histories import (
+from proof.histories import (
     HistoryEffect,
     compare_nights,
     history_of,
     sides_of,
     trend_of,
 )
-from fabricproof.proof.library import FABRICS
-from fabricproof.proof.machine.model import ModelMachine
-from fabricproof.proof.nights import run_id_of, write_nights
+from proof.library import FABRICS
+from proof.machine.model import ModelMachine
+from proof.nights import run_id_of, write_nights
 
 SHARES = st.floats(0, 1)
 RATIOS = st.floats(0.2, 5)

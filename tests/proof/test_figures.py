@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from fabricproof.core.measure import Verdict
 from fabricproof.history.stats.shifts import Change
-from fabricproof.proof import campaign
-from fabricproof.proof.campaign import ProofPlan, digest_of_code, prove
-from fabricproof.proof.figures import of_clean, of_fault
-from fabricproof.proof.library import read_library
-from fabricproof.proof.live import LiveDraw, read_live
-from fabricproof.proof.page import page, picture
-from fabricproof.proof.power import Least
-from fabricproof.proof.tries import CleanCampaign, Try
+from proof import campaign
+from proof.campaign import ProofPlan, digest_of_code, prove
+from proof.figures import of_clean, of_fault
+from proof.library import read_library
+from proof.live import LiveDraw, read_live
+from proof.page import page, picture
+from proof.power import Least
+from proof.tries import CleanCampaign, Try
 
 ENTRY = next(each for each in read_library() if each.title == "half-rate link")
 

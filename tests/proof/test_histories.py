@@ -10,8 +10,8 @@ import pytest
 
 from fabricproof.history.compare.model import Comparison
 from fabricproof.history.stats.shifts import Change
-from fabricproof.proof.figures import of_fault
-from fabricproof.proof.histories import (
+from proof.figures import of_fault
+from proof.histories import (
     HISTORY,
     HistoryEffect,
     compare_nights,
@@ -19,10 +19,10 @@ from fabricproof.proof.histories import (
     sides_of,
     trend_of,
 )
-from fabricproof.proof.library import FABRICS, read_library
-from fabricproof.proof.machine.model import ModelMachine, NoiseKind
-from fabricproof.proof.nights import MadeNight, run_id_of
-from fabricproof.proof.tries import Try, attempt
+from proof.library import FABRICS, read_library
+from proof.machine.model import ModelMachine, NoiseKind
+from proof.nights import MadeNight, run_id_of
+from proof.tries import Try, attempt
 
 MIRRORED = {Change.WORSE: Change.BETTER, Change.BETTER: Change.WORSE}
 

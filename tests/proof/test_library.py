@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fabricproof.core.measure import Verdict
-from fabricproof.proof.library import NOT, PAIRS, read_library
-from fabricproof.proof.machine import effects
+from proof.library import NOT, PAIRS, read_library
+from proof.machine import effects
 
 #: the names of the design (issue 16)
 DESIGN = """

@@ -11,9 +11,9 @@ from operator import attrgetter
 import pytest
 
 from fabricproof import traffic
-from fabricproof.proof.library import read_library
-from fabricproof.proof.mutations import RULES, UNNOTICED, switched_off, who_notices
-from fabricproof.proof.tries import attempt
+from proof.library import read_library
+from proof.mutations import RULES, UNNOTICED, import_target, switched_off, who_notices
+from proof.tries import attempt
 
 #: the functions that decide: whatever they call is a rule, or stands in REASONS
 DECIDING = {
@@ -147,7 +147,7 @@ def test_a_rule_is_switched_off_and_comes_back(rule):
         found = []
         for target in rule.targets:
             module, _, path = target.partition(":")
-            holder = importlib.import_module(f"fabricproof.{module}")
+            holder = import_target(module)
             found.append(attrgetter(path)(holder))
         return found
 

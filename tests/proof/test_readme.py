@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fabricproof.proof.figures import of_clean, of_fault
-from fabricproof.proof.library import read_library
-from fabricproof.proof.page import in_short
-from fabricproof.proof.tries import CleanCampaign, Try
+from proof.figures import of_clean, of_fault
+from proof.library import read_library
+from proof.page import in_short
+from proof.tries import CleanCampaign, Try
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -11,9 +11,9 @@ from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.disturbance import read_neighbours
 from fabricproof.job.evidence.leg_folder import read_ranks, read_status, read_table
 from fabricproof.job.outcome import judge_leg
-from fabricproof.proof.machine.model import SOCKETS, VERBS, ModelMachine, NoiseKind
-from fabricproof.proof.machine.night import CHECKS, legs_of
-from fabricproof.proof.machine.scene import Scene
+from proof.machine.model import SOCKETS, VERBS, ModelMachine, NoiseKind
+from proof.machine.night import CHECKS, legs_of
+from proof.machine.scene import Scene
 
 
 def machine(fabric, noise=NoiseKind.LOGNORMAL, seed=1):

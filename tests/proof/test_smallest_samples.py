@@ -6,7 +6,7 @@ import pytest
 
 from fabricproof.history.stats.steps import least_runs
 from fabricproof.job import rounds
-from fabricproof.proof.power import _least, _newest_step, least_samples
+from proof.power import _least, _newest_step, least_samples
 
 #: rule -> what it takes, and what a user is told with one fewer
 DUE = {

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from fabricproof.core.measure import Verdict
-from fabricproof.proof.library import BlameDue, read_library
-from fabricproof.proof.tries import attempt, clean
+from proof.library import BlameDue, read_library
+from proof.tries import attempt, clean
 
 BY_TITLE = {each.title: each for each in read_library()}
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import fabricproof
-from fabricproof.proof.library import FABRICS, FaultEntry, read_library
-from fabricproof.proof.mutations import RULES, who_notices
-from fabricproof.proof.tries import CleanCampaign, Try, attempt, clean
+from proof.library import FABRICS, FaultEntry, read_library
+from proof.mutations import RULES, who_notices
+from proof.tries import CleanCampaign, Try, attempt, clean
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,11 +57,11 @@ CLEAN, MUTATION = "clean", "mutation"
 
 @cache
 def digest_of_code() -> str:
-    """Return a digest of all that decides a figure: the library's sources and its data."""
-    root = Path(fabricproof.__file__).parent
+    """Return a digest of all that decides a figure: sources and data of library and proof."""
     hashed = hashlib.sha256()
-    for path in sorted([*root.rglob("*.py"), *root.rglob("*.toml")]):
-        hashed.update(str(path.relative_to(root)).encode() + path.read_bytes())
+    for root in (Path(fabricproof.__file__).parent, Path(__file__).parent):
+        for path in sorted([*root.rglob("*.py"), *root.rglob("*.toml")]):
+            hashed.update(str(path.relative_to(root)).encode() + path.read_bytes())
     return hashed.hexdigest()[:12]
 
 

@@ -10,11 +10,11 @@ from html import escape
 from itertools import product
 
 from fabricproof.history.stats.share import Share
-from fabricproof.proof.figures import CleanFigures, FaultFigures, share_of
-from fabricproof.proof.library import NOT, BlameDue, FaultEntry
-from fabricproof.proof.live import LiveDraw
-from fabricproof.proof.mutations import UNNOTICED
-from fabricproof.proof.power import Least
+from proof.figures import CleanFigures, FaultFigures, share_of
+from proof.library import NOT, BlameDue, FaultEntry
+from proof.live import LiveDraw
+from proof.mutations import UNNOTICED
+from proof.power import Least
 
 _HEAD = """\
 # How often is the verdict wrong

@@ -19,9 +19,9 @@ import numpy as np
 from fabricproof.history.stats.shifts import Change
 from fabricproof.job import outcome
 from fabricproof.nightly import Blame, LookColour, LookResult
-from fabricproof.proof.library import PAIRS, FaultEntry, read_library
-from fabricproof.proof.tries import Try, attempt
 from fabricproof.traffic import _TESTS, PathProof, PathState, prove_path
+from proof.library import PAIRS, FaultEntry, read_library
+from proof.tries import Try, attempt
 
 #: of each fault that may notice
 SEEDS = (0, 1, 2, 3)
@@ -33,7 +33,7 @@ class MutatedRule:
 
     Attributes:
         name: as faults name it.
-        targets: ``module:attribute`` below ``fabricproof``, where it is looked up.
+        targets: ``module:attribute``, where it is looked up, below ``fabricproof`` or in ``proof``.
         off: from what stands there to what stands there instead.
     """
 
@@ -232,6 +232,13 @@ UNNOTICED: Mapping[str, str] = {
 }
 
 
+def import_target(module: str) -> Any:
+    """Return the module of a target: below ``fabricproof``, or one of ``proof``."""
+    return importlib.import_module(
+        module if module.startswith("proof.") else f"fabricproof.{module}"
+    )
+
+
 @contextmanager
 def switched_off(rule: MutatedRule) -> Iterator[None]:
     """Take a rule out of the running program for a while."""
@@ -239,7 +246,7 @@ def switched_off(rule: MutatedRule) -> Iterator[None]:
     try:
         for target in rule.targets:
             module, _, path = target.partition(":")
-            holder: Any = importlib.import_module(f"fabricproof.{module}")
+            holder: Any = import_target(module)
             owner, _, name = path.rpartition(".")
             holder = attrgetter(owner)(holder) if owner else holder
             old = getattr(holder, name)

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.physics import find_link
-from fabricproof.proof.machine.model import (
+from proof.machine.model import (
     IPOIB,
     LOOPBACK,
     MANAGEMENT,
     ModelFabric,
     ModelMachine,
 )
-from fabricproof.proof.machine.scene import LOSS_COST, Scene
+from proof.machine.scene import LOSS_COST, Scene
 
 
 @dataclass(frozen=True, kw_only=True)

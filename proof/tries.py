@@ -12,13 +12,13 @@ from typing import Any
 from fabricproof.core.measure import Verdict
 from fabricproof.nightly import Blame, Confirmation
 from fabricproof.pairs import Setting, SuspectKind, run_campaign
-from fabricproof.proof.histories import NODES, HistoryEffect, tell
-from fabricproof.proof.library import FABRICS, PAIRS, BlameDue, FaultEntry
-from fabricproof.proof.machine import effects
-from fabricproof.proof.machine.effects import Injection
-from fabricproof.proof.machine.model import ModelMachine, NoiseKind
-from fabricproof.proof.machine.night import Conductor, ModelNight
-from fabricproof.proof.machine.scene import Scene
+from proof.histories import NODES, HistoryEffect, tell
+from proof.library import FABRICS, PAIRS, BlameDue, FaultEntry
+from proof.machine import effects
+from proof.machine.effects import Injection
+from proof.machine.model import ModelMachine, NoiseKind
+from proof.machine.night import Conductor, ModelNight
+from proof.machine.scene import Scene
 
 #: nodes of the machine that a fault is tried on, and of a clean campaign
 FAULT_NODES, CLEAN_NODES = 6, 16

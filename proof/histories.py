@@ -23,8 +23,9 @@ from fabricproof.history.stats.shifts import Change
 from fabricproof.history.store import Store
 from fabricproof.history.trend.find import Question, find_trend
 from fabricproof.history.trend.model import Trend
-from fabricproof.proof.machine.model import ModelMachine
-from fabricproof.proof.nights import (
+from fabricproof.verdict.baseline import Baseline
+from proof.machine.model import ModelMachine
+from proof.nights import (
     SITE,
     SIZES,
     MadeNight,
@@ -36,7 +37,6 @@ from fabricproof.proof.nights import (
     together,
     write_nights,
 )
-from fabricproof.verdict.baseline import Baseline
 
 #: nodes of the machine, all pairs of which are measured
 NODES = 4

@@ -1,6 +1,6 @@
 """Nights of a machine that does not exist, as records: what histories are made of.
 
-The numbers are those of :mod:`fabricproof.proof.machine.model`, the records those of jobs.
+The numbers are those of :mod:`proof.machine.model`, the records those of jobs.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from fabricproof.core.units import size_label
 from fabricproof.history.store import Store, open_store
 from fabricproof.nodes.inventory.facts import Machine
 from fabricproof.nodes.inventory.store import FOLDER, write_machine
-from fabricproof.proof.machine.model import NIGHT_SCATTER, TIMES_SCATTER, ModelMachine
 from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind
+from proof.machine.model import NIGHT_SCATTER, TIMES_SCATTER, ModelMachine
 
 #: message sizes in bytes; the first and the last carry a verdict
 SIZES = (8, 4096, 64 * 1024, 4 * 1024 * 1024)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fabricproof.history.stats.share import Share
-from fabricproof.proof.library import FaultEntry
-from fabricproof.proof.tries import CleanCampaign, Try
+from proof.library import FaultEntry
+from proof.tries import CleanCampaign, Try
 
 
 @dataclass(frozen=True, kw_only=True)

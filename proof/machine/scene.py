@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fabricproof.job.evidence.leg_folder import IB_WORD_BYTES
 from fabricproof.job.leg import Leg, shell_name
-from fabricproof.proof.machine.model import (
+from proof.machine.model import (
     IPOIB,
     MANAGEMENT,
     PLAYED,

@@ -30,9 +30,9 @@ from fabricproof.job.relations.judge import legs_to_repeat
 from fabricproof.job.run import LegResult, SessionResult, assemble, read_run
 from fabricproof.job.script import MOST_LOOKS
 from fabricproof.nightly import Budget, Confirmation, Confirmer, Ran, settled
-from fabricproof.proof.machine.model import ModelFabric, ModelMachine
-from fabricproof.proof.machine.scene import LIBRARY, Scene
 from fabricproof.verdict.value import Reference, at_most
+from proof.machine.model import ModelFabric, ModelMachine
+from proof.machine.scene import LIBRARY, Scene
 
 #: check -> its suite and program
 CHECKS = {
@@ -180,7 +180,7 @@ class Conductor:
     Attributes:
         changes: what is at fault.
         damages: what is done to the files of a run.
-        checks: that run, keys of :data:`~fabricproof.proof.machine.night.CHECKS`.
+        checks: that run, keys of :data:`~proof.machine.night.CHECKS`.
         folder: for all files; made anew, in memory where there is such.
     """
 

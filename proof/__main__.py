@@ -1,4 +1,4 @@
-"""Prove the verdict: ``python -m fabricproof.proof [--full]``."""
+"""Prove the verdict: ``python -m proof [--full]``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from fabricproof.proof.campaign import (
+from proof.campaign import (
     LONG,
     SHORT,
     cleans_of,
@@ -17,16 +17,16 @@ from fabricproof.proof.campaign import (
     prove,
     tries_of,
 )
-from fabricproof.proof.figures import FaultFigures, of_clean, of_fault
-from fabricproof.proof.library import read_library
-from fabricproof.proof.live import read_live
-from fabricproof.proof.mutations import UNNOTICED
-from fabricproof.proof.page import page, picture
-from fabricproof.proof.power import least_samples
+from proof.figures import FaultFigures, of_clean, of_fault
+from proof.library import read_library
+from proof.live import read_live
+from proof.mutations import UNNOTICED
+from proof.page import page, picture
+from proof.power import least_samples
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m fabricproof.proof", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m proof", description=__doc__)
     parser.add_argument("--full", action="store_true", help="3,000 campaigns, 300 of each fault")
     parser.add_argument("--clean", type=int, help="campaigns without a fault")
     parser.add_argument("--tries", type=int, help="of each fault, where it must be caught")

@@ -21,19 +21,19 @@ from fabricproof.history.trend.model import trend_lines
 from fabricproof.job.evidence.error_rates import TCP_PAIR_LIMIT, red_from, visible_rate
 from fabricproof.job.rounds import RatioStanding, RoundBounds, decide_rounds
 from fabricproof.pairs import Setting, SuspectKind, run_campaign
-from fabricproof.proof.histories import (
+from proof.histories import (
     HistoryEffect,
     compare_nights,
     freeze_nights,
     sides_of,
     trend_of,
 )
-from fabricproof.proof.machine import effects
-from fabricproof.proof.machine.effects import Injection
-from fabricproof.proof.machine.model import SOCKETS, ModelMachine, NoiseKind
-from fabricproof.proof.machine.night import Conductor, ModelNight
-from fabricproof.proof.machine.scene import Scene
-from fabricproof.proof.nights import MadeNight, Slow, night_of
+from proof.machine import effects
+from proof.machine.effects import Injection
+from proof.machine.model import SOCKETS, ModelMachine, NoiseKind
+from proof.machine.night import Conductor, ModelNight
+from proof.machine.scene import Scene
+from proof.nights import MadeNight, Slow, night_of
 
 #: what a rail loses here, and its verdict is sought among so many
 LOSS, MOST = 0.5, 40

@@ -11,9 +11,9 @@ from typing import Any
 
 from fabricproof.core.measure import Verdict
 from fabricproof.history.stats.shifts import Change
-from fabricproof.proof.histories import HistoryEffect
-from fabricproof.proof.machine import effects
-from fabricproof.proof.machine.model import SOCKETS, VERBS, ModelFabric
+from proof.histories import HistoryEffect
+from proof.machine import effects
+from proof.machine.model import SOCKETS, VERBS, ModelFabric
 
 #: how a fault is not simulated or not made live, before the reason
 NOT = "no:"
@@ -92,7 +92,7 @@ def read_library() -> tuple[FaultEntry, ...]:
     Raises:
         ValueError: an entry is wrong; a test reads them all.
     """
-    text = (files("fabricproof.proof") / "faults.toml").read_text(encoding="utf-8")
+    text = (files("proof") / "faults.toml").read_text(encoding="utf-8")
     return tuple(map(_entry, tomllib.loads(text)["fault"]))
 
 

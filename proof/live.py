@@ -1,7 +1,7 @@
 """What faults came to that were made for real: ``live.jsonl``, a line for each draw.
 
 The benchmarks ``faults_live.py``, ``pairs_live.py`` and ``nights_live.py`` write such lines; those
-that are published lie beside this module, and :mod:`fabricproof.proof.page` counts them.
+that are published lie beside this module, and :mod:`proof.page` counts them.
 """
 
 from __future__ import annotations
@@ -41,5 +41,5 @@ class LiveDraw:
 
 def read_live() -> tuple[LiveDraw, ...]:
     """Return the draws that are published."""
-    text = (files("fabricproof.proof") / "live.jsonl").read_text(encoding="utf-8")
+    text = (files("proof") / "live.jsonl").read_text(encoding="utf-8")
     return tuple(LiveDraw(**json.loads(line)) for line in text.splitlines())
