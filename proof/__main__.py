@@ -21,8 +21,7 @@ from proof.figures import FaultFigures, of_clean, of_fault
 from proof.library import read_library
 from proof.live import read_live
 from proof.mutations import UNNOTICED
-from proof.page import page, picture
-from proof.power import least_samples
+from proof.page import page
 
 
 def _arguments() -> argparse.Namespace:
@@ -35,7 +34,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, help="processes; all cores where not said")
     parser.add_argument("--keep", type=Path, default=Path("work/proof.jsonl"))
-    parser.add_argument("--page", type=Path, help="write proof.md and proof.svg into this folder")
+    parser.add_argument("--page", type=Path, help="write proof.md into this folder")
     return parser.parse_args()
 
 
@@ -52,22 +51,18 @@ def main() -> int:
     clean = of_clean(cleans_of(records))
     tries = tries_of(records)
     noticed = noticed_of(records)
-    library = read_library()
-    faults = [of_fault(entry, tries) for entry in library if entry.is_simulated]
+    faults = [of_fault(entry, tries) for entry in read_library() if entry.is_simulated]
     text = page(
         date=datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%d"),
         code=digest_of_code(),
         seed=plan.seed,
         clean=clean,
         faults=faults,
-        every=library,
         noticed=noticed,
-        least=least_samples(),
         live=read_live(),
     )
     if given.page:
         (given.page / "proof.md").write_text(text, encoding="utf-8")
-        (given.page / "proof.svg").write_text(picture(faults), encoding="utf-8")
     _tell(faults, {word: str(share) for word, share in clean.false.items()})
     for name, who in noticed.items():
         sys.stdout.write(f"without {name[:41]:42} {', '.join(who) or 'nobody notices'}\n")

@@ -17,18 +17,15 @@ class FaultFigures:
     Attributes:
         by_strength: strength -> caught.
         caught, blamed, worded: at the strength at which it must be caught.
-        half, all_but: least strength tried from which on 50 % and 99 % were caught; None: none.
-        by_noise: how numbers scattered -> caught at that strength.
+        all_but: least strength tried from which on 99 % were caught; None: none.
         first_bad: seed and words of the first try that was not right there.
     """
 
     entry: FaultEntry
     by_strength: Mapping[float, Share]
-    by_noise: Mapping[str, Share]
     caught: Share
     blamed: Share
     worded: Share
-    half: float | None
     all_but: float | None
     first_bad: str
 
@@ -56,14 +53,9 @@ def of_fault(entry: FaultEntry, tries: Sequence[Try]) -> FaultFigures:
     return FaultFigures(
         entry=entry,
         by_strength=by_strength,
-        by_noise={
-            noise: share_of([each.caught for each in due if each.noise == noise])
-            for noise in sorted({each.noise for each in due})
-        },
         caught=share_of([each.caught for each in due]),
         blamed=share_of([each.blamed for each in due]),
         worded=share_of([each.worded for each in due]),
-        half=_floor(by_strength, 0.5),
         all_but=_floor(by_strength, 0.99),
         first_bad=f"seed {bad.seed} ({bad.fabric}): {bad.said}" if bad else "",
     )
