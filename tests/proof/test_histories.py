@@ -150,8 +150,6 @@ def test_more_false_words_than_promised_are_noticed(wrong: int, kept: bool) -> N
     found = of_fault(entry, tries_of(entry, wrong, 100))
     assert found.is_as_promised is kept
     assert found.first_bad == ("seed 0 (verbs): WORSE: x" if wrong else "")
-    missed = {noise: share.of - share.hits for noise, share in found.by_noise.items()}
-    assert missed == {"heavy tails": (wrong + 1) // 2, "stalls": wrong // 2}
 
 
 def test_where_nothing_may_be_wrong_one_miss_is_noticed() -> None:
