@@ -81,7 +81,7 @@ REASONS = {
     ),
     "a rule that no fault of the library needs, yet; tests of its own module do": (
         "doubt_of possible_up_to _unless_set_back _unless_green _spoiled _other_way_alone "
-        "_with_required _cut_off _taken_out "
+        "_with_required _lost "
         "_of_unjudged _worst limit_of "
     ),
     "statistics, which tests/history/stats and benchmarks hold against others": (

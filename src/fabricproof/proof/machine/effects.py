@@ -447,21 +447,6 @@ def record_damaged(file: Path, _cases: list[dict[str, Any]], _: Injection) -> No
     file.write_text(text[: text.rindex("\n", 0, -1) + 200])
 
 
-def record_greened(file: Path, _cases: list[dict[str, Any]], _: Injection) -> None:
-    """Every verdict is made PASS by hand; the numbers stay."""
-    text = file.read_text()
-    for word in ("FAIL", "INVALID", "MISSING", "UNJUDGED"):
-        text = text.replace(f'"{word}"', '"PASS"')
-    file.write_text(text)
-
-
-def all_greened(file: Path, cases: list[dict[str, Any]], drawn: Injection) -> None:
-    """So are the results in ReFrame's report."""
-    record_greened(file, cases, drawn)
-    for case in cases:
-        case.update(result="pass", fail_reason=None)
-
-
 def failed_by_reframe(_file: Path, cases: list[dict[str, Any]], _: Injection) -> None:
     """ReFrame fails every check, whatever the records say."""
     for case in cases:
@@ -516,8 +501,6 @@ FILES: dict[str, Callable[[Path, list[dict[str, Any]], Injection], None]] = {
     for each in (
         controller_away,
         record_damaged,
-        record_greened,
-        all_greened,
         failed_by_reframe,
         check_vanished,
     )
