@@ -123,7 +123,6 @@ def _surest(_: Any) -> Any:
 _NOTHING = _returns(None)
 _VALUE, _TABLE, _OUTCOME = "verdict.value:", "verdict.table:", "job.outcome:"
 _JOIN, _AGAIN = "job.run.join:", "job.outcome:needs_second_look"
-_CONTRADICTED = f"{_JOIN}unless_out_of_bounds {_JOIN}unless_contradicted"
 
 _PROVEN = PathProof(state=PathState.PROVEN, reason="nobody looked")
 
@@ -169,7 +168,6 @@ RULES: tuple[MutatedRule, ...] = (
     _rule(
         "required checks", "proof.machine.night:assemble", lambda old: lambda *g: old(*g[:3], ())
     ),
-    _rule("record against its own bounds", _CONTRADICTED, _argument(0)),
     _rule("failed case against its records", f"{_JOIN}_unless_another_leg", _argument(1)),
     _rule("confirmation", "nightly.decide:decide", lambda old: lambda red, *_: old(red, ())),
     _rule("confirmed by a look at the same nodes", "nightly.conduct:look_at", _blind),

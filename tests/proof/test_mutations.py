@@ -31,7 +31,7 @@ DECIDING = {
         *("needs_second_look", "_net_path"),
     ],
     "job.outcomes": ["judge_legs", "with_directions", "_beside"],
-    "job.run.join": ["assemble", "_from_records", "_counted"],
+    "job.run.join": ["assemble", "_from_records"],
     "nightly.decide": ["decide_all", "decide", "_of_unjudged"],
     "nightly.looks": ["look_at"],
     "job.evidence.error_rates": ["with_errors", "_of_kind"],
@@ -53,7 +53,7 @@ REASONS = {
         "as_notes at_size by_key each_kind error_rates gather is_of_errors key_of "
         "megabytes mended missing reading_of rules_of sent_over smallest_message_us worst "
         "judge_table judge_value _latency _bandwidth _bandwidths _times _judge_attempt "
-        "_judged _quiet_or_disturbed _beside _counted _from_records _of_kind with_errors _excused "
+        "_judged _quiet_or_disturbed _beside _from_records _of_kind with_errors _excused "
         "_never_ran "
         "_groups _quantities metric_of class_of numbered _part _plain _counts _too_few _steps "
         "_asked _fits _nothing_fits find_changes _check _cuts _told _stretches scaled "
@@ -81,7 +81,7 @@ REASONS = {
     ),
     "a rule that no fault of the library needs, yet; tests of its own module do": (
         "doubt_of possible_up_to _unless_set_back _unless_green _spoiled _other_way_alone "
-        "_with_required _cut_off _taken_out "
+        "_with_required _lost "
         "_of_unjudged _worst limit_of "
     ),
     "statistics, which tests/history/stats and benchmarks hold against others": (

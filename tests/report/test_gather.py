@@ -15,7 +15,6 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.records import append_records, read_records
 from fabricproof.history.store import ADMISSION_LABEL, set_label
 from fabricproof.job.run.start import Workplace
-from fabricproof.report.contract import Criterion, fulfilled
 from fabricproof.report.formats.html.page import render_html
 from fabricproof.report.gather import Gathered, gather
 from fabricproof.site import Site, load_site
@@ -390,7 +389,7 @@ def test_a_look_of_a_night_is_not_the_newest_run(words: str, site: Site, place: 
 def test_a_run_of_which_a_record_is_torn_is_no_pass(
     site: Site, place: Workplace, *, has_report: bool
 ) -> None:
-    """Four numbers of thirteen were PASS, and so was a contract, by a file that was cut off."""
+    """Four numbers of thirteen were PASS by a file that was cut off."""
     path = records_file(place)
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([*lines[:117], lines[117][:400]]))
@@ -398,12 +397,8 @@ def test_a_run_of_which_a_record_is_torn_is_no_pass(
         place.report_file(NEWEST).unlink()
     session = gather(site, place, NEWEST).data.session
     assert session.verdict is Verdict.MISSING
-    missing = {(each.check, each.leg) for each in session.legs if each.verdict is Verdict.MISSING}
-    assert ("OsuMultiRailBandwidth", "rail1") in missing
-    assert session.legs[-1].check == "records"
-    assert session.legs[-1].reason.startswith(f"{path}:118: a record torn by a crash")
-    clause = Criterion(name="1", check="OsuMultiRailBandwidth", path="rail0")
-    assert fulfilled(clause, session).verdict is Verdict.MISSING
+    missing = [each.check for each in session.legs if each.verdict is Verdict.MISSING]
+    assert "OsuMultiRailBandwidth" in missing
     assert gather(site, place, HEALTHY).data.session.verdict is Verdict.PASS
 
 

@@ -8,7 +8,7 @@ import pytest
 from reframe_sessions import HouseRun
 
 from fabricproof.core.records import read_records
-from fabricproof.job.whole_job import JobDoubt, SchedulerSays
+from fabricproof.job.whole_job import SchedulerSays
 from fabricproof.rfm import ending
 from fabricproof.rfm.slurm_nodes import ask_job
 
@@ -38,7 +38,6 @@ def test_without_accounting_what_went_well_is_green(queue: HouseRun, check: str)
         ("QueuedAndKilledAtItsEnd", "MISSING", "it left no job_end; the scheduler says FAILED"),
         ("QueuedAndEndedBySignal", "MISSING", "the job ended before its last command"),
         ("QueuedAndFailsAtItsEnd", "MISSING", "with exit status 3"),
-        ("QueuedAndContradicted", "UNJUDGED", "the scheduler says NODE_FAIL"),
         ("QueuedAndNeverStarted", "MISSING", "with exit status 1; the scheduler says FAILED"),
     ],
 )
@@ -116,47 +115,3 @@ def _scontrol(folder: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     program.write_text(f"#!/bin/sh\n{body}\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
-
-
-def test_an_end_that_somebody_left_by_hand_is_not_the_jobs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A script that is run in the stage folder outside Slurm writes an end without a job."""
-    (tmp_path / "job_end").write_text(
-        "job none\nnodes none\nbegin 1\nend 2\nreached yes\nstatus 0\n"
-    )
-    monkeypatch.setattr(ending, "ask_job", lambda _: SchedulerSays(state="COMPLETED"))
-    end, doubt = ending.settle(_Job(), tmp_path, "squeue")  # type: ignore[arg-type]
-    assert end is None
-    assert doubt is not None
-    assert doubt.kind is JobDoubt.NOT_ENDED
-
-
-@pytest.mark.parametrize(
-    ("accounted", "controller", "doubted"),
-    [
-        ("vc1", ("vc1", "vc2"), False),
-        ("vc1", (), False),
-        ("vc[1-2]", (), False),
-        ("vc1", ("vc1",), True),
-        ("vc[1-3]", (), True),
-        ("vc3", ("vc1", "vc2"), False),
-        ("vc3", (), True),
-    ],
-)
-def test_accounting_that_lags_behind_contradicts_nothing(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    accounted: str,
-    controller: tuple[str, ...],
-    doubted: bool,
-) -> None:
-    """Seen on Slurm 22.05: for seconds sacct lists the batch step's node as all of the job's."""
-    (tmp_path / "job_end").write_text(
-        "job 7\nnodes vc[1-2]\nbegin 1\nend 2\nreached yes\nstatus 0\n"
-    )
-    monkeypatch.setattr(ending, "ask_job", lambda _: SchedulerSays(nodes=controller))
-    job = _Job()
-    job.exitcode, job._nodespec = 0, accounted
-    _, doubt = ending.settle(job, tmp_path, "slurm")  # type: ignore[arg-type]
-    assert (doubt is not None) == doubted

@@ -566,7 +566,7 @@ def test_one_switch_is_a_finding_and_no_more_than_one(
 
 
 def test_a_switch_is_within_the_bounds_that_history_and_perflog_hold_it_to() -> None:
-    """A PASS outside its own bounds is taken for an edited record, and red for ReFrame."""
+    """A PASS outside its own bounds is red for ReFrame."""
     rows = [
         (size, size / (time * changed))
         for size, time in LATENCIES.items()

@@ -62,9 +62,6 @@ _OLD_LINK = re.compile(r"preflight: (?P<rail>\S+) on (?P<node>[\w.-]+) (?P<what>
 #: how the fields of a quantity are read whose keys a record lacks; all others as None
 _ABSENT: Mapping[str, Any] = {"reason": "", "named": False, "is_open": False}
 
-#: the run of a record, also of one that was cut off behind it
-_RUN_ID = re.compile(rb'"run_id": *"([^"]+)"')
-
 #: what the next writer puts behind a line that a crash left without its end
 TORN = b" #torn"
 
@@ -307,9 +304,7 @@ def read_records(
     path: Path,
     on_torn: Callable[[str], object] | None = None,
     *,
-    on_cut: Callable[[str], object] | None = None,
     holding: str = "",
-    fault_of: Callable[[Mapping[str, Any]], str] = lambda _: "",
 ) -> Iterator[dict[str, Any]]:
     """Yield the records of a file, oldest first.
 
@@ -317,13 +312,8 @@ def read_records(
         path: the file.
         on_torn: takes a note for each line that a crash tore, which is passed over; the run it
             belonged to has quantities MISSING.
-        on_cut: takes the note once more where the line was of the run ``holding``: it names that
-            run, or names none and stands behind a record of it, for a job's records are written
-            in one piece.
         holding: whole lines without this text are passed over unread, which is what makes one
             run out of years of them quick to find; what is torn or no record is still noticed.
-        fault_of: returns the key of a record that is not what its reader takes for granted;
-            empty where all are.
 
     Raises:
         InputMissingError: the file cannot be opened.
@@ -331,7 +321,6 @@ def read_records(
             end without a newline, and one that :func:`append_records` found so carries its mark.
     """
     wanted = holding.encode(errors="backslashreplace")
-    before = b""
     with contextlib.ExitStack() as stack:
         try:
             file = stack.enter_context(open_lines(path))
@@ -340,7 +329,6 @@ def read_records(
         for number, line in enumerate(file, start=1):
             is_another = wanted not in line and line.startswith(b"{") and line.endswith(b"}\n")
             if is_another or not line.strip():
-                before = line if is_another else before
                 continue
             text = line.rstrip(b"\n")
             is_torn = text.endswith(TORN) or not line.endswith(b"\n")
@@ -351,20 +339,10 @@ def read_records(
                     raise damaged(path, number, line) from None
                 if on_torn is not None:
                     on_torn(torn(path, number))
-                if on_cut is not None and wanted in (_runs_in(text) or _runs_in(before)):
-                    on_cut(torn(path, number))
                 continue
-            before = line
             if not isinstance(record, dict) or record.get("format") != FORMAT:
                 raise damaged(path, number, line)
-            if key := fault_of(record):
-                raise wrong_key(path, number, record, key)
             yield record
-
-
-def _runs_in(line: bytes) -> list[bytes]:
-    """Return the runs that a line names, as far as it goes."""
-    return _RUN_ID.findall(line)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -387,7 +365,7 @@ class QuantityRecord(Quantity):
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Self:
-        """Return the quantity of a record that ``job.run.consistency`` found sound.
+        """Return the quantity of a record that the leg left.
 
         Raises:
             ValueError: its verdict is none.

@@ -4,15 +4,14 @@ A number over a link that is not what the site declares is still what was measur
 one.  But every leg says so, and what is red says it first.
 
 A scheduler without accounting forgets how a job ended, and one that does not answer looks the same
-as one that no longer knows the job.  So the job script writes a last file of its own, which is held
-against what the scheduler says.
+as one that no longer knows the job.  So the job script writes a last file of its own, and that
+decides; the scheduler lends words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
 
 from fabricproof.core.errors import FabricproofError
@@ -208,20 +207,12 @@ class SchedulerSays:
         return self.state in {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "STOPPED"}
 
 
-class JobDoubt(StrEnum):
-    """Why what a job measured does not stand by itself."""
-
-    NOT_ENDED = "not ended"
-    CONTRADICTED = "contradicted by the scheduler"
-    ELSEWHERE = "contradicted by its ranks"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Doubt:
-    """What is wrong with a job's end, and a sentence for people."""
+    """Why what a job measured does not stand: a sentence, and what a PASS is instead."""
 
-    kind: JobDoubt
     sentence: str
+    instead: Verdict = Verdict.MISSING
 
 
 def read_end(folder: Path) -> JobEnd | None:
@@ -246,27 +237,20 @@ def read_end(folder: Path) -> JobEnd | None:
 def find_doubt(
     end: JobEnd | None, job_id: str, says: SchedulerSays, last_words: str = ""
 ) -> Doubt | None:
-    """Return what is wrong with the end of a job; None where all that is known agrees."""
-    if end is None or (end.job_id is not None and end.job_id != job_id):
-        return Doubt(kind=JobDoubt.NOT_ENDED, sentence=_no_end(end, says))
-    if not end.reached or end.status != 0:
-        where = "" if end.reached else " before its last command"
-        words = f": {last_words}" if last_words else ""
-        return Doubt(
-            kind=JobDoubt.NOT_ENDED,
-            sentence=f"the job ended{where}, with exit status {end.status}{_said(says)}{words}",
-        )
-    contradiction = _contradiction(end, says)
-    return Doubt(kind=JobDoubt.CONTRADICTED, sentence=contradiction) if contradiction else None
-
-
-def _no_end(end: JobEnd | None, says: SchedulerSays) -> str:
-    if says.unfinished:
-        return f"the job has not ended: the scheduler says {says.state}"
-    if end is not None:
-        return f"the file of the job's end is that of another job, {end.job_id}"
-    unopened = f": {_UNOPENED}" if says.exit_status == _NO_FILES else ""
-    return f"the job did not come to its end: it left no {JOB_END_FILE}{_said(says)}{unopened}"
+    """Return what is wrong with the end of a job; None where it came to its last command."""
+    if end is None or end.job_id not in {None, job_id}:
+        if says.unfinished:
+            return Doubt(sentence=f"the job has not ended: the scheduler says {says.state}")
+        unopened = f": {_UNOPENED}" if says.exit_status == _NO_FILES else ""
+        left = f"it left no {JOB_END_FILE}{_said(says)}{unopened}"
+        return Doubt(sentence=f"the job did not come to its end: {left}")
+    if end.reached and end.status == 0:
+        return None
+    where = "" if end.reached else " before its last command"
+    words = f": {last_words}" if last_words else ""
+    return Doubt(
+        sentence=f"the job ended{where}, with exit status {end.status}{_said(says)}{words}"
+    )
 
 
 def _said(says: SchedulerSays) -> str:
@@ -275,24 +259,11 @@ def _said(says: SchedulerSays) -> str:
     return f"; the scheduler says {', '.join(words)}" if words else ""
 
 
-def _contradiction(end: JobEnd, says: SchedulerSays) -> str:
-    own = "the job says that it came to its end with exit status 0"
-    # COMPLETING: the script has ended, its nodes are being tidied up.
-    if says.state is not None and says.state not in {"COMPLETED", "COMPLETING"}:
-        return f"{own}, the scheduler says {says.state}"
-    if says.exit_status:
-        return f"{own}, the scheduler says {says.exit_status}"
-    if says.nodes and end.nodes and set(says.nodes) != set(end.nodes):
-        there = ", ".join(sorted(says.nodes))
-        return f"the job ran on {', '.join(end.nodes)}, the scheduler says {there}"
-    return ""
-
-
 def find_strangers(end: JobEnd | None, outcomes: Sequence[Outcome]) -> Doubt | None:
     """Return a doubt where ranks of a job ran on nodes that it did not have; None where none did.
 
-    A leg may leave nodes of its job idle.  Outside Slurm a job has no list of nodes.  A domain
-    behind a node's name is no other node.
+    A launcher that goes by a list of nodes of its own starts them elsewhere.  A leg may leave nodes
+    of its job idle; outside Slurm a job has no list.  A domain behind a name is no other node.
     """
     if end is None or not end.nodes:
         return None
@@ -303,33 +274,31 @@ def find_strangers(end: JobEnd | None, outcomes: Sequence[Outcome]) -> Doubt | N
         return None
     there = ", ".join(end.nodes)
     sentence = f"the job had {there}, and its ranks say that they ran on {', '.join(strange)}"
-    return Doubt(kind=JobDoubt.ELSEWHERE, sentence=sentence)
+    return Doubt(sentence=sentence, instead=Verdict.UNJUDGED)
 
 
 def with_doubt(outcomes: Sequence[Outcome], doubt: Doubt | None) -> tuple[Outcome, ...]:
     """Return what the legs of a job came to, none of them PASS by a job that cannot be believed.
 
     A leg that came to its own end before the job was cut off stays what it is where another leg is
-    MISSING and so tells of it; where none is, every PASS is MISSING.  Where scheduler, job
-    and ranks contradict each other, every PASS is UNJUDGED.
+    MISSING and so tells of it; where none is, every PASS is MISSING.  Where the ranks ran on other
+    nodes, every PASS is UNJUDGED.
     """
     if doubt is None:
         return tuple(outcomes)
     told = any(each.report.verdict is Verdict.MISSING for each in outcomes)
-    kept = doubt.kind is JobDoubt.NOT_ENDED and told
+    kept = doubt.instead is Verdict.MISSING and told
     return tuple(_doubted(each, doubt, kept=kept) for each in outcomes)
 
 
 def _doubted(outcome: Outcome, doubt: Doubt, *, kept: bool) -> Outcome:
-    instead = Verdict.MISSING if doubt.kind is JobDoubt.NOT_ENDED else Verdict.UNJUDGED
-
     def change(each: Judgement) -> Judgement:
         if each.verdict is Verdict.MISSING and outcome.leg.commands and not outcome.attempts:
             return replace(each, reason=f"the leg was never started: {doubt.sentence}")
         if kept or each.verdict is not Verdict.PASS:
             return each
-        value = None if instead is Verdict.MISSING else each.value
-        return replace(each, verdict=instead, value=value, reason=doubt.sentence)
+        value = None if doubt.instead is Verdict.MISSING else each.value
+        return replace(each, verdict=doubt.instead, value=value, reason=doubt.sentence)
 
     changed = mended(outcome, change)
     report = replace(

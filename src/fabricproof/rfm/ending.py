@@ -6,16 +6,14 @@ status, and may know no nodes; where squeue fails, so it takes one that runs.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from reframe.core.exceptions import ReframeError
 from reframe.core.schedulers import Job
 from reframe.core.schedulers.slurm import _SlurmJob
 
-from fabricproof.core.errors import FabricproofError
-from fabricproof.core.hostlist import expand
 from fabricproof.job.evidence.leg_folder import last_words
 from fabricproof.job.whole_job import Doubt, JobEnd, SchedulerSays, find_doubt, read_end
 from fabricproof.rfm.slurm_nodes import ask_job
@@ -52,19 +50,17 @@ def settle(job: Job, folder: Path, scheduler: str) -> tuple[JobEnd | None, Doubt
     """Return how ``job`` ended and what is wrong with that; tell ReFrame what it did not know."""
     says = _says(job, scheduler)
     end = _await_end(folder, says)
-    if scheduler in {"slurm", "squeue"} and end is not None and end.job_id is None:
-        end = None  # the script was started by hand in this folder: that was not this job
     if scheduler == "squeue" and end is None:
         says = _says(job, scheduler)  # it may have ended meanwhile
-    if scheduler == "slurm" and end is not None and set(says.nodes) != set(end.nodes):
-        says = replace(says, nodes=_nodes_by_controller(str(job.jobid), says.nodes, end.nodes))
     doubt = find_doubt(end, str(job.jobid), says, last_words(folder / str(job.stderr)))
-    if says.unfinished:
-        _cancel(job)
+    if doubt is not None and says.unfinished:
+        # ReFrame took it for ended; the next one would measure beside it.
+        with contextlib.suppress(ReframeError):
+            job.cancel()
     if end is not None and job.exitcode is None:
         job._exitcode = end.status if end.reached or end.status else None
     if scheduler == "squeue":
-        job._state = says.state or (job.state if doubt is None else "None")
+        job._state = "COMPLETED" if doubt is None else says.state or "None"
         nodes = says.nodes or (end.nodes if end is not None else ())
         job._nodespec = ",".join(nodes) or None
     return end, doubt
@@ -75,25 +71,7 @@ def _says(job: Job, scheduler: str) -> SchedulerSays:
         return ask_job(str(job.jobid))
     if scheduler != "slurm":
         return SchedulerSays(exit_status=job.exitcode)
-    try:
-        # ReFrame joins the parts of a heterogeneous job with commas; ours have one.
-        nodes = expand(str(job._nodespec or ""))
-    except FabricproofError:
-        nodes = ()
-    return SchedulerSays(state=str(job.state), exit_status=job.exitcode, nodes=nodes)
-
-
-def _nodes_by_controller(
-    job_id: str, accounted: tuple[str, ...], own: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Return a job's nodes as the controller has them, where accounting says others than the job.
-
-    Accounting lags: of a short job sacct lists for a while the batch step's node alone (slurmdbd
-    22.05: ``COMPLETED|0:0|...|vc1`` of ``vc[1-4]``, and all four seconds later).  So a part of the
-    job's own nodes contradicts nothing where the controller has forgotten the job.
-    """
-    known = ask_job(job_id).nodes
-    return known or (() if set(accounted) < set(own) else accounted)
+    return SchedulerSays(state=str(job.state), exit_status=job.exitcode)
 
 
 def _await_end(folder: Path, says: SchedulerSays) -> JobEnd | None:
@@ -108,11 +86,3 @@ def _await_end(folder: Path, says: SchedulerSays) -> JobEnd | None:
         list(folder.iterdir())  # has NFS ask its server what the folder holds
         time.sleep(_POLL_SECONDS)
     return end
-
-
-def _cancel(job: Job) -> None:
-    """End a job that ReFrame took for ended: the next one would measure beside it."""
-    try:
-        job.cancel()
-    except ReframeError:
-        return  # the verdict says that it runs

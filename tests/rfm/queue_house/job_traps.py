@@ -56,11 +56,6 @@ class QueuedAndFailsAtItsEnd(_Queued):
 
 
 @rfm.simple_test
-class QueuedAndContradicted(_Queued):
-    comment = "says-failed"
-
-
-@rfm.simple_test
 class QueuedAndNeverStarted(_Queued):
     """What the job loads first does not load."""
 

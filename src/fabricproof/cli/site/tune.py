@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -107,9 +107,7 @@ def _sweeps(site: Site, words: str, stacks: tuple[str, ...]) -> list[Sweep]:
     records = [
         record
         for path in record_files(folder)
-        for record in read_records(
-            path, on_torn=lambda note: click.echo(note, err=True), fault_of=_without_run
-        )
+        for record in read_records(path, on_torn=lambda note: click.echo(note, err=True))
         if record.get("kind") == "sweep"
         and (not stacks or any(fnmatchcase(str(record.get("stack")), each) for each in stacks))
     ]
@@ -125,12 +123,6 @@ def _sweeps(site: Site, words: str, stacks: tuple[str, ...]) -> list[Sweep]:
             next_step=f"fabricproof run {site_option(site.name)} -n AlgorithmSweep",
         )
     return sweeps_of(chosen, str(folder))
-
-
-def _without_run(record: Mapping[str, Any]) -> str:
-    """Return the key of a sweep that nobody could find again; empty where it has it."""
-    is_lost = record.get("kind") == "sweep" and not isinstance(record.get("run_id"), str)
-    return "run_id" if is_lost else ""
 
 
 def _groups(sweeps: list[Sweep]) -> list[list[Sweep]]:

@@ -28,7 +28,6 @@ from fabricproof.job.run.join import (
     LegResult,
     SessionResult,
     assemble,
-    cut_records,
     read_report,
     read_run,
 )
@@ -40,8 +39,6 @@ from fabricproof.traffic.error_rates import Direction, ErrorKind, way_between
 
 #: how a line of our own begins behind ReFrame's in its log; JSON of verdict and reason follows
 _DOUBTED = "fabricproof: doubted: "
-#: what a doubt may make of a run; never green, whatever the log was made to say
-_DOUBTS = {each.value: each for each in (Verdict.UNJUDGED, Verdict.MISSING)}
 
 #: how ReFrame's log repeats its command line (reframe/frontend/cli.py, "[ReFrame Setup]")
 _COMMAND = re.compile(r"^\[[^]]*\] info: reframe:\s+command:\s+(?P<quoted>['\"].*)$")
@@ -60,8 +57,7 @@ def collect(
     nothing_fits = not report.exists() and "[==========] Running 0 check(s)" in lines
     nothing_ran = nothing_fits or (not report.exists() and any(unloadable(lines)))
     cases = [] if nothing_ran else read_report(report)
-    cut: list[str] = []
-    kept, torn = read_run(record_files(place.perflogs / site.name), run_id, cut.append)
+    kept, torn = read_run(record_files(place.perflogs / site.name), run_id)
     due = due_entries(read_roll(site.folder), arguments)
     result = assemble(run_id, cases, kept, due, site.name)
     notes: tuple[str, ...] = (
@@ -73,7 +69,7 @@ def collect(
     if nothing_fits:
         notes = (_nothing_selected(site, arguments), *torn)
     names = () if nothing_ran else _unfitting(arguments, cases)
-    legs = (*_measured(site, result), *_unloaded(lines), *names, *cut_records(cut))
+    legs = (*_measured(site, result), *_unloaded(lines), *names)
     return SessionResult(run_id=run_id, legs=legs, notes=(*notes, *_without_roll(site)))
 
 
@@ -87,8 +83,7 @@ def collect_again(
     unless ReFrame's log still says what was selected.  A log without a report is of a ReFrame that
     was killed, or still runs: that is MISSING.  Of old runs both are removed.
     """
-    cut: list[str] = []
-    kept, torn = read_run(record_files(place.perflogs / site.name), run_id, cut.append)
+    kept, torn = read_run(record_files(place.perflogs / site.name), run_id)
     notes = [*torn]
     words = _words(place.log_file(run_id))
     arguments: Sequence[str] | None
@@ -110,7 +105,7 @@ def collect_again(
     notes += _doubts(site, run_id, arguments)
     due = due_entries(read_roll(site.folder), arguments or ())
     result = assemble(run_id, cases, kept, due, site.name)
-    legs = (*_measured(site, result), *_unloaded(words), *names, *cut_records(cut))
+    legs = (*_measured(site, result), *_unloaded(words), *names)
     found = SessionResult(run_id=run_id, legs=legs, notes=tuple(notes))
     return _with_doubts_of(words, found), kept
 
@@ -148,17 +143,13 @@ def _with_doubts_of(words: Iterable[str], result: SessionResult) -> SessionResul
     """Return the result with what was doubted of it when it ended."""
     for line in words:
         if line.startswith(_DOUBTED):
-            result = _with_doubt(result, *_doubt_of(line))
+            try:
+                said = json.loads(line.removeprefix(_DOUBTED))
+                verdict, reason = Verdict(said["verdict"]), said["reason"]
+            except ValueError:
+                verdict, reason = Verdict.MISSING, "what was doubted of it is cut off in its log"
+            result = _with_doubt(result, verdict, reason)
     return result
-
-
-def _doubt_of(line: str) -> tuple[Verdict, str]:
-    try:
-        said = json.loads(line.removeprefix(_DOUBTED))
-        verdict, reason = _DOUBTS[said["verdict"]], str(said["reason"])
-    except (ValueError, KeyError, TypeError):
-        return Verdict.MISSING, f"what was doubted of it is damaged in its log: {line!r}"
-    return verdict, reason
 
 
 def left_a_log_only(site: Site, place: Workplace, run_id: str) -> bool:

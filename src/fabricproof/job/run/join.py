@@ -8,7 +8,7 @@ nothing was judged is no PASS.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,22 +17,10 @@ from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Finding, Verdict, as_notes, worst
 from fabricproof.core.project import site_word
 from fabricproof.core.provenance import rebuilt
-from fabricproof.core.records import (
-    QuantityRecord,
-    are_texts,
-    findings_of,
-    read_json,
-    read_records,
-)
+from fabricproof.core.records import QuantityRecord, findings_of, read_json, read_records
 from fabricproof.core.units import by_key
 from fabricproof.job.leg import ADMISSION_CHECK, own_name
 from fabricproof.job.recording import LEGS_KEY
-from fabricproof.job.run.consistency import (
-    fault_of,
-    is_sound_case,
-    unless_contradicted,
-    unless_out_of_bounds,
-)
 from fabricproof.physics import device_word
 
 #: what stands for a program where a stack could not be built
@@ -40,13 +28,6 @@ BUILD_PROGRAM = "stack build"
 
 #: check of a leg that says why ReFrame's whole run is doubtful
 OF_REFRAME = "ReFrame"
-#: and of one that says that some of a run's records are lost
-OF_RECORDS = "records"
-
-#: kinds of records that a leg's own record stands behind
-_OF_A_LEG = frozenset({"environment", "quantity"})
-_NOTHING_SAID: Mapping[str, Any] = {"suite": "", "program": "", "fabric": "", "check": ""}
-_CUT_OFF = "its records are cut off: what the leg came to was not kept, or was taken out"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +36,7 @@ class LegResult:
 
     ``quantities`` are the quantity records of the attempt that counts; ``reason`` says why the
     verdict is what it is, empty for a plain PASS.  What came to no leg has a check alone, in
-    words: ``check file``, ``ReFrame``, ``records``.
+    words: ``check file``, ``ReFrame``.
     """
 
     verdict: Verdict
@@ -100,8 +81,8 @@ class LegResult:
 
     @property
     def doubts_run(self) -> bool:
-        """Whether it says that the whole run is doubtful: its end is unknown, or its records."""
-        return self.check in {OF_REFRAME, OF_RECORDS} and not self.partition
+        """Whether it says that the whole run is doubtful: its end is unknown."""
+        return self.check == OF_REFRAME and not self.partition
 
     @property
     def path_name(self) -> str:
@@ -145,11 +126,7 @@ def read_report(path: Path) -> list[dict[str, Any]]:
         ParseError: there is no report or it is damaged; then nothing can be called green.
     """
     try:
-        report = read_json(path)
-        cases = [case for run in report["runs"] for case in run["testcases"]]
-        if not isinstance(report, dict) or not all(map(is_sound_case, cases)):
-            raise TypeError("a test case without partition, environ or result")
-        return cases
+        return [case for run in read_json(path)["runs"] for case in run["testcases"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ParseError(
             "ReFrame left no readable report",
@@ -160,35 +137,20 @@ def read_report(path: Path) -> list[dict[str, Any]]:
         ) from None
 
 
-def read_run(
-    perflogs: Iterable[Path], run_id: str, on_cut: Callable[[str], object] | None = None
-) -> tuple[list[dict[str, Any]], list[str]]:
+def read_run(perflogs: Iterable[Path], run_id: str) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the records of run ``run_id`` from the record files, and a note on each torn line.
 
     A record that stands twice counts once: a crash while past months are put aside leaves such.
-    ``on_cut`` takes the note on each torn line that was of this run.
     """
     torn: list[str] = []
     records = [
         record
         for path in perflogs
-        for record in read_records(
-            path, on_torn=torn.append, on_cut=on_cut, holding=run_id, fault_of=fault_of
-        )
+        for record in read_records(path, on_torn=torn.append, holding=run_id)
         if record.get("run_id") == run_id
     ]
     once = {json.dumps(record, sort_keys=True): record for record in records}
     return list(once.values()), torn
-
-
-def cut_records(notes: Iterable[str]) -> tuple[LegResult, ...]:
-    """Return the row of a run of which torn lines were passed over, by the notes on them."""
-    lost = list(notes)
-    if not lost:
-        return ()
-    more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
-    reason = f"{lost[0]}{more}: what else this run measured is not known"
-    return (LegResult(verdict=Verdict.MISSING, check=OF_RECORDS, reason=reason),)
 
 
 def assemble(
@@ -247,54 +209,31 @@ def _from_records(records: Sequence[Mapping[str, Any]], case: Mapping[str, Any])
     for record in records:
         if record["kind"] != "leg":
             continue
-        quantities = _counted(record, records)
+        quantities = tuple(
+            QuantityRecord.read(each)
+            for each in records
+            if each["kind"] == "quantity" and each["leg"] == record["leg"] and each["counts"]
+        )
         verdict = Verdict(record["verdict"])
-        if verdict is Verdict.PASS:
-            verdict = unless_contradicted(verdict, quantities)
         if verdict is Verdict.PASS and case["result"] != "pass":
             verdict = _unless_another_leg(records, verdict)
         nodes = _nodes_of(record, records)
         legs.append(_leg_result(record, quantities, verdict, case, nodes))
-    return [*legs, *_cut_off(records, case), *_taken_out(records, case)]
+    return [*legs, *_lost(records, case)]
 
 
-def _taken_out(
-    records: Sequence[Mapping[str, Any]], case: Mapping[str, Any]
-) -> Iterable[LegResult]:
-    """Yield what is MISSING where fewer legs left records than each says that the job kept."""
-    legs = [each for each in records if each["kind"] == "leg"]
-    said = [each[LEGS_KEY] for each in legs if type(each.get(LEGS_KEY)) is int]
-    if legs and max(said, default=0) > len(legs):
-        reason = f"{len(legs)} of the job's {max(said)} legs have records: the others were lost"
-        yield replace(_without_records({**case, "result": "fail"}, {}), reason=reason)
+def _lost(records: Sequence[Mapping[str, Any]], case: Mapping[str, Any]) -> Iterable[LegResult]:
+    """Yield what is MISSING where fewer legs left their records than the job had.
 
-
-def _counted(
-    record: Mapping[str, Any], records: Iterable[Mapping[str, Any]]
-) -> tuple[QuantityRecord, ...]:
-    return tuple(
-        unless_out_of_bounds(QuantityRecord.read(each))
-        for each in records
-        if each["kind"] == "quantity" and each["leg"] == record["leg"] and each["counts"]
-    )
-
-
-def _cut_off(records: Sequence[Mapping[str, Any]], case: Mapping[str, Any]) -> Iterable[LegResult]:
-    """Yield a leg that is MISSING for each that left records and not its own; red by what is red.
-
-    Its own stands behind them: nobody knows what else there was.
+    A crash while they were written tore them.  A leg's own record is written behind its quantities
+    and says how many legs there were.
     """
-    there = {each["leg"] for each in records if each["kind"] == "leg"}
-    first: dict[str, Mapping[str, Any]] = {}
-    for each in records:
-        if each["kind"] in _OF_A_LEG and (name := each.get("leg")) and name not in there:
-            first.setdefault(name, {**_NOTHING_SAID, **each})
-    for record in first.values():
-        quantities = _counted(record, records)
-        verdict = unless_contradicted(Verdict.MISSING, quantities)
-        own = {**record, "verdict": verdict, "errors": ()}
-        leg = _leg_result(own, quantities, verdict, case, _nodes_of(own, records))
-        yield replace(leg, reason=_CUT_OFF) if verdict is Verdict.MISSING else leg
+    legs = [each for each in records if each["kind"] == "leg"]
+    named = {each["leg"] for each in records if each["kind"] in {"leg", "quantity"}}
+    due = max([len(named), *(each.get(LEGS_KEY, 0) for each in legs)])
+    if legs and due > len(legs):
+        reason = f"{len(legs)} of the job's {due} legs have records: the others were lost"
+        yield replace(_without_records({**case, "result": "fail"}, {}), reason=reason)
 
 
 def _unless_another_leg(records: Sequence[Mapping[str, Any]], verdict: Verdict) -> Verdict:
@@ -352,8 +291,8 @@ def _nodes_of(record: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -
     seen = seen or max((each.get("nodes") or [] for each in mine), key=len)
     if not seen and record["verdict"] != Verdict.SKIPPED:
         ended = record.get("job_end")
-        seen = ended.get("nodes") if isinstance(ended, dict) else None
-    return tuple(seen) if seen and are_texts(seen) else ()
+        seen = ended.get("nodes") if ended else None
+    return tuple(seen or ())
 
 
 def _complaint(guilty: Sequence[QuantityRecord]) -> str:
