@@ -14,13 +14,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.simulated_pairs import Setting, run_campaign
+
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Verdict
 from fabricproof.history.stats.shifts import Change
 from fabricproof.history.trend.model import trend_lines
 from fabricproof.job.evidence.error_rates import TCP_PAIR_LIMIT, red_from, visible_rate
 from fabricproof.job.rounds import RatioStanding, RoundBounds, decide_rounds
-from fabricproof.pairs import Setting, SuspectKind, run_campaign
+from fabricproof.pairs import SuspectKind
 from fabricproof.proof.histories import (
     HistoryEffect,
     compare_nights,
