@@ -1039,7 +1039,7 @@ def test_the_job_starts_one_rank_on_each_node(
     assert text.endswith("fabricproof_reached=yes\n")
     assert "optics" not in text
     soak = job.render_job(subject, net_path, replace(plan, soaks=True), tmp_path)
-    assert 'bash ./optics.sh rail0 -- "${run[@]}" schedule record.jsonl' in soak
+    assert 'bash ./optics.sh rail0 -- ./kernel schedule record.jsonl' in soak
     assert subprocess.run(["bash", "-n"], input=soak, text=True, check=False).returncode == 0
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kernels_alone import HAS_COMPILER, said_by_c, twin
+from kernels_alone import HAS_COMPILER, said_by_c
 from made_machine import Machine, healthy, planned
 
 import fabricproof.pairs.campaign
@@ -82,41 +82,12 @@ SEEN = {
 }
 
 
-def test_the_twin_reads_the_words_of_sysfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = twin(monkeypatch)
-    found.SYS = lay_out(tmp_path)
-    assert found.read_devices() == SEEN
-
-
 @pytest.mark.skipif(not HAS_COMPILER, reason="no C compiler")
 def test_the_kernel_in_c_reads_the_same(tmp_path: Path) -> None:
     body = 'say("%s", ""); say_devices(3); fwrite(out, 1, out_used, stdout);'
     said = json.loads(said_by_c(tmp_path, body, lay_out(tmp_path / "sys")))
     assert (said["record"], said["round"]) == ("devices", 3)
     assert said["devices"] == SEEN
-
-
-@pytest.mark.skipif(not HAS_COMPILER, reason="no C compiler")
-def test_both_kernels_say_the_same_of_times(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = twin(monkeypatch)
-    kernel = object.__new__(found.Kernel)
-    kernel.said = []
-    step = {"mode": "pingpong", "size": 1, "window": 1, "warmups": 2}
-    body = 'struct step step = {"pingpong", 1, 1, 9, 2, 1.0}; say("%s", "");'
-    counts = (1, 3, 19, 20, 21, 99, 100, 101, 1000)
-    for count in counts:
-        times = [float((7919 * each) % count + 1) for each in range(count)]
-        kernel.summarize(0, step, "vc2", times)
-        listed = ", ".join(map(str, times))
-        body += f'{{double times[] = {{{listed}}}; summarize(0, &step, "vc2", {count}, times);}}'
-    body += "fwrite(out, 1, out_used, stdout);"
-    in_c = [json.loads(line) for line in said_by_c(tmp_path, body).splitlines()]
-    assert [{**each, "from": ""} for each in in_c] == [{**each, "from": ""} for each in kernel.said]
-    # Times are 1 to the count, or its rest: the nearest rank says which.
-    of_a_hundred = in_c[counts.index(100)]
-    assert (of_a_hundred["p95_us"], of_a_hundred["p99_us"]) == (95.0, 99.0)
 
 
 # ---- the record

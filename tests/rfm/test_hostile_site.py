@@ -261,7 +261,7 @@ FILLED = {
     "nodes/doctor/probes.py:made": {"value", "command", "find", "ask"},
     # The name of a stack is of letters, digits, _ and - (site.texts.Name).
     "pairs/campaign/job.py:made": {
-        "head", "launch", "around", "_BUILD.format(build=BUILD, python=python, stack=subject.stack)"
+        "head", "launch", "around", "_BUILD.format(build=BUILD, stack=subject.stack)"
     },
     "stacks/spack/installation/proof.py:made": {"load", "loaded"},
 }  # fmt: skip

@@ -4,8 +4,7 @@
  *
  * SCHEDULE is what fabricproof.pairs.campaign.plan writes, or kernel.sh, which names no node: then
  * they are those of the ranks, in their order.  RECORD gets JSON lines, each round whole and on the
- * disk before the next one begins, so that a killed job loses one round.  kernel.py is the same in
- * Python, for a stack without a compiler.
+ * disk before the next one begins, so that a killed job loses one round.
  *
  * The loops are those of OSU Micro-Benchmarks 7.4 (osu_latency, osu_bw, osu_bibw), so that numbers
  * compare: a window of messages, then an answer of four bytes; all repetitions over all their time.
@@ -737,7 +736,7 @@ static void introduce(void) {
         file = fopen("kernel.built", "r");
         if (file && fscanf(file, "%15[a-z] %64[0-9a-f]", build, digest) != 2) *build = *digest = 0;
         if (file) fclose(file);
-        say("{\"record\":\"campaign\",\"format\":1,\"kernel\":\"c\",\"ranks\":%d,\"mpi\":\"%s\","
+        say("{\"record\":\"campaign\",\"format\":1,\"ranks\":%d,\"mpi\":\"%s\","
             "\"build\":\"%s\",\"sha256\":\"%s\"}\n", ranks, in_json(version), build, digest);
     }
     say("{\"record\":\"rank\",\"rank\":%d,\"node\":\"%s\",\"cpus\":\"%s\",\"machine\":\"%s\","
