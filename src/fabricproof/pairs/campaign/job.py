@@ -24,7 +24,6 @@ from fabricproof.pairs.campaign.plan import (
     BUILD,
     BUILD_SCRIPT,
     KERNEL,
-    OPTICS,
     KernelPlan,
     render_schedule,
 )
@@ -50,9 +49,6 @@ _START_SECONDS = 120
 #: A launch that has not begun its record by then hangs, in s, as MPI_Init did where Slurm's PMIx
 #: took other nodes for its own (stacks.launch).  What hundreds of nodes more may take.
 _LEAST_BEGIN_SECONDS, _NODES_A_SECOND = 30, 10
-
-#: what the optics of a rail may take to answer (optics.sh), in s
-_OPTICS_SECONDS = 4
 
 #: Built where it runs, by the stack's own compiler.
 _BUILD = """\
@@ -128,15 +124,14 @@ def render_job(
     settings = {**subject.launch.environment, **net_path.environment}
     head = render_script((), subject, settings=settings)
     seconds, launch = 60 * job_minutes(plan), _launch_line(subject, plan, named=named)
-    begin = _begin_seconds(plan) + plan.soaks * _OPTICS_SECONDS * len(net_path.rails)
-    around = f"bash ./{OPTICS.name} {shell_line(net_path.rails)} -- " if plan.soaks else ""
+    begin = _begin_seconds(plan)
     return (
         f"#!/bin/bash\ncd {shell_word(str(folder))} || exit 74\n{RECORD_END}\n{head}"
         f"{_BUILD.format(build=BUILD, stack=subject.stack)}"
         f"timeout -k 5 {_START_SECONDS} {launch} bash ./{LOOK.name} {shell_line(net_path.rails)} "
         ">rails 2>look.err\n"
         "if ! grep -v ' up$' rails >down; then\n"
-        f"    timeout -k 5 {seconds} {launch} {around}./kernel "
+        f"    timeout -k 5 {seconds} {launch} ./kernel "
         f"{SCHEDULE_FILE} {RECORD_FILE} "
         ">stdout 2>stderr &\n"
         f"{_WATCH.format(seconds=begin, record=RECORD_FILE)}fi\n"
@@ -172,7 +167,7 @@ def prepare(
     """
     script = render_job(subject, net_path, plan, folder, named=named)
     write_whole(folder / SCHEDULE_FILE, render_schedule(plan))
-    for source in (KERNEL, BUILD_SCRIPT, LOOK, OPTICS):
+    for source in (KERNEL, BUILD_SCRIPT, LOOK):
         write_whole(folder / source.name, source.read_bytes())
     write_whole(folder / SCRIPT_FILE, script)
 

@@ -18,8 +18,6 @@ BUILD_SCRIPT = Path(__file__).parent / "build.sh"
 BUILD = "bash build.sh >build.log 2>&1"
 #: runs it as the program of a leg, on two nodes
 KERNEL_RUN = Path(__file__).parent / "kernel.sh"
-#: around the kernel of a soak, reads the optics of each node before and after it
-OPTICS = Path(__file__).parent / "optics.sh"
 
 #: of the schedule and of the record
 FORMAT = 1
@@ -170,14 +168,12 @@ class KernelPlan:
         steps: of every round.
         rounds: number of each round, and its pairs as numbers of nodes; nobody twice in a round.
         share_cores: whether nodes share cores, so that who waits has to sleep.
-        soaks: whether the optics of the nodes are read around it.
     """
 
     nodes: tuple[str, ...]
     steps: tuple[Step, ...]
     rounds: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
     share_cores: bool = False
-    soaks: bool = False
 
     @property
     def seconds_per_round(self) -> float:
