@@ -19,19 +19,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from simulated_pairs import Campaign, Setting, run_campaign, score
 from steps import bounds
 
 from fabricproof.pairs import (
-    Campaign,
     Kind,
     Matrix,
     Order,
     Schedule,
-    Setting,
     judge_matrix,
     leaves_of,
-    run_campaign,
-    score,
 )
 from fabricproof.pairs.campaign import conduct, further, ledger
 from fabricproof.pairs.campaign.job import render_schedule

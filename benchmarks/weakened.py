@@ -19,8 +19,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pairs_live import ENVIRONMENT, LEAVES, NODES, ROOT, cluster, vcluster
+from simulated_pairs import Setting, run_campaign
 
-from fabricproof.pairs import Setting, SuspectKind, run_campaign
+from fabricproof.pairs import SuspectKind
 
 ROWS = ROOT / "work" / "weakened.jsonl"
 

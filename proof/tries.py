@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.simulated_pairs import Setting, run_campaign
+
 from fabricproof.core.measure import Verdict
 from fabricproof.nightly import Blame, Confirmation
-from fabricproof.pairs import Setting, SuspectKind, run_campaign
+from fabricproof.pairs import SuspectKind
 from proof.histories import NODES, HistoryEffect, tell
 from proof.library import FABRICS, PAIRS, BlameDue, FaultEntry
 from proof.machine import effects

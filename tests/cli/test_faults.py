@@ -91,8 +91,6 @@ COMMANDS: list[list[object]] = [
     ["ab", "run", "mtu9000", "-t", "quick"],
     ["ab", "back", "mtu9000"],
     ["pairs", "judge", MATRIX, "--reference", "24 GB/s", "-o", "{out}/m.html"],
-    ["pairs", "plan", "--nodes", "8"],
-    ["pairs", "simulate", "--nodes", "8", "--campaigns", "1"],
     ["pairs", "run"],
     ["vcluster", "status"],
 ]

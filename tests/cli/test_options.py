@@ -197,7 +197,6 @@ def test_tab_completes_commands_and_the_names_of_sites() -> None:
         ["admit", "n[1-"],
         ["admit", "n1", "--with", "n[4-2]"],
         ["pairs", "run", "--without", "n[1-"],
-        ["pairs", "plan", "--nodes", "n[1-"],
     ],
 )
 def test_a_list_of_nodes_that_is_none_is_a_wrong_option(
@@ -215,8 +214,6 @@ MATRIX = ROOT / "tests" / "data" / "pairs" / "rail.csv"
 @pytest.mark.parametrize(
     ("command", "status", "words"),
     [
-        (["pairs", "plan", "--nodes", "16", "--per-leaf", HUGE], 78, "impossible leaves"),
-        (["pairs", "plan", "--nodes", "16", "--per-leaf", "4", "--spines", HUGE], 78, "spines"),
         (["pairs", "judge", MATRIX, "--tolerance", "2"], 78, "impossible tolerance"),
         (["pairs", "judge", MATRIX, "--tolerance", "inf"], 78, "impossible tolerance"),
         (["ceiling", "--link", f"HDR 4x,rails={HUGE}"], 2, "at most seven digits"),

@@ -175,10 +175,10 @@ def test_for_so_long_reaches_every_node_and_then_goes_on(at_once: int) -> None:
     nodes = tuple(f"vc{number}" for number in range(1, 6))
     blank = replace(BLANK, nodes=nodes, net_paths=(("rail0",), ("rail1",)), at_once=at_once)
     usual = _with_rounds(site, blank, leaves, WISHES).rounds
-    short = _with_rounds(site, replace(blank, minutes=0.001), leaves, WISHES).rounds
+    short = _with_rounds(site, blank, leaves, replace(WISHES, minutes=0.001)).rounds
     assert short == usual
     assert {node for each in short for pair in each.pairs for node in pair} == set(range(5))
     minutes = 50.5 * seconds_of_round(site, blank) / 60
-    long = _with_rounds(site, replace(blank, minutes=minutes), leaves, WISHES).rounds
+    long = _with_rounds(site, blank, leaves, replace(WISHES, minutes=minutes)).rounds
     assert long[: len(usual)] == usual
     assert [each.number for each in long] == list(range(50))

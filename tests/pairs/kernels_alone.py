@@ -1,15 +1,10 @@
-"""Parts of both kernels, run without an MPI."""
+"""Parts of the kernel, run without an MPI."""
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import subprocess
-import sys
 from pathlib import Path
-from types import ModuleType
-
-import pytest
 
 import fabricproof.pairs.campaign
 
@@ -31,19 +26,6 @@ _CALLS = (
     *("Get_library_version", "Init", "Irecv", "Isend", "Recv", "Scatter", "Send", "Test"),
     *("Testall", "Waitall"),
 )
-
-
-def twin(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Return kernel.py as a module."""
-    mpi4py = ModuleType("mpi4py")
-    mpi4py.MPI = None  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "mpi4py", mpi4py)
-    spec = importlib.util.spec_from_file_location("twin", KERNELS / "kernel.py")
-    assert spec is not None
-    assert spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
 
 
 def said_by_c(folder: Path, body: str, sys_root: Path = Path("/sys")) -> str:

@@ -44,7 +44,7 @@ def lines_of(
     steps = [line.split()[1:] for line in schedule.splitlines() if line.startswith("step ")]
     rounds = [line.split()[1:] for line in schedule.splitlines() if line.startswith("round ")]
     assert schedule.endswith("end\n")
-    yield _line(record="campaign", format=1, kernel="c", ranks=len(nodes), mpi=MPI)
+    yield _line(record="campaign", format=1, ranks=len(nodes), mpi=MPI)
     for rank, node in enumerate(nodes):
         yield _line(record="rank", rank=rank, node=node, cpus="0", machine=node, facts={})
     stood: dict[str, dict[str, int]] = {node: {} for node in nodes}

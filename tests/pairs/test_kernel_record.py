@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import tempfile
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernels_alone import HAS_COMPILER, said_by_c
 
 import fabricproof.job
 import fabricproof.pairs.campaign
@@ -259,24 +259,30 @@ def test_steps_obey_the_rules_of_all_legs(size: int, rate: float, seconds: float
         assert each.warmups >= 2
 
 
-def test_both_kernels_read_the_counters_that_every_other_rank_reads() -> None:
+def test_the_kernel_reads_the_counters_that_every_other_rank_reads() -> None:
     folder = Path(fabricproof.pairs.campaign.__file__).parent
-    in_c = re.findall(r'"(\w+)"', _arrays((folder / "kernel.c").read_text()))
-    tree = ast.parse((folder / "kernel.py").read_text())
-    lists = [each.value for each in tree.body if isinstance(each, ast.Assign)]
-    in_python = [
-        item.value
-        for each in lists
-        if isinstance(each, ast.List)
-        for item in each.elts
-        if isinstance(item, ast.Constant)
-    ]
+    names = set(re.findall(r'"(\w+)"', _arrays((folder / "kernel.c").read_text())))
     script = (Path(fabricproof.job.__file__).parent / "rank.sh").read_text()
-    words = set(re.findall(r"\w+", script))
-    assert len(in_python) > 50
-    assert set(in_c) - {"carrier_changes"} == set(in_python) - {"starting"}
-    assert set(in_c) <= words
+    assert len(names) > 50
+    assert names <= set(re.findall(r"\w+", script))
 
 
 def _arrays(text: str) -> str:
     return "".join(re.findall(r"static const char \*[A-Z_]+\[\] = \{([^}]*)\}", text))
+
+
+@pytest.mark.skipif(not HAS_COMPILER, reason="no C compiler")
+@pytest.mark.parametrize("count", [1, 3, 19, 20, 21, 99, 100, 101, 1000])
+def test_the_kernel_sorts_its_times_and_takes_the_nearest_rank(tmp_path: Path, count: int) -> None:
+    times = ", ".join(str(float((7919 * at) % count + 1)) for at in range(count))
+    said = json.loads(
+        said_by_c(
+            tmp_path,
+            'struct step step = {"pingpong", 1, 1, 9, 2, 1.0}; say("%s", "");'
+            f'double times[] = {{{times}}}; summarize(0, &step, "vc2", {count}, times);'
+            "fwrite(out, 1, out_used, stdout);",
+        )
+    )
+    # Times are 1 to the count, or its rest.
+    assert (said["least_us"], said["median_us"], said["most_us"]) == (1, count // 2 + 1, count)
+    assert (said["p95_us"], said["p99_us"]) == (-(-95 * count // 100), -(-99 * count // 100))

@@ -14,7 +14,10 @@ from made_machine import Machine, healthy, planned
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.error_rates import most_rate
+from fabricproof.job.evidence.leg_folder import RankRecord
 from fabricproof.pairs.blame.losses import Carried, Loss, Losses
+from fabricproof.pairs.campaign.path import down_links
+from fabricproof.pairs.campaign.record import RoundRecord
 from fabricproof.site import load_site
 from fabricproof.traffic.error_rates import Direction, ErrorKind, ErrorRate
 
@@ -49,7 +52,6 @@ def test_counts_bound_what_may_be_lost_even_where_nothing_was() -> None:
     clean = _carried(*_all(lambda *_: 0))
     assert (clean.events, clean.packets, clean.bytes) == (0, 20 * PACKETS, 20 * PACKETS * 1500)
     assert clean.at_most_per_million == pytest.approx(2.9957 / 60_000 * 1e6, rel=1e-3)
-    assert clean.bit_error_rate_at_most is None
     twice = _carried(*_all(lambda *_: 0), *_all(lambda *_: 0))
     assert twice.at_most_per_million == pytest.approx(clean.at_most_per_million / 2)
     assert "0 of 60000 packets retransmitted, 0.09 GB: at most 49.9 per million" in clean.sentence
@@ -60,13 +62,6 @@ def test_packets_that_both_ends_count_are_counted_once() -> None:
     seen = [replace(each, node=each.peer, peer=each.node, direction=Direction.IN) for each in rates]
     once, both = _carried(*rates), _carried(*rates, *seen)
     assert (both.packets, both.bytes) == (once.packets, once.bytes)
-    assert both.bit_error_rate_at_most == once.bit_error_rate_at_most
-
-
-def test_damage_bounds_a_bit_error_rate() -> None:
-    rates = [replace(each, kind=ErrorKind.DAMAGED) for each in _all(lambda *_: 0)]
-    bits = 8 * 20 * PACKETS * 1500
-    assert _carried(*rates).bit_error_rate_at_most == pytest.approx(2.9957 / bits, rel=1e-3)
 
 
 @given(st.integers(0, 2000), st.integers(1, 10**9))
@@ -188,3 +183,41 @@ def test_what_a_pair_lost_in_one_round_gets_a_second_look(
     assert outcome.rounds == 2
     (loss,) = outcome.losses
     assert (loss.verdict, loss.ends) == (verdict, ("vc1", "vc2"))
+
+
+# --- links that went down
+
+
+def counts(
+    begin: float, before: dict[str, int], after: dict[str, int], rail: str = "rail0"
+) -> RoundRecord:
+    rank = RankRecord(rank=0, node="vc3", before={rail: before}, after={rail: after})
+    return RoundRecord(number=0, values=(), nodes={"vc3": rank}, begin=begin, end=begin + 2)
+
+
+def carrier(begin: float, before: int, after: int) -> RoundRecord:
+    return counts(begin, {"carrier_changes": before}, {"carrier_changes": after})
+
+
+@pytest.mark.parametrize(
+    ("seen", "downs"),
+    [
+        ([carrier(0, 2, 2), carrier(3, 2, 2)], 0),
+        ([carrier(0, 2, 4), carrier(3, 4, 4)], 0),  # once: the second look at the pair decides
+        ([carrier(0, 2, 3)], 0),  # it is still down
+        ([carrier(0, 2, 4), carrier(3, 4, 6)], 2),
+        ([carrier(0, 2, 8)], 3),
+        ([carrier(0, 2, 2), carrier(3, 6, 6)], 2),  # while another rail was measured
+        ([carrier(0, 2, 2), carrier(63, 8, 8)], 0),  # resumed after somebody changed a cable
+        ([carrier(0, 9, 1), carrier(3, 1, 1)], 0),  # the node was started again
+        ([carrier(3, 4, 6), carrier(0, 2, 4)], 2),
+        ([counts(0, {"link_downed": 7}, {"link_downed": 9})], 2),
+        ([counts(0, {"link_downed": 255}, {"link_downed": 0})], 0),
+        ([counts(0, {}, {"carrier_changes": 9})], 0),
+        ([counts(0, {"carrier_changes": 2}, {"carrier_changes": 9}, "mgmt0")], 0),
+    ],
+)
+def test_a_link_that_went_down_twice_is_red_by_name(seen: list[RoundRecord], downs: int) -> None:
+    found = down_links(seen, ["rail0", "rail1"])
+    said = f"vc3 rail0: its link went down {downs} times while the campaign ran"
+    assert [each.sentence for each in found] == [said] * bool(downs)

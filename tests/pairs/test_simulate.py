@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.simulated_pairs import Machine, Setting, climb, draw_faults, run_campaign, score
 
 from fabricproof.core.errors import ConfigError
 from fabricproof.pairs import (
     Ladder,
     Order,
     Schedule,
-    Setting,
     leaves_of,
     loads_of,
-    run_campaign,
-    score,
 )
 from fabricproof.pairs.blame.judge import judge_matrix
-from fabricproof.pairs.simulate import Machine, climb, draw_faults
 from fabricproof.pairs.words import say
-
-Command = Callable[..., Any]
 
 SMALL = Setting(num_nodes=64, per_leaf=8)
 LOW_BOTH_WAYS = 4499
@@ -154,37 +147,6 @@ def test_the_same_seed_is_the_same_campaign() -> None:
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(ConfigError, match="impossible campaign"):
         Setting(num_nodes=3, per_leaf=1)
-
-
-def test_the_command(fabricproof: Command) -> None:
-    ended = fabricproof("pairs", "simulate", "--campaigns", "3", "--json")
-    assert ended.status == 0
-    assert ended.record["score"]["campaigns"] == 3
-    assert len(ended.record["campaigns"][0]["faults"]) == 3
-    ended = fabricproof("pairs", "simulate", "--campaigns", "2", "--faults", "0")
-    assert "0 of 2 campaigns blamed somebody wrongly" in ended.out
-
-
-def test_the_plan(fabricproof: Command) -> None:
-    ended = fabricproof(
-        "pairs", "plan", "--nodes", "n[1-16]", "--per-leaf", "4", "--spines", "4", "--json"
-    )
-    assert ended.status == 0
-    assert (ended.record["rounds"], ended.record["pairs"]) == (15, 120)
-    told = ended.record["ladder"]
-    # A round is a ping-pong of half a budget and two windows of one, each with its warm-up.
-    assert told["seconds_per_round"] == 5 * told["leg_seconds"] == 10
-    assert (told["rounds"], told["more_rounds_at_most"]) == (6, 4)
-    assert told["node_seconds"] == 16 * 6 * 10
-    assert told["node_seconds_more_at_most"] == 16 * 4 * 10
-    assert told["node_seconds_full_matrix"] == 16 * 15 * 10
-    words = fabricproof("pairs", "plan", "--nodes", "16").out
-    assert "up to 4 rounds more while somebody is undecided, 640 node-seconds at most" in words
-    assert [each["flows_on_the_busiest_uplink"] for each in ended.record["shown"]] == [1] * 4
-    assert ended.record["shown"][0]["pairs"][0][0].startswith("n")
-    assert "15 rounds" in fabricproof("pairs", "plan", "--nodes", "16").out
-    assert fabricproof("pairs", "plan").status == 78
-    assert fabricproof("pairs", "plan", "--nodes", "1").status == 78
 
 
 @pytest.mark.parametrize("seed", [1_000_007, 1_000_012, 1_000_013, 1_000_024])

@@ -248,7 +248,7 @@ FILLED = {
     "nodes/doctor/examination.py": {"_SECONDS"},
     "nodes/doctor/probes.py": {"name", "probe_seconds", "known", "subject.family"},
     "pairs/campaign/job.py": {
-        "_START_SECONDS", "seconds", "LOOK.name", "OPTICS.name", "SCHEDULE_FILE"
+        "_START_SECONDS", "seconds", "LOOK.name", "SCHEDULE_FILE"
     },
     "pairs/campaign/job.py:ends": {"RECORD_FILE", "RECORD_END", "REACHED_END"},
     "pairs/campaign/job.py:begins": {"_WATCH.format(seconds=begin, record=RECORD_FILE)"},
@@ -261,7 +261,7 @@ FILLED = {
     "nodes/doctor/probes.py:made": {"value", "command", "find", "ask"},
     # The name of a stack is of letters, digits, _ and - (site.texts.Name).
     "pairs/campaign/job.py:made": {
-        "head", "launch", "around", "_BUILD.format(build=BUILD, python=python, stack=subject.stack)"
+        "head", "launch", "_BUILD.format(build=BUILD, stack=subject.stack)"
     },
     "stacks/spack/installation/proof.py:made": {"load", "loaded"},
 }  # fmt: skip

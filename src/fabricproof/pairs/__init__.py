@@ -38,7 +38,6 @@ from fabricproof.pairs.population import (
 from fabricproof.pairs.readers.table import read_matrix
 from fabricproof.pairs.said import Blame, Said, Undecided
 from fabricproof.pairs.schedule import Order, Schedule, least_rounds
-from fabricproof.pairs.simulate import Campaign, Score, Setting, run_campaign, score
 from fabricproof.pairs.words import say
 
 #: What other rooms may import beside this package itself.
@@ -66,7 +65,6 @@ __all__ = [
     "RECORD_KIND",
     "USUAL_ROUNDS",
     "Blame",
-    "Campaign",
     "Judged",
     "Kind",
     "Ladder",
@@ -79,8 +77,6 @@ __all__ = [
     "Picture",
     "Said",
     "Schedule",
-    "Score",
-    "Setting",
     "SuspectKind",
     "Undecided",
     "WhyUndecided",
@@ -99,9 +95,7 @@ __all__ = [
     "populations_of",
     "read_matrix",
     "read_picture",
-    "run_campaign",
     "say",
-    "score",
     "side_of",
     "svg",
     "text_map",

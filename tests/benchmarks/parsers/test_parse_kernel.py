@@ -36,7 +36,7 @@ def test_the_table_is_what_a_campaign_reads_of_the_first_ranks_values(mode: str)
     ]
     assert (table.suite, table.program) == ("fabricproof", mode)
     assert table.rows == tuple(zip((each.size for each in mine), values, strict=True))
-    assert table.attributes == {"kernel": "c", "mpi": "Open MPI v5.0.11"}
+    assert table.attributes == {"mpi": "Open MPI v5.0.11"}
 
 
 def test_the_table_says_which_binary_ran_with_which_library() -> None:
@@ -46,7 +46,6 @@ def test_the_table_says_which_binary_ran_with_which_library() -> None:
     said = said.replace('"rank":0,', f'"rank":0,"library":"{library}",')
     (table,) = parse_text(said)
     assert table.attributes == {
-        "kernel": "c",
         "mpi": "Intel(R) MPI Library 2021.18.1 for Linux* OS",
         "build": "abi",
         "sha256": "0a",

@@ -1,6 +1,6 @@
 """Read the record of the kernel of a campaign over all nodes, run on two of them as a program.
 
-pairs/campaign/kernel.c and kernel.py write it, JSON lines, of which ``pairs.campaign.record``
+pairs/campaign/kernel.c writes it, JSON lines, of which ``pairs.campaign.record``
 reads all.  Here one pair did one thing: a row for each size of what the first rank led.  A latency
 is half of the mean time there and back, a bandwidth all bytes over all time, as OSU has them.
 """
@@ -79,9 +79,9 @@ def parse(section: TextSection) -> tuple[Table, ...]:
 
 
 def _attributes(line: dict[str, Any]) -> dict[str, str]:
-    """Return what the kernel is: C or mpi4py, its MPI, what it was built against, its digest."""
+    """Return what the kernel is: its MPI, what it was built against, its digest."""
     told = {name: str(line.get(name, "")) for name in ("build", "sha256")}
-    return {"kernel": str(line["kernel"]), "mpi": name_of_mpi(str(line["mpi"])), **told}
+    return {"mpi": name_of_mpi(str(line["mpi"])), **told}
 
 
 def name_of_mpi(said: str) -> str:

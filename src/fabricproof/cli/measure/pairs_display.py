@@ -78,11 +78,8 @@ def campaign_record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str
         "troubles": [plain(each) for each in outcome.troubles],
         "wrong_paths": [plain(each, "sentence") for each in outcome.wrong_paths],
         "losses": [plain(each) for each in outcome.losses],
-        "carried": [
-            plain(each, "at_most_per_million", "bit_error_rate_at_most") for each in outcome.carried
-        ],
-        "bit_errors": [plain(each) for each in outcome.bit_errors],
-        "devices": [plain(each) for each in outcome.devices],
+        "carried": [plain(each, "at_most_per_million") for each in outcome.carried],
+        "down_links": [plain(each, "sentence") for each in outcome.down_links],
         "left": [
             {
                 "net_path": campaign.path_name(net_path),
@@ -130,8 +127,7 @@ def campaign_text(outcome: Outcome, looks: Sequence[Confirmation]) -> str:
     for result in outcome.results:
         lines += ["", *_result_lines(result)]
     lines += ["", *(each.sentence for each in outcome.carried)] if outcome.carried else []
-    lines += [f"{each.verdict.value}: {each.sentence}" for each in outcome.bit_errors]
-    lines += _device_lines(outcome)
+    lines += [f"{Verdict.FAIL.value}: {each.sentence}" for each in outcome.down_links]
     lines += [f"{each.verdict.value}: {each.sentence}" for each in outcome.losses[:_NAMED]]
     if len(outcome.losses) > _NAMED:
         lines.append(f"and {len(outcome.losses) - _NAMED} more that lose packets")
@@ -158,16 +154,6 @@ def campaign_text(outcome: Outcome, looks: Sequence[Confirmation]) -> str:
     notes = [*outcome.notes, *(each.sentence for each in outcome.second_looks)]
     notes += [each.sentence for each in outcome.binaries if each.sentence]
     return "\n".join([*lines, *(f"note: {each}" for each in notes)])
-
-
-def _device_lines(outcome: Outcome) -> list[str]:
-    """Return what devices did in a soak: those that are bad by name, and the hottest."""
-    bad = outcome.bad_devices
-    lines = [f"{each.verdict}: {each.sentence}" for each in bad[:_NAMED]]
-    lines += [f"and {len(bad) - _NAMED} more devices"] if len(bad) > _NAMED else []
-    told = [each for each in outcome.devices if each.celsius is not None and each not in bad]
-    hottest = max(told, key=lambda each: each.celsius or 0, default=None)
-    return [*lines, f"hottest: {hottest.sentence}"] if hottest else lines
 
 
 def _left_lines(outcome: Outcome) -> list[str]:

@@ -103,7 +103,7 @@ class _Wishes:
     "minutes",
     type=options.RealNumber(0, 10_000, min_open=True),
     metavar="MINUTES",
-    help="Then every pair again and again, so long in all: a soak, which shows rare losses.",
+    help="Then every pair again and again, so long in all, which shows rare losses.",
 )
 @options.order
 @options.count("--seed", 0, "Of the rounds.")
@@ -229,7 +229,6 @@ def _planned(site: Site, wishes: _Wishes, folder: Path, environment: Mapping[str
         both_ways=wishes.both_ways,
         is_full=wishes.full,
         seed=wishes.seed,
-        minutes=wishes.minutes or 0,
     )
     net_paths = _net_paths(blank, _subject(site, blank), wishes.over)
     standing = ask_standing(where, environment)
@@ -252,7 +251,7 @@ def _with_rounds(site: Site, campaign: Campaign, leaves: Leaves, wishes: _Wishes
     num_paths = len(campaign.net_paths)
     rounds = planned_rounds(leaves, num_paths, is_full=wishes.full, **how)
     # However short it is to be, it reaches the nodes that it would without.
-    left = int(60 * campaign.minutes / seconds_of_round(site, campaign)) - len(rounds)
+    left = int(60 * (wishes.minutes or 0) / seconds_of_round(site, campaign)) - len(rounds)
     more = rounds_for(leaves, num_paths, count=max(left, 0), **how)
     added = (replace(each, number=len(rounds) + each.number) for each in more)
     return replace(campaign, rounds=(*rounds, *added))

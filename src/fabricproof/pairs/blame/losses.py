@@ -77,21 +77,11 @@ class Carried:
         return most_rate(self.events, self.packets)
 
     @property
-    def bit_error_rate_at_most(self) -> float | None:
-        """Likewise a bit error rate, a damaged packet as one bit; None of what is no damage."""
-        if self.what is not ErrorKind.DAMAGED or not self.bytes:
-            return None
-        return self.at_most_per_million / 1e6 * self.packets / (8 * self.bytes)
-
-    @property
     def sentence(self) -> str:
         """For a person."""
-        bits = self.bit_error_rate_at_most
         return (
             f"over {self.net_path}: {self.events} of {self.packets} packets {self.what.value}, "
-            f"{self.bytes / 1e9:.4g} GB: at most {self.at_most_per_million:.3g} per million"
-            + (f", {bits:.1e} of bits" if bits is not None else "")
-            + " (95 %)"
+            f"{self.bytes / 1e9:.4g} GB: at most {self.at_most_per_million:.3g} per million (95 %)"
         )
 
 

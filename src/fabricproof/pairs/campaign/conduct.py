@@ -388,7 +388,6 @@ def _launch(
             for each in rounds
         ),
         share_cores=partition.oversubscribed,
-        soaks=campaign.minutes > 0,
     )
     numbers = [int(path.suffix[1:]) for path in launches(means.folder)]
     folder = means.folder / f"launch.{max(numbers, default=-1) + 1}"

@@ -24,8 +24,6 @@ from fabricproof.pairs.campaign.plan import (
     BUILD,
     BUILD_SCRIPT,
     KERNEL,
-    OPTICS,
-    TWIN,
     KernelPlan,
     render_schedule,
 )
@@ -52,22 +50,15 @@ _START_SECONDS = 120
 #: took other nodes for its own (stacks.launch).  What hundreds of nodes more may take.
 _LEAST_BEGIN_SECONDS, _NODES_A_SECOND = 30, 10
 
-#: what the optics of a rail may take to answer (optics.sh), in s
-_OPTICS_SECONDS = 4
-
-#: Built where it runs, by the stack's own compiler; the twin where it has none that works.
+#: Built where it runs, by the stack's own compiler.
 _BUILD = """\
-run=(./kernel)
 cp ../launch.0/kernel ../launch.0/kernel.built . 2>/dev/null
 if [ ! -x kernel ]; then
     {build}
 fi
 if [ ! -x kernel ]; then
-    run=({python} -EsP kernel.py)
-    "${{run[0]}}" -c 'import mpi4py' >>build.log 2>&1 || {{
-        echo "neither mpicc nor mpi4py can make the kernel of {stack}" >stderr
-        exit 69
-    }}
+    echo "fabricproof kernel: mpicc of {stack} does not build it (build.log)" >stderr
+    exit 69
 fi
 """
 
@@ -132,17 +123,15 @@ def render_job(
         )
     settings = {**subject.launch.environment, **net_path.environment}
     head = render_script((), subject, settings=settings)
-    python = shell_word(subject.python or "python3")
     seconds, launch = 60 * job_minutes(plan), _launch_line(subject, plan, named=named)
-    begin = _begin_seconds(plan) + plan.soaks * _OPTICS_SECONDS * len(net_path.rails)
-    around = f"bash ./{OPTICS.name} {shell_line(net_path.rails)} -- " if plan.soaks else ""
+    begin = _begin_seconds(plan)
     return (
         f"#!/bin/bash\ncd {shell_word(str(folder))} || exit 74\n{RECORD_END}\n{head}"
-        f"{_BUILD.format(build=BUILD, python=python, stack=subject.stack)}"
+        f"{_BUILD.format(build=BUILD, stack=subject.stack)}"
         f"timeout -k 5 {_START_SECONDS} {launch} bash ./{LOOK.name} {shell_line(net_path.rails)} "
         ">rails 2>look.err\n"
         "if ! grep -v ' up$' rails >down; then\n"
-        f'    timeout -k 5 {seconds} {launch} {around}"${{run[@]}}" '
+        f"    timeout -k 5 {seconds} {launch} ./kernel "
         f"{SCHEDULE_FILE} {RECORD_FILE} "
         ">stdout 2>stderr &\n"
         f"{_WATCH.format(seconds=begin, record=RECORD_FILE)}fi\n"
@@ -178,7 +167,7 @@ def prepare(
     """
     script = render_job(subject, net_path, plan, folder, named=named)
     write_whole(folder / SCHEDULE_FILE, render_schedule(plan))
-    for source in (KERNEL, BUILD_SCRIPT, TWIN, LOOK, OPTICS):
+    for source in (KERNEL, BUILD_SCRIPT, LOOK):
         write_whole(folder / source.name, source.read_bytes())
     write_whole(folder / SCRIPT_FILE, script)
 

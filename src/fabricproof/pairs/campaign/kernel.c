@@ -4,8 +4,7 @@
  *
  * SCHEDULE is what fabricproof.pairs.campaign.plan writes, or kernel.sh, which names no node: then
  * they are those of the ranks, in their order.  RECORD gets JSON lines, each round whole and on the
- * disk before the next one begins, so that a killed job loses one round.  kernel.py is the same in
- * Python, for a stack without a compiler.
+ * disk before the next one begins, so that a killed job loses one round.
  *
  * The loops are those of OSU Micro-Benchmarks 7.4 (osu_latency, osu_bw, osu_bibw), so that numbers
  * compare: a window of messages, then an answer of four bytes; all repetitions over all their time.
@@ -35,7 +34,6 @@
 #endif
 
 enum { NAME = 80, STEPS = 32, LISTED = 64, MOST_WINDOW = 1024, FEWEST = 3, LONGEST_NAP_US = 1000 };
-enum { MOST_SENSORS = 16 };
 enum { TAG_SYNC = 1, TAG_DATA = 2, TAG_ANSWER = 3, TAG_COUNT = 4 };
 
 struct step {
@@ -410,66 +408,6 @@ static void see_facts(const char *path, const char *interface, int is_port, take
     say("}");
 }
 
-/* ---- devices: what their PCIe links trained to and how warm they are, in the words of sysfs */
-
-static const char *slot_files[] = {"current_link_width", "current_link_speed", NULL};
-static const char *sensor_files[] = {"input", "max", "crit", "label", NULL};
-
-static const char *comma_of_device;
-
-static void say_word(const char *folder, const char *file, const char *name) {
-    char path[1024], word[NAME];
-    snprintf(path, sizeof path, "%s/%s", folder, file);
-    if (!first_word(path, word, sizeof word)) return;
-    say("%s\"%s\":\"%s\"", comma_of_device, name, word);
-    comma_of_device = ",";
-}
-
-static void say_sensors(const char *hwmon, const char *monitor) {
-    char file[64], name[2 * NAME], path[1024];
-    for (int at = 1; at <= MOST_SENSORS; at++) {
-        snprintf(path, sizeof path, "%s/temp%d_input", hwmon, at);
-        for (const char **each = sensor_files; *each && access(path, F_OK) == 0; each++) {
-            snprintf(file, sizeof file, "temp%d_%s", at, *each);
-            snprintf(name, sizeof name, "%.40s/%s", monitor, file);
-            say_word(hwmon, file, name);
-        }
-    }
-}
-
-static void see_device(const char *path, const char *interface, int is_port, take *give) {
-    char device[600], below[700];
-    struct dirent *entry;
-    (void)give;
-    snprintf(device, sizeof device, "%s/%sdevice", path, is_port ? "../../" : "");
-    if (access(device, F_OK)) return; /* virtual */
-    snprintf(below, sizeof below, "%s/../config", device);
-    int is_above = access(below, F_OK) == 0; /* virtio and the like: a device of a PCI function */
-    snprintf(below, sizeof below, "%s/config", device);
-    if (is_above && access(below, F_OK)) strcat(device, "/..");
-    say("%s\"%s\":{", last_interface[0] ? "," : "", interface);
-    snprintf(last_interface, sizeof last_interface, "%s", interface);
-    comma_of_device = "";
-    for (const char **name = slot_files; *name; name++) say_word(device, *name, *name);
-    snprintf(below, sizeof below, "%s/hwmon", device);
-    DIR *monitors = opendir(below);
-    while (monitors && (entry = readdir(monitors))) {
-        if (!is_plain(entry->d_name)) continue;
-        snprintf(below, sizeof below, "%s/hwmon/%.40s", device, entry->d_name);
-        say_sensors(below, entry->d_name);
-    }
-    if (monitors) closedir(monitors);
-    say("}");
-}
-
-static void say_devices(int round) {
-    say("{\"record\":\"devices\",\"round\":%d,\"node\":\"%s\",\"at\":%.0f,\"devices\":{", round,
-        node, (double)time(NULL));
-    last_interface[0] = 0;
-    each_interface(see_device, NULL);
-    say("}}\n");
-}
-
 /* ---- what is measured */
 
 /* Of so many times in order, which one is at or above a part of them: the nearest rank. */
@@ -574,7 +512,6 @@ static void measure(int round, const struct step *step, const struct partner *pe
 
 static void run_round(int round, const struct partner *peer) {
     num_counters = 0;
-    if (peer->rank >= 0) say_devices(round);
     read_counters(remember);
     wait_for_all();
     for (int at = 0; at < num_steps; at++) {
@@ -588,9 +525,7 @@ static void run_round(int round, const struct partner *peer) {
             wait_for_all();
         }
     }
-    if (peer->rank < 0) return;
-    say_counters(round);
-    say_devices(round);
+    if (peer->rank >= 0) say_counters(round);
 }
 
 /* ---- the schedule, which rank 0 reads, and the record, which it writes */
@@ -737,7 +672,7 @@ static void introduce(void) {
         file = fopen("kernel.built", "r");
         if (file && fscanf(file, "%15[a-z] %64[0-9a-f]", build, digest) != 2) *build = *digest = 0;
         if (file) fclose(file);
-        say("{\"record\":\"campaign\",\"format\":1,\"kernel\":\"c\",\"ranks\":%d,\"mpi\":\"%s\","
+        say("{\"record\":\"campaign\",\"format\":1,\"ranks\":%d,\"mpi\":\"%s\","
             "\"build\":\"%s\",\"sha256\":\"%s\"}\n", ranks, in_json(version), build, digest);
     }
     say("{\"record\":\"rank\",\"rank\":%d,\"node\":\"%s\",\"cpus\":\"%s\",\"machine\":\"%s\","

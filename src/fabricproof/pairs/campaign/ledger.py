@@ -13,13 +13,13 @@ import math
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError, ParseError
-from fabricproof.core.records import open_file, read_json, text_if_there, text_of
+from fabricproof.core.records import open_file, read_json, text_if_there
 from fabricproof.core.units import counted, size_label
 from fabricproof.core.whole_file import write_whole
 from fabricproof.pairs.campaign.path import pairs_of
@@ -78,7 +78,6 @@ class Campaign:
         both_ways: both ways at once, too.
         is_full: every pair; else the ladder.
         at_once: pairs of a round that measure at the same time at most; 0: all of it.
-        minutes: of a soak, which is to rule out the stated bit error rate; 0: it is none.
     """
 
     id: str
@@ -100,7 +99,6 @@ class Campaign:
     is_full: bool
     seed: int = 0
     at_once: int = 0
-    minutes: float = 0
     format: int = FORMAT
     __pydantic_config__ = ConfigDict(extra="forbid")
 
@@ -194,7 +192,7 @@ def _is_sound(campaign: Campaign) -> bool:
     paths = (path for each in rounds for path in each.net_paths)
     return (
         campaign.format == FORMAT
-        and math.isfinite(campaign.seconds + campaign.minutes)
+        and math.isfinite(campaign.seconds)
         and len(set(nodes)) == len(nodes)
         and len(campaign.leaf_of) in {0, len(nodes)}
         and all(0 <= end < len(nodes) for end in ends)
@@ -233,13 +231,11 @@ class Measured:
         rounds: path, and a round that ended over it, in the order of the launches.
         lost: what was begun and lost, in words.
         binaries: kernels and the MPIs that they ran with.
-        optics: of a soak, node -> what its optics said around each launch, one after the other.
     """
 
     rounds: tuple[tuple[int, RoundRecord], ...]
     lost: tuple[str, ...]
     binaries: tuple[Binary, ...]
-    optics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def launches(folder: Path) -> list[Path]:
@@ -286,7 +282,6 @@ class Readings:
             rounds=tuple(each for one in found for each in one.rounds),
             lost=tuple(why for one in found for why in one.lost),
             binaries=tuple(dict.fromkeys(each for one in found for each in one.binaries)),
-            optics=_optics(self.folder),
         )
 
     def _of_launch(self, place: Path, campaign: Campaign) -> Measured:
@@ -296,15 +291,6 @@ class Readings:
         if known is None or known[0] != state:
             known = self._known[place] = state, _read_and_checked(place, campaign)
         return known[1]
-
-
-def _optics(folder: Path) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for place in launches(folder):
-        for path in sorted(place.glob("seen.*")):
-            node, text = path.name.partition(".")[2], text_of(path, errors="replace")
-            found[node] = (*found.get(node, ()), text)
-    return found
 
 
 def measured(folder: Path, campaign: Campaign) -> Measured:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from fabricproof.job.evidence.declaration import device_fault
 from fabricproof.job.evidence.disturbance import counted_seconds, starved_cores
@@ -15,6 +15,13 @@ from fabricproof.traffic.disturbance import Disturbance, foreign_traffic
 from fabricproof.traffic.error_rates import ErrorRate, error_rates
 
 Pair = tuple[str, str]
+
+#: a link that went down this often is no accident of one moment
+LEAST_DOWNS = 2
+
+#: what happened between two rounds counts where no more than this lies between them, in seconds: a
+#: campaign may be resumed days later, after somebody changed a cable
+MOST_GAP_SECONDS = 60.0
 
 
 def pairs_of(record: RoundRecord) -> dict[Pair, tuple[Value, ...]]:
@@ -97,3 +104,57 @@ def disturbances(
 
 def _place(rank: RankRecord) -> tuple[str, str]:
     return rank.machine, rank.cpus
+
+
+@dataclass(frozen=True, kw_only=True)
+class DownLink:
+    """A link that went down too often while a campaign ran: FAIL, however good its pairs are."""
+
+    node: str
+    rail: str
+    downs: int
+
+    @property
+    def sentence(self) -> str:
+        """For a person."""
+        return (
+            f"{self.node} {self.rail}: its link went down {self.downs} times while the campaign ran"
+        )
+
+
+def down_links(rounds: Iterable[RoundRecord], rails: Iterable[str]) -> tuple[DownLink, ...]:
+    """Return the links that went down :data:`LEAST_DOWNS` times or more, in rounds or between them.
+
+    By ``carrier_changes``, which counts each way (Linux, Documentation/ABI/testing/sysfs-class-net:
+    "number of link transitions between UP and DOWN"), or ``link_downed`` of a port.  A counter that
+    ran backwards counts nothing.
+
+    Args:
+        rounds: in any order.
+        rails: interfaces or ports, also those that another rail was measured beside.
+    """
+    of_node: dict[str, list[tuple[RoundRecord, RankRecord]]] = {}
+    for record in sorted(rounds, key=lambda each: each.begin):
+        for node, rank in record.nodes.items():
+            of_node.setdefault(node, []).append((record, rank))
+    return tuple(
+        DownLink(node=node, rail=rail, downs=downs)
+        for node, own in of_node.items()
+        for rail in rails
+        if (downs := sum(_downs(rail, own))) >= LEAST_DOWNS
+    )
+
+
+def _downs(rail: str, own: Sequence[tuple[RoundRecord, RankRecord]]) -> Iterator[int]:
+    for at, (record, rank) in enumerate(own):
+        yield _between(rank.before.get(rail, {}), rank.after.get(rail, {}))
+        if at and record.begin - own[at - 1][0].end <= MOST_GAP_SECONDS:
+            yield _between(own[at - 1][1].after.get(rail, {}), rank.before.get(rail, {}))
+
+
+def _between(before: Mapping[str, int], after: Mapping[str, int]) -> int:
+    changes, downs = (
+        after[name] - before[name] if name in before and name in after else 0
+        for name in ("carrier_changes", "link_downed")
+    )
+    return max(0, (changes + 1) // 2, downs)

@@ -13,14 +13,11 @@ from fabricproof.core.provenance import SHOWN_DIGITS
 from fabricproof.job.commands import LARGE_MESSAGE_BYTES, Effort, plan_ping_pong, plan_windowed
 
 KERNEL = Path(__file__).parent / "kernel.c"
-TWIN = Path(__file__).parent / "kernel.py"
 #: builds the first where it runs, by the stack's own compiler; without one it leaves none
 BUILD_SCRIPT = Path(__file__).parent / "build.sh"
 BUILD = "bash build.sh >build.log 2>&1"
-#: runs either as the program of a leg, on two nodes
+#: runs it as the program of a leg, on two nodes
 KERNEL_RUN = Path(__file__).parent / "kernel.sh"
-#: around the kernel of a soak, reads the optics of each node before and after it
-OPTICS = Path(__file__).parent / "optics.sh"
 
 #: of the schedule and of the record
 FORMAT = 1
@@ -63,7 +60,7 @@ class Binary:
 
     Attributes:
         mpi: the library that was loaded, in its own words.
-        build: what the kernel was built against; None of mpi4py's and where nobody says.
+        build: what the kernel was built against; None where nobody says.
         sha256: of the kernel's file, hexadecimal; empty likewise.
         libraries: files of the MPI that the ranks had loaded.
     """
@@ -171,14 +168,12 @@ class KernelPlan:
         steps: of every round.
         rounds: number of each round, and its pairs as numbers of nodes; nobody twice in a round.
         share_cores: whether nodes share cores, so that who waits has to sleep.
-        soaks: whether the optics of the nodes are read around it.
     """
 
     nodes: tuple[str, ...]
     steps: tuple[Step, ...]
     rounds: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
     share_cores: bool = False
-    soaks: bool = False
 
     @property
     def seconds_per_round(self) -> float:

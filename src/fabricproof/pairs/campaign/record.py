@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 from fabricproof.core.errors import ParseError
 from fabricproof.core.records import parse_json
 from fabricproof.job.evidence.leg_folder import RankRecord, named_counters
-from fabricproof.pairs.blame.devices import DeviceLook
 from fabricproof.pairs.campaign.plan import FORMAT, Binary, Build, Mode
 
 #: the times of a few repetitions stand singly, and their sum is what is said; rounding allowed
@@ -86,14 +85,12 @@ class RoundRecord:
 
     Attributes:
         nodes: node -> what its rank saw, counters before and after the round.
-        devices: what the devices of its nodes showed before and after it.
         begin: of the round, in s since 1970.
     """
 
     number: int
     values: tuple[Value, ...]
     nodes: Mapping[str, RankRecord] = field(repr=False)
-    devices: tuple[DeviceLook, ...] = field(default=(), repr=False)
     begin: float
     end: float
 
@@ -167,7 +164,6 @@ class _Reader:
         self.rounds: dict[int, RoundRecord] = {}
         self.values: dict[tuple[Mode, int, str, str], Value] = {}
         self.nodes: dict[str, RankRecord] = {}
-        self.devices: list[DeviceLook] = []
         self.round: int | None = None
 
     def refuse(self, problem: str, expected: str, got: object) -> NoReturn:
@@ -196,7 +192,6 @@ class _Reader:
             "rank": self._rank,
             "value": self._value,
             "counters": self._counters,
-            "devices": self._devices,
             "end": self._end,
             "done": self._done,
         }
@@ -291,20 +286,6 @@ class _Reader:
             after=named_counters(after, known.facts, self.source),
         )
 
-    def _devices(self, fields: dict[str, Any]) -> None:
-        look = DeviceLook(
-            round=self._in_round(fields),
-            node=self._node(fields["node"]),
-            at=_time(fields["at"]),
-            devices={
-                str(interface): {str(name): str(word) for name, word in words.items()}
-                for interface, words in fields["devices"].items()
-            },
-        )
-        if sum(each.node == look.node for each in self.devices) > 1:
-            self.refuse("a third look at devices in one round", "one before, one after", look.node)
-        self.devices.append(look)
-
     def _end(self, fields: dict[str, Any]) -> None:
         number = self._in_round(fields)
         named = {name for value in self.values.values() for name in _ends(value)}
@@ -315,11 +296,10 @@ class _Reader:
             number=number,
             values=tuple(self.values.values()),
             nodes=self.nodes,
-            devices=tuple(self.devices),
             begin=begin,
             end=end,
         )
-        self.values, self.nodes, self.devices, self.round = {}, {}, [], None
+        self.values, self.nodes, self.round = {}, {}, None
 
     def _done(self, fields: dict[str, Any]) -> None:
         del fields

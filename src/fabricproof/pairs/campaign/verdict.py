@@ -16,15 +16,6 @@ from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.units import by_key, first_few
 from fabricproof.job.evidence.disturbance import share_taken
 from fabricproof.job.evidence.error_rates import counters_set_back, due_kinds, went_back
-from fabricproof.pairs.blame.bit_errors import BitErrors, judge_bits
-from fabricproof.pairs.blame.devices import (
-    DeviceFinding,
-    LinkCounts,
-    judge_devices,
-    judge_links,
-    judge_optics,
-    not_told,
-)
 from fabricproof.pairs.blame.judge import judge_matrix
 from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
 from fabricproof.pairs.blame.losses import Carried, Loss, Losses
@@ -40,7 +31,14 @@ from fabricproof.pairs.campaign.matrices import (
     matrix_of,
     second_look,
 )
-from fabricproof.pairs.campaign.path import disturbances, errors_of, pairs_of, prove_pair
+from fabricproof.pairs.campaign.path import (
+    DownLink,
+    disturbances,
+    down_links,
+    errors_of,
+    pairs_of,
+    prove_pair,
+)
 from fabricproof.pairs.campaign.plan import Binary
 from fabricproof.pairs.fabric import Leaves, leaves_by_name
 from fabricproof.pairs.limits import NO_LIMITS, Limits, limits_of
@@ -168,8 +166,7 @@ class Outcome:
         second_looks: what a second look cleared.
         carried: how much went over each path, and how much of it may have been lost at most.
         counted: the same for each node; None where nothing was judged.
-        bit_errors: of a soak, what each rail says of the bit error rate that the site states.
-        devices: of a soak, what PCIe links and temperatures of the rails' devices did.
+        down_links: links that went down too often while it ran.
     """
 
     campaign: Campaign
@@ -185,15 +182,8 @@ class Outcome:
     second_looks: tuple[SecondLook, ...] = ()
     carried: tuple[Carried, ...] = ()
     counted: Losses | None = field(default=None, repr=False)
-    bit_errors: tuple[BitErrors, ...] = ()
-    devices: tuple[DeviceFinding, ...] = ()
+    down_links: tuple[DownLink, ...] = ()
     wrong_paths: tuple[WrongPath, ...] = ()
-
-    @property
-    def bad_devices(self) -> tuple[DeviceFinding, ...]:
-        """Those that did not stay what they were; what stayed is no proof of anything else."""
-        bad = {Verdict.FAIL, Verdict.UNJUDGED}
-        return tuple(each for each in self.devices if each.verdict in bad)
 
     @property
     def verdict(self) -> Verdict:
@@ -201,8 +191,7 @@ class Outcome:
         counted = [each.verdict for each in self.results if not each.why_told_only]
         counted += [each.verdict for each in self.troubles]
         counted += [each.verdict for each in self.losses]
-        counted += [each.verdict for each in self.bit_errors]
-        counted += [each.verdict for each in self.bad_devices if each.verdict is not None]
+        counted += [Verdict.FAIL] * len(self.down_links)
         counted += [Verdict.MISSING] * bool(self.left or self.campaign.out or not self.rounds)
         counted += [Verdict.INVALID] * bool(self.strangers)
         return worst(counted)
@@ -283,7 +272,7 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
     results = tuple(_results(site, campaign, rows, troubles))
     troubles, passing = _passing(campaign, rows, troubles)
     strangers = _strangers(site, campaign, (each.mpi for each in done.binaries))
-    devices, silent = _devices(campaign, done)
+    measured_over = dict.fromkeys(rail for rails in campaign.net_paths for rail in rails)
     return Outcome(
         campaign=campaign,
         results=results,
@@ -291,13 +280,12 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
         losses=losses.found(),
         carried=losses.carried(),
         counted=losses,
-        bit_errors=tuple(_bit_errors(site, campaign, losses)),
-        devices=devices,
+        down_links=down_links((record for _, record in done.rounds), measured_over),
         wrong_paths=tuple(_wrong_paths(campaign, proofs)),
         left=left_over(campaign, done),
         rounds=len(done.rounds),
         proven=proven,
-        notes=(*strangers, *done.lost, *silent),
+        notes=(*strangers, *done.lost),
         binaries=done.binaries,
         strangers=tuple(strangers),
         second_looks=(*(said for each in results for said in each.cleared), *passing),
@@ -319,44 +307,6 @@ def _wrong_paths(
             seen.setdefault(net_path, []).append(each)
     for net_path, there in sorted(seen.items()):
         yield from wrong_paths(campaign.path_name(net_path), there)
-
-
-def _bit_errors(site: Site, campaign: Campaign, losses: Losses) -> Iterator[BitErrors]:
-    """Yield what a soak says of each rail; nothing where it is none, or no rate is stated."""
-    errors = site.fabric_spec(campaign.fabric).errors
-    if not campaign.minutes or errors is None or errors.bit_error_rate is None:
-        return
-    for net_path, rails in enumerate(campaign.net_paths):
-        if len(rails) == 1:
-            sides = {node: tuple(losses.sides(net_path, node)) for node in campaign.nodes}
-            yield judge_bits(rails[0], sides, errors.bit_error_rate, campaign.minutes)
-
-
-def _devices(
-    campaign: Campaign, done: Measured
-) -> tuple[tuple[DeviceFinding, ...], tuple[str, ...]]:
-    """Return what is said of links, and in a soak of devices, and which of them do not tell."""
-    rails = tuple(dict.fromkeys(rail for rails in campaign.net_paths for rail in rails))
-    links = judge_links(_link_counts(done), rails)
-    if not campaign.minutes:
-        return links, ()
-    looks = [look for _, record in done.rounds for look in record.devices]
-    found = (*judge_devices(looks, rails), *judge_optics(done.optics))
-    measured = {node for _, record in done.rounds for node in record.nodes}
-    nodes = [node for node in campaign.nodes if node in measured]
-    return (*links, *found), tuple(not_told(found, nodes, rails))
-
-
-def _link_counts(done: Measured) -> Iterator[LinkCounts]:
-    for _, record in done.rounds:
-        for node, rank in record.nodes.items():
-            yield LinkCounts(
-                node=node,
-                begin=record.begin,
-                end=record.end,
-                before=rank.before,
-                after=rank.after,
-            )
 
 
 def _passing(

@@ -248,9 +248,9 @@ class Admission:
         if node in self.admitted:
             rails = self.campaign.net_paths[net_path]
             links = [
-                (each.verdict, each.sentence)
-                for each in self.outcome.bad_devices
-                if each.verdict is not None and each.node == node and each.rail in rails
+                (Verdict.FAIL, each.sentence)
+                for each in self.outcome.down_links
+                if each.node == node and each.rail in rails
             ]
             lost = [_said_of(each, shared) for each in mine]
             yield self._lost(node, net_path, [*lost, *links])

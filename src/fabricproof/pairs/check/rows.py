@@ -163,9 +163,9 @@ def _burdens(outcome: Outcome, number: int, name: str, said: str) -> Iterator[_B
     for loss in outcome.losses:
         if loss.net_path == name:
             yield _Burden(verdict=loss.verdict, reason=loss.sentence)
-    for device in outcome.bad_devices:
-        if device.rail in name.split("+") and device.verdict is not None:
-            yield _Burden(verdict=device.verdict, reason=device.sentence)
+    for link in outcome.down_links:
+        if link.rail in name.split("+"):
+            yield _Burden(verdict=Verdict.FAIL, reason=link.sentence)
     left = [pair for each in outcome.left.get(number, ()) for pair in each.pairs]
     if left:
         names = outcome.campaign.nodes

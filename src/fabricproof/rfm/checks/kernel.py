@@ -10,7 +10,7 @@ from reframe.core.builtins import variable
 
 from fabricproof.job.leg import Plan
 from fabricproof.job.outcome import Outcome
-from fabricproof.pairs.campaign.plan import BUILD, BUILD_SCRIPT, KERNEL, KERNEL_RUN, TWIN, Mode
+from fabricproof.pairs.campaign.plan import BUILD, BUILD_SCRIPT, KERNEL, KERNEL_RUN, Mode
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.checks.ethernet import one_node
 from fabricproof.rfm.legs.kernel import kernel_plan, with_binaries
@@ -23,7 +23,7 @@ class WithKernel(FabricBenchmark):
     def _write_plan(self, plan: Plan) -> None:
         super()._write_plan(plan)
         self.prerun_cmds = [BUILD]
-        for source in (KERNEL, BUILD_SCRIPT, TWIN, KERNEL_RUN):
+        for source in (KERNEL, BUILD_SCRIPT, KERNEL_RUN):
             shutil.copy(source, Path(self.stagedir) / source.name)
 
     def judged(self, of_legs: Sequence[Outcome]) -> tuple[Outcome, ...]:

@@ -12,7 +12,6 @@ from fabricproof.job.leg import CAMPAIGN_SUITE
 from fabricproof.pairs.campaign.plan import KERNEL_RUN
 from fabricproof.site import PartitionSpec, StackSpec
 from fabricproof.stacks.catalog import load_catalog, stacks_root
-from fabricproof.stacks.environment import stack_python
 from fabricproof.stacks.programs import Located, locate
 from fabricproof.stacks.spack import Built
 from fabricproof.stacks.workload import imb_binary
@@ -110,13 +109,10 @@ def installed_library(stack: StackSpec) -> str | None:
 
 
 def _kernel(stack: StackSpec) -> Located:
-    """Return how the kernel of a campaign is called, with what runs its twin."""
+    """Return how the kernel of a campaign is called."""
     if stack.container is not None:
         return Located(argv=None, reason="the kernel of all pairs is not started in a container")
-    python = "python3"
-    if stack.provisioned:
-        python = str(stack_python(stacks_root() / stack.installed_as))
-    return Located(argv=("bash", KERNEL_RUN.name, python))
+    return Located(argv=("bash", KERNEL_RUN.name))
 
 
 def _bring(suite: str) -> str:
