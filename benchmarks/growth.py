@@ -19,7 +19,6 @@ from pathlib import Path
 from fabricproof.history.compare.comparison import Asked, compare_sides
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.compare.sides import History, choose_side
-from fabricproof.history.prove.site import prove_site
 from fabricproof.history.store import Store, open_store
 from fabricproof.history.trend.find import Question, find_trend
 from proof.machine.model import SOCKETS, ModelMachine
@@ -61,7 +60,6 @@ def seconds_of(nights: int) -> dict[str, float]:
             "... of another hand": lambda: first_question(perflogs, "turned", turned=True),
             "trend": lambda: find_trend(store, Question(last=nights), machines),
             "compare": lambda: compared(store, machines),
-            "prove": lambda: prove_site(store, (), machines, lambda *_: None),
         }
         found = {}
         for name, call in asked.items():

@@ -57,7 +57,6 @@ COMMANDS: list[list[object]] = [
     ["report", SLOW, "-o", "{out}/b.tar.gz", "--anonymous"],
     ["compare", HEALTHY, NEWEST],
     ["trend"],
-    ["prove"],
     ["baseline", "freeze", "base", "last:4", "--at-least", "3", "--replace"],
     ["baseline", "list"],
     ["baseline", "show", "old-spring"],

@@ -45,7 +45,6 @@ NOT_RUN_HERE: tuple[tuple[str, str, str], ...] = (
     (r"fabricproof pairs run\b", "parsed", "needs the virtual cluster; tests/slurm"),
     (r"fabricproof admit\b", "parsed", "needs the virtual cluster; tests/slurm"),
     (r"fabricproof trend\b", "parsed", "needs runs; tests/history/trend/test_trend.py"),
-    (r"fabricproof prove\b", "parsed", "needs runs; tests/history/prove/test_prove_site.py"),
     (r"fabricproof report\b", "parsed", "needs runs; tests/report/test_report_command.py"),
     (r"fabricproof nightly\b", "parsed", "needs a cluster; tests/slurm/test_night_live.py"),
     (r"\.venv/bin/python benchmarks/", "target", "takes minutes; make bench"),

@@ -40,7 +40,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "report": ("history.report", "Show one run: screen, HTML, JUnit, Prometheus."),
         "compare": ("history.compare", "Say what changed between two sides, and where."),
         "trend": ("history.trend", "Say what changed over the nights, and since when."),
-        "prove": ("history.prove", "Say what the rules would notice on your own nights."),
         "baseline": ("history.baseline", "Keep what known-good runs measured; judge by it."),
         "runs": ("history.runs", "List the runs so far, and name them."),
     },

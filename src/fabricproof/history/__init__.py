@@ -15,8 +15,6 @@ FRONT: dict[str, str] = {
     "cost.history": "what runs took before",
     "cost.outlook": "what a run would cost",
     "known_good": "the quantities of a baseline under the keys of history",
-    "prove.model": "a proof on a site's own nights as data, lines and a record",
-    "prove.site": "what the rules of today say of a site's own nights",
     "stats.share": "so many of so many, with exact bounds",
     "stats.shifts": "the words BETTER, WORSE and what they rest on",
     "store": "all runs of a site in one table; labels of runs",
