@@ -23,6 +23,7 @@ BUSY = "busy with another user's job (later: fabricproof admit vc5 --site vclust
         ("vc1,vc2", ["vc1", "vc2"], {}),
         # Asked for by name, and not to be had: it is missing, not left out.
         ("vc1,vc4", ["vc1"], {"vc4": "drained"}),
+        ("vc1,vc9", ["vc1"], {"vc9": "no node of partition compute"}),
     ],
 )
 def test_nodes_that_were_asked_for_and_cannot_be_had_are_named(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -340,13 +341,23 @@ def test_slurm_is_not_asked_where_its_configuration_is_no_file(
     assert not (slurm / "asked").exists()
 
 
-@pytest.mark.parametrize(
-    ("access", "name"),
-    [(["--partition=normal"], "normal"), (["-p", "-p fast"], "fast"), ([], "compute")],
-)
-def test_slurm_has_its_own_name_for_a_partition(access: list[str], name: str) -> None:
+@pytest.mark.parametrize(("access", "name"), [(["-p normal"], "normal"), ([], "batch")])
+def test_a_job_goes_where_access_says_or_to_slurm_s_default(
+    slurm: Path, access: list[str], name: str
+) -> None:
+    _pretend(slurm, "sinfo", "printf 'compute\\nbatch*\\n'")
     spec = PartitionSpec(name="compute", access=access, fabrics=["eth0"], stacks=["openmpi5"])
-    assert slurm_nodes.slurm_partition(spec) == name
+    assert slurm_nodes.slurm_partition(spec, os.environ) == name
+
+
+def test_a_slurm_without_a_default_and_a_partition_without_nodes_are_missing(slurm: Path) -> None:
+    """Sinfo ends well where there is no such partition: no node is no reason to skip a check."""
+    _pretend(slurm, "sinfo", "[[ $* == *-N* ]] || echo compute")
+    spec = PartitionSpec(name="compute", fabrics=["eth0"], stacks=["openmpi5"])
+    with pytest.raises(UnavailableError, match="Slurm has no default"):
+        slurm_nodes.slurm_partition(spec, os.environ)
+    with pytest.raises(UnavailableError, match="partition compute has no node"):
+        slurm_nodes.usable_nodes("compute")
 
 
 def test_what_the_site_says_of_sharing_is_judged_and_no_more(planner: LegPlanner) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fabricproof.core.errors import ConfigError
 from fabricproof.site import PartitionSpec
 from fabricproof.site.scheduling import (
     SlurmTraits,
@@ -109,8 +110,36 @@ def test_another_partition_of_that_slurm_is_no_trouble() -> None:
     assert list(find_troubles(other, BARE)) == []
 
 
-def test_partitions_are_found_however_they_are_asked_for() -> None:
-    assert asked_partitions(["-p a", "--partition=b,c", "-pd", "--exclusive"]) == list("abcd")
+@pytest.mark.parametrize(
+    ("access", "partitions"),
+    [
+        (["-p a"], "a"),
+        (["-pa"], "a"),
+        (["-p", "a"], "a"),
+        (["--partition=a"], "a"),
+        (["--partition a"], "a"),
+        (["--partition", "a"], "a"),
+        (["-A acct -p a"], "a"),
+        (["-A", "acct", "-p", "a,b", "--exclusive"], "ab"),
+        (["-p a", "--partition=b", "-pd", "--qos=x"], "d"),
+        (["--comment='-p in a text'", "-p 'a'  # -p b"], "a"),
+        (["-A acct", "--reservation=p"], ""),
+        ([], ""),
+    ],
+)
+def test_access_names_the_partition_that_sbatch_takes(access: list[str], partitions: str) -> None:
+    assert asked_partitions(access) == list(partitions)
+
+
+def test_an_option_without_its_value_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="expected one argument"):
+        asked_partitions(["-A acct", "-p"])
+
+
+def test_without_a_partition_the_default_of_slurm_is_the_one_that_shares_nodes() -> None:
+    traits = read_traits("", "PartitionName=a Default=YES OverSubscribe=FORCE:4\n")
+    (trouble,) = find_troubles(make_partition(name="p", scheduler="squeue", access=[]), traits)
+    assert trouble.seen.startswith("Slurm's a has OverSubscribe=FORCE:4")
 
 
 @given(st.text(), st.text())

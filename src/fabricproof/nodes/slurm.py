@@ -24,10 +24,21 @@ FREE, BUSY = ("idle",), ("mix", "alloc", "comp", "plnd")
 RESERVED = ("maint", "resv")
 
 
-def slurm_partition(partition: PartitionSpec) -> str:
-    """Return what Slurm calls the site's partition: as its access options say, else its name."""
-    asked = [names for option in partition.access if (names := asked_partitions([option]))]
-    return ",".join(asked[-1]) if asked else partition.name
+def slurm_partition(partition: PartitionSpec, environment: Mapping[str, str]) -> str:
+    """Return where Slurm puts a job of the site's partition: as access says, else its default.
+
+    Raises:
+        UnavailableError: Slurm does not answer, or has no default partition.
+    """
+    if asked := asked_partitions(partition.access):
+        return ",".join(asked)
+    for name in ask(["sinfo", "-h", "-o", "%P"], environment).split():
+        if name.endswith("*"):
+            return name.rstrip("*")
+    raise UnavailableError(
+        f"access of partition {partition.name} names no partition, and Slurm has no default",
+        next_step='access = ["--partition=NAME"] in site.toml',
+    )
 
 
 def ask(
@@ -71,11 +82,14 @@ def ask_states(partition: str, environment: Mapping[str, str]) -> dict[str, str]
     """Return the nodes of a partition, by Slurm's name for it -> their state (sinfo's ``%t``).
 
     Raises:
-        UnavailableError: Slurm does not answer.
+        UnavailableError: Slurm does not answer, or the partition has no node.
         ParseError: what it says is not understood.
     """
     command = ["sinfo", "-h", "-N", "-p", partition, "-o", "%N %t"]
-    return read_states(ask(command, environment))
+    states = read_states(ask(command, environment))
+    if not states:  # sinfo ends well, too, where there is no such partition
+        raise UnavailableError(f"Slurm's partition {partition} has no node", expected="nodes")
+    return states
 
 
 def read_states(text: str) -> dict[str, str]:

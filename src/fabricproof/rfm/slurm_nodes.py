@@ -31,7 +31,7 @@ def distances(partition: PartitionSpec, *, dry_run: bool) -> tuple[Topology, tup
     if not partition.uses_slurm:
         return unknown
     try:
-        topology, nodes = ask_topology(), usable_nodes(slurm_partition(partition))
+        topology, nodes = ask_topology(), usable_nodes(slurm_partition(partition, os.environ))
     except FabricproofError as error:
         if dry_run:
             return f"only Slurm knows the distances: {error}"
@@ -109,7 +109,7 @@ def require_not_due(
     Raises:
         UnavailableError: all nodes of the partition would: what is due is missing then.
     """
-    states = node_states(slurm_partition(partition))
+    states = node_states(slurm_partition(partition, os.environ))
     free = {*usable(states)}
     away = by_key((states[node], node) for node in sorted(states, key=natural) if node not in free)
     everybody = tuple(sorted({*states} & {*topology.nodes}, key=natural))

@@ -6,18 +6,24 @@ slurm.conf(5)).
 
 from __future__ import annotations
 
+import argparse
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from fabricproof.core.errors import ConfigError
 from fabricproof.site.schema import PartitionSpec
 
 #: how ``scontrol show config`` says that nobody keeps accounts: releases up to 22.05, and later
 _NO_ACCOUNTS = frozenset({"accounting_storage/none", "(null)", "none"})
 
 _SETTING = re.compile(r"^(\w+)\s*=\s*(.*?)\s*$", re.M)
-_PARTITION = re.compile(r"^(?:--partition=|-p\s*)(.+)")
-_LICENSE = re.compile(r"^(?:--licenses=|-L)")
+
+#: those of sbatch's options that are asked for; argparse reads an option as getopt_long(3) does
+_SBATCH = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+_SBATCH.add_argument("-p", "--partition", default="")
+_SBATCH.add_argument("-L", "--licenses", default="")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,11 +53,13 @@ class SlurmTraits:
         sacct_fault: what sacct says where it fails; None where it answers or was not asked.
         oversubscribe: partition of Slurm -> its OverSubscribe, ``NO``, ``EXCLUSIVE``, ``YES:4``,
             ``FORCE:4``.
+        default_partition: where Slurm puts jobs that name none; empty if there is none.
     """
 
     accounting: str = ""
     sacct_fault: str | None = None
     oversubscribe: Mapping[str, str] = field(default_factory=dict)
+    default_partition: str = ""
 
 
 def read_traits(config: str, partitions: str, sacct_fault: str | None = None) -> SlurmTraits:
@@ -65,6 +73,9 @@ def read_traits(config: str, partitions: str, sacct_fault: str | None = None) ->
             for line in lines
             if "PartitionName" in line and "OverSubscribe" in line
         },
+        default_partition=next(
+            (line.get("PartitionName", "") for line in lines if line.get("Default") == "YES"), ""
+        ),
     )
 
 
@@ -83,10 +94,25 @@ def shares_nodes(oversubscribe: str) -> bool:
     return word == "FORCE" and count != "1"
 
 
-def asked_partitions(access: Sequence[str]) -> list[str]:
-    """Return the partitions of Slurm that ``access`` options name."""
-    found = [match[1] for option in access if (match := _PARTITION.match(option))]
-    return [name for names in found for name in names.split(",")]
+def access_options(access: Iterable[str]) -> argparse.Namespace:
+    """Return ``partition`` and ``licenses`` of ``access`` as sbatch reads them; empty if not there.
+
+    ReFrame writes a line ``#SBATCH`` for each item, and sbatch reads the words of all these lines
+    as one command line (``_opt_batch_script`` of Slurm's sbatch): the last of an option counts.
+
+    Raises:
+        ConfigError: the last word is an option that wants a value.
+    """
+    words = [word for each in access for word in shlex.split(each, comments=True)]
+    try:
+        return _SBATCH.parse_known_args(words)[0]
+    except argparse.ArgumentError as error:
+        raise ConfigError(f"access = {[*access]}: {error}", expected="options of sbatch") from None
+
+
+def asked_partitions(access: Iterable[str]) -> list[str]:
+    """Return the partitions of Slurm that ``access`` names; none: Slurm's default partition."""
+    return [name for name in access_options(access).partition.split(",") if name]
 
 
 def find_troubles(partition: PartitionSpec, traits: SlurmTraits) -> Iterator[SchedulingTrouble]:
@@ -114,11 +140,11 @@ def _no_accounting(partition: PartitionSpec, traits: SlurmTraits) -> Iterator[Sc
 
 
 def _shared(partition: PartitionSpec, traits: SlurmTraits) -> Iterator[SchedulingTrouble]:
-    for name in asked_partitions(partition.access) or [partition.name]:
+    for name in asked_partitions(partition.access) or [traits.default_partition]:
         how = traits.oversubscribe.get(name, "")
         if not shares_nodes(how):
             continue
-        apart = partition.max_jobs == 1 or any(map(_LICENSE.match, partition.access))
+        apart = partition.max_jobs == 1 or access_options(partition.access).licenses
         whose = "jobs of others" if apart else "our own jobs, and those of others,"
         other = "give it a partition with OverSubscribe=EXCLUSIVE or a reservation"
         yield SchedulingTrouble(

@@ -209,7 +209,7 @@ def _usable(partition: PartitionSpec, environment: Mapping[str, str]) -> tuple[s
     """Return the nodes that may be a partner; none where there is no Slurm."""
     if not partition.uses_slurm:
         return ()
-    return usable(ask_states(slurm_partition(partition), environment))
+    return usable(ask_states(slurm_partition(partition, environment), environment))
 
 
 def _first(site: Site, place: Workplace, wishes: _Wishes, arguments: list[str], night: str) -> Ran:

@@ -16,6 +16,7 @@ from fabricproof.history.cost.history import (
 )
 from fabricproof.site import PartitionSpec, Site
 from fabricproof.site.roll import due_entries
+from fabricproof.site.scheduling import access_options
 
 #: the levels, from the smallest to the one that leaves nothing out: what is run how often; each is
 #: run with all that follow it
@@ -126,11 +127,7 @@ def serialised_by(partition: PartitionSpec) -> str:
 
 def licence_of(partition: PartitionSpec) -> str:
     """Return the licence that lets one job run at a time; empty where ``max_jobs`` or none does."""
-    for option in partition.access if partition.max_jobs != 1 else ():
-        name, _, value = option.replace("-L ", "--licenses=").partition("=")
-        if name == "--licenses":
-            return value
-    return ""
+    return "" if partition.max_jobs == 1 else str(access_options(partition.access).licenses)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -192,23 +192,19 @@ def check_scheduler(site: Site, environment: Mapping[str, str]) -> None:
             got=error.got,
             next_step=hint,
         ) from None
-    known = {line.split()[0].rstrip("*") for line in answer.splitlines() if line.strip()}
-    for name in _asked_partitions(site):
-        if name not in known:
-            raise UnavailableError(
-                "Slurm has no such partition",
-                source=str(site.folder / "site.toml"),
-                expected=f"one of: {', '.join(sorted(known)) or 'none at all'}",
-                got=repr(name),
-                next_step=f"correct access of the partition, or: {hint}",
-            )
-
-
-def _asked_partitions(site: Site) -> Iterator[str]:
-    """Yield the Slurm partitions that the site's ``access`` options name."""
-    for partition in site.partitions:
-        if partition.uses_slurm:
-            yield from asked_partitions(partition.access)
+    marked = {line.split()[0] for line in answer.splitlines() if line.strip()}
+    known = {name.rstrip("*") for name in marked}
+    for partition in filter(lambda each: each.uses_slurm, site.partitions):
+        asked = set(asked_partitions(partition.access)) or marked - known
+        if asked and not (unknown := {name.rstrip("*") for name in asked} - known):
+            continue
+        raise UnavailableError(
+            "Slurm has no such partition" if asked else "Slurm has no default partition",
+            source=str(site.folder / "site.toml"),
+            expected=f"one of: {', '.join(sorted(known)) or 'none at all'}",
+            got=", ".join(map(repr, sorted(unknown))) if asked else "access that names none",
+            next_step=f"correct access of partition {partition.name}, or: {hint}",
+        )
 
 
 def ask_traits(site: Site, environment: Mapping[str, str]) -> SlurmTraits:

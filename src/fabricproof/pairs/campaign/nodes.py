@@ -93,7 +93,7 @@ def ask_standing(
             expected="nodes that a job can have",
             next_step="name another: --only partition=NAME",
         )
-    states = ask_states(slurm_partition(partition), environment)
+    states = ask_states(slurm_partition(partition, environment), environment)
     inside = frozenset(states) if reserved else frozenset()
     if reservation:
         said = ask(["scontrol", "show", "reservation", reservation], environment)

@@ -158,7 +158,8 @@ def _standing(
     free, out = (*found.free, *mine), {**found.out, **away}
     if only:
         free = tuple(node for node in free if node in only)
-        out = {node: state for node, state in out.items() if node in only}
+        unknown = f"no node of partition {partition.name}"
+        out = {node: out.get(node, unknown) for node in only if node not in free}
     return Standing(free=free, busy=(), out=out)
 
 
