@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.simulated_pairs import Setting, run_campaign
-
 from fabricproof.core.measure import Verdict
 from fabricproof.nightly import Blame, Confirmation
 from fabricproof.pairs import SuspectKind

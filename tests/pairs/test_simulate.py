@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from benchmarks.simulated_pairs import Machine, Setting, climb, draw_faults, run_campaign, score
 
+from benchmarks.simulated_pairs import Machine, Setting, climb, draw_faults, run_campaign, score
 from fabricproof.core.errors import ConfigError
 from fabricproof.pairs import (
     Ladder,
