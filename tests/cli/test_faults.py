@@ -54,7 +54,7 @@ COMMANDS: list[list[object]] = [
     ["report", SLOW],
     ["report", SLOW, "--drain"],
     ["report", SLOW, "-o", "{out}/r.html", "-o", "{out}/r.xml"],
-    ["report", SLOW, "-o", "{out}/b.tar.gz", "--anonymous"],
+    ["report", SLOW, "-o", "{out}/b.tar.gz"],
     ["compare", HEALTHY, NEWEST],
     ["trend"],
     ["baseline", "freeze", "base", "last:4", "--at-least", "3", "--replace"],

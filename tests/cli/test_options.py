@@ -26,8 +26,7 @@ Command = Callable[..., Any]
 #: the module; the package exports its function of the same name
 main_module = importlib.import_module("fabricproof.cli.main")
 
-#: "At most 150 options in all", the redesign says; those of a group count once.  It knew neither
-#: prove nor admit, whose 8 are --site, --json, --all and how admit finds partners, nor --contract.
+#: Those of a group count once.
 MOST_OPTIONS = 157
 
 

@@ -80,7 +80,7 @@ def test_man_shows_it_without_a_warning() -> None:
     out, warnings = shown(PAGE)
     assert warnings == ""
     assert re.search(r"^ +fabricproof run \[OPTIONS\]", out, flags=re.MULTILINE)
-    assert "--contract FILE" in out
+    assert "--tolerance" in out
 
 
 @needs_man

@@ -128,7 +128,6 @@ def test_drain_lines_are_commented_out(fabricproof: Command) -> None:
         ([NEWEST, "no-such-label"], 2, "no-such-label"),
         ([NEWEST, NEWEST], 2, "run"),
         ([NEWEST, "2031-01-01"], 6, "an empty side"),
-        (["--anonymous"], 2, "--anonymous goes with -o"),
         (["--json", "--drain"], 2, "leave --drain out"),
         (["-o", "report.pdf"], 2, "no such kind of file"),
         (["--site", "nowhere"], 66, "nowhere"),

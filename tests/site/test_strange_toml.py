@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.report.contract import Contract
 from fabricproof.site.load import load_toml
 from fabricproof.verdict.document import PublishedFile
 
@@ -26,13 +25,6 @@ program = "osu_bw"
 message_sizes = [1, 2]
 bandwidths = [2.0, 3.9]
 unit = "MB/s"
-"""
-CLAUSE = """\
-title = "t"
-[[criteria]]
-name = "1"
-check = "OsuBandwidth"
-nodes = 64
 """
 
 
@@ -74,10 +66,3 @@ def test_a_ratio_is_held_against_a_number(value: str, tmp_path: Path) -> None:
         load_toml(path, PublishedFile)
 
 
-@pytest.mark.parametrize("value", ["true", '"64"', "64.0", "nan"])
-def test_a_clause_on_nodes_states_a_number(value: str, tmp_path: Path) -> None:
-    """`true` was one node."""
-    path = tmp_path / "contract.toml"
-    path.write_text(CLAUSE.replace("64", value))
-    with pytest.raises(ConfigError, match=r"contract\.toml:5: "):
-        load_toml(path, Contract)

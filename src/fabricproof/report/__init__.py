@@ -2,7 +2,6 @@
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
-    "contract": "a run judged by criteria that both sides sign",
     "formats.bundle": "one archive of all evidence of a run",
     "formats.html.page": "the page, offline",
     "formats.junit": "JUnit",

@@ -47,13 +47,6 @@ _FILES = {
 @options.site
 @options.everything
 @options.output(_FILES)
-@click.option("--anonymous", is_flag=True, help="Put no names and no addresses into a .tar.gz.")
-@click.option(
-    "--contract",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Judge the run by criteria of acceptance in a TOML file (docs/contract.md).",
-)
 @click.option("--drain", is_flag=True, help="Print lines for scontrol, to be reviewed.")
 @options.as_json
 def command(
@@ -62,8 +55,6 @@ def command(
     site_name: str | None,
     whole: bool,
     files: Mapping[str, Path],
-    anonymous: bool,
-    contract: Path | None,
     drain: bool,
     as_json: bool,
 ) -> None:
@@ -79,32 +70,19 @@ def command(
     fabricproof report latest firmware=28.39    # after and before
     fabricproof report --drain                  # scontrol lines with evidence, commented out
     fabricproof report -o case.tar.gz           # raw outputs, commands, inventory, records
-    fabricproof report --contract FILE          # by criteria that site and vendor agreed on
 
-    Exit status: that of the run's verdict, or of the contract's, as for run: 0,
-    FAIL 1, INVALID 3, MISSING 4, UNJUDGED 5, nothing judged 6; 2: RUN or BEFORE
-    means nothing, 65: a damaged record, 66: no such run, 74: a file could not be
-    written; the others are.
+    Exit status: that of the run's verdict, as for run: 0, FAIL 1, INVALID 3, MISSING 4,
+    UNJUDGED 5, nothing judged 6; 2: RUN or BEFORE means nothing, 65: a damaged
+    record, 66: no such run, 74: a file could not be written; the others are.
     """
-    if anonymous and ".tar.gz" not in files:
-        raise click.UsageError("--anonymous goes with -o FILE.tar.gz")
-    if contract and drain:
-        raise click.UsageError("--contract judges the run, and drains nothing: leave --drain out")
     if as_json and drain:
         raise click.UsageError("--json has the drain lines already: leave --drain out")
-    from fabricproof.report.contract import accepted  # noqa: PLC0415 - start-up time
     from fabricproof.report.formats.bundle import write_bundle  # noqa: PLC0415 - start-up time
 
     site = site_of(site_name)
     place = workplace(project_root())
     found = _gathered(site, place, words, against)
-    failed = _write_all(
-        found, files, lambda path: write_bundle(path, found, site, place, anonymous=anonymous)
-    )
-    if contract:
-        acceptance = accepted(contract, found.data.session)
-        click.echo(json.dumps(acceptance.record()) if as_json else acceptance.text())
-        _leave(acceptance.verdict, failed)
+    failed = _write_all(found, files, lambda path: write_bundle(path, found, site, place))
     if as_json:
         click.echo(json.dumps(report_record(found.data, found.records), allow_nan=False))
     elif drain:

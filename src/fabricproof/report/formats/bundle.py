@@ -7,8 +7,8 @@ import hashlib
 import io
 import json
 import tarfile
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -20,12 +20,8 @@ from fabricproof.report.formats.evidence import (
     Absent,
     BundleFile,
     evidence,
-    hosts_of,
     made,
-    serials_of,
-    users_of,
 )
-from fabricproof.report.formats.pseudonyms import Anonymous, accounts_in, macs_in
 from fabricproof.report.gather import Gathered
 from fabricproof.site import Site
 
@@ -56,15 +52,8 @@ environment.json   each environment that ranks ran in, with the legs that did
 versions.json      versions of the programs, the MPI stacks, fabricproof and ReFrame
 reframe/           ReFrame's own report and log
 site/              what the site declares of itself
-{anonymous}
-{absent}"""
 
-_ANONYMOUS = """
-Names of nodes, accounts, the site, its folders, addresses, GUIDs and serial numbers are replaced,
-each by the same stand-in everywhere; so are accounts that Slurm charges and mail addresses.  So
-digests of inventories no longer fit their files.  The site's files are JSON here, without comments,
-descriptions, hostnames, [night] and [switches].
-"""
+{absent}"""
 
 
 @dataclass
@@ -86,9 +75,7 @@ class _Archive:
     root: str = "evidence"
 
 
-def write_bundle(
-    path: Path, found: Gathered, site: Site, place: Workplace, *, anonymous: bool = False
-) -> list[str]:
+def write_bundle(path: Path, found: Gathered, site: Site, place: Workplace) -> list[str]:
     """Write the archive and return what must be told of it, first that it is written.
 
     Raises:
@@ -96,10 +83,9 @@ def write_bundle(
     """
     if path.exists() or path.is_symlink():
         raise _exists(path)
-    mask = _mask(found, site, place) if anonymous else None
     try:
         with whole_file(path, replace=False) as file:
-            archive = _written(file, found, site, place, mask)
+            archive = _written(file, found, site, place)
     except FileExistsError:
         raise _exists(path) from None
     except OSError as error:
@@ -123,53 +109,7 @@ def _exists(path: Path) -> OutputError:
     )
 
 
-def _mask(found: Gathered, site: Site, place: Workplace) -> Anonymous:
-    report = place.report_file(found.data.run.run_id)
-    nodes = {*found.data.run.inventory, *found.data.machines}
-    for record in found.records:
-        nodes |= {str(node) for node in record.get("nodes") or ()}
-        for rank in (record.get("environment") or {}).get("ranks", ()):
-            nodes.add(str(rank["node"]))
-    for run in found.data.matrix.runs:
-        nodes |= set(run.inventory)
-    said = json.dumps([list(found.records), found.data.machines], default=str)
-    options = "\n".join(option for each in site.partitions for option in each.access)
-    return Anonymous(
-        nodes=nodes | hosts_of(report),
-        users=users_of(report),
-        serials=serials_of(found),
-        sites=_names_of(site),
-        accounts=accounts_in(f"{options}\n{said}"),
-        macs=macs_in(said),
-        folders={
-            *map(str, (place.project, place.root, place.perflogs, site.folder, Path.home())),
-            *_other_checkouts(found),
-        },
-    )
-
-
-def _other_checkouts(found: Gathered) -> set[str]:
-    """Return the checkouts that the run was made from, where this is another one."""
-    stages = {str(each.get("stage_folder") or "") for each in found.records}
-    works = {before for each in stages for before, mark, _ in (each.partition("/stage/"),) if mark}
-    return works | {each.removesuffix("/work") for each in works}
-
-
-def _names_of(site: Site) -> list[str]:
-    """Return what names a site: itself, whom its nights write to and by which host."""
-    mails = [*site.night.mail_to, site.night.mail_from or ""]
-    domains = {mail.rpartition("@")[2] for mail in mails if "@" in mail}
-    smtp = (site.night.smtp or "").rpartition(":")[0] or site.night.smtp or ""
-    others = {*site.spec.hostnames, *domains, smtp.strip("[]")}
-    return [site.name, *sorted(others - {"", "localhost", "127.0.0.1"})]
-
-
-def _written(
-    file: IO[bytes], found: Gathered, site: Site, place: Workplace, mask: Anonymous | None
-) -> _Archive:
-    pieces = evidence(found, site, place, private=mask is None)
-    data = mask.of(found.data) if mask else found.data
-    records = mask.of(found.records) if mask else found.records
+def _written(file: IO[bytes], found: Gathered, site: Site, place: Workplace) -> _Archive:
     time = int(found.data.made.timestamp())
     with (
         gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=time) as packed,
@@ -177,14 +117,13 @@ def _written(
     ):
         archive = _Archive(tar=tar, time=time, files=[], absent=[])
         archive.root = f"fabricproof-{found.data.run.run_id}"
-        for each in (*made(data, records), *_masked(pieces, mask)):
-            _add(archive, each, mask)
-        archive.add("README.txt", _readme(found, data.site, archive.absent, mask).encode())
+        for each in (*made(found.data, found.records), *evidence(found, site, place)):
+            _add(archive, each)
+        archive.add("README.txt", _readme(found, archive.absent).encode())
         manifest = {
             "format": FORMAT,
             "fabricproof": __version__,
             "run_id": found.data.run.run_id,
-            "anonymous": mask is not None,
             "files": archive.files,
             "not_included": [vars(each) for each in archive.absent],
         }
@@ -193,19 +132,7 @@ def _written(
     return archive
 
 
-def _masked(
-    pieces: Iterable[BundleFile | Absent], mask: Anonymous | None
-) -> Iterator[BundleFile | Absent]:
-    for each in pieces:
-        if mask is None:
-            yield each
-        elif isinstance(each, Absent):
-            yield Absent(name=mask.text(each.name), reason=mask.text(each.reason))
-        else:
-            yield replace(each, name=mask.text(each.name))
-
-
-def _add(archive: _Archive, each: BundleFile | Absent, mask: Anonymous | None) -> None:
+def _add(archive: _Archive, each: BundleFile | Absent) -> None:
     if isinstance(each, Absent):
         archive.absent.append(each)
         return
@@ -215,12 +142,6 @@ def _add(archive: _Archive, each: BundleFile | Absent, mask: Anonymous | None) -
         # The file went away between the look and the reading; writing fails elsewhere.
         archive.absent.append(Absent(name=each.name, reason=error.strerror or str(error)))
         return
-    if mask is not None and each.is_text:
-        if b"\0" in content:
-            reason = "no text: nobody could say which names are in it"
-            archive.absent.append(Absent(name=each.name, reason=reason))
-            return
-        content = mask.text(content.decode("utf-8", errors="replace")).encode()
     archive.add(each.name, content)
 
 
@@ -230,15 +151,14 @@ def _bytes(content: str | bytes | Path) -> bytes:
     return content if isinstance(content, bytes) else content.encode("utf-8", errors="replace")
 
 
-def _readme(found: Gathered, site: str, absent: Iterable[Absent], mask: Anonymous | None) -> str:
+def _readme(found: Gathered, absent: Iterable[Absent]) -> str:
     lines = [f"  {each.name}: {each.reason}" for each in absent]
     missing = "\n".join(["Could not be included:", *lines]) if lines else "Nothing is left out."
     return _README.format(
         version=__version__,
         run_id=found.data.run.run_id,
-        site=site,
+        site=found.data.site,
         begun=found.data.run.night,
         verdict=found.data.session.verdict.value,
-        anonymous=_ANONYMOUS if mask else "",
         absent=missing + "\n",
     )

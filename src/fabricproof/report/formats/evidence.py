@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import getpass
 import json
 import platform
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -15,7 +12,7 @@ from typing import Any
 
 from fabricproof import __version__
 from fabricproof.core.provenance import identity_of
-from fabricproof.core.records import open_file, read_json, text_of
+from fabricproof.core.records import open_file
 from fabricproof.job.run import Workplace
 from fabricproof.nodes.inventory.store import FOLDER
 from fabricproof.physics import device_word
@@ -34,9 +31,6 @@ LARGEST_BYTES = 16 * 1024 * 1024
 #: files of a site that say what was expected
 SITE_FILES = ("site.toml", "fabric.toml", "references.toml", "roll.json", "topology.conf")
 
-#: keys of a site's files that say who and where, and nothing of its fabric
-PRIVATE = frozenset({"description", "hostnames", "night", "start_hint", "switches"})
-
 
 @dataclass(frozen=True, kw_only=True)
 class BundleFile:
@@ -44,7 +38,6 @@ class BundleFile:
 
     name: str
     content: str | bytes | Path
-    is_text: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,14 +48,10 @@ class Absent:
     reason: str
 
 
-def evidence(
-    found: Gathered, site: Site, place: Workplace, *, private: bool = True
-) -> Iterator[BundleFile | Absent]:
+def evidence(found: Gathered, site: Site, place: Workplace) -> Iterator[BundleFile | Absent]:
     """Yield all that the bundle is to hold, and what it cannot.
 
     What is made from ``found`` itself (page, JSON, summary) is in :func:`made`.
-
-    ``private``: take the site's files as they are, with their comments and :data:`PRIVATE` keys.
     """
     run_id = found.data.run.run_id
     lines = "".join(json.dumps(each, sort_keys=True) + "\n" for each in found.records)
@@ -76,9 +65,7 @@ def evidence(
     yield from _inventories(found, place.perflogs / site.name / FOLDER)
     for name in SITE_FILES:
         if (site.folder / name).exists():
-            path = site.folder / name
-            is_whole = private or path.suffix == ".json"
-            yield _file(f"site/{name}", path) if is_whole else _without_private(name, path)
+            yield _file(f"site/{name}", site.folder / name)
     yield BundleFile(name="environment.json", content=_dumped(_environments(found.records)))
     yield BundleFile(name="versions.json", content=_dumped(_versions(found.records)))
 
@@ -90,32 +77,7 @@ def made(data: ReportData, records: Iterable[Mapping[str, Any]]) -> Iterator[Bun
     yield BundleFile(name="summary.txt", content=screen)
     yield BundleFile(name="drain.txt", content=render_drain(data, records))
     yield BundleFile(name="report.json", content=_dumped(report_record(data, records)))
-    yield BundleFile(name="report.html", content=render_html(data), is_text=False)
-
-
-def users_of(report: Path) -> set[str]:
-    """Return the accounts that the run's files may name: whose it was, and whose this is."""
-    names = {_session_fact(report, "user")}
-    with contextlib.suppress(OSError, KeyError):
-        names.add(getpass.getuser())
-    home = Path.home()
-    return names | ({home.name} if home.parent.name == "home" else set())
-
-
-def hosts_of(report: Path) -> set[str]:
-    """Return the name of the machine that started the run, whole and short."""
-    name = _session_fact(report, "hostname")
-    here = platform.node()
-    return {name, name.partition(".")[0], here, here.partition(".")[0]} - {"", "localhost"}
-
-
-def _session_fact(report: Path, name: str) -> str:
-    """Return what ReFrame's report says of its session; empty where it says nothing."""
-    try:
-        session = read_json(report)["session_info"]
-        return str(session.get(name) or "")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return ""
+    yield BundleFile(name="report.html", content=render_html(data))
 
 
 def _file(name: str, path: Path) -> BundleFile | Absent:
@@ -127,27 +89,6 @@ def _file(name: str, path: Path) -> BundleFile | Absent:
     if size > LARGEST_BYTES:
         return Absent(name=name, reason=f"{path}: {size} bytes, more than {LARGEST_BYTES}")
     return BundleFile(name=name, content=path)
-
-
-def _without_private(name: str, path: Path) -> BundleFile | Absent:
-    """Return a file of a site without comments, a TOML file as JSON without private keys too."""
-    try:
-        text = text_of(path)
-        if path.suffix == ".toml":
-            stated = _dumped(_public(tomllib.loads(text)))
-            return BundleFile(name=f"site/{path.stem}.json", content=stated)
-    except (OSError, ValueError) as error:
-        return Absent(name=f"site/{name}", reason=f"{path}: cannot be read: {error}")
-    lines = (line.partition("#")[0].rstrip() for line in text.splitlines())
-    return BundleFile(name=f"site/{name}", content="".join(f"{line}\n" for line in lines if line))
-
-
-def _public(thing: Any) -> Any:
-    if isinstance(thing, dict):
-        return {key: _public(value) for key, value in thing.items() if key not in PRIVATE}
-    if isinstance(thing, list):
-        return [_public(each) for each in thing]
-    return thing if isinstance(thing, str | int | float | bool) else str(thing)
 
 
 def _jobs(found: Gathered, place: Workplace) -> Iterator[BundleFile | Absent]:
@@ -231,14 +172,3 @@ def _versions(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _dumped(thing: Any) -> str:
     return json.dumps(thing, indent=1, allow_nan=False) + "\n"
-
-
-def serials_of(found: Gathered) -> set[str]:
-    """Return the serial numbers in the inventories of the run."""
-    return {
-        str(value)
-        for parts in found.data.machines.values()
-        for facts in parts.values()
-        for name, value in facts.items()
-        if "serial" in name and len(str(value)) > 3
-    }
