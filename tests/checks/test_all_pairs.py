@@ -7,7 +7,6 @@ from pathlib import Path
 
 from checks_as_reframe_sees_them import SITES, dry_run
 
-from fabricproof.history.cost.case import read_cases
 from fabricproof.job.leg import read_plan
 from fabricproof.pairs.campaign.ledger import load
 from fabricproof.pairs.check.in_job import FOLDER
@@ -63,6 +62,4 @@ def test_one_job_measures_all_nodes_over_every_path_with_one_stack(
         name: sum(len(each.pairs) for each in found.rounds) for name, found in campaigns.items()
     }
     assert rounds == {"AllPairsRound": 2, "AllPairsLadder": 6, "AllPairsMatrix": 6}
-    cost = {each.check: each.net_paths[0].seconds for each in read_cases(list(planned.values()))}
-    assert 0 < cost["AllPairsRound"] < cost["AllPairsMatrix"] == cost["AllPairsLadder"] < 120
     assert all(each["time_limit"] >= 300 for each in planned.values())

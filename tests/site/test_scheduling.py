@@ -18,7 +18,7 @@ from fabricproof.site.scheduling import (
     read_traits,
     shares_nodes,
 )
-from planned import make_partition
+from reported_cases import make_partition
 
 DATA = Path(__file__).parents[1] / "data"
 BARE = read_traits(

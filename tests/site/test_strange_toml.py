@@ -64,5 +64,3 @@ def test_a_ratio_is_held_against_a_number(value: str, tmp_path: Path) -> None:
         return
     with pytest.raises(ConfigError, match=r"ratio\.toml:6: "):
         load_toml(path, PublishedFile)
-
-

@@ -233,6 +233,16 @@ def first_few(names: Sequence[str], most: int = 4, rest: str = "", between: str 
     return between.join(names[:most]) + more
 
 
+def duration(seconds: float) -> str:
+    """Return a duration as a person says it: ``45 s``, ``12 min``, ``3 h 20 min``."""
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 100:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60:02} min"
+
+
 def stamp(time: datetime.datetime | None = None) -> str:
     """Return a time of UTC as ``2026-11-21T21:34:22Z``; now, where none is given."""
     return (time or datetime.datetime.now(tz=datetime.UTC)).strftime(TIME_FORM)

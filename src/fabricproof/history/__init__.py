@@ -1,4 +1,4 @@
-"""What earlier runs measured: store, comparison, trend, baselines, cost, statistics."""
+"""What earlier runs measured: store, comparison, trend, baselines, plan, statistics."""
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
@@ -11,10 +11,8 @@ FRONT: dict[str, str] = {
     "compare.plan": "two states in turn: the plan of `ab`, and its course",
     "compare.sides": "words that choose runs",
     "compare.text": "a comparison as lines",
-    "cost.case": "the cases of a run, as ReFrame lists them",
-    "cost.history": "what runs took before",
-    "cost.outlook": "what a run would cost",
     "known_good": "the quantities of a baseline under the keys of history",
+    "plan": "what a run would start, and what it took last time",
     "stats.share": "so many of so many, with exact bounds",
     "stats.shifts": "the words BETTER, WORSE and what they rest on",
     "store": "all runs of a site in one table; labels of runs",

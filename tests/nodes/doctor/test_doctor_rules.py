@@ -30,7 +30,7 @@ from fabricproof.nodes.doctor.findings import (
 from fabricproof.physics import SOFT_ROCE
 from fabricproof.site import FabricSpec
 from fabricproof.site.scheduling import SlurmTraits
-from planned import make_partition
+from reported_cases import make_partition
 
 
 def only(findings, level, topic):

@@ -16,21 +16,15 @@ from rich.live import Live
 from rich.text import Text
 
 from fabricproof.cli.console import HonestConsole
-from fabricproof.cli.measure.plan_display import duration
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.hostlist import expand, fold
 from fabricproof.core.measure import BADNESS, Verdict
-from fabricproof.history.cost.case import read_cases
-from fabricproof.history.cost.history import Lessons
-from fabricproof.history.cost.outlook import Estimate, add_up, estimate
+from fabricproof.core.units import duration
+from fabricproof.history.plan import Case, read_cases
 from fabricproof.job.run import LISTENS_VARIABLE, JobEvent, ask, heard
 from fabricproof.report.red import held
 from fabricproof.report.text.terminal import STYLES
 from fabricproof.site import Site
-
-#: the plan is believed like so many expected seconds of finished jobs; what these took counts more
-#: the longer the run is
-PLAN_WEIGHT_SECONDS = 60.0
 
 #: how often the scheduler is asked where the jobs are, and how long it may take, in seconds
 ASK_EVERY_SECONDS = 5.0
@@ -45,9 +39,9 @@ JOBS_SHOWN = 4
 
 @dataclass(kw_only=True)
 class _Job:
-    """One job: what the plan expects of it, and how far it is."""
+    """One job, and how far it is."""
 
-    estimate: Estimate
+    case: Case
     program: str
     mark: str  # how a line of ReFrame that ends the test case names it
     folder: str  # where the job is submitted
@@ -60,7 +54,7 @@ class _Job:
 
     @property
     def name(self) -> str:
-        case = self.estimate.case
+        case = self.case
         on = f" on {fold(self.nodes)}" if self.nodes else ""
         return f"{case.check} ({self.program}) {case.stack}, {case.partition}{on}"
 
@@ -144,7 +138,7 @@ class Progress:
         one_node = [each.name for each in self._site.partitions if each.same_node]
         (case,) = read_cases([facts], one_node)
         return _Job(
-            estimate=estimate(case, Lessons(by_circle={})),
+            case=case,
             program=str(facts["program"]),
             folder=str(facts["stagedir"]),
             mark=f"/{facts['hashcode']} @{self._site.name}:{case.partition}+{case.stack}",
@@ -161,7 +155,7 @@ class Progress:
     def _say_begun(self) -> None:
         log = self._environment.get("FABRICPROOF_REFRAME_LOG", "its log")
         count = f"{len(self._jobs)} job{'s' * (len(self._jobs) > 1)}"
-        self._echo(f"{count}, {self._left()}; the lines of ReFrame: {log}, or here with -v")
+        self._echo(f"{count}; the lines of ReFrame: {log}, or here with -v")
 
     def _say_over(self, job: _Job) -> None:
         if not self._live:
@@ -170,26 +164,19 @@ class Progress:
             )
             green = sum(verdict is Verdict.PASS for verdict, _ in job.verdicts)
             said = "; ".join(filter(None, (f"{green} PASS" if green else "", came)))
-            self._echo(f"{self._count()}: {job.name}: {said or 'left no record'}; {self._left()}")
+            self._echo(f"{self._count()}: {job.name}: {said or 'left no record'}{self._left()}")
 
     def _count(self) -> str:
         jobs = list(self._jobs.values())
         return f"{sum(job.over for job in jobs)} of {len(jobs)} job{'s' * (len(jobs) > 1)}"
 
     def _left(self) -> str:
-        """Return how long it is still expected to take."""
-        assert self._site is not None, "nothing is told before it is followed"
-        jobs = list(self._jobs.values())
-        partitions = {each.name: each for each in self._site.partitions}
-        expected = sum(job.estimate.seconds for job in jobs)
-        over = sum(job.estimate.seconds for job in jobs if job.over)
-        wall = sum(add_up([job.estimate for job in jobs], partitions, 0.0).wall_seconds) / 2
-        took = self._last_over - self._begun if over and self._begun is not None else 0.0
-        weighted = took + PLAN_WEIGHT_SECONDS * (wall / expected if expected else 1.0)
-        pace = weighted / (over + PLAN_WEIGHT_SECONDS)
-        running = [min(self._passed(job) / pace, job.estimate.seconds) for job in self._now()[:1]]
-        left = (expected - over - sum(running)) * pace
-        return f"about {duration(left)} left"
+        """Return how long it still takes at the pace so far; empty before a job is over."""
+        over = sum(job.over for job in self._jobs.values())
+        if not over or self._begun is None:
+            return ""
+        left = (self._last_over - self._begun) / over * (len(self._jobs) - over)
+        return f", about {duration(left)} left"
 
     def _now(self) -> list[_Job]:
         """Return the jobs that run, those that wait last; without an answer the oldest first."""
@@ -214,16 +201,16 @@ class Progress:
         counts = Counter(
             verdict for job in list(self._jobs.values()) for verdict, _ in job.verdicts
         )
-        told = Text(f"{self._count()}, {self._left()}; legs: ")
+        told = Text(f"{self._count()} over{self._left()}; legs: ")
         for verdict in reversed(BADNESS):
             if counts[verdict]:
                 told.append(f"{counts[verdict]} {verdict} ", style=STYLES[verdict])
         return Text("\n").join([*lines, told if counts else Text(f"{told.plain}none yet")])
 
     def _line_of(self, job: _Job) -> Text:
-        took, of = duration(self._passed(job)), duration(job.estimate.seconds)
+        took, of = duration(self._passed(job)), duration(job.case.limit_seconds)
         number = f"job {job.job_id}, " if job.job_id else ""
-        return Text(f"now  {job.name}: {number}{took} of about {of}")
+        return Text(f"now  {job.name}: {number}{took} of at most {of}")
 
     def _ask_where(self, now: list[_Job]) -> None:
         """Ask the scheduler for the nodes of jobs that have none yet, or why they wait."""

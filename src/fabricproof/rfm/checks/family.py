@@ -8,7 +8,7 @@ from typing import Protocol
 from reframe.core.meta import make_test
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.history.cost.outlook import LEVELS
+from fabricproof.history.plan import LEVELS
 from fabricproof.rfm.checks.base import FabricBenchmark
 
 

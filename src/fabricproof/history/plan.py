@@ -1,0 +1,201 @@
+"""What a run would start, as the checks themselves plan it, and what its jobs took last time.
+
+One case is one check on one stack and fabric.  ReFrame is asked in a dry run, so that a new check
+needs nothing to be planned.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fabricproof.core.errors import ConfigError, UnavailableError
+from fabricproof.core.records import read_json
+from fabricproof.core.units import by_key
+from fabricproof.job.leg import PLAN_FILE, read_plan
+from fabricproof.job.run import (
+    Workplace,
+    new_run_id,
+    read_report,
+    run_reframe,
+    session_environment,
+    unloadable,
+)
+from fabricproof.site import Site
+from fabricproof.site.roll import with_whole_stacks
+
+#: the levels, from the smallest to the one that leaves nothing out: what is run how often; each is
+#: run with all that follow it
+LEVELS = ("quick", "nightly", "full")
+
+#: what identifies a case from run to run: check, fabric, partition, stack
+Key = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One job that ReFrame would submit, or why it would not.
+
+    Attributes:
+        check: name of the class.
+        fabric: of the site, or ``no-<technology>``.
+        tags: all tags of the check.
+        nodes: nodes that the job takes.
+        limit_seconds: its time limit.
+        legs: names of its legs, in their order.
+        skipped: why it would be SKIPPED; empty where it is due.
+        lost: why it would be MISSING although it is due; empty where it can run.
+    """
+
+    check: str
+    fabric: str
+    partition: str
+    stack: str
+    tags: tuple[str, ...]
+    nodes: int
+    limit_seconds: float
+    legs: tuple[str, ...] = ()
+    skipped: str = ""
+    lost: str = ""
+
+    @property
+    def key(self) -> Key:
+        """What this case is called in every run."""
+        return self.check, self.fabric, self.partition, self.stack
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a job would be submitted."""
+        return not self.skipped and not self.lost
+
+
+def key_of(record: Mapping[str, Any]) -> Key:
+    """Return the key of a test case of ReFrame's report."""
+    check = str(record["name"]).split(" ", maxsplit=1)[0]
+    fabric = str(record.get("fabric", ""))
+    return check, fabric, str(record["partition"]), str(record["environ"])
+
+
+def read_cases(records: Sequence[Mapping[str, Any]], one_node: Collection[str] = ()) -> list[Case]:
+    """Return the cases of a dry run's report; builds and other fixtures are none.
+
+    Args:
+        records: test cases as ReFrame reports them.
+        one_node: partitions whose ranks share a node.
+
+    Raises:
+        ParseError: a plan that a check left is damaged.
+    """
+    return [
+        _case(record, one_node)
+        for record in records
+        if "fabric" in record and not record["fixture"]
+    ]
+
+
+def _case(record: Mapping[str, Any], one_node: Collection[str]) -> Case:
+    check, fabric, partition, stack = key_of(record)
+    folder = Path(record["stagedir"] or "")
+    is_whole = record["result"] == "pass" and (folder / PLAN_FILE).is_file()
+    is_skipped = record["result"] == "skip"
+    tasks, per_node = int(record["num_tasks"] or 1), int(record["num_tasks_per_node"] or 1)
+    reason = str(record.get("fail_reason") or "")
+    skipped = str(record.get("skip_reason") or reason or "the check says no more")
+    # After its first line ReFrame shows where in the source the error was raised.
+    lost = reason.strip().partition("\n")[0].rstrip(": ") or "its legs were not planned"
+    return Case(
+        check=check,
+        fabric=fabric,
+        partition=partition,
+        stack=stack,
+        tags=tuple(sorted(record["tags"])),
+        nodes=1 if partition in one_node else -(-tasks // per_node),
+        limit_seconds=float(record["time_limit"] or 0),
+        legs=tuple(leg.name for leg in read_plan(folder).legs if not leg.in_turn)
+        if is_whole
+        else (),
+        skipped=skipped if is_skipped else "",
+        lost="" if is_whole or is_skipped else lost,
+    )
+
+
+def ask_reframe(
+    site: Site, project: Path, tags: Sequence[str] = (), stacks: str | None = None
+) -> list[Case]:
+    """Return the cases of the site as the checks plan them, due or not.
+
+    Args:
+        site: whose checks are planned.
+        project: folder with ``checks/``.
+        tags: patterns as ReFrame's ``-t`` takes them; none for all.
+        stacks: a name, or a pattern as ReFrame's ``-p`` takes it; None for all.
+
+    Raises:
+        ConfigError: a check file cannot be loaded; a plan of the others would be too cheap.
+        UnavailableError: ReFrame ended without saying what it would run.
+        ParseError: its report or a plan is damaged.
+    """
+    with tempfile.TemporaryDirectory(prefix="fabricproof-plan-") as name:
+        root = Path(name)
+        place = Workplace(project=project, root=root, perflogs=root / "perflogs")
+        run_id = new_run_id()
+        chosen = with_whole_stacks(["-p", stacks] if stacks else [], [s.name for s in site.stacks])
+        wanted = [word for tag in tags for word in ("-t", tag)]
+        lines: list[str] = []
+        status = run_reframe(
+            ["--dry-run", "--keep-stage-files", *wanted, *chosen],
+            session_environment(site, place, run_id),
+            lines.append,
+        )
+        if broken := list(unloadable(lines)):
+            raise ConfigError(broken[0], source=str(project / "checks"), next_step="mend it")
+        report = place.report_file(run_id)
+        if report.exists():
+            one_node = [each.name for each in site.partitions if each.same_node]
+            return read_cases(read_report(report), one_node)
+    if any("Running 0 check(s)" in line for line in lines):
+        return []
+    raise UnavailableError(
+        f"ReFrame did not say what it would run, it ended with status {status}",
+        expected="the report of a dry run",
+        got=" ".join(" ".join(lines[-3:]).split())[:300] or "nothing",
+    )
+
+
+def last_seconds(
+    perflogs: Path, site: str, cases: Iterable[Case]
+) -> tuple[dict[Key, float], list[str]]:
+    """Return what the job of each case took in its newest run, and notes on damaged reports.
+
+    That is from submission to end, in seconds, as ReFrame reports it: waiting in the queue is in
+    it.  A case without a finished job has none.  Reports are read from the newest on, until each
+    case has one.
+    """
+    wanted = {case.key for case in cases if case.is_due}
+    found: dict[Key, float] = {}
+    notes = []
+    for path in sorted((perflogs / "reports").glob("*.json"), reverse=True):
+        if not wanted - found.keys():
+            break
+        try:
+            runs = read_json(path)["runs"]
+            for record in (each for run in runs for each in run["testcases"]):
+                begin, end = record.get("job_submit_time"), record.get("job_completion_time_unix")
+                if begin and end and record["system"] == site and "fabric" in record:
+                    found.setdefault(key_of(record), max(0.0, float(end) - float(begin)))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            notes.append(f"{path}: no readable report, passed over")
+    return {key: found[key] for key in wanted & found.keys()}, notes
+
+
+def refusals(cases: Sequence[Case]) -> list[tuple[str, str, list[Case]]]:
+    """Return (SKIPPED or MISSING, reason, cases) of what would not run, the most frequent first."""
+    rows = []
+    for word, name in (("SKIPPED", "skipped"), ("MISSING", "lost")):
+        by_reason = by_key((getattr(case, name), case) for case in cases if getattr(case, name))
+        ordered = sorted(by_reason.items(), key=lambda item: (-len(item[1]), item[0]))
+        rows += [(word, reason, these) for reason, these in ordered]
+    return rows
