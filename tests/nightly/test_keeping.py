@@ -6,13 +6,9 @@ import json
 import os
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from fabricproof.core.errors import OutputError
 from fabricproof.job.run.start import Workplace
-from fabricproof.nightly import retention
-from fabricproof.nightly.retention import prune, rotate, what_was_removed
+from fabricproof.nightly.retention import prune, what_was_removed
 
 NOW = datetime.datetime(2026, 11, 21, 3, tzinfo=datetime.UTC)
 OLD, YOUNG = "20261001T020000Z-0a0a0a", "20261120T020000Z-0b0b0b"
@@ -116,73 +112,3 @@ def test_what_cannot_be_removed_is_said(place, monkeypatch):
     monkeypatch.setattr("fabricproof.nightly.retention.shutil.rmtree", refuse)
     said = list(what_was_removed(pruned(place), dry_run=False))
     assert any("could not remove" in each and "Permission denied" in each for each in said)
-
-
-def line(month, number):
-    return json.dumps({"run_id": f"{month}01T020000Z-00000a", "n": number}) + "\n"
-
-
-def records(folder, *lines):
-    path = folder / "compute" / "records.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(lines))
-    return path
-
-
-def test_past_months_go_to_their_files_and_this_one_stays(tmp_path):
-    path = records(
-        tmp_path, line("202609", 1), line("202610", 2), line("202611", 3), line("202610", 4)
-    )
-    said = list(rotate(tmp_path, NOW))
-    assert path.read_text() == line("202611", 3)
-    assert path.with_name("records-2026-09.jsonl").read_text() == line("202609", 1)
-    assert path.with_name("records-2026-10.jsonl").read_text() == line("202610", 2) + line(
-        "202610", 4
-    )
-    assert len(said) == 2
-    assert list(rotate(tmp_path, NOW)) == []
-
-
-def test_the_file_that_runs_append_to_stays_the_same_file(tmp_path):
-    """A writer that waits for the lock has it open: a new file would lose what it writes."""
-    path = records(tmp_path, line("202609", 1))
-    before = path.stat().st_ino
-    list(rotate(tmp_path, NOW))
-    assert path.stat().st_ino == before
-
-
-def test_a_torn_line_stays_where_it_is(tmp_path):
-    path = records(tmp_path, line("202609", 1), '{"run_id": "20260901T02')
-    list(rotate(tmp_path, NOW))
-    assert path.read_text() == '{"run_id": "20260901T02'
-
-
-def test_a_crash_before_the_file_is_shortened_doubles_nothing_when_asked_again(
-    tmp_path, monkeypatch
-):
-    path = records(tmp_path, line("202609", 1), line("202611", 2))
-    with monkeypatch.context() as crash:
-
-        def full(*_):
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-        crash.setattr(retention, "_shorten", full)
-        with pytest.raises(OutputError, match="no record is lost"):
-            list(rotate(tmp_path, NOW))
-    list(rotate(tmp_path, NOW))
-    assert path.with_name("records-2026-09.jsonl").read_text() == line("202609", 1)
-    assert path.read_text() == line("202611", 2)
-
-
-@given(st.lists(st.tuples(st.sampled_from(["202608", "202609", "202611"]), st.integers())))
-def test_no_record_is_ever_lost_or_changed(tmp_path_factory, lines):
-    folder = tmp_path_factory.mktemp("months")
-    unique = [line(month, [index, number]) for index, (month, number) in enumerate(lines)]
-    records(folder, *unique)
-    list(rotate(folder, NOW))
-    kept = [
-        each
-        for path in (folder / "compute").iterdir()
-        for each in path.read_text().splitlines(keepends=True)
-    ]
-    assert sorted(kept) == sorted(unique)

@@ -10,7 +10,7 @@ import threading
 import pytest
 from nights import key, night, state
 
-from fabricproof.nightly.changes import ChangeKind, NightChange, body, changes, digest, subject
+from fabricproof.nightly.changes import ChangeKind, NightChange, body, changes, subject
 from fabricproof.nightly.notify import NIGHTS_TRIED, Notice, deliver, unsent, what_was_sent
 from fabricproof.nightly.state import Nights
 from fabricproof.site.schema import NightSpec
@@ -275,14 +275,3 @@ def test_legs_of_which_the_same_is_said_share_a_line_of_a_notice():
     assert text.count("vc2 is slow") == 2, "a change, and what is red now"
     assert "openmpi5 OsuBandwidth leg0, " in text
     assert "and 3 more legs: vc2 is slow" in text
-
-
-def test_the_digest_comes_once_a_week():
-    nights = [night(number, [GREEN]) for number in range(20)]
-    sent, notices = [], []
-    for number, tonight in enumerate(nights):
-        made = digest("vcluster", history(*nights[:number], notices=notices), tonight, {})
-        if made is not None:
-            sent.append(number)
-            notices.append({"notice": made.name})
-    assert sent == [7, 14]

@@ -34,7 +34,7 @@ def test_a_site_without_the_table_has_nights_that_tell_nobody(site):
 def test_all_of_it_is_read(site):
     night = site(
         '\n[night]\ntags = ["quick"]\nkeep_days = 60\nmail_to = ["a@b.org"]\nsmtp = "mail:25"\n'
-        'webhook = "HOOK"\ndigest = "weekly"\njunit = "/x/night.xml"\n'
+        'webhook = "HOOK"\njunit = "/x/night.xml"\n'
     ).night
     assert (night.tags, night.keep_days, night.webhook) == (["quick"], 60, "HOOK")
 
@@ -47,7 +47,6 @@ def test_all_of_it_is_read(site):
         "tags = []",
         'mail_to = ["no address"]',
         "flutter_nights = 2",
-        'digest = "daily"',
         "confirm_cheks = 3",
     ],
 )

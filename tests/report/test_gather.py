@@ -431,7 +431,7 @@ def test_an_admission_is_no_run_before_with_the_same_inventory(
 
 
 def test_past_months_and_lines_that_stand_twice(site: Site, place: Workplace) -> None:
-    """What a night with ``by_month`` put aside is found, packed or not, and counts once."""
+    """What somebody put aside is found, packed or not, and counts once."""
     path = records_file(place)
     whole = path.read_bytes()
     lines = whole.splitlines(keepends=True)

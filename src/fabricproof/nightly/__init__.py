@@ -10,7 +10,7 @@ from fabricproof.nightly.display import render_night, write_reports
 from fabricproof.nightly.lock import night_lock
 from fabricproof.nightly.looks import settled
 from fabricproof.nightly.notify import channels, what_was_sent
-from fabricproof.nightly.retention import prune, rotate, what_was_removed
+from fabricproof.nightly.retention import prune, what_was_removed
 from fabricproof.nightly.state import now, read_history, state_file
 
 #: What other rooms may import beside this package itself.
@@ -36,7 +36,6 @@ __all__ = [
     "record",
     "red_of",
     "render_night",
-    "rotate",
     "settled",
     "spend",
     "state_file",

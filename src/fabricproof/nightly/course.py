@@ -19,7 +19,7 @@ from fabricproof.core.project import site_option
 from fabricproof.core.records import append_records
 from fabricproof.history.store import set_label
 from fabricproof.job.run import SessionResult
-from fabricproof.nightly.changes import NightChange, body, changes, digest, subject
+from fabricproof.nightly.changes import NightChange, body, changes, subject
 from fabricproof.nightly.conduct import (
     Budget,
     Confirmed,
@@ -133,7 +133,7 @@ def spend(means: NightMeans) -> NightOutcome:
         ended = NightEnd.FAILED if confirmed.refused else _early(confirmed.status)
         ran = replace(ran, reason=confirmed.reason, status=confirmed.status)
     outcome = _outcome(means, ran, ended, confirmed, history, notes)
-    notice = _notice(means, outcome, history) if means.notify else None
+    notice = _notice(means, outcome) if means.notify else None
     outcome = _kept(means, outcome, notice)
     return _told(means, outcome, history, notice)
 
@@ -272,12 +272,11 @@ def _told(
     return replace(outcome, deliveries=deliveries, notes=(*outcome.notes, *_log(means, deliveries)))
 
 
-def _notice(means: NightMeans, outcome: NightOutcome, history: Nights) -> Notice | None:
-    """Return what is to be told: changes, or the digest of a week; None where nothing is."""
+def _notice(means: NightMeans, outcome: NightOutcome) -> Notice | None:
+    """Return what changed, to be told; None where nothing did."""
     site = means.site.name
     if not outcome.changes:
-        weekly = means.site.night.digest == "weekly"
-        return digest(site, history, outcome.night, outcome.red) if weekly else None
+        return None
     return Notice(
         name=means.night,
         subject=subject(site, outcome.changes, len(outcome.red)),

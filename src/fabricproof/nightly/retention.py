@@ -1,18 +1,13 @@
-"""What old runs left on disk: stages and outputs removed, records put by months.
+"""What old runs left on disk: stages and outputs removed.
 
 Removed: stage folders, ReFrame's outputs, its logs, its JSON reports.  Never: records, ReFrame's
 perflogs and result store, labels, inventories, baselines, the state of the nights; nor anything of
 a run in which something that is still red was first seen, which is evidence.
-
-Records of past months go to files of their own (``records-2026-10.jsonl``) where somebody asks: one
-file is simplest.  The file that runs append to stays the same one, because a writer that waits for
-its lock would else write into a file that nobody reads.
 """
 
 from __future__ import annotations
 
 import datetime
-import fcntl
 import os
 import re
 import shutil
@@ -20,8 +15,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabricproof.core.records import parse_json, read_json
-from fabricproof.core.whole_file import refusal_of, whole_file
+from fabricproof.core.records import read_json
 from fabricproof.job.run import Workplace
 
 #: name of a run's folder, log or report; the first group is its beginning
@@ -165,70 +159,3 @@ def what_was_removed(removed: Collection[Removed], *, dry_run: bool) -> Iterator
     for each in removed:
         if each.trouble:
             yield f"could not remove {each.path}: {each.trouble}"
-
-
-_RUN_OF = re.compile(r"(\d{4})(\d{2})\d{2}T\d{6}Z-")
-
-
-def rotate(folder: Path, now: datetime.datetime) -> Iterator[str]:
-    """Move the records of past months of all partitions below ``folder``; yield what was moved.
-
-    A line without a readable run stays where it is.  Monthly files are written whole and made to
-    last before anything is taken from ``records.jsonl``; a crash between leaves lines twice, which
-    the next call finds and does not move again.
-
-    Raises:
-        OutputError: something could not be written; no record is lost.
-    """
-    for path in sorted(folder.glob("*/records.jsonl")):
-        next_step = "make room and ask again; no record is lost"
-        with refusal_of("put past months aside", path, next_step):
-            yield from _rotate(path, f"{now:%Y-%m}")
-
-
-def _rotate(path: Path, this_month: str) -> Iterator[str]:
-    with path.open("r+b") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        stays: list[bytes] = []
-        months: dict[str, list[bytes]] = {}
-        for line in file:
-            month = _month(line)
-            goes = month is not None and month < this_month
-            (months.setdefault(str(month), []) if goes else stays).append(line)
-        if not months:
-            return
-        for month, lines in months.items():
-            _add(path.with_name(f"records-{month}.jsonl"), lines)
-        _shorten(path, file.fileno(), b"".join(stays))
-    for month, lines in sorted(months.items()):
-        yield f"moved {len(lines)} records of {month} to {path.with_name(f'records-{month}.jsonl')}"
-
-
-def _month(line: bytes) -> str | None:
-    """Return ``2026-10`` of a record; None for what is no whole record of a run."""
-    try:
-        run = _RUN_OF.match(str(parse_json(line)["run_id"]))
-    except (ValueError, KeyError, TypeError):
-        return None
-    return f"{run[1]}-{run[2]}" if run and line.endswith(b"\n") else None
-
-
-def _add(path: Path, lines: list[bytes]) -> None:
-    old = path.read_bytes() if path.exists() else b""
-    there = set(old.splitlines(keepends=True))
-    with whole_file(path) as file:
-        file.write(old + b"".join(line for line in lines if line not in there))
-
-
-def _shorten(path: Path, descriptor: int, data: bytes) -> None:
-    """Leave ``data`` in the open file, with a copy beside it until it is safe."""
-    copy = path.with_name(f".{path.name}.staying")
-    with whole_file(copy) as file:
-        file.write(data)
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    written = 0
-    while written < len(data):
-        written += os.write(descriptor, data[written:])
-    os.ftruncate(descriptor, len(data))
-    os.fsync(descriptor)
-    copy.unlink()

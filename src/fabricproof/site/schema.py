@@ -401,8 +401,6 @@ class NightSpec(_Model):
     tags: Annotated[list[Named], Field(min_length=1)] = Field(default_factory=lambda: ["nightly"])
     keep_days: Annotated[int, Field(ge=1, le=3650)] | None = None
     """Stage folders, outputs, logs and reports older than this are removed; None: kept."""
-    by_month: bool = False
-    """Records of past months are put into files of their own."""
     confirm_checks: Annotated[int, Field(ge=0, le=1000)] = 36
     """Checks that are run again at most, in all, to confirm what is red."""
     confirm_minutes: Annotated[float, Field(ge=0, le=1440)] = 60.0
@@ -419,7 +417,6 @@ class NightSpec(_Model):
     """``host`` or ``host:port``; the machine's own sendmail or mail command where None."""
     webhook: Annotated[str, StringConstraints(pattern=r"^[A-Z_][A-Z0-9_]*$")] | None = None
     """Name of the environment variable that holds the URL; the URL itself is a secret."""
-    digest: Literal["never", "weekly"] = "never"
     html: str | None = None
     """With ``junit`` and ``prometheus``: files that ``fabricproof report`` writes afterwards."""
     junit: str | None = None

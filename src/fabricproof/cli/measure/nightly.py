@@ -16,7 +16,7 @@ from fabricproof.cli import options
 from fabricproof.cli.console import HonestConsole
 from fabricproof.cli.measure.run import job_nodes, ran, result_record, show
 from fabricproof.cli.output import STATUSES
-from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
+from fabricproof.core.errors import ExitStatus, InputMissingError
 from fabricproof.core.plain import plain
 from fabricproof.core.project import project_root, site_option
 from fabricproof.core.records import record_files
@@ -46,7 +46,6 @@ from fabricproof.nightly import (
     record,
     red_of,
     render_night,
-    rotate,
     spend,
     state_file,
     what_was_removed,
@@ -228,15 +227,10 @@ def _status(outcome: NightOutcome) -> int:
 
 
 def _clean(site: Site, place: Workplace, wishes: _Wishes, outcome: NightOutcome) -> Iterator[str]:
-    """Remove what is older than asked, put past months aside; say what was done."""
+    """Remove what is older than asked; say what was done."""
     if wishes.keep_days is not None:
         removed = _prune(site, place, wishes, outcome.red)
         yield from what_was_removed(removed, dry_run=False)
-    if site.night.by_month:
-        try:
-            yield from rotate(place.perflogs / site.name, outcome.night.time)
-        except FabricproofError as error:
-            yield str(error)
 
 
 def _prune(site: Site, place: Workplace, wishes: _Wishes, red: Mapping[str, Any]) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fabricproof.core.measure import BADNESS, Verdict
-from fabricproof.core.units import by_key, counted, percent
+from fabricproof.core.units import by_key, counted
 from fabricproof.history.compare.model import Comparison
 from fabricproof.history.stats.shifts import Change
 from fabricproof.job.run import LegResult
@@ -149,13 +149,6 @@ def _history(data: ReportData) -> Iterable[str]:
         return
     for event in data.trend.events:
         yield f"{event.run.night}: {event.sentence}"
-    for drift in data.trend.drifts:
-        word = "looks " * (not drift.drift.sure) + ("WORSE" if drift.worse else "BETTER")
-        yield (
-            f"{word} slowly: {drift.key.label} {percent(drift.drift.per_run, 2)} a run, "
-            f"{percent(drift.drift.total)} over "
-            f"{len(data.trend.runs)} runs"
-        )
     yield from data.trend.warnings
 
 

@@ -1,124 +1,19 @@
-"""The verdict table on the terminal: what a tired administrator reads at seven in the morning.
-
-Below it stack against stack, the same collective on the same layout: stacks differ by factors of
-three to five on the same wires, for the algorithms they choose, and no reference shows that as long
-as each stack is judged by itself.
-"""
+"""The verdict table on the terminal: what a tired administrator reads at seven in the morning."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.core.hostlist import fold
 from fabricproof.core.measure import BADNESS, Quantity, Verdict
-from fabricproof.core.units import by_key, counted
+from fabricproof.core.units import counted
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
 from fabricproof.report.red import again, held, next_step, told_of_passes
 from fabricproof.verdict.value import ERROR_UNIT, Source
-
-#: A stack that takes this many times the best one's time is worth a line.
-WORTH_TELLING = 3.0
-
-#: lines of a run's report
-LINES = 5
-
-#: the verdicts whose numbers compare: possible, and on the path that they claim
-_MEASURED = frozenset({Verdict.PASS, Verdict.FAIL})
-
-
-@dataclass(frozen=True, kw_only=True)
-class StackGap:
-    """One quantity of one collective on one layout, over the stacks of one suite.
-
-    Attributes:
-        suite: which all of them ran: a port's own time would be taken for the MPI's.
-        program: the collective.
-        quantity: ``latency_64KiB``.
-        times_us: stack -> time in us, the best first; two or more.
-    """
-
-    place: tuple[str, str]
-    suite: str
-    program: str
-    leg: str
-    quantity: str
-    times_us: dict[str, float]
-
-    @property
-    def factor(self) -> float:
-        """How many times the best stack's time the worst one takes."""
-        times = list(self.times_us.values())
-        return times[-1] / times[0]
-
-    def sentence(self) -> str:
-        """Return it for a person, in one line."""
-        stacks = list(self.times_us)
-        others = "; ".join(f"{name} {time:.4g}" for name, time in self.times_us.items())
-        return (
-            f"{self.program} {self.leg} {self.quantity}: {stacks[-1]} takes {self.factor:.1f} x "
-            f"the time of {stacks[0]} (us: {others})"
-        )
-
-
-def compare_stacks(legs: Sequence[LegResult]) -> list[StackGap]:
-    """Return every quantity of a collective that two stacks or more measured, worst factor first.
-
-    Only numbers on a proven path that are possible count.  A stream that only the root of a
-    broadcast, gather or scatter timed tells when a buffer was free, and is left out.
-    """
-    found: dict[tuple[str, ...], dict[str, float]] = {}
-    for leg in legs:
-        for name, time in _times(leg):
-            key = (leg.partition, leg.fabric, leg.suite, leg.program, leg.path_name, name)
-            found.setdefault(key, {})[leg.stack] = time
-    made = [
-        StackGap(
-            place=(key[0], key[1]),
-            suite=key[2],
-            program=key[3],
-            leg=key[4],
-            quantity=key[5],
-            times_us=dict(sorted(times.items(), key=lambda each: (each[1], each[0]))),
-        )
-        for key, times in found.items()
-        if len(times) > 1
-    ]
-    return sorted(made, key=lambda each: (-each.factor, each.program, each.leg, each.quantity))
-
-
-def _times(leg: LegResult) -> Iterator[tuple[str, float]]:
-    known = collective_of(leg.suite, leg.program)
-    if known is None or known.times_root_alone:
-        return
-    for each in leg.quantities:
-        if each.verdict in _MEASURED and each.unit == "us" and each.value is not None:
-            yield each.name, float(each.value)
-
-
-def slow_stacks(legs: Sequence[LegResult]) -> list[str]:
-    """Return a sentence for each collective and layout where a stack is far behind the best.
-
-    The size in the middle of all, by factor, must show it: a stall spoils one size, an algorithm
-    many.  No more than :data:`LINES` are told.
-    """
-    groups = by_key(
-        ((*each.place, each.suite, each.program, each.leg), each) for each in compare_stacks(legs)
-    )
-    middle = [group[len(group) // 2] for group in groups.values()]
-    told = sorted(
-        (each for each in middle if each.factor >= WORTH_TELLING), key=lambda each: -each.factor
-    )
-    lines = [each.sentence() for each in told]
-    if len(lines) > LINES:
-        return [*lines[:LINES], f"and {len(lines) - LINES} more collectives where stacks differ"]
-    return lines
-
 
 #: verdict -> rich style; the word itself always stands beside the colour
 STYLES: dict[Verdict, str] = {
@@ -153,7 +48,7 @@ def render(result: SessionResult, console: Console, site: str = "") -> None:
         console.print(_text(f"note     {finding}", style="dim"))
     if told and told[0].stage_folder:
         console.print(_how_to_repeat(told[0], site))
-    for note in (*slow_stacks(result.legs), *result.notes):
+    for note in result.notes:
         console.print(_text(f"note     {note}", style="dim"))
     console.print(_summary(result))
 

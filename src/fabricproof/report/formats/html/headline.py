@@ -138,11 +138,11 @@ def _of_trend(data: ReportData) -> Markup:
         found = "Something looks worse, which is not sure yet"
     elif made.too_few_for_steps:
         found = "Too few runs to tell a lasting worsening"
-    events, drifts = counted(len(made.events), "event"), counted(len(made.drifts), "drift")
+    events = counted(len(made.events), "event")
     said = joined(
         [
             tag("p", tag("strong", found), f" ({looked})."),
-            tag("p", f"{events}, {drifts} in {counted(len(made.runs), 'run')}."),
+            tag("p", f"{events} in {counted(len(made.runs), 'run')}."),
             *([tag("p", "Newest: ", made.events[0].sentence)] if made.events else []),
         ]
     )

@@ -1,4 +1,4 @@
-"""Sections of the page: events and drifts of history, the machines, every leg, raw numbers."""
+"""Sections of the page: events of history, the machines, every leg, raw numbers."""
 
 from __future__ import annotations
 
@@ -34,9 +34,6 @@ STEPS = 3
 #: values of one fact that are told one by one
 VALUES = 6
 
-#: rows of drifts
-DRIFTS = 40
-
 
 def trend(data: ReportData) -> Markup:
     """Return the section of history; the chart is the script's."""
@@ -62,8 +59,6 @@ def _told(made: Trend) -> list[Markup]:
         items = (tag("li", each) for each in made.warnings)
         parts.append(tag("div", tag("h3", "Warnings"), tag("ul", *items), class_="warning"))
     parts.append(_events(made) if made.events else tag("p", "No lasting change was found."))
-    if made.drifts:
-        parts.append(_drifts(made))
     return parts
 
 
@@ -103,22 +98,6 @@ def _steps(event: Event) -> Markup:
     if more > 0:
         lines.append(tag("li", f"and {more} more"))
     return tag("ul", *lines)
-
-
-def _drifts(made: Trend) -> Markup:
-    rows = [
-        [
-            "worse" if each.worse else "better",
-            each.key.label,
-            percent(each.drift.total),
-            percent(each.drift.per_run),
-            f"{each.drift.p:.2g}",
-        ]
-        for each in made.drifts[:DRIFTS]
-    ]
-    head = ("to the", "quantity", "in all", "from run to run", "p")
-    caption = f"Slow changes that no single night shows ({len(rows)} of {len(made.drifts)})"
-    return table(head, rows, caption=caption, numbers=(2, 3, 4))
 
 
 def inventory(data: ReportData) -> Markup:
