@@ -194,7 +194,7 @@ def fabric_from_options(
     capability: str | None = None,
     bidirectional: bool = False,
 ) -> Fabric:
-    """Return the fabric that ``--link`` or a file of published numbers states.
+    """Return the fabric that ``--link`` states.
 
     Raises:
         ConfigError: a value that cannot be; UnknownLinkError (one of them) for an unknown name.
