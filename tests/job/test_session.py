@@ -469,10 +469,8 @@ def test_a_leg_knows_its_link_and_an_old_record_says_nothing_of_it() -> None:
         ("eth0.100.4x2", {"rails": ["eth0.100"], "relation": ""}, "4x2", ""),
         ("r0+r1.back", {"rails": ["r0", "r1"], "relation": ""}, "back", ""),
         ("r0.far_over_near", {"rails": ["r0"], "relation": "far_over_near"}, "", "far_over_near"),
-        ("scaling", {"rails": ["r0", "r1"]}, "", "scaling"),
         ("scaling", {"rails": ["r0", "r1"], "relation": "scaling"}, "", "scaling"),
         ("untold", {"rails": ["r0"], "relation": ""}, "untold", ""),
-        ("r0", {"relation": None}, "", ""),
     ],
 )
 def test_a_leg_knows_its_rails_its_layout_and_whether_it_is_a_relation(
