@@ -197,11 +197,6 @@ def is_named_there(path: Path) -> bool:
     return True
 
 
-def are_texts(value: object) -> bool:
-    """Tell whether a value of a record is a list of texts, or not there."""
-    return value is None or (isinstance(value, list) and all(isinstance(x, str) for x in value))
-
-
 def is_named(path: Path, *patterns: str) -> bool:
     """Tell whether the name of a file is as one of some patterns of the shell."""
     return any(fnmatchcase(path.name, each) for each in patterns)
@@ -374,17 +369,5 @@ def damaged(file: str | Path, number: int, line: bytes) -> ParseError:
         line=number,
         expected=f"a JSON object of format {FORMAT}",
         got=repr(line[:60].decode("utf-8", errors="replace")),
-        next_step="mend the line or take it out; nothing after it is read before",
-    )
-
-
-def wrong_key(file: str | Path, number: int, record: Mapping[str, Any], key: str) -> ParseError:
-    """Return the error of a record of which one key does not say what it must."""
-    return ParseError(
-        "damaged record",
-        source=str(file),
-        line=number,
-        expected=f"a {key} as fabricproof writes it",
-        got=f"{key} {record[key]!r:.60}" if key in record else f"no {key}",
         next_step="mend the line or take it out; nothing after it is read before",
     )
