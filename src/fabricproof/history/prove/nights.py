@@ -29,7 +29,7 @@ LEARNT_FROM = 30
 #: verdicts that somebody is called for
 _RED = ("FAIL", "INVALID")
 
-_ASK = Ask(name="replay", frozen="", command="", newest_only=True, trusting=True)
+_ASK = Ask(name="replay", frozen="", command="", newest_only=True)
 
 #: told with what is done, how much of it, and of how much
 Tell = Callable[[str, int, int], None]
@@ -78,7 +78,7 @@ class Past:
         """Return what physics and the references of that night made red; empty for nothing."""
         red: list[Number | Spoilt] = []
         verdicts: Counter[str] = Counter()
-        here = self._measured[run.run_id] = measured(self.store, [run.run_id], trusting=True)
+        here = self._measured[run.run_id] = measured(self.store, [run.run_id])
         for number in here.numbers:
             verdict = without_baseline(number)
             if verdict in _RED:
