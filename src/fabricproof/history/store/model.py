@@ -179,7 +179,6 @@ TEXTS = (
     "site", "partition", "fabric", "stack", "suite", "program", "tool_version", "check", "leg",
     "run_id", "road_state", "job_id", "environment_digest", "stage_folder",
 )  # fmt: skip
-LISTS = ("rails", "nodes")
 OBJECTS = ("inventory", "attributes", "stack_identity")
 
 #: columns beside those of :data:`FIELDS`
