@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from hypothesis import strategies as st
 
 import fabricproof
 from fabricproof.core.errors import ExitStatus, InputMissingError, OutputError, ParseError
-from fabricproof.core.measure import QUANTITY_KEYS, FindingKind, Verdict
+from fabricproof.core.measure import Finding, FindingKind, texts_of
 from fabricproof.core.records import (
     QuantityRecord,
     append_records,
@@ -291,41 +290,6 @@ def test_a_partition_that_cannot_be_read_is_an_error(
         record_files(tmp_path)
 
 
-@given(
-    verdict=st.sampled_from(list(Verdict)),
-    facts=st.dictionaries(st.sampled_from(list(QUANTITY_KEYS.values())), JSON),
-    later=st.dictionaries(st.text().map(lambda name: f"quantity_of_later_{name}"), JSON),
-    others=st.dictionaries(st.sampled_from(["leg", "counts", "stage_folder"]), JSON),
-    data=st.data(),
-)
-def test_a_quantity_is_written_as_it_was_read(
-    verdict: Verdict,
-    facts: dict[str, Any],
-    later: dict[str, Any],
-    others: dict[str, Any],
-    data: st.DataObject,
-) -> None:
-    """Whatever keys an earlier version left out, or a later one has more, and in any order."""
-    own = {**facts, **later, "quantity_verdict": verdict.value}
-    order = data.draw(st.permutations([*own, *others]))
-    record = {name: {**own, **others}[name] for name in order}
-    written = QuantityRecord.read(record).record()
-    expected = {name: own[name] for name in order if name in own}
-    assert json.dumps(written) == json.dumps(expected)
-
-
-def test_a_quantity_is_written_with_what_it_got_since() -> None:
-    record = {"quantity_verdict": "PASS", "quantity_later": 1, "quantity_name": "latency_8B"}
-    red = replace(QuantityRecord.read(record), verdict=Verdict.FAIL, upper=0.0, named=True)
-    assert list(red.record().items()) == [
-        ("quantity_verdict", "FAIL"),
-        ("quantity_later", 1),
-        ("quantity_name", "latency_8B"),
-        ("quantity_upper", 0.0),
-        ("quantity_named", True),
-    ]
-
-
 def test_what_a_record_lacks_is_no_pass_and_nothing_that_a_summary_names() -> None:
     bare = QuantityRecord.read({"quantity_verdict": "UNJUDGED"})
     assert (bare.value, bare.named, bare.is_open, bare.nodes) == (None, False, False, ())
@@ -369,12 +333,20 @@ def test_what_may_be_there_is_not_taken_for_absent(
     assert is_named_there(tmp_path / "state.jsonl")
 
 
-@pytest.mark.parametrize("said", [None, 1, "slow", {"a": 1}], ids=str)
-def test_findings_that_are_no_list_are_none(said: object) -> None:
-    assert findings_of({"findings": said}) == ()
-
-
-@pytest.mark.parametrize("facts", [1, {"kind": []}, {"kind": {}}, {"nodes": 1}], ids=str)
-def test_what_a_finding_is_of_may_be_anything_and_is_a_note(facts: object) -> None:
-    (found,) = findings_of({"findings": ["slow"], "finding_kinds": [facts]})
-    assert (found.text, found.kind, found.nodes) == ("slow", FindingKind.NOTE, ())
+@given(
+    st.lists(
+        st.builds(
+            Finding,
+            text=st.text(),
+            kind=st.sampled_from(FindingKind),
+            rail=st.text(),
+            nodes=st.lists(st.text()).map(tuple),
+        )
+    )
+)
+def test_findings_are_read_as_they_were_written(findings: list[Finding]) -> None:
+    record = {
+        "findings": texts_of(findings),
+        "finding_kinds": [each.record() for each in findings],
+    }
+    assert findings_of(record) == tuple(findings)

@@ -129,109 +129,6 @@ def test_what_was_skipped_ran_on_no_nodes() -> None:
     assert found.nodes == ()
 
 
-def test_a_case_that_reframe_passed_without_a_record_is_missing() -> None:
-    (leg,) = assemble(RUN, [make_case()], [], []).legs
-    assert leg.verdict is Verdict.MISSING
-    assert leg.reason == "ended without a record"
-    assert leg.check == "OsuBandwidth"
-
-
-def test_a_case_that_failed_before_its_job_says_in_which_phase() -> None:
-    case = make_case("fail", fail_phase="run", fail_reason="sbatch:\n  no such partition")
-    (leg,) = assemble(RUN, [case], [], []).legs
-    assert leg.verdict is Verdict.MISSING
-    assert leg.reason == "run: sbatch: no such partition"
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"job_id": "41"},
-        {"unique_name": "OsuBandwidth_1"},
-        {"partition": "other"},
-        {"stack": "mpich5"},
-    ],
-)
-def test_records_of_another_job_prove_nothing(other: dict[str, str]) -> None:
-    (leg,) = assemble(RUN, [make_case()], make_records(**other), []).legs
-    assert leg.verdict is Verdict.MISSING
-
-
-def test_quantities_without_their_legs_verdict_prove_nothing() -> None:
-    (leg,) = assemble(RUN, [make_case()], make_records()[:1], []).legs
-    assert leg.verdict is Verdict.MISSING
-
-
-def test_a_retry_is_a_job_of_its_own_and_hides_nothing() -> None:
-    cases = [make_case("fail", jobid="1"), make_case(jobid="2")]
-    records = make_records("FAIL", job_id="1") + make_records(job_id="2")
-    result = assemble(RUN, cases, records, [])
-    assert _verdicts(result) == ["FAIL", "PASS"]
-    assert result.verdict is Verdict.FAIL
-
-
-def test_a_job_id_that_is_a_number_in_the_report_is_the_same_job() -> None:
-    assert _verdicts(assemble(RUN, [make_case(jobid=42)], make_records(), [])) == ["PASS"]
-
-
-@pytest.mark.parametrize("result", ["fail", "abort", "xfail", "xpass", "skip", "something new"])
-def test_a_pass_in_a_case_that_did_not_pass_is_not_green(result: str) -> None:
-    case = make_case(result, fail_phase="performance", fail_reason="broken gave no value")
-    (leg,) = assemble(RUN, [case], make_records(), []).legs
-    assert leg.verdict is Verdict.UNJUDGED
-    assert leg.reason == "ReFrame failed the check: performance: broken gave no value"
-
-
-def test_a_pass_beside_a_red_leg_stays_a_pass() -> None:
-    records = make_records() + make_records("FAIL", leg="rail1")
-    assert _verdicts(assemble(RUN, [make_case("fail")], records, [])) == ["PASS", "FAIL"]
-
-
-@pytest.mark.parametrize("verdict", ["FAIL", "INVALID", "MISSING", "UNJUDGED"])
-def test_red_stays_red_although_reframe_passed_it(verdict: str) -> None:
-    (leg,) = assemble(RUN, [make_case()], make_records(verdict), []).legs
-    assert leg.verdict is Verdict(verdict)
-    assert "97.0% of 48.5 MB/s" in leg.reason
-
-
-# Skips.
-
-
-def test_a_skip_with_its_reason_is_skipped() -> None:
-    (leg,) = assemble(RUN, [make_case("skip", skip_reason="one rail")], [], []).legs
-    assert (leg.verdict, leg.reason) == (Verdict.SKIPPED, "one rail")
-
-
-@pytest.mark.parametrize("reason", ["", None])
-def test_a_skip_without_a_reason_is_missing(reason: str | None) -> None:
-    (leg,) = assemble(RUN, [make_case("skip", skip_reason=reason)], [], []).legs
-    assert leg.verdict is Verdict.MISSING
-    assert leg.reason == "skipped without a reason"
-
-
-def test_a_failure_with_a_skip_reason_is_no_skip() -> None:
-    (leg,) = assemble(RUN, [make_case("fail", skip_reason="one rail")], [], []).legs
-    assert leg.verdict is Verdict.MISSING
-
-
-def test_all_skipped_is_not_green() -> None:
-    result = assemble(RUN, [make_case("skip", skip_reason="one rail")] * 2, [], [])
-    assert result.verdict is Verdict.SKIPPED
-    assert result.counts() == {Verdict.SKIPPED: 2}
-
-
-def test_nothing_at_all_is_not_green() -> None:
-    assert assemble(RUN, [], [], []).verdict is Verdict.SKIPPED
-
-
-def test_a_pass_beside_skips_is_a_pass() -> None:
-    cases = [make_case(), make_case("skip", skip_reason="one rail", jobid=None)]
-    assert assemble(RUN, cases, make_records(), []).verdict is Verdict.PASS
-
-
-# Builds.
-
-
 def make_build(result: str = "pass", **changes: Any) -> dict[str, Any]:
     """Return the case of a stack's build as ReFrame's report has it."""
     return make_case(
@@ -252,10 +149,134 @@ def _waiting(result: str = "fail_deps", **changes: Any) -> dict[str, Any]:
     return make_case(result, jobid=None, run_index=0, dependencies_actual=[dependency], **changes)
 
 
-def test_a_build_that_passed_is_nothing_judged() -> None:
-    result = assemble(RUN, [make_build()], [], [])
-    assert result.legs == ()
-    assert result.verdict is Verdict.SKIPPED
+def _identified(digest: str, **changes: Any) -> list[dict[str, Any]]:
+    identity = {"origin": "spack", "digest": digest, "mpi": "openmpi@5", "program": "osu@7.2"}
+    return make_records(stack_identity=identity, **changes)
+
+
+SKIP = make_case("skip", skip_reason="one rail")
+FAILED_BUILD = make_build("fail", fail_phase="run", fail_reason="no node")
+SECOND = make_case(jobid="43")
+NO_ETHERNET = make_case(
+    "skip",
+    name="OsuBandwidth %fabric=no-ethernet",
+    fabric="no-ethernet",
+    skip_reason="this site has no ethernet fabric",
+)
+BOTH_RAILS = [*make_records(), *make_records("FAIL", leg="rail1")]
+
+#: cases, records and what was due; the verdicts of the legs, and words of the last one's reason
+RUNS: dict[str, tuple[list[Any], list[Any], list[Any], list[str], str]] = {
+    "nothing at all": ([], [], [], [], ""),
+    "passed without a record": ([make_case()], [], [], ["MISSING"], "ended without a record"),
+    "failed before its job": (
+        [make_case("fail", fail_phase="run", fail_reason="sbatch:\n  no such partition")],
+        [], [], ["MISSING"], "run: sbatch: no such partition",
+    ),
+    **{
+        f"records of another {name}": (
+            [make_case()], make_records(**{name: other}), [], ["MISSING"], "",
+        )
+        for name, other in {
+            "job_id": "41", "unique_name": "OsuBandwidth_1", "partition": "b", "stack": "mpich5",
+        }.items()
+    },
+    "quantities without their leg": ([make_case()], make_records()[:1], [], ["MISSING"], ""),
+    "a retry is a job of its own": (
+        [make_case("fail", jobid="1"), make_case(jobid="2")],
+        make_records("FAIL", job_id="1") + make_records(job_id="2"), [], ["FAIL", "PASS"], "",
+    ),
+    "a job id that is a number": ([make_case(jobid=42)], make_records(), [], ["PASS"], ""),
+    **{
+        f"a PASS in a case that is {result}": (
+            [make_case(result, fail_phase="performance", fail_reason="gave no value")],
+            make_records(), [], ["UNJUDGED"],
+            "ReFrame failed the check: performance: gave no value",
+        )
+        for result in ("fail", "abort", "xfail", "xpass", "skip", "something new")
+    },
+    "a PASS beside a red leg": ([make_case("fail")], BOTH_RAILS, [], ["PASS", "FAIL"], ""),
+    **{
+        f"{verdict} although ReFrame passed it": (
+            [make_case()], make_records(verdict), [], [verdict], "97.0% of 48.5 MB/s",
+        )
+        for verdict in ("FAIL", "INVALID", "MISSING", "UNJUDGED")
+    },
+    "a skip with its reason": ([SKIP], [], [], ["SKIPPED"], "one rail"),
+    "all skipped": ([SKIP, SKIP], [], [], ["SKIPPED", "SKIPPED"], "one rail"),
+    "a skip without a reason": (
+        [make_case("skip", skip_reason="")], [], [], ["MISSING"], "skipped without a reason",
+    ),
+    "a skip with none": (
+        [make_case("skip", skip_reason=None)], [], [], ["MISSING"], "skipped without a reason",
+    ),
+    "a failure with a skip reason": (
+        [make_case("fail", skip_reason="one rail")], [], [], ["MISSING"], "",
+    ),
+    "a PASS beside skips": ([make_case(), SKIP | {"jobid": None}], make_records(), [],
+                            ["PASS", "SKIPPED"], ""),
+    "a build that passed": ([make_build()], [], [], [], ""),
+    "a build stands not in for what is due": (
+        [make_build()], [], [_entry(check="StackBuild", fabric="<undefined>")], ["MISSING"], "",
+    ),
+    "a skip of its own beside a failed build": (
+        [FAILED_BUILD, _waiting("skip", skip_reason="one rail")], [], [],
+        ["MISSING", "SKIPPED"], "one rail",
+    ),
+    **{
+        f"a failed build of another {name}": (
+            [FAILED_BUILD | {name: other}, _waiting("skip")], [], [],
+            ["MISSING", "MISSING"], "skipped without a reason",
+        )
+        for name, other in {
+            "unique_name": "StackBuild_2", "environ": "mpich5", "partition": "gpu", "run_index": 1,
+        }.items()
+    },
+    **{
+        f"two builds in one run, the second {verdict}": (
+            [make_case(), SECOND],
+            _identified("a" * 64) + _identified("b" * 64, job_id="43", verdict=verdict), [],
+            ["INVALID", "INVALID"],
+            "stack openmpi5 was not one build throughout the run: digest: aaaaaaa",
+        )
+        for verdict in ("PASS", "FAIL", "UNJUDGED")
+    },
+    "what was not measured is of no build": (
+        [make_case(), SECOND],
+        _identified("a" * 64, verdict="MISSING") + _identified("b" * 64, job_id="43"), [],
+        ["MISSING", "INVALID"], "",
+    ),
+    "one build": (
+        [make_case(), SECOND], _identified("a" * 64) + _identified("a" * 64, job_id="43"), [],
+        ["PASS", "PASS"], "",
+    ),
+    "due and never ran": (
+        [make_case()], make_records(), [_entry(), _entry(check="OsuLatency")],
+        ["PASS", "MISSING"], "fabricproof site roll SITE --write",
+    ),
+    **{
+        f"due on another {name}": (
+            [make_case()], make_records(), [_entry(**{name: other})], ["PASS", "MISSING"],
+            "a required check",
+        )
+        for name, other in {
+            "partition": "gpu", "stack": "mpich5", "fabric": "ib0", "check": "Other",
+        }.items()
+    },
+    "skipped for want of a fabric, and due on another": (
+        [NO_ETHERNET], [], [_entry()], ["SKIPPED", "MISSING"], "a required check",
+    ),
+    "due and skipped with a reason": ([SKIP], [], [_entry()], ["SKIPPED"], "one rail"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_is_what_was_due_what_ran_and_what_was_recorded(name: str) -> None:
+    cases, records, due, verdicts, words = RUNS[name]
+    result = assemble(RUN, cases, records, due)
+    assert _verdicts(result) == verdicts
+    assert (result.verdict is Verdict.SKIPPED) == ({*verdicts} <= {"SKIPPED"})
+    assert words in (result.legs[-1].reason if result.legs else "")
 
 
 def test_a_build_that_failed_is_missing_with_reason_and_log() -> None:
@@ -282,101 +303,6 @@ def test_what_waits_for_a_build_that_did_not_pass_is_missing(
     waiting = assemble(RUN, [failed, _waiting(result)], [], [_entry()]).legs[1]
     assert (waiting.verdict, waiting.reason) == (Verdict.MISSING, reason)
     assert waiting.for_want_of == "openmpi5"
-
-
-def test_a_skip_of_its_own_beside_a_failed_build_stays_a_skip() -> None:
-    cases = [make_build("fail"), _waiting("skip", skip_reason="one rail")]
-    assert _verdicts(assemble(RUN, cases, [], [])) == ["MISSING", "SKIPPED"]
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"unique_name": "StackBuild_2"},
-        {"environ": "mpich5"},
-        {"partition": "gpu"},
-        {"run_index": 1},
-    ],
-)
-def test_another_stacks_build_explains_nothing(other: dict[str, Any]) -> None:
-    build = make_build("fail") | other
-    waiting = assemble(RUN, [build, _waiting("skip")], [], []).legs[1]
-    assert (waiting.verdict, waiting.reason) == (Verdict.MISSING, "skipped without a reason")
-
-
-def test_a_build_does_not_stand_in_for_what_is_due() -> None:
-    entry = _entry(check="StackBuild", fabric="<undefined>")
-    assert _verdicts(assemble(RUN, [make_build()], [], [entry])) == ["MISSING"]
-
-
-# One build throughout.
-
-
-def _identified(digest: str, **changes: Any) -> list[dict[str, Any]]:
-    identity = {"origin": "spack", "digest": digest, "mpi": "openmpi@5", "program": "osu@7.2"}
-    return make_records(stack_identity=identity, **changes)
-
-
-@pytest.mark.parametrize("verdict", ["PASS", "FAIL", "UNJUDGED"])
-def test_a_stack_of_two_builds_in_one_run_is_invalid(verdict: str) -> None:
-    cases = [make_case(), make_case(jobid="43")]
-    records = _identified("a" * 64) + _identified("b" * 64, job_id="43", verdict=verdict)
-    result = assemble(RUN, cases, records, [])
-    assert _verdicts(result) == ["INVALID", "INVALID"]
-    assert (
-        "stack openmpi5 was not one build throughout the run: digest: aaaaaaa"
-        in result.legs[0].reason
-    )
-
-
-def test_what_was_not_measured_on_the_two_builds_stays_as_it_is() -> None:
-    skipped = make_case("skip", jobid=None, skip_reason="one rail")
-    cases = [make_case(), make_case(jobid="43"), skipped]
-    records = _identified("a" * 64, verdict="MISSING") + _identified("b" * 64, job_id="43")
-    assert _verdicts(assemble(RUN, cases[:2], records, [])) == ["MISSING", "INVALID"]
-    assert _verdicts(assemble(RUN, cases[2:], records[:1], [])) == ["SKIPPED"]
-
-
-def test_one_build_is_no_reason_against_anything() -> None:
-    cases = [make_case(), make_case(jobid="43")]
-    records = _identified("a" * 64) + _identified("a" * 64, job_id="43")
-    assert _verdicts(assemble(RUN, cases, records, [])) == ["PASS", "PASS"]
-
-
-# The roll.
-
-
-def test_what_is_due_and_never_ran_is_missing() -> None:
-    result = assemble(RUN, [make_case()], make_records(), [_entry(), _entry(check="OsuLatency")])
-    assert _verdicts(result) == ["PASS", "MISSING"]
-    assert result.legs[1].check == "OsuLatency"
-    assert "a required check" in result.legs[1].reason
-    assert result.legs[1].reason.endswith("fabricproof site roll SITE --write")
-
-
-@pytest.mark.parametrize(
-    "other", [{"partition": "gpu"}, {"stack": "mpich5"}, {"fabric": "ib0"}, {"check": "Other"}]
-)
-def test_each_part_of_a_due_entry_counts(other: dict[str, str]) -> None:
-    result = assemble(RUN, [make_case()], make_records(), [_entry(**other)])
-    assert _verdicts(result) == ["PASS", "MISSING"]
-
-
-def test_a_skip_for_want_of_a_fabric_does_not_stand_in_for_the_due_one() -> None:
-    absent = make_case(
-        "skip",
-        name="OsuBandwidth %fabric=no-ethernet",
-        fabric="no-ethernet",
-        skip_reason="this site has no ethernet fabric",
-    )
-    result = assemble(RUN, [absent], [], [_entry()])
-    assert _verdicts(result) == ["SKIPPED", "MISSING"]
-    assert result.verdict is Verdict.MISSING
-
-
-def test_a_due_check_that_was_skipped_with_a_reason_is_there() -> None:
-    case = make_case("skip", skip_reason="no such program in this stack")
-    assert _verdicts(assemble(RUN, [case], [], [_entry()])) == ["SKIPPED"]
 
 
 # Laws.
@@ -469,10 +395,8 @@ def test_a_leg_knows_its_link_and_an_old_record_says_nothing_of_it() -> None:
         ("eth0.100.4x2", {"rails": ["eth0.100"], "relation": ""}, "4x2", ""),
         ("r0+r1.back", {"rails": ["r0", "r1"], "relation": ""}, "back", ""),
         ("r0.far_over_near", {"rails": ["r0"], "relation": "far_over_near"}, "", "far_over_near"),
-        ("scaling", {"rails": ["r0", "r1"]}, "", "scaling"),
         ("scaling", {"rails": ["r0", "r1"], "relation": "scaling"}, "", "scaling"),
         ("untold", {"rails": ["r0"], "relation": ""}, "untold", ""),
-        ("r0", {"relation": None}, "", ""),
     ],
 )
 def test_a_leg_knows_its_rails_its_layout_and_whether_it_is_a_relation(

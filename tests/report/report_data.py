@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from fabricproof.core.measure import QUANTITY_KEYS, Finding, Verdict
-from fabricproof.core.records import QuantityRecord, kind_of_old
+from fabricproof.core.measure import QUANTITY_KEYS, Finding, FindingKind, Verdict
+from fabricproof.core.records import QuantityRecord
 from fabricproof.history.store import Matrix, Run
 from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.job.run.start import Workplace
@@ -69,8 +70,23 @@ def quantity_of(facts: Mapping[str, Any], **others: Any) -> QuantityRecord:
 
 
 def old(*texts: str) -> tuple[Finding, ...]:
-    """Return findings as they are read from records that have no kinds."""
-    return tuple(map(kind_of_old, texts))
+    """Return findings with the kinds and places that their words tell."""
+    return tuple(map(_finding, texts))
+
+
+def _finding(text: str) -> Finding:
+    kinds = {
+        "second look: red again": FindingKind.SECOND_LOOK_RED,
+        "second look": FindingKind.SECOND_LOOK_PASSED,
+        "no second look": FindingKind.NO_SECOND_LOOK,
+        "preflight": FindingKind.PREFLIGHT,
+        "the site's reference": FindingKind.OTHER_BUILD,
+        "protocol switch": FindingKind.PROTOCOL_SWITCH,
+    }
+    kind = next((kinds[each] for each in kinds if text.startswith(each)), FindingKind.NOTE)
+    if found := re.match(r"preflight: (?P<rail>\S+) on (?P<node>[\w.-]+) (?P<fact>.+)", text):
+        return Finding(text=text, kind=kind, **found.groupdict())
+    return Finding(text=text, kind=kind)
 
 
 def leg(verdict: Verdict = Verdict.PASS, **changes: Any) -> LegResult:

@@ -3,13 +3,6 @@
 ReFrame's perflog beside it is for grepping; this one is what verdicts are repeated from.  Lines
 are only ever appended, so that a torn last line is the worst that a crash can do, and
 :func:`read_records` names it instead of stumbling; a full disk leaves none at all.
-
-Format history: 1, the first.  Later keys that old records lack, read as unknown: ``stack_identity``
-(``core.provenance``), ``inventory`` (node to the digest of what it is made of, null where
-nobody saw it: ``nodes.inventory.store``), ``link`` (what the site declares the path to be:
-``Soft-RoCE 100 Mb/s``; empty where it declares none), ``finding_kinds`` (beside the
-texts of a leg's ``findings``, as many: see :func:`findings_of`), ``relation`` (what is judged
-across legs, ``scaling``; empty for a leg).
 """
 
 from __future__ import annotations
@@ -21,10 +14,9 @@ import gzip
 import io
 import json
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -46,18 +38,6 @@ KINDS = frozenset({"confirmation", "environment", "leg", "pair matrix", "quantit
 
 #: folders of a site that hold no records: inventory.store, night.state, tuning
 NO_PARTITIONS = frozenset({"inventory", "night", "tuning"})
-
-#: how findings began before they had kinds, the longer beginnings first
-_OLD_KINDS = (
-    ("second look: red again on the same nodes", FindingKind.SECOND_LOOK_RED),
-    ("second look", FindingKind.SECOND_LOOK_PASSED),
-    ("no second look was made", FindingKind.NO_SECOND_LOOK),
-    ("preflight", FindingKind.PREFLIGHT),
-    ("the site's reference", FindingKind.OTHER_BUILD),
-    ("protocol switch", FindingKind.PROTOCOL_SWITCH),
-)
-#: how a benchmark then said what is wrong with a link that it used
-_OLD_LINK = re.compile(r"preflight: (?P<rail>\S+) on (?P<node>[\w.-]+) (?P<what>.+)")
 
 #: how the fields of a quantity are read whose keys a record lacks; all others as None
 _ABSENT: Mapping[str, Any] = {"reason": "", "named": False, "is_open": False}
@@ -217,11 +197,6 @@ def is_named_there(path: Path) -> bool:
     return True
 
 
-def are_texts(value: object) -> bool:
-    """Tell whether a value of a record is a list of texts, or not there."""
-    return value is None or (isinstance(value, list) and all(isinstance(x, str) for x in value))
-
-
 def is_named(path: Path, *patterns: str) -> bool:
     """Tell whether the name of a file is as one of some patterns of the shell."""
     return any(fnmatchcase(path.name, each) for each in patterns)
@@ -233,28 +208,12 @@ def partition_files(site_folder: Path) -> list[Path]:
     Raises:
         InputMissingError: a folder cannot be read.  Path.glob would pass over it.
     """
-    found = sorted(
+    return sorted(
         path
         for folder in _listed(site_folder, only_folders=True)
         if folder.name not in NO_PARTITIONS and not folder.name.startswith(".")
         for path in _listed(folder)
     )
-    for path in found:
-        if is_named(path, "*.jsonl", "*.jsonl.gz", "*.log") and _is_endless(path):
-            raise InputMissingError(
-                "no file: a pipe or a device, which may have no end",
-                source=str(path),
-                next_step="move it away; a history without it would be a shorter one in silence",
-            )
-    return found
-
-
-def _is_endless(path: Path) -> bool:
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _listed(folder: Path, *, only_folders: bool = False) -> list[Path]:
@@ -354,14 +313,12 @@ class QuantityRecord(Quantity):
         rails: those that its leg was to go over.
         job_state: how the job ended, in Slurm's words; empty where the record does not say.
         lost_nodes: those that Slurm lost meanwhile.
-        read_as: its own keys as they were read, those of later versions too.
     """
 
     nodes: tuple[str, ...] = ()
     rails: tuple[str, ...] = ()
     job_state: str = ""
     lost_nodes: tuple[str, ...] = ()
-    read_as: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Self:
@@ -377,19 +334,7 @@ class QuantityRecord(Quantity):
             rails=tuple(record.get("rails") or ()),
             job_state=str(record.get("job_state", "")),
             lost_nodes=tuple(record.get("lost_nodes") or ()),
-            read_as={
-                key: value for key, value in record.items() if key.startswith(QUANTITY_PREFIX)
-            },
         )
-
-    def record(self) -> dict[str, Any]:
-        """Return its own keys in the order they were read in, behind them those it got since."""
-        own = {
-            key: value
-            for name, key in QUANTITY_KEYS.items()
-            if (value := getattr(self, name)) != _ABSENT.get(name) or key in self.read_as
-        }
-        return {**self.read_as, **own}
 
     def facts(self) -> dict[str, Any]:
         """Return what ``--json`` says of it: the keys of :meth:`record` without their prefix."""
@@ -397,45 +342,18 @@ class QuantityRecord(Quantity):
 
 
 def findings_of(record: Mapping[str, Any]) -> tuple[Finding, ...]:
-    """Return the findings of a leg's record, each with its kind.
-
-    Records that have texts alone are older: there :func:`kind_of_old` tells it.
-    """
-    said = record.get("findings")
-    texts = [str(each) for each in said] if isinstance(said, list) else []
-    kinds = record.get("finding_kinds")
-    if not isinstance(kinds, list) or len(kinds) != len(texts):
-        return tuple(map(kind_of_old, texts))
-    return tuple(_finding(text, facts) for text, facts in zip(texts, kinds, strict=True))
-
-
-def _finding(text: str, facts: object) -> Finding:
-    told = facts if isinstance(facts, dict) else {}
-    kind, places = told.get("kind"), ("rail", "node", "fact")
-    # What a later version may know of it, this one shows.
-    known = next((each for each in FindingKind if each == kind), FindingKind.NOTE)
-    said = told.get("nodes")
-    nodes = tuple(map(str, said)) if isinstance(said, list) else ()
-    own = {name: str(told.get(name) or "") for name in places}
-    return Finding(text=text, kind=known, nodes=nodes, **own)
-
-
-def kind_of_old(text: str) -> Finding:
-    """Return a finding of a record that has no kinds, by the words of the version that wrote it.
-
-    The only place where a finding's words say what it is; records that are written today say it
-    beside them, so that no new wording belongs here.
-    """
-    if found := _OLD_LINK.match(text):
-        return Finding(
+    """Return the findings of a leg's record, each with its kind."""
+    texts = record.get("findings") or []
+    kinds = record.get("finding_kinds") or [{}] * len(texts)
+    return tuple(
+        Finding(
             text=text,
-            kind=FindingKind.PREFLIGHT,
-            rail=found["rail"],
-            node=found["node"],
-            fact=found["what"],
+            kind=FindingKind(facts.get("kind", FindingKind.NOTE)),
+            nodes=tuple(facts.get("nodes", ())),
+            **{name: facts.get(name, "") for name in ("rail", "node", "fact")},
         )
-    kind = next((kind for mark, kind in _OLD_KINDS if text.startswith(mark)), FindingKind.NOTE)
-    return Finding(text=text, kind=kind)
+        for text, facts in zip(texts, kinds, strict=True)
+    )
 
 
 def torn(file: str | Path, number: int) -> str:
@@ -451,17 +369,5 @@ def damaged(file: str | Path, number: int, line: bytes) -> ParseError:
         line=number,
         expected=f"a JSON object of format {FORMAT}",
         got=repr(line[:60].decode("utf-8", errors="replace")),
-        next_step="mend the line or take it out; nothing after it is read before",
-    )
-
-
-def wrong_key(file: str | Path, number: int, record: Mapping[str, Any], key: str) -> ParseError:
-    """Return the error of a record of which one key does not say what it must."""
-    return ParseError(
-        "damaged record",
-        source=str(file),
-        line=number,
-        expected=f"a {key} as fabricproof writes it",
-        got=f"{key} {record[key]!r:.60}" if key in record else f"no {key}",
         next_step="mend the line or take it out; nothing after it is read before",
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ConfigError, words_of
-from fabricproof.core.records import are_texts, is_named_there, read_json
+from fabricproof.core.records import is_named_there, read_json
 from fabricproof.core.whole_file import write_whole
 from fabricproof.site import Site
 from fabricproof.site.schema import PartitionSpec
@@ -145,7 +145,8 @@ def _checked(entry: dict[str, Any]) -> dict[str, Any]:
     for key in ("check", "fabric", "partition", "stack"):
         if not isinstance(entry[key], str):
             raise TypeError(f"{key} is no text")
-    if not isinstance(entry["tags"], list) or not are_texts(entry["tags"]):
+    tags = entry["tags"]
+    if not isinstance(tags, list) or not all(isinstance(each, str) for each in tags):
         raise TypeError("tags is no list of texts")
     return entry
 

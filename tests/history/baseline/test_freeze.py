@@ -233,33 +233,6 @@ def test_a_run_in_which_nobody_saw_the_node_is_set_aside(tmp_path: Path) -> None
     assert "nobody saw what n1 was made of" in frozen.baseline.set_aside[0]
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"quantity_value": 121.0},
-        {
-            "quantity_name": "latency_8B",
-            "quantity_unit": "us",
-            "quantity_value": 0.4,
-            "quantity_ceiling": 0.5,
-            "quantity_ceiling_name": "latency floor",
-        },
-    ],
-)
-def test_an_impossible_number_is_refused_with_its_line(
-    tmp_path: Path, changes: dict[str, Any]
-) -> None:
-    """A record that says PASS beyond its own physical limit was tampered with."""
-    records = [*good_records(), make_record(6, 1.0, **changes)]
-    with pytest.raises(NotKnownGoodError, match=r"records\.jsonl:7: a number that cannot be true"):
-        frozen_of(tmp_path, records)
-
-
-def test_a_clock_that_is_a_little_fast_is_no_impossible_number(tmp_path: Path) -> None:
-    frozen = frozen_of(tmp_path, [*good_records(), make_record(6, 120.0 * 1.0002)])
-    assert len(only_row(frozen).samples) >= len(GOOD)
-
-
 def test_numbers_that_do_not_count_are_not_learnt(tmp_path: Path) -> None:
     """Of two attempts only the one that counted is the run's number."""
     records = [*good_records(), make_record(0, 55.0, counts=False, attempt=2)]

@@ -224,27 +224,6 @@ def test_a_file_that_is_not_the_same_any_more_is_read_anew(
     assert any("read anew" in each for each in store.notes)
 
 
-@pytest.mark.parametrize("how", ["appended", "time put back"])
-def test_a_line_edited_in_the_middle_is_seen(how: str, tmp_path: Path) -> None:
-    """Same inode, same length, both ends as they were: an old number must not stand."""
-    filler = [quantity(SECOND, float(each), name=f"b{each}") for each in range(1, 12)]
-    path = write(tmp_path, [*filler, quantity(FIRST), *filler])
-    state = path.stat()
-    open_store(tmp_path, SITE)
-    with path.open("r+b") as file:
-        offset = path.read_bytes().index(b'"quantity_value": 1000.0')
-        file.seek(offset)
-        file.write(b'"quantity_value": 1111.0')
-    assert min(offset, state.st_size - offset) > 4096
-    if how == "appended":
-        write(tmp_path, [quantity(THIRD)])
-    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
-    store = open_store(tmp_path, SITE)
-    assert store.samples([FIRST])["value"].to_list() == [1111.0]
-    assert any("read anew" in each for each in store.notes)
-    assert open_store(tmp_path, SITE).samples([FIRST])["value"].to_list() == [1111.0]
-
-
 def test_a_file_of_other_permissions_is_not_read_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -423,41 +402,8 @@ def test_a_whole_last_line_without_its_end_counts(tmp_path: Path) -> None:
         json.dumps({**quantity(SECOND), "format": 1, "quantity_value": "fast"}),
         json.dumps({**quantity(SECOND), "format": 1, "quantity_verdict": None}),
         json.dumps({**quantity(SECOND), "format": 1, "run_id": None}),
-        *(
-            json.dumps({**quantity(SECOND), "format": 1, **wrong}, sort_keys=True)
-            for wrong in (
-                {"nodes": "n1"},
-                {"nodes": [None]},
-                {"rails": [1]},
-                {"inventory": ["aa"]},
-                {"inventory": {"n1": 7}},
-                {"stack_identity": "0123"},
-                {"kind": ["quantity"]},
-                {"kind": "leg", "verdict": ["PASS"]},
-                {"kind": "leg", "verdict": "GREEN"},
-                {"kind": None},
-                {"quantity_verdict": "GREEN"},
-                {"quantity_lower": math.nan},
-                {"partition": 5},
-                {"counts": None},
-                {"counts": 1},
-                {"attempt": 10**30},
-                {"quantity_message_size": math.nan},
-                {"quantity_message_size": math.inf},
-                {"quantity_message_size": 1e300},
-                {"quantity_message_size": 3.5},
-                {"quantity_value": 10**400},
-                {"run_id": "odd", "completed": 1e20},
-                {"run_id": "odd", "completed": -1e20},
-            )
-        ),
-        json.dumps(
-            {name: value for name, value in quantity(SECOND).items() if name != "counts"}
-            | {"format": 1},
-            sort_keys=True,
-        ),
-        "[" * 100_000,
-        '{"format": 1, "kind": "leg", "deep": ' + "[" * 9000 + "]" * 9000 + "}",
+        json.dumps({**quantity(SECOND), "format": 1, "nodes": 7}),
+        json.dumps({**quantity(SECOND), "format": 1, "attempt": 10**30}),
     ],
     ids=lambda line: line[:20],
 )
@@ -502,13 +448,6 @@ def test_records_of_an_unknown_kind_are_noted_each_time(kind: str, tmp_path: Pat
         said = f"{path}:3 (and 1 more): a record of an unknown kind, {kind!r}, was passed over"
         assert (ids(store), store.notes) == ([FIRST], (said,))
         assert store.runs[0].legs == {"PASS": 1}
-
-
-def test_many_brackets_are_not_deep(tmp_path: Path) -> None:
-    """A long list and a text of brackets are records as any other."""
-    wide = {"rails": ["r"] * 3, "future": [[]] * 2000, "quantity_reason": "[" * 2000}
-    write(tmp_path, [quantity(FIRST, **wide)])
-    assert ids(open_store(tmp_path, SITE)) == [FIRST]
 
 
 @pytest.mark.parametrize("separators", [(", ", ": "), (",", ":")])

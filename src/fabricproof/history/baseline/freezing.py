@@ -70,7 +70,6 @@ class Ask:
         at_least: runs that each quantity must have.
         newest_only: take of unlike numbers the newest kind and set the others aside, where
             otherwise they are refused.
-        trusting: take records as they are: for a replay, of which nothing is kept.
         beyond: run, node and rail that a leg was red over by an earlier baseline of a replay, which
             the records do not know: nothing is learnt of that rail of that node in that run.
     """
@@ -80,7 +79,6 @@ class Ask:
     command: str
     at_least: int = AT_LEAST
     newest_only: bool = False
-    trusting: bool = False
     beyond: frozenset[tuple[str, str, str]] = frozenset()
 
 
@@ -150,7 +148,7 @@ def freeze(
             "the bounds are then wide",
         )
     aside = _Aside()
-    known = known or measured(store, ids, trusting=ask.trusting)
+    known = known or measured(store, ids)
     legs = list(legs_of(known.numbers))
     good = _good(legs, known.spoilt, aside, ask.beyond)
     for name in ("build", "tool_version"):

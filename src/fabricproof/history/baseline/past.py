@@ -13,7 +13,7 @@ from fabricproof.verdict.baseline import (
     PLACE,
     LegPlace,
 )
-from fabricproof.verdict.value import PRINT_ROUNDING, Source, possible_up_to, recorded_source
+from fabricproof.verdict.value import Source, recorded_source
 
 if TYPE_CHECKING:
     import polars as pl
@@ -81,16 +81,8 @@ class Number:
         return tuple(node for node in self.place.nodes.split(",") if node)
 
 
-def numbers_in(samples: pl.DataFrame, *, trusting: bool = False) -> Iterator[Number]:
-    """Yield every number of these samples that counted, that has a direction and is positive.
-
-    Args:
-        samples: of a store.
-        trusting: take records as they are; nothing is learnt from them.
-
-    Raises:
-        NotKnownGoodError: one was called good and lies beyond its own physical limit.
-    """
+def numbers_in(samples: pl.DataFrame) -> Iterator[Number]:
+    """Yield every number of these samples that counted, that has a direction and is positive."""
     rows = samples.filter("counts", _directed())
     places: dict[tuple[Any, ...], LegPlace] = {}
     inventories: dict[str, Mapping[str, str | None]] = {}
@@ -101,8 +93,6 @@ def numbers_in(samples: pl.DataFrame, *, trusting: bool = False) -> Iterator[Num
         text = row["inventory"] or ""
         if text not in inventories:
             inventories[text] = _inventory(text)
-        if row["verdict"] == "PASS" and not trusting:
-            _refuse_impossible(row)
         yield Number(
             run_id=row["run_id"],
             place=places[key],
@@ -165,10 +155,10 @@ class CountedNumbers:
     spoilt: Sequence[Spoilt]
 
 
-def measured(store: Store, run_ids: Iterable[str], *, trusting: bool) -> CountedNumbers:
-    """Return what counted in these runs; arguments and errors as of :func:`numbers_in`."""
+def measured(store: Store, run_ids: Iterable[str]) -> CountedNumbers:
+    """Return what counted in these runs."""
     samples = store.samples(run_ids)
-    several = tuple(numbers_in(samples, trusting=trusting))
+    several = tuple(numbers_in(samples))
     return CountedNumbers(numbers=several, spoilt=tuple(spoilt_in(samples)))
 
 
@@ -199,27 +189,6 @@ def without(place: LegPlace, *names: str) -> LegPlace:
 def _inventory(text: str) -> Mapping[str, str | None]:
     pairs = (each.partition("=") for each in text.split(",") if each)
     return {node: digest or None for node, _, digest in pairs}
-
-
-def _refuse_impossible(row: Mapping[str, Any]) -> None:
-    limit = row["ceiling"]
-    if limit is None:
-        return
-    floor = row["ceiling_name"] == "latency floor"
-    if floor:
-        is_possible = row["value"] >= limit - PRINT_ROUNDING
-    else:
-        is_possible = row["unit"] != "MB/s" or row["value"] <= possible_up_to(limit)
-    if is_possible:
-        return
-    raise NotKnownGoodError(
-        f"a number that cannot be true: {row['quantity']} = {row['value']:g} {row['unit']}",
-        source=row["file"],
-        line=row["line"],
-        expected=f"at {'least' if floor else 'most'} {limit:g} ({row['ceiling_name']})",
-        got="a PASS: the record was changed after it was judged",
-        next_step=f"leave run {row['run_id']} out",
-    )
 
 
 def why_not_good(number: Number) -> str:

@@ -150,7 +150,7 @@ def replay(
     judged = 0
     every = [
         (number, {name: rule.row_for(number) for name, rule in rules.items()})
-        for number in known or numbers_in(store.samples(run_ids), trusting=True)
+        for number in known or numbers_in(store.samples(run_ids))
     ]
     near = surroundings_of(
         (number.file, number.line, number.run_id)
@@ -358,7 +358,7 @@ def against_run(baseline: Baseline, store: Store, run_id: str) -> list[Unlike]:
     samples = store.samples([run_id])
     measured: dict[_Name, float] = {
         (each.place, each.quantity, each.unit): each.value
-        for each in numbers_in(samples, trusting=True)
+        for each in numbers_in(samples)
         if each.verdict != "INVALID"
     }
     words = _words_in(samples)

@@ -19,8 +19,6 @@ PIECE_BYTES = 16 << 20
 
 #: bytes at the beginning, and before the place read up to, that must still be the same
 _PROOF_BYTES = 4096
-#: bytes that the checksum takes at a time
-_SUM_BYTES = 1 << 20
 
 #: names of record files; rotated ones too
 _RECORDS = ("*.jsonl", "*.jsonl.gz")
@@ -37,7 +35,6 @@ class ReadMark:
         lines: how many line ends lie before that.
         head: digest of its first bytes, up to ``offset``.
         tail: digest of the bytes before ``offset``.
-        checksum: CRC-32 of all bytes before ``offset``; of a compressed file of all it has.
     """
 
     size: int
@@ -48,7 +45,6 @@ class ReadMark:
     lines: int
     head: str
     tail: str
-    checksum: int
 
     def plain(self) -> dict[str, Any]:
         """Return the standing as plain data."""
@@ -68,10 +64,6 @@ class FilePiece:
     end: int
     lines: int
     is_whole: bool = True
-
-    def checksum(self, before: int) -> int:
-        """Return the CRC-32 of the file up to ``end``, from that of what lies before the piece."""
-        return zlib.crc32(b"\n" if self.is_whole else b"", zlib.crc32(self.data, before))
 
 
 def count_bytes(data: bytes, wanted: bytes) -> int:
@@ -105,14 +97,13 @@ def is_packed(path: Path) -> bool:
     return path.suffix == ".gz"
 
 
-def look(path: Path, offset: int, lines: int, checksum: int | None = None) -> ReadMark:
+def look(path: Path, offset: int, lines: int) -> ReadMark:
     """Return the standing of a file that was read up to ``offset``.
 
     Args:
         path: the file.
         offset: read up to here, bytes.
         lines: line ends before that.
-        checksum: of what lies before that, where it is known; else the file is read for it.
 
     Raises:
         InputMissingError: it cannot be read.
@@ -120,16 +111,12 @@ def look(path: Path, offset: int, lines: int, checksum: int | None = None) -> Re
     try:
         with path.open("rb") as file:
             state = os.fstat(file.fileno())
-            proven = state.st_size if is_packed(path) else offset
-            head, tail = _proofs(file, proven)
-            if checksum is None or is_packed(path):
-                checksum = _checksum(file, proven)
+            head, tail = _proofs(file, state.st_size if is_packed(path) else offset)
     except OSError as error:
         raise unreadable(path, error) from None
     return ReadMark(
         size=state.st_size, changed_ns=state.st_mtime_ns, inode=state.st_ino,
         touched_ns=state.st_ctime_ns, offset=offset, lines=lines, head=head, tail=tail,
-        checksum=checksum,
     )  # fmt: skip
 
 
@@ -152,35 +139,20 @@ def is_current(path: Path, standing: ReadMark) -> bool:
 
 
 def has_only_grown(path: Path, standing: ReadMark) -> bool:
-    """Tell whether what was read of a file is still its beginning, to the last byte.
+    """Tell whether what was read of a file is still its beginning, by its two ends.
 
     A file of the same size and a later time was written over, not appended to; one of another
-    inode was put in its place.  A line that was edited in the middle leaves size, ends and inode
-    as they were: only the checksum of all that was read sees it.
+    inode was put in its place.
     """
     try:
-        # What costs nothing first: all of the file is read only where all else agrees.
-        now = look(path, standing.offset, standing.lines, standing.checksum)
-        untouched = now.size > standing.size or now.changed_ns == standing.changed_ns
-        is_same_file = now.inode == standing.inode and untouched and now.size >= standing.offset
-        if is_packed(path) and now.size != standing.size:
-            return False
-        if not is_same_file or (now.head, now.tail) != (standing.head, standing.tail):
-            return False
-        if is_current(path, standing):
-            return True
-        return look(path, standing.offset, standing.lines).checksum == standing.checksum
+        now = look(path, standing.offset, standing.lines)
     except InputMissingError:
         return False
-
-
-def _checksum(file: IO[bytes], length: int) -> int:
-    file.seek(0)
-    found = 0
-    while length > 0 and (data := file.read(min(length, _SUM_BYTES))):
-        found = zlib.crc32(data, found)
-        length -= len(data)
-    return found
+    untouched = now.size > standing.size or now.changed_ns == standing.changed_ns
+    is_same_file = now.inode == standing.inode and untouched and now.size >= standing.offset
+    if is_packed(path) and now.size != standing.size:
+        return False
+    return is_same_file and (now.head, now.tail) == (standing.head, standing.tail)
 
 
 def _proofs(file: IO[bytes], offset: int) -> tuple[str, str]:

@@ -116,8 +116,7 @@ class _Update:
             return
         offset, lines = _read_up_to(source)
         writer = self._writer = self._writer or _Writer(copy=self.copy)
-        checksum = source["standing"]["checksum"] if source["standing"] else 0
-        before = look(path, offset, lines, checksum)
+        before = look(path, offset, lines)
         source["standing"] = _unfinished(before)
         # A file that cannot be opened is none of the copy: that would outlive its mending.
         self.sources[name] = source
@@ -126,16 +125,16 @@ class _Update:
             parsed = self._parsed(source, piece, str(path))
             if parsed is None:
                 break
-            offset, lines, checksum = piece.end, piece.lines, piece.checksum(checksum)
+            offset, lines = piece.end, piece.lines
             source["notes"] += parsed.notes
             source["looks"] = sorted(parsed.looks.union(source["looks"]))
             writer.take(source, parsed)
             if writer.is_full:
                 writer.flush(source)
-                source["standing"] = _unfinished(look(path, offset, lines, checksum))
+                source["standing"] = _unfinished(look(path, offset, lines))
         writer.flush(source)
         # What somebody appends meanwhile is found next time: the size is that from before.
-        now = look(path, offset, lines, checksum)
+        now = look(path, offset, lines)
         done = replace(
             now, size=before.size, changed_ns=before.changed_ns, touched_ns=before.touched_ns
         )

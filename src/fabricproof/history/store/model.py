@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from fabricproof.core.measure import Verdict
-from fabricproof.core.records import are_texts
 from fabricproof.verdict.baseline import LegPlace
 
 if TYPE_CHECKING:
@@ -183,93 +179,7 @@ TEXTS = (
     "site", "partition", "fabric", "stack", "suite", "program", "tool_version", "check", "leg",
     "run_id", "road_state", "job_id", "environment_digest", "stage_folder",
 )  # fmt: skip
-LISTS = ("rails", "nodes")
 OBJECTS = ("inventory", "attributes", "stack_identity")
-
-#: all verdicts
-WORDS = frozenset(Verdict)
-
-#: whole numbers that a column holds
-_STORABLE = range(-(2**63), 2**63)
-#: moments that a datetime holds: years 1 to 9999, seconds since 1970
-_FIRST, _LAST = -62135596800.0, 253402300799.0
-
-#: objects and lists within each other; ours have four, and JSON readers crash at some thousands
-_DEPTH = 500
-_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"')
-_STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
-
-
-def is_deep(line: bytes) -> bool:
-    """Tell whether a line nests so deeply that reading it could end the process."""
-    if line.count(b"[") + line.count(b"{") <= _DEPTH:
-        return False
-    steps = (_STEPS.get(each, 0) for each in _TEXT.sub(b"", line))
-    return max(accumulate(steps), default=0) > _DEPTH
-
-
-def fault_of_quantity(record: Mapping[str, Any]) -> str:
-    """Return the first key that a quantity shares with others and is not what it must be.
-
-    Keys that an old record lacks are unknown; ``counts`` stands in every one since the first, and
-    without it nobody can say which attempt made the verdict.
-    """
-    seen = record.get("inventory")
-    sound = {
-        **{name: isinstance(record.get(name), str | None) for name in TEXTS},
-        **{name: are_texts(record.get(name)) for name in LISTS},
-        **{name: isinstance(record.get(name), dict | None) for name in OBJECTS},
-        "counts": isinstance(record.get("counts"), bool),
-        "attempt": _is_whole(record.get("attempt")),
-        "completed": _is_moment(record.get("completed")),
-    }
-    sound["run_id"] = sound["run_id"] and bool(record.get("run_id"))
-    digests = seen.values() if isinstance(seen, dict) else ()
-    sound["inventory"] = sound["inventory"] and all(
-        isinstance(each, str | None) for each in digests
-    )
-    return fault_of_other(record) or next((name for name, fits in sound.items() if not fits), "")
-
-
-def fault_of_other(record: Mapping[str, Any]) -> str:
-    """Return the first key of any record that is not what it must be; empty where all are."""
-    kind, verdict = record.get("kind"), record.get("verdict")
-    if not isinstance(kind, str):
-        return "kind"
-    if not isinstance(record.get("run_id"), str | None):
-        return "run_id"
-    is_sound = isinstance(verdict, str | None) and (
-        kind != "leg" or verdict is None or verdict in WORDS
-    )
-    return "" if is_sound else "verdict"
-
-
-def _is_whole(value: object) -> bool:
-    return value is None or (
-        isinstance(value, int) and not isinstance(value, bool) and value in _STORABLE
-    )
-
-
-def _is_moment(value: object) -> bool:
-    return value is None or (
-        isinstance(value, int | float) and not isinstance(value, bool) and _FIRST <= value <= _LAST
-    )
-
-
-def whole_number(value: float) -> int | None:
-    """Return a number that is whole and fits a column; None for any other, NaN and 1e300 too."""
-    if isinstance(value, float) and not value.is_integer():
-        return None
-    return int(value) if int(value) in _STORABLE else None
-
-
-def float_of(value: float) -> float | None:
-    """Return a number as the float it is nearest to; None for one that is beyond all floats."""
-    try:
-        return float(value)
-    except OverflowError:
-        return None
-
 
 #: columns beside those of :data:`FIELDS`
 FACTS: tuple[str, ...] = (

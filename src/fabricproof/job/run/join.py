@@ -63,7 +63,7 @@ class LegResult:
     """The link of its path, as the site declared it when it ran; empty where nobody recorded it."""
     errors: tuple[Mapping[str, Any], ...] = ()
     """What was lost or damaged, for each rail, node and direction, in all attempts together; empty
-    where nobody counted, and in records before there were any."""
+    where nobody counted."""
     rails: tuple[str, ...] = ()
     """The rails that it was to go over; empty where it left no record."""
     relation: str = ""
@@ -254,9 +254,6 @@ def _leg_result(
     if verdict is Verdict.UNJUDGED and not guilty:
         reason = f"ReFrame failed the check: {_said(case)}"
     rails = tuple(str(rail) for rail in record.get("rails") or ())
-    own = own_name(str(record["leg"]), rails)
-    # Earlier records do not say so: what is not named after its rails was one.
-    earlier = own if rails and own == record["leg"] else ""
     return LegResult(
         verdict=verdict,
         check=str(record["check"]),
@@ -276,7 +273,7 @@ def _leg_result(
         link=str(record.get("link") or ""),
         errors=tuple(record.get("errors") or ()),
         rails=rails,
-        relation=str(record.get("relation", earlier) or ""),
+        relation=record.get("relation") or "",
     )
 
 
