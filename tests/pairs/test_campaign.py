@@ -841,7 +841,7 @@ def test_no_node_is_left_out_for_a_bye(num_nodes: int, first_rounds: int) -> Non
 
 
 def test_leaves_of_unlike_size_leave_nobody_out() -> None:
-    leaves = leaves_by_name(("a", "b", "c", "d", "e"), dict(zip("abcde", "xxxxy", strict=True)), 0)
+    leaves = leaves_by_name(("a", "b", "c", "d", "e"), dict(zip("abcde", "xxxxy", strict=True)))
     rounds = planned_rounds(leaves, 1, is_full=False, order=Order.LEAFWISE, seed=3, first_rounds=1)
     assert {node for each in rounds for pair in each.pairs for node in pair} == set(range(5))
 

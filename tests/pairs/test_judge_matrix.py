@@ -452,15 +452,6 @@ def test_a_leaf_and_its_uplinks(
     assert ended.record["blame"][0]["node"] is None
 
 
-def test_one_directed_uplink(judge: Any, tmp_path: Path) -> None:
-    def fault(a: int, b: int, _: int) -> float:
-        return 0.5 if a // 4 == 1 and b // 4 != 1 and b % 4 % 2 == 1 else 1.0
-
-    leaves = leaves_file(tmp_path, 16, 4)
-    ended = judge(made(16, fault), "--leaves", leaves, "--spines", "2")
-    assert blamed(ended.record) == [("uplink", "leaf1 to spine1", "transmit")]
-
-
 def test_a_node_alone_on_its_leaf_is_not_told_from_it(judge: Any, tmp_path: Path) -> None:
     file = tmp_path / "leaves.csv"
     file.write_text(
@@ -470,27 +461,6 @@ def test_a_node_alone_on_its_leaf_is_not_told_from_it(judge: Any, tmp_path: Path
     (blame,) = ended.record["blame"]
     assert (blame["kind"], blame["node"]) == ("node", "n0009")
     assert any(each.startswith("c") for each in blame["cannot_tell_from"])
-
-
-def test_a_load_that_explains_a_low_value_blames_nobody(judge: Any, tmp_path: Path) -> None:
-    # In each round four nodes of a leaf send through two uplinks: half each, and no fault.
-    from fabricproof.pairs import Order, Schedule, leaves_of  # noqa: PLC0415
-
-    tree = leaves_of(16, 4, 2)
-    rows: list[dict[str, object]] = []
-    for number, pairs in enumerate(Schedule(order=Order.LEAFWISE, leaves=tree).rounds()):
-        for a, b in pairs.tolist():
-            value = 24.0 if a // 4 == b // 4 else 12.0
-            rows += [
-                {"a": f"n{x:04}", "b": f"n{y:04}", "value": value, "round": number}
-                for x, y in ((a, b), (b, a))
-            ]
-    for row in rows:
-        if row["a"] == "n0006":
-            row["value"] = 5.0
-    leaves = leaves_file(tmp_path, 16, 4)
-    ended = judge(rows, "--leaves", leaves, "--spines", "2")
-    assert blamed(ended.record) == [("node", "n0006", "transmit")]
 
 
 def test_a_slow_round_is_contention(judge: Any) -> None:
@@ -946,7 +916,6 @@ def test_damaged_data_ends_with_65_and_the_line(
     [
         (("--unit", "furlongs"), 78),
         (("--unit", "KiB"), 78),
-        (("--spines", "2"), 78),
         (("--pcie", "3.0x8"), 2),
         (("-o", "m.bmp"), 2),
         (("--leaves", "nowhere"), 66),

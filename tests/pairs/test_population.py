@@ -13,7 +13,7 @@ from fabricproof.pairs.population import Population, Together, population_cells,
 
 
 def sums(order: Order, *, slow: int | None = None) -> dict[Together, Population]:
-    matrix, leaves = measured(order, spread=True, slow=slow)
+    matrix, leaves = measured(order, slow=slow)
     judged = judge_matrix(matrix, leaves=leaves, limits=LIMITS)
     return {each.together: each for each in populations_of(judged) if each.together is not None}
 
@@ -59,14 +59,14 @@ def test_a_number_that_is_none_is_a_dash() -> None:
 
 
 def test_without_rounds_nothing_is_added_up() -> None:
-    matrix, leaves = measured(Order.LEAFWISE, spread=True)
+    matrix, leaves = measured(Order.LEAFWISE)
     one_at_a_time = replace(matrix, round=np.full(len(matrix), -1, dtype=np.int32))
     judged = judge_matrix(one_at_a_time, leaves=leaves)
     assert [each.together for each in populations_of(judged)] == [None]
 
 
 def test_sums_are_rows_of_the_table() -> None:
-    matrix, leaves = measured(Order.CIRCLE, spread=True)
+    matrix, leaves = measured(Order.CIRCLE)
     judged = judge_matrix(matrix, leaves=leaves, limits=LIMITS)
     lines = population_lines(populations_of(judged))
     assert [line.split(",")[1] for line in lines[1:]][1] == " all pairs measured at once"

@@ -5,14 +5,7 @@ from __future__ import annotations
 from fabricproof.pairs.blame.judge import judge_matrix
 from fabricproof.pairs.blame.judged import Judged, MatrixVerdict, WhyUndecided
 from fabricproof.pairs.blame.suspects import SuspectKind
-from fabricproof.pairs.fabric import (
-    Leaves,
-    Loads,
-    leaves_by_name,
-    leaves_of,
-    load_of_flows,
-    loads_of,
-)
+from fabricproof.pairs.fabric import Leaves, leaves_by_name, leaves_of
 from fabricproof.pairs.ladder import FIRST_ROUNDS, MORE_ROUNDS, USUAL_ROUNDS, Ladder
 from fabricproof.pairs.limits import NO_LIMITS, Limits, limits_of
 from fabricproof.pairs.matrix import Kind, Matrix
@@ -70,7 +63,6 @@ __all__ = [
     "Ladder",
     "Leaves",
     "Limits",
-    "Loads",
     "Matrix",
     "MatrixVerdict",
     "Order",
@@ -87,8 +79,6 @@ __all__ = [
     "leaves_by_name",
     "leaves_of",
     "limits_of",
-    "load_of_flows",
-    "loads_of",
     "picture_of",
     "population_cells",
     "population_lines",

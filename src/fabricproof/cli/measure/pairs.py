@@ -39,7 +39,7 @@ Examples:
   fabricproof pairs judge matrix.csv --unit us              # values are latencies
   fabricproof pairs judge matrix.csv --link 'HDR 4x'        # and is the level good enough
   fabricproof pairs judge matrix.csv --reference '24 GB/s' --tolerance 5%
-  fabricproof pairs judge matrix.csv --leaves topo --spines 16 -o matrix.svg
+  fabricproof pairs judge matrix.csv --leaves topo -o matrix.svg
 
 \b
 FILE is a CSV with a header; columns in any order, others are ignored:
@@ -120,7 +120,6 @@ def _read_leaves(name: str) -> dict[str, str]:
 )
 @click.option("--unit", default="", metavar="UNIT", help="Unit of rows that name none: 'us'.")
 @options.leaves
-@options.spines
 @PICTURE
 @options.of_group("as_json")
 def judge(
@@ -129,7 +128,6 @@ def judge(
     tolerance: float | None,
     unit: str,
     leaves: str | None,
-    spines: int,
     files: Mapping[str, Path],
     as_json: bool,
     fabric: Fabric | None,
@@ -140,11 +138,9 @@ def judge(
     ('-' for standard input).
     """
     given = given_references(references, tolerance)
-    if spines and leaves is None:
-        raise ConfigError("--spines says nothing without the leaves", expected="--leaves FILE")
     matrix = read_matrix(file, unit=unit)
     limits = limits_of(matrix, fabric=fabric, references=given, tolerance=tolerance)
-    places = leaves_by_name(matrix.nodes, _read_leaves(leaves), spines) if leaves else None
+    places = leaves_by_name(matrix.nodes, _read_leaves(leaves)) if leaves else None
     judged = judge_matrix(matrix, leaves=places, limits=limits)
     said = say(judged)
     click.echo(json.dumps(_record(judged, said), indent=2) if as_json else _text(judged, said))

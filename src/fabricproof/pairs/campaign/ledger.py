@@ -68,7 +68,6 @@ class Campaign:
         site: folder that finds the site again.
         nodes: that take part, in natural order.
         leaf_of: name of the leaf of each, empty where nobody knows.
-        spines: uplinks of each leaf, 0 where routing is not static.
         out: nodes of the partition that take no part -> their state in Slurm.
         skipped: nodes that the site leaves out by its own choice -> why.
         net_paths: interfaces of each way to be measured, one or several.
@@ -88,7 +87,6 @@ class Campaign:
     stack: str
     nodes: tuple[str, ...]
     leaf_of: tuple[str, ...]
-    spines: int
     out: Mapping[str, str]
     skipped: Mapping[str, str]
     net_paths: tuple[tuple[str, ...], ...]
