@@ -948,7 +948,7 @@ def test_no_such_file(fabricproof: Command) -> None:
 # --- for a person
 
 
-def test_a_person_gets_a_sentence_a_line_to_review_and_a_map(
+def test_a_person_gets_a_sentence_and_a_line_to_review(
     tmp_path: Path, fabricproof: Command
 ) -> None:
     fault = of_node(3, 0.3, side="receive", rail=0)
@@ -958,8 +958,6 @@ def test_a_person_gets_a_sentence_a_line_to_review_and_a_map(
     assert "n0003 rail0 receives at 30 %: 15 of 15 pairs; its other rail is fine" in ended.out
     (line,) = [each for each in ended.out.splitlines() if "scontrol" in each]
     assert line.strip().startswith("# scontrol update NodeName=n0003 State=DRAIN Reason=")
-    (drawn,) = [each for each in ended.out.splitlines() if each.startswith("n0000 ")]
-    assert drawn == "n0000  ..3............"
 
 
 def test_the_same_rows_in_any_order_say_the_same(judge: Any) -> None:
@@ -1135,9 +1133,6 @@ def test_the_population_of_each_rail(judge: Any) -> None:
         assert each["most"] == max(values)
         assert each["mean"] == pytest.approx(np.mean(values))
         assert each["deviation"] == pytest.approx(np.std(values))
-    assert population[0]["num_outliers"] == 0
-    assert population[1]["num_outliers"] == 15
-    assert all(name.endswith("to n0003") for name in population[1]["outliers"])
 
 
 def test_the_population_in_the_terminal_and_the_page(tmp_path: Path, fabricproof: Command) -> None:
@@ -1146,11 +1141,9 @@ def test_the_population_in_the_terminal_and_the_page(tmp_path: Path, fabricproof
     page = tmp_path / "m.html"
     ended = fabricproof("pairs", "judge", file, "-o", page)
     (heading,) = [line for line in ended.out.splitlines() if line.startswith("values ")]
-    assert heading.split() == ["values", "number", "least", "most", "mean", "standard",
-                               "deviation", "outliers"]  # fmt: skip
+    assert heading.split() == ["values", "number", "least", "most", "mean", "standard", "deviation"]
     (line,) = [line for line in ended.out.splitlines() if "over rail0, GB/s" in line]
-    assert "to n0003" in line
-    assert line.endswith("and 3 more")
+    assert line.split()[4] == "56"
     assert "Values over all nodes" in page.read_text()
     assert "bandwidth over rail0, GB/s" in page.read_text()
 

@@ -20,7 +20,6 @@ from fabricproof.pairs.picture import (
     read_picture,
     side_of,
     svg,
-    text_map,
 )
 from fabricproof.pairs.population import (
     POPULATION_COLUMNS,
@@ -88,5 +87,4 @@ __all__ = [
     "say",
     "side_of",
     "svg",
-    "text_map",
 ]

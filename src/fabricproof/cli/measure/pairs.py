@@ -29,7 +29,6 @@ from fabricproof.pairs import (
     populations_of,
     read_matrix,
     say,
-    text_map,
 )
 from fabricproof.physics import Fabric
 
@@ -178,7 +177,6 @@ def _record(judged: Judged, said: Said) -> dict[str, Any]:
 
 
 def _text(judged: Judged, said: Said) -> str:
-    matrix = judged.matrix
     lines = [f"{judged.verdict.value}: {judged.reason}"]
     lines += healthy_words(judged)
     for each in said.blame:
@@ -195,5 +193,4 @@ def _text(judged: Judged, said: Said) -> str:
     lines += ["", *table] if table else []
     if said.findings:
         lines += ["", *said.findings]
-    drawn = "" if matrix.is_selection else text_map(judged)
-    return "\n".join([*lines, *(["", drawn] if drawn and len(matrix) else [])])
+    return "\n".join(lines)

@@ -280,7 +280,7 @@ def _singles(judged: Judged, unexplained: Flags) -> list[Undecided]:
                 why=WhyUndecided.CHANCE,
                 nodes=(),
                 sentence=f"{len(rest)} more single values are low, of {names}",
-                would_tell="these pairs once more: the map or -o FILE.html shows them",
+                would_tell="these pairs once more: -o FILE.html shows them",
             )
         )
     return entries
