@@ -27,7 +27,7 @@ from fabricproof.pairs.population import (
     population_lines,
     populations_of,
 )
-from fabricproof.pairs.readers.table import read_matrix
+from fabricproof.pairs.readers import read_matrix
 from fabricproof.pairs.said import Blame, Said, Undecided
 from fabricproof.pairs.schedule import Order, Schedule, least_rounds
 from fabricproof.pairs.words import say

@@ -196,12 +196,6 @@ def _blame_pair(judged: Judged, pair: BadPair) -> Blame:
     )
 
 
-_LOADS = {
-    Load.IN_TURN: "messages went there and back in turn: --link judges the level of long ones only",
-    Load.SHARED: "ranks of a node measured at once: --link does not judge the level of such shares",
-}
-
-
 def _slowest(matrix: Matrix) -> str:
     rows = np.argsort(matrix.goodness, kind="stable")[:4].tolist()
     return ", ".join(
@@ -216,8 +210,10 @@ def _findings(judged: Judged) -> list[str]:
     is_reason = judged.verdict is MatrixVerdict.MISSING
     found = [] if is_reason else [f"not in the output: {each}" for each in matrix.missing]
     found += matrix.notes
-    if not all(kind.lower_is_better for kind in matrix.kinds):
-        found += [_LOADS[load] for load in _LOADS if load in matrix.load]
+    if Load.IN_TURN in matrix.load and not all(kind.lower_is_better for kind in matrix.kinds):
+        found.append(
+            "messages went there and back in turn: --link judges the level of long ones only"
+        )
     if matrix.is_selection:
         found.append(f"slowest, the better of two looks: {_slowest(matrix)}")
     if matrix.num_empty:

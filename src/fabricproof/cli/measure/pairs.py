@@ -45,10 +45,9 @@ FILE is a CSV with a header; columns in any order, others are ignored:
   a,b       two nodes; the row is what a sends to b
   value     a number; empty where the pair was not measured
   rail, round, size, unit, direction    where there; direction is ab, ba or both
-Usual other names are understood, and a unit beside the value: source,destination,latency_us.
-A pair that stands once, in a file without direction, is both ways, unless a quarter of the pairs
-stand twice.  More than half of all pairs: the file means to be whole, and what it lacks is MISSING.
-FILE may also be Parquet with these columns, the output of LinkTest 1.2 or mpiGraph, or mapping.dat
+Without direction a row is one way, from a to b.  A file that names more than half of all pairs
+means to be whole, and what it lacks is MISSING.
+FILE may also be the output of LinkTest 1.2 or mpiGraph with one task on each node, or mapping.dat
 and gnuplotinput.dat of LinkTest's pingponganalysis, one after the other.
 
 The exit status is 0 only for PASS: nobody stands out, and --link or --reference says that the
