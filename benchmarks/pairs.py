@@ -143,7 +143,7 @@ def scale(*, full: bool) -> None:
     np.sort(np.random.default_rng(1).random(10_000_000))
     unit = time.process_time() - begun
     print(f"\nsorting ten million numbers: {unit:.2f} s, the unit below")
-    tree = leaves_of(nodes, 40, 40)
+    tree = leaves_of(nodes, 40)
     for order in Order:
         begun = time.process_time()
         schedule = Schedule(order=order, leaves=tree)
@@ -225,7 +225,7 @@ def made_launch(folder: Path, nodes: int) -> tuple[ledger.Campaign, Path]:
     steps = plan_steps(max_size=65536, rate_mb_s=22.5, latency_us=20.0, seconds=0.5)
     campaign = ledger.Campaign(
         id="made", site="", site_name="", partition="", fabric="", stack="", nodes=names,
-        leaf_of=(), spines=0, out={}, skipped={}, net_paths=(("rail0",),), rounds=rounds,
+        leaf_of=(), out={}, skipped={}, net_paths=(("rail0",),), rounds=rounds,
         size=65536, seconds=0.5, both_ways=False, is_full=True,
     )  # fmt: skip
     place = folder / "launch.0"

@@ -179,12 +179,6 @@ def _two(dice: random.Random) -> Draw:
 CASES: dict[str, Callable[[random.Random], Draw]] = {
     "clean": lambda _: Draw(),
     "clean-full": lambda _: Draw(options=("--full",)),
-    "two-to-one-leafwise": lambda _: Draw(
-        options=("--full", "--order", "leafwise", "--spines", "2"), uplink_mbit=UPLINK_MBIT // 2
-    ),
-    "two-to-one-circle": lambda _: Draw(
-        options=("--full", "--order", "circle", "--spines", "2"), uplink_mbit=UPLINK_MBIT // 2
-    ),
     "receive-30": lambda dice: _slow_rail(dice, 30, "in"),
     "receive-half": lambda dice: _slow_rail(dice, 50, "in"),
     "transmit-half": lambda dice: _slow_rail(dice, 50, "out"),

@@ -1,8 +1,8 @@
 """Campaigns over a machine that does not exist: faults drawn by a seed, and whether blame is right.
 
-Values have 3 % of noise, one in a hundred is low by chance, flows on one link share it, and the
-judge is told nothing but the values and where the nodes hang.  Each rail is a network of its own
-with its own leaves; there are as many spines as nodes on a leaf.
+Values have 3 % of noise, one in a hundred is low by chance, and the judge is told nothing but the
+values and where the nodes hang.  Each rail is a network of its own with its own leaves, which have
+uplinks enough: no flow waits for another.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fabricproof.pairs.blame.judge import judge_matrix
 from fabricproof.pairs.blame.judged import Judged
 from fabricproof.pairs.blame.measure import evidence_of
 from fabricproof.pairs.blame.suspects import ALL, RECEIVE, TRANSMIT, Suspect, SuspectKind
-from fabricproof.pairs.fabric import Leaves, leaves_of, load_of_flows, loads_of
+from fabricproof.pairs.fabric import Leaves, leaves_of
 from fabricproof.pairs.ladder import FIRST_ROUNDS, MOST_AGAIN, Ladder
 from fabricproof.pairs.matrix import Kind, Matrix
 from fabricproof.pairs.said import DIRECTIONS, place
@@ -49,7 +49,7 @@ class Setting:
 
     Attributes:
         num_nodes: nodes, 4 or more.
-        per_leaf: nodes on each leaf; also the number of spines.
+        per_leaf: nodes on each leaf.
         num_rails: rails, 1 or more.
         num_faults: faults of each campaign, 0 for a clean one.
         noise: standard deviation of a value, as a part of it.
@@ -150,11 +150,11 @@ def _drawn(
         return Suspect(kind=kind, number=number, rail=rail)
     if kind is SuspectKind.UPLINK:
         return Suspect(
-            kind=kind,
+            kind=SuspectKind.LEAF,
             number=int(random.integers(leaves.num_leaves)),
             rail=rail,
             side=int(random.choice([TRANSMIT, RECEIVE])),
-            spine=int(random.integers(leaves.num_spines)),
+            across=True,
         )
     number = int(random.integers(setting.num_nodes))
     if kind is SuspectKind.NODE or setting.num_rails == 1:
@@ -167,7 +167,7 @@ class Machine:
 
     def __init__(self, setting: Setting, seed: int) -> None:
         self.setting = setting
-        self.leaves = leaves_of(setting.num_nodes, setting.per_leaf, setting.per_leaf)
+        self.leaves = leaves_of(setting.num_nodes, setting.per_leaf)
         self.random = np.random.default_rng([seed, 0])
         self.faults = draw_faults(setting, self.leaves, self.random)
         self.names = tuple(f"n{number}" for number in range(setting.num_nodes))
@@ -178,13 +178,7 @@ class Machine:
         rails = self.setting.num_rails
         parts = [np.concatenate([pairs, pairs[:, ::-1]]) for pairs in rounds]
         flows = np.concatenate(parts) if parts else np.zeros((0, 2), dtype=np.int64)
-        load = [
-            load_of_flows(part[:, 0], part[:, 1], loads_of(part, self.leaves, both_ways=False),
-                          self.leaves)
-            for part in parts
-        ]  # fmt: skip
         numbers = np.repeat(np.arange(first, first + len(parts)), [len(part) for part in parts])
-        share = 1 / np.concatenate(load) if load else np.zeros(0)
         count = len(flows) * rails
         matrix = Matrix(
             nodes=self.names,
@@ -196,7 +190,7 @@ class Machine:
             rail=np.repeat(np.arange(rails), len(flows)).astype(np.int32),
             round=np.tile(numbers, rails).astype(np.int32),
             kind=np.zeros(count, dtype=np.int32),
-            value=np.tile(share, rails),
+            value=np.ones(count),
             origin="simulated",
         )
         return self._with_values(matrix)
@@ -211,7 +205,7 @@ class Machine:
         by_chance = random.random(count) < setting.chance
         factor[by_chance] *= random.uniform(0.3, 0.8, int(by_chance.sum()))
         noise = np.maximum(1 + setting.noise * random.normal(size=count), 0.1)
-        return replace(matrix, value=_HEALTHY_MB_S * factor * noise * matrix.value)
+        return replace(matrix, value=_HEALTHY_MB_S * factor * noise)
 
 
 def joined(first: Matrix, second: Matrix) -> Matrix:

@@ -30,13 +30,13 @@ from fabricproof.site import load_site
 
 BLANK = Campaign(
     id="test", site="vcluster", site_name="vcluster", partition="compute", fabric="eth0",
-    stack="openmpi5", nodes=(), leaf_of=(), spines=0, out={}, skipped={}, net_paths=(), rounds=(),
+    stack="openmpi5", nodes=(), leaf_of=(), out={}, skipped={}, net_paths=(), rounds=(),
     size=65536, seconds=0.5, both_ways=False, is_full=False,
 )  # fmt: skip
 WISHES = _Wishes(
     only=dict.fromkeys(("partition", "stack", "fabric"), ()), over=(), full=False,
     minutes=None, order="leafwise", seed=0, size=None, seconds=None, both_ways=False, without=(),
-    skip_out=False, spines=0,
+    skip_out=False,
 )  # fmt: skip
 STANDING = Standing(free=("vc1", "vc2", "vc10"), busy=("vc3",), out={"vc4": "drain", "vc5": "down"})
 

@@ -32,7 +32,7 @@ def planned(
     chosen = tuple(net_paths)
     return Campaign(
         id="test", site=str(site.folder), site_name=site.name, partition="compute",
-        fabric="eth0", stack="openmpi5", nodes=nodes, leaf_of=(), spines=0, out={}, skipped={},
+        fabric="eth0", stack="openmpi5", nodes=nodes, leaf_of=(), out={}, skipped={},
         net_paths=chosen, size=65536, seconds=0.5, both_ways=False, is_full=is_full,
         rounds=planned_rounds(
             all_on_one(len(nodes)), len(chosen), is_full=is_full, order=Order.LEAFWISE, seed=3

@@ -841,7 +841,7 @@ def test_no_node_is_left_out_for_a_bye(num_nodes: int, first_rounds: int) -> Non
 
 
 def test_leaves_of_unlike_size_leave_nobody_out() -> None:
-    leaves = leaves_by_name(("a", "b", "c", "d", "e"), dict(zip("abcde", "xxxxy", strict=True)), 0)
+    leaves = leaves_by_name(("a", "b", "c", "d", "e"), dict(zip("abcde", "xxxxy", strict=True)))
     rounds = planned_rounds(leaves, 1, is_full=False, order=Order.LEAFWISE, seed=3, first_rounds=1)
     assert {node for each in rounds for pair in each.pairs for node in pair} == set(range(5))
 
@@ -900,13 +900,11 @@ def test_a_plan_that_is_damaged_or_not_there_is_said(tmp_path: Path, site: Site)
 @pytest.mark.parametrize(
     "change",
     [
-        {"nodes": ["vc1", ["vc2"]]}, {"nodes": ["vc1"]}, {"nodes": ["vc1"] * 8},
-        {"leaf_of": ["leaf1"]}, {"net_paths": []}, {"out": 3}, {"skipped": []}, {"fabric": {}},
-        {"size": "large"}, {"at_once": 0.5}, {"seconds": None},
-        {"site_name": 7},
+        {"nodes": ["vc1", ["vc2"]]}, {"out": 3}, {"fabric": {}}, {"size": "large"},
+        {"at_once": 0.5}, {"seconds": None},
     ],
 )  # fmt: skip
-def test_a_plan_whose_parts_do_not_fit_each_other_is_damaged(
+def test_a_plan_of_other_types_is_damaged(
     tmp_path: Path, site: Site, change: dict[str, Any]
 ) -> None:
     save(tmp_path, planned(site))

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_loaded_rounds import ALONE, LIMITS, NODES, PER_LEAF, measured
+from test_loaded_rounds import ALONE, LIMITS, NODES, measured
 
 from fabricproof.pairs import Order, judge_matrix, populations_of
 from fabricproof.pairs.population import Population, Together, population_cells, population_lines
 
 
 def sums(order: Order, *, slow: int | None = None) -> dict[Together, Population]:
-    matrix, leaves = measured(order, spread=True, slow=slow)
+    matrix, leaves = measured(order, slow=slow)
     judged = judge_matrix(matrix, leaves=leaves, limits=LIMITS)
     return {each.together: each for each in populations_of(judged) if each.together is not None}
 
@@ -23,7 +23,6 @@ def test_leaf_to_leaf_carries_what_its_uplinks_do() -> None:
     found = sums(Order.LEAFWISE)[Together.LEAVES]
     assert found.count == 48
     assert found.mean == pytest.approx(2 * ALONE, rel=0.01)
-    assert found.num_outliers == 0
 
 
 def test_the_least_round_is_the_bisection() -> None:
@@ -34,11 +33,11 @@ def test_the_least_round_is_the_bisection() -> None:
     assert found.most == pytest.approx(NODES / 2 * ALONE, rel=0.01)
 
 
-def test_a_slow_node_lowers_what_comes_to_its_leaf_and_nothing_else() -> None:
+def test_a_slow_node_lowers_what_comes_to_its_leaf() -> None:
     found = sums(Order.LEAFWISE, slow=6)[Together.LEAVES]
-    to_its_leaf = {f"leaf{each} to leaf{6 // PER_LEAF}" for each in range(NODES // PER_LEAF)}
-    assert found.num_outliers == 12
-    assert set(found.outliers) <= to_its_leaf
+    whole = sums(Order.LEAFWISE)[Together.LEAVES]
+    assert found.least < 0.9 * whole.least
+    assert found.most == pytest.approx(whole.most)
 
 
 def test_the_record_of_a_matrix_keeps_its_keys() -> None:
@@ -47,7 +46,7 @@ def test_the_record_of_a_matrix_keeps_its_keys() -> None:
     record = found.record()
     assert set(record) == {
         *("quantity", "unit", "rail", "distance", "together", "count", "least", "most", "mean"),
-        *("deviation", "num_outliers", "outliers"),
+        "deviation",
     }
     assert (record["quantity"], record["together"]) == (found.kind, "all pairs measured at once")
 
@@ -59,14 +58,14 @@ def test_a_number_that_is_none_is_a_dash() -> None:
 
 
 def test_without_rounds_nothing_is_added_up() -> None:
-    matrix, leaves = measured(Order.LEAFWISE, spread=True)
+    matrix, leaves = measured(Order.LEAFWISE)
     one_at_a_time = replace(matrix, round=np.full(len(matrix), -1, dtype=np.int32))
     judged = judge_matrix(one_at_a_time, leaves=leaves)
     assert [each.together for each in populations_of(judged)] == [None]
 
 
 def test_sums_are_rows_of_the_table() -> None:
-    matrix, leaves = measured(Order.CIRCLE, spread=True)
+    matrix, leaves = measured(Order.CIRCLE)
     judged = judge_matrix(matrix, leaves=leaves, limits=LIMITS)
     lines = population_lines(populations_of(judged))
     assert [line.split(",")[1] for line in lines[1:]][1] == " all pairs measured at once"

@@ -13,8 +13,8 @@ from fabricproof.pairs import (
     Ladder,
     Order,
     Schedule,
+    SuspectKind,
     leaves_of,
-    loads_of,
 )
 from fabricproof.pairs.blame.judge import judge_matrix
 from fabricproof.pairs.words import say
@@ -23,25 +23,24 @@ SMALL = Setting(num_nodes=64, per_leaf=8)
 LOW_BOTH_WAYS = 4499
 
 
-def test_first_rounds_are_random_and_load_each_link_once() -> None:
-    tree = leaves_of(64, 8, 8)
+def test_first_rounds_are_random() -> None:
+    tree = leaves_of(64, 8)
     rounds = list(Ladder(leaves=tree, seed=3).first())
     assert len(rounds) == 4
     assert rounds[0].tolist() != next(Ladder(leaves=tree, seed=4).first()).tolist()
     pairs = {tuple(sorted(pair)) for each in rounds for pair in each.tolist()}
     assert len(pairs) == 4 * 32
-    assert max(loads_of(each, tree).most_between_switches for each in rounds) == 1
     assert all(tree.leaf_of[a] != tree.leaf_of[b] for a, b in pairs)
 
 
 def test_unequal_leaves_have_first_rounds_too() -> None:
-    tree = replace(leaves_of(21, 20), num_spines=0)
+    tree = leaves_of(21, 20)
     rounds = list(Ladder(leaves=tree, seed=1).first())
     assert [len(each) for each in rounds] == [10] * 4
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_adaptive_rounds_measure_suspects_and_load_no_link_twice(seed: int) -> None:
+def test_nobody_measures_twice_in_an_adaptive_round(seed: int) -> None:
     setting = replace(SMALL, num_faults=4)
     machine = Machine(setting, seed)
     judged, rounds = climb(machine, seed)
@@ -49,11 +48,9 @@ def test_adaptive_rounds_measure_suspects_and_load_no_link_twice(seed: int) -> N
     matrix = judged.matrix
     for number in range(4, rounds):
         rows = (matrix.round == number) & (matrix.rail == 0)
-        pairs = np.stack([matrix.source[rows], matrix.destination[rows]], axis=1).astype(np.int64)
-        assert len(pairs)
-        loads = loads_of(pairs, machine.leaves, both_ways=False)
-        assert loads.transmit.max() == loads.receive.max() == 1
-        assert loads.most_between_switches <= 1
+        assert rows.any()
+        # Each pair has a row for each direction.
+        assert len(np.unique(matrix.source[rows])) == rows.sum()
 
 
 @pytest.mark.parametrize("faults", [1, 4, 8])
@@ -71,7 +68,7 @@ def test_faults_are_found_and_nobody_else(faults: int) -> None:
 
 def test_rounds_beyond_six_are_for_what_is_undecided_only() -> None:
     one = [run_campaign(replace(SMALL, num_faults=1), seed) for seed in range(20)]
-    assert {each.num_rounds for each in one} <= {4, 6}
+    assert {each.num_rounds for each in one} <= {4, 5, 6}
     # Half of the machine is at fault: six rounds leave one fault of five without a blame.
     half = score([run_campaign(replace(SMALL, num_faults=30), seed) for seed in range(20)])
     assert half.recall is not None
@@ -130,7 +127,7 @@ def test_a_fault_that_is_too_weak_is_not_found_and_blames_nobody() -> None:
 
 def test_faults_do_not_hide_each_other() -> None:
     setting = Setting(num_nodes=160, per_leaf=8, num_faults=30)
-    tree = leaves_of(160, 8, 8)
+    tree = leaves_of(160, 8)
     faults = draw_faults(setting, tree, np.random.default_rng(5))
     assert len(faults) == 30
     leaves = {each.suspect.number for each in faults if each.suspect.kind != "node"}
@@ -149,9 +146,11 @@ def test_what_cannot_be_is_refused() -> None:
         Setting(num_nodes=3, per_leaf=1)
 
 
-@pytest.mark.parametrize("seed", [1_000_007, 1_000_012, 1_000_013, 1_000_024])
+@pytest.mark.parametrize("seed", range(1_000_000, 1_000_025, 3))
 def test_most_nodes_of_a_leaf_at_fault_are_not_called_the_leaf(seed: int) -> None:
-    campaign = run_campaign(Setting(num_nodes=64, per_leaf=8, num_faults=30), seed)
-    assert {each for each in campaign.blamed if "leaf" in each} <= set(campaign.faults)
+    kinds = (SuspectKind.NODE, SuspectKind.RAIL)
+    half = Setting(num_nodes=64, per_leaf=8, num_faults=30, kinds=kinds)
+    campaign = run_campaign(half, seed)
+    assert not {each for each in campaign.blamed if "leaf" in each}
     assert campaign.true == len(campaign.blamed)
     assert campaign.found >= 29

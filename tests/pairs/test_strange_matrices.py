@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrices import made, of_node, written
 
@@ -30,73 +29,6 @@ def judged_text(folder: Path, text: str) -> Judged:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("strange")
-
-
-# --- headers
-
-
-@pytest.mark.parametrize(
-    ("header", "unit"),
-    [
-        ("src,dst,value", ""),
-        ("Source,Destination,Bandwidth", ""),
-        ("from,to,bw (GB/s)", "GB/s"),
-        ("node_a,node_b,Bandwidth [MiB/s]", "MiB/s"),
-        ("Node A,Node B,throughput in Gb/s", "Gb/s"),
-        ("sender,receiver,bandwidth_gbps", "Gb/s"),
-        ("host1,host2,value_GBps", "GB/s"),
-        ("a,b,MB/s", None),
-        ("a,value,b_value", None),
-    ],
-)
-def test_other_names_of_the_columns(folder: Path, header: str, unit: str | None) -> None:
-    text = "\n".join(
-        [header, *(f"{row['a']},{row['b']},{row['value']}" for row in made(8, of_node(3, 0.3)))]
-    )
-    if unit is None:
-        with pytest.raises(FabricproofError, match="no header"):
-            judged_text(folder, text)
-        return
-    judged = judged_text(folder, text)
-    assert [each.node for each in say(judged).blame] == ["n0003"]
-    assert judged.matrix.kinds[0].unit == unit
-
-
-@pytest.mark.parametrize("column", ["latency", "lat", "latency_us", "Latency (usec)"])
-def test_of_a_column_latency_less_is_better(folder: Path, column: str) -> None:
-    rows = made(8, of_node(3, 0.3), base=2.0, lower_is_better=True)
-    text = "\n".join([f"a,b,{column}", *(f"{row['a']},{row['b']},{row['value']}" for row in rows)])
-    judged = judged_text(folder, text)
-    assert [each.node for each in say(judged).blame] == ["n0003"]
-    assert judged.matrix.kinds[0].quantity == "latency"
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("a,b,bandwidth,latency\nn1,n2,3,4\n", "several columns could be the value"),
-        ("source,src,dst,value\nn1,n1,n2,3\n", "several columns could be the a"),
-        ("a,b,latency,unit\nn1,n2,3,GB/s\n", "the column of a latency has a bandwidth"),
-        ("a,b,bandwidth,unit\nn1,n2,3,us\n", "the column of a bandwidth has a latency"),
-    ],
-)
-def test_a_header_of_two_meanings_is_refused(folder: Path, text: str, said: str) -> None:
-    with pytest.raises(FabricproofError, match=said):
-        judged_text(folder, text)
-
-
-def test_a_column_of_its_own_name_wins(folder: Path) -> None:
-    rows = made(8, of_node(3, 0.3))
-    text = "\n".join(
-        [
-            "from,a,b,value,latency,hca,rail",
-            *(f"x,{row['a']},{row['b']},{row['value']},1,h,rail0" for row in rows),
-        ]
-    )
-    judged = judged_text(folder, text)
-    assert judged.matrix.rails == ("rail0",)
-    assert judged.matrix.kinds[0].quantity == "bandwidth"
-    assert [each.node for each in say(judged).blame] == ["n0003"]
 
 
 # --- nobody is blamed
@@ -191,8 +123,7 @@ def test_one_slow_node_is_blamed_and_nobody_else(
     node = int(random.integers(num))
     rows = made(num, of_node(node, share, side=side), rails=rails, seed=seed)
     some = [row for row in rows if random.random() < kept]
-    # Without a direction a row whose other way was dropped would count as both ways.
-    file = written(folder / "m.csv", some, direction="ab")
+    file = written(folder / "m.csv", some)
     judged = judge_matrix(read_matrix(str(file)))
     assert [(each.node, each.direction) for each in say(judged).blame] == [(f"n{node:04}", side)]
 
@@ -201,7 +132,7 @@ def test_one_slow_node_is_blamed_and_nobody_else(
 @settings(max_examples=60, deadline=None)
 def test_no_bytes_end_in_a_traceback(folder: Path, data: bytes) -> None:
     file = folder / "m.csv"
-    for head in (b"", b"a,b,value,unit\n", b"src;dst;latency [us];round\n"):
+    for head in (b"", b"a,b,value,unit\n", b"a;b;value;round\n"):
         file.write_bytes(head + data)
         try:
             judged = judge_matrix(read_matrix(str(file)))
@@ -213,8 +144,7 @@ def test_no_bytes_end_in_a_traceback(folder: Path, data: bytes) -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (gzip.compress(b"a,b,value\nx,y,1\n", mtime=0), "packed by gzip; next: gunzip -c FILE |"),
-        (b"PK\x03\x04" + bytes(20), "a zip archive or a workbook; next: save the sheet as CSV"),
+        (gzip.compress(b"a,b,value\nx,y,1\n", mtime=0), "m.csv:1: no text: it has a byte 0"),
         (b"a,b,value\nx,y,1\nx,z,\x001\n", "m.csv:3: no text: it has a byte 0"),
         ("a,b,value\nx,y,1\n".encode("utf-16-le"), "m.csv:1: no text: it has a byte 0"),
         (b"a;b;value\nx;y;12036,5\n", "of at least 0 with a decimal point, no comma, or nothing"),
@@ -232,71 +162,3 @@ def test_a_node_may_have_any_number_of_digits(folder: Path) -> None:
     rows = [{"a": a, "b": b, "value": "1"} for a in ("n10", "n9", long) for b in ("n1", "n2")]
     matrix = read_matrix(str(written(folder / "m.csv", rows)))
     assert [node for node in matrix.nodes if node != long] == ["n1", "n2", "n9", "n10"]
-
-
-# --- Parquet
-
-
-def as_parquet(folder: Path, rows: list[dict[str, object]]) -> Path:
-    typed = [{**row, "value": float(str(row["value"]))} for row in rows]
-    pl.DataFrame(typed).write_parquet(folder / "m.parquet")
-    return folder / "m.parquet"
-
-
-def test_a_parquet_file_is_read_as_its_csv(folder: Path) -> None:
-    rows = made(8, of_node(3, 0.3), rails=2)
-    csv = read_matrix(str(written(folder / "m.csv", rows)))
-    parquet = read_matrix(str(as_parquet(folder, rows)))
-    assert (parquet.nodes, parquet.rails, parquet.kinds) == (csv.nodes, csv.rails, csv.kinds)
-    assert (parquet.value == csv.value).all()
-    assert [each.node for each in say(judge_matrix(parquet)).blame] == ["n0003"]
-
-
-def test_a_null_of_a_parquet_file_was_not_measured(folder: Path) -> None:
-    rows = made(8)
-    frame = pl.DataFrame(rows).rename({"a": "src", "b": "dst", "value": "latency_us"})
-    frame = frame.with_columns(pl.col("latency_us").cast(pl.Float64))
-    known = (pl.col("src") != "n0001") & (pl.col("dst") != "n0001")
-    frame = frame.with_columns(pl.when(known).then(pl.col("latency_us")))
-    frame.write_parquet(folder / "m.parquet")
-    matrix = read_matrix(str(folder / "m.parquet"))
-    assert matrix.num_empty == 14
-    assert matrix.kinds[0].quantity == "latency"
-    assert judge_matrix(matrix).verdict.value == "MISSING"
-
-
-def test_a_damaged_parquet_file_is_refused(folder: Path) -> None:
-    data = as_parquet(folder, made(8)).read_bytes()
-    file = folder / "damaged.parquet"
-    for bad in (data[:4], data[:-9], data[:100], data.replace(b"value", b"valux")[:-20]):
-        file.write_bytes(bad)
-        with pytest.raises(FabricproofError):
-            read_matrix(str(file))
-    for columns, problem in ((["a", "b"], "no header"), (["a", "b", "speed"], "no header")):
-        pl.DataFrame({name: ["1"] for name in columns}).write_parquet(file)
-        with pytest.raises(FabricproofError, match=problem):
-            read_matrix(str(file))
-    pl.DataFrame({"a": ["x"], "b": ["y"], "value": [float("inf")]}).write_parquet(file)
-    with pytest.raises(FabricproofError, match="no value of a pair"):
-        read_matrix(str(file))
-
-
-#: of 7,357 seeds the first whose file makes polars abort the program that reads it
-KILLS_POLARS = 7357
-
-
-@given(seed=st.integers(0, 10**6))
-@example(seed=KILLS_POLARS)
-@settings(max_examples=20, deadline=None)
-def test_no_byte_of_a_parquet_file_breaks_the_reader(folder: Path, seed: int) -> None:
-    chance = np.random.default_rng(seed)
-    data = bytearray(as_parquet(folder, made(6)).read_bytes())
-    for at in chance.integers(4, len(data), size=3):
-        data[at] = int(chance.integers(0, 256))
-    file = folder / "damaged.parquet"
-    file.write_bytes(bytes(data))
-    try:
-        matrix = read_matrix(str(file))
-    except FabricproofError:
-        return
-    assert len(matrix) <= 30

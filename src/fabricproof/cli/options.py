@@ -67,13 +67,6 @@ leaves = click.option(
     help="Which switch each node hangs on: what `scontrol show topology` printed, topology.conf, "
     "or rows of node,leaf.",
 )
-spines = click.option(
-    "--spines",
-    type=click.IntRange(0),
-    default=0,
-    metavar="S",
-    help="Uplinks of each leaf, one to each spine, where routing is static by destination.",
-)
 order = click.option(
     "--order",
     type=click.Choice(["leafwise", "circle", "random"]),

@@ -5,14 +5,7 @@ from __future__ import annotations
 from fabricproof.pairs.blame.judge import judge_matrix
 from fabricproof.pairs.blame.judged import Judged, MatrixVerdict, WhyUndecided
 from fabricproof.pairs.blame.suspects import SuspectKind
-from fabricproof.pairs.fabric import (
-    Leaves,
-    Loads,
-    leaves_by_name,
-    leaves_of,
-    load_of_flows,
-    loads_of,
-)
+from fabricproof.pairs.fabric import Leaves, leaves_by_name, leaves_of
 from fabricproof.pairs.ladder import FIRST_ROUNDS, MORE_ROUNDS, USUAL_ROUNDS, Ladder
 from fabricproof.pairs.limits import NO_LIMITS, Limits, limits_of
 from fabricproof.pairs.matrix import Kind, Matrix
@@ -27,7 +20,6 @@ from fabricproof.pairs.picture import (
     read_picture,
     side_of,
     svg,
-    text_map,
 )
 from fabricproof.pairs.population import (
     POPULATION_COLUMNS,
@@ -35,7 +27,7 @@ from fabricproof.pairs.population import (
     population_lines,
     populations_of,
 )
-from fabricproof.pairs.readers.table import read_matrix
+from fabricproof.pairs.readers import read_matrix
 from fabricproof.pairs.said import Blame, Said, Undecided
 from fabricproof.pairs.schedule import Order, Schedule, least_rounds
 from fabricproof.pairs.words import say
@@ -70,7 +62,6 @@ __all__ = [
     "Ladder",
     "Leaves",
     "Limits",
-    "Loads",
     "Matrix",
     "MatrixVerdict",
     "Order",
@@ -87,8 +78,6 @@ __all__ = [
     "leaves_by_name",
     "leaves_of",
     "limits_of",
-    "load_of_flows",
-    "loads_of",
     "picture_of",
     "population_cells",
     "population_lines",
@@ -98,5 +87,4 @@ __all__ = [
     "say",
     "side_of",
     "svg",
-    "text_map",
 ]

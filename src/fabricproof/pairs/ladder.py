@@ -19,7 +19,7 @@ import numpy.typing as npt
 from fabricproof.core.units import by_key
 from fabricproof.pairs.blame.judged import Judged
 from fabricproof.pairs.blame.measure import evidence_of
-from fabricproof.pairs.blame.suspects import RECEIVE, TRANSMIT, SuspectKind, Tally
+from fabricproof.pairs.blame.suspects import SuspectKind, Tally
 from fabricproof.pairs.fabric import Leaves
 from fabricproof.pairs.schedule import Indices, Order, Schedule
 
@@ -35,13 +35,13 @@ USUAL_ROUNDS = FIRST_ROUNDS + _ADAPTIVE_ROUNDS
 #: rounds of second looks over one path at most: more low pairs of one node are no moment's doing
 MOST_AGAIN = 4
 
-#: a node, side, rail or link is a suspect where two of its rows are low and half of all
+#: a node, side or rail is a suspect where two of its rows are low and half of all
 _LEAST_LOW, _LEAST_PART = 2, 0.5
 
 #: a node is good of which no more of its rows is low without a reason
 _GOOD_PART = 0.15
 
-#: partners that are tried until one loads no link twice
+#: partners that are tried until one is free
 _TRIES = 64
 
 
@@ -136,7 +136,6 @@ class _Pairing:
         self.free = Tally(evidence)
         self.free.add(np.flatnonzero(evidence.low & by_nobody))
         self.used_nodes = np.zeros(leaves.num_nodes, dtype=bool)
-        self.used_links: set[tuple[int, int, int]] = set()
         self.found: list[tuple[int, int]] = []
 
     @cached_property
@@ -154,10 +153,6 @@ class _Pairing:
     @cached_property
     def good(self) -> Indices:
         return self.random.permutation(np.flatnonzero(self.is_good))
-
-    @cached_property
-    def good_spine(self) -> Indices:
-        return self.leaves.spine(self.good)
 
     @cached_property
     def good_on(self) -> dict[int, list[int]]:
@@ -182,22 +177,7 @@ class _Pairing:
             own = int(self.leaves.leaf_of[node])
             near = self.good_on.get(own, []) if inside else []
             self._pair(node, (*near, *self._elsewhere(own)))
-        for leaf, spine, side in self._links():
-            self._through(leaf, spine, side)
         return np.array(self.found, dtype=np.int64).reshape(-1, 2)
-
-    def _links(self) -> Iterable[tuple[int, int, int]]:
-        if not self.low.links.size:
-            return
-        places = self._odd(self.low.links, self.measured.links)
-        seen = set()
-        for place in places.tolist():
-            leaf, spine, _, side = (
-                int(each) for each in np.unravel_index(place, self.low.links.shape)
-            )
-            if (leaf, spine, side) not in seen:
-                seen.add((leaf, spine, side))
-                yield leaf, spine, side
 
     def _elsewhere(self, leaf: int) -> list[int]:
         """Return some good nodes on other leaves, in no order."""
@@ -205,44 +185,10 @@ class _Pairing:
         some = self.random.choice(self.good, count, replace=False) if count else self.good
         return [int(node) for node in some if self.leaves.leaf_of[node] != leaf]
 
-    def _through(self, leaf: int, spine: int, side: int) -> None:
-        """Measure with good nodes over one uplink."""
-        here = self.good_on.get(leaf, [])
-        there = self._elsewhere(leaf)
-        if side == RECEIVE:
-            here = [node for node in here if self._spine(node) == spine]
-        else:
-            every = self.good[self.good_spine == spine]
-            some = self.random.choice(every, min(len(every), _TRIES), replace=False)
-            there = some[self.leaves.leaf_of[some] != leaf].tolist()
-        for node in here:
-            if not self.used_nodes[node] and self._pair(node, tuple(there)):
-                return
-
-    def _spine(self, node: int) -> int:
-        return int(self.leaves.slot_of[node] % self.leaves.num_spines)
-
-    def _pair(self, node: int, partners: Iterable[int]) -> bool:
-        """Pair a node with the first partner that is free and loads no link twice."""
-        if self.used_nodes[node]:
-            return False
+    def _pair(self, node: int, partners: Iterable[int]) -> None:
+        """Pair a node with the first partner that is free."""
         for partner in partners:
-            if self.used_nodes[partner] or partner == node:
-                continue
-            links = set(self._ways(node, partner))
-            if links & self.used_links:
-                continue
-            self.used_links |= links
-            self.used_nodes[[node, partner]] = True
-            self.found.append((node, partner))
-            return True
-        return False
-
-    def _ways(self, first: int, second: int) -> Iterator[tuple[int, int, int]]:
-        leaf_of = self.leaves.leaf_of
-        if self.leaves.num_spines == 0 or leaf_of[first] == leaf_of[second]:
-            return
-        for begin, end in ((first, second), (second, first)):
-            spine = self._spine(end)
-            yield int(leaf_of[begin]), spine, TRANSMIT
-            yield int(leaf_of[end]), spine, RECEIVE
+            if not self.used_nodes[[node, partner]].any() and partner != node:
+                self.used_nodes[[node, partner]] = True
+                self.found.append((node, partner))
+                return

@@ -138,9 +138,7 @@ def _loaded(fabric: Fabric, load: Load) -> Ceiling:
 
 
 def _shows_rate(kind: Kind, physics: Reference, load: Load) -> bool:
-    """Tell whether a healthy pair has the rate of its link: long messages, a rail of its own."""
-    if Load.SHARED in load:
-        return False
+    """Tell whether a healthy pair has the rate of its link: with long messages, if in turn."""
     size = _size(kind)
     long_enough = size is not None and size / physics.value >= LEAST_TRANSFER_US
     return long_enough or Load.IN_TURN not in load

@@ -29,8 +29,6 @@ class Load(Flag):
     """Each message waited for the answer to the one before."""
     BOTH_AT_ONCE = auto()
     """A node sent while it received as much; the value is of one direction."""
-    SHARED = auto()
-    """Several ranks of a node measured at once, and shared its rails."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The matrix as a picture: SVG, or letters for a terminal.
+"""The matrix as a picture, in SVG.
 
 Nodes stand in the order of their leaves, then of their names.  A cell is the worst of what its
 pair reached of a healthy one; with more nodes than cells it is the worst of many.
@@ -29,9 +29,6 @@ Shares = npt.NDArray[np.float64]
 #: cells along a side at most
 MOST_CELLS = 1000
 
-#: nodes up to which a terminal gets a map
-MOST_LETTERS = 64
-
 #: cells are drawn in runs of one colour out of so many
 _COLOURS = 16
 
@@ -56,9 +53,6 @@ KEY = 90
 
 #: letters of a name above its column
 _ABOVE = 8
-
-#: cells along a side up to which each has its number; below this share it is white on dark
-_MOST_NUMBERS, _DARK, _ON_DARK = 24, 0.25, ' fill="#ffffff"'
 
 _BOLD = ' font-weight="bold"'
 
@@ -119,13 +113,7 @@ def read_picture(record: Mapping[str, Any], source: str) -> Picture:
         ParseError: it is damaged.
     """
     try:
-        # A small damaged record may unpack to more than any memory holds.
-        unpacker = zlib.decompressobj()
-        packed = unpacker.decompress(
-            base64.b64decode(record["cells"], validate=True), MOST_CELLS**2 + 1
-        )
-        if not unpacker.eof:
-            raise ValueError("cells are cut, or too many")
+        packed = zlib.decompress(base64.b64decode(record["cells"], validate=True))
         cells = np.frombuffer(packed, dtype=np.uint8).astype(np.float64)
         side = math.isqrt(len(cells))
         nodes = tuple(map(str, record["nodes"]))
@@ -156,19 +144,19 @@ def read_picture(record: Mapping[str, Any], source: str) -> Picture:
 
 #: what each of them has at least
 _POPULATION = {**dict.fromkeys(POPULATION_COLUMNS, 0), "unit": "", "rail": "", "distance": "",
-               "together": "", "num_outliers": 0, "outliers": ()}  # fmt: skip
+               "together": ""}  # fmt: skip
 _UNDECIDED = {"kind": "", "nodes": (), "sentence": "", "would_tell": ""}
 _BLAME = {**_UNDECIDED, "name": "", "node": None, "confidence": 0.0, "cannot_tell_from": ()}
 
 
-def cells_of(judged: Judged, most: int) -> tuple[Shares, list[int]]:
+def cells_of(judged: Judged) -> tuple[Shares, list[int]]:
     """Return the worst share of each cell, NaN where nothing was measured, and the node order."""
     matrix = judged.matrix
     num = len(matrix.nodes)
     order = np.arange(num) if judged.leaves is None else judged.leaves.by_leaf
     place = np.empty(num, dtype=np.int64)
     place[order] = np.arange(num)
-    side = min(num, most)
+    side = min(num, MOST_CELLS)
     cells = np.full(side * side, np.inf)
     share = np.minimum(np.exp(np.minimum(judged.shortfall, 0.0)), 1.0)
     row = place[matrix.source] * side // num
@@ -178,28 +166,6 @@ def cells_of(judged: Judged, most: int) -> tuple[Shares, list[int]]:
     np.minimum.at(cells, column[both] * side + row[both], share[both])
     cells[np.isinf(cells)] = np.nan
     return cells.reshape(side, side), order.tolist()
-
-
-def letter(share: float) -> str:
-    """Return the letter of a cell: ``.`` healthy, 9 to 0 for what it reaches, blank for nothing."""
-    if np.isnan(share):
-        return " "
-    return "." if share >= _HEALTHY - 0.05 else str(min(int(share * 10), 9))
-
-
-def text_map(judged: Judged) -> str:
-    """Return the matrix as letters: a row sends, a column receives; empty with too many nodes."""
-    names = judged.matrix.nodes
-    if len(names) > MOST_LETTERS:
-        return ""
-    cells, order = cells_of(judged, MOST_LETTERS)
-    width = max(len(names[number]) for number in order)
-    lines = [
-        f"{names[number]:>{width}} {''.join(letter(each) for each in cells[at])}"
-        for at, number in enumerate(order)
-    ]
-    key = "row to column, in the same order: . healthy, 9 to 0 tenths of healthy, blank unmeasured"
-    return "\n".join([*lines, key])
 
 
 def _colour(step: int) -> str:
@@ -213,7 +179,7 @@ def _colour(step: int) -> str:
 
 def picture_of(judged: Judged, said: Said, title: str, next_step: str = "") -> Picture:
     """Return what is drawn of a judged matrix."""
-    cells, order = cells_of(judged, MOST_CELLS)
+    cells, order = cells_of(judged)
     matrix, leaves = judged.matrix, judged.leaves
     hung: list[tuple[str, int]] = []
     if leaves is not None:
@@ -287,7 +253,6 @@ def drawing(picture: Picture, width: int, beside: Sequence[str] = (), attributes
             f'<rect width="{len(picture.cells)}" height="{len(picture.cells)}" fill="#e8e8e8"/>',
             *_runs(picture.cells),
             "</g>",
-            *_percents(picture, scale),
             *_leaf_lines(picture, side / max(len(picture.nodes), 1)),
             *_names(picture),
             *_key(MARGIN + side + 20),
@@ -309,19 +274,6 @@ def _binned(picture: Picture) -> str:
         return f"a cell is the worst of {num / side:.1f} nodes"
     measured = int((~np.isnan(picture.cells)).sum())
     return f"a cell is a pair; {measured} of {num * (num - 1)} directions measured"
-
-
-def _percents(picture: Picture, scale: float) -> list[str]:
-    """Return the share in each cell as a number, where there is room for it."""
-    if len(picture.cells) > _MOST_NUMBERS:
-        return []
-    return [
-        f'<text x="{MARGIN + (column + 0.5) * scale:.1f}" text-anchor="middle" '
-        f'y="{MARGIN + (row + 0.5) * scale + 4:.1f}"{_ON_DARK if share < _DARK else ""}>'
-        f"{math.floor(100 * share)}</text>"
-        for (row, column), share in np.ndenumerate(picture.cells)
-        if not np.isnan(share)
-    ]
 
 
 def _runs(cells: Shares) -> list[str]:

@@ -22,7 +22,7 @@ class Blame:
 
     Attributes:
         kind: ``node``, ``rail`` (of one node), ``leaf``, ``uplink`` or ``pair``.
-        name: ``n17``, ``n17 rail0``, ``leaf3``, ``leaf3 to spine2``, ``n1 - n7``.
+        name: ``n17``, ``n17 rail0``, ``leaf3``, ``n1 - n7``.
         node: of a node or rail; None elsewhere.
         rail: where one rail only is concerned, or only one was measured; None: all.
         direction: ``transmit``, ``receive`` or ``both``.
@@ -104,15 +104,11 @@ def level(judged: Judged, share: float) -> str:
 
 
 def place(judged: Judged, suspect: Suspect) -> str:
-    """Return the name of a suspect: ``n17 rail0``, ``leaf3 to spine2``."""
+    """Return the name of a suspect: ``n17 rail0``, ``leaf3``."""
     if suspect.kind is SuspectKind.ROUND:
         return f"round {suspect.number}"
     rail = judged.matrix.rails[suspect.rail] if suspect.rail != ALL else ""
     if suspect.kind is SuspectKind.NODE:
         return f"{judged.matrix.nodes[suspect.number]} {rail}".strip()
     assert judged.leaves is not None
-    leaf = judged.leaves.names[suspect.number]
-    if suspect.kind is SuspectKind.UPLINK and suspect.spine != ALL:
-        link = (leaf, f"spine{suspect.spine}")
-        leaf = " to ".join(link if suspect.side == TRANSMIT else link[::-1])
-    return f"{leaf} {rail}".strip()
+    return f"{judged.leaves.names[suspect.number]} {rail}".strip()

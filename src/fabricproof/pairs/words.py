@@ -77,7 +77,7 @@ def _blame(judged: Judged, number: int) -> Blame:
     sentence = f"{name} {VERBS[direction]} {level(judged, share)}: {low} of {measured} pairs"
     if kind is SuspectKind.RAIL:
         sentence += _other_rails(judged, suspect)
-    if suspect.kind in {SuspectKind.LEAF, SuspectKind.UPLINK} and suspect.across:
+    if suspect.kind is SuspectKind.LEAF and suspect.across:
         sentence += "; pairs inside it are fine" if _inside_is_fine(judged, suspect) else ""
     rail = suspect.rail if suspect.rail != ALL else 0 if len(judged.matrix.rails) == 1 else ALL
     is_node = suspect.kind is SuspectKind.NODE
@@ -149,7 +149,7 @@ def _alternatives(judged: Judged, found: Found, kind: SuspectKind) -> tuple[list
         over = f" over {rail}" if rail else ""
         return cannot, f"{node} on another port and cable, measured with {good}{over}"
     if suspect.kind is SuspectKind.LEAF and suspect.side != ALL:
-        cannot.append("one of its uplinks, where routing is adaptive")
+        cannot.append("one of its uplinks")
     return cannot, "the error and rate counters of its ports (fabricproof subnet check)"
 
 
@@ -196,12 +196,6 @@ def _blame_pair(judged: Judged, pair: BadPair) -> Blame:
     )
 
 
-_LOADS = {
-    Load.IN_TURN: "messages went there and back in turn: --link judges the level of long ones only",
-    Load.SHARED: "ranks of a node measured at once: --link does not judge the level of such shares",
-}
-
-
 def _slowest(matrix: Matrix) -> str:
     rows = np.argsort(matrix.goodness, kind="stable")[:4].tolist()
     return ", ".join(
@@ -216,8 +210,10 @@ def _findings(judged: Judged) -> list[str]:
     is_reason = judged.verdict is MatrixVerdict.MISSING
     found = [] if is_reason else [f"not in the output: {each}" for each in matrix.missing]
     found += matrix.notes
-    if not all(kind.lower_is_better for kind in matrix.kinds):
-        found += [_LOADS[load] for load in _LOADS if load in matrix.load]
+    if Load.IN_TURN in matrix.load and not all(kind.lower_is_better for kind in matrix.kinds):
+        found.append(
+            "messages went there and back in turn: --link judges the level of long ones only"
+        )
     if matrix.is_selection:
         found.append(f"slowest, the better of two looks: {_slowest(matrix)}")
     if matrix.num_empty:
@@ -239,13 +235,6 @@ def _findings(judged: Judged) -> list[str]:
         found.append(
             f"{int(judged.recovered.sum())} values are low, and the same pairs were good in most "
             "other rounds: disturbances of a moment, and no fault"
-        )
-    # Where nobody knows the load of the rounds it is undecided instead.
-    shared = judged.contended & (judged.alone > matrix.goodness)
-    if shared.any():
-        found.append(
-            f"{int(shared.sum())} values are as low as the load of their round lets "
-            "them be: contention, and no fault"
         )
     bare = {kind.lower_is_better for kind in matrix.kinds if not kind.unit}
     found += [

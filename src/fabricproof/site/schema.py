@@ -156,7 +156,7 @@ class ErrorsSpec(_Model):
     """Thrown away by a port or interface, for want of a buffer or of credits."""
     bit_error_rate: Annotated[float, Field(gt=0, lt=1e-3, strict=False)] | None = None
     """Wrong bits of all bits, as the vendor or a standard states it (1e-12): what may be damaged,
-    and what a soak must rule out."""
+    which is a limit of each leg."""
     origin: Annotated[str, Field(min_length=1)]
     """Why so many are right."""
 

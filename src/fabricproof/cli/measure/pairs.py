@@ -29,7 +29,6 @@ from fabricproof.pairs import (
     populations_of,
     read_matrix,
     say,
-    text_map,
 )
 from fabricproof.physics import Fabric
 
@@ -39,17 +38,16 @@ Examples:
   fabricproof pairs judge matrix.csv --unit us              # values are latencies
   fabricproof pairs judge matrix.csv --link 'HDR 4x'        # and is the level good enough
   fabricproof pairs judge matrix.csv --reference '24 GB/s' --tolerance 5%
-  fabricproof pairs judge matrix.csv --leaves topo --spines 16 -o matrix.svg
+  fabricproof pairs judge matrix.csv --leaves topo -o matrix.svg
 
 \b
 FILE is a CSV with a header; columns in any order, others are ignored:
   a,b       two nodes; the row is what a sends to b
   value     a number; empty where the pair was not measured
   rail, round, size, unit, direction    where there; direction is ab, ba or both
-Usual other names are understood, and a unit beside the value: source,destination,latency_us.
-A pair that stands once, in a file without direction, is both ways, unless a quarter of the pairs
-stand twice.  More than half of all pairs: the file means to be whole, and what it lacks is MISSING.
-FILE may also be Parquet with these columns, the output of LinkTest 1.2 or mpiGraph, or mapping.dat
+Without direction a row is one way, from a to b.  A file that names more than half of all pairs
+means to be whole, and what it lacks is MISSING.
+FILE may also be the output of LinkTest 1.2 or mpiGraph with one task on each node, or mapping.dat
 and gnuplotinput.dat of LinkTest's pingponganalysis, one after the other.
 
 The exit status is 0 only for PASS: nobody stands out, and --link or --reference says that the
@@ -120,7 +118,6 @@ def _read_leaves(name: str) -> dict[str, str]:
 )
 @click.option("--unit", default="", metavar="UNIT", help="Unit of rows that name none: 'us'.")
 @options.leaves
-@options.spines
 @PICTURE
 @options.of_group("as_json")
 def judge(
@@ -129,7 +126,6 @@ def judge(
     tolerance: float | None,
     unit: str,
     leaves: str | None,
-    spines: int,
     files: Mapping[str, Path],
     as_json: bool,
     fabric: Fabric | None,
@@ -140,11 +136,9 @@ def judge(
     ('-' for standard input).
     """
     given = given_references(references, tolerance)
-    if spines and leaves is None:
-        raise ConfigError("--spines says nothing without the leaves", expected="--leaves FILE")
     matrix = read_matrix(file, unit=unit)
     limits = limits_of(matrix, fabric=fabric, references=given, tolerance=tolerance)
-    places = leaves_by_name(matrix.nodes, _read_leaves(leaves), spines) if leaves else None
+    places = leaves_by_name(matrix.nodes, _read_leaves(leaves)) if leaves else None
     judged = judge_matrix(matrix, leaves=places, limits=limits)
     said = say(judged)
     click.echo(json.dumps(_record(judged, said), indent=2) if as_json else _text(judged, said))
@@ -182,7 +176,6 @@ def _record(judged: Judged, said: Said) -> dict[str, Any]:
 
 
 def _text(judged: Judged, said: Said) -> str:
-    matrix = judged.matrix
     lines = [f"{judged.verdict.value}: {judged.reason}"]
     lines += healthy_words(judged)
     for each in said.blame:
@@ -199,5 +192,4 @@ def _text(judged: Judged, said: Said) -> str:
     lines += ["", *table] if table else []
     if said.findings:
         lines += ["", *said.findings]
-    drawn = "" if matrix.is_selection else text_map(judged)
-    return "\n".join([*lines, *(["", drawn] if drawn and len(matrix) else [])])
+    return "\n".join(lines)

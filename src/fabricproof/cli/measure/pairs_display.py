@@ -12,7 +12,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.plain import plain
 from fabricproof.core.units import first_few
 from fabricproof.core.whole_file import write_whole
-from fabricproof.pairs import Blame, MatrixVerdict, Picture, svg, text_map
+from fabricproof.pairs import Blame, MatrixVerdict, Picture, svg
 from fabricproof.pairs.campaign.confirm import Confirmation
 from fabricproof.pairs.campaign.verdict import Outcome, Result
 from fabricproof.report.text.drain import Blamed
@@ -177,11 +177,7 @@ def _result_lines(result: Result) -> list[str]:
     why = result.why_told_only or judged.reason
     word = "told only" if result.why_told_only else judged.verdict.value
     lines = [f"{result.title}: {word}: {why}"]
-    lines += [
-        f"  {each.name}: {each.numbers}"
-        + (f"; outside: {each.named_outliers}" if each.num_outliers else "")
-        for each in result.populations
-    ]
+    lines += [f"  {each.name}: {each.numbers}" for each in result.populations]
     if result.why_told_only:
         return lines
     for each in result.said.blame:
@@ -194,5 +190,4 @@ def _result_lines(result: Result) -> list[str]:
         ]
     for entry in result.said.undecided:
         lines += [f"  undecided: {entry.sentence}", f"    would tell: {entry.would_tell}"]
-    drawn = text_map(judged) if result.said.blame else ""
-    return [*lines, *(["", drawn] if drawn else [])]
+    return lines

@@ -85,7 +85,6 @@ class _Wishes:
     both_ways: bool
     without: tuple[str, ...]
     skip_out: bool
-    spines: int
 
 
 @click.command(name="run", cls=options.OfGroup, epilog=_EPILOG)
@@ -122,7 +121,6 @@ class _Wishes:
     help="Nodes left out on purpose: SKIPPED.",
 )
 @click.option("--skip-out", is_flag=True, help="Nodes that are down or drained are SKIPPED, too.")
-@options.spines
 @click.option("--no-confirm", is_flag=True, help="Call red what the kernel alone saw.")
 @click.option(
     "--resume",
@@ -223,7 +221,6 @@ def _planned(site: Site, wishes: _Wishes, folder: Path, environment: Mapping[str
     blank = blank_campaign(site, where, fabric, stack, name=folder.name)
     blank = replace(
         blank,
-        spines=wishes.spines or blank.spines,
         size=default_size(site, where.name, wishes.size),
         seconds=wishes.seconds or blank.seconds,
         both_ways=wishes.both_ways,

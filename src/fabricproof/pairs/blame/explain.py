@@ -168,7 +168,7 @@ class _Search:
         self.found: list[Found] = []
         self.weak: list[Found] = []
         self.is_endless = False
-        self.left_out: frozenset[tuple[SuspectKind, int, int]] = frozenset()
+        self.left_out: frozenset[tuple[SuspectKind, int]] = frozenset()
         self._measured, self._low = Tally(evidence), Tally(evidence)
         self._measured.add(np.ones(len(evidence.low), dtype=bool))
         self._low.add(np.flatnonzero(evidence.low))
@@ -181,7 +181,7 @@ class _Search:
         return sum(
             int(np.count_nonzero(family.measured))
             for family in all_families(self._measured, self._low)
-            if has_sides or family.side == ALL or family.spine
+            if has_sides or family.side == ALL
         )
 
     def run(self) -> None:
@@ -263,7 +263,7 @@ class _Search:
         source, destination = self.evidence.source[low], self.evidence.destination[low]
         if suspect.kind is SuspectKind.NODE:
             return len(np.unique(np.where(source == suspect.number, destination, source)))
-        # Of a leaf or an uplink the ends on both sides have to differ.
+        # Of a leaf the ends on both sides have to differ.
         return min(
             len(np.unique(np.minimum(source, destination) * np.int64(2**31)
                           + np.maximum(source, destination))),
@@ -275,7 +275,7 @@ class _Search:
 
         Which of them explain the same rows, and are rivals, shows once these are explained.
         """
-        close: dict[tuple[SuspectKind, int, int], Suspect] = {}
+        close: dict[tuple[SuspectKind, int], Suspect] = {}
         for family, places, scores in ranked:
             for index in np.flatnonzero(scores > score - _TOLD_APART)[:50].tolist():
                 suspect = family.suspect_at(int(places[index]))

@@ -40,10 +40,7 @@ _LEAST_WEAK, _MOST_WEAK = 3, 2
 def judge_matrix(
     matrix: Matrix, *, leaves: Leaves | None = None, limits: Limits = NO_LIMITS
 ) -> Judged:
-    """Judge a matrix, and say whose fault low pairs are.
-
-    ``matrix`` may be of any part of the pairs; ``leaves`` have spines if the routing is static.
-    """
+    """Judge a matrix of any part of the pairs, and say whose fault low ones are."""
     kinds = np.flatnonzero(np.bincount(matrix.kind)).tolist()
     if len(kinds) < 2:
         judged = _without_verdict(matrix, leaves, limits)
@@ -249,7 +246,7 @@ def _below(matrix: Matrix, measure: Measure, limits: Limits) -> tuple[tuple[int,
     what all looks one way show.
     """
     if not matrix.is_selection:
-        return tuple(dict.fromkeys((*measure.below_over, *_below_one_way(matrix, measure, limits))))
+        return tuple(dict.fromkeys((*measure.below_over, *_below_one_way(matrix, limits))))
     found = []
     columns = (matrix.kind.tolist(), matrix.rail.tolist(), matrix.goodness.tolist())
     for kind, rail, goodness in zip(*columns, strict=True):
@@ -259,7 +256,7 @@ def _below(matrix: Matrix, measure: Measure, limits: Limits) -> tuple[tuple[int,
     return tuple(dict.fromkeys(found))
 
 
-def _below_one_way(matrix: Matrix, measure: Measure, limits: Limits) -> Iterator[tuple[int, int]]:
+def _below_one_way(matrix: Matrix, limits: Limits) -> Iterator[tuple[int, int]]:
     """Yield kind and rail over which the only pair misses the reference in every look one way."""
     if len(the_few(matrix)) != 2:
         return
@@ -269,7 +266,7 @@ def _below_one_way(matrix: Matrix, measure: Measure, limits: Limits) -> Iterator
         rows = twice[keys == key]
         kind, rail = int(matrix.kind[rows[0]]), int(matrix.rail[rows[0]])
         bound = bound_of(matrix, kind, limits)
-        if bound is not None and bool((measure.alone[rows] < bound - 1e-9).all()):
+        if bound is not None and bool((matrix.goodness[rows] < bound - 1e-9).all()):
             yield kind, rail
 
 

@@ -22,7 +22,7 @@ from fabricproof.pairs.blame.explain import (
 )
 from fabricproof.pairs.blame.suspects import Evidence, Flags, SuspectKind, Values
 from fabricproof.pairs.blame.yardstick import LEAST_VALUES, Heap, candidates
-from fabricproof.pairs.fabric import Leaves, load_of_flows, loads_of, spread_of_flows
+from fabricproof.pairs.fabric import Leaves
 from fabricproof.pairs.limits import Limits
 from fabricproof.pairs.matrix import Matrix
 
@@ -58,25 +58,21 @@ class Measure:
     """Rows held against one choice of yardsticks.
 
     Attributes:
-        alone: goodness of each row as it would be on links of its own: more than measured where the
-            load of its round is known.
         shortfall: of each row the logarithm of value over yardstick, better is more.
         low: rows that are low.
         plainly: low rows that chance does not make in a matrix of this size; also rows that miss
             a reference to which rows too few for a yardstick are held: nobody says who is low.
         fast: rows that are plainly better than the yardstick.
-        contended: rows that the load of their round explains.
+        contended: rows that the load of their round may explain, which nobody knows.
         yardsticks: kind and rail -> the healthy value, in the unit of the kind.
         few: rows whose like are too few, nodes or values, to be a yardstick.
         scatter: the largest standard deviation of healthy rows that no reference judges.
         strays: whether many rows are fast, and neither distance nor anybody's place explains which.
         below_over: kind and rail whose healthy rows, of one distance, miss the reference.
         between: kind and rail -> the healthy value of pairs between leaves, where it misses the
-            reference, their rounds load the links between switches, and nobody says how many
-            there are.
+            reference, and several measured at once over the uplinks of a leaf.
     """
 
-    alone: Values
     shortfall: Values
     low: Flags
     plainly: Flags
@@ -103,9 +99,8 @@ def measure_matrix(
     The slowest pairs alone do not tell what the others of a node are: of them nobody is low.
     """
     strata = [] if matrix.is_selection else _strata(matrix, leaves)
-    loads, crowded = _loads(matrix, leaves, limits)
-    alone = _alone(matrix, strata, loads, limits)
-    chosen = [_choices(matrix, alone, rows, kind, limits) for kind, _, rows in strata]
+    crowded = _crowded(matrix, leaves, limits)
+    chosen = [_choices(matrix, rows, kind, limits) for kind, _, rows in strata]
     chosen = _with_nearest(strata, chosen)
     ways = [tuple(0 for _ in chosen)]
     if any(len(each) > 1 for each in chosen):
@@ -113,9 +108,9 @@ def measure_matrix(
     best: tuple[float, Measure, Explanation] | None = None
     for way in ways:
         heaps = [each[number] if each else None for each, number in zip(chosen, way, strict=True)]
-        measure = _measure(matrix, alone, crowded, strata, heaps, limits)
+        measure = _measure(matrix, crowded, strata, heaps, limits)
         better = [each[-1] if each else None for each in chosen]
-        fast = _fast(matrix, alone, strata, heaps, better, limits)
+        fast = _fast(matrix, strata, heaps, better, limits)
         measure = replace(measure, fast=fast)
         measure = replace(measure, strays=_has_strays(matrix, measure, strata, leaves))
         partners = LEAST_PARTNERS - 1 if limits.bounds else LEAST_PARTNERS
@@ -161,12 +156,10 @@ def bound_of(matrix: Matrix, kind: int, limits: Limits) -> float | None:
     return -math.log(bound) if matrix.kinds[kind].lower_is_better else math.log(bound)
 
 
-def _choices(
-    matrix: Matrix, alone: Values, rows: Rows, kind: int, limits: Limits
-) -> tuple[Heap, ...]:
+def _choices(matrix: Matrix, rows: Rows, kind: int, limits: Limits) -> tuple[Heap, ...]:
     """Return what may be the healthy rows of a stratum; nothing where they are too few to tell."""
     least = bound_of(matrix, kind, limits)
-    own = alone[rows]
+    own = matrix.goodness[rows]
     if len(own) >= LEAST_VALUES and _num_nodes(matrix, rows) > LEAST_PARTNERS:
         return candidates(own, least)
     if least is None:
@@ -214,35 +207,25 @@ def _num_nodes(matrix: Matrix, rows: Rows) -> int:
     return int(seen.sum())
 
 
-def _loads(matrix: Matrix, leaves: Leaves | None, limits: Limits) -> tuple[Values, Flags]:
-    """Return the load of each row's round: what it lets the row have, and whether nobody knows.
+def _crowded(matrix: Matrix, leaves: Leaves | None, limits: Limits) -> Flags:
+    """Tell which rows are between leaves and shared uplinks with others of their round.
 
-    The first is a logarithm, 0 or less.  Routing may be static by destination, or spread flows
-    over the uplinks: the worse of the two.  Nobody knows where several flows share the uplinks of a
-    leaf and nobody says how many there are; it matters where a reference judges the level.
+    How many uplinks a leaf has nobody says, so that nobody knows what such a row could have; it
+    matters where a reference judges the level.
     """
-    found, unknown = np.zeros(len(matrix)), np.zeros(len(matrix), dtype=bool)
-    if leaves is None or not (leaves.num_spines or limits.bounds):
-        return found, unknown
+    found = np.zeros(len(matrix), dtype=bool)
+    if leaves is None or not limits.bounds:
+        return found
     for rows in _rounds(matrix):
-        source, destination = matrix.source[rows], matrix.destination[rows]
-        both = matrix.both_ways[rows]
-        begin = np.concatenate([source, destination[both]])
-        end = np.concatenate([destination, source[both]])
-        loads = loads_of(np.stack([begin, end], axis=1), leaves, both_ways=False)
-        ways = ((source, destination), (destination, source))
-        there, back = (
-            np.maximum(
-                load_of_flows(one, other, loads, leaves), spread_of_flows(one, other, loads, leaves)
-            )
-            for one, other in ways
-        )
-        flows = np.where(both, np.maximum(there, back), there)
-        if leaves.num_spines:
-            found[rows] = -np.log(flows)
-        else:
-            unknown[rows] = flows > 1
-    return found, unknown
+        first = leaves.leaf_of[matrix.source[rows]]
+        second = leaves.leaf_of[matrix.destination[rows]]
+        across, back = first != second, (first != second) & matrix.both_ways[rows]
+        begin = np.concatenate([first[across], second[back]])
+        end = np.concatenate([second[across], first[back]])
+        up, down = (np.bincount(each, minlength=leaves.num_leaves) for each in (begin, end))
+        shares = (up[first] > 1) | (down[second] > 1)
+        found[rows] = across & (shares | (back & ((up[second] > 1) | (down[first] > 1))))
+    return found
 
 
 def _rounds(matrix: Matrix) -> Iterator[Rows]:
@@ -252,28 +235,6 @@ def _rounds(matrix: Matrix) -> Iterator[Rows]:
     order = order[matrix.round[order] >= 0]
     if len(order):
         yield from np.split(order, np.flatnonzero(np.diff(code[order])) + 1)
-
-
-def _alone(matrix: Matrix, strata: list[_Stratum], loads: Values, limits: Limits) -> Values:
-    """Return the goodness of each row as it would be on links of its own.
-
-    A link shared by n flows leaves each at least 1/n of it, and more where the others end earlier.
-    So a row of a loaded round counts n times, but for no more than a row alone reaches: the
-    reference, or the middle of the rows of its stratum whose round loads nothing.  Latency is that
-    of an idle fabric.
-    """
-    found = matrix.goodness.copy()
-    for kind, _, rows in strata:
-        share, own = loads[rows], found[rows]
-        is_loaded = share < 0
-        if matrix.kinds[kind].lower_is_better or not is_loaded.any():
-            continue
-        free = own[~is_loaded]
-        most = float(np.median(free)) if len(free) >= LEAST_VALUES else math.inf
-        if kind in limits.levels:
-            most = math.log(limits.levels[kind])
-        found[rows] = np.maximum(own, np.minimum(own - share, most))
-    return found
 
 
 def _sure_deviations(num_rows: int) -> float:
@@ -295,7 +256,7 @@ class _Held:
         off: of each row the logarithm of value over yardstick.
         low: rows that are low.
         missed: those of them that plainly miss the reference which the others reach.
-        contended: rows that the load of their round explains.
+        contended: rows that the load of their round may explain.
         all_miss: whether the yardstick itself misses the reference.
         misses: rows that miss the reference, where it is the yardstick for want of others.
         is_unknown: whether that may be the load of the rounds, of which nobody knows.
@@ -310,14 +271,11 @@ class _Held:
     is_unknown: bool = False
 
 
-def _hold(
-    own: Values, measured: Values, crowded: Flags, heap: Heap, bound: float | None, least: float
-) -> _Held:
+def _hold(own: Values, crowded: Flags, heap: Heap, bound: float | None, least: float) -> _Held:
     """Hold the rows of one stratum against their yardstick and the reference.
 
     Args:
-        own: goodness on links of their own.
-        measured: goodness as measured.
+        own: goodness.
         crowded: rows of which nobody knows what the load of their round lets them have.
         heap: the healthy rows.
         bound: the worst that the reference allows, if there is one.
@@ -328,14 +286,12 @@ def _hold(
     low = off < -threshold
     missed = np.zeros(len(own), dtype=bool)
     misses = np.zeros(len(own), dtype=bool)
-    # As measured it is low, or misses the reference, and the load of its round is why.
-    seen_low = measured - heap.centre < -threshold
+    contended = np.zeros(len(own), dtype=bool)
     if bound is not None and heap.centre < bound - _ROUNDING:
         # All miss it: that is no one's fault.
         is_unknown = bool(crowded.mean() > _MOSTLY)
-        contended = seen_low & (measured < own) & ~low
         if is_unknown:
-            contended |= crowded & (measured < bound)
+            contended = crowded & (own < bound)
         all_miss = is_unknown or float(np.median(own)) < bound
         return _Held(off=off, low=low, missed=missed, contended=contended, misses=misses,
                      all_miss=all_miss, is_unknown=is_unknown)  # fmt: skip
@@ -343,17 +299,14 @@ def _hold(
         # However widely the others scatter, this one plainly misses the reference.
         missed = own < bound - PLAINLY
         low |= missed
-        seen_low = (seen_low | (measured < bound)) & (own >= bound)
         # The yardstick is the reference, not what healthy rows have: its noise excuses nobody.
         if heap.scatter == 0:
             misses = own < bound - _ROUNDING
-    return _Held(off=off, low=low, missed=missed, misses=misses,
-                 contended=seen_low & (measured < own) & ~low)  # fmt: skip
+    return _Held(off=off, low=low, missed=missed, misses=misses, contended=contended)
 
 
 def _measure(
     matrix: Matrix,
-    alone: Values,
     crowded: Flags,
     strata: list[_Stratum],
     heaps: list[Heap | None],
@@ -367,7 +320,7 @@ def _measure(
     scatter = 0.0
     surely = _sure_deviations(len(matrix))
     for (kind, rail, rows), heap in zip(strata, heaps, strict=True):
-        own = alone[rows]
+        own = matrix.goodness[rows]
         if heap is None:
             few[rows] = True
             shortfall[rows] = own - np.median(own)
@@ -377,7 +330,7 @@ def _measure(
         # Latency is that of an idle fabric.
         unknown = crowded[rows] & (not lower_is_better)
         bound = bound_of(matrix, kind, limits)
-        held = _hold(own, matrix.goodness[rows], unknown, heap, bound, least)
+        held = _hold(own, unknown, heap, bound, least)
         value = math.exp(-heap.centre if lower_is_better else heap.centre)
         if held.is_unknown:
             between[kind, rail] = value
@@ -390,7 +343,6 @@ def _measure(
             scatter = max(scatter, heap.scatter)
         yardsticks.setdefault((kind, rail), value)
     return Measure(
-        alone=alone,
         shortfall=shortfall,
         low=low,
         plainly=plainly,
@@ -406,7 +358,6 @@ def _measure(
 
 def _fast(
     matrix: Matrix,
-    alone: Values,
     strata: list[_Stratum],
     heaps: list[Heap | None],
     better: list[Heap | None],
@@ -420,7 +371,7 @@ def _fast(
     for (kind, _, rows), heap, above in zip(strata, heaps, better, strict=True):
         if heap is None or kind in limits.bounds:
             continue
-        own = alone[rows]
+        own = matrix.goodness[rows]
         least = limits.threshold(lower_is_better=matrix.kinds[kind].lower_is_better)
         edge = heap.centre + max(least, DEVIATIONS * heap.scatter)
         if above is not None and above.centre > heap.centre:

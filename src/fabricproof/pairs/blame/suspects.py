@@ -1,7 +1,7 @@
 """Who can be at fault for low pairs, and how many of a suspect's pairs are low.
 
 A suspect is a node, one rail of it, its transmit or receive side, a leaf or its way to the others,
-one directed uplink, or a round (others' traffic at one time: nobody's fault).  Counts are kept
+or a round (others' traffic at one time: nobody's fault).  Counts are kept
 for all suspects at once and corrected as rows are explained.
 """
 
@@ -63,20 +63,15 @@ class Evidence:
     num_rails: int
     leaves: Leaves | None = None
 
-    @property
-    def num_spines(self) -> int:
-        """Spines whose links can be told apart."""
-        return 0 if self.leaves is None else self.leaves.num_spines
-
 
 @dataclass(frozen=True, kw_only=True)
 class Suspect:
     """One that may be at fault; numbers are those of the evidence, ALL where it is all of them.
 
     Attributes:
-        kind: NODE also for one rail of it; LEAF, UPLINK or ROUND.
+        kind: NODE also for one rail of it; LEAF or ROUND.
         rail: number or ALL.
-        side: TRANSMIT, RECEIVE or ALL; of an uplink TRANSMIT is leaf to spine.
+        side: TRANSMIT, RECEIVE or ALL.
         across: of a leaf, whether only pairs with other leaves are meant.
     """
 
@@ -84,13 +79,12 @@ class Suspect:
     number: int
     rail: int = ALL
     side: int = ALL
-    spine: int = ALL
     across: bool = False
 
     @property
-    def place(self) -> tuple[SuspectKind, int, int]:
+    def place(self) -> tuple[SuspectKind, int]:
         """What it is, whichever of its parts: suspects of one place do not compete."""
-        return self.kind, self.number, self.spine
+        return self.kind, self.number
 
     def rows(self, evidence: Evidence) -> Flags:
         """Tell which rows the suspect would make low."""
@@ -113,16 +107,9 @@ class Suspect:
         leaves = evidence.leaves
         first, second = leaves.leaf_of[source], leaves.leaf_of[destination]
         from_here, to_here = first == self.number, second == self.number
-        if self.kind is SuspectKind.LEAF:
-            if not self.across:
-                return from_here, to_here
-            return from_here & (first != second), to_here & (first != second)
-        # An uplink: rows whose data take this spine on leaving, or on coming to, the leaf.
-        there, back = leaves.spine(destination) == self.spine, leaves.spine(source) == self.spine
-        across = first != second
-        if self.side == TRANSMIT:
-            return from_here & there & across, to_here & back & across
-        return from_here & back & across, to_here & there & across
+        if not self.across:
+            return from_here, to_here
+        return from_here & (first != second), to_here & (first != second)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -135,7 +122,6 @@ class Family:
     shape: tuple[int, ...]
     rail: bool = False
     side: int = ALL
-    spine: bool = False
     across: bool = False
 
     def suspect_at(self, index: int) -> Suspect:
@@ -144,7 +130,6 @@ class Family:
         return Suspect(
             kind=self.kind,
             number=at[0],
-            spine=at[1] if self.spine else ALL,
             rail=at[-1] if self.rail else ALL,
             side=self.side,
             across=self.across,
@@ -152,17 +137,15 @@ class Family:
 
 
 class Tally:
-    """Counts of rows by end: of nodes by rail and side, of leaves, uplinks and rounds."""
+    """Counts of rows by end: of nodes by rail and side, of leaves and rounds."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
-        leaves, spines = evidence.leaves, evidence.num_spines
-        num_leaves = 0 if leaves is None else leaves.num_leaves
+        num_leaves = 0 if evidence.leaves is None else evidence.leaves.num_leaves
         rails = evidence.num_rails
         self.nodes = np.zeros((evidence.num_nodes, rails, 3))
         self.across = np.zeros((num_leaves, rails, 3))
         self.inside = np.zeros((num_leaves, rails))
-        self.links = np.zeros((num_leaves, spines, rails, 2))
         self.rounds = np.zeros(int(evidence.round.max(initial=-1)) + 1)
 
     def add(self, rows: Flags | Indices, sign: int = 1) -> None:
@@ -177,7 +160,11 @@ class Tally:
             rounds = every.round[rows]
             _count(self.rounds, sign, rounds[rounds >= 0])
         if every.leaves is not None:
-            self._add_leaves(every.leaves, source, destination, rail, both, sides, sign)
+            first, second = every.leaves.leaf_of[source], every.leaves.leaf_of[destination]
+            across = first != second
+            _count(self.inside, sign, first[~across], rail[~across])
+            for leaf, side in zip((first, second), sides, strict=True):
+                _count(self.across, sign, leaf[across], rail[across], side[across])
 
     def of(self, suspect: Suspect) -> float:
         """Return how many counted rows a suspect would make low."""
@@ -185,40 +172,10 @@ class Tally:
         at = suspect.number
         if suspect.kind is SuspectKind.ROUND:
             return float(self.rounds[at])
-        if suspect.kind is SuspectKind.UPLINK:
-            return float(self.links[at, suspect.spine, rail, suspect.side].sum())
         if suspect.kind is SuspectKind.NODE:
             return float(_of_side(self.nodes[at, rail], suspect.side).sum())
         inside = 0.0 if suspect.across else float(self.inside[at, rail].sum())
         return float(_of_side(self.across[at, rail], suspect.side).sum()) + inside
-
-    def _add_leaves(
-        self,
-        leaves: Leaves,
-        source: npt.NDArray[np.int32],
-        destination: npt.NDArray[np.int32],
-        rail: npt.NDArray[np.int32],
-        both: Flags,
-        sides: tuple[Indices, Indices],
-        sign: int,
-    ) -> None:
-        first, second = leaves.leaf_of[source], leaves.leaf_of[destination]
-        across = first != second
-        _count(self.inside, sign, first[~across], rail[~across])
-        for leaf, side in zip((first, second), sides, strict=True):
-            _count(self.across, sign, leaf[across], rail[across], side[across])
-        if leaves.num_spines == 0:
-            return
-        for begin, end, used in (
-            (source, destination, across),
-            (destination, source, across & both),
-        ):
-            spine = leaves.spine(end[used])
-            for way, leaf in (
-                (TRANSMIT, leaves.leaf_of[begin[used]]),
-                (RECEIVE, leaves.leaf_of[end[used]]),
-            ):
-                _count(self.links, sign, leaf, spine, rail[used], np.full_like(leaf, way))
 
 
 def _count(into: Values, sign: int, *at: npt.NDArray[np.integer]) -> None:
@@ -251,17 +208,6 @@ def families(measured: Tally, low: Tally) -> Iterator[Family]:
             measured.inside + _of_side(measured.across, ALL),
             low.inside + _of_side(low.across, ALL),
         )
-    if measured.links.size:
-        for side in (TRANSMIT, RECEIVE):
-            yield Family(
-                kind=SuspectKind.UPLINK,
-                measured=measured.links[..., side],
-                low=low.links[..., side],
-                shape=measured.links.shape[:3],
-                rail=True,
-                side=side,
-                spine=True,
-            )
     if len(measured.rounds):
         yield Family(
             kind=SuspectKind.ROUND,
@@ -282,7 +228,7 @@ def _family(
 
 def over_rails(family: Family) -> Family | None:
     """Return the same suspects over all rails together; None where that is nothing else."""
-    if not family.rail or family.kind is SuspectKind.UPLINK or family.shape[-1] < 2:
+    if not family.rail or family.shape[-1] < 2:
         return None
     return Family(
         kind=family.kind,
@@ -299,7 +245,6 @@ def over_rails(family: Family) -> Family | None:
 LEAST_PART = {
     SuspectKind.NODE: 0.6,
     SuspectKind.LEAF: 0.8,
-    SuspectKind.UPLINK: 0.6,
     SuspectKind.ROUND: 0.6,
 }
 

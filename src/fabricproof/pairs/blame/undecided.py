@@ -113,7 +113,7 @@ def _between(judged: Judged) -> Iterator[Undecided]:
             sentence=f"pairs between leaves have {value:.4g} {judged.matrix.kinds[kind].unit}"
             f"{f' over {over}' if over else ''}, less than the reference: several measured at once "
             "over the uplinks of a leaf, which are few, or slow",
-            would_tell="how many uplinks each leaf has (--spines), or the same pairs one at a time",
+            would_tell="the same pairs one at a time, and the counters of the uplinks",
         )
 
 
@@ -193,7 +193,7 @@ def _ask_leaves(judged: Judged) -> str:
     return "" if judged.leaves is not None else "; on which leaf each node is (--leaves)"
 
 
-_IN_TURN = "the same pairs one at a time, or in leaf-wise rounds (fabricproof pairs plan)"
+_IN_TURN = "the same pairs one at a time, or in leaf-wise rounds (pairs run --order leafwise)"
 
 
 def _weak(judged: Judged, unexplained: Flags) -> list[Undecided]:
@@ -280,7 +280,7 @@ def _singles(judged: Judged, unexplained: Flags) -> list[Undecided]:
                 why=WhyUndecided.CHANCE,
                 nodes=(),
                 sentence=f"{len(rest)} more single values are low, of {names}",
-                would_tell="these pairs once more: the map or -o FILE.html shows them",
+                would_tell="these pairs once more: -o FILE.html shows them",
             )
         )
     return entries

@@ -168,7 +168,6 @@ def blank_campaign(
         stack=stack,
         nodes=(),
         leaf_of=(),
-        spines=site.fabric_spec(fabric).spines,
         out={},
         skipped={},
         net_paths=(),

@@ -224,7 +224,7 @@ def _reds_of(result: Result, campaign: Campaign) -> Iterator[RedPair]:
             why = _why_good_alone(result, rows, campaign) if shared else ""
             yield replace(red, why_good_alone=why, blame=blame)
     if result.judged.below and not result.said.blame:
-        yield _red(result, result.quantity.value, int(np.argmin(result.judged.alone)))
+        yield _red(result, result.quantity.value, int(np.argmin(result.judged.matrix.goodness)))
 
 
 def _red(result: Result, name: str, row: int, blamed: str | None = None) -> RedPair:

@@ -218,7 +218,7 @@ def places_of(campaign: Campaign) -> Leaves | None:
     if not campaign.leaf_of:
         return None
     leaf_of = dict(zip(campaign.nodes, campaign.leaf_of, strict=True))
-    return leaves_by_name(campaign.nodes, leaf_of, campaign.spines)
+    return leaves_by_name(campaign.nodes, leaf_of)
 
 
 def physics(site: Site, campaign: Campaign, net_path: int) -> Fabric:

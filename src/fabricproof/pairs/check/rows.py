@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -192,13 +191,10 @@ def _judgement(result: Result, net_path: str, looks: Sequence[Confirmation]) -> 
 
 def worst_of(result: Result, own: Flags, verdict: Verdict, reason: str) -> Judgement:
     """Return the worst value of some rows of a quantity, with the bounds that the matrix had."""
-    judged, matrix = result.judged, result.judged.matrix
+    matrix = result.judged.matrix
     kind = matrix.kinds[0]
-    row = int(np.where(own, judged.alone, np.inf).argmin())
-    # What the load of its round leaves a pair is all that it is held against.
-    share = math.exp(matrix.goodness[row] - judged.alone[row])
+    row = int(np.where(own, matrix.goodness, np.inf).argmin())
     bound, level = (each.get(0) for each in (result.limits.bounds, result.limits.levels))
-    bound, level = (each and each * share for each in (bound, level))
     size = LATENCY_BYTES if kind.lower_is_better else parse_size(kind.size)
     return Judgement(
         name=at_size("latency" if kind.lower_is_better else "bandwidth", size),

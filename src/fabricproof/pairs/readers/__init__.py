@@ -1,1 +1,34 @@
-"""Read a matrix of pairs that any program wrote: columns, LinkTest, mpiGraph."""
+"""Read a matrix of pairs that any program wrote: a CSV, LinkTest, mpiGraph."""
+
+from __future__ import annotations
+
+from fabricproof.pairs.matrix import Matrix
+from fabricproof.pairs.readers.linktest import is_of_linktest, read_linktest
+from fabricproof.pairs.readers.mpigraph import is_of_mpigraph, read_mpigraph
+from fabricproof.pairs.readers.table import bytes_of, read_table
+
+#: a program says who it is in the beginning of its output, behind what launchers say
+_BEGINNING = 2**20
+
+
+def read_matrix(name: str, *, unit: str = "") -> Matrix:
+    """Read the matrix in file ``name``, ``-`` for standard input.
+
+    Columns may come in any order, others are ignored; comma, semicolon or tab part them.  Lines
+    that begin with ``#`` are left out.  The output of LinkTest or mpiGraph is known by its words.
+
+    ``unit`` is that of rows that name none; empty: more is better, and no verdict on the level.
+
+    Raises:
+        InputMissingError: it cannot be read.
+        ParseError: it is no such table; the message has the line.
+        ConfigError: ``unit`` is unknown, or of no quantity of a pair.
+    """
+    data = bytes_of(name)
+    source = "<stdin>" if name == "-" else name
+    beginning = data[:_BEGINNING].decode("utf-8", errors="replace")
+    if is_of_mpigraph(beginning):
+        return read_mpigraph(data.decode("utf-8", errors="replace"), source)
+    if is_of_linktest(beginning):
+        return read_linktest(data.decode("utf-8", errors="replace"), source)
+    return read_table(data, source, unit)

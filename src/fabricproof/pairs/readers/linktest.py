@@ -19,7 +19,6 @@ import polars as pl
 from fabricproof.core.errors import ParseError
 from fabricproof.core.units import convert
 from fabricproof.pairs.matrix import Load, Matrix
-from fabricproof.pairs.readers.columns import Table, matrix_of
 from fabricproof.pairs.readers.ranks import (
     Ranks,
     checked,
@@ -28,6 +27,7 @@ from fabricproof.pairs.readers.ranks import (
     values_of,
     without_labels,
 )
+from fabricproof.pairs.readers.table import Table, matrix_of
 
 #: Messages up to this size are a latency; larger ones, there and back, a bandwidth.
 LARGEST_LATENCY_BYTES = 8192
@@ -94,7 +94,7 @@ def read_linktest(text: str, source: str) -> Matrix:
     num = only(_TASKS, text, source, "number of tasks") or max(highest, *hosts) + 1
     ranks = checked(_with_kind(times, hosts, num, size), source)
     results = {word: float(value) for word, value in _RESULT.findall(text)}
-    notes = [*ranks.fold_notes()]
+    notes = []
     if results:
         told = ", ".join(f"{word.lower()} {value:.5g} us" for word, value in results.items())
         notes.append(f"LinkTest counted over all pairs of ranks: {told}")
@@ -152,8 +152,7 @@ def _of_gnuplot(text: str, hosts: dict[int, str], size: int, source: str) -> Mat
         # Rows of one pair were measured at one moment, and are one look.
         matrix_of(Table(name=source, frame=ranks.table("both"))).without_repeats(),
         missing=(*ranks.missing(), *unplaced(ranks)),
-        notes=ranks.fold_notes(),
-        load=Load.IN_TURN | (Load.SHARED if ranks.share_nodes else Load.UNKNOWN),
+        load=Load.IN_TURN,
     )
 
 

@@ -14,7 +14,6 @@ import polars as pl
 
 from fabricproof.core.errors import ParseError
 from fabricproof.pairs.matrix import Load, Matrix
-from fabricproof.pairs.readers.columns import Table, matrix_of
 from fabricproof.pairs.readers.ranks import (
     Ranks,
     checked,
@@ -23,6 +22,7 @@ from fabricproof.pairs.readers.ranks import (
     values_of,
     without_labels,
 )
+from fabricproof.pairs.readers.table import Table, matrix_of
 
 _BEGINS = re.compile(r"^(?: *\d+: )?START mpiGraph ", re.MULTILINE)
 _SIZE = re.compile(r"^MsgSize\t(\d{1,12})$", re.MULTILINE)
@@ -110,16 +110,15 @@ def _both_ends(
     ranks = _of_table(list(slower.iter_rows()), hosts, num, size)
     lost += unplaced(ranks)
     frame = ranks.table("ab")
-    if len(set(hosts.values())) == num:
-        numbers = {host: rank for rank, host in hosts.items()}
-        step = pl.col("b").replace_strict(numbers) - pl.col("a").replace_strict(numbers)
-        frame = frame.with_columns(((step + num) % num).cast(pl.String).alias("round"))
+    numbers = {host: rank for rank, host in hosts.items()}
+    step = pl.col("b").replace_strict(numbers) - pl.col("a").replace_strict(numbers)
+    frame = frame.with_columns(((step + num) % num).cast(pl.String).alias("round"))
     notes = ("each process sent and received at once; a value is the slower of what both ends saw",)
     return replace(
         matrix_of(Table(name=source, frame=frame)),
         missing=tuple(lost),
-        notes=(*ranks.fold_notes(), *notes),
-        load=Load.BOTH_AT_ONCE | (Load.SHARED if ranks.share_nodes else Load.UNKNOWN),
+        notes=notes,
+        load=Load.BOTH_AT_ONCE,
     )
 
 

@@ -1,24 +1,16 @@
-"""Values between ranks, as LinkTest and mpiGraph print them, become values of pairs of nodes.
-
-Several ranks on a node: of two measurements of two ranks the better one counts, of more the median;
-of the pairs of ranks that two nodes have, the slowest.
-"""
+"""Values between ranks, one on each node, as LinkTest and mpiGraph print them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
-import numpy as np
 import polars as pl
 
 from fabricproof.core.errors import ParseError
 from fabricproof.core.units import size_label
-from fabricproof.pairs.matrix import Flags
-
-#: of so many ranks each missing value is looked for; beyond they are counted
-_MOST_NAMED = 8192
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,33 +33,27 @@ class Ranks:
 
     def missing(self) -> tuple[str, ...]:
         """Return how many of all ordered pairs of ranks have no value, and the first of them."""
-        seen = self.values.select("from", "to").unique()
+        seen = set(self.values.select("from", "to").iter_rows())
         total = self.num * (self.num - 1)
-        count = total - len(seen)
-        if count <= 0:
+        if len(seen) >= total:
             return ()
-        text = f"{count} of {total} values"
-        if self.num > _MOST_NAMED:
-            return (text,)
-        absent = ~np.eye(self.num, dtype=bool)
-        absent[seen["from"].to_numpy(), seen["to"].to_numpy()] = False
-        return (f"{text}: {_first_of(absent, self.hosts)}",)
-
-    def of_nodes(self) -> pl.DataFrame:
-        """Return one row for each ordered pair of nodes, its slowest pair of ranks."""
-        goodness = pl.col("value").sort(descending=self.lower_is_better)
-        one_each = self.values.group_by("from", "to").agg(goodness.get(pl.len() // 2))
-        named = one_each.with_columns(
-            pl.col(end).replace_strict(self.hosts, default=None, return_dtype=pl.String).alias(name)
-            for end, name in (("from", "a"), ("to", "b"))
-        ).filter(pl.col("a") != pl.col("b"))  # null, of a rank nobody placed, is filtered as well
-        worst = pl.col("value").max() if self.lower_is_better else pl.col("value").min()
-        return named.group_by("a", "b").agg(worst, pl.col("from").first(), pl.col("to").first())
+        every = ((a, b) for a in range(self.num) for b in range(self.num) if a != b)
+        first = islice((pair for pair in every if pair not in seen), 3)
+        words = [" to ".join(self.hosts.get(each, f"rank {each}") for each in one) for one in first]
+        more = " ..." if total - len(seen) > len(words) else ""
+        return (f"{total - len(seen)} of {total} values: {', '.join(words)}{more}",)
 
     def table(self, direction: str) -> pl.DataFrame:
-        """Return the rows as a CSV has them, in the order of the ranks."""
+        """Return the rows as a CSV has them; of repeated ones the median, of two the better."""
+        goodness = pl.col("value").sort(descending=self.lower_is_better)
+        one_each = self.values.group_by("from", "to").agg(goodness.get(pl.len() // 2))
         return (
-            self.of_nodes()
+            one_each.with_columns(
+                pl.col(end).replace_strict(self.hosts, default=None, return_dtype=pl.String)
+                .alias(name)
+                for end, name in (("from", "a"), ("to", "b"))
+            )
+            .filter(pl.col("a").is_not_null() & pl.col("b").is_not_null())  # placed by nobody
             .sort("from", "to")
             .select(
                 "a",
@@ -77,34 +63,11 @@ class Ranks:
                 pl.lit(size_label(self.size) if self.size else "").alias("size"),
                 pl.lit(direction).alias("direction"),
             )
-        )
-
-    @property
-    def share_nodes(self) -> bool:
-        """Tell whether several ranks ran on one node."""
-        return len(self.hosts) > len(set(self.hosts.values()))
-
-    def fold_notes(self) -> tuple[str, ...]:
-        """Return what is said of ranks that share a node."""
-        nodes = len(set(self.hosts.values()))
-        if not self.share_nodes:
-            return ()
-        words = (
-            f"{len(self.hosts)} ranks ran on {nodes} nodes: two nodes have the value of their "
-            "slowest pair of ranks"
-        )
-        return (words,)
-
-
-def _first_of(absent: Flags, hosts: dict[int, str]) -> str:
-    """Return the first of the pairs of ranks that are absent, by the names of their nodes."""
-    first = [(int(a), int(b)) for a, b in np.argwhere(absent)[:3]]
-    words = [f"{hosts.get(a, f'rank {a}')} to {hosts.get(b, f'rank {b}')}" for a, b in first]
-    return ", ".join(words) + (" ..." if int(absent.sum()) > len(words) else "")
+        )  # fmt: skip
 
 
 def checked(ranks: Ranks, source: str) -> Ranks:
-    """Refuse ranks beyond their number, ranks of unknown nodes, and one node alone."""
+    """Refuse ranks beyond their number, and several on a node, which share its rails."""
     highest = max(
         *(int(ranks.values[end].max() or 0) for end in ("from", "to")),  # type: ignore[arg-type]
         *ranks.hosts,
@@ -116,8 +79,13 @@ def checked(ranks: Ranks, source: str) -> Ranks:
             expected=f"at most {ranks.num - 1}",
             got=str(highest),
         )
-    if len(set(ranks.hosts.values())) < 2:
-        raise ParseError("all ranks ran on one node", source=source, expected="two nodes or more")
+    if len(set(ranks.hosts.values())) < len(ranks.hosts):
+        raise ParseError(
+            "several ranks ran on one node, which shared its rails",
+            source=source,
+            expected="one rank on each node",
+            next_step="run it with one task on each node (srun --ntasks-per-node=1)",
+        )
     return ranks
 
 

@@ -1,10 +1,7 @@
 """Read anybody's matrix: a CSV of ``a,b,value[,rail][,direction][,round][,size][,unit]``.
 
-A Parquet file of the same columns, and what LinkTest and mpiGraph print, are read as well.
-
-A row is what ``a`` sends to ``b``.  A pair that stands once, in a file without a column
-``direction`` in which few stand both ways, is both ways.  Columns may have other usual names, and
-that of the value its unit: ``source,destination,latency_us``.
+A row is what ``a`` sends to ``b``, where no column ``direction`` says otherwise.  What LinkTest and
+mpiGraph print is read as well.
 """
 
 from __future__ import annotations
@@ -12,155 +9,71 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-import re
-import subprocess
 import sys
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import polars as pl
 
 from fabricproof.core.errors import ConfigError, InputMissingError, ParseError, UnitError
-from fabricproof.core.units import canonical_unit, dimension
-from fabricproof.pairs.matrix import QUANTITIES, Matrix
-from fabricproof.pairs.readers.columns import Table, matrix_of, quantity_of
-from fabricproof.pairs.readers.linktest import is_of_linktest, read_linktest
-from fabricproof.pairs.readers.mpigraph import is_of_mpigraph, read_mpigraph
+from fabricproof.core.units import canonical_unit, convert, dimension, natural
+from fabricproof.pairs.matrix import BOTH_WAYS, QUANTITIES, Flags, Indices, Kind, Matrix, Values
+from fabricproof.pairs.readers.coverage import coverage_of
 
 #: A larger file is refused: reading takes some ten times its bytes of memory.
 MOST_BYTES = 2 * 1024**3
 
-#: a program says who it is in the beginning of its output, behind what launchers say
-_BEGINNING = 2**20
-
-#: a Parquet file is small for its rows; of so many a matrix takes some ten GB
-MOST_ROWS = 100_000_000
-
-#: how a Parquet file begins
-_PARQUET = b"PAR1"
-
-#: how files that hold another begin -> what they are, and how to unpack them
-_PACKED = {
-    b"\x1f\x8b": ("a file packed by gzip", "gunzip -c FILE | fabricproof pairs judge -"),
-    b"BZh": ("a file packed by bzip2", "bunzip2 -c FILE | fabricproof pairs judge -"),
-    b"\xfd7zXZ": ("a file packed by xz", "xz -dc FILE | fabricproof pairs judge -"),
-    b"\x28\xb5\x2f\xfd": ("a file packed by zstd", "zstd -dc FILE | fabricproof pairs judge -"),
-    b"PK\x03\x04": ("a zip archive or a workbook", "save the sheet as CSV, or unzip it"),
-}
-
 NEEDED = ("a", "b", "value")
 OPTIONAL = ("rail", "direction", "round", "size", "unit")
-_OWN = frozenset({*NEEDED, *OPTIONAL})
 
-#: other names of a column, without blanks, ``_`` and ``-``; they count where its own is not there
-_NAMES = {
-    "a": {"source", "src", "from", "sender", "nodea", "node1", "hosta", "host1"},
-    "b": {"destination", "dest", "dst", "to", "receiver", "target", "nodeb", "node2", "hostb",
-          "host2"},
-    "value": {"bandwidth", "bw", "throughput", "latency", "lat", "messagerate", "msgrate"},
-    "rail": {"hca"},
-    "size": {"messagesize", "msgsize", "sizebytes", "size(bytes)", "size(b)"},
-}  # fmt: skip
-
-#: what a column of this name holds
-_HOLDS = {
-    "bandwidth": "bandwidth", "bw": "bandwidth", "throughput": "bandwidth",
-    "latency": "latency", "lat": "latency",
-    "messagerate": "message rate", "msgrate": "message rate",
-}  # fmt: skip
-
-#: ``value (GB/s)``, ``latency [us]``, ``bandwidth_gbps``
-_WITH_UNIT = (
-    re.compile(r"(.+?)[ _]*[(\[]\s*(.+?)\s*[)\]]"),
-    re.compile(r"(.+?)(?:[ _]+in)?[ _]+([^ _]+)"),
-)
+#: how a value that was not measured is written
+_EMPTY = ["", "-", "na", "nan"]
 
 
-def read_matrix(name: str, *, unit: str = "") -> Matrix:
-    """Read the matrix in file ``name``, ``-`` for standard input.
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """The rows of a file as stripped texts, and how to say where in it something is wrong.
 
-    Columns may come in any order, others are ignored; comma, semicolon or tab part them.  Lines
-    that begin with ``#`` are left out.  A Parquet file has the same columns.  The output of
-    LinkTest or mpiGraph is known by its words.
+    Attributes:
+        name: of the file, in messages.
+        frame: columns ``a``, ``b``, ``value``, and of the others those that are there.
+        data: the file, where it has lines.
+    """
 
-    ``unit`` is that of rows that name none; empty: more is better, and no verdict on the level.
+    name: str
+    frame: pl.DataFrame
+    data: bytes = b""
+
+    def refuse(self, problem: str, row: int, expected: str, got: str) -> NoReturn:
+        """Raise what is wrong with row ``row``, from 0, at its line."""
+        written = (
+            number
+            for number, text in enumerate(io.BytesIO(self.data), start=1)
+            if text.strip() and not text.startswith(b"#")
+        )
+        line = next(islice(written, row + 1, None), None)  # the header is the first
+        raise ParseError(problem, source=self.name, line=line, expected=expected, got=repr(got))
+
+    def refuse_first(
+        self, bad: pl.Series | Flags, problem: str, expected: str, column: str = ""
+    ) -> None:
+        """Raise what is wrong with the first row that is ``bad``: its cell, or all of it."""
+        if bad.any():
+            row = int(np.argmax(bad))
+            got = self.frame[column][row] if column else ",".join(self.frame.row(row))
+            self.refuse(problem, row, expected, got)
+
+
+def bytes_of(name: str) -> bytes:
+    """Return what stands in file ``name``, ``-`` for standard input, in UTF-8 with ends of Unix.
 
     Raises:
         InputMissingError: it cannot be read.
-        ParseError: it is no such table; the message has the line.
-        ConfigError: ``unit`` is unknown, or of no quantity of a pair.
+        ParseError: it is too large.
     """
-    if unit:
-        unit = _stated(unit)
-    data = _bytes(name)
-    source = "<stdin>" if name == "-" else name
-    if data.startswith(_PARQUET):
-        return matrix_of(_of_parquet(data, source), unit).without_repeats()
-    printed = _printed(data, source)
-    if printed is not None:
-        return printed
-    return matrix_of(_of_csv(data, source), unit).without_repeats()
-
-
-def _stated(unit: str) -> str:
-    try:
-        name = canonical_unit(unit)
-        quantity_of(name)
-    except UnitError as error:
-        raise ConfigError(error.problem, expected=error.expected, got=error.got) from None
-    return name
-
-
-def _printed(data: bytes, source: str) -> Matrix | None:
-    """Return the matrix in the output of a program; None where it is of none that is known."""
-    beginning = data[:_BEGINNING].decode("utf-8", errors="replace")
-    if is_of_mpigraph(beginning):
-        return read_mpigraph(data.decode("utf-8", errors="replace"), source)
-    if is_of_linktest(beginning):
-        return read_linktest(data.decode("utf-8", errors="replace"), source)
-    return None
-
-
-#: reads a Parquet file and keeps nothing
-_READ_IT = "import io, sys, polars; polars.read_parquet(io.BytesIO(sys.stdin.buffer.read()))"
-
-
-def _refuse_damaged(data: bytes, source: str) -> None:
-    """Refuse what kills its reader: polars aborts the whole program over some damaged files."""
-    done = subprocess.run(
-        [sys.executable, "-c", _READ_IT], input=data, capture_output=True, check=False
-    )
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        died = f"its reader died with signal {-done.returncode}"
-        got = died if done.returncode < 0 else said.partition(": ")[2] or said
-        raise ParseError("no table", source=source, expected="Parquet", got=got)
-
-
-def _of_parquet(data: bytes, source: str) -> Table:
-    """Return the columns of a Parquet file, as those of a CSV with the same names."""
-    _refuse_damaged(data, source)
-    try:
-        lazy = pl.scan_parquet(io.BytesIO(data))
-        written = lazy.collect_schema().names()
-        columns, unit, quantity = _header(written, source, None)
-        _check_columns(columns, written, source, None)
-        wanted = {name: own for name, own in zip(written, columns, strict=True) if own in _OWN}
-        if lazy.select(pl.len()).collect().item() > MOST_ROWS:
-            raise ParseError("too many rows", source=source, expected=f"at most {MOST_ROWS}")
-        frame = lazy.select(pl.col(name).cast(pl.String).alias(wanted[name]) for name in wanted)
-        texts = frame.collect().with_columns(pl.all().fill_null("").str.strip_chars())
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise _no_table(error, source, "Parquet") from None
-    return Table(name=source, frame=texts, unit=unit, quantity=quantity)
-
-
-def _no_table(error: Exception, source: str, expected: str) -> ParseError:
-    said = str(error).partition("\n")[0] or type(error).__name__
-    return ParseError("no table", source=source, expected=expected, got=said)
-
-
-def _bytes(name: str) -> bytes:
     try:
         if name == "-":
             data = sys.stdin.buffer.read(MOST_BYTES + 1) if sys.stdin else b""
@@ -177,186 +90,231 @@ def _bytes(name: str) -> bytes:
         )
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         data = data.decode("utf-16", errors="replace").encode()
-    if data.startswith(_PARQUET):
-        return data
-    _refuse_packed(data, "<stdin>" if name == "-" else name)
-    data = data.removeprefix(codecs.BOM_UTF8)
-    if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    return data
+    return data.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
-def _refuse_packed(data: bytes, name: str) -> None:
-    """Refuse a file that holds another."""
-    packed = next((words for begin, words in _PACKED.items() if data.startswith(begin)), None)
-    if packed is not None:
-        got, next_step = packed
-        raise ParseError(
-            "no text", source=name, expected="a CSV of pairs", got=got, next_step=next_step
-        )
+def read_table(data: bytes, name: str, unit: str = "") -> Matrix:
+    """Return the matrix in a CSV; ``unit`` is that of rows that name none.
 
-
-def _of_csv(data: bytes, name: str) -> Table:
-    """Find the header and what parts its columns, and read the rows below it."""
+    Raises:
+        ParseError: it is no such table; the message has the line.
+        ConfigError: ``unit`` is unknown, or of no quantity of a pair.
+    """
+    try:
+        unit = canonical_unit(unit) if unit else ""
+        _quantity_of(unit)
+    except UnitError as error:
+        raise ConfigError(error.problem, expected=error.expected, got=error.got) from None
     if (at := data.find(b"\0")) >= 0:
         line = data.count(b"\n", 0, at) + 1
         raise ParseError(
             "no text: it has a byte 0", source=name, line=line, expected="a CSV of pairs in UTF-8"
         )
-    for line, raw in enumerate(io.BytesIO(data), start=1):
-        text = raw.decode("utf-8", errors="replace").strip()
-        if not text or text.startswith("#"):
-            continue
-        for separator in (",", ";", "\t"):
-            written = [each.strip().strip('"').strip() for each in text.split(separator)]
-            columns, unit, quantity = _header(written, name, line)
-            if set(NEEDED) <= set(columns):
-                break
-        else:
-            columns = []
-        _check_columns(columns, [text], name, line)
-        _check_fields(data, name, separator, len(columns))
-        frame = _frame(data, name, separator, columns)
-        return Table(name=name, frame=frame, unit=unit, quantity=quantity, data=data)
-    raise ParseError("the file is empty", source=name, expected="columns a,b,value and rows")
-
-
-def _check_columns(columns: list[str], written: list[str], name: str, line: int | None) -> None:
-    """Refuse a header without the columns that are needed, or with one twice."""
-    if not set(NEEDED) <= set(columns):
+    lines = enumerate(data.splitlines(keepends=True), start=1)
+    line, header = next(
+        ((at, raw) for at, raw in lines if raw.strip() and not raw.startswith(b"#")), (0, b"")
+    )
+    if not line:
+        raise ParseError("the file is empty", source=name, expected="columns a,b,value and rows")
+    text = header.decode("utf-8", errors="replace").strip()
+    for separator in (",", ";", "\t"):
+        columns = [each.strip().strip('"').strip().lower() for each in text.split(separator)]
+        if set(NEEDED) <= set(columns):
+            break
+    else:
         raise ParseError(
             "no header of a matrix of pairs",
             source=name,
             line=line,
             expected="columns a,b,value and, where there, rail,direction,round,size,unit",
-            got=repr(",".join(written)),
+            got=repr(text),
         )
-    twice = [each for each in (*NEEDED, *OPTIONAL) if columns.count(each) > 1]
-    if twice:
+    wanted = [each for each in columns if each in {*NEEDED, *OPTIONAL}]
+    if twice := [each for each in wanted if wanted.count(each) > 1]:
         raise ParseError(
             "a column stands twice", source=name, line=line, expected="each once", got=twice[0]
         )
-
-
-def _header(written: list[str], name: str, line: int | None) -> tuple[list[str], str, str]:
-    """Return the columns of a header by their own names, and unit and quantity of the value.
-
-    Raises:
-        ParseError: two columns could be the same one.
-    """
-    plain = [each.lower() for each in written]
-    columns, unit, quantity = list(plain), "", ""
-    parts = [_without_unit(each) for each in written]
-    for own in (*NEEDED, *OPTIONAL):
-        if own in plain:
-            continue
-        usual = _NAMES.get(own, set()) | {own}
-        at = [number for number, (word, _) in enumerate(parts) if word in usual]
-        if own != "value":
-            at = [number for number in at if not parts[number][1]]
-        if len(at) > 1:
-            raise ParseError(
-                f"several columns could be the {own}",
-                source=name,
-                line=line,
-                expected=f"one, or one that is called {own}",
-                got=", ".join(written[number] for number in at),
-            )
-        if at:
-            columns[at[0]] = own
-            if own == "value":
-                unit, quantity = parts[at[0]][1], _HOLDS.get(parts[at[0]][0], "")
-    return columns, unit, quantity
-
-
-def _without_unit(written: str) -> tuple[str, str]:
-    """Return the name of a column without blanks, and the unit that stands beside it, if any."""
-    for pattern in _WITH_UNIT:
-        match = pattern.fullmatch(written)
-        unit = _pair_unit(match[2]) if match else ""
-        if match and unit:
-            return re.sub("[ _-]", "", match[1].lower()), unit
-    return re.sub("[ _-]", "", written.lower()), ""
-
-
-def _pair_unit(text: str) -> str:
-    """Return the unit of a pair's value that ``text`` is; ``gbps`` for Gb/s; empty: none."""
-    # A name of a column is often in small letters; of these only one reading is usual.
-    for spelling in (text, {"gbps": "Gb/s", "mbps": "Mb/s"}.get(text.lower(), text)):
-        try:
-            unit = canonical_unit(spelling)
-        except UnitError:
-            continue
-        return unit if dimension(unit) in QUANTITIES else ""
-    return ""
-
-
-def _check_fields(text: bytes, name: str, separator: str, count: int) -> None:
-    """Refuse a row with fewer or more fields than the header; a cut row is not an empty value."""
-    if b'"' in text:
-        _check_quoted(text, name, separator)
-        return
-    data = np.frombuffer(text, dtype=np.uint8)
-    ends = np.flatnonzero(data == ord("\n"))
-    if not len(ends) or ends[-1] != len(data) - 1:
-        ends = np.append(ends, len(data))
-    marks = np.flatnonzero(data == ord(separator))
-    counts = np.diff(np.searchsorted(marks, ends), prepend=0)
-    for at in np.flatnonzero(counts != count - 1).tolist():
-        begin = 0 if at == 0 else int(ends[at - 1]) + 1
-        row = text[begin : int(ends[at])].decode("utf-8", errors="replace")
-        if row.strip() and not row.startswith("#"):
-            raise _not_as_many(name, at + 1, f"{count}, parted by {separator!r}", row)
-
-
-def _check_quoted(text: bytes, name: str, separator: str) -> None:
-    """Refuse the same where fields stand in quotes, in which a separator may be."""
-    lines = (
-        "\n" if line.startswith(b"#") else line.decode("utf-8", errors="replace")
-        for line in io.BytesIO(text)
-    )
-    rows = csv.reader(lines, delimiter=separator)
-    try:
-        count = 0
-        for row in rows:
-            count = count or len(row)
-            is_blank = len(row) < 2 and not "".join(row).strip()
-            if len(row) != count and not is_blank:
-                expected = f"{count}, parted by {separator!r}"
-                raise _not_as_many(name, rows.line_num, expected, separator.join(row))
-    except csv.Error as error:
-        raise _no_table(error, name, "CSV") from None
-
-
-def _not_as_many(name: str, line: int, expected: str, row: str) -> ParseError:
-    return ParseError(
-        "a row has not as many fields as the header",
-        source=name,
-        line=line,
-        expected=expected,
-        got=repr(row),
-    )
-
-
-def _frame(data: bytes, name: str, separator: str, columns: list[str]) -> pl.DataFrame:
-    """Return the columns as texts, stripped, without the blank lines."""
-    wanted = [each for each in columns if each in _OWN]
-    if _has_gaps(data):
-        lines = (line for line in io.BytesIO(data) if line.strip() and not line.startswith(b"#"))
-        data = b"".join(lines)
+    _check_fields(data, name, separator)
+    rows = (each for each in io.BytesIO(data) if each.strip() and not each.startswith(b"#"))
     try:
         frame = pl.read_csv(
-            data,
+            b"".join(rows),
             separator=separator,
             infer_schema=False,
             encoding="utf8-lossy",
             columns=[columns.index(each) for each in wanted],
         )
     except pl.exceptions.PolarsError as error:
-        raise _no_table(error, name, "CSV") from None
+        raise _no_csv(error, name) from None
     frame.columns = wanted
-    return frame.with_columns(pl.all().fill_null("").str.strip_chars())
+    texts = frame.with_columns(pl.all().fill_null("").str.strip_chars())
+    return matrix_of(Table(name=name, frame=texts, data=data), unit).without_repeats()
 
 
-def _has_gaps(data: bytes) -> bool:
-    return data.startswith((b"#", b"\n")) or b"\n#" in data or b"\n\n" in data or b"\n " in data
+def _no_csv(error: Exception, name: str) -> ParseError:
+    said = str(error).partition("\n")[0] or type(error).__name__
+    return ParseError("no table", source=name, expected="CSV", got=said)
+
+
+def _check_fields(text: bytes, name: str, separator: str) -> None:
+    """Refuse a row with fewer or more fields than the header; a cut row is not an empty value."""
+    lines = (
+        "\n" if line.startswith(b"#") else line.decode("utf-8", errors="replace")
+        for line in io.BytesIO(text)
+    )
+    rows = csv.reader(lines, delimiter=separator)
+    count = 0
+    try:
+        for row in rows:
+            count = count or len(row)
+            if len(row) != count and "".join(row).strip():
+                raise ParseError(
+                    "a row has not as many fields as the header",
+                    source=name,
+                    line=rows.line_num,
+                    expected=f"{count}, parted by {separator!r}",
+                    got=repr(separator.join(row)),
+                )
+    except csv.Error as error:
+        raise _no_csv(error, name) from None
+
+
+def matrix_of(table: Table, unit: str = "") -> Matrix:
+    """Return the matrix that is written in a table.
+
+    Raises:
+        ParseError: no row, or a cell that cannot be; the message has its line.
+    """
+    frame = table.frame
+    if frame.is_empty():
+        raise ParseError("no rows below the header", source=table.name, expected="a row for a pair")
+    for column in ("a", "b"):
+        table.refuse_first(frame[column] == "", f"no node in column {column}", "a name")
+    own = (frame["a"] == frame["b"]).to_numpy()
+    values, measured = _values(table, own)
+    nodes = sorted(set(frame["a"].unique()) | set(frame["b"].unique()), key=natural)
+    source, destination = (_codes(frame[column], nodes) for column in ("a", "b"))
+    rails, rail = _labels(frame, "rail")
+    kinds, kind, factors = _kinds(table, unit)
+    values = values * factors
+    times = np.array([each.lower_is_better for each in kinds], dtype=bool)
+    zero = times[kind] & (values == 0) & ~own  # a bandwidth of 0: nothing arrived
+    table.refuse_first(zero, "no latency of a pair", "more than 0", "value")
+    reverse = both = np.zeros(len(frame), dtype=bool)
+    if "direction" in frame.columns:
+        words = frame["direction"].str.to_lowercase()
+        unknown = ~words.is_in(["", "ab", "ba", "both"])
+        table.refuse_first(unknown, "unknown direction", "ab, ba or both", "direction")
+        reverse, both = (words == "ba").to_numpy(), (words == "both").to_numpy()
+        kinds, kind = _both_ways_apart(kinds, kind, both)
+    kept, empty = measured & ~own, ~measured & ~own
+    matrix = Matrix(
+        nodes=tuple(nodes),
+        rails=rails,
+        kinds=kinds,
+        source=np.where(reverse, destination, source),
+        destination=np.where(reverse, source, destination),
+        both_ways=both,
+        rail=rail,
+        round=_rounds(table),
+        kind=kind,
+        value=values,
+        num_empty=int(empty.sum()),
+        num_self=int(own.sum()),
+        origin=table.name,
+    )
+    missing, notes = coverage_of(matrix, kept, empty)
+    return replace(matrix, missing=missing, notes=tuple(notes)).rows(kept)
+
+
+def _values(table: Table, own: Flags) -> tuple[Values, Flags]:
+    """Return values, and which were measured; a node with itself may have any."""
+    texts = table.frame["value"]
+    numbers = texts.cast(pl.Float64, strict=False)
+    measured = (numbers.is_finite() & (numbers >= 0)).fill_null(value=False).to_numpy()
+    wrong = ~(measured | own) & ~texts.str.to_lowercase().is_in(_EMPTY).to_numpy()
+    expected = "a number of at least 0 with a decimal point, no comma, or nothing"
+    table.refuse_first(wrong, "no value of a pair", expected, "value")
+    return np.where(measured, numbers.fill_null(0.0).to_numpy(), 1.0), measured
+
+
+def _codes(column: pl.Series, names: list[str]) -> Indices:
+    return column.cast(pl.Enum(names)).to_physical().to_numpy().astype(np.int32)
+
+
+def _labels(frame: pl.DataFrame, column: str) -> tuple[tuple[str, ...], Indices]:
+    if column not in frame.columns:
+        return ("",), np.zeros(len(frame), dtype=np.int32)
+    names = sorted(frame[column].unique(), key=natural)
+    return tuple(names), _codes(frame[column], names)
+
+
+def _rounds(table: Table) -> Indices:
+    if "round" not in table.frame.columns:
+        return np.full(len(table.frame), -1, dtype=np.int32)
+    # A table program writes whole numbers beside empty cells as 3.0.
+    texts = table.frame["round"].str.strip_suffix(".0")
+    numbers = texts.cast(pl.Int32, strict=False)
+    bad = numbers.is_null() & (texts != "")
+    table.refuse_first(bad, "no number of a round", "a whole number", "round")
+    return numbers.fill_null(-1).to_numpy().astype(np.int32)
+
+
+def _quantity_of(unit: str) -> str:
+    """Return what a value in ``unit`` is; without a unit more is better.
+
+    Raises:
+        UnitError: it is nothing that a pair has.
+    """
+    measured = dimension(unit) if unit else "bandwidth"
+    if measured not in QUANTITIES:
+        raise UnitError(
+            "no unit of a pair's value", expected="a bandwidth, a rate or a time", got=unit
+        )
+    return QUANTITIES[measured]
+
+
+def _kinds(table: Table, unit: str) -> tuple[tuple[Kind, ...], Indices, Values]:
+    """Return the kinds, the kind of each row, and the factor of its value to the kind's unit."""
+    written, unit_of = _labels(table.frame, "unit")
+    sizes, size_of = _labels(table.frame, "size")
+    units = []
+    for at, text in enumerate(written):
+        try:
+            name = canonical_unit(text) if text else unit
+            _quantity_of(name)
+        except UnitError as error:
+            row = int((unit_of == at).argmax())
+            table.refuse(error.problem, row, error.expected or "a known unit", text)
+        units.append(name)
+    shown: dict[str, str] = {}
+    for name in units:
+        shown.setdefault(dimension(name) if name else "", name)
+    of_unit = [shown[dimension(name) if name else ""] for name in units]
+    factors = np.array(
+        [convert(1.0, name, to) if name else 1.0 for name, to in zip(units, of_unit, strict=True)]
+    )
+    first = np.array([of_unit.index(name) for name in of_unit], dtype=np.int64)
+    used, kind = np.unique(first[unit_of] * len(sizes) + size_of, return_inverse=True)
+    kinds = [
+        Kind(quantity=_quantity_of(name), unit=name, size=sizes[code % len(sizes)])
+        for code in used.tolist()
+        for name in [of_unit[code // len(sizes)]]
+    ]
+    return tuple(kinds), kind.astype(np.int32), factors[unit_of]
+
+
+def _both_ways_apart(
+    kinds: tuple[Kind, ...], kind: Indices, both: Flags
+) -> tuple[tuple[Kind, ...], Indices]:
+    """Return kinds of which a bandwidth both ways at once is not held against one of one way.
+
+    Where all rows of a kind are both ways, they stay what they are.
+    """
+    kinds, kind = tuple(kinds), kind.copy()
+    for number, each in enumerate(kinds):
+        rows = kind == number
+        if each.quantity == "bandwidth" and 0 < both[rows].sum() < rows.sum():
+            kind[rows & both] = len(kinds)
+            kinds = (*kinds, replace(each, quantity=BOTH_WAYS))
+    return kinds, kind
