@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.measure import Verdict
-from fabricproof.nodes.topology.text import parse_topology
 from fabricproof.subnet import (
     Expected,
-    Hops,
     SubnetLook,
     compare_looks,
     join,
@@ -26,10 +24,6 @@ from simulated_fabric import PATIENCE, SimulatedFabric, needs_ibsim
 pytestmark = [pytest.mark.ibsim, needs_ibsim, pytest.mark.timeout(180)]
 
 NETS = Path(__file__).resolve().parents[1] / "data" / "ibsim"
-
-SLURM = """\
-SwitchName=all Nodes=host[1-8]
-"""
 
 Starter = Callable[..., SimulatedFabric]
 
@@ -93,26 +87,13 @@ def test_a_tree(start: Starter) -> None:
     start("tree.net", "host1")
     seen = look()
     assert sentences(seen, hosts=tuple(f"host{number}" for number in range(1, 9))) == []
-    result = judge_look(seen, Expected())
-    assert "cables: two-level fat tree: 2 leaves, 2 spines, oversubscribed 2:1" in result.notes
     assert len(seen.network.cables) == 24
-    assert Hops(network=seen.network).between("host1", "host8") == 1
-    assert sentences(seen, topology=parse_topology(SLURM)) == []
-    wrong = SLURM.replace("all Nodes=host[1-8]", "a Nodes=host[1-4]") + SLURM.replace(
-        "all Nodes=host[1-8]", "b Nodes=host[5-8]"
-    )
-    assert any(
-        "Slurm has a and b" in each for each in sentences(seen, topology=parse_topology(wrong))
-    )
 
 
 def test_a_torus(start: Starter) -> None:
     start("torus.net", "node00")
     seen = look()
-    assert sentences(seen, link="", shape="torus") == []
-    assert "cables: 3x3 torus of switches" in judge_look(seen, Expected()).notes
-    hops = Hops(network=seen.network)
-    assert [hops.between("node00", name) for name in ("node01", "node11", "node20")] == [2, 3, 2]
+    assert sentences(seen, link="") == []
 
 
 def test_a_narrow_and_a_slow_link(start: Starter) -> None:

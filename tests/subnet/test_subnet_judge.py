@@ -20,7 +20,7 @@ from fabricproof.subnet import (
     judge_look,
     read_folder,
 )
-from made_fabrics import changed, grid, looked, make, tree, without
+from made_fabrics import changed, looked, make, tree, without
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "subnet"
 EDR = find_link("EDR 4x")
@@ -47,7 +47,7 @@ def one_end(network: Network, where: str, **facts: object) -> Network:
 
 def test_good_fabrics_pass() -> None:
     assert judge_look(kept("tree"), Expected(link=EDR)).verdict is Verdict.PASS
-    torus = judge_look(kept("torus"), Expected(shape="torus"))
+    torus = judge_look(kept("torus"), Expected())
     assert (torus.verdict, red(torus)) == (Verdict.PASS, [])
     assert judged(tree()).verdict is Verdict.PASS
 
@@ -183,6 +183,22 @@ def test_a_lost_uplink_shows_among_its_siblings() -> None:
     assert red(judged(gone))[0].startswith("leaf0 - spine0: 0 cables where 5")
 
 
+@pytest.mark.parametrize("agent", ["", "Mellanox Technologies Aggregation Node"])
+def test_a_leaf_without_any_cable_to_a_spine_is_named(agent: str) -> None:
+    """A spine with SHARP shows an adapter of its own: it is still a spine."""
+    pairs = [(leaf, spine) for leaf in (1, 2, 3) for spine in (1, 2) if (leaf, spine) != (1, 1)]
+    network = make(
+        [(f"leaf{leaf}", 3) for leaf in (1, 2, 3)] + [("spine1", 4), ("spine2", 4)],
+        [(f"n{leaf} a", 1) for leaf in (1, 2, 3)] + ([(agent, 1)] if agent else []),
+        [(f"n{leaf} a", 1, f"leaf{leaf}", 3) for leaf in (1, 2, 3)]
+        + [(f"leaf{leaf}", spine, f"spine{spine}", leaf) for leaf, spine in pairs]
+        + ([(agent, 1, "spine1", 4)] if agent else []),
+    )
+    assert list(network.hosts) == ["n1", "n2", "n3"]
+    (sentence,) = red(judged(network))
+    assert sentence.startswith("leaf1 - spine1: 0 cables where 5 of its sibling pairs have 1")
+
+
 def test_siblings_that_are_all_unlike_are_not_judged() -> None:
     assert red(judged(without(tree(leaves=1, spines=2, per_pair=2), "leaf0", 5))) == []
 
@@ -283,14 +299,6 @@ def test_without_states_what_can_be_checked_is_and_nothing_is_green() -> None:
     assert judged_without("tree-faults", EDR).verdict is Verdict.FAIL
     assert any("declared" in each for each in red(judged_without("tree-narrow", EDR)))
     assert judged_without("tree-faults", None).verdict is Verdict.FAIL
-
-
-def test_a_shape_that_is_not_there() -> None:
-    torus = grid((3, 3), (True, True))
-    assert judged(torus, shape="torus").verdict is Verdict.PASS
-    broken = without(torus, "s(0, 0)", 2)
-    assert any("the cables make no torus" in each for each in red(judged(broken, shape="torus")))
-    assert judged(torus, shape="tree").verdict is Verdict.FAIL
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from fabricproof.subnet.live import SubnetAccess, ask
 from fabricproof.subnet.look import join, read_folder, write_folder
 from fabricproof.subnet.model import Cable, End, Manager, Network, Node, NodeKind, Port, SubnetLook
 from fabricproof.subnet.read import read_ibnetdiscover, read_issm, read_managers
-from fabricproof.subnet.shape import Hops, SubnetShape, shape_of
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {}
@@ -25,7 +24,6 @@ __all__ = [
     "End",
     "Expected",
     "FabricFinding",
-    "Hops",
     "Manager",
     "Network",
     "Node",
@@ -34,7 +32,6 @@ __all__ = [
     "SubnetAccess",
     "SubnetLook",
     "SubnetResult",
-    "SubnetShape",
     "ask",
     "compare_looks",
     "join",
@@ -46,7 +43,6 @@ __all__ = [
     "read_issm",
     "read_managers",
     "read_perfquery",
-    "shape_of",
     "with_states",
     "write_folder",
 ]

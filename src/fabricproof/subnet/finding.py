@@ -18,7 +18,7 @@ class FabricFinding:
 
     Attributes:
         quantity: ``link``, ``state``, ``lid``, ``trunks``, ``hosts``, ``manager``, ``counters``,
-            ``shape``, ``slurm``, ``cables``, ``cabling``, ``look``.
+            ``cables``, ``cabling``, ``look``.
         where: the port, cable, host or switch; empty where it is the whole fabric.
         sentence: for a person, with what was expected and what it means.
         number: how many things a PASS stands for.

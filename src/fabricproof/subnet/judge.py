@@ -13,9 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from fabricproof.core.measure import Verdict
-from fabricproof.nodes.topology import Topology
 from fabricproof.physics import Link
-from fabricproof.subnet.cabling import cabling_findings, links_of_ends
+from fabricproof.subnet.cabling import cabling_findings, links_of_ends, trunk_findings
 from fabricproof.subnet.finding import (
     FabricFinding,
     SubnetResult,
@@ -26,8 +25,6 @@ from fabricproof.subnet.finding import (
     stateless,
 )
 from fabricproof.subnet.model import Cable, Manager, Network, NodeKind, Port, SubnetLook
-from fabricproof.subnet.shape import SubnetShape, shape_of, uneven_trunks
-from fabricproof.subnet.slurm import slurm_findings
 from fabricproof.traffic import ENDS, ERROR_COUNTERS, HIGH
 
 
@@ -40,23 +37,18 @@ class Expected:
         rail_links: port of a rail (``mlx5_0:1``) -> its own link, where the rails are unlike; it
             counts for the cables of hosts, and ``link``, the slowest, for all others.
         hosts: that must be there, by host name.
-        shape: ``tree``, ``torus``, ``mesh``; None: any.
-        topology: what Slurm is told.
         switches: port of a rail (``mlx5_0:1``) -> patterns of the names of its switches.
     """
 
     link: Link | None = None
     rail_links: Mapping[str, Link] = field(default_factory=dict)
     hosts: tuple[str, ...] = ()
-    shape: str | None = None
-    topology: Topology | None = None
     switches: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def judge_look(look: SubnetLook, expected: Expected) -> SubnetResult:
     """Return what is to be said of one look; nothing at all where it shows no cable."""
     network = look.network
-    shape = shape_of(network)
     if not network.cables:
         return SubnetResult(findings=())
     findings = [
@@ -64,21 +56,14 @@ def judge_look(look: SubnetLook, expected: Expected) -> SubnetResult:
         *_states(network),
         *stateless(look, is_declared=expected.link is not None),
         *_lids(network),
-        *_trunks(network, shape),
+        *trunk_findings(network),
         *_hosts(network, expected.hosts),
-        *_shape(shape, expected.shape),
         *_managers(look.managers),
         *_counters(look),
         *complaints(look),
     ]
     crossed, orderless = cabling_findings(network, expected.hosts, expected.switches)
-    findings += crossed
-    notes = [f"cables: {shape.words}", *orderless, *_notes(look, expected)]
-    if expected.topology is not None:
-        more, told = slurm_findings(network, expected.topology)
-        findings += more
-        notes += told
-    return SubnetResult(findings=tuple(findings), notes=tuple(notes))
+    return SubnetResult(findings=(*findings, *crossed), notes=(*orderless, *_notes(look, expected)))
 
 
 def _links(network: Network, expected: Expected) -> Iterator[FabricFinding]:
@@ -269,18 +254,6 @@ def _lids(network: Network) -> Iterator[FabricFinding]:
             )
 
 
-def _trunks(network: Network, shape: SubnetShape) -> Iterator[FabricFinding]:
-    for each in uneven_trunks(network, shape):
-        where = f"{network.name(each.one)} - {network.name(each.other)}"
-        cables = f"{each.cables} cable{'' if each.cables == 1 else 's'}"
-        yield fail(
-            "trunks",
-            where,
-            f"{where}: {cables} where {each.siblings} of its sibling pairs have {each.usual}: "
-            "traffic over it is slower, or goes a longer way",
-        )
-
-
 def _hosts(network: Network, expected: Iterable[str]) -> Iterator[FabricFinding]:
     due = tuple(dict.fromkeys(name.partition(".")[0] for name in expected))
     linked = {port.end.guid for port in network.ports.values() if port.peer is not None}
@@ -303,15 +276,6 @@ def _hosts(network: Network, expected: Iterable[str]) -> Iterator[FabricFinding]
         )
     if there:
         yield passed("hosts", len(there), f"{len(there)} of {len(due)} expected hosts are there")
-
-
-def _shape(shape: SubnetShape, declared: str | None) -> Iterator[FabricFinding]:
-    if declared is None:
-        return
-    if declared in shape.words:
-        yield passed("shape", 1, f"the cables make a {declared}, as declared: {shape.words}")
-    else:
-        yield fail("shape", "", f"the cables make no {declared}, which is declared: {shape.words}")
 
 
 def _managers(managers: tuple[Manager, ...] | None) -> Iterator[FabricFinding]:

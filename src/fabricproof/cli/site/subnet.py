@@ -11,13 +11,12 @@ from typing import Any
 import click
 
 from fabricproof.cli import options
-from fabricproof.cli.output import STATUSES, Only, fitting, only_option, read_output
+from fabricproof.cli.output import STATUSES, Only, fitting, only_option
 from fabricproof.cli.selection import nodes_named
-from fabricproof.core.errors import ConfigError, ExitStatus, InputMissingError, UnavailableError
+from fabricproof.core.errors import ConfigError, ExitStatus, UnavailableError
 from fabricproof.core.measure import BADNESS, Verdict
 from fabricproof.core.plain import plain
 from fabricproof.job.run import ends_as_interrupt
-from fabricproof.nodes.topology import Topology, parse_topology
 from fabricproof.physics import Link, find_link
 from fabricproof.site import FabricSpec, load_site
 from fabricproof.subnet import (
@@ -41,7 +40,6 @@ Examples:
   fabricproof subnet check --link 'EDR 4x'            # every link at least that
   fabricproof subnet check --site mycluster           # every link at least the site's
   fabricproof subnet check --hosts 'n[001-640]'       # and these hosts must be there
-  scontrol show topology > topo; fabricproof subnet check --leaves topo
   fabricproof subnet check --keep looks/monday        # keep what the tools printed
   fabricproof subnet check --from looks/monday        # judge that, ask nobody
 
@@ -111,12 +109,6 @@ def _port(
 @options.stated_site
 @only_option("fabric")
 @click.option("--hosts", metavar="HOSTLIST", help="Hosts that must be there: 'n[1-8],login1'.")
-@options.leaves
-@click.option(
-    "--shape",
-    type=click.Choice(["tree", "torus", "mesh", "ring"]),
-    help="The cables must make this.",
-)
 @click.option("--via", metavar="COMMAND", help="Put before each tool: 'ssh sm1', 'sudo -n'.")
 @click.option(
     "--device",
@@ -142,8 +134,6 @@ def check(
     site_name: str | None,
     only: Only,
     hosts: str | None,
-    leaves: str | None,
-    shape: str | None,
     via: str | None,
     place: tuple[str | None, int | None],
     timeout_seconds: float,
@@ -155,11 +145,10 @@ def check(
     Each link against what --link or --site declares, else against the best that both its ends
     support; ports with a link that are not Active; LIDs given twice; switches with fewer cables
     between them than their siblings; hosts whose rails hang where others have another rail; hosts
-    that should be there; one master among the subnet managers; counters that stand at their end;
-    Slurm's topology against the cables.  Said besides: the kind of network (fat tree with its
-    oversubscription, torus, mesh), errors counted so far.
+    that should be there; one master among the subnet managers; counters that stand at their end.
+    Said besides: errors counted so far.
     """
-    expected = _expected(link_name, site_name, only["fabric"], hosts, leaves, shape)
+    expected = _expected(link_name, site_name, only["fabric"], hosts)
     if folder is not None and (keep is not None or via is not None):
         raise click.UsageError("--from asks nobody: it goes with neither --keep nor --via")
     look = _look(folder, keep, _net_path(via, place, timeout_seconds))
@@ -206,8 +195,6 @@ def _expected(
     site_name: str | None,
     fabrics: tuple[str, ...],
     hosts: str | None,
-    leaves: str | None,
-    shape: str | None,
 ) -> Expected:
     if fabrics and site_name is None:
         raise click.UsageError("--only fabric goes with --site")
@@ -221,8 +208,6 @@ def _expected(
         rail_links=links if len(set(links.values())) > 1 else {},
         switches={each.interface: tuple(each.switches) for each in rails if each.switches},
         hosts=_names(hosts) if hosts is not None else (),
-        shape=shape,
-        topology=_topology(leaves) if leaves is not None else None,
     )
 
 
@@ -266,21 +251,6 @@ def _infiniband(link: Link) -> Link:
     if link.technology != "infiniband":
         raise ConfigError("not a link of InfiniBand", expected="'EDR 4x' or its kin", got=link.name)
     return link
-
-
-def _topology(name: str) -> Topology:
-    if not name.strip():
-        raise click.UsageError("--leaves names no file; without it Slurm's topology is not judged")
-    lines = [line.partition("#")[0].strip() for line in read_output(name).splitlines()]
-    text = "".join(f"{line}\n" for line in lines)
-    found = parse_topology(text, name)
-    if not found.nodes:
-        raise InputMissingError(
-            "no topology in it",
-            source=name,
-            expected="lines of SwitchName=... (scontrol show topology, or topology.conf)",
-        )
-    return found
 
 
 def _head(look: SubnetLook) -> dict[str, Any]:
