@@ -69,7 +69,6 @@ COMMANDS: list[list[object]] = [
     ["preflight"],
     ["subnet", "check"],
     ["subnet", "check", "--from", FABRIC],
-    ["subnet", "diff", FABRIC, FABRIC],
     ["stack", "list"],
     ["stack", "doctor", "openmpi5"],
     ["stack", "install", "openmpi5"],

@@ -13,7 +13,6 @@ from fabricproof.core.measure import Verdict
 from fabricproof.subnet import (
     Expected,
     SubnetLook,
-    compare_looks,
     join,
     judge_look,
     read_perfquery,
@@ -119,9 +118,8 @@ def lid_of(name: str) -> int:
     return lid
 
 
-def test_a_cable_out_and_errors_that_rise(start: Starter) -> None:
+def test_a_cable_out_and_errors_that_rose(start: Starter) -> None:
     fabric = start("tree.net", "host1")
-    before = look()
     fabric.tell('Unlink "leaf1"[9]')
     fabric.tell('PerformanceSet "leaf2"[1] PortCounters.SymbolErrorCounter=65535')
     fabric.tell('PerformanceSet "leaf2"[2] PortCounters.PortRcvErrors=12')
@@ -129,38 +127,14 @@ def test_a_cable_out_and_errors_that_rise(start: Starter) -> None:
     found = sentences(after)
     assert any(each.startswith("leaf1 - spine1: 1 cable where 3") for each in found)
     assert any("symbol_error of leaf2 port 1 stands at its end" in each for each in found)
-    changes = [
-        each.sentence
-        for each in compare_looks(before, after).findings
-        if each.verdict is not Verdict.PASS
-    ]
-    assert any(
-        each.startswith("leaf1 port 9 - spine1 port 1: the link is gone") for each in changes
-    )
-    assert "port_rcv_errors of port:2 on leaf2 rose by 12" in changes
     (counted,) = read_perfquery(fabric.run("perfquery", str(lid_of("leaf2")), "2").stdout)
     assert counted.values["port_rcv_errors"] == 12
 
 
 def test_a_host_that_goes(start: Starter) -> None:
     fabric = start("tree.net", "host1")
-    before = look()
     fabric.tell('Unlink "host8"')
-    after = look()
-    assert compare_looks(before, after).verdict in {Verdict.MISSING, Verdict.FAIL}
-    assert any("host8 is expected" in each for each in sentences(after, hosts=("host8",)))
-
-
-def test_two_cables_swapped(start: Starter) -> None:
-    fabric = start("tree.net", "host1")
-    before = look()
-    for port in (3, 4):
-        fabric.tell(f'Unlink "leaf1"[{port}]')
-    fabric.tell('Link "leaf1"[3] "host4"[1]')
-    fabric.tell('Link "leaf1"[4] "host3"[1]')
-    fabric.until(lambda: is_up(fabric), "all links Active")
-    changes = [each.sentence for each in compare_looks(before, look()).findings]
-    assert any(each.startswith("two cables are swapped: host3 HCA-1 port 1") for each in changes)
+    assert any("host8 is expected" in each for each in sentences(look(), hosts=("host8",)))
 
 
 def test_a_host_whose_rails_are_crossed(start: Starter) -> None:

@@ -7,7 +7,6 @@ infiniband-diags.  Readers and judgement are pure; ``live`` runs the tools, ``lo
 from __future__ import annotations
 
 from fabricproof.subnet.counters import read_ibqueryerrors, read_perfquery
-from fabricproof.subnet.diff import compare_looks
 from fabricproof.subnet.finding import FabricFinding, SubnetResult
 from fabricproof.subnet.judge import Expected, judge_look
 from fabricproof.subnet.linkinfo import read_iblinkinfo, with_states
@@ -33,7 +32,6 @@ __all__ = [
     "SubnetLook",
     "SubnetResult",
     "ask",
-    "compare_looks",
     "join",
     "judge_look",
     "read_folder",

@@ -15,15 +15,7 @@ from dataclasses import dataclass, field
 from fabricproof.core.measure import Verdict
 from fabricproof.physics import Link
 from fabricproof.subnet.cabling import cabling_findings, links_of_ends, trunk_findings
-from fabricproof.subnet.finding import (
-    FabricFinding,
-    SubnetResult,
-    complaints,
-    counted_in_part,
-    fail,
-    passed,
-    stateless,
-)
+from fabricproof.subnet.finding import FabricFinding, SubnetResult, fail, passed, unjudged
 from fabricproof.subnet.model import Cable, Manager, Network, NodeKind, Port, SubnetLook
 from fabricproof.traffic import ENDS, ERROR_COUNTERS, HIGH
 
@@ -54,13 +46,13 @@ def judge_look(look: SubnetLook, expected: Expected) -> SubnetResult:
     findings = [
         *(_links(network, expected) if look.has_states or expected.link else ()),
         *_states(network),
-        *stateless(look, is_declared=expected.link is not None),
+        *_stateless(look, is_declared=expected.link is not None),
         *_lids(network),
         *trunk_findings(network),
         *_hosts(network, expected.hosts),
         *_managers(look.managers),
         *_counters(look),
-        *complaints(look),
+        *_complaints(look),
     ]
     crossed, orderless = cabling_findings(network, expected.hosts, expected.switches)
     return SubnetResult(findings=(*findings, *crossed), notes=(*orderless, *_notes(look, expected)))
@@ -327,10 +319,60 @@ def _counters(look: SubnetLook) -> Iterator[FabricFinding]:
                     sentence=f"{counter} of {where} stands at its end ({limit}) and shows no "
                     f"further rise: reset it (perfquery -R {lid} {end.port}) and look again",
                 )
-    yield from counted_in_part(look)
+    yield from _counted_in_part(look)
     good = look.counted_ports - ended
     if good > 0:
         yield passed("counters", good, f"the counters of {good} ports can be read")
+
+
+def _counted_in_part(look: SubnetLook) -> Iterator[FabricFinding]:
+    """Yield one finding where fewer nodes or ports were asked for counters than there are.
+
+    Who asks for counters gets those of every port of every node; an adapter inside a switch (SHARP)
+    need not have any.  Ports alone do not tell: those of switches that nothing is linked to are
+    among them, and make up for adapters that nobody asked.
+    """
+    if look.counters is None:
+        return
+    linked, nodes = len(look.network.outer_links), len(look.network.nodes)
+    if look.counted_ports < linked:
+        sentence = f"the counters of {look.counted_ports} ports were read, and {linked} have a link"
+    elif look.counted_nodes is not None and look.counted_nodes != nodes:
+        sentence = (
+            f"the counters of {look.counted_nodes} nodes were read, and ibnetdiscover "
+            f"showed {nodes}"
+        )
+    else:
+        return
+    told = f"{sentence}: nobody knows what the others counted (ibqueryerrors asks all)"
+    yield unjudged("counters", "", told)
+
+
+def _stateless(look: SubnetLook, *, is_declared: bool) -> Iterator[FabricFinding]:
+    """Yield what nobody knows of the links where ``iblinkinfo`` was not asked.
+
+    Args:
+        look: what was seen.
+        is_declared: a link is declared that every cable was held against.
+    """
+    if look.has_states:
+        return
+    if not is_declared:
+        sentence = (
+            "what both ends of the links support was not read (iblinkinfo), and no link is "
+            "declared: width and speed were held against nothing (--link 'EDR 4x')"
+        )
+        yield unjudged("link", "", sentence)
+    sentence = "whether the links are Active was not read: iblinkinfo -l > iblinkinfo.txt"
+    yield unjudged("state", "", sentence)
+
+
+def _complaints(look: SubnetLook) -> Iterator[FabricFinding]:
+    """Yield one finding where a tool complained: it may have left part of the fabric out."""
+    if look.complaints:
+        more = f" (and {len(look.complaints) - 1} more)" if len(look.complaints) > 1 else ""
+        first = look.complaints[0]
+        yield unjudged("look", "", f"part of the fabric may not have been seen: {first}{more}")
 
 
 def _notes(look: SubnetLook, expected: Expected) -> Iterator[str]:

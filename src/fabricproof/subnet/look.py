@@ -12,7 +12,6 @@ from pathlib import Path
 from fabricproof.core.errors import InputMissingError, OutputError, ParseError
 from fabricproof.core.records import text_if_there
 from fabricproof.subnet.counters import (
-    Errors,
     by_end,
     perf_by_end,
     read_ibqueryerrors,
@@ -81,7 +80,6 @@ def join(texts: Mapping[str, str], source: str = "") -> SubnetLook:
         counters=counters,
         counted_ports=0 if counted is None else counted.ports,
         counted_nodes=None if counted is None else counted.nodes,
-        zero_nodes=frozenset() if counted is None else counted.zero_nodes,
         not_seen=tuple(
             words
             for name, words in _MISSES.items()
@@ -150,7 +148,6 @@ class _Counts:
     values: dict[End, PortCounters]
     ports: int
     nodes: int | None
-    zero_nodes: frozenset[str]
 
 
 def _counters(
@@ -161,12 +158,11 @@ def _counters(
     if all_at_once not in texts and one_by_one not in texts:
         return None, []
     found: dict[End, PortCounters] = {}
-    ports, nodes, zero_nodes, complaints = 0, None, frozenset[str](), []
+    ports, nodes, complaints = 0, None, []
     if all_at_once in texts:
         errors = read_ibqueryerrors(texts[all_at_once], prefix + all_at_once)
         found |= by_end(network, errors)
         ports, nodes = errors.checked, errors.nodes
-        zero_nodes = _zero_nodes(network, errors, found)
         if errors.failed:
             complaints.append(f"{errors.failed} ports did not answer ibqueryerrors")
     if one_by_one in texts:
@@ -176,22 +172,7 @@ def _counters(
         ports = max(ports, len(asked))
         if network.outer_links <= asked:
             nodes = None
-    return _Counts(values=found, ports=ports, nodes=nodes, zero_nodes=zero_nodes), complaints
-
-
-def _zero_nodes(
-    network: Network, errors: Errors, found: Mapping[End, PortCounters]
-) -> frozenset[str]:
-    """Return the nodes whose counters are zero where ``errors`` has none.
-
-    Of fewer nodes than there are nobody knows which: those that have errors are among them.
-    Which ports did not answer is not printed either.
-    """
-    if errors.failed:
-        return frozenset()
-    if errors.nodes == len(network.nodes):
-        return frozenset(network.nodes)
-    return frozenset(end.guid for end in found)
+    return _Counts(values=found, ports=ports, nodes=nodes), complaints
 
 
 def read_folder(folder: Path) -> dict[str, str]:

@@ -258,8 +258,6 @@ class SubnetLook:
         counted_ports: how many ports were asked for their error counters.
         counted_nodes: how many nodes were, where they were asked in one go (``ibqueryerrors``);
             None where that is not known, or each port was asked by itself.
-        zero_nodes: GUIDs of the nodes whose error counters stand at zero where ``counters`` has
-            none: ``ibqueryerrors`` asked them, and prints no others.
         not_seen: what was not asked, in words.
         has_states: ``iblinkinfo`` was asked: states of ports, and what both ends of links support.
         complaints: what the tools said beside their output; part of the fabric may be unseen.
@@ -270,7 +268,6 @@ class SubnetLook:
     counters: Mapping[End, PortCounters] | None = None
     counted_ports: int = 0
     counted_nodes: int | None = None
-    zero_nodes: frozenset[str] = frozenset()
     not_seen: tuple[str, ...] = ()
     has_states: bool = True
     complaints: tuple[str, ...] = field(default=())

@@ -26,7 +26,6 @@ from fabricproof.subnet import (
     SubnetLook,
     SubnetResult,
     ask,
-    compare_looks,
     join,
     judge_look,
     read_folder,
@@ -59,19 +58,6 @@ output is damaged, cut, or of another look than its neighbours; 66 no such folde
 port, no manager, an empty fabric, or a tool that does not end; 74 cannot keep; 77 not permitted;
 78 wrong site.
 """
-
-_DIFF_EPILOG = """\b
-Examples:
-  fabricproof subnet check --keep looks/tuesday       # look, and keep it
-  fabricproof subnet diff looks/monday looks/tuesday
-
-Nodes are known by their GUIDs: new LIDs and new names are notes.  Red is: a cable that is gone,
-moved or swapped, a link that is slower or no more Active, an adapter or switch that is gone,
-errors that were counted between the looks; 4 MISSING where a host is gone; 5 UNJUDGED where a
-counter went backwards or stands at its end, or the second look asked less.  0 only
-where cables were compared and nothing is red.
-"""
-
 
 #: a day; what a selector can wait has an end too, and then fails
 _LONGEST_SECONDS = 86_400.0
@@ -159,16 +145,6 @@ def check(
             next_step="ibstat shows whether the port has a link; --device chooses another",
         )
     return _tell(judge_look(look, expected), _head(look), as_json=as_json)
-
-
-@subnet.command(name="diff", epilog=_DIFF_EPILOG)
-@click.argument("old", metavar="OLD")
-@click.argument("new", metavar="NEW")
-@options.of_group("as_json")
-def diff(old: str, new: str, *, as_json: bool) -> int:
-    """Say what changed between two looks that were kept: cables, links, hosts, managers, errors."""
-    before, after = (join(read_folder(Path(each)), each) for each in (old, new))
-    return _tell(compare_looks(before, after), _head(after), as_json=as_json)
 
 
 def _net_path(via: str | None, place: tuple[str | None, int | None], timeout_seconds: float) -> Any:
