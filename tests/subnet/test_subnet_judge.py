@@ -341,30 +341,6 @@ def test_ports_of_switches_do_not_stand_for_adapters(nodes: int) -> None:
     assert f"the counters of {nodes} nodes were read, and ibnetdiscover showed 12" in sentence
 
 
-def perfquery(lid: int | None, port: int, *, kind: str = "perfquery") -> str:
-    text = (DATA / "tools" / f"{kind}.txt").read_text()
-    return text.replace("Lid 3 port 2", f"Lid {lid} port {port}").replace(
-        "...2\n", f"...{port}\n", 1
-    )
-
-
-@pytest.mark.parametrize(
-    ("kind", "verdict"), [("perfquery", Verdict.PASS), ("perfquery-extended", Verdict.UNJUDGED)]
-)
-def test_errors_of_every_linked_port_one_by_one(kind: str, verdict: Verdict) -> None:
-    """Beside counters of the switches alone, or alone; extended ones may count data only."""
-    texts = read_folder(DATA / "tree")
-    linked = [port for port in join(texts).network.ports.values() if port.peer is not None]
-    each = "".join(perfquery(port.lid, port.end.port, kind=kind) for port in linked)
-    part = texts["ibqueryerrors.txt"].replace("12 nodes checked", "4 nodes checked")
-    asked = texts | {"perfquery.txt": each, "ibqueryerrors.txt": part}
-    assert judge_look(join(asked), Expected(link=EDR)).verdict is verdict
-    del asked["ibqueryerrors.txt"]
-    assert judge_look(join(asked), Expected(link=EDR)).verdict is verdict
-    asked["perfquery.txt"] = each[: each.rindex("# Port")]
-    assert judge_look(join(asked), Expected(link=EDR)).verdict is Verdict.UNJUDGED
-
-
 def test_a_counter_of_a_node_that_is_not_there_is_no_crash() -> None:
     stranger = End(guid="f" * 16, port=1)
     look = looked(tree(), counters={stranger: {"symbol_error": 65535}}, counted_ports=3)

@@ -6,7 +6,7 @@ infiniband-diags.  Readers and judgement are pure; ``live`` runs the tools, ``lo
 
 from __future__ import annotations
 
-from fabricproof.subnet.counters import read_ibqueryerrors, read_perfquery
+from fabricproof.subnet.counters import read_ibqueryerrors
 from fabricproof.subnet.finding import FabricFinding, SubnetResult
 from fabricproof.subnet.judge import Expected, judge_look
 from fabricproof.subnet.linkinfo import read_iblinkinfo, with_states
@@ -40,7 +40,6 @@ __all__ = [
     "read_ibqueryerrors",
     "read_issm",
     "read_managers",
-    "read_perfquery",
     "with_states",
     "write_folder",
 ]

@@ -337,7 +337,7 @@ def _counted_in_part(look: SubnetLook) -> Iterator[FabricFinding]:
     linked, nodes = len(look.network.outer_links), len(look.network.nodes)
     if look.counted_ports < linked:
         sentence = f"the counters of {look.counted_ports} ports were read, and {linked} have a link"
-    elif look.counted_nodes is not None and look.counted_nodes != nodes:
+    elif look.counted_nodes != nodes:
         sentence = (
             f"the counters of {look.counted_nodes} nodes were read, and ibnetdiscover "
             f"showed {nodes}"

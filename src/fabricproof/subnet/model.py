@@ -253,11 +253,9 @@ class SubnetLook:
 
     Attributes:
         managers: the one that the ports name first, then others; None where nobody asked.
-        counters: of the ports whose error counters are not zero, or were asked one by one; None
-            where nobody asked.
+        counters: of the ports whose error counters are not zero; None where nobody asked.
         counted_ports: how many ports were asked for their error counters.
-        counted_nodes: how many nodes were, where they were asked in one go (``ibqueryerrors``);
-            None where that is not known, or each port was asked by itself.
+        counted_nodes: how many nodes were.
         not_seen: what was not asked, in words.
         has_states: ``iblinkinfo`` was asked: states of ports, and what both ends of links support.
         complaints: what the tools said beside their output; part of the fabric may be unseen.
@@ -267,7 +265,7 @@ class SubnetLook:
     managers: tuple[Manager, ...] | None = None
     counters: Mapping[End, PortCounters] | None = None
     counted_ports: int = 0
-    counted_nodes: int | None = None
+    counted_nodes: int = 0
     not_seen: tuple[str, ...] = ()
     has_states: bool = True
     complaints: tuple[str, ...] = field(default=())

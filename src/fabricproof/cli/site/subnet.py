@@ -48,7 +48,6 @@ What a folder of --from has (--keep writes it; by hand):
   iblinkinfo -l > iblinkinfo.txt             # for PASS; plain iblinkinfo does too
   sminfo > sminfo.txt; saquery -s > issm.txt   # and sminfo LID >> sminfo.txt of others there
   ibqueryerrors --threshold-file /dev/null > ibqueryerrors.txt
-  perfquery LID PORT >> perfquery.txt        # ports of your choice
 
 The exit status is 0 only where links were judged and nothing is red: 1 FAIL, 4 MISSING (an
 expected host), 5 UNJUDGED (a counter at its end or not read of all ports, a speed or hint that the
