@@ -42,10 +42,10 @@ from fabricproof.core.measure import (
 FORMAT = 1
 
 #: what a record may be of; what a later version adds is passed over with a note
-KINDS = frozenset({"confirmation", "environment", "leg", "pair matrix", "quantity", "sweep"})
+KINDS = frozenset({"confirmation", "environment", "leg", "pair matrix", "quantity"})
 
-#: folders of a site that hold no records: inventory.store, night.state, tuning
-NO_PARTITIONS = frozenset({"inventory", "night", "tuning"})
+#: folders of a site that hold no records: inventory.store, night.state
+NO_PARTITIONS = frozenset({"inventory", "night"})
 
 #: how findings began before they had kinds, the longer beginnings first
 _OLD_KINDS = (

@@ -110,7 +110,8 @@ class Topology:
 
         In a tree these are the switches on the shortest way: 1 on the same leaf, 3 over one
         spine.  In block topologies Slurm tells no switches: 1 within a base block, one more for
-        each size of block that must be left.  None where no way is known: nothing connects them, or Slurm is flat.
+        each size of block that must be left.  None where no way is known: nothing connects them,
+        or Slurm is flat.
 
         Raises:
             ConfigError: the topology does not hold a node, or both are the same.
