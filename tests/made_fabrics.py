@@ -112,24 +112,6 @@ def tree(leaves: int = 2, spines: int = 2, hosts: int = 4, per_pair: int = 1) ->
     )
 
 
-def grid(lengths: tuple[int, ...], rings: tuple[bool, ...]) -> Network:
-    """Return a mesh or torus of switches with one host on each."""
-    places = list(product(*map(range, lengths)))
-    cables = [(f"h{number} mlx5_0", 1, f"s{place}", 1) for number, place in enumerate(places)]
-    for place in places:
-        for axis, (length, ring) in enumerate(zip(lengths, rings, strict=True)):
-            there = place[axis] + 1
-            if there == length and not (ring and length > 2):
-                continue
-            other = (*place[:axis], there % length, *place[axis + 1 :])
-            cables.append((f"s{place}", 2 + 2 * axis, f"s{other}", 3 + 2 * axis))
-    return make(
-        [(f"s{place}", 2 + 2 * len(lengths)) for place in places],
-        [(f"h{number} mlx5_0", 1) for number in range(len(places))],
-        cables,
-    )
-
-
 def looked(network: Network, **facts: object) -> SubnetLook:
     """Return a look that showed ``network``."""
     return replace(SubnetLook(network=network), **facts)  # type: ignore[arg-type]

@@ -26,12 +26,9 @@ import pytest
 
 from fabricproof.cli.main import group
 from fabricproof.core.errors import ExitStatus
-from fabricproof.core.records import append_records
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 from report_data import HEALTHY, NEWEST, SLOW, recorded
-
-from made_sweeps import planted
 
 ROOT = Path(__file__).resolve().parents[2]
 FABRIC = ROOT / "tests" / "data" / "subnet" / "tree"
@@ -68,7 +65,6 @@ COMMANDS: list[list[object]] = [
     ["preflight"],
     ["subnet", "check"],
     ["subnet", "check", "--from", FABRIC],
-    ["subnet", "diff", FABRIC, FABRIC],
     ["stack", "list"],
     ["stack", "doctor", "openmpi5"],
     ["stack", "install", "openmpi5"],
@@ -76,8 +72,6 @@ COMMANDS: list[list[object]] = [
     ["stack", "build", "--site", "vcluster-spack"],
     ["stack", "mirror", "{out}/mirror", "--site", "vcluster-spack"],
     ["stack", "remove", "openmpi5"],
-    ["tune", "show"],
-    ["tune", "write", "--folder", "{out}/rules"],
     ["site", "list"],
     ["site", "roll", "vcluster", "--write"],
     ["run", "-t", "quick"],
@@ -121,14 +115,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _prepare(place: Path) -> None:
-    """Have a baseline, a switch with its plan, and a run with a sweep."""
+    """Have a baseline, and a switch with its plan."""
     site = place / "sites" / "vcluster"
     (site / "baselines").mkdir(exist_ok=True)
     shutil.copy(BASELINE, site / "baselines" / "old-spring.json")
     with (site / "site.toml").open("a") as file:
         file.write(SWITCH)
-    sweep = planted(run_id=NEWEST, site="vcluster")
-    append_records(place / "perflogs" / "vcluster" / "compute" / "records.jsonl", [sweep])
 
 
 class Nth:

@@ -48,7 +48,6 @@ NOT_RUN_HERE: tuple[tuple[str, str, str], ...] = (
     (r"fabricproof report\b", "parsed", "needs runs; tests/report/test_report_command.py"),
     (r"fabricproof nightly\b", "parsed", "needs a cluster; tests/slurm/test_night_live.py"),
     (r"\.venv/bin/python benchmarks/", "target", "takes minutes; make bench"),
-    (r"fabricproof tune ", "parsed", "needs a sweep; tests/cli/test_tune_command.py"),
     (r"fabricproof plan\b", "parsed", "asks ReFrame; tests/cli/test_plan_command.py"),
     (r"fabricproof run ", "cluster", "needs the virtual cluster"),
     (r"reframe .*-r\b", "cluster", "needs the virtual cluster"),

@@ -10,9 +10,7 @@ from fabricproof.core.units import size_label
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.job.relations.judge import judge_relation, legs_to_repeat
-from fabricproof.job.relations.own_choice import describe_sweep
 from fabricproof.traffic import PathProof, PathState
-from fabricproof.tuning.sweeps import Sweep, sweeps_of
 from fabricproof.verdict.value import Judgement, Report, missing
 
 SIZES = (16384, 65536)
@@ -38,15 +36,7 @@ def relation(**settings) -> Relation:
             "sizes": list(SIZES),
             "left_out": ["left out: 6 two_proc: needs two ranks"],
             "bar": {"sure_factor": 1.25, "loss_limit": 1.5, "false_alarms": 0.01},
-            "facts": {
-                "collective": "allgather",
-                "family": "openmpi",
-                "mpi_version": "5.0.11",
-                "num_nodes": 4,
-                "ranks_per_node": 1,
-                "own_environment": {},
-                "tuning": {},
-            },
+            "mended_by": {"1": "set A=1 in the environment", "4": "set A=4 in the environment"},
             **settings,
         },
     )
@@ -110,14 +100,16 @@ def test_an_own_choice_that_takes_three_times_as_long_fails_and_names_the_winner
     worst = result.report.quantities[0]
     assert worst.value == pytest.approx(3.0, rel=0.02)
     assert "4 ring" in worst.reason
-    assert "tune write" in worst.reason
+    assert "surely 2." in worst.reason
+    assert worst.reason.endswith("; set A=4 in the environment")
 
 
 def test_a_loss_below_the_limit_passes_and_is_told():
     result = judged(1400.0)
     assert result.report.verdict is Verdict.PASS
     assert any(
-        "4 ring" in finding and "1.4" in finding for finding in texts_of(result.report.findings)
+        "4 ring" in finding and "1.4" in finding and "set A=4" in finding
+        for finding in texts_of(result.report.findings)
     )
 
 
@@ -199,39 +191,6 @@ def test_without_any_other_algorithm_nothing_is_known():
     assert "nothing to hold the own choice against" in result.report.quantities[0].reason
 
 
-def test_what_a_tuning_gains_is_told():
-    series = {**relation().settings["series"], "untuned": ["1.1", "1.2"]}
-    tried = relation(series={name: legs for name, legs in series.items() if name != "1"})
-    result = judge_relation(tried, outcomes(1000.0))
-    gains = [
-        each for each in texts_of(result.report.findings) if each.startswith("with the tuning")
-    ]
-    assert len(gains) == len(SIZES)
-    assert "2 x" in gains[0] or "1.98 x" in gains[0]
-
-
-def test_the_record_of_a_sweep_is_decided_anew_to_the_same_end():
-    found = outcomes(3000.0)
-    record = describe_sweep(relation(), found)
-    identity = {
-        "run_id": "r", "site": "s", "partition": "p", "fabric": "eth0", "stack": "openmpi5",
-        "stack_version": "openmpi 5.0.11",
-    }  # fmt: skip
-    (sweep,) = sweeps_of([{**identity, **record}], "here")
-    gains = [each.value for each in judge_relation(relation(), found).report.quantities]
-    assert [choice.gain for choice in sweep.choices] == pytest.approx(gains)
-    assert {choice.best for choice in sweep.choices} == {"4"}
-
-
-def swept(found: list[Outcome]) -> Sweep:
-    identity = {
-        "run_id": "r", "site": "s", "partition": "p", "fabric": "eth0", "stack": "openmpi5",
-        "stack_version": "openmpi 5.0.11",
-    }  # fmt: skip
-    (sweep,) = sweeps_of([{**identity, **describe_sweep(relation(), found)}], "here")
-    return sweep
-
-
 @pytest.mark.parametrize(
     "spoilt",
     [
@@ -239,16 +198,15 @@ def swept(found: list[Outcome]) -> Sweep:
         report({16384: 10.0, 65536: 20.0}, PathProof(state=PathState.WRONG, reason="elsewhere")),
     ],
 )
-def test_a_tuning_takes_no_algorithm_that_the_sweep_refused(spoilt: Report) -> None:
+def test_an_algorithm_that_the_sweep_refused_mends_nothing(spoilt: Report) -> None:
     """Of a series with one bad leg the other one's times are left: a luckier draw."""
-    sweep = swept(outcomes(3000.0, **{"4_2": spoilt}))
-    assert all("4" not in choice.means_us for choice in sweep.choices)
-    assert {choice.best for choice in sweep.choices} == {"1"}
+    result = judged(3000.0, **{"4_2": spoilt}).report
+    assert all("1 linear" in each.reason for each in result.quantities)
 
 
-def test_a_tuning_takes_no_algorithm_at_a_size_that_one_look_lacks() -> None:
-    sweep = swept(outcomes(3000.0, **{"4_2": report({65536: 3000.0})}))
-    assert ["4" in choice.means_us for choice in sweep.choices] == [False, True]
+def test_an_algorithm_mends_nothing_at_a_size_that_one_look_lacks() -> None:
+    result = judged(3000.0, **{"4_2": report({65536: 3000.0})}).report
+    assert ["4 ring" in each.reason for each in result.quantities] == [False, True]
 
 
 @pytest.mark.parametrize("times", [{16384: 1010.0, 65536: 3030.0}, {16384: 9.0, 65536: 27.0}])

@@ -227,17 +227,6 @@ def test_slurm_is_asked_for_its_tree_and_its_nodes(slurm: Path) -> None:
     assert slurm_nodes.usable_nodes("compute") == ("b", "f", "a"), "idle first, broken never"
 
 
-def test_a_torus_is_read_from_the_names(slurm: Path) -> None:
-    _pretend(
-        slurm,
-        "scontrol",
-        f'[ "$2" = config ] && echo "TopologyPlugin = topology/3d_torus" && exit\n'
-        f"cat {DATA / 'topology-none.txt'} >&2; exit 1",
-    )
-    _pretend(slurm, "sinfo", "printf 'n000\\nn001\\nn010\\n'")
-    assert slurm_nodes.ask_topology().hops("n001", "n010") == 3
-
-
 def test_a_flat_slurm_is_flat(slurm: Path) -> None:
     _pretend(slurm, "scontrol", f"cat {DATA / 'topology-none.txt'} >&2")
     assert slurm_nodes.ask_topology().shape is Shape.FLAT

@@ -18,7 +18,6 @@ from fabricproof.rfm.legs.sweep import FILES_VARIABLE, plan_sweep, why_no_compar
 from fabricproof.site import Site, load_site
 from fabricproof.stacks.catalog import ROOT_VARIABLE
 from fabricproof.stacks.environment import ports_folder
-from fabricproof.tuning.proposal import Trial
 
 SITES = Path(__file__).parents[2] / "site-configs"
 PLANT = {"OMPI_MCA_coll_tuned_allgather_algorithm": "1"}
@@ -41,7 +40,6 @@ def planned(
     *,
     stack: str = "openmpi5",
     collective: str = "allgather",
-    trial: Trial | None = None,
     environment: dict[str, str] | None = None,
     **partition: object,
 ) -> Plan:
@@ -55,7 +53,7 @@ def planned(
         suite="osu-mpi4py",
         program=f"osu_{collective}",
     )
-    return plan_sweep(planner, collective, trial)
+    return plan_sweep(planner, collective)
 
 
 def turns(plan: Plan) -> list[str]:
@@ -103,36 +101,23 @@ def test_where_the_site_forces_one_the_librarys_own_choice_is_a_candidate(vclust
     assert "auto.1" not in turns(planned(vcluster))
     plan = planned(vcluster, environment=PLANT)
     assert "auto.1" in turns(plan)
-    assert plan.relations[0].settings["facts"]["own_environment"] == PLANT
+    mended_by = plan.relations[0].settings["mended_by"]
+    assert mended_by["auto"] == f"take {next(iter(PLANT))} out of the stack's environment"
 
 
-def _trial(**changes: object) -> Trial:
-    facts: dict[str, object] = {
-        "stack": "openmpi5",
-        "collectives": ("allgather",),
-        "num_ranks": 4,
-        "environment": {"OMPI_MCA_coll_tuned_dynamic_rules_filename": "/shared/rules.conf"},
-    }
-    return Trial(**{**facts, **changes})  # type: ignore[arg-type]
+def test_the_row_can_name_the_variables_that_mend_it(vcluster: Site) -> None:
+    mended_by = planned(vcluster).relations[0].settings["mended_by"]
+    assert "OMPI_MCA_coll_tuned_allgather_algorithm=4" in mended_by["4"].split()
+    strict = planned(vcluster, stack="mpich5").relations[0].settings["mended_by"]
+    assert not any("FALLBACK" in each for each in strict.values()), "other layouts would end"
 
 
-def test_on_trial_the_own_choice_is_with_the_tuning_and_the_site_without_it(vcluster: Site) -> None:
-    plan = planned(vcluster, trial=_trial())
+def test_a_file_that_the_site_names_must_be_on_every_node(vcluster: Site) -> None:
+    name = "OMPI_MCA_coll_tuned_dynamic_rules_filename"
+    plan = planned(vcluster, environment={name: "/shared/rules.conf"})
     legs = dict(zip(turns(plan), plan.legs, strict=True))
-    own = legs["own.1"].environment
-    assert own["OMPI_MCA_coll_tuned_dynamic_rules_filename"] == "/shared/rules.conf"
-    assert own[FILES_VARIABLE] == "/shared/rules.conf"
-    assert "OMPI_MCA_coll_tuned_dynamic_rules_filename" not in legs["untuned.1"].environment
-    assert legs["alg-4.1"].environment["OMPI_MCA_coll_tuned_dynamic_rules_filename"] == ""
-
-
-@pytest.mark.parametrize(
-    "changes", [{"stack": "openmpi4"}, {"collectives": ("bcast",)}, {"num_ranks": 8}]
-)
-def test_a_tuning_for_something_else_is_a_reason_to_skip(vcluster: Site, changes) -> None:
-    plan = planned(vcluster, trial=_trial(**changes))
-    assert not plan.legs
-    assert "the tuning on trial is for" in plan.reason
+    assert legs["own.1"].environment[FILES_VARIABLE] == "/shared/rules.conf"
+    assert legs["alg-4.1"].environment[name] == ""
 
 
 @pytest.mark.parametrize(

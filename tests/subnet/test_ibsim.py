@@ -10,15 +10,11 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.measure import Verdict
-from fabricproof.nodes.topology.text import parse_topology
 from fabricproof.subnet import (
     Expected,
-    Hops,
     SubnetLook,
-    compare_looks,
     join,
     judge_look,
-    read_perfquery,
 )
 from fabricproof.subnet.live import SubnetAccess, ask
 from simulated_fabric import PATIENCE, SimulatedFabric, needs_ibsim
@@ -26,10 +22,6 @@ from simulated_fabric import PATIENCE, SimulatedFabric, needs_ibsim
 pytestmark = [pytest.mark.ibsim, needs_ibsim, pytest.mark.timeout(180)]
 
 NETS = Path(__file__).resolve().parents[1] / "data" / "ibsim"
-
-SLURM = """\
-SwitchName=all Nodes=host[1-8]
-"""
 
 Starter = Callable[..., SimulatedFabric]
 
@@ -93,26 +85,13 @@ def test_a_tree(start: Starter) -> None:
     start("tree.net", "host1")
     seen = look()
     assert sentences(seen, hosts=tuple(f"host{number}" for number in range(1, 9))) == []
-    result = judge_look(seen, Expected())
-    assert "cables: two-level fat tree: 2 leaves, 2 spines, oversubscribed 2:1" in result.notes
     assert len(seen.network.cables) == 24
-    assert Hops(network=seen.network).between("host1", "host8") == 1
-    assert sentences(seen, topology=parse_topology(SLURM)) == []
-    wrong = SLURM.replace("all Nodes=host[1-8]", "a Nodes=host[1-4]") + SLURM.replace(
-        "all Nodes=host[1-8]", "b Nodes=host[5-8]"
-    )
-    assert any(
-        "Slurm has a and b" in each for each in sentences(seen, topology=parse_topology(wrong))
-    )
 
 
 def test_a_torus(start: Starter) -> None:
     start("torus.net", "node00")
     seen = look()
-    assert sentences(seen, link="", shape="torus") == []
-    assert "cables: 3x3 torus of switches" in judge_look(seen, Expected()).notes
-    hops = Hops(network=seen.network)
-    assert [hops.between("node00", name) for name in ("node01", "node11", "node20")] == [2, 3, 2]
+    assert sentences(seen, link="") == []
 
 
 def test_a_narrow_and_a_slow_link(start: Starter) -> None:
@@ -138,9 +117,8 @@ def lid_of(name: str) -> int:
     return lid
 
 
-def test_a_cable_out_and_errors_that_rise(start: Starter) -> None:
+def test_a_cable_out_and_errors_that_rose(start: Starter) -> None:
     fabric = start("tree.net", "host1")
-    before = look()
     fabric.tell('Unlink "leaf1"[9]')
     fabric.tell('PerformanceSet "leaf2"[1] PortCounters.SymbolErrorCounter=65535')
     fabric.tell('PerformanceSet "leaf2"[2] PortCounters.PortRcvErrors=12')
@@ -148,38 +126,12 @@ def test_a_cable_out_and_errors_that_rise(start: Starter) -> None:
     found = sentences(after)
     assert any(each.startswith("leaf1 - spine1: 1 cable where 3") for each in found)
     assert any("symbol_error of leaf2 port 1 stands at its end" in each for each in found)
-    changes = [
-        each.sentence
-        for each in compare_looks(before, after).findings
-        if each.verdict is not Verdict.PASS
-    ]
-    assert any(
-        each.startswith("leaf1 port 9 - spine1 port 1: the link is gone") for each in changes
-    )
-    assert "port_rcv_errors of port:2 on leaf2 rose by 12" in changes
-    (counted,) = read_perfquery(fabric.run("perfquery", str(lid_of("leaf2")), "2").stdout)
-    assert counted.values["port_rcv_errors"] == 12
 
 
 def test_a_host_that_goes(start: Starter) -> None:
     fabric = start("tree.net", "host1")
-    before = look()
     fabric.tell('Unlink "host8"')
-    after = look()
-    assert compare_looks(before, after).verdict in {Verdict.MISSING, Verdict.FAIL}
-    assert any("host8 is expected" in each for each in sentences(after, hosts=("host8",)))
-
-
-def test_two_cables_swapped(start: Starter) -> None:
-    fabric = start("tree.net", "host1")
-    before = look()
-    for port in (3, 4):
-        fabric.tell(f'Unlink "leaf1"[{port}]')
-    fabric.tell('Link "leaf1"[3] "host4"[1]')
-    fabric.tell('Link "leaf1"[4] "host3"[1]')
-    fabric.until(lambda: is_up(fabric), "all links Active")
-    changes = [each.sentence for each in compare_looks(before, look()).findings]
-    assert any(each.startswith("two cables are swapped: host3 HCA-1 port 1") for each in changes)
+    assert any("host8 is expected" in each for each in sentences(look(), hosts=("host8",)))
 
 
 def test_a_host_whose_rails_are_crossed(start: Starter) -> None:

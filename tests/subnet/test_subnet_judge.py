@@ -20,7 +20,7 @@ from fabricproof.subnet import (
     judge_look,
     read_folder,
 )
-from made_fabrics import changed, grid, looked, make, tree, without
+from made_fabrics import changed, looked, make, tree, without
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "subnet"
 EDR = find_link("EDR 4x")
@@ -47,7 +47,7 @@ def one_end(network: Network, where: str, **facts: object) -> Network:
 
 def test_good_fabrics_pass() -> None:
     assert judge_look(kept("tree"), Expected(link=EDR)).verdict is Verdict.PASS
-    torus = judge_look(kept("torus"), Expected(shape="torus"))
+    torus = judge_look(kept("torus"), Expected())
     assert (torus.verdict, red(torus)) == (Verdict.PASS, [])
     assert judged(tree()).verdict is Verdict.PASS
 
@@ -183,6 +183,22 @@ def test_a_lost_uplink_shows_among_its_siblings() -> None:
     assert red(judged(gone))[0].startswith("leaf0 - spine0: 0 cables where 5")
 
 
+@pytest.mark.parametrize("agent", ["", "Mellanox Technologies Aggregation Node"])
+def test_a_leaf_without_any_cable_to_a_spine_is_named(agent: str) -> None:
+    """A spine with SHARP shows an adapter of its own: it is still a spine."""
+    pairs = [(leaf, spine) for leaf in (1, 2, 3) for spine in (1, 2) if (leaf, spine) != (1, 1)]
+    network = make(
+        [(f"leaf{leaf}", 3) for leaf in (1, 2, 3)] + [("spine1", 4), ("spine2", 4)],
+        [(f"n{leaf} a", 1) for leaf in (1, 2, 3)] + ([(agent, 1)] if agent else []),
+        [(f"n{leaf} a", 1, f"leaf{leaf}", 3) for leaf in (1, 2, 3)]
+        + [(f"leaf{leaf}", spine, f"spine{spine}", leaf) for leaf, spine in pairs]
+        + ([(agent, 1, "spine1", 4)] if agent else []),
+    )
+    assert list(network.hosts) == ["n1", "n2", "n3"]
+    (sentence,) = red(judged(network))
+    assert sentence.startswith("leaf1 - spine1: 0 cables where 5 of its sibling pairs have 1")
+
+
 def test_siblings_that_are_all_unlike_are_not_judged() -> None:
     assert red(judged(without(tree(leaves=1, spines=2, per_pair=2), "leaf0", 5))) == []
 
@@ -285,14 +301,6 @@ def test_without_states_what_can_be_checked_is_and_nothing_is_green() -> None:
     assert judged_without("tree-faults", None).verdict is Verdict.FAIL
 
 
-def test_a_shape_that_is_not_there() -> None:
-    torus = grid((3, 3), (True, True))
-    assert judged(torus, shape="torus").verdict is Verdict.PASS
-    broken = without(torus, "s(0, 0)", 2)
-    assert any("the cables make no torus" in each for each in red(judged(broken, shape="torus")))
-    assert judged(torus, shape="tree").verdict is Verdict.FAIL
-
-
 @pytest.mark.parametrize(
     ("nodes", "ports", "verdict"),
     [
@@ -331,30 +339,6 @@ def test_ports_of_switches_do_not_stand_for_adapters(nodes: int) -> None:
     assert result.verdict is Verdict.UNJUDGED
     (sentence,) = red(result)
     assert f"the counters of {nodes} nodes were read, and ibnetdiscover showed 12" in sentence
-
-
-def perfquery(lid: int | None, port: int, *, kind: str = "perfquery") -> str:
-    text = (DATA / "tools" / f"{kind}.txt").read_text()
-    return text.replace("Lid 3 port 2", f"Lid {lid} port {port}").replace(
-        "...2\n", f"...{port}\n", 1
-    )
-
-
-@pytest.mark.parametrize(
-    ("kind", "verdict"), [("perfquery", Verdict.PASS), ("perfquery-extended", Verdict.UNJUDGED)]
-)
-def test_errors_of_every_linked_port_one_by_one(kind: str, verdict: Verdict) -> None:
-    """Beside counters of the switches alone, or alone; extended ones may count data only."""
-    texts = read_folder(DATA / "tree")
-    linked = [port for port in join(texts).network.ports.values() if port.peer is not None]
-    each = "".join(perfquery(port.lid, port.end.port, kind=kind) for port in linked)
-    part = texts["ibqueryerrors.txt"].replace("12 nodes checked", "4 nodes checked")
-    asked = texts | {"perfquery.txt": each, "ibqueryerrors.txt": part}
-    assert judge_look(join(asked), Expected(link=EDR)).verdict is verdict
-    del asked["ibqueryerrors.txt"]
-    assert judge_look(join(asked), Expected(link=EDR)).verdict is verdict
-    asked["perfquery.txt"] = each[: each.rindex("# Port")]
-    assert judge_look(join(asked), Expected(link=EDR)).verdict is Verdict.UNJUDGED
 
 
 def test_a_counter_of_a_node_that_is_not_there_is_no_crash() -> None:

@@ -9,14 +9,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from test_tuning_files import knobs_of, mending
 
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.environment import stack_environment, stack_python
 from fabricproof.stacks.family import path_environment
 from fabricproof.stacks.install import InstallState, observe
 from fabricproof.stacks.launch import plan_launch
-from fabricproof.tuning.write import TuningWritten, table_in, write
+from fabricproof.tuning.knobs import Algorithm, Knobs, find_knobs
 
 pytestmark = pytest.mark.mpi
 
@@ -31,6 +30,16 @@ def _opted_in(request: pytest.FixtureRequest) -> None:
     """Run only where the mark is asked for by name."""
     if "mpi" not in str(request.config.option.markexpr):
         pytest.skip("opt in: pytest -m mpi")
+
+
+def knobs_of(family: str, version: str, collective: str) -> Knobs:
+    knobs, reason = find_knobs(family, version, collective)
+    assert knobs is not None, reason
+    return knobs
+
+
+def find(knobs: Knobs, algorithm: str) -> Algorithm:
+    return next(each for each in knobs.algorithms if each.id == algorithm)
 
 
 def start(name: str, collective: str, size: int, ranks: int, environment: dict[str, str]):
@@ -60,12 +69,6 @@ def start(name: str, collective: str, size: int, ranks: int, environment: dict[s
         check=False,
         timeout=60,
     )
-
-
-def placed(written: TuningWritten, folder: Path) -> dict[str, str]:
-    for file, text in written.files.items():
-        (folder / file).write_text(text, encoding="utf-8")
-    return written.placed(str(folder))
 
 
 def peers_of_the_root(
@@ -98,33 +101,10 @@ LINEAR, PIPELINE = {1: 1, 2: 1, 3: 1}, {1: 1}
 def test_open_mpi_takes_the_algorithm_that_is_forced(name: str, tmp_path: Path):
     knobs = knobs_of("openmpi", CATALOG.stacks[name].version, "bcast")
     for algorithm, peers in (("1", LINEAR), ("3", PIPELINE)):
-        forced = knobs.forcing(knobs.find(algorithm))
+        forced = knobs.forcing(find(knobs, algorithm))
         assert peers_of_the_root(name, "bcast", 4096, 4, forced, tmp_path) == peers
         neutral = {**forced, **knobs.neutral}
         assert peers_of_the_root(name, "bcast", 4096, 4, neutral, tmp_path) == {1: 1, 2: 1}
-
-
-@pytest.mark.parametrize("name", ["openmpi4", "openmpi5"])
-def test_open_mpi_follows_the_rules_file_in_its_range_and_on_its_ranks_only(
-    name: str, tmp_path: Path
-):
-    knobs = knobs_of("openmpi", CATALOG.stacks[name].version, "bcast")
-    written = write([mending(knobs, 4, (1024, 4096, "3"), (8192, 8192, "1"))], ["run 7, 5 nodes"])
-    rules = placed(written, tmp_path)
-    own = peers_of_the_root(name, "bcast", 512, 4, {}, tmp_path)
-    assert own not in (LINEAR, PIPELINE)
-    for size, peers in (
-        (512, own),
-        (1024, PIPELINE),
-        (4096, PIPELINE),
-        (4097, own),
-        (8192, LINEAR),
-    ):
-        assert peers_of_the_root(name, "bcast", size, 4, rules, tmp_path) == peers, size
-    # A site that forces an algorithm meets a file that takes it back.
-    forced = {**knobs.forcing(knobs.find("1")), **rules}
-    assert peers_of_the_root(name, "bcast", 4096, 4, forced, tmp_path) == PIPELINE
-    assert peers_of_the_root(name, "bcast", 4096, 3, rules, tmp_path) == {1: 1, 2: 1}
 
 
 def loopback_bytes(name: str, collective: str, size: int, ranks: int, environment) -> float:
@@ -139,28 +119,17 @@ def loopback_bytes(name: str, collective: str, size: int, ranks: int, environmen
     return ((after - between) - (between - before)) / TIMES / size
 
 
-def test_mpich_takes_the_algorithm_of_the_selection_file_in_its_range_only(tmp_path: Path):
+def test_mpich_takes_the_algorithm_that_is_forced():
     """Of 4 ranks a binomial tree moves 3 payloads, scatter and ring 1 + 3."""
     knobs = knobs_of("mpich", CATALOG.stacks["mpich5"].version, "bcast")
-    library = ROOT / "mpich5" / CATALOG.stacks["mpich5"].library
-    if not library.is_file():
-        pytest.skip("fabricproof stack install mpich5")
-    table = table_in(library.read_bytes())
-    written = write([mending(knobs, 4, (1 << 20, 1 << 20, "scatter_ring_allgather"))], [], table)
-    rules = placed(written, tmp_path)
-    assert set(written.files) == {"selection.json"}
-    assert loopback_bytes("mpich5", "bcast", 1 << 20, 4, {}) == pytest.approx(3, rel=0.1)
-    assert loopback_bytes("mpich5", "bcast", 1 << 20, 4, rules) == pytest.approx(4, rel=0.1)
-    assert loopback_bytes("mpich5", "bcast", 1 << 19, 4, rules) == pytest.approx(3, rel=0.1)
-    forced = knobs.forcing(knobs.find("scatter_ring_allgather"))
+    assert loopback_bytes("mpich5", "bcast", 1 << 19, 4, {}) == pytest.approx(3, rel=0.1)
+    forced = knobs.forcing(find(knobs, "scatter_ring_allgather"))
     assert loopback_bytes("mpich5", "bcast", 1 << 19, 4, forced) == pytest.approx(4, rel=0.1)
-    for collective in ("allgather", "alltoall", "barrier"):
-        assert start("mpich5", collective, 64, 4, rules).returncode == 0
 
 
 def test_mpich_ends_where_it_cannot_take_the_forced_algorithm():
     knobs = knobs_of("mpich", CATALOG.stacks["mpich5"].version, "allgather")
-    forced = knobs.forcing(knobs.find("recursive_doubling"))
+    forced = knobs.forcing(find(knobs, "recursive_doubling"))
     assert start("mpich5", "allgather", 64, 4, forced).returncode == 0
     done = start("mpich5", "allgather", 64, 3, forced)
     assert done.returncode != 0
@@ -168,24 +137,18 @@ def test_mpich_ends_where_it_cannot_take_the_forced_algorithm():
     assert "recursive_doubling" in {each.algorithm.id for each in knobs.usable(3)[1]}
 
 
-def test_intel_mpi_takes_a_preset_in_its_range_only():
+def test_intel_mpi_takes_the_preset_that_is_forced():
     """Of 4 ranks preset 1 of bcast moves 3 payloads (a tree), preset 2 moves 4 (scatter first)."""
     knobs = knobs_of("intelmpi", CATALOG.stacks["intelmpi"].version, "bcast")
-    size = 1 << 19
     for preset, payloads in (("1", 3), ("2", 4)):
-        forced = knobs.forcing(knobs.find(preset))
-        moved = loopback_bytes("intelmpi", "bcast", size, 4, forced)
+        forced = knobs.forcing(find(knobs, preset))
+        moved = loopback_bytes("intelmpi", "bcast", 1 << 19, 4, forced)
         assert moved == pytest.approx(payloads, rel=0.1)
-    half = size // 2
-    written = write([mending(knobs, 4, (4, half, "2"), (size, size, "1"))], [])
-    for length, payloads in ((size, 3), (half, 4), (size - 1, 4)):
-        moved = loopback_bytes("intelmpi", "bcast", length, 4, dict(written.environment))
-        assert moved == pytest.approx(payloads, rel=0.1), length
 
 
 def test_intel_mpi_ends_where_it_would_fall_back():
     """Recursive doubling (allgather's preset 1) wants a power of two of ranks."""
     knobs = knobs_of("intelmpi", CATALOG.stacks["intelmpi"].version, "allgather")
-    forced = knobs.forcing(knobs.find("1"))
+    forced = knobs.forcing(find(knobs, "1"))
     assert start("intelmpi", "allgather", 64, 4, forced).returncode == 0
     assert start("intelmpi", "allgather", 64, 3, forced).returncode != 0

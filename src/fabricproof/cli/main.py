@@ -50,7 +50,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "inventory": ("site.inventory", "Show what nodes are made of, and what differs."),
         "subnet": ("site.subnet", "Judge an InfiniBand fabric: cables, managers."),
         "stack": ("site.stack", "Build, install and explain MPI stacks."),
-        "tune": ("site.tune", "Find and mend a stack's bad choices of algorithm."),
     },
     "tools": {
         "vcluster": ("vcluster", "Bring up a real Slurm on this machine."),

@@ -34,10 +34,10 @@ from fabricproof.core.measure import (
 FORMAT = 1
 
 #: what a record may be of; what a later version adds is passed over with a note
-KINDS = frozenset({"confirmation", "environment", "leg", "pair matrix", "quantity", "sweep"})
+KINDS = frozenset({"confirmation", "environment", "leg", "pair matrix", "quantity"})
 
-#: folders of a site that hold no records: inventory.store, night.state, tuning
-NO_PARTITIONS = frozenset({"inventory", "night", "tuning"})
+#: folders of a site that hold no records: inventory.store, night.state
+NO_PARTITIONS = frozenset({"inventory", "night"})
 
 #: how the fields of a quantity are read whose keys a record lacks; all others as None
 _ABSENT: Mapping[str, Any] = {"reason": "", "named": False, "is_open": False}

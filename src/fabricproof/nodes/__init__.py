@@ -13,5 +13,5 @@ FRONT: dict[str, str] = {
     "inventory.words": "facts of a node in words",
     "preflight": "whether nodes are what the site declares",
     "slurm": "the nodes of a partition, as Slurm has them",
-    "topology": "leaves, torus, hops; lists of hosts folded and unfolded",
+    "topology": "leaves, hops; lists of hosts folded and unfolded",
 }

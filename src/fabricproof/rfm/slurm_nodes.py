@@ -12,7 +12,7 @@ from fabricproof.core.hostlist import expand, fold
 from fabricproof.core.units import by_key, natural
 from fabricproof.job.whole_job import SchedulerSays
 from fabricproof.nodes.slurm import ask, ask_states, read_states, slurm_partition, usable
-from fabricproof.nodes.topology import Shape, Topology, parse_topology, torus_of
+from fabricproof.nodes.topology import Shape, Topology, parse_topology
 from fabricproof.site import PartitionSpec
 
 _FACT = re.compile(r"(?:^|\s)(JobState|ExitCode|NodeList)=(\S+)")
@@ -56,19 +56,12 @@ def ask_topology() -> Topology:
 def _topology() -> Topology | UnavailableError | ParseError:
     # A plan has dozens of checks that ask: each would wait for a controller that is away.
     try:
-        return _asked_topology()
+        # scontrol says on its error output that there is no topology, and ends well or not.
+        return parse_topology(
+            ask(["scontrol", "show", "topology"], os.environ, answer_in_error="topology")
+        )
     except (UnavailableError, ParseError) as error:
         return error
-
-
-def _asked_topology() -> Topology:
-    # scontrol says on its error output that there is no topology, and ends well or not.
-    text = ask(["scontrol", "show", "topology"], os.environ, answer_in_error="topology")
-    topology = parse_topology(text)
-    config = ["scontrol", "show", "config"]
-    if topology.shape is Shape.FLAT and "3d_torus" in ask(config, os.environ):
-        return torus_of(ask(["sinfo", "-h", "-N", "-o", "%N"], os.environ).split())
-    return topology
 
 
 @functools.cache

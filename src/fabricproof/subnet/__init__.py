@@ -6,8 +6,7 @@ infiniband-diags.  Readers and judgement are pure; ``live`` runs the tools, ``lo
 
 from __future__ import annotations
 
-from fabricproof.subnet.counters import read_ibqueryerrors, read_perfquery
-from fabricproof.subnet.diff import compare_looks
+from fabricproof.subnet.counters import read_ibqueryerrors
 from fabricproof.subnet.finding import FabricFinding, SubnetResult
 from fabricproof.subnet.judge import Expected, judge_look
 from fabricproof.subnet.linkinfo import read_iblinkinfo, with_states
@@ -15,7 +14,6 @@ from fabricproof.subnet.live import SubnetAccess, ask
 from fabricproof.subnet.look import join, read_folder, write_folder
 from fabricproof.subnet.model import Cable, End, Manager, Network, Node, NodeKind, Port, SubnetLook
 from fabricproof.subnet.read import read_ibnetdiscover, read_issm, read_managers
-from fabricproof.subnet.shape import Hops, SubnetShape, shape_of
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {}
@@ -25,7 +23,6 @@ __all__ = [
     "End",
     "Expected",
     "FabricFinding",
-    "Hops",
     "Manager",
     "Network",
     "Node",
@@ -34,9 +31,7 @@ __all__ = [
     "SubnetAccess",
     "SubnetLook",
     "SubnetResult",
-    "SubnetShape",
     "ask",
-    "compare_looks",
     "join",
     "judge_look",
     "read_folder",
@@ -45,8 +40,6 @@ __all__ = [
     "read_ibqueryerrors",
     "read_issm",
     "read_managers",
-    "read_perfquery",
-    "shape_of",
     "with_states",
     "write_folder",
 ]

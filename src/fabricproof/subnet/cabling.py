@@ -1,4 +1,6 @@
-"""Rails cabled crosswise: a host's first adapter where other hosts have their second.  Pure.
+"""Cables missing between switches, and rails of hosts cabled crosswise.  Pure.
+
+Two switches are to be joined by as many cables as their siblings.
 
 A rail is the adapter that a host's description names (``n017 mlx5_0``), and of adapters with
 several ports each port.  Adapters without such a name are not compared: the order of GUIDs is that
@@ -14,7 +16,7 @@ from typing import TypeVar
 
 from fabricproof.core.hostlist import fold
 from fabricproof.core.units import by_key, natural
-from fabricproof.nodes.topology import Against, Cabling, Hanging, astray, cabling_of
+from fabricproof.nodes.topology import Against, Cabling, Hanging, astray, cabling_of, steps_from
 from fabricproof.physics import Link
 from fabricproof.subnet.finding import FabricFinding, fail, passed, unjudged
 from fabricproof.subnet.model import End, Network
@@ -238,3 +240,60 @@ def _named(network: Network, each: Against, cabling: Cabling, *, is_alike: bool)
     if not doubts:
         return fail("cabling", each.node, sentence)
     return unjudged("cabling", each.node, f"{sentence} ({'; '.join(doubts)})")
+
+
+def trunk_findings(network: Network) -> Iterator[FabricFinding]:
+    """Yield the pairs of switches with fewer cables between them than most of their siblings.
+
+    Of a two-level tree the siblings are all pairs of leaf and spine; of other networks all pairs
+    that are joined at all.  Nothing is said where no number is that of more than half of them.
+    """
+    counts = Counter(_pair(cable.one.end.guid, cable.other.end.guid) for cable in network.trunks)
+    siblings = _leaf_and_spine(network, counts) or sorted(counts)
+    if not siblings:
+        return
+    usual, times = Counter(counts[pair] for pair in siblings).most_common(1)[0]
+    if 2 * times <= len(siblings):
+        return
+    for one, other in sorted(siblings, key=lambda pair: tuple(map(network.name, pair))):
+        number = counts[one, other]
+        if number < usual:
+            where = f"{network.name(one)} - {network.name(other)}"
+            cables = f"{number} cable{'' if number == 1 else 's'}"
+            yield fail(
+                "trunks",
+                where,
+                f"{where}: {cables} where {times} of its sibling pairs have {usual}: "
+                "traffic over it is slower, or goes a longer way",
+            )
+
+
+def _leaf_and_spine(network: Network, trunks: Collection[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return all pairs of leaf and spine of a two-level tree; none where it is no such tree.
+
+    Hosts are at its lowest level only, and cables between neighbouring levels only.
+    """
+    with_hosts = {
+        far.end.guid
+        for cable in network.cables
+        for mine, far in ((cable.one, cable.other), (cable.other, cable.one))
+        if network.is_switch(far.end.guid)
+        and not network.is_switch(mine.end.guid)
+        and not network.is_inner(mine.end.guid)
+    }
+    beside: dict[str, set[str]] = {guid: set() for guid in network.switches}
+    for one, other in trunks:
+        beside[one].add(other)
+        beside[other].add(one)
+    levels = steps_from(beside, with_hosts)
+    if len(levels) != len(beside) or any(levels[one] == levels[other] for one, other in trunks):
+        return []
+    if set(levels.values()) != {0, 1}:
+        return []
+    leaves = [guid for guid, level in levels.items() if level == 0]
+    spines = [guid for guid, level in levels.items() if level == 1]
+    return [_pair(leaf, spine) for leaf in leaves for spine in spines]
+
+
+def _pair(one: str, other: str) -> tuple[str, str]:
+    return (one, other) if one < other else (other, one)

@@ -13,21 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from fabricproof.core.measure import Verdict
-from fabricproof.nodes.topology import Topology
 from fabricproof.physics import Link
-from fabricproof.subnet.cabling import cabling_findings, links_of_ends
-from fabricproof.subnet.finding import (
-    FabricFinding,
-    SubnetResult,
-    complaints,
-    counted_in_part,
-    fail,
-    passed,
-    stateless,
-)
+from fabricproof.subnet.cabling import cabling_findings, links_of_ends, trunk_findings
+from fabricproof.subnet.finding import FabricFinding, SubnetResult, fail, passed, unjudged
 from fabricproof.subnet.model import Cable, Manager, Network, NodeKind, Port, SubnetLook
-from fabricproof.subnet.shape import SubnetShape, shape_of, uneven_trunks
-from fabricproof.subnet.slurm import slurm_findings
 from fabricproof.traffic import ENDS, ERROR_COUNTERS, HIGH
 
 
@@ -40,45 +29,33 @@ class Expected:
         rail_links: port of a rail (``mlx5_0:1``) -> its own link, where the rails are unlike; it
             counts for the cables of hosts, and ``link``, the slowest, for all others.
         hosts: that must be there, by host name.
-        shape: ``tree``, ``torus``, ``mesh``; None: any.
-        topology: what Slurm is told.
         switches: port of a rail (``mlx5_0:1``) -> patterns of the names of its switches.
     """
 
     link: Link | None = None
     rail_links: Mapping[str, Link] = field(default_factory=dict)
     hosts: tuple[str, ...] = ()
-    shape: str | None = None
-    topology: Topology | None = None
     switches: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def judge_look(look: SubnetLook, expected: Expected) -> SubnetResult:
     """Return what is to be said of one look; nothing at all where it shows no cable."""
     network = look.network
-    shape = shape_of(network)
     if not network.cables:
         return SubnetResult(findings=())
     findings = [
         *(_links(network, expected) if look.has_states or expected.link else ()),
         *_states(network),
-        *stateless(look, is_declared=expected.link is not None),
+        *_stateless(look, is_declared=expected.link is not None),
         *_lids(network),
-        *_trunks(network, shape),
+        *trunk_findings(network),
         *_hosts(network, expected.hosts),
-        *_shape(shape, expected.shape),
         *_managers(look.managers),
         *_counters(look),
-        *complaints(look),
+        *_complaints(look),
     ]
     crossed, orderless = cabling_findings(network, expected.hosts, expected.switches)
-    findings += crossed
-    notes = [f"cables: {shape.words}", *orderless, *_notes(look, expected)]
-    if expected.topology is not None:
-        more, told = slurm_findings(network, expected.topology)
-        findings += more
-        notes += told
-    return SubnetResult(findings=tuple(findings), notes=tuple(notes))
+    return SubnetResult(findings=(*findings, *crossed), notes=(*orderless, *_notes(look, expected)))
 
 
 def _links(network: Network, expected: Expected) -> Iterator[FabricFinding]:
@@ -269,18 +246,6 @@ def _lids(network: Network) -> Iterator[FabricFinding]:
             )
 
 
-def _trunks(network: Network, shape: SubnetShape) -> Iterator[FabricFinding]:
-    for each in uneven_trunks(network, shape):
-        where = f"{network.name(each.one)} - {network.name(each.other)}"
-        cables = f"{each.cables} cable{'' if each.cables == 1 else 's'}"
-        yield fail(
-            "trunks",
-            where,
-            f"{where}: {cables} where {each.siblings} of its sibling pairs have {each.usual}: "
-            "traffic over it is slower, or goes a longer way",
-        )
-
-
 def _hosts(network: Network, expected: Iterable[str]) -> Iterator[FabricFinding]:
     due = tuple(dict.fromkeys(name.partition(".")[0] for name in expected))
     linked = {port.end.guid for port in network.ports.values() if port.peer is not None}
@@ -303,15 +268,6 @@ def _hosts(network: Network, expected: Iterable[str]) -> Iterator[FabricFinding]
         )
     if there:
         yield passed("hosts", len(there), f"{len(there)} of {len(due)} expected hosts are there")
-
-
-def _shape(shape: SubnetShape, declared: str | None) -> Iterator[FabricFinding]:
-    if declared is None:
-        return
-    if declared in shape.words:
-        yield passed("shape", 1, f"the cables make a {declared}, as declared: {shape.words}")
-    else:
-        yield fail("shape", "", f"the cables make no {declared}, which is declared: {shape.words}")
 
 
 def _managers(managers: tuple[Manager, ...] | None) -> Iterator[FabricFinding]:
@@ -363,10 +319,60 @@ def _counters(look: SubnetLook) -> Iterator[FabricFinding]:
                     sentence=f"{counter} of {where} stands at its end ({limit}) and shows no "
                     f"further rise: reset it (perfquery -R {lid} {end.port}) and look again",
                 )
-    yield from counted_in_part(look)
+    yield from _counted_in_part(look)
     good = look.counted_ports - ended
     if good > 0:
         yield passed("counters", good, f"the counters of {good} ports can be read")
+
+
+def _counted_in_part(look: SubnetLook) -> Iterator[FabricFinding]:
+    """Yield one finding where fewer nodes or ports were asked for counters than there are.
+
+    Who asks for counters gets those of every port of every node; an adapter inside a switch (SHARP)
+    need not have any.  Ports alone do not tell: those of switches that nothing is linked to are
+    among them, and make up for adapters that nobody asked.
+    """
+    if look.counters is None:
+        return
+    linked, nodes = len(look.network.outer_links), len(look.network.nodes)
+    if look.counted_ports < linked:
+        sentence = f"the counters of {look.counted_ports} ports were read, and {linked} have a link"
+    elif look.counted_nodes != nodes:
+        sentence = (
+            f"the counters of {look.counted_nodes} nodes were read, and ibnetdiscover "
+            f"showed {nodes}"
+        )
+    else:
+        return
+    told = f"{sentence}: nobody knows what the others counted (ibqueryerrors asks all)"
+    yield unjudged("counters", "", told)
+
+
+def _stateless(look: SubnetLook, *, is_declared: bool) -> Iterator[FabricFinding]:
+    """Yield what nobody knows of the links where ``iblinkinfo`` was not asked.
+
+    Args:
+        look: what was seen.
+        is_declared: a link is declared that every cable was held against.
+    """
+    if look.has_states:
+        return
+    if not is_declared:
+        sentence = (
+            "what both ends of the links support was not read (iblinkinfo), and no link is "
+            "declared: width and speed were held against nothing (--link 'EDR 4x')"
+        )
+        yield unjudged("link", "", sentence)
+    sentence = "whether the links are Active was not read: iblinkinfo -l > iblinkinfo.txt"
+    yield unjudged("state", "", sentence)
+
+
+def _complaints(look: SubnetLook) -> Iterator[FabricFinding]:
+    """Yield one finding where a tool complained: it may have left part of the fabric out."""
+    if look.complaints:
+        more = f" (and {len(look.complaints) - 1} more)" if len(look.complaints) > 1 else ""
+        first = look.complaints[0]
+        yield unjudged("look", "", f"part of the fabric may not have been seen: {first}{more}")
 
 
 def _notes(look: SubnetLook, expected: Expected) -> Iterator[str]:

@@ -6,22 +6,14 @@ Pure but for :func:`read_folder` and :func:`write_folder`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from fabricproof.core.errors import InputMissingError, OutputError, ParseError
 from fabricproof.core.records import text_if_there
-from fabricproof.subnet.counters import (
-    Errors,
-    by_end,
-    perf_by_end,
-    read_ibqueryerrors,
-    read_perfquery,
-)
+from fabricproof.subnet.counters import by_end, read_ibqueryerrors
 from fabricproof.subnet.linkinfo import read_iblinkinfo, with_states
 from fabricproof.subnet.model import End, Manager, Network, PortCounters, SubnetLook
 from fabricproof.subnet.read import read_ibnetdiscover, read_issm, read_managers
-from fabricproof.traffic import ENDS
 
 #: file that keeps an output -> the command that prints it
 TOOLS: dict[str, tuple[str, ...]] = {
@@ -35,9 +27,8 @@ TOOLS: dict[str, tuple[str, ...]] = {
 #: without these a fabric that can be asked gives no look; a folder may lack the second
 NEEDED = ("ibnetdiscover.txt", "iblinkinfo.txt")
 
-#: kept beside: what the tools said on standard error, and counters that somebody asked one by one
+#: kept beside: what the tools said on standard error
 COMPLAINTS = "complaints.txt"
-PERFQUERY = "perfquery.txt"
 
 _MISSES = {
     "iblinkinfo.txt": "states of the links, and what their ends support (iblinkinfo)",
@@ -67,26 +58,27 @@ def join(texts: Mapping[str, str], source: str = "") -> SubnetLook:
     if states_file in texts:
         lines = read_iblinkinfo(texts[states_file], prefix + states_file)
         network = with_states(network, lines, prefix + states_file)
-    counted, complaints = _counters(texts, prefix, network)
-    counters = None if counted is None else counted.values
+    errors_file = "ibqueryerrors.txt"
+    errors = (
+        read_ibqueryerrors(texts[errors_file], prefix + errors_file)
+        if errors_file in texts
+        else None
+    )
+    counters = by_end(network, errors) if errors is not None else None
     said = [line for line in texts.get(COMPLAINTS, "").splitlines() if line.strip()]
-    has_counters = counters is not None
     managers = _managers(texts, prefix)
-    complaints += _silent(texts, prefix, managers)
+    complaints = _silent(texts, prefix, managers)
+    if errors is not None and errors.failed:
+        complaints.append(f"{errors.failed} ports did not answer ibqueryerrors")
     if not said:  # else part of the fabric may be unseen, which is red already
         _belong(network, managers or (), counters or {}, prefix)
     return SubnetLook(
         network=network,
         managers=managers,
         counters=counters,
-        counted_ports=0 if counted is None else counted.ports,
-        counted_nodes=None if counted is None else counted.nodes,
-        zero_nodes=frozenset() if counted is None else counted.zero_nodes,
-        not_seen=tuple(
-            words
-            for name, words in _MISSES.items()
-            if name not in texts and not (name == "ibqueryerrors.txt" and has_counters)
-        ),
+        counted_ports=errors.checked if errors is not None else 0,
+        counted_nodes=errors.nodes if errors is not None else 0,
+        not_seen=tuple(words for name, words in _MISSES.items() if name not in texts),
         has_states=states_file in texts,
         complaints=(*said, *complaints),
     )
@@ -143,57 +135,6 @@ def _stranger(source: str, got: str) -> ParseError:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Counts:
-    """Counters by end, and of how many ports and nodes: as :class:`SubnetLook` has them."""
-
-    values: dict[End, PortCounters]
-    ports: int
-    nodes: int | None
-    zero_nodes: frozenset[str]
-
-
-def _counters(
-    texts: Mapping[str, str], prefix: str, network: Network
-) -> tuple[_Counts | None, list[str]]:
-    """Return the counters, None where nobody asked, and what was not answered."""
-    all_at_once, one_by_one = "ibqueryerrors.txt", PERFQUERY
-    if all_at_once not in texts and one_by_one not in texts:
-        return None, []
-    found: dict[End, PortCounters] = {}
-    ports, nodes, zero_nodes, complaints = 0, None, frozenset[str](), []
-    if all_at_once in texts:
-        errors = read_ibqueryerrors(texts[all_at_once], prefix + all_at_once)
-        found |= by_end(network, errors)
-        ports, nodes = errors.checked, errors.nodes
-        zero_nodes = _zero_nodes(network, errors, found)
-        if errors.failed:
-            complaints.append(f"{errors.failed} ports did not answer ibqueryerrors")
-    if one_by_one in texts:
-        counted = perf_by_end(network, read_perfquery(texts[one_by_one], prefix + one_by_one))
-        found |= {end: {**found.get(end, {}), **values} for end, values in counted.items()}
-        asked = {end for end, values in counted.items() if ENDS.keys() <= values.keys()}
-        ports = max(ports, len(asked))
-        if network.outer_links <= asked:
-            nodes = None
-    return _Counts(values=found, ports=ports, nodes=nodes, zero_nodes=zero_nodes), complaints
-
-
-def _zero_nodes(
-    network: Network, errors: Errors, found: Mapping[End, PortCounters]
-) -> frozenset[str]:
-    """Return the nodes whose counters are zero where ``errors`` has none.
-
-    Of fewer nodes than there are nobody knows which: those that have errors are among them.
-    Which ports did not answer is not printed either.
-    """
-    if errors.failed:
-        return frozenset()
-    if errors.nodes == len(network.nodes):
-        return frozenset(network.nodes)
-    return frozenset(end.guid for end in found)
-
-
 def read_folder(folder: Path) -> dict[str, str]:
     """Return the outputs kept in ``folder``.
 
@@ -208,7 +149,7 @@ def read_folder(folder: Path) -> dict[str, str]:
             next_step="fabricproof subnet check --keep FOLDER   # makes one",
         )
     found: dict[str, str] = {}
-    for name in (*TOOLS, COMPLAINTS, PERFQUERY):
+    for name in (*TOOLS, COMPLAINTS):
         new = "fabricproof subnet check --keep FOLDER   # keeps a new look"
         text = text_if_there(folder / name, "what the tool printed, as text", new)
         if text is not None:

@@ -165,15 +165,6 @@ class Network:
         return frozenset(name for name, count in counts.items() if count > 1)
 
     @cached_property
-    def beside(self) -> Mapping[str, frozenset[str]]:
-        """Switch -> the switches that a cable joins it with."""
-        found: dict[str, set[str]] = {guid: set() for guid in self.switches}
-        for cable in self.trunks:
-            found[cable.one.end.guid].add(cable.other.end.guid)
-            found[cable.other.end.guid].add(cable.one.end.guid)
-        return {guid: frozenset(others) for guid, others in found.items()}
-
-    @cached_property
     def trunks(self) -> tuple[Cable, ...]:
         """The cables between switches."""
         return tuple(cable for cable in self.cables if self._is_trunk(cable))
@@ -186,17 +177,6 @@ class Network:
             for end, port in self.ports.items()
             if port.peer is not None and not self.is_inner(end.guid)
         )
-
-    @cached_property
-    def leaves_of(self) -> Mapping[str, frozenset[str]]:
-        """Host name -> the switches that its adapters are linked to."""
-        found: dict[str, set[str]] = {name: set() for name in self.hosts}
-        for cable in self.cables:
-            for mine, far in ((cable.one, cable.other), (cable.other, cable.one)):
-                name = self.host_of(mine.end.guid)
-                if name in found and self.is_switch(far.end.guid):
-                    found[name].add(far.end.guid)
-        return {name: frozenset(switches) for name, switches in found.items()}
 
     def peer_switch(self, guid: str, port: int) -> str | None:
         """Return the switch at the other end of that port, None where there is none."""
@@ -273,13 +253,9 @@ class SubnetLook:
 
     Attributes:
         managers: the one that the ports name first, then others; None where nobody asked.
-        counters: of the ports whose error counters are not zero, or were asked one by one; None
-            where nobody asked.
+        counters: of the ports whose error counters are not zero; None where nobody asked.
         counted_ports: how many ports were asked for their error counters.
-        counted_nodes: how many nodes were, where they were asked in one go (``ibqueryerrors``);
-            None where that is not known, or each port was asked by itself.
-        zero_nodes: GUIDs of the nodes whose error counters stand at zero where ``counters`` has
-            none: ``ibqueryerrors`` asked them, and prints no others.
+        counted_nodes: how many nodes were.
         not_seen: what was not asked, in words.
         has_states: ``iblinkinfo`` was asked: states of ports, and what both ends of links support.
         complaints: what the tools said beside their output; part of the fabric may be unseen.
@@ -289,8 +265,7 @@ class SubnetLook:
     managers: tuple[Manager, ...] | None = None
     counters: Mapping[End, PortCounters] | None = None
     counted_ports: int = 0
-    counted_nodes: int | None = None
-    zero_nodes: frozenset[str] = frozenset()
+    counted_nodes: int = 0
     not_seen: tuple[str, ...] = ()
     has_states: bool = True
     complaints: tuple[str, ...] = field(default=())

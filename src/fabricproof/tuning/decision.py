@@ -26,7 +26,11 @@ from statistics import fmean
 
 from fabricproof.core.student import student_quantile
 
-#: a gain below this is not worth a rule in a file
+#: series that are no algorithm: the choice that is judged, and the library's own where the site's
+#: environment forces another
+OWN, AUTO = "own", "auto"
+
+#: a gain below this is not worth a variable
 SURE_FACTOR = 1.25
 
 #: an own choice that loses by more than this is red; the source documents had 3 to 5
@@ -93,9 +97,6 @@ class Choice:
         at_most: what the gain may be for all that the noise says; inf where nothing was repeated.
         noise: standard deviation of one time, as a fraction.
         drift: last over first time of the own choice.
-        winners: every algorithm that surely beats the own choice, with its geometric mean in us,
-            the fastest first.
-        means_us: geometric mean of every algorithm, in us.
     """
 
     size: int | None
@@ -108,8 +109,6 @@ class Choice:
     at_most: float
     noise: float
     drift: float
-    winners: Mapping[str, float]
-    means_us: Mapping[str, float]
 
 
 def decide(tables: Sequence[Times], bar: Bar | None = None) -> tuple[Choice, ...]:
@@ -144,8 +143,6 @@ def _choice(table: Times, bar: Bar, comparisons: int) -> Choice:
         at_most=found.at_most,
         noise=math.expm1(noise),
         drift=table.own_us[-1] / table.own_us[0],
-        winners={name: means[name] for name in sure},
-        means_us=means,
     )
 
 

@@ -36,16 +36,9 @@ class Need(StrEnum):
     GPU_LIBRARY = "a collective communication library for GPUs"
 
 
-class SizeUnit(StrEnum):
-    """What a size in a library's rules is, given the message size that a benchmark prints."""
-
-    MESSAGE = "message"
-    BLOCK_OF_ALL_RANKS = "block_of_all_ranks"
-
-
 #: needs that a layout may meet; the others are met by none of our runs: every path switches shared
 #: memory off, no benchmark uses one buffer for both directions, and none runs on GPUs.  What gives
-#: wrong results to some programs is never proposed.
+#: wrong results to some programs is never named.
 _MET: Mapping[Need, Callable[[int], bool]] = {
     Need.TWO_RANKS: lambda ranks: ranks == 2,
     Need.POWER_OF_TWO: lambda ranks: ranks & (ranks - 1) == 0,
@@ -62,14 +55,12 @@ class Algorithm:
         name: for people; the id where it has no other.
         needs: what it cannot do without.
         versions: prefixes of the versions that have it; empty: all that the data speaks of.
-        file: its name in the library's own selection file, None where it cannot stand there.
     """
 
     id: str
     name: str
     needs: tuple[Need, ...] = ()
     versions: tuple[str, ...] = ()
-    file: str | None = None
 
     @property
     def label(self) -> str:
@@ -94,13 +85,9 @@ class Knobs:
         force: variables that force ``{id}``.
         neutral: variables that leave the choice to the library again.
         variables: all variables that have a say in this collective's algorithm.
-        id_variable: the one that holds the forced id.
-        unit: what sizes are in the library's rules.
-        rule_id: the collective's number in Open MPI's rules, None for others.
-        has_han: coll/han stands before the rules (Open MPI since 5.0).
-        names_all_sizes: rules leave no size to the library: each measured one needs an algorithm.
+        strict: variables that end a program whose library cannot use what is forced; a site does
+            without, for its programs call collectives on other layouts too.
         files: variables that name a file, which a library may silently do without.
-        blind: for which programs rules do nothing, empty where they hold for all.
     """
 
     family: str
@@ -110,13 +97,8 @@ class Knobs:
     force: Mapping[str, str]
     neutral: Mapping[str, str]
     variables: tuple[str, ...]
-    id_variable: str
-    unit: SizeUnit = SizeUnit.MESSAGE
-    rule_id: int | None = None
-    has_han: bool = False
-    names_all_sizes: bool = False
+    strict: Mapping[str, str]
     files: tuple[str, ...] = ()
-    blind: str = ""
 
     def usable(self, num_ranks: int) -> tuple[tuple[Algorithm, ...], tuple[UntriedAlgorithm, ...]]:
         """Return the algorithms that run on ``num_ranks`` ranks, and those that are left out."""
@@ -132,31 +114,17 @@ class Knobs:
 
     def forcing(self, algorithm: Algorithm) -> dict[str, str]:
         """Return the variables that make the library use ``algorithm`` or end."""
-        return {name: value.replace("{id}", algorithm.id) for name, value in self.force.items()}
+        forced = {name: text.replace("{id}", algorithm.id) for name, text in self.force.items()}
+        return {**forced, **self.strict}
+
+    def choosing(self, algorithm: Algorithm) -> str:
+        """Return ``NAME=VALUE`` of what a site sets to have ``algorithm`` for all sizes."""
+        pairs = self.force.items()
+        return " ".join(f"{name}={text.replace('{id}', algorithm.id)}" for name, text in pairs)
 
     def touched(self, environment: Mapping[str, str]) -> tuple[str, ...]:
         """Return the variables of ``environment`` that already have a say in this collective."""
         return tuple(name for name in self.variables if environment.get(name))
-
-    def forced(self, environment: Mapping[str, str]) -> Algorithm | None:
-        """Return the algorithm that ``environment`` forces; None where it forces none we know."""
-        wanted = environment.get(self.id_variable, "")
-        return next((each for each in self.algorithms if wanted in {each.id, each.name}), None)
-
-    def find(self, algorithm_id: str) -> Algorithm:
-        """Return the algorithm of that id.
-
-        Raises:
-            ConfigError: this version has none.
-        """
-        for algorithm in self.algorithms:
-            if algorithm.id == algorithm_id:
-                return algorithm
-        raise ConfigError(
-            f"{self.family} {self.version} has no such algorithm of {self.collective}",
-            expected=", ".join(each.id for each in self.algorithms),
-            got=repr(algorithm_id),
-        )
 
 
 def _is_met(need: Need, num_ranks: int) -> bool:
@@ -170,10 +138,9 @@ class _Family:
     family: str
     versions: tuple[str, ...]
     variables: tuple[str, ...]
-    id_variable: str
     force: Mapping[str, str]
     neutral: Mapping[str, str]
-    names_all_sizes: bool = False
+    strict: Mapping[str, str] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     collectives: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -212,13 +179,8 @@ def _knobs(data: _Family, version: str, collective: str, entry: Mapping[str, Any
         force={named(name): value for name, value in data.force.items()},
         neutral={named(name): value for name, value in data.neutral.items()},
         variables=tuple(map(named, data.variables)),
-        id_variable=named(data.id_variable),
-        unit=SizeUnit(entry.get("unit", SizeUnit.MESSAGE)),
-        rule_id=entry.get("rule_id"),
-        has_han=bool(entry.get("han")) and version.startswith("5."),
-        names_all_sizes=data.names_all_sizes,
+        strict=data.strict,
         files=tuple(map(named, data.files)),
-        blind=str(entry.get("blind", "")),
     )
 
 
@@ -234,7 +196,6 @@ def _algorithm(entry: Mapping[str, Any]) -> Algorithm:
         name=entry.get("name", entry["id"]),
         needs=tuple(Need(each) for each in entry.get("needs", ())),
         versions=tuple(entry.get("versions", ())),
-        file=entry.get("file"),
     )
 
 
@@ -262,4 +223,3 @@ def _check(name: str, entry: Mapping[str, Any]) -> None:
     ids = [_algorithm(each).id for each in _entries(entry)]
     if not ids or len(set(ids)) != len(ids):
         raise ValueError(f"{name} needs algorithms, each id once")
-    SizeUnit(entry.get("unit", SizeUnit.MESSAGE))

@@ -9,7 +9,7 @@ from topologies import BLOCK, DATA, ISLANDS, TREE
 
 from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.nodes.topology.model import Shape
-from fabricproof.nodes.topology.text import parse_topology, torus_of
+from fabricproof.nodes.topology.text import parse_topology
 
 
 def test_the_recorded_tree() -> None:
@@ -60,20 +60,6 @@ def test_no_topology_is_flat_and_knows_no_distance(text: str) -> None:
     assert flat.hops("a", "b") is None
 
 
-def test_a_torus_is_in_the_names_and_wraps() -> None:
-    names = [f"gcn{x}{y}{z}" for x in range(4) for y in range(4) for z in range(4)]
-    torus = torus_of(names)
-    assert torus.size == (4, 4, 4)
-    assert torus.hops("gcn000", "gcn001") == 2
-    assert torus.hops("gcn000", "gcn003") == 2, "the ring closes"
-    # Document 002: "Maximum of 6 hops" between switches of a 4 x 4 x 4 torus.
-    assert max(torus.hops(names[0], other) or 0 for other in names[1:]) == 6 + 1
-
-
-def test_base_36_digits_are_places() -> None:
-    assert torus_of(["bgl00z", "bgl00Y"]).coordinates["bgl00z"] == (0, 0, 35)
-
-
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -96,12 +82,6 @@ def test_damage_is_refused_never_a_smaller_tree(text: str, says: str) -> None:
     with pytest.raises(ParseError, match=r"topology|switches below") as caught:
         parse_topology(text)
     assert says in str(caught.value)
-
-
-@pytest.mark.parametrize("names", [["n1"], ["n000", "m000"]])
-def test_names_that_tell_no_place_are_refused(names: list[str]) -> None:
-    with pytest.raises(ParseError):
-        torus_of(names)
 
 
 def test_a_node_that_is_not_there_or_a_pair_of_one_is_refused() -> None:

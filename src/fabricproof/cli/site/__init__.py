@@ -1,1 +1,1 @@
-"""Commands about a site: site, preflight, inventory, subnet, stack, tune."""
+"""Commands about a site: site, preflight, inventory, subnet, stack."""

@@ -10,7 +10,6 @@ from dataclasses import replace
 import click
 
 from fabricproof.cli import options
-from fabricproof.cli.console import HonestConsole
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.project import project_root
 from fabricproof.job.run import session_environment, workplace
@@ -30,7 +29,6 @@ from fabricproof.nodes.doctor import (
     record,
     start_world,
     summary,
-    table,
 )
 from fabricproof.site import site_of
 
@@ -137,10 +135,7 @@ def _examine(
 def _show(facts: Facts, findings: Sequence[Diagnosis], *, everything: bool) -> None:
     shown = findings if everything else _without_noise(findings)
     click.echo(heading(facts))
-    if sys.stdout.isatty():
-        HonestConsole(highlight=False).print(table(shown))
-    else:
-        click.echo("\n".join(plain_lines(shown)))
+    click.echo("\n".join(plain_lines(shown)))
     click.echo(summary(findings, hidden=len(findings) - len(shown)))
 
 

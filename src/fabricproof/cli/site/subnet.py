@@ -11,13 +11,12 @@ from typing import Any
 import click
 
 from fabricproof.cli import options
-from fabricproof.cli.output import STATUSES, Only, fitting, only_option, read_output
+from fabricproof.cli.output import STATUSES, Only, fitting, only_option
 from fabricproof.cli.selection import nodes_named
-from fabricproof.core.errors import ConfigError, ExitStatus, InputMissingError, UnavailableError
+from fabricproof.core.errors import ConfigError, ExitStatus, UnavailableError
 from fabricproof.core.measure import BADNESS, Verdict
 from fabricproof.core.plain import plain
 from fabricproof.job.run import ends_as_interrupt
-from fabricproof.nodes.topology import Topology, parse_topology
 from fabricproof.physics import Link, find_link
 from fabricproof.site import FabricSpec, load_site
 from fabricproof.subnet import (
@@ -27,7 +26,6 @@ from fabricproof.subnet import (
     SubnetLook,
     SubnetResult,
     ask,
-    compare_looks,
     join,
     judge_look,
     read_folder,
@@ -41,7 +39,6 @@ Examples:
   fabricproof subnet check --link 'EDR 4x'            # every link at least that
   fabricproof subnet check --site mycluster           # every link at least the site's
   fabricproof subnet check --hosts 'n[001-640]'       # and these hosts must be there
-  scontrol show topology > topo; fabricproof subnet check --leaves topo
   fabricproof subnet check --keep looks/monday        # keep what the tools printed
   fabricproof subnet check --from looks/monday        # judge that, ask nobody
 
@@ -51,7 +48,6 @@ What a folder of --from has (--keep writes it; by hand):
   iblinkinfo -l > iblinkinfo.txt             # for PASS; plain iblinkinfo does too
   sminfo > sminfo.txt; saquery -s > issm.txt   # and sminfo LID >> sminfo.txt of others there
   ibqueryerrors --threshold-file /dev/null > ibqueryerrors.txt
-  perfquery LID PORT >> perfquery.txt        # ports of your choice
 
 The exit status is 0 only where links were judged and nothing is red: 1 FAIL, 4 MISSING (an
 expected host), 5 UNJUDGED (a counter at its end or not read of all ports, a speed or hint that the
@@ -61,19 +57,6 @@ output is damaged, cut, or of another look than its neighbours; 66 no such folde
 port, no manager, an empty fabric, or a tool that does not end; 74 cannot keep; 77 not permitted;
 78 wrong site.
 """
-
-_DIFF_EPILOG = """\b
-Examples:
-  fabricproof subnet check --keep looks/tuesday       # look, and keep it
-  fabricproof subnet diff looks/monday looks/tuesday
-
-Nodes are known by their GUIDs: new LIDs and new names are notes.  Red is: a cable that is gone,
-moved or swapped, a link that is slower or no more Active, an adapter or switch that is gone,
-errors that were counted between the looks; 4 MISSING where a host is gone; 5 UNJUDGED where a
-counter went backwards or stands at its end, or the second look asked less.  0 only
-where cables were compared and nothing is red.
-"""
-
 
 #: a day; what a selector can wait has an end too, and then fails
 _LONGEST_SECONDS = 86_400.0
@@ -111,12 +94,6 @@ def _port(
 @options.stated_site
 @only_option("fabric")
 @click.option("--hosts", metavar="HOSTLIST", help="Hosts that must be there: 'n[1-8],login1'.")
-@options.leaves
-@click.option(
-    "--shape",
-    type=click.Choice(["tree", "torus", "mesh", "ring"]),
-    help="The cables must make this.",
-)
 @click.option("--via", metavar="COMMAND", help="Put before each tool: 'ssh sm1', 'sudo -n'.")
 @click.option(
     "--device",
@@ -142,8 +119,6 @@ def check(
     site_name: str | None,
     only: Only,
     hosts: str | None,
-    leaves: str | None,
-    shape: str | None,
     via: str | None,
     place: tuple[str | None, int | None],
     timeout_seconds: float,
@@ -155,11 +130,10 @@ def check(
     Each link against what --link or --site declares, else against the best that both its ends
     support; ports with a link that are not Active; LIDs given twice; switches with fewer cables
     between them than their siblings; hosts whose rails hang where others have another rail; hosts
-    that should be there; one master among the subnet managers; counters that stand at their end;
-    Slurm's topology against the cables.  Said besides: the kind of network (fat tree with its
-    oversubscription, torus, mesh), errors counted so far.
+    that should be there; one master among the subnet managers; counters that stand at their end.
+    Said besides: errors counted so far.
     """
-    expected = _expected(link_name, site_name, only["fabric"], hosts, leaves, shape)
+    expected = _expected(link_name, site_name, only["fabric"], hosts)
     if folder is not None and (keep is not None or via is not None):
         raise click.UsageError("--from asks nobody: it goes with neither --keep nor --via")
     look = _look(folder, keep, _net_path(via, place, timeout_seconds))
@@ -170,16 +144,6 @@ def check(
             next_step="ibstat shows whether the port has a link; --device chooses another",
         )
     return _tell(judge_look(look, expected), _head(look), as_json=as_json)
-
-
-@subnet.command(name="diff", epilog=_DIFF_EPILOG)
-@click.argument("old", metavar="OLD")
-@click.argument("new", metavar="NEW")
-@options.of_group("as_json")
-def diff(old: str, new: str, *, as_json: bool) -> int:
-    """Say what changed between two looks that were kept: cables, links, hosts, managers, errors."""
-    before, after = (join(read_folder(Path(each)), each) for each in (old, new))
-    return _tell(compare_looks(before, after), _head(after), as_json=as_json)
 
 
 def _net_path(via: str | None, place: tuple[str | None, int | None], timeout_seconds: float) -> Any:
@@ -206,8 +170,6 @@ def _expected(
     site_name: str | None,
     fabrics: tuple[str, ...],
     hosts: str | None,
-    leaves: str | None,
-    shape: str | None,
 ) -> Expected:
     if fabrics and site_name is None:
         raise click.UsageError("--only fabric goes with --site")
@@ -221,8 +183,6 @@ def _expected(
         rail_links=links if len(set(links.values())) > 1 else {},
         switches={each.interface: tuple(each.switches) for each in rails if each.switches},
         hosts=_names(hosts) if hosts is not None else (),
-        shape=shape,
-        topology=_topology(leaves) if leaves is not None else None,
     )
 
 
@@ -266,21 +226,6 @@ def _infiniband(link: Link) -> Link:
     if link.technology != "infiniband":
         raise ConfigError("not a link of InfiniBand", expected="'EDR 4x' or its kin", got=link.name)
     return link
-
-
-def _topology(name: str) -> Topology:
-    if not name.strip():
-        raise click.UsageError("--leaves names no file; without it Slurm's topology is not judged")
-    lines = [line.partition("#")[0].strip() for line in read_output(name).splitlines()]
-    text = "".join(f"{line}\n" for line in lines)
-    found = parse_topology(text, name)
-    if not found.nodes:
-        raise InputMissingError(
-            "no topology in it",
-            source=name,
-            expected="lines of SwitchName=... (scontrol show topology, or topology.conf)",
-        )
-    return found
 
 
 def _head(look: SubnetLook) -> dict[str, Any]:

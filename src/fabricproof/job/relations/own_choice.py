@@ -8,17 +8,15 @@ they took, on which path, and whether it is possible, counts as for any other le
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from statistics import median_high
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from fabricproof.core.measure import Verdict, as_notes, worst
-from fabricproof.core.units import at_size, size_label
+from fabricproof.core.units import at_size
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome, first_reason
 from fabricproof.job.relations.ratio import Looks, not_judged
 from fabricproof.traffic import PathState
-from fabricproof.tuning import OWN, UNTUNED, Bar, Choice, ChoiceResult, Times, decide
+from fabricproof.tuning import OWN, Bar, Choice, ChoiceResult, Times, decide
 from fabricproof.verdict.value import Judgement, Report
 
 #: what the own choice may differ by between the first and the last turn before it is said
@@ -36,8 +34,9 @@ def judge_own_choice(relation: Relation, looks: Looks) -> Report:
     """Judge every message size of a sweep; every attempt of a leg is a time of its own.
 
     Settings:
-        series: name of a series (``own``, ``untuned``, or an algorithm's id) -> its legs, in turn.
+        series: name of a series (``own``, or an algorithm's id) -> its legs, in turn.
         labels: algorithm id -> what a table calls it.
+        mended_by: algorithm id -> how a site makes it the choice.
         sizes: message sizes in bytes, None for an operation without messages.
         left_out: sentences on algorithms that were not tried.
         bar: the fields of :class:`~fabricproof.tuning.decision.Bar`.
@@ -56,7 +55,7 @@ def judge_own_choice(relation: Relation, looks: Looks) -> Report:
         else _judgement(relation, next(choices), bar, len(others))
         for size, table in zip(relation.settings["sizes"], tables, strict=True)
     )
-    findings = [*_beside(relation, tables, bar), *_gains(relation, looks), *lost]
+    findings = [*_beside(relation, tables, bar), *lost]
     return Report(
         verdict=worst([each.verdict for each in quantities]),
         quantities=quantities,
@@ -82,7 +81,7 @@ def usable_series(relation: Relation, looks: Looks) -> tuple[dict[str, list[str]
     usable: dict[str, list[str]] = {}
     lost: dict[str, list[str]] = {}
     for name, legs in relation.settings["series"].items():
-        if name in {OWN, UNTUNED}:
+        if name == OWN:
             continue
         spoiled = _spoiled(legs, looks)
         if spoiled is None:
@@ -204,15 +203,18 @@ def _reason(relation: Relation, choice: Choice, bar: Bar) -> str:
         f"{choice.best_us:.4g} us: {choice.gain:.3g} x"
     )
     noise = f"noise {choice.noise:.1%}"
+    mending = relation.settings["mended_by"].get(choice.best)
     match choice.standing:
         case ChoiceResult.AS_GOOD:
             return f"{said}, at most {choice.at_most:.3g} x: as good as any ({noise})"
         case ChoiceResult.LOSES:
-            return f"{said}, surely {choice.at_least:.3g} x: not above {bar.loss_limit:g} x"
+            return (
+                f"{said}, surely {choice.at_least:.3g} x: not above {bar.loss_limit:g} x; {mending}"
+            )
         case ChoiceResult.LOSES_BADLY:
             return (
                 f"{said}, surely {choice.at_least:.3g} x ({noise}), above {bar.loss_limit:g} x; "
-                "'fabricproof tune write' has the mending"
+                f"{mending}"
             )
         case ChoiceResult.UNCERTAIN:
             return (
@@ -233,73 +235,3 @@ def _beside(relation: Relation, tables: Iterable[Times | None], bar: Bar) -> lis
     if max(drift, 1 / drift) > DRIFT:
         said.append(f"the own choice took {drift:.2f} times as long at the end as at the beginning")
     return said
-
-
-def _gains(relation: Relation, looks: Looks) -> list[str]:
-    """Return what a tuning that is on trial gains, where the job measured without it as well."""
-    untuned = relation.settings["series"].get(UNTUNED, [])
-    if not untuned or _spoiled(untuned, looks) is not None:
-        return []
-    said = []
-    for size in relation.settings["sizes"]:
-        before = times_of(untuned, size, looks)
-        after = times_of(relation.settings["series"][OWN], size, looks)
-        if before and after:
-            old, new = median_high(before), median_high(after)
-            where = "" if size is None else f" at {size_label(size)}"
-            said.append(
-                f"with the tuning{where}: {new:.4g} us, {old:.4g} us without: {old / new:.3g} x"
-            )
-    return said
-
-
-def describe_sweep(relation: Relation, outcomes: Iterable[Outcome]) -> dict[str, Any]:
-    """Return the sweep as one record: every time that was taken, so that it can be decided anew.
-
-    Every attempt of a leg counts as a time of its own.  A series that the judge would not compare
-    has none: nobody is to choose by it later.
-    """
-    by_name = {outcome.leg.name: outcome for outcome in outcomes}
-    labels = relation.settings["labels"]
-    return {
-        "kind": "sweep",
-        "leg": relation.name,
-        "rails": list(relation.rails),
-        "suite": relation.suite,
-        "program": relation.program,
-        **relation.settings["facts"],
-        "bar": relation.settings["bar"],
-        "nodes": sorted({rank.node for outcome in by_name.values() for rank in outcome.ranks}),
-        "left_out": relation.settings["left_out"],
-        "series": [
-            {
-                "algorithm": name,
-                "label": labels.get(name, name),
-                **_series(relation, legs, by_name),
-            }
-            for name, legs in relation.settings["series"].items()
-        ],
-    }
-
-
-def _series(relation: Relation, legs: Sequence[str], looks: Looks) -> dict[str, Any]:
-    """Return the times of one series by size, none where the judge would not compare it.
-
-    That is a series with a leg that does not count, and a size of which a look has no possible
-    time: what is left of such a one would be a luckier draw, and a tuning would take it.
-    """
-    compared = _spoiled(legs, looks) is None
-    first = next((looks[leg] for leg in legs if leg in looks), None)
-    return {
-        "environment": first.leg.environment if first else {},
-        "times_us": [
-            {"size": size, "us": _whole(legs, size, looks) if compared else []}
-            for size in relation.settings["sizes"]
-        ],
-    }
-
-
-def _whole(legs: Sequence[str], size: int | None, looks: Looks) -> list[float]:
-    """Return the times of all runs of ``legs`` for one size; none where one of them lacks it."""
-    found = times_of(legs, size, looks)
-    return [*found] if len(found) == _runs(legs, looks) else []

@@ -18,7 +18,6 @@ from fabricproof.nodes.doctor.findings import (
     plain_lines,
     record,
     summary,
-    table,
 )
 from fabricproof.nodes.doctor.probes import render_script
 from fabricproof.nodes.doctor.subject import NetPath, Subject, make_subject
@@ -41,5 +40,4 @@ __all__ = [
     "render_script",
     "start_world",
     "summary",
-    "table",
 ]

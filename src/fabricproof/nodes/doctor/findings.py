@@ -6,14 +6,11 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fabricproof.core.errors import ExitStatus
 from fabricproof.core.plain import plain
 from fabricproof.nodes.doctor.facts import Facts
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 class Level(StrEnum):
@@ -89,15 +86,6 @@ def exit_status(findings: Iterable[Diagnosis]) -> ExitStatus:
     return ExitStatus.UNAVAILABLE if missing else ExitStatus.CONFIG
 
 
-#: rich's style for each level.
-_STYLES = {
-    Level.OK: "green",
-    Level.NOTE: "cyan",
-    Level.UNKNOWN: "magenta",
-    Level.WARNING: "yellow",
-    Level.ERROR: "bold red",
-}
-
 #: what stands below a finding, in this order.
 _DETAILS = (("seen by", "command"), ("means", "means"), ("mend", "mend"))
 
@@ -121,21 +109,16 @@ def summary(findings: Sequence[Diagnosis], *, hidden: int = 0) -> str:
     return f"{told or 'nothing was examined'}{left_out}; status {int(exit_status(findings))}"
 
 
-def _details(finding: Diagnosis) -> Iterable[tuple[str, str]]:
-    """Yield the lines below a finding; where all is well, what saw it is noise."""
-    for label, key in _DETAILS:
-        text = getattr(finding, key)
-        if text and not (key == "command" and finding.level in {Level.OK, Level.NOTE}):
-            yield label, text
-
-
 def plain_lines(findings: Iterable[Diagnosis], width: int = 100) -> list[str]:
     """Return the findings as lines of text, ``width`` characters wide at most where words allow."""
     lines = []
     for finding in findings:
         lines += _wrapped(f"{finding.level:<8} {finding.topic:<9}", finding.seen, width)
-        for label, text in _details(finding):
-            lines += _wrapped(f"{'':<18}  {label + ':':<8}", text, width)
+        for label, key in _DETAILS:
+            text = getattr(finding, key)
+            # Where all is well, what saw it is noise.
+            if text and not (key == "command" and finding.level in {Level.OK, Level.NOTE}):
+                lines += _wrapped(f"{'':<18}  {label + ':':<8}", text, width)
     return lines
 
 
@@ -148,21 +131,6 @@ def _wrapped(begin: str, text: str, width: int) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def table(findings: Iterable[Diagnosis]) -> Table:
-    """Return the findings as a table for a terminal."""
-    from rich.table import Table as RichTable  # noqa: PLC0415 - start-up time
-    from rich.text import Text  # noqa: PLC0415 - start-up time
-
-    result = RichTable("level", "topic", "finding", box=None, pad_edge=False)
-    for finding in findings:
-        cell = Text(finding.seen)
-        for label, text in _details(finding):
-            cell.append(f"\n{label}: ", style="bold")
-            cell.append(text)
-        result.add_row(Text(str(finding.level), style=_STYLES[finding.level]), finding.topic, cell)
-    return result
 
 
 def record(facts: Facts, findings: Sequence[Diagnosis]) -> dict[str, Any]:

@@ -81,7 +81,10 @@ def read_machine(text: str, node: str, rails: Collection[str] = ()) -> Machine:
     last = next((name for name in reversed(sections) if name != TROUBLES), None)
     cut = last if last != "end" else None
     if cut in sections and cut in _SEVERAL_LINES:
-        sections[cut] = _without_last_answer(sections[cut])
+        # The rest of a tool's last answer may be missing.
+        lines = sections[cut]
+        answer = lines[-1].split("\t")[:2] if lines else []
+        sections[cut] = [line for line in lines if line.split("\t")[:2] != answer]
     if cut == "lldp":
         sections[cut] = []  # an interface's second neighbour may be missing
     return Machine(
@@ -91,17 +94,12 @@ def read_machine(text: str, node: str, rails: Collection[str] = ()) -> Machine:
     )
 
 
-def _without_last_answer(lines: list[str]) -> list[str]:
-    """Return the lines without the last answer of a tool, of which the rest may be missing."""
-    answer = lines[-1].split("\t")[:2] if lines else []
-    return [line for line in lines if line.split("\t")[:2] != answer]
-
-
 def _parts(sections: dict[str, list[str]], rails: Collection[str]) -> Iterator[tuple[str, Facts]]:
     host = read_pairs(sections.get("host", []))
     machine = read_pairs(sections.get("machine", []))
     keys = ("os", "kernel", "arch", "cpus")
-    yield "node", _said({key: host.get(key) for key in keys} | _processor(machine))
+    processor = {"cpu": machine.get("cpu_model"), "microcode": machine.get("microcode")}
+    yield "node", _said({key: host.get(key) for key in keys} | processor)
     yield "tuning", _said(_tuning(machine))
     for name, row in read_rows(sections.get("numa", [])):
         yield f"numa {name}", _said({key: row.get(key) for key in ("cpus", "distance")})
@@ -109,7 +107,9 @@ def _parts(sections: dict[str, list[str]], rails: Collection[str]) -> Iterator[t
     ports = read_ports(sections, cards.payloads)
     kept = {port.parent for port in ports} | set(() if sections.get("addresses") else rails)
     for each in read_interfaces(sections, cards.payloads):
-        if each.name in kept or _is_worth(each):
+        # Interfaces of containers come and go with theirs.
+        is_of_node = not each.is_virtual or each.is_bond or bool(each.addresses)
+        if each.name in kept or (is_of_node and each.kind != "loopback"):
             facts = cards.interface(each)
             yield f"interface {each.name}", _said(facts)
             if each.cxi is not None:  # the same card, as a rail of libfabric's cxi provider
@@ -130,10 +130,6 @@ def _said(facts: Mapping[str, Value | None]) -> Facts:
     return found
 
 
-def _processor(machine: Mapping[str, str]) -> dict[str, Value | None]:
-    return {"cpu": machine.get("cpu_model"), "microcode": machine.get("microcode")}
-
-
 def _tuning(machine: Mapping[str, str]) -> dict[str, Value | None]:
     facts: dict[str, Value | None] = {name: machine.get(name) for name in _TUNING}
     governors = re.findall(r"(\S+) x (\d+)", machine.get("governor", ""))
@@ -144,13 +140,6 @@ def _tuning(machine: Mapping[str, str]) -> dict[str, Value | None]:
     turbo = {"0": "on", "1": "off"}.get(machine.get("no_turbo", ""))
     facts["turbo"] = turbo or {"1": "on", "0": "off"}.get(machine.get("boost", ""))
     return facts
-
-
-def _is_worth(each: InterfaceSeen) -> bool:
-    """Tell whether an interface belongs to the node: containers come and go with theirs."""
-    if each.kind == "loopback":
-        return False
-    return not each.is_virtual or each.is_bond or bool(each.addresses)
 
 
 class _Cards:
@@ -212,7 +201,8 @@ class _Cards:
                 mtu=port.mtu,
                 driver=port.driver,
                 firmware=port.firmware,
-                **{_board(port): row.get("board")},
+                # Only Mellanox's board id names firmware.
+                **{"psid" if (port.driver or "").startswith("mlx") else "board": row.get("board")},
                 type=row.get("type"),
                 hardware=row.get("hardware"),
                 netdev=port.netdev,
@@ -293,18 +283,19 @@ def _soft(
     return {**kept, **own, **_reached_by(row)}
 
 
-def _board(port: PortSeen) -> str:
-    """Return what the driver's board id is: only Mellanox's names firmware (PSID)."""
-    return "psid" if (port.driver or "").startswith("mlx") else "board"
-
-
 def _troubles(sections: dict[str, list[str]], cut: str | None) -> Iterator[ReadTrouble]:
     if not set(sections) - {TROUBLES}:
         yield ReadTrouble(text="everything: the look left nothing", kind=ReadTroubleKind.NO_LOOK)
     if cut is not None:
         text = f"what comes after '{cut}': the look was cut off there"
         yield ReadTrouble(text=text, kind=ReadTroubleKind.CUT_OFF, section=cut)
-    yield from map(_complaint, dict.fromkeys(sections.get(TROUBLES, [])))
+    for line in dict.fromkeys(sections.get(TROUBLES, [])):
+        begin, _, command = line.partition(": ")
+        if begin == _NO_ANSWER:
+            words = tuple(command.split())
+            yield ReadTrouble(text=line, kind=ReadTroubleKind.NO_ANSWER, command=words)
+        else:
+            yield ReadTrouble(text=line)
     has_hca = bool(sections.get("infiniband"))
     for tool in sections.get("missing", []):
         if tool in _ONLY_BY and (has_hca or tool not in _OF_HCAS):
@@ -318,14 +309,6 @@ def _troubles(sections: dict[str, list[str]], cut: str | None) -> Iterator[ReadT
     if is_user and "ethtool" not in sections.get("missing", []):
         text = "transceivers: only root may read them (ethtool -m)"
         yield ReadTrouble(text=text, kind=ReadTroubleKind.ONLY_ROOT, command=("ethtool", "-m"))
-
-
-def _complaint(line: str) -> ReadTrouble:
-    """Return what a ``#!!`` line of ``look.sh`` says: ``no answer: TOOL ARGUMENTS``."""
-    begin, _, command = line.partition(": ")
-    if begin != _NO_ANSWER:
-        return ReadTrouble(text=line)
-    return ReadTrouble(text=line, kind=ReadTroubleKind.NO_ANSWER, command=tuple(command.split()))
 
 
 def _queue_bytes(shaper: ShaperSeen | None) -> int | None:

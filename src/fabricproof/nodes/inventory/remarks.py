@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations, islice
 
@@ -27,36 +27,53 @@ from fabricproof.nodes.inventory.facts import Machine, Value, slot_of
 DEFAULT_PREFIX = "fe80:0000:0000:0000"
 
 
-@dataclass(frozen=True, kw_only=True)
-class SubnetPort:
-    """One InfiniBand port as its subnet knows it.
+def subnet_notes(machine: Machine) -> Iterator[str]:
+    """Yield what an administrator should know of the subnets that a node's ports are on.
 
-    ``lid`` and ``sm_lid`` are 0 where no manager has been there, None where nobody read them;
-    ``prefix`` is the first half of the port's GID, empty where nobody read it.
+    RoCE has no subnet manager.  A LID is 0 where no manager has been there; what nobody read is
+    not guessed.
     """
-
-    node: str
-    name: str
-    state: str
-    lid: int | None
-    sm_lid: int | None
-    prefix: str
-
-
-def ports_of(machine: Machine) -> tuple[SubnetPort, ...]:
-    """Return the InfiniBand ports of one node; RoCE has no subnet manager."""
-    return tuple(
-        SubnetPort(
-            node=machine.node,
-            name=part.removeprefix("port "),
-            state=str(facts.get("state", "")),
-            lid=_whole(facts.get("lid")),
-            sm_lid=_whole(facts.get("sm_lid")),
-            prefix=str(facts.get("gid_prefix", "")),
-        )
+    ports = {
+        part.removeprefix("port "): facts
         for part, facts in machine.facts.items()
         if part.startswith("port ") and facts.get("layer") == "InfiniBand"
-    )
+    }
+    live: dict[str, list[tuple[str, int | None, int | None]]] = {}
+    for name, facts in ports.items():
+        state, manager = str(facts.get("state", "")), _whole(facts.get("sm_lid"))
+        if "INIT" in state or ("ACTIVE" in state and manager == 0):
+            yield (
+                f"{name} on {machine.node} has a link and no subnet manager: start opensm on one "
+                "node (systemctl enable --now opensm), or the switch's own"
+            )
+        if "ACTIVE" in state:
+            port = (name, manager, _whole(facts.get("lid")))
+            live.setdefault(str(facts.get("gid_prefix", "")), []).append(port)
+    for prefix, of_prefix in sorted(live.items()):
+        managers = by_key((manager, name) for name, manager, _ in of_prefix if manager)
+        names = " and ".join(name for name, _, _ in of_prefix)
+        if prefix and len(managers) > 1:
+            words = "; ".join(f"LID {lid}: {', '.join(of)}" for lid, of in sorted(managers.items()))
+            yield (
+                f"GID prefix {prefix} on {machine.node} has {len(managers)} subnet managers "
+                f"({words}): networks that do not meet need prefixes of their own (subnet_prefix "
+                "in opensm.conf), or MPI takes them for one"
+            )
+        lids = by_key(((manager, lid), name) for name, manager, lid in of_prefix if lid)
+        for (_, lid), of_lid in lids.items():
+            if len(of_lid) > 1:
+                yield (
+                    f"LID {lid} is given to {' and '.join(of_lid)} on {machine.node}: they are on "
+                    "networks that do not meet, or two managers are at work"
+                )
+        known = {manager for _, manager, _ in of_prefix}
+        if prefix and len(of_prefix) > 1 and len(known) == 1 and None not in known:
+            default = ", the default" if prefix == DEFAULT_PREFIX else ""
+            yield (
+                f"{names} on {machine.node} share GID prefix {prefix}{default}, and one subnet "
+                "manager: rails of one subnet; Open MPI's warning of more than one active port "
+                "with the same GID prefix is harmless here (btl_openib_warn_default_gid_prefix=0)"
+            )
 
 
 def _whole(value: Value | None) -> int | None:
@@ -65,70 +82,6 @@ def _whole(value: Value | None) -> int | None:
         return int(str(value), 0)
     except ValueError:
         return None
-
-
-def subnet_notes(ports: Sequence[SubnetPort]) -> tuple[str, ...]:
-    """Return what an administrator should know of these ports' subnets, one sentence each.
-
-    Args:
-        ports: of one node or of many; what spans nodes is only seen where their ports are there.
-    """
-    live = [port for port in ports if "ACTIVE" in port.state]
-    return (*_waiting(ports), *_managers(live), *_same_lid(live), *_same_prefix(live))
-
-
-def _where(port: SubnetPort) -> str:
-    return f"{port.name} on {port.node}"
-
-
-def _waiting(ports: Iterable[SubnetPort]) -> Iterator[str]:
-    for port in ports:
-        no_manager = "ACTIVE" in port.state and port.sm_lid == 0
-        if "INIT" in port.state or no_manager:
-            yield (
-                f"{_where(port)} has a link and no subnet manager: start opensm on one node "
-                "(systemctl enable --now opensm), or the switch's own"
-            )
-
-
-def _managers(live: Iterable[SubnetPort]) -> Iterator[str]:
-    subnets = by_key((port.prefix, port) for port in live if port.sm_lid and port.prefix)
-    for prefix, those in sorted(subnets.items()):
-        managers = by_key((port.sm_lid or 0, port) for port in those)
-        if len(managers) > 1:
-            words = "; ".join(
-                f"LID {lid}: {', '.join(map(_where, ports))}"
-                for lid, ports in sorted(managers.items())
-            )
-            yield (
-                f"GID prefix {prefix} has {len(managers)} subnet managers ({words}): networks that "
-                "do not meet need prefixes of their own (subnet_prefix in opensm.conf), or MPI "
-                "takes them for one"
-            )
-
-
-def _same_lid(live: Iterable[SubnetPort]) -> Iterator[str]:
-    found = by_key(((port.prefix, port.sm_lid, port.lid), port) for port in live if port.lid)
-    for (_, _, lid), ports in sorted(found.items(), key=str):
-        if len(ports) > 1:
-            yield (
-                f"LID {lid} is given to {' and '.join(map(_where, ports))}: they are on networks "
-                "that do not meet, or two managers are at work"
-            )
-
-
-def _same_prefix(live: Iterable[SubnetPort]) -> Iterator[str]:
-    found = by_key(((port.node, port.prefix), port) for port in live if port.prefix)
-    for (node, prefix), ports in sorted(found.items()):
-        managers = {port.sm_lid for port in ports}
-        if len(ports) > 1 and len(managers) == 1 and None not in managers:
-            names = " and ".join(port.name for port in ports)
-            default = ", the default" if prefix == DEFAULT_PREFIX else ""
-            yield (
-                f"{names} on {node} share GID prefix {prefix}{default}, and one subnet manager: "
-                "rails of one subnet; Open MPI's warning of more than one active port with the "
-                "same GID prefix is harmless here (btl_openib_warn_default_gid_prefix=0)"
-            )
 
 
 #: what the kernel gives as the distance of a NUMA node to itself (ACPI specification, SLIT)
@@ -140,7 +93,7 @@ def notes(machine: Machine) -> tuple[str, ...]:
     below = (
         f"{part}: {sentence}" for part, facts in machine.facts.items() for sentence in _below(facts)
     )
-    return (*below, *subnet_notes(ports_of(machine)), *network_notes(machine).values())
+    return (*below, *subnet_notes(machine), *network_notes(machine).values())
 
 
 def network_notes(machine: Machine) -> dict[tuple[str, str], str]:

@@ -154,7 +154,6 @@ def read_kept(folder: Path, node: str, digest: str) -> Machine:
 
 
 def _troubles(record: Mapping[str, Any]) -> tuple[ReadTrouble, ...]:
-    """Return what hindered a look."""
     return tuple(
         ReadTrouble(
             text=each["text"],

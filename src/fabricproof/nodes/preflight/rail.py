@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Verdict
 from fabricproof.nodes.inventory.differences import is_like
-from fabricproof.nodes.inventory.facts import Machine, ReadTrouble
+from fabricproof.nodes.inventory.facts import Machine
 from fabricproof.nodes.preflight.finding import (
     PLAIN,
     Facts,
@@ -95,21 +95,17 @@ def _absent(sight: Sight, others: Sequence[Machine]) -> RailFinding:
     if doubt is not None:
         reason = f"{sight.where}: whether it exists is not known: {doubt}"
         return about(sight, "state", no_number(sight.name("state"), Verdict.UNJUDGED, reason))
-    there = _rails_there(sight.machine)
+    there = [
+        part.split(" ", 1)[1]
+        for part in sight.machine.facts
+        if re.match(r"(interface|port) .", part)
+    ]
     known = ", ".join(there) or "neither an interface with an address nor a port"
     again = _other_name(sight, others)
     why = again or f"the node has {known}"
     if sight.wanted.link.is_soft and not again:
         why += "; a software device is made with rdma link add NAME type rxe netdev INTERFACE"
     return _state(sight, is_up=False, reason=f"{sight.where} does not exist: {why}")
-
-
-def _rails_there(machine: Machine) -> list[str]:
-    return [
-        part.split(" ", 1)[1]
-        for part in machine.facts
-        if part.startswith(("interface ", "port ")) and part.split(" ", 1)[1]
-    ]
 
 
 def _doubt(sight: Sight) -> str | None:
@@ -171,9 +167,12 @@ def rate(sight: Sight) -> RailFinding:
         tolerance=SHAPER_TOLERANCE if observed.shaped else RATE_TOLERANCE,
     )
     if observed.link is not None and observed.link.technology != wanted.technology:
-        judgement = replace(
-            judgement, verdict=Verdict.FAIL, reason=_why_alien(sight, observed.link)
+        reason = (
+            f"{sight.where} is {observed.link.technology} ({observed.link.name}), the site "
+            f"declares {wanted.name}: another personality of the port (LINK_TYPE of mlxconfig), or "
+            "another card"
         )
+        judgement = replace(judgement, verdict=Verdict.FAIL, reason=reason)
     return about(sight, "rate", judgement)
 
 
@@ -210,25 +209,13 @@ def _interface_rate(sight: Sight) -> _Rate | str:
         return f"a {driver} says {speed} Mb/s whatever it lets through, and no shaper was seen"
     if not isinstance(speed, int) or speed <= 0:
         return "its driver does not say it"
-    trouble = _no_shaper_told(sight) if sight.wanted.shaped and shaped is None else None
-    if trouble is not None and speed >= sight.wanted.link.data_rate_gbit_s * 1000:
-        return f"whether it is shaped: {trouble.text}"
+    if sight.wanted.shaped and shaped is None:
+        before = (*_BEFORE_INTERFACES, *_BEFORE_ADDRESSES, "qdisc")
+        for trouble in sight.machine.troubles:
+            hides_shapers = trouble.tool == "tc" or trouble.section in before
+            if hides_shapers and speed >= sight.wanted.link.data_rate_gbit_s * 1000:
+                return f"whether it is shaped: {trouble.text}"
     return _Rate(mbit_s=float(speed))
-
-
-def _no_shaper_told(sight: Sight) -> ReadTrouble | None:
-    """Return what hid the shapers of interfaces from the look; None where nothing did."""
-    before = (*_BEFORE_INTERFACES, *_BEFORE_ADDRESSES, "qdisc")
-    troubles = sight.machine.troubles
-    return next((each for each in troubles if each.tool == "tc" or each.section in before), None)
-
-
-def _why_alien(sight: Sight, link: Link) -> str:
-    return (
-        f"{sight.where} is {link.technology} ({link.name}), the site declares "
-        f"{sight.wanted.link.name}: another personality of the port (LINK_TYPE of mlxconfig), or "
-        "another card"
-    )
 
 
 def _why_rate(sight: Sight, observed: _Rate, expected_mbit_s: float) -> str:
@@ -243,17 +230,16 @@ def _why_rate(sight: Sight, observed: _Rate, expected_mbit_s: float) -> str:
         )
     if observed.shaped:
         return ": its shaper (tc qdisc) lets no more out"
-    if observed.link is not None:
-        return _why_link(observed.link, sight.wanted.link)
+    link, wanted = observed.link, sight.wanted.link
+    if link is not None:
+        trained = f": it trained to {link.name} instead of {wanted.name}"
+        if link.lanes < wanted.lanes:
+            lanes = f"{link.lanes} of {wanted.lanes} lanes"
+            return (
+                f"{trained}, {lanes}: a lane lost in cable or connector, or a split cable or port"
+            )
+        return f"{trained}: a cable or transceiver for less, or the switch's port"
     return _why_ethernet(sight, observed.mbit_s)
-
-
-def _why_link(link: Link, wanted: Link) -> str:
-    trained = f": it trained to {link.name} instead of {wanted.name}"
-    if link.lanes < wanted.lanes:
-        lanes = f"{link.lanes} of {wanted.lanes} lanes"
-        return f"{trained}, {lanes}: a lane lost in cable or connector, or a split cable or port"
-    return f"{trained}: a cable or transceiver for less, or the switch's port"
 
 
 def _why_ethernet(sight: Sight, mbit_s: float) -> str:
@@ -303,7 +289,9 @@ def mtu(sight: Sight) -> RailFinding | None:
         return about(sight, "mtu", no_number(sight.name("mtu"), Verdict.UNJUDGED, reason))
     words = f"{sight.where} has MTU {observed}"
     if observed != wanted:
-        words += f" instead of {wanted}: {why or _why_mtu(observed, wanted)}"
+        less = "each packet carries less, and larger ones of its peers are lost"
+        more = "its peers and switches may lose its larger packets"
+        words += f" instead of {wanted}: {why or (less if observed < wanted else more)}"
     judgement = seen(
         sight.name("mtu"),
         value=observed,
@@ -313,9 +301,3 @@ def mtu(sight: Sight) -> RailFinding | None:
         origin=f"site: MTU {wanted}",
     )
     return about(sight, "mtu", judgement)
-
-
-def _why_mtu(observed: int, wanted: int) -> str:
-    if observed < wanted:
-        return "each packet carries less, and larger ones of its peers are lost"
-    return "its peers and switches may lose its larger packets"

@@ -1,4 +1,4 @@
-"""Where the nodes hang: leaves, torus, hops between two, rails crossed."""
+"""Where the nodes hang: leaves, hops between two, rails crossed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fabricproof.nodes.topology.model import (
     spread,
     steps_from,
 )
-from fabricproof.nodes.topology.text import parse_topology, torus_of
+from fabricproof.nodes.topology.text import parse_topology
 
 __all__ = [
     "Against",
@@ -31,5 +31,4 @@ __all__ = [
     "parse_topology",
     "spread",
     "steps_from",
-    "torus_of",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from itertools import zip_longest
@@ -36,7 +36,6 @@ class Shape(StrEnum):
     """Slurm knows nothing of it: no node is nearer than another."""
     TREE = "tree"
     BLOCK = "block"
-    TORUS = "3d torus"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,18 +69,15 @@ class Topology:
 
     Attributes:
         groups: switches or blocks, in Slurm's order.
-        coordinates: place of each node in a torus, in steps along x, y and z.
     """
 
     shape: Shape
     groups: tuple[SwitchGroup, ...] = ()
-    coordinates: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
 
     @cached_property
     def nodes(self) -> tuple[str, ...]:
         """Every node that the topology places, each once, in Slurm's order."""
-        named = (node for group in self.groups for node in group.nodes)
-        return tuple(dict.fromkeys((*self.coordinates, *named)))
+        return tuple(dict.fromkeys(node for group in self.groups for node in group.nodes))
 
     @cached_property
     def _leaf_of(self) -> Mapping[str, SwitchGroup]:
@@ -100,31 +96,22 @@ class Topology:
                 links.setdefault(child, set()).add(group.name)
         return {name: frozenset(others) for name, others in links.items()}
 
-    @cached_property
-    def size(self) -> tuple[int, int, int]:
-        """How many places the torus has along x, y and z, from the coordinates that are used."""
-        places = tuple(self.coordinates.values())
-        x, y, z = zip(*places, strict=True) if places else ((0,), (0,), (0,))
-        return (max(x) - min(x) + 1, max(y) - min(y) + 1, max(z) - min(z) + 1)
-
     def leaf(self, node: str) -> str:
-        """Return the leaf switch, block or place of ``node``.
+        """Return the leaf switch or block of ``node``.
 
         Raises:
             ConfigError: the topology does not hold the node.
         """
         self._check(node)
-        if self.shape is Shape.TORUS:
-            return "x{} y{} z{}".format(*self.coordinates[node])
         return self._leaf_of[node].name
 
     def hops(self, one: str, other: str) -> int | None:
         """Return how many switches a message from ``one`` to ``other`` crosses; at least 1.
 
         In a tree these are the switches on the shortest way: 1 on the same leaf, 3 over one
-        spine.  In a torus every place is a switch, so the steps and one more.  In block topologies
-        Slurm tells no switches: 1 within a base block, one more for each size of block that must
-        be left.  None where no way is known: nothing connects them, or Slurm is flat.
+        spine.  In block topologies Slurm tells no switches: 1 within a base block, one more for
+        each size of block that must be left.  None where no way is known: nothing connects them,
+        or Slurm is flat.
 
         Raises:
             ConfigError: the topology does not hold a node, or both are the same.
@@ -135,28 +122,18 @@ class Topology:
             return None
         self._check(one)
         self._check(other)
-        if self.shape is Shape.TORUS:
-            return self._torus_hops(one, other)
         if self.shape is Shape.BLOCK:
             return self._block_hops(one, other)
         return self._switches_between(self._leaf_of[one].name, self._leaf_of[other].name)
 
     def _check(self, node: str) -> None:
-        if node not in self.coordinates and node not in self._leaf_of:
+        if node not in self._leaf_of:
             raise ConfigError(
                 "Slurm's topology does not hold this node",
                 expected=f"one of its {len(self.nodes)} nodes",
                 got=node,
                 next_step="topology.conf: add it, or scontrol reconfigure",
             )
-
-    def _torus_hops(self, one: str, other: str) -> int:
-        steps = 0
-        pairs = zip(self.coordinates[one], self.coordinates[other], self.size, strict=True)
-        for here, there, length in pairs:
-            straight = abs(here - there)
-            steps += min(straight, length - straight)
-        return steps + 1
 
     def _block_hops(self, one: str, other: str) -> int:
         sizes = sorted({group.rank for group in self.groups})

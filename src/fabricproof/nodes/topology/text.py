@@ -8,15 +8,9 @@ Forms (Slurm's source: ``_print_topo_record`` of topology/tree and topology/bloc
     BlockName=b1 BlockIndex=0 Nodes=node[01-08] BlockSize=8
 
     AggregatedBlock=b[1-2] BlockIndex=2 Nodes=node[01-16] BlockSize=16
-
-Of topology/3d_torus (Slurm up to 23.02) nothing is printed: a node's place is in its name, three
-digits of base 36 at its end (Slurm's guide for Sun Constellation, ``sun_const.html``).
 """
 
 from __future__ import annotations
-
-import re
-from collections.abc import Iterable
 
 from fabricproof.core.errors import ParseError
 from fabricproof.core.hostlist import expand
@@ -24,8 +18,6 @@ from fabricproof.nodes.topology.model import Shape, SwitchGroup, Topology
 
 #: what Slurm says where it has no topology (scontrol, ``slurm_print_topo_info_msg``)
 NO_TOPOLOGY = "No topology information available"
-
-_PLACE = re.compile(r"^(.*?)([0-9A-Za-z])([0-9A-Za-z])([0-9A-Za-z])$")
 
 #: no level and no block has more
 _DIGITS = 9
@@ -115,21 +107,3 @@ def _damage(expected: str, line: str, source: str, number: int) -> ParseError:
     return ParseError(
         "damaged topology", source=source, line=number, expected=expected, got=repr(line[:80])
     )
-
-
-def torus_of(nodes: Iterable[str]) -> Topology:
-    """Return the torus that the names of ``nodes`` tell: give all nodes, they are its extent.
-
-    Raises:
-        ParseError: a name does not end with three digits of base 36, or two share a place.
-    """
-    places: dict[str, tuple[int, int, int]] = {}
-    for node in nodes:
-        found = _PLACE.match(node)
-        if found is None:
-            raise _damage("a name that ends with its place, as bgl01z", node, "node names", 1)
-        x, y, z = (int(digit, 36) for digit in found.groups()[1:])
-        if (x, y, z) in places.values():
-            raise _damage("one node at each place", node, "node names", 1)
-        places[node] = (x, y, z)
-    return Topology(shape=Shape.TORUS, coordinates=places)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from reframe.core.builtins import parameter, run_after, variable
 
 from fabricproof.job.collective_commands import HPCC_PROGRAM, HPCC_SUITE
 from fabricproof.job.leg import Plan
-from fabricproof.job.outcome import Outcome
-from fabricproof.job.relations.own_choice import describe_sweep
 from fabricproof.nodes.topology import contiguous, spread
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.current import current_site, why_one_rail
@@ -21,7 +18,7 @@ from fabricproof.rfm.legs.rings import placed_plan, ranks_on_a_node, ring_plan
 from fabricproof.rfm.legs.sweep import plan_sweep, programs_of, why_no_comparison
 from fabricproof.rfm.slurm_nodes import distances, require_not_due
 from fabricproof.rfm.stacks import built_of
-from fabricproof.tuning import COLLECTIVES, find_knobs, read_trial
+from fabricproof.tuning import COLLECTIVES, find_knobs
 
 
 class CollectiveBenchmark(FabricBenchmark):
@@ -98,9 +95,6 @@ class AlgorithmSweepBenchmark(FabricBenchmark):
     #: what is swept: ``bcast``, ``allreduce`` ...
     collective = parameter(COLLECTIVES, loggable=True)
 
-    #: a proposal of ``fabricproof tune write`` to be tried: then the own choice is with it
-    tuning = variable(str, value="")
-
     @run_after("init")
     def name_the_program(self) -> None:
         """Say what is measured before anything is planned; another suite may have to do it."""
@@ -126,9 +120,4 @@ class AlgorithmSweepBenchmark(FabricBenchmark):
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return the turns of all series, and the relation that owns them."""
-        trial = read_trial(Path(self.tuning)) if self.tuning else None
-        return plan_sweep(planner, self.collective, trial)
-
-    def more_records(self, of_legs: Sequence[Outcome]) -> Sequence[Mapping[str, object]]:
-        """Keep every time that was taken: ``fabricproof tune`` decides anew from them."""
-        return [describe_sweep(relation, of_legs) for relation in self.relations]
+        return plan_sweep(planner, self.collective)

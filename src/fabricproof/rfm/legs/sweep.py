@@ -13,7 +13,7 @@ from fabricproof.rfm.legs.collective import channel_planner, collective_leg
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.site import PartitionSpec
 from fabricproof.stacks.launch import Layout
-from fabricproof.tuning import AUTO, OWN, UNTUNED, Bar, Knobs, Trial, find_knobs
+from fabricproof.tuning import AUTO, OWN, Bar, Knobs, find_knobs
 
 #: what rank.sh takes the names of files from
 FILES_VARIABLE = "FABRICPROOF_FILES"
@@ -54,7 +54,7 @@ def sweep_layout(partition: PartitionSpec) -> Layout:
     )
 
 
-def plan_sweep(planner: LegPlanner, collective: str, trial: Trial | None = None) -> Plan:
+def plan_sweep(planner: LegPlanner, collective: str) -> Plan:
     """Return the legs of one sweep and what is to hold between them, or the reason for none."""
     partition = planner.partition
     version = planner.built.mpi.version if planner.built else planner.stack.version
@@ -64,10 +64,7 @@ def plan_sweep(planner: LegPlanner, collective: str, trial: Trial | None = None)
         return Plan(reason=reason or no_pair)
     if reason := _no_sweep_there(partition, collective):
         return Plan(reason=reason)
-    layout = sweep_layout(partition)
-    if reason := _not_its_trial(planner, collective, layout, trial):
-        return Plan(reason=reason)
-    sweep = _Sweep(planner, pair, knobs, layout, trial)
+    sweep = _Sweep(planner, pair, knobs, sweep_layout(partition))
     return Plan(legs=tuple(sweep.legs()), relations=(sweep.relation(),))
 
 
@@ -84,20 +81,6 @@ def _no_sweep_there(partition: PartitionSpec, collective: str) -> str:
     return ""
 
 
-def _not_its_trial(
-    planner: LegPlanner, collective: str, layout: Layout, trial: Trial | None
-) -> str:
-    """Return why ``trial`` has nothing to say here; empty where it has, or there is none."""
-    if trial is None:
-        return ""
-    if collective in trial.collectives:
-        here, there = (planner.stack.name, layout.num_ranks), (trial.stack, trial.num_ranks)
-        if here == there:
-            return ""
-    names = ", ".join(trial.collectives)
-    return f"the tuning on trial is for {names} of {trial.stack} on {trial.num_ranks} ranks"
-
-
 class _Sweep:
     """The series of one sweep and their turns."""
 
@@ -107,9 +90,8 @@ class _Sweep:
         pair: LegPlanner,
         knobs: Knobs,
         layout: Layout,
-        trial: Trial | None,
     ) -> None:
-        self.pair, self.knobs, self.layout, self.trial = pair, knobs, layout, trial
+        self.pair, self.knobs, self.layout = pair, knobs, layout
         self.usable, self.left_out = knobs.usable(layout.num_ranks)
         self.touched = knobs.touched(planner.stack.environment)
         self.rails = planner.rails[:1]
@@ -125,8 +107,6 @@ class _Sweep:
         }
         if self.touched:
             series = {AUTO: self.knobs.neutral, **series}
-        if self.trial is not None:
-            series = {UNTUNED: {}, **series}
         return series
 
     def _partition(self, partition: PartitionSpec) -> PartitionSpec:
@@ -138,21 +118,17 @@ class _Sweep:
 
     def legs(self) -> Iterator[Leg]:
         """Yield the legs in the order in which they run."""
-        own = self._with_files(self.trial.environment if self.trial is not None else {})
+        stack = self.planner.stack.environment
+        files = [stack[name] for name in self.knobs.files if stack.get(name)]
+        own = {FILES_VARIABLE: ":".join(files)} if files else {}
         for turn in range(1, self.turns + 1):
             yield self._leg(OWN, own, turn)
             for name, environment in self.environments.items():
                 yield self._leg(name, environment, turn)
         yield self._leg(OWN, own, self.turns + 1)
 
-    def _with_files(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """Return ``environment`` with the files that every node must be able to read."""
-        all_of_it = {**self.planner.stack.environment, **environment}
-        files = [all_of_it[name] for name in self.knobs.files if all_of_it.get(name)]
-        return {**environment, **({FILES_VARIABLE: ":".join(files)} if files else {})}
-
     def _leg(self, series: str, environment: Mapping[str, str], turn: int) -> Leg:
-        named = series if series in {OWN, UNTUNED, AUTO} else f"alg-{series}"
+        named = series if series in {OWN, AUTO} else f"alg-{series}"
         leg = collective_leg(
             self.planner,
             self.pair,
@@ -182,24 +158,18 @@ class _Sweep:
                     AUTO: "the library's own choice",
                     **{each.id: each.label for each in self.usable},
                 },
+                "mended_by": {
+                    AUTO: f"take {' and '.join(self.touched)} out of the stack's environment",
+                    **{
+                        each.id: f"set {self.knobs.choosing(each)} in the stack's environment"
+                        for each in self.usable
+                    },
+                },
                 "sizes": [None] if self.knobs.collective == "barrier" else sizes,
                 "left_out": [
                     f"left out: {each.algorithm.label}: {each.reason}" for each in self.left_out
                 ],
                 "bar": asdict(Bar()),
-                "facts": self._facts(),
             },
             owns=all_legs,
         )
-
-    def _facts(self) -> dict[str, object]:
-        environment = self.planner.stack.environment
-        return {
-            "collective": self.knobs.collective,
-            "family": self.knobs.family,
-            "mpi_version": self.knobs.version,
-            "num_nodes": self.layout.num_nodes,
-            "ranks_per_node": self.layout.ranks_per_node,
-            "own_environment": {name: environment[name] for name in self.touched},
-            "tuning": dict(self.trial.environment) if self.trial is not None else {},
-        }
