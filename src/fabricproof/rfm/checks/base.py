@@ -28,6 +28,7 @@ from reframe.core.builtins import (
     variable,
 )
 from reframe.core.exceptions import PerformanceError
+from reframe.core.schedulers import Job
 
 from fabricproof.core.measure import Verdict
 from fabricproof.core.provenance import AFTERWARDS_KEY, IDENTITY_KEY, StackIdentity
@@ -267,6 +268,19 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         self.skip_reason = reason
         self.skip(reason)
 
+    def _create_job(self, *args: object, **options: object) -> Job:
+        """Return a job that starts a script: the script starts the ranks, and ReFrame nothing.
+
+        ReFrame's object for srun would run "srun --version" for each test case, and without a
+        slurm.conf that answers after a minute.
+        """
+        partition = self.current_partition
+        launcher, partition._launcher_type = partition._launcher_type, getlauncher("local")
+        try:
+            return super()._create_job(*args, **options)
+        finally:
+            partition._launcher_type = launcher
+
     @run_after("setup")
     def plan_legs(self) -> None:
         """Write ``plan.json``, ``legs.sh`` and ``rank.sh`` into the stage folder."""
@@ -396,7 +410,6 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
             job_seconds=60 * self.job_minutes(partition),
         )
         (Path(self.stagedir) / SCRIPT_FILE).write_text(script, encoding="utf-8")
-        self.job.launcher = getlauncher("local")()
         if partition.uses_slurm:
             # After a node's death Slurm would run the job again, behind the verdict's back.
             self.job.options.append("--no-requeue")
