@@ -65,7 +65,7 @@ def test_the_mending_is_written_as_a_proposal_and_says_how_to_try_and_adopt_it(
 ) -> None:
     ended = fabricproof("tune", "write", "--only", "stack=openmpi5")
     assert (ended.status, ended.err) == (0, "")
-    folder = perflogs / "tuning" / f"{NEW}-openmpi5"
+    folder = perflogs / ".tuning" / f"{NEW}-openmpi5"
     assert f"-S AlgorithmSweep.tuning={folder}" in ended.out
     assert 'under [[stacks]] name = "openmpi5"' in ended.out
     # What the site sets already stays.
@@ -85,7 +85,7 @@ def test_two_stacks_are_two_proposals(perflogs: Path, fabricproof: Command) -> N
     ended = fabricproof("tune", "write", "--json")
     proposals = json.loads(ended.out)["proposals"]
     assert {each["stack"] for each in proposals} == {"openmpi4", "openmpi5"}
-    assert not (perflogs / "tuning" / f"{NEW}-openmpi4" / "coll_han.conf").exists()
+    assert not (perflogs / ".tuning" / f"{NEW}-openmpi4" / "coll_han.conf").exists()
 
 
 def test_the_command_that_tries_it_can_be_copied_whatever_the_folder_is_called(
@@ -107,7 +107,7 @@ def test_without_a_loser_nothing_is_written(perflogs: Path, fabricproof: Command
     ended = fabricproof("tune", "write", OLD)
     assert ended.status == 0
     assert "nothing to write" in ended.out
-    assert not (perflogs / "tuning").exists()
+    assert not (perflogs / ".tuning").exists()
 
 
 @pytest.mark.parametrize(

@@ -358,7 +358,7 @@ def test_what_has_no_end_is_refused_and_not_waited_for(
     [
         (f"reports/{NEWEST}.json", ["report"], 4),
         (f"reports/{NEWEST}.json", ["runs"], 0),
-        ("vcluster/inventory/index.jsonl", ["inventory", "show"], 66),
+        ("vcluster/.inventory/index.jsonl", ["inventory", "show"], 66),
     ],
 )
 def test_nobody_waits_for_a_pipe_that_has_the_name_of_a_file(

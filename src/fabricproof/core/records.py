@@ -44,9 +44,6 @@ FORMAT = 1
 #: what a record may be of; what a later version adds is passed over with a note
 KINDS = frozenset({"confirmation", "environment", "leg", "pair matrix", "quantity", "sweep"})
 
-#: folders of a site that hold no records: inventory.store, night.state, tuning
-NO_PARTITIONS = frozenset({"inventory", "night", "tuning"})
-
 #: how findings began before they had kinds, the longer beginnings first
 _OLD_KINDS = (
     ("second look: red again on the same nodes", FindingKind.SECOND_LOOK_RED),
@@ -233,13 +230,15 @@ def is_named(path: Path, *patterns: str) -> bool:
 def partition_files(site_folder: Path) -> list[Path]:
     """Return what lies in the partitions of a site, sorted; nothing of a site without a folder.
 
+    What lies beside them (``.inventory``, ``.night``) begins with a dot, as no partition may.
+
     Raises:
         InputMissingError: a folder cannot be read.  Path.glob would pass over it.
     """
     found = sorted(
         path
         for folder in _listed(site_folder, only_folders=True)
-        if folder.name not in NO_PARTITIONS and not folder.name.startswith(".")
+        if not folder.name.startswith(".")
         for path in _listed(folder)
     )
     for path in found:

@@ -28,7 +28,7 @@ from fabricproof.tuning import Proposal, Sweep, in_words, propose, sweeps_of, ta
 _RUN = click.argument("words", default="", metavar="[RUN]")
 
 #: where proposals lie, below the site's perflogs
-FOLDER = "tuning"
+FOLDER = ".tuning"
 
 
 @click.group(name="tune", cls=options.HelpGroup)
@@ -74,7 +74,7 @@ def show(words: str, site_name: str | None, only: Only, as_json: bool) -> None:
     "--folder",
     metavar="FOLDER",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write there; all nodes must see it.  [default: perflogs/SITE/tuning/RUN-STACK]",
+    help="Write there; all nodes must see it.  [default: perflogs/SITE/.tuning/RUN-STACK]",
 )
 def write(
     words: str,

@@ -88,6 +88,8 @@ class LegResult:
     """The rails that it was to go over; empty where it left no record."""
     relation: str = ""
     """What is judged across legs: ``scaling``; empty for a leg."""
+    check_file: str = ""
+    """The file of a check that is none of ours; empty for all others."""
 
     @property
     def layout(self) -> str:
@@ -443,6 +445,7 @@ def _of_reframe(case: Mapping[str, Any]) -> LegResult:
         reason=reason,
         job_id=str(case["jobid"]) if case.get("jobid") else None,
         stage_folder=case.get("stagedir") if verdict is Verdict.FAIL else None,
+        check_file=str(case.get("filename") or ""),
     )
 
 
