@@ -270,7 +270,7 @@ def test_what_changed_on_a_node_since_the_run_before(site: Site, place: Workplac
 
 
 def test_an_inventory_that_is_gone_is_said(site: Site, place: Workplace) -> None:
-    for path in (place.perflogs / "vcluster" / "inventory" / "vc1").iterdir():
+    for path in (place.perflogs / "vcluster" / ".inventory" / "vc1").iterdir():
         path.unlink()
     data = gather(site, place, SLOW).data
     assert "vc1" not in data.machines
