@@ -163,7 +163,7 @@ def test_a_proposal_learns_from_no_second_look(site: Path, tmp_path: Path) -> No
 def test_a_baseline_that_no_longer_holds_is_5(site: Path, tmp_path: Path) -> None:
     """After a change of the node show says which field, and ends with UNJUDGED's status."""
     call("freeze", "autumn", "last:8")
-    looks = tmp_path / "perflogs" / "vcluster" / "inventory"
+    looks = tmp_path / "perflogs" / "vcluster" / ".inventory"
     from fabricproof.core.records import append_records  # noqa: PLC0415
     from fabricproof.nodes.inventory.facts import Machine  # noqa: PLC0415 - this test only
     from fabricproof.nodes.inventory.store import read_index, read_kept, write_machine  # noqa: PLC0415

@@ -33,7 +33,7 @@ def perflogs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         looks.mkdir()
         for node, name in nodes.items():
             (looks / f"{node}.txt").write_bytes((DATA / f"{name}.txt").read_bytes())
-        keep_looks(folder / "inventory", looks, [*nodes, "n3"], run_id=run_id, time=time)
+        keep_looks(folder / ".inventory", looks, [*nodes, "n3"], run_id=run_id, time=time)
     rank = {"rank": 0, "node": "n1", "cpus": "40-41"}
     of = dict.fromkeys(("unique_name", "partition", "stack", "job_id"), "1")
     record = {"run_id": FIRST, "kind": "environment", "environment": {"ranks": [rank]}, **of}
@@ -69,7 +69,7 @@ def test_show_as_json_is_complete(perflogs: Path, fabricproof: Command) -> None:
     assert record["site"] == "vcluster"
     assert first["facts"]["port mlx5_0:1"]["firmware"] == "20.41.1000"
     assert (first["run_id"], first["node"]) == (FIRST, "n1")
-    assert (perflogs / "inventory" / "n1" / f"{first['digest']}.json").exists()
+    assert (perflogs / ".inventory" / "n1" / f"{first['digest']}.json").exists()
     assert (third["digest"], third["facts"]) == (None, {})
 
 
@@ -128,7 +128,7 @@ def test_a_site_without_a_run_says_what_to_do(
 
 
 def test_a_damaged_inventory_is_one_message(perflogs: Path, fabricproof: Command) -> None:
-    for path in (perflogs / "inventory" / "n1").iterdir():
+    for path in (perflogs / ".inventory" / "n1").iterdir():
         path.write_text(json.dumps({"format": 1}))
     ended = fabricproof("inventory", "show", "n1")
     assert ended.status == 65
@@ -138,7 +138,7 @@ def test_a_damaged_inventory_is_one_message(perflogs: Path, fabricproof: Command
 def test_a_torn_line_of_the_index_is_noted_and_passed_over(
     perflogs: Path, fabricproof: Command
 ) -> None:
-    with (perflogs / "inventory" / INDEX_FILE).open("a") as file:
+    with (perflogs / ".inventory" / INDEX_FILE).open("a") as file:
         file.write('{"format": 1, "no')
     ended = fabricproof("inventory", "diff", "n1", "n2")
     assert ended.status == 0

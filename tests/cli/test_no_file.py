@@ -102,8 +102,8 @@ def test_references_that_cannot_be_read_are_not_taken_for_none(
         ("vcluster/compute", ["runs"]),
         ("vcluster/compute", ["report", NEWEST]),
         ("vcluster/labels.jsonl", ["runs"]),
-        ("vcluster/inventory/index.jsonl", ["preflight"]),
-        ("vcluster/night/state.jsonl", ["nightly", "--alive"]),
+        ("vcluster/.inventory/index.jsonl", ["preflight"]),
+        ("vcluster/.night/state.jsonl", ["nightly", "--alive"]),
     ],
 )
 def test_a_history_that_cannot_be_read_is_not_taken_for_none(

@@ -70,7 +70,7 @@ def perflogs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         looks.mkdir()
         for node, name in nodes.items():
             (looks / f"{node}.txt").write_bytes((DATA / f"{name}.txt").read_bytes())
-        keep_looks(folder / "inventory", looks, nodes, run_id=run_id, time=time)
+        keep_looks(folder / ".inventory", looks, nodes, run_id=run_id, time=time)
         for partition, fabric, mine in (("hdr", "hdr", "n"), ("eth", "eth", "e")):
             there = {node: "x" for node in nodes if node.startswith(mine)}
             record = {"kind": "leg", "run_id": run_id, "fabric": fabric, "inventory": there}
@@ -96,7 +96,7 @@ def test_what_is_said_of_many_nodes_is_one_line(
     for node in nodes:
         (tmp_path / f"{node}.txt").write_bytes((DATA / "mlx5-degraded.txt").read_bytes())
     looks = {"run_id": SECOND, "time": "2026-11-18T09:01:00Z"}
-    keep_looks(perflogs / "inventory", tmp_path, nodes, **looks)
+    keep_looks(perflogs / ".inventory", tmp_path, nodes, **looks)
     inventory = dict.fromkeys(nodes, "x")
     record = {"kind": "leg", "run_id": SECOND, "fabric": "hdr", "inventory": inventory}
     append_records(perflogs / "hdr" / "records.jsonl", [record])
@@ -135,7 +135,7 @@ def test_some_nodes_and_one_fabric_as_json(perflogs: Path, fabricproof: Command)
 def test_a_node_that_left_nothing_is_missing(perflogs: Path, fabricproof: Command) -> None:
     looks = perflogs.parent / "empty"
     looks.mkdir()
-    keep_looks(perflogs / "inventory", looks, ["n9"], run_id=SECOND, time="2026-11-18T09:00:00Z")
+    keep_looks(perflogs / ".inventory", looks, ["n9"], run_id=SECOND, time="2026-11-18T09:00:00Z")
     record = {"kind": "leg", "run_id": SECOND, "fabric": "hdr", "inventory": {"n9": None}}
     append_records(perflogs / "hdr" / "records.jsonl", [record])
     ended = fabricproof("preflight", "n9")
@@ -152,7 +152,7 @@ def test_a_node_that_was_measured_over_no_link_is_judged_by_all(
     looks = perflogs.parent / "third"
     looks.mkdir()
     (looks / "n3.txt").write_bytes((DATA / "mlx5-degraded.txt").read_bytes())
-    keep_looks(perflogs / "inventory", looks, ["n3"], run_id=SECOND, time="2026-11-18T09:00:00Z")
+    keep_looks(perflogs / ".inventory", looks, ["n3"], run_id=SECOND, time="2026-11-18T09:00:00Z")
     record = {"kind": "leg", "run_id": SECOND, "fabric": "memory", "inventory": {"n3": "x"}}
     append_records(perflogs / "hdr" / "records.jsonl", [record])
     ended = fabricproof("preflight", "n1", "n3")
@@ -216,7 +216,7 @@ def test_every_line_about_a_software_device_says_so(
     looks.mkdir()
     (looks / "vc1.txt").write_bytes((DATA / "soft-roce-guest.txt").read_bytes())
     folder = tmp_path / "perflogs" / "soft"
-    keep_looks(folder / "inventory", looks, ["vc1"], run_id=FIRST, time="2026-11-16T08:01:00Z")
+    keep_looks(folder / ".inventory", looks, ["vc1"], run_id=FIRST, time="2026-11-16T08:01:00Z")
     record = {"kind": "leg", "run_id": FIRST, "fabric": "hdr", "inventory": {"vc1": "x"}}
     append_records(folder / "hdr" / "records.jsonl", [record])
     ended = fabricproof("preflight", "--site", "soft")

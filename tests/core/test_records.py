@@ -275,7 +275,7 @@ def test_a_partition_that_cannot_be_read_is_an_error(
     """One folder without permission must not make a shorter list: a glob passes over it."""
     append_records(tmp_path / "compute" / "records.jsonl", [{"kind": "leg"}])
     append_records(tmp_path / "gpu" / "records.jsonl", [{"kind": "leg"}])
-    append_records(tmp_path / "night" / "state.jsonl", [{"kind": "notice"}])
+    append_records(tmp_path / ".night" / "state.jsonl", [{"kind": "notice"}])
     assert [path.parent.name for path in record_files(tmp_path)] == ["compute", "gpu"]
     assert record_files(tmp_path / "nowhere") == []
     real = os.scandir

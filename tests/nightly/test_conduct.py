@@ -488,7 +488,7 @@ def spent(tmp_path):
         )
         return spend(means)
 
-    spend_one.path = tmp_path / "vcluster" / "night" / "state.jsonl"
+    spend_one.path = tmp_path / "vcluster" / ".night" / "state.jsonl"
     spend_one.perflogs = tmp_path
     spend_one.site = site
     return spend_one

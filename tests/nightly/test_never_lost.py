@@ -217,7 +217,7 @@ def nights(tmp_path, server):
         )
         return spend(means)
 
-    spend_one.path = tmp_path / "vcluster" / "night" / "state.jsonl"
+    spend_one.path = tmp_path / "vcluster" / ".night" / "state.jsonl"
     return spend_one
 
 

@@ -58,7 +58,7 @@ def pretended(tmp_path, monkeypatch, fabricproof):
         return fabricproof("nightly", "--site", "vcluster", *arguments)
 
     call.asked = asked
-    call.folder = tmp_path / "perflogs" / "vcluster" / "night"
+    call.folder = tmp_path / "perflogs" / "vcluster" / ".night"
     return call
 
 

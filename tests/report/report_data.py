@@ -37,7 +37,7 @@ RUN = Run(
 def recorded(folder: Path) -> Workplace:
     """Return a workplace whose perflogs are a copy of the recorded ones."""
     # What the store keeps beside the records is made anew.
-    shutil.copytree(DATA, folder / "perflogs", ignore=shutil.ignore_patterns(".*"))
+    shutil.copytree(DATA, folder / "perflogs", ignore=shutil.ignore_patterns(".index"))
     return Workplace(project=folder, root=folder / "work", perflogs=folder / "perflogs")
 
 

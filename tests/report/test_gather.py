@@ -66,7 +66,7 @@ def test_runs_of_the_past_keep_their_verdicts(site: Site, place: Workplace) -> N
 
 
 def a_night(place: Workplace, name: str, **line: object) -> None:
-    path = place.perflogs / "vcluster" / "night" / "state.jsonl"
+    path = place.perflogs / "vcluster" / ".night" / "state.jsonl"
     path.parent.mkdir(exist_ok=True)
     append_records(path, [{"night": name, "time": "2026-11-30T02:00:00Z", **line}])
 
@@ -269,7 +269,7 @@ def test_what_changed_on_a_node_since_the_run_before(site: Site, place: Workplac
 
 
 def test_an_inventory_that_is_gone_is_said(site: Site, place: Workplace) -> None:
-    for path in (place.perflogs / "vcluster" / "inventory" / "vc1").iterdir():
+    for path in (place.perflogs / "vcluster" / ".inventory" / "vc1").iterdir():
         path.unlink()
     data = gather(site, place, SLOW).data
     assert "vc1" not in data.machines

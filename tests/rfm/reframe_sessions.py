@@ -152,8 +152,10 @@ class StockRun:
     folder: Path
 
 
-def run_stock(folder: Path, *arguments: str, **variables: str) -> StockRun:
-    """Run ReFrame as it comes on the checks of ``stock``, in ``folder``."""
+def run_stock(
+    folder: Path, *arguments: str, checks: str = str(HERE / "stock"), **variables: str
+) -> StockRun:
+    """Run ReFrame as it comes on ``checks``, in ``folder``."""
     report = folder / "report.json"
     report.unlink(missing_ok=True)
     environment = {
@@ -169,7 +171,7 @@ def run_stock(folder: Path, *arguments: str, **variables: str) -> StockRun:
         **variables,
     }
     ended = subprocess.run(
-        [Path(sys.executable).parent / "reframe", "-c", HERE / "stock", "-r", *arguments],
+        [Path(sys.executable).parent / "reframe", "-c", checks, "-r", *arguments],
         env=environment,
         cwd=folder,
         capture_output=True,

@@ -229,7 +229,7 @@ def test_each_record_names_what_its_node_is_made_of(house: HouseRun) -> None:
         if each["check"] == "Slow"
     }
     ((node, digest),) = named
-    machine = read_kept(perflogs / "inventory", node, digest)
+    machine = read_kept(perflogs / ".inventory", node, digest)
     assert machine.facts["node"]["kernel"] == os.uname().release
 
 
@@ -319,6 +319,46 @@ def test_what_no_fabric_can_carry_is_invalid(house: HouseRun) -> None:
     leg = house.leg("Fast")
     assert leg["verdict"] == "INVALID"
     assert "of the ceiling" in leg["reason"]
+
+
+# A site's own check, which leaves no record of ours.
+
+
+@pytest.mark.parametrize(
+    ("check", "verdict", "reason"),
+    [
+        ("OwnTriad", "PASS", ""),
+        ("OwnTooSlow", "FAIL", "failed to meet reference"),
+        ("OwnEndless", "INVALID", "triad: no finite number"),
+        ("OwnUnread", "SKIPPED", "no number judged"),
+        ("OwnUnjudged", "UNJUDGED", "triad: no reference; ReFrame's sanity passed"),
+        ("OwnSanity", "SKIPPED", "ReFrame's sanity passed; no number judged"),
+        ("OwnInsane", "FAIL", "sanity"),
+        ("OwnDead", "FAIL", "exit code 3"),
+        ("OwnSkipped", "SKIPPED", "skipped by the check"),
+    ],
+)
+def test_a_check_that_is_none_of_ours_has_reframe_s_result(
+    house: HouseRun, check: str, verdict: str, reason: str
+) -> None:
+    leg = house.leg(check)
+    assert (leg["verdict"], leg["suite"]) == (verdict, "ReFrame")
+    assert reason in leg["reason"]
+
+
+def test_it_has_its_number_and_reference_and_the_partition_s_launcher(house: HouseRun) -> None:
+    leg = house.leg("OwnTooSlow")
+    (triad,) = leg["quantities"]
+    facts = ("value", "unit", "reference", "lower", "origin", "verdict")
+    expected = [100.0, "GB/s", 200, 180.0, "ReFrame's reference", "FAIL"]
+    assert [triad[name] for name in facts] == expected
+    assert "mpirun -np 2 echo" in (Path(leg["stage_folder"]) / "rfm_job.sh").read_text()
+
+
+def test_a_number_that_reframe_cannot_read_is_missing(house: HouseRun) -> None:
+    """ReFrame warns and passes the check: nothing in its report says that there was one."""
+    reasons = [leg["reason"] for leg in house.legs("check file")]
+    assert sum("performance variable 'triad'" in each for each in reasons) == 1
 
 
 def test_the_worst_verdict_is_the_exit_status(house: HouseRun) -> None:

@@ -53,6 +53,24 @@ def test_no_column_of_the_perflog_depends_on_the_quantity() -> None:
         assert f"%(check_{column})s" in PERFLOG_COLUMNS
 
 
+def test_a_partition_has_its_launcher_and_what_its_own_checks_need_of_reframe() -> None:
+    (system,) = reframe_configuration(load_site(str(TRAPS)))["systems"]
+    (partition,) = system["partitions"]
+    assert partition["launcher"] == "mpirun"
+    assert partition["resources"] == [{"name": "memory", "options": ["--mem={size}"]}]
+
+
+@pytest.mark.parametrize("key", ["launcher", "features", "prepare_cmds"])
+def test_what_the_site_file_states_of_a_partition_is_not_stated_twice(
+    tmp_path: Path, key: str
+) -> None:
+    site = _with_reframe_table(tmp_path, "")
+    path = site / "site.toml"
+    path.write_text(path.read_text().replace("resources = [", f"{key} = ["))
+    with pytest.raises(ConfigError, match=rf"\[partitions\.reframe\] may not set {key}"):
+        reframe_configuration(load_site(str(site)))
+
+
 def _with_reframe_table(folder: Path, text: str) -> Path:
     shutil.copytree(TRAPS, folder / "site")
     path = folder / "site" / "site.toml"

@@ -36,8 +36,6 @@ FORMAT = 1
 #: what a record may be of; what a later version adds is passed over with a note
 KINDS = frozenset({"confirmation", "environment", "leg", "pair matrix", "quantity"})
 
-#: folders of a site that hold no records: inventory.store, night.state
-NO_PARTITIONS = frozenset({"inventory", "night"})
 
 #: how the fields of a quantity are read whose keys a record lacks; all others as None
 _ABSENT: Mapping[str, Any] = {"reason": "", "named": False, "is_open": False}
@@ -205,13 +203,15 @@ def is_named(path: Path, *patterns: str) -> bool:
 def partition_files(site_folder: Path) -> list[Path]:
     """Return what lies in the partitions of a site, sorted; nothing of a site without a folder.
 
+    What lies beside them (``.inventory``, ``.night``) begins with a dot, as no partition may.
+
     Raises:
         InputMissingError: a folder cannot be read.  Path.glob would pass over it.
     """
     return sorted(
         path
         for folder in _listed(site_folder, only_folders=True)
-        if folder.name not in NO_PARTITIONS and not folder.name.startswith(".")
+        if not folder.name.startswith(".")
         for path in _listed(folder)
     )
 

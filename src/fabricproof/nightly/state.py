@@ -27,7 +27,7 @@ from fabricproof.job.run import SessionResult
 from fabricproof.nightly.confirm import FLUTTERED, RED, Confirmation, LegKey, mildest_first
 from fabricproof.nightly.looks import key_of
 
-FOLDER = "night"
+FOLDER = ".night"
 STATE_FILE = "state.jsonl"
 
 #: the beginning of a run's identity: when it began

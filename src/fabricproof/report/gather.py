@@ -42,7 +42,7 @@ from fabricproof.report.sources import (
 from fabricproof.site import Site
 
 #: beside the records of a site: what became of each night (fabricproof.nightly.state writes it)
-NIGHTS = Path("night") / "state.jsonl"
+NIGHTS = Path(".night") / "state.jsonl"
 
 #: words that mean the run of the last night, or the newest one
 _LAST_NIGHT = {"", "night", "latest"}

@@ -285,7 +285,9 @@ def again(leg: LegResult, site: str = "") -> str:
         return shlex.join(["fabricproof", "admit", *_of_site(site), "--only", only, node])
     if leg.check == ADMISSION_CHECK:  # without nodes to admit it runs nowhere
         return _all_pairs(site, leg.partition)
-    return shlex.join(["fabricproof", "run", *_of_site(site), "-n", leg.check, "-p", leg.stack])
+    where = ["-c", leg.check_file] if leg.check_file else []
+    run = ["fabricproof", "run", *_of_site(site), *where, "-n", leg.check, "-p", leg.stack]
+    return shlex.join(run)
 
 
 def _of_node(leg: LegResult) -> str:

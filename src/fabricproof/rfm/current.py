@@ -7,6 +7,7 @@ import os
 
 import reframe.core.runtime as rt
 
+from fabricproof.core.errors import ConfigError, FabricproofError, InputMissingError
 from fabricproof.job.run import NODES_VARIABLE, new_run_id
 from fabricproof.physics import find_link
 from fabricproof.site import FabricSpec, Site, choose_site, load_site
@@ -17,13 +18,61 @@ RUN_VARIABLE = "FABRICPROOF_RUN_ID"
 #: technologies that administrators select by tag; a site without one lists the checks as skipped
 TAGGED_TECHNOLOGIES = ("ethernet", "infiniband")
 
+#: stands for the fabrics of a session without a site
+NO_SITE = "no-site"
+
 
 @functools.cache
 def current_site() -> Site:
-    """Return the site of this ReFrame session."""
-    chosen = choose_site()
+    """Return the site of this ReFrame session.
+
+    Raises:
+        InputMissingError: there is none of the name of ReFrame's system.
+        ConfigError: it is wrong.
+    """
     name = rt.runtime().system.name
+    try:
+        chosen = choose_site()
+    except InputMissingError:
+        return load_site(name)
     return chosen if chosen.name == name else load_site(name)
+
+
+@functools.cache
+def why_no_site() -> FabricproofError | None:
+    """Return why nothing can be measured in this ReFrame session; None if it can.
+
+    Nothing may raise while ReFrame loads a check file: it leaves the file out with a warning, and
+    a run without its checks ends well (4.10, ``frontend/loader.py``).  So each check fails with
+    this, whatever options selected it.
+    """
+    name, hint = rt.runtime().system.name, "fabricproof run --site SITE [-c FOLDER], or site init"
+    try:
+        site = current_site()
+    except FabricproofError as error:
+        return ConfigError(
+            "these checks need a site of fabricproof",
+            source=error.source,
+            expected=f"a folder with a site.toml for ReFrame's system {name!r}",
+            got=error.problem,
+            next_step=hint,
+        )
+    needed = {f"fabric-{fabric}" for each in site.partitions for fabric in each.fabrics}
+    there = {
+        feature
+        for each in rt.runtime().system.partitions
+        if any("mpi" in environ.features for environ in each.environs)
+        for feature in each.features
+    }
+    if not (lacking := needed - there):
+        return None
+    return ConfigError(
+        f"no partition of ReFrame's system {name!r} has a fabric that its site.toml names",
+        source=str(site.folder / "site.toml"),
+        expected=f'features = ["{min(lacking)}"] of a partition, ["mpi"] of its environments',
+        got=f"features {sorted(there)}",
+        next_step=hint,
+    )
 
 
 def technology(spec: FabricSpec) -> str:
@@ -53,6 +102,8 @@ def fabric_choices() -> list[str]:
     The second kind is listed and skipped with a reason, so that ``-t infiniband`` on a site
     without InfiniBand says so instead of selecting nothing.
     """
+    if why_no_site():
+        return [NO_SITE]
     site = current_site()
     there = {technology(spec) for spec in site.fabrics}
     absent = [f"no-{name}" for name in TAGGED_TECHNOLOGIES if name not in there]

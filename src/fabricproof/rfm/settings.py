@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -83,16 +84,21 @@ def reframe_configuration(site: Site) -> dict[str, Any]:
 
 
 def _raw_general(site: Site) -> dict[str, Any]:
-    raw = dict(site.reframe)
     guards = {"trap_job_errors", "check_search_path", "check_search_recursive"}
-    refused = guards & raw.keys()
-    if refused:
+    return _without(guards, site.reframe, "[reframe]", site)
+
+
+def _without(
+    ours: Collection[str], raw: Mapping[str, Any], table: str, site: Site
+) -> dict[str, Any]:
+    """Return options that a site hands to ReFrame as they are; none may be ``ours``."""
+    if refused := {*ours} & raw.keys():
         raise ConfigError(
-            f"[reframe] may not set {', '.join(sorted(refused))}",
+            f"{table} may not set {', '.join(sorted(refused))}",
             source=str(site.folder / "site.toml"),
-            expected="options of ReFrame's 'general' section that are no guard",
+            expected="options of ReFrame that no key of the site file states and that are no guard",
         )
-    return raw
+    return dict(raw)
 
 
 def _system(site: Site) -> dict[str, Any]:
@@ -106,13 +112,10 @@ def _system(site: Site) -> dict[str, Any]:
 
 
 def _partition(site: Site, partition: PartitionSpec) -> dict[str, Any]:
-    return {
+    stated = {
         "name": partition.name,
         "scheduler": partition.scheduler,
-        # Our jobs start a script, which starts the ranks: ReFrame launches nothing.  Its launcher
-        # for srun runs "srun --version" for each test case, and without a slurm.conf that answers
-        # after a minute.
-        "launcher": "local",
+        "launcher": partition.launcher,
         "access": list(partition.access),
         "environs": list(partition.stacks),
         "max_jobs": partition.max_jobs,
@@ -120,6 +123,7 @@ def _partition(site: Site, partition: PartitionSpec) -> dict[str, Any]:
         "prepare_cmds": _prepare(site),
         "sched_options": {"sched_access_in_submit": False},
     }
+    return {**_without(stated, partition.reframe, "[partitions.reframe]", site), **stated}
 
 
 def _prepare(site: Site) -> list[str]:

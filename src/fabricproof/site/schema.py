@@ -365,6 +365,9 @@ class PartitionSpec(_Model):
     same_node: bool = False
     """Both ranks on one node on purpose (site ``local``): no fabric is proven there."""
     gpus: GpuSpec | None = None
+    reframe: dict[str, object] = Field(default_factory=dict)
+    """More keys of ReFrame's partition, as ReFrame has them: ``resources``, ``devices``, ``extras``
+    for a site's own checks."""
 
     @property
     def uses_slurm(self) -> bool:

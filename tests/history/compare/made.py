@@ -103,7 +103,7 @@ class Made:
         return run_id
 
     def _look(self, run_id: str, nodes: Sequence[str], facts: Any) -> dict[str, str | None]:
-        folder = self.perflogs / SITE / "inventory"
+        folder = self.perflogs / SITE / ".inventory"
         found: dict[str, str | None] = {}
         for node in nodes:
             of_node = facts.get(node, node_facts()) if facts and set(facts) <= set(nodes) else facts
@@ -127,7 +127,7 @@ class Made:
         return History(
             runs=store.runs,
             labels=labels(self.perflogs, SITE),
-            machines=Machines(folder=self.perflogs / SITE / "inventory"),
+            machines=Machines(folder=self.perflogs / SITE / ".inventory"),
             **more,
         )
 

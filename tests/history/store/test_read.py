@@ -16,11 +16,15 @@ import pytest
 from made_records import SITE, leg, quantity, run_id, write
 
 from fabricproof.core.errors import InputMissingError, ParseError
+from fabricproof.core.records import append_records
 from fabricproof.history.store import FIELDS, Store, open_store
 from fabricproof.history.store import ingest as ingest_module
 from fabricproof.history.store import parse as parse_module
 from fabricproof.history.store.matrix import RenamingError
 from fabricproof.history.store.model import FACTS
+from fabricproof.nightly.state import state_file
+from fabricproof.nodes.inventory.store import FOLDER as LOOKS
+from fabricproof.nodes.inventory.store import keep_looks
 
 FIRST, SECOND, THIRD = run_id(1), run_id(2), run_id(3)
 RUNS = (FIRST, SECOND, THIRD)
@@ -295,6 +299,28 @@ def test_records_of_an_unknown_name_are_noted(tmp_path: Path) -> None:
     assert [each.partition(": ")[0] for each in notes] == [
         str(path.with_name(name)) for name in ("n1.jsonl.2", "records.jsonl.1", "records.jsonl.xz")
     ]
+
+
+@pytest.mark.parametrize("partition", ["night", "tuning", "inventory", "ab", "all", "reports"])
+def test_a_partition_may_have_any_name_that_slurm_takes(tmp_path: Path, partition: str) -> None:
+    """What nights and inventories keep beside the partitions has names that none can have."""
+    for run in RUNS[:2]:
+        path = write(tmp_path, [quantity(run)])
+    path.parent.rename(path.parent.with_name(partition))
+    append_records(state_file(tmp_path, SITE), [{"kind": "notice"}])
+    keep_looks(tmp_path / SITE / LOOKS, tmp_path, ["n1"], run_id=FIRST, time="2026-11-01")
+    store = open_store(tmp_path, SITE)
+    assert ids(store) == [FIRST, SECOND]
+    assert store.notes == ()
+
+
+def test_records_in_a_hidden_folder_are_noted(tmp_path: Path) -> None:
+    write(tmp_path, [quantity(FIRST)])
+    hidden = tmp_path / SITE / ".old" / "records.jsonl"
+    append_records(hidden, [quantity(SECOND)])
+    assert (
+        f"{hidden}: not read, its folder begins with a dot" in open_store(tmp_path, SITE).notes[0]
+    )
 
 
 def test_files_of_several_nodes_are_one_history(tmp_path: Path) -> None:

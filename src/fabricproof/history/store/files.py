@@ -74,7 +74,7 @@ def count_bytes(data: bytes, wanted: bytes) -> int:
 
 
 def passed_over(site_folder: Path) -> tuple[str, ...]:
-    """Return a note on what is not read: records by another name, perflogs that have no records."""
+    """Return a note on what is not read: records by another name, hidden, perflogs without any."""
     files = partition_files(site_folder)
     recorded = {path.parent for path in files if is_named(path, *_RECORDS)}
     logged = {path.parent for path in files if is_named(path, "*.log", "*.log.h[0-9]*")}
@@ -89,7 +89,11 @@ def passed_over(site_folder: Path) -> tuple[str, ...]:
         "no comparison (reframe --performance-compare reads ReFrame's own)"
         for folder in sorted(logged - recorded)
     ]
-    return (*misnamed, *lost)
+    hidden = [
+        f"{path}: not read, its folder begins with a dot; a partition's does not"
+        for path in sorted(site_folder.glob(".*/records*"))
+    ]
+    return (*misnamed, *lost, *hidden)
 
 
 def is_packed(path: Path) -> bool:

@@ -8,6 +8,7 @@ nothing was judged is no PASS.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -68,6 +69,8 @@ class LegResult:
     """The rails that it was to go over; empty where it left no record."""
     relation: str = ""
     """What is judged across legs: ``scaling``; empty for a leg."""
+    check_file: str = ""
+    """The file of a check that is none of ours; empty for all others."""
 
     @property
     def layout(self) -> str:
@@ -169,10 +172,12 @@ def assemble(
     legs: list[LegResult] = []
     for case in cases:
         if case.get("fixture"):
-            legs += [_build_result(case)] if case["result"] != "pass" else []
+            result = _build_result if "build_reason" in case else _of_reframe
+            legs += [result(case)] if case["result"] != "pass" else []
             continue
         mine = of_job.get(_job_of_case(case), [])
-        legs += _from_records(mine, case) or [_without_records(case, lost)]
+        alone = _without_records(case, lost) if "skip_reason" in case else _of_reframe(case)
+        legs += _from_records(mine, case) or [alone]
     unlike = rebuilt(records)
     legs = [_of_one_build(leg, unlike) for leg in legs]
     # The fabric belongs to the key: a case that is skipped because this site has no such fabric
@@ -342,6 +347,73 @@ def _build_result(case: Mapping[str, Any]) -> LegResult:
         findings=as_notes(str(line) for line in case.get("build_log") or ()),
         reason=_build_reason(case),
         stage_folder=case.get("stagedir"),
+    )
+
+
+def _of_reframe(case: Mapping[str, Any]) -> LegResult:
+    """Return what ReFrame says of a check that is none of ours: ours have a ``skip_reason``.
+
+    Its sanity alone is no PASS: a run is green only if a number was judged.  So it is SKIPPED where
+    the check has no number, and UNJUDGED, as a leg of ours, where a number has no reference.
+    """
+    quantities = tuple(
+        _quantity_of_reframe(name.rpartition(":")[2], *told)
+        for name, told in dict(case.get("perfvalues") or {}).items()
+    )
+    verdict, reason = {
+        "pass": (Verdict.SKIPPED, "ReFrame's sanity passed; no number judged"),
+        "skip": (Verdict.SKIPPED, "skipped by the check: ReFrame's log says why"),
+        "xfail": (Verdict.SKIPPED, "it failed, as the check expects"),
+        "abort": (Verdict.MISSING, "ReFrame ended it"),
+    }.get(case["result"], (Verdict.FAIL, _said(case)))
+    if case["result"] == "pass" and quantities:
+        verdict = worst([each.verdict for each in quantities])
+        reason = "; ".join(each.reason for each in quantities if each.verdict is verdict)
+    return LegResult(
+        verdict=verdict,
+        check=_check_name(case),
+        partition=str(case["partition"]),
+        stack=str(case["environ"]),
+        suite="ReFrame",
+        program=_check_name(case),
+        nodes=tuple(map(str, case.get("job_nodelist") or ())),
+        quantities=quantities,
+        reason=reason,
+        job_id=str(case["jobid"]) if case.get("jobid") else None,
+        stage_folder=case.get("stagedir") if verdict is Verdict.FAIL else None,
+        check_file=str(case.get("filename") or ""),
+    )
+
+
+def _quantity_of_reframe(
+    name: str,
+    value: float | None,
+    reference: float,
+    lower: float | None,
+    upper: float | None,
+    unit: str,
+    result: str,
+) -> QuantityRecord:
+    """Return a number of a foreign check, of its entry in ReFrame's report (4.10)."""
+    verdict, reason = Verdict.FAIL, f"{name}: out of the bounds of ReFrame's reference"
+    if value is None or not math.isfinite(value):
+        verdict, reason = Verdict.INVALID, f"{name}: no finite number"
+    elif lower is None and upper is None:
+        verdict, reason = Verdict.UNJUDGED, f"{name}: no reference; ReFrame's sanity passed"
+    elif result == "pass":
+        verdict, reason = Verdict.PASS, ""
+    is_judged = verdict in {Verdict.PASS, Verdict.FAIL}
+    return QuantityRecord(
+        name=name,
+        value=value,
+        unit=str(unit or ""),
+        message_size=None,
+        verdict=verdict,
+        reason=reason,
+        reference=reference if is_judged else None,
+        lower=reference + abs(reference) * lower if is_judged and lower is not None else None,
+        upper=reference + abs(reference) * upper if is_judged and upper is not None else None,
+        origin="ReFrame's reference" if is_judged else None,
     )
 
 

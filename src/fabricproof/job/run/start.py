@@ -44,10 +44,11 @@ NODES_VARIABLE = "FABRICPROOF_NODES"
 
 #: -r by itself, after flags without a value (-vr), before more of them (-rv) or a tag (-rtquick)
 _RUN_FLAG = re.compile(r"^(-[vqR]*r|--run$)")
-#: what load_from_file and _validate_check of reframe/frontend/loader.py say; a file that is no
-#: Python ends the session, as _validate_source parses it before anything is tried
+#: what load_from_file and _validate_check of reframe/frontend/loader.py say, and check_performance
+#: of core/pipeline.py of a number that it cannot read, before it passes the check; a file that is
+#: no Python ends the session, as _validate_source parses it before anything is tried
 _CANNOT_LOAD = re.compile(
-    r"WARNING: (skipping test .*|.* is not copyable; .*)"
+    r"WARNING: (skipping (?:test|evaluation of performance variable) .*|.* is not copyable; .*)"
     r"|ERROR: run session stopped: (syntax error: .*)"
 )
 #: what ReFrame and we say of a file that could not be written (reframe/frontend/cli.py, executors/

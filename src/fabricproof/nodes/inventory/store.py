@@ -1,8 +1,8 @@
 """Inventories on disk: one file per node and change, an index of who saw it when; how to choose.
 
-``perflogs/<site>/inventory/<node>/<digest>.json`` is written once and never changed.
-``perflogs/<site>/inventory/index.jsonl`` gets one line per node and run, and another where the node
-changed within the run.  It is only appended to.
+``perflogs/<site>/.inventory/<node>/<digest>.json`` is written once and never changed.
+``perflogs/<site>/.inventory/index.jsonl`` gets one line per node and run, and another where the
+node changed within the run.  It is only appended to.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FORMAT = 1
 INDEX_FILE = "index.jsonl"
 
 #: below the perflogs of a site
-FOLDER = "inventory"
+FOLDER = ".inventory"
 
 #: of a node that no line of a run names yet; None is that of one that left nothing
 _NOTHING = ""

@@ -202,7 +202,7 @@ def _print_red(leg: LegResult, console: Console) -> None:
 
 def _how_to_repeat(leg: LegResult, site: str) -> Text:
     said = "it said: " if leg.program == BUILD_PROGRAM else "its raw output: "
-    raw = leg.stage_folder if leg.program == BUILD_PROGRAM else f"{leg.stage_folder}/legs/"
+    raw = f"{leg.stage_folder}/legs/" if leg.leg else leg.stage_folder
     return _text(f"repeat the first of them: {again(leg, site)}; {said}{raw}", style="dim")
 
 

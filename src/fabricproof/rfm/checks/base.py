@@ -28,6 +28,7 @@ from reframe.core.builtins import (
     variable,
 )
 from reframe.core.exceptions import PerformanceError
+from reframe.core.schedulers import Job
 
 from fabricproof.core.measure import Verdict
 from fabricproof.core.provenance import AFTERWARDS_KEY, IDENTITY_KEY, StackIdentity
@@ -43,6 +44,7 @@ from fabricproof.job.run import JobEvent, tell
 from fabricproof.job.script import INVENTORY_FOLDER, JOB_END_FILE, SCRIPT_FILE, render_script
 from fabricproof.job.whole_job import (
     REACHED_END,
+    RECORD_END,
     JobEnd,
     find_strangers,
     judge_looks,
@@ -53,6 +55,8 @@ from fabricproof.job.whole_job import (
 from fabricproof.nodes.inventory.store import FOLDER, inventory_of_job
 from fabricproof.rfm.build import StackBuild
 from fabricproof.rfm.current import (
+    NO_SITE,
+    TAGGED_TECHNOLOGIES,
     asked_nodes,
     current_site,
     fabric_choices,
@@ -60,6 +64,7 @@ from fabricproof.rfm.current import (
     link_name,
     run_id,
     technology,
+    why_no_site,
     why_one_rail,
 )
 from fabricproof.rfm.ending import ask_nodes_once, settle
@@ -130,7 +135,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
     stack_compiler = variable(str, value="", loggable=True)
     stack_target = variable(str, value="", loggable=True)
 
-    if spack_stacks(current_site()):
+    if not why_no_site() and spack_stacks(current_site()):
         #: what builds the stack first; sites without a stack of Spack have no such fixture
         stack_build = fixture(StackBuild, scope="environment", action="join")
 
@@ -185,7 +190,11 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         if not hasattr(self, "env_vars"):  # ReFrame's --setvar may have set it
             self.env_vars = {}
         self.run_id = run_id()
-        self.valid_prog_environs = ["+mpi"]
+        if self.fabric == NO_SITE:
+            self.tags = {*self.family_tags, *TAGGED_TECHNOLOGIES}
+            self.valid_systems = self.valid_prog_environs = ["*"]
+            return
+        self.valid_prog_environs = self.environs()
         if self.fabric.startswith("no-"):
             self.tags = {*self.family_tags, self.fabric.removeprefix("no-")}
             self.valid_systems = ["*"]
@@ -196,6 +205,10 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
             self.tags |= {"roce"}
         self.valid_systems = [f"+fabric-{self.fabric}"]
 
+    def environs(self) -> list[str]:
+        """Return the stacks with which the check runs, as ReFrame selects environments."""
+        return ["+mpi"]
+
     def depends_on(self, target: str, how: object = None, *args: object) -> None:
         """Depend on a fixture, unless there is nothing to measure: that needs no stack built."""
         if not self.fabric.startswith("no-"):
@@ -203,7 +216,9 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
 
     @run_before("setup")
     def skip_what_this_site_does_not_have(self) -> None:
-        """Skip, with a reason, a technology that this site does not have."""
+        """Skip, with a reason, a technology that this site does not have; fail without a site."""
+        if error := why_no_site():
+            raise error
         if self.fabric.startswith("no-"):
             self._skip(f"this site has no {self.fabric.removeprefix('no-')} fabric")
 
@@ -253,6 +268,19 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         self.skip_reason = reason
         self.skip(reason)
 
+    def _create_job(self, *args: object, **options: object) -> Job:
+        """Return a job that starts a script: the script starts the ranks, and ReFrame nothing.
+
+        ReFrame's object for srun would run "srun --version" for each test case, and without a
+        slurm.conf that answers after a minute.
+        """
+        partition = self.current_partition
+        launcher, partition._launcher_type = partition._launcher_type, getlauncher("local")
+        try:
+            return super()._create_job(*args, **options)
+        finally:
+            partition._launcher_type = launcher
+
     @run_after("setup")
     def plan_legs(self) -> None:
         """Write ``plan.json``, ``legs.sh`` and ``rank.sh`` into the stage folder."""
@@ -269,6 +297,8 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         self.max_pending_time = f"{partition.queue_minutes}m"
         self.executable = "bash"
         self.executable_opts = [SCRIPT_FILE]
+        if RECORD_END not in self.current_partition.prepare_cmds:
+            self.prerun_cmds = [RECORD_END]
         self.postrun_cmds = [REACHED_END]
         self._tell(JobEvent.PLANNED, **self._as_planned(partition))
 
@@ -380,7 +410,6 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
             job_seconds=60 * self.job_minutes(partition),
         )
         (Path(self.stagedir) / SCRIPT_FILE).write_text(script, encoding="utf-8")
-        self.job.launcher = getlauncher("local")()
         if partition.uses_slurm:
             # After a node's death Slurm would run the job again, behind the verdict's back.
             self.job.options.append("--no-requeue")

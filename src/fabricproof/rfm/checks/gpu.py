@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from reframe.core.builtins import parameter, run_after, variable
+from reframe.core.builtins import parameter, variable
 
 from fabricproof.job.collective_commands import BUS_SUITES
 from fabricproof.job.leg import Plan
 from fabricproof.rfm.checks.base import FabricBenchmark
-from fabricproof.rfm.current import current_site
+from fabricproof.rfm.current import current_site, fabric_choices, why_no_site
 from fabricproof.rfm.legs.gpu import bus_plan, pair_plan, why_no_bus, why_no_gpus
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.site import PartitionSpec, StackSpec
@@ -16,6 +16,8 @@ from fabricproof.site.roll import stack_of_looks
 
 def gpu_fabrics() -> list[str]:
     """Return the fabrics of the partitions with GPUs; the site's first one where none has any."""
+    if why_no_site():
+        return fabric_choices()
     partitions = current_site().partitions
     with_gpus = [name for each in partitions if each.gpus for name in each.fabrics]
     return list(dict.fromkeys(with_gpus)) or partitions[0].fabrics[:1]
@@ -29,15 +31,14 @@ class GpuBenchmark(FabricBenchmark):
     #: required with one stack of each partition, not with each: where the site has no GPUs
     once = variable(bool, value=False)
 
-    @run_after("init")
-    def skip_once_without_gpus(self) -> None:
+    def environs(self) -> list[str]:
         """Leave one row of each check to a site without GPUs, not one for each stack."""
         site = current_site()
         if any(each.gpus for each in site.partitions):
-            return
+            return super().environs()
         chosen = [each for each in site.partitions if self.fabric in each.fabrics]
-        self.valid_prog_environs = sorted({stack_of_looks(site, each) for each in chosen})
         self.once = True
+        return sorted({stack_of_looks(site, each) for each in chosen})
 
     def why_not(self) -> str:
         """Tell where there are no GPUs, where the stack takes none, and where another one skips."""

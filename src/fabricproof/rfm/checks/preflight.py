@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from reframe.core.builtins import run_after, variable
+from reframe.core.builtins import variable
 
 from fabricproof.job.leg import Plan
 from fabricproof.job.outcome import Outcome
@@ -25,13 +25,11 @@ class OnceBenchmark(FabricBenchmark):
     #: required with one stack of each partition, not with each
     once = variable(bool, value=True)
 
-    @run_after("init")
-    def look_once(self) -> None:
+    def environs(self) -> list[str]:
         """Leave out all stacks but those that look."""
         site = current_site()
         chosen = [each for each in site.partitions if self.fabric in each.fabrics]
-        lookers = {stack_of_looks(site, each) for each in chosen or site.partitions}
-        self.valid_prog_environs = sorted(lookers)
+        return sorted({stack_of_looks(site, each) for each in chosen or site.partitions})
 
     def why_not(self) -> str:
         """Tell where there is no link, or where another stack looks."""

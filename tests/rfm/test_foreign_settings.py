@@ -1,0 +1,60 @@
+"""Our checks under the settings of a site that has no site file: they fail, and are never absent.
+
+ReFrame leaves out a check file that raises at import with a warning, and ends with 0.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from reframe_sessions import HERE, ROOT, run_stock
+
+CHECKS = str(ROOT / "checks")
+
+#: of a made-up site: a login node of its own, and a Slurm that starts with srun
+SETTINGS = """
+site_configuration = {
+    "systems": [{"name": "hpcville", "hostnames": [".*"], "partitions": [
+        {"name": "login", "scheduler": "local", "launcher": "local", "environs": ["gnu"]},
+        {"name": "batch", "scheduler": "slurm", "launcher": "srun", "access": ["-p work"],
+         "environs": ["gnu"]}]}],
+    "environments": [{"name": "gnu"}],
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--system=hpcville:login"], ["-t", "infiniband"], ["-t", "ethernet"], ["-n", "^OsuLatency"]],
+)
+def test_without_a_site_every_check_fails_and_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    monkeypatch.delenv("FABRICPROOF_SITE", raising=False)
+    (tmp_path / "settings.py").write_text(SETTINGS)
+    ended = run_stock(
+        tmp_path, "-R", *options, checks=CHECKS, RFM_CONFIG_FILES=str(tmp_path / "settings.py")
+    )
+    assert ended.status == 1
+    assert "skipping test" not in ended.out
+    assert ended.cases
+    for case in ended.cases.values():
+        assert case["result"] == "fail"
+        assert case["fail_reason"].startswith("config error: these checks need a site of fabric")
+        assert "a site.toml for ReFrame's system 'hpcville'" in case["fail_reason"]
+        assert "next: fabricproof run --site" in case["fail_reason"]
+
+
+def test_where_no_partition_has_the_site_s_fabric_they_fail_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """valid_systems = "+fabric-eth0" would select nothing, and ReFrame pass without a check."""
+    monkeypatch.setenv("FABRICPROOF_SITE", str(HERE / "site"))
+    (tmp_path / "settings.py").write_text(SETTINGS.replace("hpcville", "traps"))
+    ended = run_stock(tmp_path, "-R", checks=CHECKS, RFM_CONFIG_FILES=str(tmp_path / "settings.py"))
+    assert ended.status == 1
+    reasons = {case["fail_reason"] for case in ended.cases.values()}
+    assert ["no partition of ReFrame's system 'traps' has a fabric" in each for each in reasons]
+    assert "fabric-eth0" in json.dumps([*reasons])
