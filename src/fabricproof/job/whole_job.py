@@ -153,12 +153,11 @@ _UNOPENED = "slurmd could not open the job's files; do all nodes see this folder
 #: folder; the file appears whole or not at all.
 RECORD_END = f"""\
 fabricproof_end=$PWD/{JOB_END_FILE} fabricproof_reached=no
-printf -v fabricproof_begin '%(%s)T' -1
 rm -f "$fabricproof_end"
 fabricproof_ends() {{ # how this job ended, for who judges it
     local status=$?
-    printf 'job %s\\nnodes %s\\nbegin %s\\nend %(%s)T\\nreached %s\\nstatus %s\\n' \\
-        "${{SLURM_JOB_ID:-none}}" "${{SLURM_JOB_NODELIST:-none}}" "$fabricproof_begin" -1 \\
+    printf 'job %s\\nnodes %s\\nreached %s\\nstatus %s\\n' \\
+        "${{SLURM_JOB_ID:-none}}" "${{SLURM_JOB_NODELIST:-none}}" \\
         "$fabricproof_reached" "$status" >"$fabricproof_end.part" &&
         mv -f "$fabricproof_end.part" "$fabricproof_end"
 }}
@@ -175,16 +174,12 @@ class JobEnd:
     Attributes:
         job_id: the scheduler's; None outside Slurm.
         nodes: that the job had; empty outside Slurm.
-        begin_s: when it began, by its own node's clock, in seconds since 1970.
-        end_s: when it ended, likewise.
         reached: whether it came to its last command.
         status: its exit status; of one that a signal ended it says nothing.
     """
 
     job_id: str | None
     nodes: tuple[str, ...]
-    begin_s: int
-    end_s: int
     reached: bool
     status: int
 
@@ -225,8 +220,6 @@ def read_end(folder: Path) -> JobEnd | None:
         return JobEnd(
             job_id=None if facts["job"] == "none" else facts["job"],
             nodes=() if facts["nodes"] == "none" else expand(facts["nodes"]),
-            begin_s=int(facts["begin"]),
-            end_s=int(facts["end"]),
             reached=facts["reached"] == "yes",
             status=int(facts["status"]),
         )
