@@ -24,7 +24,7 @@ from fabricproof.job.outcome import Outcome, mended
 from fabricproof.job.script import JOB_END_FILE
 from fabricproof.nodes.inventory.facts import Machine, ReadTrouble
 from fabricproof.nodes.inventory.read import read_machine
-from fabricproof.nodes.preflight import Preflight, RailFinding, preflight
+from fabricproof.nodes.preflight import Preflight, preflight
 from fabricproof.site import FabricSpec
 from fabricproof.traffic import CounterSample, read_rises
 from fabricproof.verdict.value import Judgement, Report, missing
@@ -60,7 +60,13 @@ def read_looks(folder: Path, outcomes: Sequence[Outcome], due: Iterable[str] = (
     machines: dict[str, Machine | None] = {}
     reasons: dict[str, str] = {}
     for node in sorted({*left, *due, *(rank.node for rank in ranks)}):
-        machine = _read(left[node], node) if node in left else None
+        machine = None
+        if node in left:
+            try:
+                machine = read_machine(text_of(left[node], errors="replace"), node)
+            except OSError as error:
+                trouble = ReadTrouble(text=f"its file cannot be read: {error.strerror}")
+                machine = Machine(node=node, troubles=(trouble,))
         machines[node] = machine if machine is not None and machine.facts else None
         if machine is not None and not machine.facts:
             reasons[node] = "; ".join(machine.unknown)
@@ -73,15 +79,6 @@ def read_looks(folder: Path, outcomes: Sequence[Outcome], due: Iterable[str] = (
         },
         samples=gather(ranks).samples,
     )
-
-
-def _read(path: Path, node: str) -> Machine:
-    try:
-        text = text_of(path, errors="replace")
-    except OSError as error:
-        trouble = ReadTrouble(text=f"its file cannot be read: {error.strerror}")
-        return Machine(node=node, troubles=(trouble,))
-    return read_machine(text, node)
 
 
 def judge_looks(spec: FabricSpec, looks: Looks) -> Preflight:
@@ -116,7 +113,12 @@ def links_of(
 
 def _link(rail: str, result: Preflight, looks: Looks, num_nodes: int) -> Outcome:
     findings = result.of_rail(rail)
-    quantities = [_named(each, findings) for each in findings]
+    # Of those that pass, a summary names one.
+    first = next(iter(sorted(findings, key=lambda each: each.quantity != "fleet")), None)
+    quantities = [
+        replace(each.judgement, named=each.verdict is not Verdict.PASS or each is first)
+        for each in findings
+    ]
     if len(looks.machines) < num_nodes:
         there = ", ".join(looks.machines) or "none"
         reason = f"{num_nodes} nodes were due, {len(looks.machines)} were seen: {there}"
@@ -134,13 +136,6 @@ def _link(rail: str, result: Preflight, looks: Looks, num_nodes: int) -> Outcome
         ),
         nodes=tuple(looks.machines),
     )
-
-
-def _named(finding: RailFinding, findings: Sequence[RailFinding]) -> Judgement:
-    """Return its judgement; of those that pass, a summary names one."""
-    first = next((each for each in findings if each.quantity == "fleet"), findings[0])
-    is_named = finding.verdict is not Verdict.PASS or finding is first
-    return replace(finding.judgement, named=is_named)
 
 
 #: What Slurm says of a job whose output file slurmd could not open on the node (ExitCode 0:53).
