@@ -129,17 +129,6 @@ def test_a_damaged_record_is_named(perflogs: Path, fabricproof: Command) -> None
     assert "damaged record of a sweep" in ended.err
 
 
-def test_a_sweep_of_no_run_is_not_passed_over(perflogs: Path, fabricproof: Command) -> None:
-    broken = planted()
-    del broken["run_id"]
-    append_records(perflogs / "compute" / "records.jsonl", [broken])
-    ended = fabricproof("tune", "show")
-    assert ended.status == ExitStatus.DATA
-    assert (
-        "records.jsonl:5: damaged record: expected a run_id as fabricproof writes it" in ended.err
-    )
-
-
 def test_half_a_character_is_shown_as_its_escape(perflogs: Path, fabricproof: Command) -> None:
     append_records(
         perflogs / "compute" / "records.jsonl",

@@ -96,7 +96,8 @@ def describe_outcome(
         }
         for record, judgement in _quantities(run, attempt.report):
             yield {**record, "counts": outcome.takes(judgement)}
-    findings = [*notes, *outcome.report.findings]
+    report = outcome.report
+    findings = [*notes, *report.findings]
     yield {
         **base,
         "kind": "leg",
@@ -104,11 +105,9 @@ def describe_outcome(
         "findings": texts_of(findings),
         "finding_kinds": [each.record() for each in findings],
         "attempts": len(outcome.attempts),
-        "reasons": [
-            each.reason
-            for each in outcome.report.quantities
-            if each.verdict is outcome.report.verdict
-        ][:3],
+        "reasons": [each.reason for each in report.quantities if each.verdict is report.verdict][
+            :3
+        ],
         "road": _net_path(outcome.report),
         "errors": [
             each.record()
