@@ -28,7 +28,7 @@ from fabricproof.job.whole_job import (
 from fabricproof.verdict.value import Judgement, Report
 from leg_folders import make_leg, rank_text
 
-_WELL = JobEnd(job_id="7", nodes=("vc1", "vc2"), begin_s=100, end_s=110, reached=True, status=0)
+_WELL = JobEnd(job_id="7", nodes=("vc1", "vc2"), reached=True, status=0)
 
 
 def _run(folder: Path, *body: str, **variables: str) -> JobEnd | None:
@@ -49,7 +49,6 @@ def test_a_job_that_came_to_its_end_says_all_of_it(tmp_path: Path) -> None:
     end = _run(tmp_path, "cd /", REACHED_END, SLURM_JOB_ID="7", SLURM_JOB_NODELIST="vc[1-2]")
     assert end is not None
     assert (end.job_id, end.nodes, end.reached, end.status) == ("7", ("vc1", "vc2"), True, 0)
-    assert 0 < end.begin_s <= end.end_s
     assert find_doubt(end, "7", SchedulerSays()) is None
 
 
@@ -77,7 +76,7 @@ def test_what_ends_a_job_before_its_last_command_is_no_end(
 
 
 def test_a_killed_job_leaves_nothing_not_even_what_lay_there_before(tmp_path: Path) -> None:
-    (tmp_path / JOB_END_FILE).write_text("job 7\nnodes x\nbegin 1\nend 2\nreached yes\nstatus 0\n")
+    (tmp_path / JOB_END_FILE).write_text("job 7\nnodes x\nreached yes\nstatus 0\n")
     assert read_end(tmp_path) is not None
     assert _run(tmp_path, "kill -9 $$", REACHED_END) is None
 
@@ -85,7 +84,7 @@ def test_a_killed_job_leaves_nothing_not_even_what_lay_there_before(tmp_path: Pa
 @given(st.integers(min_value=0, max_value=70))
 def test_a_torn_file_is_none(tmp_path_factory: pytest.TempPathFactory, length: int) -> None:
     folder = tmp_path_factory.mktemp("torn")
-    whole = "job 7\nnodes vc[1-2]\nbegin 100\nend 110\nreached yes\nstatus 0\n"
+    whole = "job 7\nnodes vc[1-2]\nreached yes\nstatus 0\n"
     (folder / JOB_END_FILE).write_text(whole[:length])
     assert read_end(folder) == (_WELL if length >= len(whole) else None)
 

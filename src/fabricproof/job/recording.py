@@ -96,7 +96,8 @@ def describe_outcome(
         }
         for record, judgement in _quantities(run, attempt.report):
             yield {**record, "counts": outcome.takes(judgement)}
-    findings = [*notes, *outcome.report.findings]
+    report = outcome.report
+    findings = [*notes, *report.findings]
     yield {
         **base,
         "kind": "leg",
@@ -104,7 +105,9 @@ def describe_outcome(
         "findings": texts_of(findings),
         "finding_kinds": [each.record() for each in findings],
         "attempts": len(outcome.attempts),
-        "reasons": _reasons(outcome.report),
+        "reasons": [each.reason for each in report.quantities if each.verdict is report.verdict][
+            :3
+        ],
         "road": _net_path(outcome.report),
         "errors": [
             each.record()
@@ -116,11 +119,6 @@ def describe_outcome(
         run = {**base, "attempt": 0, "counts": True, "nodes": list(outcome.nodes)}
         for record, _ in _quantities(run, outcome.report):
             yield record
-
-
-def _reasons(report: Report) -> list[str]:
-    """Return up to three reasons of the report's own verdict, in the order of the quantities."""
-    return [each.reason for each in report.quantities if each.verdict is report.verdict][:3]
 
 
 def _quantities(

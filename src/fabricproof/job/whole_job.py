@@ -24,7 +24,7 @@ from fabricproof.job.outcome import Outcome, mended
 from fabricproof.job.script import JOB_END_FILE
 from fabricproof.nodes.inventory.facts import Machine, ReadTrouble
 from fabricproof.nodes.inventory.read import read_machine
-from fabricproof.nodes.preflight import Preflight, RailFinding, preflight
+from fabricproof.nodes.preflight import Preflight, preflight
 from fabricproof.site import FabricSpec
 from fabricproof.traffic import CounterSample, read_rises
 from fabricproof.verdict.value import Judgement, Report, missing
@@ -60,7 +60,13 @@ def read_looks(folder: Path, outcomes: Sequence[Outcome], due: Iterable[str] = (
     machines: dict[str, Machine | None] = {}
     reasons: dict[str, str] = {}
     for node in sorted({*left, *due, *(rank.node for rank in ranks)}):
-        machine = _read(left[node], node) if node in left else None
+        machine = None
+        if node in left:
+            try:
+                machine = read_machine(text_of(left[node], errors="replace"), node)
+            except OSError as error:
+                trouble = ReadTrouble(text=f"its file cannot be read: {error.strerror}")
+                machine = Machine(node=node, troubles=(trouble,))
         machines[node] = machine if machine is not None and machine.facts else None
         if machine is not None and not machine.facts:
             reasons[node] = "; ".join(machine.unknown)
@@ -73,15 +79,6 @@ def read_looks(folder: Path, outcomes: Sequence[Outcome], due: Iterable[str] = (
         },
         samples=gather(ranks).samples,
     )
-
-
-def _read(path: Path, node: str) -> Machine:
-    try:
-        text = text_of(path, errors="replace")
-    except OSError as error:
-        trouble = ReadTrouble(text=f"its file cannot be read: {error.strerror}")
-        return Machine(node=node, troubles=(trouble,))
-    return read_machine(text, node)
 
 
 def judge_looks(spec: FabricSpec, looks: Looks) -> Preflight:
@@ -116,7 +113,12 @@ def links_of(
 
 def _link(rail: str, result: Preflight, looks: Looks, num_nodes: int) -> Outcome:
     findings = result.of_rail(rail)
-    quantities = [_named(each, findings) for each in findings]
+    # Of those that pass, a summary names one.
+    first = next(iter(sorted(findings, key=lambda each: each.quantity != "fleet")), None)
+    quantities = [
+        replace(each.judgement, named=each.verdict is not Verdict.PASS or each is first)
+        for each in findings
+    ]
     if len(looks.machines) < num_nodes:
         there = ", ".join(looks.machines) or "none"
         reason = f"{num_nodes} nodes were due, {len(looks.machines)} were seen: {there}"
@@ -136,13 +138,6 @@ def _link(rail: str, result: Preflight, looks: Looks, num_nodes: int) -> Outcome
     )
 
 
-def _named(finding: RailFinding, findings: Sequence[RailFinding]) -> Judgement:
-    """Return its judgement; of those that pass, a summary names one."""
-    first = next((each for each in findings if each.quantity == "fleet"), findings[0])
-    is_named = finding.verdict is not Verdict.PASS or finding is first
-    return replace(finding.judgement, named=is_named)
-
-
 #: What Slurm says of a job whose output file slurmd could not open on the node (ExitCode 0:53).
 _NO_FILES = 53
 _UNOPENED = "slurmd could not open the job's files; do all nodes see this folder at this path?"
@@ -153,12 +148,11 @@ _UNOPENED = "slurmd could not open the job's files; do all nodes see this folder
 #: folder; the file appears whole or not at all.
 RECORD_END = f"""\
 fabricproof_end=$PWD/{JOB_END_FILE} fabricproof_reached=no
-printf -v fabricproof_begin '%(%s)T' -1
 rm -f "$fabricproof_end"
 fabricproof_ends() {{ # how this job ended, for who judges it
     local status=$?
-    printf 'job %s\\nnodes %s\\nbegin %s\\nend %(%s)T\\nreached %s\\nstatus %s\\n' \\
-        "${{SLURM_JOB_ID:-none}}" "${{SLURM_JOB_NODELIST:-none}}" "$fabricproof_begin" -1 \\
+    printf 'job %s\\nnodes %s\\nreached %s\\nstatus %s\\n' \\
+        "${{SLURM_JOB_ID:-none}}" "${{SLURM_JOB_NODELIST:-none}}" \\
         "$fabricproof_reached" "$status" >"$fabricproof_end.part" &&
         mv -f "$fabricproof_end.part" "$fabricproof_end"
 }}
@@ -175,16 +169,12 @@ class JobEnd:
     Attributes:
         job_id: the scheduler's; None outside Slurm.
         nodes: that the job had; empty outside Slurm.
-        begin_s: when it began, by its own node's clock, in seconds since 1970.
-        end_s: when it ended, likewise.
         reached: whether it came to its last command.
         status: its exit status; of one that a signal ended it says nothing.
     """
 
     job_id: str | None
     nodes: tuple[str, ...]
-    begin_s: int
-    end_s: int
     reached: bool
     status: int
 
@@ -225,8 +215,6 @@ def read_end(folder: Path) -> JobEnd | None:
         return JobEnd(
             job_id=None if facts["job"] == "none" else facts["job"],
             nodes=() if facts["nodes"] == "none" else expand(facts["nodes"]),
-            begin_s=int(facts["begin"]),
-            end_s=int(facts["end"]),
             reached=facts["reached"] == "yes",
             status=int(facts["status"]),
         )

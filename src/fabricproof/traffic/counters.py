@@ -267,21 +267,19 @@ def _is_error(counter: str) -> bool:
 def _errors(sample: CounterSample) -> Iterator[tuple[str, str]]:
     for counter in _names(sample):
         if _is_error(counter) and sample.moved(counter) > 0:
-            yield counter, _rose(sample, counter) + _meaning(counter)
+            yield counter, _rose(sample, counter) + _MEANINGS.get(counter, "")
     if sample.moved("aer_correctable") >= PCIE_CORRECTED:
         counter = "aer_correctable"
         yield counter, _rose(sample, counter) + ": the PCIe link repeats packets"
 
 
-def _meaning(counter: str) -> str:
-    meanings = {
-        "carrier_changes": "the link went down or came up during the run",
-        "aer_nonfatal": "the PCIe link lost packets",
-        "aer_fatal": "the PCIe link failed",
-        "retry_exceeded_err": "the device gave a connection up",
-        "retry_rnr_exceeded_err": "the device gave up on a receiver that had no buffer",
-    }
-    return f": {meanings[counter]}" if counter in meanings else ""
+_MEANINGS = {
+    "carrier_changes": ": the link went down or came up during the run",
+    "aer_nonfatal": ": the PCIe link lost packets",
+    "aer_fatal": ": the PCIe link failed",
+    "retry_exceeded_err": ": the device gave a connection up",
+    "retry_rnr_exceeded_err": ": the device gave up on a receiver that had no buffer",
+}
 
 
 def reset_of(sample: CounterSample) -> str:

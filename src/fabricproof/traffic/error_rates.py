@@ -156,7 +156,8 @@ def error_rates(evidence: Evidence, rails: Sequence[str]) -> tuple[ErrorRate, ..
     found: list[ErrorRate] = []
     below = {(each.node, each.parent) for each in evidence.samples if each.interface in rails}
     for sample in evidence.samples:
-        peer = _peer(evidence, sample.node)
+        others = [each for each in evidence.nodes if each != sample.node]
+        peer = others[0] if len(others) == 1 else ""
         if sample.interface == TCP and not any(map(is_device, rails)):
             found += _of_tcp(evidence, sample, rails, peer)
         elif sample.interface in rails or (sample.node, sample.interface) in below:
@@ -192,11 +193,6 @@ def added(rates: Iterable[ErrorRate]) -> tuple[ErrorRate, ...]:
     return tuple(together.values())
 
 
-def _peer(evidence: Evidence, node: str) -> str:
-    others = [each for each in evidence.nodes if each != node]
-    return others[0] if len(others) == 1 else ""
-
-
 def _of_tcp(
     evidence: Evidence, tcp: CounterSample, rails: Sequence[str], peer: str
 ) -> list[ErrorRate]:
@@ -225,7 +221,12 @@ def _of_tcp(
                 direction=Direction.OUT,
                 peer=peer,
                 events=events,
-                packets=max(segments - local - beside, min(segments, _sent(ours))),
+                # The rails count fewer than TCP where an interface cuts segments itself, more where
+                # others use them.
+                packets=max(
+                    segments - local - beside,
+                    min(segments, sum(each.moved("tx_packets") for each in ours)),
+                ),
                 bytes=sum(each.moved("tx_bytes") for each in ours),
                 beside=beside,
                 set_back=_set_back(tcp, ("OutSegs", "RetransSegs", "TCPSynRetrans")),
@@ -252,14 +253,6 @@ def _of_tcp(
             )
         )
     return found
-
-
-def _sent(ours: Iterable[CounterSample]) -> int:
-    """Return the packets that the rails say they sent.
-
-    Fewer than TCP's segments where an interface cuts them itself, more where others use the rails.
-    """
-    return sum(each.moved("tx_packets") for each in ours)
 
 
 def _in_vain(tcp: CounterSample) -> tuple[int, int]:

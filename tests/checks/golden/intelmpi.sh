@@ -20,12 +20,11 @@ _onerror()
 trap _onerror ERR
 
 fabricproof_end=$PWD/job_end fabricproof_reached=no
-printf -v fabricproof_begin '%(%s)T' -1
 rm -f "$fabricproof_end"
 fabricproof_ends() { # how this job ended, for who judges it
     local status=$?
-    printf 'job %s\nnodes %s\nbegin %s\nend %(%s)T\nreached %s\nstatus %s\n' \
-        "${SLURM_JOB_ID:-none}" "${SLURM_JOB_NODELIST:-none}" "$fabricproof_begin" -1 \
+    printf 'job %s\nnodes %s\nreached %s\nstatus %s\n' \
+        "${SLURM_JOB_ID:-none}" "${SLURM_JOB_NODELIST:-none}" \
         "$fabricproof_reached" "$status" >"$fabricproof_end.part" &&
         mv -f "$fabricproof_end.part" "$fabricproof_end"
 }

@@ -378,20 +378,6 @@ def test_a_file_that_cannot_be_read_is_said_each_time_until_it_is_mended(
             odd.unlink()
 
 
-def test_a_copy_of_a_file_of_which_nothing_was_read_is_made_again(tmp_path: Path) -> None:
-    write(tmp_path, [quantity(FIRST)])
-    open_store(tmp_path, SITE)
-    manifest = tmp_path / SITE / ".index" / "manifest.json"
-    told = json.loads(manifest.read_text())
-    told["sources"]["compute/second.jsonl"] = {
-        **told["sources"]["compute/records.jsonl"], "segments": [], "standing": None,
-    }  # fmt: skip
-    manifest.write_text(json.dumps(told))
-    store = open_store(tmp_path, SITE)
-    assert ids(store) == [FIRST]
-    assert any("is made again" in note for note in store.notes)
-
-
 def test_a_torn_last_line_is_passed_over_with_a_note(tmp_path: Path) -> None:
     """What a crash left: noted while it stands there, and after the next writer marked it."""
     path = write(tmp_path, [quantity(FIRST)])

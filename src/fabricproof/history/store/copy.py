@@ -12,9 +12,7 @@ import contextlib
 import fcntl
 import json
 import os
-import re
 import time
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -32,10 +30,7 @@ if TYPE_CHECKING:
 FOLDER = ".index"
 _MANIFEST = "manifest.json"
 #: of the manifest and of the columns; a copy of another is made again
-FORMAT = 9
-
-#: how a manifest begins: the CRC-32 of all that follows
-_SUM = re.compile(rb'\{"sum": (\d{1,10}), ')
+FORMAT = 10
 
 #: how long to wait for another that is writing the copy, seconds; then it is made twice
 _PATIENCE = 60.0
@@ -84,25 +79,17 @@ class Copy:
         try:
             manifest = json.loads(text)
             is_ours = manifest["format"] == FORMAT
-            sound = is_ours and _is_whole(text) and all(map(self._is_sound, _files_of(manifest)))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            sound = is_ours and all(
+                (self.folder / each["name"]).stat().st_size == each["size"]
+                for each in _files_of(manifest)
+            )
+        except (OSError, ValueError, KeyError, TypeError):
             is_ours, sound = True, False
         if sound:
-            del manifest["sum"]
             self.manifest = manifest
             return
         if is_ours:
             self.notes.append(f"{self.folder}: the copy was damaged and is made again")
-
-    def _is_sound(self, stated: dict[str, Any]) -> bool:
-        path = self.folder / stated["name"]
-        state = path.stat()
-        if state.st_size != stated["size"]:
-            return False
-        # Same size and same time: nobody wrote to it.  A copied folder has other times.
-        return bool(state.st_mtime_ns == stated["time"]) or (
-            zlib.crc32(path.read_bytes()) == stated["sum"]
-        )
 
     def put(self, prefix: str, table: pl.DataFrame) -> dict[str, Any]:
         """Keep a table under a new name; return how the manifest names it."""
@@ -121,15 +108,7 @@ class Copy:
         data = packed.getbuffer()
         with whole_file(self.folder / name) as file:
             file.write(data)
-            file.flush()
-            state = os.fstat(file.fileno())
-        return {
-            "name": name,
-            "rows": table.height,
-            "size": state.st_size,
-            "time": state.st_mtime_ns,
-            "sum": zlib.crc32(data),
-        }
+        return {"name": name, "rows": table.height, "size": len(data)}
 
     @contextlib.contextmanager
     def _unless_unwritable(self) -> Iterator[None]:
@@ -175,8 +154,7 @@ class Copy:
             return
         with self._unless_unwritable():
             with whole_file(self.folder / _MANIFEST) as file:
-                rest = json.dumps(self.manifest).encode()[1:]
-                file.write(b'{"sum": %d, ' % zlib.crc32(rest) + rest)
+                file.write(json.dumps(self.manifest).encode())
             self._sweep()
 
     def _sweep(self) -> None:
@@ -219,12 +197,6 @@ def _wait_for(descriptor: int) -> None:
             return
         else:
             return
-
-
-def _is_whole(text: bytes) -> bool:
-    """Tell whether a manifest is, to the last byte, what was written."""
-    begin = _SUM.match(text)
-    return begin is not None and zlib.crc32(text[begin.end() :]) == int(begin[1])
 
 
 def _files_of(manifest: dict[str, Any]) -> list[dict[str, Any]]:

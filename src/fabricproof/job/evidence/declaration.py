@@ -40,7 +40,10 @@ def of_what_was_declared(
     leg: Leg, ranks: Sequence[RankRecord], report: Report
 ) -> tuple[Report, str]:
     """Return the report after image, device and MPI library had their say, and what is wrong."""
-    fault = _outside(leg, ranks) or _device_fault(leg, ranks)
+    fault = _outside(leg, ranks)
+    if not fault and leg.fabric is not None and not leg.same_node:
+        # A rail that no rank saw says nothing here: then its counters are missing too.
+        fault = device_fault(leg.fabric.link, leg.node_rails or leg.rails, ranks)
     if fault:
         return _spoiled(report, Verdict.INVALID, fault), fault
     blind = _image_unseen(leg, ranks) or _device_unseen(leg, ranks)
@@ -149,17 +152,6 @@ def _spoiled(report: Report, verdict: Verdict, reason: str) -> Report:
     )
 
 
-def _device_fault(leg: Leg, ranks: Sequence[RankRecord]) -> str:
-    """Return why the leg's rails are not of the declared kind; empty where they are.
-
-    A rail that no rank saw says nothing here: then its counters are missing too; see
-    :func:`_device_unseen` for one that was counted and not described.
-    """
-    if leg.fabric is None or leg.same_node:
-        return ""
-    return device_fault(leg.fabric.link, leg.node_rails or leg.rails, ranks)
-
-
 def device_fault(link: Link, rails: Iterable[str], ranks: Iterable[RankRecord]) -> str:
     """Return why rails, as ranks saw them, are not of the declared link; empty where they are."""
     rails = tuple(dict.fromkeys(rails))
@@ -221,7 +213,10 @@ def judge_free_path(leg: Leg, ranks: Sequence[RankRecord], sent_bytes: tuple[int
         reason = f"two paths fit, the declared rails and {twin}: {seen}"
         return _report(None, Verdict.UNJUDGED, reason, evidence)
     share = min(1.0, on_rails / due)
-    doubt = doubt_of_counters(evidence, _expected(leg, sent_bytes))
+    told = Expectation(
+        rails=leg.rails, sent_bytes=sent_bytes, num_ranks=leg.num_ranks, spread=False
+    )
+    doubt = doubt_of_counters(evidence, told)
     if share >= MIN_SHARE and doubt is not None:
         return _report(None, Verdict.UNJUDGED, doubt.reason, evidence)
     if share >= MIN_SHARE:
@@ -232,13 +227,6 @@ def judge_free_path(leg: Leg, ranks: Sequence[RankRecord], sent_bytes: tuple[int
         f"{megabytes(due)}: {seen}; users should set {leg.free_path}"
     )
     return _report(share, Verdict.FAIL, reason, evidence)
-
-
-def _expected(leg: Leg, sent_bytes: tuple[int, int]) -> Expectation:
-    """Return what the rails must have carried, had the MPI been told them."""
-    return Expectation(
-        rails=leg.rails, sent_bytes=sent_bytes, num_ranks=leg.num_ranks, spread=False
-    )
 
 
 def _moved(evidence: Evidence) -> dict[str, int]:

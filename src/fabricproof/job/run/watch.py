@@ -88,16 +88,13 @@ class Watch:
                 continue
             silent_since = asked if silent_since is None else silent_since
             if time.monotonic() - silent_since >= self._patience:
-                self._give_up()
+                self.gave_up = True
+                self._process.send_signal(_ending_signal())
+                try:
+                    self._process.wait(self._farewell)
+                except subprocess.TimeoutExpired:
+                    self._process.kill()
                 return
-
-    def _give_up(self) -> None:
-        self.gave_up = True
-        self._process.send_signal(_ending_signal())
-        try:
-            self._process.wait(self._farewell)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
 
 
 @contextlib.contextmanager
