@@ -436,8 +436,7 @@ def _judged(record: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str], di
     blamed += [each for each in record["losses"] if each["verdict"] == "FAIL"]
     blamed += [
         {**each, "kind": "rail", "name": f"{each['node']} {each['rail']}", "direction": "both"}
-        for each in record["devices"]
-        if each["verdict"] == "FAIL"
+        for each in record["down_links"]
     ]
     blamed += [
         {**each, "kind": "rail", "name": f"{each['node']} {each['net_path']}", "direction": "both"}

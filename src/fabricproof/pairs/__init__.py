@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from fabricproof.pairs.blame.judge import judge_matrix
-from fabricproof.pairs.blame.judged import Judged, MatrixVerdict, WhyUndecided
+from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
 from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.pairs.fabric import Leaves, leaves_by_name, leaves_of
-from fabricproof.pairs.ladder import FIRST_ROUNDS, MORE_ROUNDS, USUAL_ROUNDS, Ladder
-from fabricproof.pairs.limits import NO_LIMITS, Limits, limits_of
+from fabricproof.pairs.ladder import FIRST_ROUNDS, Ladder
+from fabricproof.pairs.limits import Limits, limits_of
 from fabricproof.pairs.matrix import Kind, Matrix
 from fabricproof.pairs.picture import (
     KEY,
@@ -28,7 +28,7 @@ from fabricproof.pairs.population import (
     populations_of,
 )
 from fabricproof.pairs.readers import read_matrix
-from fabricproof.pairs.said import Blame, Said, Undecided
+from fabricproof.pairs.said import Blame, Said
 from fabricproof.pairs.schedule import Order, Schedule, least_rounds
 from fabricproof.pairs.words import say
 
@@ -51,11 +51,8 @@ __all__ = [
     "FIRST_ROUNDS",
     "KEY",
     "MARGIN",
-    "MORE_ROUNDS",
-    "NO_LIMITS",
     "POPULATION_COLUMNS",
     "RECORD_KIND",
-    "USUAL_ROUNDS",
     "Blame",
     "Judged",
     "Kind",
@@ -69,8 +66,6 @@ __all__ = [
     "Said",
     "Schedule",
     "SuspectKind",
-    "Undecided",
-    "WhyUndecided",
     "drawing",
     "healthy_words",
     "judge_matrix",

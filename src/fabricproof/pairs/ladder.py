@@ -29,9 +29,6 @@ _ADAPTIVE_ROUNDS = 2
 #: rounds more, each only while somebody is suspect whose low values nobody explains
 MORE_ROUNDS = 4
 
-#: rounds as a rule; with those more it is ten at most
-USUAL_ROUNDS = FIRST_ROUNDS + _ADAPTIVE_ROUNDS
-
 #: rounds of second looks over one path at most: more low pairs of one node are no moment's doing
 MOST_AGAIN = 4
 
@@ -158,17 +155,13 @@ class _Pairing:
     def good_on(self) -> dict[int, list[int]]:
         return by_key((int(self.leaves.leaf_of[node]), node) for node in self.good.tolist())
 
-    @staticmethod
-    def _odd(low: npt.NDArray[np.float64], measured: npt.NDArray[np.float64]) -> Indices:
-        """Return the flat places that are suspect."""
-        return np.flatnonzero((low >= _LEAST_LOW) & (low >= _LEAST_PART * measured))
-
     def suspects(self) -> list[int]:
         """Return the nodes that are suspect by themselves, worst first."""
         low = self.low.nodes[..., :2] + self.low.nodes[..., 2:]
         measured = self.measured.nodes[..., :2] + self.measured.nodes[..., 2:]
         per_node = low[0].size
-        nodes = self._odd(low, measured) // per_node
+        is_odd = (low >= _LEAST_LOW) & (low >= _LEAST_PART * measured)
+        nodes = np.flatnonzero(is_odd) // per_node
         unique, counts = np.unique(nodes, return_counts=True)
         return [int(node) for node in unique[np.argsort(-counts, kind="stable")]]
 

@@ -74,10 +74,6 @@ _WATCH = """\
 """
 
 
-def _begin_seconds(plan: KernelPlan) -> int:
-    return min(_START_SECONDS, _LEAST_BEGIN_SECONDS + len(plan.nodes) // _NODES_A_SECOND)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Ended:
     """How a launch ended.
@@ -124,7 +120,7 @@ def render_job(
     settings = {**subject.launch.environment, **net_path.environment}
     head = render_script((), subject, settings=settings)
     seconds, launch = 60 * job_minutes(plan), _launch_line(subject, plan, named=named)
-    begin = _begin_seconds(plan)
+    begin = min(_START_SECONDS, _LEAST_BEGIN_SECONDS + len(plan.nodes) // _NODES_A_SECOND)
     return (
         f"#!/bin/bash\ncd {shell_word(str(folder))} || exit 74\n{RECORD_END}\n{head}"
         f"{_BUILD.format(build=BUILD, stack=subject.stack)}"

@@ -288,7 +288,7 @@ class _Reader:
 
     def _end(self, fields: dict[str, Any]) -> None:
         number = self._in_round(fields)
-        named = {name for value in self.values.values() for name in _ends(value)}
+        named = {name for each in self.values.values() for name in (each.source, each.destination)}
         if named != set(self.nodes):
             self.refuse("a round ends without all its counters", "those of each node", number)
         begin, end = _time(fields["begin"]), _time(fields["end"])
@@ -317,10 +317,6 @@ class _Reader:
             is_done=self.is_done,
             lost=(*unended, *lost),
         )
-
-
-def _ends(value: Value) -> tuple[str, str]:
-    return value.source, value.destination
 
 
 def _whole(value: object) -> int:

@@ -211,10 +211,8 @@ class Admission:
         due = self._pairs(each for each in self.campaign.rounds if number in each.net_paths)
         left = self._pairs(self.outcome.left.get(number, ()))
         measured = set(due - left)
-        return bool(measured) and measured <= set(wrong) and self._has_partners_alone(measured)
-
-    def _has_partners_alone(self, pairs: Iterable[frozenset[str]]) -> bool:
-        return any(pair <= set(self.partners) for pair in pairs)
+        has_partners_alone = any(pair <= set(self.partners) for pair in measured)
+        return measured <= set(wrong) and has_partners_alone
 
     def _pairs(self, rounds: Iterable[PlannedRound]) -> Counter[frozenset[str]]:
         """Return pairs by name, each with how many of these rounds have it."""

@@ -94,10 +94,6 @@ def read_linktest(text: str, source: str) -> Matrix:
     num = only(_TASKS, text, source, "number of tasks") or max(highest, *hosts) + 1
     ranks = checked(_with_kind(times, hosts, num, size), source)
     results = {word: float(value) for word, value in _RESULT.findall(text)}
-    notes = []
-    if results:
-        told = ", ".join(f"{word.lower()} {value:.5g} us" for word, value in results.items())
-        notes.append(f"LinkTest counted over all pairs of ranks: {told}")
     lost = _lost(results, times, is_serial=is_serial)
     if not is_serial:
         kept = len(set(zip(times["from"], times["to"], strict=True)))
@@ -112,7 +108,6 @@ def read_linktest(text: str, source: str) -> Matrix:
     return replace(
         matrix_of(Table(name=source, frame=ranks.table("both"))),
         missing=lost,
-        notes=tuple(notes),
         is_selection=not is_serial,
         load=Load.IN_TURN,
     )
