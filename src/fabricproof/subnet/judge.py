@@ -52,8 +52,11 @@ def judge_look(look: SubnetLook, expected: Expected) -> SubnetResult:
         *_hosts(network, expected.hosts),
         *_managers(look.managers),
         *_counters(look),
-        *_complaints(look),
     ]
+    if look.complaints:
+        more = f" (and {len(look.complaints) - 1} more)" if len(look.complaints) > 1 else ""
+        sentence = f"part of the fabric may not have been seen: {look.complaints[0]}{more}"
+        findings.append(unjudged("look", "", sentence))
     crossed, orderless = cabling_findings(network, expected.hosts, expected.switches)
     return SubnetResult(findings=(*findings, *crossed), notes=(*orderless, *_notes(look, expected)))
 
@@ -106,7 +109,8 @@ def _torn(network: Network, cable: Cable) -> FabricFinding | None:
     if all(None in pair or pair[0] == pair[1] for pair in pairs):
         return None
     where = network.between(cable)
-    return _doubt(
+    return unjudged(
+        "link",
         where,
         f"{where}: its ends disagree, {cable.one.words} and {cable.other.words}: it trained anew "
         "during the look, or one end tells wrong; look again",
@@ -133,7 +137,8 @@ def _supported(network: Network, cable: Cable) -> FabricFinding | None:
         return torn
     for port in ports:
         if port.could_unnamed:
-            return _doubt(
+            return unjudged(
+                "link",
                 where,
                 f"{where} is at {port.words}; both ends support more, which the tool cannot name: "
                 "a newer infiniband-diags may, or declare the link",
@@ -152,15 +157,12 @@ def _mend(*, narrow: bool, slow: bool) -> str:
 
 
 def _unknown(where: str, port: Port) -> FabricFinding:
-    return _doubt(
+    return unjudged(
+        "link",
         where,
         f"{where}: width or speed is not known to the tool ({port.words}): a newer "
         "infiniband-diags may know it",
     )
-
-
-def _doubt(where: str, sentence: str) -> FabricFinding:
-    return FabricFinding(verdict=Verdict.UNJUDGED, quantity="link", where=where, sentence=sentence)
 
 
 #: IBA specification vol. 1, 7.2.7: Initialize waits for the subnet manager, Armed for traffic
@@ -189,7 +191,16 @@ def _states(network: Network) -> Iterator[FabricFinding]:
         return
     shaky = [port for port in active if port.physical != "LinkUp"]
     for port in shaky:
-        yield _shaky(network, port)
+        # Active, and the link is not up below it.
+        where = network.where(port.end)
+        is_known = bool(port.physical) and not port.physical.startswith("?")
+        told = fail if is_known else unjudged
+        yield told(
+            "state",
+            where,
+            f"{where} is Active, and its physical state is {port.physical or 'not known'}, not "
+            "LinkUp: the link trains anew; look again, then reseat or replace the cable",
+        )
     for cable in network.cables:
         ends = [each for each in (cable.one, cable.other) if each.state not in {"", "Active"}]
         for port in ends[: 1 if len({each.state for each in ends}) == 1 else 2]:
@@ -209,19 +220,6 @@ def _states(network: Network) -> Iterator[FabricFinding]:
             )
     if good := len(active) - len(shaky):
         yield passed("state", good, f"{good} of {len(linked)} linked ports are Active")
-
-
-def _shaky(network: Network, port: Port) -> FabricFinding:
-    """Return what is to be said of an Active port whose link is not up below it."""
-    where = network.where(port.end)
-    is_known = bool(port.physical) and not port.physical.startswith("?")
-    return FabricFinding(
-        verdict=Verdict.FAIL if is_known else Verdict.UNJUDGED,
-        quantity="state",
-        where=where,
-        sentence=f"{where} is Active, and its physical state is {port.physical or 'not known'}, "
-        "not LinkUp: the link trains anew; look again, then reseat or replace the cable",
-    )
 
 
 def _lids(network: Network) -> Iterator[FabricFinding]:
@@ -274,7 +272,12 @@ def _managers(managers: tuple[Manager, ...] | None) -> Iterator[FabricFinding]:
     if managers is None:
         return
     masters = [each for each in managers if each.is_master]
-    named = "; ".join(_manager(each) for each in managers)
+    words = {1: "discovering", 2: "standby", 3: "master"}
+    named = "; ".join(
+        f"LID {each.lid} (0x{each.guid}) {words.get(each.state, 'not active')}, priority "
+        f"{each.priority}"
+        for each in managers
+    )
     if masters and not managers[0].is_master:
         yield fail(
             "manager",
@@ -295,11 +298,6 @@ def _managers(managers: tuple[Manager, ...] | None) -> Iterator[FabricFinding]:
         yield fail("manager", "", f"no subnet manager is master ({named or 'none at all'})")
 
 
-def _manager(each: Manager) -> str:
-    word = {1: "discovering", 2: "standby", 3: "master"}.get(each.state, "not active")
-    return f"LID {each.lid} (0x{each.guid}) {word}, priority {each.priority}"
-
-
 def _counters(look: SubnetLook) -> Iterator[FabricFinding]:
     if look.counters is None:
         return
@@ -312,11 +310,10 @@ def _counters(look: SubnetLook) -> Iterator[FabricFinding]:
         for counter, limit in ENDS.items():
             if values.get(counter) == limit:
                 ended += 1
-                yield FabricFinding(
-                    verdict=Verdict.UNJUDGED,
-                    quantity="counters",
-                    where=where,
-                    sentence=f"{counter} of {where} stands at its end ({limit}) and shows no "
+                yield unjudged(
+                    "counters",
+                    where,
+                    f"{counter} of {where} stands at its end ({limit}) and shows no "
                     f"further rise: reset it (perfquery -R {lid} {end.port}) and look again",
                 )
     yield from _counted_in_part(look)
@@ -365,14 +362,6 @@ def _stateless(look: SubnetLook, *, is_declared: bool) -> Iterator[FabricFinding
         yield unjudged("link", "", sentence)
     sentence = "whether the links are Active was not read: iblinkinfo -l > iblinkinfo.txt"
     yield unjudged("state", "", sentence)
-
-
-def _complaints(look: SubnetLook) -> Iterator[FabricFinding]:
-    """Yield one finding where a tool complained: it may have left part of the fabric out."""
-    if look.complaints:
-        more = f" (and {len(look.complaints) - 1} more)" if len(look.complaints) > 1 else ""
-        first = look.complaints[0]
-        yield unjudged("look", "", f"part of the fabric may not have been seen: {first}{more}")
 
 
 def _notes(look: SubnetLook, expected: Expected) -> Iterator[str]:

@@ -66,7 +66,9 @@ def join(texts: Mapping[str, str], source: str = "") -> SubnetLook:
     )
     counters = by_end(network, errors) if errors is not None else None
     said = [line for line in texts.get(COMPLAINTS, "").splitlines() if line.strip()]
-    managers = _managers(texts, prefix)
+    managers = None
+    if "sminfo.txt" in texts:
+        managers = read_managers(texts["sminfo.txt"], prefix + "sminfo.txt")
     complaints = _silent(texts, prefix, managers)
     if errors is not None and errors.failed:
         complaints.append(f"{errors.failed} ports did not answer ibqueryerrors")
@@ -82,12 +84,6 @@ def join(texts: Mapping[str, str], source: str = "") -> SubnetLook:
         has_states=states_file in texts,
         complaints=(*said, *complaints),
     )
-
-
-def _managers(texts: Mapping[str, str], prefix: str) -> tuple[Manager, ...] | None:
-    if "sminfo.txt" not in texts:
-        return None
-    return read_managers(texts["sminfo.txt"], prefix + "sminfo.txt")
 
 
 def _silent(texts: Mapping[str, str], prefix: str, known: tuple[Manager, ...] | None) -> list[str]:
@@ -141,7 +137,11 @@ def read_folder(folder: Path) -> dict[str, str]:
     Raises:
         InputMissingError: there is no such folder, or a file cannot be read.
     """
-    if not _is_folder(folder):
+    try:
+        is_folder = folder.is_dir()
+    except OSError as error:  # a folder above it that may not be searched
+        raise InputMissingError(f"cannot read: {error.strerror}", source=str(folder)) from None
+    if not is_folder:
         raise InputMissingError(
             "no such folder",
             source=str(folder),
@@ -155,13 +155,6 @@ def read_folder(folder: Path) -> dict[str, str]:
         if text is not None:
             found[name] = text
     return found
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError as error:  # a folder above it that may not be searched
-        raise InputMissingError(f"cannot read: {error.strerror}", source=str(path)) from None
 
 
 def write_folder(folder: Path, texts: Mapping[str, str]) -> None:

@@ -77,6 +77,3 @@ def test_accounts_and_shared_nodes_are_seen() -> None:
     assert seen is not None
     assert seen.traits.accounting == "(null)"
     assert dict(seen.traits.oversubscribe) == {"compute": "FORCE:4"}
-    before = read_slurm(text)  # what an earlier version recorded says nothing of either
-    assert before is not None
-    assert (before.traits.accounting, dict(before.traits.oversubscribe)) == ("", {})

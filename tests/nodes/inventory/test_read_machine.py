@@ -251,22 +251,6 @@ def test_no_text_is_an_exception(text: str) -> None:
     assert one.unknown or list(split_sections(text))[-1:] == ["end"]
 
 
-@pytest.mark.parametrize(
-    ("name", "digest"),
-    [
-        ("mlx5-healthy", "51fee7682141caae"),
-        ("mlx5-user", "0ba182f2ae05e22b"),
-        ("hfi1", "1331d5d499828f61"),
-        ("one-machine", "5fa36fd6bd3a19d0"),
-    ],
-)
-def test_what_was_kept_by_earlier_versions_has_the_digest_it_had(name: str, digest: str) -> None:
-    """Digests name files and stand in records and baselines: an unchanged node keeps its own."""
-    said = text(name)
-    cut = f"{said[: len(said) // 2]}\n#!! no answer: tc qdisc show\n"
-    assert read_machine(cut, "n1").digest == digest
-
-
 def test_each_trouble_has_a_kind_and_what_was_hindered() -> None:
     said = text("hfi1").replace("#== nic\n", "#== nic\n#!! no answer: ip -o addr\n")
     found = read_machine(said[: said.index("#== end")], "n1").troubles

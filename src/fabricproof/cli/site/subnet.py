@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -177,9 +178,15 @@ def _expected(
     stated = link_name or (spec and spec.link)
     rails = spec.rails if spec else []
     links = _links_of_rails(spec) if spec else {}
-    link = min(links.values(), key=_rate, default=find_link(stated) if stated else None)
+    link = min(
+        links.values(),
+        key=attrgetter("data_rate_gbit_s"),
+        default=find_link(stated) if stated else None,
+    )
+    if link is not None and link.technology != "infiniband":
+        raise ConfigError("not a link of InfiniBand", expected="'EDR 4x' or its kin", got=link.name)
     return Expected(
-        link=_infiniband(link) if link is not None else None,
+        link=link,
         rail_links=links if len(set(links.values())) > 1 else {},
         switches={each.interface: tuple(each.switches) for each in rails if each.switches},
         hosts=_names(hosts) if hosts is not None else (),
@@ -190,10 +197,6 @@ def _links_of_rails(spec: FabricSpec) -> dict[str, Link]:
     """Return port of a rail -> its link, its own before the fabric's; those of InfiniBand."""
     links = {each.interface: find_link(each.link or spec.link or "") for each in spec.rails}
     return {port: link for port, link in links.items() if link.technology == "infiniband"}
-
-
-def _rate(link: Link) -> float:
-    return link.data_rate_gbit_s
 
 
 def _names(hosts: str) -> tuple[str, ...]:
@@ -220,12 +223,6 @@ def _fabric(site_name: str, fabrics: tuple[str, ...]) -> FabricSpec:
             next_step="--only fabric=NAME, or --link NAME in place of --site",
         )
     return site.fabric_spec(mine[0])
-
-
-def _infiniband(link: Link) -> Link:
-    if link.technology != "infiniband":
-        raise ConfigError("not a link of InfiniBand", expected="'EDR 4x' or its kin", got=link.name)
-    return link
 
 
 def _head(look: SubnetLook) -> dict[str, Any]:

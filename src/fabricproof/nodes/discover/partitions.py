@@ -21,20 +21,16 @@ def used_partitions(cluster: ClusterSeen) -> tuple[list[PartitionSeen], list[str
         return [], ["no Slurm answered: what stands here is for two ranks on one machine"]
     chosen, left_out = [], []
     for partition in cluster.slurm.partitions:
-        reason = _unfit(partition)
+        reason = ""
+        if not partition.is_up:
+            reason = "takes no jobs"
+        elif partition.num_nodes < 2:
+            reason = f"{partition.num_nodes} node, and a fabric has two ends"
         if reason:
             left_out.append(f"partition {partition.name}: {reason}")
         else:
             chosen.append(partition)
     return chosen, left_out
-
-
-def _unfit(partition: PartitionSeen) -> str:
-    if not partition.is_up:
-        return "takes no jobs"
-    if partition.num_nodes < 2:
-        return f"{partition.num_nodes} node, and a fabric has two ends"
-    return ""
 
 
 def site_name_of(partition: str) -> str:
@@ -48,19 +44,43 @@ def partition_table(
 ) -> TomlTable:
     """Return the table of one partition."""
     node = cluster.nodes.get(partition.name)
+    default = ", the default" if partition.is_default else ""
+    size = f"sinfo: {partition.num_nodes} nodes, {partition.nodes}{default}"
+    has_license = cluster.slurm is not None and FABRIC_LICENSE in cluster.slurm.licenses
+    sharing = cluster.slurm.traits.oversubscribe.get(partition.name, "") if cluster.slurm else ""
+    sharing = sharing if shares_nodes(sharing) else ""
+    alone = f"--licenses={FABRIC_LICENSE}:1" if has_license else "--exclusive"
+    if has_license:
+        why = "that license keeps measurements apart; an account?", "scontrol show licenses"
+    elif sharing:
+        why = f"OverSubscribe={sharing} does not honour it; a reservation?", "scontrol show res"
+    else:
+        why = "nobody else's traffic on the nodes; an account?", "sacctmgr show assoc user=$USER"
+    where = (
+        guess(f"seen on the head node {cluster.head.name} only", "srun ip -br addr")
+        if node is None
+        else guess(f"all that {node.name} has; drop what only carries management", "ip -br addr")
+    )
     entries = [
-        Entry(key="name", value=site_name_of(partition.name), note=_size(partition)),
+        Entry(key="name", value=site_name_of(partition.name), note=size),
         _scheduler(cluster),
         Entry(key="launcher", value="srun"),
-        Entry(
-            key="access", value=_access(cluster, partition), note=_access_note(cluster, partition)
-        ),
-        Entry(key="fabrics", value=list(fabrics), note=_fabrics_note(cluster.head, node)),
+        Entry(key="access", value=[f"--partition={partition.name}", alone], note=guess(*why)),
+        Entry(key="fabrics", value=list(fabrics), note=where),
         Entry(key="stacks", value=list(stacks)),
-        *_limits(partition),
-        *_alone(cluster, partition),
-        *_oversubscribed(cluster.head, node, partition),
     ]
+    limit = partition.limit_minutes
+    if limit is not None and limit < _JOB_MINUTES:
+        note = "sinfo: the partition's limit"
+        entries.append(Entry(key="job_minutes", value=max(1, limit), note=note))
+    if sharing and not has_license:
+        # Our own jobs are kept apart where Slurm does not.
+        shared = (
+            f"OverSubscribe={sharing}: jobs share nodes, --exclusive or not; another partition?"
+        )
+        note = guess(shared, "scontrol show partition")
+        entries.append(Entry(key="max_jobs", value=1, note=note))
+    entries += _oversubscribed(cluster.head, node, partition)
     return TomlTable(header="[[partitions]]", entries=tuple(entries))
 
 
@@ -71,56 +91,6 @@ def _scheduler(cluster: ClusterSeen) -> Entry:
         note = f"no accounts: AccountingStorageType = {accounting}"
         return Entry(key="scheduler", value="squeue", note=note)
     return Entry(key="scheduler", value="slurm")
-
-
-def _shares(cluster: ClusterSeen, partition: PartitionSeen) -> str:
-    """Return the partition's OverSubscribe where jobs share nodes; empty where they do not."""
-    how = cluster.slurm.traits.oversubscribe.get(partition.name, "") if cluster.slurm else ""
-    return how if shares_nodes(how) else ""
-
-
-def _alone(cluster: ClusterSeen, partition: PartitionSeen) -> Iterator[Entry]:
-    """Yield what keeps our own jobs apart where Slurm does not."""
-    how = _shares(cluster, partition)
-    if how and not _has_license(cluster):
-        why = f"OverSubscribe={how}: jobs share nodes, --exclusive or not; another partition?"
-        yield Entry(key="max_jobs", value=1, note=guess(why, "scontrol show partition"))
-
-
-def _size(partition: PartitionSeen) -> str:
-    default = ", the default" if partition.is_default else ""
-    return f"sinfo: {partition.num_nodes} nodes, {partition.nodes}{default}"
-
-
-def _has_license(cluster: ClusterSeen) -> bool:
-    return cluster.slurm is not None and FABRIC_LICENSE in cluster.slurm.licenses
-
-
-def _access(cluster: ClusterSeen, partition: PartitionSeen) -> list[str]:
-    alone = f"--licenses={FABRIC_LICENSE}:1" if _has_license(cluster) else "--exclusive"
-    return [f"--partition={partition.name}", alone]
-
-
-def _access_note(cluster: ClusterSeen, partition: PartitionSeen) -> str:
-    if _has_license(cluster):
-        return guess("that license keeps measurements apart; an account?", "scontrol show licenses")
-    if how := _shares(cluster, partition):
-        return guess(f"OverSubscribe={how} does not honour it; a reservation?", "scontrol show res")
-    return guess(
-        "nobody else's traffic on the nodes; an account?", "sacctmgr show assoc user=$USER"
-    )
-
-
-def _fabrics_note(head: HostSeen, node: HostSeen | None) -> str:
-    if node is None:
-        return guess(f"seen on the head node {head.name} only", "srun ip -br addr")
-    return guess(f"all that {node.name} has; drop what only carries management", "ip -br addr")
-
-
-def _limits(partition: PartitionSeen) -> Iterator[Entry]:
-    limit = partition.limit_minutes
-    if limit is not None and limit < _JOB_MINUTES:
-        yield Entry(key="job_minutes", value=max(1, limit), note="sinfo: the partition's limit")
 
 
 def _oversubscribed(

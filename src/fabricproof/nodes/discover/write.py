@@ -51,7 +51,8 @@ def write_site(name: str, cluster: ClusterSeen, around: SiteSurroundings) -> dic
     node = next(iter(_hosts(cluster, chosen)))
     stacks, passed_over = find_stacks(node, cluster.slurm, around.provisioned)
     fabrics_of = {
-        host: [_name_of(named, draft) for draft in drafts] for host, (drafts, _) in by_host.items()
+        host: [name for draft in drafts for name, each in named.items() if each == draft]
+        for host, (drafts, _) in by_host.items()
     }
     tables = [
         _site_table(name, cluster, around),
@@ -66,10 +67,6 @@ def write_site(name: str, cluster: ClusterSeen, around: SiteSurroundings) -> dic
         REFERENCES: _references(named),
         PACKAGES: packages_yaml(cluster.head),
     }
-
-
-def _name_of(named: Mapping[str, FabricDraft], draft: FabricDraft) -> str:
-    return next(name for name, each in named.items() if each == draft)
 
 
 def _hosts(cluster: ClusterSeen, chosen: Sequence[PartitionSeen]) -> Iterator[HostSeen]:
@@ -190,7 +187,8 @@ def _fabric_tables(named: Mapping[str, FabricDraft], *, needs_memory: bool) -> I
 
 
 def _fabric_table(name: str, draft: FabricDraft) -> TomlTable:
-    shared = _shared_slot(draft.rails)
+    slots = {(rail.pcie, rail.max_payload_bytes) for rail in draft.rails}
+    shared = draft.rails[0] if len(slots) == 1 and draft.rails[0].pcie else None
     entries = [Entry(key="name", value=name)]
     if draft.link is not None:
         entries.append(Entry(key="link", value=draft.link, note=draft.link_note))
@@ -208,14 +206,14 @@ def _fabric_table(name: str, draft: FabricDraft) -> TomlTable:
         entries.append(Entry(key="transport", value=draft.transport, note=note))
     if draft.description:
         entries.append(Entry(key="description", value=draft.description))
-    entries.append(Entry(key="rails", value=_rails(draft, shared), note=_rails_note(draft)))
+    check = (
+        "ip -br link on two nodes" if draft.kind in {"eth", "hsn"} else "ibv_devinfo on two nodes"
+    )
+    why = "by this name on all nodes"
+    if len(draft.rails) > 1:
+        why = "of one rate, so rails of one fabric, by these names on all nodes"
+    entries.append(Entry(key="rails", value=_rails(draft, shared), note=guess(why, check)))
     return TomlTable(header="[[fabrics]]", entries=tuple(entries), remarks=tuple(_remarks(draft)))
-
-
-def _shared_slot(rails: Sequence[RailDraft]) -> RailDraft | None:
-    """Return a rail whose slot is that of all rails, None where they differ or are unknown."""
-    kinds = {(rail.pcie, rail.max_payload_bytes) for rail in rails}
-    return rails[0] if len(kinds) == 1 and rails[0].pcie else None
 
 
 def _slot_entries(draft: FabricDraft, rail: RailDraft) -> Iterator[Entry]:
@@ -238,15 +236,6 @@ def _rails(draft: FabricDraft, shared: RailDraft | None) -> TomlRows:
                 keys["max_payload_bytes"] = rail.max_payload_bytes
         rows.append((keys, rail.note))
     return TomlRows(rows=tuple(rows))
-
-
-def _rails_note(draft: FabricDraft) -> str:
-    check = (
-        "ip -br link on two nodes" if draft.kind in {"eth", "hsn"} else "ibv_devinfo on two nodes"
-    )
-    if len(draft.rails) > 1:
-        return guess("of one rate, so rails of one fabric, by these names on all nodes", check)
-    return guess("by this name on all nodes", check)
 
 
 def _remarks(draft: FabricDraft) -> Iterator[str]:

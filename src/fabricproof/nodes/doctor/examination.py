@@ -96,9 +96,16 @@ def examine(
     probes = node_probes(subject)
     script = render_script(probes, subject)
     reply = (node or here)(script, _NODE_SECONDS + (wait_seconds if node else 0))
-    answers = read_answers(reply.output, _shown(probes) | {MODULE: _module_line(subject)})
+    uses = [f"module use {shell_word(path)}" for path in subject.module_paths]
+    loads = "; ".join([*uses, f"module load {shell_line(subject.modules)}"])
+    answers = read_answers(reply.output, _shown(probes) | {MODULE: loads})
     if "host" not in answers:
-        raise _silent(reply, node is not None)
+        where = "no node answered" if node else "this machine's bash did not answer"
+        raise UnavailableError(
+            f"{where}: {reply.fault or 'it printed nothing'}",
+            expected=f"what {reply.command} prints",
+            next_step="ask this machine instead, without --on-node" if node else "install bash",
+        )
     is_node = node is not None or not subject.uses_slurm
     return replace(
         gather(facts, answers, is_node=is_node),
@@ -106,22 +113,8 @@ def examine(
     )
 
 
-def _module_line(subject: Subject) -> str:
-    uses = [f"module use {shell_word(path)}" for path in subject.module_paths]
-    return "; ".join([*uses, f"module load {shell_line(subject.modules)}"])
-
-
 def _shown(probes: Sequence[Probe]) -> dict[str, str]:
     return {probe.name: probe.shown or probe.command for probe in probes}
-
-
-def _silent(reply: Answer, on_node: bool) -> UnavailableError:
-    where = "no node answered" if on_node else "this machine's bash did not answer"
-    return UnavailableError(
-        f"{where}: {reply.fault or 'it printed nothing'}",
-        expected=f"what {reply.command} prints",
-        next_step="ask this machine instead, without --on-node" if on_node else "install bash",
-    )
 
 
 def _ask_slurm(facts: Facts, here: Shell) -> Facts:
@@ -233,7 +226,11 @@ def start_world(
             # A job that still waits, or whose answer came too late, must not stay behind.
             run_command(["scancel", "--quiet", f"--name={name}"], environment, 10)
         if not output.is_file():
-            raise _no_nodes(answer, wait_seconds)
+            raise UnavailableError(
+                f"the two ranks were not started: {answer.fault or 'the job left no output'}",
+                expected=f"two nodes within {wait_seconds} s",
+                next_step="squeue; then try again with a longer --wait",
+            )
         return judge_world_output(subject, text_of(output, errors="replace"))
 
 
@@ -243,14 +240,6 @@ def _batch(subject: Subject, output: Path, name: str) -> list[str]:
         *("sbatch", "--wait", "--quiet", "--no-requeue", "--time=2", f"--job-name={name}"),
         *("--ntasks=2", *nodes, f"--output={output}", *subject.access),
     ]
-
-
-def _no_nodes(answer: Answer, wait_seconds: int) -> UnavailableError:
-    return UnavailableError(
-        f"the two ranks were not started: {answer.fault or 'the job left no output'}",
-        expected=f"two nodes within {wait_seconds} s",
-        next_step="squeue; then try again with a longer --wait",
-    )
 
 
 def judge_world_output(subject: Subject, output: str) -> World:

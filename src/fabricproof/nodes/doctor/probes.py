@@ -130,7 +130,11 @@ def node_probes(subject: Subject) -> list[Probe]:
             command=f"env | grep -E '^({_STEERING})_' | sort",
             shown="env",
         ),
-        *_launcher_probe(subject),
+        *(
+            [Probe(name="launcher", command=f"{OWN_LAUNCHER[subject.family]} --version")]
+            if subject.launcher != "srun"
+            else []
+        ),
         *(_mpi_probes(subject) if subject.container is None else [_container_probe(subject)]),
     ]
 
@@ -176,12 +180,6 @@ def _container_probe(subject: Subject) -> Probe:
         rails=shell_line(rails),
     )
     return Probe(name=CONTAINER, command=command, shown=shell_line([*container.inner, "true"]))
-
-
-def _launcher_probe(subject: Subject) -> list[Probe]:
-    if subject.launcher == "srun":
-        return []
-    return [Probe(name="launcher", command=f"{OWN_LAUNCHER[subject.family]} --version")]
 
 
 def _look_probe() -> Probe:

@@ -156,41 +156,31 @@ def read_look(answer: Answer | None, host: str, rails: Collection[str]) -> Machi
     return replace(machine, troubles=troubles) if machine.facts else None
 
 
-def _memlock(answer: Answer | None) -> int | None:
-    if answer is None or answer.status:
-        return None
-    text = answer.output.strip()
-    return -1 if text == "unlimited" else int(text) if text.isdigit() else None
-
-
-def _lines(answer: Answer | None) -> tuple[str, ...] | None:
-    if answer is None or answer.status == 124:
-        return None
-    found = (line.strip() for line in answer.output.splitlines())
-    return tuple(dict.fromkeys(line for line in found if line.startswith("/")))
-
-
-def _environment(answer: Answer | None) -> dict[str, str]:
-    if answer is None:
-        return {}
-    split = (line.partition("=") for line in answer.output.splitlines())
-    return {name: value for name, sign, value in split if sign and name.isidentifier()}
-
-
 def read_node(
     answers: Mapping[str, Answer], *, is_node: bool, rails: Collection[str] = ()
 ) -> NodeFacts:
     """Return what the probes ``host``, ``uid``, ``memlock``, ``look`` ... answered."""
-    told, uid = answers.get("host"), answers.get("uid")
+    told, uid, memlock = (answers.get(name) for name in ("host", "uid", "memlock"))
     host = told.output.strip() if told and told.status == 0 else "?"
+    limit = memlock.output.strip() if memlock and memlock.status == 0 else ""
+    pmi, environment = answers.get("pmi"), answers.get("environment")
+    libraries = None
+    if pmi is not None and pmi.status != 124:
+        found = (line.strip() for line in pmi.output.splitlines())
+        libraries = tuple(dict.fromkeys(line for line in found if line.startswith("/")))
+    variables = (
+        line.partition("=") for line in (environment.output if environment else "").splitlines()
+    )
     return NodeFacts(
         host=host,
         is_node=is_node,
         uid=int(uid.output) if uid and uid.output.strip().isdigit() else None,
-        memlock_kib=_memlock(answers.get("memlock")),
+        memlock_kib=-1 if limit == "unlimited" else int(limit) if limit.isdigit() else None,
         machine=read_look(answers.get("look"), host, rails),
-        pmi_libraries=_lines(answers.get("pmi")),
-        environment=_environment(answers.get("environment")),
+        pmi_libraries=libraries,
+        environment={
+            name: value for name, sign, value in variables if sign and name.isidentifier()
+        },
     )
 
 

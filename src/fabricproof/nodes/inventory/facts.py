@@ -40,7 +40,8 @@ class ReadTrouble:
 
     Attributes:
         text: one sentence, which the digest of a machine covers.
-        kind: what hindered it.
+        kind: what hindered it; OTHER of machines that were kept before it was, of which the text
+            alone was.
         section: of CUT_OFF, the last section that was begun; empty elsewhere.
         command: of NO_ANSWER, NO_TOOL and ONLY_ROOT, the tool, and its arguments where known.
     """

@@ -7,22 +7,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from fabricproof.core.errors import FabricproofError
-from fabricproof.core.measure import Verdict
 from fabricproof.nodes.inventory.facts import slot_of
 from fabricproof.nodes.inventory.remarks import distances
 from fabricproof.nodes.inventory.words import name_of, shown
 from fabricproof.nodes.preflight.finding import (
-    PLAIN,
     Facts,
     Note,
     RailFinding,
     Sight,
     about,
+    as_stated,
+    not_known,
     seen,
 )
 from fabricproof.physics import Fabric, Slot, bound
 from fabricproof.site import Stated
-from fabricproof.verdict.value import no_number
 
 #: MaxPayload that a slot is left at where firmware negotiated nothing (PCI Express Base
 #: Specification, Device Control: the default of Max_Payload_Size is 128 bytes)
@@ -54,7 +53,7 @@ def _slot(sight: Sight) -> RailFinding | None:
     observed = slot_of(sight.facts.get("pcie"))
     if observed is None:
         reason = f"{sight.where}: its PCIe link is not known, expected {wanted.name}"
-        return about(sight, "pcie", no_number(sight.name("pcie"), Verdict.UNJUDGED, reason))
+        return not_known(sight, "pcie", reason)
     words = f"{sight.where} sits at {observed.name}"
     if observed.name != wanted.name:
         words += f" instead of {wanted.name}: {_what_follows(sight, slot=observed)}"
@@ -101,18 +100,18 @@ def _payload(sight: Sight) -> RailFinding | None:
     wanted, facts = declared.max_payload_bytes, sight.facts or {}
     if wanted is None:
         return None
-    name, observed = sight.name("max_payload"), facts.get("max_payload_bytes")
+    observed = facts.get("max_payload_bytes")
     if not isinstance(observed, int):
         why = next((each.text for each in sight.machine.troubles if each.tool == "lspci"), "")
         reason = f"{sight.where}: its MaxPayload is not known, expected {wanted} bytes" + (
             f": {why}" if why else ""
         )
-        return about(sight, "max_payload", no_number(name, Verdict.UNJUDGED, reason))
+        return not_known(sight, "max_payload", reason)
     words = f"{sight.where} has PCIe MaxPayload {observed}"
     if observed != wanted:
         words += f" instead of {wanted}: {_payload_means(sight, observed, wanted)}"
     judgement = seen(
-        name,
+        sight.name("max_payload"),
         value=observed,
         expected=wanted,
         unit="B",
@@ -140,16 +139,14 @@ def _stated(sight: Sight, quantity: str, stated: Stated) -> RailFinding:
     wanted = [stated] if isinstance(stated, str) else list(stated)
     words = " or ".join(wanted)
     observed = _observed(sight.facts or {}, quantity)
-    name, called = sight.name(quantity), name_of(quantity)
+    called = name_of(quantity)
     if not observed:
-        reason = f"{sight.where}: its {called} is not known, expected {words}"
-        return about(sight, quantity, no_number(name, Verdict.UNJUDGED, reason))
+        return not_known(
+            sight, quantity, f"{sight.where}: its {called} is not known, expected {words}"
+        )
     fits = any(_fits(each, value) for each in wanted for value in observed)
     reason = f"{sight.where} has {called} {observed[0]}" + ("" if fits else f" instead of {words}")
-    judgement = seen(
-        name, value=float(fits), expected=1.0, unit=PLAIN, reason=reason, origin="site: expect"
-    )
-    return about(sight, quantity, judgement)
+    return as_stated(sight, quantity, reason, fits=fits, origin="site: expect")
 
 
 def _observed(facts: Facts, quantity: str) -> list[str]:
@@ -174,27 +171,22 @@ def _tuned(sight: Sight, fact: str, wanted: str) -> RailFinding:
     facts = sight.machine.facts
     parts: list[Facts] = [sight.facts or {}, *(facts.get(part, {}) for part in _PARTS)]
     value = next((part[fact] for part in parts if fact in part), None)
-    name, called = sight.name(fact), name_of(fact)
+    called = name_of(fact)
     if value is None:
-        reason = f"{sight.where}: {called} are not known, expected {wanted}"
-        return about(sight, fact, no_number(name, Verdict.UNJUDGED, reason))
+        return not_known(sight, fact, f"{sight.where}: {called} are not known, expected {wanted}")
     items = [each.strip() for each in str(value).split(",")]
     lost = [
         each.strip()
         for each in wanted.split(",")
-        if not any(_is_item(each.strip(), item) for item in items)
+        # ``RX 1024`` is in ``RX 1024 of 8192``.
+        if not any(
+            _fits(each.strip(), item) or _fits(each.strip(), item.partition(" of ")[0])
+            for item in items
+        )
     ]
     words = f"{sight.where}: {called} {shown(fact, value)}"
     reason = words if not lost else f"{words}, expected {', '.join(lost)}"
-    judgement = seen(
-        name, value=float(not lost), expected=1.0, unit=PLAIN, reason=reason, origin="site: expect"
-    )
-    return about(sight, fact, judgement, brief=reason)
-
-
-def _is_item(wanted: str, item: str) -> bool:
-    """Tell whether an item is the wanted one: ``RX 1024`` is in ``RX 1024 of 8192``."""
-    return _fits(wanted, item) or _fits(wanted, item.partition(" of ")[0])
+    return as_stated(sight, fact, reason, fits=not lost, origin="site: expect", brief=reason)
 
 
 def card_notes(sight: Sight) -> Iterator[Note]:

@@ -10,7 +10,7 @@ from fabricproof.core.measure import FindingKind, Verdict, worst
 from fabricproof.nodes.inventory.facts import Machine, Value
 from fabricproof.physics import Fabric, Link, Slot
 from fabricproof.site import ExpectSpec, FabricSpec, build_fabric
-from fabricproof.verdict.value import Judgement
+from fabricproof.verdict.value import Judgement, no_number
 
 #: whether the cards of a rail are alike
 FLEET = "fleet"
@@ -268,3 +268,23 @@ def about(sight: Sight, quantity: str, judgement: Judgement, brief: str = "") ->
         judgement=judgement,
         brief=brief or judgement.reason.partition(": ")[0],
     )
+
+
+def not_known(sight: Sight, quantity: str, reason: str) -> RailFinding:
+    """Return UNJUDGED for what could not be read."""
+    return about(sight, quantity, no_number(sight.name(quantity), Verdict.UNJUDGED, reason))
+
+
+def as_stated(
+    sight: Sight, quantity: str, reason: str, *, fits: bool, origin: str, brief: str = ""
+) -> RailFinding:
+    """Return PASS where a fact is as stated, else FAIL."""
+    judgement = seen(
+        sight.name(quantity),
+        value=float(fits),
+        expected=1.0,
+        unit=PLAIN,
+        reason=reason,
+        origin=origin,
+    )
+    return about(sight, quantity, judgement, brief)

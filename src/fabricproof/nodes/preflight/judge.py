@@ -21,6 +21,7 @@ from fabricproof.nodes.preflight.finding import (
     Sight,
     Wanted,
     about,
+    as_stated,
     look_up,
     seen,
     wanted_rails,
@@ -326,12 +327,14 @@ def cabling(sights: Sequence[Sight]) -> tuple[tuple[RailFinding, ...], tuple[Not
         }
         stray = astray([each for each in hangings if each.switch in plain], declared, plain)
         return tuple(
-            _red(
+            as_stated(
                 where[each.hanging.node, each.hanging.rail][0],
+                "cabling",
                 f"{each.hanging.rail} on {each.hanging.node} is in the wrong switch: it hangs on "
                 f"{names[each.hanging.switch]}, which the site declares for "
                 f"{' and '.join(each.rails) or 'no rail'} (LLDP)",
-                "the site's rails",
+                fits=False,
+                origin="the site's rails",
             )
             for each in stray
         ), ()
@@ -344,7 +347,10 @@ def cabling(sights: Sequence[Sight]) -> tuple[tuple[RailFinding, ...], tuple[Not
             for wrong, sentence in _sentences(each, names)
         ]
         if found.is_sure:
-            findings += [_red(sight, sentence, "most nodes' rails") for sight, sentence in told]
+            findings += [
+                as_stated(sight, "cabling", sentence, fits=False, origin="most nodes' rails")
+                for sight, sentence in told
+            ]
         elif len(found.against) == 1:
             few = f"; {len(found.fitting)} nodes are cabled alike, too few to judge"
             notes += [
@@ -370,15 +376,3 @@ def _sentences(each: Against, names: dict[str, str]) -> Iterator[tuple[Hanging, 
             f"other nodes have {others} (LLDP)"
         )
         yield wrong, sentence
-
-
-def _red(sight: Sight, sentence: str, origin: str) -> RailFinding:
-    judgement = seen(
-        sight.name("cabling"),
-        value=0.0,
-        expected=1.0,
-        unit=PLAIN,
-        reason=sentence,
-        origin=origin,
-    )
-    return about(sight, "cabling", judgement)

@@ -11,11 +11,12 @@ from fabricproof.core.measure import Verdict
 from fabricproof.nodes.inventory.differences import is_like
 from fabricproof.nodes.inventory.facts import Machine
 from fabricproof.nodes.preflight.finding import (
-    PLAIN,
     Facts,
     RailFinding,
     Sight,
     about,
+    as_stated,
+    not_known,
     seen,
 )
 from fabricproof.nodes.preflight.soft import (
@@ -27,7 +28,6 @@ from fabricproof.nodes.preflight.soft import (
     why_soft_is_down,
 )
 from fabricproof.physics import Link, find_link
-from fabricproof.verdict.value import no_number
 
 #: The kernel rounds rates ('56 Gb/sec' for FDR's 54.5 data and 56.25 line Gb/s); links of one
 #: width lie farther apart than this.
@@ -53,6 +53,9 @@ _PHYSICAL_STATES = {
 }
 
 
+_ORIGIN = "site: a rail of the fabric"
+
+
 def presence(sight: Sight, others: Sequence[Machine]) -> RailFinding:
     """Judge that the rail exists on the node and that its link is up."""
     if sight.facts is None:
@@ -60,24 +63,12 @@ def presence(sight: Sight, others: Sequence[Machine]) -> RailFinding:
     state = str(sight.facts.get("state", ""))
     if not state or state.lower() == "unknown":
         reason = f"{sight.where}: its driver does not say whether its link is up"
-        return about(sight, "state", no_number(sight.name("state"), Verdict.UNJUDGED, reason))
+        return not_known(sight, "state", reason)
     is_up = state.upper() == ("ACTIVE" if sight.wanted.is_port else "UP")
     if is_soft(sight.facts) and is_up:
         is_up = str(below(sight).get("state", "")).lower() != "down"
     words = "is up" if is_up else f"is down ({state}): {_why_down(sight, state)}"
-    return _state(sight, is_up=is_up, reason=f"{sight.where} {words}")
-
-
-def _state(sight: Sight, *, is_up: bool, reason: str) -> RailFinding:
-    judgement = seen(
-        sight.name("state"),
-        value=float(is_up),
-        expected=1.0,
-        unit=PLAIN,
-        reason=reason,
-        origin="site: a rail of the fabric",
-    )
-    return about(sight, "state", judgement)
+    return as_stated(sight, "state", f"{sight.where} {words}", fits=is_up, origin=_ORIGIN)
 
 
 def _why_down(sight: Sight, state: str) -> str:
@@ -94,7 +85,7 @@ def _absent(sight: Sight, others: Sequence[Machine]) -> RailFinding:
     doubt = _doubt(sight)
     if doubt is not None:
         reason = f"{sight.where}: whether it exists is not known: {doubt}"
-        return about(sight, "state", no_number(sight.name("state"), Verdict.UNJUDGED, reason))
+        return not_known(sight, "state", reason)
     there = [
         part.split(" ", 1)[1]
         for part in sight.machine.facts
@@ -105,7 +96,8 @@ def _absent(sight: Sight, others: Sequence[Machine]) -> RailFinding:
     why = again or f"the node has {known}"
     if sight.wanted.link.is_soft and not again:
         why += "; a software device is made with rdma link add NAME type rxe netdev INTERFACE"
-    return _state(sight, is_up=False, reason=f"{sight.where} does not exist: {why}")
+    reason = f"{sight.where} does not exist: {why}"
+    return as_stated(sight, "state", reason, fits=False, origin=_ORIGIN)
 
 
 def _doubt(sight: Sight) -> str | None:
@@ -154,7 +146,7 @@ def rate(sight: Sight) -> RailFinding:
     observed = _port_rate(sight.facts) if sight.wanted.is_port else _interface_rate(sight)
     if isinstance(observed, str):
         reason = f"{sight.where}: its rate is not known: {observed}"
-        return about(sight, "rate", no_number(sight.name("rate"), Verdict.UNJUDGED, reason))
+        return not_known(sight, "rate", reason)
     expected = wanted.data_rate_gbit_s * 1000
     runs = f"{sight.where} runs at {_of(observed.mbit_s, expected)}"
     judgement = seen(
@@ -286,7 +278,7 @@ def mtu(sight: Sight) -> RailFinding | None:
     observed = follows if observed is None else observed
     if not isinstance(observed, int):
         reason = f"{sight.where}: its MTU is not known, expected {wanted} bytes"
-        return about(sight, "mtu", no_number(sight.name("mtu"), Verdict.UNJUDGED, reason))
+        return not_known(sight, "mtu", reason)
     words = f"{sight.where} has MTU {observed}"
     if observed != wanted:
         less = "each packet carries less, and larger ones of its peers are lost"

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from fabricproof.core.measure import Verdict
 from fabricproof.core.units import by_key
 from fabricproof.nodes.preflight.finding import (
-    PLAIN,
     Facts,
     Note,
     RailFinding,
     Sight,
     about,
+    as_stated,
     seen,
 )
 from fabricproof.physics import SOFT_ROCE, SOFT_ROCE_NAME, soft_path_mtu, why_not_the_device
@@ -67,16 +67,9 @@ def device(sight: Sight) -> RailFinding | None:
     right = (
         f"{sight.where} is {SOFT_ROCE_NAME} over {parent or 'an interface that it does not say'}"
     )
-    judgement = seen(
-        sight.name("device"),
-        value=float(not wrong),
-        expected=1.0,
-        unit=PLAIN,
-        reason=wrong or right,
-        origin=f"site: {link.name}",
-    )
-    brief = "" if not wrong else wrong.partition(", and the site")[0]
-    return about(sight, "device", judgement, brief)
+    brief = wrong.partition(", and the site")[0]
+    origin = f"site: {link.name}"
+    return as_stated(sight, "device", wrong or right, fits=not wrong, origin=origin, brief=brief)
 
 
 def shared_wires(sights: Sequence[Sight]) -> Iterator[RailFinding]:
@@ -90,16 +83,12 @@ def shared_wires(sights: Sequence[Sight]) -> Iterator[RailFinding]:
         for sight in those if len(those) > 1 else ():
             rails = " and ".join(each.wanted.rail for each in those)
             brief = f"{rails} on {sight.machine.node} are over one interface"
-            judgement = seen(
-                sight.name("wire"),
-                value=0.0,
-                expected=1.0,
-                unit=PLAIN,
-                reason=f"{brief}: {parent} below them carries all their bytes, which are no "
-                f"number of {len(those)} rails; make each device over an interface of its own",
-                origin=f"site: {len(sights)} rails",
+            reason = (
+                f"{brief}: {parent} below them carries all their bytes, which are no number of "
+                f"{len(those)} rails; make each device over an interface of its own"
             )
-            yield about(sight, "wire", judgement, brief)
+            origin = f"site: {len(sights)} rails"
+            yield as_stated(sight, "wire", reason, fits=False, origin=origin, brief=brief)
 
 
 def soft_rate(sight: Sight) -> RailFinding:
@@ -162,15 +151,11 @@ def _why_unknown(sight: Sight, parent: str, facts: Facts) -> tuple[str, Verdict]
             f"the site declares a shaper, and {parent} below it has none (tc qdisc show): more "
             "passes than the site declares"
         ), Verdict.FAIL
-    return _unshaped(parent), Verdict.UNJUDGED
-
-
-def _unshaped(parent: str) -> str:
     return (
         f"nothing shapes {parent} below it, so that its rate is what the software manages, which "
         'only a measurement tells; not_told = ["rate"] in the fabric\'s expect says that the '
         "declared one was measured"
-    )
+    ), Verdict.UNJUDGED
 
 
 def why_soft_is_down(sight: Sight) -> str:

@@ -19,9 +19,6 @@ from fabricproof.nodes.topology.model import Shape, SwitchGroup, Topology
 #: what Slurm says where it has no topology (scontrol, ``slurm_print_topo_info_msg``)
 NO_TOPOLOGY = "No topology information available"
 
-#: no level and no block has more
-_DIGITS = 9
-
 _KEYS = {
     "SwitchName": frozenset({"Level", "LinkSpeed", "Nodes", "Switches"}),
     "BlockName": frozenset({"BlockIndex", "Nodes", "BlockSize"}),
@@ -79,7 +76,7 @@ def _group(head: str, facts: dict[str, str], source: str, number: int) -> Switch
     level = facts.get("Level", "1" if head == "AggregatedBlock" else "0")
     size = facts.get("BlockSize", "0")
     for key, value in (("Level", level), ("BlockSize", size)):
-        if not value.isdecimal() or len(value) > _DIGITS:
+        if not value.isdecimal():
             raise _damage(f"a whole number as {key}", value, source, number)
     return SwitchGroup(
         name=facts[head],
