@@ -459,12 +459,10 @@ class ReferenceSpec(_Model):
         str,
         StringConstraints(
             pattern=r"^((host_to_device_|device_to_host_|device_)?(bandwidth|latency)"
-            r"(_\d+(B|KiB|MiB|GiB))?|device_busbw(_\d+(B|KiB|MiB|GiB))?|mpi_share"
-            r"|(bandwidth|latency(_p9[59])?|allreduce)_impact_(shared|apart|incast|alltoall))$"
+            r"(_\d+(B|KiB|MiB|GiB))?|device_busbw(_\d+(B|KiB|MiB|GiB))?|mpi_share)$"
         ),
     ]
-    """``mpi_share``: what MPI is to carry of what TCP does below it, as ``0.9 x``;
-    ``latency_impact_shared``: how many times worse it may be beside a load, as ``5 x``."""
+    """``mpi_share``: what MPI is to carry of what TCP does below it, as ``0.9 x``."""
     value: str
     tolerance: Annotated[float, Field(ge=0, le=10)] | None = None
     fabric: Name

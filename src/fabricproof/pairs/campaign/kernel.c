@@ -2,8 +2,7 @@
  *
  *   kernel SCHEDULE RECORD
  *
- * SCHEDULE is what fabricproof.pairs.campaign.plan writes, or kernel.sh, which names no node: then
- * they are those of the ranks, in their order.  RECORD gets JSON lines, each round whole and on the
+ * SCHEDULE is what fabricproof.pairs.campaign.plan writes.  RECORD gets JSON lines, each round whole and on the
  * disk before the next one begins, so that a killed job loses one round.  kernel.py is the same in
  * Python, for a stack without a compiler.
  *
