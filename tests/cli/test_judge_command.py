@@ -206,12 +206,6 @@ def test_a_reference_for_a_size_that_is_not_there_is_missing(fabricproof: Comman
     assert "MISSING  bandwidth_8MiB" in ended.out
 
 
-def test_a_published_file_answers_references_too(fabricproof: Command) -> None:
-    file = REPLAYS / "qdr_cx3.toml"
-    assert fabricproof("judge", file, "--reference", "3.9 GB/s").status == 0
-    assert fabricproof("judge", file, "--reference", "latency=1 us").status == 4
-
-
 @pytest.mark.parametrize("value", ["0.00", "4001.50", "4040.00"])
 def test_an_impossible_number_is_invalid(value: str, fabricproof: Command, tmp_path: Path) -> None:
     file = one_row(tmp_path, value)
@@ -327,25 +321,6 @@ def test_one_damaged_file_among_good_ones_is_no_verdict(
 ) -> None:
     (tmp_path / "bad.out").write_text("nothing\n")
     assert fabricproof("judge", PUT, tmp_path / "bad.out", "--link", "1GbE").status == 65
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("document = 3", "wrong value of 'document'"),
-        ('document = "x"\n[fabric]\nlink = "FDX"', "unknown link"),
-        ('document = "x"\n[[quantities]]\nname = "b"\nvalue = "3"', "not a quantity"),
-    ],
-)
-def test_a_wrong_published_file_is_named(
-    text: str, words: str, fabricproof: Command, tmp_path: Path
-) -> None:
-    file = tmp_path / "numbers.toml"
-    file.write_text(text)
-    ended = fabricproof("judge", file)
-    assert ended.status == 78
-    assert ended.err.startswith(f"fabricproof: {file}:")
-    assert words in ended.err
 
 
 # --- sites

@@ -30,7 +30,7 @@ from fabricproof.rfm.legs.placement import (
 from fabricproof.rfm.legs.rails import cell, expected_gain, rails_plan
 from fabricproof.rfm.staging import launch_command
 from fabricproof.site import load_site
-from fabricproof.site.schema import PartitionSpec, ReferenceSpec, SharingSpec
+from fabricproof.site.schema import PartitionSpec, ReferenceSpec
 from fabricproof.stacks.catalog import ROOT_VARIABLE
 from fabricproof.stacks.environment import ports_folder
 from fabricproof.traffic import CounterSample, Evidence, Rank
@@ -63,7 +63,7 @@ def test_each_rail_and_all_rails_are_legs_of_one_job(planner: LegPlanner) -> Non
     plan = rails_plan(planner)
     due = [leg for leg in plan.legs if not leg.in_turn]
     assert [leg.name for leg in due] == ["rail0", "rail1", "rail0+rail1"]
-    assert [len(leg.commands) for leg in due] == [1, 1, 3]
+    assert [len(leg.commands) for leg in due] == [1, 1, 2]
     assert [relation.name for relation in plan.relations] == ["scaling", "sharing"]
 
 
@@ -348,9 +348,8 @@ def test_slurm_has_its_own_name_for_a_partition(access: list[str], name: str) ->
     assert slurm_nodes.slurm_partition(spec) == name
 
 
-def test_what_the_site_says_of_sharing_is_judged_and_no_more(planner: LegPlanner) -> None:
-    assert rails_plan(planner).relations[1].settings["expected"] == {}
-    stated = SharingSpec(threshold="128KiB", large="even")
-    stack = planner.stack.model_copy(update={"sharing": stated})
+def test_the_threshold_that_the_site_states_is_planned(planner: LegPlanner) -> None:
+    assert rails_plan(planner).relations[1].settings["threshold"] == ""
+    stack = planner.stack.model_copy(update={"sharing_threshold": "128KiB"})
     relation = rails_plan(replace(planner, stack=stack)).relations[1]
-    assert relation.settings["expected"] == {"threshold": "128KiB", "large": "even"}
+    assert relation.settings["threshold"] == "128KiB"

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 FRONT: dict[str, str] = {
     "baseline": "a baseline on file, and what follows for a new number",
     "busbw": "bus bandwidth of GPUs against the rails of a node",
-    "document": "published numbers, judged",
     "limits": "the bounds of a row, and rows that contradict themselves",
     "locality": "a rank near its rail and far from it",
     "rings": "what the rings of HPCC must cross",

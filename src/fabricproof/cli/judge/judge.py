@@ -7,7 +7,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
@@ -19,7 +18,6 @@ from fabricproof.cli.output import (
     STATUSES,
     Only,
     curve_summary,
-    fabric_from_options,
     fabric_option,
     fitting,
     format_value,
@@ -28,7 +26,7 @@ from fabricproof.cli.output import (
     read_output,
     shown,
 )
-from fabricproof.core.errors import ConfigError, ExitStatus, FabricproofError, ParseError, UnitError
+from fabricproof.core.errors import ConfigError, ExitStatus, ParseError, UnitError
 from fabricproof.core.measure import Finding, Table, texts_of, worst
 from fabricproof.core.plain import plain
 from fabricproof.physics import Fabric, Gpus, bound
@@ -104,8 +102,8 @@ def command(
     """Give a verdict on benchmark outputs, without a cluster.
 
     FILE is the output of OSU, IMB, iperf3, iperf, perftest, hpcc or nccl-tests ('-' for
-    standard input), or a .toml file of published numbers (docs/how-to-read-a-verdict.md).  The
-    program decides what is judged (osu_bibw adds both directions up); --link says what the path can
+    standard input).  The program
+    decides what is judged (osu_bibw adds both directions up); --link says what the path can
     carry, or --site, of which --only names partition, fabric, rails and stack (default: its first
     partition, fabric and rail).
     """
@@ -114,10 +112,6 @@ def command(
     outcomes: list[_Outcome] = []
     damages: list[ParseError] = []
     for name in files:
-        if name.endswith(".toml"):
-            report = _judge_published(name, fabric, given, tolerance)
-            outcomes.append(_Outcome(source=name, program="published", report=report))
-            continue
         reading = read_tables(read_output(name), name)
         damages += reading.damages
         for table in reading.tables:
@@ -324,33 +318,6 @@ def _site_choice(name: str | None, only: Only) -> _SiteChoice | None:
             f"--only {stray[0]} says nothing without the site", expected="--site NAME"
         )
     return None if name is None else _SiteChoice(name=name, only=only)
-
-
-def _judge_published(
-    name: str, stated: Fabric | None, given: dict[str, Reference], tolerance: float | None
-) -> Report:
-    from fabricproof.site import load_toml  # noqa: PLC0415 - slow to import, needed here only
-    from fabricproof.verdict.document import PublishedFile, judge_published  # noqa: PLC0415 - slow to import, needed here only
-
-    published, _ = load_toml(Path(name), PublishedFile, expected="published numbers in TOML")
-    try:
-        if stated is None and published.fabric is not None:
-            facts = published.fabric.model_dump()
-            stated = fabric_from_options(**facts)
-        rules = Rules(
-            fabric=stated,
-            references=given,
-            tolerance=DEFAULT_TOLERANCE if tolerance is None else tolerance,
-        )
-        return judge_published(published, stated, rules)
-    except FabricproofError as error:
-        raise ConfigError(
-            error.problem,
-            source=name,
-            expected=error.expected,
-            got=error.got,
-            next_step=error.next_step,
-        ) from None
 
 
 def _record(outcomes: Sequence[_Outcome], verdict: str) -> dict[str, Any]:
