@@ -4,7 +4,6 @@ import reframe as rfm
 
 from fabricproof.rfm.checks.base import FabricBenchmark, PairBenchmark
 from fabricproof.rfm.checks.family import family
-from fabricproof.rfm.checks.kernel import KernelBenchmark
 from fabricproof.rfm.legs.rails import duplex_plan
 
 osu = family(rfm.simple_test, __name__, PairBenchmark, "pt2pt", suite="osu")
@@ -26,14 +25,6 @@ imb("ImbExchange", "Exchange", "full", "Boundary exchange, four messages a repet
 imb("ImbP2pPingPong", "P2P/PingPong", "full", "IMB-P2P's own PingPong, with its message rate")
 imb("ImbRmaUnidirPut", "Unidir_put", "full", "One-sided puts in one direction")
 imb("ImbRmaUnidirGet", "Unidir_get", "full", "One-sided gets in one direction")
-
-#: what campaigns over all nodes measure with, beside what everybody measures with
-kernel = family(rfm.simple_test, __name__, KernelBenchmark, "pt2pt", suite="osu")
-kernel("KernelBandwidth", "osu_bw", "full", "The kernel of AllPairs beside osu_bw")
-kernel("KernelBothWays", "osu_bibw", "full", "Likewise both ways at once", mode="bi")
-kernel("KernelLatency", "osu_latency", "full", "Likewise its latency", mode="pingpong")
-kernel_imb = family(rfm.simple_test, __name__, KernelBenchmark, "pt2pt", suite="imb")
-kernel_imb("KernelPingPong", "PingPong", "full", "Likewise beside IMB's latency", mode="pingpong")
 
 
 @rfm.simple_test

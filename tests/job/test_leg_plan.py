@@ -40,7 +40,6 @@ LEGS = (
         least_bytes=((1, 2), (3, 4)),
         least_packets=(5, 6),
         container=Container(image="mpi.sif", inner=("apptainer", "exec", "mpi.sif")),
-        load=make_leg(name="load", commands=(("busy", "-n"), ("busy", "-m"))),
     ),
 )
 

@@ -1,7 +1,8 @@
 """Every published number of the design page ``replays.md``, judged as its reader would judge it.
 
 One row per case: what a person types, the verdict, the exit status, and words that the output
-must hold.  The inputs stand beside this file, as the tool printed them.
+must hold.  The inputs stand beside this file as the tool printed them; where a document states
+numbers only, the judge is called with them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.physics import Fabric, find_link
+from fabricproof.verdict.table import judge_table
+from fabricproof.verdict.value import Rules, around, at_least, judge_value
+from tables import bandwidths
 
 HERE = Path(__file__).parent
 
@@ -198,6 +205,7 @@ ONE_ROW = [
     ("osu_bw", "7505.00", ("--link", "QDR 4x,pcie=3.0x8"), INVALID),
     ("osu_bibw", "10424.00", ("--link", "QDR 4x,rails=2"), FAIL),
     ("osu_bibw", "10424.00", ("--reference", "13.9 GB/s"), FAIL),
+    ("osu_bibw", "10251.00", ("--reference", "13.9 GB/s"), FAIL),
     ("osu_bw", "20456.00", ("--reference", "21 GB/s", "--tolerance", "0.10"), PASS),
     ("osu_bw", "18456.00", ("--reference", "21 GB/s", "--tolerance", "0.10"), FAIL),
     ("osu_bw", "12500.00", ("--link", "BXI v2"), PASS),
@@ -213,6 +221,13 @@ ONE_ROW = [
 TITLES = {"osu_bw": "Bandwidth Test", "osu_bibw": "Bi-Directional Bandwidth Test"}
 
 
+def _one_row(folder: Path, program: str, value: str) -> Path:
+    file = folder / "one.out"
+    header = f"# OSU MPI {TITLES[program]} v7.2\n# Size      Bandwidth (MB/s)\n"
+    file.write_text(header + f"{4194304:<10}{value:>18}\n")
+    return file
+
+
 @pytest.mark.parametrize(("program", "value", "options", "ends"), ONE_ROW)
 def test_a_table_of_one_row_is_judged_as_its_number(
     program: str,
@@ -222,11 +237,67 @@ def test_a_table_of_one_row_is_judged_as_its_number(
     fabricproof: Callable[..., Any],
     tmp_path: Path,
 ) -> None:
-    file = tmp_path / "one.out"
-    header = f"# OSU MPI {TITLES[program]} v7.2\n# Size      Bandwidth (MB/s)\n"
-    file.write_text(header + f"{4194304:<10}{value:>18}\n")
-    ended = fabricproof("judge", file, *options, "--json")
+    ended = fabricproof("judge", _one_row(tmp_path, program, value), *options, "--json")
     assert (ended.record["verdict"], ended.status) == ends
+
+
+@pytest.mark.parametrize(
+    ("value", "link", "says"),
+    [
+        ("3400.00", "QDR 4x,pcie=2.0x8,mps=128", "103.6% of 3282"),
+        ("5600.00", "FDR 4x,pcie=3.0x8", "below the lower bound 6059.4; the rank may sit on the"),
+        ("5800.00", "QDR 4x,pcie=3.0x8,rails=2,share-slot", "; the rank may sit on the wrong"),
+        # a slower riser is named before the socket
+        ("3376.00", "QDR 4x,pcie=3.0x8", "3554.9; what a PCIe 2.0x8 slot carries"),
+    ],
+)
+def test_what_is_said_of_a_single_number(
+    value: str, link: str, says: str, fabricproof: Callable[..., Any], tmp_path: Path
+) -> None:
+    ended = fabricproof("judge", _one_row(tmp_path, "osu_bw", value), "--link", link)
+    assert says in ended.out
+
+
+#: document 002, bandwidth of the random ring by cores, MB/s, and what the links allow of it
+RINGS = [
+    (374.0, 603.6, "62.0% of 603.6"),
+    (345.0, 603.6, "57.2% of 603.6"),
+    (156.0, 603.6, "25.8% of 603.6"),
+    (91.0, 603.6, "15.1% of 603.6"),
+    (97.0, 603.6, "16.1% of 603.6"),
+    (21.0, 241.7, "8.7% of 241.7"),
+]
+
+
+@pytest.mark.parametrize(("measured", "due", "says"), RINGS)
+def test_the_random_ring_of_document_002(measured: float, due: float, says: str) -> None:
+    reference = at_least(due, tolerance=0.1, origin="the links of the ring")
+    judged = judge_value(
+        name="bandwidth", value=measured, unit="MB/s", message_size=None, reference=reference
+    )
+    assert judged.verdict is Verdict.FAIL
+    assert says in judged.reason
+
+
+def test_both_directions_that_are_hardly_more_than_one() -> None:
+    """Document 003, LinkTest, GiB/s."""
+    reference = around(2.0, unit="1", tolerance=0.1, origin="both directions over one")
+    verdicts = [
+        judge_value(
+            name="gain", value=both / one, unit="1", message_size=None, reference=reference
+        ).verdict
+        for both, one in ((23.1, 11.6), (9.9, 9.0))
+    ]
+    assert verdicts == [Verdict.PASS, Verdict.FAIL]
+
+
+def test_a_dip_of_document_003_is_told() -> None:
+    """A curve that was read off its figure, GiB/s."""
+    values = (2.0, 3.9, 7.2, 10.1, 11.5, 11.3, 9.8, 11.0, 11.4, 11.6, 11.6)
+    curve = {1024 << step: value * 1.073741824e3 for step, value in enumerate(values)}
+    report = judge_table(bandwidths(curve), Rules(fabric=Fabric(link=find_link("BXI v2"))))
+    assert report.verdict is Verdict.PASS
+    assert any("dip: 64KiB" in text for text in texts_of(report.findings))
 
 
 def test_the_installed_command_judges_too() -> None:

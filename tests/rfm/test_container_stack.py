@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.rfm.legs.programs import choose_suite, find_program
+from fabricproof.rfm.legs.programs import find_program
 from fabricproof.rfm.stacks import identity
 from fabricproof.rfm.staging import in_container
 from fabricproof.site import load_site
@@ -42,11 +42,6 @@ def test_the_image_is_not_searched_from_outside(tmp_path: Path) -> None:
     (below / "osu_bw").touch()
     stack = _stack().model_copy(update={"suites": {"osu": str(tmp_path / "osu")}})
     assert find_program(stack, "osu", "osu_bw").argv == (str(tmp_path / "osu" / "osu_bw"),)
-
-
-def test_the_kernel_of_all_pairs_is_left_out_with_a_reason() -> None:
-    found, reason = choose_suite(_stack(), "fabricproof", "pingpong")
-    assert (found, reason) == (None, "the kernel of all pairs is not started in a container")
 
 
 def test_an_image_that_changes_in_its_place_is_another_build(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pretended_build import make_built
 
 from fabricproof.core.errors import ConfigError, UnavailableError
 from fabricproof.core.measure import Verdict
-from fabricproof.job.leg import CAMPAIGN_SUITE, Leg
+from fabricproof.job.leg import Leg
 from fabricproof.rfm.legs.leg import LegPlanner, quantity_key
 from fabricproof.rfm.legs.placement import bound_leg
 from fabricproof.rfm.legs.programs import choose_suite, find_program, launcher_of, printed_name
@@ -334,7 +334,6 @@ def test_nobody_says_which_library_is_the_systems_or_a_sites_own(vcluster: Site)
     for stack in (own, system):
         planner = replace(_planner(vcluster), stack=stack)
         assert planner.mpi_library() is None
-    assert replace(_planner(vcluster), suite=CAMPAIGN_SUITE).mpi_library() is None
 
 
 def _planner(site: Site) -> LegPlanner:

@@ -31,7 +31,7 @@ from fabricproof.rfm.legs.placement import (
 from fabricproof.rfm.legs.rails import cell, expected_gain, rails_plan
 from fabricproof.rfm.staging import launch_command
 from fabricproof.site import load_site
-from fabricproof.site.schema import PartitionSpec, ReferenceSpec, SharingSpec
+from fabricproof.site.schema import PartitionSpec, ReferenceSpec
 from fabricproof.stacks.catalog import ROOT_VARIABLE
 from fabricproof.stacks.environment import ports_folder
 from fabricproof.traffic import CounterSample, Evidence, Rank
@@ -64,7 +64,7 @@ def test_each_rail_and_all_rails_are_legs_of_one_job(planner: LegPlanner) -> Non
     plan = rails_plan(planner)
     due = [leg for leg in plan.legs if not leg.in_turn]
     assert [leg.name for leg in due] == ["rail0", "rail1", "rail0+rail1"]
-    assert [len(leg.commands) for leg in due] == [1, 1, 3]
+    assert [len(leg.commands) for leg in due] == [1, 1, 2]
     assert [relation.name for relation in plan.relations] == ["scaling", "sharing"]
 
 
@@ -262,14 +262,13 @@ from reframe.core import runtime
 runtime.runtime = lambda: SimpleNamespace(system=SimpleNamespace(name="vcluster"))
 from fabricproof.core.errors import UnavailableError
 from fabricproof.rfm.checks.collectives import RingPlacement
-from fabricproof.rfm.checks.congestion import CongestionBenchmark
 from fabricproof.rfm.checks.multirail import PlacementBenchmark
 from fabricproof.site import load_site
 site = load_site("vcluster")
 planner = SimpleNamespace(partition=site.partition("compute"), spec=site.fabric_spec("eth0"))
 test = SimpleNamespace(is_dry_run=lambda: "dry" in sys.argv, seed=1, packed=False)
 said = []
-for check in (PlacementBenchmark, RingPlacement, CongestionBenchmark):
+for check in (PlacementBenchmark, RingPlacement):
     try:
         said.append(["SKIPPED", check.plan(test, planner).reason])
     except UnavailableError as error:
@@ -303,7 +302,7 @@ def test_what_all_nodes_would_allow_is_missing_where_those_of_a_leaf_are_out(
     )
     assert ended.returncode == 0, ended.stderr
     said = json.loads(ended.stdout.splitlines()[-1])
-    assert [each for each, _ in said] == [outcome] * 3
+    assert [each for each, _ in said] == [outcome] * 2
     told = "vc[5-8] drain" if outcome == "MISSING" else "usable nodes"
     assert all(told in reason for _, reason in said)
 
@@ -349,9 +348,8 @@ def test_a_slurm_without_a_default_and_a_partition_without_nodes_are_missing(slu
         slurm_nodes.usable_nodes("compute")
 
 
-def test_what_the_site_says_of_sharing_is_judged_and_no_more(planner: LegPlanner) -> None:
-    assert rails_plan(planner).relations[1].settings["expected"] == {}
-    stated = SharingSpec(threshold="128KiB", large="even")
-    stack = planner.stack.model_copy(update={"sharing": stated})
+def test_the_threshold_that_the_site_states_is_planned(planner: LegPlanner) -> None:
+    assert rails_plan(planner).relations[1].settings["threshold"] == ""
+    stack = planner.stack.model_copy(update={"sharing_threshold": "128KiB"})
     relation = rails_plan(replace(planner, stack=stack)).relations[1]
-    assert relation.settings["expected"] == {"threshold": "128KiB", "large": "even"}
+    assert relation.settings["threshold"] == "128KiB"

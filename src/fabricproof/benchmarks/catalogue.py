@@ -333,14 +333,6 @@ NCCL: tuple[Program, ...] = (
     _nccl("sendrecv", None, BusFactor.ONE),
 )
 
-#: the kernel of a campaign over all nodes, by its modes (pairs/campaign/kernel.c: OSU's loops);
-#: what goes one way is measured each way
-KERNEL: tuple[Program, ...] = (
-    Program(name="pingpong", meaning=_LATENCY, messages=_PING_PONG),
-    Program(name="uni", meaning=_BANDWIDTH, messages=_WINDOW_BOTH),
-    Program(name="bi", meaning=_BOTH_WAYS, messages=_WINDOW_BOTH),
-)
-
 #: the suites, in the names that records and sites use; mpi4py's ports are rows of OSU's
 SUITES: Mapping[str, tuple[Program, ...]] = {
     "osu": OSU,
@@ -351,7 +343,6 @@ SUITES: Mapping[str, tuple[Program, ...]] = {
     "iperf3": (Program(name="iperf3", meaning=_BANDWIDTH),),
     "nccl-tests": NCCL,
     "rccl-tests": NCCL,
-    "fabricproof": KERNEL,
 }
 
 _BY_NAME = {

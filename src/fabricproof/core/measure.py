@@ -64,14 +64,6 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "bandwidth_max_mb_s": "MB/s",
         "bus_bandwidth_mb_s": "MB/s",
         "wrong_values": "",
-        "rank_bandwidth_avg_mib_s": "MiB/s",
-        "rank_bandwidth_p99_mib_s": "MiB/s",
-        "loaded_latency_avg_us": "us",
-        "loaded_latency_p99_us": "us",
-        "loaded_rank_bandwidth_avg_mib_s": "MiB/s",
-        "loaded_rank_bandwidth_p99_mib_s": "MiB/s",
-        "impact_avg": "x",
-        "impact_p99": "x",
     }
 )
 
@@ -233,7 +225,7 @@ class Table:
 
     Attributes:
         suite: ``osu`` (the C programs), ``osu-mpi4py`` (the Python ports), ``imb``,
-            ``iperf3``, ``iperf``, ``perftest``, ``hpcc``, ``gpcnet``, ``nccl-tests`` or
+            ``iperf3``, ``iperf``, ``perftest``, ``hpcc``, ``nccl-tests`` or
             ``rccl-tests``.
         program: the OSU program (``osu_bw``) or IMB benchmark (``PingPong``).
         version: the suite's version as printed, None where the tool prints none.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fabricproof.benchmarks.catalogue import collective_of, program_of
 from fabricproof.benchmarks.program import Collective
 from fabricproof.core.errors import ConfigError
-from fabricproof.job.commands import LARGE_MESSAGE_BYTES, MOST_ROUNDS
+from fabricproof.job.commands import LARGE_MESSAGE_BYTES
 from fabricproof.physics import Fabric, bound
 from fabricproof.physics.collective import (
     LEAST_REPETITIONS,
@@ -91,7 +91,6 @@ def make_collective_job(
     max_size: int,
     channel: Channel,
     seconds: float,
-    is_load: bool = False,
 ) -> CollectiveJob:
     """Return the job that measures ``program`` on ``layout`` in about ``seconds``.
 
@@ -107,12 +106,8 @@ def make_collective_job(
         raise ConfigError(
             "not a known collective", expected="osu_allreduce, Bcast ...", got=program
         )
-    sizes = collective_sizes(known.operation, layout, max_size)[-1 if is_load else 0 :]
-    segments = (
-        (_without_end(known, sizes, layout, channel, seconds),)
-        if is_load
-        else _segments(suite, known, sizes, layout, channel, seconds)
-    )
+    sizes = collective_sizes(known.operation, layout, max_size)
+    segments = _segments(suite, known, sizes, layout, channel, seconds)
     total = _least(suite, known, segments, layout)
     operations = sum(
         each.iterations
@@ -163,19 +158,6 @@ def _segment(
     fitting = int(seconds * 1e6 / (MODEL_SLACK * once_us))
     iterations = max(LEAST_REPETITIONS, min(MOST_REPETITIONS, fitting))
     return Segment(sizes=sizes, iterations=iterations, warmups=max(2, iterations // 10))
-
-
-def _without_end(
-    known: Collective,
-    sizes: tuple[int, ...],
-    layout: RankLayout,
-    channel: Channel,
-    seconds: float,
-) -> Segment:
-    """Return as many repetitions as no network makes in ``seconds``: the best algorithm's."""
-    once_us = _once_us(known, sizes, layout, channel)
-    rounds = max(LEAST_REPETITIONS, min(MOST_ROUNDS, int(seconds * 1e6 / once_us)))
-    return Segment(sizes=sizes, iterations=rounds, warmups=2)
 
 
 def _least(

@@ -48,10 +48,6 @@ WARMUPS = 2
 MIN_ITERATIONS = 3
 MAX_ITERATIONS = 10_000
 
-#: rounds of a load, which ends when the leg beside it does: mpi4py's ports keep a list of them, of
-#: 36 bytes each
-MOST_ROUNDS = 5_000_000
-
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:

@@ -96,8 +96,6 @@ class Leg:
         in_turn: it runs only where a relation asks for a round, as often as that asks.
         planned_seconds: what follows it in the job takes so long, where no command says it.
         container: the image that its program runs in; None where it runs on the node itself.
-        load: what runs beside it on other nodes, from before its start to after its end; None for
-            most legs.  It has no numbers of its own, only counters.
     """
 
     name: str
@@ -138,7 +136,6 @@ class Leg:
     backward: bool = False
     in_turn: bool = False
     planned_seconds: float = 0.0
-    load: Leg | None = None
     container: Container | None = None
 
     @property
@@ -290,8 +287,7 @@ class Plan:
     @property
     def nodes(self) -> tuple[str, ...]:
         """Nodes that legs ask for by name, each once; empty where any will do."""
-        both = (each for leg in self.legs for each in (leg, leg.load) if each is not None)
-        return tuple(sorted({node for each in both for node in each.nodes}))
+        return tuple(sorted({node for leg in self.legs for node in leg.nodes}))
 
     @property
     def ranks_per_node(self) -> int:

@@ -57,9 +57,6 @@ from fabricproof.verdict.suspects import unended
 from fabricproof.verdict.table import judge_table
 from fabricproof.verdict.value import Judgement, Report, is_of_errors, missing
 
-#: in the folder of an attempt, what ran beside it on other nodes
-BESIDE_FOLDER = "beside"
-
 #: A first attempt with one of these verdicts gets a second look; a wrong path does not need one.
 DOUBTFUL = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING, Verdict.UNJUDGED})
 
@@ -363,8 +360,7 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
         meant = _meant(leg, ranks, table)
         report = _with_required(leg, judge_table(table, rules, _net_path(leg, ranks, meant)))
         report = after_baseline(report, leg, ranks, table, folder.parents[1])
-        mine = (*ranks, *read_ranks(folder / BESIDE_FOLDER)[0]) if leg.load else ranks
-        near = around(leg, ranks, *meant, of_the_job=mine)
+        near = around(leg, ranks, *meant)
         report = excused(report, near, leg.num_ranks)
         report = with_neighbours(report, folder, {each.node for each in ranks})
         report, foreign = of_what_was_declared(leg, ranks, report)

@@ -292,47 +292,6 @@ loaded() { # PROGRAM
     echo "library ${found:-none}"
 }
 
-# What runs beside another leg has no end of its own: legs.sh says in a file when that leg begins and
-# ends, and the looks are taken then, the second while the program is stopped.  The file is opened
-# anew each time: NFS would not show for half a minute that one has come.
-program="" moved=0
-beside() { # PROGRAM [ARG...]
-    local state="" looked="" start
-    "$@" &
-    program=$!
-    carried
-    start=$moved
-    exec 9<> <(:) # to wait without a fork
-    while kill -0 "$program" 2>/dev/null; do
-        { read -r state <"$FABRICPROOF_LEG/state"; } 2>/dev/null
-        case $state in
-        wait)
-            carried
-            ((moved < start + 1048576)) || : >"$FABRICPROOF_LEG/moving.$rank"
-            ;;
-        go)
-            [ -n "$looked" ] || { snapshot before && cores before; } >>"$out"
-            looked=yes
-            ;;
-        stop) break ;;
-        esac
-        read -rt 0.2 -u 9
-    done
-    status=75 # it ended by itself
-    [ "$state" = stop ] && kill -STOP "$program" 2>/dev/null && status=0
-}
-
-carried() { # what all interfaces and ports of this node have moved so far, in bytes or words of them
-    local file value
-    moved=0
-    for file in "$sys"/class/net/*/statistics/[rt]x_bytes \
-        "$sys"/class/infiniband/*/ports/*/counters/port_{xmit,rcv}_data \
-        "$sys"/class/infiniband/*/ports/*/hw_counters/{[rt]x_bytes,ip[46]{In,Out}Octets} \
-        "$sys"/class/cxi/cxi*/device/telemetry/hni_sts_[rt]x_ok_octets; do
-        { read -r value <"$file"; } 2>/dev/null && ((moved += ${value%%@*}))
-    done
-}
-
 hypervisor=""
 while read -r key line; do
     [[ $key == flags ]] || continue
@@ -364,14 +323,10 @@ done
         libraries "${FABRICPROOF_PROGRAM:-$1}" # a script is no program
     fi
     facts
-    [ -n "${FABRICPROOF_BESIDE:-}" ] || { snapshot before && cores before; }
+    snapshot before && cores before
 } >"$out" || exit 74
-if [ -n "${FABRICPROOF_BESIDE:-}" ]; then
-    beside "$@"
-else
-    "$@"
-    status=$?
-fi
+"$@"
+status=$?
 {
     cores after
     snapshot after

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 from fabricproof.job.commands import PEER_SUITES
 from fabricproof.job.leg import Leg, shell_name
@@ -35,9 +34,6 @@ _LAUNCH_SECONDS = 7
 
 #: one short script on every node; a launcher that needs longer is given up
 ASK_SECONDS = 30
-
-#: what runs beside a leg has started on all its nodes by then, or the leg is given up
-BESIDE_SECONDS = 60
 
 #: what the second look had to say against itself
 SECOND_LOOK_ERRORS = "second_look.err"
@@ -96,33 +92,6 @@ means_nothing() { # whether a node said, or all of them together show, that the 
 }
 """
 
-#: for legs that something runs beside; its ranks look when the state that rank.sh reads says so
-_BESIDE = """\
-beside() {{ # LOAD RANKS: start what runs beside a leg, and wait until all its ranks move bytes
-    local folder="$FABRICPROOF_LEG/beside" moving look
-    mkdir -p "$folder" && echo wait >"$folder/state" || return
-    FABRICPROOF_LEG=$folder "$1" >"$folder/stdout" 2>"$folder/stderr" </dev/null &
-    load=$!
-    for ((look = 0; look < {tenths}; look++)); do
-        moving=("$folder"/moving.*)
-        if [ -e "${{moving[0]}}" ] && ((${{#moving[@]}} >= $2)); then
-            echo go >"$folder/state"
-            return 0
-        fi
-        kill -0 "$load" 2>/dev/null || break
-        sleep 0.1
-    done
-    echo "what was to run beside it moved nothing within {seconds} s" >"$FABRICPROOF_LEG/reason.0"
-    by_itself_again 75
-}}
-
-by_itself_again() {{ # STATUS
-    echo stop >"$FABRICPROOF_LEG/beside/state"
-    wait "$load"
-    return "$1"
-}}
-"""
-
 _INVENTORY = """\
 inventory() {{ # what each node is made of, to {folder}/NODE.txt; no measurement depends on it
     rm -rf {folder} && mkdir {folder} || return
@@ -177,14 +146,8 @@ def render_script(
             nobody knows.
     """
     parts = [_HEAD]
-    if any(leg.load for leg in legs):
-        parts.append(_BESIDE.format(tenths=10 * BESIDE_SECONDS, seconds=BESIDE_SECONDS))
     for leg in legs:
         starts = _starts(leg, launch, leg_seconds_limit)
-        if leg.load is not None:
-            parts.append(_load(leg, leg.load, launch, leg_seconds_limit))
-            name, ranks = shell_name(leg.name), leg.load.num_ranks
-            starts = f"    beside load_{name} {ranks} || return\n{starts}\n    by_itself_again $?"
         parts.append(
             f"leg_{shell_name(leg.name)}() {{ # {leg.program} over {'+'.join(leg.rails)}\n"
             f"{_turned(leg)}{_question(leg, launch)}{starts}\n}}\n"
@@ -242,20 +205,6 @@ def _image(leg: Leg) -> str:
     # rank.sh that is itself inside does not see the node's root.
     outside = '    FABRICPROOF_OUTSIDE="$(stat -c %d:%i /)" \\\n' if leg.container.outer else ""
     return f"    FABRICPROOF_CONTAINER={shell_word(leg.container.image)} \\\n{outside}"
-
-
-def _load(leg: Leg, load: Leg, launch: str, limit: int) -> str:
-    """Return the function that starts what runs beside ``leg``; it may last as long as that."""
-    lasts = len(leg.commands) * max(limit, leg.limit_seconds) + 2 * BESIDE_SECONDS
-    endless = replace(
-        load,
-        limit_seconds=lasts,
-        environment={**load.environment, "FABRICPROOF_BESIDE": "1"},
-    )
-    return (
-        f"load_{shell_name(leg.name)}() {{ # {load.program}, beside that leg\n"
-        f"{_starts(endless, launch, limit)}\n}}\n"
-    )
 
 
 def _question(leg: Leg, launch: str) -> str:

@@ -9,7 +9,6 @@ from fabricproof.physics.bounds import (
     binding,
     bound,
     ceilings,
-    expected_rail_gain,
     latency_floor_us,
     through_host_mb_s,
 )
@@ -61,7 +60,6 @@ __all__ = [
     "device_word",
     "ethernet_link",
     "ethernet_name",
-    "expected_rail_gain",
     "find_link",
     "find_protocol",
     "find_slot",

@@ -312,15 +312,6 @@ def bound(fabric: Fabric) -> Ceiling:
     )
 
 
-def expected_rail_gain(fabric_one: Fabric, fabric_many: Fabric) -> float:
-    """Return how many times ``fabric_one``'s bandwidth ``fabric_many`` should reach (nominal).
-
-    Two rails in slots of their own give 2.0; where a shared slot binds already with one rail,
-    1.0, and no gain is to be expected.
-    """
-    return bound(fabric_many).nominal_mb_s / bound(fabric_one).nominal_mb_s
-
-
 @dataclass(frozen=True, kw_only=True)
 class Floor:
     """A one-way latency below which nothing is possible.

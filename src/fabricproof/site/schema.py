@@ -218,15 +218,6 @@ class FabricFile(_Model):
     fabrics: Annotated[list[FabricSpec], Field(min_length=1)]
 
 
-class SharingSpec(_Model):
-    """What a stack is expected to do with its messages over several rails."""
-
-    threshold: Annotated[str, StringConstraints(pattern=r"^\d+(B|KiB|MiB)$")] | None = None
-    """The message size from which on several rails carry more than one."""
-    small: Literal["one rail", "in turn"] | None = None
-    large: Literal["even", "by weight"] | None = None
-
-
 #: what :attr:`ContainerSpec.runtime` may name in a word; what each means: ``stacks.container``
 RUNTIMES = ("apptainer", "pyxis", "singularity")
 
@@ -268,7 +259,8 @@ class StackSpec(_Model):
     suites: dict[Named, Named] = Field(default_factory=dict)
     """suite (``osu``, ``osu-mpi4py``, ``imb``) -> folder of its programs, ``PATH`` where they are
     found by name, or ``provisioned`` for the stacks of ``fabricproof stack install``."""
-    sharing: SharingSpec | None = None
+    sharing_threshold: Annotated[str, StringConstraints(pattern=r"^\d+(B|KiB|MiB)$")] | None = None
+    """The message size from which on several rails should carry more than one."""
     """Judged by the checks over several rails; what is not stated is only told."""
     container: ContainerSpec | None = None
     """Then ``suites`` names folders in the image, and the modules bring the runtime."""
@@ -459,12 +451,10 @@ class ReferenceSpec(_Model):
         str,
         StringConstraints(
             pattern=r"^((host_to_device_|device_to_host_|device_)?(bandwidth|latency)"
-            r"(_\d+(B|KiB|MiB|GiB))?|device_busbw(_\d+(B|KiB|MiB|GiB))?|mpi_share"
-            r"|(bandwidth|latency(_p9[59])?|allreduce)_impact_(shared|apart|incast|alltoall))$"
+            r"(_\d+(B|KiB|MiB|GiB))?|device_busbw(_\d+(B|KiB|MiB|GiB))?|mpi_share)$"
         ),
     ]
-    """``mpi_share``: what MPI is to carry of what TCP does below it, as ``0.9 x``;
-    ``latency_impact_shared``: how many times worse it may be beside a load, as ``5 x``."""
+    """``mpi_share``: what MPI is to carry of what TCP does below it, as ``0.9 x``."""
     value: str
     tolerance: Annotated[float, Field(ge=0, le=10)] | None = None
     fabric: Name

@@ -74,17 +74,9 @@ def command_lines(
     """
     if suite == "osu-mpi4py":
         return ((*argv, *(_port_option(segment) for segment in segments)),)
-    if suite == "fabricproof":
-        return ((*argv, *(step for each in segments for step in _kernel_steps(program, each))),)
     if suite == "osu":
         return tuple((*argv, *_osu_options(program, segment)) for segment in segments)
-    raise ConfigError("unknown suite", expected="osu, osu-mpi4py or fabricproof", got=repr(suite))
-
-
-def _kernel_steps(mode: str, segment: Segment) -> tuple[str, ...]:
-    """Return steps of kernel.c's schedule; their budget in s is one that cuts nothing."""
-    how = f"{segment.window_size} {segment.iterations} {segment.warmups} 1e9"
-    return tuple(f"{mode} {size} {how}" for size in segment.sizes)
+    raise ConfigError("unknown suite", expected="osu or osu-mpi4py", got=repr(suite))
 
 
 def _port_option(segment: Segment) -> str:

@@ -35,7 +35,7 @@ def judge(
     """Judge what a benchmark printed, as ``fabricproof judge`` does a file.
 
     Args:
-        text: what OSU, IMB, perftest, iperf3, iperf, HPCC, GPCNeT or nccl-tests printed, with
+        text: what OSU, IMB, perftest, iperf3, iperf, HPCC or nccl-tests printed, with
             whatever stood around it.
         fabric: what the path can carry; None where nobody says, then only what contradicts itself
             or a reference is red.

@@ -26,12 +26,10 @@ from fabricproof.verdict.curve import (
     too_small_for_plateau,
     without_switches,
 )
-from fabricproof.verdict.gpcnet import GPCNET, describe_gpcnet, judge_gpcnet
 from fabricproof.verdict.limits import Limits, describe_loss, networks_of, row_fault
 from fabricproof.verdict.rings import describe_rings, judge_rings
 from fabricproof.verdict.suspects import explained, on_gpus
 from fabricproof.verdict.value import (
-    IMPACT,
     Judgement,
     Reference,
     Report,
@@ -122,8 +120,6 @@ def _of_many(
         return judge_busbw(table, rules), describe_busbw(table)
     if table.suite == "hpcc":
         return judge_rings(table, rules), describe_rings(table, layout)
-    if table.suite == GPCNET:
-        return judge_gpcnet(table, rules), describe_gpcnet(table)
     if reading.kind is not ProgramKind.COLLECTIVE:
         return [], []
     told = [*early_ends(table, limits, layout), *overlaps(table)]
@@ -200,7 +196,7 @@ def _due_sizes(
     absent = [
         name
         for name in unanswered(references, judgements)
-        if "_" in name and name.partition("_")[0] in kinds and IMPACT.fullmatch(name) is None
+        if "_" in name and name.partition("_")[0] in kinds
     ]
     return list(
         missing(absent, "a reference asks for it, and the table has no such size").quantities

@@ -48,12 +48,6 @@ CURVE_TOLERANCE = 3 / 7
 #: what MPI carries of what TCP does below it, over the same rail
 SHARE = "mpi_share"
 
-#: how many times worse a number is beside a load than alone: a pair's, and what GPCNeT prints
-IMPACT = re.compile(
-    r"(bandwidth|latency(_p9[59])?|allreduce)_impact_(shared|apart|incast|alltoall)"
-    r"|(bandwidth|latency|allreduce)_impact_(avg|p99)"
-)
-
 
 class Source(StrEnum):
     """Where a reference comes from, where anything is decided by it."""
@@ -198,8 +192,7 @@ def from_text(text: str, *, tolerance: float | None, origin: str) -> tuple[str, 
     """
     name, _, amount = text.rpartition("=")
     number, unit = split_quantity(amount)
-    is_ratio = name.strip() == SHARE or IMPACT.fullmatch(name.strip())
-    if is_ratio or (name and dimension(unit) == "fraction"):
+    if name.strip() == SHARE or (name and dimension(unit) == "fraction"):
         return _share(name.strip(), number, unit, tolerance, origin)
     is_time = dimension(unit) == "time"
     value = convert(number, unit, "us" if is_time else "MB/s")
@@ -236,19 +229,15 @@ def from_texts(
 def _share(
     name: str, number: float, unit: str, tolerance: float | None, origin: str
 ) -> tuple[str, Reference]:
-    """Return the reference of a share or an impact; no other quantity is a fraction."""
-    is_impact = IMPACT.fullmatch(name) is not None
-    if not (is_impact or name == SHARE) or dimension(unit) != "fraction" or number <= 0:
+    """Return the reference of a share; no other quantity is a fraction."""
+    if name != SHARE or dimension(unit) != "fraction" or number <= 0:
         raise ConfigError(
             "the unit does not fit the quantity",
-            expected=f"a fraction for {SHARE}, as {SHARE}=0.9 x, or for an impact",
+            expected=f"a fraction for {SHARE}, as {SHARE}=0.9 x",
             got=f"{name}={number:g} {unit}",
         )
-    make, usual = at_least, DEFAULT_TOLERANCE
-    if is_impact:
-        make, usual = at_most, DEFAULT_LATENCY_TOLERANCE
-    chosen = usual if tolerance is None else tolerance
-    return name, make(convert(number, unit, "x"), unit="x", tolerance=chosen, origin=origin)
+    chosen = DEFAULT_TOLERANCE if tolerance is None else tolerance
+    return name, at_least(convert(number, unit, "x"), unit="x", tolerance=chosen, origin=origin)
 
 
 def _quantity_name(name: str) -> str:

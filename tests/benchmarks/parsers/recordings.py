@@ -11,16 +11,12 @@ from fabricproof.cli.judge.parse import table_record
 from fabricproof.core.measure import Table
 
 DATA = Path(__file__).parents[2] / "data"
-TOOLS = ("osu", "osu-mpi4py", "imb", "iperf", "iperf3", "perftest", "hpcc", "gpcnet", "nccl")
+TOOLS = ("osu", "osu-mpi4py", "imb", "iperf", "iperf3", "perftest", "hpcc", "nccl")
 
 GOOD = sorted(path for tool in TOOLS for path in (DATA / tool).glob("*.txt"))
 DAMAGED = sorted(path for tool in TOOLS for path in (DATA / tool / "damaged").glob("*.txt"))
 #: recordings whose rows stand in the text number by number
-ROWS = [
-    path
-    for path in GOOD
-    if not path.parent.name.startswith(("iperf", "hpcc", "gpcnet")) and "-V-" not in path.name
-]
+ROWS = [path for path in GOOD if not path.parent.name.startswith(("iperf", "hpcc"))]
 #: those whose numbers are what is printed; MiB/s, Gb/s and GB/s become MB/s
 AS_PRINTED = [path for path in ROWS if path.parent.name not in {"perftest", "nccl"}]
 

@@ -126,8 +126,8 @@ def test_two_kinds_of_one_mpi_library_are_no_claim() -> None:
     assert "the library says" not in judge_table(table, Rules(fabric=NDR)).quantities[-1].reason
 
 
-def test_each_node_of_a_labelled_text_has_its_own() -> None:
-    def of(node: str, text: str) -> str:
-        return "".join(f"{node}: {line}\n" for line in text.rstrip("\n").split("\n"))
+def test_each_rank_of_a_labelled_text_has_its_own() -> None:
+    def of(rank: str, text: str) -> str:
+        return "".join(f"{rank}: {line}\n" for line in text.rstrip("\n").split("\n"))
 
-    assert said(of("n1", UCX) + of("n2", SILENT)) == ["tcp", None]
+    assert said(of("1", UCX) + of("2", SILENT)) == ["tcp", None]

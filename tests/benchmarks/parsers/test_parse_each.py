@@ -217,22 +217,7 @@ def test_numbers_about_a_node_above_the_first_title_are_no_table(words: str) -> 
     assert read_tables(words + OSU).damages == ()
 
 
-@pytest.mark.parametrize(
-    "mark",
-    [
-        "12: ",
-        "> ",
-        "> > ",
-        "Nov 23 01:58:26 ",
-        "2026-11-23T01:58:26.123Z ",
-        "[2026-11-23 01:58:26] ",
-        "[Mon Nov 23 01:58:26 UTC 2026] ",
-        "01:58:26 ",
-        "1700000000.123456 ",
-        "node01: ",
-        "gpu-3.cluster: ",
-    ],
-)
+@pytest.mark.parametrize("mark", ["12: ", "> ", "> > "])
 def test_marks_before_every_line_are_no_data(mark: str) -> None:
     text = "".join(f"{mark}{line}\n" for line in OSU.splitlines())
     (table,) = parse_text(text)
@@ -240,24 +225,24 @@ def test_marks_before_every_line_are_no_data(mark: str) -> None:
     assert table.row_lines == (3, 4, 5)
 
 
-@pytest.mark.parametrize("names", [("node01", "node02"), ("0", "1"), ("12", "13")])
-def test_lines_of_two_nodes_are_told_apart(names: tuple[str, str]) -> None:
+@pytest.mark.parametrize("ranks", [("0", "1"), ("12", "13")])
+def test_lines_of_two_ranks_are_told_apart(ranks: tuple[str, str]) -> None:
     slow = OSU.replace(".00", ".50")
     pairs = zip(OSU.splitlines(), slow.splitlines(), strict=True)
-    text = "".join(f"{names[0]}: {one}\n{names[1]}: {two}\n" for one, two in pairs)
+    text = "".join(f"{ranks[0]}: {one}\n{ranks[1]}: {two}\n" for one, two in pairs)
     one, two = parse_text(text)
     assert one.column("bandwidth_mb_s") == (1.0, 2.0, 4.0)
     assert two.column("bandwidth_mb_s") == (1.5, 2.5, 4.5)
     assert two.row_lines == (6, 8, 10)
 
 
-def test_a_line_without_label_between_those_of_two_nodes_belongs_to_neither() -> None:
-    lines = [f"node0{each}: {line}" for line in OSU.splitlines() for each in (1, 2)]
+def test_a_line_without_label_between_those_of_two_ranks_belongs_to_neither() -> None:
+    lines = [f"{each}: {line}" for line in OSU.splitlines() for each in (1, 2)]
     lines.insert(8, "8   16.00")
     assert len(read_tables("\n".join(lines) + "\n").damages) == 2
 
 
-def test_lines_of_too_many_nodes_are_refused() -> None:
-    text = "".join(f"n{each}: {line}\n" for each in range(65) for line in OSU.splitlines())
-    with pytest.raises(ParseError, match="too many nodes"):
+def test_lines_of_too_many_ranks_are_refused() -> None:
+    text = "".join(f"{each}: {line}\n" for each in range(65) for line in OSU.splitlines())
+    with pytest.raises(ParseError, match="too many ranks"):
         parse_text(text)

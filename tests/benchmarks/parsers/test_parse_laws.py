@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from recordings import GOOD, texts
 
 from fabricproof.benchmarks.parsers import parse_text
-from fabricproof.benchmarks.parsers.grammar import text as _text
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
 
@@ -200,25 +199,3 @@ def test_cost_is_linear_in_the_length_of_the_text(make: Callable[[int], str]) ->
         return best
 
     assert cost(4000) < 30 * max(cost(500), 0.002)
-
-
-TOOLS = (
-    *("OSU MPI Bandwidth Test", "MPI_Put Test", "Intel(R) MPI Benchmarks", "Benchmarking Bcast"),
-    *("Connecting to host a", "Client connecting", "Server listening", "iperf 3.1", "OSU", "MPI "),
-)
-BEFORE = ("# ", "\t", " ", "\n", "node01: ", "0: ", "OSU: ", "10:00:00 ", "> ", "1     2.00", "x")
-PIECES = st.lists(st.sampled_from(BEFORE), max_size=3).map("".join)
-MARKED = st.tuples(PIECES, st.sampled_from(TOOLS), PIECES).map("".join)
-
-
-def at_every_line(text: str, pattern: re.Pattern[str]) -> set[str]:
-    return {match[1] for match in pattern.finditer(text)}
-
-
-@given(st.lists(MARKED, max_size=8).map("\n".join))
-@settings(max_examples=400)
-def test_prefixes_are_taken_off_as_if_every_line_was_looked_at(text: str) -> None:
-    read = _text.by_label(_text.clean(text), "law")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_text, "_before_words", at_every_line)
-        assert read == _text.by_label(_text.clean(text), "law")

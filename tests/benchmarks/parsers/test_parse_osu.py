@@ -54,12 +54,6 @@ def test_put_bandwidth_names_window_and_synchronization() -> None:
     assert table.attributes["synchronization"] == "MPI_Win_flush"
 
 
-def test_varied_windows_give_a_table_each() -> None:
-    tables = recorded("osu/osu_mbw_mr-V-5.9.txt")
-    assert [table.attributes["window_size"] for table in tables] == [1, 2, 4, 8, 16, 32, 64, 128]
-    assert tables[0].rows[0] == (1, 1.73, 1726698.21)
-
-
 def test_numbers_under_a_wrong_header_of_a_later_data_type_are_bandwidths() -> None:
     tables = recorded("osu/osu_bw-types-7.2.txt")
     assert [table.attributes["datatype"] for table in tables] == [
@@ -199,11 +193,6 @@ def test_last_row_of_whole_numbers_without_newline_may_be_cut() -> None:
     text = (DATA / "osu/osu_barrier-f-5.9.txt").read_text("utf-8").rstrip()
     assert refuse(text).problem == "cut row"
     assert parse_text(text + "\n")
-
-
-def test_rate_block_cut_short_is_an_error() -> None:
-    text = (DATA / "osu/osu_mbw_mr-V-5.9.txt").read_text("utf-8")
-    assert "rates" in refuse("\n".join(text.split("\n")[:-3]) + "\n").problem
 
 
 def test_second_row_of_a_barrier_is_an_error() -> None:

@@ -517,19 +517,3 @@ def test_reframes_own_logs_are_no_history_and_that_is_said(tmp_path: Path) -> No
     assert [each.run_id for each in store.runs] == [FIRST]
     (note,) = store.notes
     assert note.startswith(f"{log.parent}: ReFrame's perflogs are there and no records")
-
-
-@pytest.mark.parametrize("bounds", [{}, {"quantity_upper": 5.0}, {"quantity_lower": 0.5}])
-def test_of_an_impact_less_is_better_whatever_it_is_judged_by(
-    tmp_path: Path, bounds: dict[str, float]
-) -> None:
-    """Where a site states a reference one day, the runs before stay comparable with those after."""
-    told = {"quantity_unit": "x", "quantity_lower": None, "quantity_message_size": None, **bounds}
-    impact = quantity(FIRST, 3.0, name="latency_impact_shared", **told)
-    ratio = quantity(FIRST, 3.0, name="scaling", **{**told, "quantity_lower": 1.5})
-    write(tmp_path, [impact, ratio])
-    rows = open_store(tmp_path, SITE).samples([FIRST])
-    assert dict(rows.select("quantity", "better").iter_rows()) == {
-        "latency_impact_shared": -1,
-        "scaling": 0 if "quantity_upper" in bounds else 1,
-    }

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from itertools import chain
 
 from fabricproof.benchmarks.parsers import (
-    gpcnet,
     hpcc,
     imb,
     iperf,
     iperf3,
-    kernel,
     nccl,
     osu,
     perftest,
@@ -35,9 +33,7 @@ PARSERS: dict[str, _Parser] = {
     "iperf": iperf.parse,
     "perftest": perftest.parse,
     "hpcc": hpcc.parse,
-    "gpcnet": gpcnet.parse,
     "nccl": nccl.parse,
-    "kernel": kernel.parse,
 }
 
 #: tool whose section holds several tables -> what reads them one by one.
@@ -62,10 +58,8 @@ _START = re.compile(
     r"(?: Bidirectional)?(?: Post List)? (?:BW|Latency) Test|bytes[ \t]+#iter"
     rf"|{perftest.ACCELERATOR})"
     r"|(?P<hpcc>This is the DARPA/DOE HPC Challenge Benchmark version|Begin of Summary section)"
-    r"|(?P<gpcnet>Network(?:Load)? Tests v[0-9]|\| +Isolated Network Tests )"
     r"|(?P<nccl>nccl-tests version |Collective test starting: |nThread [0-9]+ nGpus "
     r"|size[ \t]+count[ \t]+type\b)"
-    r'|(?P<kernel>\{"record":"campaign",)'
     r"|(?P<iperf>Client connecting to |Server listening on (?:TCP|UDP)|\$ iperf .*-c )"
     r"|(?P<any_iperf>\[ ID\] Interval|\[(?:SUM| *\d+)\] +\d+\.\d+ ?- *\d)"
     r")",
@@ -90,9 +84,7 @@ _FULL = {
     "iperf3": _IPERF_BEGUN,
     "perftest": re.compile(r"^[ \t]*#bytes[ \t]+#iter", re.MULTILINE),
     "hpcc": re.compile(r"^[ \t]*End of HPC Challenge tests", re.MULTILINE),
-    "gpcnet": re.compile(r"^[ \t]*\| +Isolated Network Tests ", re.MULTILINE),
     "nccl": re.compile(r"^[ \t]*# Avg bus bandwidth", re.MULTILINE),
-    "kernel": re.compile(r'^\{"record":"done"\}', re.MULTILINE),
 }
 
 #: Words that iperf3 alone prints near the head of its tables.
@@ -226,7 +218,7 @@ def _no_table(text: str, source: str) -> ParseError:
         "no benchmark table",
         source=source,
         line=at + 1,
-        expected="the output of OSU, IMB, iperf3, iperf, perftest, hpcc, GPCNeT or nccl-tests",
+        expected="the output of OSU, IMB, iperf3, iperf, perftest, hpcc or nccl-tests",
         got=repr(shorten(lines[at].strip())) if lines[at].strip() else "nothing of the kind",
         next_step=_SUBNET_HINT if _SUBNET.search(text) else None,
     )
@@ -297,9 +289,7 @@ def _can_begin(tool: str, word: str) -> bool:
         "iperf3": ("$", "{", "Connecting", "iperf 3", "Server"),
         "perftest": ("Send", "RDMA", "Atomic", *perftest.ACCELERATORS),
         "hpcc": ("This is the DARPA",),
-        "gpcnet": ("Network",),
         "nccl": ("nccl-tests", "Collective", "nThread"),
-        "kernel": ("{",),
     }
     # of --json-stream only the first event begins a run: the others belong to it
     return word.startswith(words[tool]) and not word.startswith('{"event"')

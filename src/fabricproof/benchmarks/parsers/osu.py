@@ -20,7 +20,6 @@ from fabricproof.benchmarks.parsers.grammar.osu import (
     is_cut_attribute,
     is_header,
     measures_bandwidth,
-    read_varied,
     title_of,
 )
 from fabricproof.benchmarks.parsers.grammar.text import (
@@ -58,8 +57,6 @@ def parse(section: TextSection) -> tuple[Table, ...]:
     while True:
         attributes, at = _find_header(section, at, blank, later=bool(tables))
         blank = replace(blank, attributes=attributes) if not tables else blank
-        if attributes.get("window_size") == "varied":
-            return read_varied(section, at, replace(blank, attributes=attributes))
         columns = _columns(section, at, blank, tables)
         table, at = _read_table(section, at, (blank, attributes, columns))
         tables.append(table)
@@ -136,8 +133,6 @@ def _find_header(
             return attributes, index
         found = attributes_of(line)
         attributes.update(found)
-        if found.get("window_size") == "varied":
-            return attributes, index + 1
         title = title_of(line)
         # osu_mbw_mr 7.2 prints its title twice (HEADER, then print_header).
         if title is not None and title[1] != blank.program:

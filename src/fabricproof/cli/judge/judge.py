@@ -101,7 +101,7 @@ def command(
 ) -> None:
     """Give a verdict on benchmark outputs, without a cluster.
 
-    FILE is the output of OSU, IMB, iperf3, iperf, perftest, hpcc, GPCNeT or nccl-tests ('-' for
+    FILE is the output of OSU, IMB, iperf3, iperf, perftest, hpcc or nccl-tests ('-' for
     standard input).  The program decides what is judged (osu_bibw adds both directions up); --link
     says what the path can carry, or --site, of which --only names partition, fabric, rails and
     stack (default: its first partition, fabric and rail).

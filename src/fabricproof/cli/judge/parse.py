@@ -22,7 +22,7 @@ from fabricproof.core.measure import COLUMNS, Table
 def command(files: tuple[str, ...], as_json: bool) -> None:
     r"""Show the tables in benchmark outputs.
 
-    FILE ('-': standard input) is what a run of OSU, IMB, iperf3, iperf, perftest, hpcc, GPCNeT or
+    FILE ('-': standard input) is what a run of OSU, IMB, iperf3, iperf, perftest, hpcc or
     nccl-tests printed, with whatever the launcher and MPI put around it.  Nothing is judged, and
     nothing is guessed: a damaged or cut table is an error with its line, and the other tables and
     files are still shown.

@@ -246,19 +246,15 @@ def usable_rows() -> pl.Expr:
 def better_rows() -> pl.Expr:
     """Return 1 where more is better, -1 where less is, 0 where nobody can say.
 
-    Of an impact less is better, also where nobody states a bound; any other ratio (``x``) is
-    better on the side that has none.  Link states, rates and counts are facts: the inventory
-    compares them.
+    A ratio (``x``) is better on the side that has no bound.  Link states, rates and counts are
+    facts: the inventory compares them.
     """
     import polars as pl  # noqa: PLC0415 - start-up time
 
     unit, lower, upper = pl.col("unit"), pl.col("lower"), pl.col("upper")
     one_sided = (unit == "x") & (lower.is_null() != upper.is_null())
-    is_impact = (unit == "x") & pl.col("name").str.contains("_impact_", literal=True)
     return (
-        pl.when(is_impact)
-        .then(-1)
-        .when(unit.is_in(_HIGHER) | (one_sided & upper.is_null()))
+        pl.when(unit.is_in(_HIGHER) | (one_sided & upper.is_null()))
         .then(1)
         .when(unit.is_in(_LOWER) | one_sided)
         .then(-1)

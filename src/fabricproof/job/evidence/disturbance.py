@@ -76,25 +76,20 @@ def counted_seconds(records: Iterable[RankRecord]) -> dict[str, float]:
     return {node: end - start for node, (start, end) in spans.items()}
 
 
-def starved_cores(
-    records: Sequence[RankRecord], of_the_job: Sequence[RankRecord] = ()
-) -> tuple[Disturbance, ...]:
+def starved_cores(records: Sequence[RankRecord]) -> tuple[Disturbance, ...]:
     """Return for each set of CPUs what share of the leg's time others kept its ranks waiting.
 
     Others' time is what the CPUs were busy, less what the job's own ranks took.  Ranks waited no
     longer than that, no longer than the kernel's pressure says that anybody waited, and never
     while a CPU of theirs was idle.  Time that the hypervisor stole counts for each rank.
-
-    ``of_the_job``: of all that ran for the job meanwhile, where that is more than the leg's own.
     """
     readings = list(_readings(records))
-    everywhere = list(_readings(of_the_job or records))
     places = dict.fromkeys((each.record.machine, each.record.cpus) for each in readings)
     spans = counted_seconds(records)
     if not spans or max(spans.values()) < LEAST_SECONDS:
         return ()
     return tuple(
-        _of_place([each for each in readings if _place(each) == place], everywhere)
+        _of_place([each for each in readings if _place(each) == place], readings)
         for place in places
     )
 
@@ -190,22 +185,13 @@ NOBODY = Surroundings()
 
 
 def around(
-    leg: Leg,
-    ranks: Sequence[RankRecord],
-    evidence: Evidence,
-    expected: Expectation,
-    *,
-    of_the_job: Sequence[RankRecord] = (),
+    leg: Leg, ranks: Sequence[RankRecord], evidence: Evidence, expected: Expectation
 ) -> Surroundings:
-    """Return what others did around one attempt of ``leg``.
-
-    ``of_the_job``: of all ranks that ran for the job meanwhile, where these are more than the
-    leg's.
-    """
+    """Return what others did around one attempt of ``leg``."""
     seconds = counted_seconds(ranks)
     rate = leg.fabric.link.data_rate_mb_s if leg.fabric else None
     traffic = foreign_traffic(evidence, expected, seconds, rate)
-    cores = starved_cores(ranks, of_the_job)
+    cores = starved_cores(ranks)
     unknown = [] if traffic or leg.same_node else ["other traffic"]
     unknown += [] if cores else ["waits for a core"]
     return Surroundings(found=(*traffic, *cores), unknown=tuple(unknown))

@@ -23,11 +23,9 @@ from fabricproof.job.relations.comparison import (
     judge_share,
     share_of,
 )
-from fabricproof.job.relations.impact import impacts_of, judge_impact
 from fabricproof.job.relations.own_choice import judge_own_choice, legs_in_question
 from fabricproof.job.relations.rails import balance_of, judge_frames, judge_sharing
 from fabricproof.job.relations.ratio import (
-    WEAK,
     Judge,
     Looks,
     Rounds,
@@ -38,7 +36,7 @@ from fabricproof.job.relations.ratio import (
     rounds_of,
     with_slack,
 )
-from fabricproof.job.rounds import LEAST, RoundBounds, rounds_to_add
+from fabricproof.job.rounds import rounds_to_add
 from fabricproof.traffic import PathState
 from fabricproof.verdict.value import Report, missing
 
@@ -52,7 +50,6 @@ JUDGES: dict[str, Judge] = {
     "own_choice": judge_own_choice,
     "locality": judge_locality,
     "hops": judge_hops,
-    "impact": judge_impact,
 }
 
 #: the numbers of those that are measured in rounds
@@ -63,7 +60,6 @@ VALUES: dict[str, ValuesOf] = {
     "best": gains_of,
     "locality": held_ratio_of,
     "hops": ratio_of,
-    "impact": impacts_of,
 }
 
 #: which legs a red relation wants again, where not all of them
@@ -162,8 +158,8 @@ def _again_for(
         return frozenset()
     # What a leg lost at first is not held against what its neighbours did minutes before.
     in_parts = bool(doubtful & set(relation.legs)) and relation.kind not in AGAIN
-    # What has rounds is decided by more of them: the first number, or all that an impact judges.
-    in_rounds = max(1, len(relation.settings.get("judged", ()))) if relation.turns else 0
+    # What has rounds is decided by more of them: the first number.
+    in_rounds = 1 if relation.turns else 0
     open_ones = result.report.quantities[in_rounds:]
     has_value = any(each.value is not None and each.verdict in DOUBTFUL for each in open_ones)
     if relation.turns:
@@ -208,32 +204,16 @@ def _rounds_of_one(relation: Relation, outcomes: Sequence[Outcome]) -> int:
     for index in {0, -1}:
         found = rounds_of(relation, {**_looks(mine, index), **in_turn}, VALUES[relation.kind])
         if isinstance(found, Rounds):
+            bounds = bounds_of(relation.settings)
+            if bounds is None:
+                return 0
             # A number that not every round has is no reason for ever more of them.
             due = (
                 rounds_to_add(values, found.made - len(values), bounds)
-                for label, values in found.values.items()
-                if (bounds := _bounds_of_one(relation, label)) is not None
-                and (found.made < LEAST or not _is_only_told(relation, label))
+                for values in found.values.values()
             )
             return max(due, default=0)
     return 0
-
-
-def _is_only_told(relation: Relation, label: str) -> bool:
-    """Tell whether nobody judges a number: its scatter is worth as many rounds as all have."""
-    judged = relation.settings.get("judged")
-    return judged is not None and label.removesuffix(WEAK) not in judged
-
-
-def _bounds_of_one(relation: Relation, label: str) -> RoundBounds | None:
-    """Return what a number is held against; what is only told has rounds for its scatter."""
-    judged = relation.settings.get("judged")
-    label = label.removesuffix(WEAK)
-    if judged is None:
-        return bounds_of(relation.settings)
-    is_of_few = "column" in relation.settings.get("impacts", {}).get(label, {})
-    told = None if is_of_few else RoundBounds()
-    return bounds_of(judged.get(label, {})) or told
 
 
 def _on_another_path(outcome: Outcome) -> bool:

@@ -7,9 +7,7 @@ TCP never got through, pings of that size that may not be cut in pieces beside s
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from fabricproof.core.measure import Finding, Verdict, as_notes, worst
 from fabricproof.core.units import parse_size, size_label
@@ -28,11 +26,9 @@ from fabricproof.job.relations.ratio import (
 from fabricproof.verdict.sharing import (
     TELLING_BYTES,
     Curve,
-    Policy,
     balance,
-    read_policy,
-    sentences,
     shares_of,
+    threshold_bytes,
 )
 from fabricproof.verdict.value import Judgement, Report, at_least
 
@@ -41,18 +37,17 @@ SENDER = 0.25
 
 
 def judge_sharing(relation: Relation, looks: Looks) -> Report:
-    """Judge how large messages were divided, and say how the MPI shares messages at all.
+    """Judge how large messages were divided, and tell from which size on several rails help.
 
     Settings:
         singles: rail -> name of the leg that had it to itself.
         together: name of the leg over all rails.
-        small_part, large_part: the start of that leg with small (large) messages alone; None where
-            it started once.
+        large_part: the start of that leg with large messages alone; None where it started once.
         expected_gain: all rails over the best one, by physics.
         weights: rail -> part of the summed rate that it has, by physics.
         reference: for the balance, in unit ``x``, as its fields.
-        expected: what the site says of this stack: ``threshold``, ``small``, ``large``; may be
-            empty.
+        threshold: the size from which on several rails should help, as the site says; "" where it
+            says nothing.
         hint: what is usually wrong where it is red.
     """
     wanted = relation.settings
@@ -65,18 +60,22 @@ def judge_sharing(relation: Relation, looks: Looks) -> Report:
         balanced = rounds
     else:
         findings = rounds.findings()
-        shares = ", ".join(
-            f"{rail} {share:.1%}" for rail, share in _policy(wanted, looks).large_shares.items()
-        )
+        sent = sent_bytes(looks[wanted["together"]], tuple(wanted["singles"]), wanted["large_part"])
+        shares = ", ".join(f"{rail} {share:.1%}" for rail, share in shares_of(sent).items())
         hint = f"large messages: {shares}; {wanted.get('hint', '')}".rstrip("; ")
         values = rounds.values[label]
         balanced = judge_rounds(label, values, rounds, relation, {**wanted, "hint": hint})
-    policy = _policy(wanted, looks)
-    judgements = (balanced, *_expectations(policy, wanted, relation.name))
+    seen = threshold_bytes(
+        {rail: _curve(looks[leg]) for rail, leg in wanted["singles"].items()},
+        _curve(looks[wanted["together"]]),
+        expected_gain=wanted["expected_gain"],
+    )
+    words = "never help" if seen is None else f"help from {size_label(seen)} on"
+    judgements = (balanced, *_threshold(seen, words, wanted["threshold"], relation.name))
     return Report(
         verdict=worst([each.verdict for each in judgements]),
         quantities=judgements,
-        findings=(*as_notes(sentences(policy)), *findings),
+        findings=(*as_notes([f"several rails {words}"]), *findings),
     )
 
 
@@ -96,19 +95,6 @@ def balance_of(relation: Relation, looks: Looks) -> Values:
         reason = f"the rails' counters show less than {least} of large messages"
         return not_judged(label, Verdict.UNJUDGED, reason)
     return {label: balance(shares, wanted["weights"])}
-
-
-def _policy(wanted: Mapping[str, Any], looks: Looks) -> Policy:
-    together = looks[wanted["together"]]
-    rails = tuple(wanted["singles"])
-    small = wanted.get("small_part")
-    return read_policy(
-        {rail: _curve(looks[leg]) for rail, leg in wanted["singles"].items()},
-        _curve(together),
-        expected_gain=wanted["expected_gain"],
-        small_bytes=None if small is None else sent_bytes(together, rails, small),
-        large_bytes=sent_bytes(together, rails, wanted.get("large_part")),
-    )
 
 
 def _curve(look: Outcome) -> Curve:
@@ -138,46 +124,23 @@ def sent_bytes(look: Outcome, rails: Sequence[str], part: int | None) -> dict[st
     return {rail: sum(moved.get(rail, 0) for moved in senders) for rail in rails}
 
 
-def _expectations(policy: Policy, wanted: Mapping[str, Any], name: str) -> list[Judgement]:
-    said = wanted.get("expected") or {}
-    found = []
-    if said.get("threshold"):
-        due = parse_size(said["threshold"])
-        seen = policy.threshold_bytes
-        words = "they never help" if seen is None else f"they help from {size_label(seen)}"
-        found.append(
-            _expected(
-                f"threshold_{name}",
-                float(seen) if seen else math.inf,
-                seen == due,
-                f"several rails should help from {said['threshold']} on: {words}",
-                unit="B",
-            )
+def _threshold(seen: int | None, words: str, stated: str, name: str) -> list[Judgement]:
+    """Return the judgement of the threshold that the site states; none where it states none."""
+    if not stated:
+        return []
+    holds = seen == parse_size(stated)
+    return [
+        Judgement(
+            name=f"threshold_{name}",
+            value=None if seen is None else float(seen),
+            unit="B",
+            message_size=None,
+            verdict=Verdict.PASS if holds else Verdict.FAIL,
+            reason=f"several rails should help from {stated} on: they {words}",
+            reference=float(seen) if holds and seen is not None else None,
+            origin="the site says so",
         )
-    for kind, rule, shares in (
-        ("small", policy.small, policy.small_shares),
-        ("large", policy.large, policy.large_shares),
-    ):
-        if said.get(kind):
-            least = min(shares.values(), default=math.nan) * len(shares)
-            reason = f"{kind} messages should go {said[kind]!r}: they went {rule.value!r}"
-            found.append(_expected(f"{kind}_{name}", least, said[kind] == rule.value, reason))
-    return found
-
-
-def _expected(name: str, value: float, holds: bool, reason: str, unit: str = "x") -> Judgement:
-    finite = math.isfinite(value)
-    verdict = Verdict.PASS if holds else Verdict.FAIL
-    return Judgement(
-        name=name,
-        value=value if finite else None,
-        unit=unit,
-        message_size=None,
-        verdict=verdict if finite or not holds else Verdict.UNJUDGED,
-        reason=reason,
-        reference=value if holds and finite else None,
-        origin="the site says so",
-    )
+    ]
 
 
 #: IPv4's and TCP's headers, 20 bytes each, and TCP's time stamps, 12, which Linux sends (RFC 7323)

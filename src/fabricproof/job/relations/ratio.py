@@ -35,11 +35,6 @@ ValuesOf = Callable[[Relation, Looks], Values]
 #: quantity -> the column of a table that has it
 _COLUMNS = {"bandwidth": "bandwidth_mb_s", "latency": "latency_us"}
 
-#: How a number is called in a round in which its load moved less than was due.  Where it is beyond
-#: its bound in all such rounds, and the load got half as much of what was due to it as the pair got
-#: of its own share, both were starved by the link that they share: then these rounds count.
-WEAK = " beside a weak load"
-
 #: A number is no PASS where so many of its rounds left nothing, or had errors on their path: what
 #: runs in turn has no row of its own, so that nobody else would say so.  Once may be chance.
 MOST_CUT = 2
@@ -191,8 +186,7 @@ def rounds_of(relation: Relation, looks: Looks, values_of: ValuesOf) -> Rounds |
             continue
         broken += _with_errors(looked) if index else []
         for label, value in found.items():
-            mine_alone = _of_label(relation, label, looked)
-            disturbance = _disturbance(mine_alone) if relation.turns else None
+            disturbance = _disturbance(looked) if relation.turns else None
             if disturbance is not None:
                 disturbed.setdefault(label, []).append(disturbance)
             else:
@@ -204,16 +198,6 @@ def rounds_of(relation: Relation, looks: Looks, values_of: ValuesOf) -> Rounds |
         broken=tuple(broken),
         disturbed={label: tuple(each) for label, each in disturbed.items()},
     )
-
-
-def _of_label(relation: Relation, label: str, looks: Looks) -> Looks:
-    """Return the legs that a number is made of: two of an impact, else all."""
-    impacts: Mapping[str, Mapping[str, Any]] = relation.settings.get("impacts", {})
-    impact = impacts.get(label.removesuffix(WEAK))
-    if impact is None:
-        return looks
-    legs = (impact["alone"], impact["loaded"])
-    return {leg: looks[leg] for leg in legs if leg in looks}
 
 
 def _with_errors(looks: Looks) -> list[str]:

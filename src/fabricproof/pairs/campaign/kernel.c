@@ -2,9 +2,8 @@
  *
  *   kernel SCHEDULE RECORD
  *
- * SCHEDULE is what fabricproof.pairs.campaign.plan writes, or kernel.sh, which names no node: then
- * they are those of the ranks, in their order.  RECORD gets JSON lines, each round whole and on the
- * disk before the next one begins, so that a killed job loses one round.
+ * SCHEDULE is what fabricproof.pairs.campaign.plan writes.  RECORD gets JSON lines, each round whole
+ * and on the disk before the next one begins, so that a killed job loses one round.
  *
  * The loops are those of OSU Micro-Benchmarks 7.4 (osu_latency, osu_bw, osu_bibw), so that numbers
  * compare: a window of messages, then an answer of four bytes; all repetitions over all their time.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from fabricproof.benchmarks.parsers import name_of_mpi
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.provenance import SHOWN_DIGITS
 from fabricproof.job.commands import LARGE_MESSAGE_BYTES, Effort, plan_ping_pong, plan_windowed
@@ -16,8 +16,6 @@ KERNEL = Path(__file__).parent / "kernel.c"
 #: builds the first where it runs, by the stack's own compiler; without one it leaves none
 BUILD_SCRIPT = Path(__file__).parent / "build.sh"
 BUILD = "bash build.sh >build.log 2>&1"
-#: runs it as the program of a leg, on two nodes
-KERNEL_RUN = Path(__file__).parent / "kernel.sh"
 
 #: of the schedule and of the record
 FORMAT = 1
@@ -80,6 +78,14 @@ class Binary:
             f"{_BUILT_AGAINST[self.build]}, ran with {name_of_mpi(self.mpi)} "
             f"({', '.join(self.libraries) or 'path unknown'})"
         )
+
+
+def name_of_mpi(said: str) -> str:
+    """Return name and version of what ``MPI_Get_library_version`` says: ``Open MPI v5.0.11``.
+
+    ``said``: as the kernel records it, with semicolons between its lines.
+    """
+    return " ".join(re.split(r"[;,]|MPICH Release", said)[0].split())[:80]
 
 
 class Mode(StrEnum):

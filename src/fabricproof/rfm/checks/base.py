@@ -358,8 +358,6 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
     def _with_launch(self, leg: Leg, plan: Plan) -> Leg:
         """Return ``leg`` with its own launcher line where its layout is not the whole job's."""
         leg = in_container(leg, current_site().stack(self.current_environ.name))
-        if leg.load is not None:
-            leg = replace(leg, load=self._with_launch(leg.load, plan))
         if leg.backward and leg.suite not in PEER_SUITES:
             planner = self._planner()
             turned = turned_command(planner.stack.family, planner.launcher, self._launch())

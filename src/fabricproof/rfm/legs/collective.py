@@ -65,13 +65,11 @@ def collective_leg(
     *,
     variant: str = "",
     environment: Mapping[str, str] | None = None,
-    lasts_seconds: float = 0.0,
 ) -> Leg:
     """Return the leg of the planner's collective on ``layout``, judged by the pair's numbers.
 
     The leg of ``pair`` over the same rails must be in the plan; ``variant`` tells it from another
-    leg of the same path and layout: an algorithm.  ``lasts_seconds``: its largest size alone, for
-    so long at least; 0: all sizes, in a leg's time.
+    leg of the same path and layout: an algorithm.
 
     Raises:
         ConfigError: the program is no known collective, or the stack has not got it.
@@ -92,8 +90,7 @@ def collective_leg(
         Ranks(num_ranks=layout.num_ranks, ranks_per_node=layout.ranks_per_node),
         max_size=parse_size(planner.partition.collective_max_size),
         channel=_guess(pair, rails),
-        seconds=lasts_seconds or LAYOUT_SHARE * planner.partition.leg_seconds,
-        is_load=lasts_seconds > 0,
+        seconds=LAYOUT_SHARE * planner.partition.leg_seconds,
     )
     return replace(
         net_path,

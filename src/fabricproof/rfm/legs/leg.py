@@ -11,14 +11,13 @@ from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.core.measure import Finding
 from fabricproof.core.units import at_size, parse_size
 from fabricproof.job.commands import (
-    MOST_ROUNDS,
     PEER_SUITES,
     Effort,
     make_job,
     plan_ping_pong,
     plan_windowed,
 )
-from fabricproof.job.leg import CAMPAIGN_SUITE, Leg, Plan, Relation
+from fabricproof.job.leg import Leg, Plan, Relation
 from fabricproof.job.outcomes import BACK, LARGEST_SIZES, backward
 from fabricproof.physics import Fabric, bound, latency_floor_us
 from fabricproof.rfm.legs.programs import (
@@ -205,7 +204,6 @@ class LegPlanner:
         environment: Mapping[str, str] | None = None,
         starts_above: Sequence[int] = (),
         sizes: Sequence[int] = (),
-        lasts_seconds: float = 0.0,
     ) -> Leg:
         """Return one leg of the planner's program.
 
@@ -226,12 +224,6 @@ class LegPlanner:
         effort = self._effort(self.physics(rails), references, layout)
         if sizes:
             effort = replace(effort, sizes=tuple(each for each in effort.sizes if each in sizes))
-        if lasts_seconds:
-            window = max(1, effort.window_size) * max(effort.sizes)
-            rounds = min(
-                MOST_ROUNDS, int(lasts_seconds * 1e6 * _rate_mb_s(self.physics(rails)) / window)
-            )
-            effort = replace(effort, iterations=rounds, large_iterations=rounds)
         found = find_program(self.stack, self.suite, self.program, self.built, assumed=self.assumed)
         assert found.argv is not None, "choose_suite found it before"
         job = make_job(
@@ -276,11 +268,10 @@ class LegPlanner:
         """Return the MPI library that the program has to load; None where nobody proved one.
 
         A suite that the site declares beside the build is the site's own; beside an MPI from wheels
-        it loads that MPI, or it measures another one.  What measures without MPI loads none, and
-        the kernel of a campaign says itself what it loaded.
+        it loads that MPI, or it measures another one.  What measures without MPI loads none.
         """
         is_the_sites = self.suite in self.stack.suites and not self.stack.provisioned
-        if is_the_sites or self.suite in {*PEER_SUITES, CAMPAIGN_SUITE}:
+        if is_the_sites or self.suite in PEER_SUITES:
             return None
         return self.built.library if self.built is not None else installed_library(self.stack)
 

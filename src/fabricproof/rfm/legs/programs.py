@@ -8,8 +8,6 @@ from pathlib import Path
 from fabricproof.core.errors import UnavailableError
 from fabricproof.job.collective_commands import HPCC_BINARY
 from fabricproof.job.commands import PEER_SUITES, find_tool
-from fabricproof.job.leg import CAMPAIGN_SUITE
-from fabricproof.pairs.campaign.plan import KERNEL_RUN
 from fabricproof.site import PartitionSpec, StackSpec
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.programs import Located, locate
@@ -60,8 +58,6 @@ def find_program(
     """Return how ``program`` is called in ``stack``: as provisioned, built, or declared."""
     if suite in PEER_SUITES:
         return find_tool(suite, program)
-    if suite == CAMPAIGN_SUITE:
-        return _kernel(stack)
     if stack.provisioned and not has_own(stack, suite):
         return locate(load_catalog().find(stack.installed_as), stacks_root(), suite, program)
     return _built_or_declared(stack, suite, program, built, assumed=assumed)
@@ -106,13 +102,6 @@ def installed_library(stack: StackSpec) -> str | None:
         return None
     entry = load_catalog().find(stack.installed_as)
     return None if entry.is_system else str(stacks_root() / stack.installed_as / entry.library)
-
-
-def _kernel(stack: StackSpec) -> Located:
-    """Return how the kernel of a campaign is called."""
-    if stack.container is not None:
-        return Located(argv=None, reason="the kernel of all pairs is not started in a container")
-    return Located(argv=("bash", KERNEL_RUN.name))
 
 
 def _bring(suite: str) -> str:

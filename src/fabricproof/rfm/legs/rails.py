@@ -25,9 +25,9 @@ BALANCE_TOLERANCE = 0.10
 #: The largest sizes whose median makes scaling and duplex: one alone may have met a stall.
 LARGEST_SIZES = 3
 
-#: Messages up to the first size are small to every MPI; above the second they are large to OSU
-#: (LARGE_MESSAGE_SIZE) and near the thresholds of the MPIs (document 000: 8 KiB).
-STARTS_ABOVE = (1024, 8192)
+#: Messages above this size are large to OSU (LARGE_MESSAGE_SIZE) and near the thresholds of the
+#: MPIs (document 000: 8 KiB): they have a start of their own, with counters of their own.
+STARTS_ABOVE = (8192,)
 
 GAIN_HINT = (
     "one rail may be slow (see its own leg), on the wrong socket, or the MPI shares by weights "
@@ -115,7 +115,7 @@ def scaling(planner: LegPlanner, singles: dict[str, Leg], together: Leg) -> Rela
 
 
 def sharing(planner: LegPlanner, singles: dict[str, Leg], together: Leg) -> Relation:
-    """Return the relation that tells how messages are shared among the rails."""
+    """Return the relation that tells how large messages are shared among the rails."""
     rates = _rates(planner) or dict.fromkeys(planner.rails, 1.0)
     weights = {rail: rate / sum(rates.values()) for rail, rate in rates.items()}
     starts = len(together.commands)
@@ -126,21 +126,14 @@ def sharing(planner: LegPlanner, singles: dict[str, Leg], together: Leg) -> Rela
         {
             "singles": {rail: leg.name for rail, leg in singles.items()},
             "together": together.name,
-            "small_part": 0 if starts > 1 else None,
             "large_part": starts - 1 if starts > 1 else None,
             "expected_gain": expected_gain(planner),
             "weights": weights,
             "reference": asdict(_even(weights)),
-            "expected": _stated(planner),
+            "threshold": planner.stack.sharing_threshold or "",
             "hint": BALANCE_HINT,
         },
     )
-
-
-def _stated(planner: LegPlanner) -> dict[str, str]:
-    """Return what the site says of the stack's sharing, as ``kind: word``."""
-    stated = planner.stack.sharing
-    return stated.model_dump(exclude_none=True) if stated is not None else {}
 
 
 def _even(weights: dict[str, float]) -> Reference:

@@ -37,31 +37,12 @@ _FIRST_WORDS = (
     r"[ \t#]*(?:OSU [A-Z]|MPI [\w -]*Test|Intel ?\(R\) MPI Bench|Benchmarking |Connecting to host "
     r"|Client connecting|Server listening|iperf 3\.)"
 )
-#: One of these stands in every line that :data:`_FIRST_WORDS` matches.
-_WORDS = (
-    *("OSU ", "MPI ", "Benchmarking ", "Connecting to host ", "Client connecting"),
-    *("Server listening", "iperf 3."),
-)
-_CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
-#: What is put before every line of an output: the quote mark of a mail, and the time as ts(1),
-#: ``date``, ISO 8601, a clock or a count of seconds, in brackets or without.
-_KINDS = tuple(
-    re.compile(rf"^{kind}(?: |$)", re.MULTILINE)
-    for kind in (
-        r"(?:> ?){0,7}>",
-        rf"\[?\d{{4}}-\d\d-\d\d[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?\]?",
-        (
-            rf"\[?(?:[A-Z][a-z]{{2}} )?[A-Z][a-z]{{2}} [ \d]?\d {_CLOCK}(?: [A-Z]{{3,4}})?"
-            r"(?: \d{4})?\]?"
-        ),
-        rf"\[?{_CLOCK}\]?",
-        r"\[?\d{10}\.\d{1,9}\]?",
-    )
-)
-_BEFORE_WORDS = re.compile(rf"^([^\n]{{1,80}}? ){_FIRST_WORDS}", re.MULTILINE)
-#: ``clush`` and ``pdsh`` put the node before each line, ``srun --label`` the rank.
-_LABELLED = re.compile(rf"^ *([A-Za-z0-9][\w.-]{{0,63}}): (?={_FIRST_WORDS})", re.MULTILINE)
-#: so many nodes with tables of their own are told apart in one text
+#: the quote mark of a mail, which stands before every line or before none
+_QUOTE = re.compile(r"^(?:> ?){1,8}", re.MULTILINE)
+_QUOTED = re.compile(rf"^(?:> ?){{1,8}}{_FIRST_WORDS}", re.MULTILINE)
+#: ``srun --label`` puts the rank before each line
+_LABELLED = re.compile(rf"^ *(\d+): (?={_FIRST_WORDS})", re.MULTILINE)
+#: so many ranks with tables of their own are told apart in one text
 MOST_LABELS = 64
 
 
@@ -110,82 +91,44 @@ def clean(text: str) -> str:
         text = _TAG.sub("", text)
     # The tables are printed by the first rank: without its label there is none to take off, and
     # looking at every line for one costs as much as reading them.
-    if "0: " in text and len(_labels(text)) < 2:
+    if "0: " in text and len(set(_LABELLED.findall(text))) < 2:
         text = _LABEL.sub("", text)
     if ("bits/sec" in text or "Bytes/sec" in text) and _STAMPED_ROW.search(text):
         text = _STAMPED.sub("", text)
     if "[0] " in text:
         text = _RANK.sub("", text)
-    return _without_marks(text)
-
-
-def _without_marks(text: str) -> str:
-    """Return ``text`` without the times and quote marks before its lines.
-
-    A kind goes only where it stands before the first words of a tool, and then from every line.
-    """
-    before = _before_words(text, _BEFORE_WORDS)
-    for kind in _KINDS:
-        if any(kind.match(words) for words in before):
-            text = kind.sub("", text)
-            before = {kind.sub("", words) for words in before}
+    if ">" in text and _QUOTED.search(text):
+        text = _QUOTE.sub("", text)
     return text
 
 
-def _labels(text: str) -> set[str]:
-    """Return the labels of nodes or ranks that stand before the first words of a tool."""
-    return _before_words(text, _LABELLED)
-
-
-def _before_words(text: str, pattern: re.Pattern[str]) -> set[str]:
-    """Return what ``pattern`` finds before the first words of the tools.
-
-    Only lines that hold such words are looked at: to try a pattern at every line costs more than
-    to read the rows of all tables.
-    """
-    found: set[str] = set()
-    for word in _WORDS:
-        at = text.find(word)
-        while at >= 0:
-            start = text.rfind("\n", 0, at) + 1
-            # Neither a mark nor a label consists of these: a plain title is no line to look at.
-            if text[start:at].strip(" \t#OSU"):
-                match = pattern.match(text, start)
-                found.update(match.groups() if match else ())
-            end = text.find("\n", at)
-            at = text.find(word, end) if end >= 0 else -1
-    return found
-
-
 def by_label(text: str, source: str) -> list[str]:
-    """Return ``text`` without the labels of ranks or nodes, one text for each that ran a tool.
+    """Return ``text`` without the labels of ranks, one text for each rank that ran a tool.
 
-    Each keeps the number of its lines; those of other such labels are blank, and those without a
+    Each keeps the number of its lines; those of other such ranks are blank, and those without a
     label, which may hold news of any, stand in all.
 
     Raises:
         ParseError: more than :data:`MOST_LABELS` labels stand before tables.
     """
-    labels = sorted(_labels(text))
+    labels = sorted(set(_LABELLED.findall(text))) if ": " in text else []
     if not labels:
         return [text]
     if len(labels) > MOST_LABELS:
         raise ParseError(
-            "the lines of too many nodes are mixed",
+            "the lines of too many ranks are mixed",
             source=source,
             expected=f"at most {MOST_LABELS} labels",
             got=f"{len(labels)}, {labels[0]} to {labels[-1]}",
-            next_step="write the output of each node to a file of its own",
+            next_step="write the output of each rank to a file of its own",
         )
-    if all(label.isdigit() for label in labels) and len(labels) == 1:
+    if len(labels) == 1:
         return [_LABEL.sub("", text)]
     parts = []
     for label in labels:
-        others = "|".join(re.escape(each) for each in labels if each != label)
-        part = re.sub(rf"^ *{re.escape(label)}:(?: |$)", "", text, flags=re.MULTILINE)
-        if others:
-            part = re.sub(rf"^ *(?:{others}):(?: .*)?$", "", part, flags=re.MULTILINE)
-        parts.append(part)
+        others = "|".join(each for each in labels if each != label)
+        part = re.sub(rf"^ *{label}:(?: |$)", "", text, flags=re.MULTILINE)
+        parts.append(re.sub(rf"^ *(?:{others}):(?: .*)?$", "", part, flags=re.MULTILINE))
     return parts
 
 
