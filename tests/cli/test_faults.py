@@ -75,7 +75,6 @@ COMMANDS: list[list[object]] = [
     ["stack", "install", "openmpi5"],
     ["stack", "lock", "--site", "vcluster-spack"],
     ["stack", "build", "--site", "vcluster-spack"],
-    ["stack", "mirror", "{out}/mirror", "--site", "vcluster-spack"],
     ["stack", "remove", "openmpi5"],
     ["tune", "show"],
     ["tune", "write", "--folder", "{out}/rules"],

@@ -1,4 +1,4 @@
-"""``fabricproof stack build|lock|mirror|list|remove`` with a Spack that only pretends."""
+"""``fabricproof stack build|lock|list|remove`` with a Spack that only pretends."""
 
 from __future__ import annotations
 
@@ -134,21 +134,6 @@ def test_a_lock_says_whose_it_is_and_a_trials_leaves_the_sites(fabricproof: Call
     assert facts["kept"]
     assert not Path(facts["lock"]).is_relative_to(lab.site)
     assert sites.read_bytes() == before
-
-
-def test_mirror_then_build_from_it(fabricproof: Call, lab: Lab, monkeypatch: pytest.MonkeyPatch):
-    (lab.folder / "recipes" / "spack_repo" / "builtin").mkdir(parents=True)
-    monkeypatch.setattr(
-        "fabricproof.stacks.spack.mirror._wheels", lambda folder: folder.mkdir(parents=True)
-    )
-    folder = lab.folder / "mirror"
-    where = ("--site", "lab", "--spack", lab.folder / "tool")
-    written = fabricproof("stack", "mirror", folder, "openmpi", *where, "--json")
-    assert written.record["stacks"] == ["openmpi"]
-    ended = fabricproof("stack", "build", "openmpi", "--site", "lab", "--mirror", folder)
-    assert ended.status == 0
-    assert "unpacking Spack and its recipes" in ended.err
-    assert ["install", "--no-check-signature"] in lab.calls
 
 
 def test_list_shows_how_a_stack_stands(fabricproof: Call, lab: Lab):

@@ -14,28 +14,24 @@ import click
 from fabricproof.cli import options
 from fabricproof.cli.site.build_display import Display
 from fabricproof.core.errors import ConfigError, FabricproofError, InputMissingError
-from fabricproof.core.project import site_option
 from fabricproof.site import Site, StackSpec, site_of
 from fabricproof.stacks.catalog import stacks_root
 from fabricproof.stacks.spack import (
     BuildError,
     Built,
-    Mirror,
     Spack,
     SpackLayout,
     Wishes,
     build,
     building,
-    compose_for,
+    compose,
     explain,
     fetch_spack,
     find_spack,
     kept_lock,
     layout_for,
     lock,
-    make_mirror,
     module_name,
-    open_mirror,
     open_spack,
     read_built,
     remove,
@@ -51,13 +47,11 @@ class StackPlaces:
         root: of all stacks; None where the site's own is meant.
         spack: Spack's folder; None where it is to be found.
         scopes: folders with more Spack configuration, highest precedence first.
-        mirror: what ``stack mirror`` wrote, from which alone is taken what is needed.
     """
 
     root: Path | None = None
     spack: Path | None = None
     scopes: tuple[Path, ...] = ()
-    mirror: Path | None = None
 
     @property
     def stacks(self) -> Path:
@@ -69,7 +63,7 @@ def place() -> StackPlaces:
     """Return what the options of ``fabricproof stack`` say."""
     parent = click.get_current_context().parent
     params = parent.params if parent is not None else {}
-    return StackPlaces(**{name: params[name] for name in ("root", "spack", "scopes", "mirror")})
+    return StackPlaces(**{name: params[name] for name in ("root", "spack", "scopes")})
 
 
 def site_and_layout(site_name: str | None, place: StackPlaces) -> tuple[Site, SpackLayout]:
@@ -104,23 +98,9 @@ def chosen_stacks(site: Site, names: tuple[str, ...]) -> list[StackSpec]:
     return stacks
 
 
-def tool_and_mirror(
-    layout: SpackLayout, place: StackPlaces
-) -> tuple[Callable[[], Spack], Mirror | None]:
-    """Return a function that finds Spack, or fetches it, when it is first needed; and the mirror.
-
-    With a mirror its own Spack is used, unless another is named: the two are known to fit.
-    """
-    if place.mirror is not None:
-        mirror = open_mirror(place.mirror, layout, tell)
-        program = find_spack(layout, place.spack) if place.spack else mirror.program
-        assert program is not None
-        return lambda: open_spack(program, layout, wheels=mirror.wheels), mirror
-
-    def open_tool() -> Spack:
-        return open_spack(find_spack(layout, place.spack) or fetch_spack(layout, tell), layout)
-
-    return open_tool, None
+def opener(layout: SpackLayout, place: StackPlaces) -> Callable[[], Spack]:
+    """Return a function that finds Spack, or fetches it, when it is first needed."""
+    return lambda: open_spack(find_spack(layout, place.spack) or fetch_spack(layout, tell), layout)
 
 
 def tell(text: str) -> None:
@@ -173,20 +153,15 @@ def build_command(
     no_smoke: bool,
     as_json: bool,
 ) -> None:
-    r"""Build the site's stacks NAMES with Spack (all of Spack's, where none is named).
+    """Build the site's stacks NAMES with Spack (all of Spack's, where none is named).
 
     Solves once and keeps spack.lock with the site, installs, proves which MPI the programs load,
     writes Lmod modules, starts two ranks.  Instant when all of it is there and nothing changed.
     An interrupted build goes on where it ended: run the same command again.
-
-    \b
-    Examples:
-      fabricproof stack build openmpi             # one stack of this site
-      fabricproof stack build --mirror /media/m   # without a network, from `stack mirror`
     """
     site, layout = site_and_layout(site_name, place())
-    open_tool, offline = tool_and_mirror(layout, place())
-    wishes = Wishes(mirror=offline, jobs=jobs, force=force, smoke=not no_smoke)
+    open_tool = opener(layout, place())
+    wishes = Wishes(jobs=jobs, force=force, smoke=not no_smoke)
     records = []
     for stack in chosen_stacks(site, names):
         begin = time.monotonic()
@@ -245,12 +220,11 @@ def lock_command(
     another --root it is a trial's, lies below the root, and the site's stays as it is.
     """
     site, layout = site_and_layout(site_name, place())
-    open_tool, offline = tool_and_mirror(layout, place())
-    wishes = Wishes(mirror=offline)
+    open_tool = opener(layout, place())
     records = []
     for stack in chosen_stacks(site, names):
         with Display(stack.name) as display, building(layout, stack.name, display.listen):
-            environment, log = compose_for(stack, layout, wishes), layout.new_log(stack.name)
+            environment, log = compose(stack, layout), layout.new_log(stack.name)
             display.listen("log", str(log))
             hear = display.on("lock")
             kept = lock(environment, layout, open_tool(), force=force, on_line=hear, log=log)
@@ -273,51 +247,6 @@ def lock_command(
         click.echo(json.dumps(records, indent=2))
 
 
-@click.command("mirror", cls=options.OfGroup)
-@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.argument("names", nargs=-1)
-@options.of_group("site_name", "as_json")
-@click.option("--build-cache", is_flag=True, help="Put what is built in too, not only sources.")
-def mirror_command(
-    folder: Path,
-    names: tuple[str, ...],
-    site_name: str | None,
-    *,
-    build_cache: bool,
-    as_json: bool,
-) -> None:
-    """Write into FOLDER all that the stacks NAMES need where there is no network.
-
-    Sources, Spack itself, its recipes, its solver, the site's locks, and with --build-cache the
-    builds.  Carry the folder over, then: fabricproof stack build --mirror FOLDER
-    """
-    site, layout = site_and_layout(site_name, place())
-    open_tool, offline = tool_and_mirror(layout, place())
-    wishes = Wishes(mirror=offline)
-    with Display("mirror") as display, building(layout, "mirror", display.listen):
-        spack = open_tool()
-        environments = [compose_for(stack, layout, wishes) for stack in chosen_stacks(site, names)]
-        for environment in environments:
-            lock(environment, layout, spack, on_line=display.on("lock"))
-        written = make_mirror(
-            environments,
-            layout,
-            spack,
-            folder,
-            build_cache=build_cache,
-            listen=display.listen,
-            log=layout.logs / "mirror.log",
-        )
-    if as_json:
-        click.echo(json.dumps({**asdict(written), "folder": str(written.folder)}, indent=2))
-        return
-    click.echo(
-        f"{written.folder}: {written.files} files, {written.size_bytes / 1e6:.0f} MB for "
-        f"{', '.join(written.stacks)}"
-    )
-    click.echo(f"use: fabricproof stack build {site_option(site.name)} --mirror {written.folder}")
-
-
 def spack_records(site_name: str | None, place: StackPlaces) -> list[dict[str, str | None]]:
     """Return one record for each stack that Spack builds for the site; none without a site.
 
@@ -335,7 +264,7 @@ def spack_records(site_name: str | None, place: StackPlaces) -> list[dict[str, s
 
 def _state_of(site: Site, layout: SpackLayout, stack: StackSpec) -> dict[str, str | None]:
     try:
-        reason = why_not_whole(layout, compose_for(stack, layout, Wishes()))
+        reason = why_not_whole(layout, compose(stack, layout))
         built = read_built(layout.built(stack.name))
     except FabricproofError as error:
         reason, built = str(error), None
@@ -362,6 +291,6 @@ def remove_built(name: str, site_name: str | None, place: StackPlaces) -> bool:
     """
     site, layout = site_and_layout(site_name, place)
     stack = chosen_stacks(site, (name,))[0]
-    open_tool, _ = tool_and_mirror(layout, place)
+    open_tool = opener(layout, place)
     with Display(name) as display:
         return remove(stack, layout, open_tool, display.listen)

@@ -18,14 +18,12 @@ from fabricproof.site import StackSpec
 from fabricproof.stacks.spack.environment.compose import SUITES, Environment, compose
 from fabricproof.stacks.spack.environment.lock import (
     Lock,
-    adopt_lock,
     is_of_lock,
     kept_lock,
     lock,
     prove_compilers,
     why_stale,
 )
-from fabricproof.stacks.spack.environment.offline import Mirror
 from fabricproof.stacks.spack.installation.modules import (
     remove_modules,
     write_core_compilers,
@@ -56,13 +54,11 @@ class Wishes:
     """How a build is to be done.
 
     Attributes:
-        mirror: of ``fabricproof stack mirror``; nothing else is downloaded from.
         jobs: compile jobs; Spack's default where None.
         force: solve and verify again although everything seems to be there.
         smoke: run two ranks at the end.
     """
 
-    mirror: Mirror | None = None
     jobs: int | None = None
     force: bool = False
     smoke: bool = True
@@ -233,11 +229,11 @@ def build(
     Raises:
         FabricproofError: one clear message; what was built before stays.
     """
-    if stood := _stood(compose_for(stack, layout, wishes), layout, wishes):
+    if stood := _stood(compose(stack, layout, jobs=wishes.jobs), layout, wishes):
         return stood, True
     with building(layout, stack.name, listen):
         # Whoever held the lock may have built just this.
-        environment = compose_for(stack, layout, wishes)
+        environment = compose(stack, layout, jobs=wishes.jobs)
         if stood := _stood(environment, layout, wishes):
             return stood, True
         spack = open_tool()
@@ -246,11 +242,6 @@ def build(
         remove_modules(layout, stack.name)
         built = _build(environment, layout, spack, listen, wishes)
     return built, False
-
-
-def compose_for(stack: StackSpec, layout: SpackLayout, wishes: Wishes) -> Environment:
-    """Return the environment of ``stack`` as ``wishes`` has it."""
-    return compose(stack, layout, mirror=wishes.mirror, jobs=wishes.jobs)
 
 
 def _stood(environment: Environment, layout: SpackLayout, wishes: Wishes) -> Built | None:
@@ -269,7 +260,6 @@ def _locked(
     log: Path,
 ) -> Lock:
     """Return the lock to build by, solved or kept, whose compilers are what they were."""
-    adopt_lock(layout, environment.stack.name, wishes.mirror)
     locked = lock(
         environment,
         layout,
@@ -294,7 +284,7 @@ def _build(
         locked = _locked(environment, layout, spack, listen, wishes, log)
     with clock.step("install"):
         before = _installed(environment, locked, spack)
-        cached = _install(environment, spack, listen, wishes, log)
+        cached = _install(environment, spack, listen, log)
         contents = read_contents(environment, locked, spack)
     built = _described(environment, layout, spack, locked, contents)
     with clock.step("linkage"):
@@ -373,13 +363,10 @@ def _installed(environment: Environment, locked: Lock, spack: Spack) -> set[str]
     return {line.strip() for line in answer.output.splitlines()} & set(locked.specs)
 
 
-def _install(
-    environment: Environment, spack: Spack, listen: Listen, wishes: Wishes, log: Path
-) -> tuple[str, ...]:
+def _install(environment: Environment, spack: Spack, listen: Listen, log: Path) -> tuple[str, ...]:
     """Install, and return the names of the packages that came out of a build cache."""
-    options = ["--no-check-signature"] if wishes.mirror is not None else []
     answer = spack.call(
-        ["-e", str(environment.folder), "install", *options],
+        ["-e", str(environment.folder), "install"],
         on_line=lambda line: listen("install", line),
         log=log,
     )

@@ -30,7 +30,6 @@ from fabricproof.core.whole_file import refusal_of, whole_file
 from fabricproof.stacks.environment import answer_of
 from fabricproof.stacks.spack.environment.compose import Environment
 from fabricproof.stacks.spack.environment.externals import load_yaml
-from fabricproof.stacks.spack.environment.offline import Mirror
 from fabricproof.stacks.spack.layout import SpackLayout, sha256_of
 from fabricproof.stacks.spack.output.diagnose import diagnose, recipes_absent
 from fabricproof.stacks.spack.tool import Spack, unheard
@@ -157,17 +156,6 @@ def is_of_lock(digest: str, path: Path) -> bool:
         return digest == digest_of_lock(path)
     except (OSError, ValueError, KeyError, TypeError):
         return False
-
-
-def adopt_lock(layout: SpackLayout, stack: str, mirror: Mirror | None) -> None:
-    """Take the lock that came with ``mirror`` where the site has none of its own."""
-    kept = kept_lock(layout, stack)
-    if mirror is None or mirror.locks is None or kept.exists():
-        return
-    for path in (mirror.locks / kept.name, mirror.locks / kept.with_suffix(".json").name):
-        if path.is_file():
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, kept.parent / path.name)
 
 
 def _adopt_the_sites(environment: Environment, layout: SpackLayout) -> None:

@@ -99,7 +99,7 @@ _CAUSES = (
         ),
         error=UnavailableError,
         problem="what Spack needs could not be downloaded",
-        next_step="without a network, use --mirror DIR (fabricproof stack mirror writes it)",
+        next_step="without a network, name a mirror in the site's spack/mirrors.yaml",
     ),
     _Cause(
         words=re.compile(
@@ -164,7 +164,7 @@ def recipes_absent(output: str) -> UnavailableError | None:
         "Spack's package recipes are not there, or are not for this Spack",
         source=found["place"],
         got=_short(f"{fatal[0]}; {found['why']}" if fatal else found["why"]),
-        next_step="name a folder that has them in repos.yaml, or use --mirror DIR",
+        next_step="name a folder that has them in the site's spack/repos.yaml",
     )
 
 
