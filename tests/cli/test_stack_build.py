@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fabricproof.cli.site.build_display import Display
+from fabricproof.cli.site.building import Display
 from fabricproof.core.errors import ExitStatus
 from pretended_spack import Lab, lab
 from process_groups import is_gone
@@ -35,7 +35,7 @@ def test_build_says_what_was_made_and_how_to_use_it(fabricproof: Call, lab: Lab)
     assert ended.status == 0
     assert ended.out.startswith("openmpi: built in ")
     assert "openmpi@5.0.11" in ended.out
-    assert "compiled  compiler-wrapper@1.1.0, gcc-runtime@12.2.0" in ended.out
+    assert "installed compiler-wrapper@1.1.0, gcc-runtime@12.2.0" in ended.out
     assert f"module use {lab.layout.modulefiles}; module load stack-openmpi/5.0.11" in ended.out
     assert "openmpi: solving" in ended.err
 
@@ -83,15 +83,16 @@ def test_a_wrong_spack_is_one_message(fabricproof: Call, lab: Lab):
     assert not lab.manifest.exists()
 
 
-def test_a_package_that_does_not_compile_shows_the_end_of_its_log(fabricproof: Call, lab: Lab):
+def test_a_package_that_does_not_compile_is_one_message_with_its_log(fabricproof: Call, lab: Lab):
     from pretended_spack import TESTS  # noqa: PLC0415
 
     output = (TESTS / "data" / "spack" / "compile-error.out").read_text()
     lab.order(install={"status": 1, "output": output})
     ended = built(fabricproof, lab)
     assert ended.status == ExitStatus.UNAVAILABLE
-    assert "  | " in ended.err
-    assert ended.err.splitlines()[-1].startswith("fabricproof: ")
+    last = ended.err.splitlines()[-1]
+    assert last.startswith("fabricproof: /stacks/spack/stage/")
+    assert "nosuch.h: No such file" in last
     assert ended.out == ""
 
 
@@ -224,7 +225,7 @@ def test_the_steps_are_plain_lines_where_there_is_no_terminal(
     )
     with Display("openmpi") as display:
         display.listen("wait", "another build is under way (x); waiting for it")
-        display.on("lock")("a line of the solver")
+        display.listen("lock", "a line of the solver")
         for line in recorded:
             display.listen("install", line)
         display.listen("smoke", "two ranks")
@@ -232,7 +233,7 @@ def test_the_steps_are_plain_lines_where_there_is_no_terminal(
         "openmpi: another build is under way (x); waiting for it",
         "openmpi: solving",
         "openmpi: installing",
-        "openmpi: osu-micro-benchmarks: starting (0 of 8 done)",
-        "openmpi: osu-micro-benchmarks: build (0 of 8 done)",
+        "openmpi: Installing osu-micro-benchmarks-7.2-uhudkl5t4rkpqaw5mh6xh55tj4wnmtan [8/8]",
+        "openmpi: osu-micro-benchmarks: Executing phase: 'build'",
         "openmpi: starting two ranks",
     ]

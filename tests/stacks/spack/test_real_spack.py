@@ -82,7 +82,7 @@ def built(place: Place) -> dict:
 def test_a_stack_is_built_proven_and_started(built: dict):
     assert not built["stood"]
     assert built["library"].endswith("openmpi5/lib/libmpi.so.40")
-    assert "osu-micro-benchmarks@7.2" in built["compiled"]
+    assert "osu-micro-benchmarks@7.2" in built["installed"]
     assert built["smoke"].startswith("two ranks: osu_latency")
     assert len(built["lock_digest"]) == 64
 

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, Self
 
 import click
+from rich.markup import escape
+from rich.status import Status
 
 from fabricproof.cli import options
-from fabricproof.cli.site.build_display import Display
-from fabricproof.core.errors import ConfigError, FabricproofError, InputMissingError
+from fabricproof.cli.console import HonestConsole
+from fabricproof.core.errors import (
+    ConfigError,
+    FabricproofError,
+    InputMissingError,
+    without_control,
+)
 from fabricproof.site import Site, StackSpec, site_of
 from fabricproof.stacks.catalog import stacks_root
 from fabricproof.stacks.spack import (
-    BuildError,
     Built,
     Spack,
     SpackLayout,
@@ -103,6 +110,75 @@ def opener(layout: SpackLayout, place: StackPlaces) -> Callable[[], Spack]:
     return lambda: open_spack(find_spack(layout, place.spack) or fetch_spack(layout, tell), layout)
 
 
+#: what each step of a build is, for people.
+_STEPS = {
+    "wait": "waiting",
+    "lock": "solving",
+    "install": "installing",
+    "modules": "writing modules",
+    "linkage": "checking which MPI is loaded",
+    "smoke": "starting two ranks",
+}
+
+#: a cancelled job, a closed session.
+_ENDS = (signal.SIGTERM, signal.SIGHUP)
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - the signal's own shape
+    raise KeyboardInterrupt
+
+
+class Display:
+    """Shows the steps of one stack on the error stream, so that results stay alone on stdout.
+
+    One moving line with what Spack prints last on a terminal, plain lines elsewhere.
+    """
+
+    def __init__(self, stack: str) -> None:
+        self._stack = stack
+        self._step = ""
+        self._begin = time.monotonic()
+        self._status: Status | None = None
+        self._log: Path | None = None
+
+    def __enter__(self) -> Self:
+        # They must end Spack too, not leave it building; but nohup is to be heeded.
+        self._before = {
+            sign: signal.signal(sign, _interrupt)
+            for sign in _ENDS
+            if signal.getsignal(sign) is not signal.SIG_IGN
+        }
+        console = HonestConsole(stderr=True)
+        if console.is_terminal:
+            self._status = console.status(self._stack)
+            self._status.start()
+        return self
+
+    def __exit__(self, _kind: object, error: object, _trace: object) -> None:
+        for sign, before in self._before.items():
+            signal.signal(sign, before)
+        if self._status is not None:
+            self._status.stop()
+        if isinstance(error, FabricproofError) and self._log is not None and self._log.is_file():
+            tell(f"{self._stack}: all that Spack printed is in {self._log}")
+
+    def listen(self, step: str, line: str) -> None:
+        """Take a line of ``step``; of step ``log`` it is the file that Spack's words go to."""
+        if step == "log":
+            self._log = Path(line)
+            return
+        is_new, self._step = step != self._step, step
+        label = _STEPS.get(step, step)
+        if is_new and (self._status is None or step == "wait"):
+            tell(f"{self._stack}: {line if step == 'wait' else label}")
+        if self._status is not None:
+            seconds = time.monotonic() - self._begin
+            text = f"{self._stack}: {label} ({seconds:.0f} s) {without_control(line)[:100]}"
+            self._status.update(escape(text))
+        elif step == "install" and line.startswith("==> "):
+            tell(f"{self._stack}: {line.removeprefix('==> ')}")
+
+
 def tell(text: str) -> None:
     """Say how far it is, beside the output."""
     click.echo(text, err=True)
@@ -166,11 +242,7 @@ def build_command(
     for stack in chosen_stacks(site, names):
         begin = time.monotonic()
         with Display(stack.name) as display:
-            try:
-                built, stood = build(stack, layout, open_tool, display.listen, wishes)
-            except BuildError as error:
-                _echo_log(error)
-                raise
+            built, stood = build(stack, layout, open_tool, display.listen, wishes)
         seconds = time.monotonic() - begin
         records.append(_record(built, layout, stood=stood, seconds=seconds))
         if not as_json:
@@ -179,20 +251,12 @@ def build_command(
         click.echo(json.dumps(records, indent=2))
 
 
-def _echo_log(error: BuildError) -> None:
-    """Show the end of the log of the package that could not be built, before the one message."""
-    for line in error.failure.last_lines if error.failure else ():
-        click.echo(f"  | {line}", err=True)
-
-
 def _echo(built: Built, layout: SpackLayout, *, stood: bool, seconds: float) -> None:
     if stood:
         click.echo(f"{built.stack}: stands as locked, nothing to do ({seconds:.1f} s)")
     else:
         click.echo(f"{built.stack}: built in {seconds:.0f} s: {explain(built.seconds)}")
-        click.echo(f"  compiled  {', '.join(built.compiled) or 'nothing'}")
-        if built.unpacked:
-            click.echo(f"  unpacked  {', '.join(built.unpacked)} (build cache)")
+        click.echo(f"  installed {', '.join(built.installed) or 'nothing'}")
         click.echo(f"  reused    {', '.join(built.reused) or 'nothing'}")
         click.echo(f"  smoke     {built.smoke}")
     click.echo(f"  MPI       {built.mpi.telling}{' (the site has it)' * built.mpi.external}")
@@ -226,8 +290,14 @@ def lock_command(
         with Display(stack.name) as display, building(layout, stack.name, display.listen):
             environment, log = compose(stack, layout), layout.new_log(stack.name)
             display.listen("log", str(log))
-            hear = display.on("lock")
-            kept = lock(environment, layout, open_tool(), force=force, on_line=hear, log=log)
+            kept = lock(
+                environment,
+                layout,
+                open_tool(),
+                force=force,
+                on_line=lambda line: display.listen("lock", line),
+                log=log,
+            )
         names_of = sorted(f"{each['name']}@{each['version']}" for each in kept.specs.values())
         records.append(
             {

@@ -18,16 +18,12 @@ from fabricproof.stacks.spack.environment.lock import is_of_lock, kept_lock, loc
 from fabricproof.stacks.spack.installation.proof import is_below
 from fabricproof.stacks.spack.installation.record import Built, read_built, without_modules
 from fabricproof.stacks.spack.layout import SpackLayout, layout_for, module_name, sha256_of
-from fabricproof.stacks.spack.output.diagnose import BuildError
-from fabricproof.stacks.spack.output.progress import Reader
 from fabricproof.stacks.spack.removal import remove
 from fabricproof.stacks.spack.tool import Spack, fetch_spack, find_spack, open_spack
 
 __all__ = [
     "PACKAGE_OF",
-    "BuildError",
     "Built",
-    "Reader",
     "Spack",
     "SpackLayout",
     "Wishes",

@@ -24,6 +24,7 @@ from fabricproof.stacks.spack.environment.lock import (
     prove_compilers,
     why_stale,
 )
+from fabricproof.stacks.spack.failure import failure_of
 from fabricproof.stacks.spack.installation.modules import (
     remove_modules,
     write_core_compilers,
@@ -37,9 +38,6 @@ from fabricproof.stacks.spack.installation.proof import (
 )
 from fabricproof.stacks.spack.installation.record import Built, read_built, write_built
 from fabricproof.stacks.spack.layout import SpackLayout, sha256_of
-from fabricproof.stacks.spack.output.complaints import read_log_tail
-from fabricproof.stacks.spack.output.diagnose import diagnose
-from fabricproof.stacks.spack.output.progress import Reader
 from fabricproof.stacks.spack.tool import HELD, Spack
 
 #: what a full disk, a quota and a read-only file system say.
@@ -284,7 +282,13 @@ def _build(
         locked = _locked(environment, layout, spack, listen, wishes, log)
     with clock.step("install"):
         before = _installed(environment, locked, spack)
-        cached = _install(environment, spack, listen, log)
+        answer = spack.call(
+            ["-e", str(environment.folder), "install"],
+            on_line=lambda line: listen("install", line),
+            log=log,
+        )
+        if answer.status:
+            raise failure_of("install", answer)
         contents = read_contents(environment, locked, spack)
     built = _described(environment, layout, spack, locked, contents)
     with clock.step("linkage"):
@@ -311,7 +315,6 @@ def _build(
             log=log,
         )
     ours = {key for key, spec in locked.specs.items() if not spec.get("external")}
-    fresh = _names(locked, ours - before)
     built = replace(
         built,
         module=module,
@@ -320,8 +323,7 @@ def _build(
         smoke=smoke,
         seconds=clock.seconds,
         reused=_names(locked, before & ours),
-        compiled=tuple(each for each in fresh if each.partition("@")[0] not in cached),
-        unpacked=tuple(each for each in fresh if each.partition("@")[0] in cached),
+        installed=_names(locked, ours - before),
     )
     write_built(layout.built(name), built)
     return built
@@ -361,26 +363,6 @@ def _installed(environment: Environment, locked: Lock, spack: Spack) -> set[str]
     """Return the hashes of the lock that are installed already."""
     answer = spack.call(["-e", str(environment.folder), "find", "--format", "{hash}"])
     return {line.strip() for line in answer.output.splitlines()} & set(locked.specs)
-
-
-def _install(environment: Environment, spack: Spack, listen: Listen, log: Path) -> tuple[str, ...]:
-    """Install, and return the names of the packages that came out of a build cache."""
-    answer = spack.call(
-        ["-e", str(environment.folder), "install"],
-        on_line=lambda line: listen("install", line),
-        log=log,
-    )
-    if answer.status:
-        raise diagnose(
-            "install",
-            answer.output,
-            exit_status=answer.status,
-            log_tail=read_log_tail(answer.output),
-        )
-    reader = Reader()
-    for line in answer.output.splitlines():
-        reader.feed(line)
-    return reader.from_cache
 
 
 def explain(seconds: Mapping[str, float]) -> str:

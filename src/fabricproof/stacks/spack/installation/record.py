@@ -68,8 +68,7 @@ class Built:
         library: the MPI library that the programs really load, absolute.
         seconds: wall time of the steps: ``lock``, ``install``, ``modules``, ``smoke``.
         reused: packages that were there before.
-        compiled: packages that were built now.
-        unpacked: packages that came out of a build cache now.
+        installed: packages that were built now, or came out of a build cache.
         smoke: what two ranks on the building machine said, or why they were not started.
         library_digest: SHA-256 of that library's content, hexadecimal: the site may replace it
             in place; empty in records from before there was one.
@@ -88,8 +87,7 @@ class Built:
     library: str
     seconds: Mapping[str, float]
     reused: tuple[str, ...] = ()
-    compiled: tuple[str, ...] = ()
-    unpacked: tuple[str, ...] = ()
+    installed: tuple[str, ...] = ()
     smoke: str = ""
     library_digest: str = ""
 
@@ -118,7 +116,7 @@ def read_built(path: Path) -> Built | None:
         data = read_json(path)
         if data.pop("format") != FORMAT:
             return None
-        due = {name: data[name] for name in ("reused", "compiled")}
+        due = {name: data[name] for name in ("reused", "installed")}
         return typed(Built, data | due)
     except FileNotFoundError:
         return None
