@@ -63,6 +63,20 @@ def test_without_names_all_of_spacks_stacks_are_built(fabricproof: Call, lab: La
     assert [each["stack"] for each in json.loads(ended.out)] == ["openmpi"]
 
 
+def test_a_stack_that_fails_does_not_keep_the_next_from_being_built(fabricproof: Call, lab: Lab):
+    path = lab.site / "site.toml"
+    bad = '\n[[stacks]]\nname = "bad"\nfamily = "openmpi"\nversion = "5"\nspack = "nosuch"\n'
+    text = path.read_text().replace("\n[[stacks]]", bad + "\n[[stacks]]", 1)
+    path.write_text(text)
+    ended = fabricproof(
+        "stack", "build", "--site", "lab", "--spack", lab.folder / "tool", "--no-smoke", "--json"
+    )
+    assert ended.status == ExitStatus.CONFIG
+    assert [each["stack"] for each in json.loads(ended.out)] == ["openmpi"]
+    assert "bad: not built: " in ended.err
+    assert "names an unknown environment" in ended.err.splitlines()[-1]
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [("plain", "is not built by Spack"), ("mpi9", "mpi9")],

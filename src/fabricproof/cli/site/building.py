@@ -20,6 +20,7 @@ from fabricproof.core.errors import (
     ConfigError,
     FabricproofError,
     InputMissingError,
+    InterruptedBuildError,
     without_control,
 )
 from fabricproof.site import Site, StackSpec, site_of
@@ -233,22 +234,34 @@ def build_command(
 
     Solves once and keeps spack.lock with the site, installs, proves which MPI the programs load,
     writes Lmod modules, starts two ranks.  Instant when all of it is there and nothing changed.
-    An interrupted build goes on where it ended: run the same command again.
+    An interrupted build goes on where it ended: run the same command again.  One stack that fails
+    does not keep the others from being built; the command then fails at its end.
     """
     site, layout = site_and_layout(site_name, place())
     open_tool = opener(layout, place())
     wishes = Wishes(jobs=jobs, force=force, smoke=not no_smoke)
-    records = []
-    for stack in chosen_stacks(site, names):
+    records, failed = [], []
+    chosen = chosen_stacks(site, names)
+    for stack in chosen:
         begin = time.monotonic()
-        with Display(stack.name) as display:
-            built, stood = build(stack, layout, open_tool, display.listen, wishes)
+        try:
+            with Display(stack.name) as display:
+                built, stood = build(stack, layout, open_tool, display.listen, wishes)
+        except InterruptedBuildError:
+            raise
+        except FabricproofError as error:
+            failed.append(error)
+            if len(chosen) > 1:
+                tell(f"{stack.name}: not built: {error}")
+            continue
         seconds = time.monotonic() - begin
         records.append(_record(built, layout, stood=stood, seconds=seconds))
         if not as_json:
             _echo(built, layout, stood=stood, seconds=seconds)
     if as_json:
         click.echo(json.dumps(records, indent=2))
+    if failed:
+        raise failed[0]
 
 
 def _echo(built: Built, layout: SpackLayout, *, stood: bool, seconds: float) -> None:
