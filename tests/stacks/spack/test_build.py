@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.errors import ConfigError, FabricproofError, OutputError, UnavailableError
-from fabricproof.stacks.spack.builder import Wishes, building, explain, programs_of, why_not_whole
+from fabricproof.stacks.spack.builder import building, explain, programs_of, why_not_whole
 from fabricproof.stacks.spack.installation.record import read_built, write_built
 from fabricproof.stacks.spack.tool import Spack
 from pretended_spack import Lab, executable
@@ -242,8 +242,8 @@ def _built(lab: Lab):
 
 
 LOSSES = {
-    "program of OSU": lambda lab: programs_of(_built(lab))["osu"],
-    "program of IMB": lambda lab: programs_of(_built(lab))["imb"],
+    "program of OSU": lambda lab: programs_of(_built(lab).programs)["osu"],
+    "program of IMB": lambda lab: programs_of(_built(lab).programs)["imb"],
     "library": lambda lab: Path(_built(lab).library),
     "module": lambda lab: lab.layout.modulefiles / f"{_built(lab).module}.lua",
     "Spack's modules": lambda lab: lab.layout.modules / "openmpi" / "Core",
@@ -378,10 +378,6 @@ def test_asking_whether_a_stack_stands_writes_nothing(lab: Lab):
 def test_the_wall_time_names_the_steps_that_took_any():
     assert explain({"lock": 33.2, "modules": 0.1, "install": 61.0}) == "lock 33 s, install 61 s"
     assert explain({"lock": 0.0}) == "under a second"
-
-
-def test_the_wishes_of_nobody_are_a_smoke_test_and_no_force():
-    assert (Wishes().smoke, Wishes().force) == (True, False)
 
 
 def test_a_record_of_packages_that_the_lock_does_not_have_is_no_stack(lab: Lab):

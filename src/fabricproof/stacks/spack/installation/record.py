@@ -46,6 +46,11 @@ class Package:
         told = [each.replace(":=", "=") for each in variants if _key(each) in _TELLING]
         return " ".join([f"{self.name}@{self.version}", *switches, *told])
 
+    def folder_of(self, suite: str) -> Path:
+        """Return the folder that has the programs of ``suite``."""
+        inside = "libexec/osu-micro-benchmarks" if suite == "osu" else "bin"
+        return Path(self.prefix) / inside
+
 
 def _key(variant: str) -> str:
     return variant.partition("=")[0].rstrip(":")
@@ -71,7 +76,7 @@ class Built:
         installed: packages that were built now, or came out of a build cache.
         smoke: what two ranks on the building machine said, or why they were not started.
         library_digest: SHA-256 of that library's content, hexadecimal: the site may replace it
-            in place; empty in records from before there was one.
+            in place.
     """
 
     stack: str
@@ -91,14 +96,6 @@ class Built:
     smoke: str = ""
     library_digest: str = ""
 
-    def suite_folder(self, suite: str) -> Path | None:
-        """Return the folder of a suite's programs, None where the stack has no such suite."""
-        package = self.programs.get(suite)
-        if package is None:
-            return None
-        inside = "libexec/osu-micro-benchmarks" if suite == "osu" else "bin"
-        return Path(package.prefix) / inside
-
 
 def write_built(path: Path, built: Built) -> None:
     """Keep ``built``, whole or not at all."""
@@ -116,8 +113,7 @@ def read_built(path: Path) -> Built | None:
         data = read_json(path)
         if data.pop("format") != FORMAT:
             return None
-        due = {name: data[name] for name in ("reused", "installed")}
-        return typed(Built, data | due)
+        return typed(Built, data)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
