@@ -112,26 +112,6 @@ def compiler(environment: Path, rest: list[str]) -> None:
     file.write_text(json.dumps({"spack": sections}))
 
 
-def mirror(environment: Path, rest: list[str]) -> None:
-    import hashlib
-
-    folder = Path(rest[rest.index("-d") + 1])
-    for text in (b"sources of OSU", b"sources of IMB"):
-        digest = hashlib.sha256(text).hexdigest()
-        path = folder / "_source-cache" / "archive" / digest[:2] / f"{digest}.tar.gz"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text[: ORDERS.get("cut", 99)])
-    print("==> Successfully created mirror")
-
-
-def python(environment: Path, rest: list[str]) -> None:
-    print(f"repository builtin {HOME}/recipes/spack_repo/builtin")
-
-
-def buildcache(environment: Path, rest: list[str]) -> None:
-    (Path(rest[-1].removeprefix("file://")) / "v3").mkdir(exist_ok=True)
-
-
 def uninstall(environment: Path, rest: list[str]) -> None:
     import shutil
 

@@ -70,7 +70,6 @@ COMMANDS: list[list[object]] = [
     ["stack", "install", "openmpi5"],
     ["stack", "lock", "--site", "vcluster-spack"],
     ["stack", "build", "--site", "vcluster-spack"],
-    ["stack", "mirror", "{out}/mirror", "--site", "vcluster-spack"],
     ["stack", "remove", "openmpi5"],
     ["site", "list"],
     ["site", "roll", "vcluster", "--write"],

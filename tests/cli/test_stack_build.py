@@ -1,4 +1,4 @@
-"""``fabricproof stack build|lock|mirror|list|remove`` with a Spack that only pretends."""
+"""``fabricproof stack build|lock|list|remove`` with a Spack that only pretends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fabricproof.cli.site.build_display import Display
+from fabricproof.cli.site.building import Display
 from fabricproof.core.errors import ExitStatus
 from pretended_spack import Lab, lab
 from process_groups import is_gone
@@ -35,7 +35,7 @@ def test_build_says_what_was_made_and_how_to_use_it(fabricproof: Call, lab: Lab)
     assert ended.status == 0
     assert ended.out.startswith("openmpi: built in ")
     assert "openmpi@5.0.11" in ended.out
-    assert "compiled  compiler-wrapper@1.1.0, gcc-runtime@12.2.0" in ended.out
+    assert "installed compiler-wrapper@1.1.0, gcc-runtime@12.2.0" in ended.out
     assert f"module use {lab.layout.modulefiles}; module load stack-openmpi/5.0.11" in ended.out
     assert "openmpi: solving" in ended.err
 
@@ -63,6 +63,20 @@ def test_without_names_all_of_spacks_stacks_are_built(fabricproof: Call, lab: La
     assert [each["stack"] for each in json.loads(ended.out)] == ["openmpi"]
 
 
+def test_a_stack_that_fails_does_not_keep_the_next_from_being_built(fabricproof: Call, lab: Lab):
+    path = lab.site / "site.toml"
+    bad = '\n[[stacks]]\nname = "bad"\nfamily = "openmpi"\nversion = "5"\nspack = "nosuch"\n'
+    text = path.read_text().replace("\n[[stacks]]", bad + "\n[[stacks]]", 1)
+    path.write_text(text)
+    ended = fabricproof(
+        "stack", "build", "--site", "lab", "--spack", lab.folder / "tool", "--no-smoke", "--json"
+    )
+    assert ended.status == ExitStatus.CONFIG
+    assert [each["stack"] for each in json.loads(ended.out)] == ["openmpi"]
+    assert "bad: not built: " in ended.err
+    assert "names an unknown environment" in ended.err.splitlines()[-1]
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [("plain", "is not built by Spack"), ("mpi9", "mpi9")],
@@ -83,15 +97,16 @@ def test_a_wrong_spack_is_one_message(fabricproof: Call, lab: Lab):
     assert not lab.manifest.exists()
 
 
-def test_a_package_that_does_not_compile_shows_the_end_of_its_log(fabricproof: Call, lab: Lab):
+def test_a_package_that_does_not_compile_is_one_message_with_its_log(fabricproof: Call, lab: Lab):
     from pretended_spack import TESTS  # noqa: PLC0415
 
     output = (TESTS / "data" / "spack" / "compile-error.out").read_text()
     lab.order(install={"status": 1, "output": output})
     ended = built(fabricproof, lab)
     assert ended.status == ExitStatus.UNAVAILABLE
-    assert "  | " in ended.err
-    assert ended.err.splitlines()[-1].startswith("fabricproof: ")
+    last = ended.err.splitlines()[-1]
+    assert last.startswith("fabricproof: /stacks/spack/stage/")
+    assert "nosuch.h: No such file" in last
     assert ended.out == ""
 
 
@@ -134,21 +149,6 @@ def test_a_lock_says_whose_it_is_and_a_trials_leaves_the_sites(fabricproof: Call
     assert facts["kept"]
     assert not Path(facts["lock"]).is_relative_to(lab.site)
     assert sites.read_bytes() == before
-
-
-def test_mirror_then_build_from_it(fabricproof: Call, lab: Lab, monkeypatch: pytest.MonkeyPatch):
-    (lab.folder / "recipes" / "spack_repo" / "builtin").mkdir(parents=True)
-    monkeypatch.setattr(
-        "fabricproof.stacks.spack.mirror._wheels", lambda folder: folder.mkdir(parents=True)
-    )
-    folder = lab.folder / "mirror"
-    where = ("--site", "lab", "--spack", lab.folder / "tool")
-    written = fabricproof("stack", "mirror", folder, "openmpi", *where, "--json")
-    assert written.record["stacks"] == ["openmpi"]
-    ended = fabricproof("stack", "build", "openmpi", "--site", "lab", "--mirror", folder)
-    assert ended.status == 0
-    assert "unpacking Spack and its recipes" in ended.err
-    assert ["install", "--no-check-signature"] in lab.calls
 
 
 def test_list_shows_how_a_stack_stands(fabricproof: Call, lab: Lab):
@@ -239,7 +239,7 @@ def test_the_steps_are_plain_lines_where_there_is_no_terminal(
     )
     with Display("openmpi") as display:
         display.listen("wait", "another build is under way (x); waiting for it")
-        display.on("lock")("a line of the solver")
+        display.listen("lock", "a line of the solver")
         for line in recorded:
             display.listen("install", line)
         display.listen("smoke", "two ranks")
@@ -247,7 +247,7 @@ def test_the_steps_are_plain_lines_where_there_is_no_terminal(
         "openmpi: another build is under way (x); waiting for it",
         "openmpi: solving",
         "openmpi: installing",
-        "openmpi: osu-micro-benchmarks: starting (0 of 8 done)",
-        "openmpi: osu-micro-benchmarks: build (0 of 8 done)",
+        "openmpi: Installing osu-micro-benchmarks-7.2-uhudkl5t4rkpqaw5mh6xh55tj4wnmtan [8/8]",
+        "openmpi: osu-micro-benchmarks: Executing phase: 'build'",
         "openmpi: starting two ranks",
     ]

@@ -25,7 +25,7 @@ NOT_RUN_HERE: tuple[tuple[str, str, str], ...] = (
     (r"make (test|check)", "target", "runs this test"),
     (r"(fabricproof )?vcluster ", "parsed", "needs root; tests/vcluster runs them"),
     (r"fabricproof stack (install|remove)", "parsed", "downloads; tests/stacks runs them"),
-    (r"fabricproof stack (build|lock|mirror) ", "parsed", "runs Spack; tests/stacks/spack"),
+    (r"fabricproof stack (build|lock) ", "parsed", "runs Spack; tests/stacks/spack"),
     (r"fabricproof stack list --site", "parsed", "this machine's; tests/stacks/spack"),
     (
         r"(\. /usr/share/lmod|module|mpirun) ?",

@@ -125,7 +125,8 @@ def test_a_stack_of_spack_on_a_page_can_be_composed(
 
 
 def test_the_externals_of_the_spack_page_are_read_and_looked_for() -> None:
-    (text,) = examples("docs/spack.md", "yaml")
+    text, *offline = examples("docs/spack.md", "yaml")
+    assert [set(yaml.safe_load(each)) for each in offline] == [{"mirrors:"}, {"repos:"}]
     assert {"slurm", "pmix", "rdma-core"} < set(yaml.safe_load(text)["packages"])
     with pytest.raises(ConfigError, match="is not where the site says"):
         check_externals(text.replace("/usr", "/nowhere"), Path("packages.yaml"))

@@ -206,7 +206,7 @@ def test_the_doctor_asks_in_the_environment_of_the_job(job: Job) -> None:
 #: modules that quote for people who copy a command, and those that take one apart
 FOR_PEOPLE = (
     "cli/*", "core/project.py", "history/compare/*", "history/trend/events.py", "job/run/*",
-    "pairs/campaign/*", "report/*", "site/texts.py", "stacks/index.py", "subnet/live.py",
+    "pairs/campaign/*", "report/*", "site/texts.py", "subnet/live.py",
 )  # fmt: skip
 
 

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import os
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -34,16 +33,8 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         stack_python(prefix).parent.mkdir(parents=True)
         stack_python(prefix).touch()
 
-    def sdist(name: str, _sha256: str, downloads: Path) -> Path:
-        path = downloads / name
-        with tarfile.open(path, "w:gz") as archive:
-            for member in ("mpi4py-4/demo/osu_bw.py", "mpi4py-4/demo/x.py", "mpi4py-4/osu_no.py"):
-                archive.addfile(tarfile.TarInfo(member))
-        return path
-
     monkeypatch.setattr(room, "_download", download)
     monkeypatch.setattr(room, "_install_wheels", unpack)
-    monkeypatch.setattr(room.index, "fetch_sdist", sdist)
     monkeypatch.setattr(room, "_answer", lambda _stack, _prefix: "MPICH Version: 5.0.2")
     return calls
 
@@ -52,7 +43,8 @@ def test_install_puts_everything_in_place_and_then_is_instant(fake: list[str], t
     assert InstallState.ABSENT is observe(CATALOG, STACK, tmp_path).state
     entry = install(CATALOG, STACK, tmp_path, _quiet)
     assert (entry.state, entry.answer) == (InstallState.INSTALLED, "MPICH Version: 5.0.2")
-    assert [path.name for path in ports_folder(entry.prefix).iterdir()] == ["osu_bw.py"]
+    ports = {path.name for path in ports_folder(entry.prefix).iterdir()}
+    assert {"osu_bw.py", "osu_latency.py", "osu_alltoall.py", "LICENSE.rst"} < ports
     assert (tmp_path / "modulefiles" / "mpich5" / "5.0.2.lua").is_file()
     install(CATALOG, STACK, tmp_path, _quiet)
     assert len(fake) == 1
@@ -99,14 +91,6 @@ def test_a_damaged_stamp_counts_as_absent(fake: list[str], tmp_path: Path, stamp
     assert InstallState.INSTALLED is install(CATALOG, STACK, tmp_path, _quiet).state
 
 
-def test_an_archive_without_ports_is_refused(tmp_path: Path):
-    path = tmp_path / "mpi4py.tar.gz"
-    with tarfile.open(path, "w:gz") as archive:
-        archive.addfile(tarfile.TarInfo("mpi4py-4/README"))
-    with pytest.raises(UnavailableError, match="no demo/osu"):
-        room._unpack_ports(path, tmp_path)
-
-
 def test_pips_failure_is_its_own_error_line():
     failure = room._failure("downloading x", "WARNING: a\nERROR: No matching distribution\n")
     assert isinstance(failure, UnavailableError)
@@ -143,7 +127,7 @@ def test_remove_takes_the_stack_and_its_module_and_keeps_downloads(fake: list[st
     assert remove(STACK, tmp_path, _quiet)
     assert not (tmp_path / "mpich5").exists()
     assert not (tmp_path / "modulefiles" / "mpich5" / "5.0.2.lua").exists()
-    assert list((tmp_path / "downloads").iterdir())
+    assert (tmp_path / "downloads").is_dir()
     assert not remove(STACK, tmp_path, _quiet)
 
 

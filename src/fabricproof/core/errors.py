@@ -141,12 +141,6 @@ class UnlikeError(FabricproofError, ValueError):
     exit_status = ExitStatus.DATA
 
 
-class DamagedDownloadError(FabricproofError, ValueError):
-    """A downloaded file is not what its checksum promises."""
-
-    exit_status = ExitStatus.DATA
-
-
 class ConfigError(FabricproofError, ValueError):
     """A site, fabric, reference or stack file is wrong."""
 

@@ -59,13 +59,11 @@ class Mpi4py:
 
     Attributes:
         wheel: pinned requirement.
-        sdist: file name of the source archive of the same version.
-        sdist_sha256: its digest, in hexadecimal.
+        ports: archive beside ``stacks.toml`` with its ports of OSU programs.
     """
 
     wheel: str
-    sdist: str
-    sdist_sha256: str
+    ports: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,8 +16,8 @@ import platform
 import shutil
 import subprocess
 import sys
-import tarfile
 import venv
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -26,8 +26,7 @@ from pathlib import Path
 from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
 from fabricproof.core.records import text_of
 from fabricproof.site import Site, line_of, positions
-from fabricproof.stacks import index
-from fabricproof.stacks.catalog import Catalog, Stack, load_catalog
+from fabricproof.stacks.catalog import DATA, Catalog, Stack, load_catalog
 from fabricproof.stacks.environment import (
     answer_of,
     modulefile,
@@ -124,7 +123,7 @@ def _pins(catalog: Catalog, stack: Stack) -> dict[str, object]:
     return {
         "layout": LAYOUT,
         "wheels": [*stack.wheels, catalog.mpi4py.wheel],
-        "sdist_sha256": catalog.mpi4py.sdist_sha256,
+        "ports": catalog.mpi4py.ports,
         "library": stack.library,
         "python": platform.python_version_tuple()[:2],
     }
@@ -222,21 +221,6 @@ def _install_wheels(catalog: Catalog, stack: Stack, prefix: Path, downloads: Pat
         )
 
 
-def _unpack_ports(archive: Path, prefix: Path) -> None:
-    """Take ``demo/osu_*.py`` out of mpi4py's source archive, unchanged."""
-    target = ports_folder(prefix)
-    target.mkdir(parents=True)
-    with tarfile.open(archive) as members:
-        for member in members:
-            path = Path(member.name)
-            if path.parent.name == "demo" and path.match("osu_*.py") and member.isfile():
-                content = members.extractfile(member)
-                assert content is not None
-                (target / path.name).write_bytes(content.read())
-    if not any(target.iterdir()):
-        raise UnavailableError("the source archive has no demo/osu_*.py", source=str(archive))
-
-
 def _answer(stack: Stack, prefix: Path) -> str:
     """Ask the installed stack which MPI it is, and refuse any other than the one pinned."""
     environment = stack_environment(stack, prefix).applied_to(_clean_environment())
@@ -276,10 +260,11 @@ def _build(catalog: Catalog, stack: Stack, prefix: Path, root: Path, report: Rep
     downloads.mkdir(exist_ok=True)
     report(f"{stack.name}: fetching {', '.join([*stack.wheels, catalog.mpi4py.wheel])}")
     _download([*stack.wheels, catalog.mpi4py.wheel], downloads)
-    archive = index.fetch_sdist(catalog.mpi4py.sdist, catalog.mpi4py.sdist_sha256, downloads)
     report(f"{stack.name}: installing")
     _install_wheels(catalog, stack, prefix, downloads)
-    _unpack_ports(archive, prefix)
+    # demo/osu_*.py of mpi4py, unchanged, with its licence: its wheels leave them out.
+    with zipfile.ZipFile(DATA.parent / catalog.mpi4py.ports) as ports:
+        ports.extractall(ports_folder(prefix))
     if stack.oneapi:
         lay_out(prefix, stack.oneapi, root / stack.name)
     answer = _answer(stack, prefix)

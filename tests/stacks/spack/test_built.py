@@ -96,27 +96,13 @@ def test_a_record_of_which_one_value_is_another_is_named(
         read_built(path)
 
 
-def test_a_record_of_before_there_was_a_digest_of_the_library_is_read(tmp_path: Path):
-    path = tmp_path / "openmpi.json"
-    write_built(path, built())
-    record = json.loads(path.read_text())
-    del record["library_digest"], record["unpacked"]
-    path.write_text(json.dumps(record))
-    assert read_built(path) == built()
-    del record["reused"]
-    path.write_text(json.dumps(record))
-    with pytest.raises(ConfigError, match="got 'reused'"):
-        read_built(path)
-
-
 def test_what_an_mpi_tells_is_network_launcher_and_device():
     assert package().telling == "openmpi@5.0.11 +cuda fabrics=ofi,ucx schedulers=slurm"
 
 
 def test_the_folder_of_a_suite_is_where_its_package_puts_programs():
-    assert built().suite_folder("osu") == Path("/o/libexec/osu-micro-benchmarks")
-    assert built().suite_folder("imb") == Path("/i/bin")
-    assert built().suite_folder("linktest") is None
+    assert package(prefix="/o").folder_of("osu") == Path("/o/libexec/osu-micro-benchmarks")
+    assert package(prefix="/i").folder_of("imb") == Path("/i/bin")
 
 
 def test_a_file_that_cannot_be_read_as_yaml_has_its_place(tmp_path: Path):

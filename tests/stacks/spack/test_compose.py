@@ -16,7 +16,6 @@ from fabricproof.site import load_site
 from fabricproof.stacks.catalog import stacks_root
 from fabricproof.stacks.spack.environment.compose import PACKAGE_OF, compose
 from fabricproof.stacks.spack.environment.externals import check_externals, what_is_missing
-from fabricproof.stacks.spack.environment.offline import Mirror
 from fabricproof.stacks.spack.layout import SpackLayout, layout_for
 from pretended_spack import PACKAGES, RECIPES, Lab
 
@@ -93,25 +92,6 @@ def test_options_add_specs_and_settings_and_those_of_one_package_are_joined(lab:
     packages = yaml.safe_load(text)["packages"]
     assert packages["osu-micro-benchmarks"]["require"] == ["+cuda", "+rocm"]
     assert packages["ucx"]["prefer"] == ["+cuda+gdrcopy", "+rocm"]
-
-
-def test_a_mirror_replaces_mirrors_and_recipes_and_moves_no_digest(lab: Lab):
-    mirror = Mirror(
-        folder=lab.folder / "m",
-        program=lab.program,
-        wheels=lab.folder,
-        repositories={"builtin": lab.folder / "builtin"},
-        locks=None,
-    )
-    environment = lab.compose(mirror=mirror)
-    own = environment.texts[environment.folder / "own"]
-    assert own["mirrors.yaml"].startswith("mirrors::\n")
-    assert own["repos.yaml"].startswith("repos::\n")
-    assert "sources::" in own["bootstrap.yaml"]
-    assert environment.digest == lab.compose().digest
-    environment.write()
-    lab.compose().write()
-    assert not (environment.folder / "own" / "mirrors.yaml").exists()
 
 
 def test_variables_are_expanded_and_others_left_alone(lab: Lab):

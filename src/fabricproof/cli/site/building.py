@@ -3,39 +3,43 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, Self
 
 import click
+from rich.markup import escape
+from rich.status import Status
 
 from fabricproof.cli import options
-from fabricproof.cli.site.build_display import Display
-from fabricproof.core.errors import ConfigError, FabricproofError, InputMissingError
-from fabricproof.core.project import site_option
+from fabricproof.cli.console import HonestConsole
+from fabricproof.core.errors import (
+    ConfigError,
+    FabricproofError,
+    InputMissingError,
+    InterruptedBuildError,
+    without_control,
+)
 from fabricproof.site import Site, StackSpec, site_of
 from fabricproof.stacks.catalog import stacks_root
 from fabricproof.stacks.spack import (
-    BuildError,
     Built,
-    Mirror,
     Spack,
     SpackLayout,
     Wishes,
     build,
     building,
-    compose_for,
+    compose,
     explain,
     fetch_spack,
     find_spack,
     kept_lock,
     layout_for,
     lock,
-    make_mirror,
     module_name,
-    open_mirror,
     open_spack,
     read_built,
     remove,
@@ -51,13 +55,11 @@ class StackPlaces:
         root: of all stacks; None where the site's own is meant.
         spack: Spack's folder; None where it is to be found.
         scopes: folders with more Spack configuration, highest precedence first.
-        mirror: what ``stack mirror`` wrote, from which alone is taken what is needed.
     """
 
     root: Path | None = None
     spack: Path | None = None
     scopes: tuple[Path, ...] = ()
-    mirror: Path | None = None
 
     @property
     def stacks(self) -> Path:
@@ -69,7 +71,7 @@ def place() -> StackPlaces:
     """Return what the options of ``fabricproof stack`` say."""
     parent = click.get_current_context().parent
     params = parent.params if parent is not None else {}
-    return StackPlaces(**{name: params[name] for name in ("root", "spack", "scopes", "mirror")})
+    return StackPlaces(**{name: params[name] for name in ("root", "spack", "scopes")})
 
 
 def site_and_layout(site_name: str | None, place: StackPlaces) -> tuple[Site, SpackLayout]:
@@ -104,23 +106,78 @@ def chosen_stacks(site: Site, names: tuple[str, ...]) -> list[StackSpec]:
     return stacks
 
 
-def tool_and_mirror(
-    layout: SpackLayout, place: StackPlaces
-) -> tuple[Callable[[], Spack], Mirror | None]:
-    """Return a function that finds Spack, or fetches it, when it is first needed; and the mirror.
+def opener(layout: SpackLayout, place: StackPlaces) -> Callable[[], Spack]:
+    """Return a function that finds Spack, or fetches it, when it is first needed."""
+    return lambda: open_spack(find_spack(layout, place.spack) or fetch_spack(layout, tell), layout)
 
-    With a mirror its own Spack is used, unless another is named: the two are known to fit.
+
+#: what each step of a build is, for people.
+_STEPS = {
+    "wait": "waiting",
+    "lock": "solving",
+    "install": "installing",
+    "modules": "writing modules",
+    "linkage": "checking which MPI is loaded",
+    "smoke": "starting two ranks",
+}
+
+#: a cancelled job, a closed session.
+_ENDS = (signal.SIGTERM, signal.SIGHUP)
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - the signal's own shape
+    raise KeyboardInterrupt
+
+
+class Display:
+    """Shows the steps of one stack on the error stream, so that results stay alone on stdout.
+
+    One moving line with what Spack prints last on a terminal, plain lines elsewhere.
     """
-    if place.mirror is not None:
-        mirror = open_mirror(place.mirror, layout, tell)
-        program = find_spack(layout, place.spack) if place.spack else mirror.program
-        assert program is not None
-        return lambda: open_spack(program, layout, wheels=mirror.wheels), mirror
 
-    def open_tool() -> Spack:
-        return open_spack(find_spack(layout, place.spack) or fetch_spack(layout, tell), layout)
+    def __init__(self, stack: str) -> None:
+        self._stack = stack
+        self._step = ""
+        self._begin = time.monotonic()
+        self._status: Status | None = None
+        self._log: Path | None = None
 
-    return open_tool, None
+    def __enter__(self) -> Self:
+        # They must end Spack too, not leave it building; but nohup is to be heeded.
+        self._before = {
+            sign: signal.signal(sign, _interrupt)
+            for sign in _ENDS
+            if signal.getsignal(sign) is not signal.SIG_IGN
+        }
+        console = HonestConsole(stderr=True)
+        if console.is_terminal:
+            self._status = console.status(self._stack)
+            self._status.start()
+        return self
+
+    def __exit__(self, _kind: object, error: object, _trace: object) -> None:
+        for sign, before in self._before.items():
+            signal.signal(sign, before)
+        if self._status is not None:
+            self._status.stop()
+        if isinstance(error, FabricproofError) and self._log is not None and self._log.is_file():
+            tell(f"{self._stack}: all that Spack printed is in {self._log}")
+
+    def listen(self, step: str, line: str) -> None:
+        """Take a line of ``step``; of step ``log`` it is the file that Spack's words go to."""
+        if step == "log":
+            self._log = Path(line)
+            return
+        is_new, self._step = step != self._step, step
+        label = _STEPS.get(step, step)
+        if is_new and (self._status is None or step == "wait"):
+            tell(f"{self._stack}: {line if step == 'wait' else label}")
+        if self._status is not None:
+            seconds = time.monotonic() - self._begin
+            text = f"{self._stack}: {label} ({seconds:.0f} s) {without_control(line)[:100]}"
+            self._status.update(escape(text))
+        elif step == "install" and line.startswith("==> "):
+            tell(f"{self._stack}: {line.removeprefix('==> ')}")
 
 
 def tell(text: str) -> None:
@@ -173,41 +230,38 @@ def build_command(
     no_smoke: bool,
     as_json: bool,
 ) -> None:
-    r"""Build the site's stacks NAMES with Spack (all of Spack's, where none is named).
+    """Build the site's stacks NAMES with Spack (all of Spack's, where none is named).
 
     Solves once and keeps spack.lock with the site, installs, proves which MPI the programs load,
     writes Lmod modules, starts two ranks.  Instant when all of it is there and nothing changed.
-    An interrupted build goes on where it ended: run the same command again.
-
-    \b
-    Examples:
-      fabricproof stack build openmpi             # one stack of this site
-      fabricproof stack build --mirror /media/m   # without a network, from `stack mirror`
+    An interrupted build goes on where it ended: run the same command again.  One stack that fails
+    does not keep the others from being built; the command then fails at its end.
     """
     site, layout = site_and_layout(site_name, place())
-    open_tool, offline = tool_and_mirror(layout, place())
-    wishes = Wishes(mirror=offline, jobs=jobs, force=force, smoke=not no_smoke)
-    records = []
-    for stack in chosen_stacks(site, names):
+    open_tool = opener(layout, place())
+    wishes = Wishes(jobs=jobs, force=force, smoke=not no_smoke)
+    records, failed = [], []
+    chosen = chosen_stacks(site, names)
+    for stack in chosen:
         begin = time.monotonic()
-        with Display(stack.name) as display:
-            try:
+        try:
+            with Display(stack.name) as display:
                 built, stood = build(stack, layout, open_tool, display.listen, wishes)
-            except BuildError as error:
-                _echo_log(error)
-                raise
+        except InterruptedBuildError:
+            raise
+        except FabricproofError as error:
+            failed.append(error)
+            if len(chosen) > 1:
+                tell(f"{stack.name}: not built: {error}")
+            continue
         seconds = time.monotonic() - begin
         records.append(_record(built, layout, stood=stood, seconds=seconds))
         if not as_json:
             _echo(built, layout, stood=stood, seconds=seconds)
     if as_json:
         click.echo(json.dumps(records, indent=2))
-
-
-def _echo_log(error: BuildError) -> None:
-    """Show the end of the log of the package that could not be built, before the one message."""
-    for line in error.failure.last_lines if error.failure else ():
-        click.echo(f"  | {line}", err=True)
+    if failed:
+        raise failed[0]
 
 
 def _echo(built: Built, layout: SpackLayout, *, stood: bool, seconds: float) -> None:
@@ -215,9 +269,7 @@ def _echo(built: Built, layout: SpackLayout, *, stood: bool, seconds: float) -> 
         click.echo(f"{built.stack}: stands as locked, nothing to do ({seconds:.1f} s)")
     else:
         click.echo(f"{built.stack}: built in {seconds:.0f} s: {explain(built.seconds)}")
-        click.echo(f"  compiled  {', '.join(built.compiled) or 'nothing'}")
-        if built.unpacked:
-            click.echo(f"  unpacked  {', '.join(built.unpacked)} (build cache)")
+        click.echo(f"  installed {', '.join(built.installed) or 'nothing'}")
         click.echo(f"  reused    {', '.join(built.reused) or 'nothing'}")
         click.echo(f"  smoke     {built.smoke}")
     click.echo(f"  MPI       {built.mpi.telling}{' (the site has it)' * built.mpi.external}")
@@ -245,15 +297,20 @@ def lock_command(
     another --root it is a trial's, lies below the root, and the site's stays as it is.
     """
     site, layout = site_and_layout(site_name, place())
-    open_tool, offline = tool_and_mirror(layout, place())
-    wishes = Wishes(mirror=offline)
+    open_tool = opener(layout, place())
     records = []
     for stack in chosen_stacks(site, names):
         with Display(stack.name) as display, building(layout, stack.name, display.listen):
-            environment, log = compose_for(stack, layout, wishes), layout.new_log(stack.name)
+            environment, log = compose(stack, layout), layout.new_log(stack.name)
             display.listen("log", str(log))
-            hear = display.on("lock")
-            kept = lock(environment, layout, open_tool(), force=force, on_line=hear, log=log)
+            kept = lock(
+                environment,
+                layout,
+                open_tool(),
+                force=force,
+                on_line=lambda line: display.listen("lock", line),
+                log=log,
+            )
         names_of = sorted(f"{each['name']}@{each['version']}" for each in kept.specs.values())
         records.append(
             {
@@ -273,51 +330,6 @@ def lock_command(
         click.echo(json.dumps(records, indent=2))
 
 
-@click.command("mirror", cls=options.OfGroup)
-@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.argument("names", nargs=-1)
-@options.of_group("site_name", "as_json")
-@click.option("--build-cache", is_flag=True, help="Put what is built in too, not only sources.")
-def mirror_command(
-    folder: Path,
-    names: tuple[str, ...],
-    site_name: str | None,
-    *,
-    build_cache: bool,
-    as_json: bool,
-) -> None:
-    """Write into FOLDER all that the stacks NAMES need where there is no network.
-
-    Sources, Spack itself, its recipes, its solver, the site's locks, and with --build-cache the
-    builds.  Carry the folder over, then: fabricproof stack build --mirror FOLDER
-    """
-    site, layout = site_and_layout(site_name, place())
-    open_tool, offline = tool_and_mirror(layout, place())
-    wishes = Wishes(mirror=offline)
-    with Display("mirror") as display, building(layout, "mirror", display.listen):
-        spack = open_tool()
-        environments = [compose_for(stack, layout, wishes) for stack in chosen_stacks(site, names)]
-        for environment in environments:
-            lock(environment, layout, spack, on_line=display.on("lock"))
-        written = make_mirror(
-            environments,
-            layout,
-            spack,
-            folder,
-            build_cache=build_cache,
-            listen=display.listen,
-            log=layout.logs / "mirror.log",
-        )
-    if as_json:
-        click.echo(json.dumps({**asdict(written), "folder": str(written.folder)}, indent=2))
-        return
-    click.echo(
-        f"{written.folder}: {written.files} files, {written.size_bytes / 1e6:.0f} MB for "
-        f"{', '.join(written.stacks)}"
-    )
-    click.echo(f"use: fabricproof stack build {site_option(site.name)} --mirror {written.folder}")
-
-
 def spack_records(site_name: str | None, place: StackPlaces) -> list[dict[str, str | None]]:
     """Return one record for each stack that Spack builds for the site; none without a site.
 
@@ -335,7 +347,7 @@ def spack_records(site_name: str | None, place: StackPlaces) -> list[dict[str, s
 
 def _state_of(site: Site, layout: SpackLayout, stack: StackSpec) -> dict[str, str | None]:
     try:
-        reason = why_not_whole(layout, compose_for(stack, layout, Wishes()))
+        reason = why_not_whole(layout, compose(stack, layout))
         built = read_built(layout.built(stack.name))
     except FabricproofError as error:
         reason, built = str(error), None
@@ -362,6 +374,6 @@ def remove_built(name: str, site_name: str | None, place: StackPlaces) -> bool:
     """
     site, layout = site_and_layout(site_name, place)
     stack = chosen_stacks(site, (name,))[0]
-    open_tool, _ = tool_and_mirror(layout, place)
+    open_tool = opener(layout, place)
     with Display(name) as display:
         return remove(stack, layout, open_tool, display.listen)

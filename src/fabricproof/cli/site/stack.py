@@ -13,7 +13,6 @@ from fabricproof.cli import options
 from fabricproof.cli.site.building import (
     build_command,
     lock_command,
-    mirror_command,
     place,
     remove_built,
     spack_records,
@@ -56,14 +55,6 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
     help="More Spack configuration, before the site's.  Repeatable.  [also: "
     "$FABRICPROOF_SPACK_SCOPES]",
 )
-@click.option(
-    "--mirror",
-    envvar="FABRICPROOF_SPACK_MIRROR",
-    show_envvar=True,
-    type=_FOLDER,
-    metavar="FOLDER",
-    help="What `stack mirror` wrote: nothing is downloaded from anywhere else.",
-)
 @options.as_json
 def command(**_: object) -> None:
     r"""The MPI stacks of this machine: built by Spack for a site, or provisioned from wheels.
@@ -76,7 +67,6 @@ def command(**_: object) -> None:
 
 command.add_command(build_command)
 command.add_command(lock_command)
-command.add_command(mirror_command)
 command.add_command(doctor_command)
 
 

@@ -130,10 +130,9 @@ def locate_built(
     if built is None and suite in SPACK_SUITES:
         reason = "" if assumed else f"{stack.name} is not built: {again}"
         return Located(argv=(name,) if assumed else None, reason=reason, lost=not assumed)
-    folder = built.suite_folder(suite) if built is not None else None
-    if built is None or folder is None:
+    if built is None or suite not in built.programs:
         return Located(argv=None, reason=f"stack {stack.name} is built without {suite}")
-    path = _search(folder, name)
+    path = _search(built.programs[suite].folder_of(suite), name)
     if path.is_file():
         return Located(argv=(str(path),))
     spec = built.programs[suite].spec

@@ -10,34 +10,26 @@ from fabricproof.stacks.spack.builder import (
     Wishes,
     build,
     building,
-    compose_for,
     explain,
     why_not_whole,
 )
-from fabricproof.stacks.spack.environment.compose import PACKAGE_OF
+from fabricproof.stacks.spack.environment.compose import PACKAGE_OF, compose
 from fabricproof.stacks.spack.environment.lock import is_of_lock, kept_lock, lock
-from fabricproof.stacks.spack.environment.offline import Mirror, open_mirror
 from fabricproof.stacks.spack.installation.proof import is_below
 from fabricproof.stacks.spack.installation.record import Built, read_built, without_modules
 from fabricproof.stacks.spack.layout import SpackLayout, layout_for, module_name, sha256_of
-from fabricproof.stacks.spack.mirror import make_mirror
-from fabricproof.stacks.spack.output.diagnose import BuildError
-from fabricproof.stacks.spack.output.progress import Reader
 from fabricproof.stacks.spack.removal import remove
 from fabricproof.stacks.spack.tool import Spack, fetch_spack, find_spack, open_spack
 
 __all__ = [
     "PACKAGE_OF",
-    "BuildError",
     "Built",
-    "Mirror",
-    "Reader",
     "Spack",
     "SpackLayout",
     "Wishes",
     "build",
     "building",
-    "compose_for",
+    "compose",
     "explain",
     "fetch_spack",
     "find_spack",
@@ -46,9 +38,7 @@ __all__ = [
     "kept_lock",
     "layout_for",
     "lock",
-    "make_mirror",
     "module_name",
-    "open_mirror",
     "open_spack",
     "read_built",
     "remove",

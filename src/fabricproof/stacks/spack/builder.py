@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import functools
 import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fabricproof.core.errors import ConfigError, FabricproofError, OutputError
@@ -18,30 +19,25 @@ from fabricproof.site import StackSpec
 from fabricproof.stacks.spack.environment.compose import SUITES, Environment, compose
 from fabricproof.stacks.spack.environment.lock import (
     Lock,
-    adopt_lock,
     is_of_lock,
     kept_lock,
     lock,
     prove_compilers,
     why_stale,
 )
-from fabricproof.stacks.spack.environment.offline import Mirror
+from fabricproof.stacks.spack.failure import failure_of
 from fabricproof.stacks.spack.installation.modules import (
     remove_modules,
     write_core_compilers,
     write_modules,
 )
 from fabricproof.stacks.spack.installation.proof import (
-    Contents,
     prove_linkage,
     read_contents,
     smoke_test,
 )
-from fabricproof.stacks.spack.installation.record import Built, read_built, write_built
+from fabricproof.stacks.spack.installation.record import Built, Package, read_built, write_built
 from fabricproof.stacks.spack.layout import SpackLayout, sha256_of
-from fabricproof.stacks.spack.output.complaints import read_log_tail
-from fabricproof.stacks.spack.output.diagnose import diagnose
-from fabricproof.stacks.spack.output.progress import Reader
 from fabricproof.stacks.spack.tool import HELD, Spack
 
 #: what a full disk, a quota and a read-only file system say.
@@ -56,13 +52,11 @@ class Wishes:
     """How a build is to be done.
 
     Attributes:
-        mirror: of ``fabricproof stack mirror``; nothing else is downloaded from.
         jobs: compile jobs; Spack's default where None.
         force: solve and verify again although everything seems to be there.
         smoke: run two ranks at the end.
     """
 
-    mirror: Mirror | None = None
     jobs: int | None = None
     force: bool = False
     smoke: bool = True
@@ -107,7 +101,7 @@ def _why_not_there(layout: SpackLayout, built: Built) -> str | None:
     """Return which piece of ``built`` is not what it was, None where all are."""
     if not SUITES.keys() <= built.programs.keys():
         return "the record of the build names no benchmarks"
-    needed = [*programs_of(built).values(), Path(built.library), Path(built.mpi.prefix)]
+    needed = [*programs_of(built.programs).values(), Path(built.library), Path(built.mpi.prefix)]
     needed += [Path(package.prefix) for package in built.programs.values()]
     modules = layout.modules / built.stack / "Core"
     needed += [layout.modulefiles / f"{built.module}.lua", modules]
@@ -119,11 +113,9 @@ def _why_not_there(layout: SpackLayout, built: Built) -> str | None:
     return None
 
 
-def programs_of(built: Built) -> dict[str, Path]:
+def programs_of(programs: Mapping[str, Package]) -> dict[str, Path]:
     """Return one program of each suite that stands for all of it."""
-    osu, imb = built.suite_folder("osu"), built.suite_folder("imb")
-    assert osu is not None
-    assert imb is not None
+    osu, imb = (programs[suite].folder_of(suite) for suite in ("osu", "imb"))
     return {"osu": osu / "mpi" / "pt2pt" / "osu_latency", "imb": imb / "IMB-MPI1"}
 
 
@@ -159,11 +151,13 @@ def building(layout: SpackLayout, name: str, listen: Listen) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            listen("wait", _whom_we_wait_for(file.read(), path))
+            listen("wait", _whom_we_wait_for(file.read()))
             fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
         file.truncate()
-        file.write(json.dumps(_builder(name)))
+        host, since = os.uname().nodename, time.strftime("%H:%M:%S")
+        builder = {"stack": name, "pid": os.getpid(), "host": host, "since": since}
+        file.write(json.dumps(builder))
         file.flush()
         held = HELD.set((file.fileno(),))
         try:
@@ -181,41 +175,16 @@ def building(layout: SpackLayout, name: str, listen: Listen) -> Iterator[None]:
             file.truncate(0)
 
 
-def _builder(name: str) -> dict[str, object]:
-    """Return who builds: what another one that has to wait is told."""
-    host, since = os.uname().nodename, time.strftime("%H:%M:%S")
-    return {"stack": name, "pid": os.getpid(), "host": host, "since": since}
-
-
-def _whom_we_wait_for(text: str, path: Path) -> str:
-    """Return a sentence about the builder whose lock is ``path``."""
+def _whom_we_wait_for(text: str) -> str:
     try:
         builder = json.loads(text)
         stack, pid, host, since = (builder[key] for key in ("stack", "pid", "host", "since"))
     except (ValueError, KeyError, TypeError):
         return "another build is under way; waiting for it"
-    left = _holders(path)
-    if left and pid not in left and host == os.uname().nodename:
-        spacks = ", ".join(map(str, left))
-        return (
-            f"a build that was killed ({stack}, since {since}) left its Spack running (pid "
-            f"{spacks}); waiting for it to end"
-        )
     return (
-        f"another build is under way ({stack}, pid {pid} on {host}, since {since}); waiting for it"
+        f"another build is under way ({stack}, pid {pid} on {host}, since {since}); waiting for "
+        "it, or for its Spack where it was killed"
     )
-
-
-def _holders(path: Path) -> list[int]:
-    """Return the processes of this machine that hold the lock of ``path``, as far as we may see."""
-    found = set()
-    for entry in Path("/proc").glob("[0-9]*/fd/*"):
-        process = entry.parents[1]
-        with contextlib.suppress(OSError):
-            if entry.readlink() == path.resolve():
-                held = (process / "fdinfo" / entry.name).read_text(encoding="utf-8")
-                found |= {int(process.name)} if "FLOCK" in held else set()
-    return sorted(found)
 
 
 def build(
@@ -233,11 +202,11 @@ def build(
     Raises:
         FabricproofError: one clear message; what was built before stays.
     """
-    if stood := _stood(compose_for(stack, layout, wishes), layout, wishes):
+    if stood := _stood(compose(stack, layout, jobs=wishes.jobs), layout, wishes):
         return stood, True
     with building(layout, stack.name, listen):
         # Whoever held the lock may have built just this.
-        environment = compose_for(stack, layout, wishes)
+        environment = compose(stack, layout, jobs=wishes.jobs)
         if stood := _stood(environment, layout, wishes):
             return stood, True
         spack = open_tool()
@@ -248,11 +217,6 @@ def build(
     return built, False
 
 
-def compose_for(stack: StackSpec, layout: SpackLayout, wishes: Wishes) -> Environment:
-    """Return the environment of ``stack`` as ``wishes`` has it."""
-    return compose(stack, layout, mirror=wishes.mirror, jobs=wishes.jobs)
-
-
 def _stood(environment: Environment, layout: SpackLayout, wishes: Wishes) -> Built | None:
     """Return what stands and need not be touched."""
     if wishes.force or why_not_whole(layout, environment) is not None:
@@ -260,80 +224,62 @@ def _stood(environment: Environment, layout: SpackLayout, wishes: Wishes) -> Bui
     return read_built(layout.built(environment.stack.name))
 
 
-def _locked(
-    environment: Environment,
-    layout: SpackLayout,
-    spack: Spack,
-    listen: Listen,
-    wishes: Wishes,
-    log: Path,
-) -> Lock:
-    """Return the lock to build by, solved or kept, whose compilers are what they were."""
-    adopt_lock(layout, environment.stack.name, wishes.mirror)
-    locked = lock(
-        environment,
-        layout,
-        spack,
-        force=wishes.force,
-        on_line=lambda line: listen("lock", line),
-        log=log,
-    )
-    write_core_compilers(environment, layout, locked)
-    prove_compilers(locked)
-    return locked
-
-
 def _build(
     environment: Environment, layout: SpackLayout, spack: Spack, listen: Listen, wishes: Wishes
 ) -> Built:
-    name = environment.stack.name
-    log = layout.new_log(name)
+    stack = environment.stack
+    assert stack.spack is not None
+    log = layout.new_log(stack.name)
     listen("log", str(log))
     clock = _Clock()
     with clock.step("lock"):
-        locked = _locked(environment, layout, spack, listen, wishes, log)
+        hear = functools.partial(listen, "lock")
+        locked = lock(environment, layout, spack, force=wishes.force, on_line=hear, log=log)
+        write_core_compilers(environment, layout, locked)
+        prove_compilers(locked)
     with clock.step("install"):
-        before = _installed(environment, locked, spack)
-        cached = _install(environment, spack, listen, wishes, log)
+        where = ["-e", str(environment.folder)]
+        found = spack.call([*where, "find", "--format", "{hash}"]).output.splitlines()
+        before = {line.strip() for line in found} & set(locked.specs)
+        hear = functools.partial(listen, "install")
+        answer = spack.call([*where, "install"], on_line=hear, log=log)
+        if answer.status:
+            raise failure_of("install", answer)
         contents = read_contents(environment, locked, spack)
-    built = _described(environment, layout, spack, locked, contents)
+    programs = programs_of(contents.programs)
     with clock.step("linkage"):
         listen("linkage", "which MPI the programs load")
-        library = prove_linkage(
-            programs_of(built).values(),
-            contents.mpi,
-            spack.environment,
-            Path(spack.environment["SPACK_PYTHON"]),
-        )
+        python = Path(spack.environment["SPACK_PYTHON"])
+        library = prove_linkage(programs.values(), contents.mpi, spack.environment, python)
     smoke = "not asked for"
     if wishes.smoke:
         with clock.step("smoke"):
             listen("smoke", "two ranks on this machine")
-            smoke = smoke_test(environment, contents, spack, programs_of(built))
+            smoke = smoke_test(environment, contents, spack, programs)
     # After the proofs: a stack that is refused has no module that anybody could load.
     with clock.step("modules"):
-        module = write_modules(
-            environment,
-            layout,
-            spack,
-            contents,
-            on_line=lambda line: listen("modules", line),
-            log=log,
-        )
+        hear = functools.partial(listen, "modules")
+        module = write_modules(environment, layout, spack, contents, on_line=hear, log=log)
     ours = {key for key, spec in locked.specs.items() if not spec.get("external")}
-    fresh = _names(locked, ours - before)
-    built = replace(
-        built,
+    built = Built(
+        stack=stack.name,
+        environment=stack.spack,
+        mpi=contents.mpi,
+        programs=contents.programs,
         module=module,
+        module_path=str(layout.modulefiles),
+        lock_digest=locked.digest,
+        compiler=contents.compiler,
+        target=contents.target,
+        spack=spack.label,
         library=library,
         library_digest=sha256_of(Path(library)),
         smoke=smoke,
         seconds=clock.seconds,
         reused=_names(locked, before & ours),
-        compiled=tuple(each for each in fresh if each.partition("@")[0] not in cached),
-        unpacked=tuple(each for each in fresh if each.partition("@")[0] in cached),
+        installed=_names(locked, ours - before),
     )
-    write_built(layout.built(name), built)
+    write_built(layout.built(stack.name), built)
     return built
 
 
@@ -341,59 +287,6 @@ def _names(locked: Lock, hashes: set[str]) -> tuple[str, ...]:
     return tuple(
         sorted(f"{locked.specs[each]['name']}@{locked.specs[each]['version']}" for each in hashes)
     )
-
-
-def _described(
-    environment: Environment,
-    layout: SpackLayout,
-    spack: Spack,
-    locked: Lock,
-    contents: Contents,
-) -> Built:
-    assert environment.stack.spack is not None
-    return Built(
-        stack=environment.stack.name,
-        environment=environment.stack.spack,
-        mpi=contents.mpi,
-        programs=contents.programs,
-        module="",
-        module_path=str(layout.modulefiles),
-        lock_digest=locked.digest,
-        compiler=contents.compiler,
-        target=contents.target,
-        spack=spack.label,
-        library="",
-        seconds={},
-    )
-
-
-def _installed(environment: Environment, locked: Lock, spack: Spack) -> set[str]:
-    """Return the hashes of the lock that are installed already."""
-    answer = spack.call(["-e", str(environment.folder), "find", "--format", "{hash}"])
-    return {line.strip() for line in answer.output.splitlines()} & set(locked.specs)
-
-
-def _install(
-    environment: Environment, spack: Spack, listen: Listen, wishes: Wishes, log: Path
-) -> tuple[str, ...]:
-    """Install, and return the names of the packages that came out of a build cache."""
-    options = ["--no-check-signature"] if wishes.mirror is not None else []
-    answer = spack.call(
-        ["-e", str(environment.folder), "install", *options],
-        on_line=lambda line: listen("install", line),
-        log=log,
-    )
-    if answer.status:
-        raise diagnose(
-            "install",
-            answer.output,
-            exit_status=answer.status,
-            log_tail=read_log_tail(answer.output),
-        )
-    reader = Reader()
-    for line in answer.output.splitlines():
-        reader.feed(line)
-    return reader.from_cache
 
 
 def explain(seconds: Mapping[str, float]) -> str:

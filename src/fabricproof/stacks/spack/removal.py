@@ -11,9 +11,9 @@ from fabricproof.core.errors import ConfigError
 from fabricproof.core.records import text_of
 from fabricproof.site import StackSpec
 from fabricproof.stacks.spack.builder import Listen, building
+from fabricproof.stacks.spack.failure import failure_of
 from fabricproof.stacks.spack.installation.modules import remove_modules
 from fabricproof.stacks.spack.layout import SpackLayout
-from fabricproof.stacks.spack.output.diagnose import diagnose
 from fabricproof.stacks.spack.tool import Spack
 
 
@@ -71,7 +71,7 @@ def _uninstall(environment: Path, hashes: list[str], spack: Spack, listen: Liste
     names = [f"/{each}" for each in hashes]
     found = spack.call(["-e", str(environment), "find", "--format", "{hash}"])
     if found.status:
-        raise diagnose("find", found.output, exit_status=found.status)
+        raise failure_of("find", found)
     there = [name for name in names if name[1:] in found.output]
     if not there:
         return
@@ -80,4 +80,4 @@ def _uninstall(environment: Path, hashes: list[str], spack: Spack, listen: Liste
         on_line=lambda line: listen("remove", line),
     )
     if answer.status:
-        raise diagnose("uninstall", answer.output, exit_status=answer.status)
+        raise failure_of("uninstall", answer)

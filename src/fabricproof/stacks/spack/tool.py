@@ -218,14 +218,14 @@ def fetch_spack(layout: SpackLayout, report: Report) -> Path:
             f"there is no Spack, and release {RELEASE} could not be fetched",
             expected="--spack, $SPACK_ROOT, spack on PATH, or a network",
             got=" ".join(problem) or "no bin/spack in it",
-            next_step="name one with --spack, or use --mirror DIR (fabricproof stack mirror)",
+            next_step="name one with --spack or $SPACK_ROOT",
         )
     shutil.rmtree(layout.spack_home, ignore_errors=True)
     partial.rename(layout.spack_home)
     return layout.spack_home / "bin" / "spack"
 
 
-def open_spack(program: Path, layout: SpackLayout, *, wheels: Path | None = None) -> Spack:
+def open_spack(program: Path, layout: SpackLayout) -> Spack:
     """Return ``program``, checked, with the environment that every call of it gets.
 
     Raises:
@@ -236,7 +236,7 @@ def open_spack(program: Path, layout: SpackLayout, *, wheels: Path | None = None
         for name, value in os.environ.items()
         if not name.startswith(_FOREIGN) and name not in _FOREIGN_NAMES
     }
-    python = solver_python(layout, wheels)
+    python = solver_python(layout)
     environment |= {
         "SPACK_PYTHON": str(python),
         "SPACK_DISABLE_LOCAL_CONFIG": "1",
@@ -283,7 +283,7 @@ def _version_of(program: Path, environment: Mapping[str, str]) -> str:
     return label
 
 
-def solver_python(layout: SpackLayout, wheels: Path | None = None) -> Path:
+def solver_python(layout: SpackLayout) -> Path:
     """Return a Python that has clingo, made below the layout's root where there is none yet.
 
     Raises:
@@ -294,11 +294,10 @@ def solver_python(layout: SpackLayout, wheels: Path | None = None) -> Path:
     if _has_solver(python):
         return python
     shutil.rmtree(folder, ignore_errors=True)
-    source = ["--no-index", f"--find-links={wheels}"] if wheels else []
     made = (sys.executable, "-m", "venv", "--without-pip", str(folder))
     filled = (
         *(sys.executable, "-m", "pip", "--no-input", "--python", str(python)),
-        *("install", "--quiet", "--only-binary", ":all:", *source, SOLVER, PATCHER),
+        *("install", "--quiet", "--only-binary", ":all:", SOLVER, PATCHER),
     )
     for command in (made, filled):
         done = answer_of(command)
@@ -308,12 +307,10 @@ def solver_python(layout: SpackLayout, wheels: Path | None = None) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         raise UnavailableError(
             "Spack's solver could not be installed",
-            expected=f"{SOLVER} from {wheels or 'the package index'}",
+            expected=f"{SOLVER} and {PATCHER} from the package index",
             got=_last_words(done.stderr) or "it does not import",
-            next_step="the mirror has wheels for the Python and the machine that made it: make it "
-            f"with Python {sys.version_info[0]}.{sys.version_info[1]} on such a machine"
-            if wheels
-            else "check pip's index settings (pip config list), or use --mirror DIR",
+            next_step="check pip's index settings (pip config list); without an index, set "
+            "PIP_NO_INDEX=1 and PIP_FIND_LINKS=FOLDER with both wheels",
         )
     return python
 

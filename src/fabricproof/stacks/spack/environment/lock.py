@@ -30,9 +30,8 @@ from fabricproof.core.whole_file import refusal_of, whole_file
 from fabricproof.stacks.environment import answer_of
 from fabricproof.stacks.spack.environment.compose import Environment
 from fabricproof.stacks.spack.environment.externals import load_yaml
-from fabricproof.stacks.spack.environment.offline import Mirror
+from fabricproof.stacks.spack.failure import failure_of
 from fabricproof.stacks.spack.layout import SpackLayout, sha256_of
-from fabricproof.stacks.spack.output.diagnose import diagnose, recipes_absent
 from fabricproof.stacks.spack.tool import Spack, unheard
 
 #: packages that are compilers to Spack 1 (its ``compiler`` tag).
@@ -57,8 +56,6 @@ def declared(scopes: Iterable[Path]) -> bool:
 def find_compilers(environment: Environment, spack: Spack, log: Path | None = None) -> bool:
     """Have Spack look for compilers where nobody declares one; True where it had to.
 
-    Without its recipes Spack knows no compiler either; it only warns, and ends well.
-
     Raises:
         UnavailableError: there is none, or Spack has no recipes to know one by.
     """
@@ -74,13 +71,14 @@ def find_compilers(environment: Environment, spack: Spack, log: Path | None = No
         ["-e", str(scratch), "compiler", "find", "--scope", f"env:{scratch}"], log=log
     )
     if answer.status:
-        raise diagnose("compiler find", answer.output, exit_status=answer.status)
+        raise failure_of("compiler find", answer)
     found = load_yaml(scratch / "spack.yaml")["spack"].get("packages") or {}
     externals = [each for settings in found.values() for each in settings.get("externals", ())]
     if not externals and _lists_one(scratch, spack):
         return False  # declared in Spack's own installation
-    if not externals and (broken := recipes_absent(answer.output)):
-        raise broken
+    # Without its recipes Spack knows no compiler either; it only warns, and ends well.
+    if not externals and "Error constructing repository" in answer.output:
+        raise failure_of("compiler find", answer)
     if not any({"c", "cxx"} <= set(each["extra_attributes"]["compilers"]) for each in externals):
         raise UnavailableError(
             "there is no compiler for C and C++",
@@ -159,17 +157,6 @@ def is_of_lock(digest: str, path: Path) -> bool:
         return False
 
 
-def adopt_lock(layout: SpackLayout, stack: str, mirror: Mirror | None) -> None:
-    """Take the lock that came with ``mirror`` where the site has none of its own."""
-    kept = kept_lock(layout, stack)
-    if mirror is None or mirror.locks is None or kept.exists():
-        return
-    for path in (mirror.locks / kept.name, mirror.locks / kept.with_suffix(".json").name):
-        if path.is_file():
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, kept.parent / path.name)
-
-
 def _adopt_the_sites(environment: Environment, layout: SpackLayout) -> None:
     """Let a trial that changes nothing of what decides go by the lock that the site has."""
     name = environment.stack.name
@@ -235,7 +222,7 @@ def lock(
             ["-e", str(environment.folder), "concretize", "--force"], on_line=on_line, log=log
         )
         if answer.status or not environment.lock.is_file():
-            raise diagnose("concretize", answer.output, exit_status=answer.status)
+            raise failure_of("concretize", answer)
         _keep(environment, kept, spack)
     if not environment.lock.is_file() or sha256_of(environment.lock) != sha256_of(kept):
         shutil.copyfile(kept, environment.lock)

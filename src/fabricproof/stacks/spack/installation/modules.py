@@ -18,9 +18,9 @@ from fabricproof.core.whole_file import write_whole
 from fabricproof.stacks.environment import quoted
 from fabricproof.stacks.spack.environment.compose import Environment
 from fabricproof.stacks.spack.environment.lock import Lock
+from fabricproof.stacks.spack.failure import failure_of
 from fabricproof.stacks.spack.installation.proof import Contents, core_compilers
 from fabricproof.stacks.spack.layout import SpackLayout, module_name
-from fabricproof.stacks.spack.output.diagnose import diagnose
 from fabricproof.stacks.spack.tool import Spack, unheard
 
 
@@ -62,7 +62,7 @@ def write_modules(
         log=log,
     )
     if answer.status:
-        raise diagnose("module refresh", answer.output, exit_status=answer.status)
+        raise failure_of("module refresh", answer)
     core = tree / "Core"
     first = _module(core, environment.mpi)
     below = [

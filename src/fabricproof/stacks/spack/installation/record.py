@@ -46,6 +46,11 @@ class Package:
         told = [each.replace(":=", "=") for each in variants if _key(each) in _TELLING]
         return " ".join([f"{self.name}@{self.version}", *switches, *told])
 
+    def folder_of(self, suite: str) -> Path:
+        """Return the folder that has the programs of ``suite``."""
+        inside = "libexec/osu-micro-benchmarks" if suite == "osu" else "bin"
+        return Path(self.prefix) / inside
+
 
 def _key(variant: str) -> str:
     return variant.partition("=")[0].rstrip(":")
@@ -68,11 +73,10 @@ class Built:
         library: the MPI library that the programs really load, absolute.
         seconds: wall time of the steps: ``lock``, ``install``, ``modules``, ``smoke``.
         reused: packages that were there before.
-        compiled: packages that were built now.
-        unpacked: packages that came out of a build cache now.
+        installed: packages that were built now, or came out of a build cache.
         smoke: what two ranks on the building machine said, or why they were not started.
         library_digest: SHA-256 of that library's content, hexadecimal: the site may replace it
-            in place; empty in records from before there was one.
+            in place.
     """
 
     stack: str
@@ -88,18 +92,9 @@ class Built:
     library: str
     seconds: Mapping[str, float]
     reused: tuple[str, ...] = ()
-    compiled: tuple[str, ...] = ()
-    unpacked: tuple[str, ...] = ()
+    installed: tuple[str, ...] = ()
     smoke: str = ""
     library_digest: str = ""
-
-    def suite_folder(self, suite: str) -> Path | None:
-        """Return the folder of a suite's programs, None where the stack has no such suite."""
-        package = self.programs.get(suite)
-        if package is None:
-            return None
-        inside = "libexec/osu-micro-benchmarks" if suite == "osu" else "bin"
-        return Path(package.prefix) / inside
 
 
 def write_built(path: Path, built: Built) -> None:
@@ -118,8 +113,7 @@ def read_built(path: Path) -> Built | None:
         data = read_json(path)
         if data.pop("format") != FORMAT:
             return None
-        due = {name: data[name] for name in ("reused", "compiled")}
-        return typed(Built, data | due)
+        return typed(Built, data)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
