@@ -60,8 +60,6 @@ COMMANDS: list[list[object]] = [
     ["baseline", "freeze", "base", "last:4", "--at-least", "3", "--replace"],
     ["baseline", "list"],
     ["baseline", "show", "old-spring"],
-    ["baseline", "diff", "old-spring", NEWEST],
-    ["baseline", "propose", "--write", "learnt"],
     ["inventory", "show"],
     ["inventory", "diff", HEALTHY, NEWEST],
     ["plan", "-t", "quick"],

@@ -84,7 +84,7 @@ STEPS = (
     Step(line="fabricproof preflight", said="^PASS: "),
     Step(line="fabricproof run -t nightly --label after-swap", more=LOOKS, said=A_RUN),
     Step(line="fabricproof compare before-swap after-swap", how="history", ends=COMPARED),
-    Step(line="fabricproof baseline propose --write second", how="history", said="second.json"),
+    Step(line="fabricproof baseline freeze second last:5", how="history", said="second.json"),
     Step(line="fabricproof ab plan mtu9000 --rounds 7", how="long"),
     Step(line="fabricproof ab run mtu9000 -t quick", how="long", more=SMALL, ends=COMPARED),
     Step(line="fabricproof compare mtu9000-a mtu9000-b", how="long", ends=COMPARED),

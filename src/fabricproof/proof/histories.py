@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fabricproof.core.measure import Verdict
 from fabricproof.history.baseline.freezing import Ask, freeze
-from fabricproof.history.baseline.review import against_run
+from fabricproof.history.baseline.past import numbers_in
 from fabricproof.history.compare.comparison import Asked, compare_sides
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.compare.model import Comparison
@@ -36,7 +36,7 @@ from fabricproof.proof.nights import (
     together,
     write_nights,
 )
-from fabricproof.verdict.baseline import Baseline
+from fabricproof.verdict.baseline import Baseline, outside
 
 #: nodes of the machine, all pairs of which are measured
 NODES = 4
@@ -339,11 +339,13 @@ def _baseline(effect: HistoryEffect, strength: float, machine: ModelMachine, fol
     machine.chance.shuffle(nights)
     looks = [night_of(machine, slow, scatter=scatter, again=again) for again in (False, True)]
     store, learnt = freeze_nights(folder, nights, looks)
+    limits = {(place, row.quantity, row.unit): row.limit for place, row in learnt.rows()}
     red, again = (
         {
             (each.place.label, each.place.rails, each.quantity)
-            for each in against_run(learnt, store, run_id_of(number))
-            if each.outside
+            for each in numbers_in(store.samples([run_id_of(number)]))
+            if (limit := limits.get((each.place, each.quantity, each.unit)))
+            and outside(each.value, limit)
         }
         for number in (LEARNT, LEARNT + 1)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +13,13 @@ from fabricproof.verdict.baseline import (
     PLACE,
     LegPlace,
 )
-from fabricproof.verdict.value import PRINT_ROUNDING, Source, possible_up_to, recorded_source
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from fabricproof.history.store import Store
-
 
 class NotKnownGoodError(FabricproofError, ValueError):
-    """The runs hold too few numbers that are known to be good, or one that cannot be true."""
+    """The runs hold too few numbers that are known to be good."""
 
     exit_status = ExitStatus.DATA
 
@@ -30,8 +27,7 @@ class NotKnownGoodError(FabricproofError, ValueError):
 #: columns of the store that are needed beside those of a place
 COLUMNS = (
     "run_id", "quantity", "unit", "message_size", "better", "named", "value", "verdict", "reason",
-    "ceiling", "ceiling_name", "reference", "origin", "source", "road_state", "inventory",
-    "attempt", "file", "line",
+    "reference", "road_state", "inventory", "attempt",
 )  # fmt: skip
 
 #: verdicts after which nothing is learnt of a leg in that run
@@ -50,12 +46,9 @@ class Number:
         named: whether it carries a verdict.
         value: positive.
         verdict: as it was judged.
-        source: of the reference it was judged by; None where there was none.
         open_: nobody said what it should be, on a path that was proven.
         inventory: node to the digest of what it was made of.
         relation: it is of a relation between legs, which no baseline judges.
-        file: of records that it stands in.
-        line: of that file, from 1.
     """
 
     run_id: str
@@ -68,12 +61,9 @@ class Number:
     value: float
     verdict: str
     reason: str
-    source: Source | None
     open_: bool
     inventory: Mapping[str, str | None]
     relation: bool
-    file: str = ""
-    line: int = 0
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -81,16 +71,8 @@ class Number:
         return tuple(node for node in self.place.nodes.split(",") if node)
 
 
-def numbers_in(samples: pl.DataFrame, *, trusting: bool = False) -> Iterator[Number]:
-    """Yield every number of these samples that counted, that has a direction and is positive.
-
-    Args:
-        samples: of a store.
-        trusting: take records as they are; nothing is learnt from them.
-
-    Raises:
-        NotKnownGoodError: one was called good and lies beyond its own physical limit.
-    """
+def numbers_in(samples: pl.DataFrame) -> Iterator[Number]:
+    """Yield every number of these samples that counted, that has a direction and is positive."""
     rows = samples.filter("counts", _directed())
     places: dict[tuple[Any, ...], LegPlace] = {}
     inventories: dict[str, Mapping[str, str | None]] = {}
@@ -101,8 +83,6 @@ def numbers_in(samples: pl.DataFrame, *, trusting: bool = False) -> Iterator[Num
         text = row["inventory"] or ""
         if text not in inventories:
             inventories[text] = _inventory(text)
-        if row["verdict"] == "PASS" and not trusting:
-            _refuse_impossible(row)
         yield Number(
             run_id=row["run_id"],
             place=places[key],
@@ -114,12 +94,9 @@ def numbers_in(samples: pl.DataFrame, *, trusting: bool = False) -> Iterator[Num
             value=row["value"],
             verdict=row["verdict"],
             reason=row["reason"] or "",
-            source=recorded_source(row["source"], row["origin"]),
             open_=row["reference"] is None and row["road_state"] == "proven",
             inventory=inventories[text],
             relation=row["attempt"] == 0 or row["unit"] == "x",
-            file=row["file"],
-            line=row["line"],
         )
 
 
@@ -157,21 +134,6 @@ def spoilt_in(samples: pl.DataFrame) -> Iterator[Spoilt]:
         yield Spoilt(place=LegPlace(**{name: row.pop(name) for name in PLACE}), **row)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CountedNumbers:
-    """What counted in some runs: the numbers, and what was red or MISSING and is none."""
-
-    numbers: Sequence[Number]
-    spoilt: Sequence[Spoilt]
-
-
-def measured(store: Store, run_ids: Iterable[str], *, trusting: bool) -> CountedNumbers:
-    """Return what counted in these runs; arguments and errors as of :func:`numbers_in`."""
-    samples = store.samples(run_ids)
-    several = tuple(numbers_in(samples, trusting=trusting))
-    return CountedNumbers(numbers=several, spoilt=tuple(spoilt_in(samples)))
-
-
 def legs_of(several: Iterable[Number]) -> Iterator[list[Number]]:
     """Yield neighbouring numbers of one leg of one run, whose nodes are of one make."""
     for _, leg in itertools.groupby(
@@ -199,27 +161,6 @@ def without(place: LegPlace, *names: str) -> LegPlace:
 def _inventory(text: str) -> Mapping[str, str | None]:
     pairs = (each.partition("=") for each in text.split(",") if each)
     return {node: digest or None for node, _, digest in pairs}
-
-
-def _refuse_impossible(row: Mapping[str, Any]) -> None:
-    limit = row["ceiling"]
-    if limit is None:
-        return
-    floor = row["ceiling_name"] == "latency floor"
-    if floor:
-        is_possible = row["value"] >= limit - PRINT_ROUNDING
-    else:
-        is_possible = row["unit"] != "MB/s" or row["value"] <= possible_up_to(limit)
-    if is_possible:
-        return
-    raise NotKnownGoodError(
-        f"a number that cannot be true: {row['quantity']} = {row['value']:g} {row['unit']}",
-        source=row["file"],
-        line=row["line"],
-        expected=f"at {'least' if floor else 'most'} {limit:g} ({row['ceiling_name']})",
-        got="a PASS: the record was changed after it was judged",
-        next_step=f"leave run {row['run_id']} out",
-    )
 
 
 def why_not_good(number: Number) -> str:
