@@ -21,7 +21,6 @@ DUE = {
     "compare: BETTER or WORSE": ("4 runs on each side", "3 runs against 3 cannot be BETTER"),
     "compare: SAME": ("3 runs on each side", "nor SAME"),
     "compare: one run against several": ("19 runs of the other side", "18 runs against 1 cannot"),
-    "ab: BETTER or WORSE": ("6 rounds", "5 runs against 5 cannot be BETTER"),
     "trend: a step": ("8 runs", "with fewer than 8 only a last run"),
     "trend: a step three runs ago, for sure": ("8 runs", "with fewer than 8 only a last run"),
     "trend: a step two runs ago": ("11 runs", "with fewer than 11 a change that began two runs"),

@@ -9,7 +9,6 @@ FRONT: dict[str, str] = {
     "compare.facts": "what differed in machines and builds between two sides",
     "compare.join": "which rows a comparison is asked for",
     "compare.model": "a comparison as data and as a record",
-    "compare.plan": "two states in turn: the plan of `ab`, and its course",
     "compare.sides": "words that choose runs",
     "compare.text": "a comparison as lines",
     "cost.case": "the cases of a run, as ReFrame lists them",

@@ -197,7 +197,6 @@ def compare_nights(
     before: Sequence[MadeNight],
     after: Sequence[MadeNight],
     *,
-    in_rounds: bool = False,
     across: Sequence[str] = (),
 ) -> Comparison:
     """Write nights below an empty folder as their jobs would, and compare the two sides.
@@ -206,7 +205,6 @@ def compare_nights(
         perflogs: the folder.
         before: of the first side.
         after: of the second.
-        in_rounds: the nights of a side are those of the rounds of ``fabricproof ab``.
         across: fields in which numbers may differ.
     """
     store = write_nights(perflogs, [*before, *after])
@@ -215,9 +213,7 @@ def compare_nights(
         choose_side(",".join(run_id_of(each) for each in numbers), history)
         for numbers in (range(len(before)), range(len(before), len(before) + len(after)))
     )
-    rounds = [*range(len(before)), *range(len(after))] if in_rounds else []
-    blocks = {run_id_of(number): each for number, each in enumerate(rounds)}
-    return compare_sides(store, history, first, second, Asked(blocks=blocks, across=tuple(across)))
+    return compare_sides(store, history, first, second, Asked(across=tuple(across)))
 
 
 # --- over time

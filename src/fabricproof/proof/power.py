@@ -76,7 +76,6 @@ def least_samples() -> tuple[Least, ...]:
             ("compare: BETTER or WORSE", "runs on each side", _sides_worse, 1),
             ("compare: SAME", "runs on each side", _sides_same, 1),
             ("compare: one run against several", "runs of the other side", _one_run, 1),
-            ("ab: BETTER or WORSE", "rounds", _rounds, 1),
             ("trend: a step", "runs", _step, 1),
             ("trend: a step three runs ago, for sure", "runs", _sure_step, 1),
             ("trend: a step two runs ago", "runs", _newest_step, 1),
@@ -187,16 +186,9 @@ def _one_run(num: int) -> Fired:
     return _compared(before, after[:1], Change.WORSE)
 
 
-def _rounds(num: int) -> Fired:
-    sides = sides_of(HistoryEffect.SIDES_RAIL, LOSS, _machine(), num)
-    return _compared(*sides, Change.WORSE, in_rounds=True)
-
-
-def _compared(
-    before: list[MadeNight], after: list[MadeNight], due: Change, *, in_rounds: bool = False
-) -> Fired:
+def _compared(before: list[MadeNight], after: list[MadeNight], due: Change) -> Fired:
     with tempfile.TemporaryDirectory() as folder:
-        found = compare_nights(Path(folder), before, after, in_rounds=in_rounds)
+        found = compare_nights(Path(folder), before, after)
     told = next((each for each in found.warnings if "cannot be BETTER" in each), "")
     return found.overall is due, told or found.reason
 

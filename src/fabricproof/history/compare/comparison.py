@@ -60,7 +60,6 @@ class Asked:
         filters: which quantities count.
         margins: metric to the smallest change that matters, as a fraction.
         alpha: the rate of comparisons without any change in which one word would be wrong.
-        blocks: run to the block that it was randomised in, of an interleaved plan.
     """
 
     across: tuple[str, ...] = ()
@@ -68,7 +67,6 @@ class Asked:
     filters: Filters = field(default_factory=Filters)
     margins: Mapping[str, float] = field(default_factory=lambda: dict(MARGINS))
     alpha: float = ALPHA
-    blocks: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -150,7 +148,7 @@ def _family(table: JoinedRows, joined: Joined, asked: Asked, sides: tuple[Side, 
         better=[*(key.better for key in keys), *(each.better for each in groups)],
         margins=[asked.margins[each] for each in metrics],
         classes=numbered(kinds),
-        blocks=_blocks(table, asked, sides),
+        blocks=_blocks(table, sides),
         alpha=asked.alpha,
     )
     return _Family(keys=keys, values=values, groups=groups, group_values=of_groups, shifts=shifts)
@@ -200,10 +198,8 @@ def _beside(
     return beside(seen, numbers, table.num_first)
 
 
-def _blocks(table: JoinedRows, asked: Asked, sides: tuple[Side, Side]) -> list[int] | None:
-    """Return the block of each column: a round of a plan, or the run that two stacks share."""
-    if asked.blocks and set(table.run_ids) <= asked.blocks.keys():
-        return [asked.blocks[each] for each in table.run_ids]
+def _blocks(table: JoinedRows, sides: tuple[Side, Side]) -> list[int] | None:
+    """Return the block of each column: the run that two stacks share."""
     here, there = ({each.run_id for each in side.runs} for side in sides)
     if here == there:
         return numbered(table.run_ids)
@@ -396,7 +392,7 @@ def _warnings(
     told += differing
     counts = split, len(table.run_ids) - split
     told += doubts.few_notes(counts, sides)
-    told += doubts.unreachable_notes(counts, _blocks(table, asked, sides), asked.alpha)
+    told += doubts.unreachable_notes(counts, _blocks(table, sides), asked.alpha)
     told += doubts.order_notes(*sides)
     told += _drifts(table, family, asked)
     told += doubts.lost_notes(lost)

@@ -63,7 +63,7 @@ _ANONYMOUS = """
 Names of nodes, accounts, the site, its folders, addresses, GUIDs and serial numbers are replaced,
 each by the same stand-in everywhere; so are accounts that Slurm charges and mail addresses.  So
 digests of inventories no longer fit their files.  The site's files are JSON here, without comments,
-descriptions, hostnames, [night] and [switches].
+descriptions, hostnames and [night].
 """
 
 

@@ -35,7 +35,7 @@ LARGEST_BYTES = 16 * 1024 * 1024
 SITE_FILES = ("site.toml", "fabric.toml", "references.toml", "roll.json", "topology.conf")
 
 #: keys of a site's files that say who and where, and nothing of its fabric
-PRIVATE = frozenset({"description", "hostnames", "night", "start_hint", "switches"})
+PRIVATE = frozenset({"description", "hostnames", "night", "start_hint"})
 
 
 @dataclass(frozen=True, kw_only=True)
