@@ -89,7 +89,7 @@ STEPS = (
 
 def test_each_command_of_the_page_is_a_step() -> None:
     assert [each.line for each in commands(ROOT / PAGE)] == [each.line for each in STEPS]
-    assert {each.how for each in STEPS} == {"target", "live", "long", "history"}
+    assert {each.how for each in STEPS} == {"target", "live", "history"}
 
 
 @pytest.mark.parametrize("line", [each.line for each in STEPS if each.how == "target"])

@@ -116,7 +116,6 @@ def test_same_ends_with_0_and_undecided_with_5(
         (("latest~1", "latest", "--across", "unit"), ExitStatus.USAGE, "never alike"),
         (("latest~1", "latest", "--margin", "bandwidth=x"), ExitStatus.USAGE, "no margin"),
         (("latest~1", "latest", "--margin", "speed=3%"), ExitStatus.USAGE, "no margin"),
-        (("latest~1", "latest", "--renamed", "n1"), ExitStatus.USAGE, "no renaming"),
         (
             ("latest~1", "latest", "--only", "rail=rail7"),
             ExitStatus.NOTHING_JUDGED,
@@ -162,7 +161,7 @@ def test_the_record_holds_every_number(
 def test_help_documents_sides_and_statuses(fabricproof: Callable[..., Any]) -> None:
     """Every form of a side and every status stands in --help."""
     text = " ".join(fabricproof("compare", "--help").out.split())
-    for word in ("latest~3", "last:5", "baseline:NAME", "vc2:mtu=1400", "stack=NAME@BUILD"):
+    for word in ("latest~3", "last:5", "baseline:NAME", "vc2:mtu=1400"):
         assert word in text
     for word in ("1 for WORSE", "5 for UNDECIDED", "6 where nothing", "66: no records"):
         assert word in text

@@ -17,7 +17,6 @@ from fabricproof.history.compare.join import Filters
 from fabricproof.history.compare.model import (
     comparison_record,
     parse_margins,
-    parse_renamed,
 )
 from fabricproof.history.compare.sides import choose_side
 from fabricproof.history.compare.text import lines
@@ -35,7 +34,6 @@ _KEYS = ("check", "stack", "program", "rail", "node", "pair", "size")
 @click.option(
     "--across", multiple=True, metavar="FIELD", help="Let numbers differ in FIELD: build, nodes."
 )
-@options.renamed
 @options.margins
 @click.option(
     "--alpha",
@@ -53,7 +51,6 @@ def command(
     second: str,
     site_name: str | None,
     across: tuple[str, ...],
-    renamed: tuple[str, ...],
     margins: tuple[str, ...],
     alpha: float,
     only: Only,
@@ -63,8 +60,8 @@ def command(
     r"""Say what changed from A to B: BETTER, SAME, WORSE or UNDECIDED, how sure, and where.
 
     A and B are each a run id or its beginning, latest, latest~3, last:5, last:5@2026-11-10, a
-    date, a range with both ends included or open, a label, baseline:NAME, stack=NAME@BUILD, or a
-    value of the inventory that every node of a run had: firmware=28.39, rail1.speed=100,
+    date, a range with both ends included or open, a label, baseline:NAME, or a value of
+    the inventory that every node of a run had: firmware=28.39, rail1.speed=100,
     vc2:mtu=1400.  Several are joined by commas.
 
     \b
@@ -81,7 +78,7 @@ def command(
     be compared; 2: A or B means nothing, or more than one thing; 66: no records, or no baseline of
     that name.
     """
-    asked = _asked(across, renamed, margins, alpha, only)
+    asked = _asked(across, margins, alpha, only)
     site = site_of(site_name)
     store, history = history_of(site)
     sides = choose_side(first, history), choose_side(second, history)
@@ -102,7 +99,6 @@ def command(
 
 def _asked(
     across: tuple[str, ...],
-    renamed: tuple[str, ...],
     margins: tuple[str, ...],
     alpha: float,
     only: Only,
@@ -110,7 +106,6 @@ def _asked(
     names = {key: patterns for key, patterns in only.items() if key != "size"}
     return Asked(
         across=across,
-        renamed=parse_renamed(renamed),
         margins=parse_margins(margins),
         alpha=alpha,
         filters=Filters(**names, size=tuple(map(parse_size, only["size"]))),

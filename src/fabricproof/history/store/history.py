@@ -217,7 +217,6 @@ class Store:
         run_ids: Iterable[str],
         *,
         across: Iterable[str] = (),
-        renamed: Mapping[str, str] | None = None,
     ) -> Matrix:
         """Return the numbers that counted, quantities by runs.
 
@@ -225,7 +224,6 @@ class Store:
             run_ids: which runs; their columns are in the order of :attr:`runs`.
             across: fields of the key in which numbers may differ (``build``, ``nodes``); the
                 key says ``*`` there.
-            renamed: node as an old record calls it, to its name of today.
 
         Raises:
             RenamingError: two names that cannot be one machine.
@@ -235,7 +233,7 @@ class Store:
 
         wanted = set(run_ids)
         runs = tuple(each for each in self.runs if each.run_id in wanted)
-        return matrix_of(self._history, runs, across=tuple(across), renamed=renamed or {})
+        return matrix_of(self._history, runs, across=tuple(across))
 
 
 class NoHistoryError(InputMissingError):
