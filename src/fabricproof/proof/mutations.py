@@ -187,9 +187,10 @@ HISTORY_RULES: tuple[MutatedRule, ...] = (
     _rule("excuse by others: two sides", "history.surroundings:Beside.explains", _returns(False)),
     _rule("what looks worse", f"{_COMPARE}verdict:looks_worse", _returns(False)),
     _rule("what so few runs cannot say", f"{_COMPARE}doubts:unreachable_notes", _returns(())),
+    _rule("what was measured before", f"{_COMPARE}comparison:_uncompared", _returns(())),
     _rule(
         "what gave no number after",
-        f"{_COMPARE}join:gone_after {_COMPARE}comparison:_places_gone",
+        f"{_COMPARE}join:gone_after",
         _returns({}),
     ),
     _rule("surer than by chance: steps, drifts", f"{_STATS}steps:_adjusted", _surest),
