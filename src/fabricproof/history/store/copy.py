@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 FOLDER = ".index"
 _MANIFEST = "manifest.json"
 #: of the manifest and of the columns; a copy of another is made again
-FORMAT = 9
+FORMAT = 10
 
 #: how a manifest begins: the CRC-32 of all that follows
 _SUM = re.compile(rb'\{"sum": (\d{1,10}), ')
