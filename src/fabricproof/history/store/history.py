@@ -208,10 +208,6 @@ class Store:
         """
         return self._history.samples(run_ids, facts)
 
-    def files(self, run_ids: Iterable[str]) -> list[Path]:
-        """Return the record files in which quantities of these runs stand."""
-        return self._history.files(run_ids)
-
     def matrix(
         self,
         run_ids: Iterable[str],
