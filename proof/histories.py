@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fabricproof.core.measure import Verdict
 from fabricproof.history.baseline.freezing import Ask, freeze
-from fabricproof.history.baseline.review import against_run
+from fabricproof.history.baseline.past import numbers_in
 from fabricproof.history.compare.comparison import Asked, compare_sides
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.compare.model import Comparison
@@ -23,7 +23,7 @@ from fabricproof.history.stats.shifts import Change
 from fabricproof.history.store import Store
 from fabricproof.history.trend.find import Question, find_trend
 from fabricproof.history.trend.model import Trend
-from fabricproof.verdict.baseline import Baseline
+from fabricproof.verdict.baseline import Baseline, outside
 from proof.machine.model import ModelMachine
 from proof.nights import (
     SITE,
@@ -197,7 +197,6 @@ def compare_nights(
     before: Sequence[MadeNight],
     after: Sequence[MadeNight],
     *,
-    in_rounds: bool = False,
     across: Sequence[str] = (),
 ) -> Comparison:
     """Write nights below an empty folder as their jobs would, and compare the two sides.
@@ -206,7 +205,6 @@ def compare_nights(
         perflogs: the folder.
         before: of the first side.
         after: of the second.
-        in_rounds: the nights of a side are those of the rounds of ``fabricproof ab``.
         across: fields in which numbers may differ.
     """
     store = write_nights(perflogs, [*before, *after])
@@ -215,9 +213,7 @@ def compare_nights(
         choose_side(",".join(run_id_of(each) for each in numbers), history)
         for numbers in (range(len(before)), range(len(before), len(before) + len(after)))
     )
-    rounds = [*range(len(before)), *range(len(after))] if in_rounds else []
-    blocks = {run_id_of(number): each for number, each in enumerate(rounds)}
-    return compare_sides(store, history, first, second, Asked(blocks=blocks, across=tuple(across)))
+    return compare_sides(store, history, first, second, Asked(across=tuple(across)))
 
 
 # --- over time
@@ -339,11 +335,13 @@ def _baseline(effect: HistoryEffect, strength: float, machine: ModelMachine, fol
     machine.chance.shuffle(nights)
     looks = [night_of(machine, slow, scatter=scatter, again=again) for again in (False, True)]
     store, learnt = freeze_nights(folder, nights, looks)
+    limits = {(place, row.quantity, row.unit): row.limit for place, row in learnt.rows()}
     red, again = (
         {
             (each.place.label, each.place.rails, each.quantity)
-            for each in against_run(learnt, store, run_id_of(number))
-            if each.outside
+            for each in numbers_in(store.samples([run_id_of(number)]))
+            if (limit := limits.get((each.place, each.quantity, each.unit)))
+            and outside(each.value, limit)
         }
         for number in (LEARNT, LEARNT + 1)
     )

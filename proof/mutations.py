@@ -108,10 +108,6 @@ def _same_where_open(old: Any) -> Any:
     return changed
 
 
-def _nothing_lost(old: Any) -> Any:
-    return lambda table: replace(old(table), rows={}, often={}, some={})
-
-
 def _zeros(_: Any) -> Any:
     return lambda first, *_: np.zeros(len(first))
 
@@ -189,11 +185,11 @@ HISTORY_RULES: tuple[MutatedRule, ...] = (
     _rule("excuse by others: two sides", "history.surroundings:Beside.explains", _returns(False)),
     _rule("what looks worse", f"{_COMPARE}verdict:looks_worse", _returns(False)),
     _rule("what so few runs cannot say", f"{_COMPARE}doubts:unreachable_notes", _returns(())),
-    _rule("what was measured before", f"{_COMPARE}comparison:_absent", _returns(())),
+    _rule("what was measured before", f"{_COMPARE}comparison:_uncompared", _returns(())),
     _rule(
         "what gave no number after",
-        f"{_COMPARE}comparison:find_lost",
-        _nothing_lost,
+        f"{_COMPARE}join:gone_after",
+        _returns({}),
     ),
     _rule("surer than by chance: steps, drifts", f"{_STATS}steps:_adjusted", _surest),
     _rule("surer than by chance: last run", f"{_STATS}steps:last_run", _zeros),
@@ -203,7 +199,7 @@ HISTORY_RULES: tuple[MutatedRule, ...] = (
     _rule("margin: steps", f"{_STATS}step_fit:lasting", _changed_to(2, 0.0)),
     _rule("nights that hang together", f"{_STATS}steps:hanging_together", _returns(0.0)),
     _rule("what was taken back", f"{_TREND}_lasting", lambda _: lambda each, _: [True] * len(each)),
-    _rule("legs that fell silent", f"{_TREND}without_numbers", _returns(())),
+    _rule("what has no number now", f"{_TREND}gone_now", _returns(())),
     _rule("known good", "history.baseline.freezing:why_not_good", _returns("")),
     _rule("outliers set aside", f"{_BOUNDS}_outliers", _returns({})),
     _rule("bound as wide as the scatter", f"{_BOUNDS}_bounds", _changed_to(3, (0.0, 0.0))),

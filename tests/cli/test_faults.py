@@ -34,7 +34,6 @@ ROOT = Path(__file__).resolve().parents[2]
 FABRIC = ROOT / "tests" / "data" / "subnet" / "tree"
 MATRIX = ROOT / "tests" / "data" / "pairs" / "rail.csv"
 BASELINE = ROOT / "tests" / "data" / "earlier" / "baseline.json"
-SWITCH = '\n[switches.mtu9000]\na = "true"\nb = "true"\n'
 OUTPUT = ROOT / "tests" / "replays" / "gbe_osu_put_bw.out"
 
 COMMANDS: list[list[object]] = [
@@ -57,8 +56,6 @@ COMMANDS: list[list[object]] = [
     ["baseline", "freeze", "base", "last:4", "--at-least", "3", "--replace"],
     ["baseline", "list"],
     ["baseline", "show", "old-spring"],
-    ["baseline", "diff", "old-spring", NEWEST],
-    ["baseline", "propose", "--write", "learnt"],
     ["inventory", "show"],
     ["inventory", "diff", HEALTHY, NEWEST],
     ["plan", "-t", "quick"],
@@ -78,10 +75,6 @@ COMMANDS: list[list[object]] = [
     ["nightly", "--no-notify"],
     ["nightly", "--alive"],
     ["nightly", "--dry-run", "--keep-days", "3"],
-    ["ab", "plan", "mtu9000", "--replace"],
-    ["ab", "show", "mtu9000"],
-    ["ab", "run", "mtu9000", "-t", "quick"],
-    ["ab", "back", "mtu9000"],
     ["pairs", "judge", MATRIX, "--reference", "24 GB/s", "-o", "{out}/m.html"],
     ["pairs", "run"],
     ["vcluster", "status"],
@@ -114,12 +107,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _prepare(place: Path) -> None:
-    """Have a baseline, and a switch with its plan."""
+    """Have a baseline."""
     site = place / "sites" / "vcluster"
     (site / "baselines").mkdir(exist_ok=True)
     shutil.copy(BASELINE, site / "baselines" / "old-spring.json")
-    with (site / "site.toml").open("a") as file:
-        file.write(SWITCH)
 
 
 class Nth:
@@ -228,8 +219,6 @@ def test_a_fault_ends_with_a_status_and_a_word(
     words: list[object], place: Path, fabricproof: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = []
-    if words[0] == "ab":
-        assert fabricproof("ab", "plan", "mtu9000").status == 0
 
     def call(what: str, *set_up: Callable[[pytest.MonkeyPatch], object]) -> None:
         arguments = [str(each).replace("{out}", str(place / "out")) for each in words]

@@ -58,7 +58,7 @@ def test_every_subcommand_has_help_that_teaches(name: str, fabricproof: Command)
 
 
 #: these compute with arrays, whatever they are asked
-_WITH_ARRAYS = {"pairs": {"numpy", "polars"}, "ab": {"numpy"}, "compare": {"numpy"}}
+_WITH_ARRAYS = {"pairs": {"numpy", "polars"}, "compare": {"numpy"}}
 _WITH_ARRAYS["trend"] = {"numpy"}
 _WITH_ARRAYS["admit"] = _WITH_ARRAYS["pairs"]
 

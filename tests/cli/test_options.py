@@ -70,7 +70,7 @@ def test_every_option_is_explained_and_says_what_its_value_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["--site", "--json", "--all", "--tag", "--margin", "--renamed", "--keep", "--leaves"]
+    "name", ["--site", "--json", "--all", "--tag", "--margin", "--keep", "--leaves"]
 )
 def test_a_shared_option_is_explained_the_same_everywhere(name: str) -> None:
     texts = {

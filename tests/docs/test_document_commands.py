@@ -41,7 +41,7 @@ NOT_RUN_HERE: tuple[tuple[str, str, str], ...] = (
     (r"fabricproof site init ", "parsed", "looks at the machine; tests/cli/test_site_init.py"),
     (r"fabricproof site check mycluster", "parsed", "test_document_examples checks that site"),
     (r"fabricproof baseline ", "parsed", "needs runs; tests/cli/test_baseline_command.py"),
-    (r"fabricproof (compare|ab|runs) ?", "parsed", "tests/cli and tests/history/compare"),
+    (r"fabricproof (compare|runs) ?", "parsed", "tests/cli and tests/history/compare"),
     (r"fabricproof pairs run\b", "parsed", "needs the virtual cluster; tests/slurm"),
     (r"fabricproof admit\b", "parsed", "needs the virtual cluster; tests/slurm"),
     (r"fabricproof trend\b", "parsed", "needs runs; tests/history/trend/test_trend.py"),

@@ -58,14 +58,14 @@ REASONS = {
         "_groups _quantities metric_of class_of numbered _part _plain _counts _too_few _steps "
         "_asked _fits _nothing_fits find_changes _check _cuts _told _stretches scaled "
         "scatter_of_classes _around_levels _scales _rounded events_of "
-        "_num_looks ports_of records_of "
+        "_num_looks records_of "
     ),
     "words: it says why, and decides nothing": (
         "_with_note "
         "_both_ends _explained _failure _is_short _foreign_traffic _never_started "
         "_nothing_to_judge _reason _ruled_out _told _what_a_file_cannot_show "
         "_without_second_look describe_loss describe_shape explained site_option told_reason "
-        "_mixed _same _undecided _warnings vanished counted _label "
+        "_mixed _same _undecided _warnings counted _label "
     ),
     "excuse by others: two sides switches off what it asks": "_beside_others",
     "not in the model: other programs, baselines, cut files of others, one node": (

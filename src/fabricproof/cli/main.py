@@ -28,7 +28,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "nightly": ("measure.nightly", "Run unattended: confirm red, tell what changed."),
         "pairs": ("measure.pairs", "Every node with every node: who is slow."),
         "admit": ("measure.admit", "Say whether users may have a repaired node."),
-        "ab": ("measure.ab", "Measure two states of a site in turn, and compare."),
         "reframe": ("measure.run", "Start ReFrame with this site's configuration."),
     },
     "judge": {

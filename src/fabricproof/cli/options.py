@@ -48,12 +48,6 @@ tags = click.option(
     "-t", "--tag", "tags", multiple=True, metavar="TAG", help="Only checks with TAG."
 )
 replace = click.option("--replace", is_flag=True, help="Replace what has that name.")
-renamed = click.option(
-    "--renamed",
-    multiple=True,
-    metavar="OLD=NEW",
-    help="Node OLD of the records is called NEW today.  Repeatable.",
-)
 margins = click.option(
     "--margin",
     "margins",

@@ -3,12 +3,12 @@
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
     "baseline.freezing": "a baseline learnt from known-good runs",
-    "baseline.review": "what a baseline would have said, and whether it still holds",
+    "baseline.past": "the numbers that a baseline may be learnt from",
+    "baseline.review": "whether a baseline still holds",
     "compare.comparison": "the comparison itself",
     "compare.facts": "what differed in machines and builds between two sides",
     "compare.join": "which rows a comparison is asked for",
     "compare.model": "a comparison as data and as a record",
-    "compare.plan": "two states in turn: the plan of `ab`, and its course",
     "compare.sides": "words that choose runs",
     "compare.text": "a comparison as lines",
     "known_good": "the quantities of a baseline under the keys of history",

@@ -128,7 +128,6 @@ def taken_from(
     run_ids: Iterable[str],
     *,
     across: Collection[str] = (),
-    renamed: Mapping[str, str] | None = None,
 ) -> dict[LegOfRun, Taken]:
     """Return what others took of each leg of these runs; what nobody looked at is not there.
 
@@ -144,24 +143,17 @@ def taken_from(
     places = rows.group_by("run_id", *_OF_LEG, "attempt").agg(*last).rows()
     near = surroundings_of((file, line, run_id) for run_id, *_, file, line in places)
     found = by_key(
-        ((run_id, *_names(leg, across, renamed or {})), _taken(near[file, line]))
+        ((run_id, *_names(leg, across)), _taken(near[file, line]))
         for run_id, *leg, _, file, line in places
         if (file, line) in near
     )
     return {leg: _typical(several) for leg, several in found.items()}
 
 
-def _names(
-    leg: Sequence[str], across: Collection[str], renamed: Mapping[str, str]
-) -> Iterator[str]:
+def _names(leg: Sequence[str], across: Collection[str]) -> Iterator[str]:
     """Yield the fields of a leg as keys of a comparison have them."""
     for name, value in zip(_OF_LEG, leg, strict=True):
-        if name in across:
-            yield "*"
-        elif name == "nodes" and renamed:
-            yield ",".join(sorted(renamed.get(node, node) for node in value.split(",")))
-        else:
-            yield value
+        yield "*" if name in across else value
 
 
 def _taken(near: Surroundings) -> Taken:

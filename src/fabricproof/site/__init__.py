@@ -20,7 +20,6 @@ from fabricproof.site.schema import (
     PartitionSpec,
     StackSpec,
     Stated,
-    SwitchSpec,
 )
 from fabricproof.site.texts import host_and_port
 
@@ -40,7 +39,6 @@ __all__ = [
     "Site",
     "StackSpec",
     "Stated",
-    "SwitchSpec",
     "build_fabric",
     "choose_site",
     "gpus_of",

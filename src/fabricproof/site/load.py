@@ -87,7 +87,6 @@ def load_site(name_or_folder: str) -> Site:
         references=tuple(references),
         reframe=dict(main.reframe),
         night=main.night,
-        switches=dict(main.switches),
     )
     site_is_at(site.name, folder, sites_root())
     check_names(folder / "site.toml", main, main_lines, fabric.fabrics)

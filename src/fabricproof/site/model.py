@@ -22,7 +22,6 @@ from fabricproof.site.schema import (
     ReferenceSpec,
     SiteSpec,
     StackSpec,
-    SwitchSpec,
 )
 from fabricproof.verdict.value import Reference, Source, from_text
 
@@ -110,7 +109,6 @@ class Site:
     references: tuple[ReferenceSpec, ...]
     reframe: dict[str, Any]
     night: NightSpec = field(default_factory=NightSpec)
-    switches: dict[str, SwitchSpec] = field(default_factory=dict)
     _fabrics: dict[tuple[str, tuple[str, ...], int], Fabric] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )

@@ -418,21 +418,6 @@ class NightSpec(_Model):
     prometheus: str | None = None
 
 
-class SwitchSpec(_Model):
-    """A ``[switches.NAME]`` table: two states that the site can be put into by a command each."""
-
-    a: Annotated[str, Field(min_length=1)]
-    """Shell command that makes the state before; it may be run where that state already holds."""
-    b: Annotated[str, Field(min_length=1)]
-    """Likewise the state after."""
-    back: str | None = None
-    """What is run at the end, whatever happened; the command of ``a`` where None."""
-    settle_seconds: Annotated[float, Field(ge=0, le=3600)] = 0.0
-    """Waited after each switch, until links and daemons have settled."""
-    timeout_seconds: Annotated[float, Field(gt=0, le=86400)] = 600.0
-    """A command that takes longer has failed."""
-
-
 class SiteFile(_Model):
     """``site.toml``."""
 
@@ -440,7 +425,6 @@ class SiteFile(_Model):
     partitions: Annotated[list[PartitionSpec], Field(min_length=1)]
     stacks: Annotated[list[StackSpec], Field(min_length=1)]
     night: NightSpec = Field(default_factory=NightSpec)
-    switches: dict[Name, SwitchSpec] = Field(default_factory=dict)
     reframe: dict[str, object] = Field(default_factory=dict)
 
 

@@ -8,11 +8,9 @@ neither speaks, the quantity is UNJUDGED.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from fabricproof.core.errors import ConfigError
@@ -72,24 +70,6 @@ class Source(StrEnum):
     def and_baseline(self) -> Source:
         """Return the source of a reference that a stricter baseline tightens."""
         return Source.BASELINE_AND_PAIR if self.rests_on_pair else Source.BASELINE_AND_OTHER
-
-
-#: the origin of a number that a baseline judged, as records without the kind of it have it
-_BY_BASELINE = re.compile(r"baseline [\w.-]+, \d+ runs(?P<more>, and )?")
-
-
-@lru_cache(maxsize=4096)
-def recorded_source(stated: str | None, origin: str | None) -> Source | None:
-    """Return the source that a record states; of an older record, what its text says.
-
-    Older records have a text alone, or call a baseline that is stricter by what it is stricter
-    than.  No other function reads the text of an origin.
-    """
-    known = Source(stated) if stated in set(Source) else None
-    match = _BY_BASELINE.match(origin or "") if known in {None, Source.PAIR, Source.OTHER} else None
-    if match is not None:
-        return (known or Source.OTHER).and_baseline() if match["more"] else Source.BASELINE
-    return known or (Source.OTHER if origin else None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,8 +11,9 @@ import pytest
 
 from fabricproof.cli.history.baseline_display import frozen_lines, list_lines, show_lines
 from fabricproof.core.errors import UnlikeError
-from fabricproof.history.baseline.freezing import Frozen, freeze, ports_of
+from fabricproof.history.baseline.freezing import Frozen, freeze
 from fabricproof.history.baseline.past import NotKnownGoodError
+from fabricproof.history.baseline.review import standing
 from fabricproof.history.known_good import samples_in
 from fabricproof.verdict.baseline.file import as_text, from_text
 from fabricproof.verdict.baseline.model import BaselineRow
@@ -215,17 +216,6 @@ def test_a_node_that_was_changed_is_refused_by_its_field(tmp_path: Path) -> None
         frozen_of(tmp_path, good_records(), {3: newer})
 
 
-def test_newest_only_takes_what_was_since_the_change(tmp_path: Path) -> None:
-    """A proposal: the runs since the firmware, the older ones set aside with the field."""
-    newer = {**FACTS, "interface ib0": {**FACTS["interface ib0"], "firmware": "28.41"}}
-    records = [make_record(number, 100 + number / 10) for number in range(12)]
-    frozen = frozen_of(tmp_path, records, {6: newer}, newest_only=True)
-    assert sorted(only_row(frozen).samples) == [run_id(number) for number in range(6, 12)]
-    assert frozen.baseline.nodes["n1"].told("firmware") == "28.41"
-    assert len(frozen.baseline.set_aside) == 6
-    assert "firmware of interface ib0 28.39 -> 28.41" in frozen.baseline.set_aside[0]
-
-
 def test_a_run_in_which_nobody_saw_the_node_is_set_aside(tmp_path: Path) -> None:
     records = [*good_records(), make_record(6, 100.0, inventory={"n1": None, "n2": None})]
     frozen = frozen_of(tmp_path, records)
@@ -239,20 +229,19 @@ def test_numbers_that_do_not_count_are_not_learnt(tmp_path: Path) -> None:
     assert 55.0 not in only_row(frozen_of(tmp_path, records)).samples.values()
 
 
-def test_a_run_that_an_earlier_baseline_made_red_widens_no_later_one(tmp_path: Path) -> None:
-    """At 6 % of noise a loss of 20 % is no outlier: a replay must say what was red when."""
-    chance = random.Random(5)
-    values = [100 * 2.718281828 ** chance.gauss(0, 0.06) for _ in range(12)]
-    records = [make_record(number, value) for number, value in enumerate([*values, 80.0])]
-    wide = frozen_of(tmp_path / "wide", records)
-    place = next(place for place, _ in wide.baseline.rows())
-    (port, *_) = ports_of(run_id(12), place)
-    narrow = frozen_of(tmp_path / "narrow", records, beyond=frozenset({port}))
-    assert run_id(12) in only_row(wide).samples
-    assert only_row(wide).low <= 80.0
-    assert run_id(12) not in only_row(narrow).samples
-    assert only_row(narrow).low > only_row(wide).low
-    assert wide.baseline.set_aside == ()
-    (said,) = narrow.baseline.set_aside
-    assert said.endswith(f"{port[2]} of {port[1]} was red by the baseline of the runs before it")
-    assert run_id(12) in said
+def test_standing_names_the_changed_field_and_the_new_build(tmp_path: Path) -> None:
+    newer = {**FACTS, "interface ib0": {**FACTS["interface ib0"], "firmware": "28.41"}}
+    records = [make_record(number, value) for number, value in enumerate(GOOD)]
+    records.append(make_record(6, 100.0, stack_identity={"digest": "8ed94ed84df1aaaa"}))
+    store, machines = make_history(tmp_path, records, {6: newer})
+    baseline = freeze(store, [each.run_id for each in store.runs[:6]], machines, ask()).baseline
+    state = standing(baseline, machines, store)
+    assert not state.holds
+    assert state.nodes["n1"] == "n1: firmware of interface ib0 28.39 -> 28.41"
+    assert state.builds["openmpi5"] == "openmpi5: build 51af25c1cd81 -> 8ed94ed84df1"
+
+
+def test_standing_holds_for_the_recorded_nodes(tmp_path: Path) -> None:
+    store, machines = recorded(tmp_path)
+    baseline = freeze(store, [each.run_id for each in store.runs], machines, ask()).baseline
+    assert standing(baseline, machines, store).holds

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from made import Made, nights, node_facts
+from made import Made, nights
 
 from fabricproof.history.compare.model import NothingComparedError, SideError
-from fabricproof.history.stats.shifts import Change
 
 BEFORE, AFTER = "2026-11-01..2026-11-10", "2026-11-11.."
 
@@ -19,27 +18,6 @@ def test_a_run_on_both_sides_is_refused_by_name(tmp_path: Path) -> None:
     ids = nights(made, range(1, 5))
     with pytest.raises(SideError, match=rf"2 runs on both sides: {ids[1]}, {ids[2]}"):
         made.compare("2026-11-01..2026-11-03", "2026-11-02..")
-
-
-def test_renamed_nodes_are_suggested_by_their_cards(tmp_path: Path) -> None:
-    """The same MAC under another name is the same node: the message has the option."""
-    made = Made(tmp_path)
-    old = {name: node_facts(mac=f"aa:{at}") for at, name in enumerate(("n1", "n2"))}
-    new = {name: node_facts(mac=f"aa:{at}") for at, name in enumerate(("m1", "m2"))}
-    nights(made, range(1, 5), nodes=("n1", "n2"), facts=old)
-    nights(made, range(11, 15), nodes=("m1", "m2"), facts=new)
-    with pytest.raises(NothingComparedError, match="--renamed n1=m1 --renamed n2=m2"):
-        made.compare(BEFORE, AFTER)
-
-
-def test_renamed_nodes_are_joined_when_told(tmp_path: Path) -> None:
-    """With --renamed the numbers of both names stand against each other."""
-    made = Made(tmp_path)
-    nights(made, range(1, 7), nodes=("n1", "n2"))
-    nights(made, range(11, 17), nodes=("m1", "m2"))
-    found = made.compare(BEFORE, AFTER, renamed={"n1": "m1", "n2": "m2"})
-    assert {each.key.nodes for each in found.quantities} == {"m1,m2"}
-    assert found.overall is Change.SAME
 
 
 @pytest.mark.parametrize(
@@ -118,17 +96,3 @@ def test_what_one_side_alone_has_is_counted_with_its_reason(tmp_path: Path) -> N
     reasons = {each.reason for each in found.unpaired}
     assert reasons == {f"build {'b' * 12} against {'c' * 12}"}
     assert {each.key.stack for each in found.quantities} == {"openmpi5"}
-
-
-def test_two_stacks_of_the_same_runs_stand_against_each_other(tmp_path: Path) -> None:
-    """stack=A against stack=B over one set of runs is paired by run, not an overlap."""
-    made = Made(tmp_path)
-    both = {"openmpi5": "a" * 64, "mpich5": "b" * 64}
-    nights(made, range(1, 7), stacks=both)
-    for line in made.lines:
-        if line["kind"] == "quantity" and line["stack"] == "mpich5":
-            line["quantity_value"] *= 0.8
-    found = made.compare("stack=openmpi5", "stack=mpich5", across=("stack", "build"))
-    ratios = [each.shift.ratio for each in found.quantities]
-    assert ratios == [pytest.approx(0.8, rel=0.05)] * len(ratios)
-    assert found.overall is Change.WORSE

@@ -56,7 +56,6 @@ def days_of(words: str, among: History) -> list[int]:
         ("label:before", [1, 3]),
         ("before,latest", [1, 3, 11]),
         ("2026-11-01,2026-11-01..2026-11-02", [1, 2]),
-        ("stack=openmpi5@51af", [1, 2, 3]),
     ],
 )
 def test_every_form_of_a_side(tmp_path: Path, words: str, days: list[int]) -> None:
@@ -84,9 +83,6 @@ def test_every_form_of_a_side(tmp_path: Path, words: str, days: list[int]) -> No
         ("last:5@9999-12-31", SideError, "no date"),
         (f"latest~{'9' * 5000}", SideError, "nothing is called so"),
         ("2026-13-05..", SideError, "no date"),
-        ("stack=openmpi6", SideError, "openmpi5"),
-        ("stack=openmpi5@ffff", NothingComparedError, "51af25, 8ed94e"),
-        ("stack=openmpi5", SideError, "several builds"),
         ("baseline:x", SideError, "no baselines"),
         ("=5", SideError, "no value of the inventory"),
     ],
@@ -105,10 +101,6 @@ def test_what_means_nothing_is_refused_in_one_sentence(
         ("nothing", "fabricproof runs --site here"),
         ("last:0", "fabricproof runs --site here"),
         ("2026111", "fabricproof runs --site here   # say more of it"),
-        (
-            "stack=openmpi5",
-            "fabricproof compare --site here stack=openmpi5@51af25 stack=openmpi5@8ed94e",
-        ),
     ],
 )
 def test_a_command_that_is_proposed_finds_the_site_again(

@@ -106,7 +106,7 @@ def test_what_was_measured_before_and_failed_after_is_never_same(tmp_path: Path,
         tmp_path, verdict=lambda where: word if where[0] == "rail1" else "PASS"
     ).compare(BEFORE, AFTER)
     assert found.overall is Change.UNDECIDED
-    assert "gave no usable number after" in found.reason
+    assert "gave no number after" in found.reason
     assert group(found, "rail", "rail1", "bandwidth").change is Change.UNDECIDED
     assert group(found, "pair", "n1 - n2", "bandwidth").change is Change.UNDECIDED
 
@@ -119,7 +119,7 @@ def test_what_failed_in_most_runs_after_forbids_same_too(tmp_path: Path) -> None
     nights(made, range(13, 17), verdict=lambda where: "INVALID" if where[0] == "rail1" else "PASS")
     found = made.compare(BEFORE, AFTER)
     assert found.overall is Change.UNDECIDED
-    assert any("no fair sample" in each for each in found.warnings)
+    assert "no number in 4 of 6 runs of the second side" in found.reason
 
 
 def test_a_gain_does_not_hide_what_was_lost(tmp_path: Path) -> None:
@@ -305,41 +305,36 @@ def test_a_baseline_is_proposed_only_of_runs_that_freeze_takes(
 
 
 def test_the_next_step_asks_as_this_one_did(tmp_path: Path) -> None:
-    """What was let differ, renamed, or made the margin is in the command that goes on."""
+    """What was let differ, or made the margin is in the command that goes on."""
     made = made_sides(tmp_path)
     found = made.compare(
         BEFORE,
         AFTER,
         filters=Filters(rail=("rail0",)),
         across=("build",),
-        renamed={"n3": "n9"},
         margins={**MARGINS, "message rate": 0.1},
     )
     assert found.overall is Change.SAME, found.reason
-    options = "--across build --renamed n3=n9 --margin message-rate=10%"
+    options = "--across build --margin message-rate=10%"
     assert f"compare {BEFORE} {AFTER} {options} --site made" in next_step(found)
     assert parse_margins(["message-rate=10%"])["message rate"] == 0.1
 
 
 @pytest.mark.parametrize(
-    ("counts", "blocks", "told"),
+    ("counts", "told"),
     [
-        ((2, 2), None, "nor SAME, however far apart they are: that takes 2 more"),
-        ((3, 3), None, "cannot be BETTER or WORSE, however far apart they are: that takes 1 more"),
-        ((4, 4), None, ""),
-        ((2, 5), None, ""),
-        ((19, 1), None, ""),
-        ((18, 1), None, "nor SAME, however far apart they are: that takes 1 more"),
-        ((5, 5), [0, 1, 2, 3, 4] * 2, "takes 1 more on each side"),
-        ((6, 6), [0, 1, 2, 3, 4, 5] * 2, ""),
-        ((0, 4), None, ""),
+        ((2, 2), "nor SAME, however far apart they are: that takes 2 more"),
+        ((3, 3), "cannot be BETTER or WORSE, however far apart they are: that takes 1 more"),
+        ((4, 4), ""),
+        ((2, 5), ""),
+        ((19, 1), ""),
+        ((18, 1), "nor SAME, however far apart they are: that takes 1 more"),
+        ((0, 4), ""),
     ],
 )
-def test_words_out_of_reach_are_said(
-    counts: tuple[int, int], blocks: list[int] | None, told: str
-) -> None:
+def test_words_out_of_reach_are_said(counts: tuple[int, int], told: str) -> None:
     """Nobody looks for a WORSE that so few runs cannot give."""
-    found = list(unreachable_notes(counts, blocks, 0.05))
+    found = list(unreachable_notes(counts, 0.05))
     assert bool(found) is bool(told)
     assert all(told in each for each in found)
 

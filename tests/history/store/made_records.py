@@ -26,7 +26,7 @@ def quantity(
         "leg": "rail0", "rails": ["rail0"], "suite": "osu", "program": "osu_bw",
         "inventory": {"n1": "aa", "n2": "bb"}, "attempt": 1, "counts": True,
         "tool_version": "v7.5", "attributes": {"window_size": "64", "retransmits": "3"},
-        "nodes": ["n2", "n1"], "environment_digest": "9c7a", "completed": 1795287899.0,
+        "nodes": ["n2", "n1"], "completed": 1795287899.0,
         "stage_folder": "/stage/OsuBandwidth", "unique_name": "OsuBandwidth_0",
         "stack_identity": {"origin": "spack", "digest": "0123456789abcdef", "mpi": "openmpi@5"},
         "road_state": "PROVEN", "quantity_name": name, "quantity_value": value,

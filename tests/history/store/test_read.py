@@ -20,7 +20,6 @@ from fabricproof.core.records import append_records
 from fabricproof.history.store import FIELDS, Store, open_store
 from fabricproof.history.store import ingest as ingest_module
 from fabricproof.history.store import parse as parse_module
-from fabricproof.history.store.matrix import RenamingError
 from fabricproof.history.store.model import FACTS
 from fabricproof.nightly.state import state_file
 from fabricproof.nodes.inventory.store import FOLDER as LOOKS
@@ -134,34 +133,15 @@ def test_several_numbers_of_a_run_count_as_their_median(tmp_path: Path) -> None:
     assert note == f"run {FIRST} (and 1 more runs): 2{told[1:]}"
 
 
-def test_fields_that_may_differ_and_renamed_nodes_join_rows(tmp_path: Path) -> None:
-    """``across`` and ``renamed`` are the only ways in which unlike keys meet."""
+def test_fields_that_may_differ_join_rows(tmp_path: Path) -> None:
+    """``across`` is the only way in which unlike keys meet."""
     other = {"stack_identity": {"digest": "ffff"}, "nodes": ["x2", "n1"]}
     write(tmp_path, [quantity(FIRST), quantity(SECOND, 900.0, **other)])
     store = open_store(tmp_path, SITE)
     assert len(store.matrix(RUNS).keys) == 2
     assert len(store.matrix(RUNS, across=["build"]).keys) == 2
-    (key,) = store.matrix(RUNS, across=["build"], renamed={"x2": "n2"}).keys
-    assert (key.build, key.nodes) == ("*", "n1,n2")
-
-
-@pytest.mark.parametrize(
-    ("renamed", "error", "told"),
-    [
-        ({"n2": "n1"}, RenamingError, f"n1 and n2 cannot both be n1: .* run {FIRST}"),
-        ({"n1": "m", "n2": "m"}, RenamingError, "n1 and n2 cannot both be m"),
-        ({"x2": "x2"}, RenamingError, "x2 is an old name itself"),
-        ({"x2": "n2", "n2": "m"}, RenamingError, "n2 is an old name itself"),
-        ({"x3": "n2"}, InputMissingError, r"no record has a node x3: expected one of: n1, n2, x2"),
-    ],
-)
-def test_two_machines_are_never_made_one(
-    renamed: dict[str, str], error: type[Exception], told: str, tmp_path: Path
-) -> None:
-    """A renaming of nodes that stand side by side in a run, of nothing, or in a chain."""
-    write(tmp_path, [quantity(FIRST), quantity(SECOND, nodes=["x2", "n1"])])
-    with pytest.raises(error, match=told):
-        open_store(tmp_path, SITE).matrix(RUNS, renamed=renamed)
+    (key,) = store.matrix(RUNS, across=["build", "nodes"]).keys
+    assert (key.build, key.nodes) == ("*", "*")
 
 
 def test_runs_tell_what_they_were_made_on(tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ def test_better_than_the_baseline_is_a_finding() -> None:
     assert report.verdict is Verdict.PASS
     (said,) = texts_of(report.findings)
     assert "better than baseline spring of 2026-11-06 knows" in said
-    assert said.endswith("fabricproof baseline propose baseline:spring --site here")
+    assert said.endswith("fabricproof baseline freeze NEW last:5 --site here")
 
 
 def test_the_verdict_of_the_report_follows() -> None:
@@ -186,7 +186,7 @@ def test_another_build_is_not_judged() -> None:
     report = with_baseline(report_of(judged(95.0)), leg, make_seen())
     assert report.verdict is Verdict.PASS
     assert "build 51af25c1cd81 -> 8ed94ed84df1" in texts_of(report.findings)[0]
-    assert "fabricproof baseline propose baseline:spring" in texts_of(report.findings)[0]
+    assert "fabricproof baseline freeze NEW last:5" in texts_of(report.findings)[0]
 
 
 @pytest.mark.parametrize("field", ["partition", "fabric", "stack", "program", "check", "leg"])

@@ -30,7 +30,7 @@ def test_what_to_do_next_names_the_site(tmp_path: Path) -> None:
     said = no_longer_holds(leg, "n2: other")
     assert said.endswith(
         f"compare baseline:{leg.name} last:5 --site {leg.site}, then "
-        f"fabricproof baseline propose baseline:{leg.name} --site {leg.site}"
+        f"fabricproof baseline freeze NEW last:5 --site {leg.site}"
     )
     record = json.loads((tmp_path / STAGE_FILE).read_text())
     del record["legs"]["ib0"]["site"]

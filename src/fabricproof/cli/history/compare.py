@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import click
 
@@ -13,23 +11,18 @@ from fabricproof.cli import options
 from fabricproof.cli.output import Only, only_option
 from fabricproof.cli.selection import history_of
 from fabricproof.core.errors import ExitStatus
-from fabricproof.core.project import project_root
 from fabricproof.core.units import parse_size
 from fabricproof.history.compare.comparison import Asked, compare_sides
 from fabricproof.history.compare.join import Filters
 from fabricproof.history.compare.model import (
-    Comparison,
     comparison_record,
     parse_margins,
-    parse_renamed,
 )
-from fabricproof.history.compare.plan import InterleavedPlan, read_plan, state_file
 from fabricproof.history.compare.sides import choose_side
 from fabricproof.history.compare.text import lines
 from fabricproof.history.stats.shifts import Change
-from fabricproof.job.run import workplace
 from fabricproof.report.model import devices_of, with_devices
-from fabricproof.site import Site, site_of
+from fabricproof.site import site_of
 
 _KEYS = ("check", "stack", "program", "rail", "node", "pair", "size")
 
@@ -41,7 +34,6 @@ _KEYS = ("check", "stack", "program", "rail", "node", "pair", "size")
 @click.option(
     "--across", multiple=True, metavar="FIELD", help="Let numbers differ in FIELD: build, nodes."
 )
-@options.renamed
 @options.margins
 @click.option(
     "--alpha",
@@ -59,7 +51,6 @@ def command(
     second: str,
     site_name: str | None,
     across: tuple[str, ...],
-    renamed: tuple[str, ...],
     margins: tuple[str, ...],
     alpha: float,
     only: Only,
@@ -69,8 +60,8 @@ def command(
     r"""Say what changed from A to B: BETTER, SAME, WORSE or UNDECIDED, how sure, and where.
 
     A and B are each a run id or its beginning, latest, latest~3, last:5, last:5@2026-11-10, a
-    date, a range with both ends included or open, a label, baseline:NAME, stack=NAME@BUILD, or a
-    value of the inventory that every node of a run had: firmware=28.39, rail1.speed=100,
+    date, a range with both ends included or open, a label, baseline:NAME, or a value of
+    the inventory that every node of a run had: firmware=28.39, rail1.speed=100,
     vc2:mtu=1400.  Several are joined by commas.
 
     \b
@@ -87,68 +78,27 @@ def command(
     be compared; 2: A or B means nothing, or more than one thing; 66: no records, or no baseline of
     that name.
     """
-    asked = _asked(across, renamed, margins, alpha, only)
+    asked = _asked(across, margins, alpha, only)
     site = site_of(site_name)
-    comparison = compared(site, first, second, asked)
+    store, history = history_of(site)
+    sides = choose_side(first, history), choose_side(second, history)
+    comparison = compare_sides(store, history, *sides, asked)
     if as_json:
         click.echo(json.dumps(comparison_record(comparison), indent=1))
     else:
         told = with_devices(comparison, devices_of(site))
         click.echo("\n".join(lines(told, whole=whole)))
-    sys.exit(status_of(comparison))
-
-
-def status_of(comparison: Comparison) -> int:
-    """Return the exit status of a comparison's last word."""
     statuses = {
         Change.BETTER: ExitStatus.PASS,
         Change.SAME: ExitStatus.PASS,
         Change.WORSE: ExitStatus.FAIL,
         Change.UNDECIDED: ExitStatus.UNJUDGED,
     }
-    return int(statuses[comparison.overall])
-
-
-def compared(site: Site, first: str, second: str, asked: Asked) -> Comparison:
-    """Return the comparison of two sides as they are called on the command line."""
-    store, history = history_of(site)
-    plan = _plan_of(site, first, second)
-    if plan is not None:
-        of_plan = {plan.label_of(side): plan.runs_of(side) for side in ("a", "b")}
-        history = replace(history, labels=_agreed(history.labels, of_plan))
-        asked = replace(asked, blocks=plan.blocks)
-    sides = choose_side(first, history), choose_side(second, history)
-    return compare_sides(store, history, *sides, asked)
-
-
-def _agreed(
-    labels: Mapping[str, Sequence[str]], of_plan: Mapping[str, Sequence[str]]
-) -> dict[str, Sequence[str]]:
-    """Return the labels with the runs of a plan that still have its label; say what differs."""
-    agreed = dict(labels)
-    for label, planned in of_plan.items():
-        known = labels.get(label, ())
-        agreed[label] = [each for each in planned if each in known] if known else planned
-        apart = sorted(set(planned) ^ set(agreed[label]) | set(known) - set(planned))
-        if apart:
-            said = f"{len(apart)} runs are in the plan or have the label {label}, not both"
-            click.echo(f"fabricproof: {said}; left out: {', '.join(apart[:3])}", err=True)
-    return agreed
-
-
-def _plan_of(site: Site, first: str, second: str) -> InterleavedPlan | None:
-    """Return the interleaved plan whose two sides are meant: its rounds are blocks."""
-    words = sorted(each.removeprefix("label:") for each in (first, second))
-    name = words[0].removesuffix("-a")
-    if words != [f"{name}-a", f"{name}-b"] or "/" in name:
-        return None
-    path = state_file(workplace(project_root()).perflogs, site.name, name)
-    return read_plan(path) if path.exists() else None
+    sys.exit(int(statuses[comparison.overall]))
 
 
 def _asked(
     across: tuple[str, ...],
-    renamed: tuple[str, ...],
     margins: tuple[str, ...],
     alpha: float,
     only: Only,
@@ -156,7 +106,6 @@ def _asked(
     names = {key: patterns for key, patterns in only.items() if key != "size"}
     return Asked(
         across=across,
-        renamed=parse_renamed(renamed),
         margins=parse_margins(margins),
         alpha=alpha,
         filters=Filters(**names, size=tuple(map(parse_size, only["size"]))),

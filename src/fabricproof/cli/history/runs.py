@@ -47,9 +47,8 @@ def command(**_: object) -> None:
 
     RUN and RUNS in every command are: a run's identity or its beginning, latest, latest~1, a label,
     or a date.  Where several runs can be meant also last:5, last:5@2026-11-10, a range of dates
-    with both ends included or open (2026-11-01..), stack=NAME@BUILD, or a value of the inventory
-    that every node of a run had: firmware=28.39, rail1.speed=100, vc2:mtu=1400.  Several are
-    joined by commas.
+    with both ends included or open (2026-11-01..), or a value of the inventory that every node of
+    a run had: firmware=28.39, rail1.speed=100, vc2:mtu=1400.  Several are joined by commas.
     """
 
 

@@ -13,7 +13,7 @@ from fabricproof.cli.output import Only, only_option
 from fabricproof.cli.selection import perflogs, runs_of
 from fabricproof.core.errors import ExitStatus
 from fabricproof.history.compare.facts import Machines
-from fabricproof.history.compare.model import parse_margins, parse_renamed
+from fabricproof.history.compare.model import parse_margins
 from fabricproof.history.store import open_store
 from fabricproof.history.trend.find import Question, find_trend
 from fabricproof.history.trend.model import trend_lines, trend_record
@@ -30,7 +30,6 @@ from fabricproof.site import site_of
     "judged.",
 )  # fmt: skip
 @options.margins
-@options.renamed
 @options.everything
 @options.as_json
 def command(
@@ -39,7 +38,6 @@ def command(
     only: Only,
     all_sizes: bool,
     margins: tuple[str, ...],
-    renamed: tuple[str, ...],
     whole: bool,
     as_json: bool,
 ) -> None:
@@ -66,7 +64,6 @@ def command(
     site = site_of(site_name)
     ask = Question(
         margins=parse_margins(margins),
-        renamed=parse_renamed(renamed),
         where=only,
         all_sizes=all_sizes,
     )

@@ -1,1 +1,1 @@
-"""Commands that measure: run, plan, nightly, pairs, ab, reframe."""
+"""Commands that measure: run, plan, nightly, pairs, reframe."""

@@ -17,13 +17,13 @@ from fabricproof.core.errors import UnlikeError
 from fabricproof.core.units import by_key, stamp
 from fabricproof.history.baseline.bounds import FALSE_ALARMS, FLOORS, Bounds, Samples, learn
 from fabricproof.history.baseline.past import (
-    CountedNumbers,
     NotKnownGoodError,
     Number,
     Spoilt,
     legs_of,
-    measured,
+    numbers_in,
     records_of,
+    spoilt_in,
     why_not_good,
     without,
 )
@@ -68,18 +68,12 @@ class Ask:
         frozen: now, UTC, ``2026-11-21T21:54:14Z``.
         command: what was typed.
         at_least: runs that each quantity must have.
-        newest_only: take of unlike numbers the newest kind and set the others aside, where
-            otherwise they are refused.
-        beyond: run, node and rail that a leg was red over by an earlier baseline of a replay, which
-            the records do not know: nothing is learnt of that rail of that node in that run.
     """
 
     name: str
     frozen: str
     command: str
     at_least: int = AT_LEAST
-    newest_only: bool = False
-    beyond: frozenset[tuple[str, str, str]] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +116,6 @@ def freeze(
     run_ids: Iterable[str],
     machines: Machines,
     ask: Ask,
-    known: CountedNumbers | None = None,
 ) -> Frozen:
     """Return the baseline of these runs.
 
@@ -131,10 +124,9 @@ def freeze(
         run_ids: the runs that are known to be good; their order means nothing.
         machines: what the nodes were made of.
         ask: what it is called, and how many runs it takes.
-        known: what counted in these runs, where it was read before.
 
     Raises:
-        NotKnownGoodError: too few runs, or too few good numbers in them; or an impossible one.
+        NotKnownGoodError: too few runs, or too few good numbers in them.
         UnlikeError: two builds, two versions of a tool, or a node of which something changed.
     """
     ids = sorted(set(run_ids))
@@ -148,12 +140,12 @@ def freeze(
             "the bounds are then wide",
         )
     aside = _Aside()
-    known = known or measured(store, ids)
-    legs = list(legs_of(known.numbers))
-    good = _good(legs, known.spoilt, aside, ask.beyond)
+    measured = store.samples(ids)
+    legs = list(legs_of(numbers_in(measured)))
+    good = _good(legs, spoilt_in(measured), aside)
     for name in ("build", "tool_version"):
-        good = _of_one(name, good, aside, newest_only=ask.newest_only)
-    good, nodes = _of_one_inventory(good, machines, aside, newest_only=ask.newest_only)
+        _refuse_unlike(name, good)
+    good, nodes = _of_one_inventory(good, machines, aside)
     samples, left_out = _samples(good, at_least)
     if not samples:
         raise NotKnownGoodError(
@@ -168,11 +160,6 @@ def freeze(
         baseline=replace(baseline, not_judged=silent),
         left_out=tuple(sorted({*left_out.values(), *silent})),
     )
-
-
-def ports_of(run_id: str, place: LegPlace) -> set[tuple[str, str, str]]:
-    """Return run, node and rail of all rails of all nodes of a leg."""
-    return set(itertools.product([run_id], place.nodes.split(","), place.rails.split(",")))
 
 
 def _not_judged(
@@ -198,12 +185,7 @@ def _most(left_out: Mapping[str, str], aside: _Aside) -> str:
     return next(iter(left_out.values())) if left_out else told[0] if told else "no number at all"
 
 
-def _good(
-    legs: Sequence[_Leg],
-    spoilt: Iterable[Spoilt],
-    aside: _Aside,
-    beyond: frozenset[tuple[str, str, str]] = frozenset(),
-) -> list[_Leg]:
+def _good(legs: Sequence[_Leg], spoilt: Iterable[Spoilt], aside: _Aside) -> list[_Leg]:
     """Return the numbers of legs of which every number is known to be good.
 
     A leg that failed at its largest message is no measure of its smaller ones, nor is one that lost
@@ -231,69 +213,50 @@ def _good(
         if other is not None:
             words = f"beside a {other.verdict}"
             aside.put(good, f"{words}: {other.quantity} of the same leg", words)
-        elif red := sorted(beyond & ports_of(run_id, place)):
-            _, node, rail = red[0]
-            why = f"{rail} of {node} was red by the baseline of the runs before it"
-            aside.put(good, why, "beyond")
         else:
             found.append(good)
     return found
 
 
-def _of_one(name: str, good: list[_Leg], aside: _Aside, *, newest_only: bool) -> list[_Leg]:
-    """Return the numbers of one build, or of one version of the tool, for each place."""
-
-    def value_of(number: Number) -> str:
-        return str(getattr(number.place, name))
-
+def _refuse_unlike(name: str, good: Iterable[_Leg]) -> None:
+    """Refuse a place of which two builds, or two versions of the tool, were measured."""
     newest: dict[LegPlace, Number] = {}
     for number, *_ in sorted(good, key=lambda each: each[0].run_id):
-        place = without(number.place, name)
-        before = newest.get(place)
-        if before is not None and value_of(before) != value_of(number) and not newest_only:
+        before = newest.setdefault(without(number.place, name), number)
+        was, now = (getattr(each.place, name) for each in (before, number))
+        if was != now:
             words = name.replace("_", " ")
             raise UnlikeError(
-                f"unlike numbers are not pooled: {place.label}, {words}",
+                f"unlike numbers are not pooled: {number.place.label}, {words}",
                 expected=f"one {words} in all runs",
-                got=f"{value_of(before) or UNKNOWN} in {before.run_id}, "
-                f"{value_of(number) or UNKNOWN} in {number.run_id}",
-                next_step="freeze the runs of one, or fabricproof baseline propose",
+                got=f"{was or UNKNOWN} in {before.run_id}, {now or UNKNOWN} in {number.run_id}",
+                next_step="freeze the runs of one",
             )
-        newest[place] = number
-    found = []
-    for leg in good:
-        last = newest[without(leg[0].place, name)]
-        if value_of(leg[0]) == value_of(last):
-            found.append(leg)
-        else:
-            words = f"{name.replace('_', ' ')} {value_of(leg[0]) or UNKNOWN}"
-            aside.put(leg, f"{words}: it is {value_of(last) or UNKNOWN} since", words)
-    return found
 
 
 def _of_one_inventory(
-    good: list[_Leg], machines: Machines, aside: _Aside, *, newest_only: bool
+    good: list[_Leg], machines: Machines, aside: _Aside
 ) -> tuple[list[_Leg], dict[str, BaselineNode]]:
-    """Return the numbers of nodes of which nothing changed, and what these are."""
+    """Return the numbers of nodes that somebody looked at, and what these are made of."""
     last: dict[str, tuple[str, Facts]] = {}
-    for number, *_ in sorted(good, key=lambda each: each[0].run_id):
+    found, digests = [], dict[str, set[str]]()
+    for leg in sorted(good, key=lambda each: each[0].run_id):
+        number, unseen = leg[0], ""
         for node in number.nodes:
             facts = machines.facts(node, number.inventory.get(node))
             if facts is None:
+                unseen = unseen or node
                 continue
             before = last.get(node)
-            if before is not None and before[1] != facts and not newest_only:
+            if before is not None and before[1] != facts:
                 raise _unlike_node(node, before, (number.run_id, facts))
             last[node] = (number.run_id, facts)
-    found, digests = [], dict[str, set[str]]()
-    for leg in good:
-        reason = _not_the_same(leg[0], machines, last)
-        if reason:
-            aside.put(leg, reason, "inventory")
+        if unseen:
+            aside.put(leg, f"inventory: nobody saw what {unseen} was made of", "inventory")
             continue
         found.append(leg)
-        for node in leg[0].nodes:
-            digests.setdefault(node, set()).add(str(leg[0].inventory[node]))
+        for node in number.nodes:
+            digests.setdefault(node, set()).add(str(number.inventory[node]))
     nodes = {
         node: BaselineNode(digests=tuple(sorted(several)), facts=last[node][1])
         for node, several in digests.items()
@@ -307,20 +270,8 @@ def _unlike_node(node: str, first: tuple[str, Facts], second: tuple[str, Facts])
         f"{node} is not the same in all runs",
         expected="runs between which nothing was changed",
         got=f"{said}, between {first[0]} and {second[0]}",
-        next_step=f"freeze the runs since {second[0]}, or fabricproof baseline propose",
+        next_step=f"freeze the runs since {second[0]}",
     )
-
-
-def _not_the_same(number: Number, machines: Machines, last: Mapping[str, tuple[str, Facts]]) -> str:
-    """Return why the nodes of a number are not what they are in the newest run; empty if so."""
-    for node in number.nodes:
-        facts = machines.facts(node, number.inventory.get(node))
-        if facts is None:
-            return f"inventory: nobody saw what {node} was made of"
-        if facts != last[node][1]:
-            said = ", ".join(each.words for each in changes(facts, last[node][1])[:3])
-            return f"inventory: {node} was another: {said}"
-    return ""
 
 
 def _samples(

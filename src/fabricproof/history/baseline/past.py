@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +13,13 @@ from fabricproof.verdict.baseline import (
     PLACE,
     LegPlace,
 )
-from fabricproof.verdict.value import Source, recorded_source
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from fabricproof.history.store import Store
-
 
 class NotKnownGoodError(FabricproofError, ValueError):
-    """The runs hold too few numbers that are known to be good, or one that cannot be true."""
+    """The runs hold too few numbers that are known to be good."""
 
     exit_status = ExitStatus.DATA
 
@@ -30,8 +27,7 @@ class NotKnownGoodError(FabricproofError, ValueError):
 #: columns of the store that are needed beside those of a place
 COLUMNS = (
     "run_id", "quantity", "unit", "message_size", "better", "named", "value", "verdict", "reason",
-    "ceiling", "ceiling_name", "reference", "origin", "source", "road_state", "inventory",
-    "attempt", "file", "line",
+    "reference", "road_state", "inventory", "attempt",
 )  # fmt: skip
 
 #: verdicts after which nothing is learnt of a leg in that run
@@ -50,12 +46,9 @@ class Number:
         named: whether it carries a verdict.
         value: positive.
         verdict: as it was judged.
-        source: of the reference it was judged by; None where there was none.
         open_: nobody said what it should be, on a path that was proven.
         inventory: node to the digest of what it was made of.
         relation: it is of a relation between legs, which no baseline judges.
-        file: of records that it stands in.
-        line: of that file, from 1.
     """
 
     run_id: str
@@ -68,12 +61,9 @@ class Number:
     value: float
     verdict: str
     reason: str
-    source: Source | None
     open_: bool
     inventory: Mapping[str, str | None]
     relation: bool
-    file: str = ""
-    line: int = 0
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -104,12 +94,9 @@ def numbers_in(samples: pl.DataFrame) -> Iterator[Number]:
             value=row["value"],
             verdict=row["verdict"],
             reason=row["reason"] or "",
-            source=recorded_source(row["source"], row["origin"]),
             open_=row["reference"] is None and row["road_state"] == "proven",
             inventory=inventories[text],
             relation=row["attempt"] == 0 or row["unit"] == "x",
-            file=row["file"],
-            line=row["line"],
         )
 
 
@@ -145,21 +132,6 @@ def spoilt_in(samples: pl.DataFrame) -> Iterator[Spoilt]:
     rows = samples.filter("counts", ~_directed(), pl.col("verdict").is_in(_SPOILT))
     for row in rows.select(*PLACE, "run_id", "quantity", "verdict").iter_rows(named=True):
         yield Spoilt(place=LegPlace(**{name: row.pop(name) for name in PLACE}), **row)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CountedNumbers:
-    """What counted in some runs: the numbers, and what was red or MISSING and is none."""
-
-    numbers: Sequence[Number]
-    spoilt: Sequence[Spoilt]
-
-
-def measured(store: Store, run_ids: Iterable[str]) -> CountedNumbers:
-    """Return what counted in these runs."""
-    samples = store.samples(run_ids)
-    several = tuple(numbers_in(samples))
-    return CountedNumbers(numbers=several, spoilt=tuple(spoilt_in(samples)))
 
 
 def legs_of(several: Iterable[Number]) -> Iterator[list[Number]]:

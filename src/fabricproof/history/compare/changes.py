@@ -1,4 +1,4 @@
-"""What else differs between the sides: inventory, builds, environment; what hides what."""
+"""What else differs between the sides: inventory and builds; what hides what."""
 
 from __future__ import annotations
 
@@ -24,12 +24,7 @@ Values = Mapping[tuple[str, str], frozenset[str]]
 
 
 def find_changes(
-    first: Side,
-    second: Side,
-    machines: Machines,
-    *,
-    renamed: Mapping[str, str] | None = None,
-    environments: Iterable[FieldChange] = (),
+    first: Side, second: Side, machines: Machines
 ) -> tuple[tuple[FieldChange, ...], tuple[str, ...]]:
     """Return the fields that differ between two sides, and warnings of what is not known.
 
@@ -37,14 +32,11 @@ def find_changes(
         first: the side before.
         second: the side after.
         machines: the inventories.
-        renamed: old name of a node to its name of today.
-        environments: of :func:`fabricproof.history.compare.facts.environment_changes`.
     """
-    here, there = (_nodes(each, machines, renamed or {}) for each in (first, second))
+    here, there = (_nodes(each, machines) for each in (first, second))
     changes = (
         *_inventory_changes(here, there),
         *_build_changes(first, second),
-        *environments,
     )
     warnings = (
         *_unseen(first, second),
@@ -55,14 +47,12 @@ def find_changes(
     return changes, warnings
 
 
-def _nodes(
-    side: Side, machines: Machines, renamed: Mapping[str, str]
-) -> dict[str, list[Machine | None]]:
+def _nodes(side: Side, machines: Machines) -> dict[str, list[Machine | None]]:
     """Return node -> what it was, one for each state that it was in."""
     states: dict[str, dict[str | None, Machine | None]] = {}
     for run in side.runs:
         for node, digest in run.inventory.items():
-            of_node = states.setdefault(renamed.get(node, node), {})
+            of_node = states.setdefault(node, {})
             if digest not in of_node:
                 of_node[digest] = machines.get(node, digest)
     return {node: list(each.values()) for node, each in sorted(states.items())}
@@ -206,42 +196,3 @@ def _nodes_of_one_side(first: Mapping[str, object], second: Mapping[str, object]
     ):
         if nodes:
             yield f"on the {name} side only: {first_few(nodes, 8)}"
-
-
-def renaming_hints(
-    first: Side, second: Side, machines: Machines
-) -> tuple[tuple[str, str, str], ...]:
-    """Return (old, new, why) of nodes that may be one and the same under two names.
-
-    A name that is on one side only is matched with one on the other side only: by the addresses
-    and serials of their cards; where none are known, by facts, if one node alone has them.
-    """
-    here, there = _nodes(first, machines, {}), _nodes(second, machines, {})
-    olds = {node: each for node in here.keys() - there.keys() if (each := _last(here[node]))}
-    news = {node: each for node in there.keys() - here.keys() if (each := _last(there[node]))}
-    found: list[tuple[str, str, str]] = []
-    for old, machine in sorted(olds.items()):
-        ours = _identities(machine)
-        same = [node for node, other in sorted(news.items()) if ours & _identities(other)]
-        if len(same) == 1:
-            shared = sorted(ours & _identities(news[same[0]]))
-            found.append((old, same[0], f"the same {shared[0][0]} {shared[0][1]}"))
-            continue
-        alike = [node for node, other in sorted(news.items()) if other.kind == machine.kind]
-        if not ours and len(alike) == 1:
-            found.append((old, alike[0], "equal in every fact"))
-    return tuple(found)
-
-
-def _last(states: Sequence[Machine | None]) -> Machine | None:
-    return next((each for each in reversed(states) if each is not None), None)
-
-
-def _identities(machine: Machine) -> set[tuple[str, str]]:
-    """Return what only one card or cable in the world has; a lid or a slot is given anew."""
-    return {
-        (name_of(fact), str(value))
-        for part in machine.facts.values()
-        for fact, value in part.items()
-        if fact in {"mac", "guid", "cable_serial"}
-    }

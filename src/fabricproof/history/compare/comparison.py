@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fabricproof.history.compare import doubts, verdict
-from fabricproof.history.compare.changes import find_changes, renaming_hints
-from fabricproof.history.compare.doubts import Lost, find_lost, unpaired
-from fabricproof.history.compare.facts import binary_sentences, environment_changes
-from fabricproof.history.compare.groups import KINDS, Members, group_rows, group_values
+from fabricproof.history.compare.changes import find_changes
+from fabricproof.history.compare.doubts import unpaired
+from fabricproof.history.compare.groups import KINDS, Members, group_rows, group_values, homes
 from fabricproof.history.compare.join import Filters, Joined, JoinedRows, error_notes, gather, join
 from fabricproof.history.compare.model import (
     Compared,
@@ -56,30 +55,25 @@ class Asked:
 
     Attributes:
         across: fields of the key in which numbers may differ.
-        renamed: old name of a node to its name of today.
         filters: which quantities count.
         margins: metric to the smallest change that matters, as a fraction.
         alpha: the rate of comparisons without any change in which one word would be wrong.
-        blocks: run to the block that it was randomised in, of an interleaved plan.
     """
 
     across: tuple[str, ...] = ()
-    renamed: Mapping[str, str] = field(default_factory=dict)
     filters: Filters = field(default_factory=Filters)
     margins: Mapping[str, float] = field(default_factory=lambda: dict(MARGINS))
     alpha: float = ALPHA
-    blocks: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def options(self) -> tuple[str, ...]:
         """As they are typed, filters and defaults left out."""
-        renamed = (f"{old}={new}" for old, new in self.renamed.items())
         margins = (
             f"{metric.replace(' ', '-')}={margin * 100:g}%"
             for metric, margin in self.margins.items()
             if margin != MARGINS.get(metric)
         )
-        typed = {"--across": self.across, "--renamed": renamed, "--margin": margins}
+        typed = {"--across": self.across, "--margin": margins}
         told = [
             word for name, several in typed.items() for each in several for word in (name, each)
         ]
@@ -110,32 +104,19 @@ def compare_sides(
     """
     sides = first.side, second.side
     doubts.refuse_overlap(*sides)
-    table = gather(
-        store,
-        first,
-        second,
-        across=asked.across,
-        renamed=asked.renamed,
-        filters=asked.filters,
-    )
-    joined, lost = join(table), find_lost(table)
-    apart = unpaired(table, joined, lost)
+    table = gather(store, first, second, across=asked.across, filters=asked.filters)
+    joined = join(table)
+    apart = unpaired(table, joined)
     if not len(joined.rows):
-        raise _nothing_in_common(apart, joined, sides, history)
-    family = _without_others(store, table, _family(table, joined, asked, sides), asked)
-    found, notes = environment_changes(store, *sides)
-    changes, differing = find_changes(
-        *sides, history.machines, renamed=asked.renamed, environments=found
-    )
-    warnings = _warnings(table, joined, lost, family, asked, (first, second), differing)
-    told = _told(
-        table, joined, lost, family, asked, sides, apart, changes,
-        (*warnings, *notes, *dict.fromkeys(history.machines.notes), *store.notes),
-    )  # fmt: skip
-    return replace(told, kernels=binary_sentences(store, *sides))
+        raise _nothing_in_common(apart, joined, sides)
+    family = _without_others(store, table, _family(table, joined, asked), asked)
+    changes, differing = find_changes(*sides, history.machines)
+    warnings = _warnings(table, joined, family, asked, (first, second), differing)
+    notes = (*warnings, *dict.fromkeys(history.machines.notes), *store.notes)
+    return _told(table, joined, family, asked, sides, apart, changes, notes)
 
 
-def _family(table: JoinedRows, joined: Joined, asked: Asked, sides: tuple[Side, Side]) -> _Family:
+def _family(table: JoinedRows, joined: Joined, asked: Asked) -> _Family:
     """Return all rows with what became of them, from one call: one error rate over all."""
     keys = tuple(table.keys[row] for row in joined.rows.tolist())
     values = table.values[joined.rows]
@@ -150,7 +131,6 @@ def _family(table: JoinedRows, joined: Joined, asked: Asked, sides: tuple[Side, 
         better=[*(key.better for key in keys), *(each.better for each in groups)],
         margins=[asked.margins[each] for each in metrics],
         classes=numbered(kinds),
-        blocks=_blocks(table, asked, sides),
         alpha=asked.alpha,
     )
     return _Family(keys=keys, values=values, groups=groups, group_values=of_groups, shifts=shifts)
@@ -161,7 +141,7 @@ def _without_others(store: Store, table: JoinedRows, family: _Family, asked: Ask
     changed = {Change.BETTER, Change.WORSE}
     if not any(each.change in changed for each in family.shifts):
         return family
-    taken = taken_from(store, table.run_ids, across=asked.across, renamed=asked.renamed)
+    taken = taken_from(store, table.run_ids, across=asked.across)
     explained: dict[int, Beside] = {}
     for at, shift in enumerate(family.shifts):
         if shift.change not in changed or shift.ratio is None:
@@ -200,20 +180,9 @@ def _beside(
     return beside(seen, numbers, table.num_first)
 
 
-def _blocks(table: JoinedRows, asked: Asked, sides: tuple[Side, Side]) -> list[int] | None:
-    """Return the block of each column: a round of a plan, or the run that two stacks share."""
-    if asked.blocks and set(table.run_ids) <= asked.blocks.keys():
-        return [asked.blocks[each] for each in table.run_ids]
-    here, there = ({each.run_id for each in side.runs} for side in sides)
-    if here == there:
-        return numbered(table.run_ids)
-    return None
-
-
 def _told(
     table: JoinedRows,
     joined: Joined,
-    lost: Lost,
     family: _Family,
     asked: Asked,
     sides: tuple[Side, Side],
@@ -228,7 +197,7 @@ def _told(
         for row, each in enumerate(quantities)
         if verdict.looks_worse(each, asked.margins[metric_of(each.key)])
     }
-    groups = _groups(table, lost, family, suspect)
+    groups = _groups(table, family, suspect)
     ranked = sorted(quantities, key=_rank)
     suspects = sorted(
         (quantities[row] for row in suspect), key=lambda each: (not each.key.named, each.shift.p)
@@ -237,11 +206,9 @@ def _told(
         quantities,
         groups,
         suspects=suspects,
-        lost=len(lost.rows),
-        often=len(lost.often),
-        absent=_absent(table, joined, family),
+        gone=[f"{table.keys[row].label}: {why}" for row, why in table.gone.items()],
+        uncompared=_uncompared(table, joined),
         explained=[f"{_label(family, at)}: {each.said()}" for at, each in family.explained.items()],
-        unrecorded=list(dict.fromkeys(table.unrecorded.values())),
     )
     return Comparison(
         site=family.keys[0].site,
@@ -296,8 +263,10 @@ def _rank(each: Compared) -> tuple[object, ...]:
     return (_SURENESS[shift.change], not each.key.named, off if off < 0 else shift.p, off)
 
 
-def _groups(table: JoinedRows, lost: Lost, family: _Family, suspect: set[int]) -> tuple[Group, ...]:
-    gone = _lost_homes(table, lost)
+def _groups(table: JoinedRows, family: _Family, suspect: set[int]) -> tuple[Group, ...]:
+    # Each place by itself, for one may be in the table.
+    keys = [table.keys[row] for row in table.gone]
+    gone = {each.places[0]: each for each in group_rows(keys, merged=False)}
     words = [each.change for each in family.shifts[: len(family.keys)]]
     found: list[Group] = []
     for at, members in enumerate(family.groups, start=len(family.keys)):
@@ -345,16 +314,17 @@ def _label(family: _Family, at: int) -> str:
     return row.label if isinstance(row, Key) else f"{row.metric} of {row.kind} {row.name}"
 
 
-def _absent(table: JoinedRows, joined: Joined, family: _Family) -> tuple[str, ...]:
-    """Return the rails, pairs, nodes and stacks of which a metric was measured before only."""
-    keys = [table.keys[row] for row in joined.only_first.tolist() if table.keys[row].better]
-    there = {(*place[:3],) for each in family.groups for place in each.places}
-    gone = {
-        (each.kind, each.name, each.metric): None
-        for each in group_rows(keys, merged=False)
-        if each.kind in _PLACES and (each.kind, each.name, each.metric) not in there
-    }
-    return tuple(f"{metric} of {kind} {name}" for kind, name, metric in gone)
+def _uncompared(table: JoinedRows, joined: Joined) -> tuple[str, ...]:
+    """Return the rails, pairs, nodes and stacks of which a metric has no like after."""
+
+    def places(row: int) -> list[tuple[str, str, str]]:
+        key = table.keys[row]
+        return [(metric_of(key), *each) for each in homes(key) if each[0] in _PLACES]
+
+    there = {each for row in joined.rows.tolist() for each in places(row)}
+    gone = [row for row in joined.only_first.tolist() if table.keys[row].better]
+    several = dict.fromkeys(each for row in gone for each in places(row) if each not in there)
+    return tuple(f"{metric} of {kind} {name}" for metric, kind, name in several)
 
 
 def _wholly_lost(members: Members) -> Group:
@@ -373,16 +343,9 @@ def _wholly_lost(members: Members) -> Group:
     )
 
 
-def _lost_homes(table: JoinedRows, lost: Lost) -> dict[tuple[str, str, str, str], Members]:
-    """Return where quantities were lost: each place by itself, for one may be in the table."""
-    keys = [table.keys[row] for row in dict.fromkeys((*lost.rows, *lost.often, *table.unrecorded))]
-    return {each.places[0]: each for each in group_rows(keys, merged=False)}
-
-
 def _warnings(
     table: JoinedRows,
     joined: Joined,
-    lost: Lost,
     family: _Family,
     asked: Asked,
     chosen: tuple[ChosenSide, ChosenSide],
@@ -396,11 +359,8 @@ def _warnings(
     told += differing
     counts = split, len(table.run_ids) - split
     told += doubts.few_notes(counts, sides)
-    told += doubts.unreachable_notes(counts, _blocks(table, asked, sides), asked.alpha)
+    told += doubts.unreachable_notes(counts, asked.alpha)
     told += doubts.order_notes(*sides)
-    told += _drifts(table, family, asked)
-    told += doubts.lost_notes(lost)
-    told += doubts.unrecorded_notes(table)
     told += doubts.scatter_notes(family.keys, family.shifts[: len(family.keys)])
     aside = [why for several in table.set_aside.values() for _, why in several]
     if aside:
@@ -415,24 +375,10 @@ def _warnings(
     return tuple(dict.fromkeys(told))
 
 
-def _drifts(table: JoinedRows, family: _Family, asked: Asked) -> list[str]:
-    """Return what moves within a side; asked of the few steady rows, the whole and the rails."""
-    rows = [at for at, each in enumerate(family.groups) if each.kind in {"overall", "rail"}]
-    names = [f"{family.groups[at].name} {family.groups[at].metric}" for at in rows]
-    margins = [asked.margins[family.groups[at].metric] for at in rows]
-    split = table.num_first
-    return [
-        note
-        for side, part in (("first", slice(0, split)), ("second", slice(split, None)))
-        for note in doubts.drift_notes(family.group_values[rows][:, part], names, margins, side)
-    ]
-
-
 def _nothing_in_common(
     apart: Sequence[Unpaired],
     joined: Joined,
     sides: tuple[Side, Side],
-    history: History,
 ) -> NothingComparedError:
     """Say why no quantity is on both sides, and what would help."""
     here, there = len(joined.only_first), len(joined.only_second)
@@ -447,17 +393,11 @@ def _nothing_in_common(
             next_step="fabricproof runs",
         )
     reasons = grouped(apart)
-    hints = renaming_hints(*sides, history.machines)
     fields = Counter(name for _, _, unlike, _ in reasons for name in unlike)
-    if hints and "nodes" in fields:
-        step = " ".join(f"--renamed {old}={new}" for old, new, _ in hints)
-        why = "; ".join(f"{old} and {new} have {reason}" for old, new, reason in hints[:3])
-        step = f"if these are the same nodes ({why}): {step}"
-    elif fields:
+    step = "choose runs of the same checks: fabricproof runs"
+    if fields:
         step = " ".join(f"--across {name}" for name, _ in fields.most_common(3))
         step = f"if that difference is what you ask about: {step}"
-    else:
-        step = "choose runs of the same checks: fabricproof runs"
     return NothingComparedError(
         "the sides have no quantity in common",
         expected="the same check, stack, build, nodes and settings on both",

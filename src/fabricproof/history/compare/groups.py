@@ -85,13 +85,13 @@ def group_rows(keys: Sequence[Key], *, merged: bool = True) -> list[Members]:
         merged: groups of the very same quantities are one, which names the others.
     """
     found: dict[_Place, list[int]] = {}
-    homes: dict[tuple[str, str, str, str], tuple[tuple[str, str], ...]] = {}
+    known: dict[tuple[str, str, str, str], tuple[tuple[str, str], ...]] = {}
     for row, key in enumerate(keys):
         place = (key.rails, key.nodes, key.stack, key.program)
-        if place not in homes:
-            homes[place] = tuple(_homes(key))
+        if place not in known:
+            known[place] = tuple(homes(key))
         what = metric_of(key), key.better, band_of(key)
-        for kind, name in homes[place]:
+        for kind, name in known[place]:
             found.setdefault((kind, name, *what), []).append(row)
     order = {kind: index for index, kind in enumerate(KINDS)}
     groups: dict[tuple[object, ...], list[_Place]] = {}
@@ -116,7 +116,7 @@ def group_rows(keys: Sequence[Key], *, merged: bool = True) -> list[Members]:
 _Place = tuple[str, str, str, int, str]
 
 
-def _homes(key: Key) -> Iterator[tuple[str, str]]:
+def homes(key: Key) -> Iterator[tuple[str, str]]:
     """Yield the groups that a quantity is in; none by a field that was allowed to differ."""
     nodes = key.nodes.split(",")
     yield "overall", "all"

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fabricproof.core.measure import Verdict
 from fabricproof.core.units import by_key, size_label
-from fabricproof.history.compare.absent import without_record
 from fabricproof.history.compare.model import NothingComparedError, SideError, typed
 from fabricproof.history.compare.sides import ChosenSide
+from fabricproof.history.gone import gone_after
 from fabricproof.history.store import FIELDS, Key, Run, Store, no_samples
 from fabricproof.verdict.value import ERROR_UNIT
 
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
 
     Values = npt.NDArray[np.float64]
     Rows = npt.NDArray[np.intp]
-
-#: the message size at the end of a quantity's name
-_NAMED_SIZE = re.compile(r"_(\d+(?:B|KiB|MiB|GiB))$")
 
 #: fields of a key that ``--across`` may let differ; the others say what is measured
 MAY_DIFFER = frozenset(FIELDS) - {"site", "quantity", "unit", "message_size", "better", "named"}
@@ -57,24 +53,6 @@ class Filters:
             self._takes_leg(key)
             and self._takes_nodes(key)
             and (not self.size or key.message_size in self.size)
-        )
-
-    def may_take(self, key: Key) -> bool:
-        """Tell whether what has no number may stand for a quantity that is to be compared.
-
-        Where nothing was printed the record has its message size in the name of the quantity only,
-        and names no node where nobody saw a rank.
-        """
-        named = _NAMED_SIZE.search(key.quantity)
-        is_of_size = (
-            key.message_size in self.size
-            if key.message_size is not None
-            else named is None or named[1] in map(size_label, self.size)
-        )
-        return (
-            self._takes_leg(key)
-            and (not key.nodes or self._takes_nodes(key))
-            and (not self.size or is_of_size)
         )
 
     def _takes_leg(self, key: Key) -> bool:
@@ -123,8 +101,7 @@ class JoinedRows:
         is_second: for each column.
         words: verdict words of each row; of a baseline none.
         set_aside: row -> (column, reason) of numbers that were measured and are not used.
-        unrecorded: row -> which leg it is of, and how many runs of the second side have no record
-            of it although they measured the others of its check.
+        gone: rows that the first side has and the second lacks, and in how many of its runs.
     """
 
     keys: tuple[Key, ...]
@@ -133,7 +110,7 @@ class JoinedRows:
     is_second: tuple[bool, ...]
     words: tuple[tuple[str, ...], ...]
     set_aside: Mapping[int, list[tuple[int, str]]] = field(default_factory=dict)
-    unrecorded: Mapping[int, str] = field(default_factory=dict)
+    gone: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def num_first(self) -> int:
@@ -158,7 +135,6 @@ def gather(
     second: ChosenSide,
     *,
     across: Sequence[str],
-    renamed: Mapping[str, str],
     filters: Filters,
 ) -> JoinedRows:
     """Return the numbers of both sides.
@@ -168,7 +144,6 @@ def gather(
         first: the side before.
         second: the side after.
         across: fields of the key in which numbers may differ.
-        renamed: old name of a node to its name of today.
         filters: which quantities count.
 
     Raises:
@@ -176,22 +151,15 @@ def gather(
         NothingComparedError: a filter leaves nothing.
     """
     _refuse_across(across)
-    if _is_plain(first) and _is_plain(second):
-        table = _one_table(store, first.side.runs, second.side.runs, across, renamed)
+    if first.samples is None and second.samples is None:
+        table = _one_table(store, first.side.runs, second.side.runs, across)
     else:
-        halves = [_half(store, each, across, renamed) for each in (first, second)]
-        table = _two_halves(*halves)
-    table = replace(table, unrecorded=_unrecorded(table, no_samples(store.labels)))
+        table = _two_halves(*(_half(store, each, across) for each in (first, second)))
+    apart = no_samples(store.labels)
+    columns = [at for at, each in enumerate(table.run_ids) if each in apart]
+    gone = gone_after(table.keys, table.values, table.words, table.num_first, columns)
+    table = replace(table, gone=gone)
     return table if filters.is_all else _filtered(table, filters)
-
-
-def _unrecorded(table: JoinedRows, no_sample: Collection[str]) -> Mapping[int, str]:
-    recorded = np.isfinite(table.values)
-    for row, words in enumerate(table.words):
-        # Of what the first side alone has there are no words of the second.
-        recorded[row, : len(words)] |= np.array(words, dtype=str) != ""
-    apart = [at for at, each in enumerate(table.run_ids) if each in no_sample]
-    return without_record(table.keys, recorded, table.is_second, apart)
 
 
 def _refuse_across(across: Sequence[str]) -> None:
@@ -205,21 +173,14 @@ def _refuse_across(across: Sequence[str]) -> None:
             )
 
 
-def _is_plain(chosen: ChosenSide) -> bool:
-    return chosen.samples is None and not chosen.side.stack
-
-
 def _one_table(
     store: Store,
     first: Sequence[Run],
     second: Sequence[Run],
     across: Sequence[str],
-    renamed: Mapping[str, str],
 ) -> JoinedRows:
     of_second = {each.run_id for each in second}
-    matrix = store.matrix(
-        [each.run_id for each in (*first, *second)], across=across, renamed=renamed
-    )
+    matrix = store.matrix([each.run_id for each in (*first, *second)], across=across)
     is_second = np.array([each.run_id in of_second for each in matrix.runs], dtype=bool)
     order = np.argsort(is_second, kind="stable")
     at = {int(old): new for new, old in enumerate(order)}
@@ -238,55 +199,31 @@ def _one_table(
     )
 
 
-def _half(
-    store: Store, chosen: ChosenSide, across: Sequence[str], renamed: Mapping[str, str]
-) -> _Half:
-    """Return one side by itself: a baseline, or the runs with one stack only."""
+def _half(store: Store, chosen: ChosenSide, across: Sequence[str]) -> _Half:
+    """Return one side by itself, of which the other is a baseline, or which is one."""
     if chosen.samples is not None:
-        return _of_baseline(chosen.samples, across, renamed)
-    side = chosen.side
-    # What the side is chosen by must be seen before it is allowed to differ.
-    asked = {name: word for name, word in (("stack", side.stack), ("build", side.build)) if word}
-    matrix = store.matrix(
-        [each.run_id for each in side.runs],
-        across=[each for each in across if each not in asked],
-        renamed=renamed,
-    )
-    rows = [
-        row
-        for row, key in enumerate(matrix.keys)
-        if side.stack in {"", key.stack} and key.build.startswith(side.build)
-    ]
-    mine = matrix.take(rows)
-    stars = [name for name in across if name in asked]
+        return _of_baseline(chosen.samples, across)
+    matrix = store.matrix([each.run_id for each in chosen.side.runs], across=across)
     return _Half(
-        keys=tuple(_with_names(key, stars, {}) for key in mine.keys),
-        values=mine.values,
-        words=mine.verdicts,
-        run_ids=tuple(each.run_id for each in mine.runs),
-        set_aside=mine.set_aside,
+        keys=matrix.keys,
+        values=matrix.values,
+        words=matrix.verdicts,
+        run_ids=tuple(each.run_id for each in matrix.runs),
+        set_aside=matrix.set_aside,
     )
 
 
-def _of_baseline(
-    samples: Mapping[Key, Mapping[str, float]], across: Sequence[str], renamed: Mapping[str, str]
-) -> _Half:
+def _of_baseline(samples: Mapping[Key, Mapping[str, float]], across: Sequence[str]) -> _Half:
     run_ids = tuple(sorted({run_id for each in samples.values() for run_id in each}))
     column = {run_id: index for index, run_id in enumerate(run_ids)}
-    found = by_key((_with_names(key, across, renamed), values) for key, values in samples.items())
+    stars: dict[str, Any] = dict.fromkeys(across, "*")
+    found = by_key((replace(key, **stars), values) for key, values in samples.items())
     table = np.full((len(found), len(run_ids)), np.nan)
     for row, several in enumerate(found.values()):
         for run_id in {each for values in several for each in values}:
             numbers = [values[run_id] for values in several if run_id in values]
             table[row, column[run_id]] = np.median(numbers)
     return _Half(keys=tuple(found), values=table, words=((),) * len(found), run_ids=run_ids)
-
-
-def _with_names(key: Key, across: Sequence[str], renamed: Mapping[str, str]) -> Key:
-    if renamed:
-        nodes = sorted(renamed.get(node, node) for node in key.nodes.split(","))
-        key = replace(key, nodes=",".join(nodes))
-    return replace(key, **dict.fromkeys(across, "*")) if across else key  # type: ignore[arg-type]
 
 
 def _two_halves(first: _Half, second: _Half) -> JoinedRows:
@@ -318,11 +255,9 @@ def _two_halves(first: _Half, second: _Half) -> JoinedRows:
 
 
 def _filtered(table: JoinedRows, filters: Filters) -> JoinedRows:
-    taken = {row for row, key in enumerate(table.keys) if filters.takes(key)}
-    if not taken:
+    rows = [row for row, key in enumerate(table.keys) if filters.takes(key)]
+    if not rows:
         raise _nothing_left(table.keys, filters)
-    empty = np.flatnonzero(~np.isfinite(table.values).any(axis=1)).tolist()
-    rows = sorted({*taken, *(row for row in empty if filters.may_take(table.keys[row]))})
     return JoinedRows(
         keys=tuple(table.keys[row] for row in rows),
         values=table.values[rows],
@@ -332,9 +267,7 @@ def _filtered(table: JoinedRows, filters: Filters) -> JoinedRows:
         set_aside={
             new: table.set_aside[row] for new, row in enumerate(rows) if row in table.set_aside
         },
-        unrecorded={
-            new: table.unrecorded[row] for new, row in enumerate(rows) if row in table.unrecorded
-        },
+        gone={new: table.gone[row] for new, row in enumerate(rows) if row in table.gone},
     )
 
 

@@ -40,15 +40,11 @@ class Side:
         words: as it was asked for: ``firmware=28.39``, ``2026-11-01..2026-11-10``.
         runs: that it holds, oldest first.
         baseline: name of the baseline it is, empty where it is runs.
-        stack: the only stack whose numbers count, empty where all do.
-        build: beginning of its digest, empty where any.
     """
 
     words: str
     runs: tuple[Run, ...]
     baseline: str = ""
-    stack: str = ""
-    build: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,10 +110,10 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class FieldChange:
-    """One inventory field, or setting, that differs between the sides.
+    """One inventory field, or build, that differs between the sides.
 
     Attributes:
-        part: ``interface rail1``, ``node``, ``environment``, ``stack openmpi5``.
+        part: ``interface rail1``, ``node``, ``stack openmpi5``.
         fact: ``firmware``.
         first: values on the first side, joined by commas; empty where unknown.
         partly: whether some runs of the two sides have one value in common.
@@ -161,7 +157,6 @@ class Comparison:
         quantities: every quantity that both sides have, the surest worsening first.
         groups: overall first, then rails, pairs, nodes, stacks.
         changes: what else differs between the sides.
-        kernels: whether what measured was one binary on both sides, in words.
         disturbed: ``first`` or ``second``, the side of which others took more, where that explains
             a change, so that it is UNDECIDED; else empty.
         warnings: what cannot be told apart, what was passed over.
@@ -194,7 +189,6 @@ class Comparison:
     more_runs: int | None = None
     filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     options: tuple[str, ...] = ()
-    kernels: tuple[str, ...] = ()
     disturbed: str = ""
 
     @property
@@ -232,25 +226,6 @@ def parse_margins(texts: Sequence[str]) -> dict[str, float]:
             )
         margins[name] = number
     return margins
-
-
-def parse_renamed(texts: Sequence[str]) -> dict[str, str]:
-    """Return old name of a node -> its name of today, of ``OLD=NEW``.
-
-    Raises:
-        SideError: not two names, or one twice.
-    """
-    found: dict[str, str] = {}
-    for text in texts:
-        old, _, new = text.partition("=")
-        if not old or not new or old in found or new in found.values():
-            raise SideError(
-                "no renaming",
-                expected="OLD=NEW, each name once, as node17=n0017",
-                got=repr(text),
-            )
-        found[old] = new
-    return found
 
 
 #: of the form; grows with each change that a reader of it must know

@@ -23,12 +23,11 @@ Samples = Mapping[Key, Mapping[str, float]]
 _LATEST = re.compile(r"latest(?:~(\d{1,9}))?")
 _LAST = re.compile(r"last:(\d{1,9})(?:@(.+))?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?Z?)?")
-_STACK = re.compile(r"stack=([\w.-]+)(?:@([0-9a-f]+))?")
 
 #: what is printed of the grammar, by ``--help`` and by every refusal
 GRAMMAR = (
     "a run id or its beginning, latest, latest~3, last:5, last:5@2026-11-10, a date, "
-    "2026-11-01..2026-11-10, a label, baseline:NAME, stack=NAME@BUILD, or a value of the "
+    "2026-11-01..2026-11-10, a label, baseline:NAME, or a value of the "
     "inventory such as firmware=28.39, rail1.speed=100, vc2:mtu=1400; several joined by commas"
 )
 
@@ -103,8 +102,6 @@ class ChosenSide:
 class _Part:
     runs: Sequence[Run]
     notes: tuple[str, ...] = ()
-    stack: str = ""
-    build: str = ""
 
 
 def choose_side(words: str, history: History) -> ChosenSide:
@@ -125,18 +122,10 @@ def choose_side(words: str, history: History) -> ChosenSide:
             next_step=history.next_step,
         )
     parts = [_part(each, history) for each in atoms]
-    stacks = {(each.stack, each.build) for each in parts}
-    if len(stacks) > 1:
-        raise SideError(
-            f"one side of unlike stacks: {words!r}",
-            expected="one stack and build on a side",
-            next_step="give each its own side",
-        )
     ids = {run.run_id for part in parts for run in part.runs}
-    stack, build = stacks.pop()
     runs = tuple(run for run in history.runs if run.run_id in ids)
     return ChosenSide(
-        side=Side(words=words, runs=runs, stack=stack, build=build),
+        side=Side(words=words, runs=runs),
         notes=tuple(note for part in parts for note in part.notes),
     )
 
@@ -144,7 +133,7 @@ def choose_side(words: str, history: History) -> ChosenSide:
 def _part(word: str, history: History) -> _Part:
     """Return what one word means: forms that can be nothing else first, then names."""
     nights = history.of_samples
-    for read in (_latest, _last, _stack, _range, _date):
+    for read in (_latest, _last, _range, _date):
         found = read(word, nights)
         if found is not None:
             return found
@@ -174,30 +163,6 @@ def _last(word: str, history: History) -> _Part | None:
         raise _empty(word, "no run" + f" before the end of {match[2]}" * bool(match[2]), history)
     notes = () if len(runs) >= count else (f"{word}: there are {len(runs)} runs only",)
     return _Part(runs=runs[-count:], notes=notes)
-
-
-def _stack(word: str, history: History) -> _Part | None:
-    match = _STACK.fullmatch(word)
-    if match is None:
-        return None
-    name, build = match[1], match[2] or ""
-    having = [each for each in history.runs if name in each.builds]
-    if not having:
-        known = sorted({stack for each in history.runs for stack in each.builds})
-        raise _unknown(word, history, f"stack {name!r}", known)
-    runs = [each for each in having if each.builds[name].startswith(build)]
-    builds = sorted({each.builds[name] for each in (runs or having)})
-    if not runs:
-        raise _empty(word, f"builds {', '.join(builds)} of {name}", history)
-    if len(builds) > 1:
-        raise SideError(
-            f"{word!r} is several builds",
-            expected="one build on a side",
-            got=", ".join(builds),
-            next_step=f"fabricproof compare {history.option}"
-            f"stack={name}@{builds[0]} stack={name}@{builds[1]}",
-        )
-    return _Part(runs=runs, stack=name, build=build)
 
 
 def _range(word: str, history: History) -> _Part | None:

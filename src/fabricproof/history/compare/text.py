@@ -172,8 +172,7 @@ def _differs(comparison: Comparison, *, whole: bool) -> Iterator[str]:
         yield from (f"  {each.sentence}" for each in comparison.changes[:most])
         yield from _rest(len(comparison.changes) - most, "fields")
     else:
-        yield "No field of inventory, build or environment is known to differ between the sides."
-    yield from (f"  {each}" for each in comparison.kernels)
+        yield "No field of inventory and no build is known to differ between the sides."
     most = len(comparison.warnings) if whole else _CHANGES
     yield from (f"  WARNING {each}" for each in comparison.warnings[:most])
     yield from _rest(len(comparison.warnings) - most, "warnings")

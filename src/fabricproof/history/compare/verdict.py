@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fabricproof.core.units import counted
+from fabricproof.core.units import counted, first_few
 from fabricproof.history.compare.model import Compared, Group
 from fabricproof.history.stats.shifts import Change, Shift
 
@@ -149,10 +149,8 @@ def overall(
     groups: Sequence[Group],
     *,
     suspects: Sequence[Compared],
-    lost: int,
-    often: int,
-    absent: Sequence[str] = (),
-    unrecorded: Sequence[str] = (),
+    gone: Sequence[str] = (),
+    uncompared: Sequence[str] = (),
     explained: Sequence[str] = (),
 ) -> ChangeWord:
     """Return the last word.
@@ -161,16 +159,14 @@ def overall(
         quantities: all that were compared.
         groups: all rows of the table.
         suspects: quantities of :func:`looks_worse`.
-        lost: quantities measured before, of which no run after has a usable number.
-        often: those of which most runs after, or several, have none.
-        absent: rails, pairs, nodes and stacks that were measured before only.
-        unrecorded: legs, and in how many runs after there is no record of them.
+        gone: quantities measured before that runs after have no number of, with the reason.
+        uncompared: rails, pairs, nodes and stacks that have no like on the second side.
         explained: what others took, of each row that changed no more than that explains.
     """
     counts = Counter(each.shift.change for each in quantities)
     rows = Counter(each.shift.change for each in groups if each.shift)
     total = len(quantities)
-    against = _against(suspects, lost, often, absent, unrecorded)
+    against = _against(suspects, gone, uncompared)
     if explained:
         told = counted(len(explained), "row")
         others = f"{told} changed by no more than others explain: first {explained[0]}"
@@ -205,24 +201,13 @@ def _mixed(
     return text + (f"; {against}" if against else "")
 
 
-def _against(
-    suspects: Sequence[Compared],
-    lost: int,
-    often: int,
-    absent: Sequence[str],
-    unrecorded: Sequence[str],
-) -> str:
+def _against(suspects: Sequence[Compared], gone: Sequence[str], uncompared: Sequence[str]) -> str:
     told = []
-    if absent:
-        more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
-        told.append(f"{absent[0]}{more} was measured before and not after")
-    if lost:
-        told.append(f"{lost} quantities measured before gave no usable number after")
-    if often:
-        told.append(f"{often} quantities gave none in several runs after")
-    if unrecorded:
-        more = f" and {len(unrecorded) - 1} more" if len(unrecorded) > 1 else ""
-        told.append(f"no record of {unrecorded[0]}{more}")
+    if uncompared:
+        named = first_few(uncompared, 1)
+        told.append(f"{named} was measured before and has no like after")
+    if gone:
+        told.append(f"{len(gone)} quantities measured before gave no number after: first {gone[0]}")
     if suspects:
         told.append(
             f"{len(suspects)} quantities look worse and are not proven so: first "

@@ -29,10 +29,6 @@ class Share:
             high = _crossing(lambda rate: _at_most(self.hits, self.of, rate), ALPHA / 2)
         return low, high
 
-    def p_of(self, rate: float) -> float:
-        """Return how probable so many hits, or more, are where this is the true rate."""
-        return 1 - _at_most(self.hits - 1, self.of, rate) if self.hits else 1.0
-
     def __str__(self) -> str:
         """``59 of 59 (94 to 100 %)``."""
         if not self.of:

@@ -263,11 +263,6 @@ class KeptRows:
         rows = rows.join(self.copy.keys(), on="key", how="left", maintain_order="left")
         return rows.select(*FIELDS, *facts)
 
-    def files(self, run_ids: Iterable[str]) -> list[Path]:
-        """Return the record files that hold rows of some runs, sorted."""
-        wanted = {self.numbers[each] for each in run_ids if each in self.numbers}
-        return sorted(self.site_folder / name for name, *_ in self._segments(wanted))
-
 
 def history_of(copy: Copy, site_folder: Path) -> KeptRows:
     """Return the history that a copy holds."""

@@ -208,16 +208,11 @@ class Store:
         """
         return self._history.samples(run_ids, facts)
 
-    def files(self, run_ids: Iterable[str]) -> list[Path]:
-        """Return the record files in which quantities of these runs stand."""
-        return self._history.files(run_ids)
-
     def matrix(
         self,
         run_ids: Iterable[str],
         *,
         across: Iterable[str] = (),
-        renamed: Mapping[str, str] | None = None,
     ) -> Matrix:
         """Return the numbers that counted, quantities by runs.
 
@@ -225,7 +220,6 @@ class Store:
             run_ids: which runs; their columns are in the order of :attr:`runs`.
             across: fields of the key in which numbers may differ (``build``, ``nodes``); the
                 key says ``*`` there.
-            renamed: node as an old record calls it, to its name of today.
 
         Raises:
             RenamingError: two names that cannot be one machine.
@@ -235,7 +229,7 @@ class Store:
 
         wanted = set(run_ids)
         runs = tuple(each for each in self.runs if each.run_id in wanted)
-        return matrix_of(self._history, runs, across=tuple(across), renamed=renamed or {})
+        return matrix_of(self._history, runs, across=tuple(across))
 
 
 class NoHistoryError(InputMissingError):

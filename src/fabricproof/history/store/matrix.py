@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
 from fabricproof.history.store.copy import KeptRows
 from fabricproof.history.store.model import FIELDS, Key, Matrix, Run, kind_of
 from fabricproof.verdict.value import ERROR_UNIT
@@ -20,94 +19,12 @@ if TYPE_CHECKING:
 
     Indices = npt.NDArray[np.int64]
 
-_NEXT = "give --renamed OLD=NEW with the name that the records have and that of today"
 
-
-class RenamingError(FabricproofError, ValueError):
-    """Two names that cannot be one machine, or a renaming that says nothing."""
-
-    exit_status = ExitStatus.USAGE
-
-
-def rename(nodes: str, renamed: Mapping[str, str]) -> str:
-    """Return the nodes of a key by their names of today."""
-    return ",".join(sorted(renamed.get(node, node) for node in nodes.split(",")))
-
-
-def require_renaming(renamed: Mapping[str, str], history: KeptRows, rows: pl.DataFrame) -> None:
-    """Refuse a renaming that would make one machine of two.
-
-    Args:
-        renamed: old name -> name of today.
-        history: in which the old names must stand.
-        rows: ``key`` and ``run`` of the numbers that are joined.
-
-    Raises:
-        RenamingError: a name becomes itself or is renamed in its turn; two names that become one
-            both took part in one run.
-        InputMissingError: no record has the old name.
-    """
-    for old, new in renamed.items():
-        if old == new or new in renamed:
-            raise RenamingError(
-                f"--renamed {old}={new}: {new} is an old name itself",
-                expected="the name of today, which is renamed no further",
-                next_step=_NEXT,
-            )
-    keys = _nodes_of(history.copy.keys())
-    known = set(keys["node"].unique())
-    for old, new in renamed.items():
-        if old not in known:
-            raise InputMissingError(
-                f"--renamed {old}={new}: no record has a node {old}",
-                expected=f"one of: {', '.join(sorted(known - {''})[:20])}",
-                next_step=_NEXT,
-            )
-    _refuse_together(renamed, history.copy.manifest["runs"], keys, rows)
-
-
-def _nodes_of(keys: pl.DataFrame) -> pl.DataFrame:
-    """Return ``key`` and ``node``, one row for each node of a key."""
-    texts = keys["nodes"].unique()
-    pairs = [(text, node) for text in texts for node in text.split(",")]
-    nodes = pl.DataFrame(pairs, schema={"nodes": pl.String, "node": pl.String}, orient="row")
-    return keys.select("key", "nodes").join(nodes, on="nodes").select("key", "node")
-
-
-def _refuse_together(
-    renamed: Mapping[str, str], runs: Sequence[str], keys: pl.DataFrame, rows: pl.DataFrame
-) -> None:
-    """Refuse names that become one and took part in one run: these are two machines."""
-    names = {**{new: new for new in renamed.values()}, **renamed}
-    named = keys.filter(pl.col("node").is_in(list(names)))
-    together = (
-        rows.select("key", "run")
-        .unique()
-        .join(named, on="key")
-        .with_columns(machine=pl.col("node").replace_strict(names, return_dtype=pl.String))
-        .group_by("run", "machine")
-        .agg(pl.col("node").unique().sort())
-        .filter(pl.col("node").list.len() > 1)
-        .sort("run", "machine")
-    )
-    for run, machine, both in together.iter_rows():
-        raise RenamingError(
-            f"--renamed: {' and '.join(both)} cannot both be {machine}: both took part in run "
-            f"{runs[run]}",
-            expected="names that one machine had one after the other",
-            next_step=_NEXT,
-        )
-
-
-def matrix_of(
-    history: KeptRows, runs: Sequence[Run], *, across: Sequence[str], renamed: Mapping[str, str]
-) -> Matrix:
+def matrix_of(history: KeptRows, runs: Sequence[Run], *, across: Sequence[str]) -> Matrix:
     """Return the numbers that counted in ``runs``; see ``history.store.Store.matrix``."""
     ids = [each.run_id for each in runs]
     rows = history.rows(ids, ("key", "run", "value", "verdict", "usable"), pl.col("counts"))
-    if renamed:
-        require_renaming(renamed, history, rows)
-    keys, row_of = _groups(history.copy.keys(), rows["key"], across, renamed)
+    keys, row_of = _groups(history.copy.keys(), rows["key"], across)
     columns = np.zeros(len(history.copy.manifest["runs"]), dtype=np.int64)
     columns[[history.numbers[each] for each in ids]] = np.arange(len(ids))
     place = row_of[rows["key"].to_numpy()] * len(ids) + columns[rows["run"].to_numpy()]
@@ -122,14 +39,11 @@ def matrix_of(
 
 
 def _groups(
-    known: pl.DataFrame, present: pl.Series, across: Sequence[str], renamed: Mapping[str, str]
+    known: pl.DataFrame, present: pl.Series, across: Sequence[str]
 ) -> tuple[tuple[Key, ...], Indices]:
     """Return the keys of the rows of the matrix, and number of a key -> its row."""
     num_keys = known.height
     known = known[present.unique().sort().to_numpy()]
-    if renamed:
-        again = {nodes: rename(nodes, renamed) for nodes in known["nodes"].unique()}
-        known = known.with_columns(pl.col("nodes").replace_strict(again, return_dtype=pl.String))
     known = known.with_columns(_any(name) for name in across)
     groups = known.select(FIELDS).unique(maintain_order=True).with_row_index("row")
     members = known.join(groups, on=FIELDS, nulls_equal=True)

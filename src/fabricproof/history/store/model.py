@@ -177,7 +177,7 @@ def numbered(kinds: Sequence[object]) -> list[int]:
 #: keys of a quantity's record that are texts
 TEXTS = (
     "site", "partition", "fabric", "stack", "suite", "program", "tool_version", "check", "leg",
-    "run_id", "road_state", "job_id", "environment_digest", "stage_folder",
+    "run_id", "road_state", "job_id", "stage_folder",
 )  # fmt: skip
 OBJECTS = ("inventory", "attributes", "stack_identity")
 
@@ -185,7 +185,7 @@ OBJECTS = ("inventory", "attributes", "stack_identity")
 FACTS: tuple[str, ...] = (
     "run_id", "attempt", "counts", "value", "verdict", "reason", "ceiling", "ceiling_name",
     "reference", "lower", "upper", "origin", "source", "road_state", "job_id", "completed",
-    "inventory", "environment_digest", "stage_folder", "file", "line",
+    "inventory", "stage_folder", "file", "line",
 )  # fmt: skip
 
 #: columns of a row as it is kept: the key and the run are numbers that tables beside explain

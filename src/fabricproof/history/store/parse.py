@@ -223,7 +223,7 @@ def _told(shared: pl.DataFrame) -> pl.DataFrame:
     """Return the columns that quantities share, in the words of a key."""
     import polars as pl  # noqa: PLC0415 - start-up time
 
-    facts = {"run_id", "road_state", "job_id", "environment_digest", "stage_folder"}
+    facts = {"run_id", "road_state", "job_id", "stage_folder"}
     words = {
         "build": _of_each(shared["stack_identity"], _build),
         "settings": _of_each(shared["attributes"], _settings),

@@ -15,6 +15,7 @@ from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingEr
 from fabricproof.core.project import site_option
 from fabricproof.core.units import by_key
 from fabricproof.history.compare.facts import Machines
+from fabricproof.history.gone import gone_now
 from fabricproof.history.stats.steps import Changes, Step, find_changes, least_runs
 from fabricproof.history.store import Key, Matrix, Store
 from fabricproof.history.store.label_file import no_samples
@@ -22,8 +23,6 @@ from fabricproof.history.store.model import MARGINS, class_of, metric_of, number
 from fabricproof.history.surroundings import around_quantity, beside, taken_from
 from fabricproof.history.trend.events import Tested, events_of
 from fabricproof.history.trend.model import FoundDrift, FoundStep, Trend
-from fabricproof.history.trend.silent import Silence, without_numbers
-from fabricproof.history.trend.vanished import vanished
 
 #: runs, and numbers of a quantity, below which nothing can be told (stats.step_orders.LEAST_RUNS)
 LEAST_RUNS = 6
@@ -52,7 +51,6 @@ class Question:
             ``rail`` or ``node``, to patterns as in a shell, of which one must fit.
         all_sizes: whether points of a curve count, or only quantities that carry a verdict.
         margins: metric to the smallest change that is told, as a fraction.
-        renamed: node as an old record calls it, to its name of today.
         num_looks: runs that the history has had, where the store holds fewer; 0: as it holds.
     """
 
@@ -61,7 +59,6 @@ class Question:
     where: Mapping[str, Sequence[str]] = field(default_factory=dict)
     all_sizes: bool = False
     margins: Mapping[str, float] = field(default_factory=lambda: dict(MARGINS))
-    renamed: Mapping[str, str] = field(default_factory=dict)
     num_looks: int = 0
 
 
@@ -77,9 +74,7 @@ def find_trend(store: Store, ask: Question, machines: Machines) -> Trend:
         InputMissingError: nothing of what was asked for was ever measured.
         TooFewRunsError: fewer than six runs, or no quantity in six of them.
     """
-    matrix, num_facts, silences, gone = _asked(store, ask)
-    silent = tuple(each.sentence for each in silences if each.is_alarm)
-    told = tuple(each.sentence for each in silences if not each.is_alarm)
+    matrix, num_facts, silent = _asked(store, ask)
     counts = _counts(matrix)
     long = [row for row, count in enumerate(counts) if count >= LEAST_RUNS]
     if not long:
@@ -107,7 +102,7 @@ def find_trend(store: Store, ask: Question, machines: Machines) -> Trend:
         num_short=len(counts) - len(long),
         events=events_of(tested, _beside_others(store, tested, changes, ask), machines),
         drifts=_drifts(tested, changes),
-        warnings=(*silent, *told, *store.notes, *_warnings(matrix, changes), *gone),
+        warnings=(*silent, *store.notes, *_warnings(matrix, changes)),
         silent=silent,
         alpha=ALPHA,
         num_facts=num_facts,
@@ -131,8 +126,8 @@ def _counts(matrix: Matrix) -> list[int]:
     return [int(count) for count in np.isfinite(matrix.values).sum(axis=1)]
 
 
-def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[Silence, ...], tuple[str, ...]]:
-    """Return quantities and runs asked for, how many facts were left out, what is silent, gone."""
+def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[str, ...]]:
+    """Return quantities and runs asked for, how many facts were left out, what has no number."""
     apart = no_samples(store.labels)
     ids = [
         run.run_id
@@ -145,30 +140,23 @@ def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[Silence, ...
             expected="a run",
             next_step=f"fabricproof runs {site_option(store.site)}",
         )
-    whole = store.matrix(ids, across=("build", "tool_version"), renamed=ask.renamed)
+    whole = store.matrix(ids, across=("build", "tool_version"))
     fitting = [row for row, key in enumerate(whole.keys) if _fits(key, ask)]
     if not fitting:
         raise _nothing_fits(store, whole, ask)
     rows = [row for row in fitting if whole.keys[row].better]
     columns = np.flatnonzero(np.isfinite(whole.values[rows]).any(axis=0))[-ask.last :].tolist()
-    # Where nobody saw a rank the record names no node: it may be of the one that is asked for.
-    nowhere = [
-        row
-        for row, key in enumerate(whole.keys)
-        if not (key.nodes or key.unit) and _fits(key, ask, anywhere=True)
-    ]
-    silent = tuple(without_numbers(whole, sorted({*fitting, *nowhere})))
-    gone = tuple(vanished(whole, rows, columns))
-    return whole.take(rows, columns), len(fitting) - len(rows), silent, gone
+    silent = tuple(gone_now(whole, rows, columns))
+    return whole.take(rows, columns), len(fitting) - len(rows), silent
 
 
-def _fits(key: Key, ask: Question, *, anywhere: bool = False) -> bool:
+def _fits(key: Key, ask: Question) -> bool:
     if not (key.named or ask.all_sizes):
         return False
     return all(
         any(fnmatch.fnmatchcase(word, pattern) for word in _words(key, name) for pattern in wanted)
         for name, wanted in ask.where.items()
-        if wanted and not (anywhere and name == "node")
+        if wanted
     )
 
 
@@ -222,7 +210,7 @@ def _beside_others(
     if not any(each.step.sure for each in steps):
         return steps
     run_ids = [each.run_id for each in tested.runs]
-    taken = taken_from(store, run_ids, renamed=ask.renamed)
+    taken = taken_from(store, run_ids)
     found = []
     for each in steps:
         row, at = each.step.row, each.step.at

@@ -103,7 +103,7 @@ class Trend:
         lag: how much one run hangs together with the next; 0 where no more than by chance.
         too_few_for_steps: no quantity has runs enough for a step; only a last run that is far off
             could be told.
-        silent: checks whose newest runs were tried and gave no usable number, one sentence each.
+        silent: what had numbers and has none in the newest runs of its check, in sentences.
     """
 
     site: str
@@ -122,7 +122,7 @@ class Trend:
     @property
     def is_worse_now(self) -> bool:
         """Whether something surely grew worse and is still so in the newest runs: a call."""
-        return bool(self.silent) or any(self._worse_now())
+        return any(self._worse_now())
 
     @property
     def looks_worse_now(self) -> bool:
@@ -208,18 +208,18 @@ def trend_lines(trend: Trend, *, verbose: bool = False) -> Iterator[str]:
 def _head(trend: Trend) -> str:
     first, last = trend.runs[0].night, trend.runs[-1].night
     over = f"{trend.site}, {len(trend.runs)} runs from {first} to {last} UTC"
-    if trend.silent:
-        return f"{over}: WORSE, {len(trend.silent)} legs give no usable number any more"
-    if not trend.events and not trend.drifts:
+    if not (trend.events or trend.drifts or trend.silent):
         if trend.too_few_for_steps:
             return f"{over}: too few to tell a lasting change; the last run is not far off"
         return f"{over}: no lasting change"
     found = [counted(len(trend.events), "event")] * bool(trend.events)
     found += [counted(len(trend.drifts), "drift")] * bool(trend.drifts)
-    state = "nothing is worse now"
+    if trend.silent:
+        found.append("something gives no number any more")
+    state = "nothing else is worse now" if trend.silent else "nothing is worse now"
     if trend.is_worse_now:
         state = "the newest runs are worse"
-    elif trend.looks_worse_now:
+    elif any(True for _ in trend._worse_now()):
         state = "the newest runs look worse, which is not sure yet"
     return f"{over}: {' and '.join(found)}; {state}"
 

@@ -212,7 +212,7 @@ def no_longer_holds(leg: LegBaseline, reason: str) -> str:
     return (
         f"{leg.words} no longer holds: {reason}; its numbers do not judge; next: "
         f"fabricproof compare baseline:{leg.name} last:5{site}, then "
-        f"fabricproof baseline propose baseline:{leg.name}{site}"
+        f"fabricproof baseline freeze NEW last:5{site}"
     )
 
 
@@ -314,5 +314,5 @@ def better_than(judgement: Judgement, row: Limit, leg: LegBaseline) -> str:
     return (
         f"{judgement.name} = {value:.5g} {row.unit} is better than {leg.words} knows "
         f"(median {row.median:.5g}, its bound {bound:.5g}): what changed? next: fabricproof "
-        f"baseline propose baseline:{leg.name}{site}"
+        f"baseline freeze NEW last:5{site}"
     )

@@ -63,9 +63,8 @@ def test_a_leg_without_a_record_is_no_same(
     found = compared(tmp_path, on(days, rail))
     assert found.overall is Change.UNDECIDED
     first = rail or "rail0"
-    told = f"no record of RailMatrix {first} n1 - n3 (openmpi5) in {count} of 8 runs"
-    assert told in found.reason
-    assert any("3 legs without a record" in each for each in found.warnings) == (not rail)
+    assert f"openmpi5 osu_bw {first} bandwidth" in found.reason
+    assert f"n1 - n3: no number in {count} of 8 runs of the second side" in found.reason
     words = {(each.kind, each.name): each.change for each in found.groups}
     assert words["pair", "n1 - n3"] is Change.UNDECIDED
     assert words["pair", "n1 - n2"] is Change.SAME
@@ -76,7 +75,7 @@ def test_who_asks_for_the_leg_alone_hears_of_it(tmp_path: Path, only: Filters) -
     """The others of its check are looked at before they are filtered away."""
     found = compared(tmp_path, on((15, 16), "rail1"), only=only)
     assert found.overall is Change.UNDECIDED
-    assert "rail1 n1 - n3 (openmpi5) in 2 of 8 runs" in found.reason
+    assert "n1 - n3: no number in 2 of 8 runs of the second side" in found.reason
 
 
 def test_of_another_pair_nothing_is_said_of_it(tmp_path: Path) -> None:
@@ -107,42 +106,12 @@ def _odd_pairs(day: int, leg: str, nodes: list[str]) -> bool:
         on((11,), "rail1"),
         on((2, 5, 9, 12), "rail1"),
         on((3, 4, 8), "rail1"),
-        lambda day, _, nodes: day > 14 and nodes != PAIR,  # less than half: a part, and meant so
     ],
 )
 def test_what_comes_in_turn_leaves_nothing_out(tmp_path: Path, absent: Absent) -> None:
     """Rails or pairs in turn, a longer run now and then, one mishap, as many as before, fewer."""
     found = compared(tmp_path, absent)
-    assert "no record" not in found.reason
-    assert all("record" not in each for each in found.warnings)
-
-
-def test_what_another_stack_does_not_measure_is_not_left_out(tmp_path: Path) -> None:
-    """One MPI takes one rail where the other takes two: that is its schedule."""
-    made = Made(perflogs=tmp_path, noise=0.003)
-    for day in range(1, 17):
-        stack = "mpich5" if day < 9 else "intelmpi"
-        made.run(day, rails=RAILS, metrics=("bandwidth",), stacks={stack: "a" * 64})
-    made.lines = [
-        each for each in made.lines if (each["stack"], each["leg"]) != ("intelmpi", "rail1")
-    ]
-    found = made.compare("stack=mpich5", "stack=intelmpi", across=("stack", "build"))
-    assert "no record" not in found.reason
-
-
-def test_a_record_of_no_nodes_is_one_of_any(tmp_path: Path) -> None:
-    """Of a leg that hung nobody saw a rank: it is MISSING, and not without a record."""
-    made = Made(perflogs=tmp_path, noise=0.003)
-    for day in range(1, 17):
-        made.run(day, nodes=("n1", "n2", "n3", "n4"), rails=RAILS, metrics=("bandwidth",))
-    mine = [each for each in made.lines if (each["leg"], each["nodes"]) == ("rail1", PAIR)]
-    for each in mine:
-        if each["run_id"][6:8] in {"15", "16"}:
-            each["nodes"] = []
-        elif each["run_id"][6:8] == "03":  # there another pair hung, too
-            made.lines.append({**each, "nodes": []})
-    found = made.compare("2026-11-01..2026-11-08", "2026-11-09..2026-11-16")
-    assert "no record" not in found.reason
+    assert "no number" not in found.reason
 
 
 def test_second_looks_leave_out_what_was_not_red(tmp_path: Path) -> None:
@@ -158,4 +127,4 @@ def test_second_looks_leave_out_what_was_not_red(tmp_path: Path) -> None:
             record = {"format": 1, "label": "night-look", "run_id": run_id, "given": True}
             file.write(json.dumps(record) + "\n")
     found = made.compare("2026-11-01..2026-11-08", "2026-11-09..2026-11-12,night-look")
-    assert "no record" not in found.reason
+    assert "no number" not in found.reason

@@ -1,4 +1,4 @@
-"""Which quantities are named as gone: those that came mostly, for as long as the runs show it."""
+"""What had numbers and has none now is named; what comes in turn, or came once, is not."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fabricproof.history.gone import gone_now
 from fabricproof.history.store import Key, Matrix, Run
-from fabricproof.history.trend.vanished import vanished
 
 KEY = Key(
     site="s", partition="p", fabric="ib0", stack="openmpi5", build="*", suite="osu",
@@ -21,32 +21,54 @@ KEY = Key(
 
 RAIL1, MPICH = replace(KEY, leg="rail1"), replace(KEY, stack="mpich5")
 
+#: of a leg whose program printed nothing, and of which nobody saw a rank
+NAMELESS = replace(KEY, unit="", message_size=None, better=0, settings="", nodes="")
+
 FIRST = datetime.datetime(2026, 11, 1, 22, tzinfo=datetime.UTC)
 
 
-def told(there: Mapping[Key, Collection[int]], count: int, begin: int = 0) -> list[str]:
-    """Return what is said of runs ``begin`` to ``count``; of each key the runs that have it."""
+def told(
+    there: Mapping[Key, Collection[int]],
+    count: int,
+    begin: int = 0,
+    words: Mapping[Key, Mapping[int, str]] | None = None,
+) -> list[str]:
+    """Return what is said of runs ``begin`` to ``count``; of each key the runs with a number."""
     runs = tuple(
         Run(run_id=f"r{at:02}", start=FIRST + at * datetime.timedelta(days=1))
         for at in range(count)
     )
-    rows = [[1.0 if at in several else np.nan for at in range(count)] for several in there.values()]
-    matrix = Matrix(keys=tuple(there), runs=runs, values=np.array(rows))
-    return list(vanished(matrix, range(len(there)), range(begin, count)))
+    keys = tuple(dict.fromkeys((*there, *(words or {}))))
+    rows = [[1.0 if at in there.get(key, ()) else np.nan for at in range(count)] for key in keys]
+    said = tuple(
+        tuple((words or {}).get(key, {}).get(at, "") for at in range(count)) for key in keys
+    )
+    matrix = Matrix(keys=keys, runs=runs, values=np.array(rows), verdicts=said)
+    directed = [row for row, key in enumerate(keys) if key.better]
+    return gone_now(matrix, directed, range(begin, count))
 
 
 @pytest.mark.parametrize("count", [12, 13, 18, 30, 59])
 def test_a_leg_that_is_gone_stays_named(count: int) -> None:
     """From the second run without it on, and not for six runs only."""
     (said,) = told({KEY: range(count), RAIL1: range(10)}, count)
-    assert said.startswith("1 quantities have no number any more while their check goes on")
-    assert f"rail1 bandwidth_4MiB n1 - n2: none since 2026-11-10 22:00 (r09), {count - 10}" in said
+    assert "rail1 bandwidth_4MiB n1 - n2 (p, ib0): none since 2026-11-10 22:00 UTC" in said
+    assert f", {count - 10} runs of the check ago" in said
 
 
-@pytest.mark.parametrize(("begin", "is_told"), [(4, True), (5, False), (10, False)])
-def test_it_ends_where_the_runs_looked_at_hold_too_few_with_it(begin: int, is_told: bool) -> None:
-    """Six runs of before its end are in the window, or five."""
-    assert bool(told({KEY: range(40), RAIL1: range(10)}, 40, begin)) == is_told
+@pytest.mark.parametrize("word", ["FAIL", "INVALID", "MISSING", "UNJUDGED"])
+@pytest.mark.parametrize("key", [KEY, NAMELESS, replace(KEY, better=0, settings="")])
+def test_what_is_tried_in_vain_is_named(key: Key, word: str) -> None:
+    """Of a check that prints nothing any more no leg has a number to be seen by."""
+    (said,) = told({KEY: range(10)}, 12, words={key: {10: word, 11: word}})
+    assert "none since 2026-11-10 22:00 UTC, 2 runs" in said
+    assert told({KEY: range(10)}, 12, words={key: {11: word}}) == []
+    assert told({KEY: range(10)}, 12, words={key: {10: "SKIPPED", 11: "SKIPPED"}}) == []
+
+
+@pytest.mark.parametrize("begin", [4, 10])
+def test_it_ends_where_the_runs_looked_at_have_none_of_it(begin: int) -> None:
+    assert bool(told({KEY: range(40), RAIL1: range(10)}, 40, begin)) == (begin < 10)
 
 
 @pytest.mark.parametrize(("count", "is_told"), [(15, False), (16, True), (40, True)])
@@ -73,4 +95,4 @@ def test_what_ended_last_is_told_first_and_the_rest_counted() -> None:
     ends = {replace(KEY, leg=f"rail{at}"): range(10 + at) for at in range(1, 6)}
     said = told({KEY: range(40), **ends}, 40)
     assert [each.split("rail")[-1][0] for each in said[:3]] == ["5", "4", "3"]
-    assert said[3] == "2 more quantities stopped coming before that while their check goes on"
+    assert said[3] == "2 more stopped coming before that"
