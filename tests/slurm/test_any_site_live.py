@@ -30,13 +30,14 @@ site_configuration = {
 """
 
 
-def _site(folder: Path, partition: str, access: str) -> str:
-    """Copy the virtual cluster's site with another partition of it; return its folder."""
-    site = folder / "other"
+def _site(session: Session, partition: str, access: str) -> str:
+    """Copy the virtual cluster's site with another partition of it, where its nodes see it."""
+    site = Path(session.environment["FABRICPROOF_WORK"]) / "sites" / partition
+    shutil.rmtree(site, ignore_errors=True)
     shutil.copytree(ROOT / "site-configs" / "vcluster", site)
     (site / "roll.json").unlink()
     path = site / "site.toml"
-    text = path.read_text().replace('name = "vcluster"', 'name = "other"')
+    text = path.read_text().replace('name = "vcluster"', f'name = "of_{partition}"')
     text = text.replace('name = "compute"', f'name = "{partition}"')
     path.write_text(text.replace('"--partition=compute", ', access))
     return str(site)
@@ -46,10 +47,10 @@ def _site(folder: Path, partition: str, access: str) -> str:
     ("partition", "access"), [("mine", '"-A root -p compute", '), ("night", "")]
 )
 def test_nodes_are_chosen_where_sbatch_puts_the_job(
-    session: Session, tmp_path: Path, partition: str, access: str
+    session: Session, partition: str, access: str
 ) -> None:
     """Before: 0 nodes of "mine" can be had, all SKIPPED; and records of "night" passed over."""
-    site = _site(tmp_path, partition, access)
+    site = _site(session, partition, access)
     choice = ("-c", str(ROOT / "checks" / "multirail" / "all_pairs.py"), "-n", "^AllPairsRound")
     _, result = session.run("--site", site, *choice, "-p", "openmpi5")
     legs = [leg for leg in result["legs"] if not leg["fabric"].startswith("no-")]
