@@ -58,3 +58,11 @@ def test_where_no_partition_has_the_site_s_fabric_they_fail_too(
     reasons = {case["fail_reason"] for case in ended.cases.values()}
     assert ["no partition of ReFrame's system 'traps' has a fabric" in each for each in reasons]
     assert "fabric-eth0" in json.dumps([*reasons])
+
+
+def test_a_reframe_whose_python_has_no_fabricproof_fails(tmp_path: Path) -> None:
+    (tmp_path / "fabricproof.py").write_text("raise ModuleNotFoundError('fabricproof')")
+    ended = run_stock(tmp_path, "-R", "-t", "quick", checks=CHECKS, PYTHONPATH=str(tmp_path))
+    assert ended.status == 1
+    assert {case["result"] for case in ended.cases.values()} == {"fail"}
+    assert "need fabricproof in the Python that runs ReFrame" in ended.out
