@@ -17,7 +17,6 @@ FRONT: dict[str, str] = {
     "outcomes": "what all legs of a job came to",
     "recording": "what a leg came to, as records",
     "relations.judge": "what is to hold between legs",
-    "rounds": "how many rounds a ratio takes",
     "run": "ReFrame started and watched, and what the run came to",
     "script": "the shell script of a job",
     "whole_job": "how the job ended, and what its nodes were",

@@ -42,7 +42,6 @@ FRONT: dict[str, str] = {
     "campaign.ledger": "a campaign on file",
     "campaign.nodes": "which nodes take part, and why others do not",
     "check.partners": "with whom a node is measured for that",
-    "campaign.plan": "the launches of a campaign and their time",
     "check.rows": "what a campaign came to, as rows of a run",
     "campaign.verdict": "what a campaign came to",
 }
