@@ -1084,10 +1084,7 @@ def test_a_fault_that_two_sizes_show_is_blamed_once(judge: Any) -> None:
     rows += [{**row, "size": "1MiB"} for row in made(12, of_node(3, 0.6, side="transmit"))]
     rows += [{**row, "size": "1KiB"} for row in made(12, of_node(7, 0.4))]
     ended = judge(rows)
-    assert sorted(blamed(ended.record)) == [
-        ("node", "n0003", "both"),
-        ("node", "n0007", "both"),
-    ]
+    assert sorted(blamed(ended.record)) == [("node", "n0003", "both"), ("node", "n0007", "both")]
 
 
 # --- the values over all nodes (document 002)

@@ -102,9 +102,7 @@ def test_a_silent_slurm_is_missing():
 def test_pmix_newer_than_slurms_plugin(version, level):
     seen = facts("openmpi5")
     seen = replace(
-        seen,
-        library=replace(seen.library, pmix=version),
-        mpi=replace(seen.mpi, pmix=version),
+        seen, library=replace(seen.library, pmix=version), mpi=replace(seen.mpi, pmix=version)
     )
     assert only(diagnose(seen), level, "PMIx")
 

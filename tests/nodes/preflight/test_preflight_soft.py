@@ -38,7 +38,7 @@ def test_two_guests_as_their_site_declares_them() -> None:
     result = preflight(SOFT, nodes(guest("vc1"), guest("vc2")))
     assert result.verdict is Verdict.PASS, [each.judgement.reason for each in result.findings]
     assert {each.quantity for each in result.findings} == {
-        *("state", "device", "rate", "mtu", "fleet"),
+        *("state", "device", "rate", "mtu", "fleet")
     }
     rate = of(result, "vc1.rate", "rxe0:1").judgement
     assert (rate.value, rate.unit) == (100.0, "Mb/s")
@@ -173,9 +173,7 @@ def test_a_rate_that_was_measured_is_unjudged_until_the_site_says_so() -> None:
     assert found.verdict is Verdict.UNJUDGED
     assert 'not_told = ["rate"]' in found.judgement.reason
     said = fabric(
-        link="Soft-RoCE 100 Mb/s",
-        rails=[{"interface": "rxe0:1"}],
-        expect={"not_told": ["rate"]},
+        link="Soft-RoCE 100 Mb/s", rails=[{"interface": "rxe0:1"}], expect={"not_told": ["rate"]}
     )
     result = look(bare, said)
     assert result.verdict is Verdict.PASS
