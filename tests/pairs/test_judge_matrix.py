@@ -233,15 +233,10 @@ def test_one_of_few_values_that_reached_the_reference_in_other_rounds_is_told_on
         (5, of_node(2, 0.3), True, 0, "n0002 with n0000, n0001, n0003, n0004 once more"),
         (4, of_node(2, 0.3, side="transmit"), False, 0, "n0002 to n0000, n0001, n0003 once more"),
         (4, of_node(2, 0.3, side="receive"), False, 0, "n0000, n0001, n0003 to n0002 once more"),
-        (
-            4,
-            of_node(2, 0.3, rail=1),
-            True,
-            2,
-            "n0002 with n0000, n0001, n0003 over rail1 once more",
-        ),
+        (4, of_node(2, 0.3, rail=1), True, 2,
+         "n0002 with n0000, n0001, n0003 over rail1 once more"),
     ],
-)
+)  # fmt: skip
 def test_of_few_values_a_node_is_named_and_not_blamed(
     judge: Any, num: int, fault: Fault, triangle: bool, rails: int, again: str
 ) -> None:

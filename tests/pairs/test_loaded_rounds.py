@@ -44,18 +44,12 @@ def measured(order: Order, *, slow: int | None = None) -> tuple[Matrix, Leaves]:
         value.append(ALONE * share * np.exp(random.normal(0, 0.01, len(flows))))
     joined = [np.concatenate(each) for each in (source, destination, rounds)]
     matrix = Matrix(
-        nodes=tuple(f"n{number}" for number in range(NODES)),
-        rails=("rail0",),
-        kinds=(Kind(quantity="bandwidth", unit="MB/s"),),
-        source=joined[0].astype(np.int32),
-        destination=joined[1].astype(np.int32),
-        both_ways=np.zeros(len(joined[0]), dtype=bool),
-        rail=np.zeros(len(joined[0]), dtype=np.int32),
-        round=joined[2].astype(np.int32),
-        kind=np.zeros(len(joined[0]), dtype=np.int32),
-        value=np.concatenate(value),
-        origin="made",
-    )
+        nodes=tuple(f"n{number}" for number in range(NODES)), rails=("rail0",),
+        kinds=(Kind(quantity="bandwidth", unit="MB/s"),), source=joined[0].astype(np.int32),
+        destination=joined[1].astype(np.int32), both_ways=np.zeros(len(joined[0]), dtype=bool),
+        rail=np.zeros(len(joined[0]), dtype=np.int32), round=joined[2].astype(np.int32),
+        kind=np.zeros(len(joined[0]), dtype=np.int32), value=np.concatenate(value), origin="made",
+    )  # fmt: skip
     return matrix, leaves
 
 

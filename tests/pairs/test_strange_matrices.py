@@ -95,12 +95,9 @@ def test_one_low_value_is_undecided_however_low(
 ) -> None:
     first, second = np.sort(np.random.default_rng(seed).choice(num, 2, replace=False)).tolist()
     rows = made(
-        num,
-        lambda a, b, _: share if (a, b) == (first, second) else 1.0,
-        triangle=triangle,
-        noise=0.01,
-        seed=seed,
-    )
+        num, lambda a, b, _: share if (a, b) == (first, second) else 1.0, triangle=triangle,
+        noise=0.01, seed=seed,
+    )  # fmt: skip
     said = say(judge_matrix(read_matrix(str(written(folder / "m.csv", rows)))))
     assert said.blame == ()
     (entry,) = said.undecided

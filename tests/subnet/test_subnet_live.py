@@ -24,12 +24,9 @@ DATA = Path(__file__).resolve().parents[1] / "data" / "subnet"
 
 #: tool -> file of a recorded look; saquery and sminfo answer for the fabric of one manager
 PRINTED = {
-    "ibnetdiscover": "ibnetdiscover.txt",
-    "iblinkinfo": "iblinkinfo.txt",
-    "sminfo": "sminfo.txt",
-    "saquery": "issm.txt",
-    "ibqueryerrors": "ibqueryerrors.txt",
-}
+    "ibnetdiscover": "ibnetdiscover.txt", "iblinkinfo": "iblinkinfo.txt", "sminfo": "sminfo.txt",
+    "saquery": "issm.txt", "ibqueryerrors": "ibqueryerrors.txt",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -103,19 +100,15 @@ def test_every_other_manager_is_asked(fabricproof: Call, tools: Path) -> None:
     [
         ("ibnetdiscover", "sleep 60", 69, "did not end in 0.5 s"),
         ("ibnetdiscover", NO_PORT, 69, "no InfiniBand port"),
-        (
-            "iblinkinfo",
-            "echo 'Permission denied' >&2; exit 1",
-            77,
-            "may not open the fabric's management device",
-        ),
+        ("iblinkinfo", "echo 'Permission denied' >&2; exit 1", 77,
+         "may not open the fabric's management device"),
         ("sminfo", NO_MANAGER, 69, "no subnet manager answers"),
         ("ibqueryerrors", "exit 3", 69, "failed with status 3"),
         ("iblinkinfo", "head -n 5 'DATA/tree/iblinkinfo.txt'", 65, "iblinkinfo.txt:6"),
         ("iblinkinfo", "cat 'DATA/torus/iblinkinfo.txt'", 65, "ibnetdiscover"),
         ("ibnetdiscover", "true", 65, "empty"),
     ],
-)
+)  # fmt: skip
 def test_one_clear_message_for_each_way_to_fail(
     fabricproof: Call, tools: Path, tool: str, script: str, status: int, words: str
 ) -> None:
@@ -352,14 +345,10 @@ def test_hosts_on_the_command_line(fabricproof: Call) -> None:
 @pytest.mark.parametrize(
     "hosts",
     [
-        "n[1-1000000000]",
-        "n[1-1000001]",
-        "n[0-100]x[0-9999]",
-        "a,n[ 1 - 2000000 ],b",
-        "n[-1-1000000]",
-        "n[1-600000],m[1-600000]",
+        "n[1-1000000000]", "n[1-1000001]", "n[0-100]x[0-9999]", "a,n[ 1 - 2000000 ],b",
+        "n[-1-1000000]", "n[1-600000],m[1-600000]",
     ],
-)
+)  # fmt: skip
 def test_a_hostlist_without_end_is_refused_at_once(fabricproof: Call, hosts: str) -> None:
     begun = time.monotonic()
     ended = fabricproof("subnet", "check", "--from", DATA / "tree", "--hosts", hosts)

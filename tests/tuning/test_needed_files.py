@@ -20,10 +20,7 @@ def test_every_file_must_be_readable_on_the_node(tmp_path: Path, files: str, sta
     done = subprocess.run(
         ["/bin/bash", str(SCRIPT), "true"],
         env={"FABRICPROOF_LEG": str(tmp_path), "FABRICPROOF_FILES": named, "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
     assert done.returncode == status
     assert ("cannot read" in done.stderr) == (status != 0)

@@ -62,13 +62,9 @@ def start(name: str, collective: str, size: int, ranks: int, environment: dict[s
     )
     python = [str(stack_python(ROOT / name)), "-EsP", str(PROGRAM)]
     return subprocess.run(
-        [launcher, "-n", str(ranks), *python, collective, str(size), str(TIMES)],
-        env=variables,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+        [launcher, "-n", str(ranks), *python, collective, str(size), str(TIMES)], env=variables,
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
 
 
 def peers_of_the_root(

@@ -52,13 +52,9 @@ def said(program: list[str], arguments: str) -> str:
     environment = {**os.environ, "COLUMNS": "100", "TERM": "dumb"}
     environment.pop("FABRICPROOF_VCLUSTER", None)
     done = subprocess.run(
-        [*program, *shlex.split(arguments)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+        [*program, *shlex.split(arguments)], env=environment, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
     return f"status {done.returncode}\n--- out\n{done.stdout}--- err\n{done.stderr}"
 
 

@@ -222,20 +222,16 @@ def test_missing_programs_of_a_build_are_named_with_their_packages(
 @pytest.mark.parametrize(
     ("name", "body", "words"),
     [
-        (
-            "mmdebstrap",
-            "echo 'W: all is fine'; echo 'E: Unable to fetch some archives' >&2; exit 25",
-            r"mmdebstrap ended with status 25.*got E: Unable to fetch some archives; next:",
-        ),
+        ("mmdebstrap",
+         "echo 'W: all is fine'; echo 'E: Unable to fetch some archives' >&2; exit 25",
+         r"mmdebstrap ended with status 25.*got E: Unable to fetch some archives; next:"),
         ("mmdebstrap", "exit 3", r"status 3.*got no message"),
         ("mmdebstrap", "kill -SEGV $$", r"mmdebstrap ended with status -11"),
-        (
-            "mksquashfs",
-            "echo 'FATAL ERROR: write failed because No space left on device' >&2; exit 1",
-            r"mksquashfs ended with status 1.*No space left on device",
-        ),
+        ("mksquashfs",
+         "echo 'FATAL ERROR: write failed because No space left on device' >&2; exit 1",
+         r"mksquashfs ended with status 1.*No space left on device"),
     ],
-)
+)  # fmt: skip
 def test_a_step_that_fails_is_quoted_and_leaves_its_log_alone(
     programs: Path, images: Path, name: str, body: str, words: str
 ) -> None:

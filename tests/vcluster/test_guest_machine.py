@@ -275,11 +275,8 @@ def test_a_guest_that_does_not_answer_has_no_interfaces_and_no_programs(tmp_path
     silent.write_text("#!/bin/sh\necho 'ssh: connect to host: timed out' >&2\nexit 255\n")
     silent.chmod(0o755)
     mute = Guest(
-        name="vc1",
-        init=Process(pid=os.getpid(), start=0),
-        net="net:[1]",
-        pid_space="pid:[1]",
+        name="vc1", init=Process(pid=os.getpid(), start=0), net="net:[1]", pid_space="pid:[1]",
         reach=(str(silent), "vc1"),
-    )
+    )  # fmt: skip
     assert status._interfaces(_plan(), mute) == []
     assert mute.programs() == set()

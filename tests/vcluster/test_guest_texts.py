@@ -142,14 +142,9 @@ def _reached(tmp_path: Path, *words: str) -> list[str]:
     guests.write_reach(paths, head)
     environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
     done = subprocess.run(
-        [str(run / "inside"), "vc1", *words],
-        capture_output=True,
-        text=True,
-        timeout=10,
-        check=True,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-    )
+        [str(run / "inside"), "vc1", *words], capture_output=True, text=True, timeout=10,
+        check=True, env=environment, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
     return done.stdout.split("\0")[:-1]
 
 

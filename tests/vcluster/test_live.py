@@ -130,14 +130,9 @@ def test_the_commands_keep_folder_environment_and_status(workdir: Path) -> None:
     command = [str(_PATHS.bin / "srun"), "-N1", "sh", "-c", 'pwd; echo "$COLOUR"; exit 5']
     environment = {**os.environ, "COLOUR": "green"}
     done = subprocess.run(
-        command,
-        cwd=workdir,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=30,
+        command, cwd=workdir, env=environment, capture_output=True, text=True, timeout=30,
         check=False,
-    )
+    )  # fmt: skip
     assert done.stdout.split() == [str(workdir), "green"]
     assert done.returncode == 5
 

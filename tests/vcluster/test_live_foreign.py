@@ -28,13 +28,9 @@ _FABRICPROOF = [sys.executable, "-m", "fabricproof.cli"]
 
 def _call(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*_FABRICPROOF, *words],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=400,
+        [*_FABRICPROOF, *words], env=environment, capture_output=True, text=True, timeout=400,
         check=False,
-    )
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")

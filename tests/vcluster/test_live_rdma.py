@@ -45,13 +45,9 @@ def _vcluster(
     *words: str, name: str = _NAME, timeout: float = 180, stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        _command(*words, name=name),
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
+        _command(*words, name=name), capture_output=True, text=True, timeout=timeout, check=False,
         input=stdin,
-    )
+    )  # fmt: skip
 
 
 def _footprint() -> dict[str, set[str]]:

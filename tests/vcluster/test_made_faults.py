@@ -19,12 +19,9 @@ PLAN = make_plan(
 )
 _RATES = st.none() | st.integers(10**6, 10**8)
 _FAULTS = st.builds(
-    Fault,
-    rate_bit_s=_RATES,
-    loss_percent=st.none() | st.floats(0.01, 100),
-    direction=st.sampled_from([None, IN, OUT]),
-    cut=st.booleans(),
-)
+    Fault, rate_bit_s=_RATES, loss_percent=st.none() | st.floats(0.01, 100),
+    direction=st.sampled_from([None, IN, OUT]), cut=st.booleans(),
+)  # fmt: skip
 _PLACES = st.builds(
     Place,
     host=st.sampled_from(["vc1", "vc2", "vc4", "leaf1", "leaf2", "uplink1"]),

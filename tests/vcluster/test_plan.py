@@ -35,17 +35,10 @@ def test_rates_are_read_as_tc_writes_them(text: str, bit_s: int) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "400",
-        "400MB",
-        "mbit",
-        "-1mbit",
-        "0mbit",
-        "1tbit",
-        "101gbit",
-        "\u00b2mbit",
+        "400", "400MB", "mbit", "-1mbit", "0mbit", "1tbit", "101gbit", "\u00b2mbit",
         "9" * 400 + "mbit",
     ],
-)
+)  # fmt: skip
 def test_what_is_not_a_rate_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ConfigError, match="400mbit"):
         parse_rate(text)
@@ -104,21 +97,14 @@ def test_interface_names_fit_the_kernel() -> None:
 @pytest.mark.parametrize(
     "wishes",
     [
-        Wishes(nodes=1),
-        Wishes(nodes=MAX_NODES + 1),
-        Wishes(rails=MAX_RAILS + 1),
-        Wishes(leaves=0),
-        Wishes(nodes=4, leaves=5),
-        Wishes(mtu=100),
-        Wishes(mtu=65000),
+        Wishes(nodes=1), Wishes(nodes=MAX_NODES + 1), Wishes(rails=MAX_RAILS + 1),
+        Wishes(leaves=0), Wishes(nodes=4, leaves=5), Wishes(mtu=100), Wishes(mtu=65000),
         Wishes(cpus=5000),
         Wishes(rails=2, rail_rates_bit_s={2: 10**8}),
-        Wishes(shares=("/tmp",)),
-        Wishes(shares=("/",)),
-        Wishes(shares=("relative/folder",)),
+        Wishes(shares=("/tmp",)), Wishes(shares=("/",)), Wishes(shares=("relative/folder",)),
         Wishes(shares=("/dev",)),
     ],
-)
+)  # fmt: skip
 def test_wishes_out_of_range_are_refused(wishes: Wishes) -> None:
     with pytest.raises(ConfigError, match="expected"):
         make_plan("x", wishes, 8000)

@@ -12,14 +12,10 @@ ROOT = Path(__file__).parents[2]
 
 #: an ordinary user of a Debian that lacks the packages in ABSENT
 TOOLS = {
-    "id": "echo 1000",
-    "dpkg": "echo amd64",
+    "id": "echo 1000", "dpkg": "echo amd64",
     "dpkg-query": 'for it; do :; done; case " $ABSENT " in *" $it "*) ;; *) echo installed; esac',
-    "apt-cache": "exit 0",
-    "apt-get": "exit 1",
-    "sleep": "exit 0",
-    "systemctl": "exit 1",
-}
+    "apt-cache": "exit 0", "apt-get": "exit 1", "sleep": "exit 0", "systemctl": "exit 1",
+}  # fmt: skip
 
 #: a sudo that wants a password
 ASKS = '[ "$1" = -n ] && exit 1; echo asked; exit 1'
@@ -45,14 +41,9 @@ def put(folder: Path, name: str, text: str) -> None:
 
 def called(*words: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["/bin/sh", *words],
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
+        ["/bin/sh", *words], cwd=cwd, env=environment, capture_output=True, text=True, timeout=60,
         check=False,
-    )
+    )  # fmt: skip
 
 
 def packages(tools: Path, absent: str) -> subprocess.CompletedProcess[str]:

@@ -16,14 +16,9 @@ SCRIPT = ROOT / "ci" / "rootless.sh"
 def called(*words: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
     known = {key: value for key, value in os.environ.items() if key != "FABRICPROOF_ROOTLESS"}
     return subprocess.run(
-        ["/bin/sh", str(SCRIPT), *words],
-        cwd=cwd,
-        env={**known, **environment},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+        ["/bin/sh", str(SCRIPT), *words], cwd=cwd, env={**known, **environment},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
 
 
 def tools_without(folder: Path, *absent: str) -> str:
@@ -71,18 +66,13 @@ def test_a_user_without_ids_of_his_own_is_told_how_to_get_them(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("option", "words", "said"),
     [
-        (
-            "--mount-proc",
-            "unshare: mount /proc failed: Operation not permitted",
-            "mount /proc failed",
-        ),
-        (
-            "--map-auto",
-            "unshare: unrecognized option '--map-auto'\nTry 'unshare --help' for more information.",
-            "unrecognized option '--map-auto' (it takes util-linux 2.38",
-        ),
+        ("--mount-proc", "unshare: mount /proc failed: Operation not permitted",
+         "mount /proc failed"),
+        ("--map-auto",
+         "unshare: unrecognized option '--map-auto'\nTry 'unshare --help' for more information.",
+         "unrecognized option '--map-auto' (it takes util-linux 2.38"),
     ],
-)
+)  # fmt: skip
 def test_what_unshare_cannot_do_here_is_said_in_its_own_words(
     tmp_path: Path, option: str, words: str, said: str
 ) -> None:

@@ -50,16 +50,10 @@ def _texts(plan: Plan) -> dict[str, str]:
 @pytest.mark.parametrize(
     "name",
     [
-        "slurm.conf",
-        "topology.conf",
-        "slurmdbd.conf",
-        "hosts",
-        "env.sh",
-        "sbatch",
-        "switches.ip",
-        "node.ip",
+        "slurm.conf", "topology.conf", "slurmdbd.conf", "hosts", "env.sh", "sbatch",
+        "switches.ip", "node.ip",
     ],
-)
+)  # fmt: skip
 def test_text_is_as_reviewed(plan: Plan, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VCLUSTER_PROGRAM", "fabricproof vcluster")
     text, golden = _texts(plan)[name], _GOLDEN / name

@@ -121,16 +121,9 @@ def test_a_roce_port_is_a_fabric_beside_its_interface() -> None:
 
 def rxe(name: str = "rxe0", parent: str = "rail0", **changes: object) -> PortSeen:
     base = PortSeen(
-        hca=name,
-        port=1,
-        is_active=True,
-        rate="2.5 Gb/sec (1X SDR)",
-        layer="Ethernet",
-        driver="rdma_rxe",
-        netdev=parent,
-        parent=parent,
-        mtu=4096,
-    )
+        hca=name, port=1, is_active=True, rate="2.5 Gb/sec (1X SDR)", layer="Ethernet",
+        driver="rdma_rxe", netdev=parent, parent=parent, mtu=4096,
+    )  # fmt: skip
     return dataclasses.replace(base, **changes)  # type: ignore[arg-type]
 
 

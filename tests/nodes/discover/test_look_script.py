@@ -63,13 +63,9 @@ def sysfs(tmp_path: Path) -> Path:
 
 def run(script: Path, *arguments: str, path: str, **more: str) -> str:
     done = subprocess.run(
-        ["sh", str(script), *arguments],
-        env={"PATH": path, **more},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+        ["sh", str(script), *arguments], env={"PATH": path, **more}, capture_output=True,
+        text=True, timeout=60, check=True,
+    )  # fmt: skip
     assert done.stderr == ""
     return done.stdout
 
@@ -164,13 +160,9 @@ def test_without_slurm_the_script_says_so_and_ends(tmp_path: Path) -> None:
     script = tmp_path / "slurm.sh"
     script.write_text(text, encoding="utf-8")
     done = subprocess.run(
-        ["/bin/sh", str(script)],
-        env={"PATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=True,
-    )
+        ["/bin/sh", str(script)], env={"PATH": str(tmp_path)}, capture_output=True, text=True,
+        timeout=30, check=True,
+    )  # fmt: skip
     assert "sinfo=\n" in done.stdout
     assert "#== end" not in done.stdout
 
@@ -181,12 +173,8 @@ def test_a_slurm_command_that_does_not_even_end_when_asked_to_is_ended(tmp_path:
     script = tmp_path / "slurm.sh"
     script.write_text(text.replace("timeout -k 2", "timeout -k 0.2"), encoding="utf-8")
     done = subprocess.run(
-        ["sh", str(script)],
-        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=True,
-    )
+        ["sh", str(script)], env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True, text=True, timeout=30, check=True,
+    )  # fmt: skip
     assert "#== partitions\nstatus=" in done.stdout
     assert "timeout -k 2" in text

@@ -81,15 +81,9 @@ def test_software_devices_become_soft_roce_and_no_adapter(tmp_path: Path) -> Non
         name="rail0", is_up=True, mtu=4200, addresses=("198.19.0.11/24",), shaper=shaper
     )
     port = PortSeen(
-        hca="rxe0",
-        port=1,
-        is_active=True,
-        rate="2.5 Gb/sec (1X SDR)",
-        layer="Ethernet",
-        driver="rdma_rxe",
-        parent="rail0",
-        mtu=4096,
-    )
+        hca="rxe0", port=1, is_active=True, rate="2.5 Gb/sec (1X SDR)", layer="Ethernet",
+        driver="rdma_rxe", parent="rail0", mtu=4096,
+    )  # fmt: skip
     head = HostSeen(name="vc1", interfaces=(rail,), ports=(port,))
     site, texts = written(ClusterSeen(head=head), tmp_path)
     assert site.fabric("softroce0", ["rxe0:1"]).link.name == "Soft-RoCE 100 Mb/s"
@@ -237,29 +231,20 @@ slots = st.builds(
     max_payload_bytes=st.sampled_from([None, 128, 256]),
 )
 interfaces = st.builds(
-    InterfaceSeen,
-    name=names,
-    is_up=st.booleans(),
+    InterfaceSeen, name=names, is_up=st.booleans(),
     speed_mbit_s=st.one_of(st.none(), st.integers(1, 10**6)),
-    mtu=st.sampled_from([None, 1500, 9000]),
-    is_virtual=st.booleans(),
-    driver=st.one_of(st.none(), words),
-    addresses=st.sampled_from([(), ("192.0.2.1/24",)]),
+    mtu=st.sampled_from([None, 1500, 9000]), is_virtual=st.booleans(),
+    driver=st.one_of(st.none(), words), addresses=st.sampled_from([(), ("192.0.2.1/24",)]),
     slot=st.one_of(st.none(), slots),
-)
+)  # fmt: skip
 ports = st.builds(
-    PortSeen,
-    hca=names,
-    port=st.integers(1, 2),
-    is_active=st.booleans(),
+    PortSeen, hca=names, port=st.integers(1, 2), is_active=st.booleans(),
     rate=st.sampled_from(["", "200 Gb/sec (4X HDR)", "100 Gb/sec (4X EDR)", "nonsense"]),
     layer=st.sampled_from(["InfiniBand", "Ethernet", "Unspecified"]),
     driver=st.sampled_from([None, "mlx5_core", "efa", "hfi1"]),
-    parent=st.sampled_from([None, None, "", "a"]),
-    firmware=st.one_of(st.none(), words),
-    mtu=st.sampled_from([None, 1024, 4096]),
-    slot=st.one_of(st.none(), slots),
-)
+    parent=st.sampled_from([None, None, "", "a"]), firmware=st.one_of(st.none(), words),
+    mtu=st.sampled_from([None, 1024, 4096]), slot=st.one_of(st.none(), slots),
+)  # fmt: skip
 hosts = st.builds(
     HostSeen,
     name=names,
@@ -277,15 +262,10 @@ hosts = st.builds(
     ),
 )
 partitions = st.builds(
-    PartitionSeen,
-    name=st.sampled_from(["a", "b.c", "_d"]),
-    num_nodes=st.integers(0, 3),
-    num_usable=st.integers(0, 3),
-    cpus=st.one_of(st.none(), st.integers(1, 512)),
-    is_up=st.booleans(),
-    limit_minutes=st.one_of(st.none(), st.integers(0, 100)),
-    nodes=words,
-)
+    PartitionSeen, name=st.sampled_from(["a", "b.c", "_d"]), num_nodes=st.integers(0, 3),
+    num_usable=st.integers(0, 3), cpus=st.one_of(st.none(), st.integers(1, 512)),
+    is_up=st.booleans(), limit_minutes=st.one_of(st.none(), st.integers(0, 100)), nodes=words,
+)  # fmt: skip
 slurms = st.builds(
     SlurmSeen,
     version=words,

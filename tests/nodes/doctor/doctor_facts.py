@@ -46,12 +46,9 @@ def declared(*rails: str, **keys) -> FabricSpec:
 def net_path(family: str, protocol: str = "tcp", rails=("rail0",), transport=None) -> NetPath:
     chosen = transport or ("native" if family == "openmpi" else "libfabric")
     return NetPath(
-        fabric="eth0",
-        protocol=protocol,
-        rails=tuple(rails),
-        transport=chosen,
+        fabric="eth0", protocol=protocol, rails=tuple(rails), transport=chosen,
         environment=path_environment(family, protocol, rails, transport=chosen),
-    )
+    )  # fmt: skip
 
 
 def subject(stack: str, **changes) -> Subject:
@@ -59,23 +56,14 @@ def subject(stack: str, **changes) -> Subject:
     launcher = changes.get("launcher", "srun")
     launch: Launch = plan_launch(family, launcher, pmi2_library=PMI2)
     made = Subject(
-        site="test",
-        source="site.toml",
-        stack=stack,
-        family=family,
-        version=version,
-        kind="provisioned",
-        partition="compute",
-        scheduler="slurm",
-        launcher=launcher,
-        launch=launch,
-        options=launch.options,
-        net_paths=(net_path(family), net_path(family, rails=("rail1",))),
-        fabrics=(declared(),),
+        site="test", source="site.toml", stack=stack, family=family, version=version,
+        kind="provisioned", partition="compute", scheduler="slurm", launcher=launcher,
+        launch=launch, options=launch.options,
+        net_paths=(net_path(family), net_path(family, rails=("rail1",))), fabrics=(declared(),),
         prefix="" if stack == "openmpi4" else f"/stacks/{stack}",
         settings={"OMPI_MCA_btl_tcp_links": "2"} if family == "openmpi" else {},
         mend=f"fabricproof stack install {stack}",
-    )
+    )  # fmt: skip
     return replace(made, **changes)
 
 
@@ -102,13 +90,9 @@ def machine(**ports: dict[str, Value]) -> Machine:
 
 def infiniband_node(**changes) -> NodeFacts:
     node = NodeFacts(
-        host="n1",
-        is_node=True,
-        uid=1000,
-        memlock_kib=-1,
-        machine=machine(mlx5_0=PORT),
+        host="n1", is_node=True, uid=1000, memlock_kib=-1, machine=machine(mlx5_0=PORT),
         pmi_libraries=(),
-    )
+    )  # fmt: skip
     return replace(node, **changes)
 
 

@@ -264,17 +264,13 @@ def test_a_rail_of_a_fabric_without_a_link_must_be_there():
     ("changes", "level", "words", "elsewhere"),
     [
         ({}, Level.OK, "mlx5_0:1 on n1 runs at 200 Gb/s", Level.OK),
-        (
-            {"link": "EDR 4x", "rate_gbit_s": 100},
-            Level.ERROR,
-            "runs at 100 of 200 Gb/s: it trained to EDR 4x instead of HDR 4x",
-            Level.WARNING,
-        ),
+        ({"link": "EDR 4x", "rate_gbit_s": 100}, Level.ERROR,
+         "runs at 100 of 200 Gb/s: it trained to EDR 4x instead of HDR 4x", Level.WARNING),
         ({"link": "NDR 4x", "rate_gbit_s": 400}, Level.ERROR, "more than the site", Level.WARNING),
         ({"state": "DOWN"}, Level.ERROR, "is down (DOWN)", Level.UNKNOWN),
         ({"link": "", "rate_gbit_s": ""}, Level.UNKNOWN, "its rate is not known", Level.UNKNOWN),
     ],
-)
+)  # fmt: skip
 def test_the_port_against_fabric_toml(changes, level, words, elsewhere):
     node = infiniband_node(machine=machine(mlx5_0=PORT | changes))
     for is_node, expected in ((True, level), (False, elsewhere)):
@@ -290,13 +286,10 @@ def test_the_port_against_fabric_toml(changes, level, words, elsewhere):
     ("part", "spec", "mend"),
     [
         ("port mlx5_0:1", HDR, "ibstat mlx5_0; or correct rails of eth0 in fabric.toml"),
-        (
-            "interface rail0",
-            declared("rail0", link="100GbE"),
-            "ip link set rail0 up; or correct rails of eth0 in fabric.toml",
-        ),
+        ("interface rail0", declared("rail0", link="100GbE"),
+         "ip link set rail0 up; or correct rails of eth0 in fabric.toml"),
     ],
-)
+)  # fmt: skip
 def test_a_rail_that_is_down(part, spec, mend):
     node = machine(mlx5_0=PORT)
     down = replace(node, facts={**node.facts, part: {**node.facts[part], "state": "down"}})

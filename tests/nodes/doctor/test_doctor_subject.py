@@ -50,19 +50,12 @@ def build(site, tmp_path, lock=LOCKED):
     program.touch()
     (tmp_path / "mpi").mkdir()
     built = Built(
-        stack="mpich",
-        environment="mpich",
-        mpi=package("mpich", tmp_path / "mpi"),
+        stack="mpich", environment="mpich", mpi=package("mpich", tmp_path / "mpi"),
         programs={"osu": package("osu-micro-benchmarks", tmp_path / "osu")},
-        module="stack-mpich/4.0.2",
-        module_path="/modules",
-        lock_digest=digest_of_lock(LOCK),
-        compiler="gcc",
-        target="x86_64",
-        spack="1.1.1",
-        library="/mpi/lib/libmpi.so.12",
+        module="stack-mpich/4.0.2", module_path="/modules", lock_digest=digest_of_lock(LOCK),
+        compiler="gcc", target="x86_64", spack="1.1.1", library="/mpi/lib/libmpi.so.12",
         seconds={},
-    )
+    )  # fmt: skip
     write_built(layout.built("mpich"), built)
     return program
 

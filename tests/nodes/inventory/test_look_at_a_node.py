@@ -83,12 +83,9 @@ def root(tmp_path: Path) -> Path:
 def look(root: Path) -> Machine:
     done = subprocess.run(
         ["sh", str(LOOK), str(root / "sys"), "node", str(root / "proc")],
-        env={"PATH": f"{root / 'bin'}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+        env={"PATH": f"{root / 'bin'}:{os.environ['PATH']}"}, capture_output=True, text=True,
+        timeout=60, check=True,
+    )  # fmt: skip
     assert done.stderr == ""
     return read_machine(done.stdout, "n1")
 
@@ -187,12 +184,9 @@ def start(stage: Path, node: str = "n1", **more: str) -> float:
     begin = time.monotonic()
     done = subprocess.run(
         [str(stage / "inventory.sh"), str(stage / "out")],
-        env={"PATH": os.environ["PATH"], "SLURMD_NODENAME": node, **more},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+        env={"PATH": os.environ["PATH"], "SLURMD_NODENAME": node, **more}, capture_output=True,
+        text=True, timeout=30, check=False,
+    )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     return time.monotonic() - begin
 
@@ -319,11 +313,7 @@ def test_a_node_without_tc_cannot_say_that_nothing_is_shaped(root: Path) -> None
     (root / "bin/tc").unlink(missing_ok=True)
     done = subprocess.run(
         ["sh", str(LOOK), str(root / "sys"), "node", str(root / "proc")],
-        env={"PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+        env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
     text = done.stdout.replace("#== missing\n", "#== missing\ntc\n")
     assert "shapers of interfaces: no tc on the node" in read_machine(text, "n1").unknown

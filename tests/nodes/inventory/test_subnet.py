@@ -8,12 +8,9 @@ from fabricproof.nodes.inventory.facts import Machine, Value
 from fabricproof.nodes.inventory.remarks import DEFAULT_PREFIX, subnet_notes
 
 RAIL0: dict[str, Value] = {
-    "state": "ACTIVE",
-    "layer": "InfiniBand",
-    "lid": "0x3",
-    "sm_lid": "0x1",
+    "state": "ACTIVE", "layer": "InfiniBand", "lid": "0x3", "sm_lid": "0x1",
     "gid_prefix": DEFAULT_PREFIX,
-}
+}  # fmt: skip
 RAIL1 = RAIL0 | {"lid": 4}
 BLIND = {key: RAIL0[key] for key in ("state", "layer")}
 

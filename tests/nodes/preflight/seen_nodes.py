@@ -14,13 +14,9 @@ from fabricproof.site.schema import FabricSpec
 DATA = Path(__file__).resolve().parents[2] / "data" / "inventory"
 
 VIRTUAL = {
-    "name": "eth0",
-    "link": "200MbE",
-    "protocol": "tcp",
-    "mtu": 1500,
-    "shaper": {"burst_bytes": 3200},
-    "rails": [{"interface": "rail0"}, {"interface": "rail1"}],
-}
+    "name": "eth0", "link": "200MbE", "protocol": "tcp", "mtu": 1500,
+    "shaper": {"burst_bytes": 3200}, "rails": [{"interface": "rail0"}, {"interface": "rail1"}],
+}  # fmt: skip
 
 
 def recorded(name: str, node: str) -> Machine:

@@ -16,12 +16,9 @@ from fabricproof.site.schema import FabricSpec
 
 RAILS = [{"interface": "rxe0:1"}, {"interface": "rxe1:1"}]
 SOFT = fabric(
-    link="Soft-RoCE 100 Mb/s",
-    protocol="rocev2",
-    mtu=4096,
-    shaper={"burst_bytes": 9000},
+    link="Soft-RoCE 100 Mb/s", protocol="rocev2", mtu=4096, shaper={"burst_bytes": 9000},
     rails=RAILS,
-)
+)  # fmt: skip
 #: without a shaper: the rate was measured
 MEASURED = fabric(link="Soft-RoCE 100 Mb/s", rails=[{"interface": "rxe0:1"}])
 
