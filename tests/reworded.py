@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest import mock
@@ -105,12 +105,3 @@ def _rewording(record: type) -> Any:
             object.__setattr__(self, name, bold(getattr(self, name)))
 
     return init
-
-
-def reworded_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a line of ``records.jsonl`` with its sentences in other letters."""
-    kept = dict(record)
-    for name in ("quantity_reason", "quantity_origin", "findings", "reasons"):
-        if name in kept:
-            kept[name] = bold(kept[name])
-    return kept

@@ -36,7 +36,7 @@ from made_sweeps import planted
 ROOT = Path(__file__).resolve().parents[2]
 FABRIC = ROOT / "tests" / "data" / "subnet" / "tree"
 MATRIX = ROOT / "tests" / "data" / "pairs" / "rail.csv"
-BASELINE = ROOT / "tests" / "data" / "earlier" / "baseline.json"
+BASELINE = ROOT / "tests" / "data" / "history" / "old-spring.json"
 SWITCH = '\n[switches.mtu9000]\na = "true"\nb = "true"\n'
 OUTPUT = ROOT / "tests" / "replays" / "gbe_osu_put_bw.out"
 

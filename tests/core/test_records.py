@@ -378,3 +378,8 @@ def test_findings_that_are_no_list_are_none(said: object) -> None:
 def test_what_a_finding_is_of_may_be_anything_and_is_a_note(facts: object) -> None:
     (found,) = findings_of({"findings": ["slow"], "finding_kinds": [facts]})
     assert (found.text, found.kind, found.nodes) == ("slow", FindingKind.NOTE, ())
+
+
+def test_a_finding_of_a_later_version_is_a_note() -> None:
+    (found,) = findings_of({"findings": ["new"], "finding_kinds": [{"kind": "of tomorrow"}]})
+    assert (found.text, found.kind) == ("new", FindingKind.NOTE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from fabricproof.core.measure import QUANTITY_KEYS, Finding, Verdict
-from fabricproof.core.records import QuantityRecord, kind_of_old
+from fabricproof.core.measure import QUANTITY_KEYS, Finding, FindingKind, Verdict
+from fabricproof.core.records import QuantityRecord
 from fabricproof.history.store import Matrix, Run
 from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.job.run.start import Workplace
@@ -68,9 +69,26 @@ def quantity_of(facts: Mapping[str, Any], **others: Any) -> QuantityRecord:
     return QuantityRecord.read({**own, **others})
 
 
-def old(*texts: str) -> tuple[Finding, ...]:
-    """Return findings as they are read from records that have no kinds."""
-    return tuple(map(kind_of_old, texts))
+#: how findings begin that have a kind, the longer beginnings first
+_KINDS = (
+    ("second look: red again on the same nodes", FindingKind.SECOND_LOOK_RED),
+    ("second look", FindingKind.SECOND_LOOK_PASSED),
+    ("no second look was made", FindingKind.NO_SECOND_LOOK),
+    ("preflight", FindingKind.PREFLIGHT),
+    ("the site's reference", FindingKind.OTHER_BUILD),
+    ("protocol switch", FindingKind.PROTOCOL_SWITCH),
+)
+_LINK = re.compile(r"preflight: (?P<rail>\S+) on (?P<node>[\w.-]+) (?P<fact>.+)")
+
+
+def typed(*texts: str) -> tuple[Finding, ...]:
+    """Return findings with the kinds that such texts have."""
+    found = []
+    for text in texts:
+        kind = next((kind for mark, kind in _KINDS if text.startswith(mark)), FindingKind.NOTE)
+        link = _LINK.match(text)
+        found.append(Finding(text=text, kind=kind, **(link.groupdict() if link else {})))
+    return tuple(found)
 
 
 def leg(verdict: Verdict = Verdict.PASS, **changes: Any) -> LegResult:

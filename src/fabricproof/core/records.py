@@ -47,18 +47,6 @@ KINDS = frozenset({"confirmation", "environment", "leg", "pair matrix", "quantit
 #: folders of a site that hold no records: inventory.store, night.state, tuning
 NO_PARTITIONS = frozenset({"inventory", "night", "tuning"})
 
-#: how findings began before they had kinds, the longer beginnings first
-_OLD_KINDS = (
-    ("second look: red again on the same nodes", FindingKind.SECOND_LOOK_RED),
-    ("second look", FindingKind.SECOND_LOOK_PASSED),
-    ("no second look was made", FindingKind.NO_SECOND_LOOK),
-    ("preflight", FindingKind.PREFLIGHT),
-    ("the site's reference", FindingKind.OTHER_BUILD),
-    ("protocol switch", FindingKind.PROTOCOL_SWITCH),
-)
-#: how a benchmark then said what is wrong with a link that it used
-_OLD_LINK = re.compile(r"preflight: (?P<rail>\S+) on (?P<node>[\w.-]+) (?P<what>.+)")
-
 #: how the fields of a quantity are read whose keys a record lacks; all others as None
 _ABSENT: Mapping[str, Any] = {"reason": "", "named": False, "is_open": False}
 
@@ -419,15 +407,12 @@ class QuantityRecord(Quantity):
 
 
 def findings_of(record: Mapping[str, Any]) -> tuple[Finding, ...]:
-    """Return the findings of a leg's record, each with its kind.
-
-    Records that have texts alone are older: there :func:`kind_of_old` tells it.
-    """
+    """Return the findings of a leg's record, each with its kind; texts alone are notes."""
     said = record.get("findings")
     texts = [str(each) for each in said] if isinstance(said, list) else []
     kinds = record.get("finding_kinds")
     if not isinstance(kinds, list) or len(kinds) != len(texts):
-        return tuple(map(kind_of_old, texts))
+        return tuple(Finding(text=each) for each in texts)
     return tuple(_finding(text, facts) for text, facts in zip(texts, kinds, strict=True))
 
 
@@ -440,24 +425,6 @@ def _finding(text: str, facts: object) -> Finding:
     nodes = tuple(map(str, said)) if isinstance(said, list) else ()
     own = {name: str(told.get(name) or "") for name in places}
     return Finding(text=text, kind=known, nodes=nodes, **own)
-
-
-def kind_of_old(text: str) -> Finding:
-    """Return a finding of a record that has no kinds, by the words of the version that wrote it.
-
-    The only place where a finding's words say what it is; records that are written today say it
-    beside them, so that no new wording belongs here.
-    """
-    if found := _OLD_LINK.match(text):
-        return Finding(
-            text=text,
-            kind=FindingKind.PREFLIGHT,
-            rail=found["rail"],
-            node=found["node"],
-            fact=found["what"],
-        )
-    kind = next((kind for mark, kind in _OLD_KINDS if text.startswith(mark)), FindingKind.NOTE)
-    return Finding(text=text, kind=kind)
 
 
 def torn(file: str | Path, number: int) -> str:
