@@ -258,8 +258,8 @@ PLAN_FILE = "plan.json"
 #: a path as it is judged, where names were to be looked up again
 PLAN_VERSION = 4
 
-#: attempts at a leg: a second look, and one more where one of the two could not judge what was red
-MOST_ATTEMPTS = 3
+#: attempts at a leg: a second look is the last
+MOST_ATTEMPTS = 2
 
 #: the quantity of a leg that tells its program no path: whether it took the rails all the same
 DEFAULT_PATH = "default_road"
