@@ -21,7 +21,7 @@ def test_the_distribution_is_that_of_all_orders(first: int, second: int) -> None
 @settings(deadline=None, max_examples=25)
 @given(st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=4))
 def test_the_distribution_is_one_and_symmetric(sizes: list[tuple[int, int]]) -> None:
-    """Of several blocks too."""
+    """Whatever the sizes."""
     found = interval.null_distribution(tuple(sizes))
     assert len(found) == 1 + sum(n * m for n, m in sizes)
     assert sum(found) == pytest.approx(1.0)
@@ -58,8 +58,7 @@ def test_the_estimate_is_the_median_of_all_pairs(seed: int, first: int, second: 
     values = np.exp(np.random.default_rng(seed).normal(0.0, 0.1, (3, first + second)))
     values[1, 0] = values[2, -1] = np.nan
     sides = np.arange(first + second) >= first
-    block = np.zeros(first + second, np.int64)
-    found = interval.intervals(values, sides, block, level=0.95, least=0.9)
+    found = interval.intervals(values, sides, level=0.95, least=0.9)
     for row, ratio, low, high in zip(values, found.ratio, found.low, found.high, strict=True):
         one, other = row[:first], row[first:]
         one, other = one[np.isfinite(one)], other[np.isfinite(other)]
@@ -81,8 +80,7 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(
     values = np.exp(0.01 * noise)
     values[:, first:] *= 1.1
     sides = np.arange(first + second) >= first
-    block = np.zeros(first + second, np.int64)
-    found = interval.intervals(values, sides, block, level=0.95, least=0.9)
+    found = interval.intervals(values, sides, level=0.95, least=0.9)
     held = ((found.low <= 1.1) & (found.high >= 1.1)).mean()
     assert held >= level - 4 * (0.05 * 0.95 / 2000) ** 0.5
 
@@ -98,13 +96,3 @@ def test_many_pairs_leave_out_what_the_exact_distribution_does(
     exact, _ = interval.ends(sizes, 0.95, 0.9)
     interval.ends.cache_clear()
     assert 0.98 * exact - 2 <= about <= exact + 2
-
-
-def test_pairs_are_compared_within_their_block_only() -> None:
-    """Five pairs, each twice as fast as the one before; the second of each lost 10 %."""
-    values = np.repeat(2.0 ** np.arange(6), 2)[None, :].copy()
-    values[:, 1::2] *= 0.9
-    sides = np.arange(12) % 2 == 1
-    found = interval.intervals(values, sides, np.arange(12) // 2, level=0.95, least=0.9)
-    assert (found.low[0], found.ratio[0], found.high[0]) == pytest.approx((0.9, 0.9, 0.9))
-    assert found.sizes == (((1, 1),) * 6,)

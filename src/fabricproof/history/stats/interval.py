@@ -122,7 +122,6 @@ def _ends_of_many(sizes: Sizes, level: float) -> int:
 def intervals(
     values: Values,
     is_second: npt.NDArray[np.bool_],
-    blocks: Whole,
     *,
     level: float,
     least: float,
@@ -132,13 +131,12 @@ def intervals(
     Args:
         values: shape (rows, runs), positive, NaN where absent.
         is_second: shape (runs,).
-        blocks: shape (runs,).
         level: confidence wanted.
         least: confidence below which there is no interval.
     """
-    first, second = _pairs(is_second, blocks)
+    first, second = np.nonzero(~is_second[:, None] & is_second[None, :])
     found = np.full((4, len(values)), np.nan)
-    sizes = _sizes_of_rows(values, is_second, blocks)
+    sizes = _sizes_of_rows(values, is_second)
     if first.size:
         step = max(1, _CELLS // first.size)
         for start in range(0, len(values), step):
@@ -151,27 +149,12 @@ def intervals(
     )
 
 
-def _pairs(is_second: npt.NDArray[np.bool_], blocks: Whole) -> tuple[Whole, Whole]:
-    """Return the columns of all pairs of a run of each side in one block."""
-    like = (blocks[:, None] == blocks[None, :]) & ~is_second[:, None] & is_second[None, :]
-    first, second = np.nonzero(like)
-    return first, second
-
-
-def _sizes_of_rows(values: Values, is_second: npt.NDArray[np.bool_], blocks: Whole) -> list[Sizes]:
+def _sizes_of_rows(values: Values, is_second: npt.NDArray[np.bool_]) -> list[Sizes]:
     here = np.isfinite(values)
-    counts = [
-        (
-            here[:, (blocks == block) & ~is_second].sum(1),
-            here[:, (blocks == block) & is_second].sum(1),
-        )
-        for block in np.unique(blocks)
-    ]
-    table = np.array(counts).transpose(2, 0, 1)
-    return [
-        tuple(sorted((first, second) for first, second in row if first and second))
-        for row in table.tolist()
-    ]
+    counts = zip(
+        here[:, ~is_second].sum(1).tolist(), here[:, is_second].sum(1).tolist(), strict=True
+    )
+    return [((first, second),) if first and second else () for first, second in counts]
 
 
 def _from_sorted(ratios: Values, sizes: Sequence[Sizes], level: float, least: float) -> Values:

@@ -122,14 +122,12 @@ class RowFamily:
         alpha: error rate over all of them.
         power: for which everything here is stated.
         seen: normal deviate that the relabellings let an undecided row pass.
-        blocked: whether runs are exchanged within blocks; more runs are then more pairs.
     """
 
     rows: int
     alpha: float
     power: float
     seen: float
-    blocked: bool = False
 
 
 def detectable(
@@ -187,7 +185,8 @@ def more_runs(
     both_ends = _NORMAL.inv_cdf((1.0 + family.power) / 2.0)
 
     def decided(more: int) -> bool:
-        grown = _grown(sizes, more, family.blocked)
+        (first, second), *_ = sizes
+        grown = ((first + more, second + more),)
         error = noise * _per_noise(grown)
         least = detectable(grown, noise, margin, family, lent)
         return (least is not None and abs(effect) >= math.log(least)) or (
@@ -198,14 +197,6 @@ def more_runs(
     if not decided(MOST_RUNS):
         return None
     return bisect.bisect_left(range(1, MOST_RUNS), True, key=decided) + 1
-
-
-def _grown(sizes: Sizes, more: int, blocked: bool) -> Sizes:
-    """Return the sizes with so many more runs on each side, in new pairs where in blocks."""
-    if blocked:
-        return (*sizes, *((1, 1),) * more)
-    (first, second), *_ = sizes
-    return ((first + more, second + more),)
 
 
 @functools.lru_cache(maxsize=65536)

@@ -90,7 +90,7 @@ def told(sides: Sides, alpha: float) -> Values:
 def within_of(rows: Rows, second: Values) -> tuple[tuple[Values, Values], tuple[Values, Values]]:
     """Return sums of squares around the mean of each side, and their degrees of freedom.
 
-    Of one block, whose numbers sum to 0.
+    Its numbers sum to 0.
 
     Args:
         rows: the rows.
@@ -116,15 +116,13 @@ def counts(rows: Rows, second: Values) -> tuple[Values, Values]:
     return num, here.sum(axis=1)[:, None] - num
 
 
-def sides_of(rows: Rows, second: Values) -> Sides | None:
-    """Return how the sides scatter; None within blocks, where runs are exchanged pair by pair.
+def sides_of(rows: Rows, second: Values) -> Sides:
+    """Return how the sides scatter.
 
     Args:
         rows: all rows.
         second: shape (runs, labellings), the real one first.
     """
-    if rows.blocks.any():
-        return None
     kinds = int(rows.kind.max()) + 1
     found = np.zeros((3, kinds))
     measured = np.full(kinds, np.nan)
@@ -152,7 +150,7 @@ def sides_of(rows: Rows, second: Values) -> Sides | None:
 
 
 def _less_medians(rows: Rows, real: Values) -> Rows:
-    """Return rows of one block less the medians of their real sides, and of mean 0.
+    """Return rows less the medians of their real sides, and of mean 0.
 
     Not the means: those spread the share of a wild run over its side, and tails would look short.
     """
