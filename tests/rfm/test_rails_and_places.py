@@ -259,7 +259,10 @@ _PLAN = """
 import json, sys
 from types import SimpleNamespace
 from reframe.core import runtime
-runtime.runtime = lambda: SimpleNamespace(system=SimpleNamespace(name="vcluster"))
+mpi = SimpleNamespace(features=["mpi"])
+compute = SimpleNamespace(name="compute", features=["fabric-eth0"], environs=[mpi])
+system = SimpleNamespace(name="vcluster", partitions=[compute])
+runtime.runtime = lambda: SimpleNamespace(system=system)
 from fabricproof.core.errors import UnavailableError
 from fabricproof.rfm.checks.collectives import RingPlacement
 from fabricproof.rfm.checks.multirail import PlacementBenchmark
