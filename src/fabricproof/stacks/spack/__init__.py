@@ -11,6 +11,7 @@ from fabricproof.stacks.spack.builder import (
     build,
     building,
     explain,
+    remove,
     why_not_whole,
 )
 from fabricproof.stacks.spack.environment.compose import PACKAGE_OF, compose
@@ -18,7 +19,6 @@ from fabricproof.stacks.spack.environment.lock import is_of_lock, kept_lock, loc
 from fabricproof.stacks.spack.installation.proof import is_below
 from fabricproof.stacks.spack.installation.record import Built, read_built, without_modules
 from fabricproof.stacks.spack.layout import SpackLayout, layout_for, module_name, sha256_of
-from fabricproof.stacks.spack.removal import remove
 from fabricproof.stacks.spack.tool import Spack, fetch_spack, find_spack, open_spack
 
 __all__ = [
