@@ -77,7 +77,7 @@ REASONS = {
     "not in the model: buffers on GPUs": "_of_buffers buffers_of on_gpus",
     "not in the model: containers": "what_the_container_lacks",
     "not in the model: stacks that are built in a run": (
-        "_build_result _not_built _of_one_build rebuilt "
+        "_of_reframe _not_built _of_one_build rebuilt "
     ),
     "a rule that no fault of the library needs, yet; tests of its own module do": (
         "doubt_of possible_up_to _unless_set_back _unless_green _spoiled _other_way_alone "
