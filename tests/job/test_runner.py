@@ -224,10 +224,11 @@ def test_what_could_not_be_loaded_is_told() -> None:
         "[       OK ] (1/1) OsuLatency",
     ]
     said = list(unloadable(lines))
-    assert len(said) == 3
+    assert len(said) == 4
     assert "checks/a.py" in said[0]
     assert "'B'" in said[1]
     assert "c.py" in said[2]
+    assert "'x'" in said[3], "a number that ReFrame could not read"
 
 
 def test_a_list_of_checks_without_the_broken_one_is_refused(

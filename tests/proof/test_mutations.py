@@ -49,7 +49,7 @@ REASONS = {
     "plumbing: it hands on, or holds rules that are here": (
         "_arrow _attempt_folders _check_name _confirmation _ends _evidence _excess _is _is_red "
         "_job _job_of_case _leg_result _meant _moved _nodes_of _numbered _part _sizes "
-        "_seen_by _with added around "
+        "_judged_in _with added around "
         "as_notes at_size by_key each_kind error_rates gather is_of_errors key_of "
         "megabytes mended missing reading_of rules_of sent_over smallest_message_us worst "
         "judge_table judge_value _latency _bandwidth _bandwidths _times _judge_attempt "

@@ -17,9 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_report import HOSTILE, made_report, recorded_report
-from report_data import typed
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Finding, FindingKind, Verdict
 from fabricproof.history.store.model import FIELDS
 from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.report.formats.html import markup
@@ -181,7 +180,9 @@ def test_without_a_script_verdict_red_legs_and_groups_are_there(page: str) -> No
 def test_what_was_found_on_a_green_leg_is_in_the_first_section(data: ReportData) -> None:
     said = "preflight: rail0 on n1 has MTU 576 instead of 1500"
     green = [each for each in data.session.legs if each.verdict is Verdict.PASS][:3]
-    legs = tuple(replace(each, findings=typed(said)) for each in green)
+    legs = tuple(
+        replace(each, findings=(Finding(text=said, kind=FindingKind.PREFLIGHT),)) for each in green
+    )
     page = render_html(replace(data, session=SessionResult(run_id="r", legs=legs)))
     assert "Found on green legs" not in render_html(data)
     first = page[page.index('id="verdict"') :]
