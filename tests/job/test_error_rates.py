@@ -52,13 +52,7 @@ def node_tcp(
 
 
 def lossy(
-    folder: Path,
-    again: int,
-    *,
-    in_vain: int = 0,
-    blocks: int = 0,
-    attempt: int = 1,
-    leg: Leg = LEG,
+    folder: Path, again: int, *, in_vain: int = 0, blocks: int = 0, attempt: int = 1, leg: Leg = LEG
 ) -> None:
     leave(
         folder,

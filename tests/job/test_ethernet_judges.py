@@ -272,9 +272,7 @@ def test_a_third_over_the_management_network_fails_too(tmp_path: Path) -> None:
     assert judgement.value == pytest.approx(2 / 3, rel=0.01)
 
 
-def test_bytes_that_nobody_carried_or_that_two_paths_carried_judge_nothing(
-    tmp_path: Path,
-) -> None:
+def test_bytes_that_nobody_carried_or_that_two_paths_carried_judge_nothing(tmp_path: Path) -> None:
     assert untold(tmp_path / "none").verdict is Verdict.UNJUDGED
     both = untold(tmp_path / "both", ("rail0", DUE), ("mgmt0", DUE))
     assert both.verdict is Verdict.UNJUDGED

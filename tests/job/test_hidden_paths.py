@@ -168,11 +168,7 @@ def many(segments_sent: int) -> Evidence:
 
 
 MANY = Expectation(
-    rails=("rxe0:1",),
-    sent_bytes=(100 * MB, 100 * MB),
-    num_ranks=4,
-    ranks_per_node=2,
-    spread=False,
+    rails=("rxe0:1",), sent_bytes=(100 * MB, 100 * MB), num_ranks=4, ranks_per_node=2, spread=False
 )
 
 

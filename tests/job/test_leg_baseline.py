@@ -39,13 +39,7 @@ def lay(folder: Path, *, low: float = 115.0, median: float = 117.0, look: str = 
         settings=f"num_pairs={table.attributes.get('num_pairs', 1)}",
     )
     row = Limit(
-        quantity="bandwidth_4MiB",
-        unit="MB/s",
-        better=1,
-        median=median,
-        low=low,
-        high=125.0,
-        runs=6,
+        quantity="bandwidth_4MiB", unit="MB/s", better=1, median=median, low=low, high=125.0, runs=6
     )
     facts = that_matter(read_machine(LOOK, "n1").facts)
     nodes = {name: BaselineNode(digests=(), facts=facts) for name in ("n1", "n2")}

@@ -461,8 +461,7 @@ def test_a_program_of_the_standard_abi_loads_the_library_beside_that_of_the_buil
 
 
 @pytest.mark.parametrize(
-    "other",
-    ["/usr/lib/libmpi.so.40", "/usr/lib/libmpi_abi.so.1", "none", "not found", "/a and /b"],
+    "other", ["/usr/lib/libmpi.so.40", "/usr/lib/libmpi_abi.so.1", "none", "not found", "/a and /b"]
 )
 def test_one_rank_with_another_library_makes_every_number_invalid(
     other: str, tmp_path: Path

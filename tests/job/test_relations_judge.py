@@ -142,10 +142,7 @@ def test_a_relation_that_is_red_twice_stays_red(tmp_path: Path) -> None:
 
 
 def test_no_second_look_where_a_leg_took_another_path(tmp_path: Path) -> None:
-    outcomes = [
-        measured(tmp_path, ONE),
-        measured(tmp_path, replace(OTHER, rails=("rail1",))),
-    ]
+    outcomes = [measured(tmp_path, ONE), measured(tmp_path, replace(OTHER, rails=("rail1",)))]
     assert legs_to_repeat([ratio()], outcomes) == frozenset()
 
 

@@ -106,12 +106,7 @@ def test_a_leg_whose_last_look_left_no_rank_has_the_nodes_of_the_one_before() ->
 
 
 @pytest.mark.parametrize(
-    ("ended", "nodes"),
-    [
-        ({"nodes": ["n3", "n4"]}, ("n3", "n4")),
-        ({}, ()),
-        (None, ()),
-    ],
+    ("ended", "nodes"), [({"nodes": ["n3", "n4"]}, ("n3", "n4")), ({}, ()), (None, ())]
 )
 def test_a_leg_of_which_no_rank_wrote_has_the_nodes_of_its_job(
     ended: object, nodes: tuple[str, ...]

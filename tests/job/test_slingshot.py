@@ -14,11 +14,7 @@ from fabricproof.traffic.error_rates import ErrorKind, error_rates
 
 DUE = 10**10
 RAIL = Expectation(
-    rails=("cxi0",),
-    sent_bytes=(DUE, DUE),
-    num_ranks=2,
-    spread=False,
-    sent_messages=(1000, 1000),
+    rails=("cxi0",), sent_bytes=(DUE, DUE), num_ranks=2, spread=False, sent_messages=(1000, 1000)
 )
 STAMP = "@1754000000.000000001"
 

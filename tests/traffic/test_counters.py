@@ -30,8 +30,7 @@ def _of_one(interface: str, counter: str, rise: int = 1) -> Rises:
 
 
 @pytest.mark.parametrize(
-    "counter",
-    [*sorted(ERROR_COUNTERS), "ethtool.rx_crc_errors_phy", "ethtool.rx_symbol_err_phy"],
+    "counter", [*sorted(ERROR_COUNTERS), "ethtool.rx_crc_errors_phy", "ethtool.rx_symbol_err_phy"]
 )
 def test_one_more_error_is_an_error(counter: str) -> None:
     rises = _of_one("mlx5_0:1", counter)

@@ -153,10 +153,7 @@ def packets(rail: int, other: int, address: str = "02:00:00:00:00:09") -> Eviden
     samples = [
         replace(sample(node, name, tx_packets=count, tx_bytes=60 * count), address=mac)
         for node in ("n1", "n2")
-        for name, count, mac in (
-            ("rail0", rail, "02:00:00:00:00:01"),
-            ("mgmt", other, address),
-        )
+        for name, count, mac in (("rail0", rail, "02:00:00:00:00:01"), ("mgmt", other, address))
     ]
     return evidence(*samples)
 

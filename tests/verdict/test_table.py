@@ -517,8 +517,7 @@ def test_a_run_of_our_own_puts_all_pairs_between_two_nodes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("printed", "verdict", "value"),
-    [(108.36, Verdict.PASS, 113.62), (80.93, Verdict.FAIL, 84.86)],
+    ("printed", "verdict", "value"), [(108.36, Verdict.PASS, 113.62), (80.93, Verdict.FAIL, 84.86)]
 )
 def test_mebibytes_are_judged_as_megabytes(printed: float, verdict: Verdict, value: float) -> None:
     columns = ("message_size", "repetitions", "latency_us", "bandwidth_mib_s")

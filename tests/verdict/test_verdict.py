@@ -44,12 +44,7 @@ def bandwidth(value: float, reference: Reference | None, *, ceiling: bool = True
 
 def latency(value: float, reference: Reference | None) -> Judgement:
     return judge_value(
-        name="latency_0B",
-        value=value,
-        unit="us",
-        message_size=0,
-        reference=reference,
-        floor=FLOOR,
+        name="latency_0B", value=value, unit="us", message_size=0, reference=reference, floor=FLOOR
     )
 
 

@@ -87,10 +87,7 @@ def test_idle_processes_and_modes_are_told() -> None:
     assert recorded("mpi1-map.txt")[0].attributes["num_idle_processes"] == 2
     assert {
         table.attributes["mode"] for table in recorded("rma.txt") if table.program == "Unidir_put"
-    } == {
-        "AGGREGATE",
-        "NON-AGGREGATE",
-    }
+    } == {"AGGREGATE", "NON-AGGREGATE"}
 
 
 def test_chosen_lengths_need_not_double() -> None:
