@@ -145,7 +145,8 @@ CASES: dict[str, Case] = {
         BUILT_LEG, {"ranks": _ranks({**LOST, "library": None}, library=LIBRARY)}, UNJUDGED, True,
         ("rank 1",)),
     "one machine proves no library of a lost rank": (
-        replace(BUILT_LEG, same_node=True), {"ranks": _ranks(LOST, node="n1")}, UNJUDGED, False, ()),
+        replace(BUILT_LEG, same_node=True), {"ranks": _ranks(LOST, node="n1")}, UNJUDGED, False,
+        ()),
     "red, and nobody saw the library": (
         BUILT_LEG, {"ranks": _loads("unknown", "unknown"), "stdout": slower(PUT_BW, 4)}, FAIL,
         False, ()),
