@@ -90,18 +90,12 @@ def _exchanged(text: str) -> str:
     [
         (LEG, "rank.*", _exchanged, Verdict.INVALID, "another path"),
         # bytes that left by the rail and came by another
-        (
-            replace(LEG, least_bytes=((LEAST, 3 * LEAST),) * 4), "", str, Verdict.INVALID,
-            "must have received",
-        ),
-        (
-            replace(LEG, least_packets=(10**6,) * 4), "", str, Verdict.INVALID,
-            "small messages took another path",
-        ),
-        (
-            LEG, "rank.1.0", lambda text: text.replace("node vc2", "node vc1"), Verdict.INVALID,
-            "ranks on each node",
-        ),
+        (replace(LEG, least_bytes=((LEAST, 3 * LEAST),) * 4), "", str, Verdict.INVALID,
+            "must have received"),
+        (replace(LEG, least_packets=(10**6,) * 4), "", str, Verdict.INVALID,
+            "small messages took another path"),
+        (LEG, "rank.1.0", lambda text: text.replace("node vc2", "node vc1"), Verdict.INVALID,
+            "ranks on each node"),
         *(
             (
                 LEG, "stdout", lambda text, rows=rows: "\n".join(text.splitlines()[:-rows]) + "\n",

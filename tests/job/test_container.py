@@ -78,22 +78,16 @@ FAILED = {"status": "1\n", "stderr": "UCX ERROR no device\n"}
             ("the container on n1, n2 has no /sys/class/infiniband/mlx5_0.*"
              "the benchmark failed, exit status 1: UCX ERROR no device"),
         ),
-        (
-            LEG, WHOLE.replace("7:1", "254:2"), {}, Verdict.INVALID,
-            f"rank 0 on n1 ran with the root of the node itself, not in {IMAGE}",
-        ),
+        (LEG, WHOLE.replace("7:1", "254:2"), {}, Verdict.INVALID,
+            f"rank 0 on n1 ran with the root of the node itself, not in {IMAGE}"),
         *(
             (BLIND, inside, {}, Verdict.UNJUDGED, f"nobody saw rank 0 on n1 in {IMAGE}")
             for inside in (None, "", f"library {LIBRARY}\n")
         ),
-        (
-            LEG, "root 7:1\n", {}, Verdict.UNJUDGED,
-            ".*MPI library rank 0, 1 loads: none was in its memory in time",
-        ),
-        (
-            LEG, WHOLE.replace("/opt/mpi", "/host/mpi"), {}, Verdict.INVALID,
-            ".*rank 0 on n1 loads MPI library /host/mpi/lib/libmpi.so.40",
-        ),
+        (LEG, "root 7:1\n", {}, Verdict.UNJUDGED,
+            ".*MPI library rank 0, 1 loads: none was in its memory in time"),
+        (LEG, WHOLE.replace("/opt/mpi", "/host/mpi"), {}, Verdict.INVALID,
+            ".*rank 0 on n1 loads MPI library /host/mpi/lib/libmpi.so.40"),
     ],
 )  # fmt: skip
 def test_what_was_seen_of_a_container_is_judged(
@@ -171,13 +165,9 @@ def _run(folder: Path, *words: str, **variables: str) -> subprocess.CompletedPro
     leg.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "FABRICPROOF_LEG": str(leg), "FABRICPROOF_CONTAINER": "image"}
     return subprocess.run(
-        ["bash", str(folder / RANK_FILE), *words],
-        env={**environment, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+        ["bash", str(folder / RANK_FILE), *words], env={**environment, **variables},
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
 
 
 def test_what_a_container_lacks_is_seen_from_inside(tmp_path: Path) -> None:

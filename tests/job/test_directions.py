@@ -132,11 +132,8 @@ def test_who_ran_where_is_known_or_the_other_way_is_no_pass(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("family", "launcher", "line"),
     [
-        (
-            "mpich",
-            "srun",
-            'env SLURM_HOSTFILE="$here/backwards.hosts" LAUNCH --distribution=arbitrary',
-        ),
+        ("mpich", "srun",
+            'env SLURM_HOSTFILE="$here/backwards.hosts" LAUNCH --distribution=arbitrary'),
         (
             "openmpi",
             "srun --mpi=pmix",
@@ -146,13 +143,10 @@ def test_who_ran_where_is_known_or_the_other_way_is_no_pass(tmp_path: Path) -> N
             ),
         ),
         ("openmpi", "mpirun", 'LAUNCH --hostfile "$here/backwards.hosts" --map-by seq'),
-        (
-            "intelmpi",
-            "mpirun",
-            'env SLURM_JOB_NODELIST=NODES SLURM_NODELIST=NODES SLURM_TASK_PROLOG="TURN" LAUNCH',
-        ),
+        ("intelmpi", "mpirun",
+            'env SLURM_JOB_NODELIST=NODES SLURM_NODELIST=NODES SLURM_TASK_PROLOG="TURN" LAUNCH'),
     ],
-)
+)  # fmt: skip
 def test_every_launcher_is_told_the_nodes_backwards(family: str, launcher: str, line: str) -> None:
     launcher, *options = launcher.split()
     back = replace(BACK, launch=turned_command(family, launcher, ("LAUNCH", *options)))

@@ -149,16 +149,10 @@ GAPS = " lost_us={} paced_us=80000"
             [0.25, 0.0],
             "",
         ),
-        (
-            [_rank(0, cpus="3", busy=40, idle=0, own=40, steal=20)],
-            [1 / 3],
-            "20.00 s of it stolen by the hypervisor",
-        ),
-        (
-            [_rank(0, cpus="0", gaps=GAPS.format(36000), **BUSY)],
-            [0.45],
-            "the hypervisor took the CPU for 45% of the time in a loop",
-        ),
+        ([_rank(0, cpus="3", busy=40, idle=0, own=40, steal=20)], [1 / 3],
+            "20.00 s of it stolen by the hypervisor"),
+        ([_rank(0, cpus="0", gaps=GAPS.format(36000), **BUSY)], [0.45],
+            "the hypervisor took the CPU for 45% of the time in a loop"),
         # the timer's gaps explain nothing
         ([_rank(0, cpus="0", gaps=GAPS.format(2000), **BUSY)], [0.0], ""),
         # ranks whose CPUs overlap do not starve each other
@@ -171,7 +165,7 @@ GAPS = " lost_us={} paced_us=80000"
             "",
         ),
     ],
-)
+)  # fmt: skip
 def test_the_share_of_a_core_that_others_took(ranks, shares, said):
     found = starved_cores([parse_rank(each, "x") for each in ranks])
     assert sorted(each.share for each in found) == pytest.approx(sorted(shares), abs=0.01)
@@ -185,15 +179,9 @@ def test_the_share_of_a_core_that_others_took(ranks, shares, said):
 
 def _number(value, *, lower=None, upper=None, unit="MB/s", verdict=Verdict.FAIL):
     return Judgement(
-        name="x",
-        value=value,
-        unit=unit,
-        message_size=8,
-        verdict=verdict,
-        reason="why",
-        lower=lower,
-        upper=upper,
-    )
+        name="x", value=value, unit=unit, message_size=8, verdict=verdict, reason="why",
+        lower=lower, upper=upper,
+    )  # fmt: skip
 
 
 def _report(*judgements):

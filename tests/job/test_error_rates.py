@@ -218,20 +218,12 @@ def leg_over(rail: str, link: str, **changes: object) -> Leg:
         (LEG, ErrorKind.DAMAGED, 0.0, LimitSource.NO_DAMAGE),
         (leg_over("mlx5_0:1", "HDR"), ErrorKind.RETRANSMITTED, 0.0, LimitSource.LOSSLESS),
         (leg_over("mlx5_0:1", "100GbE"), ErrorKind.DROPPED, 0.0, LimitSource.LOSSLESS),
-        (
-            leg_over("rxe0:1", "Soft-RoCE 100 Mb/s"),
-            ErrorKind.RETRANSMITTED,
-            1000.0,
-            LimitSource.SOFT_ROCE,
-        ),
-        (
-            replace(LEG, error_limits={LOST: 250.0}, error_limits_origin="a policer"),
-            ErrorKind.RETRANSMITTED,
-            250.0,
-            LimitSource.SITE,
-        ),
+        (leg_over("rxe0:1", "Soft-RoCE 100 Mb/s"), ErrorKind.RETRANSMITTED, 1000.0,
+            LimitSource.SOFT_ROCE),
+        (replace(LEG, error_limits={LOST: 250.0}, error_limits_origin="a policer"),
+            ErrorKind.RETRANSMITTED, 250.0, LimitSource.SITE),
     ],
-)
+)  # fmt: skip
 def test_what_a_fabric_may_lose(
     leg: Leg, kind: ErrorKind, limit: float, source: LimitSource
 ) -> None:
@@ -299,12 +291,8 @@ def evidence(*samples: CounterSample) -> Evidence:
 
 def port(node: str, interface: str, **moved: int) -> CounterSample:
     full = {
-        "tx_packets": 10_000,
-        "rx_packets": 5_000,
-        "tx_bytes": 10**7,
-        "rx_bytes": 10**6,
-        **moved,
-    }
+        "tx_packets": 10_000, "rx_packets": 5_000, "tx_bytes": 10**7, "rx_bytes": 10**6, **moved,
+    }  # fmt: skip
     return CounterSample(node=node, interface=interface, before=dict.fromkeys(full, 0), after=full)
 
 
@@ -331,13 +319,9 @@ def test_tcp_counts_segments_of_the_rails_alone() -> None:
     """What stayed on the node or went by another interface was not the rail's to lose."""
     tcp = port("n1", TCP, OutSegs=12_000, RetransSegs=20, TCPDSACKRecvSegs=5, TCPSynRetrans=3)
     seen = evidence(
-        tcp,
-        port("n1", "rail0"),
-        port("n1", "lo", tx_packets=1_000),
-        port("n1", "mgmt0", tx_packets=500),
-        port("n2", "rail0"),
-        port("n3", "rail0"),
-    )
+        tcp, port("n1", "rail0"), port("n1", "lo", tx_packets=1_000),
+        port("n1", "mgmt0", tx_packets=500), port("n2", "rail0"), port("n3", "rail0"),
+    )  # fmt: skip
     lost = of(error_rates(seen, ["rail0"]), ErrorKind.RETRANSMITTED, "n1")
     assert (lost.events, lost.packets, lost.beside) == (12, 10_520, 500)
     assert lost.way == "rail0 from n1 to the others"

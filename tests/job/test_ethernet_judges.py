@@ -31,16 +31,10 @@ def report(mb_s: float, *, mss: int = 1448, path: int = 1500) -> str:
 
 def iperf_leg(name: str = "rail0", **changes: object) -> Leg:
     return make_leg(
-        name=name,
-        suite="iperf3",
-        program="iperf3",
-        commands=(("bash", "peer.sh", "8", "rail0", "iperf3", "-t", "2"),),
-        expected_sizes=(),
-        sent_bytes=None,
-        required=("bandwidth",),
-        fabric=GIGABIT,
-        **changes,
-    )
+        name=name, suite="iperf3", program="iperf3",
+        commands=(("bash", "peer.sh", "8", "rail0", "iperf3", "-t", "2"),), expected_sizes=(),
+        sent_bytes=None, required=("bandwidth",), fabric=GIGABIT, **changes,
+    )  # fmt: skip
 
 
 def measured(folder: Path, leg: Leg, mb_s: float, **facts: int) -> Outcome:
@@ -166,14 +160,9 @@ def test_the_best_setting_is_named_and_must_be_in_force(tmp_path: Path) -> None:
 
 def frames(mtu: int = 1500) -> Relation:
     return Relation(
-        name="rail0.frames",
-        kind="frames",
-        legs=("rail0",),
-        suite="iperf3",
-        program="iperf3",
-        rails=("rail0",),
-        settings={"mtu": mtu},
-    )
+        name="rail0.frames", kind="frames", legs=("rail0",), suite="iperf3", program="iperf3",
+        rails=("rail0",), settings={"mtu": mtu},
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

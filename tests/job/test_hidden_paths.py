@@ -105,16 +105,12 @@ HIDDEN = "two paths fit: n1 sent 287 messages one by one at least"
         # TCP over the wire below the device, the other device
         ([*soft(20.5, 19_000), *management(240)], FEW, PathState.UNKNOWN, HIDDEN),
         (soft(20.5, 19_000, below=(21.5, 19_240)), FEW, PathState.UNKNOWN, HIDDEN),
-        (
-            [*soft(20.5, 19_000), *counted("rxe1:1", 0.1, 240, parent="rail1")], FEW,
-            PathState.UNKNOWN, HIDDEN,
-        ),
+        ([*soft(20.5, 19_000), *counted("rxe1:1", 0.1, 240, parent="rail1")], FEW,
+            PathState.UNKNOWN, HIDDEN),
         # two ports that share what IMB moves unseen are not one wire
         (PORT, replace(UNSEEN, rails=("mlx5_0:1",)), PathState.PROVEN, ""),
-        (
-            [*PORT, *counted("mlx5_1:1", 100, 30_000)], replace(UNSEEN, rails=("mlx5_0:1",)),
-            PathState.UNKNOWN, "mlx5_1:1 100.0 MB",
-        ),
+        ([*PORT, *counted("mlx5_1:1", 100, 30_000)], replace(UNSEEN, rails=("mlx5_0:1",)),
+            PathState.UNKNOWN, "mlx5_1:1 100.0 MB"),
         # a soft device has the address of the interface below it; else a management network that
         # moved about as much would pass for the same wire
         (soft(100, 90_000), UNSEEN, PathState.PROVEN, ""),

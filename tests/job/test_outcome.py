@@ -61,13 +61,9 @@ def _p2p(share: int) -> dict[str, object]:
 
 PASS, FAIL, INVALID, UNJUDGED, MISSING, *_ = Verdict
 P2P_LEG = make_leg(
-    suite="imb",
-    program="PingPong",
-    commands=(("IMB-P2P", "PingPong"),),
-    expected_sizes=P2P_SIZES,
-    sent_bytes=None,
-    sent_per_message=(1, 1),
-)
+    suite="imb", program="PingPong", commands=(("IMB-P2P", "PingPong"),), expected_sizes=P2P_SIZES,
+    sent_bytes=None, sent_per_message=(1, 1),
+)  # fmt: skip
 LIBRARY = "/opt/mpi/lib/libmpi.so.40"
 ABI = LIBRARY.replace("libmpi.so.40", "libmpi_abi.so.1")
 BUILT_LEG = make_leg(library=LIBRARY)
@@ -359,14 +355,10 @@ def test_the_floor_of_a_mean_of_both_ends_follows_from_the_planned_repetitions(
     size = 2**20
     floor = latency_floor_us(Fabric(link=find_link("1GbE"), protocol="tcp", mtu=1500), size).us
     leg = make_leg(
-        suite="osu-mpi4py",
-        program="osu_multi_lat",
-        commands=(("osu_multi_lat.py",),),
-        expected_sizes=(size,),
-        sent_bytes=(60 * size, 60 * size),
-        required=("latency_1MiB",),
+        suite="osu-mpi4py", program="osu_multi_lat", commands=(("osu_multi_lat.py",),),
+        expected_sizes=(size,), sent_bytes=(60 * size, 60 * size), required=("latency_1MiB",),
         least_repetitions=repetitions,
-    )
+    )  # fmt: skip
     write_plan(tmp_path, [leg])
     (planned,) = read_plan(tmp_path).legs
     title = "# MPI Multi Latency Test\n# Size [B]        Latency [us]\n"

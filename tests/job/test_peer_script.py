@@ -151,10 +151,8 @@ SLEEPS = TOOL.replace('print("measured"', 'time.sleep(60); print("measured"')
             REFUSED, 1, "lo",
             ("iperf3 from node0 to node1 over lo ended with status 1: error - unable to connect\n"),
         ),
-        (
-            SLEEPS, 0, "lo",
-            "the iperf3 server on node1 lo (127.0.0.1) did not answer within 3 s from node0",
-        ),
+        (SLEEPS, 0, "lo",
+            "the iperf3 server on node1 lo (127.0.0.1) did not answer within 3 s from node0"),
     ],
     ids=["no listener", "no interface", "no connection", "no answer"],
 )  # fmt: skip

@@ -37,23 +37,15 @@ def make_looks(ranks: tuple[Any, ...] = RANKS) -> dict[str, Outcome]:
 
 def make_relation(**changes: Any) -> Relation:
     settings = {
-        "singles": {"rail0": "rail0", "rail1": "rail1"},
-        "together": "rail0+rail1",
-        "large_part": 2,
-        "expected_gain": 2.0,
-        "weights": {"rail0": 0.5, "rail1": 0.5},
+        "singles": {"rail0": "rail0", "rail1": "rail1"}, "together": "rail0+rail1", "large_part": 2,
+        "expected_gain": 2.0, "weights": {"rail0": 0.5, "rail1": 0.5},
         "reference": asdict(at_least(1.0, unit="x", tolerance=0.1, origin="physics")),
-        "threshold": "",
-        "hint": "the last rail decides",
-    }
+        "threshold": "", "hint": "the last rail decides",
+    }  # fmt: skip
     return Relation(
-        name="sharing",
-        kind="sharing",
-        legs=("rail0", "rail1", "rail0+rail1"),
-        suite="osu",
-        program="osu_bw",
-        settings={**settings, **changes},
-    )
+        name="sharing", kind="sharing", legs=("rail0", "rail1", "rail0+rail1"), suite="osu",
+        program="osu_bw", settings={**settings, **changes},
+    )  # fmt: skip
 
 
 def test_even_stripes_pass_and_the_threshold_is_told() -> None:

@@ -27,23 +27,13 @@ ONE, OTHER = make_leg(name="one"), make_leg(name="other")
 
 def ratio(**changes: object) -> Relation:
     settings = {
-        "quantity": "bandwidth",
-        "sizes": [1 << 20, 1 << 22],
-        "over": ["other"],
-        "under": ["one"],
-        "reference": asdict(TWICE),
-        "most": 1.2,
-        "hint": "look at the cable",
-        **changes,
-    }
+        "quantity": "bandwidth", "sizes": [1 << 20, 1 << 22], "over": ["other"], "under": ["one"],
+        "reference": asdict(TWICE), "most": 1.2, "hint": "look at the cable", **changes,
+    }  # fmt: skip
     return Relation(
-        name="likeness",
-        kind="ratio",
-        legs=("one", "other"),
-        suite="osu",
-        program="osu_put_bw",
+        name="likeness", kind="ratio", legs=("one", "other"), suite="osu", program="osu_put_bw",
         settings=settings,
-    )
+    )  # fmt: skip
 
 
 def measured(folder: Path, leg: Leg, text: str = PUT_BW, **how: object) -> Outcome:

@@ -110,8 +110,7 @@ PROOFS: dict[str, tuple[Expectation, Moved, dict[str, object], PathState, tuple[
     **{f"TCP below a stranger's verbs, {times} times as much": (
         ONE, beside("rail0", times), {}, UNKNOWN, ("two paths fit", "rail0")) for times in (1, 20)},
     "two rails": (TWO, {"rxe0": HALF, "rxe1": HALF}, {}, PROVEN, ()),
-    "one of two rails": (
-        TWO, USED, {}, WRONG, ("rxe1:1 carried 0.0% of vc1's traffic",)),
+    "one of two rails": (TWO, USED, {}, WRONG, ("rxe1:1 carried 0.0% of vc1's traffic",)),
     "two devices over one interface": (
         TWO, {"rxe0": HALF, "rxe1": HALF}, {"changed": ("parent=rail1", "parent=rail0")}, WRONG,
         ("2 rails, but rxe0:1 and rxe1:1 on vc1 are two devices over one interface (rail0)",)),
@@ -135,8 +134,7 @@ PROOFS: dict[str, tuple[Expectation, Moved, dict[str, object], PathState, tuple[
          "counts no bytes; take one with ports/1/counters", NO_WIRE)),
     "sockets": (SOCKETS, {"rail0": SENT}, {}, PROVEN, ()),
     "verbs over a rail of sockets": (
-        SOCKETS, USED, {}, WRONG,
-        ("rail0 sent 0.0 MB by sockets and 506.7 MB as verbs of rxe0",)),
+        SOCKETS, USED, {}, WRONG, ("rail0 sent 0.0 MB by sockets and 506.7 MB as verbs of rxe0",)),
     "no counters below": (
         ONE, USED, {"changed": ("parent=rail0", "parent=eth9")}, UNKNOWN,
         (f"no counters of eth9 below rxe0:1 on vc1{NO_WIRE}",)),

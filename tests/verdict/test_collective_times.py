@@ -18,15 +18,11 @@ from tables import GBE, table
 
 DATA = Path(__file__).parents[1] / "data"
 COLLECTIVES = [
-    *DATA.glob("osu/osu_*all*.txt"),
-    *DATA.glob("osu/osu_*scatter*.txt"),
-    *DATA.glob("osu/osu_*reduce*.txt"),
-    *DATA.glob("osu/osu_*bcast*.txt"),
-    *DATA.glob("osu/osu_*barrier*.txt"),
-    *DATA.glob("osu-mpi4py/*.txt"),
-    DATA / "imb" / "mpi1-all.txt",
-    DATA / "imb" / "nbc.txt",
-]
+    *DATA.glob("osu/osu_*all*.txt"), *DATA.glob("osu/osu_*scatter*.txt"),
+    *DATA.glob("osu/osu_*reduce*.txt"), *DATA.glob("osu/osu_*bcast*.txt"),
+    *DATA.glob("osu/osu_*barrier*.txt"), *DATA.glob("osu-mpi4py/*.txt"),
+    DATA / "imb" / "mpi1-all.txt", DATA / "imb" / "nbc.txt",
+]  # fmt: skip
 FULL = ("message_size", "latency_avg_us", "latency_min_us", "latency_max_us")
 FOUR = RankLayout(num_ranks=4)
 

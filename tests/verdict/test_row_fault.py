@@ -19,13 +19,9 @@ TIMES = st.floats(min_value=0.5, max_value=1e5)
 
 PING = ("message_size", "repetitions", "latency_us", "bandwidth_mb_s")
 BOTH = (
-    "message_size",
-    "repetitions",
-    "latency_min_us",
-    "latency_max_us",
-    "latency_avg_us",
+    "message_size", "repetitions", "latency_min_us", "latency_max_us", "latency_avg_us",
     "bandwidth_mb_s",
-)
+)  # fmt: skip
 RATE = ("message_size", "bandwidth_mb_s", "message_rate_per_s")
 
 
@@ -118,14 +114,9 @@ def test_a_time_that_the_message_rate_denies_is_named() -> None:
 
 
 LAT = (
-    "message_size",
-    "latency_min_us",
-    "latency_max_us",
-    "latency_p50_us",
-    "latency_avg_us",
-    "latency_p99_us",
-    "latency_p999_us",
-)
+    "message_size", "latency_min_us", "latency_max_us", "latency_p50_us", "latency_avg_us",
+    "latency_p99_us", "latency_p999_us",
+)  # fmt: skip
 #: ib_write_lat over HDR, in the order of LAT; and what cannot be
 SOUND = (2, 0.88, 9.63, 0.91, 0.92, 1.10, 9.63)
 

@@ -19,13 +19,9 @@ C5N = Fabric(link=find_link("100GbE"))
 
 def _judgement(verdict: Verdict, value: float | None) -> Judgement:
     return Judgement(
-        name="bandwidth",
-        value=value,
-        unit="MB/s",
-        message_size=None,
-        verdict=verdict,
+        name="bandwidth", value=value, unit="MB/s", message_size=None, verdict=verdict,
         reason="because",
-    )
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

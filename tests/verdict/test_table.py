@@ -203,8 +203,7 @@ CASES: dict[str, Case] = {
         table("PingPong", PING, [(BIG, 10, 36276.94, 112.0)], suite="imb"), against(GBE), INVALID,
         {}, ""),
     "a path that is due and not shown": (
-        HEALTHY, against(FDR, path_required=True), UNJUDGED,
-        dict.fromkeys(NAMES, UNJUDGED), ""),
+        HEALTHY, against(FDR, path_required=True), UNJUDGED, dict.fromkeys(NAMES, UNJUDGED), ""),
 }  # fmt: skip
 
 
@@ -280,24 +279,12 @@ def test_no_path_makes_a_red_better(state: PathState) -> None:
 SIZES = st.lists(st.integers(min_value=0, max_value=2**26), min_size=1, max_size=8, unique=True)
 NUMBERS = st.floats(min_value=0, max_value=1e18, allow_nan=False)
 PROGRAMS = [
-    ("osu", "osu_bw"),
-    ("osu", "osu_bibw"),
-    ("osu", "osu_mbw_mr"),
-    ("osu", "osu_latency"),
-    ("osu", "osu_multi_lat"),
-    ("osu", "osu_put_latency"),
-    ("osu", "osu_allreduce"),
-    ("osu", "osu_barrier"),
-    ("osu-mpi4py", "osu_bw"),
-    ("imb", "PingPong"),
-    ("imb", "PingPing"),
-    ("imb", "Exchange"),
-    ("imb", "Uniband"),
-    ("imb", "Allreduce"),
-    ("imb", "Window"),
-    ("iperf3", "iperf3"),
-    ("linktest", "bidirectional"),
-]
+    ("osu", "osu_bw"), ("osu", "osu_bibw"), ("osu", "osu_mbw_mr"), ("osu", "osu_latency"),
+    ("osu", "osu_multi_lat"), ("osu", "osu_put_latency"), ("osu", "osu_allreduce"),
+    ("osu", "osu_barrier"), ("osu-mpi4py", "osu_bw"), ("imb", "PingPong"), ("imb", "PingPing"),
+    ("imb", "Exchange"), ("imb", "Uniband"), ("imb", "Allreduce"), ("imb", "Window"),
+    ("iperf3", "iperf3"), ("linktest", "bidirectional"),
+]  # fmt: skip
 RULES = [
     against(None),
     against(FDR),

@@ -33,13 +33,9 @@ TOLERANCES = st.floats(min_value=0, max_value=0.99)
 
 def bandwidth(value: float, reference: Reference | None, *, ceiling: bool = True) -> Judgement:
     return judge_value(
-        name="bandwidth_4MiB",
-        value=value,
-        unit="MB/s",
-        message_size=4 << 20,
-        reference=reference,
+        name="bandwidth_4MiB", value=value, unit="MB/s", message_size=4 << 20, reference=reference,
         ceiling=CEILING if ceiling else None,
-    )
+    )  # fmt: skip
 
 
 def latency(value: float, reference: Reference | None) -> Judgement:

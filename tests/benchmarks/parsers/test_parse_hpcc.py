@@ -15,18 +15,12 @@ from fabricproof.core.errors import ParseError
 TEXT = (DATA / "hpcc" / "hpcc-1.5.0-openmpi4-4-ranks.txt").read_text("utf-8")
 
 SUMMARY = (
-    "CommWorldProcs",
-    "MinPingPongLatency_usec",
-    "AvgPingPongLatency_usec",
-    "MaxPingPongLatency_usec",
-    "MinPingPongBandwidth_GBytes",
-    "AvgPingPongBandwidth_GBytes",
-    "MaxPingPongBandwidth_GBytes",
-    "NaturallyOrderedRingLatency_usec",
-    "RandomlyOrderedRingLatency_usec",
-    "NaturallyOrderedRingBandwidth_GBytes",
+    "CommWorldProcs", "MinPingPongLatency_usec", "AvgPingPongLatency_usec",
+    "MaxPingPongLatency_usec", "MinPingPongBandwidth_GBytes", "AvgPingPongBandwidth_GBytes",
+    "MaxPingPongBandwidth_GBytes", "NaturallyOrderedRingLatency_usec",
+    "RandomlyOrderedRingLatency_usec", "NaturallyOrderedRingBandwidth_GBytes",
     "RandomlyOrderedRingBandwidth_GBytes",
-)
+)  # fmt: skip
 
 DETAILS = (
     "Detailed benchmark results:",

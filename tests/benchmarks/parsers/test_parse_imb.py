@@ -61,8 +61,7 @@ DAMAGE = {
     "shorter than its header": (without_row(PINGPONG, "16384"), "shorter than its header"),
     "a lost header": (PINGPONG.replace(HEADER, "oops"), "a line is missing"),
     "a row of one group": (without_row(text_of("mpi1-multi1"), "1", "16384"), "group"),
-    "a whole number that may be cut": (
-        text_of("document-004-p2p-1gbe").rstrip(), "cut row"),
+    "a whole number that may be cut": (text_of("document-004-p2p-1gbe").rstrip(), "cut row"),
     "columns without title": (
         "       #bytes #repetitions      t[usec]   Mbytes/sec\n 0 1 1.00 0.00\n", ""),
     "an unknown column": (PINGPONG.replace("t[usec]", "t[fortnight]"), "unknown column"),

@@ -132,8 +132,7 @@ DAMAGE = {
     **{f"{kept} of two streams": (with_streams(kept), "a stream is missing") for kept in (0, 1, 3)},
     "intervals without their summary": (
         "\n".join(TWO_2.split("\n")[:-4]) + "\n", "the output is cut"),
-    "streams asked for and not there": (
-        "$ iperf -c node1 -P 4\n" + TWO_2, "a stream is missing"),
+    "streams asked for and not there": ("$ iperf -c node1 -P 4\n" + TWO_2, "a stream is missing"),
     "the sum of the sender alone": (
         text_of("iperf3/udp-report.txt").replace("sum_received", "sum_oops"), "not a whole report"),
     "a server that broke off": (

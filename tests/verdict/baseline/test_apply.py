@@ -183,30 +183,18 @@ def leg_at(**place: str) -> LegBaseline:
         (LEG, {"nodes": ("n1", "n3")}, "says nothing of openmpi5 osu_bw ib0 n1 - n3"),
         (LEG, {"nodes": ("n1",)}, "never frozen for these nodes"),
         (LEG, {"tool_version": "7.3"}, "tool version 7.2 -> 7.3"),
-        (
-            LEG,
-            {"attributes": {"num_pairs": 1, "window_size": 16}},
-            "window_size=64 -> num_pairs=1 window_size=16",
-        ),
+        (LEG, {"attributes": {"num_pairs": 1, "window_size": 16}},
+            "window_size=64 -> num_pairs=1 window_size=16"),
         (LEG, {"attributes": {}}, "settings num_pairs=1 window_size=64 -> not known"),
         (LEG, {"machines": {"n1": FACTS, "n2": None}}, "nobody saw what n2 is made of"),
         (leg_at(build="8ed94ed84df1"), {}, "build 51af25c1cd81 -> 8ed94ed84df1"),
         (leg_at(build="8ed94ed84df1"), {}, "fabricproof baseline freeze NEW last:5"),
         *((leg_at(**{field: "another"}), {}, "says nothing of") for field in FIELDS),
-        (
-            LEG,
-            {"machines": {"n1": FACTS, "n2": NEWER}},
-            EXPIRED,
-        ),
-        (
-            of_leg(
-                make_baseline(nodes={"n1": BaselineNode(digests=("aa11",), facts=FACTS)}), WHERE
-            ),
-            {},
-            "n2 was not in it",
-        ),
+        (LEG, {"machines": {"n1": FACTS, "n2": NEWER}}, EXPIRED),
+        (of_leg(make_baseline(nodes={"n1": BaselineNode(digests=("aa11",), facts=FACTS)}), WHERE),
+            {}, "n2 was not in it"),
     ],
-)
+)  # fmt: skip
 def test_what_is_not_the_same_is_not_judged(
     leg: LegBaseline, changes: dict[str, Any], said: str
 ) -> None:
