@@ -54,10 +54,8 @@ HALF = "\n".join(PUT_BW.splitlines()[:12]) + "\n"
     [
         # a launcher that outlives its ranks is told from a rank that hangs
         (LEG, PUT_BW, (0, 0), "every rank ended, the launcher did not", False),
-        (
-            LEG, HALF, (None, None),
-            "ended at its time limit; message sizes 1B to 4MiB (23) were asked for, got", False,
-        ),
+        (LEG, HALF, (None, None),
+            "ended at its time limit; message sizes 1B to 4MiB (23) were asked for, got", False),
         (LEG, slower(PUT_BW, 2), (None, None), "", True),  # does not become red
         (make_leg(suite="perftest"), PUT_BW, (None, None), "", False),  # is no MPI
     ],

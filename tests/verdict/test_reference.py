@@ -83,8 +83,7 @@ UNAPPLIED = {
     UnitError: ("3.4", "bandwidth=3.4", "4 KiB", "10 %", "bandwidth_big=3 GB/s"),
     ConfigError: (
         "latency=3 GB/s", "bandwidth=3 us", "speed=3 GB/s", "message_rate=3 GB/s", "0 GB/s",
-        "-3 GB/s", "bandwidth=0.9 x", "mpi_share=3 GB/s", "mpi_share=0 x",
-    ),
+        "-3 GB/s", "bandwidth=0.9 x", "mpi_share=3 GB/s", "mpi_share=0 x"),
 }  # fmt: skip
 
 
