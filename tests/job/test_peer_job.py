@@ -20,21 +20,14 @@ FDR = Pace(rate_mb_s=6200.0, latency_us=2.0, seconds=2.0)
 
 
 def test_one_connection_and_several() -> None:
-    (one,) = peer_job("iperf3", "iperf3", "rail0", SLOW).commands
+    job = peer_job("iperf3", "iperf3", "rail0", SLOW)
+    (one,) = job.commands
     assert one == ("bash", "peer.sh", str(2 + ANSWER_SECONDS), "rail0", "iperf3", "-t", "2")
+    assert (job.sent_bytes, job.sizes) == (None, ())  # a timed run's bytes are not foretold
     (many,) = peer_job("iperf3", "iperf3", "rail0", SLOW, streams=8).commands
     assert many[-2:] == ("-P", "8")
-
-
-def test_iperf_is_asked_for_more_digits() -> None:
     (argv,) = peer_job("iperf", "iperf", "rail0", SLOW, streams=8).commands
-    assert argv[-4:] == ("-P", "8", "-f", "k")
-
-
-def test_bytes_of_a_timed_run_are_not_foretold() -> None:
-    job = peer_job("iperf3", "iperf3", "rail0", SLOW)
-    assert job.sent_bytes is None
-    assert job.sizes == ()
+    assert argv[-4:] == ("-P", "8", "-f", "k")  # iperf is asked for more digits
 
 
 def test_a_fast_port_is_measured_at_all_sizes() -> None:
