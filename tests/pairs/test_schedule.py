@@ -11,13 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.pairs import (
-    Leaves,
-    Order,
-    Schedule,
-    least_rounds,
-    leaves_of,
-)
+from fabricproof.pairs import Leaves, Order, Schedule, least_rounds, leaves_of
 
 
 def unequal(sizes: list[int]) -> Leaves:

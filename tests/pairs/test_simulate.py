@@ -9,13 +9,7 @@ import pytest
 
 from benchmarks.simulated_pairs import Machine, Setting, climb, draw_faults, run_campaign, score
 from fabricproof.core.errors import ConfigError
-from fabricproof.pairs import (
-    Ladder,
-    Order,
-    Schedule,
-    SuspectKind,
-    leaves_of,
-)
+from fabricproof.pairs import Ladder, Order, Schedule, SuspectKind, leaves_of
 from fabricproof.pairs.blame.judge import judge_matrix
 from fabricproof.pairs.words import say
 

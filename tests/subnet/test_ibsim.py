@@ -10,12 +10,7 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.measure import Verdict
-from fabricproof.subnet import (
-    Expected,
-    SubnetLook,
-    join,
-    judge_look,
-)
+from fabricproof.subnet import Expected, SubnetLook, join, judge_look
 from fabricproof.subnet.live import SubnetAccess, ask
 from simulated_fabric import PATIENCE, SimulatedFabric, needs_ibsim
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -45,16 +46,75 @@ def one_end(network: Network, where: str, **facts: object) -> Network:
     return replace(network, ports={**network.ports, end: replace(network.ports[end], **facts)})  # type: ignore[arg-type]
 
 
+def lids(lid: int, *hosts: str) -> Network:
+    network = tree()
+    ports = {
+        end: replace(port, lid=lid) if network.host_of(end.guid) in hosts else port
+        for end, port in network.ports.items()
+    }
+    return replace(network, ports=ports)
+
+
+LEAF1 = partial(changed, tree(), "leaf0", 1)
+FEWER = without(tree(leaves=3, per_pair=2), "leaf0", 5)
+UNKNOWN = LEAF1(lanes=None, speed=None)
+STRANGER = {End(guid="f" * 16, port=1): {"symbol_error": 65535}}
+
+
+def managed(*managers: Manager) -> SubnetLook:
+    return looked(tree(), managers=managers)
+
+
+@pytest.mark.parametrize(
+    ("look", "expected", "verdict", "words"),
+    [
+        (looked(make([("leaf", 4)], [("n1 mlx5_0", 1)], [])), Expected(), Verdict.SKIPPED, None),
+        # half the lanes at twice the speed are as good
+        (looked(LEAF1(lanes=2, speed="HDR")), Expected(link=EDR), Verdict.PASS, None),
+        (looked(LEAF1(lanes=2, speed="HDR")), Expected(link=find_link("HDR 4x")), Verdict.FAIL,
+         None),
+        (looked(UNKNOWN), Expected(link=EDR), Verdict.UNJUDGED, None),
+        (looked(UNKNOWN), Expected(), Verdict.UNJUDGED, None),
+        (looked(LEAF1(could_unnamed=True, could_speed="HDR")), Expected(), Verdict.FAIL, None),
+        (looked(LEAF1(state="Initialize")), Expected(), Verdict.FAIL, "is Initialize, not Active"),
+        (looked(LEAF1(state="Armed")), Expected(), Verdict.FAIL, "is Armed, not Active"),
+        (kept("unmanaged"), Expected(link=EDR), Verdict.FAIL, "all 48 linked ports are Initialize"),
+        (looked(FEWER), Expected(), Verdict.FAIL,
+         "leaf0 - spine0: 1 cable where 5 of its sibling pairs have 2"),
+        (looked(without(FEWER, "leaf0", 6)), Expected(), Verdict.FAIL, "0 cables where 5"),
+        (looked(without(tree(leaves=1, spines=2, per_pair=2), "leaf0", 5)), Expected(),
+         Verdict.PASS, None),
+        # the adapter that looks is always shown, with its cable out too
+        (looked(without(tree(), "leaf0", 1)), Expected(hosts=("n0", "n1")), Verdict.MISSING,
+         "n0 is expected and has no link: its cable is out"),
+        (looked(lids(77, "n1", "n2")), Expected(), Verdict.FAIL,
+         "LID 77 is given to n1 mlx5_0 port 1 and n2 mlx5_0 port 1: two"),
+        (looked(lids(0, "n1")), Expected(), Verdict.FAIL, "n1 mlx5_0 port 1 has no LID"),
+        (managed(), Expected(), Verdict.FAIL, "no subnet manager is master"),
+        (managed(replace(MASTER, state=2)), Expected(), Verdict.FAIL,
+         "no subnet manager is master"),
+        (managed(MASTER, replace(MASTER, lid=9)), Expected(), Verdict.FAIL,
+         "2 subnet managers are masters"),
+        (managed(replace(MASTER, state=2), replace(MASTER, lid=9)), Expected(), Verdict.FAIL,
+         "still name LID 1"),
+        (looked(tree(), counters=STRANGER, counted_ports=3), Expected(), Verdict.UNJUDGED, None),
+    ],
+)  # fmt: skip
+def test_each_fault_has_its_verdict(
+    look: SubnetLook, expected: Expected, verdict: Verdict, words: str | None
+) -> None:
+    result = judge_look(look, expected)
+    assert result.verdict is verdict
+    if words is not None:
+        (sentence,) = red(result)
+        assert words in sentence
+
+
 def test_good_fabrics_pass() -> None:
     assert judge_look(kept("tree"), Expected(link=EDR)).verdict is Verdict.PASS
     torus = judge_look(kept("torus"), Expected())
     assert (torus.verdict, red(torus)) == (Verdict.PASS, [])
     assert judged(tree()).verdict is Verdict.PASS
-
-
-def test_nothing_to_judge_is_no_pass() -> None:
-    empty = make([("leaf", 4)], [("n1 mlx5_0", 1)], [])
-    assert judged(empty).verdict is Verdict.SKIPPED
 
 
 def test_links_below_what_both_ends_support() -> None:
@@ -71,18 +131,6 @@ def test_links_below_what_is_declared() -> None:
     assert "speed trained down" in fdr
     assert "leaf1 port 10 - spine1 port 2 is at EDR 1x (25 Gb/s)" in narrow
     assert "width trained down" in narrow
-
-
-def test_half_the_lanes_at_twice_the_speed_is_as_good() -> None:
-    hdr100 = changed(tree(), "leaf0", 1, lanes=2, speed="HDR")
-    assert judged(hdr100, link=EDR).verdict is Verdict.PASS
-    assert judged(hdr100, link=find_link("HDR 4x")).verdict is Verdict.FAIL
-
-
-def test_an_unknown_speed_is_unjudged() -> None:
-    unknown = changed(tree(), "leaf0", 1, lanes=None, speed=None)
-    for link in (EDR, None):
-        assert judged(unknown, link=link).verdict is Verdict.UNJUDGED
 
 
 @pytest.mark.parametrize(
@@ -128,17 +176,6 @@ def test_ends_of_a_cable_that_disagree_are_no_pass(facts: dict[str, object], end
     assert declared is (Verdict.UNJUDGED if facts.get("lanes") == 12 else Verdict.FAIL)
 
 
-def test_what_is_wrong_goes_before_what_is_not_known() -> None:
-    network = changed(tree(), "leaf0", 1, could_unnamed=True, could_speed="HDR")
-    assert judged(network).verdict is Verdict.FAIL
-
-
-@pytest.mark.parametrize("state", ["Initialize", "Armed"])
-def test_a_linked_port_that_is_not_active(state: str) -> None:
-    (sentence,) = red(judged(changed(tree(), "leaf0", 2, state=state)))
-    assert f"is {state}, not Active" in sentence
-
-
 @pytest.mark.parametrize(
     ("physical", "verdict"),
     [
@@ -157,30 +194,10 @@ def test_an_active_port_that_is_not_up_below_is_no_pass(physical: str, verdict: 
     assert "23 of 24 linked ports are Active" in [each.sentence for each in result.findings]
 
 
-def test_a_recorded_port_in_recovery_is_named() -> None:
-    texts = read_folder(DATA / "tree")
-    text = texts["iblinkinfo.txt"].replace("Active/  LinkUp", "Active/ LinkErrorRecovery", 1)
-    (sentence,) = red(judge_look(join(texts | {"iblinkinfo.txt": text}), Expected(link=EDR)))
-    assert sentence.startswith("leaf2 port 1 is Active, and its physical state is LinkErrorRec")
-
-
-def test_a_fabric_without_manager_is_one_finding() -> None:
-    (sentence,) = red(judge_look(kept("unmanaged"), Expected(link=EDR)))
-    assert sentence.startswith("all 48 linked ports are Initialize")
-
-
 def test_a_silent_neighbour_is_named() -> None:
     sentences = red(judge_look(kept("tree-silent"), Expected(link=EDR)))
     assert any("leaf1 port 10 is Active/Polling, and nothing" in each for each in sentences)
     assert any("may not have been seen" in each for each in sentences)
-
-
-def test_a_lost_uplink_shows_among_its_siblings() -> None:
-    result = judged(without(tree(leaves=3, per_pair=2), "leaf0", 5))
-    (sentence,) = red(result)
-    assert sentence.startswith("leaf0 - spine0: 1 cable where 5 of its sibling pairs have 2")
-    gone = without(without(tree(leaves=3, per_pair=2), "leaf0", 5), "leaf0", 6)
-    assert red(judged(gone))[0].startswith("leaf0 - spine0: 0 cables where 5")
 
 
 @pytest.mark.parametrize("agent", ["", "Mellanox Technologies Aggregation Node"])
@@ -199,58 +216,12 @@ def test_a_leaf_without_any_cable_to_a_spine_is_named(agent: str) -> None:
     assert sentence.startswith("leaf1 - spine1: 0 cables where 5 of its sibling pairs have 1")
 
 
-def test_siblings_that_are_all_unlike_are_not_judged() -> None:
-    assert red(judged(without(tree(leaves=1, spines=2, per_pair=2), "leaf0", 5))) == []
-
-
 def test_missing_hosts_are_missing() -> None:
     result = judged(tree(), hosts=("n0", "n7.cluster.example", "n8"))
     assert result.verdict is Verdict.MISSING
     (sentence,) = red(result)
     assert sentence.startswith("n8 is expected and not on this fabric")
     assert "not on the list of expected hosts: n1, n2" in " ".join(result.notes)
-
-
-def test_a_host_without_a_link_is_missing() -> None:
-    """The adapter that looks is always shown, with its cable out too."""
-    network = without(tree(), "leaf0", 1)
-    assert "n0" in network.hosts
-    result = judged(network, hosts=("n0", "n1"))
-    assert result.verdict is Verdict.MISSING
-    assert red(result) == ["n0 is expected and has no link: its cable is out"]
-
-
-def test_a_lid_given_twice() -> None:
-    network = tree()
-    ports = dict(network.ports)
-    ends = [end for end in ports if network.host_of(end.guid) in {"n1", "n2"}]
-    for end in ends:
-        ports[end] = replace(ports[end], lid=77)
-    (sentence,) = red(judged(replace(network, ports=ports)))
-    assert sentence.startswith("LID 77 is given to n1 mlx5_0 port 1 and n2 mlx5_0 port 1: two")
-
-
-def test_a_port_without_lid() -> None:
-    network = tree()
-    ports = dict(network.ports)
-    (end,) = [end for end in ports if network.host_of(end.guid) == "n1"]
-    ports[end] = replace(ports[end], lid=0)
-    assert "n1 mlx5_0 port 1 has no LID" in red(judged(replace(network, ports=ports)))[0]
-
-
-@pytest.mark.parametrize(
-    ("managers", "words"),
-    [
-        ((), "no subnet manager is master"),
-        ((replace(MASTER, state=2),), "no subnet manager is master"),
-        ((MASTER, replace(MASTER, lid=9)), "2 subnet managers are masters"),
-        ((replace(MASTER, state=2), replace(MASTER, lid=9)), "still name LID 1"),
-    ],
-)
-def test_managers_that_are_wrong(managers: tuple[Manager, ...], words: str) -> None:
-    look = looked(tree(), managers=managers)
-    (sentence,) = red(judge_look(look, Expected()))
-    assert words in sentence
 
 
 def test_a_standby_is_no_fault_and_its_absence_is_told() -> None:
@@ -339,9 +310,3 @@ def test_ports_of_switches_do_not_stand_for_adapters(nodes: int) -> None:
     assert result.verdict is Verdict.UNJUDGED
     (sentence,) = red(result)
     assert f"the counters of {nodes} nodes were read, and ibnetdiscover showed 12" in sentence
-
-
-def test_a_counter_of_a_node_that_is_not_there_is_no_crash() -> None:
-    stranger = End(guid="f" * 16, port=1)
-    look = looked(tree(), counters={stranger: {"symbol_error": 65535}}, counted_ports=3)
-    assert judge_look(look, Expected()).verdict is Verdict.UNJUDGED

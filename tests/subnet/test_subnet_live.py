@@ -102,24 +102,14 @@ def test_every_other_manager_is_asked(fabricproof: Call, tools: Path) -> None:
     ("tool", "script", "status", "words"),
     [
         ("ibnetdiscover", "sleep 60", 69, "did not end in 0.5 s"),
-        (
-            "ibnetdiscover",
-            NO_PORT,
-            69,
-            "no InfiniBand port",
-        ),
+        ("ibnetdiscover", NO_PORT, 69, "no InfiniBand port"),
         (
             "iblinkinfo",
             "echo 'Permission denied' >&2; exit 1",
             77,
             "may not open the fabric's management device",
         ),
-        (
-            "sminfo",
-            NO_MANAGER,
-            69,
-            "no subnet manager answers",
-        ),
+        ("sminfo", NO_MANAGER, 69, "no subnet manager answers"),
         ("ibqueryerrors", "exit 3", 69, "failed with status 3"),
         ("iblinkinfo", "head -n 5 'DATA/tree/iblinkinfo.txt'", 65, "iblinkinfo.txt:6"),
         ("iblinkinfo", "cat 'DATA/torus/iblinkinfo.txt'", 65, "ibnetdiscover"),

@@ -344,9 +344,7 @@ def test_a_kernel_whose_soft_roce_counts_no_bytes_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # as apt-cache depends of Debian 12 says it
-    answers = {
-        "linux-image-amd64": "linux-image-amd64\n  Depends: linux-image-6.1.0-49-amd64\n",
-    }
+    answers = {"linux-image-amd64": "linux-image-amd64\n  Depends: linux-image-6.1.0-49-amd64\n"}
 
     def play(argv: list[str], **_: object) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(argv, 0, answers.get(argv[-1], ""), "")

@@ -297,11 +297,7 @@ def test_down_works_without_the_state_file() -> None:
 @pytest.mark.usefixtures("machine")
 @pytest.mark.parametrize(
     "delay_s",
-    [
-        pytest.param(0.3, marks=pytest.mark.long),
-        0.7,
-        pytest.param(1.2, marks=pytest.mark.long),
-    ],
+    [pytest.param(0.3, marks=pytest.mark.long), 0.7, pytest.param(1.2, marks=pytest.mark.long)],
 )
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_up_leaves_nothing(delay_s: float, number: signal.Signals) -> None:

@@ -42,9 +42,7 @@ def test_faults_survive_their_file(there: dict[Place, Fault]) -> None:
 
 
 @given(st.dictionaries(_PLACES, _FAULTS, max_size=5))
-def test_a_cable_is_as_planned_unless_it_or_its_leaf_has_a_fault(
-    there: dict[Place, Fault],
-) -> None:
+def test_a_cable_is_as_planned_unless_it_or_its_leaf_has_a_fault(there: dict[Place, Fault]) -> None:
     for node in PLAN.nodes:
         elsewhere = {
             at: what

@@ -37,10 +37,7 @@ def tools_without(folder: Path, *absent: str) -> str:
 
 def test_without_a_command_it_says_how_it_is_called() -> None:
     ended = called()
-    assert (ended.returncode, ended.stderr) == (
-        2,
-        "usage: ci/rootless.sh COMMAND [ARGUMENT...]\n",
-    )
+    assert (ended.returncode, ended.stderr) == (2, "usage: ci/rootless.sh COMMAND [ARGUMENT...]\n")
 
 
 def test_a_project_that_would_be_hidden_in_there_is_refused() -> None:

@@ -24,11 +24,7 @@ def test_the_head_writes_the_site_of_its_nodes(request: pytest.FixtureRequest) -
     on_the_head = ["vcluster", "exec", "--name", CLUSTER, "head", "--"]
     init = [fabricproof, "site", "init", "found", "--stdout", "--json"]
     done = subprocess.run(
-        [fabricproof, *on_the_head, *init],
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=True,
+        [fabricproof, *on_the_head, *init], capture_output=True, text=True, timeout=110, check=True
     )
     record = json.loads(done.stdout)
     assert record["hosts"]["head"] == "head"

@@ -163,14 +163,6 @@ def test_without_slurm_two_ranks_on_one_machine_prove_no_fabric(tmp_path: Path) 
     assert "guess: no Slurm answered here" in texts[SITE]
 
 
-def test_the_hosts_that_said_it_are_named(tmp_path: Path) -> None:
-    _, texts = written(cluster("infiniband-two-rails"), tmp_path)
-    assert "# Head node: login1" in texts[SITE]
-    assert "# Partition gpu: gn01, 64 CPUs, 2 NUMA nodes" in texts[SITE]
-    assert "seen on cn048" in line_of(texts[FABRIC], 'link = "HDR 4x"')
-    assert "# Not installed on gn01, would have said more: lspci, ibv_devinfo" in texts[SITE]
-
-
 def test_a_host_that_another_site_claims_is_not_claimed_again(tmp_path: Path) -> None:
     seen = cluster("virtual-cluster")
     assert written(seen, tmp_path)[0].spec.hostnames == ["head"]
@@ -179,14 +171,11 @@ def test_a_host_that_another_site_claims_is_not_claimed_again(tmp_path: Path) ->
     assert "head is site vcluster's already" in texts[SITE]
 
 
-@pytest.mark.parametrize("name", [".", " ", ".example"])
+@pytest.mark.parametrize("name", [".", " ", ".example", "a\x17b"])
 def test_a_machine_without_a_name_is_claimed_by_no_site(tmp_path: Path, name: str) -> None:
     seen = cluster("virtual-cluster")
-    site, texts = written(
-        dataclasses.replace(seen, head=dataclasses.replace(seen.head, name=name)), tmp_path
-    )
-    assert site.spec.hostnames == []
-    assert "does not say its name" in texts[SITE]
+    odd = dataclasses.replace(seen, head=dataclasses.replace(seen.head, name=name))
+    assert written(odd, tmp_path)[0].spec.hostnames == []
 
 
 def test_an_mpi_in_usr_is_no_external(tmp_path: Path) -> None:
@@ -348,14 +337,3 @@ def test_where_jobs_share_nodes_ours_run_one_at_a_time(tmp_path: Path) -> None:
     assert "max_jobs = 1  # guess: OverSubscribe=FORCE:4" in line_of(text, "max_jobs")
     assert "does not honour it" in line_of(text, "access")
     assert "max_jobs" not in _bare(tmp_path, ("fabric",))  # the license keeps ours apart
-
-
-def test_a_wide_allowance_is_a_guess(tmp_path: Path) -> None:
-    text = written(cluster("virtual-cluster"), tmp_path)[1][SITE]
-    assert "# guess: " in line_of(text, "curve_tolerance = 4.0")
-
-
-def test_a_machine_whose_name_is_no_text_is_claimed_by_no_site(tmp_path: Path) -> None:
-    seen = cluster("virtual-cluster")
-    odd = dataclasses.replace(seen, head=dataclasses.replace(seen.head, name="a\x17b"))
-    assert written(odd, tmp_path)[0].spec.hostnames == []

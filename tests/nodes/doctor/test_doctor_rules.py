@@ -56,38 +56,6 @@ def test_what_was_not_seen_is_unknown_and_never_ok():
     assert len(at(findings, Level.UNKNOWN, "rail")) == 2
 
 
-def test_open_mpi_5_under_pmi2_starts_as_worlds_of_one():
-    finding = only(
-        diagnose(facts("openmpi5", options=("--mpi=pmix", "--mpi=pmi2"))), Level.ERROR, "PMI"
-    )
-    assert "its own world of one" in finding.means
-    assert finding.mend == "remove --mpi from launcher_options of openmpi5 in site.toml"
-
-
-def test_intel_mpi_with_libpmi2_under_pmix_stops():
-    finding = only(
-        diagnose(facts("intelmpi", options=("--mpi=pmi2", "--mpi=pmix"))), Level.ERROR, "PMI"
-    )
-    assert "PMI2_Job_GetId returned 14" in finding.means
-
-
-def test_the_mpich_wheel_under_pmix_stops():
-    finding = only(diagnose(facts("mpich5", options=("--mpi=pmix",))), Level.ERROR, "PMI")
-    assert "unsupported PMI version" in finding.means
-
-
-def test_slurms_default_counts_where_nothing_is_told():
-    finding = only(diagnose(facts("openmpi5", options=())), Level.ERROR, "PMI")
-    assert "--mpi=none" in finding.seen
-
-
-def test_a_plugin_that_this_slurm_lacks():
-    seen = facts("openmpi5")
-    seen = replace(seen, slurm=replace(seen.slurm, mpi_types=("none", "pmi2")))
-    finding = only(diagnose(seen), Level.ERROR, "PMI")
-    assert "none, pmi2" in finding.seen
-
-
 def test_a_silent_slurm_is_missing():
     seen = replace(facts("openmpi5"), slurm=SlurmFacts(fault="did not answer in time"))
     findings = diagnose(seen)
@@ -95,105 +63,10 @@ def test_a_silent_slurm_is_missing():
     assert exit_status(findings) is ExitStatus.UNAVAILABLE
 
 
-@pytest.mark.parametrize(
-    ("version", "level"),
-    [("4.2.2", Level.OK), ("5.0.1", Level.NOTE), ("6.1.0", Level.WARNING), (None, Level.UNKNOWN)],
-)
-def test_pmix_newer_than_slurms_plugin(version, level):
-    seen = facts("openmpi5")
-    seen = replace(
-        seen,
-        library=replace(seen.library, pmix=version),
-        mpi=replace(seen.mpi, pmix=version),
-    )
-    assert only(diagnose(seen), level, "PMIx")
-
-
-def test_pmi1_and_ucx_addresses():
-    wrong = net_path("mpich", rails=("rail0", "rail1"), transport="ucx")
-    findings = diagnose(facts("mpich5", net_paths=(wrong,)))
-    assert "1024" in only(findings, Level.WARNING, "PMI").means
-
-
-def test_no_libpmi2_for_intel_mpi():
-    findings = diagnose(facts("intelmpi", launch=None, launch_fault="no libpmi2.so.0"))
-    assert "libpmi2-0" in only(findings, Level.ERROR, "launch").mend
-    seen = facts("intelmpi")
-    seen = replace(seen, node=replace(seen.node, pmi_libraries=()))
-    assert "is not on vc1" in only(diagnose(seen), Level.ERROR, "PMI").seen
-
-
-def test_the_stub_of_spack():
-    stub = Answer(
-        command="mpirun --version",
-        output="use spack to install 'openmpi+legacylaunchers' to restore the executables.\"",
-        status=2,
-    )
-    seen = replace(facts("openmpi4", launcher="mpirun"), launcher=stub)
-    finding = only(diagnose(seen), Level.ERROR, "launcher")
-    assert "stub that exits 2" in finding.seen
-
-
-def test_another_mpis_mpirun():
-    other = Answer(command="mpirun --version", output="mpirun (Open MPI) 4.1.4", status=0)
-    seen = replace(facts("mpich5", launcher="mpirun"), launcher=other)
-    assert "of openmpi, not mpich" in only(diagnose(seen), Level.ERROR, "launcher").seen
-
-
-def test_root_and_open_mpis_mpirun():
-    fine = Answer(command="mpirun --version", output="mpirun (Open MPI) 5.0.11", status=0)
-    seen = replace(facts("openmpi5", launcher="mpirun"), launcher=fine)
-    seen = replace(seen, node=replace(seen.node, environment={}))
-    assert "root" in only(diagnose(seen), Level.ERROR, "launcher").seen
-
-
 def test_a_stack_that_is_not_there():
     findings = diagnose(facts("openmpi5", absent="it is not installed"))
     assert only(findings, Level.ERROR, "stack").mend == "fabricproof stack install openmpi5"
     assert exit_status(findings) is ExitStatus.UNAVAILABLE
-
-
-def test_a_stale_stack():
-    findings = diagnose(facts("openmpi5", stale="the site's lock is another"))
-    assert "stale" in only(findings, Level.WARNING, "stack").seen
-
-
-@pytest.mark.parametrize(
-    ("status", "output"),
-    [(1, "Lmod has detected the following error: unknown"), (0, "ERROR: Unable to locate")],
-)
-def test_a_module_that_is_not_found(status, output):
-    answer = Answer(command="module load x", output=output, status=status)
-    findings = diagnose(replace(facts("openmpi5"), module=answer))
-    assert only(findings, Level.ERROR, "module").seen == output
-
-
-def test_another_mpi_answers_than_was_declared():
-    findings = diagnose(facts("openmpi5", family="mpich"))
-    assert "declared is mpich" in only(findings, Level.ERROR, "MPI").seen
-
-
-def test_another_version_answers():
-    finding = only(diagnose(facts("openmpi5", version="5.0.3")), Level.WARNING, "MPI")
-    assert 'version = "5.0.11"' in finding.mend
-
-
-def test_a_library_that_does_not_load():
-    broken = LibraryFacts(fault="libfabric.so.1: cannot open shared object file")
-    finding = only(diagnose(replace(facts("mpich5"), library=broken)), Level.ERROR, "MPI")
-    assert "libfabric.so.1" in finding.seen
-
-
-@pytest.mark.parametrize(
-    "program",
-    [
-        ProgramFacts(path="/p/osu_bw", missing=("libmpi.so.40",)),
-        ProgramFacts(path="/p/osu_bw", mpi="/usr/lib/libmpi.so.40"),
-    ],
-)
-def test_a_program_that_loads_nothing_or_another_mpi(program):
-    seen = replace(facts("openmpi5"), programs=(program,))
-    assert "osu_bw" in only(diagnose(seen), Level.ERROR, "program").seen
 
 
 def test_a_program_below_a_prefix_that_is_a_link_loads_the_right_mpi(tmp_path):
@@ -206,21 +79,6 @@ def test_a_program_below_a_prefix_that_is_a_link_loads_the_right_mpi(tmp_path):
     assert "osu_bw" in only(diagnose(seen), Level.OK, "program").seen
 
 
-def test_a_program_that_cannot_be_asked_is_unknown():
-    program = ProgramFacts(path="/p/osu_bw", fault="no such command")
-    assert only(diagnose(replace(facts("openmpi5"), programs=(program,))), Level.UNKNOWN, "program")
-
-
-def test_two_mpis_below_usr():
-    wrapper = WrapperFacts(
-        path="/usr/bin/mpicc", real="/usr/bin/opal_wrapper", alternatives=True, family="openmpi"
-    )
-    seen = replace(facts("mpich5", kind="spack", prefix="/usr"), wrapper=wrapper)
-    finding = only(diagnose(seen), Level.ERROR, "mpicc")
-    assert "a link of the alternatives system" in finding.seen
-    assert "update-alternatives" in finding.mend
-
-
 HDR = declared("mlx5_0:1", link="HDR 4x")
 
 
@@ -231,11 +89,113 @@ def infiniband(stack, library, node=None, **changes):
     return replace(seen, library=replace(seen.library, **library), node=node or infiniband_node())
 
 
-def test_ucx_without_verbs():
-    seen = infiniband("openmpi5", {"ucx_modules": ("cma",), "verbs_in": ()}, transport="ucx")
-    finding = only(diagnose(seen), Level.ERROR, "path")
-    assert "fall back to TCP in silence" in finding.means
-    assert "+verbs" in finding.mend
+def seen_of(stack, part="", /, *, subject=None, **changes):
+    """Return what is seen of a stack, with one part of it changed, or one of a part's fields."""
+    seen = facts(stack, **(subject or {}))
+    return replace(seen, **({part: replace(getattr(seen, part), **changes)} if part else changes))
+
+
+def answered(command, output, status=0):
+    return Answer(command=command, output=output, status=status)
+
+
+def mpirun(stack, output, status=0):
+    said = answered("mpirun --version", output, status)
+    return seen_of(stack, subject={"launcher": "mpirun"}, launcher=said)
+
+
+STUB = "use spack to install 'openmpi+legacylaunchers' to restore the executables.\""
+OMPI = "mpirun (Open MPI) "
+OVER_UCX = {"net_paths": (net_path("mpich", rails=("rail0", "rail1"), transport="ucx"),)}
+ALTERNATIVE = WrapperFacts(
+    path="/usr/bin/mpicc", real="/usr/bin/opal_wrapper", alternatives=True, family="openmpi"
+)
+RC = {"transports": (("rc_mlx5", "mlx5_0:1"),)}
+
+
+def without_pml_ucx():
+    seen = infiniband("openmpi5", RC, transport="ucx")
+    return replace(seen, mpi=replace(seen.mpi, components=frozenset({"pml:ob1"})))
+
+
+def of_program(**found):
+    return seen_of("openmpi5", programs=(ProgramFacts(path="/p/osu_bw", **found),))
+
+
+def in_a_world(fault):
+    world = World(command="srun x", num_ranks=2, fault=fault, output="a\nb")
+    return seen_of("openmpi5", world=world)
+
+
+def with_pmix(version):
+    seen = seen_of("openmpi5", "library", pmix=version)
+    return replace(seen, mpi=replace(seen.mpi, pmix=version))
+
+
+RULES = [
+    (facts("openmpi5", options=("--mpi=pmix", "--mpi=pmi2")), "PMI", "its own world of one"),
+    (facts("openmpi5", options=("--mpi=pmi2",)), "PMI", "remove --mpi from launcher_options of op"),
+    (facts("intelmpi", options=("--mpi=pmi2", "--mpi=pmix")), "PMI", "PMI2_Job_GetId returned 14"),
+    (facts("mpich5", options=("--mpi=pmix",)), "PMI", "unsupported PMI version"),
+    (facts("openmpi5", options=()), "PMI", "--mpi=none"),
+    (seen_of("openmpi5", "slurm", mpi_types=("none", "pmi2")), "PMI", "none, pmi2"),
+    (facts("intelmpi", launch=None, launch_fault="no libpmi2.so.0"), "launch", "libpmi2-0"),
+    (seen_of("intelmpi", "node", pmi_libraries=()), "PMI", "is not on vc1"),
+    (mpirun("openmpi4", STUB, 2), "launcher", "stub that exits 2"),
+    (mpirun("mpich5", f"{OMPI}4.1.4"), "launcher", "of openmpi, not mpich"),
+    (replace(mpirun("openmpi5", f"{OMPI}5.0.11"), node=replace(facts("openmpi5").node,
+             environment={})), "launcher", "root"),
+    (seen_of("openmpi5", module=answered("module load x", "Lmod has detected", 1)), "module",
+     "Lmod has detected"),
+    (seen_of("openmpi5", module=answered("module load x", "ERROR: Unable to locate")), "module",
+     "ERROR: Unable to locate"),
+    (facts("openmpi5", family="mpich"), "MPI", "declared is mpich"),
+    (seen_of("mpich5", library=LibraryFacts(fault="libfabric.so.1: cannot open")), "MPI",
+     "libfabric.so.1"),
+    (of_program(missing=("libmpi.so.40",)), "program", "osu_bw"),
+    (of_program(mpi="/usr/lib/libmpi.so.40"), "program", "osu_bw"),
+    (seen_of("mpich5", subject={"kind": "spack", "prefix": "/usr"}, wrapper=ALTERNATIVE), "mpicc",
+     "a link of the alternatives system"),
+    (infiniband("openmpi5", {"ucx_modules": ("cma",), "verbs_in": ()}, transport="ucx"), "path",
+     "fall back to TCP in silence"),
+    (infiniband("mpich5", {"providers": ("tcp", "shm"), "verbs_in": ()}), "path",
+     "InfiniBand would go over TCP"),
+    (infiniband("mpich5", {"providers": ("tcp", "verbs")}), "path", "ulimit -l"),
+    (without_pml_ucx(), "path", "no pml:ucx"),
+    (seen_of("mpich5", "library", subject={"net_paths": (net_path("mpich"),)},
+             version=("MPICH Version: 5.0.2", "MPICH Device: ch4:ucx")), "path", "without ofi"),
+    (in_a_world("alone"), "world", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("seen", "topic", "words"), RULES, ids=[each[2] for each in RULES])
+def test_a_wrong_set_up_is_one_error_with_its_reason(seen, topic, words):
+    found = only(diagnose(seen), Level.ERROR, topic)
+    assert words in " ".join((found.seen, found.means, found.mend))
+
+
+@pytest.mark.parametrize(
+    ("seen", "level", "topic", "words"),
+    [
+        (with_pmix("4.2.2"), Level.OK, "PMIx", ""),
+        (with_pmix("5.0.1"), Level.NOTE, "PMIx", ""),
+        (with_pmix("6.1.0"), Level.WARNING, "PMIx", ""),
+        (with_pmix(None), Level.UNKNOWN, "PMIx", ""),
+        (facts("mpich5", **OVER_UCX), Level.WARNING, "PMI", "1024"),
+        (facts("openmpi5", stale="the lock is another"), Level.WARNING, "stack", "stale"),
+        (facts("openmpi5", version="5.0.3"), Level.WARNING, "MPI", 'version = "5.0.11"'),
+        (of_program(fault="no such command"), Level.UNKNOWN, "program", ""),
+        (infiniband("mpich5", {}, infiniband_node(memlock_kib=64)), Level.WARNING, "memlock", ""),
+        (infiniband("mpich5", {}, infiniband_node(memlock_kib=-1)), Level.OK, "memlock", ""),
+        (infiniband("mpich5", {}, infiniband_node(memlock_kib=None)), Level.UNKNOWN, "memlock", ""),
+        (seen_of("openmpi5", "node", environment={"UCX_TLS": "tcp", "OMPI_X": "1"}),
+         Level.WARNING, "variable", "unset UCX_TLS"),
+        (in_a_world(None), Level.OK, "world", ""),
+    ],
+)  # fmt: skip
+def test_what_is_less_than_an_error_has_its_level(seen, level, topic, words):
+    found = only(diagnose(seen), level, topic)
+    assert words in " ".join((found.seen, found.means, found.mend))
 
 
 def test_ucx_with_verbs_and_a_port():
@@ -245,23 +205,12 @@ def test_ucx_with_verbs_and_a_port():
     assert "rc_mlx5" in only(findings, Level.OK, "path").seen
 
 
-def test_libfabric_without_verbs():
-    seen = infiniband("mpich5", {"providers": ("tcp", "shm"), "verbs_in": ()})
-    finding = only(diagnose(seen), Level.ERROR, "path")
-    assert "InfiniBand would go over TCP" in finding.means
-
-
 def test_verbs_that_no_hca_proves_are_unknown():
     bare = infiniband_node(machine=machine())
     seen = infiniband("mpich5", {"providers": ("tcp", "verbs")}, bare)
     findings = diagnose(seen)
     assert only(findings, Level.UNKNOWN, "path")
     assert at(findings, Level.OK, "path") == []
-
-
-def test_verbs_that_offer_nothing_beside_an_hca_are_wrong():
-    seen = infiniband("mpich5", {"providers": ("tcp", "verbs")})
-    assert "ulimit -l" in only(diagnose(seen), Level.ERROR, "path").mend
 
 
 @pytest.mark.parametrize(
@@ -290,21 +239,6 @@ def test_opx_offers_an_adapter_by_its_unit(domain, level):
     library = replace(seen.library, providers=("tcp", "opx"), domains=(("opx", domain),))
     findings = diagnose(replace(seen, library=library, node=infiniband_node()))
     assert "has opx" in only(findings, level, "path").seen
-
-
-def test_open_mpi_without_pml_ucx():
-    seen = infiniband("openmpi5", {"transports": (("rc_mlx5", "mlx5_0:1"),)}, transport="ucx")
-    seen = replace(seen, mpi=replace(seen.mpi, components=frozenset({"pml:ob1"})))
-    assert "no pml:ucx" in only(diagnose(seen), Level.ERROR, "path").seen
-
-
-def test_mpich_without_the_network_module():
-    seen = facts("mpich5", net_paths=(net_path("mpich"),))
-    seen = replace(
-        seen,
-        library=replace(seen.library, version=("MPICH Version: 5.0.2", "MPICH Device: ch4:ucx")),
-    )
-    assert "without ofi" in only(diagnose(seen), Level.ERROR, "path").seen
 
 
 def test_a_rail_that_does_not_exist():
@@ -452,26 +386,6 @@ def test_ucx_1_13_on_a_software_device_needs_its_gid_check_off():
     hard = over({"mlx5_0": PORT}, "HDR 4x")
     for fine in (told, newer, hard):
         assert not [each for each in diagnose(fine) if "checks the GID" in each.seen]
-
-
-@pytest.mark.parametrize(
-    ("kib", "level"), [(64, Level.WARNING), (-1, Level.OK), (None, Level.UNKNOWN)]
-)
-def test_locked_memory(kib, level):
-    seen = infiniband("mpich5", {}, infiniband_node(memlock_kib=kib))
-    assert only(diagnose(seen), level, "memlock")
-
-
-def test_a_variable_from_outside():
-    seen = facts("openmpi5")
-    seen = replace(seen, node=replace(seen.node, environment={"UCX_TLS": "tcp", "OMPI_X": "1"}))
-    assert only(diagnose(seen), Level.WARNING, "variable").mend == "unset UCX_TLS"
-
-
-@pytest.mark.parametrize(("fault", "level"), [(None, Level.OK), ("alone", Level.ERROR)])
-def test_the_world_of_a_real_launch(fault, level):
-    world = World(command="srun x", num_ranks=2, fault=fault, output="a\nb")
-    assert only(diagnose(replace(facts("openmpi5"), world=world)), level, "world")
 
 
 def test_a_finding_of_something_wrong_says_what_it_means_and_mends():

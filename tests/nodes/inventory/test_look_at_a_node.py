@@ -241,14 +241,6 @@ def test_a_folder_that_is_not_there_fails_nothing(stage: Path) -> None:
     assert not (stage / "out").exists()
 
 
-def test_the_time_it_may_take_is_a_few_seconds() -> None:
-    text = INVENTORY.read_text()
-    assert "seconds=${2:-5}" in text
-    assert 'timeout -k 1 "$seconds" ' in text
-    assert "tries < 20 * (${seconds%.*} + 2)" in text
-    assert "sleep 0.05" in text
-
-
 @pytest.fixture
 def soft(root: Path) -> Path:
     """Return the folder with a software device over rail0, as Linux 7.3 shows it: no ``device``."""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from seen_nodes import changed, fabric, hindered, nodes, of, recorded, without, written
 
 from fabricproof.core.measure import Verdict, texts_of
-from fabricproof.nodes.inventory.facts import Machine, ReadTroubleKind
+from fabricproof.nodes.inventory.facts import Machine, ReadTroubleKind, Value
 from fabricproof.nodes.preflight.finding import Preflight
 from fabricproof.nodes.preflight.judge import preflight
 from fabricproof.physics import soft_path_mtu
@@ -38,7 +38,7 @@ def test_two_guests_as_their_site_declares_them() -> None:
     result = preflight(SOFT, nodes(guest("vc1"), guest("vc2")))
     assert result.verdict is Verdict.PASS, [each.judgement.reason for each in result.findings]
     assert {each.quantity for each in result.findings} == {
-        *("state", "device", "rate", "mtu", "fleet"),
+        *("state", "device", "rate", "mtu", "fleet")
     }
     rate = of(result, "vc1.rate", "rxe0:1").judgement
     assert (rate.value, rate.unit) == (100.0, "Mb/s")
@@ -102,15 +102,6 @@ def test_an_adapter_is_no_software_device(name: str, port: str) -> None:
     assert look(recorded(name, "n1"), spec).verdict is Verdict.FAIL
 
 
-def test_an_interface_is_no_software_device() -> None:
-    spec = fabric(link="Soft-RoCE 100 Mb/s", rails=[{"interface": "rail0"}])
-    found = of(look(guest(), spec), "vc1.device")
-    assert found.verdict is Verdict.FAIL
-    assert "rail0 on vc1 is no Soft-RoCE device (an interface, virtio_net)" in (
-        found.judgement.reason
-    )
-
-
 @pytest.mark.parametrize("name", ["mlx5-healthy", "bnxt-healthy", "virtual-cluster"])
 def test_nothing_is_said_of_software_where_there_is_none(name: str) -> None:
     port = {"mlx5-healthy": "mlx5_0:1", "bnxt-healthy": "enp97s0f0np0"}.get(name, "rail0")
@@ -139,105 +130,21 @@ def test_two_devices_over_one_interface_are_red() -> None:
     assert look(both[0], MEASURED).verdict is not Verdict.FAIL
 
 
-def test_a_slowed_rail_below_is_red() -> None:
-    slow = changed(guest("vc2"), "interface rail1", shaped_to_mbit_s=80)
-    result = preflight(SOFT, nodes(guest("vc1"), slow))
-    found = of(result, "vc2.rate", "rxe1:1")
-    assert (found.verdict, found.judgement.value) == (Verdict.FAIL, 80.0)
-    assert found.judgement.reason == (
-        "rxe1:1 on vc2 runs at 80 Mb/s instead of 100: rail1 below it is shaped so (tc qdisc), and "
-        "no more passes"
-    )
-    assert of(result, "vc2.rate", "rxe0:1").verdict is Verdict.PASS
-    assert of(result, "vc1.rate", "rxe1:1").verdict is Verdict.PASS
-
-
 @given(st.integers(min_value=1, max_value=400))
 def test_a_shaped_rail_passes_only_within_three_percent(mbit_s: int) -> None:
     machine = changed(guest(), "interface rail0", shaped_to_mbit_s=mbit_s)
     found = of(look(machine), "vc1.rate", "rxe0:1")
-    assert (found.verdict is Verdict.PASS) == (97 <= mbit_s <= 103)
-    assert found.verdict in {Verdict.PASS, Verdict.FAIL}
-
-
-def test_a_shaper_that_is_gone_is_red_where_the_site_declares_one() -> None:
-    bare = changed(guest(), "interface rail0", shaped_to_mbit_s=None)
-    found = of(look(bare), "vc1.rate", "rxe0:1")
-    assert found.verdict is Verdict.FAIL
-    assert "declares a shaper, and rail0 below it has none" in found.judgement.reason
+    assert found.verdict is (Verdict.PASS if 97 <= mbit_s <= 103 else Verdict.FAIL)
 
 
 def test_a_rate_that_was_measured_is_unjudged_until_the_site_says_so() -> None:
     bare = changed(guest(), "interface rail0", shaped_to_mbit_s=None)
-    found = of(look(bare, MEASURED), "vc1.rate")
-    assert found.verdict is Verdict.UNJUDGED
-    assert 'not_told = ["rate"]' in found.judgement.reason
     said = fabric(
-        link="Soft-RoCE 100 Mb/s",
-        rails=[{"interface": "rxe0:1"}],
-        expect={"not_told": ["rate"]},
+        link="Soft-RoCE 100 Mb/s", rails=[{"interface": "rxe0:1"}], expect={"not_told": ["rate"]}
     )
     result = look(bare, said)
     assert result.verdict is Verdict.PASS
     assert any("nothing shapes rail0" in each.sentence for each in result.notes)
-
-
-def test_a_faster_wire_below_proves_nothing_and_a_slower_one_proves_it_wrong() -> None:
-    wire = {"shaped_to_mbit_s": None, "driver": "i40e"}
-    fast = changed(guest(), "interface rail0", speed_mbit_s=40000, **wire)
-    assert of(look(fast, MEASURED), "vc1.rate").verdict is Verdict.UNJUDGED
-    slow = changed(guest(), "interface rail0", speed_mbit_s=10, **wire)
-    found = of(look(slow, MEASURED), "vc1.rate")
-    assert found.verdict is Verdict.FAIL
-    assert "rail0 below it says so (its driver)" in found.judgement.reason
-    # what a virtual interface says of its speed is a word
-    word = changed(guest(), "interface rail0", shaped_to_mbit_s=None, speed_mbit_s=10)
-    assert of(look(word, MEASURED), "vc1.rate").verdict is Verdict.UNJUDGED
-
-
-@pytest.mark.parametrize(
-    ("kind", "what"),
-    [
-        (ReadTroubleKind.NO_TOOL, "tc"),
-        (ReadTroubleKind.NO_ANSWER, "tc qdisc show"),
-        (ReadTroubleKind.CUT_OFF, "addresses"),
-    ],
-)
-def test_a_shaper_that_nobody_could_see_is_not_said_to_be_gone(
-    kind: ReadTroubleKind, what: str
-) -> None:
-    bare = changed(guest(), "interface rail0", shaped_to_mbit_s=None)
-    found = of(look(hindered(bare, kind, what)), "vc1.rate", "rxe0:1")
-    assert found.verdict is Verdict.UNJUDGED
-    assert f"a trouble with {what}" in found.judgement.reason
-
-
-def test_an_interface_below_that_was_not_seen_leaves_the_rate_open() -> None:
-    found = of(look(without(guest(), "interface rail0")), "vc1.rate", "rxe0:1")
-    assert found.verdict is Verdict.UNJUDGED
-    lost = changed(guest(), "port rxe0:1", parent=None)
-    assert of(look(lost), "vc1.rate", "rxe0:1").verdict is Verdict.UNJUDGED
-    assert of(look(lost), "vc1.device", "rxe0:1").verdict is Verdict.PASS
-
-
-def test_a_smaller_mtu_below_is_named() -> None:
-    small = changed(guest(), "interface rail0", mtu=1500)
-    small = changed(small, "port rxe0:1", mtu=1024)
-    found = of(look(small), "vc1.mtu", "rxe0:1")
-    assert found.verdict is Verdict.FAIL
-    assert found.judgement.reason == (
-        "rxe0:1 on vc1 has MTU 1024 instead of 4096: rail0 below it has MTU 1500, of which 1024 "
-        "is left"
-    )
-
-
-def test_the_mtu_follows_from_the_interface_where_no_tool_says_it() -> None:
-    silent = changed(guest(), "port rxe0:1", mtu=None)
-    assert of(look(silent), "vc1.mtu", "rxe0:1").verdict is Verdict.PASS
-    small = changed(silent, "interface rail0", mtu=1500)
-    assert of(look(small), "vc1.mtu", "rxe0:1").verdict is Verdict.FAIL
-    unseen = without(silent, "interface rail0")
-    assert of(look(unseen), "vc1.mtu", "rxe0:1").verdict is Verdict.UNJUDGED
 
 
 @given(st.integers(min_value=68, max_value=65535))
@@ -252,28 +159,6 @@ def test_a_path_mtu_leaves_room_for_the_headers_and_none_larger_would(mtu: int) 
         assert path == 4096 or 2 * path + 80 > mtu
 
 
-def test_a_rail_that_is_down_is_named_by_its_interface() -> None:
-    down = changed(guest(), "interface rail0", state="down")
-    down = changed(down, "port rxe0:1", state="DOWN", phys_state="Disabled")
-    found = of(look(down), "vc1.state", "rxe0:1")
-    assert found.verdict is Verdict.FAIL
-    assert found.judgement.reason == (
-        "rxe0:1 on vc1 is down (DOWN): rail0 below it is down: ip link set rail0 up"
-    )
-
-
-def test_a_port_is_not_up_over_an_interface_that_is_down() -> None:
-    found = of(look(changed(guest(), "interface rail0", state="down")), "vc1.state", "rxe0:1")
-    assert found.verdict is Verdict.FAIL
-    assert "rail0 below it is down" in found.judgement.reason
-
-
-def test_a_software_device_that_was_never_made() -> None:
-    found = of(look(without(guest(), "port rxe1:1")), "vc1.state", "rxe1:1")
-    assert found.verdict is Verdict.FAIL
-    assert "rdma link add NAME type rxe netdev INTERFACE" in found.judgement.reason
-
-
 def test_devices_of_one_name_over_unlike_interfaces_are_a_mixed_fleet() -> None:
     other = changed(guest("vc2"), "port rxe0:1", parent="rail1")
     found = of(preflight(SOFT, nodes(guest("vc1"), other)), "fleet", "rxe0:1")
@@ -286,3 +171,56 @@ def test_a_node_with_an_adapter_among_nodes_with_software_is_red() -> None:
     result = preflight(MEASURED, nodes(guest("vc1"), real))
     assert of(result, "vc2.device").verdict is Verdict.FAIL
     assert of(result, "fleet").verdict is Verdict.FAIL
+
+
+def port(machine: Machine | None = None, **facts: Value) -> Machine:
+    return changed(machine or guest(), "port rxe0:1", **facts)
+
+
+def below(machine: Machine | None = None, **facts: Value) -> Machine:
+    """Return the guest with another rail0, below its rxe0."""
+    return changed(machine or guest(), "interface rail0", **facts)
+
+
+BARE = below(shaped_to_mbit_s=None)
+NO_RAIL0 = without(guest(), "interface rail0")
+ON_RAIL0 = fabric(link="Soft-RoCE 100 Mb/s", rails=[{"interface": "rail0"}])
+
+
+@pytest.mark.parametrize(
+    ("machine", "spec", "what", "verdict", "words"),
+    [
+        (guest(), ON_RAIL0, "device", Verdict.FAIL, "no Soft-RoCE device (an interface, virtio_n"),
+        (below(shaped_to_mbit_s=80), SOFT, "rate", Verdict.FAIL, "rail0 below it is shaped so"),
+        (BARE, SOFT, "rate", Verdict.FAIL, "declares a shaper, and rail0 below it has none"),
+        (BARE, MEASURED, "rate", Verdict.UNJUDGED, 'not_told = ["rate"]'),
+        (below(BARE, speed_mbit_s=40000, driver="i40e"), MEASURED, "rate", Verdict.UNJUDGED, ""),
+        (below(BARE, speed_mbit_s=10, driver="i40e"), MEASURED, "rate", Verdict.FAIL, "its driver"),
+        # what a virtual interface says of its speed is a word
+        (below(BARE, speed_mbit_s=10), MEASURED, "rate", Verdict.UNJUDGED, ""),
+        (hindered(BARE, ReadTroubleKind.NO_TOOL, "tc"), SOFT, "rate", Verdict.UNJUDGED, "with tc"),
+        (hindered(BARE, ReadTroubleKind.NO_ANSWER, "tc qdisc show"), SOFT, "rate",
+         Verdict.UNJUDGED, "with tc qdisc show"),
+        (hindered(BARE, ReadTroubleKind.CUT_OFF, "addresses"), SOFT, "rate", Verdict.UNJUDGED,
+         "with addresses"),
+        (NO_RAIL0, SOFT, "rate", Verdict.UNJUDGED, ""),
+        (port(parent=None), SOFT, "rate", Verdict.UNJUDGED, ""),
+        (port(parent=None), SOFT, "device", Verdict.PASS, ""),
+        (port(below(mtu=1500), mtu=1024), SOFT, "mtu", Verdict.FAIL, "of which 1024 is left"),
+        # where no tool says the MTU, it follows from the interface
+        (port(mtu=None), SOFT, "mtu", Verdict.PASS, ""),
+        (port(below(mtu=1500), mtu=None), SOFT, "mtu", Verdict.FAIL, ""),
+        (port(NO_RAIL0, mtu=None), SOFT, "mtu", Verdict.UNJUDGED, ""),
+        (port(below(state="down"), state="DOWN", phys_state="Disabled"), SOFT, "state",
+         Verdict.FAIL, "is down (DOWN): rail0 below it is down: ip link set rail0 up"),
+        (below(state="down"), SOFT, "state", Verdict.FAIL, "rail0 below it is down"),
+        (without(guest(), "port rxe0:1"), SOFT, "state", Verdict.FAIL, "type rxe netdev INTERFACE"),
+    ],
+)  # fmt: skip
+def test_a_software_device_is_judged_with_what_is_below_it(
+    machine: Machine, spec: FabricSpec, what: str, verdict: Verdict, words: str
+) -> None:
+    rail = "rail0" if spec is ON_RAIL0 else "rxe0:1"
+    found = of(look(machine, spec), f"vc1.{what}", rail)
+    assert found.verdict is verdict
+    assert words in found.judgement.reason
