@@ -69,7 +69,7 @@ def init(
     """Write a first site folder NAME from what this machine and its cluster show.
 
     Run it on a head or login node.  It reads sinfo and scontrol, the interfaces, HCAs and PCIe
-    slots, modules and compilers, there and by one short job on one node of each partition.
+    slots, modules and the MPI on PATH, there and by one short job on one node of each partition.
     Nothing is changed and no rights are needed; root sees a little more (lspci).
 
     What the machine does not say is left open or marked as a guess, with the command that settles

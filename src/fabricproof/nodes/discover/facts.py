@@ -165,7 +165,6 @@ class HostSeen:
         modules: module names, as ``openmpi/5.0.3``.
         modules_system: as ReFrame names it; ``nomod`` where there is none.
         programs: name -> what it is.
-        headers: header -> prefix it was found below.
         pmi2_library: path of Slurm's PMI-2 library, None where there is none.
         missing: tools that would have said more.
     """
@@ -180,7 +179,6 @@ class HostSeen:
     modules: tuple[str, ...] = ()
     modules_system: str = "nomod"
     programs: Mapping[str, ProgramSeen] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
     pmi2_library: str | None = None
     missing: tuple[str, ...] = ()
 

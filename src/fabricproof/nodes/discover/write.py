@@ -7,19 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from fabricproof.nodes.discover.draft import Entry, TomlRows, TomlTable, guess, render, seen
-from fabricproof.nodes.discover.externals import packages_yaml
 from fabricproof.nodes.discover.fabrics import FabricDraft, RailDraft, find_fabrics, name_fabrics
 from fabricproof.nodes.discover.facts import ClusterSeen, HostSeen, PartitionSeen
 from fabricproof.nodes.discover.partitions import local_table, partition_table, used_partitions
 from fabricproof.nodes.discover.stacks import Provisioned, StackDraft, find_stacks
 
 #: the file names of a site folder, in the order in which a person should read them
-SITE, FABRIC, REFERENCES, PACKAGES = (
-    "site.toml",
-    "fabric.toml",
-    "references.toml",
-    "spack/packages.yaml",
-)
+SITE, FABRIC, REFERENCES = "site.toml", "fabric.toml", "references.toml"
 
 #: where a distribution puts sinfo; elsewhere the site file must say so
 _USUAL_FOLDERS = frozenset({"/usr/bin", "/bin", "/usr/local/bin"})
@@ -65,7 +59,6 @@ def write_site(name: str, cluster: ClusterSeen, around: SiteSurroundings) -> dic
         SITE: render(_site_opening(name, cluster, notes), tables),
         FABRIC: render(_fabric_opening(by_host), _fabric_tables(named, needs_memory=needs_memory)),
         REFERENCES: _references(named),
-        PACKAGES: packages_yaml(cluster.head),
     }
 
 
