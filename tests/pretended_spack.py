@@ -17,7 +17,7 @@ from fabricproof.site.schema import StackSpec
 from fabricproof.stacks.spack.builder import Wishes, build
 from fabricproof.stacks.spack.environment.compose import Environment, compose
 from fabricproof.stacks.spack.installation.record import Built
-from fabricproof.stacks.spack.layout import SCOPES_VARIABLE, SpackLayout
+from fabricproof.stacks.spack.layout import SpackLayout
 from fabricproof.stacks.spack.tool import Spack, open_spack
 
 TESTS = Path(__file__).parent
@@ -71,7 +71,6 @@ class Lab:
 
     folder: Path
     stack: StackSpec
-    scopes: tuple[Path, ...] = ()
     heard: list[tuple[str, str]] = field(default_factory=list)
 
     @property
@@ -81,7 +80,6 @@ class Lab:
             site="lab",
             recipes=self.folder / "spack-envs",
             site_folder=self.site,
-            scopes=self.scopes,
         )
 
     @property
@@ -200,7 +198,6 @@ def _variables(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     }
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    assert SCOPES_VARIABLE not in os.environ
 
 
 @pytest.fixture

@@ -54,12 +54,10 @@ class StackPlaces:
     Attributes:
         root: of all stacks; None where the site's own is meant.
         spack: Spack's folder; None where it is to be found.
-        scopes: folders with more Spack configuration, highest precedence first.
     """
 
     root: Path | None = None
     spack: Path | None = None
-    scopes: tuple[Path, ...] = ()
 
     @property
     def stacks(self) -> Path:
@@ -71,14 +69,14 @@ def place() -> StackPlaces:
     """Return what the options of ``fabricproof stack`` say."""
     parent = click.get_current_context().parent
     params = parent.params if parent is not None else {}
-    return StackPlaces(**{name: params[name] for name in ("root", "spack", "scopes")})
+    return StackPlaces(**{name: params[name] for name in ("root", "spack")})
 
 
 def site_and_layout(site_name: str | None, place: StackPlaces) -> tuple[Site, SpackLayout]:
     """Return the site that is meant and the layout of its stacks."""
     site = site_of(site_name)
     root = place.root.absolute() if place.root else None
-    return site, layout_for(site.name, site.folder, root, place.scopes)
+    return site, layout_for(site.name, site.folder, root)
 
 
 def chosen_stacks(site: Site, names: tuple[str, ...]) -> list[StackSpec]:
@@ -190,20 +188,8 @@ def _record(built: Built, layout: SpackLayout, *, stood: bool, seconds: float) -
         **asdict(built),
         "stood": stood,
         "wall_seconds": round(seconds, 2),
-        **_lock_of(built.stack, layout),
+        "lock": str(kept_lock(layout, built.stack)),
     }
-
-
-def _lock_of(stack: str, layout: SpackLayout) -> dict[str, Any]:
-    return {"lock": str(kept_lock(layout, stack)), "trial": layout.is_trial}
-
-
-def _whose(layout: SpackLayout) -> str:
-    """Return what to do with a lock, in brackets after its path."""
-    if not layout.is_trial:
-        return " (the site's: commit it)"
-    why = "further scopes" if layout.scopes else "another root"
-    return f" (a trial's, with {why}; the site's own lock is as it was)"
 
 
 _force = click.option(
@@ -275,7 +261,7 @@ def _echo(built: Built, layout: SpackLayout, *, stood: bool, seconds: float) -> 
     click.echo(f"  MPI       {built.mpi.telling}{' (the site has it)' * built.mpi.external}")
     click.echo(f"  library   {built.library}")
     click.echo(f"  built for {built.target} with {built.compiler}, lock {built.lock_digest[:12]}")
-    click.echo(f"  lock      {kept_lock(layout, built.stack)}{_whose(layout)}")
+    click.echo(f"  lock      {kept_lock(layout, built.stack)} (the site's: commit it)")
     click.echo(f"  use       module use {built.module_path}; module load {built.module}")
 
 
@@ -293,8 +279,7 @@ def lock_command(
     """Solve the stacks NAMES and keep their spack.lock with the site; nothing is installed.
 
     A lock that still fits recipe and site configuration is kept as it is.  It lies in
-    site-configs/SITE/spack/locks: commit it, it says exactly what will run.  With --scope or
-    another --root it is a trial's, lies below the root, and the site's stays as it is.
+    site-configs/SITE/spack/locks: commit it, it says exactly what will run.
     """
     site, layout = site_and_layout(site_name, place())
     open_tool = opener(layout, place())
@@ -315,7 +300,7 @@ def lock_command(
         records.append(
             {
                 "stack": stack.name,
-                **_lock_of(stack.name, layout),
+                "lock": str(kept.path),
                 "digest": kept.digest,
                 "kept": kept.kept,
                 "seconds": round(kept.seconds, 2),
@@ -324,7 +309,9 @@ def lock_command(
         )
         if not as_json:
             how = "still holds" if kept.kept else f"solved in {kept.seconds:.0f} s"
-            click.echo(f"{stack.name}: {how}, {kept.digest[:12]}: {kept.path}{_whose(layout)}")
+            click.echo(
+                f"{stack.name}: {how}, {kept.digest[:12]}: {kept.path} (the site's: commit it)"
+            )
             click.echo(f"  {', '.join(names_of)}")
     if as_json:
         click.echo(json.dumps(records, indent=2))

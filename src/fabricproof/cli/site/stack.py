@@ -46,15 +46,6 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
     metavar="FOLDER",
     help="Spack's folder.  [default: $SPACK_ROOT, else PATH, else a pinned release is fetched]",
 )
-@click.option(
-    "--scope",
-    "scopes",
-    multiple=True,
-    type=_FOLDER,
-    metavar="FOLDER",
-    help="More Spack configuration, before the site's.  Repeatable.  [also: "
-    "$FABRICPROOF_SPACK_SCOPES]",
-)
 @options.as_json
 def command(**_: object) -> None:
     r"""The MPI stacks of this machine: built by Spack for a site, or provisioned from wheels.
