@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fabricproof.site.schema import StackSpec
-from fabricproof.stacks.spack.builder import Wishes, build
+from fabricproof.stacks.spack.builder import build
 from fabricproof.stacks.spack.environment.compose import Environment, compose
 from fabricproof.stacks.spack.installation.record import Built
 from fabricproof.stacks.spack.layout import SpackLayout
@@ -130,8 +130,8 @@ class Lab:
     ) -> tuple[Built, bool]:
         """Build the stack; two ranks are started only where a test asks for ``smoke``."""
         listen = lambda step, line: self.heard.append((step, line))  # noqa: E731
-        how = Wishes(**{"smoke": False, **wishes})
-        return build(self.stack, self.layout, open_tool or self.open, listen, how)
+        how = {"smoke": False, **wishes}
+        return build(self.stack, self.layout, open_tool or self.open, listen, **how)
 
     def program_of(self, package: str) -> Path:
         """The folder where a package is installed."""

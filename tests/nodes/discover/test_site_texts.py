@@ -24,21 +24,20 @@ from fabricproof.nodes.discover.facts import (
     SlotSeen,
     SlurmSeen,
 )
-from fabricproof.nodes.discover.stacks import Provisioned
 from fabricproof.nodes.discover.write import (
     FABRIC,
     REFERENCES,
     SITE,
-    SiteSurroundings,
     write_site,
 )
 from fabricproof.physics import bound
 from fabricproof.site import Site, load_site
 from fabricproof.site.scheduling import SlurmTraits
+from fabricproof.stacks.catalog import load_catalog
 
 
 def written(seen: ClusterSeen, folder: Path, **around: Any) -> tuple[Site, dict[str, str]]:
-    texts = write_site("mine", seen, SiteSurroundings(**around))
+    texts = write_site("mine", seen, **around)
     for name, text in texts.items():
         path = folder / "mine" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,7 +61,7 @@ def test_every_recorded_cluster_gives_a_valid_site(name: str, tmp_path: Path) ->
 
 
 def test_the_virtual_cluster_becomes_what_its_own_site_says(tmp_path: Path) -> None:
-    ours = Provisioned(name="openmpi5", family="openmpi", version="5.0.11")
+    ours = load_catalog().stacks["openmpi5"]
     site, _ = written(cluster("virtual-cluster"), tmp_path, provisioned=(ours,))
     shipped = load_site("vcluster")
     mine, theirs = (bound(each.fabric("eth0", ["rail0"])) for each in (site, shipped))

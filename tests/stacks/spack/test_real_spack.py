@@ -1,6 +1,7 @@
 """A real Spack builds one stack, and finds it as it was (opt in).
 
-FABRICPROOF_TEST_SPACK=/path/of/spack pytest -m spack.  Open MPI is the one of ``fabricproof stack install openmpi5``.
+FABRICPROOF_TEST_SPACK=/path/of/spack pytest -m spack.  Open MPI is the one of
+``fabricproof stack install openmpi5``.
 """
 
 from __future__ import annotations

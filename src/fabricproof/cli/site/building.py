@@ -6,7 +6,7 @@ import json
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
@@ -24,12 +24,10 @@ from fabricproof.core.errors import (
     without_control,
 )
 from fabricproof.site import Site, StackSpec, site_of
-from fabricproof.stacks.catalog import stacks_root
 from fabricproof.stacks.spack import (
     Built,
     Spack,
     SpackLayout,
-    Wishes,
     build,
     building,
     compose,
@@ -47,36 +45,17 @@ from fabricproof.stacks.spack import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class StackPlaces:
-    """Where stacks lie and what builds them: the options of ``fabricproof stack``.
-
-    Attributes:
-        root: of all stacks; None where the site's own is meant.
-        spack: Spack's folder; None where it is to be found.
-    """
-
-    root: Path | None = None
-    spack: Path | None = None
-
-    @property
-    def stacks(self) -> Path:
-        """The folder of all stacks."""
-        return self.root.absolute() if self.root else stacks_root()
-
-
-def place() -> StackPlaces:
-    """Return what the options of ``fabricproof stack`` say."""
+def named(option: str) -> Path | None:
+    """Return what ``--root`` or ``--spack`` of ``fabricproof stack`` names, if anything."""
     parent = click.get_current_context().parent
-    params = parent.params if parent is not None else {}
-    return StackPlaces(**{name: params[name] for name in ("root", "spack")})
+    path = parent.params.get(option) if parent is not None else None
+    return path.absolute() if path else None
 
 
-def site_and_layout(site_name: str | None, place: StackPlaces) -> tuple[Site, SpackLayout]:
+def site_and_layout(site_name: str | None) -> tuple[Site, SpackLayout]:
     """Return the site that is meant and the layout of its stacks."""
     site = site_of(site_name)
-    root = place.root.absolute() if place.root else None
-    return site, layout_for(site.name, site.folder, root)
+    return site, layout_for(site.name, site.folder, named("root"))
 
 
 def chosen_stacks(site: Site, names: tuple[str, ...]) -> list[StackSpec]:
@@ -104,9 +83,10 @@ def chosen_stacks(site: Site, names: tuple[str, ...]) -> list[StackSpec]:
     return stacks
 
 
-def opener(layout: SpackLayout, place: StackPlaces) -> Callable[[], Spack]:
+def opener(layout: SpackLayout) -> Callable[[], Spack]:
     """Return a function that finds Spack, or fetches it, when it is first needed."""
-    return lambda: open_spack(find_spack(layout, place.spack) or fetch_spack(layout, tell), layout)
+    spack = named("spack")
+    return lambda: open_spack(find_spack(layout, spack) or fetch_spack(layout, tell), layout)
 
 
 #: what each step of a build is, for people.
@@ -223,16 +203,23 @@ def build_command(
     An interrupted build goes on where it ended: run the same command again.  One stack that fails
     does not keep the others from being built; the command then fails at its end.
     """
-    site, layout = site_and_layout(site_name, place())
-    open_tool = opener(layout, place())
-    wishes = Wishes(jobs=jobs, force=force, smoke=not no_smoke)
+    site, layout = site_and_layout(site_name)
+    open_tool = opener(layout)
     records, failed = [], []
     chosen = chosen_stacks(site, names)
     for stack in chosen:
         begin = time.monotonic()
         try:
             with Display(stack.name) as display:
-                built, stood = build(stack, layout, open_tool, display.listen, wishes)
+                built, stood = build(
+                    stack,
+                    layout,
+                    open_tool,
+                    display.listen,
+                    jobs=jobs,
+                    force=force,
+                    smoke=not no_smoke,
+                )
         except InterruptedBuildError:
             raise
         except FabricproofError as error:
@@ -281,8 +268,8 @@ def lock_command(
     A lock that still fits recipe and site configuration is kept as it is.  It lies in
     site-configs/SITE/spack/locks: commit it, it says exactly what will run.
     """
-    site, layout = site_and_layout(site_name, place())
-    open_tool = opener(layout, place())
+    site, layout = site_and_layout(site_name)
+    open_tool = opener(layout)
     records = []
     for stack in chosen_stacks(site, names):
         with Display(stack.name) as display, building(layout, stack.name, display.listen):
@@ -317,14 +304,14 @@ def lock_command(
         click.echo(json.dumps(records, indent=2))
 
 
-def spack_records(site_name: str | None, place: StackPlaces) -> list[dict[str, str | None]]:
+def spack_records(site_name: str | None) -> list[dict[str, str | None]]:
     """Return one record for each stack that Spack builds for the site; none without a site.
 
     Raises:
         FabricproofError: the site that was named cannot be loaded.
     """
     try:
-        site, layout = site_and_layout(site_name, place)
+        site, layout = site_and_layout(site_name)
     except InputMissingError:
         if site_name:
             raise
@@ -353,14 +340,14 @@ def _state_of(site: Site, layout: SpackLayout, stack: StackSpec) -> dict[str, st
     }
 
 
-def remove_built(name: str, site_name: str | None, place: StackPlaces) -> bool:
+def remove_built(name: str, site_name: str | None) -> bool:
     """Remove a stack that Spack built; False where it was not there.
 
     Raises:
         ConfigError: the site has no such stack, or Spack does not build it.
     """
-    site, layout = site_and_layout(site_name, place)
+    site, layout = site_and_layout(site_name)
     stack = chosen_stacks(site, (name,))[0]
-    open_tool = opener(layout, place)
+    open_tool = opener(layout)
     with Display(name) as display:
         return remove(stack, layout, open_tool, display.listen)

@@ -45,10 +45,8 @@ class Environment:
     """A Spack environment, ready for Spack.
 
     Attributes:
-        stack: the stack as the site declares it.
         folder: what ``spack -e`` takes.
         digest: SHA-256 over all that decides its lock, hexadecimal.
-        mpi: Spack's name of the MPI.
         tools: further packages by name, which the options asked for.
         includes: all that Spack reads, highest precedence first; the last is for compilers that
             nobody declared.

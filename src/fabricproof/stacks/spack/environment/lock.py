@@ -75,7 +75,6 @@ class Lock:
     """A solved environment.
 
     Attributes:
-        path: the lock that is kept with the site.
         digest: of what decides the binaries, see :func:`digest_of_lock`.
         specs: its concrete specs by hash, as Spack writes them.
         kept: it was there and still holds.
