@@ -230,13 +230,7 @@ def _build(
         write_core_compilers(environment, layout, locked)
         prove_compilers(locked)
     with _timed(seconds, "install"):
-        where = ["-e", str(environment.folder)]
-        found = spack.call([*where, "find", "--format", "{hash}"]).output.splitlines()
-        before = {line.strip() for line in found} & set(locked.specs)
-        hear = functools.partial(listen, "install")
-        answer = spack.call([*where, "install"], on_line=hear, log=log)
-        if answer.status:
-            raise failure_of("install", answer)
+        before = _install(environment, locked, spack, listen, log)
         contents = read_contents(environment, locked, spack)
     programs = programs_of(contents.programs)
     with _timed(seconds, "linkage"):
@@ -273,6 +267,19 @@ def _build(
     )
     write_built(layout.built(stack.name), built)
     return built
+
+
+def _install(
+    environment: Environment, locked: Lock, spack: Spack, listen: Listen, log: Path
+) -> set[str]:
+    """Have Spack install the lock; return the hashes of what was there before."""
+    where = ["-e", str(environment.folder)]
+    found = spack.call([*where, "find", "--format", "{hash}"]).output.splitlines()
+    hear = functools.partial(listen, "install")
+    answer = spack.call([*where, "install"], on_line=hear, log=log)
+    if answer.status:
+        raise failure_of("install", answer)
+    return {line.strip() for line in found} & set(locked.specs)
 
 
 def _names(locked: Lock, hashes: set[str]) -> tuple[str, ...]:
