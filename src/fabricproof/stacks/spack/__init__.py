@@ -7,7 +7,6 @@ brings the two together, lets Spack build, and writes down what came out (:mod:`
 from __future__ import annotations
 
 from fabricproof.stacks.spack.builder import (
-    Wishes,
     build,
     building,
     explain,
@@ -26,7 +25,6 @@ __all__ = [
     "Built",
     "Spack",
     "SpackLayout",
-    "Wishes",
     "build",
     "building",
     "compose",

@@ -11,7 +11,6 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from fabricproof.core.errors import ConfigError, FabricproofError, OutputError
@@ -48,30 +47,11 @@ Listen = Callable[[str, str], None]
 """Takes the step (``lock``, ``install`` ...) and a line of it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wishes:
-    """How a build is to be done.
-
-    Attributes:
-        jobs: compile jobs; Spack's default where None.
-        force: solve and verify again although everything seems to be there.
-        smoke: run two ranks at the end.
-    """
-
-    jobs: int | None = None
-    force: bool = False
-    smoke: bool = True
-
-
-@dataclass(kw_only=True)
-class _Clock:
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextlib.contextmanager
-    def step(self, name: str) -> Iterator[None]:
-        begin = time.monotonic()
-        yield
-        self.seconds[name] = round(time.monotonic() - begin, 2)
+@contextlib.contextmanager
+def _timed(seconds: dict[str, float], step: str) -> Iterator[None]:
+    begin = time.monotonic()
+    yield
+    seconds[step] = round(time.monotonic() - begin, 2)
 
 
 def why_not_whole(layout: SpackLayout, environment: Environment) -> str | None:
@@ -193,9 +173,15 @@ def build(
     layout: SpackLayout,
     open_tool: Callable[[], Spack],
     listen: Listen,
-    wishes: Wishes,
+    *,
+    jobs: int | None = None,
+    force: bool = False,
+    smoke: bool = True,
 ) -> tuple[Built, bool]:
     """Bring ``stack`` into place; return what stands and whether it stood before.
+
+    ``jobs``: compile jobs, Spack's default if None; ``force``: solve and verify again although
+    everything seems to be there; ``smoke``: run two ranks at the end.
 
     Interrupted, it goes on where it ended: Spack keeps each package that it finished, and the
     stack counts as built only once the manifest is written, last.
@@ -203,62 +189,61 @@ def build(
     Raises:
         FabricproofError: one clear message; what was built before stays.
     """
-    if stood := _stood(compose(stack, layout, jobs=wishes.jobs), layout, wishes):
+    if not force and (stood := _stood(compose(stack, layout, jobs=jobs), layout)):
         return stood, True
     with building(layout, stack.name, listen):
         # Whoever held the lock may have built just this.
-        environment = compose(stack, layout, jobs=wishes.jobs)
-        if stood := _stood(environment, layout, wishes):
+        environment = compose(stack, layout, jobs=jobs)
+        if not force and (stood := _stood(environment, layout)):
             return stood, True
         spack = open_tool()
         layout.built(stack.name).unlink(missing_ok=True)
         # A module of an earlier build would be loaded though this one is refused.
         remove_modules(layout, stack.name)
-        built = _build(environment, layout, spack, listen, wishes)
+        built = _build(environment, layout, spack, listen, force=force, smoke=smoke)
     return built, False
 
 
-def _stood(environment: Environment, layout: SpackLayout, wishes: Wishes) -> Built | None:
-    """Return what stands and need not be touched."""
-    if wishes.force or why_not_whole(layout, environment) is not None:
+def _stood(environment: Environment, layout: SpackLayout) -> Built | None:
+    if why_not_whole(layout, environment) is not None:
         return None
     return read_built(layout.built(environment.stack.name))
 
 
 def _build(
-    environment: Environment, layout: SpackLayout, spack: Spack, listen: Listen, wishes: Wishes
+    environment: Environment,
+    layout: SpackLayout,
+    spack: Spack,
+    listen: Listen,
+    *,
+    force: bool,
+    smoke: bool,
 ) -> Built:
     stack = environment.stack
     assert stack.spack is not None
     log = layout.new_log(stack.name)
     listen("log", str(log))
-    clock = _Clock()
-    with clock.step("lock"):
+    seconds: dict[str, float] = {}
+    with _timed(seconds, "lock"):
         hear = functools.partial(listen, "lock")
-        locked = lock(environment, layout, spack, force=wishes.force, on_line=hear, log=log)
+        locked = lock(environment, layout, spack, force=force, on_line=hear, log=log)
         write_core_compilers(environment, layout, locked)
         prove_compilers(locked)
-    with clock.step("install"):
-        where = ["-e", str(environment.folder)]
-        found = spack.call([*where, "find", "--format", "{hash}"]).output.splitlines()
-        before = {line.strip() for line in found} & set(locked.specs)
-        hear = functools.partial(listen, "install")
-        answer = spack.call([*where, "install"], on_line=hear, log=log)
-        if answer.status:
-            raise failure_of("install", answer)
+    with _timed(seconds, "install"):
+        before = _install(environment, locked, spack, listen, log)
         contents = read_contents(environment, locked, spack)
     programs = programs_of(contents.programs)
-    with clock.step("linkage"):
+    with _timed(seconds, "linkage"):
         listen("linkage", "which MPI the programs load")
         python = Path(spack.environment["SPACK_PYTHON"])
         library = prove_linkage(programs.values(), contents.mpi, spack.environment, python)
-    smoke = "not asked for"
-    if wishes.smoke:
-        with clock.step("smoke"):
+    tried = "not asked for"
+    if smoke:
+        with _timed(seconds, "smoke"):
             listen("smoke", "two ranks on this machine")
-            smoke = smoke_test(environment, contents, spack, programs)
+            tried = smoke_test(environment, contents, spack, programs)
     # After the proofs: a stack that is refused has no module that anybody could load.
-    with clock.step("modules"):
+    with _timed(seconds, "modules"):
         hear = functools.partial(listen, "modules")
         module = write_modules(environment, layout, spack, contents, on_line=hear, log=log)
     ours = {key for key, spec in locked.specs.items() if not spec.get("external")}
@@ -275,13 +260,26 @@ def _build(
         spack=spack.label,
         library=library,
         library_digest=sha256_of(Path(library)),
-        smoke=smoke,
-        seconds=clock.seconds,
+        smoke=tried,
+        seconds=seconds,
         reused=_names(locked, before & ours),
         installed=_names(locked, ours - before),
     )
     write_built(layout.built(stack.name), built)
     return built
+
+
+def _install(
+    environment: Environment, locked: Lock, spack: Spack, listen: Listen, log: Path
+) -> set[str]:
+    """Have Spack install the lock; return the hashes of what was there before."""
+    where = ["-e", str(environment.folder)]
+    found = spack.call([*where, "find", "--format", "{hash}"]).output.splitlines()
+    hear = functools.partial(listen, "install")
+    answer = spack.call([*where, "install"], on_line=hear, log=log)
+    if answer.status:
+        raise failure_of("install", answer)
+    return {line.strip() for line in found} & set(locked.specs)
 
 
 def _names(locked: Lock, hashes: set[str]) -> tuple[str, ...]:
