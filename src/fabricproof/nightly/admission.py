@@ -52,12 +52,7 @@ class AdmissionMeans:
     """All that an admission needs of the world.
 
     Attributes:
-        site: where.
-        partition: of it, which has the nodes.
-        run: starts ReFrame.
-        standing: asks which nodes can be had now.
         leaf_of: asks for the leaf of nodes; empty where nobody knows.
-        say: takes a line of progress.
         drain: makes the line that drains a node, of node, run and reason.
         reservation: in which the job runs; empty for none.
         partners: that a person chose; empty: this chooses.
@@ -91,7 +86,6 @@ class Admitted:
     """What became of one node.
 
     Attributes:
-        verdict: PASS: users may have it.
         reasons: why not, worst first; where it is PASS what was shown.
         notes: what else was seen of it.
         run_id: the run that says so; empty where there was none.
@@ -136,12 +130,7 @@ class Admittance:
 
 
 def admit(nodes: Sequence[str], means: AdmissionMeans) -> Admittance:
-    """Measure nodes with partners, and say of each whether users may have it.
-
-    Raises:
-        ConfigError: the partition has no such node, or no fabric to judge it by.
-        FabricproofError: Slurm is away, or ReFrame left nothing that can be read.
-    """
+    """Measure nodes with partners, and say of each whether users may have it."""
     _require_link(means)
     standing = means.standing()
     _require_known((*nodes, *means.partners), standing, means)
@@ -179,11 +168,7 @@ def admit(nodes: Sequence[str], means: AdmissionMeans) -> Admittance:
 
 
 def plan(nodes: Sequence[str], means: AdmissionMeans) -> tuple[str, ...]:
-    """Return what :func:`admit` would do first, in lines; start nothing.
-
-    Raises:
-        ConfigError: the partition has no such node, or no fabric to judge it by.
-    """
+    """Return what :func:`admit` would do first, in lines; start nothing."""
     _require_link(means)
     standing = means.standing()
     _require_known((*nodes, *means.partners), standing, means)

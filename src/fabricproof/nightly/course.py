@@ -57,14 +57,11 @@ class NightMeans:
     """What a night is conducted with.
 
     Attributes:
-        perflogs: folder of all sites.
-        night: identity of the night.
         arguments: ReFrame's, of the run; none where it was made before: nobody knows then what
             is no longer in it.
         run: makes a look, which has its label before it begins.
         first: the run of the night itself, or what was made before.
         usable: nodes of a partition that may run a job now.
-        say: takes a line of progress.
         confirm: look again at what is red or left open.
     """
 
@@ -90,15 +87,8 @@ class NightOutcome:
     """What a night came to.
 
     Attributes:
-        night: its line of the state file.
-        site: name of its site.
-        first: the run as it was; None where there is none.
-        result: the same once confirmed.
-        confirmations: one for each leg that was red or left open.
-        changes: what is different from the nights before.
         red: everything that is red now, of this night and of earlier ones.
         status: exit status where it is no verdict's; None where the verdict's.
-        notes: what else there is to say.
     """
 
     night: Night
@@ -119,7 +109,6 @@ def spend(means: NightMeans) -> NightOutcome:
     The caller holds the lock.
 
     Raises:
-        ParseError: the state file is damaged.
         OutputError: the beginning cannot be written; nothing was started.
     """
     notes: list[str] = []
@@ -296,9 +285,6 @@ def alive(site: Site, perflogs: Path, *, notify: bool) -> tuple[str, tuple[Deliv
     """Return why the nights of ``site`` are not well, empty where they are; tell it once.
 
     For a second timer, best on another machine: a timer that is dead cannot say so itself.
-
-    Raises:
-        ParseError: the state file is damaged.
     """
     path = state_file(perflogs, site.name)
     history = read_history(path)

@@ -92,12 +92,7 @@ def _ticks(pid: int) -> str | None:
 
 @contextlib.contextmanager
 def night_lock(folder: Path, *, beat: float = HEARTBEAT_SECONDS) -> Iterator[tuple[str, ...]]:
-    """Hold the lock of the site whose state lies in ``folder``; yield what there is to say.
-
-    Raises:
-        NightRunsError: another night of the site runs.
-        OutputError: the lock cannot be written.
-    """
+    """Hold the lock of the site whose state lies in ``folder``; yield what there is to say."""
     notes: list[str] = []
     path, mine = folder / LOCK_FILE, myself()
     _take(path, mine, notes)

@@ -44,12 +44,7 @@ WEBHOOK_CHARACTERS = 12_000
 
 @dataclass(frozen=True, kw_only=True)
 class Notice:
-    """What is to be told.
-
-    Attributes:
-        name: identity, of the night that made it.
-        tries: nights in which it was tried before.
-    """
+    """What is to be told."""
 
     name: str
     subject: str

@@ -28,7 +28,6 @@ class Removed:
 
     Attributes:
         what: ``stage``, ``output``, ``log``, ``report``.
-        size: bytes in it.
         trouble: why it could not be removed; empty where it was.
     """
 

@@ -60,10 +60,7 @@ class LegState:
     """A leg after a night.
 
     Attributes:
-        colour: red, green, unjudged or gone.
         verdict: of the leg; the one that the run gave it where it fluttered.
-        blamed: nodes, sorted.
-        net_path: rails, for a person.
         sentence: why; empty for a plain green.
         flutter: it was red once and green when looked at again.
     """
@@ -173,11 +170,7 @@ def state_file(perflogs: Path, site: str) -> Path:
 
 
 def read_history(path: Path, on_torn: Callable[[str], object] | None = None) -> Nights:
-    """Return what the state file says; nothing where there is none.
-
-    Raises:
-        ParseError: a damaged line that no crash explains.
-    """
+    """Return what the state file says; nothing where there is none."""
     if not is_named_there(path):
         return Nights(nights=(), notices=())
     begun: dict[str, Night] = {}
@@ -260,11 +253,7 @@ def _read_state(line: Mapping[str, Any]) -> LegState:
 
 
 def append_began(path: Path, night: str, *, host: str, pid: int) -> None:
-    """Write that a night begins.
-
-    Raises:
-        OutputError: it could not be written.
-    """
+    """Write that a night begins."""
     time = stamp(now())
     began = {"kind": "began", "night": night, "time": time, "host": host, "pid": pid}
     append_records(path, [began])
@@ -274,9 +263,6 @@ def append_night(path: Path, night: Night, *, before: Sequence[Mapping[str, Any]
     """Write how a night ended.
 
     ``before``: lines that must be there where the night's is: what is to be told of it.
-
-    Raises:
-        OutputError: nothing of it could be written.
     """
     append_records(
         path,
@@ -357,11 +343,7 @@ def gone(
     Of a check that left no leg tonight, whose build failed or which was skipped, nothing is gone:
     it measured nothing.  Where it measured something, what else of it was skipped holds nothing.
 
-    Args:
-        history: of all nights before.
-        arguments: of the night; what another selection had is not missed.
-        legs: of the night.
-        skipped: legs of the night that were skipped.
+    ``arguments``: of the night; what another selection had is not missed.
     """
     seen, skipped = {*legs}, {*skipped}
     seen |= skipped - {replace(key, leg="") for key in seen if key.leg}

@@ -68,11 +68,9 @@ class Picture:
     """What is drawn of a judged matrix, and said beside it.
 
     Attributes:
-        nodes: names, in the order of their leaves.
         leaves: name of each leaf, and how many of ``nodes`` hang there, in their order; empty where
             nobody knows.
         cells: worst share of a healthy pair, 0 to 1, of each cell; NaN where nothing was measured.
-        healthy: what a healthy pair has, in words.
         blame: as :meth:`fabricproof.pairs.said.Blame.record` gives them.
         undecided: as :meth:`fabricproof.pairs.said.Undecided.record` gives them.
         populations: as :meth:`fabricproof.pairs.population.Population.record` gives them.
@@ -108,9 +106,6 @@ def read_picture(record: Mapping[str, Any], source: str) -> Picture:
     """Return the picture that a record keeps.
 
     What the record has more is passed over.
-
-    Raises:
-        ParseError: it is damaged.
     """
     try:
         packed = zlib.decompress(base64.b64decode(record["cells"], validate=True))

@@ -18,7 +18,6 @@ class PairPath:
     """What the counters said of a pair over a path.
 
     Attributes:
-        pair: two nodes.
         is_wrong: the traffic took another path; else it is proven that it took this one.
         came_by: the interface by which it came in instead; empty where nobody knows.
         lacking: the node that it came to, of the two; empty where nobody knows.
@@ -36,7 +35,6 @@ class WrongPath:
 
     Attributes:
         node: it.
-        net_path: the path that it should take.
         partners: with how many others it was seen.
         others: pairs of other nodes that take the right path.
         came_by: the interface by which it comes in to the node, whatever its partners show; empty

@@ -59,7 +59,6 @@ class RawNumber:
     Attributes:
         attempt: 1 for the first, 2 for the second look; 0 for a relation between legs.
         counts: whether the verdict rests on it.
-        value: None where nothing was measured.
         line: its line, from 1.
     """
 
@@ -79,14 +78,11 @@ class ReportData:
 
     Attributes:
         made: when the report was made, UTC.
-        run: the run that it is about, the newest by default.
         matrix: the numbers of the last runs, this one among them.
         bounds: what each quantity of this run was judged by.
         raw: every raw number of every key of the matrix, oldest first.
         comparison: before and after, None where nobody asked.
         trend: None where there are too few runs.
-        machines: node to part to facts, as this run saw them.
-        inventory_changes: what changed since the run before.
         pairs: matrices of the run's pair campaigns.
     """
 

@@ -59,9 +59,7 @@ class RedGroup:
     """Red legs with one verdict at one place.
 
     Attributes:
-        verdict: of all of them.
         rails: ``rail1``; ``rail0+rail1``; empty where a leg names none.
-        nodes: those that took part, sorted.
         legs: the worst first.
         worst: the number that misses its limit by most, in words.
         sure: how sure it is, in words.

@@ -35,7 +35,6 @@ class Loss:
         kind: RAIL of a node, or PAIR.
         name: ``vc3 rail0``, ``vc1 - vc7 rail0``.
         node: of a rail; None of a pair.
-        ends: nodes of a pair, the one that sends first; of a rail its node alone.
         direction: ``transmit``, ``receive`` or ``both``.
         events: packets that it happened to.
         pairs: pairs in which it happened.
@@ -90,7 +89,6 @@ class SideCarried(Carried):
     """What one node sent or received over a path, with all its partners together.
 
     Attributes:
-        direction: ``transmit`` or ``receive``.
         limit: what may happen to it.
     """
 

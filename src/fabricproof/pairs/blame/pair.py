@@ -45,8 +45,6 @@ class BadPair:
     """Two nodes that are low together and good with all others.
 
     Attributes:
-        first: number of a node.
-        second: number of the other.
         num_low: of these, low ones.
         both_sides: whether rows of both directions are low, or of rows that name none.
     """

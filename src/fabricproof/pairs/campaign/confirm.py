@@ -66,11 +66,7 @@ class Confirmation:
 
     Attributes:
         name: what is red: a blamed place, or a quantity.
-        net_path: over which.
-        nodes: the pair that was measured again.
-        check: that measured it.
         verdict: what the stock program came to; None where it came to nothing.
-        reason: in words.
         run_id: of that run; empty where there was none.
         disturbance: what others took from it, as a quantity has it; None where nothing.
     """
@@ -95,12 +91,7 @@ class RedPair:
     """Something red, and the pair that shows it best.
 
     Attributes:
-        result: that is red.
         name: what of it: a blamed place, or a quantity.
-        net_path: over which.
-        source: the node that sends.
-        destination: the one that receives.
-        blamed: the node that is blamed, if one is.
         why_good_alone: why it is red and one pair alone has its rate; empty where it has not.
         blame: who is blamed; None where the whole quantity is red.
     """
@@ -135,10 +126,6 @@ def confirm(outcome: Outcome, look: Look) -> tuple[Outcome, tuple[Confirmation, 
 
     Who was looked at and not seen is blamed no longer.  Who was not looked at, as there are more
     than :data:`MOST_LOOKS`, stays blamed where all that were looked at were seen.
-
-    Args:
-        outcome: of the campaign.
-        look: measures a pair once more.
     """
     reds = reds_of(outcome)
     if not reds:
@@ -268,10 +255,7 @@ def _why_good_alone(result: Result, rows: Flags, campaign: Campaign) -> str:
 
     Each time it was low it carried as much as one healthy pair takes, or more.
 
-    Args:
-        result: of a bandwidth one way, in which a link is blamed.
-        rows: that show it.
-        campaign: its rounds tell who sent at the same time.
+    ``campaign``: its rounds tell who sent at the same time.
     """
     judged, matrix = result.judged, result.judged.matrix
     begun = {(each.number, *pair) for each in campaign.rounds for pair in each.pairs}
@@ -319,8 +303,6 @@ class PairLook:
     """One look of a stock program at a pair.
 
     Attributes:
-        verdict: what it came to.
-        quantities: that it measured.
         taken: what share of its time others cost it at most, 0 to 1.
     """
 
@@ -333,10 +315,6 @@ def low_beside_good_ones(found: Sequence[PairLook], controls: Sequence[PairLook]
     """Return why what was disturbed is red all the same; empty where others may explain it.
 
     What a good pair bore in turn with it, at the same time on the same machine, explains nothing.
-
-    Args:
-        found: looks at the red pair, none of which could be judged.
-        controls: looks at the good one.
     """
     good = [each for each in controls if each.verdict is Verdict.PASS and each.quantities]
     if min(len(found), len(good)) < _TURNS:

@@ -100,12 +100,7 @@ def render_job(
 ) -> str:
     """Return the script of the job that runs ``plan`` in ``folder``.
 
-    Args:
-        subject: the stack.
-        net_path: that it is told.
-        plan: for the kernel.
-        folder: of the launch.
-        named: the job may have more nodes than the plan: the launcher is told which.
+    ``named``: the job may have more nodes than the plan: the launcher is told which.
 
     Raises:
         ConfigError: the stack cannot be started, or cannot take this path.
@@ -155,12 +150,7 @@ def _launch_line(subject: Subject, plan: KernelPlan, *, named: bool) -> str:
 def prepare(
     folder: Path, subject: Subject, net_path: NetPath, plan: KernelPlan, *, named: bool = False
 ) -> None:
-    """Write all that the job needs into ``folder``; arguments as of :func:`render_job`.
-
-    Raises:
-        ConfigError: the stack or the plan cannot be.
-        OutputError: it could not be written.
-    """
+    """Write all that the job needs into ``folder``; arguments as of :func:`render_job`."""
     script = render_job(subject, net_path, plan, folder, named=named)
     write_whole(folder / SCHEDULE_FILE, render_schedule(plan))
     for source in (KERNEL, BUILD_SCRIPT, LOOK):
@@ -212,11 +202,6 @@ def end_left(
 
     They would measure what is to be measured now.  What they have measured is kept.
 
-    Args:
-        campaign: its folder.
-        environment: in which Slurm's commands work.
-        sleep: waits, until none of them is there any more.
-
     Raises:
         UnavailableError: Slurm does not answer, or they do not end.
     """
@@ -267,17 +252,8 @@ def follow(
     A job that waits too long, or whoever interrupts this, has the job cancelled: what it measured
     is kept.
 
-    Args:
-        folder: of the job.
-        job_id: Slurm's number.
-        environment: in which Slurm's commands work.
-        queue_seconds: how long it may wait for its nodes.
-        on_record: takes the record each time that a round ended.
-        sleep: waits.
-        clock: tells the time, in s.
-
-    Raises:
-        ParseError: the record is damaged.
+    ``queue_seconds``: how long it may wait for its nodes.
+    ``on_record``: takes the record each time that a round ended.
     """
     seen, gone_since, begin = 0, None, clock()
     growing = GrowingRecord(folder / RECORD_FILE)

@@ -42,12 +42,8 @@ def prove_pair(
     In a round a node has one partner, so that all that its rails moved is of this pair.  A rail
     that is of another kind than the declared link (a port of Ethernet, Soft-RoCE) is a wrong path.
 
-    Args:
-        record: the round.
-        pair: two nodes.
-        values: theirs, all of the round.
-        rails: interfaces or ports that had to carry them.
-        link: the declared one of each rail.
+    ``rails``: interfaces or ports that had to carry them.
+    ``link``: the declared one of each rail.
     """
     if why := device_fault(link, rails, (record.nodes[node] for node in pair)):
         return PathProof(state=PathState.WRONG, reason=why)
@@ -129,9 +125,7 @@ def down_links(rounds: Iterable[RoundRecord], rails: Iterable[str]) -> tuple[Dow
     "number of link transitions between UP and DOWN"), or ``link_downed`` of a port.  A counter that
     ran backwards counts nothing.
 
-    Args:
-        rounds: in any order.
-        rails: interfaces or ports, also those that another rail was measured beside.
+    ``rails``: interfaces or ports, also those that another rail was measured beside.
     """
     of_node: dict[str, list[tuple[RoundRecord, RankRecord]]] = {}
     for record in sorted(rounds, key=lambda each: each.begin):

@@ -27,18 +27,9 @@ class Value:
     """One measurement of a pair.
 
     Attributes:
-        round: number of the round.
-        mode: what the two did.
         source: node that led: sent first, or one way.
         destination: its partner.
-        size: of a message, in bytes.
-        window: messages in flight.
         warmups: unmeasured repetitions.
-        repetitions: measured ones.
-        total_us: of all measured repetitions.
-        least_us: of the fastest one.
-        median_us: of the middle one.
-        most_us: of the slowest one.
         times_us: of each, where they were few.
     """
 
@@ -85,7 +76,6 @@ class RoundRecord:
 
     Attributes:
         nodes: node -> what its rank saw, counters before and after the round.
-        begin: of the round, in s since 1970.
     """
 
     number: int
@@ -102,7 +92,6 @@ class KernelRecord:
     Attributes:
         rounds: that ended, in the order in which they ran.
         binary: what measured them; None where nothing is written yet.
-        is_done: whether the kernel came to its end.
         lost: rounds that began and did not end, and what else was cut, in words.
     """
 
@@ -113,15 +102,7 @@ class KernelRecord:
 
 
 def read_record(text: str, source: str) -> KernelRecord:
-    """Read the record of one launch, also while it is written.
-
-    Args:
-        text: of the file; empty where nothing is written yet.
-        source: its name.
-
-    Raises:
-        ParseError: a line that is none of the kernel's, or that does not fit those before it.
-    """
+    """Read the record of one launch, also while it is written."""
     reader = _Reader(source)
     tail = reader.take_all(text)
     return reader.record([f"{source}:{reader.line + 1}: a line is cut off"] if tail else [])
@@ -137,11 +118,7 @@ class GrowingRecord:
         self._offset = 0
 
     def look(self) -> KernelRecord:
-        """Return what stands in it by now; nothing before it is there.
-
-        Raises:
-            ParseError: a line that is none of the kernel's.
-        """
+        """Return what stands in it by now; nothing before it is there."""
         with contextlib.suppress(OSError), self.path.open("rb") as file:
             file.seek(self._offset)
             new = file.read()

@@ -83,10 +83,6 @@ class Trouble:
     """A pair in a round whose values do not stand.
 
     Attributes:
-        verdict: what they are.
-        net_path: over which.
-        round: number of the round.
-        pair: two nodes.
         disturbance: what others did, where that is why.
         rose: node, interface and counter of each error that rose.
     """
@@ -105,15 +101,10 @@ class Result:
     """One quantity over one or several paths.
 
     Attributes:
-        quantity: what.
-        net_paths: names.
-        judged: the matrix and its verdict.
-        said: blame, and what is undecided.
         populations: of each path, then of a latency of each distance.
         why_told_only: why its verdict does not count; empty where it does.
         doubtful: rows that are low or miss the reference, and that nobody explains.
         cleared: what was low once and good at the second look.
-        limits: what the level is judged by.
     """
 
     quantity: Quantity
@@ -152,18 +143,13 @@ class Outcome:
     """What a campaign came to so far.
 
     Attributes:
-        campaign: what was planned.
-        results: quantities.
         troubles: pairs whose values do not stand.
         wrong_paths: nodes because of which the path of pairs is wrong.
         losses: who lost or damaged more packets than may be.
         left: path -> what is planned and not measured.
-        rounds: measured ones, over all paths.
         proven: pairs in rounds whose path is proven.
-        notes: what else is to be known.
         strangers: libraries that are not of the family that was to be measured, in words.
         binaries: kernels and the MPIs that they ran with.
-        second_looks: what a second look cleared.
         carried: how much went over each path, and how much of it may have been lost at most.
         counted: the same for each node; None where nothing was judged.
         down_links: links that went down too often while it ran.
@@ -222,23 +208,13 @@ def places_of(campaign: Campaign) -> Leaves | None:
 
 
 def physics(site: Site, campaign: Campaign, net_path: int) -> Fabric:
-    """Return the physics of a path of the campaign.
-
-    Raises:
-        ConfigError: the site declares no link to judge by.
-    """
+    """Return the physics of a path of the campaign."""
     connections = site.stack(campaign.stack).connections
     return site.fabric(campaign.fabric, campaign.net_paths[net_path], num_flows=connections)
 
 
 def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
-    """Judge what a campaign has measured.
-
-    Args:
-        site: whose links and references apply.
-        campaign: what was planned.
-        done: what was measured.
-    """
+    """Judge what a campaign has measured."""
     rows: list[Row] = []
     troubles: list[Trouble] = []
     losses = Losses(site, campaign.fabric, campaign.net_paths)

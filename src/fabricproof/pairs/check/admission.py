@@ -51,7 +51,6 @@ class Admission:
     Attributes:
         outcome: of the rounds, after what is red was looked at again.
         links_of: what preflight says of some nodes of the job.
-        machines: what each is made of, None where nobody saw it.
         mtu: bytes of a full packet; 0 where nobody knows.
         baseline: what the pairs of known-good runs had; None where the site has none.
         job_said: last words of what measured the rounds; empty where it said nothing.
@@ -334,13 +333,7 @@ def _of_most_pairs(node: str, pairs: Mapping[frozenset[str], str]) -> str:
 def unlike(
     node: str, partners: Sequence[str], machines: Mapping[str, Machine | None]
 ) -> tuple[str, ...]:
-    """Return in what a node is unlike its partners, who are alike in it; what is its own is not.
-
-    Args:
-        node: the node.
-        partners: its like.
-        machines: what each is made of, None where nobody saw it.
-    """
+    """Return in what a node is unlike its partners, who are alike in it; what is its own is not."""
     mine = machines.get(node)
     others = [there for each in partners if (there := machines.get(each)) is not None]
     if mine is None or len(others) < LEAST_PARTNERS:

@@ -64,10 +64,8 @@ def is_of_linktest(beginning: str) -> bool:
 def read_linktest(text: str, source: str) -> Matrix:
     """Return the values of pairs of nodes in an output of LinkTest.
 
-    Args:
-        text: all of the output, with what it printed as errors, or mapping.dat and
-            gnuplotinput.dat of its analysis program together.
-        source: its name, for messages.
+    ``text``: all of the output, with what it printed as errors, or mapping.dat and
+    gnuplotinput.dat of its analysis program together.
 
     Raises:
         ParseError: no value of two nodes stands in it, no line says where the tasks ran, or it

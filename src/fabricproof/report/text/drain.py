@@ -45,8 +45,6 @@ class Blamed:
     """A node that evidence blames.
 
     Attributes:
-        node: as Slurm calls it.
-        rails: of it that are red.
         reason: for Slurm, before it is made safe.
         evidence: one sentence each.
     """
