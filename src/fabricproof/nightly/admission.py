@@ -276,7 +276,6 @@ def _run(nodes: Sequence[str], partners: Sequence[str], means: AdmissionMeans) -
 
 
 def _too_few(partners: Sequence[str], bad: Mapping[str, str], means: AdmissionMeans) -> str:
-    """Return why these partners are too few; empty where they are not."""
     if len(partners) >= LEAST_PARTNERS:
         return ""
     chosen = f" of {', '.join(means.partners)} (--with)" if means.partners else ""
@@ -394,7 +393,9 @@ def bad_partners(result: SessionResult | None, partners: Sequence[str]) -> dict[
     for node, leg in rows:
         if (leg.fabric, _path(leg, node)) in of_all:
             continue
-        if leg.verdict in _NO_PARTNER or _may_have_lost(leg):
+        if leg.verdict in _NO_PARTNER or any(
+            each.name == UNCOUNTED and each.verdict is Verdict.UNJUDGED for each in leg.quantities
+        ):
             found.setdefault(node, leg.reason)
     return found
 
@@ -406,13 +407,6 @@ def _paths_invalid(result: SessionResult | None) -> set[tuple[str, str]]:
         if partner := leg.row_of(PARTNER):
             verdicts.setdefault((leg.fabric, _path(leg, partner)), set()).add(leg.verdict)
     return {path for path, found in verdicts.items() if found == {Verdict.INVALID}}
-
-
-def _may_have_lost(leg: LegResult) -> bool:
-    """Return whether a partner may be what lost the packets of a node: another is asked then."""
-    return any(
-        each.name == UNCOUNTED and each.verdict is Verdict.UNJUDGED for each in leg.quantities
-    )
 
 
 def _of_run(node: str, ran: Ran, means: AdmissionMeans) -> Admitted:

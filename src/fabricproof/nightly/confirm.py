@@ -168,7 +168,6 @@ def _beyond(leg: LegResult) -> float | None:
 
 
 def _passed(failed: LegResult, other: LegResult) -> bool:
-    """Tell whether all that failed in one leg passed in the other."""
     bad = [each for each in failed.quantities if each.verdict in RED]
     good = {each.name for each in other.quantities if each.verdict is Verdict.PASS}
     if failed.verdict is not Verdict.FAIL or any(each.unit == ERROR_UNIT for each in bad):

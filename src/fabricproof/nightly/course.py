@@ -128,7 +128,6 @@ def spend(means: NightMeans) -> NightOutcome:
 
 
 def _run(means: NightMeans) -> tuple[Ran, NightEnd]:
-    """Make the run of the night; return it and how it ended."""
     try:
         ran = means.first()
     except KeyboardInterrupt:
@@ -189,6 +188,7 @@ def _outcome(
         arguments=means.arguments,
         legs=legs,
     )
+    states = {**history.legs(), **history.counting(night)}
     return NightOutcome(
         night=night,
         site=means.site.name,
@@ -196,7 +196,11 @@ def _outcome(
         result=result,
         confirmations=confirmed.confirmations,
         changes=changes(history, night, max_gap_hours=means.site.night.max_gap_hours),
-        red=_red_now(history, night),
+        red={
+            str(key): state
+            for key, state in sorted(states.items())
+            if state.colour is LegColour.RED
+        },
         status=None if ended is NightEnd.WHOLE else int(ran.status or ExitStatus.SOFTWARE),
         notes=(*notes, *_kept_from_newer(history, night)),
     )
@@ -210,13 +214,6 @@ def _kept_from_newer(history: Nights, night: Night) -> Iterator[str]:
             f"run {night.run_id} is older than what is known of {count} of its "
             f"{len(night.legs)} legs: they keep their state"
         )
-
-
-def _red_now(history: Nights, night: Night) -> dict[str, LegState]:
-    states = {**history.legs(), **history.counting(night)}
-    return {
-        str(key): state for key, state in sorted(states.items()) if state.colour is LegColour.RED
-    }
 
 
 def _kept(means: NightMeans, outcome: NightOutcome, notice: Notice | None) -> NightOutcome:
@@ -262,7 +259,6 @@ def _told(
 
 
 def _notice(means: NightMeans, outcome: NightOutcome) -> Notice | None:
-    """Return what changed, to be told; None where nothing did."""
     site = means.site.name
     if not outcome.changes:
         return None

@@ -104,7 +104,9 @@ def night_lock(folder: Path, *, beat: float = HEARTBEAT_SECONDS) -> Iterator[tup
     finally:
         over.set()
         thread.join()
-        _release(path, mine)
+        with contextlib.suppress(OSError):
+            if _read(path) == vars(mine):
+                path.unlink()
 
 
 def _busy(lock: Path, held: Mapping[str, Any] | None) -> NightRunsError:
@@ -216,22 +218,12 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 def _holder(held: Mapping[str, Any] | None) -> Holder | None:
     try:
-        holder = Holder(**held) if held else None
+        return Holder(**held) if held else None
     except TypeError:
         return None
-    texts = () if holder is None else (holder.host, holder.boot, holder.ticks, holder.start)
-    is_sound = holder is not None and type(holder.pid) is int
-    return holder if is_sound and all(isinstance(each, str) for each in texts) else None
 
 
 def _keep_fresh(path: Path, over: threading.Event, beat: float) -> None:
     while not over.wait(beat):
         with contextlib.suppress(OSError):
             os.utime(path)
-
-
-def _release(path: Path, mine: Holder) -> None:
-    """Remove the lock where it still is ours."""
-    with contextlib.suppress(OSError):
-        if _read(path) == vars(mine):
-            path.unlink()

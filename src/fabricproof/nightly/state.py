@@ -125,7 +125,6 @@ class Nights:
         }
 
     def _resting(self) -> dict[LegKey, tuple[str, LegState]]:
-        """Return the state of each leg and the run that it rests on."""
         found: dict[LegKey, tuple[str, LegState]] = {}
         for night in self.nights:
             for key, state in night.legs.items():
@@ -178,7 +177,7 @@ def read_history(path: Path, on_torn: Callable[[str], object] | None = None) -> 
     for number, line in enumerate(read_records(path, on_torn=on_torn), start=1):
         try:
             if line["kind"] == "notice":
-                notices.append(_sound_notice(line))
+                notices.append(line)
             else:
                 night = _read_night(line)
                 begun[night.night] = night
@@ -191,24 +190,6 @@ def read_history(path: Path, on_torn: Callable[[str], object] | None = None) -> 
                 next_step="move the file away: the next night begins a new one",
             ) from None
     return Nights(nights=tuple(begun.values()), notices=tuple(notices))
-
-
-#: what a line on a notice must hold, each of which kind
-_NOTICE = {
-    "notice": str,
-    "subject": str,
-    "text": str,
-    "tries": int,
-    "channel": str,
-    "sent": bool,
-}
-
-
-def _sound_notice(line: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the line; raise KeyError or ValueError where it is not as ``Delivery`` writes it."""
-    for name, kind in _NOTICE.items():
-        typed_at(line, name, kind)
-    return line
 
 
 def _read_night(line: Mapping[str, Any]) -> Night:
@@ -235,12 +216,6 @@ def _read_night(line: Mapping[str, Any]) -> Night:
     )
 
 
-def _flag(line: Mapping[str, Any], key: str) -> bool:
-    if not isinstance(found := line[key], bool):
-        raise TypeError(f"{key} is neither true nor false")
-    return found
-
-
 def _read_state(line: Mapping[str, Any]) -> LegState:
     return LegState(
         colour=LegColour(line["state"]),
@@ -248,7 +223,7 @@ def _read_state(line: Mapping[str, Any]) -> LegState:
         blamed=typed_at(line, "blamed", tuple[str, ...]),
         net_path=typed_at(line, "road", str),
         sentence=typed_at(line, "sentence", str),
-        flutter=_flag(line, "flutter"),
+        flutter=typed_at(line, "flutter", bool),
     )
 
 
@@ -276,21 +251,20 @@ def append_night(path: Path, night: Night, *, before: Sequence[Mapping[str, Any]
                 "reason": night.reason,
                 "run_id": night.run_id,
                 "arguments": list(night.arguments),
-                "legs": {str(key): _state_line(each) for key, each in night.legs.items()},
+                "legs": {
+                    str(key): {
+                        "state": each.colour.value,
+                        "verdict": each.verdict,
+                        "blamed": list(each.blamed),
+                        "road": each.net_path,
+                        "sentence": each.sentence,
+                        "flutter": each.flutter,
+                    }
+                    for key, each in night.legs.items()
+                },
             },
         ],
     )
-
-
-def _state_line(state: LegState) -> dict[str, Any]:
-    return {
-        "state": state.colour.value,
-        "verdict": state.verdict,
-        "blamed": list(state.blamed),
-        "road": state.net_path,
-        "sentence": state.sentence,
-        "flutter": state.flutter,
-    }
 
 
 def states_of(

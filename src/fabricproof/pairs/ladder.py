@@ -173,7 +173,6 @@ class _Pairing:
         return [int(node) for node in some if self.leaves.leaf_of[node] != leaf]
 
     def _pair(self, node: int, partners: Iterable[int]) -> None:
-        """Pair a node with the first partner that is free."""
         for partner in partners:
             if not self.used_nodes[[node, partner]].any() and partner != node:
                 self.used_nodes[[node, partner]] = True

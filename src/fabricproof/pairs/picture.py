@@ -164,7 +164,6 @@ def cells_of(judged: Judged) -> tuple[Shares, list[int]]:
 
 
 def _colour(step: int) -> str:
-    """Return a colour from red (0) over yellow to pale green."""
     part = step / (_COLOURS - 1)
     red = round(200 + 40 * part) if part < 0.5 else round(250 - 60 * (part - 0.5) * 2)
     green = round(30 + 190 * min(part * 2, 1))

@@ -194,7 +194,6 @@ def _population(
     distance: Distance | None = None,
     together: Together | None = None,
 ) -> Population:
-    """Return values of the kind and rail of ``row`` as a population."""
     kind = matrix.kinds[matrix.kind[row]]
     return Population(
         kind=kind.words,

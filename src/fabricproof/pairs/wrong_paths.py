@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fabricproof.core.units import counted
+from fabricproof.traffic import PathProof, PathState
 
 #: partners with whom a node's path must be wrong: one may be wrong himself
 LEAST_PARTNERS = 2
@@ -13,20 +14,8 @@ LEAST_PARTNERS = 2
 MOST_SHARE = 0.25
 
 
-@dataclass(frozen=True, kw_only=True)
-class PairPath:
-    """What the counters said of a pair over a path.
-
-    Attributes:
-        is_wrong: the traffic took another path; else it is proven that it took this one.
-        came_by: the interface by which it came in instead; empty where nobody knows.
-        lacking: the node that it came to, of the two; empty where nobody knows.
-    """
-
-    pair: tuple[str, str]
-    is_wrong: bool
-    came_by: str = ""
-    lacking: str = ""
+#: two nodes, and what the counters said of the path between them
+PairProof = tuple[tuple[str, str], PathProof]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +50,7 @@ class WrongPath:
         )
 
 
-def wrong_paths(net_path: str, seen: Sequence[PairPath]) -> list[WrongPath]:
+def wrong_paths(net_path: str, seen: Sequence[PairProof]) -> list[WrongPath]:
     """Return the nodes that are wrong over a path; none where pairs do not agree on them.
 
     A node is named where its traffic took another path with at least :data:`LEAST_PARTNERS` others
@@ -74,38 +63,40 @@ def wrong_paths(net_path: str, seen: Sequence[PairPath]) -> list[WrongPath]:
         net_path: its name.
         seen: pairs whose path is proven or wrong, in any order, a pair as often as it was measured.
     """
-    nodes = {node for each in seen for node in each.pair}
-    wrong = {node: _partners(node, seen, is_wrong=True) for node in nodes}
-    named = {
-        node
-        for node in nodes
-        if len(wrong[node]) > len(_partners(node, seen, is_wrong=False))
-        and len(wrong[node]) >= LEAST_PARTNERS
-    }
+    sure = [({*pair}, proof) for pair, proof in seen if proof.state is not PathState.UNKNOWN]
+    nodes = {node for pair, _ in sure for node in pair}
+    wrong, right = (
+        {
+            node: {
+                other
+                for pair, proof in sure
+                if node in pair and (proof.state is PathState.WRONG) is is_wrong
+                for other in pair - {node}
+            }
+            for node in nodes
+        }
+        for is_wrong in (True, False)
+    )
+    named = {node for node in nodes if len(wrong[node]) > max(len(right[node]), LEAST_PARTNERS - 1)}
     if len(named) > MOST_SHARE * len(nodes):
         return []
-    between = [each for each in seen if len(named & {*each.pair}) < len(each.pair)]
-    if any(each.is_wrong != bool(named & {*each.pair}) for each in between):
+    between = [(pair, proof) for pair, proof in sure if not pair <= named]
+    if any((proof.state is PathState.WRONG) != bool(named & pair) for pair, proof in between):
         return []
-    right = {frozenset(each.pair) for each in between if not each.is_wrong}
-    proven = frozenset().union(*right)
+    others = {frozenset(pair) for pair, proof in between if proof.state is not PathState.WRONG}
+    proven = frozenset().union(*others)
     found = []
     for node in sorted(named):
         partners = wrong[node] - named
-        came_by = {each.came_by for each in between if each.lacking == node}
+        came_by = {proof.came_by for _, proof in between if proof.lacking == node}
         if len(partners & proven) >= LEAST_PARTNERS:
             found.append(
                 WrongPath(
                     node=node,
                     net_path=net_path,
                     partners=len(partners),
-                    others=len(right),
+                    others=len(others),
                     came_by=came_by.pop() if len(came_by) == 1 else "",
                 )
             )
     return found
-
-
-def _partners(node: str, seen: Sequence[PairPath], *, is_wrong: bool) -> set[str]:
-    pairs = [{*each.pair} for each in seen if node in each.pair and each.is_wrong is is_wrong]
-    return set().union(*pairs) - {node}

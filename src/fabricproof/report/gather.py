@@ -54,7 +54,6 @@ def names_several(words: str, labels: Mapping[str, Sequence[str]]) -> bool:
 
 
 def _picture(record: Mapping[str, Any], run_id: str) -> Picture:
-    """Return the matrix of a check's campaign: its title says of which stack and partition."""
     picture = read_picture(record, f"a record of run {run_id}")
     said = [picture.title, *(str(record[key]) for key in ("stack", "partition") if key in record)]
     return replace(picture, title=", ".join(said))

@@ -143,7 +143,10 @@ def _told(thing: Any, devices: Mapping[str, str], known: dict[Key, Key]) -> Any:
         values = {each.name: getattr(thing, each.name) for each in fields(thing) if each.init}
         told = {name: _told(value, devices, known) for name, value in values.items()}
         if isinstance(thing, Group) and thing.kind == "rail":
-            told["name"] = _of_rail(thing.name, devices)
+            words = {devices.get(rail, "") for rail in thing.name.split("+")}
+            told["name"] = (
+                " ".join(filter(None, (thing.name, words.pop()))) if len(words) == 1 else thing.name
+            )
         other = {name: value for name, value in told.items() if value is not values[name]}
         return replace(thing, **other) if other else thing
     if isinstance(thing, Mapping):
@@ -153,8 +156,3 @@ def _told(thing: Any, devices: Mapping[str, str], known: dict[Key, Key]) -> Any:
     if type(thing) in {list, tuple}:
         return type(thing)(_told(each, devices, known) for each in thing)
     return thing
-
-
-def _of_rail(name: str, devices: Mapping[str, str]) -> str:
-    words = {devices.get(rail, "") for rail in name.split("+")}
-    return " ".join(filter(None, (name, words.pop()))) if len(words) == 1 else name

@@ -221,7 +221,6 @@ def machines_of(
 def _digests(
     machines: Machines, run: Run, on_doubt: Callable[[str], object]
 ) -> Mapping[str, str | None]:
-    """Return node -> digest as the run's records have it, or where it has none, as the index."""
     if run.inventory:
         return run.inventory
     try:

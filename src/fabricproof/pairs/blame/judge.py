@@ -150,7 +150,6 @@ def _verdict(judged: Judged, limits: Limits) -> MatrixVerdict:
 
 
 def _reason(judged: Judged, limits: Limits) -> str:
-    """Return why the verdict is what it is, in a sentence."""
     if judged.verdict is MatrixVerdict.INVALID:
         return _impossible_words(judged, limits)
     if judged.verdict is MatrixVerdict.FAIL and judged.below:
@@ -280,7 +279,6 @@ def _impossible(matrix: Matrix, limits: Limits) -> Flags:
 
 
 def _merged(matrix: Matrix, parts: Sequence[Judged], rows: Sequence[Indices]) -> Judged:
-    """Return what the kinds of a matrix come to together."""
     columns: dict[str, Any] = {}
     for name, first in vars(parts[0]).items():
         if isinstance(first, np.ndarray):

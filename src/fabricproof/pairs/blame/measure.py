@@ -130,7 +130,6 @@ _Stratum = tuple[int, int, Rows]
 
 
 def _like(matrix: Matrix, leaves: Leaves | None) -> npt.NDArray[np.int32]:
-    """Return a number of each row that rows of its kind, rail and distance share."""
     code = matrix.kind * np.int32(len(matrix.rails)) + matrix.rail
     if leaves is not None:
         code = code * 2 + leaves.crosses(matrix.source, matrix.destination)

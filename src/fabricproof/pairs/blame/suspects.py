@@ -176,7 +176,6 @@ class Tally:
 
 
 def _count(into: Values, sign: int, *at: npt.NDArray[np.integer]) -> None:
-    """Add how often each place occurs."""
     flat = np.ravel_multi_index(at, into.shape) if len(at) > 1 else at[0]
     if len(flat) * 20 < into.size:
         np.add.at(into.reshape(-1), flat, sign)

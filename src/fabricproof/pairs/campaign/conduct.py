@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -111,7 +111,13 @@ def planned_rounds(
     ladder = Ladder(leaves=leaves, seed=seed, first_rounds=first_rounds)
     rounds = schedule.rounds() if is_full else ladder.first()
     planned = as_pairs(each.tolist() for each in rounds)
-    every = (*planned, *_of_who_had_byes(planned, leaves.num_nodes))
+    met = {node for pairs in planned for pair in pairs for node in pair}
+    alone = [node for node in range(leaves.num_nodes) if node not in met]
+    free = [*alone, *sorted(met)]
+    pairs = []
+    while free and free[0] in alone and len(free) > 1:
+        pairs.append((free.pop(0), free.pop(0)))
+    every = (*planned, *((tuple(pairs),) if pairs else ()))
     return tuple(parts_of_rounds(every, range(num_paths), at_once))
 
 
@@ -190,19 +196,6 @@ def seconds_of_all(site: Site, campaign: Campaign) -> float:
     """Return what all planned rounds take, each over its paths."""
     over = seconds_over_paths(site, campaign)
     return sum(over[at] for each in campaign.rounds for at in each.net_paths)
-
-
-def _of_who_had_byes(
-    rounds: Sequence[Sequence[tuple[int, int]]], num_nodes: int
-) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """Return a round more for nodes that have none in ``rounds``, each with any that is free."""
-    met = {node for pairs in rounds for pair in pairs for node in pair}
-    alone = [node for node in range(num_nodes) if node not in met]
-    free = [*alone, *sorted(met)]
-    pairs = []
-    while free and free[0] in alone and len(free) > 1:
-        pairs.append((free.pop(0), free.pop(0)))
-    return (tuple(pairs),) if pairs else ()
 
 
 def pairs_at_once(site: Site, campaign: Campaign, cores: int) -> int:
@@ -347,7 +340,6 @@ def steps_of(site: Site, campaign: Campaign, net_path: int) -> tuple[Step, ...]:
 def _launch(
     campaign: Campaign, means: Means, net_path: int, rounds: tuple[PlannedRound, ...]
 ) -> Ended:
-    """Run one job over one path."""
     partition = means.site.partition(campaign.partition)
     used = sorted({node for each in rounds for pair in each.pairs for node in pair})
     at = {node: number for number, node in enumerate(used)}

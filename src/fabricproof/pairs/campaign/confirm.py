@@ -172,7 +172,6 @@ def _doubted(result: Result) -> Result:
 
 
 def _seen_alone(result: Result, unseen: Sequence[tuple[Blame, Confirmation | None]]) -> Result:
-    """Return what is red with those blamed that a stock program saw, the others undecided."""
     if not any(look is not None for _, look in unseen):
         return result
     gone = [each for each, _ in unseen]
@@ -227,7 +226,6 @@ def _red(result: Result, name: str, row: int, blamed: str | None = None) -> RedP
 
 
 def _low_rows(result: Result, blame: Blame) -> Flags:
-    """Tell which rows show whom ``blame`` names."""
     judged, matrix = result.judged, result.judged.matrix
     mine = judged.low.copy()
     named = [blame.node] if blame.node else []
@@ -368,7 +366,6 @@ def by_check(outcome: Outcome, run: Run, taken: Taken = lambda *_: 0.0) -> Look:
 def _looked(
     outcome: Outcome, red: RedPair, ends: Ends, run: Run, taken: Taken
 ) -> tuple[Confirmation, PairLook | None]:
-    """Return what a check said of a pair over the red path, and the same as a look; None: none."""
     campaign = outcome.campaign
     nodes = tuple(sorted(ends, key=natural))  # a job has them so, and its first one sends
     check = _CHECKS[red.result.quantity][red.is_wide]
@@ -395,7 +392,6 @@ def _looked(
 def _of_legs(
     blank: Confirmation, result: SessionResult, taken: Taken
 ) -> tuple[Confirmation, PairLook | None]:
-    """Return what the legs over the red path came to, there and back."""
     mine = [each for each in result.legs if _is_over(each, blank.net_path) and each.nodes]
     elsewhere = [each for each in mine if not set(each.nodes) <= set(blank.nodes)]
     if not mine or elsewhere:

@@ -114,23 +114,6 @@ def render_job(
         )
     settings = {**subject.launch.environment, **net_path.environment}
     head = render_script((), subject, settings=settings)
-    seconds, launch = 60 * job_minutes(plan), _launch_line(subject, plan, named=named)
-    begin = min(_START_SECONDS, _LEAST_BEGIN_SECONDS + len(plan.nodes) // _NODES_A_SECOND)
-    return (
-        f"#!/bin/bash\ncd {shell_word(str(folder))} || exit 74\n{RECORD_END}\n{head}"
-        f"{_BUILD.format(build=BUILD, stack=subject.stack)}"
-        f"timeout -k 5 {_START_SECONDS} {launch} bash ./{LOOK.name} {shell_line(net_path.rails)} "
-        ">rails 2>look.err\n"
-        "if ! grep -v ' up$' rails >down; then\n"
-        f"    timeout -k 5 {seconds} {launch} ./kernel "
-        f"{SCHEDULE_FILE} {RECORD_FILE} "
-        ">stdout 2>stderr &\n"
-        f"{_WATCH.format(seconds=begin, record=RECORD_FILE)}fi\n"
-        f"{REACHED_END}\n"
-    )
-
-
-def _launch_line(subject: Subject, plan: KernelPlan, *, named: bool) -> str:
     assert subject.launch is not None
     count = len(plan.nodes)
     where = Layout(num_nodes=count, nodes=plan.nodes if named else ())
@@ -144,7 +127,20 @@ def _launch_line(subject: Subject, plan: KernelPlan, *, named: bool) -> str:
     command = [shell_word(each) for each in (*first, *options, *subject.options)]
     if named and subject.launcher == "srun":
         command = list(naming_the_nodes(command, plan.nodes))
-    return " ".join(command)
+    seconds, launch = 60 * job_minutes(plan), " ".join(command)
+    begin = min(_START_SECONDS, _LEAST_BEGIN_SECONDS + len(plan.nodes) // _NODES_A_SECOND)
+    return (
+        f"#!/bin/bash\ncd {shell_word(str(folder))} || exit 74\n{RECORD_END}\n{head}"
+        f"{_BUILD.format(build=BUILD, stack=subject.stack)}"
+        f"timeout -k 5 {_START_SECONDS} {launch} bash ./{LOOK.name} {shell_line(net_path.rails)} "
+        ">rails 2>look.err\n"
+        "if ! grep -v ' up$' rails >down; then\n"
+        f"    timeout -k 5 {seconds} {launch} ./kernel "
+        f"{SCHEDULE_FILE} {RECORD_FILE} "
+        ">stdout 2>stderr &\n"
+        f"{_WATCH.format(seconds=begin, record=RECORD_FILE)}fi\n"
+        f"{REACHED_END}\n"
+    )
 
 
 def prepare(
@@ -307,13 +303,8 @@ def _ended(folder: Path, why: str) -> Ended:
         return Ended(reason=f"not up: {reason}", down=down)
     found = _STUCK.findall(read_text(folder / "stderr"))
     stuck = frozenset((int(number), frozenset((one, other))) for one, other, number in found)
-    status, said = read_text(folder / "status").strip(), _last_words(folder)
-    words = [why or f"the kernel ended with status {status or 'unknown'}", said]
-    return Ended(reason=": ".join(filter(None, words)), stuck=stuck)
-
-
-def _last_words(folder: Path) -> str:
-    """Return what the kernel or the launcher said last, the kernel's own words before all."""
     lines = [line.strip() for line in read_text(folder / "stderr").splitlines() if line.strip()]
     own = [line for line in lines if line.startswith("fabricproof kernel")]
-    return (own or lines[-1:] or [""])[0][:300]
+    status, said = read_text(folder / "status").strip(), (own or lines[-1:] or [""])[0][:300]
+    words = [why or f"the kernel ended with status {status or 'unknown'}", said]
+    return Ended(reason=": ".join(filter(None, words)), stuck=stuck)

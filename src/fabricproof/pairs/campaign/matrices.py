@@ -92,7 +92,6 @@ def disturbed(rows: Sequence[Row], lower: float) -> list[bool]:
 
 
 def _bore(row: Row, of_round: Sequence[Row], lower: float) -> bool:
-    """Tell whether most of a round bore what was taken from this row."""
     peers = [
         each.value.bandwidth_mb_s >= lower
         for each in of_round
