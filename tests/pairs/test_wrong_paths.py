@@ -9,8 +9,8 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.pairs import wrong_paths as room
-from fabricproof.pairs.wrong_paths import LEAST_PARTNERS, MOST_SHARE
+from fabricproof.pairs.campaign import path as room
+from fabricproof.pairs.campaign.path import LEAST_PARTNERS, MOST_SHARE
 from fabricproof.traffic import PathProof, PathState
 
 

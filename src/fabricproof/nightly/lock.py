@@ -218,9 +218,12 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 def _holder(held: Mapping[str, Any] | None) -> Holder | None:
     try:
-        return Holder(**held) if held else None
+        holder = Holder(**held) if held else None
     except TypeError:
         return None
+    texts = () if holder is None else (holder.host, holder.boot, holder.ticks, holder.start)
+    is_sound = holder is not None and type(holder.pid) is int
+    return holder if is_sound and all(isinstance(each, str) for each in texts) else None
 
 
 def _keep_fresh(path: Path, over: threading.Event, beat: float) -> None:

@@ -33,11 +33,14 @@ from fabricproof.pairs.campaign.matrices import (
 )
 from fabricproof.pairs.campaign.path import (
     DownLink,
+    PairProof,
+    WrongPath,
     disturbances,
     down_links,
     errors_of,
     pairs_of,
     prove_pair,
+    wrong_paths,
 )
 from fabricproof.pairs.campaign.plan import Binary
 from fabricproof.pairs.fabric import Leaves, leaves_by_name
@@ -47,7 +50,6 @@ from fabricproof.pairs.picture import Picture, picture_of
 from fabricproof.pairs.population import Population, populations_of
 from fabricproof.pairs.said import Said
 from fabricproof.pairs.words import say
-from fabricproof.pairs.wrong_paths import PairProof, WrongPath, wrong_paths
 from fabricproof.physics import Fabric
 from fabricproof.site import Site
 from fabricproof.traffic import PathProof, PathState, Risen
