@@ -29,15 +29,7 @@ _SINGLES = 20
 def undecided(judged: Judged) -> list[Undecided]:
     """Return what nobody is blamed for."""
     if nodes := few_below(judged):
-        return [
-            Undecided(
-                why=WhyUndecided.FEW,
-                nodes=nodes,
-                sentence=f"{' - '.join(nodes)} miss the reference: none of them, nor the way "
-                "between, can be told from the others",
-                would_tell=f"{' and '.join(nodes)} each with two nodes more",
-            )
-        ]
+        return [_few_below(nodes)]
     entries = [*_between(judged), *_rounds_and_rivals(judged)]
     for group in judged.explanation.groups:
         names = tuple(judged.matrix.nodes[each.suspect.number] for each in group)
@@ -64,24 +56,7 @@ def undecided(judged: Judged) -> list[Undecided]:
             )
         )
     if differs(judged):
-        matrix = judged.matrix
-        rows = np.flatnonzero(judged.few)
-        worst = int(rows[np.argmin(judged.shortfall[rows])])
-        ends = matrix.nodes[matrix.source[worst]], matrix.nodes[matrix.destination[worst]]
-        best = float(judged.shortfall[rows].max() - judged.shortfall[worst])
-        seen = np.unique(np.concatenate([matrix.source[rows], matrix.destination[rows]]))
-        over = _over(judged, worst)
-        reference = "" if matrix.kind[worst] in judged.bounded else _OR_REFERENCE
-        entries.append(
-            Undecided(
-                why=WhyUndecided.FEW,
-                nodes=tuple(matrix.nodes[at] for at in seen),
-                sentence=f"{ends[0]} with {ends[1]}{over} runs {level(judged, math.exp(-best))} of "
-                f"the best value here: with {len(seen)} nodes neither of them, nor the way "
-                "between, can be told from the other",
-                would_tell=f"{ends[0]} and {ends[1]}{over} each with two nodes more{reference}",
-            )
-        )
+        entries.append(_few(judged))
     unexplained = judged.unexplained & ~judged.few
     few_are_low = judged.is_wide and not is_many(unexplained)
     if judged.is_contention and unexplained.any() and not few_are_low:
@@ -140,6 +115,35 @@ def _between(judged: Judged) -> Iterator[Undecided]:
             "over the uplinks of a leaf, which are few, or slow",
             would_tell="the same pairs one at a time, and the counters of the uplinks",
         )
+
+
+def _few_below(nodes: tuple[str, ...]) -> Undecided:
+    return Undecided(
+        why=WhyUndecided.FEW,
+        nodes=nodes,
+        sentence=f"{' - '.join(nodes)} miss the reference: none of them, nor the way "
+        "between, can be told from the others",
+        would_tell=f"{' and '.join(nodes)} each with two nodes more",
+    )
+
+
+def _few(judged: Judged) -> Undecided:
+    matrix = judged.matrix
+    rows = np.flatnonzero(judged.few)
+    worst = int(rows[np.argmin(judged.shortfall[rows])])
+    ends = matrix.nodes[matrix.source[worst]], matrix.nodes[matrix.destination[worst]]
+    best = float(judged.shortfall[rows].max() - judged.shortfall[worst])
+    seen = np.unique(np.concatenate([matrix.source[rows], matrix.destination[rows]]))
+    over = _over(judged, worst)
+    reference = "" if matrix.kind[worst] in judged.bounded else _OR_REFERENCE
+    return Undecided(
+        why=WhyUndecided.FEW,
+        nodes=tuple(matrix.nodes[at] for at in seen),
+        sentence=f"{ends[0]} with {ends[1]}{over} runs {level(judged, math.exp(-best))} of the "
+        f"best value here: with {len(seen)} nodes neither of them, nor the way between, can be "
+        "told from the other",
+        would_tell=f"{ends[0]} and {ends[1]}{over} each with two nodes more{reference}",
+    )
 
 
 def _over(judged: Judged, row: int) -> str:

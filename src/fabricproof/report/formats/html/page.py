@@ -40,7 +40,6 @@ def render_html(data: ReportData) -> str:
     known = places(data, keys)
     text, coding = packed(collect(data, keys) | {"legs": sections.beyond(data, known)})
     script, style = _script(), _style()
-    close = tag("button", "Close", type="button", class_="close")
     body = joined(
         [
             tag("a", "Skip to the content", href="#main", class_="skip"),
@@ -61,28 +60,7 @@ def render_html(data: ReportData) -> str:
                 id="main",
                 tabindex="-1",
             ),
-            joined(
-                [
-                    tag(
-                        "dialog",
-                        tag("h2", "Raw numbers", id="panel-title"),
-                        tag("div", id="panel-body"),
-                        close,
-                        id="panel",
-                        aria_labelledby="panel-title",
-                    ),
-                    tag(
-                        "dialog",
-                        tag("h2", "Keys", id="help-title"),
-                        tag("div", id="help-body"),
-                        close,
-                        id="help",
-                        aria_labelledby="help-title",
-                    ),
-                    tag("p", id="said", class_="unseen", aria_live="polite"),
-                    tag("p", id="trouble", role="alert", class_="trouble", hidden=True),
-                ]
-            ),
+            _machinery(),
             tag(
                 "script",
                 Markup(text),
@@ -115,12 +93,7 @@ def _document(title: str, body: Markup, script: str, style: str) -> str:
     head = joined(
         [
             tag("meta", charset="utf-8"),
-            tag(
-                "meta",
-                http_equiv="Content-Security-Policy",
-                content=f"default-src 'none'; script-src '{_digest(script)}'; "
-                f"style-src '{_digest(style)}'; base-uri 'none'; form-action 'none'",
-            ),
+            tag("meta", http_equiv="Content-Security-Policy", content=_policy(script, style)),
             tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
             tag("meta", name="color-scheme", content="light dark"),
             tag("meta", name="referrer", content="no-referrer"),
@@ -132,6 +105,13 @@ def _document(title: str, body: Markup, script: str, style: str) -> str:
     )
     page = tag("html", tag("head", head), "\n", tag("body", body), lang="en")
     return f"<!DOCTYPE html>\n{page}\n"
+
+
+def _policy(script: str, style: str) -> str:
+    return (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
 
 
 def _digest(text: str) -> str:
@@ -199,8 +179,36 @@ _MATRICES = (
 
 
 def _view(name: str, title: str, text: str) -> Markup:
+    """Return the section of what the script draws."""
     view = tag("div", id=f"{name}-view", class_="view", data_view=name)
     return section(name, title, tag("p", text), _NO_SCRIPT, view)
+
+
+def _machinery() -> Markup:
+    """Return what only the script fills: the panel of raw numbers, the keys, what is said aloud."""
+    close = tag("button", "Close", type="button", class_="close")
+    return joined(
+        [
+            tag(
+                "dialog",
+                tag("h2", "Raw numbers", id="panel-title"),
+                tag("div", id="panel-body"),
+                close,
+                id="panel",
+                aria_labelledby="panel-title",
+            ),
+            tag(
+                "dialog",
+                tag("h2", "Keys", id="help-title"),
+                tag("div", id="help-body"),
+                close,
+                id="help",
+                aria_labelledby="help-title",
+            ),
+            tag("p", id="said", class_="unseen", aria_live="polite"),
+            tag("p", id="trouble", role="alert", class_="trouble", hidden=True),
+        ]
+    )
 
 
 _VERDICTS = {
