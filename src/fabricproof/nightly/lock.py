@@ -92,12 +92,7 @@ def _ticks(pid: int) -> str | None:
 
 @contextlib.contextmanager
 def night_lock(folder: Path, *, beat: float = HEARTBEAT_SECONDS) -> Iterator[tuple[str, ...]]:
-    """Hold the lock of the site whose state lies in ``folder``; yield what there is to say.
-
-    Raises:
-        NightRunsError: another night of the site runs.
-        OutputError: the lock cannot be written.
-    """
+    """Hold the lock of the site whose state lies in ``folder``; yield what there is to say."""
     notes: list[str] = []
     path, mine = folder / LOCK_FILE, myself()
     _take(path, mine, notes)
@@ -109,7 +104,9 @@ def night_lock(folder: Path, *, beat: float = HEARTBEAT_SECONDS) -> Iterator[tup
     finally:
         over.set()
         thread.join()
-        _release(path, mine)
+        with contextlib.suppress(OSError):
+            if _read(path) == vars(mine):
+                path.unlink()
 
 
 def _busy(lock: Path, held: Mapping[str, Any] | None) -> NightRunsError:
@@ -233,10 +230,3 @@ def _keep_fresh(path: Path, over: threading.Event, beat: float) -> None:
     while not over.wait(beat):
         with contextlib.suppress(OSError):
             os.utime(path)
-
-
-def _release(path: Path, mine: Holder) -> None:
-    """Remove the lock where it still is ours."""
-    with contextlib.suppress(OSError):
-        if _read(path) == vars(mine):
-            path.unlink()
