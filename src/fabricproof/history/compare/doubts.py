@@ -81,11 +81,11 @@ def unreachable_notes(counts: tuple[int, int], alpha: float) -> Iterator[str]:
         counts: runs of the sides.
         alpha: the rate of false words.
     """
-    if not min(counts) or can_be_sure((counts,), alpha):
+    if not min(counts) or can_be_sure(counts, alpha):
         return
     first, second = counts
-    more = next(n for n in range(1, _MOST_MORE) if can_be_sure(((first + n, second + n),), alpha))
-    same = "" if number_of_labellings((counts,)) >= _FOR_SAME else ", nor SAME"
+    more = next(n for n in range(1, _MOST_MORE) if can_be_sure((first + n, second + n), alpha))
+    same = "" if number_of_labellings(counts) >= _FOR_SAME else ", nor SAME"
     yield (
         f"{first} runs against {second} cannot be BETTER or WORSE{same}, however far apart "
         f"they are: that takes {more} more on each side"

@@ -276,7 +276,7 @@ def least_ways(labels: Labellings, alpha: float) -> float:
     """Return in how many ways a row must be shared out to be sure; 0 where no row can be."""
     real = labels.second[:, 0]
     seconds = int(real.sum())
-    return 1.0 / alpha if can_be_sure([(len(real) - seconds, seconds)], alpha) else 0.0
+    return 1.0 / alpha if can_be_sure((len(real) - seconds, seconds), alpha) else 0.0
 
 
 def _noise_within(rows: Rows, real: Values, known: Prior) -> tuple[Values, Values]:

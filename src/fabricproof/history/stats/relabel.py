@@ -285,7 +285,7 @@ def labellings(values: Values, is_second: npt.NDArray[np.bool_], seed: int) -> L
     """
     order = np.array(_order_of_runs(values), dtype=np.int64)
     seconds = int(is_second.sum())
-    num = number_of_labellings([(is_second.size - seconds, seconds)])
+    num = number_of_labellings((is_second.size - seconds, seconds))
     most = MOST if values.size <= _MANY else _FEW_DRAWN
     if num <= MOST:
         found = list(_all(order, is_second))

@@ -181,7 +181,7 @@ def _shift(
 ) -> Shift:
     """Return what is said of one row."""
     span = -math.log1p(-margin)
-    compared = before[0] > 0 and after[0] > 0 and bool(sizes)
+    compared = before[0] > 0 and after[0] > 0
     bounds = None if math.isnan(level) else (low, high)
     change = _change(p, ratio, bounds, better, span, family.alpha) if compared else Change.UNDECIDED
     more: int | None = None if change is Change.UNDECIDED else 0
