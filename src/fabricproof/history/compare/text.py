@@ -29,12 +29,7 @@ _MOST_RUNS = 30
 
 
 def lines(comparison: Comparison, *, whole: bool = False) -> Iterator[str]:
-    """Yield a comparison for a person, the answer first.
-
-    Args:
-        comparison: what to show.
-        whole: every group, quantity and reason instead of one screen.
-    """
+    """Yield a comparison for a person, the answer first."""
     yield headline(comparison)
     yield f"  {comparison.reason}"
     if comparison.asked_for:
@@ -145,7 +140,6 @@ def _has_no_scatter(comparison: Comparison) -> bool:
 
 
 def _visible(shift: Shift) -> str:
-    """Return the smallest change that would have been seen, ``3.4 %``."""
     return "-" if shift.detectable is None else f"{(shift.detectable - 1) * 100:.1f} %"
 
 
@@ -292,7 +286,6 @@ def next_step(comparison: Comparison) -> str:
 
 
 def _to_hold(second: Side, site: str) -> str:
-    """Return how to hold what the second side measured, where its runs are enough for that."""
     if second.baseline:
         return "nothing"
     if len(second.runs) < _RUNS_OF_A_BASELINE:
@@ -306,7 +299,6 @@ def _both(comparison: Comparison) -> str:
 
 
 def _for_trend(comparison: Comparison) -> str:
-    """Return the filters that trend has too."""
     return "".join(
         f" {typed(name, values)}"
         for name, values in comparison.filters.items()
@@ -315,7 +307,6 @@ def _for_trend(comparison: Comparison) -> str:
 
 
 def _to_decide(comparison: Comparison, site: str) -> str:
-    """Return what decides an open comparison."""
     times = comparison.more_runs or 0
     if _has_no_scatter(comparison):
         return f"fabricproof run -t quick{site}   # more runs on each side: one has no scatter"

@@ -103,14 +103,7 @@ def intervals(
     level: float,
     least: float,
 ) -> Intervals:
-    """Return ratio and interval of each row.
-
-    Args:
-        values: shape (rows, runs), positive, NaN where absent.
-        is_second: shape (runs,).
-        level: confidence wanted.
-        least: confidence below which there is no interval.
-    """
+    """Return ratio and interval of each row."""
     first, second = np.nonzero(~is_second[:, None] & is_second[None, :])
     found = np.full((4, len(values)), np.nan)
     here = np.isfinite(values)

@@ -175,7 +175,6 @@ def events_of(tested: Tested, steps: Sequence[FoundStep], machines: Machines) ->
 
 
 def _groups(steps: Sequence[FoundStep]) -> Iterator[tuple[int, list[FoundStep]]]:
-    """Yield the run at which most steps may begin together, and those; then of the rest."""
     left = list(steps)
     while left:
         exact = Counter(each.step.at for each in left)
