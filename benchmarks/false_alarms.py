@@ -163,7 +163,7 @@ def by_welch(first: Values, second: Values) -> npt.NDArray[np.bool_]:
 @functools.lru_cache
 def tail_of_u(first: int, second: int) -> list[float]:
     """Return the probability that U is 0, at most 1, at most 2 ..."""
-    tail: list[float] = np.cumsum(null_distribution(((first, second),))).tolist()
+    tail: list[float] = np.cumsum(null_distribution((first, second))).tolist()
     return tail
 
 

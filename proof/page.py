@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from fabricproof.history.stats.share import Share
 from proof.figures import CleanFigures, FaultFigures, share_of
 from proof.library import BlameDue, FaultEntry
 from proof.live import LiveDraw
 from proof.mutations import UNNOTICED
+from proof.share import Share
 
 #: unit of a fault that has no strength
 THERE = "there or not"

@@ -95,7 +95,7 @@ def test_all_labellings_are_listed_once_with_the_real_one_first(first: int, seco
     assume(first + second)
     real = np.array([False] * first + [True] * second, dtype=np.bool_)
     found = relabel.labellings(np.ones((1, len(real))), real, 1)
-    assert found.num == number_of_labellings([(first, second)])
+    assert found.num == number_of_labellings((first, second))
     assert len({tuple(each) for each in found.second.T.tolist()}) == found.num
     assert found.second[:, 0].tolist() == real.tolist()
     assert (found.second.sum(axis=0) == second).all()

@@ -66,12 +66,7 @@ class MaxT:
 
 
 def fit(rows: Rows, second: Values) -> Prior:
-    """Return what kinds lend their rows with each labelling.
-
-    Args:
-        rows: all rows.
-        second: shape (runs, labellings), 1.0 where the run is of the second side.
-    """
+    """Return what kinds lend their rows with each labelling."""
     kinds = int(rows.kind.max()) + 1
     found = np.ones((4, kinds, second.shape[1]))
     found[2], found[3] = _UNKNOWN_LENT, np.inf
@@ -183,10 +178,6 @@ def left_over(rows: Rows, real: Values) -> Rows:
     """Return the rows less their own differences between the real sides.
 
     Each side is widened by sqrt(n / (n - 1)), which its own mean took from it.
-
-    Args:
-        rows: the rows.
-        real: shape (runs,), 1.0 where a run is of the second side.
     """
     x = rows.x.copy()
     for of in (real > 0, real <= 0):
@@ -206,11 +197,6 @@ def step_down(rows: Rows, labels: Labellings, alpha: float) -> MaxT:
     not, on sides of one scatter.  The larger p counts.  A row counts as no further apart than with
     the scatter of each side by itself (``history.stats.unequal``).  Rows are taken from the
     least sure to the surest in pieces, so memory does not grow with their number.
-
-    Args:
-        rows: the family.
-        labels: the real labelling first.
-        alpha: for the critical value.
     """
     real = labels.second[:, :1]
     ways = least_ways(labels, alpha)
@@ -276,7 +262,7 @@ def least_ways(labels: Labellings, alpha: float) -> float:
     """Return in how many ways a row must be shared out to be sure; 0 where no row can be."""
     real = labels.second[:, 0]
     seconds = int(real.sum())
-    return 1.0 / alpha if can_be_sure([(len(real) - seconds, seconds)], alpha) else 0.0
+    return 1.0 / alpha if can_be_sure((len(real) - seconds, seconds), alpha) else 0.0
 
 
 def _noise_within(rows: Rows, real: Values, known: Prior) -> tuple[Values, Values]:

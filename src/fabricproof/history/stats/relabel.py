@@ -92,12 +92,7 @@ class Rows:
 
 
 def prepare(values: Values, classes: Sequence[int]) -> Rows:
-    """Return rows ready to be relabelled.
-
-    Args:
-        values: shape (rows, runs), positive, NaN where absent.
-        classes: kind of each row.
-    """
+    """Return rows ready to be relabelled."""
     logs = np.log(values)
     here = np.isfinite(logs)
     logs -= row_medians(logs)[:, None]
@@ -146,7 +141,6 @@ def _tamed(x: Values, scale: Values) -> Values:
 
 
 def _noise_of_kinds(scale: Values, classes: Whole) -> Values:
-    """Return the variance that each row is lent by its kind."""
     noise = np.full(len(scale), LEAST_NOISE**2)
     for kind in np.unique(classes):
         of = classes == kind
@@ -160,9 +154,6 @@ def qn(x: Values) -> Values:
     """Return the scatter of each row by the differences of all its pairs; NaN below 2 numbers.
 
     Of a row with more than :data:`_QUANTILES` numbers, by those of as many of its quantiles.
-
-    Args:
-        x: shape (rows, runs), NaN where absent.
     """
     x = _thinned(x) if x.shape[1] > _QUANTILES else x
     first, second = np.triu_indices(x.shape[1], 1)
@@ -285,7 +276,7 @@ def labellings(values: Values, is_second: npt.NDArray[np.bool_], seed: int) -> L
     """
     order = np.array(_order_of_runs(values), dtype=np.int64)
     seconds = int(is_second.sum())
-    num = number_of_labellings([(is_second.size - seconds, seconds)])
+    num = number_of_labellings((is_second.size - seconds, seconds))
     most = MOST if values.size <= _MANY else _FEW_DRAWN
     if num <= MOST:
         found = list(_all(order, is_second))

@@ -136,7 +136,6 @@ def _all_shifts(
     alpha: float,
     seed: int,
 ) -> list[Shift]:
-    """Return what is said of each row, of arguments that fit."""
     from fabricproof.history.stats import interval, max_t, relabel  # noqa: PLC0415 - start-up time
 
     rows = relabel.prepare(values, classes)
@@ -179,9 +178,8 @@ def _shift(
     scatter: float,
     family: RowFamily,
 ) -> Shift:
-    """Return what is said of one row."""
     span = -math.log1p(-margin)
-    compared = before[0] > 0 and after[0] > 0 and bool(sizes)
+    compared = before[0] > 0 and after[0] > 0
     bounds = None if math.isnan(level) else (low, high)
     change = _change(p, ratio, bounds, better, span, family.alpha) if compared else Change.UNDECIDED
     more: int | None = None if change is Change.UNDECIDED else 0
@@ -239,7 +237,6 @@ def _refuse(
     second: npt.NDArray[np.bool_],
     by_row: Sequence[Sequence[float]],
 ) -> None:
-    """Raise ValueError where the arguments do not fit each other."""
     if values.ndim != 2 or second.shape != (values.shape[1],):
         raise ValueError(f"values {values.shape} need a side for each run, got {second.shape}")
     if not second.size:
