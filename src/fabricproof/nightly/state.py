@@ -177,6 +177,8 @@ def read_history(path: Path, on_torn: Callable[[str], object] | None = None) -> 
     for number, line in enumerate(read_records(path, on_torn=on_torn), start=1):
         try:
             if line["kind"] == "notice":
+                for name, kind in _NOTICE.items():
+                    typed_at(line, name, kind)
                 notices.append(line)
             else:
                 night = _read_night(line)
@@ -190,6 +192,17 @@ def read_history(path: Path, on_torn: Callable[[str], object] | None = None) -> 
                 next_step="move the file away: the next night begins a new one",
             ) from None
     return Nights(nights=tuple(begun.values()), notices=tuple(notices))
+
+
+#: what a line on a notice must hold, each of which kind
+_NOTICE = {
+    "notice": str,
+    "subject": str,
+    "text": str,
+    "tries": int,
+    "channel": str,
+    "sent": bool,
+}
 
 
 def _read_night(line: Mapping[str, Any]) -> Night:
