@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -218,7 +219,7 @@ def _of(share: Share) -> str:
 
 def _wrong(faults: Iterable[FaultFigures]) -> str:
     rows = [
-        f"- **{each.entry.title}**: {' '.join(each.first_bad.split())[:170]}"
+        f"- **{each.entry.title}**: {textwrap.shorten(each.first_bad, 170, placeholder=' ...')}"
         for each in faults
         if each.first_bad
     ]
