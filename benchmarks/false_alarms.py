@@ -163,7 +163,7 @@ def by_welch(first: Values, second: Values) -> npt.NDArray[np.bool_]:
 @functools.lru_cache
 def tail_of_u(first: int, second: int) -> list[float]:
     """Return the probability that U is 0, at most 1, at most 2 ..."""
-    tail: list[float] = np.cumsum(null_distribution(((first, second),))).tolist()
+    tail: list[float] = np.cumsum(null_distribution((first, second))).tolist()
     return tail
 
 
@@ -209,9 +209,7 @@ def elsewhere(values: Values, num_first: int) -> list[npt.NDArray[np.bool_]]:
 # Running.
 
 
-def compare(
-    values: Values, num_first: int, *, margin: float, blocks: Sequence[int] | None = None
-) -> list[Shift]:
+def compare(values: Values, num_first: int, *, margin: float) -> list[Shift]:
     """Compare the first runs with the others; less is better, one kind of row."""
     rows, runs = values.shape
     return compare_rows(
@@ -220,7 +218,6 @@ def compare(
         better=[-1] * rows,
         margins=[margin] * rows,
         classes=[0] * rows,
-        blocks=blocks,
     )
 
 
@@ -315,17 +312,16 @@ def table_same(num: int) -> None:
 
 def table_coverage(num: int) -> None:
     """How often the interval holds the true ratio (1.1)."""
-    head("noise", "3 v 3 (90 %)", "5 v 5", "4 v 10", "1 v 30 (94 %)", "5 pairs (94 %)")
+    head("noise", "3 v 3 (90 %)", "5 v 5", "4 v 10", "1 v 30 (94 %)")
     for name in ("lognormal", "right tail", "bimodal", "outliers", "rounded"):
         cells = []
-        for sizes, paired in (((3, 3), 0), ((5, 5), 0), ((4, 10), 0), ((1, 30), 0), ((5, 5), 1)):
-            random = random_for("coverage", name, sizes, paired)
+        for sizes in ((3, 3), (5, 5), (4, 10), (1, 30)):
+            random = random_for("coverage", name, sizes)
             hits = []
             for _ in range(num // 10 + 1):
                 values = NOISES[name](random, 20, sum(sizes))
                 values[:, sizes[0] :] *= 1.1
-                blocks = [*range(5), *range(5)] if paired else None
-                shifts = compare(values, sizes[0], margin=0.03, blocks=blocks)
+                shifts = compare(values, sizes[0], margin=0.03)
                 hits += [s.low is not None and s.high is not None and s.low <= 1.1 <= s.high
                          for s in shifts]  # fmt: skip
             cells.append(Rate(hits=sum(hits), num=len(hits)))
@@ -374,8 +370,8 @@ def adjusted(values: Values, num_first: int, kinds: Sequence[int]) -> list[Value
     """Return adjusted p of ours and of each of :data:`STRONG`."""
     runs = values.shape[1]
     second = np.arange(runs) >= num_first
-    labels = labellings(values, second, np.zeros(runs, np.int64), 1)
-    rows = prepare(values, np.zeros(runs, np.int64), kinds)
+    labels = labellings(values, second, 1)
+    rows = prepare(values, kinds)
     p = rivals.moderated_p(values, num_first)
     return [
         step_down(rows, labels, 0.05).p,
@@ -491,7 +487,6 @@ def interleaved(values: Values, random: np.random.Generator) -> list[Shift]:
     second[np.arange(0, runs, 2) + random.integers(0, 2, runs // 2)] = True
     return compare_rows(
         values, second.tolist(), better=[-1] * rows, margins=[0.0001] * rows, classes=[0] * rows,
-        blocks=[run // 2 for run in range(runs)],
     )  # fmt: skip
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fabricproof.history.stats.share import Share
 from proof.library import FaultEntry
+from proof.share import Share
 from proof.tries import CleanCampaign, Try
 
 

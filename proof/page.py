@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from fabricproof.history.stats.share import Share
 from proof.figures import CleanFigures, FaultFigures, share_of
 from proof.library import BlameDue, FaultEntry
 from proof.live import LiveDraw
 from proof.mutations import UNNOTICED
+from proof.share import Share
 
 #: unit of a fault that has no strength
 THERE = "there or not"
@@ -218,7 +219,7 @@ def _of(share: Share) -> str:
 
 def _wrong(faults: Iterable[FaultFigures]) -> str:
     rows = [
-        f"- **{each.entry.title}**: {' '.join(each.first_bad.split())[:170]}"
+        f"- **{each.entry.title}**: {textwrap.shorten(each.first_bad, 170, placeholder=' ...')}"
         for each in faults
         if each.first_bad
     ]

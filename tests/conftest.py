@@ -32,7 +32,6 @@ settings.load_profile("same")
 OF_THE_CALLER = (
     "FABRICPROOF_SITE",
     "FABRICPROOF_SITES",
-    "FABRICPROOF_SPACK_SCOPES",
     "SPACK_ROOT",
 )
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from fabricproof.site.schema import StackSpec
-from fabricproof.stacks.spack.builder import Wishes, build
+from fabricproof.stacks.spack.builder import build
 from fabricproof.stacks.spack.environment.compose import Environment, compose
 from fabricproof.stacks.spack.installation.record import Built
-from fabricproof.stacks.spack.layout import SCOPES_VARIABLE, SpackLayout
+from fabricproof.stacks.spack.layout import SpackLayout
 from fabricproof.stacks.spack.tool import Spack, open_spack
 
 TESTS = Path(__file__).parent
@@ -71,7 +71,6 @@ class Lab:
 
     folder: Path
     stack: StackSpec
-    scopes: tuple[Path, ...] = ()
     heard: list[tuple[str, str]] = field(default_factory=list)
 
     @property
@@ -81,7 +80,6 @@ class Lab:
             site="lab",
             recipes=self.folder / "spack-envs",
             site_folder=self.site,
-            scopes=self.scopes,
         )
 
     @property
@@ -132,8 +130,8 @@ class Lab:
     ) -> tuple[Built, bool]:
         """Build the stack; two ranks are started only where a test asks for ``smoke``."""
         listen = lambda step, line: self.heard.append((step, line))  # noqa: E731
-        how = Wishes(**{"smoke": False, **wishes})
-        return build(self.stack, self.layout, open_tool or self.open, listen, how)
+        how = {"smoke": False, **wishes}
+        return build(self.stack, self.layout, open_tool or self.open, listen, **how)
 
     def program_of(self, package: str) -> Path:
         """The folder where a package is installed."""
@@ -200,7 +198,6 @@ def _variables(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     }
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    assert SCOPES_VARIABLE not in os.environ
 
 
 @pytest.fixture

@@ -299,6 +299,7 @@ class Conductor:
             "fabric": self.machine.fabric.name,
             "result": "pass" if passed else "fail",
             "fail_reason": None if passed else "performance error",
+            "skip_reason": "",
             "fixture": False,
             "jobid": job_id,
             "job_nodelist": list(nodes),

@@ -73,10 +73,7 @@ def _words(reading: Meaning) -> str:
     """Return what differs from a plain latency."""
     plain = asdict(Meaning(kind=reading.kind))
     return ", ".join(
-        [
-            reading.kind.value,
-            *(f"{k} {v}" for k, v in asdict(reading).items() if v != plain[k]),
-        ]
+        [reading.kind.value, *(f"{k} {v}" for k, v in asdict(reading).items() if v != plain[k])]
     )
 
 

@@ -31,33 +31,34 @@ def test_no_other_program_is_held_against_a_bandwidth(program: str) -> None:
     assert meaning("osu", program).kind is not ProgramKind.BANDWIDTH
 
 
-@pytest.mark.parametrize("program", ["osu_bcast", "osu_allreduce", "osu_barrier", "osu_nonsense"])
-def test_a_collective_has_no_floor(program: str) -> None:
-    reading = meaning("osu", program)
-    assert (reading.kind, reading.crosses) == (ProgramKind.COLLECTIVE, False)
+@pytest.mark.parametrize(
+    ("suite", "program", "kind"),
+    [
+        *(
+            ("osu", program, ProgramKind.COLLECTIVE)
+            for program in ("osu_bcast", "osu_allreduce", "osu_barrier", "osu_nonsense")
+        ),
+        ("linktest", "osu_bw", ProgramKind.COLLECTIVE),  # an unknown suite knows nothing
+        ("osu", "OSU_BW", ProgramKind.COLLECTIVE),  # the case of a name matters but for IMB's
+        *(
+            ("imb", program, ProgramKind.BANDWIDTH)
+            for program in ("Unidir_put", "Unidir_Put", "bidir_get", "PingPong")
+        ),
+    ],
+)
+def test_what_a_program_is(suite: str, program: str, kind: ProgramKind) -> None:
+    reading = meaning(suite, program)
+    assert reading.kind is kind
+    assert kind is ProgramKind.BANDWIDTH or not reading.crosses
 
 
-def test_an_unknown_suite_is_read_as_knowing_nothing() -> None:
-    assert meaning("linktest", "osu_bw").kind is ProgramKind.COLLECTIVE
+BOTH = ("Sendrecv", "Exchange", "Biband")
+ONE_WAY = ("PingPong", "PingPing", "Uniband", "Bidir_put", "Bidir_Get")
 
 
-@pytest.mark.parametrize("program", ["Unidir_put", "Unidir_Put", "bidir_get", "PingPong"])
-def test_the_case_of_an_imb_name_does_not_matter(program: str) -> None:
-    assert meaning("imb", program).kind is ProgramKind.BANDWIDTH
-
-
-def test_an_osu_name_is_taken_literally() -> None:
-    assert meaning("osu", "OSU_BW").kind is ProgramKind.COLLECTIVE
-
-
-@pytest.mark.parametrize("program", ["Sendrecv", "Exchange", "Biband"])
-def test_these_count_both_directions(program: str) -> None:
-    assert meaning("imb", program).bidirectional
-
-
-@pytest.mark.parametrize("program", ["PingPong", "PingPing", "Uniband", "Bidir_put", "Bidir_Get"])
-def test_these_print_one_direction(program: str) -> None:
-    assert not meaning("imb", program).bidirectional
+@pytest.mark.parametrize("program", [*BOTH, *ONE_WAY])
+def test_some_programs_count_both_directions(program: str) -> None:
+    assert meaning("imb", program).bidirectional is (program in BOTH)
 
 
 def test_pingping_of_imb_p2p_counts_what_that_of_imb_mpi1_does_not() -> None:

@@ -33,7 +33,7 @@ from report_data import HEALTHY, NEWEST, SLOW, recorded
 ROOT = Path(__file__).resolve().parents[2]
 FABRIC = ROOT / "tests" / "data" / "subnet" / "tree"
 MATRIX = ROOT / "tests" / "data" / "pairs" / "rail.csv"
-BASELINE = ROOT / "tests" / "data" / "earlier" / "baseline.json"
+BASELINE = ROOT / "tests" / "data" / "history" / "old-spring.json"
 OUTPUT = ROOT / "tests" / "replays" / "gbe_osu_put_bw.out"
 
 COMMANDS: list[list[object]] = [

@@ -27,7 +27,7 @@ Command = Callable[..., Any]
 main_module = importlib.import_module("fabricproof.cli.main")
 
 #: Those of a group count once.
-MOST_OPTIONS = 157
+MOST_OPTIONS = 116
 
 
 def commands(
@@ -85,7 +85,6 @@ def test_a_shared_option_is_explained_the_same_everywhere(name: str) -> None:
     "words",
     [
         ["compare", "latest~1", "latest", "--alpha"],
-        ["plan", "latest", "--within"],
         ["pairs", "run", "--for"],
         ["pairs", "run", "--seconds"],
         ["subnet", "check", "--timeout"],

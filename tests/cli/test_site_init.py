@@ -35,7 +35,6 @@ def test_a_recorded_cluster_becomes_a_folder_that_passes_site_check(
         "mine/site.toml",
         "mine/fabric.toml",
         "mine/references.toml",
-        "mine/spack/packages.yaml",
     }
     checked = fabricproof("site", "check", "mine")
     assert (checked.status, checked.err) == (0, "")

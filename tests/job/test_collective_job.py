@@ -8,11 +8,7 @@ from hypothesis import strategies as st
 
 from fabricproof.benchmarks.catalogue import SUITES, collective_of
 from fabricproof.core.errors import ConfigError
-from fabricproof.job.collective_commands import (
-    BUFFER_BYTES,
-    collective_sizes,
-    make_collective_job,
-)
+from fabricproof.job.collective_commands import BUFFER_BYTES, collective_sizes, make_collective_job
 from fabricproof.physics.collective import Channel, Operation, RankLayout
 
 CHANNEL = Channel(alpha_us=50.0, beta_us_per_byte=0.04)

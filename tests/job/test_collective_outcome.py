@@ -80,34 +80,43 @@ def test_the_recorded_job_is_green_by_the_model_of_its_own_pair(job: Path) -> No
     assert "model" in last.origin
 
 
-def test_without_the_pair_nothing_says_what_it_should_take(job: Path) -> None:
-    shutil.rmtree(job / "legs" / "rail0_pair.1")
-    assert set(words(judge_leg(job, LEG)).values()) == {Verdict.UNJUDGED}
-
-
-def test_traffic_over_the_management_network_is_invalid(job: Path) -> None:
+def _exchanged(text: str) -> str:
     """The same counters under exchanged names: rail0 stood still, mgmt0 carried it all."""
-    rewrite(
-        job,
-        "rank.*",
-        lambda text: text.replace("mgmt0", "\0").replace("rail0", "mgmt0").replace("\0", "rail0"),
-    )
-    outcome = judge_leg(job, LEG)
-    assert set(words(outcome).values()) == {Verdict.INVALID}
-    assert "another path" in outcome.report.quantities[0].reason
+    return text.replace("mgmt0", "\0").replace("rail0", "mgmt0").replace("\0", "rail0")
 
 
-def test_bytes_that_left_by_the_rail_and_came_by_another_are_invalid(job: Path) -> None:
-    more = replace(LEG, least_bytes=((LEAST, 3 * LEAST),) * 4)
-    outcome = judge_leg(job, more)
-    assert set(words(outcome).values()) == {Verdict.INVALID}
-    assert "must have received" in outcome.report.quantities[0].reason
-
-
-def test_small_messages_that_took_another_path_are_invalid(job: Path) -> None:
-    outcome = judge_leg(job, replace(LEG, least_packets=(10**6,) * 4))
-    assert set(words(outcome).values()) == {Verdict.INVALID}
-    assert "small messages took another path" in outcome.report.quantities[0].reason
+@pytest.mark.parametrize(
+    ("leg", "pattern", "change", "verdict", "said"),
+    [
+        (LEG, "rank.*", _exchanged, Verdict.INVALID, "another path"),
+        # bytes that left by the rail and came by another
+        (replace(LEG, least_bytes=((LEAST, 3 * LEAST),) * 4), "", str, Verdict.INVALID,
+            "must have received"),
+        (replace(LEG, least_packets=(10**6,) * 4), "", str, Verdict.INVALID,
+            "small messages took another path"),
+        (LEG, "rank.1.0", lambda text: text.replace("node vc2", "node vc1"), Verdict.INVALID,
+            "ranks on each node"),
+        *(
+            (
+                LEG, "stdout", lambda text, rows=rows: "\n".join(text.splitlines()[:-rows]) + "\n",
+                Verdict.MISSING, "",
+            )
+            for rows in (1, 5)
+        ),
+        (LEG, "stdout", lambda text: text[:-30], Verdict.MISSING, ""),
+        (replace(LEG, channel_leg="rail0.none"), "", str, Verdict.UNJUDGED, ""),  # no pair
+    ],
+)  # fmt: skip
+def test_the_same_job_gone_wrong(
+    job: Path, leg: Leg, pattern: str, change: Callable[[str], str], verdict: Verdict, said: str
+) -> None:
+    if pattern:
+        rewrite(job, pattern, change)
+    outcome = judge_leg(job, leg)
+    found = words(outcome)
+    assert set(found.values()) == {verdict}
+    assert verdict is not Verdict.MISSING or set(found) == {"latency_4B", "latency_64KiB"}
+    assert said in outcome.report.quantities[0].reason
 
 
 def test_faster_than_physics_is_invalid(job: Path) -> None:
@@ -123,27 +132,6 @@ def test_faster_than_physics_is_invalid(job: Path) -> None:
 def test_slower_than_the_model_allows_is_a_failure(job: Path) -> None:
     found = words(judge_leg(job, replace(LEG, model_factor=1.0, stated_alpha_us=0.0)))
     assert Verdict.FAIL in found.values()
-
-
-@pytest.mark.parametrize("rows", [1, 5])
-def test_a_table_that_lost_its_last_rows_is_missing(job: Path, rows: int) -> None:
-    rewrite(job, "stdout", lambda text: "\n".join(text.splitlines()[:-rows]) + "\n")
-    assert words(judge_leg(job, LEG)) == {
-        "latency_4B": Verdict.MISSING,
-        "latency_64KiB": Verdict.MISSING,
-    }
-
-
-def test_a_table_that_was_cut_in_a_row_is_missing(job: Path) -> None:
-    rewrite(job, "stdout", lambda text: text[:-30])
-    assert set(words(judge_leg(job, LEG)).values()) == {Verdict.MISSING}
-
-
-def test_two_ranks_on_one_node_are_not_the_layout_that_was_asked_for(job: Path) -> None:
-    rewrite(job, "rank.1.0", lambda text: text.replace("node vc2", "node vc1"))
-    outcome = judge_leg(job, LEG)
-    assert set(words(outcome).values()) == {Verdict.INVALID}
-    assert "ranks on each node" in outcome.report.quantities[0].reason
 
 
 def test_a_rank_that_never_reported_leaves_nothing_green(job: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,14 +63,6 @@ def test_a_size_within_the_curve_alone_blames_no_end(tmp_path: Path) -> None:
     assert not any("too little" in each.reason for each in red)
 
 
-def test_two_slow_directions_blame_no_end(tmp_path: Path) -> None:
-    leave(tmp_path, FORTH, slower(PUT_BW, 2.0))
-    leave(tmp_path, BACK, slower(PUT_BW, 2.0), ranks=TURNED)
-    for outcome in _judged(tmp_path, FORTH, BACK).values():
-        assert outcome.report.verdict is Verdict.FAIL
-        assert not any("too little" in each.reason for each in outcome.report.quantities)
-
-
 def test_the_same_direction_twice_is_invalid(tmp_path: Path) -> None:
     leave(tmp_path, FORTH)
     leave(tmp_path, BACK)
@@ -80,39 +73,41 @@ def test_the_same_direction_twice_is_invalid(tmp_path: Path) -> None:
     assert "the other way was not measured" in report.quantities[-1].reason
 
 
-def test_a_slow_direction_that_others_disturbed_says_both_and_blames_no_end(tmp_path: Path) -> None:
-    leave(tmp_path, FORTH)
-    leave(tmp_path, BACK, slower(PUT_BW, 2.0), ranks=TURNED)
-    forth, back = judge_legs(tmp_path, [FORTH, BACK])
-    back = mended(back, _disturbed)
-    (_, found) = with_directions([forth, back])
-    (red,) = [each for each in found.report.quantities if each.name == "bandwidth_4MiB"]
-    assert red.verdict is Verdict.UNJUDGED
-    assert red.reason.startswith("n2 -> n1 of rail0: ")
-    assert "too little" not in red.reason
-
-
-def test_errors_name_their_own_ends(tmp_path: Path) -> None:
-    leave(tmp_path, FORTH)
-    leave(tmp_path, BACK, slower(PUT_BW, 2.0), ranks=TURNED)
-    forth, back = judge_legs(tmp_path, [FORTH, BACK])
-    back = mended(back, lambda each: replace(each, unit=ERROR_UNIT, reason="12 of 381796 packets"))
-    (_, found) = with_directions([forth, back])
-    assert {each.reason for each in found.report.quantities} == {"12 of 381796 packets"}
-
-
 def _disturbed(judgement: Judgement) -> Judgement:
     if judgement.verdict is not Verdict.FAIL:
         return judgement
     return replace(judgement, verdict=Verdict.UNJUDGED, disturbance="starved_cores")
 
 
-def test_two_good_directions_are_left_as_they_are(tmp_path: Path) -> None:
-    leave(tmp_path, FORTH)
-    leave(tmp_path, BACK, ranks=TURNED)
-    assert {each.report.verdict for each in _judged(tmp_path, FORTH, BACK).values()} == {
-        Verdict.PASS
-    }
+def _in_doubt(folder: Path, change: Callable[[Judgement], Judgement]) -> list[Judgement]:
+    """Return what is said of a slow way back whose judgements were changed."""
+    leave(folder, FORTH)
+    leave(folder, BACK, slower(PUT_BW, 2.0), ranks=TURNED)
+    forth, back = judge_legs(folder, [FORTH, BACK])
+    return list(with_directions([forth, mended(back, change)])[1].report.quantities)
+
+
+def test_a_slow_direction_that_others_disturbed_says_both_and_blames_no_end(tmp_path: Path) -> None:
+    found = _in_doubt(tmp_path, _disturbed)
+    (red,) = [each for each in found if each.name == "bandwidth_4MiB"]
+    assert red.verdict is Verdict.UNJUDGED
+    assert red.reason.startswith("n2 -> n1 of rail0: ")
+    assert "too little" not in red.reason
+
+
+def test_errors_name_their_own_ends(tmp_path: Path) -> None:
+    said = {"unit": ERROR_UNIT, "reason": "12 of 381796 packets"}
+    found = _in_doubt(tmp_path, lambda each: replace(each, **said))
+    assert {each.reason for each in found} == {"12 of 381796 packets"}
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(2.0, Verdict.FAIL), (1.0, Verdict.PASS)])
+def test_two_like_directions_blame_no_end(tmp_path: Path, factor: float, verdict: Verdict) -> None:
+    leave(tmp_path, FORTH, slower(PUT_BW, factor))
+    leave(tmp_path, BACK, slower(PUT_BW, factor), ranks=TURNED)
+    for outcome in _judged(tmp_path, FORTH, BACK).values():
+        assert outcome.report.verdict is verdict
+        assert not any("too little" in each.reason for each in outcome.report.quantities)
 
 
 def test_a_program_without_mpi_changes_roles_and_not_ranks() -> None:
@@ -132,11 +127,8 @@ def test_who_ran_where_is_known_or_the_other_way_is_no_pass(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("family", "launcher", "line"),
     [
-        (
-            "mpich",
-            "srun",
-            'env SLURM_HOSTFILE="$here/backwards.hosts" LAUNCH --distribution=arbitrary',
-        ),
+        ("mpich", "srun",
+            'env SLURM_HOSTFILE="$here/backwards.hosts" LAUNCH --distribution=arbitrary'),
         (
             "openmpi",
             "srun --mpi=pmix",
@@ -146,13 +138,10 @@ def test_who_ran_where_is_known_or_the_other_way_is_no_pass(tmp_path: Path) -> N
             ),
         ),
         ("openmpi", "mpirun", 'LAUNCH --hostfile "$here/backwards.hosts" --map-by seq'),
-        (
-            "intelmpi",
-            "mpirun",
-            'env SLURM_JOB_NODELIST=NODES SLURM_NODELIST=NODES SLURM_TASK_PROLOG="TURN" LAUNCH',
-        ),
+        ("intelmpi", "mpirun",
+            'env SLURM_JOB_NODELIST=NODES SLURM_NODELIST=NODES SLURM_TASK_PROLOG="TURN" LAUNCH'),
     ],
-)
+)  # fmt: skip
 def test_every_launcher_is_told_the_nodes_backwards(family: str, launcher: str, line: str) -> None:
     launcher, *options = launcher.split()
     back = replace(BACK, launch=turned_command(family, launcher, ("LAUNCH", *options)))

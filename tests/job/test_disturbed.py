@@ -9,12 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricproof.core.measure import Verdict, texts_of
-from fabricproof.job.evidence.disturbance import (
-    Surroundings,
-    excused,
-    share_taken,
-    starved_cores,
-)
+from fabricproof.job.evidence.disturbance import Surroundings, excused, share_taken, starved_cores
 from fabricproof.job.evidence.leg_folder import parse_rank
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import judge_leg
@@ -59,43 +54,48 @@ def _plateau(report):
     return next(each for each in report.quantities if each.name == "bandwidth_4MiB")
 
 
-def test_a_quiet_machine_excuses_nothing_and_says_what_was_ruled_out(tmp_path):
-    report = _judged(tmp_path, (_rank(0), _rank(1)), factor=1.5).report
-    assert report.verdict is Verdict.FAIL
-    (line,) = (each for each in texts_of(report.findings) if each.startswith("ruled out: "))
-    assert "0.00 MB/s that nobody of this job" in line
-    assert "waited up to 0% of the time" in line
+#: a gigabit is 125 MB/s: half of it is somebody else's
+HALF, LITTLE = (int(rate * LEG_SECONDS) for rate in (62.5e6, 10e6))
+QUIET = (_rank(0), _rank(1))
+BESIDE = (_rank(0), _rank(1, foreign=HALF))
+CAME_IN = (QUIET[0].replace("rx_bytes=11000 ", f"rx_bytes={11_000 + int(4e9)} "), QUIET[1])
+#: two CPUs for a minute: the job's 2 x 20 s, 80 s of others, and nothing idle
+STARVED = tuple(_rank(each, busy=120, idle=0, waited=60.0) for each in (0, 1))
+GUEST = tuple(
+    _rank(rank, busy=60, idle=0, own=60, cpus="0", machine=f"m{rank}",
+          gaps=" lost_us=24000 paced_us=80000")
+    for rank in (0, 1)
+)  # fmt: skip
+NO_CLOCK = (
+    rank_text(0, sent=PUT_BW_SENT, received=0),
+    rank_text(1, sent=0, received=PUT_BW_SENT + 4_000_000_000),
+)
+FOREIGN = "disturbed: rail0 of n2 received 62.50 MB/s that nobody of "
+CROWD = "others ran 80.00 s on CPU 0-1 of n1, n2 in 60.00 s"
 
 
-@pytest.mark.parametrize("attempts", [1, 2])
-def test_traffic_that_nobody_of_the_job_sent_makes_a_slow_leg_unjudged(tmp_path, attempts):
-    # A gigabit is 125 MB/s: half of it is somebody else's.
-    foreign = int(62.5e6 * LEG_SECONDS)
-    ranks = (_rank(0), _rank(1, foreign=foreign))
-    outcome = _judged(tmp_path, ranks, factor=1.5, attempts=attempts)
-    last = _plateau(outcome.report)
-    assert (outcome.report.verdict, last.disturbance) == (Verdict.UNJUDGED, "foreign_traffic")
-    assert last.reason.startswith("disturbed: rail0 of n2 received 62.50 MB/s that nobody of ")
-
-
-def test_traffic_that_is_too_little_is_named_and_the_leg_stays_red(tmp_path):
-    ranks = (_rank(0), _rank(1, foreign=int(10e6 * LEG_SECONDS)))
-    report = _judged(tmp_path, ranks, factor=2.5).report
-    assert report.verdict is Verdict.FAIL
-    assert any("10.00 MB/s" in each and "too little" in each for each in texts_of(report.findings))
-
-
-def test_a_disturbed_leg_within_its_bounds_is_pass_with_a_note(tmp_path):
-    report = _judged(tmp_path, (_rank(0), _rank(1, foreign=int(62.5e6 * LEG_SECONDS)))).report
-    assert report.verdict is Verdict.PASS
-    assert any(each.startswith("disturbed: rail0 of n2") for each in texts_of(report.findings))
-
-
-def test_what_comes_in_does_not_excuse_what_goes_out(tmp_path):
-    ranks = (_rank(0), _rank(1))
-    text = ranks[0].replace("rx_bytes=11000 ", f"rx_bytes={11_000 + int(4e9)} ")
-    assert text != ranks[0]
-    assert _judged(tmp_path, (text, ranks[1]), factor=1.5).report.verdict is Verdict.FAIL
+@pytest.mark.parametrize(
+    ("ranks", "factor", "attempts", "verdict", "kind", "said"),
+    [
+        (QUIET, 1.5, 1, Verdict.FAIL, None, "ruled out: "),
+        (QUIET, 1.5, 1, Verdict.FAIL, None, "0.00 MB/s that nobody of this job"),
+        (QUIET, 1.5, 1, Verdict.FAIL, None, "waited up to 0% of the time"),
+        *((BESIDE, 1.5, n, Verdict.UNJUDGED, "foreign_traffic", FOREIGN) for n in (1, 2)),
+        ((QUIET[0], _rank(1, foreign=LITTLE)), 2.5, 1, Verdict.FAIL, None, "too little"),
+        (BESIDE, 1.0, 1, Verdict.PASS, None, "disturbed: rail0 of n2"),
+        (CAME_IN, 1.5, 1, Verdict.FAIL, None, ""),  # does not excuse what goes out
+        (STARVED, 1.5, 1, Verdict.UNJUDGED, "starved_cores", CROWD),
+        (GUEST, 1.5, 1, Verdict.UNJUDGED, "starved_cores", ""),
+        (NO_CLOCK, 1.5, 1, Verdict.FAIL, None, "not known: other traffic, waits for a core"),
+    ],
+)
+def test_a_leg_beside_others(tmp_path, ranks, factor, attempts, verdict, kind, said):
+    assert CAME_IN != QUIET
+    report = _judged(tmp_path, ranks, factor=factor, attempts=attempts).report
+    last = _plateau(report)
+    assert (report.verdict, last.verdict, last.disturbance) == (verdict, verdict, kind)
+    told = [last.reason] if kind else texts_of(report.findings)
+    assert any(said in each for each in told), told
 
 
 def test_bytes_that_were_lost_and_sent_again_are_no_stranger_s(tmp_path):
@@ -113,14 +113,6 @@ def test_bytes_that_were_lost_and_sent_again_are_no_stranger_s(tmp_path):
     stranger = _judged(tmp_path / "a", tuple(ranks), factor=1.5).report
     assert _plateau(stranger).disturbance == "foreign_traffic"
     assert _judged(tmp_path / "b", (lossy, ranks[1]), factor=1.5).report.verdict is Verdict.FAIL
-
-
-def test_others_on_the_ranks_cpus_make_a_slow_leg_unjudged(tmp_path):
-    # Two CPUs for a minute: the job's 2 x 20 s, 80 s of others, and nothing idle.
-    ranks = tuple(_rank(each, busy=120, idle=0, waited=60.0) for each in (0, 1))
-    last = _plateau(_judged(tmp_path, ranks, factor=1.5).report)
-    assert (last.verdict, last.disturbance) == (Verdict.UNJUDGED, "starved_cores")
-    assert "others ran 80.00 s on CPU 0-1 of n1, n2 in 60.00 s" in last.reason
 
 
 @pytest.mark.parametrize(
@@ -141,63 +133,45 @@ def test_who_did_not_wait_for_others_was_not_starved(tmp_path, said, ranks):
     assert report.verdict is Verdict.FAIL
 
 
-def test_a_rank_alone_on_its_core_waits_as_long_as_others_ran_there():
-    ranks = [
-        parse_rank(_rank(0, machine="a", cpus="3", busy=60, idle=0, own=45), "x"),
-        parse_rank(_rank(1, machine="b", cpus="3", busy=60, idle=0, own=60), "x"),
-    ]
-    shares = {each.node: each.share for each in starved_cores(ranks)}
-    assert shares == {"n1": pytest.approx(0.25), "n2": 0.0}
+BUSY = {"busy": 60, "idle": 0, "own": 60}
+GAPS = " lost_us={} paced_us=80000"
 
 
-def test_time_that_the_hypervisor_stole_counts():
-    rank = parse_rank(_rank(0, cpus="3", busy=40, idle=0, own=40, steal=20), "x")
-    (found,) = starved_cores([rank])
-    assert found.share == pytest.approx(1 / 3, abs=0.01)
-    assert "20.00 s of it stolen by the hypervisor" in found.reason
-
-
-def test_gaps_of_a_hypervisor_that_counts_no_stolen_time_count():
-    seen = _rank(0, cpus="0", busy=60, idle=0, own=60, gaps=" lost_us=36000 paced_us=80000")
-    (found,) = starved_cores([parse_rank(seen, "x")])
-    assert found.share == pytest.approx(0.45)
-    assert "the hypervisor took the CPU for 45% of the time in a loop" in found.reason
-
-
-def test_the_timer_s_gaps_explain_nothing():
-    seen = _rank(0, cpus="0", busy=60, idle=0, own=60, gaps=" lost_us=2000 paced_us=80000")
-    (found,) = starved_cores([parse_rank(seen, "x")])
-    assert found.share == 0.0
-    assert "hypervisor" not in found.reason
-
-
-def test_red_in_a_guest_that_its_host_starves_is_unjudged(tmp_path):
-    ranks = tuple(
-        _rank(rank, busy=60, idle=0, own=60, cpus="0", machine=f"m{rank}",
-              gaps=" lost_us=24000 paced_us=80000")
-        for rank in (0, 1)
-    )  # fmt: skip
-    report = _judged(tmp_path, ranks, factor=1.5).report
-    assert report.verdict is Verdict.UNJUDGED
-    assert _plateau(report).disturbance == DisturbanceKind.STARVED_CORES
-
-
-def test_ranks_whose_cpus_overlap_do_not_starve_each_other():
-    ranks = [
-        parse_rank(_rank(0, cpus="0-1", busy=120, idle=0, own=60, waited=60.0), "x"),
-        parse_rank(_rank(1, cpus="0", busy=60, idle=0, own=60, waited=60.0), "x"),
-    ]
-    assert [each.share for each in starved_cores(ranks)] == [0.0, 0.0]
-
-
-def test_without_a_clock_there_is_no_figure_and_no_excuse(tmp_path):
-    text = rank_text(0, sent=PUT_BW_SENT, received=0)
-    other = rank_text(1, sent=0, received=PUT_BW_SENT + 4_000_000_000)
-    report = _judged(tmp_path, (text, other), factor=1.5).report
-    assert report.verdict is Verdict.FAIL
-    assert any(
-        "not known: other traffic, waits for a core" in each for each in texts_of(report.findings)
-    )
+@pytest.mark.parametrize(
+    ("ranks", "shares", "said"),
+    [
+        # a rank alone on its core waits as long as others ran there
+        (
+            [
+                _rank(0, machine="a", cpus="3", **{**BUSY, "own": 45}),
+                _rank(1, machine="b", cpus="3", **BUSY),
+            ],
+            [0.25, 0.0],
+            "",
+        ),
+        ([_rank(0, cpus="3", busy=40, idle=0, own=40, steal=20)], [1 / 3],
+            "20.00 s of it stolen by the hypervisor"),
+        ([_rank(0, cpus="0", gaps=GAPS.format(36000), **BUSY)], [0.45],
+            "the hypervisor took the CPU for 45% of the time in a loop"),
+        # the timer's gaps explain nothing
+        ([_rank(0, cpus="0", gaps=GAPS.format(2000), **BUSY)], [0.0], ""),
+        # ranks whose CPUs overlap do not starve each other
+        (
+            [
+                _rank(0, cpus="0-1", busy=120, idle=0, own=60, waited=60.0),
+                _rank(1, cpus="0", waited=60.0, **BUSY),
+            ],
+            [0.0, 0.0],
+            "",
+        ),
+    ],
+)  # fmt: skip
+def test_the_share_of_a_core_that_others_took(ranks, shares, said):
+    found = starved_cores([parse_rank(each, "x") for each in ranks])
+    assert sorted(each.share for each in found) == pytest.approx(sorted(shares), abs=0.01)
+    assert [each.node for each in found if each.share] in ([], ["n1"])
+    assert said in found[0].reason
+    assert said or "hypervisor" not in found[0].reason
 
 
 # --- the excuse itself
@@ -205,15 +179,9 @@ def test_without_a_clock_there_is_no_figure_and_no_excuse(tmp_path):
 
 def _number(value, *, lower=None, upper=None, unit="MB/s", verdict=Verdict.FAIL):
     return Judgement(
-        name="x",
-        value=value,
-        unit=unit,
-        message_size=8,
-        verdict=verdict,
-        reason="why",
-        lower=lower,
-        upper=upper,
-    )
+        name="x", value=value, unit=unit, message_size=8, verdict=verdict, reason="why",
+        lower=lower, upper=upper,
+    )  # fmt: skip
 
 
 def _report(*judgements):
@@ -244,25 +212,27 @@ def test_an_excuse_makes_nothing_green_and_needs_a_share_that_explains(value, lo
         assert after.verdict is Verdict.FAIL
 
 
-def test_an_impossible_number_is_excused_by_nothing():
-    near = _near(DisturbanceKind.OTHER_JOB, None)
-    number = _number(9.0, lower=10.0, verdict=Verdict.INVALID)
-    assert excused(_report(number), near).verdict is Verdict.INVALID
+OTHER = _near(DisturbanceKind.OTHER_JOB, None)
+BURST = _near(DisturbanceKind.FOREIGN_TRAFFIC, 0.3, burst_us=2600.0)
 
 
-def test_another_job_of_which_nobody_knows_what_it_took_excuses_what_is_out_of_bounds():
-    near = _near(DisturbanceKind.OTHER_JOB, None)
-    assert excused(_report(_number(1.0, lower=10.0)), near).quantities[0].disturbance == "other_job"
-    # Within its bounds it is red for another reason, such as errors.
-    assert excused(_report(_number(11.0, lower=10.0)), near).verdict is Verdict.FAIL
-
-
-def test_a_message_waits_for_a_burst_of_others_on_the_wire():
-    near = _near(DisturbanceKind.FOREIGN_TRAFFIC, 0.3, burst_us=2600.0)
-    assert excused(_report(_number(900.0, upper=100.0, unit="us")), near).verdict is (
-        Verdict.UNJUDGED
-    )
-    assert excused(_report(_number(9000.0, upper=100.0, unit="us")), near).verdict is Verdict.FAIL
+@pytest.mark.parametrize(
+    ("number", "near", "verdict"),
+    [
+        (_number(9.0, lower=10.0, verdict=Verdict.INVALID), OTHER, Verdict.INVALID),
+        # nobody knows what the other job took
+        (_number(1.0, lower=10.0), OTHER, Verdict.UNJUDGED),
+        # within its bounds it is red for another reason, such as errors
+        (_number(11.0, lower=10.0), OTHER, Verdict.FAIL),
+        # a message waits for a burst of others on the wire
+        (_number(900.0, upper=100.0, unit="us"), BURST, Verdict.UNJUDGED),
+        (_number(9000.0, upper=100.0, unit="us"), BURST, Verdict.FAIL),
+    ],
+)
+def test_what_a_disturbance_excuses(number, near, verdict):
+    (after,) = excused(_report(number), near).quantities
+    assert after.verdict is verdict
+    assert (after.disturbance is not None) is (verdict is Verdict.UNJUDGED)
 
 
 def test_the_two_worst_ends_and_the_wire_add_up():

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.error_rates import (
     LimitSource,
     least_rate,
@@ -52,13 +52,7 @@ def node_tcp(
 
 
 def lossy(
-    folder: Path,
-    again: int,
-    *,
-    in_vain: int = 0,
-    blocks: int = 0,
-    attempt: int = 1,
-    leg: Leg = LEG,
+    folder: Path, again: int, *, in_vain: int = 0, blocks: int = 0, attempt: int = 1, leg: Leg = LEG
 ) -> None:
     leave(
         folder,
@@ -94,37 +88,61 @@ def test_loss_at_full_bandwidth_is_red_with_rail_direction_and_both_ends(
     assert others == {Verdict.PASS}
 
 
-def test_what_was_sent_again_in_vain_was_not_lost(tmp_path: Path) -> None:
-    lossy(tmp_path, 900, in_vain=899)
-    outcome = judge_leg(tmp_path, LEG)
-    assert outcome.report.verdict is Verdict.PASS
-    found = judgement(outcome)
-    assert found.value == pytest.approx(0.225, rel=0.01)
-    assert not found.named
-    assert "rail0 from n1 to n2: 1 of" in " ".join(texts_of(outcome.report.findings))
+PASS, FAIL, INVALID, UNJUDGED, MISSING, *_ = Verdict
+TURNS = make_leg(in_turn=True)
+LOOSE, TIGHT = (
+    replace(LEG, error_limits={LOST: limit}, error_limits_origin="a cloud") for limit in (1e3, 0.0)
+)
+FIRST_RED = red_from(SEGMENTS, 10.0)
 
 
 @pytest.mark.parametrize(
-    ("again", "in_vain", "blocks", "verdict"),
+    ("leg", "looks", "verdict", "rate", "words"),
     [
+        # sent again in vain was not lost
+        (LEG, [(900, 899, 0)], PASS, 0.225, ""),
         # the network made two of 5000 packets and lost as many; or all were sent again in vain
-        (5000, 0, 5000, Verdict.UNJUDGED),
-        (5000, 4990, 5000, Verdict.PASS),
-        (5000, 1000, 1200, Verdict.FAIL),
+        (LEG, 2 * [(5000, 0, 5000)], UNJUDGED, None, "10000 of"),
+        (LEG, 2 * [(5000, 0, 5000)], UNJUDGED, None, "do not tell how many of them had arrived"),
+        (LEG, 2 * [(5000, 4990, 5000)], PASS, None, ""),
+        (LEG, 2 * [(5000, 1000, 1200)], FAIL, None, ""),
+        # a quiet second look does not wash a lossy link
+        (LEG, [(1300, 0, 0), (0, 0, 0)], FAIL, 1300 / (2 * SEGMENTS) * 1e6, ""),
+        # a leg that passed runs again for a relation that did not
+        (LEG, [(0, 0, 0), (1300, 0, 0)], FAIL, None, ""),
+        # a round that never ended does not wash a lossy one either
+        (TURNS, [(0, 0, 0), (1300, 0, 0), None], FAIL, None, ""),
+        # few losses are cleared by many packets without
+        (LEG, [(FIRST_RED, 0, 0)], FAIL, None, ""),
+        (LEG, [(FIRST_RED, 0, 0), (0, 0, 0)], PASS, None, ""),
+        # a stated limit clears and condemns
+        (LOOSE, [(1300, 0, 0)], PASS, None, ""),
+        (TIGHT, [(1300, 0, 0)], FAIL, None, ""),
     ],
 )
-def test_duplicates_that_the_kernel_does_not_count_hide_no_loss(
-    tmp_path: Path, again: int, in_vain: int, blocks: int, verdict: Verdict
+def test_a_leg_with_losses_is_judged(
+    tmp_path: Path,
+    leg: Leg,
+    looks: list[tuple[int, int, int] | None],
+    verdict: Verdict,
+    rate: float | None,
+    words: str,
 ) -> None:
-    for attempt in (1, 2):
-        lossy(tmp_path, again, in_vain=in_vain, blocks=blocks, attempt=attempt)
-    outcome = judge_leg(tmp_path, LEG)
+    for attempt, look in enumerate(looks, 1):
+        if look is None:
+            leave(tmp_path, leg, attempt=attempt, status=None)
+        else:
+            again, in_vain, blocks = look
+            lossy(tmp_path, again, in_vain=in_vain, blocks=blocks, attempt=attempt, leg=leg)
+    outcome = judge_leg(tmp_path, leg)
     found = judgement(outcome)
     assert (outcome.report.verdict, found.verdict) == (verdict, verdict)
-    if verdict is Verdict.UNJUDGED:
-        assert found.named
-        assert "10000 of" in found.reason
-        assert "the counters do not tell how many of them had arrived" in found.reason
+    assert found.named is (verdict is not PASS)
+    assert rate is None or found.value == pytest.approx(rate, rel=0.01)
+    assert words in found.reason
+    assert not leg.error_limits or found.origin == "site (a cloud)"
+    assert outcome.takes(found)
+    assert rate is None or outcome.counts(outcome.attempts[-1])
 
 
 def test_without_the_count_of_what_came_twice_no_red_and_no_green(tmp_path: Path) -> None:
@@ -149,34 +167,6 @@ def test_a_node_whose_tcp_nobody_read_leaves_no_green(tmp_path: Path) -> None:
     assert found.reason == "nobody counted what n2 lost on rail0"
 
 
-def test_a_quiet_second_look_does_not_wash_a_lossy_link(tmp_path: Path) -> None:
-    lossy(tmp_path, 1300)
-    lossy(tmp_path, 0, attempt=2)
-    outcome = judge_leg(tmp_path, LEG)
-    assert outcome.report.verdict is Verdict.FAIL
-    found = judgement(outcome)
-    assert found.value == pytest.approx(1300 / (2 * SEGMENTS) * 1e6, rel=0.01)
-    assert outcome.takes(found)
-    assert outcome.counts(outcome.attempts[1])
-
-
-def test_a_lossy_second_look_is_red_though_the_first_passed(tmp_path: Path) -> None:
-    """A leg that passed runs again for a relation that did not."""
-    lossy(tmp_path, 0)
-    lossy(tmp_path, 1300, attempt=2)
-    assert judge_leg(tmp_path, LEG).report.verdict is Verdict.FAIL
-
-
-def test_a_round_that_never_ended_does_not_wash_a_lossy_one(tmp_path: Path) -> None:
-    leg = make_leg(in_turn=True)
-    lossy(tmp_path, 0, leg=leg)
-    lossy(tmp_path, 1300, attempt=2, leg=leg)
-    leave(tmp_path, leg, attempt=3, status=None)
-    outcome = judge_leg(tmp_path, leg)
-    assert outcome.report.verdict is Verdict.FAIL
-    assert judgement(outcome).verdict is Verdict.FAIL
-
-
 def test_a_counter_that_went_back_leaves_no_green(tmp_path: Path) -> None:
     """Reset while it ran, it may have counted any number of losses before."""
     reset = node_tcp(0, segments=SEGMENTS, again=0)
@@ -191,14 +181,6 @@ def test_a_counter_that_went_back_leaves_no_green(tmp_path: Path) -> None:
     assert outcome.report.verdict is Verdict.UNJUDGED
     assert "RetransSegs of n1 went back" in judgement(outcome).reason
     assert needs_second_look(outcome)
-    lossy(tmp_path, 0, attempt=2)
-    assert judge_leg(tmp_path, LEG).report.verdict is Verdict.PASS
-
-
-def test_few_losses_at_the_first_look_are_cleared_by_many_packets_without(tmp_path: Path) -> None:
-    first = red_from(SEGMENTS, 10.0)
-    lossy(tmp_path, first)
-    assert judge_leg(tmp_path, LEG).report.verdict is Verdict.FAIL
     lossy(tmp_path, 0, attempt=2)
     assert judge_leg(tmp_path, LEG).report.verdict is Verdict.PASS
 
@@ -236,20 +218,12 @@ def leg_over(rail: str, link: str, **changes: object) -> Leg:
         (LEG, ErrorKind.DAMAGED, 0.0, LimitSource.NO_DAMAGE),
         (leg_over("mlx5_0:1", "HDR"), ErrorKind.RETRANSMITTED, 0.0, LimitSource.LOSSLESS),
         (leg_over("mlx5_0:1", "100GbE"), ErrorKind.DROPPED, 0.0, LimitSource.LOSSLESS),
-        (
-            leg_over("rxe0:1", "Soft-RoCE 100 Mb/s"),
-            ErrorKind.RETRANSMITTED,
-            1000.0,
-            LimitSource.SOFT_ROCE,
-        ),
-        (
-            replace(LEG, error_limits={LOST: 250.0}, error_limits_origin="a policer"),
-            ErrorKind.RETRANSMITTED,
-            250.0,
-            LimitSource.SITE,
-        ),
+        (leg_over("rxe0:1", "Soft-RoCE 100 Mb/s"), ErrorKind.RETRANSMITTED, 1000.0,
+            LimitSource.SOFT_ROCE),
+        (replace(LEG, error_limits={LOST: 250.0}, error_limits_origin="a policer"),
+            ErrorKind.RETRANSMITTED, 250.0, LimitSource.SITE),
     ],
-)
+)  # fmt: skip
 def test_what_a_fabric_may_lose(
     leg: Leg, kind: ErrorKind, limit: float, source: LimitSource
 ) -> None:
@@ -261,17 +235,6 @@ def test_what_a_fabric_may_lose(
 def test_what_tcp_drops_is_told_by_what_it_sends_again() -> None:
     assert limit_of(LEG, ErrorKind.DROPPED) is None
     assert limit_of(leg_over("mlx5_0:1", "HDR"), ErrorKind.GAP) is None
-
-
-def test_a_stated_limit_clears_and_condemns(tmp_path: Path) -> None:
-    lossy(tmp_path, 1300)
-    for limit, verdict in ((1000.0, Verdict.PASS), (0.0, Verdict.FAIL)):
-        leg = replace(
-            LEG, error_limits={LOST: limit}, error_limits_origin="an oversubscribed cloud"
-        )
-        outcome = judge_leg(tmp_path, leg)
-        assert outcome.report.verdict is verdict
-        assert judgement(outcome).origin == "site (an oversubscribed cloud)"
 
 
 # The bound.
@@ -328,12 +291,8 @@ def evidence(*samples: CounterSample) -> Evidence:
 
 def port(node: str, interface: str, **moved: int) -> CounterSample:
     full = {
-        "tx_packets": 10_000,
-        "rx_packets": 5_000,
-        "tx_bytes": 10**7,
-        "rx_bytes": 10**6,
-        **moved,
-    }
+        "tx_packets": 10_000, "rx_packets": 5_000, "tx_bytes": 10**7, "rx_bytes": 10**6, **moved,
+    }  # fmt: skip
     return CounterSample(node=node, interface=interface, before=dict.fromkeys(full, 0), after=full)
 
 
@@ -360,13 +319,9 @@ def test_tcp_counts_segments_of_the_rails_alone() -> None:
     """What stayed on the node or went by another interface was not the rail's to lose."""
     tcp = port("n1", TCP, OutSegs=12_000, RetransSegs=20, TCPDSACKRecvSegs=5, TCPSynRetrans=3)
     seen = evidence(
-        tcp,
-        port("n1", "rail0"),
-        port("n1", "lo", tx_packets=1_000),
-        port("n1", "mgmt0", tx_packets=500),
-        port("n2", "rail0"),
-        port("n3", "rail0"),
-    )
+        tcp, port("n1", "rail0"), port("n1", "lo", tx_packets=1_000),
+        port("n1", "mgmt0", tx_packets=500), port("n2", "rail0"), port("n3", "rail0"),
+    )  # fmt: skip
     lost = of(error_rates(seen, ["rail0"]), ErrorKind.RETRANSMITTED, "n1")
     assert (lost.events, lost.packets, lost.beside) == (12, 10_520, 500)
     assert lost.way == "rail0 from n1 to the others"

@@ -18,40 +18,21 @@ PACKETS = 45_000
 
 def _leg(events: int, *, limit: float = 10.0, verdict: str = "PASS", **changes: Any) -> LegResult:
     rate = {
-        "kind": "retransmitted",
-        "rail": "rail0",
-        "node": "vc1",
-        "peer": "vc2",
-        "direction": "out",
-        "events": events,
-        "packets": PACKETS,
-        "beside": 0,
-        "in_vain_unknown": False,
-        "set_back": (),
+        "kind": "retransmitted", "rail": "rail0", "node": "vc1", "peer": "vc2", "direction": "out",
+        "events": events, "packets": PACKETS, "beside": 0, "in_vain_unknown": False, "set_back": (),
         **changes,
-    }
+    }  # fmt: skip
     quantity = {
-        "nodes": ["vc1", "vc2"],
-        "quantity_name": "retransmitted_per_million_packets",
-        "quantity_value": events / PACKETS * 1e6,
-        "quantity_unit": "ppm",
-        "quantity_verdict": verdict,
-        "quantity_reference": limit,
-        "quantity_origin": "TCP between two nodes",
-        "quantity_named": False,
-    }
+        "nodes": ["vc1", "vc2"], "quantity_name": "retransmitted_per_million_packets",
+        "quantity_value": events / PACKETS * 1e6, "quantity_unit": "ppm",
+        "quantity_verdict": verdict, "quantity_reference": limit,
+        "quantity_origin": "TCP between two nodes", "quantity_named": False,
+    }  # fmt: skip
     return LegResult(
-        verdict=Verdict(verdict),
-        check="OsuBandwidth",
-        partition="compute",
-        stack="openmpi5",
-        suite="osu",
-        program="osu_bw",
-        fabric="eth0",
-        leg="rail0",
-        quantities=(QuantityRecord.read(quantity),),
-        errors=(rate,),
-    )
+        verdict=Verdict(verdict), check="OsuBandwidth", partition="compute", stack="openmpi5",
+        suite="osu", program="osu_bw", fabric="eth0", leg="rail0",
+        quantities=(QuantityRecord.read(quantity),), errors=(rate,),
+    )  # fmt: skip
 
 
 def test_what_no_leg_can_tell_all_of_them_do() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.job.leg import Leg
 from fabricproof.job.outcome import Outcome, judge_leg, needs_second_look
 from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg, rank_text, slower
 
@@ -45,11 +46,29 @@ def test_a_hang_after_the_whole_table_is_missing_and_looked_at_again(
     assert 'launcher = "mpirun"' in _reason(outcome)
 
 
-def test_a_launcher_that_outlives_its_ranks_is_told_from_a_rank_that_hangs(tmp_path: Path) -> None:
-    leave(tmp_path, LEG, status="124\n", ranks=_ranks(0, 0))
-    outcome = judge_leg(tmp_path, LEG)
+HALF = "\n".join(PUT_BW.splitlines()[:12]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("leg", "text", "ended", "said", "is_finalize"),
+    [
+        # a launcher that outlives its ranks is told from a rank that hangs
+        (LEG, PUT_BW, (0, 0), "every rank ended, the launcher did not", False),
+        (LEG, HALF, (None, None),
+            "ended at its time limit; message sizes 1B to 4MiB (23) were asked for, got", False),
+        (LEG, slower(PUT_BW, 2), (None, None), "", True),  # does not become red
+        (make_leg(suite="perftest"), PUT_BW, (None, None), "", False),  # is no MPI
+    ],
+)  # fmt: skip
+def test_what_is_another_hang_is_told_apart(
+    tmp_path: Path, leg: Leg, text: str, ended: tuple[int | None, ...], said: str,
+    is_finalize: bool,
+) -> None:  # fmt: skip
+    leave(tmp_path, leg, text, status="124\n", ranks=_ranks(*ended))
+    outcome = judge_leg(tmp_path, leg)
     assert outcome.report.verdict is Verdict.MISSING
-    assert "every rank ended, the launcher did not" in _reason(outcome)
+    assert said in _reason(outcome)
+    assert ("MPI_Finalize" in _reason(outcome)) is is_finalize
 
 
 def test_a_hang_at_every_look_stays_missing_and_is_no_fail(tmp_path: Path) -> None:
@@ -65,22 +84,3 @@ def test_a_hang_that_the_second_look_does_not_find_is_gone_and_said(tmp_path: Pa
     assert report.verdict is Verdict.PASS
     assert "the first said MISSING" in texts_of(report.findings)[0]
     assert "MPI_Finalize" in texts_of(report.findings)[0]
-
-
-def test_a_hang_in_the_middle_is_no_hang_at_the_end(tmp_path: Path) -> None:
-    half = "\n".join(PUT_BW.splitlines()[:12]) + "\n"
-    leave(tmp_path, LEG, half, status="124\n", ranks=_ranks(None, None))
-    reason = _reason(judge_leg(tmp_path, LEG))
-    assert "ended at its time limit; message sizes 1B to 4MiB (23) were asked for, got" in reason
-    assert "MPI_Finalize" not in reason
-
-
-def test_a_slow_table_does_not_become_red_by_a_hang(tmp_path: Path) -> None:
-    leave(tmp_path, LEG, slower(PUT_BW, 2), status="137\n", ranks=_ranks(None, None))
-    assert judge_leg(tmp_path, LEG).report.verdict is Verdict.MISSING
-
-
-def test_what_is_no_mpi_has_no_finalize(tmp_path: Path) -> None:
-    leg = make_leg(suite="perftest")
-    leave(tmp_path, leg, status="124\n", ranks=_ranks(None, None))
-    assert "MPI_Finalize" not in _reason(judge_leg(tmp_path, leg))

@@ -12,14 +12,9 @@ from fabricproof.core.errors import ConfigError
 from fabricproof.job.commands import Effort, make_job, plan_ping_pong, plan_windowed, powers_of_two
 
 EFFORT = Effort(
-    sizes=powers_of_two(65536),
-    window_size=16,
-    small_window_size=64,
-    iterations=100,
-    large_iterations=5,
-    warmups=10,
-    large_warmups=2,
-)
+    sizes=powers_of_two(65536), window_size=16, small_window_size=64, iterations=100,
+    large_iterations=5, warmups=10, large_warmups=2,
+)  # fmt: skip
 SMALL = sum(size for size in EFFORT.sizes if size <= 8192)
 LARGE = sum(size for size in EFFORT.sizes if size > 8192)
 

@@ -28,24 +28,12 @@ def lay(folder: Path, *, low: float = 115.0, median: float = 117.0, look: str = 
     """Lay a baseline of the leg's last size beside the plan, and looks at both nodes."""
     (table,) = parse_text(PUT_BW, "recorded")
     place = LegPlace(
-        **dict.fromkeys(("partition", "fabric", "stack", "check"), ""),
-        build="b1",
-        suite="osu",
-        program="osu_put_bw",
-        tool_version=table.version or "",
-        leg="rail0",
-        rails="rail0",
-        nodes="n1,n2",
-        settings=f"num_pairs={table.attributes.get('num_pairs', 1)}",
-    )
+        **dict.fromkeys(("partition", "fabric", "stack", "check"), ""), build="b1", suite="osu",
+        program="osu_put_bw", tool_version=table.version or "", leg="rail0", rails="rail0",
+        nodes="n1,n2", settings=f"num_pairs={table.attributes.get('num_pairs', 1)}",
+    )  # fmt: skip
     row = Limit(
-        quantity="bandwidth_4MiB",
-        unit="MB/s",
-        better=1,
-        median=median,
-        low=low,
-        high=125.0,
-        runs=6,
+        quantity="bandwidth_4MiB", unit="MB/s", better=1, median=median, low=low, high=125.0, runs=6
     )
     facts = that_matter(read_machine(LOOK, "n1").facts)
     nodes = {name: BaselineNode(digests=(), facts=facts) for name in ("n1", "n2")}

@@ -83,14 +83,7 @@ def test_a_cut_plan_is_never_a_plan(
 
 
 @pytest.mark.parametrize(
-    "legs",
-    [
-        [{}],
-        ["rail0"],
-        None,
-        7,
-        [{**json.loads('{"name": "rail0"}'), "rails": 1}],
-    ],
+    "legs", [[{}], ["rail0"], None, 7, [{**json.loads('{"name": "rail0"}'), "rails": 1}]]
 )
 def test_a_plan_of_another_shape_is_named(tmp_path: Path, legs: object) -> None:
     (tmp_path / PLAN_FILE).write_text(json.dumps({"version": 4, "legs": legs}))

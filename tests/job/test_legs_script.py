@@ -107,14 +107,9 @@ def _prepare(folder: Path, benchmark: str, *legs: Leg, limit: int = 60) -> tuple
 def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if "FABRICPROOF" not in name}
     return subprocess.run(
-        ["bash", SCRIPT_FILE, *arguments],
-        cwd=folder,
-        env=environment,
-        text=True,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
+        ["bash", SCRIPT_FILE, *arguments], cwd=folder, env=environment, text=True,
+        capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
 
 
 def test_a_good_leg_runs_once_and_passes(tmp_path: Path) -> None:

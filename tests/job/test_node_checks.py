@@ -44,13 +44,9 @@ def _look(folder: Path, node: str, old: str = "", new: str = "") -> None:
 
 def _outcome(verdict: Verdict = Verdict.FAIL, *, rail: str = "rail1") -> Outcome:
     judgement = Judgement(
-        name="bandwidth_1MiB",
-        value=1.0,
-        unit="MB/s",
-        message_size=1 << 20,
-        verdict=verdict,
+        name="bandwidth_1MiB", value=1.0, unit="MB/s", message_size=1 << 20, verdict=verdict,
         reason="50% of 24 MB/s",
-    )
+    )  # fmt: skip
     report = Report(verdict=verdict, quantities=(judgement,), findings=as_notes(["dip"]))
     ranks = tuple(
         RankRecord(rank=number, node=node, cpus="0-1", status=0)

@@ -29,28 +29,151 @@ from leg_folders import (
 LEG = make_leg()
 
 
-def _reason(folder: Path, leg: object = LEG) -> str:
-    report = judge_leg(folder, leg).report  # type: ignore[arg-type]
+def _ranks(second: dict[str, object] | None = None, **both: object) -> tuple[str, str]:
+    """Return what the ranks of a good leg write, with changes of both or of the second alone."""
+    first: dict[str, object] = {"sent": PUT_BW_SENT, "received": 0, **both}
+    other = {"sent": 0, "received": PUT_BW_SENT, **both, **(second or {})}
+    return rank_text(0, **first), rank_text(1, **other)  # type: ignore[arg-type]
+
+
+def _loads(first: str, second: str | None) -> tuple[str, str]:
+    return _ranks({"library": second}, library=first)
+
+
+def _lines(*dropped: str, last: int | None = None) -> str:
+    lines = [each for each in PUT_BW.splitlines()[:last] if not each.startswith(dropped or "\0")]
+    return "\n".join(lines) + "\n"
+
+
+def _parts() -> tuple[str, str]:
+    head, mark, rows = PUT_BW.partition("# Size      Bandwidth (MB/s)\n")
+    lines = rows.splitlines(keepends=True)
+    return head + mark + "".join(lines[:14]), head + mark + "".join(lines[14:])
+
+
+def _p2p(share: int) -> dict[str, object]:
+    """Return what a ping-pong left whose nodes sent a share of what its repetitions say."""
+    rows = [line.split() for line in P2P.splitlines() if line.split()[0].isdigit()]
+    payload = sum(int(row[0]) * int(row[1]) for row in rows) // share
+    ranks = tuple(rank_text(rank, sent=payload, received=payload) for rank in (0, 1))
+    return {"stdout": P2P, "ranks": ranks}
+
+
+PASS, FAIL, INVALID, UNJUDGED, MISSING, *_ = Verdict
+P2P_LEG = make_leg(
+    suite="imb", program="PingPong", commands=(("IMB-P2P", "PingPong"),), expected_sizes=P2P_SIZES,
+    sent_bytes=None, sent_per_message=(1, 1),
+)  # fmt: skip
+LIBRARY = "/opt/mpi/lib/libmpi.so.40"
+ABI = LIBRARY.replace("libmpi.so.40", "libmpi_abi.so.1")
+BUILT_LEG = make_leg(library=LIBRARY)
+ONE_NODE, TWO_PARTS = replace(LEG, same_node=True), replace(LEG, commands=(("a",), ("b",)))
+GOOD_RANK = _ranks()[0]
+RESET = {"stderr": "node n2: Connection reset by peer\n\n"}
+LOST = {"status": None}
+
+Case = tuple[Leg, dict[str, object] | None, Verdict, bool, tuple[str, ...]]
+
+#: the leg, what it left, the verdict, whether it gets a second look, and words of why
+CASES: dict[str, Case] = {
+    "a good table": (LEG, {}, PASS, False, ()),
+    "nothing": (LEG, None, MISSING, False, ("bandwidth_4MiB: ", "left nothing in ",
+                                            "; do the nodes share it?")),
+    "a cut table": (LEG, {"stdout": _lines(last=10)}, MISSING, True,
+                    ("1B to 4MiB (23) were asked for, got 1B to 32B (6)",)),
+    "a hole": (LEG, {"stdout": _lines("1024 ")}, MISSING, True, ()),
+    "more sizes than asked for": (
+        replace(LEG, expected_sizes=PUT_BW_SIZES[:-1]), {}, MISSING, True, ()),
+    "another program": (
+        LEG, {"stdout": PUT_BW.replace("Put Bandwidth", "Get Bandwidth")}, MISSING, True, ()),
+    "a due quantity that is not there": (
+        replace(LEG, required=("bandwidth_4MiB", "latency_1B")), {}, MISSING, True,
+        ("latency_1B: ",)),
+    **{f"part {number} of two": (
+        TWO_PARTS, {"stdout": part}, MISSING, True,
+        ("1 tables of osu_put_bw in the output, expected 2",))
+        for number, part in enumerate(_parts())},
+    "no status": (LEG, {"status": None}, MISSING, True, ("cut off",)),
+    "a full disk": (LEG, {"status": ""}, MISSING, True, ()),
+    **{f"status {status}": (
+        LEG, {"status": f"{status}\n", **RESET}, MISSING, True, (words, "Connection reset by peer"))
+        for status, words in (("124", "time limit"), ("137", "time limit"), ("1", "exit status 1"),
+                              ("139", "status 139"))},
+    "a failed rank though the launcher says zero": (
+        LEG, {"ranks": _ranks({"status": 11})}, MISSING, True,
+        ("rank 1 on n2 ended with exit status 11",)),
+    "a rank that never came back": (
+        LEG, {"ranks": _ranks(LOST)}, UNJUDGED, True, ("rank 1 never came back",)),
+    "no rank file": (LEG, {"ranks": ()}, UNJUDGED, True, ()),
+    "damaged evidence": (
+        LEG, {"ranks": (GOOD_RANK[: len(GOOD_RANK) // 2], GOOD_RANK)}, MISSING, True,
+        ("rank.0.0",)),
+    "another interface": (
+        LEG, {"ranks": _ranks(interface="mgmt0")}, INVALID, False,
+        ("traffic took another path", "mgmt0 sent")),
+    "both ranks on one node": (LEG, {"ranks": _ranks(node="n1")}, INVALID, False, ()),
+    "both on the one node of the site": (
+        ONE_NODE, {"ranks": _ranks({"received": 0}, sent=0, node="n1")}, PASS, False,
+        ("as the site declares",)),
+    "one node, and nobody says where": (
+        ONE_NODE, {"ranks": ()}, UNJUDGED, True, ("no rank reported where it ran",)),
+    "one node, and they ran on two": (
+        ONE_NODE, {"ranks": _ranks({"received": 0}, sent=0)}, INVALID, False,
+        ("declares one node, the ranks ran on n1 and n2",)),
+    "a slow table": (LEG, {"stdout": slower(PUT_BW, 2)}, FAIL, True, ()),
+    "neither fabric nor reference": (replace(LEG, fabric=None), {}, UNJUDGED, False, ()),
+    "repetitions say what moved": (P2P_LEG, _p2p(1), PASS, False, ()),
+    "fewer bytes than the repetitions say": (P2P_LEG, _p2p(2), INVALID, False, ()),
+    "the library of the build": (BUILT_LEG, {"ranks": _loads(LIBRARY, LIBRARY)}, PASS, False, ()),
+    "the standard ABI beside it": (BUILT_LEG, {"ranks": _loads(ABI, ABI)}, PASS, False, ()),
+    **{f"a rank loads {other}": (
+        BUILT_LEG, {"ranks": _loads(LIBRARY, other)}, INVALID, False,
+        (f"rank 1 on n2 loads {said}, the stack was built with {LIBRARY}",))
+        for other, said in (
+            ("/usr/lib/libmpi.so.40", "MPI library /usr/lib/libmpi.so.40"),
+            ("/usr/lib/libmpi_abi.so.1", "MPI library /usr/lib/libmpi_abi.so.1"),
+            ("none", "no MPI library"), ("not found", "MPI library not found"),
+            ("/a and /b", "MPI library /a and /b"))},
+    **{f"a library that nobody saw: {blind}": (
+        BUILT_LEG, {"ranks": _loads(LIBRARY, blind)}, UNJUDGED, False,
+        ("nobody saw which MPI library rank 1 loads",)) for blind in (None, "unknown")},
+    "a rank that was lost before it said its library": (  # a Python program says it when it ends
+        BUILT_LEG, {"ranks": _ranks({**LOST, "library": None}, library=LIBRARY)}, UNJUDGED, True,
+        ("rank 1",)),
+    "one machine proves no library of a lost rank": (
+        replace(BUILT_LEG, same_node=True), {"ranks": _ranks(LOST, node="n1")}, UNJUDGED, False,
+        ()),
+    "red, and nobody saw the library": (
+        BUILT_LEG, {"ranks": _loads("unknown", "unknown"), "stdout": slower(PUT_BW, 4)}, FAIL,
+        False, ()),
+    "no library is known": (LEG, {"ranks": _loads("/usr/lib/libmpi.so.40", "none")}, PASS, False,
+                            ()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_a_leg_left_is_judged(name: str, tmp_path: Path) -> None:
+    leg, left, verdict, again, words = CASES[name]
+    if left is not None:
+        leave(tmp_path, leg, **left)  # type: ignore[arg-type]
+    outcome = judge_leg(tmp_path, leg)
+    report = outcome.report
+    assert (report.verdict, needs_second_look(outcome)) == (verdict, again)
+    assert (outcome.counted is None) == (left is None)
+    told = [f"{each.name}: {each.reason}" for each in report.quantities if each.verdict is verdict]
+    told += [report.net_path.reason] if report.net_path else []
+    assert all(any(word in each for each in told) for word in words), told
+    if verdict is PASS:
+        assert report.net_path is not None
+        assert report.net_path.state is PathState.PROVEN
+        assert len(speeds(report)) == 23
+    if verdict in {INVALID, UNJUDGED} and leg.fabric:
+        assert {each.verdict for each in report.quantities} == {verdict}
+
+
+def _reason(folder: Path) -> str:
+    report = judge_leg(folder, LEG).report
     return next(each.reason for each in report.quantities if each.verdict is report.verdict)
-
-
-def test_a_good_table_over_its_path_passes(tmp_path: Path) -> None:
-    leave(tmp_path, LEG)
-    outcome = judge_leg(tmp_path, LEG)
-    assert outcome.report.verdict is Verdict.PASS
-    assert outcome.report.net_path is not None
-    assert outcome.report.net_path.state is PathState.PROVEN
-    assert len(speeds(outcome.report)) == len(PUT_BW_SIZES)
-    assert not needs_second_look(outcome)
-
-
-def test_nothing_left_behind_is_missing(tmp_path: Path) -> None:
-    outcome = judge_leg(tmp_path, LEG)
-    assert outcome.report.verdict is Verdict.MISSING
-    assert [each.name for each in outcome.report.quantities] == ["bandwidth_4MiB"]
-    assert outcome.counted is None
-    assert not needs_second_look(outcome)
-    assert f"left nothing in {tmp_path}; do the nodes share it?" in _reason(tmp_path)
 
 
 def test_a_leg_that_the_job_did_not_come_to_is_missing(tmp_path: Path) -> None:
@@ -62,47 +185,6 @@ def test_a_leg_that_the_job_did_not_come_to_is_missing(tmp_path: Path) -> None:
 def test_a_table_cut_at_any_line_is_missing(tmp_path: Path, kept: int) -> None:
     leave(tmp_path, LEG, "\n".join(PUT_BW.splitlines()[:kept]) + "\n")
     assert judge_leg(tmp_path, LEG).report.verdict is Verdict.MISSING
-
-
-def test_a_cut_table_says_which_sizes_there_are(tmp_path: Path) -> None:
-    leave(tmp_path, LEG, "\n".join(PUT_BW.splitlines()[:10]) + "\n")
-    assert "1B to 4MiB (23) were asked for, got 1B to 32B (6)" in _reason(tmp_path)
-
-
-def test_a_table_with_a_hole_is_missing(tmp_path: Path) -> None:
-    lines = [line for line in PUT_BW.splitlines() if not line.startswith("1024 ")]
-    leave(tmp_path, LEG, "\n".join(lines) + "\n")
-    assert judge_leg(tmp_path, LEG).report.verdict is Verdict.MISSING
-
-
-def test_more_sizes_than_asked_for_are_another_run(tmp_path: Path) -> None:
-    leg = replace(LEG, expected_sizes=PUT_BW_SIZES[:-1])
-    leave(tmp_path, leg)
-    assert judge_leg(tmp_path, leg).report.verdict is Verdict.MISSING
-
-
-def test_a_leg_without_status_was_cut_off(tmp_path: Path) -> None:
-    leave(tmp_path, LEG, status=None)
-    assert judge_leg(tmp_path, LEG).report.verdict is Verdict.MISSING
-    assert "cut off" in _reason(tmp_path)
-
-
-def test_a_full_disk_that_left_an_empty_status_is_missing(tmp_path: Path) -> None:
-    leave(tmp_path, LEG, status="")
-    assert judge_leg(tmp_path, LEG).report.verdict is Verdict.MISSING
-
-
-@pytest.mark.parametrize(
-    ("status", "words"),
-    [("124", "time limit"), ("137", "time limit"), ("1", "exit status 1"), ("139", "status 139")],
-)
-def test_a_whole_table_of_a_failed_program_is_missing(
-    tmp_path: Path, status: str, words: str
-) -> None:
-    leave(tmp_path, LEG, status=f"{status}\n", stderr="node n2: Connection reset by peer\n\n")
-    assert judge_leg(tmp_path, LEG).report.verdict is Verdict.MISSING
-    assert words in _reason(tmp_path)
-    assert "Connection reset by peer" in _reason(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -122,99 +204,7 @@ def test_a_killed_rank_is_not_called_one_that_reached_its_time_limit(
     assert "MPI_Finalize" not in _reason(tmp_path)
 
 
-def test_a_failed_rank_counts_although_the_launcher_says_zero(tmp_path: Path) -> None:
-    ranks = (
-        rank_text(0, sent=PUT_BW_SENT, received=0),
-        rank_text(1, sent=0, received=PUT_BW_SENT, status=11),
-    )
-    leave(tmp_path, LEG, ranks=ranks)
-    assert judge_leg(tmp_path, LEG).report.verdict is Verdict.MISSING
-    assert "rank 1 on n2 ended with exit status 11" in _reason(tmp_path)
-
-
-def test_a_rank_that_never_came_back_leaves_the_path_unproven(tmp_path: Path) -> None:
-    ranks = (
-        rank_text(0, sent=PUT_BW_SENT, received=0),
-        rank_text(1, sent=0, received=PUT_BW_SENT, status=None),
-    )
-    leave(tmp_path, LEG, ranks=ranks)
-    outcome = judge_leg(tmp_path, LEG)
-    assert outcome.report.verdict is Verdict.UNJUDGED
-    assert needs_second_look(outcome)
-    assert "rank 1 never came back" in _reason(tmp_path)
-
-
-def test_without_any_rank_file_nothing_is_green(tmp_path: Path) -> None:
-    leave(tmp_path, LEG, ranks=())
-    assert judge_leg(tmp_path, LEG).report.verdict is Verdict.UNJUDGED
-
-
-def test_damaged_evidence_is_missing_and_names_the_file(tmp_path: Path) -> None:
-    good = rank_text(0, sent=PUT_BW_SENT, received=0)
-    leave(tmp_path, LEG, ranks=(good[: len(good) // 2], good))
-    assert judge_leg(tmp_path, LEG).report.verdict is Verdict.MISSING
-    assert "rank.0.0" in _reason(tmp_path)
-
-
-def test_traffic_over_another_interface_is_invalid_and_gets_no_second_look(tmp_path: Path) -> None:
-    ranks = (
-        rank_text(0, sent=PUT_BW_SENT, received=0, interface="mgmt0"),
-        rank_text(1, sent=0, received=PUT_BW_SENT, interface="mgmt0"),
-    )
-    leave(tmp_path, LEG, ranks=ranks)
-    outcome = judge_leg(tmp_path, LEG)
-    assert outcome.report.verdict is Verdict.INVALID
-    assert "traffic took another path" in _reason(tmp_path)
-    assert "mgmt0 sent" in _reason(tmp_path)
-    assert not needs_second_look(outcome)
-
-
-def test_both_ranks_on_one_node_prove_no_path(tmp_path: Path) -> None:
-    ranks = (
-        rank_text(0, sent=PUT_BW_SENT, received=0, node="n1"),
-        rank_text(1, sent=0, received=PUT_BW_SENT, node="n1"),
-    )
-    leave(tmp_path, LEG, ranks=ranks)
-    assert judge_leg(tmp_path, LEG).report.verdict is not Verdict.PASS
-
-
-def test_two_ranks_on_one_node_pass_only_where_the_site_says_so(tmp_path: Path) -> None:
-    leg = replace(LEG, same_node=True)
-    ranks = tuple(rank_text(rank, sent=0, received=0, node="n1") for rank in (0, 1))
-    leave(tmp_path, leg, ranks=ranks)
-    report = judge_leg(tmp_path, leg).report
-    assert report.verdict is Verdict.PASS
-    assert report.net_path is not None
-    assert "as the site declares" in report.net_path.reason
-
-
-@pytest.mark.parametrize(
-    ("nodes", "verdict", "reason"),
-    [
-        ((), Verdict.UNJUDGED, "no rank reported where it ran"),
-        (("n1", "n2"), Verdict.INVALID, "declares one node, the ranks ran on n1 and n2"),
-    ],
-)
-def test_a_site_of_one_node_is_told_where_its_ranks_ran(
-    nodes: tuple[str, ...], verdict: Verdict, reason: str, tmp_path: Path
-) -> None:
-    leg = replace(LEG, same_node=True)
-    ranks = [rank_text(rank, sent=0, received=0, node=node) for rank, node in enumerate(nodes)]
-    leave(tmp_path, leg, ranks=tuple(ranks))
-    report = judge_leg(tmp_path, leg).report
-    assert report.verdict is verdict
-    assert report.net_path is not None
-    assert reason in report.net_path.reason
-
-
 # Second looks.
-
-
-def test_a_slow_table_deserves_a_second_look(tmp_path: Path) -> None:
-    leave(tmp_path, LEG, slower(PUT_BW, 2))
-    outcome = judge_leg(tmp_path, LEG)
-    assert outcome.report.verdict is Verdict.FAIL
-    assert needs_second_look(outcome)
 
 
 def test_a_second_look_that_was_never_made_is_said(tmp_path: Path) -> None:
@@ -224,17 +214,24 @@ def test_a_second_look_that_was_never_made_is_said(tmp_path: Path) -> None:
     assert findings[0] == "no second look was made: ModuleNotFoundError: fabricproof"
 
 
-def test_a_second_attempt_that_passes_clears_the_first_and_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("second", "verdict", "said"),
+    [
+        ({}, PASS, "second look: passed; the first said FAIL"),
+        ({"ranks": _ranks(interface="mgmt0")}, INVALID, ""),
+        ({"status": None}, MISSING, "the first said FAIL"),
+    ],
+)
+def test_a_second_attempt_counts_and_the_first_is_said(
+    second: dict[str, object], verdict: Verdict, said: str, tmp_path: Path
+) -> None:
     leave(tmp_path, LEG, slower(PUT_BW, 2))
-    leave(tmp_path, LEG, attempt=2)
+    leave(tmp_path, LEG, attempt=2, **second)  # type: ignore[arg-type]
     outcome = judge_leg(tmp_path, LEG)
-    assert outcome.report.verdict is Verdict.PASS
-    assert any(
-        finding.startswith("second look: passed; the first said FAIL")
-        for finding in texts_of(outcome.report.findings)
-    )
-    assert outcome.counted is outcome.attempts[1]
-    assert outcome.attempts[0].report.verdict is Verdict.FAIL
+    assert outcome.report.verdict is verdict
+    assert any(said in finding for finding in texts_of(outcome.report.findings))
+    assert verdict is not PASS or outcome.counted is outcome.attempts[1]
+    assert outcome.attempts[0].report.verdict is FAIL
 
 
 def test_red_twice_stays_red_by_the_numbers_of_the_second(tmp_path: Path) -> None:
@@ -308,24 +305,6 @@ def test_the_same_size_red_twice_is_red(tmp_path: Path) -> None:
     assert (outcome.report.verdict, red) == (Verdict.FAIL, ["bandwidth_64KiB"])
 
 
-def test_a_second_attempt_that_went_elsewhere_clears_nothing(tmp_path: Path) -> None:
-    leave(tmp_path, LEG, slower(PUT_BW, 2))
-    ranks = (
-        rank_text(0, sent=PUT_BW_SENT, received=0, interface="mgmt0"),
-        rank_text(1, sent=0, received=PUT_BW_SENT, interface="mgmt0"),
-    )
-    leave(tmp_path, LEG, attempt=2, ranks=ranks)
-    assert judge_leg(tmp_path, LEG).report.verdict is Verdict.INVALID
-
-
-def test_a_second_attempt_that_never_ended_leaves_red(tmp_path: Path) -> None:
-    leave(tmp_path, LEG, slower(PUT_BW, 2))
-    leave(tmp_path, LEG, attempt=2, status=None)
-    outcome = judge_leg(tmp_path, LEG)
-    assert outcome.report.verdict is Verdict.MISSING
-    assert any("the first said FAIL" in finding for finding in texts_of(outcome.report.findings))
-
-
 def test_only_doubtful_legs_are_named_for_a_second_look(tmp_path: Path) -> None:
     legs = tuple(replace(LEG, name=name) for name in ("good", "slow", "cut+off", "twice"))
     write_plan(tmp_path, legs)
@@ -335,16 +314,6 @@ def test_only_doubtful_legs_are_named_for_a_second_look(tmp_path: Path) -> None:
     leave(tmp_path, legs[3], slower(PUT_BW, 2))
     leave(tmp_path, legs[3], slower(PUT_BW, 2), attempt=2)
     assert doubtful_legs(tmp_path) == ["slow", "cut_off"]
-
-
-# Several parts, and outputs that say how often each size ran.
-
-
-def _parts() -> tuple[str, str]:
-    head, *rows = PUT_BW.split("# Size      Bandwidth (MB/s)\n")
-    lines = rows[0].splitlines(keepends=True)
-    title = head + "# Size      Bandwidth (MB/s)\n"
-    return title + "".join(lines[:14]), title + "".join(lines[14:])
 
 
 def test_the_parts_of_a_leg_are_one_table(tmp_path: Path) -> None:
@@ -358,180 +327,24 @@ def test_the_parts_of_a_leg_are_one_table(tmp_path: Path) -> None:
     assert len(attempt.table.row_lines) == len(PUT_BW_SIZES)
 
 
-@pytest.mark.parametrize("which", [0, 1])
-def test_a_part_that_is_not_there_is_missing(tmp_path: Path, which: int) -> None:
-    leg = replace(LEG, commands=(("a",), ("b",)))
-    leave(tmp_path, leg, _parts()[which])
-    assert judge_leg(tmp_path, leg).report.verdict is Verdict.MISSING
-    assert "1 tables of osu_put_bw in the output, expected 2" in _reason(tmp_path, leg)
-
-
-def test_a_table_of_another_program_is_missing(tmp_path: Path) -> None:
-    leave(tmp_path, LEG, PUT_BW.replace("MPI_Put Bandwidth", "MPI_Get Bandwidth"))
-    assert judge_leg(tmp_path, LEG).report.verdict is Verdict.MISSING
-
-
-P2P_LEG = make_leg(
-    suite="imb",
-    program="PingPong",
-    commands=(("IMB-P2P", "PingPong"),),
-    expected_sizes=P2P_SIZES,
-    sent_bytes=None,
-    sent_per_message=(1, 1),
-)
-
-
-def _p2p_payload() -> int:
-    rows = [line.split() for line in P2P.splitlines() if line.split()[0].isdigit()]
-    return sum(int(row[0]) * int(row[1]) for row in rows)
-
-
-def test_repetitions_in_the_table_say_what_must_have_moved(tmp_path: Path) -> None:
-    payload = _p2p_payload()
-    ranks = tuple(rank_text(rank, sent=payload, received=payload) for rank in (0, 1))
-    leave(tmp_path, P2P_LEG, P2P, ranks=ranks)
-    report = judge_leg(tmp_path, P2P_LEG).report
-    assert report.verdict is Verdict.PASS
-    assert report.net_path is not None
-    assert report.net_path.state is PathState.PROVEN
-
-
-def test_fewer_bytes_than_the_repetitions_say_took_another_path(tmp_path: Path) -> None:
-    payload = _p2p_payload() // 2
-    ranks = tuple(rank_text(rank, sent=payload, received=payload) for rank in (0, 1))
-    leave(tmp_path, P2P_LEG, P2P, ranks=ranks)
-    assert judge_leg(tmp_path, P2P_LEG).report.verdict is Verdict.INVALID
-
-
-def test_a_due_quantity_that_is_not_in_the_output_is_missing(tmp_path: Path) -> None:
-    leg = replace(LEG, required=("bandwidth_4MiB", "latency_1B"))
-    leave(tmp_path, leg)
-    report = judge_leg(tmp_path, leg).report
-    assert report.verdict is Verdict.MISSING
-    lost = [each.name for each in report.quantities if each.verdict is Verdict.MISSING]
-    assert lost == ["latency_1B"]
-
-
-def test_without_fabric_or_reference_nothing_is_green(tmp_path: Path) -> None:
-    leg = replace(LEG, fabric=None)
-    leave(tmp_path, leg)
-    outcome = judge_leg(tmp_path, leg)
-    assert outcome.report.verdict is Verdict.UNJUDGED
-    assert not needs_second_look(outcome)  # another number would not be judged either
-
-
-# --- which MPI library the ranks load
-
-LIBRARY = "/opt/mpi/lib/libmpi.so.40"
-BUILT_LEG = make_leg(library=LIBRARY)
-
-
-def _leave_with_libraries(
-    folder: Path, *libraries: str | None, leg: Leg = BUILT_LEG, attempt: int = 1
-) -> None:
-    sent = ((PUT_BW_SENT, 0), (0, PUT_BW_SENT))
-    ranks = tuple(
-        rank_text(rank, sent=out, received=back, library=library)
-        for rank, ((out, back), library) in enumerate(zip(sent, libraries, strict=True))
-    )
-    leave(folder, leg, ranks=ranks, attempt=attempt)
-
-
-def test_ranks_with_the_library_of_the_build_pass(tmp_path: Path) -> None:
-    _leave_with_libraries(tmp_path, LIBRARY, LIBRARY)
-    assert judge_leg(tmp_path, BUILT_LEG).report.verdict is Verdict.PASS
-
-
 def test_another_name_of_the_same_library_passes(tmp_path: Path) -> None:
-    real = tmp_path / "real.so.40"
+    real, link = tmp_path / "real.so.40", tmp_path / "libmpi.so.40"
     real.touch()
-    link = tmp_path / "libmpi.so.40"
     link.symlink_to(real)
     leg = make_leg(library=str(link))
-    _leave_with_libraries(tmp_path, str(real), str(link), leg=leg)
+    leave(tmp_path, leg, ranks=_loads(str(real), str(link)))
     assert judge_leg(tmp_path, leg).report.verdict is Verdict.PASS
-
-
-def test_a_program_of_the_standard_abi_loads_the_library_beside_that_of_the_build(
-    tmp_path: Path,
-) -> None:
-    abi = LIBRARY.replace("libmpi.so.40", "libmpi_abi.so.1")
-    _leave_with_libraries(tmp_path, abi, abi)
-    assert judge_leg(tmp_path, BUILT_LEG).report.verdict is Verdict.PASS
-
-
-@pytest.mark.parametrize(
-    "other",
-    ["/usr/lib/libmpi.so.40", "/usr/lib/libmpi_abi.so.1", "none", "not found", "/a and /b"],
-)
-def test_one_rank_with_another_library_makes_every_number_invalid(
-    other: str, tmp_path: Path
-) -> None:
-    _leave_with_libraries(tmp_path, LIBRARY, other)
-    outcome = judge_leg(tmp_path, BUILT_LEG)
-    assert {each.verdict for each in outcome.report.quantities} == {Verdict.INVALID}
-    loads = {"none": "no MPI library"}.get(other, f"MPI library {other}")
-    reason = f"rank 1 on n2 loads {loads}, the stack was built with {LIBRARY}"
-    assert _reason(tmp_path, BUILT_LEG) == reason
-    assert not needs_second_look(outcome)
 
 
 def test_another_library_makes_a_bad_number_invalid_too_and_what_is_absent_stays_missing(
     tmp_path: Path,
 ) -> None:
     leg = make_leg(library="/elsewhere/libmpi.so.12", required=("bandwidth_4MiB", "latency_8B"))
-    _leave_with_libraries(tmp_path, LIBRARY, LIBRARY, leg=leg)
-    (tmp_path / "legs" / "rail0.1" / "stdout").write_text(slower(PUT_BW, 4))
+    leave(tmp_path, leg, slower(PUT_BW, 4), ranks=_loads(LIBRARY, LIBRARY))
     report = judge_leg(tmp_path, leg).report
     verdicts = {each.name: each.verdict for each in report.quantities}
-    assert (verdicts["bandwidth_4MiB"], verdicts["latency_8B"]) == (
-        Verdict.INVALID,
-        Verdict.MISSING,
-    )
-    assert report.verdict is Verdict.INVALID
-
-
-@pytest.mark.parametrize("blind", [None, "unknown"])
-def test_a_library_that_nobody_saw_is_not_green(blind: str | None, tmp_path: Path) -> None:
-    _leave_with_libraries(tmp_path, LIBRARY, blind)
-    outcome = judge_leg(tmp_path, BUILT_LEG)
-    assert {each.verdict for each in outcome.report.quantities} == {Verdict.UNJUDGED}
-    assert "nobody saw which MPI library rank 1 loads" in _reason(tmp_path, BUILT_LEG)
-    assert not needs_second_look(outcome)
-
-
-def test_a_rank_that_was_lost_before_it_said_its_library_gets_a_second_look(tmp_path: Path) -> None:
-    """A Python program says what it loaded when it ends."""
-    ranks = (
-        rank_text(0, sent=PUT_BW_SENT, received=0, library=LIBRARY),
-        rank_text(1, sent=0, received=PUT_BW_SENT, status=None),
-    )
-    leave(tmp_path, BUILT_LEG, ranks=ranks)
-    outcome = judge_leg(tmp_path, BUILT_LEG)
-    assert outcome.report.verdict is Verdict.UNJUDGED
-    assert "rank 1" in _reason(tmp_path, BUILT_LEG)
-    assert needs_second_look(outcome)
-
-
-def test_one_machine_proves_no_library_of_a_rank_that_was_lost(tmp_path: Path) -> None:
-    leg = replace(BUILT_LEG, same_node=True)
-    ranks = tuple(
-        rank_text(number, sent=PUT_BW_SENT, received=PUT_BW_SENT, node="n1", status=status)
-        for number, status in ((0, 0), (1, None))
-    )
-    leave(tmp_path, leg, ranks=ranks)
-    assert judge_leg(tmp_path, leg).report.verdict is Verdict.UNJUDGED
-
-
-def test_a_number_that_is_red_stays_red_where_nobody_saw_the_library(tmp_path: Path) -> None:
-    _leave_with_libraries(tmp_path, "unknown", "unknown")
-    (tmp_path / "legs" / "rail0.1" / "stdout").write_text(slower(PUT_BW, 4))
-    assert judge_leg(tmp_path, BUILT_LEG).report.verdict is Verdict.FAIL
-
-
-def test_a_leg_of_which_no_library_is_known_asks_for_none(tmp_path: Path) -> None:
-    _leave_with_libraries(tmp_path, "/usr/lib/libmpi.so.40", "none", leg=LEG)
-    assert judge_leg(tmp_path, LEG).report.verdict is Verdict.PASS
+    assert (verdicts["bandwidth_4MiB"], verdicts["latency_8B"]) == (INVALID, MISSING)
+    assert report.verdict is INVALID
 
 
 @pytest.mark.parametrize(("repetitions", "invalid"), [(60, False), (1000, True), (None, True)])
@@ -542,14 +355,10 @@ def test_the_floor_of_a_mean_of_both_ends_follows_from_the_planned_repetitions(
     size = 2**20
     floor = latency_floor_us(Fabric(link=find_link("1GbE"), protocol="tcp", mtu=1500), size).us
     leg = make_leg(
-        suite="osu-mpi4py",
-        program="osu_multi_lat",
-        commands=(("osu_multi_lat.py",),),
-        expected_sizes=(size,),
-        sent_bytes=(60 * size, 60 * size),
-        required=("latency_1MiB",),
+        suite="osu-mpi4py", program="osu_multi_lat", commands=(("osu_multi_lat.py",),),
+        expected_sizes=(size,), sent_bytes=(60 * size, 60 * size), required=("latency_1MiB",),
         least_repetitions=repetitions,
-    )
+    )  # fmt: skip
     write_plan(tmp_path, [leg])
     (planned,) = read_plan(tmp_path).legs
     title = "# MPI Multi Latency Test\n# Size [B]        Latency [us]\n"

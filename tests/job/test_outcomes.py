@@ -26,20 +26,10 @@ GOOD = {"latency": at_most(40.0, unit="us", tolerance=0.1, origin="site (test)")
 SIZES = tuple(2**step for step in range(21))
 
 PAIR = replace(
-    LEG,
-    name="rail0.pair",
-    program="osu_latency",
-    commands=(("osu_latency",), ("osu_latency",)),
-    expected_sizes=SIZES,
-    num_nodes=2,
-    sent_bytes=(1, 1),
-    least_bytes=None,
-    least_packets=None,
-    required=("latency_1B",),
-    channel_leg="",
-    references=GOOD,
-    curve_tolerance=100.0,
-)
+    LEG, name="rail0.pair", program="osu_latency", commands=(("osu_latency",), ("osu_latency",)),
+    expected_sizes=SIZES, num_nodes=2, sent_bytes=(1, 1), least_bytes=None, least_packets=None,
+    required=("latency_1B",), channel_leg="", references=GOOD, curve_tolerance=100.0,
+)  # fmt: skip
 
 
 @pytest.fixture

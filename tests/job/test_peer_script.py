@@ -137,52 +137,42 @@ def test_no_tool_on_the_serving_node(leg: Path, tools: Path) -> None:
     assert (leg / "reason.0").read_text() == "no iperf3-is-not-here on node node1\n"
 
 
+MUTE = "#!/bin/sh\necho 'error: unable to start listener' >&2\nexit 1\n"
+REFUSED = TOOL.replace('print("measured", *words)', 'print("error - unable to connect")')
+SLEEPS = TOOL.replace('print("measured"', 'time.sleep(60); print("measured"')
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "rail", "said"),
+    [
+        (MUTE, 0, "lo", "the iperf3 server on node1 lo never listened: error: unable to start"),
+        (TOOL, 0, "enp97s0", "no interface enp97s0 on node"),
+        (
+            REFUSED, 1, "lo",
+            ("iperf3 from node0 to node1 over lo ended with status 1: error - unable to connect\n"),
+        ),
+        (SLEEPS, 0, "lo",
+            "the iperf3 server on node1 lo (127.0.0.1) did not answer within 3 s from node0"),
+    ],
+    ids=["no listener", "no interface", "no connection", "no answer"],
+)  # fmt: skip
+def test_a_run_that_came_to_nothing_says_why(
+    leg: Path, tools: Path, text: str, status: int, rail: str, said: str
+) -> None:
+    put(tools, "iperf3", text=text, status=status)
+    client, _ = run_both(leg, tools, rail, "iperf3", "-t", "1")
+    assert client[0] == 3
+    reason = (leg / "reason.0").read_text()
+    assert reason.startswith(said)
+    assert rail == "lo" or "which has" in reason
+    assert not (leg / "peer.0").exists() or servers(leg / "peer.0") == []
+
+
 def test_a_server_that_never_comes(leg: Path, tools: Path) -> None:
     client = start(0, leg, tools, FABRICPROOF_PEER_SECONDS="1")
     _, said = client.communicate(timeout=15)
     assert client.returncode == 3
     assert "the iperf3 server on the other node lo did not answer within 1 s" in said
-
-
-def test_a_server_that_cannot_listen_says_why(leg: Path, tools: Path) -> None:
-    put(tools, "iperf3", text="#!/bin/sh\necho 'error: unable to start listener' >&2\nexit 1\n")
-    client, server = run_both(leg, tools)
-    assert client[0] == server[0] == 3
-    reason = (leg / "reason.0").read_text()
-    assert reason.startswith("the iperf3 server on node1 lo never listened: error: unable to start")
-
-
-def test_an_interface_of_another_name_is_said_with_those_that_are_there(
-    leg: Path, tools: Path
-) -> None:
-    client, _ = run_both(leg, tools, "enp97s0", "iperf3", "-t", "1")
-    assert client[0] == 3
-    assert (leg / "reason.0").read_text().startswith("no interface enp97s0 on node")
-    assert "which has" in (leg / "reason.0").read_text()
-
-
-def test_a_client_that_fails_says_what_the_tool_said(leg: Path, tools: Path) -> None:
-    put(
-        tools,
-        "iperf3",
-        text=TOOL.replace('print("measured", *words)', 'print("error - unable to connect")'),
-        status=1,
-    )
-    client, _ = run_both(leg, tools)
-    assert client[0] == 3
-    reason = (leg / "reason.0").read_text()
-    assert reason == (
-        "iperf3 from node0 to node1 over lo ended with status 1: error - unable to connect\n"
-    )
-
-
-def test_a_client_without_answer_is_ended(leg: Path, tools: Path) -> None:
-    put(tools, "iperf3", text=TOOL.replace('print("measured"', 'time.sleep(60); print("measured"'))
-    client, _ = run_both(leg, tools)
-    assert client[0] == 3
-    expected = "the iperf3 server on node1 lo (127.0.0.1) did not answer within 3 s from node0"
-    assert (leg / "reason.0").read_text().startswith(expected)
-    assert servers(leg / "peer.0") == []
 
 
 def test_an_hca_port_that_is_down(leg: Path, tools: Path, tmp_path: Path) -> None:

@@ -37,23 +37,15 @@ def make_looks(ranks: tuple[Any, ...] = RANKS) -> dict[str, Outcome]:
 
 def make_relation(**changes: Any) -> Relation:
     settings = {
-        "singles": {"rail0": "rail0", "rail1": "rail1"},
-        "together": "rail0+rail1",
-        "large_part": 2,
-        "expected_gain": 2.0,
-        "weights": {"rail0": 0.5, "rail1": 0.5},
+        "singles": {"rail0": "rail0", "rail1": "rail1"}, "together": "rail0+rail1", "large_part": 2,
+        "expected_gain": 2.0, "weights": {"rail0": 0.5, "rail1": 0.5},
         "reference": asdict(at_least(1.0, unit="x", tolerance=0.1, origin="physics")),
-        "threshold": "",
-        "hint": "the last rail decides",
-    }
+        "threshold": "", "hint": "the last rail decides",
+    }  # fmt: skip
     return Relation(
-        name="sharing",
-        kind="sharing",
-        legs=("rail0", "rail1", "rail0+rail1"),
-        suite="osu",
-        program="osu_bw",
-        settings={**settings, **changes},
-    )
+        name="sharing", kind="sharing", legs=("rail0", "rail1", "rail0+rail1"), suite="osu",
+        program="osu_bw", settings={**settings, **changes},
+    )  # fmt: skip
 
 
 def test_even_stripes_pass_and_the_threshold_is_told() -> None:
@@ -64,50 +56,32 @@ def test_even_stripes_pass_and_the_threshold_is_told() -> None:
     assert texts_of(report.findings) == ["several rails help from 128KiB on"]
 
 
-def test_a_lopsided_stripe_fails_with_both_shares() -> None:
-    ranks = (sent(0, {"rail0": 130_000_000, "rail1": 70_000_000}, part=2),)
-    report = judge_sharing(make_relation(), make_looks(ranks))
-    assert report.verdict is Verdict.FAIL
-    assert "rail0 65.0%, rail1 35.0%; the last rail decides" in report.quantities[0].reason
-
-
-def test_without_counters_of_large_messages_nothing_is_green() -> None:
-    report = judge_sharing(make_relation(), make_looks(ranks=()))
-    assert report.verdict is Verdict.UNJUDGED
-    assert "less than 256KiB" in report.quantities[0].reason
-
-
-def test_a_leg_on_another_path_leaves_nothing_to_judge() -> None:
-    looks = make_looks()
-    away = replace(
-        bandwidths(TWO, Verdict.INVALID),
-        net_path=PathProof(state=PathState.WRONG, reason="elsewhere"),
-    )
-    looks["rail0+rail1"] = look_at("rail0+rail1", away)
-    assert judge_sharing(make_relation(), looks).verdict is Verdict.INVALID
+LOPSIDED = (sent(0, {"rail0": 130_000_000, "rail1": 70_000_000}, part=2),)
+AWAY = replace(
+    bandwidths(TWO, Verdict.INVALID), net_path=PathProof(state=PathState.WRONG, reason="elsewhere")
+)
 
 
 @pytest.mark.parametrize(
-    ("threshold", "verdict", "says"),
+    ("threshold", "together", "ranks", "verdict", "says"),
     [
-        ("128KiB", Verdict.PASS, "they help from 128KiB"),
-        ("8KiB", Verdict.FAIL, "from 8KiB on: they help from 128KiB"),
+        ("", TWO, LOPSIDED, Verdict.FAIL, "rail0 65.0%, rail1 35.0%; the last rail decides"),
+        ("", TWO, (), Verdict.UNJUDGED, "less than 256KiB"),  # no counters of large messages
+        ("", AWAY, (), Verdict.INVALID, ""),
+        ("128KiB", TWO, RANKS, Verdict.PASS, "they help from 128KiB"),
+        ("8KiB", TWO, RANKS, Verdict.FAIL, "from 8KiB on: they help from 128KiB"),
+        ("8KiB", ONE, RANKS, Verdict.FAIL, "they never help"),  # red, not forgotten
     ],
 )
-def test_the_threshold_that_the_site_states_is_judged(
-    threshold: str, verdict: Verdict, says: str
+def test_sharing_is_judged(
+    threshold: str, together: Any, ranks: tuple[Any, ...], verdict: Verdict, says: str
 ) -> None:
-    report = judge_sharing(make_relation(threshold=threshold), make_looks())
-    assert report.verdict is verdict
-    assert says in report.quantities[1].reason
-
-
-def test_a_threshold_that_never_comes_is_red_not_forgotten() -> None:
     looks = make_looks()
-    looks["rail0+rail1"] = look_at("rail0+rail1", bandwidths(ONE), RANKS)
-    report = judge_sharing(make_relation(threshold="8KiB"), looks)
-    assert report.quantities[1].verdict is Verdict.FAIL
-    assert "they never help" in report.quantities[1].reason
+    report = together if together is AWAY else bandwidths(together)
+    looks["rail0+rail1"] = look_at("rail0+rail1", report, ranks)
+    judged = judge_sharing(make_relation(threshold=threshold), looks)
+    assert judged.verdict is verdict
+    assert says in judged.quantities[bool(threshold)].reason
 
 
 def test_acknowledgements_are_not_counted_as_messages() -> None:

@@ -27,23 +27,13 @@ ONE, OTHER = make_leg(name="one"), make_leg(name="other")
 
 def ratio(**changes: object) -> Relation:
     settings = {
-        "quantity": "bandwidth",
-        "sizes": [1 << 20, 1 << 22],
-        "over": ["other"],
-        "under": ["one"],
-        "reference": asdict(TWICE),
-        "most": 1.2,
-        "hint": "look at the cable",
-        **changes,
-    }
+        "quantity": "bandwidth", "sizes": [1 << 20, 1 << 22], "over": ["other"], "under": ["one"],
+        "reference": asdict(TWICE), "most": 1.2, "hint": "look at the cable", **changes,
+    }  # fmt: skip
     return Relation(
-        name="likeness",
-        kind="ratio",
-        legs=("one", "other"),
-        suite="osu",
-        program="osu_put_bw",
+        name="likeness", kind="ratio", legs=("one", "other"), suite="osu", program="osu_put_bw",
         settings=settings,
-    )
+    )  # fmt: skip
 
 
 def measured(folder: Path, leg: Leg, text: str = PUT_BW, **how: object) -> Outcome:
@@ -52,64 +42,48 @@ def measured(folder: Path, leg: Leg, text: str = PUT_BW, **how: object) -> Outco
 
 
 def test_two_like_legs_have_a_ratio_of_one(tmp_path: Path) -> None:
-    outcomes = [measured(tmp_path, ONE), measured(tmp_path, OTHER)]
-    result = judge_relation(ratio(), outcomes)
+    result = judge_relation(ratio(), [measured(tmp_path, ONE), measured(tmp_path, OTHER)])
     (judgement,) = result.report.quantities
-    assert result.report.verdict is Verdict.PASS
     assert (judgement.value, judgement.unit, judgement.name) == (1.0, "x", "bandwidth_likeness")
     assert result.nodes == ("n1", "n2")
 
 
-def test_a_leg_that_is_a_tenth_slower_makes_the_ratio_red_with_the_hint(tmp_path: Path) -> None:
-    outcomes = [measured(tmp_path, ONE), measured(tmp_path, OTHER, slower(PUT_BW, 1.1))]
-    report = judge_relation(ratio(), outcomes).report
-    assert report.verdict is Verdict.FAIL
-    assert "below the lower bound 0.95; look at the cable" in report.quantities[0].reason
+PASS, FAIL, INVALID, UNJUDGED, MISSING, *_ = Verdict
+TENTH, HALF = {"text": slower(PUT_BW, 1.1)}, {"text": slower(PUT_BW, 1.5)}
+STRAY, BUILT = replace(OTHER, rails=("rail1",)), replace(OTHER, library="/opt/mpi/libmpi.so.40")
+SWAPPED = ratio(over=["one"], under=["other"])
+
+Case = tuple[Relation, Leg | None, dict[str, object], Verdict, str, set[str]]
+
+#: the relation, the other leg and what it left; the verdict, words of why, what is repeated
+RATIOS: dict[str, Case] = {
+    "two like legs": (ratio(), OTHER, {}, PASS, "", set()),
+    "a tenth slower": (
+        ratio(), OTHER, TENTH, FAIL, "below the lower bound 0.95; look at the cable",
+        {"one", "other"}),
+    "more than links allow": (
+        SWAPPED, OTHER, HALF, INVALID, "more than links and slots allow", {"one", "other"}),
+    "no reference": (ratio(reference=None), OTHER, {}, UNJUDGED, "", {"one", "other"}),
+    "a leg without numbers": (  # else a ratio of two minutes would be red after one look
+        ratio(), OTHER, {"status": "1\n"}, MISSING, "leg other is MISSING", {"one", "other"}),
+    "another path": (ratio(), STRAY, {}, INVALID, "took another path", set()),
+    "never planned": (ratio(), None, {}, MISSING, "leg other was never planned", set()),
+    "a size that nobody measured": (ratio(sizes=[1 << 25]), OTHER, {}, MISSING, "", set()),
+    "a kind that nobody judges": (
+        replace(ratio(), kind="astrology"), OTHER, {}, MISSING, "", set()),
+    "a library that nobody saw": (
+        ratio(), BUILT, {}, UNJUDGED, "leg other: nobody saw which MPI library", set()),
+}  # fmt: skip
 
 
-def test_more_than_links_allow_is_impossible(tmp_path: Path) -> None:
-    outcomes = [measured(tmp_path, ONE, slower(PUT_BW, 1.5)), measured(tmp_path, OTHER)]
-    report = judge_relation(ratio(), outcomes).report
-    assert report.verdict is Verdict.INVALID
-    assert "more than links and slots allow" in report.quantities[0].reason
-
-
-def test_without_a_reference_a_ratio_is_no_pass(tmp_path: Path) -> None:
-    outcomes = [measured(tmp_path, ONE), measured(tmp_path, OTHER)]
-    assert judge_relation(ratio(reference=None), outcomes).report.verdict is Verdict.UNJUDGED
-
-
-def test_a_leg_without_numbers_leaves_no_ratio(tmp_path: Path) -> None:
-    outcomes = [measured(tmp_path, ONE), measured(tmp_path, OTHER, status="1\n")]
-    report = judge_relation(ratio(), outcomes).report
-    assert report.verdict is Verdict.MISSING
-    assert "leg other is MISSING" in report.quantities[0].reason
-
-
-def test_a_leg_on_another_path_spoils_the_ratio(tmp_path: Path) -> None:
-    strays = measured(tmp_path, replace(OTHER, rails=("rail1",)))
-    report = judge_relation(ratio(), [measured(tmp_path, ONE), strays]).report
-    assert report.verdict is Verdict.INVALID
-    assert "took another path" in report.quantities[0].reason
-
-
-def test_a_leg_that_was_never_planned_is_named(tmp_path: Path) -> None:
-    report = judge_relation(ratio(), [measured(tmp_path, ONE)]).report
-    assert report.verdict is Verdict.MISSING
-    assert "leg other was never planned" in report.quantities[0].reason
-
-
-def test_a_size_that_nobody_measured_is_missing(tmp_path: Path) -> None:
-    outcomes = [measured(tmp_path, ONE), measured(tmp_path, OTHER)]
-    report = judge_relation(ratio(sizes=[1 << 25]), outcomes).report
-    assert report.verdict is Verdict.MISSING
-
-
-def test_a_kind_that_nobody_judges_is_missing_not_passed(tmp_path: Path) -> None:
-    strange = replace(ratio(), kind="astrology")
-    report = judge_relation(strange, [measured(tmp_path, ONE), measured(tmp_path, OTHER)]).report
-    assert report.verdict is Verdict.MISSING
-    assert "ratio" in JUDGES
+@pytest.mark.parametrize("name", RATIOS)
+def test_a_ratio_is_judged(name: str, tmp_path: Path) -> None:
+    relation, other, left, verdict, words, again = RATIOS[name]
+    outcomes = [measured(tmp_path, ONE)]
+    outcomes += [measured(tmp_path, other, **left)] if other else []  # type: ignore[arg-type]
+    report = judge_relation(relation, outcomes).report
+    assert (report.verdict, legs_to_repeat([relation], outcomes)) == (verdict, again)
+    assert words in report.quantities[0].reason
 
 
 def test_the_second_look_repeats_both_legs_of_a_red_relation_though_each_passed(
@@ -139,14 +113,6 @@ def test_a_relation_that_is_red_twice_stays_red(tmp_path: Path) -> None:
     report = judge_relation(ratio(), [judge_leg(tmp_path, leg) for leg in (ONE, OTHER)]).report
     assert report.verdict is Verdict.FAIL
     assert "red again on the same nodes" in texts_of(report.findings)[0]
-
-
-def test_no_second_look_where_a_leg_took_another_path(tmp_path: Path) -> None:
-    outcomes = [
-        measured(tmp_path, ONE),
-        measured(tmp_path, replace(OTHER, rails=("rail1",))),
-    ]
-    assert legs_to_repeat([ratio()], outcomes) == frozenset()
 
 
 @given(value=st.floats(min_value=0.0, max_value=10.0), most=st.floats(1.0, 5.0))
@@ -179,14 +145,6 @@ def test_a_judge_that_fails_costs_its_own_row_and_nothing_else(
     assert legs_to_repeat(relations, outcomes) == frozenset()
 
 
-def test_a_leg_whose_mpi_library_nobody_saw_leaves_no_ratio(tmp_path: Path) -> None:
-    other = replace(OTHER, library="/opt/mpi/lib/libmpi.so.40")
-    outcomes = [measured(tmp_path, ONE), measured(tmp_path, other)]
-    report = judge_relation(ratio(), outcomes).report
-    assert report.verdict is Verdict.UNJUDGED
-    assert "leg other: nobody saw which MPI library" in report.quantities[0].reason
-
-
 @pytest.mark.parametrize("name", ["one", "on.e", "on+e"])
 def test_two_legs_that_would_share_a_folder_are_never_started(tmp_path: Path, name: str) -> None:
     """``eth0.100`` and ``eth0_100``: one would be judged by what the other left."""
@@ -198,13 +156,6 @@ def test_two_legs_that_would_share_a_folder_are_never_started(tmp_path: Path, na
 def test_a_relation_does_not_take_a_legs_name(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be told apart"):
         write_plan(tmp_path, [ONE, replace(OTHER, name="likeness")], [ratio()])
-
-
-def test_a_leg_that_was_lost_at_first_runs_again_beside_its_neighbour(tmp_path: Path) -> None:
-    """Else a ratio of two minutes would be red after one look."""
-    outcomes = [measured(tmp_path, ONE), measured(tmp_path, OTHER, status="1\n")]
-    assert legs_to_repeat([ratio()], outcomes) == {"one", "other"}
-    assert legs_to_repeat([], outcomes) == {"other"}
 
 
 def test_of_two_columns_the_one_that_is_not_judged_counts_too(tmp_path: Path) -> None:

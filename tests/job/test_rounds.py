@@ -186,25 +186,45 @@ def test_a_second_look_is_asked_for_however_little_time_is_left(tmp_path: Path) 
     assert doubtful_legs(tmp_path, 0) == ["one"]
 
 
-def test_rounds_that_agree_are_green_and_ask_for_nothing(tmp_path: Path) -> None:
-    outcomes = judge_legs(_job(tmp_path, [1.0, 1.001, 0.999]), LEGS)
+QUIET, TENTH = [1.0, 1.001, 0.999], [1.1, 1.1, 1.11, 1.1, 1.09, 1.1]
+FEW = "{} of 3 rounds", "{} more are missing: disturbed: others ran 2 s"
+
+
+@pytest.mark.parametrize(
+    ("factors", "disturbed", "verdict", "words", "due"),
+    [
+        (QUIET, (), "PASS", ["in 3 rounds"], 0),
+        ([1.0], (), "UNJUDGED", ["1 of 3 rounds"], 4),
+        (TENTH, (), "FAIL", ["below the lower bound 0.95; look at the cable"], 0),
+        # what differs is unjudged with the number that would tell
+        ([1.0, 1.1, 1.0, 1.12, 1.0, 1.05], (), "UNJUDGED", ["rounds like these would tell"], None),
+        # disturbed rounds count neither for green nor for red
+        ([1.5, *QUIET, 1.5, 1.5], (0, 4, 5), "PASS", ["in 3 rounds"], 0),
+        ([1.5, *QUIET, 1.5, 1.5], (), "UNJUDGED", [], None),
+        ([*TENTH, 1.3], (6,), "FAIL", [], None),
+        ([1.0] * 3, (2,), "UNJUDGED", [FEW[0].format(2), FEW[1].format(1)], 2),
+        ([1.0] * 3, (0, 1, 2), "UNJUDGED", [FEW[0].format(0), FEW[1].format(3)], 6),
+    ],
+)
+def test_rounds_are_judged(
+    tmp_path: Path,
+    factors: list[float],
+    disturbed: Collection[int],
+    verdict: str,
+    words: list[str],
+    due: int | None,
+) -> None:
+    outcomes = _disturbed(judge_legs(_job(tmp_path, factors), LEGS), disturbed)
     report = judge_relation(RELATION, outcomes).report
-    assert report.verdict is Verdict.PASS
-    assert "in 3 rounds" in report.quantities[0].reason
-    assert rounds_due([RELATION], outcomes) == ()
-
-
-def test_one_look_alone_is_unjudged_however_good(tmp_path: Path) -> None:
-    report = judge_relation(RELATION, judge_legs(_job(tmp_path, [1.0]), LEGS)).report
-    assert report.verdict is Verdict.UNJUDGED
-    assert "1 of 3 rounds" in report.quantities[0].reason
-
-
-def test_a_tenth_slower_in_every_round_is_red_with_the_hint(tmp_path: Path) -> None:
-    outcomes = judge_legs(_job(tmp_path, [1.1, 1.1, 1.11, 1.1, 1.09, 1.1]), LEGS)
-    report = judge_relation(RELATION, outcomes).report
-    assert report.verdict is Verdict.FAIL
-    assert "below the lower bound 0.95; look at the cable" in report.quantities[0].reason
+    (judgement,) = report.quantities
+    assert (report.verdict.name, judgement.verdict.name) == (verdict, verdict)
+    assert all(each in judgement.reason for each in words), judgement.reason
+    assert judgement.is_open is (verdict == "UNJUDGED")
+    assert due is None or len(rounds_due([RELATION], outcomes)) == due
+    starved = "starved_cores" if disturbed and verdict == "UNJUDGED" else None
+    assert judgement.disturbance == starved
+    said = sum("does not count: disturbed" in each for each in texts_of(report.findings))
+    assert said == len(disturbed)
 
 
 @pytest.mark.parametrize(
@@ -220,13 +240,6 @@ def test_what_both_may_differ_by_widens_the_bounds_and_no_more(
     assert judge_relation(relation, outcomes).report.verdict.name == verdict
     if verdict != "UNJUDGED":
         assert rounds_due([relation], outcomes) == ()
-
-
-def test_rounds_that_differ_are_unjudged_with_the_number_that_would_tell(tmp_path: Path) -> None:
-    outcomes = judge_legs(_job(tmp_path, [1.0, 1.1, 1.0, 1.12, 1.0, 1.05]), LEGS)
-    (judgement,) = judge_relation(RELATION, outcomes).report.quantities
-    assert (judgement.verdict, judgement.is_open) == (Verdict.UNJUDGED, True)
-    assert "rounds like these would tell" in judgement.reason or "no reasonable" in judgement.reason
 
 
 def test_a_round_over_another_path_is_no_green(tmp_path: Path) -> None:
@@ -312,34 +325,6 @@ def _disturbed(outcomes: Sequence[Outcome], rounds: Collection[int]) -> list[Out
         )
         for each in outcomes
     ]
-
-
-def test_disturbed_rounds_count_neither_for_green_nor_for_red(tmp_path: Path) -> None:
-    quiet, slow = [1.0, 1.001, 0.999], 1.5
-    outcomes = judge_legs(_job(tmp_path, [slow, *quiet, slow, slow]), LEGS)
-    report = judge_relation(RELATION, _disturbed(outcomes, {0, 4, 5})).report
-    assert report.verdict is Verdict.PASS
-    assert "in 3 rounds" in report.quantities[0].reason
-    assert sum("does not count: disturbed" in each for each in texts_of(report.findings)) == 3
-    assert judge_relation(RELATION, outcomes).report.verdict is not Verdict.PASS
-
-
-def test_red_in_quiet_rounds_is_red_whoever_disturbed_the_others(tmp_path: Path) -> None:
-    outcomes = judge_legs(_job(tmp_path, [1.1, 1.1, 1.11, 1.1, 1.09, 1.1, 1.3]), LEGS)
-    assert judge_relation(RELATION, _disturbed(outcomes, {6})).report.verdict is Verdict.FAIL
-
-
-@pytest.mark.parametrize(("disturbed", "left"), [({2}, 2), ({0, 1, 2}, 0)])
-def test_too_few_quiet_rounds_are_unjudged_with_the_cause(
-    tmp_path: Path, disturbed: set[int], left: int
-) -> None:
-    outcomes = _disturbed(judge_legs(_job(tmp_path, [1.0, 1.0, 1.0]), LEGS), disturbed)
-    (judgement,) = judge_relation(RELATION, outcomes).report.quantities
-    assert (judgement.verdict, judgement.disturbance) == (Verdict.UNJUDGED, "starved_cores")
-    assert judgement.is_open
-    assert f"{left} of 3 rounds" in judgement.reason
-    assert f"{3 - left} more are missing: disturbed: others ran 2 s" in judgement.reason
-    assert len(rounds_due([RELATION], outcomes)) == 2 * (3 - left)
 
 
 def test_legs_that_run_in_turn_are_neither_repeated_nor_judged_by_themselves(

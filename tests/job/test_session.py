@@ -24,54 +24,26 @@ RUN = "20260101T000000Z-abcdef"
 def make_case(result: str = "pass", **changes: Any) -> dict[str, Any]:
     """Return a test case as ReFrame's report has it."""
     return {
-        "name": "OsuBandwidth %fabric=eth0",
-        "unique_name": "OsuBandwidth_0",
-        "partition": "node",
-        "environ": "openmpi5",
-        "fabric": "eth0",
-        "suite": "osu",
-        "program": "osu_bw",
-        "jobid": "42",
-        "result": result,
-        "fail_phase": None,
-        "fail_reason": None,
-        "skip_reason": "",
-        **changes,
-    }
+        "name": "OsuBandwidth %fabric=eth0", "unique_name": "OsuBandwidth_0", "partition": "node",
+        "environ": "openmpi5", "fabric": "eth0", "suite": "osu", "program": "osu_bw", "jobid": "42",
+        "result": result, "fail_phase": None, "fail_reason": None, "skip_reason": "", **changes,
+    }  # fmt: skip
 
 
 def make_records(verdict: str = "PASS", leg: str = "rail0", **changes: Any) -> list[dict[str, Any]]:
     """Return a leg's records: one quantity of the attempt that counts, then the leg."""
     base = {
-        "run_id": RUN,
-        "check": "OsuBandwidth",
-        "unique_name": "OsuBandwidth_0",
-        "partition": "node",
-        "stack": "openmpi5",
-        "suite": "osu",
-        "program": "osu_bw",
-        "fabric": "eth0",
-        "leg": leg,
-        "job_id": "42",
-        **changes,
-    }
+        "run_id": RUN, "check": "OsuBandwidth", "unique_name": "OsuBandwidth_0",
+        "partition": "node", "stack": "openmpi5", "suite": "osu", "program": "osu_bw",
+        "fabric": "eth0", "leg": leg, "job_id": "42", **changes,
+    }  # fmt: skip
     quantity = {
-        **base,
-        "kind": "quantity",
-        "counts": True,
-        "attempt": 1,
-        "nodes": ["n1", "n2"],
-        "quantity_name": "bandwidth_4MiB",
-        "quantity_value": 47.0,
-        "quantity_unit": "MB/s",
-        "quantity_verdict": verdict,
-        "quantity_reason": "97.0% of 48.5 MB/s",
-        "quantity_named": True,
-        "quantity_ceiling": 48.6,
-        "quantity_reference": 48.5,
-        "quantity_origin": "physics: the link binds",
-        "quantity_message_size": 4194304,
-    }
+        **base, "kind": "quantity", "counts": True, "attempt": 1, "nodes": ["n1", "n2"],
+        "quantity_name": "bandwidth_4MiB", "quantity_value": 47.0, "quantity_unit": "MB/s",
+        "quantity_verdict": verdict, "quantity_reason": "97.0% of 48.5 MB/s",
+        "quantity_named": True, "quantity_ceiling": 48.6, "quantity_reference": 48.5,
+        "quantity_origin": "physics: the link binds", "quantity_message_size": 4194304,
+    }  # fmt: skip
     return [quantity, {**base, "kind": "leg", "verdict": verdict, "findings": []}]
 
 
@@ -106,12 +78,7 @@ def test_a_leg_whose_last_look_left_no_rank_has_the_nodes_of_the_one_before() ->
 
 
 @pytest.mark.parametrize(
-    ("ended", "nodes"),
-    [
-        ({"nodes": ["n3", "n4"]}, ("n3", "n4")),
-        ({}, ()),
-        (None, ()),
-    ],
+    ("ended", "nodes"), [({"nodes": ["n3", "n4"]}, ("n3", "n4")), ({}, ()), (None, ())]
 )
 def test_a_leg_of_which_no_rank_wrote_has_the_nodes_of_its_job(
     ended: object, nodes: tuple[str, ...]
@@ -132,16 +99,9 @@ def test_what_was_skipped_ran_on_no_nodes() -> None:
 def make_build(result: str = "pass", **changes: Any) -> dict[str, Any]:
     """Return the case of a stack's build as ReFrame's report has it."""
     return make_case(
-        result,
-        name="StackBuild ~site:node+openmpi5",
-        unique_name="StackBuild_1",
-        fixture=True,
-        fabric="<undefined>",
-        run_index=0,
-        build_reason="",
-        build_log=[],
-        **changes,
-    )
+        result, name="StackBuild ~site:node+openmpi5", unique_name="StackBuild_1", fixture=True,
+        fabric="<undefined>", run_index=0, build_reason="", build_log=[], **changes,
+    )  # fmt: skip
 
 
 def _waiting(result: str = "fail_deps", **changes: Any) -> dict[str, Any]:
@@ -170,9 +130,8 @@ RUNS: dict[str, tuple[list[Any], list[Any], list[Any], list[str], str]] = {
     "nothing at all": ([], [], [], [], ""),
     "passed without a record": ([make_case()], [], [], ["MISSING"], "ended without a record"),
     "failed before its job": (
-        [make_case("fail", fail_phase="run", fail_reason="sbatch:\n  no such partition")],
-        [], [], ["MISSING"], "run: sbatch: no such partition",
-    ),
+        [make_case("fail", fail_phase="run", fail_reason="sbatch:\n  no such partition")], [], [],
+        ["MISSING"], "run: sbatch: no such partition"),
     **{
         f"records of another {name}": (
             [make_case()], make_records(**{name: other}), [], ["MISSING"], "",
@@ -184,8 +143,7 @@ RUNS: dict[str, tuple[list[Any], list[Any], list[Any], list[str], str]] = {
     "quantities without their leg": ([make_case()], make_records()[:1], [], ["MISSING"], ""),
     "a retry is a job of its own": (
         [make_case("fail", jobid="1"), make_case(jobid="2")],
-        make_records("FAIL", job_id="1") + make_records(job_id="2"), [], ["FAIL", "PASS"], "",
-    ),
+        make_records("FAIL", job_id="1") + make_records(job_id="2"), [], ["FAIL", "PASS"], ""),
     "a job id that is a number": ([make_case(jobid=42)], make_records(), [], ["PASS"], ""),
     **{
         f"a PASS in a case that is {result}": (
@@ -205,24 +163,19 @@ RUNS: dict[str, tuple[list[Any], list[Any], list[Any], list[str], str]] = {
     "a skip with its reason": ([SKIP], [], [], ["SKIPPED"], "one rail"),
     "all skipped": ([SKIP, SKIP], [], [], ["SKIPPED", "SKIPPED"], "one rail"),
     "a skip without a reason": (
-        [make_case("skip", skip_reason="")], [], [], ["MISSING"], "skipped without a reason",
-    ),
+        [make_case("skip", skip_reason="")], [], [], ["MISSING"], "skipped without a reason"),
     "a skip with none": (
-        [make_case("skip", skip_reason=None)], [], [], ["MISSING"], "skipped without a reason",
-    ),
+        [make_case("skip", skip_reason=None)], [], [], ["MISSING"], "skipped without a reason"),
     "a failure with a skip reason": (
-        [make_case("fail", skip_reason="one rail")], [], [], ["MISSING"], "",
-    ),
+        [make_case("fail", skip_reason="one rail")], [], [], ["MISSING"], ""),
     "a PASS beside skips": ([make_case(), SKIP | {"jobid": None}], make_records(), [],
                             ["PASS", "SKIPPED"], ""),
     "a build that passed": ([make_build()], [], [], [], ""),
     "a build stands not in for what is due": (
-        [make_build()], [], [_entry(check="StackBuild", fabric="<undefined>")], ["MISSING"], "",
-    ),
+        [make_build()], [], [_entry(check="StackBuild", fabric="<undefined>")], ["MISSING"], ""),
     "a skip of its own beside a failed build": (
-        [FAILED_BUILD, _waiting("skip", skip_reason="one rail")], [], [],
-        ["MISSING", "SKIPPED"], "one rail",
-    ),
+        [FAILED_BUILD, _waiting("skip", skip_reason="one rail")], [], [], ["MISSING", "SKIPPED"],
+        "one rail"),
     **{
         f"a failed build of another {name}": (
             [FAILED_BUILD | {name: other}, _waiting("skip")], [], [],
@@ -244,16 +197,13 @@ RUNS: dict[str, tuple[list[Any], list[Any], list[Any], list[str], str]] = {
     "what was not measured is of no build": (
         [make_case(), SECOND],
         _identified("a" * 64, verdict="MISSING") + _identified("b" * 64, job_id="43"), [],
-        ["MISSING", "INVALID"], "",
-    ),
+        ["MISSING", "INVALID"], ""),
     "one build": (
         [make_case(), SECOND], _identified("a" * 64) + _identified("a" * 64, job_id="43"), [],
-        ["PASS", "PASS"], "",
-    ),
+        ["PASS", "PASS"], ""),
     "due and never ran": (
-        [make_case()], make_records(), [_entry(), _entry(check="OsuLatency")],
-        ["PASS", "MISSING"], "fabricproof site roll SITE --write",
-    ),
+        [make_case()], make_records(), [_entry(), _entry(check="OsuLatency")], ["PASS", "MISSING"],
+        "fabricproof site roll SITE --write"),
     **{
         f"due on another {name}": (
             [make_case()], make_records(), [_entry(**{name: other})], ["PASS", "MISSING"],
@@ -264,8 +214,7 @@ RUNS: dict[str, tuple[list[Any], list[Any], list[Any], list[str], str]] = {
         }.items()
     },
     "skipped for want of a fabric, and due on another": (
-        [NO_ETHERNET], [], [_entry()], ["SKIPPED", "MISSING"], "a required check",
-    ),
+        [NO_ETHERNET], [], [_entry()], ["SKIPPED", "MISSING"], "a required check"),
     "due and skipped with a reason": ([SKIP], [], [_entry()], ["SKIPPED"], "one rail"),
 }  # fmt: skip
 

@@ -14,11 +14,7 @@ from fabricproof.traffic.error_rates import ErrorKind, error_rates
 
 DUE = 10**10
 RAIL = Expectation(
-    rails=("cxi0",),
-    sent_bytes=(DUE, DUE),
-    num_ranks=2,
-    spread=False,
-    sent_messages=(1000, 1000),
+    rails=("cxi0",), sent_bytes=(DUE, DUE), num_ranks=2, spread=False, sent_messages=(1000, 1000)
 )
 STAMP = "@1754000000.000000001"
 
@@ -77,27 +73,23 @@ def test_the_octets_of_the_device_prove_the_path(tmp_path: Path) -> None:
     assert (sample.netdev, sample.moved("tx_packets")) == ("hsn0", DUE // 4000)
 
 
-def test_what_its_ethernet_moved_does_not(tmp_path: Path) -> None:
-    """The link counts the interface's bytes too: TCP over hsn0 looks like Portals."""
-    proof = proven(seen(tmp_path, portals=0, sockets=DUE))
-    assert proof.state is PathState.WRONG
-    assert "traffic went over TCP on hsn0 (the interface of cxi0)" in proof.reason
-
-
-def test_a_little_over_its_ethernet_is_taken_off(tmp_path: Path) -> None:
-    proof = proven(seen(tmp_path, portals=DUE, sockets=10**5))
-    assert proof.state is PathState.PROVEN, proof.reason
-
-
-def test_bytes_that_it_did_not_count_took_another_path(tmp_path: Path) -> None:
-    assert proven(seen(tmp_path, portals=DUE // 2)).state is PathState.WRONG
-
-
-def test_without_telemetry_nobody_knows(tmp_path: Path) -> None:
-    """The statistics of hsn0 have nothing of what the cxi provider moves."""
-    proof = proven(seen(tmp_path, portals=DUE, sockets=DUE, telemetry=False))
-    assert proof.state is PathState.UNKNOWN
-    assert "/sys/class/cxi/cxi0/device/telemetry alone" in proof.reason
+@pytest.mark.parametrize(
+    ("portals", "sockets", "telemetry", "state", "said"),
+    [
+        # the link counts the interface's bytes too: TCP over hsn0 looks like Portals
+        (0, DUE, True, PathState.WRONG, "traffic went over TCP on hsn0 (the interface of cxi0)"),
+        (DUE, 10**5, True, PathState.PROVEN, ""),  # a little over it is taken off
+        (DUE // 2, 0, True, PathState.WRONG, ""),
+        # the statistics of hsn0 have nothing of what the cxi provider moves
+        (DUE, DUE, False, PathState.UNKNOWN, "/sys/class/cxi/cxi0/device/telemetry alone"),
+    ],
+)
+def test_what_its_ethernet_moved_is_no_portals(
+    tmp_path: Path, portals: int, sockets: int, telemetry: bool, state: PathState, said: str
+) -> None:
+    proof = proven(seen(tmp_path, portals=portals, sockets=sockets, telemetry=telemetry))
+    assert proof.state is state, proof.reason
+    assert said in proof.reason
 
 
 def test_sockets_over_its_interface_are_a_path_of_their_own(tmp_path: Path) -> None:

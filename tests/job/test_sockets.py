@@ -59,46 +59,40 @@ def leg(tmp_path: Path) -> Path:
     return tmp_path / "leg"
 
 
-def test_one_numa_node_says_no(tmp_path: Path, leg: Path) -> None:
-    sys = make_node(tmp_path / "sys", "0-3", home="0")
-    run("ask.sh", "two_sockets", "rail0", leg=leg, FABRICPROOF_SYS=str(sys), PMIX_RANK="1")
-    assert "one NUMA node on" in (leg / "no.1").read_text()
+TWO = ("0-3", "4-7")
 
 
-@pytest.mark.parametrize("home", ["-1", None])
-def test_a_rail_without_a_home_says_no(tmp_path: Path, leg: Path, home: str | None) -> None:
-    sys = make_node(tmp_path / "sys", "0-3", "4-7", home=home)
-    run("ask.sh", "two_sockets", "rail0", leg=leg, FABRICPROOF_SYS=str(sys))
-    assert "is not known" in (leg / "no.0").read_text()
-
-
-@pytest.mark.parametrize("rail", ["rail9", "mlx5_9:1"])
-def test_a_rail_that_is_gone_is_a_fault_and_no_reason_to_skip(
-    tmp_path: Path, leg: Path, rail: str
-) -> None:
-    sys = make_node(tmp_path / "sys", "0-3", "4-7")
-    assert run("ask.sh", "two_sockets", rail, leg=leg, FABRICPROOF_SYS=str(sys)) == 0
-    assert list(leg.iterdir()) == []
+@pytest.mark.parametrize(
+    ("numa", "home", "rail", "cpus", "said"),
+    [
+        (("0-3",), "0", "rail0", "0-7", "one NUMA node on"),
+        *((TWO, home, "rail0", "0-7", "is not known") for home in ("-1", None)),
+        # a rail that is gone is a fault and no reason to skip
+        *((TWO, "1", rail, "0-7", "") for rail in ("rail9", "mlx5_9:1")),
+        # a job with CPUs on one side only
+        *((TWO, "1", "rail0", cpus, f"may use CPUs {cpus} of") for cpus in ("0-3", "5")),
+        # two sockets and a known home
+        ((*TWO, ""), "1", "rail0", "0-7", ""),
+    ],
+)
+def test_a_node_says_whether_near_and_far_differ(
+    tmp_path: Path, leg: Path, numa: tuple[str, ...], home: str | None, rail: str, cpus: str,
+    said: str,
+) -> None:  # fmt: skip
+    sys, proc = make_node(tmp_path / "sys", *numa, home=home), _allowed(tmp_path / "proc", cpus)
+    asked = {"FABRICPROOF_SYS": str(sys), "FABRICPROOF_PROC": proc, "PMIX_RANK": "1"}
+    assert run("ask.sh", "two_sockets", rail, leg=leg, **asked) == 0
+    if said:
+        assert said in (leg / "no.1").read_text()
+    else:
+        run("ask.sh", "settle", leg=leg)
+        assert list(leg.iterdir()) == []
 
 
 def _allowed(folder: Path, cpus: str) -> str:
     (folder / "self").mkdir(parents=True)
     (folder / "self" / "status").write_text(f"Name:\tx\nCpus_allowed_list:\t{cpus}\n")
     return str(folder)
-
-
-@pytest.mark.parametrize("cpus", ["0-3", "5"])
-def test_a_job_with_cpus_on_one_side_only_says_no(tmp_path: Path, leg: Path, cpus: str) -> None:
-    sys, proc = make_node(tmp_path / "sys", "0-3", "4-7"), _allowed(tmp_path / "proc", cpus)
-    run("ask.sh", "two_sockets", "rail0", leg=leg, FABRICPROOF_SYS=str(sys), FABRICPROOF_PROC=proc)
-    assert f"may use CPUs {cpus} of" in (leg / "no.0").read_text()
-
-
-def test_two_sockets_and_a_known_home_say_nothing(tmp_path: Path, leg: Path) -> None:
-    sys, proc = make_node(tmp_path / "sys", "0-3", "4-7", ""), _allowed(tmp_path / "proc", "0-7")
-    run("ask.sh", "two_sockets", "rail0", leg=leg, FABRICPROOF_SYS=str(sys), FABRICPROOF_PROC=proc)
-    run("ask.sh", "settle", leg=leg)
-    assert list(leg.iterdir()) == []
 
 
 ROUTES = """\
@@ -118,20 +112,19 @@ def _reach(tmp_path: Path, leg: Path, *rails: str, **more: str) -> list[str]:
     return [path.read_text() for path in sorted(leg.glob("no.*"))]
 
 
+@pytest.mark.parametrize(
+    "rails", [("rail1", "rail1"), ("rail0", "rail7"), ("mlx5_0:1", "mlx5_1:1")]
+)
+def test_one_network_or_a_rail_without_an_address_is_no_reason_to_skip(
+    tmp_path: Path, leg: Path, rails: tuple[str, str]
+) -> None:
+    assert _reach(tmp_path, leg, *rails, FABRICPROOF_SYS=str(tmp_path / "sys")) == []
+
+
 def test_rails_of_two_networks_say_both_addresses(tmp_path: Path, leg: Path) -> None:
     (said,) = _reach(tmp_path, leg, "rail0", "rail1")
     assert "rail0 of vc1 is in 198.19.0.0 mask 255.255.255.0" in said
     assert "rail1 of vc2 is in 198.19.1.0" in said
-
-
-def test_rails_of_one_network_say_nothing(tmp_path: Path, leg: Path) -> None:
-    assert _reach(tmp_path, leg, "rail1", "rail1") == []
-
-
-def test_a_rail_without_an_address_is_a_fault_and_no_reason_to_skip(
-    tmp_path: Path, leg: Path
-) -> None:
-    assert _reach(tmp_path, leg, "rail0", "rail7") == []
 
 
 @pytest.mark.parametrize("says", ["parent", "ports/1/gid_attrs/ndevs/0"])
@@ -144,11 +137,6 @@ def test_roce_ports_are_in_the_networks_of_their_interfaces(
         file.write_text(f"rail{number}\n")
     (said,) = _reach(tmp_path, leg, "rxe0:1", "rxe1:1", FABRICPROOF_SYS=str(tmp_path / "sys"))
     assert "rxe0:1 of vc1 is in 198.19.0.0 mask 255.255.255.0, rxe1:1 of vc2 is in" in said
-
-
-def test_a_port_that_names_no_interface_is_no_reason_to_skip(tmp_path: Path, leg: Path) -> None:
-    empty = str(tmp_path / "sys")
-    assert _reach(tmp_path, leg, "mlx5_0:1", "mlx5_1:1", FABRICPROOF_SYS=empty) == []
 
 
 def test_a_leg_that_a_node_refuses_is_skipped_and_so_is_its_relation(tmp_path: Path) -> None:
@@ -239,17 +227,19 @@ def _looks(
     return looks
 
 
-def test_document_000_near_wins_and_the_report_names_it(tmp_path: Path) -> None:
-    report = judge_locality(RELATION, _looks(tmp_path, 6300, 5600))
-    assert report.verdict is Verdict.PASS
-    assert report.quantities[0].value == pytest.approx(1.125)
-    assert texts_of(report.findings) == ["bind near: 6.3 GB/s against 5.6 GB/s (far)"]
-
-
-def test_near_slower_than_far_is_red(tmp_path: Path) -> None:
-    report = judge_locality(RELATION, _looks(tmp_path, 5600, 6300))
-    assert report.verdict is Verdict.FAIL
-    assert texts_of(report.findings) == ["bind far: 6.3 GB/s against 5.6 GB/s (near)"]
+@pytest.mark.parametrize(
+    ("near", "far", "verdict", "said"),
+    [  # document 000: near wins
+        (6300, 5600, Verdict.PASS, "bind near: 6.3 GB/s against 5.6 GB/s (far)"),
+        (5600, 6300, Verdict.FAIL, "bind far: 6.3 GB/s against 5.6 GB/s (near)"),
+    ],
+)
+def test_near_must_win_and_the_report_names_who_did(
+    tmp_path: Path, near: float, far: float, verdict: Verdict, said: str
+) -> None:
+    report = judge_locality(RELATION, _looks(tmp_path, near, far))
+    assert (report.verdict, texts_of(report.findings)) == (verdict, [said])
+    assert report.quantities[0].value == pytest.approx(near / far)
 
 
 @pytest.mark.parametrize(

@@ -74,102 +74,97 @@ def test_another_rank_of_the_node_reads_what_proves_the_path(tmp_path: Path) -> 
     assert first.after["rxe0:1"].keys() == {"tx_bytes", "rx_bytes", "tx_packets", "rx_packets"}
 
 
-@pytest.mark.parametrize("kernel", ["7.3", "hw_counters alone"])
-def test_verbs_over_the_device_are_its_path_and_the_interface_below_no_other(
-    tmp_path: Path, kernel: str
-) -> None:
-    found = proof(tmp_path, ONE, {"rxe0": SENT, "mgmt0": (MB, MB, 900)}, kernel=kernel)
-    assert (found.state, found.findings) == (PathState.PROVEN, ())
-    assert found.reason.startswith("over rxe0:1 vc1 sent 505.0 MB")
+def beside(interface: str, times: int) -> Moved:
+    """Return SENT over an interface, beside a stranger's verbs of so many times as much."""
+    return {"rxe0": (times * SENT[0], times * SENT[1], times * SENT[2]), interface: SENT}
 
 
-def test_small_messages_leave_more_headers_below_than_bytes_above(tmp_path: Path) -> None:
-    """A byte in a packet of its own: headers of Ethernet are a fifth of what the device counts."""
-    packets = 2_000_000
-    small = Expectation(
-        rails=("rxe0:1",),
-        sent_bytes=(packets, packets),
-        sent_messages=(packets, packets),
-        num_ranks=2,
-        spread=False,
-    )
-    moved = {"rxe0": (66 * packets, 66 * packets, packets)}
-    assert proof(tmp_path, small, moved).state is PathState.PROVEN
+PROVEN, WRONG, UNKNOWN, DISTURBED = PathState
+FEW, USED = (MB, MB, 500), {"rxe0": SENT}
+#: a byte in a packet of its own: Ethernet's headers are a fifth of what the device counts
+PACKETS = 2_000_000
+BYTES = replace(ONE, sent_bytes=(PACKETS,) * 2, sent_messages=(PACKETS,) * 2)
+SOCKETS = replace(ONE, rails=("rail0",))
+DOWN = {f"{HARDWARE}/link_downed": 1, "class/net/rail0/carrier_changes": 2}
+ELSEWHERE_DOWN = {f"class/net/{name}/carrier_changes": 2 for name in ("rail1", "mgmt0")}
+NO_WIRE = ": the path is not shown"
+
+#: what is due and moved, how rank.sh's words are changed, the state, words of why or of a finding
+PROOFS: dict[str, tuple[Expectation, Moved, dict[str, object], PathState, tuple[str, ...]]] = {
+    **{f"verbs over the device, kernel {kernel}": (
+        ONE, {**USED, "mgmt0": (MB, MB, 900)}, {"kernel": kernel}, PROVEN,
+        ("over rxe0:1 vc1 sent 505.0 MB",)) for kernel in ("7.3", "hw_counters alone")},
+    "small messages": (BYTES, {"rxe0": (66 * PACKETS, 66 * PACKETS, PACKETS)}, {}, PROVEN, ()),
+    "TCP over the interface below": (
+        ONE, {"rxe0": FEW, "rail0": SENT}, {}, WRONG,
+        ("traffic went over TCP on rail0 (the interface under rxe0): UCX or libfabric fell back; ",
+         "the benchmark says vc1 sent 500.0 MB, rxe0:1 sent 1.0 MB, rail0 sent 505.0 MB")),
+    "TCP over the management network": (
+        ONE, {"rxe0": FEW, "mgmt0": SENT}, {}, WRONG,
+        ("traffic went over TCP on mgmt0: UCX or libfabric fell back; the benchmark says vc1",)),
+    "verbs of the other device": (
+        ONE, {"rxe1": SENT}, {}, WRONG, ("traffic took another path:", "rxe1:1 sent 505.0 MB")),
+    "half of it over TCP": (
+        ONE, {"rxe0": HALF, "rail0": HALF}, {}, WRONG,
+        ("TCP on rail0 (the interface under rxe0)",)),
+    **{f"TCP below a stranger's verbs, {times} times as much": (
+        ONE, beside("rail0", times), {}, UNKNOWN, ("two paths fit", "rail0")) for times in (1, 20)},
+    "two rails": (TWO, {"rxe0": HALF, "rxe1": HALF}, {}, PROVEN, ()),
+    "one of two rails": (TWO, USED, {}, WRONG, ("rxe1:1 carried 0.0% of vc1's traffic",)),
+    "two devices over one interface": (
+        TWO, {"rxe0": HALF, "rxe1": HALF}, {"changed": ("parent=rail1", "parent=rail0")}, WRONG,
+        ("2 rails, but rxe0:1 and rxe1:1 on vc1 are two devices over one interface (rail0)",)),
+    "a rail that went down": (
+        ONE, USED, {"extra": DOWN}, DISTURBED,
+        ("link_downed of rxe0:1 on vc1 rose by 1",
+         "carrier_changes of rail0 on vc1 rose by 2: the link went down")),
+    "other rails that went down": (ONE, USED, {"extra": ELSEWHERE_DOWN}, PROVEN, ()),
+    **{f"a connection given up: {counter}": (
+        ONE, USED, {"extra": {f"{HARDWARE}/{counter}": 1}}, DISTURBED,
+        (f"{counter} of rxe0:1 on vc1 rose by 1: the device gave",))
+        for counter in ("retry_exceeded_err", "retry_rnr_exceeded_err")},
+    "a slow receiver": (
+        ONE, USED, {"extra": {f"{HARDWARE}/rcvd_rnr_err": 500}}, PROVEN,
+        ("over rxe0:1 ", "rcvd_rnr_err of rxe0:1 on vc1 rose by 500")),
+    "a count of 255 in 64 bits": (
+        ONE, USED, {"changed": ("link_downed=0", "link_downed=255")}, PROVEN, ()),
+    "a kernel that counts no bytes": (
+        ONE, USED, {"kernel": "6.1"}, UNKNOWN,
+        ("counters of rxe0:1 on vc1 were not read (tx_bytes, rx_bytes): rdma_rxe of this kernel ",
+         "counts no bytes; take one with ports/1/counters", NO_WIRE)),
+    "sockets": (SOCKETS, {"rail0": SENT}, {}, PROVEN, ()),
+    "verbs over a rail of sockets": (
+        SOCKETS, USED, {}, WRONG, ("rail0 sent 0.0 MB by sockets and 506.7 MB as verbs of rxe0",)),
+    "no counters below": (
+        ONE, USED, {"changed": ("parent=rail0", "parent=eth9")}, UNKNOWN,
+        (f"no counters of eth9 below rxe0:1 on vc1{NO_WIRE}",)),
+    "over lo": (
+        ONE, USED, {"changed": ("parent=rail0", "parent=lo")}, UNKNOWN,
+        (f"rxe0:1 on vc1 is over lo, which leaves no node{NO_WIRE}",)),
+    "over nothing known": (
+        ONE, USED, {"changed": ("parent=rail0", "parent=")}, UNKNOWN,
+        (f"rxe0:1 on vc1 does not say over which interface it is{NO_WIRE}",)),
+    "a wire below that was reset": (
+        ONE, USED, {"changed": ("before rail0 tx_bytes=1000", "before rail0 tx_bytes=9000000000")},
+        UNKNOWN, ("counters of rail0 below rxe0:1 on vc1 ran backwards",)),
+    "losses that one node does not count": (
+        ONE, USED, {"of": 1, "changed": (" retry_exceeded_err=0", "")}, PROVEN,
+        ("over rxe0:1 ", "retry_exceeded_err of rxe0:1 were read on another node and not on vc2")),
+}  # fmt: skip
 
 
-def test_tcp_over_the_interface_below_is_named(tmp_path: Path) -> None:
-    found = proof(tmp_path, ONE, {"rxe0": (MB, MB, 500), "rail0": SENT})
-    assert found.state is PathState.WRONG
-    assert found.reason == (
-        "traffic went over TCP on rail0 (the interface under rxe0): UCX or libfabric fell back; "
-        "the benchmark says vc1 sent 500.0 MB, rxe0:1 sent 1.0 MB, rail0 sent 505.0 MB"
-    )
-
-
-def test_tcp_over_the_management_network_is_named(tmp_path: Path) -> None:
-    found = proof(tmp_path, ONE, {"rxe0": (MB, MB, 500), "mgmt0": SENT})
-    assert found.state is PathState.WRONG
-    assert found.reason.startswith(
-        "traffic went over TCP on mgmt0: UCX or libfabric fell back; the benchmark says vc1 sent"
-    )
-
-
-def test_verbs_of_the_other_device_are_no_tcp(tmp_path: Path) -> None:
-    found = proof(tmp_path, ONE, {"rxe1": SENT})
-    assert found.state is PathState.WRONG
-    assert found.reason.startswith("traffic took another path:")
-    assert found.reason.endswith("rxe1:1 sent 505.0 MB")
-
-
-def test_half_of_it_over_tcp_is_not_the_path(tmp_path: Path) -> None:
-    found = proof(tmp_path, ONE, {"rxe0": HALF, "rail0": HALF})
-    assert found.state is PathState.WRONG
-    assert "TCP on rail0 (the interface under rxe0)" in found.reason
-
-
-@pytest.mark.parametrize("times", [1, 20])
-def test_a_strangers_verbs_hide_no_tcp_below_them(tmp_path: Path, times: int) -> None:
-    """Ten per cent more on the interface are no same wire, once the device's own are taken off."""
-    sent, received, packets = SENT
-    stranger = (times * sent, times * received, times * packets)
-    found = proof(tmp_path, ONE, {"rxe0": stranger, "rail0": SENT})
-    assert found.state is PathState.UNKNOWN
-    assert found.reason.startswith("two paths fit")
-    assert "rail0" in found.reason
-
-
-def test_one_of_two_rails_is_no_number_of_two(tmp_path: Path) -> None:
-    assert proof(tmp_path / "a", TWO, {"rxe0": HALF, "rxe1": HALF}).state is PathState.PROVEN
-    found = proof(tmp_path / "b", TWO, {"rxe0": SENT})
-    assert found.state is PathState.WRONG
-    assert "rxe1:1 carried 0.0% of vc1's traffic" in found.reason
-
-
-def test_two_devices_over_one_interface_are_no_two_rails(tmp_path: Path) -> None:
-    read = texts(tmp_path, {"rxe0": HALF, "rxe1": HALF})
-    one = [text.replace("parent=rail1", "parent=rail0") for text in read]
-    found = prove_path(gather(parse_rank(text, "x") for text in one), TWO)
-    assert found.state is PathState.WRONG
-    assert found.reason == (
-        "2 rails, but rxe0:1 and rxe1:1 on vc1 are two devices over one interface (rail0)"
-    )
-
-
-def test_a_rail_that_went_down_under_the_run_is_an_error(tmp_path: Path) -> None:
-    down = {f"{HARDWARE}/link_downed": 1, "class/net/rail0/carrier_changes": 2}
-    found = proof(tmp_path, ONE, {"rxe0": SENT}, extra=down)
-    assert found.state is PathState.DISTURBED
-    assert "link_downed of rxe0:1 on vc1 rose by 1" in found.reason
-    assert "carrier_changes of rail0 on vc1 rose by 2: the link went down" in found.reason
-    other = {f"class/net/{name}/carrier_changes": 2 for name in ("rail1", "mgmt0")}
-    assert proof(tmp_path / "b", ONE, {"rxe0": SENT}, extra=other).state is PathState.PROVEN
-
-
-@pytest.mark.parametrize("counter", ["retry_exceeded_err", "retry_rnr_exceeded_err"])
-def test_a_connection_that_was_given_up_is_an_error(tmp_path: Path, counter: str) -> None:
-    found = proof(tmp_path, ONE, {"rxe0": SENT}, extra={f"{HARDWARE}/{counter}": 1})
-    assert found.state is PathState.DISTURBED
-    assert f"{counter} of rxe0:1 on vc1 rose by 1: the device gave" in found.reason
+@pytest.mark.parametrize("name", PROOFS)
+def test_the_path_of_a_soft_device(name: str, tmp_path: Path) -> None:
+    expected, moved, options, state, words = PROOFS[name]
+    how = {key: value for key, value in options.items() if key not in {"changed", "of"}}
+    read = list(texts(tmp_path, moved, **how))  # type: ignore[arg-type]
+    for rank in (0, 1) if "of" not in options else (1,):
+        read[rank] = read[rank].replace(*options.get("changed", ("", "")))  # type: ignore[misc]
+    found = prove_path(gather(parse_rank(text, "x") for text in read), expected)
+    assert found.state is state, found.reason
+    assert all(any(each in said for said in (found.reason, *found.findings)) for each in words)
+    if words and words[0].startswith("over rxe0:1 "):
+        assert len(found.findings) == len(words) - 1
 
 
 @pytest.mark.parametrize(("rise", "red"), [(9, False), (240, True)])
@@ -188,38 +183,6 @@ def test_packets_sent_again_are_noted_and_judged_as_a_rate(
     packets = max(each.packets for each in rates if each.kind is ErrorKind.RETRANSMITTED)
     assert worst == rise
     assert (worst >= red_from(packets, SOFT_ROCE_LIMIT)) is red
-
-
-def test_a_slow_receiver_is_a_note(tmp_path: Path) -> None:
-    found = proof(tmp_path, ONE, {"rxe0": SENT}, extra={f"{HARDWARE}/rcvd_rnr_err": 500})
-    assert (found.state, len(found.findings)) == (PathState.PROVEN, 1)
-    assert "rcvd_rnr_err of rxe0:1 on vc1 rose by 500" in found.findings[0]
-
-
-def test_a_count_of_255_is_no_end_of_a_soft_counter(tmp_path: Path) -> None:
-    """PortCounters' link_downed has eight bits; that of rdma_rxe has 64."""
-    read = texts(tmp_path, {"rxe0": SENT})
-    high = [text.replace("link_downed=0", "link_downed=255") for text in read]
-    found = prove_path(gather(parse_rank(text, "x") for text in high), ONE)
-    assert found.state is PathState.PROVEN
-
-
-def test_a_kernel_that_counts_no_bytes_proves_nothing(tmp_path: Path) -> None:
-    found = proof(tmp_path, ONE, {"rxe0": SENT}, kernel="6.1")
-    assert found.state is PathState.UNKNOWN
-    assert found.reason == (
-        "counters of rxe0:1 on vc1 were not read (tx_bytes, rx_bytes): rdma_rxe of this kernel "
-        "counts no bytes; take one with ports/1/counters (Linux 7.2 has them, 6.1 and 6.12 do "
-        "not): the path is not shown"
-    )
-
-
-def test_verbs_over_a_rail_of_sockets_are_no_tcp_number(tmp_path: Path) -> None:
-    sockets = Expectation(rails=("rail0",), sent_bytes=(DUE, 0), num_ranks=2, spread=False)
-    assert proof(tmp_path / "a", sockets, {"rail0": SENT}).state is PathState.PROVEN
-    found = proof(tmp_path / "b", sockets, {"rxe0": SENT})
-    assert found.state is PathState.WRONG
-    assert "rail0 sent 0.0 MB by sockets and 506.7 MB as verbs of rxe0" in found.reason
 
 
 def _with_below(folder: Path, share: float, *counters: str) -> PathProof:
@@ -276,31 +239,6 @@ def test_what_the_wire_did_not_bring_did_not_come(tmp_path: Path) -> None:
     found = prove_path(gather(records), ONE)
     assert found.state is PathState.WRONG
     assert "rxe0 on vc2 counts rx_bytes 505000000, rail0 below it only 0" in found.reason
-
-
-@pytest.mark.parametrize(
-    ("parent", "reason"),
-    [
-        ("parent=eth9", "no counters of eth9 below rxe0:1 on vc1: the path is not shown"),
-        ("parent=lo", "rxe0:1 on vc1 is over lo, which leaves no node: the path is not shown"),
-        ("parent=", "rxe0:1 on vc1 does not say over which interface it is: the path is not shown"),
-    ],
-)
-def test_without_a_wire_to_ask_the_path_is_not_shown(
-    tmp_path: Path, parent: str, reason: str
-) -> None:
-    read = (each.replace("parent=rail0", parent) for each in texts(tmp_path, {"rxe0": SENT}))
-    found = prove_path(gather(parse_rank(text, "x") for text in read), ONE)
-    assert (found.state, found.reason) == (PathState.UNKNOWN, reason)
-
-
-def test_a_wire_below_that_was_reset_is_no_witness(tmp_path: Path) -> None:
-    high = "before rail0 tx_bytes=9000000000"
-    read = texts(tmp_path, {"rxe0": SENT})
-    records = (parse_rank(text.replace("before rail0 tx_bytes=1000", high), "x") for text in read)
-    found = prove_path(gather(records), ONE)
-    assert found.state is PathState.UNKNOWN
-    assert "counters of rail0 below rxe0:1 on vc1 ran backwards" in found.reason
 
 
 @pytest.mark.parametrize(("name", "state"), [("rail", "proven"), ("rxe", "wrong")])
@@ -389,20 +327,6 @@ def test_a_rank_that_says_nothing_of_a_device_unsays_no_other(tmp_path: Path) ->
         found = {each.interface: each for each in gather(order).samples}
         assert found["rxe0:1"].parent == "rail0"
         assert found["rail0"].address == "52:54:00:00:00:01"
-
-
-def test_losses_that_one_node_does_not_count_are_a_note(tmp_path: Path) -> None:
-    read = texts(tmp_path, {"rxe0": SENT})
-    cut = read[1]
-    for name in ("retry_exceeded_err", "completer_retry_err"):
-        cut = cut.replace(f" {name}=0", "")
-    found = prove_path(gather([parse_rank(read[0], "x"), parse_rank(cut, "x")]), ONE)
-    assert found.state is PathState.PROVEN
-    (note,) = found.findings
-    assert note == (
-        "completer_retry_err, retry_exceeded_err of rxe0:1 were read on another node and not on "
-        "vc2: had they risen there, nobody would know"
-    )
 
 
 def test_tcp_below_the_device_is_invalid_and_named_in_the_verdict(tmp_path: Path) -> None:

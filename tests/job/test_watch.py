@@ -17,10 +17,7 @@ def _sleeper(seconds: float, *, stubborn: bool = False) -> subprocess.Popen[str]
     deaf = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); " if stubborn else ""
     code = f"{deaf}print('up', flush=True); import time; time.sleep({seconds})"
     process = subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"

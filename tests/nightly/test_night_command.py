@@ -15,7 +15,6 @@ from fabricproof.core.records import append_records
 from fabricproof.history.store.label_file import labels, set_label
 from fabricproof.job.run.start import NODES_VARIABLE
 from fabricproof.job.run.watch import ends_as_interrupt
-from fabricproof.nightly import lock
 from fabricproof.nightly.display import write_reports
 from fabricproof.nightly.lock import night_lock
 from fabricproof.nodes.slurm import read_states, usable
@@ -30,7 +29,6 @@ def pretended(tmp_path, monkeypatch, fabricproof):
     """Call ``fabricproof nightly``; a run is what ``answer`` says of its nodes."""
     monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path / "perflogs"))
     monkeypatch.setenv("FABRICPROOF_WORK", str(tmp_path / "work"))
-    monkeypatch.setattr(lock.tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.setattr("fabricproof.cli.measure.nightly._usable", lambda *_: FOUR)
     asked = []
 

@@ -1,7 +1,6 @@
 """Two nights of a site never overlap, and a lock of the dead goes by itself."""
 
 import errno
-import fcntl
 import json
 import os
 import subprocess
@@ -12,13 +11,7 @@ import pytest
 
 from fabricproof.core.errors import ExitStatus, OutputError
 from fabricproof.nightly import lock
-from fabricproof.nightly.lock import LOCK_FILE, NightRunsError, local_lock_file, myself, night_lock
-
-
-@pytest.fixture(autouse=True)
-def own_machine(tmp_path, monkeypatch):
-    """Locks of this machine go to a folder of the test."""
-    monkeypatch.setattr(lock.tempfile, "gettempdir", lambda: str(tmp_path))
+from fabricproof.nightly.lock import LOCK_FILE, NightRunsError, myself, night_lock
 
 
 @pytest.fixture
@@ -51,33 +44,10 @@ def test_a_lock_is_free_when_its_night_is_over(folder):
         assert not (folder / LOCK_FILE).exists()
 
 
-def test_without_a_folder_for_temporary_files_the_shared_lock_holds(folder, monkeypatch):
-    """A unit whose /tmp is read-only: a note, no traceback, and still one night at a time."""
-
-    def nowhere():
-        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
-
-    monkeypatch.setattr(lock.tempfile, "gettempdir", nowhere)
-    with night_lock(folder) as notes:
-        (said,) = notes
-        assert said.startswith("no lock on this machine (No usable temporary directory found)")
-        with pytest.raises(NightRunsError), night_lock(folder):
-            pass
-
-
 def test_a_lock_is_free_after_an_error(folder):
     with pytest.raises(KeyboardInterrupt), night_lock(folder):
         raise KeyboardInterrupt
     assert not (folder / LOCK_FILE).exists()
-
-
-def test_the_lock_of_this_machine_refuses_by_itself(folder):
-    """The kernel's lock holds even where the shared file is lost."""
-    folder.mkdir()
-    with local_lock_file(folder).open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(NightRunsError), night_lock(folder):
-            pass
 
 
 def test_the_lock_of_a_dead_process_is_taken_over_and_said(folder):
@@ -142,17 +112,6 @@ def test_it_is_kept_fresh(folder):
             time.sleep(0.01)
 
 
-def test_a_file_system_without_flock_is_said_and_the_shared_lock_holds(folder, monkeypatch):
-    def refuse(*_):
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr(lock.fcntl, "flock", refuse)
-    with night_lock(folder) as notes:
-        assert "no flock on this file system" in notes[0]
-        with pytest.raises(NightRunsError), night_lock(folder):
-            pass
-
-
 def test_a_file_system_without_links_is_locked_by_exclusive_creation(folder, monkeypatch):
     def refuse(*_):
         raise OSError(errno.EPERM, "Operation not permitted")
@@ -160,16 +119,6 @@ def test_a_file_system_without_links_is_locked_by_exclusive_creation(folder, mon
     monkeypatch.setattr(lock.os, "link", refuse)
     with night_lock(folder), pytest.raises(NightRunsError), night_lock(folder):
         pass
-
-
-def test_a_link_of_a_stranger_is_not_followed(folder, tmp_path):
-    folder.mkdir()
-    target = tmp_path / "precious"
-    target.write_text("x")
-    local_lock_file(folder).symlink_to(target)
-    with night_lock(folder) as notes:
-        assert "no lock on this machine" in notes[0]
-    assert target.read_text() == "x"
 
 
 def test_a_folder_that_cannot_be_written_is_one_clear_message(tmp_path):
@@ -238,28 +187,6 @@ def test_a_lock_that_was_taken_over_by_another_is_not_removed(folder):
     with night_lock(folder):
         (folder / LOCK_FILE).write_text(json.dumps(vars(myself()) | {"pid": 1}))
     assert (folder / LOCK_FILE).exists()
-
-
-def test_a_lock_that_another_user_made_first_stops_no_night(folder, monkeypatch):
-    """In /tmp anybody can: with fs.protected_regular=0 the kernel lets us open it."""
-    folder.mkdir()
-    path = local_lock_file(folder)
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        monkeypatch.setattr(lock.os, "geteuid", lambda: os.getuid() + 1)
-        with night_lock(folder) as notes:
-            assert notes == (f"{path}: it is another user's; the shared lock holds",)
-            with pytest.raises(NightRunsError), night_lock(folder):
-                pass
-
-
-def test_a_night_that_is_refused_names_a_lock_that_is_there(folder):
-    folder.mkdir()
-    with local_lock_file(folder).open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(NightRunsError) as refused, night_lock(folder):
-            pass
-    assert refused.value.source == str(local_lock_file(folder))
 
 
 @pytest.mark.parametrize(

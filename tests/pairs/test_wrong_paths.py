@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.pairs.wrong_paths import LEAST_PARTNERS, MOST_SHARE, PairPath, wrong_paths
+from fabricproof.pairs.campaign import path as room
+from fabricproof.pairs.campaign.path import LEAST_PARTNERS, MOST_SHARE
+from fabricproof.traffic import PathProof, PathState
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairPath:
+    pair: tuple[str, str]
+    is_wrong: bool
+    came_by: str = ""
+    lacking: str = ""
+
+    @property
+    def proof(self) -> PathProof:
+        state = PathState.WRONG if self.is_wrong else PathState.PROVEN
+        return PathProof(state=state, reason="", came_by=self.came_by, lacking=self.lacking)
+
+
+def wrong_paths(net_path: str, seen: Sequence[PairPath]) -> list[room.WrongPath]:
+    return room.wrong_paths(net_path, [(each.pair, each.proof) for each in seen])
 
 
 def seen_of(count: int, bad: set[int], *, alike: bool = True) -> list[PairPath]:

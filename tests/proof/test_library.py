@@ -26,7 +26,6 @@ frozen on a sick night, reference that is wrong by two, fabric declared wrong (b
 
 #: what is in the library beside them: what must stay green, and what no repeating clears
 MORE = {
-    "pair starved beside a load",
     "protocol switch of a healthy stack",
     "stall at one look",
     "flutter of one job",

@@ -49,13 +49,13 @@ REASONS = {
     "plumbing: it hands on, or holds rules that are here": (
         "_arrow _attempt_folders _check_name _confirmation _ends _evidence _excess _is _is_red "
         "_job _job_of_case _leg_result _meant _moved _nodes_of _numbered _part _sizes "
-        "_seen_by _with added around "
+        "_judged_in _with added around "
         "as_notes at_size by_key each_kind error_rates gather is_of_errors key_of "
         "megabytes mended missing reading_of rules_of sent_over smallest_message_us worst "
         "judge_table judge_value _latency _bandwidth _bandwidths _times _judge_attempt "
         "_judged _quiet_or_disturbed _beside _from_records _of_kind with_errors _excused "
         "_never_ran "
-        "_groups _quantities metric_of class_of numbered _part _plain _counts _too_few _steps "
+        "_groups _quantities metric_of class_of numbered _part _counts _too_few _steps "
         "_asked _fits _nothing_fits find_changes _check _cuts _told _stretches scaled "
         "scatter_of_classes _around_levels _scales _rounded events_of "
         "_num_looks records_of "
@@ -77,7 +77,7 @@ REASONS = {
     "not in the model: buffers on GPUs": "_of_buffers buffers_of on_gpus",
     "not in the model: containers": "what_the_container_lacks",
     "not in the model: stacks that are built in a run": (
-        "_build_result _not_built _of_one_build rebuilt "
+        "_of_reframe _not_built _of_one_build rebuilt "
     ),
     "a rule that no fault of the library needs, yet; tests of its own module do": (
         "doubt_of possible_up_to _unless_set_back _unless_green _spoiled _other_way_alone "

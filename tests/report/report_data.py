@@ -69,24 +69,26 @@ def quantity_of(facts: Mapping[str, Any], **others: Any) -> QuantityRecord:
     return QuantityRecord.read({**own, **others})
 
 
-def old(*texts: str) -> tuple[Finding, ...]:
-    """Return findings with the kinds and places that their words tell."""
-    return tuple(map(_finding, texts))
+#: how findings begin that have a kind, the longer beginnings first
+_KINDS = (
+    ("second look: red again on the same nodes", FindingKind.SECOND_LOOK_RED),
+    ("second look", FindingKind.SECOND_LOOK_PASSED),
+    ("no second look was made", FindingKind.NO_SECOND_LOOK),
+    ("preflight", FindingKind.PREFLIGHT),
+    ("the site's reference", FindingKind.OTHER_BUILD),
+    ("protocol switch", FindingKind.PROTOCOL_SWITCH),
+)
+_LINK = re.compile(r"preflight: (?P<rail>\S+) on (?P<node>[\w.-]+) (?P<fact>.+)")
 
 
-def _finding(text: str) -> Finding:
-    kinds = {
-        "second look: red again": FindingKind.SECOND_LOOK_RED,
-        "second look": FindingKind.SECOND_LOOK_PASSED,
-        "no second look": FindingKind.NO_SECOND_LOOK,
-        "preflight": FindingKind.PREFLIGHT,
-        "the site's reference": FindingKind.OTHER_BUILD,
-        "protocol switch": FindingKind.PROTOCOL_SWITCH,
-    }
-    kind = next((kinds[each] for each in kinds if text.startswith(each)), FindingKind.NOTE)
-    if found := re.match(r"preflight: (?P<rail>\S+) on (?P<node>[\w.-]+) (?P<fact>.+)", text):
-        return Finding(text=text, kind=kind, **found.groupdict())
-    return Finding(text=text, kind=kind)
+def typed(*texts: str) -> tuple[Finding, ...]:
+    """Return findings with the kinds that such texts have."""
+    found = []
+    for text in texts:
+        kind = next((kind for mark, kind in _KINDS if text.startswith(mark)), FindingKind.NOTE)
+        link = _LINK.match(text)
+        found.append(Finding(text=text, kind=kind, **(link.groupdict() if link else {})))
+    return tuple(found)
 
 
 def leg(verdict: Verdict = Verdict.PASS, **changes: Any) -> LegResult:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report_data import RUN, leg, old, quantity, reds, report
+from report_data import RUN, leg, quantity, reds, report, typed
 
 from fabricproof.core.measure import Finding, FindingKind, Verdict
 from fabricproof.job.leg import ADMISSION_CHECK, CAMPAIGN_SUITE
@@ -129,11 +129,11 @@ def test_its_own_link_blames_a_node_unless_most_are_so() -> None:
 
 def test_a_benchmark_that_names_a_bad_link_blames_its_node() -> None:
     told = ("preflight: rail1 on n1 runs at 100 of 200 Mb/s",)
-    data = report(leg(Verdict.FAIL, findings=old(*told)))
+    data = report(leg(Verdict.FAIL, findings=typed(*told)))
     (found,) = advise(data).blamed
     assert (found.node, found.reason) == ("n1", "rail1 on n1 runs at 100 of 200 Mb/s")
     both = (*told, "preflight: rail1 on n2 runs at 100 of 200 Mb/s")
-    assert blamed(report(leg(Verdict.FAIL, findings=old(*both)))) == []
+    assert blamed(report(leg(Verdict.FAIL, findings=typed(*both)))) == []
 
 
 def test_a_strange_name_gets_no_line() -> None:
@@ -168,7 +168,13 @@ def test_no_reason_ends_its_quotes(reason: str) -> None:
 @settings(deadline=None)
 @given(words=st.text())
 def test_every_line_is_a_comment(words: str) -> None:
-    data = report(leg(Verdict.FAIL, findings=old(f"preflight: rail1 on n1 {words}"), reason=words))
+    data = report(
+        leg(
+            Verdict.FAIL,
+            findings=typed(f"preflight: rail1 on n1 {words}"),
+            reason=words,
+        )
+    )
     text = render_drain(replace(data, run=RUN))
     assert all(line.startswith("#") for line in text.split("\n")[:-1])
     assert text.splitlines() == text.split("\n")[:-1]

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report_data import RUN, leg, old, quantity, report
+from report_data import RUN, leg, quantity, report, typed
 
 from fabricproof.core.measure import Verdict
 from fabricproof.history.compare.model import Comparison, FieldChange, Side
@@ -38,7 +38,7 @@ def test_nothing_judged_is_no_pass() -> None:
 
 def test_red_says_rail_nodes_number_and_how_sure() -> None:
     twice = ("second look: red again on the same nodes; the first said FAIL",)
-    text = screen(report(leg(Verdict.FAIL, findings=old(*twice))), whole=True)
+    text = screen(report(leg(Verdict.FAIL, findings=typed(*twice))), whole=True)
     told = (
         "FAIL rail1, n1 - n2: osu_bw (openmpi5) (red twice on the same nodes): bandwidth_4MiB: 52 %"
     )
@@ -115,11 +115,13 @@ def test_no_word_of_a_run_steers_the_terminal(words: str) -> None:
 def test_what_was_found_on_a_green_leg_is_told() -> None:
     """A preflight that FAILED hides in no PASS; a red leg's findings are with the red ones."""
     said = "preflight: rail1 on n1 has MTU 576 instead of 1500"
-    text = screen(report(leg(findings=old(said, "dip: 1KiB carries less")), leg(Verdict.FAIL)))
+    text = screen(report(leg(findings=typed(said, "dip: 1KiB carries less")), leg(Verdict.FAIL)))
     part = f"found on green legs\n  {said} (openmpi5 osu_bw rail1 on n1 - n2, which is PASS)\n"
     assert part in text.replace("\n      ", " ")
     assert "dip:" not in text
-    assert "found on green legs" not in screen(report(leg(), leg(Verdict.FAIL, findings=old(said))))
+    assert "found on green legs" not in screen(
+        report(leg(), leg(Verdict.FAIL, findings=typed(said)))
+    )
 
 
 def test_a_build_that_failed_is_mended_by_a_build() -> None:

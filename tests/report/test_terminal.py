@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from report_data import old, quantity_of
+from report_data import quantity_of, typed
 from rich.console import Console
 
 from fabricproof.core.measure import Verdict, as_notes
@@ -180,7 +180,7 @@ def test_a_run_without_anything_says_so() -> None:
 
 
 def test_a_pass_at_the_second_look_says_so() -> None:
-    leg = replace(LEG, findings=old("second look: passed; the first said FAIL"))
+    leg = replace(LEG, findings=typed("second look: passed; the first said FAIL"))
     assert "second look: passed; the first said FAIL" in _shown(leg)
 
 
@@ -257,14 +257,14 @@ def test_lost_legs_that_have_more_to_say_are_never_folded() -> None:
 
 def test_a_reference_that_did_not_apply_is_said_of_a_pass() -> None:
     said = "the site's reference bandwidth = 9 GB/s was measured with build abc, this is def"
-    assert said in _shown(replace(LEG, findings=old(said)))
+    assert said in _shown(replace(LEG, findings=typed(said)))
 
 
 def test_a_link_that_is_not_as_declared_is_told_once_though_all_legs_pass() -> None:
     said = "preflight: rail0 on n1 has MTU 576 instead of 1500"
     slow = "dip: 1KiB carries 18.13 MB/s, 18% less than 512B (22.1)"
     text = _shown(
-        *(replace(LEG, stack=stack, findings=old(said, slow)) for stack in ("a", "b", "c"))
+        *(replace(LEG, stack=stack, findings=typed(said, slow)) for stack in ("a", "b", "c"))
     )
     assert text.count(said) == 1
     assert f"note     {said} (a osu_bw rail0 on n1 - n2 and 2 more PASS)" in text

@@ -244,7 +244,7 @@ FILLED = {
     # Numbers, and names that are constants of ours or of one of a few families.
     "job/script.py": {"ASK_SECONDS", "ASK_FILE", "BACKWARDS_FILE", "number"},
     "job/script.py:limits": {"max(limit, leg.limit_seconds)"},
-    "job/script.py:names": {"chosen_file(leg.name)", "name", "ranks"},
+    "job/script.py:names": {"chosen_file(leg.name)"},
     "nodes/doctor/examination.py": {"_SECONDS"},
     "nodes/doctor/probes.py": {"name", "probe_seconds", "known", "subject.family"},
     "pairs/campaign/job.py": {
@@ -255,7 +255,7 @@ FILLED = {
     "stacks/environment.py": {"' '.join(MODULE_INITS)"},
     "stacks/spack/installation/proof.py": {"settings"},
     # Lines that shell_word, shell_line or shell_values made before.
-    "job/script.py:made": {"_settings(leg)", "starts", "' '.join(leg.launch) or launch"},
+    "job/script.py:made": {"_settings(leg)", "' '.join(leg.launch) or launch"},
     "job/script.py:container": {"_image(leg)", "_launch(leg, launch)"},
     "nodes/doctor/examination.py:made": {"head", "launch_line(subject)"},
     "nodes/doctor/probes.py:made": {"value", "command", "find", "ask"},

@@ -64,7 +64,7 @@ def test_each_rail_and_all_rails_are_legs_of_one_job(planner: LegPlanner) -> Non
     plan = rails_plan(planner)
     due = [leg for leg in plan.legs if not leg.in_turn]
     assert [leg.name for leg in due] == ["rail0", "rail1", "rail0+rail1"]
-    assert [len(leg.commands) for leg in due] == [1, 1, 2]
+    assert [len(leg.commands) for leg in due] == [1, 1, 3]
     assert [relation.name for relation in plan.relations] == ["scaling", "sharing"]
 
 
@@ -259,7 +259,10 @@ _PLAN = """
 import json, sys
 from types import SimpleNamespace
 from reframe.core import runtime
-runtime.runtime = lambda: SimpleNamespace(system=SimpleNamespace(name="vcluster"))
+mpi = SimpleNamespace(features=["mpi"])
+compute = SimpleNamespace(name="compute", features=["fabric-eth0"], environs=[mpi])
+system = SimpleNamespace(name="vcluster", partitions=[compute])
+runtime.runtime = lambda: SimpleNamespace(system=system)
 from fabricproof.core.errors import UnavailableError
 from fabricproof.rfm.checks.collectives import RingPlacement
 from fabricproof.rfm.checks.multirail import PlacementBenchmark

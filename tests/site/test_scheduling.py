@@ -131,9 +131,13 @@ def test_access_names_the_partition_that_sbatch_takes(access: list[str], partiti
     assert asked_partitions(access) == list(partitions)
 
 
-def test_an_option_without_its_value_is_an_error() -> None:
-    with pytest.raises(ConfigError, match="expected one argument"):
-        asked_partitions(["-A acct", "-p"])
+@pytest.mark.parametrize(
+    ("access", "said"),
+    [(["-A acct", "-p"], "expected one argument"), (["-p 'x"], "No closing quotation")],
+)
+def test_access_that_sbatch_cannot_read_is_an_error(access: list[str], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        asked_partitions(access)
 
 
 def test_without_a_partition_the_default_of_slurm_is_the_one_that_shares_nodes() -> None:

@@ -107,4 +107,4 @@ def test_our_checks_under_a_site_s_own_settings_measure_or_fail(
         assert all("MB/s" in str(case["perfvalues"]) for case in there), ended.stdout
     else:
         assert ended.returncode == 1
-        assert "has a fabric that its site.toml names" in ended.stdout
+        assert "has no partition, or not the fabrics, of its site.toml" in ended.stdout

@@ -30,8 +30,7 @@ def _of_one(interface: str, counter: str, rise: int = 1) -> Rises:
 
 
 @pytest.mark.parametrize(
-    "counter",
-    [*sorted(ERROR_COUNTERS), "ethtool.rx_crc_errors_phy", "ethtool.rx_symbol_err_phy"],
+    "counter", [*sorted(ERROR_COUNTERS), "ethtool.rx_crc_errors_phy", "ethtool.rx_symbol_err_phy"]
 )
 def test_one_more_error_is_an_error(counter: str) -> None:
     rises = _of_one("mlx5_0:1", counter)
@@ -40,45 +39,46 @@ def test_one_more_error_is_an_error(counter: str) -> None:
     assert _rises("mlx5_0:1", {counter: 4}, {counter: 4}) == Rises()
 
 
-def test_a_link_that_flapped_says_so() -> None:
-    assert "went down or came up" in _of_one("rail0", "carrier_changes", 2).errors[0]
+WORDS = BYTES["tx_bytes"] // 4
 
 
 @pytest.mark.parametrize(
-    "counter",
+    ("interface", "counter", "rise", "errors", "notes", "said"),
     [
-        "rx_dropped",
-        "rx_missed_errors",
-        "VL15_dropped",
-        "aer_correctable",
-        "ethtool.tx_prio3_pause",
-        "ethtool.rx_discards_phy",
-        "ethtool.bw_in_allowance_exceeded",
+        ("rail0", "carrier_changes", 2, 1, 0, "went down or came up"),
+        *(
+            ("mlx5_0:1", counter, 1, 0, 1, "")
+            for counter in (
+                "rx_dropped", "rx_missed_errors", "VL15_dropped", "aer_correctable",
+                "ethtool.tx_prio3_pause", "ethtool.rx_discards_phy",
+                "ethtool.bw_in_allowance_exceeded",
+            )
+        ),
+        # a PCIe link may correct few packets and not many
+        ("p0", "aer_correctable", 99, 0, 1, ""),
+        ("p0", "aer_correctable", 100, 1, 0, "repeats packets"),
+        # marks of congestion are noted from a thousandth
+        *(
+            ("mlx5_0:1", counter, rise, 0, notes, "")
+            for counter in ("np_ecn_marked_roce_packets", "np_cnp_sent")
+            for rise, notes in ((13, 0), (14, 1))
+        ),
+        # a port that waits longer than it sends
+        ("mlx5_0:1", "port_xmit_wait", WORDS // 2, 0, 0, ""),
+        ("mlx5_0:1", "port_xmit_wait", WORDS, 0, 1, "waited for credits"),
+        (TCP, "ListenDrops", 4, 0, 1,
+         "ListenDrops of TCP on n1 rose by 4: connections were refused at first"),
+        # RDMA that loses is noted, and judged as a rate
+        ("mlx5_0:1", "packet_seq_err", 5, 0, 1, "packet_seq_err 5 (0.07% of 7000 packets)"),
+        ("mlx5_0:1", "out_of_sequence", 700, 0, 1, ""),
     ],
-)
-def test_what_is_worth_reading_is_a_note(counter: str) -> None:
-    rises = _of_one("mlx5_0:1", counter)
-    assert (len(rises.notes), rises.errors, rises.doubts) == (1, (), ())
-
-
-def test_a_pcie_link_may_correct_few_packets_and_not_many() -> None:
-    assert _of_one("p0", "aer_correctable", 99).errors == ()
-    assert "repeats packets" in _of_one("p0", "aer_correctable", 100).errors[0]
-
-
-@pytest.mark.parametrize(
-    ("counter", "few", "many"), [("np_ecn_marked_roce_packets", 13, 14), ("np_cnp_sent", 13, 14)]
-)
-def test_marks_of_congestion_are_noted_from_a_thousandth(counter: str, few: int, many: int) -> None:
-    assert _of_one("mlx5_0:1", counter, few).notes == ()
-    assert len(_of_one("mlx5_0:1", counter, many).notes) == 1
-
-
-def test_a_port_that_waits_longer_than_it_sends_is_noted() -> None:
-    words = BYTES["tx_bytes"] // 4
-    assert _of_one("mlx5_0:1", "port_xmit_wait", words // 2).notes == ()
-    (note,) = _of_one("mlx5_0:1", "port_xmit_wait", words).notes
-    assert "waited for credits" in note
+)  # fmt: skip
+def test_what_rose_is_an_error_or_a_note(
+    interface: str, counter: str, rise: int, errors: int, notes: int, said: str
+) -> None:
+    rises = _of_one(interface, counter, rise)
+    assert (len(rises.errors), len(rises.notes), rises.doubts) == (errors, notes, ())
+    assert said in " ".join((*rises.errors, *rises.notes))
 
 
 # TCP and RDMA that send again.
@@ -119,17 +119,6 @@ def test_more_loss_is_never_judged_milder(sent: int, again: int) -> None:
         return 2 * len(rises.errors) + len(rises.notes)
 
     assert weight(again) <= weight(again + FEW)
-
-
-def test_refused_connections_are_noted() -> None:
-    rises = _rises(TCP, {"ListenDrops": 0}, {"ListenDrops": 4})
-    assert rises.notes == ("ListenDrops of TCP on n1 rose by 4: connections were refused at first",)
-
-
-def test_rdma_that_loses_is_noted_and_judged_as_a_rate() -> None:
-    (note,) = _of_one("mlx5_0:1", "packet_seq_err", 5).notes
-    assert "packet_seq_err 5 (0.07% of 7000 packets)" in note
-    assert _of_one("mlx5_0:1", "out_of_sequence", 700).errors == ()
 
 
 # Doubts.

@@ -153,10 +153,7 @@ def packets(rail: int, other: int, address: str = "02:00:00:00:00:09") -> Eviden
     samples = [
         replace(sample(node, name, tx_packets=count, tx_bytes=60 * count), address=mac)
         for node in ("n1", "n2")
-        for name, count, mac in (
-            ("rail0", rail, "02:00:00:00:00:01"),
-            ("mgmt", other, address),
-        )
+        for name, count, mac in (("rail0", rail, "02:00:00:00:00:01"), ("mgmt", other, address))
     ]
     return evidence(*samples)
 
@@ -169,9 +166,7 @@ ONE_CARD = "02:00:00:00:00:01"
 
 #: what is seen, what was meant, what is proven, in which words
 PATHS: dict[str, tuple[Evidence, Expectation, PathState, str]] = {
-    "bytes on the rail": (
-        RIGHT, ONE_RAIL, PROVEN, "over rail0 n1 sent 530.0 MB, n2 sent 530.0 MB",
-    ),
+    "bytes on the rail": (RIGHT, ONE_RAIL, PROVEN, "over rail0 n1 sent 530.0 MB, n2 sent 530.0 MB"),
     "the management network": (
         evidence(*on_both(tx_bytes=900), *on_both("mgmt", tx_bytes=530 * MB)), ONE_RAIL, WRONG,
         ("traffic took another path: the benchmark says n1 sent 500.0 MB, rail0 sent 0.0 MB, "
@@ -187,11 +182,8 @@ PATHS: dict[str, tuple[Evidence, Expectation, PathState, str]] = {
         ONE_RAIL, WRONG, "n2",
     ),
     "a stream in one direction owes nothing the other way": (
-        evidence(
-            sample("n1", "rail0", tx_bytes=530 * MB), sample("n2", "rail0", tx_bytes=9 * MB)
-        ),
-        ONE_WAY, PROVEN, "",
-    ),
+        evidence(sample("n1", "rail0", tx_bytes=530 * MB), sample("n2", "rail0", tx_bytes=9 * MB)),
+        ONE_WAY, PROVEN, ""),
     "a stranger on the rail hides no detour": (
         evidence(*on_both(tx_bytes=900 * MB), *on_both("mgmt", tx_bytes=530 * MB)),
         ONE_RAIL, UNKNOWN,
@@ -199,8 +191,7 @@ PATHS: dict[str, tuple[Evidence, Expectation, PathState, str]] = {
     ),
     "a busy neighbour of a node that only acknowledges": (
         evidence(*RIGHT.samples[:2], sample("n2", "rail0"), sample("n2", "mgmt", tx_bytes=DUE)),
-        ONE_WAY, PROVEN, "",
-    ),
+        ONE_WAY, PROVEN, ""),
     **{
         f"a counter of 32 bits that stopped: {counter}": (
             _stopped(counter), replace(ONE_RAIL, rails=("mlx4_0:1",)), UNKNOWN,
@@ -209,33 +200,26 @@ PATHS: dict[str, tuple[Evidence, Expectation, PathState, str]] = {
         for counter in ("tx_bytes", "rx_bytes")
     },
     "both ranks on one node": (
-        evidence(sample("n1", "rail0", tx_bytes=10**12), nodes=("n1", "n1")),
-        ONE_RAIL, WRONG, "both ranks ran on one node (n1)",
-    ),
+        evidence(sample("n1", "rail0", tx_bytes=10**12), nodes=("n1", "n1")), ONE_RAIL, WRONG,
+        "both ranks ran on one node (n1)"),
     "worlds of one": (
-        replace(RIGHT, ranks=(Rank(rank=0, node="n1"), Rank(rank=0, node="n2"))),
-        ONE_RAIL, WRONG, "world of one",
-    ),
+        replace(RIGHT, ranks=(Rank(rank=0, node="n1"), Rank(rank=0, node="n2"))), ONE_RAIL, WRONG,
+        "world of one"),
     "a rank that did not report": (
         replace(RIGHT, ranks=ranks("n1")), ONE_RAIL, UNKNOWN,
-        "ranks 0 to 1 were due, [0] reported",
-    ),
+        "ranks 0 to 1 were due, [0] reported"),
     "no rank": (replace(RIGHT, ranks=()), ONE_RAIL, UNKNOWN, ""),
     "too many ranks": (replace(RIGHT, ranks=ranks("n1", "n2", "n1")), ONE_RAIL, UNKNOWN, ""),
     "a single rank needs no second node": (
         evidence(sample("n1", "rail0"), nodes=("n1",)),
-        replace(ONE_RAIL, num_ranks=1, sent_bytes=(0, 0)), PROVEN, "",
-    ),
+        replace(ONE_RAIL, num_ranks=1, sent_bytes=(0, 0)), PROVEN, ""),
     "a rail without counters": (
-        evidence(*(each for each in RIGHT.samples if each.node == "n1")),
-        ONE_RAIL, UNKNOWN, "no counters of rail0 on n2",
-    ),
+        evidence(*(each for each in RIGHT.samples if each.node == "n1")), ONE_RAIL, UNKNOWN,
+        "no counters of rail0 on n2"),
     "counters not read before": (
-        _spoilt(before={}), ONE_RAIL, UNKNOWN, "not read both before and after",
-    ),
+        _spoilt(before={}), ONE_RAIL, UNKNOWN, "not read both before and after"),
     "counters not read after": (
-        _spoilt(after={}), ONE_RAIL, UNKNOWN, "not read both before and after",
-    ),
+        _spoilt(after={}), ONE_RAIL, UNKNOWN, "not read both before and after"),
     **{
         f"{counter} ran backwards": (
             _spoilt(before={"tx_bytes": 0, "rx_bytes": 0, counter: 10**15}),
@@ -256,30 +240,23 @@ PATHS: dict[str, tuple[Evidence, Expectation, PathState, str]] = {
     "a ping-pong": (RIGHT, PINGPONG, PROVEN, ""),
     "small messages that went elsewhere": (
         evidence(*on_both(tx_bytes=530 * MB, tx_packets=9000)), PINGPONG, WRONG,
-        "small messages took another path",
-    ),
+        "small messages took another path"),
     "packets that nobody counted": (
-        evidence(_plain(), replace(_plain(), node="n2")), PINGPONG, UNKNOWN, "tx_packets",
-    ),
+        evidence(_plain(), replace(_plain(), node="n2")), PINGPONG, UNKNOWN, "tx_packets"),
     "packets that nobody needs": (
-        evidence(_plain(), replace(_plain(), node="n2")), ONE_RAIL, PROVEN, "",
-    ),
+        evidence(_plain(), replace(_plain(), node="n2")), ONE_RAIL, PROVEN, ""),
     "two rails that share": (_two(265 * MB, 265 * MB), TWO_RAILS, PROVEN, ""),
     "a rail that took no part": (
         _two(529 * MB, MB), TWO_RAILS, WRONG,
-        "rail1 carried 0.2% of n1's traffic: this is not a 2-rail number",
-    ),
+        "rail1 carried 0.2% of n1's traffic: this is not a 2-rail number"),
     "small messages need not spread": (
-        _two(530 * MB, 0), replace(TWO_RAILS, spread=False), PROVEN, "",
-    ),
+        _two(530 * MB, 0), replace(TWO_RAILS, spread=False), PROVEN, ""),
     "left by two rails, came in by one": (
         _received(529 * MB, MB), TWO_RAILS, WRONG,
-        "rail1 brought 0.2% of what n2 received: this is not a 2-rail number",
-    ),
+        "rail1 brought 0.2% of what n2 received: this is not a 2-rail number"),
     "came in unevenly": (_received(470 * MB, 60 * MB), TWO_RAILS, PROVEN, ""),
     "acknowledgements may come in by one rail": (
-        _received(30 * MB, MB), replace(TWO_RAILS, sent_bytes=(0, DUE)), PROVEN, "",
-    ),
+        _received(30 * MB, MB), replace(TWO_RAILS, sent_bytes=(0, DUE)), PROVEN, ""),
     "acknowledgements may leave by one rail": (
         evidence(
             sample("n1", "rail0", tx_bytes=265 * MB),
@@ -304,12 +281,10 @@ PATHS: dict[str, tuple[Evidence, Expectation, PathState, str]] = {
         ONE_RAIL, PROVEN, "",
     ),
     "errors read only afterwards": (
-        evidence(_plain(symbol_error=10**6), sample("n2", "rail0", tx_bytes=530 * MB)),
-        ONE_RAIL, PROVEN, "",
-    ),
+        evidence(_plain(symbol_error=10**6), sample("n2", "rail0", tx_bytes=530 * MB)), ONE_RAIL,
+        PROVEN, ""),
     "errors of another interface": (
-        evidence(*RIGHT.samples, sample("n1", "wlan0", rx_errors=9)), ONE_RAIL, PROVEN, "",
-    ),
+        evidence(*RIGHT.samples, sample("n1", "wlan0", rx_errors=9)), ONE_RAIL, PROVEN, ""),
     "several nodes share what their half sent": (
         evidence(
             *(sample(node, "rail0", tx_bytes=265 * MB) for node in FOUR_NODES), nodes=FOUR_NODES
@@ -326,35 +301,25 @@ PATHS: dict[str, tuple[Evidence, Expectation, PathState, str]] = {
         ),
         FOUR_RANKS, WRONG, "n3 sent 250.0 MB",
     ),
-    "ranks one after the other on each node": (
-        exchanged(530 * MB, 530 * MB), LAYOUT, PROVEN, "",
-    ),
+    "ranks one after the other on each node": (exchanged(530 * MB, 530 * MB), LAYOUT, PROVEN, ""),
     "ranks dealt out in turn": (
-        replace(exchanged(530 * MB, 530 * MB), ranks=ranks("n1", "n2", "n1", "n2")),
-        LAYOUT, WRONG, "the launcher made n1: 0, 2; n2: 1, 3",
-    ),
+        replace(exchanged(530 * MB, 530 * MB), ranks=ranks("n1", "n2", "n1", "n2")), LAYOUT, WRONG,
+        "the launcher made n1: 0, 2; n2: 1, 3"),
     "a rank on a node that it was not sent to": (
         exchanged(530 * MB, 530 * MB), replace(LAYOUT, nodes=("n1", "n3")), WRONG,
-        "rank 2 ran on n2, it was sent to n1 or n3",
-    ),
+        "rank 2 ran on n2, it was sent to n1 or n3"),
     "a collective that sends and receives its cut": (
-        exchanged(530 * MB, 530 * MB), AT_LEAST, PROVEN, "",
-    ),
+        exchanged(530 * MB, 530 * MB), AT_LEAST, PROVEN, ""),
     "a collective that received less than its cut": (
         exchanged(530 * MB, 400 * MB), AT_LEAST, WRONG,
-        "must have received 500.0 MB at least, rail0 brought 400.0 MB",
-    ),
+        "must have received 500.0 MB at least, rail0 brought 400.0 MB"),
     "a collective over the management network": (
-        exchanged(530 * MB, 530 * MB, interface="mgmt"), AT_LEAST, WRONG, "mgmt sent 530.0 MB",
-    ),
+        exchanged(530 * MB, 530 * MB, interface="mgmt"), AT_LEAST, WRONG, "mgmt sent 530.0 MB"),
     "messages without payload are packets": (exchanged(2 * MB, 2 * MB), FEW_PACKETS, PROVEN, ""),
     "fewer packets than messages": (
         exchanged(2000, 2000), FEW_PACKETS, WRONG,
-        "sent 1000 messages one by one, rail0 sent only 2 packets",
-    ),
-    "the least of a collective on its rail alone": (
-        carried(300 * MB, 3 * MB), LEAST, PROVEN, "",
-    ),
+        "sent 1000 messages one by one, rail0 sent only 2 packets"),
+    "the least of a collective on its rail alone": (carried(300 * MB, 3 * MB), LEAST, PROVEN, ""),
     "less than the least of a collective": (carried(90 * MB, 3 * MB), LEAST, WRONG, ""),
     **{
         f"{other} bytes of a collective took another path": (
@@ -363,34 +328,26 @@ PATHS: dict[str, tuple[Evidence, Expectation, PathState, str]] = {
         for other in (40 * MB, 99 * MB, 200 * MB, 210 * MB)
     },
     "a card of a collective that is counted twice": (
-        carried(200 * MB, 200 * MB, apart=False), LEAST, PROVEN, "",
-    ),
+        carried(200 * MB, 200 * MB, apart=False), LEAST, PROVEN, ""),
     # IMB warms up with a whole benchmark: half of all that it moves is all that it says.
     "two cards that share what IMB moves unseen": (
-        carried(530 * MB, 530 * MB), replace(ONE_RAIL, exact=False), UNKNOWN, "",
-    ),
+        carried(530 * MB, 530 * MB), replace(ONE_RAIL, exact=False), UNKNOWN, ""),
     "one card that IMB warms up on": (
-        carried(530 * MB, 530 * MB, apart=False), replace(ONE_RAIL, exact=False), PROVEN, "",
-    ),
+        carried(530 * MB, 530 * MB, apart=False), replace(ONE_RAIL, exact=False), PROVEN, ""),
     "nothing is due of a pair": (
-        carried(0, 900 * MB), replace(ONE_RAIL, sent_bytes=(0, 0)), UNKNOWN, "path is not shown",
-    ),
+        carried(0, 900 * MB), replace(ONE_RAIL, sent_bytes=(0, 0)), UNKNOWN, "path is not shown"),
     "no bytes are due of a collective": (
         carried(0, 900 * MB), replace(LEAST, least_bytes=((0, 0), (0, 0))), UNKNOWN,
-        "the path is not shown",
-    ),
+        "the path is not shown"),
     "no packets are due of a collective": (
-        carried(0, 900 * MB),
-        replace(LEAST, least_bytes=((0, 0), (0, 0)), least_packets=(0, 0)), UNKNOWN,
-        "the path is not shown",
-    ),
+        carried(0, 900 * MB), replace(LEAST, least_bytes=((0, 0), (0, 0)), least_packets=(0, 0)),
+        UNKNOWN, "the path is not shown"),
     "a barrier beside what a node says": (packets(4100, 300), BARRIER, PROVEN, ""),
     "a barrier elsewhere": (packets(300, 4100), BARRIER, WRONG, ""),
     "a stranger on the rail of a barrier": (packets(2500, 4100), BARRIER, UNKNOWN, ""),
     "packets of one card counted twice": (packets(4100, 4100, ONE_CARD), BARRIER, PROVEN, ""),
     "few barriers in a node's own chatter": (
-        packets(60, 400), replace(BARRIER, least_packets=(24, 24)), PROVEN, "",
-    ),
+        packets(60, 400), replace(BARRIER, least_packets=(24, 24)), PROVEN, ""),
 }  # fmt: skip
 
 

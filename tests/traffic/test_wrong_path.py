@@ -23,79 +23,57 @@ def _sample(node: str, interface: str, moved: int, address: str | None = None) -
     )
 
 
-def _state(
-    port: int, ib0: int, address: str = IPOIB_ADDRESS, *, other_port: int = 0, ib1: int = 0
-) -> tuple[PathState, str]:
-    nodes = ("n1", "n2")
-    samples = [
-        each
-        for node in nodes
-        for each in (
-            _sample(node, "mlx5_0:1", port),
-            _sample(node, "mlx5_1:1", other_port),
-            _sample(node, "ib0", ib0, address),
-            _sample(node, "ib1", ib1, address),
-        )
-    ]
-    ranks = tuple(Rank(rank=rank, node=node) for rank, node in enumerate(nodes))
-    found = prove_path(Evidence(ranks=ranks, samples=tuple(samples)), PORT)
-    return found.state, found.reason
-
-
-def test_tcp_over_ipoib_is_no_verbs_and_is_named() -> None:
-    state, reason = _state(port=int(1.03 * DUE), ib0=int(1.01 * DUE))
-    assert state is PathState.WRONG
-    assert reason.startswith("traffic went over TCP on ib0 (IPoIB): UCX or libfabric fell back")
-
-
-def test_verbs_beside_a_quiet_ipoib_are_the_path() -> None:
-    assert _state(port=int(1.01 * DUE), ib0=1_000_000)[0] is PathState.PROVEN
-
-
-@pytest.mark.parametrize("foreign", [2, 20])
-def test_verbs_under_a_strangers_ipoib_are_not_called_tcp(foreign: int) -> None:
-    """A file system over IPoIB: the port holds both, and what is left over is the benchmark's."""
-    state, _ = _state(port=int((foreign + 1.02) * DUE), ib0=foreign * DUE)
-    assert state in {PathState.PROVEN, PathState.UNKNOWN}
-
-
-def test_an_ethernet_driver_may_count_its_adapters_verbs_as_its_own() -> None:
-    """mlx4's statistics hold RoCE; six octets are no IPoIB."""
-    assert _state(DUE, DUE, "02:00:00:00:00:01")[0] is PathState.PROVEN
-
-
-@pytest.mark.parametrize("share", [0.05, 0.5, 0.6, 0.9, 0.97, 0.99])
-def test_a_part_over_ipoib_is_no_number_of_verbs(share: float) -> None:
-    state, reason = _state(port=int(1.02 * DUE), ib0=int(share * DUE))
-    assert state is PathState.WRONG
-    assert "of which ib0" in reason
-
-
-def test_two_ipoib_interfaces_are_taken_together() -> None:
-    state, reason = _state(port=int(1.02 * DUE), ib0=int(0.03 * DUE), ib1=int(0.03 * DUE))
-    assert state is PathState.WRONG
-    assert reason.startswith("traffic went over TCP on ib0+ib1 (IPoIB)")
-
-
-def test_what_the_ports_carried_beside_ipoib_may_be_enough() -> None:
-    """98 % of what is due: a frame under way, as for every path."""
-    assert _state(port=int(1.02 * DUE), ib0=int(0.03 * DUE))[0] is PathState.PROVEN
-    assert _state(port=int(1.52 * DUE), ib0=int(0.5 * DUE))[0] is PathState.PROVEN
+PROVEN, WRONG, UNKNOWN, _ = PathState
+TCP = "traffic went over TCP on ib0 (IPoIB): UCX or libfabric fell back"
+BOTH = "traffic went over TCP on ib0+ib1 (IPoIB)"
+ETHERNET = "02:00:00:00:00:01"
+#: what a rail that moved just enough shows beside other traffic
+ENOUGH = 0.9801
 
 
 @pytest.mark.parametrize(
-    ("small", "large", "state"),
+    ("port", "other_port", "ib0", "ib1", "address", "states", "words"),
     [
-        (1_000_000, 10_000_000, PathState.PROVEN),
-        (50_000_000, 60_000_000, PathState.UNKNOWN),
-        (DUE, DUE, PathState.WRONG),
+        (1.03, 0, 1.01, 0, IPOIB_ADDRESS, {WRONG}, TCP),
+        (1.01, 0, 0.002, 0, IPOIB_ADDRESS, {PROVEN}, ""),  # a quiet IPoIB
+        # a file system over IPoIB: the port holds both, what is left over is the benchmark's
+        *((n + 1.02, 0, n, 0, IPOIB_ADDRESS, {PROVEN, UNKNOWN}, "") for n in (2, 20)),
+        # mlx4's statistics hold RoCE; six octets are no IPoIB
+        (1, 0, 1, 0, ETHERNET, {PROVEN}, ""),
+        *(
+            (1.02, 0, part, 0, IPOIB_ADDRESS, {WRONG}, "of which ib0")
+            for part in (0.05, 0.5, 0.6, 0.9, 0.97, 0.99)
+        ),
+        (1.02, 0, 0.03, 0.03, IPOIB_ADDRESS, {WRONG}, BOTH),
+        # 98 % of what is due: a frame under way, as for every path
+        (1.02, 0, 0.03, 0, IPOIB_ADDRESS, {PROVEN}, ""),
+        (1.52, 0, 0.5, 0, IPOIB_ADDRESS, {PROVEN}, ""),
+        # a second adapter with storage behind it; which port ib1 is of, nobody reads
+        (ENOUGH, 0.02, 0, 0.002, IPOIB_ADDRESS, {PROVEN}, ""),
+        (ENOUGH, 0.12, 0, 0.1, IPOIB_ADDRESS, {UNKNOWN}, ""),
+        (ENOUGH, 1, 0, 1, IPOIB_ADDRESS, {WRONG}, ""),
+        # without a port that could have carried it, it is the rail's
+        *((ENOUGH, 0, 0, part, IPOIB_ADDRESS, {WRONG}, "") for part in (0.002, 0.1, 1)),
     ],
 )
-def test_ipoib_that_may_be_another_ports_is_no_tcp_for_sure(
-    small: int, large: int, state: PathState
+def test_what_went_over_ipoib_is_no_verbs(
+    port: float,
+    other_port: float,
+    ib0: float,
+    ib1: float,
+    address: str,
+    states: set[PathState],
+    words: str,
 ) -> None:
-    """A second adapter with storage behind it; which port ib1 is of, nobody reads."""
-    due = int(0.9801 * DUE)
-    assert _state(port=due, ib0=0, other_port=large, ib1=small)[0] is state
-    # without a port that could have carried it, it is the rail's
-    assert _state(port=due, ib0=0, ib1=small)[0] is PathState.WRONG
+    nodes = ("n1", "n2")
+    shares = {"mlx5_0:1": (port, None), "mlx5_1:1": (other_port, None)}
+    shares |= {"ib0": (ib0, address), "ib1": (ib1, address)}
+    samples = tuple(
+        _sample(node, name, int(share * DUE), said)
+        for node in nodes
+        for name, (share, said) in shares.items()
+    )
+    ranks = tuple(Rank(rank=rank, node=node) for rank, node in enumerate(nodes))
+    found = prove_path(Evidence(ranks=ranks, samples=samples), PORT)
+    assert found.state in states, found.reason
+    assert words in found.reason

@@ -49,74 +49,87 @@ def test_two_nodes_of_eight_gpus_over_eight_rails() -> None:
     assert (out.verdict, inside.verdict) == (Verdict.PASS, Verdict.PASS)
     (judgement,) = out.quantities
     assert judgement.name == "device_busbw_8GiB"
-    assert judgement.value == pytest.approx(369_660)
+    assert judgement.value == pytest.approx(369_660)  # GB/s are of 10 to the 9
     assert inside.quantities[0].name == "device_busbw_in_place_8GiB"
-    assert verdict(Made(gb_s=300.0)) is Verdict.FAIL
-    assert verdict(Made(gb_s=370.0), replace(EIGHT, num_rails=4)) is Verdict.PASS
 
 
-def test_gigabytes_are_of_10_to_the_9() -> None:
-    table = parse_text(text_of(Made()))[0]
-    assert table.column("bus_bandwidth_mb_s")[-1] == pytest.approx(369.66 * 1000)
+PASS, FAIL, INVALID, UNJUDGED, MISSING, *_ = Verdict
+#: ranks in turn: each sends to another node
+CYCLIC = Made(name="sendrecv", hosts=tuple(f"gpu{rank % 2}" for rank in range(16)))
+OLD = Made(version="2.13.9")
+FEW = replace(EIGHT, num_rails=2)
+TEN_G = Fabric(link=find_link("10GbE"), mtu=9000)
 
 
-def test_what_no_algorithm_can_do_is_invalid() -> None:
-    """Switches that add halve what leaves a node, so that busbw may be nearly twice the rails."""
-    assert verdict(Made(gb_s=700.0)) is Verdict.PASS
-    assert verdict(Made(gb_s=800.0)) is Verdict.INVALID
-    # what all ranks send each other crosses in full
-    assert verdict(Made(name="broadcast", gb_s=370.0)) is Verdict.PASS
-    assert verdict(Made(name="broadcast", gb_s=450.0)) is Verdict.INVALID
+def of(name: str, gb_s: float) -> Made:
+    return Made(name=name, gb_s=gb_s)
 
 
-def test_alltoall_divides_the_rails_among_the_ranks_of_a_node() -> None:
+#: a run, the fabric, the verdict and words of why
+RUNS: list[tuple[Made, Fabric | None, Verdict, str]] = [
+    (Made(gb_s=300.0), EIGHT, FAIL, ""),
+    (Made(gb_s=370.0), replace(EIGHT, num_rails=4), PASS, ""),
+    # Switches that add halve what leaves a node, so that busbw may be nearly twice the rails;
+    (Made(gb_s=700.0), EIGHT, PASS, ""),
+    (Made(gb_s=800.0), EIGHT, INVALID, ""),
+    # what all ranks send each other crosses in full.
+    (of("broadcast", 370.0), EIGHT, PASS, ""),
+    (of("broadcast", 450.0), EIGHT, INVALID, ""),
     # 16 ranks, of whose 15 blocks 8 cross: 390 / 8 x 15 / 8 is 91 GB/s for each rank
-    assert verdict(Made(name="alltoall", gb_s=88.0)) is Verdict.PASS
-    assert verdict(Made(name="alltoall", gb_s=66.0)) is Verdict.FAIL
-    assert verdict(Made(name="alltoall", gb_s=110.0)) is Verdict.INVALID
-
-
-def test_sendrecv_crosses_once_a_node_or_with_every_rank() -> None:
-    run = Made(name="sendrecv", gb_s=46.0)
-    assert verdict(run) is Verdict.PASS
-    assert verdict(replace(run, gb_s=30.0)) is Verdict.FAIL
-    cyclic = replace(run, hosts=tuple(f"gpu{rank % 2}" for rank in range(16)))
-    assert verdict(cyclic) is Verdict.PASS
-    assert verdict(replace(cyclic, gb_s=60.0)) is Verdict.INVALID
+    (of("alltoall", 88.0), EIGHT, PASS, ""),
+    (of("alltoall", 66.0), EIGHT, FAIL, ""),
+    (of("alltoall", 110.0), EIGHT, INVALID, ""),
+    # sendrecv crosses once a node or with every rank
+    (of("sendrecv", 46.0), EIGHT, PASS, ""),
+    (of("sendrecv", 30.0), EIGHT, FAIL, ""),
+    (replace(CYCLIC, gb_s=46.0), EIGHT, PASS, ""),
+    (replace(CYCLIC, gb_s=60.0), EIGHT, INVALID, ""),
     # two rails for eight ranks that all send elsewhere: a quarter of one each
-    few = replace(EIGHT, num_rails=2)
-    assert verdict(replace(cyclic, gb_s=11.8), few) is Verdict.PASS
-    assert verdict(replace(cyclic, gb_s=8.5), few) is Verdict.FAIL
+    (replace(CYCLIC, gb_s=11.8), FEW, PASS, ""),
+    (replace(CYCLIC, gb_s=8.5), FEW, FAIL, ""),
+    # eight GPUs and one rail stated: nobody said how many rails the node has,
+    (Made(gb_s=370.0), ONE, UNJUDGED, "--link NAME,rails=N"),
+    (Made(gb_s=47.0), ONE, UNJUDGED, ""),
+    (Made(here=1, gb_s=47.0), ONE, PASS, ""),
+    # and slower than one rail is too slow for any number of them.
+    (Made(gb_s=20.0), ONE, FAIL, ""),
+    # what the rails do not explain
+    (Made(nodes=1), EIGHT, UNJUDGED, "one node"),
+    (Made(groups=2), EIGHT, UNJUDGED, "several groups"),
+    (Made(hosts=("a", "a", "a", "b")), EIGHT, UNJUDGED, "as many ranks"),
+    (Made(name="sendrecv", hosts=("a",)), EIGHT, UNJUDGED, "one node"),
+    (Made(), None, UNJUDGED, ""),
+    # a program that does not print its name is told by its numbers or not at all
+    (OLD, EIGHT, PASS, ""),
+    (replace(OLD, name="reduce_scatter"), EIGHT, PASS, ""),
+    (replace(OLD, gb_s=200.0), EIGHT, FAIL, ""),
+    *((replace(OLD, name=name), EIGHT, UNJUDGED, "")
+      for name in sorted(set(FACTORS) - {"all_reduce", "reduce_scatter"})),
+    # messages too short to show the rate; of a table that begins with large messages nobody knows
+    # what starting takes
+    (Made(most=2**21, factor=2), EIGHT, UNJUDGED, "too short"),
+    (Made(least=2**21, most=2**22, factor=2), EIGHT, UNJUDGED, ""),
+    (Made(least=2**30, most=2**33, gb_s=200.0), EIGHT, FAIL, ""),
+    # one GPU alone copies, or does nothing at all: 0.09 us have too few digits to divide by
+    (Made(nodes=1, here=1, name="sendrecv", gb_s=183157.0, start_us=0.0004, most=2**24), EIGHT,
+     UNJUDGED, ""),
+    # 10GbE carries 1.2386 GB/s of TCP at most: a true rate printed as 1.24 may be that, 1.25 not
+    (Made(name="sendrecv", here=1, gb_s=1.23755), TEN_G, PASS, ""),
+    (Made(name="sendrecv", here=1, gb_s=1.2451), TEN_G, INVALID, ""),
+    (Made(wrong=3), EIGHT, INVALID, "wrong"),
+]  # fmt: skip
 
 
-# --- never green
+@pytest.mark.parametrize(("run", "fabric", "expected", "words"), RUNS)
+def test_a_run_is_judged_by_what_its_rails_allow(
+    run: Made, fabric: Fabric | None, expected: Verdict, words: str
+) -> None:
+    assert verdict(run, fabric) is expected
+    assert words in reason(run, fabric)
 
 
-def test_unknown_rails_are_never_green() -> None:
-    """Eight GPUs and one rail stated: nobody said how many rails the node has."""
-    assert verdict(Made(gb_s=370.0), ONE) is Verdict.UNJUDGED
-    assert "--link NAME,rails=N" in reason(Made(gb_s=370.0), ONE)
-    assert verdict(Made(gb_s=47.0), ONE) is Verdict.UNJUDGED
-    # slower than one rail is too slow for any number of them
-    assert verdict(Made(gb_s=20.0), ONE) is Verdict.FAIL
+def test_a_reference_judges_where_rails_are_unknown() -> None:
     assert verdict(Made(gb_s=370.0), ONE, "device_busbw=360 GB/s") is Verdict.PASS
-    assert verdict(Made(here=1, gb_s=47.0), ONE) is Verdict.PASS
-
-
-@pytest.mark.parametrize(
-    ("run", "words"),
-    [
-        (Made(nodes=1), "one node"),
-        (Made(groups=2), "several groups"),
-        (Made(hosts=("a", "a", "a", "b")), "as many ranks"),
-        (Made(hosts=("a",)), "one node"),
-    ],
-)
-def test_what_the_rails_do_not_explain_is_unjudged(run: Made, words: str) -> None:
-    if len(run.ranks) == 1:
-        run = replace(run, name="sendrecv")
-    assert verdict(run) is Verdict.UNJUDGED
-    assert words in reason(run)
 
 
 def test_without_the_lines_of_the_ranks_nothing_is_known() -> None:
@@ -126,32 +139,10 @@ def test_without_the_lines_of_the_ranks_nothing_is_known() -> None:
     assert "on which nodes" in report.quantities[-1].reason
 
 
-def test_no_link_no_verdict() -> None:
-    assert verdict(Made(), None) is Verdict.UNJUDGED
-
-
-def test_a_program_that_does_not_print_its_name_is_told_by_its_numbers_or_not_at_all() -> None:
-    old = Made(version="2.13.9")
-    assert verdict(old) is Verdict.PASS
-    assert verdict(replace(old, name="reduce_scatter")) is Verdict.PASS
-    assert verdict(replace(old, gb_s=200.0)) is Verdict.FAIL
-    for name in sorted(set(FACTORS) - {"all_reduce", "reduce_scatter"}):
-        assert verdict(replace(old, name=name)) is Verdict.UNJUDGED, name
-
-
 def test_a_program_without_a_row_is_unjudged() -> None:
     text = text_of(Made()).replace("all_reduce_perf", "hypercube_perf")
     report = judge_table(parse_text(text)[0], Rules(fabric=EIGHT))
     assert report.verdict is Verdict.UNJUDGED
-
-
-def test_messages_too_short_to_show_the_rate_are_not_red() -> None:
-    short = Made(most=2**21, factor=2)
-    assert verdict(short) is Verdict.UNJUDGED
-    assert "too short" in reason(short)
-    # of a table that begins with large messages nobody knows what starting takes
-    assert verdict(Made(least=2**21, most=2**22, factor=2)) is Verdict.UNJUDGED
-    assert verdict(Made(least=2**30, most=2**33, gb_s=200.0)) is Verdict.FAIL
 
 
 def test_a_rate_that_is_printed_as_nothing_is_red() -> None:
@@ -174,18 +165,12 @@ def test_a_reference_of_host_memory_says_nothing_of_gpus() -> None:
         from_texts(["device_rate=1 GB/s"], origin="test")
 
 
-# --- proves nothing
-
-
 def test_wrong_values_are_invalid() -> None:
-    run = Made(wrong=3)
-    assert verdict(run) is Verdict.INVALID
-    assert "wrong" in reason(run)
-    # also where the count of the rows is lost, and where a reference would be met
+    """Also where the count of the rows is lost, and where a reference would be met."""
     text = text_of(Made()).replace("values : 0 OK", "values : 7 FAILED")
     report = judge_table(parse_text(text)[0], Rules(fabric=EIGHT))
     assert report.verdict is Verdict.INVALID
-    assert verdict(run, EIGHT, "device_busbw=1 GB/s") is Verdict.INVALID
+    assert verdict(Made(wrong=3), EIGHT, "device_busbw=1 GB/s") is Verdict.INVALID
 
 
 def test_a_wrong_value_of_a_small_message_spoils_the_run() -> None:
@@ -206,12 +191,6 @@ def test_a_dip_in_the_middle_is_no_pass() -> None:
     assert (out.verdict, inside.verdict) == (Verdict.UNJUDGED, Verdict.PASS)
     assert "32MiB" in out.quantities[-1].reason
     assert any("dip: 32MiB" in str(each) for each in out.findings)
-
-
-def test_one_gpu_alone_contradicts_nothing() -> None:
-    """It copies, or does nothing at all: 0.09 us have too few digits to divide by."""
-    run = Made(nodes=1, here=1, name="sendrecv", gb_s=183157.0, start_us=0.0004, most=2**24)
-    assert verdict(run) is Verdict.UNJUDGED
 
 
 def test_a_tolerance_that_is_asked_for_counts() -> None:
@@ -381,12 +360,3 @@ def test_the_command() -> None:
     assert CliRunner().invoke(judge, asked).exit_code == 0
     parsed = CliRunner().invoke(parse, [str(folder / "sendrecv-2x8.txt"), "--json"])
     assert [each["program"] for each in json.loads(parsed.output)] == ["sendrecv_perf"] * 2
-
-
-@pytest.mark.parametrize(("gb_s", "expected"), [(1.23755, Verdict.PASS), (1.2451, Verdict.INVALID)])
-def test_a_true_rate_that_is_printed_above_the_rails_is_possible(
-    gb_s: float, expected: Verdict
-) -> None:
-    """10GbE carries 1.2386 GB/s of TCP at most; 1.24 may be that, 1.25 may not."""
-    rail = Fabric(link=find_link("10GbE"), mtu=9000)
-    assert verdict(Made(name="sendrecv", here=1, gb_s=gb_s), rail) is expected

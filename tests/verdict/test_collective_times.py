@@ -18,15 +18,11 @@ from tables import GBE, table
 
 DATA = Path(__file__).parents[1] / "data"
 COLLECTIVES = [
-    *DATA.glob("osu/osu_*all*.txt"),
-    *DATA.glob("osu/osu_*scatter*.txt"),
-    *DATA.glob("osu/osu_*reduce*.txt"),
-    *DATA.glob("osu/osu_*bcast*.txt"),
-    *DATA.glob("osu/osu_*barrier*.txt"),
-    *DATA.glob("osu-mpi4py/*.txt"),
-    DATA / "imb" / "mpi1-all.txt",
-    DATA / "imb" / "nbc.txt",
-]
+    *DATA.glob("osu/osu_*all*.txt"), *DATA.glob("osu/osu_*scatter*.txt"),
+    *DATA.glob("osu/osu_*reduce*.txt"), *DATA.glob("osu/osu_*bcast*.txt"),
+    *DATA.glob("osu/osu_*barrier*.txt"), *DATA.glob("osu-mpi4py/*.txt"),
+    DATA / "imb" / "mpi1-all.txt", DATA / "imb" / "nbc.txt",
+]  # fmt: skip
 FULL = ("message_size", "latency_avg_us", "latency_min_us", "latency_max_us")
 FOUR = RankLayout(num_ranks=4)
 
@@ -51,52 +47,57 @@ def test_recorded_rows_do_not_contradict_themselves(path: Path) -> None:
     assert seen or "neighbor" in path.stem or path.parent.name == "osu-mpi4py"
 
 
-def test_without_a_reference_nothing_is_green() -> None:
-    made = table("osu_allreduce", FULL, [(4, 900, 800, 1000), (8, 900, 800, 1000)])
-    assert {verdict for verdict, _ in judged(made, Rules(fabric=GBE, layout=FOUR)).values()} == {
-        Verdict.UNJUDGED
-    }
+PASS, FAIL, INVALID, UNJUDGED, MISSING, *_ = Verdict
+LARGE = (1 << 20, 3000, 2900, 3100)
+ITS = ("repetitions", "latency_min_us", "latency_avg_us")
+#: 1 MiB to each of three other nodes at 1 Gb/s takes 8.7 ms at least; 3 ms did not
+TWO_ROWS = table("osu_allreduce", FULL, [(4, 90, 80, 100), LARGE])
+LIKE = [(4, 90, 80, 100), (8, 90, 80, 100)]
 
 
-def test_faster_than_physics_is_invalid() -> None:
-    """1 MiB to each of three other nodes at 1 Gb/s takes 8.7 ms at least; 3 ms did not."""
-    made = table("osu_allreduce", FULL, [(4, 90, 80, 100), (1 << 20, 3000, 2900, 3100)])
-    references = {
-        "latency_1MiB": at_most(20000, origin="x"),
-        "latency_4B": at_most(200, origin="x"),
-    }
-    found = judged(made, Rules(fabric=GBE, layout=FOUR, references=references))
-    assert found["latency_4B"][0] is Verdict.PASS
-    assert found["latency_1MiB"][0] is Verdict.INVALID
-    assert "below the floor" in found["latency_1MiB"][1]
-
-
-def test_a_pasted_table_of_unknown_layout_has_no_floor() -> None:
-    made = table("osu_allreduce", FULL, [(1 << 20, 3000, 2900, 3100)])
-    rules = Rules(fabric=GBE, references={"latency_1MiB": at_most(20000, origin="x")})
-    assert judged(made, rules)["latency_1MiB"][0] is Verdict.PASS
-
-
-def test_a_broadcast_may_be_printed_faster_than_its_bytes_travel() -> None:
-    """The root is done when its buffer is free; the counters, not the time, show the path."""
-    made = table("osu_bcast", FULL, [(1 << 20, 3000, 100, 9000)])
-    rules = Rules(fabric=GBE, layout=FOUR, references={"latency_1MiB": at_most(20000, origin="x")})
-    assert judged(made, rules)["latency_1MiB"][0] is Verdict.PASS
-
-
-def test_slower_than_its_reference_is_a_failure() -> None:
-    made = table("osu_bcast", FULL, [(4, 900, 100, 1000)])
-    rules = Rules(fabric=GBE, layout=FOUR, references={"latency_4B": at_most(100, origin="x")})
-    assert judged(made, rules)["latency_4B"][0] is Verdict.FAIL
-
-
-@pytest.mark.parametrize("row", [(4, 70, 80, 100), (4, 110, 80, 100)])
-def test_a_mean_outside_its_extremes_is_invalid(row: tuple[float, ...]) -> None:
-    made = table("osu_alltoall", FULL, [row])
-    rules = Rules(fabric=GBE, layout=FOUR, references={"latency_4B": at_most(900, origin="x")})
-    verdict, reason = judged(made, rules)["latency_4B"]
-    assert verdict is Verdict.INVALID
-    assert "contradicts itself" in reason
+@pytest.mark.parametrize(
+    ("made", "layout", "limits", "expected", "words"),
+    [
+        (table("osu_allreduce", FULL, LIKE), FOUR, {},
+         {"latency_4B": UNJUDGED, "latency_8B": UNJUDGED}, ""),
+        (TWO_ROWS, FOUR, {"latency_1MiB": 20000, "latency_4B": 200},
+         {"latency_4B": PASS, "latency_1MiB": INVALID}, "below the floor"),
+        # a pasted table of unknown layout has no floor
+        (table("osu_allreduce", FULL, [LARGE]), None, {"latency_1MiB": 20000},
+         {"latency_1MiB": PASS}, ""),
+        # the root is done when its buffer is free; the counters, not the time, show the path
+        (table("osu_bcast", FULL, [(1 << 20, 3000, 100, 9000)]), FOUR, {"latency_1MiB": 20000},
+         {"latency_1MiB": PASS}, ""),
+        (table("osu_bcast", FULL, [(4, 900, 100, 1000)]), FOUR, {"latency_4B": 100},
+         {"latency_4B": FAIL}, ""),
+        # a mean outside its extremes
+        *((table("osu_alltoall", FULL, [(4, mean, 80, 100)]), FOUR, {"latency_4B": 900},
+           {"latency_4B": INVALID}, "contradicts itself") for mean in (70, 110)),
+        # a barrier has one quantity without size
+        (table("osu_barrier", ("latency_avg_us",), [(900,)]), FOUR, {"latency": 2000},
+         {"latency": PASS}, ""),
+        (table("osu_barrier", ("message_size", "latency_us"), [(0, 900)], suite="osu-mpi4py"),
+         FOUR, {"latency": 2000}, {"latency": PASS}, ""),
+        (table("Barrier", ITS, [(9, 900, 900)], suite="imb"), FOUR, {"latency": 2000},
+         {"latency": PASS}, ""),
+        (table("Barrier", (ITS[0], ITS[2]), [(9, 0.2)], suite="imb"), FOUR, {"latency": 2000},
+         {"latency": INVALID}, ""),
+        # IMB prints a row of 0 bytes, in which MPICH's collectives return at once
+        (table("Bcast", FULL[:2], [(0, 0.0), (1, 70)], suite="imb"), None, {},
+         {"latency_1B": UNJUDGED}, ""),
+        # a bare latency means the smallest message
+        (table("osu_bcast", FULL, LIKE), None, {"latency": 60},
+         {"latency_4B": FAIL, "latency_8B": UNJUDGED}, ""),
+    ],
+)  # fmt: skip
+def test_a_collective_is_judged(
+    made: Table, layout: RankLayout | None, limits: dict[str, float],
+    expected: dict[str, Verdict], words: str,
+) -> None:  # fmt: skip
+    references = {name: at_most(limit, origin="x") for name, limit in limits.items()}
+    found = judged(made, Rules(fabric=GBE, layout=layout, references=references))
+    assert {name: verdict for name, (verdict, _) in found.items()} == expected
+    assert words in list(found.values())[-1][1]
 
 
 OVERLAP = ("message_size", "overall_us", "compute_us", "pure_communication_us", "overlap_percent")
@@ -127,43 +128,6 @@ def test_the_overlap_is_told_and_not_judged() -> None:
     made = table("osu_iallreduce", OVERLAP, [(4, 150, 100, 100, 50)])
     report = judge_table(made, Rules(fabric=GBE))
     assert "50 % of the communication overlaps with computing at 4B" in texts_of(report.findings)
-
-
-@pytest.mark.parametrize(
-    ("suite", "program", "columns", "row"),
-    [
-        ("osu", "osu_barrier", ("latency_avg_us",), (900,)),
-        ("osu-mpi4py", "osu_barrier", ("message_size", "latency_us"), (0, 900)),
-        ("imb", "Barrier", ("repetitions", "latency_min_us", "latency_avg_us"), (9, 900, 900)),
-    ],
-)
-def test_a_barrier_has_one_quantity_without_size(
-    suite: str, program: str, columns: tuple[str, ...], row: tuple[float, ...]
-) -> None:
-    made = table(program, columns, [row], suite=suite)
-    rules = Rules(fabric=GBE, layout=FOUR, references={"latency": at_most(2000, origin="x")})
-    assert list(judged(made, rules)) == ["latency"]
-    assert judged(made, rules)["latency"][0] is Verdict.PASS
-
-
-def test_a_barrier_faster_than_one_crossing_is_invalid() -> None:
-    made = table("Barrier", ("repetitions", "latency_avg_us"), [(9, 0.2)], suite="imb")
-    rules = Rules(fabric=GBE, layout=FOUR, references={"latency": at_most(2000, origin="x")})
-    assert judged(made, rules)["latency"][0] is Verdict.INVALID
-
-
-def test_empty_messages_are_not_judged() -> None:
-    """IMB prints a row of 0 bytes, in which MPICH's collectives return at once."""
-    made = table("Bcast", ("message_size", "latency_avg_us"), [(0, 0.0), (1, 70)], suite="imb")
-    assert list(judged(made, Rules(fabric=GBE))) == ["latency_1B"]
-
-
-def test_a_bare_latency_means_the_smallest_message() -> None:
-    made = table("osu_bcast", FULL, [(4, 90, 80, 100), (8, 90, 80, 100)])
-    rules = Rules(fabric=GBE, references={"latency": at_most(80, tolerance=0, origin="x")})
-    found = judged(made, rules)
-    assert found["latency_4B"][0] is Verdict.FAIL
-    assert found["latency_8B"][0] is Verdict.UNJUDGED
 
 
 @pytest.mark.parametrize(("time_us", "told"), [(40, True), (12_000, False)])

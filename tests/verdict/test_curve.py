@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fabricproof.core.measure import Table
 from fabricproof.verdict.curve import (
     describe_shape,
     row_limit_us,
@@ -35,23 +36,24 @@ def test_a_larger_message_may_take_longer(
     assert row_limit_us(small, start, plateau) <= row_limit_us(large, start, plateau)
 
 
-def test_the_smallest_message_comes_from_the_times_where_there_are_any() -> None:
-    columns = ("message_size", "latency_us", "bandwidth_mb_s")
-    rows = [(0, 49.81, 0.0), (1, 48.05, 0.02)]
-    assert smallest_message_us(table("PingPong", columns, rows, suite="imb")) == 49.81
+PINGPONG = table(
+    "PingPong", ("message_size", "latency_us", "bandwidth_mb_s"),
+    [(0, 49.81, 0.0), (1, 48.05, 0.02)], suite="imb",
+)  # fmt: skip
 
 
-def test_rows_lost_in_rounding_do_not_tell_the_time() -> None:
-    assert smallest_message_us(bandwidths({1: 0.01, 2: 0.02, 4: 0.05, 8: 0.10})) == 80.0
-
-
-@pytest.mark.parametrize("rows", [{1: 0.0, 2: 0.0}, {0: 5.0}])
-def test_where_no_row_tells_the_time_none_is_made_up(rows: dict[int, float]) -> None:
-    assert smallest_message_us(bandwidths(rows)) is None
-
-
-def test_a_time_of_zero_is_no_time() -> None:
-    assert smallest_message_us(latencies({0: 0.0, 1: 1.0})) is None
+@pytest.mark.parametrize(
+    ("made", "time_us"),
+    [
+        (PINGPONG, 49.81),  # from the times where there are any
+        (bandwidths({1: 0.01, 2: 0.02, 4: 0.05, 8: 0.10}), 80.0),  # not from rows lost in rounding
+        (bandwidths({1: 0.0, 2: 0.0}), None),
+        (bandwidths({0: 5.0}), None),
+        (latencies({0: 0.0, 1: 1.0}), None),  # a time of zero is no time
+    ],
+)
+def test_the_time_of_the_smallest_message(made: Table, time_us: float | None) -> None:
+    assert smallest_message_us(made) == time_us
 
 
 def test_a_table_without_small_messages_does_not_tell_the_start_up_time() -> None:
@@ -60,11 +62,8 @@ def test_a_table_without_small_messages_does_not_tell_the_start_up_time() -> Non
     assert start_up_us(table("iperf3", ("bandwidth_mb_s",), [(100.0,)], suite="iperf3")) is None
 
 
-def test_a_small_message_cannot_show_a_plateau() -> None:
+def test_a_small_message_cannot_show_a_plateau_and_a_slower_one_has_no_excuse() -> None:
     assert too_small_for_plateau(64, 50.0, 1.0, 5000.0)
-
-
-def test_a_small_message_that_is_slower_than_the_model_has_no_excuse() -> None:
     assert not too_small_for_plateau(64, 1.0, 1.0, 5000.0)
 
 
@@ -73,16 +72,13 @@ def test_a_large_message_has_no_excuse(value: float) -> None:
     assert not too_small_for_plateau(4 * 1024 * 1024, value, 1.0, 5000.0)
 
 
-def test_a_dip_is_named_with_both_numbers() -> None:
-    rows = bandwidths({16384: 12348.0, 32768: 12100.0, 65536: 10522.7, 131072: 12400.0})
-    assert list(describe_shape(rows)) == [
-        "dip: 64KiB carries 10522.7 MB/s, 15% less than 16KiB (12348)"
-    ]
-
-
-def test_a_step_is_named_with_both_numbers() -> None:
-    rows = bandwidths({16384: 1180.56, 32768: 1179.53, 65536: 2349.06})
-    assert list(describe_shape(rows)) == ["step: 32KiB carries 1179.53 MB/s, 64KiB 2349.06 (x1.99)"]
+def test_a_dip_and_a_step_are_named_with_both_numbers() -> None:
+    dip = bandwidths({16384: 12348.0, 32768: 12100.0, 65536: 10522.7, 131072: 12400.0})
+    said = ["dip: 64KiB carries 10522.7 MB/s, 15% less than 16KiB (12348)"]
+    assert list(describe_shape(dip)) == said
+    step = bandwidths({16384: 1180.56, 32768: 1179.53, 65536: 2349.06})
+    said = ["step: 32KiB carries 1179.53 MB/s, 64KiB 2349.06 (x1.99)"]
+    assert list(describe_shape(step)) == said
 
 
 @given(STARTS, PLATEAUS)

@@ -85,16 +85,59 @@ def test_a_collective_on_gpus_says_only_the_accelerator() -> None:
     assert names == ["device_latency_4B", "device_latency_8B"]
 
 
-# --- references
+PASS, FAIL, INVALID, UNJUDGED, MISSING, *_ = Verdict
+SLOW, FAST, MIDDLE = (on(made(mb_s)) for mb_s in (COPIED_MB_S, GOOD_MB_S, 15000.0))
+NARROW = replace(HDR, gpus=Gpus(slot=find_slot("3.0x8"), direct=True))
+STEP = {1: 0.5, 1024: 5.0, MIB: 300.0, 4 * MIB: GOOD_MB_S}
+NOT_STATED = "whether GPUDirect is possible here is not stated"
+COPIED = "as through the host: GPUDirect seems off"
 
 
-def test_no_reference_of_hosts_judges_a_gpu_and_none_of_a_gpu_a_host() -> None:
-    slow, fast = on(made(COPIED_MB_S)), on(made(GOOD_MB_S))
-    assert judged(slow, DIRECT, "bandwidth=5 GB/s").verdict is Verdict.FAIL
-    assert judged(fast, DIRECT, "host_to_device_bandwidth=90 GB/s").verdict is Verdict.PASS
-    assert judged(slow, UNKNOWN, "device_bandwidth=9 GB/s").verdict is Verdict.PASS
-    assert judged(slow, UNKNOWN, "device_bandwidth=24 GB/s").verdict is Verdict.FAIL
-    assert judged(made(COPIED_MB_S), HDR, "device_bandwidth=5 GB/s").verdict is Verdict.FAIL
+@pytest.mark.parametrize(
+    ("table", "fabric", "references", "verdict", "words"),
+    [
+        # no reference of hosts judges a GPU and none of a GPU a host
+        (SLOW, DIRECT, ["bandwidth=5 GB/s"], FAIL, COPIED),
+        (FAST, DIRECT, ["host_to_device_bandwidth=90 GB/s"], PASS, ""),
+        (SLOW, UNKNOWN, ["device_bandwidth=9 GB/s"], PASS, ""),
+        (SLOW, DIRECT, ["device_bandwidth=9 GB/s"], PASS, ""),
+        (SLOW, UNKNOWN, ["device_bandwidth=24 GB/s"], FAIL, ""),
+        (made(COPIED_MB_S), HDR, ["device_bandwidth=5 GB/s"], FAIL, ""),
+        # a slow number is red where the site promises GPUDirect
+        (MIDDLE, DIRECT, [], FAIL, "below the lower bound"),
+        (MIDDLE, UNKNOWN, [], UNJUDGED, NOT_STATED),
+        (MIDDLE, NOT_DIRECT, [], UNJUDGED, "GPUDirect is not possible here"),
+        (MIDDLE, HDR, [], UNJUDGED, NOT_STATED),
+        (MIDDLE, replace(HDR, gpus=Gpus(direct=True)), [], UNJUDGED, "the slot of the GPU"),
+        (MIDDLE, None, [], UNJUDGED, "no reference"),
+        (on(made(1000.0)), DIRECT, [], FAIL, ""),
+        # what copies through the host explain is told so
+        (SLOW, DIRECT, [], FAIL, COPIED),
+        (SLOW, UNKNOWN, [], UNJUDGED, COPIED),
+        # what reaches the ceilings is fast enough, whoever promised what
+        *((FAST, fabric, [], PASS, "") for fabric in (DIRECT, UNKNOWN, NOT_DIRECT, HDR)),
+        # the slot of the GPU binds, both ways twice, and buffers of hosts never cross it
+        (FAST, NARROW, [], INVALID, "gpu_slot"),
+        (on(made(7000.0)), NARROW, [], PASS, ""),
+        (made(GOOD_MB_S), NARROW, [], PASS, ""),
+        (on(made(13500.0, "osu_bibw")), NARROW, [], PASS, ""),
+        (on(made(16000.0, "osu_bibw")), NARROW, [], INVALID, ""),
+        # a point inside the curve is not red, and an impossible one is
+        (on(bandwidths(STEP)), DIRECT, [], PASS, ""),
+        (bandwidths(STEP), HDR, [], FAIL, ""),
+        (on(bandwidths({**STEP, MIB: 60000.0})), DIRECT, [], INVALID, ""),
+    ],
+)
+def test_buffers_on_gpus_are_judged(
+    table: Table, fabric: Fabric | None, references: list[str], verdict: Verdict, words: str
+) -> None:
+    report = judged(table, fabric, *references)
+    assert report.verdict is verdict
+    assert words in report.quantities[-1].reason
+    said = [each.reason for each in report.quantities] + texts_of(report.findings)
+    copied = table is SLOW and verdict is not PASS
+    assert copied or fabric is NOT_DIRECT or not any("through the host" in each for each in said)
+    assert any(COPIED in each for each in texts_of(report.findings)) is copied
 
 
 def test_a_reference_that_nothing_answers_is_told() -> None:
@@ -119,85 +162,10 @@ def test_a_name_that_is_no_quantity_is_refused() -> None:
             from_text(wrong, tolerance=None, origin="")
 
 
-# --- what physics promises
-
-
-@pytest.mark.parametrize(
-    ("fabric", "verdict", "words"),
-    [
-        (DIRECT, Verdict.FAIL, "below the lower bound"),
-        (UNKNOWN, Verdict.UNJUDGED, "whether GPUDirect is possible here is not stated"),
-        (NOT_DIRECT, Verdict.UNJUDGED, "GPUDirect is not possible here"),
-        (HDR, Verdict.UNJUDGED, "whether GPUDirect is possible here is not stated"),
-        (replace(HDR, gpus=Gpus(direct=True)), Verdict.UNJUDGED, "the slot of the GPU"),
-        (None, Verdict.UNJUDGED, "no reference"),
-    ],
-)
-def test_a_slow_number_is_red_where_the_site_promises_gpudirect(
-    fabric: Fabric | None, verdict: Verdict, words: str
-) -> None:
-    report = judged(on(made(15000.0)), fabric)
-    assert report.verdict is verdict
-    assert words in report.quantities[-1].reason
-
-
-def test_what_reaches_the_ceilings_is_fast_enough_whoever_promised_what() -> None:
-    for fabric in (DIRECT, UNKNOWN, NOT_DIRECT, HDR):
-        assert judged(on(made(GOOD_MB_S)), fabric).verdict is Verdict.PASS
-
-
 def test_errors_on_the_path_stay_red_where_nothing_is_promised() -> None:
     proof = PathProof(state=PathState.DISTURBED, reason="symbol errors")
     report = judge_table(on(made(GOOD_MB_S)), Rules(fabric=UNKNOWN), proof)
     assert report.verdict is Verdict.FAIL
-
-
-def test_the_slot_of_the_gpu_binds_and_what_is_above_it_is_impossible() -> None:
-    narrow = replace(HDR, gpus=Gpus(slot=find_slot("3.0x8"), direct=True))
-    report = judged(on(made(GOOD_MB_S)), narrow)
-    assert report.verdict is Verdict.INVALID
-    assert "gpu_slot" in report.quantities[-1].reason
-    assert judged(on(made(7000.0)), narrow).verdict is Verdict.PASS
-    # buffers of hosts never cross it
-    assert judged(made(GOOD_MB_S), narrow).verdict is Verdict.PASS
-
-
-def test_both_ways_a_slot_carries_twice() -> None:
-    narrow = replace(HDR, gpus=Gpus(slot=find_slot("3.0x8"), direct=True))
-    assert judged(on(made(13500.0, "osu_bibw")), narrow).verdict is Verdict.PASS
-    assert judged(on(made(16000.0, "osu_bibw")), narrow).verdict is Verdict.INVALID
-
-
-def test_a_point_inside_the_curve_is_not_red_and_an_impossible_one_is() -> None:
-    step = {1: 0.5, 1024: 5.0, MIB: 300.0, 4 * MIB: GOOD_MB_S}
-    assert judged(on(bandwidths(step))).verdict is Verdict.PASS
-    assert judged(bandwidths(step), HDR).verdict is Verdict.FAIL
-    assert judged(on(bandwidths({**step, MIB: 60000.0}))).verdict is Verdict.INVALID
-
-
-# --- through the host
-
-
-@pytest.mark.parametrize(("fabric", "verdict"), [(DIRECT, "FAIL"), (UNKNOWN, "UNJUDGED")])
-def test_what_copies_through_the_host_explain_is_told_so(fabric: Fabric, verdict: str) -> None:
-    report = judged(on(made(COPIED_MB_S)), fabric)
-    assert report.verdict == verdict
-    words = "as through the host: GPUDirect seems off"
-    assert words in report.quantities[-1].reason
-    assert any(words in each for each in texts_of(report.findings))
-
-
-@pytest.mark.parametrize("mb_s", [1000.0, 15000.0, GOOD_MB_S])
-def test_nothing_is_said_of_the_host_where_the_number_is_another(mb_s: float) -> None:
-    report = judged(on(made(mb_s)), DIRECT)
-    said = [each.reason for each in report.quantities] + texts_of(report.findings)
-    assert not any("through the host" in each for each in said)
-
-
-def test_a_pass_by_the_sites_own_number_is_told_nothing_of_the_host() -> None:
-    report = judged(on(made(COPIED_MB_S)), DIRECT, "device_bandwidth=9 GB/s")
-    assert report.verdict is Verdict.PASS
-    assert not any("through the host" in each for each in texts_of(report.findings))
 
 
 def test_copies_at_one_end_cost_less_than_at_two() -> None:

@@ -49,11 +49,25 @@ def test_a_stated_number_of_flows_is_kept_and_directions_are_the_programs() -> N
     assert loaded_fabric(bandwidths({1: 1.0}, "osu_bibw"), GBE).bidirectional
 
 
-def test_a_given_reference_comes_before_physics() -> None:
-    given_ = dict([from_text("5 GB/s", tolerance=None, origin="x")])
-    found = limits(bandwidths({1: 1.0}), against(FDR, references=given_)).reference
-    assert found is not None
-    assert found.value == 5000.0
+GIVEN = against(FDR, references=dict([from_text("5 GB/s", tolerance=None, origin="x")]))
+GROUPS = table("PingPong", ("message_size", "bandwidth_mb_s"), [(1, 1.0)], suite="imb", multi=1)
+
+
+@pytest.mark.parametrize(
+    ("made", "rules", "reference"),
+    [
+        (bandwidths({1: 1.0}), GIVEN, 5000.0),  # before physics
+        (latencies({0: 1.0}, "osu_multi_lat"), GIVEN, None),  # without pairs
+        (GROUPS, against(FDR), None),  # silent until somebody speaks
+        (GROUPS, GIVEN, 5000.0),
+    ],
+)
+def test_a_given_reference_judges_what_it_can(
+    made: Table, rules: Rules, reference: float | None
+) -> None:
+    found = limits(made, rules)
+    assert (found.reference.value if found.reference else None) == reference
+    assert reference is None or found.silence is None
 
 
 def test_without_a_fabric_there_is_no_floor_and_no_ceiling() -> None:
@@ -72,25 +86,49 @@ def test_the_points_of_a_curve_are_held_against_one_rail() -> None:
     assert one.curve_reference is one.reference
 
 
-def test_a_curve_that_stripes_late_is_green_and_one_that_never_does_is_red() -> None:
-    two = replace(FDR, num_rails=2)
-    rows = dict(hockney(6500, 0.6).rows)
-    late = {size: value * (2 if size > 8192 else 1) for size, value in rows.items()}
-    assert judge_table(bandwidths(late), against(two)).verdict is Verdict.PASS
-    assert judge_table(bandwidths(rows), against(two)).verdict is Verdict.FAIL
+TWO = replace(FDR, num_rails=2)
+ROWS = dict(hockney(6500, 0.6).rows)
+LATE = {size: value * (2 if size > 8192 else 1) for size, value in ROWS.items()}
+DIP = {**ROWS, 65536: ROWS[65536] / 3}
+SHORT = {1024: 900.0, 65536: 300.0, 64 * MIB: 117.0}
+
+
+def iperf(protocol: str) -> Table:
+    return table("iperf3", ("bandwidth_mb_s",), [(119.6,)], suite="iperf3", protocol=protocol)
+
+
+@pytest.mark.parametrize(
+    ("made", "rules", "verdict"),
+    [
+        # a curve that stripes late, and one that never does
+        (bandwidths(LATE), against(TWO), Verdict.PASS),
+        (bandwidths(ROWS), against(TWO), Verdict.FAIL),
+        # a shaper lets short messages pass faster and the plateau not
+        (bandwidths(SHORT), against(SHAPED), Verdict.PASS),
+        (bandwidths(SHORT), against(GBE), Verdict.INVALID),
+        (bandwidths({**SHORT, 64 * MIB: 125.0}), against(SHAPED), Verdict.INVALID),
+        # a looser curve is the rules' to say, and leaves the plateau as it is
+        (bandwidths(DIP), against(FDR), Verdict.FAIL),
+        (bandwidths(DIP), against(FDR, curve_tolerance=5.0), Verdict.PASS),
+        (hockney(5600, 0.6), against(FDR, curve_tolerance=100.0), Verdict.FAIL),
+        # UDP has shorter headers than TCP
+        (iperf("UDP"), against(GBE), Verdict.PASS),
+        (iperf("TCP"), against(GBE), Verdict.INVALID),
+        # as often as the port runs by itself, the last message is nothing: shared memory is found
+        (
+            replace(latencies({1: 0.46}, "osu_multi_lat"), suite="osu-mpi4py"),
+            Rules(fabric=GBE),
+            Verdict.INVALID,
+        ),
+    ],
+)
+def test_a_table_is_judged_within_its_limits(made: Table, rules: Rules, verdict: Verdict) -> None:
+    assert judge_table(made, rules).verdict is verdict
 
 
 def test_a_wire_has_one_ceiling_for_every_size() -> None:
     found = limits(bandwidths({1: 1.0}), against(GBE))
     assert found.ceiling_of(64) == found.ceiling_of(4 * MIB) == found.ceiling
-
-
-def test_a_shaper_lets_short_messages_pass_faster_and_the_plateau_not() -> None:
-    rows = {1024: 900.0, 65536: 300.0, 64 * MIB: 117.0}
-    assert judge_table(bandwidths(rows), against(SHAPED)).verdict is Verdict.PASS
-    assert judge_table(bandwidths(rows), against(GBE)).verdict is Verdict.INVALID
-    fast = {**rows, 64 * MIB: 125.0}
-    assert judge_table(bandwidths(fast), against(SHAPED)).verdict is Verdict.INVALID
 
 
 def test_a_message_without_a_ceiling_has_none_in_its_record() -> None:
@@ -110,43 +148,8 @@ def test_a_shaper_never_lowers_a_ceiling(size: int) -> None:
     assert larger.high_mb_s <= made.high_mb_s
 
 
-def test_a_looser_curve_is_the_rules_to_say() -> None:
-    rows = dict(hockney(6500, 0.6).rows)
-    rows[65536] /= 3
-    assert judge_table(bandwidths(rows), against(FDR)).verdict is Verdict.FAIL
-    loose = against(FDR, curve_tolerance=5.0)
-    assert judge_table(bandwidths(rows), loose).verdict is Verdict.PASS
-
-
-def test_a_looser_curve_leaves_the_plateau_as_it_is() -> None:
-    loose = against(FDR, curve_tolerance=100.0)
-    assert judge_table(hockney(5600, 0.6), loose).verdict is Verdict.FAIL
-
-
-def test_multi_pair_latencies_without_pairs_have_no_reference() -> None:
-    made = latencies({0: 1.0}, "osu_multi_lat")
-    given_ = dict([from_text("5 GB/s", tolerance=None, origin="x")])
-    assert limits(made, against(FDR, references=given_)).reference is None
-
-
-def test_a_table_of_groups_is_silent_until_somebody_speaks() -> None:
-    made = table("PingPong", ("message_size", "bandwidth_mb_s"), [(1, 1.0)], suite="imb", multi=1)
-    assert limits(made, against(FDR)).reference is None
-    given_ = dict([from_text("5 GB/s", tolerance=None, origin="x")])
-    found = limits(made, against(FDR, references=given_))
-    assert found.reference is not None
-    assert found.silence is None
-
-
-@pytest.mark.parametrize(("protocol", "verdict"), [("UDP", Verdict.PASS), ("TCP", Verdict.INVALID)])
-def test_udp_has_shorter_headers_than_tcp(protocol: str, verdict: Verdict) -> None:
-    made = table("iperf3", ("bandwidth_mb_s",), [(119.6,)], suite="iperf3", protocol=protocol)
-    assert judge_table(made, against(GBE)).verdict is verdict
-
-
 def test_a_stated_protocol_outranks_the_output() -> None:
-    made = table("iperf3", ("bandwidth_mb_s",), [(119.6,)], suite="iperf3", protocol="UDP")
-    assert loaded_fabric(made, replace(GBE, protocol="tcp")).protocol == "tcp"
+    assert loaded_fabric(iperf("UDP"), replace(GBE, protocol="tcp")).protocol == "tcp"
 
 
 @pytest.mark.parametrize(
@@ -175,9 +178,3 @@ def test_the_mean_of_both_ends_may_miss_the_last_message(
     )
     report = judge_table(made, Rules(fabric=GBE))
     assert (report.verdict is Verdict.INVALID) == invalid
-
-
-def test_a_pasted_table_of_a_mean_keeps_its_floor() -> None:
-    """As often as the port runs by itself, the last message is nothing: shared memory is found."""
-    made = replace(latencies({1: 0.46}, "osu_multi_lat"), suite="osu-mpi4py")
-    assert judge_table(made, Rules(fabric=GBE)).verdict is Verdict.INVALID

@@ -127,30 +127,17 @@ def test_what_a_run_moves_is_counted_from_its_loops() -> None:
 
 def rings(natural: float, random_: float, *, ranks: int = 4, latency: float = 90.0) -> Table:
     values = {
-        "message_size": 2e6,
-        "num_processes": float(ranks),
-        "natural_ring_latency_us": latency,
-        "random_ring_latency_us": latency,
-        "natural_ring_bandwidth_mb_s": natural,
-        "random_ring_bandwidth_mb_s": random_,
-        "latency_min_us": 50.0,
-        "latency_avg_us": 60.0,
-        "latency_max_us": 70.0,
-        "bandwidth_min_mb_s": 100.0,
-        "bandwidth_avg_mb_s": 110.0,
+        "message_size": 2e6, "num_processes": float(ranks), "natural_ring_latency_us": latency,
+        "random_ring_latency_us": latency, "natural_ring_bandwidth_mb_s": natural,
+        "random_ring_bandwidth_mb_s": random_, "latency_min_us": 50.0, "latency_avg_us": 60.0,
+        "latency_max_us": 70.0, "bandwidth_min_mb_s": 100.0, "bandwidth_avg_mb_s": 110.0,
         "bandwidth_max_mb_s": 117.0,
-    }
+    }  # fmt: skip
     return Table(
-        suite="hpcc",
-        program="LatencyBandwidth",
-        version="1.5.0",
-        columns=tuple(values),
-        rows=(tuple(values.values()),),
-        source="here",
-        line=1,
-        row_lines=(1,),
+        suite="hpcc", program="LatencyBandwidth", version="1.5.0", columns=tuple(values),
+        rows=(tuple(values.values()),), source="here", line=1, row_lines=(1,),
         attributes={"num_processes": ranks, "latency_message_size": 8, "success": 1},
-    )
+    )  # fmt: skip
 
 
 def verdicts(table: Table, layout: RankLayout | None, **references: object) -> dict[str, Verdict]:

@@ -23,10 +23,7 @@ def test_the_page_shows_commands() -> None:
 
 @pytest.mark.parametrize(("line", "shown"), BLOCKS, ids=[line for line, _ in BLOCKS])
 def test_a_command_prints_what_the_page_shows(
-    line: str,
-    shown: str,
-    fabricproof: Callable[..., Any],
-    monkeypatch: pytest.MonkeyPatch,
+    line: str, shown: str, fabricproof: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
     program, *arguments = shlex.split(line)

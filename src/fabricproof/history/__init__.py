@@ -13,7 +13,6 @@ FRONT: dict[str, str] = {
     "compare.text": "a comparison as lines",
     "known_good": "the quantities of a baseline under the keys of history",
     "plan": "what a run would start, and what it took last time",
-    "stats.share": "so many of so many, with exact bounds",
     "stats.shifts": "the words BETTER, WORSE and what they rest on",
     "store": "all runs of a site in one table; labels of runs",
     "trend.find": "since when a quantity has another level",

@@ -82,10 +82,6 @@ def key_of(record: Mapping[str, Any]) -> Key:
 def read_cases(records: Sequence[Mapping[str, Any]], one_node: Collection[str] = ()) -> list[Case]:
     """Return the cases of a dry run's report; builds and other fixtures are none.
 
-    Args:
-        records: test cases as ReFrame reports them.
-        one_node: partitions whose ranks share a node.
-
     Raises:
         ParseError: a plan that a check left is damaged.
     """
@@ -126,12 +122,6 @@ def ask_reframe(
     site: Site, project: Path, tags: Sequence[str] = (), stacks: str | None = None
 ) -> list[Case]:
     """Return the cases of the site as the checks plan them, due or not.
-
-    Args:
-        site: whose checks are planned.
-        project: folder with ``checks/``.
-        tags: patterns as ReFrame's ``-t`` takes them; none for all.
-        stacks: a name, or a pattern as ReFrame's ``-p`` takes it; None for all.
 
     Raises:
         ConfigError: a check file cannot be loaded; a plan of the others would be too cheap.

@@ -393,10 +393,3 @@ def _fitting(pace: Pace, sizes: tuple[int, ...], *, is_latency: bool) -> int:
     if is_latency:
         round_us = 2 * (round_us + len(sizes) * pace.latency_us)
     return min(MAX_PERFTEST_ITERATIONS, int(pace.seconds * 1e6 / round_us))
-
-
-def peer_seconds(argv: tuple[str, ...]) -> float:
-    """Return how long a command of :func:`peer_job` measures, in seconds."""
-    if "-t" in argv:
-        return float(argv[argv.index("-t") + 1])
-    return max(1.0, (float(argv[2]) - ANSWER_SECONDS) / 2)

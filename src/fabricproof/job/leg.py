@@ -94,7 +94,6 @@ class Leg:
             the plan (:mod:`fabricproof.verdict.baseline.stage`).  Empty where there is none.
         backward: it sends the other way: from the node that receives in the legs beside it.
         in_turn: it runs only where a relation asks for a round, as often as that asks.
-        planned_seconds: what follows it in the job takes so long, where no command says it.
         container: the image that its program runs in; None where it runs on the node itself.
     """
 
@@ -135,7 +134,6 @@ class Leg:
     baseline: str = ""
     backward: bool = False
     in_turn: bool = False
-    planned_seconds: float = 0.0
     container: Container | None = None
 
     @property
@@ -258,8 +256,8 @@ PLAN_FILE = "plan.json"
 #: a path as it is judged, where names were to be looked up again
 PLAN_VERSION = 4
 
-#: attempts at a leg: a second look, and one more where one of the two could not judge what was red
-MOST_ATTEMPTS = 3
+#: attempts at a leg: a second look is the last
+MOST_ATTEMPTS = 2
 
 #: the quantity of a leg that tells its program no path: whether it took the rails all the same
 DEFAULT_PATH = "default_road"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from fabricproof.core.measure import BADNESS, Finding, FindingKind, Table, Verdict, worst
+from fabricproof.core.measure import Finding, FindingKind, Table, Verdict, worst
 from fabricproof.job.commands import PEER_SUITES
 from fabricproof.job.evidence.declaration import (
     judge_free_path,
@@ -210,7 +210,7 @@ def _without_second_look(folder: Path, report: Report) -> Report:
 def weighed(
     looks: Sequence[Report], *, needs_proven_path: bool = True, in_rounds: Collection[str] = ()
 ) -> Report:
-    """Return the report of all looks: FAIL needs two that could judge it, both red.
+    """Return the report of the first and the last look: FAIL needs both, red.
 
     Args:
         looks: oldest first.  The first counts where it passed, for then no other was for it.
@@ -226,100 +226,79 @@ def weighed(
         note = f"second look: passed; the first said {first.verdict} ({why.name}: {why.reason})"
         return _with_note(last, note, FindingKind.SECOND_LOOK_PASSED)
     again = f"second look: red again on the same nodes; the first said {first.verdict}"
-    if any(look.verdict is Verdict.INVALID for look in looks):
+    if Verdict.INVALID in {first.verdict, last.verdict}:
         # A stall makes numbers worse, never impossible: nothing is cleared.
         return _with_note(last, again, FindingKind.SECOND_LOOK_RED)
-    seen = _seen_by(looks, needs_proven_path=needs_proven_path)
-    there = {each.name for each in last.quantities}
-    joined = last.with_quantities(
-        (
-            *(e if e.name in in_rounds else _of_looks(seen[e.name]) for e in last.quantities),
-            *(_of_looks(found) for name, found in seen.items() if name not in there),
+    # A program that died at the last look clears no number that was red before.  A number that a
+    # last look with a table has no judgement of is none: what a switch of protocol costs, say.
+    before = [each for each in first.quantities if not is_of_errors(each)]
+    names = dict.fromkeys(
+        each.name for each in (*last.quantities, *(before if last.net_path is None else ()))
+    )
+    proven = first.net_path is not None and first.net_path.state is PathState.PROVEN
+    seen = {
+        name: (
+            _judged_in(first, name, clears=proven or not needs_proven_path),
+            _judged_in(last, name, clears=True),
         )
+        for name in names
+    }
+    joined = last.with_quantities(
+        tuple(two[-1] if name in in_rounds else _of_looks(two) for name, two in seen.items())
     )
     if joined.verdict is Verdict.PASS:
-        red = [
-            each.name
-            for look in looks
-            for each in look.quantities
-            if each.verdict is not Verdict.PASS
-        ]
-        note = f"second look: no quantity was red twice; red once: {', '.join(red)}"
+        both = (*first.quantities, *last.quantities)
+        red = ", ".join(each.name for each in both if each.verdict is not Verdict.PASS)
+        note = f"second look: no quantity was red twice; red once: {red}"
         return _with_note(joined, note, FindingKind.SECOND_LOOK_PASSED)
-    once = [name for name, found in seen.items() if _is_red_once(found) and name not in in_rounds]
+    once = [name for name, two in seen.items() if _is_red_once(two) and name not in in_rounds]
     if joined.verdict is Verdict.UNJUDGED and once:
-        note = f"red at one of {len(looks)} looks, and no other could judge it: {', '.join(once)}"
+        note = f"red at one of two looks, and the other could not judge it: {', '.join(once)}"
         return _with_note(joined, note, FindingKind.NOTE)
     return _with_note(joined, again, FindingKind.SECOND_LOOK_RED)
+
+
+def _judged_in(look: Report, name: str, *, clears: bool) -> Judgement:
+    """Return what one look made of a number; a PASS that clears nothing is UNJUDGED."""
+    found = next((each for each in look.quantities if each.name == name), None)
+    if found is None:
+        return missing([name], first_reason(look)).quantities[0]
+    is_open = found.verdict is Verdict.PASS and not clears
+    return replace(found, verdict=Verdict.UNJUDGED) if is_open else found
 
 
 def _with_note(report: Report, text: str, kind: FindingKind) -> Report:
     return replace(report, findings=(Finding(text=text, kind=kind), *report.findings))
 
 
-def _seen_by(
-    looks: Sequence[Report], *, needs_proven_path: bool = True
-) -> dict[str, list[Judgement]]:
-    """Return what each number was at every look, those of the last look first.
-
-    A look without it could not judge it, nor could an earlier one that clears nothing: a program
-    that died at the last look clears no number that was red before.  What a last look with a table
-    has no judgement of is none to judge: what a switch of protocol costs, say.
-    """
-    before = looks[:-1] if looks[-1].net_path is None else ()
-    earlier = (each for look in before for each in look.quantities if not is_of_errors(each))
-    seen: dict[str, list[Judgement]] = {each.name: [] for each in (*looks[-1].quantities, *earlier)}
-    for look in looks:
-        proven = look.net_path is not None and look.net_path.state is PathState.PROVEN
-        clears = proven or not needs_proven_path or look is looks[-1]
-        there = {each.name: each for each in look.quantities}
-        for name, found in seen.items():
-            mine = there.get(name) or missing([name], first_reason(look)).quantities[0]
-            is_open = mine.verdict is Verdict.PASS and not clears
-            found.append(replace(mine, verdict=Verdict.UNJUDGED) if is_open else mine)
-    return seen
-
-
 def _of_looks(seen: Sequence[Judgement]) -> Judgement:
-    """Return what one number is by all looks at it, oldest first; none holds an impossible one.
+    """Return what one number is by two looks at it, neither of which holds an impossible one.
 
-    What passed once is cleared; what was red at two looks is red.  Red at one look, and at no other
-    judged, is what that other made of it: a look that cannot judge makes no red one two.  What is
-    lost on the way is counted over all looks together: the last has it.
+    What passed once is cleared; what was red at both is red.  Red at one look, and not judged at
+    the other, is what that other made of it.  What is lost on the way is counted over both looks
+    together: the last has it.
     """
-    last = seen[-1]
-    passed = [each for each in seen if each.verdict is Verdict.PASS]
-    red = [each for each in seen if each.verdict is Verdict.FAIL]
-    if is_of_errors(last) or last in passed:
+    first, last = seen
+    if is_of_errors(last) or last.verdict is Verdict.PASS:
         return last
-    if passed or len(red) > 1:
-        return (passed or red)[-1]
+    if first.verdict is Verdict.PASS:
+        return first
     if not _is_red_once(seen):
         return last
-    others = [each for each in reversed(seen) if each.verdict is not Verdict.FAIL]
-    other = min(others, key=lambda each: BADNESS.index(each.verdict))
-    return replace(other, reason=f"{other.reason}; red at one look alone: {red[0].reason}")
+    red, other = (first, last) if first.verdict is Verdict.FAIL else (last, first)
+    return replace(other, reason=f"{other.reason}; red at one look alone: {red.reason}")
 
 
 def _is_red_once(seen: Sequence[Judgement]) -> bool:
-    """Tell whether a number was red at one look, and no other look could judge it."""
+    """Tell whether a number was red at one look, and the other could not judge it."""
     verdicts = [each.verdict for each in seen if not is_of_errors(each)]
     return Verdict.PASS not in verdicts and verdicts.count(Verdict.FAIL) == 1 < len(verdicts)
 
 
 def needs_second_look(outcome: Outcome) -> bool:
-    """Tell whether a leg should run again before it is called red.
-
-    That is a third time where what was red at one look could not be judged at the other.
-    """
-    if not outcome.attempts or outcome.leg.in_turn or len(outcome.attempts) == MOST_ATTEMPTS:
+    """Tell whether a leg should run again before it is called red."""
+    if len(outcome.attempts) != 1 or outcome.leg.in_turn:
         return False
-    if len(outcome.attempts) > 1:
-        looks = [each.report for each in outcome.attempts]
-        is_hopeless = any(
-            each.foreign or each.report.verdict is Verdict.INVALID for each in outcome.attempts
-        )
-        return not is_hopeless and any(map(_is_red_once, _seen_by(looks).values()))
     if not outcome.leg.required and not outcome.report.quantities:
         return False  # it measures nothing that could be cleared: preflight's looks are taken once
     net_path = outcome.report.net_path

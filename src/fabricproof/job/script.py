@@ -45,9 +45,8 @@ END_SECONDS = 30
 #: asked next
 LEGS_FIT = "FABRICPROOF_LEGS_FIT"
 
-#: what is to run next is asked at most so often: a second and a third look, then rounds by ones to
-#: threes
-MOST_LOOKS = 2 + MOST
+#: what is to run next is asked at most so often: a second look, then rounds by ones to threes
+MOST_LOOKS = 1 + MOST
 
 _HEAD = """\
 #!/bin/bash

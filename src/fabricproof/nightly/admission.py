@@ -52,12 +52,7 @@ class AdmissionMeans:
     """All that an admission needs of the world.
 
     Attributes:
-        site: where.
-        partition: of it, which has the nodes.
-        run: starts ReFrame.
-        standing: asks which nodes can be had now.
         leaf_of: asks for the leaf of nodes; empty where nobody knows.
-        say: takes a line of progress.
         drain: makes the line that drains a node, of node, run and reason.
         reservation: in which the job runs; empty for none.
         partners: that a person chose; empty: this chooses.
@@ -91,7 +86,6 @@ class Admitted:
     """What became of one node.
 
     Attributes:
-        verdict: PASS: users may have it.
         reasons: why not, worst first; where it is PASS what was shown.
         notes: what else was seen of it.
         run_id: the run that says so; empty where there was none.
@@ -136,12 +130,7 @@ class Admittance:
 
 
 def admit(nodes: Sequence[str], means: AdmissionMeans) -> Admittance:
-    """Measure nodes with partners, and say of each whether users may have it.
-
-    Raises:
-        ConfigError: the partition has no such node, or no fabric to judge it by.
-        FabricproofError: Slurm is away, or ReFrame left nothing that can be read.
-    """
+    """Measure nodes with partners, and say of each whether users may have it."""
     _require_link(means)
     standing = means.standing()
     _require_known((*nodes, *means.partners), standing, means)
@@ -179,11 +168,7 @@ def admit(nodes: Sequence[str], means: AdmissionMeans) -> Admittance:
 
 
 def plan(nodes: Sequence[str], means: AdmissionMeans) -> tuple[str, ...]:
-    """Return what :func:`admit` would do first, in lines; start nothing.
-
-    Raises:
-        ConfigError: the partition has no such node, or no fabric to judge it by.
-    """
+    """Return what :func:`admit` would do first, in lines; start nothing."""
     _require_link(means)
     standing = means.standing()
     _require_known((*nodes, *means.partners), standing, means)
@@ -291,7 +276,6 @@ def _run(nodes: Sequence[str], partners: Sequence[str], means: AdmissionMeans) -
 
 
 def _too_few(partners: Sequence[str], bad: Mapping[str, str], means: AdmissionMeans) -> str:
-    """Return why these partners are too few; empty where they are not."""
     if len(partners) >= LEAST_PARTNERS:
         return ""
     chosen = f" of {', '.join(means.partners)} (--with)" if means.partners else ""
@@ -409,7 +393,9 @@ def bad_partners(result: SessionResult | None, partners: Sequence[str]) -> dict[
     for node, leg in rows:
         if (leg.fabric, _path(leg, node)) in of_all:
             continue
-        if leg.verdict in _NO_PARTNER or _may_have_lost(leg):
+        if leg.verdict in _NO_PARTNER or any(
+            each.name == UNCOUNTED and each.verdict is Verdict.UNJUDGED for each in leg.quantities
+        ):
             found.setdefault(node, leg.reason)
     return found
 
@@ -421,13 +407,6 @@ def _paths_invalid(result: SessionResult | None) -> set[tuple[str, str]]:
         if partner := leg.row_of(PARTNER):
             verdicts.setdefault((leg.fabric, _path(leg, partner)), set()).add(leg.verdict)
     return {path for path, found in verdicts.items() if found == {Verdict.INVALID}}
-
-
-def _may_have_lost(leg: LegResult) -> bool:
-    """Return whether a partner may be what lost the packets of a node: another is asked then."""
-    return any(
-        each.name == UNCOUNTED and each.verdict is Verdict.UNJUDGED for each in leg.quantities
-    )
 
 
 def _of_run(node: str, ran: Ran, means: AdmissionMeans) -> Admitted:

@@ -109,7 +109,12 @@ def _night_changes(history: Nights, tonight: Night, max_gap_hours: float) -> Ite
     if last is not None:
         gap = tonight.time - last.time
         if gap > datetime.timedelta(hours=max_gap_hours):
-            yield NightChange(kind=ChangeKind.NIGHT, sentence=_gap(last, gap))
+            hours = gap.total_seconds() / 3600
+            yield NightChange(
+                kind=ChangeKind.NIGHT,
+                sentence=f"no night ran for {hours:.0f} hours, "
+                f"since {last.time:%Y-%m-%d %H:%M} UTC",
+            )
     was = last.ended if last is not None else NightEnd.WHOLE
     if tonight.ended is was:
         return
@@ -121,11 +126,6 @@ def _night_changes(history: Nights, tonight: Night, max_gap_hours: float) -> Ite
         yield NightChange(kind=ChangeKind.NIGHT, sentence=f"whole again (before: {was.value})")
 
 
-def _gap(last: Night, gap: datetime.timedelta) -> str:
-    hours = gap.total_seconds() / 3600
-    return f"no night ran for {hours:.0f} hours, since {last.time:%Y-%m-%d %H:%M} UTC"
-
-
 def subject(site: str, told: Sequence[NightChange], red: int) -> str:
     """Return one line: what changed, how much is red now, which nodes."""
     counts = {
@@ -133,7 +133,11 @@ def subject(site: str, told: Sequence[NightChange], red: int) -> str:
     }
     words = ", ".join(_counted(kind, count) for kind, count in counts.items())
     guilty = sorted(
-        {_culprit(each) for each in told if each.blamed and each.kind is not ChangeKind.GREEN}
+        {
+            " ".join(filter(None, (",".join(each.blamed), each.net_path)))
+            for each in told
+            if each.blamed and each.kind is not ChangeKind.GREEN
+        }
     )
     nodes = f" ({', '.join(guilty[:4])}{' ...' if len(guilty) > 4 else ''})" if guilty else ""
     return f"fabricproof {site}: {words or 'nothing changed'}{nodes}; {red} red now"
@@ -151,10 +155,6 @@ def _counted(kind: ChangeKind, count: int) -> str:
             return f"{count} no longer judged"
         case ChangeKind.NIGHT:
             return "the night itself"
-
-
-def _culprit(change: NightChange) -> str:
-    return " ".join(filter(None, (",".join(change.blamed), change.net_path)))
 
 
 def body(

@@ -66,7 +66,6 @@ class Budget:
     Attributes:
         checks: that may still be run again.
         until: when no further look begins, of ``clock``, in s.
-        clock: tells the time, in s.
     """
 
     checks: int
@@ -266,11 +265,7 @@ def _share(left: int, batches: int) -> int:
 
 
 def keep(perflogs: Path, site: str, confirmations: Sequence[Confirmation], night: str) -> None:
-    """Append the confirmations to the records of their partitions, both outcomes of each.
-
-    Raises:
-        OutputError: they could not be written.
-    """
+    """Append the confirmations to the records of their partitions, both outcomes of each."""
     by_partition: dict[str, list[dict[str, Any]]] = {}
     for each in confirmations:
         line = {

@@ -74,11 +74,9 @@ class Red:
 
     Attributes:
         verdict: FAIL, INVALID or MISSING; UNJUDGED where there is a ``cause``.
-        reason: why, as the run says.
         nodes: of its job, sorted; empty where it ran nowhere.
         rails: interfaces of its path; empty where nobody said.
         device: what software stood for an adapter there (``Soft-RoCE``); empty where none did.
-        run_id: the run in which it was red.
         cause: what left it UNJUDGED, for a person: ``was disturbed``; empty for what is red.
         of_campaign: rounds over all nodes showed it, and a stock program was asked in the same job.
         faults: whom such rounds of the same night blame for it.
@@ -170,7 +168,6 @@ def _beyond(leg: LegResult) -> float | None:
 
 
 def _passed(failed: LegResult, other: LegResult) -> bool:
-    """Tell whether all that failed in one leg passed in the other."""
     bad = [each for each in failed.quantities if each.verdict in RED]
     good = {each.name for each in other.quantities if each.verdict is Verdict.PASS}
     if failed.verdict is not Verdict.FAIL or any(each.unit == ERROR_UNIT for each in bad):
@@ -200,9 +197,7 @@ class Look:
 
     Attributes:
         nodes: that it was asked to run on.
-        run_id: its run; empty where none was started.
         verdict: of the leg in that run; None where it is not in it.
-        reason: the verdict's, or why nothing was seen.
         leg: all that the run says of it, where it was seen.
     """
 

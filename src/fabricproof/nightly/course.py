@@ -57,14 +57,11 @@ class NightMeans:
     """What a night is conducted with.
 
     Attributes:
-        perflogs: folder of all sites.
-        night: identity of the night.
         arguments: ReFrame's, of the run; none where it was made before: nobody knows then what
             is no longer in it.
         run: makes a look, which has its label before it begins.
         first: the run of the night itself, or what was made before.
         usable: nodes of a partition that may run a job now.
-        say: takes a line of progress.
         confirm: look again at what is red or left open.
     """
 
@@ -90,15 +87,8 @@ class NightOutcome:
     """What a night came to.
 
     Attributes:
-        night: its line of the state file.
-        site: name of its site.
-        first: the run as it was; None where there is none.
-        result: the same once confirmed.
-        confirmations: one for each leg that was red or left open.
-        changes: what is different from the nights before.
         red: everything that is red now, of this night and of earlier ones.
         status: exit status where it is no verdict's; None where the verdict's.
-        notes: what else there is to say.
     """
 
     night: Night
@@ -119,7 +109,6 @@ def spend(means: NightMeans) -> NightOutcome:
     The caller holds the lock.
 
     Raises:
-        ParseError: the state file is damaged.
         OutputError: the beginning cannot be written; nothing was started.
     """
     notes: list[str] = []
@@ -139,7 +128,6 @@ def spend(means: NightMeans) -> NightOutcome:
 
 
 def _run(means: NightMeans) -> tuple[Ran, NightEnd]:
-    """Make the run of the night; return it and how it ended."""
     try:
         ran = means.first()
     except KeyboardInterrupt:
@@ -200,6 +188,7 @@ def _outcome(
         arguments=means.arguments,
         legs=legs,
     )
+    states = {**history.legs(), **history.counting(night)}
     return NightOutcome(
         night=night,
         site=means.site.name,
@@ -207,7 +196,11 @@ def _outcome(
         result=result,
         confirmations=confirmed.confirmations,
         changes=changes(history, night, max_gap_hours=means.site.night.max_gap_hours),
-        red=_red_now(history, night),
+        red={
+            str(key): state
+            for key, state in sorted(states.items())
+            if state.colour is LegColour.RED
+        },
         status=None if ended is NightEnd.WHOLE else int(ran.status or ExitStatus.SOFTWARE),
         notes=(*notes, *_kept_from_newer(history, night)),
     )
@@ -221,13 +214,6 @@ def _kept_from_newer(history: Nights, night: Night) -> Iterator[str]:
             f"run {night.run_id} is older than what is known of {count} of its "
             f"{len(night.legs)} legs: they keep their state"
         )
-
-
-def _red_now(history: Nights, night: Night) -> dict[str, LegState]:
-    states = {**history.legs(), **history.counting(night)}
-    return {
-        str(key): state for key, state in sorted(states.items()) if state.colour is LegColour.RED
-    }
 
 
 def _kept(means: NightMeans, outcome: NightOutcome, notice: Notice | None) -> NightOutcome:
@@ -273,7 +259,6 @@ def _told(
 
 
 def _notice(means: NightMeans, outcome: NightOutcome) -> Notice | None:
-    """Return what changed, to be told; None where nothing did."""
     site = means.site.name
     if not outcome.changes:
         return None
@@ -296,9 +281,6 @@ def alive(site: Site, perflogs: Path, *, notify: bool) -> tuple[str, tuple[Deliv
     """Return why the nights of ``site`` are not well, empty where they are; tell it once.
 
     For a second timer, best on another machine: a timer that is dead cannot say so itself.
-
-    Raises:
-        ParseError: the state file is damaged.
     """
     path = state_file(perflogs, site.name)
     history = read_history(path)

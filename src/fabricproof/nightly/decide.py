@@ -274,7 +274,6 @@ def _why_unseen(looks: Sequence[Look]) -> str:
 
 
 def _who(sides: PairSides, blame: Blame) -> str:
-    """Return in words who is to blame; the same for all legs on these nodes and rails."""
     if blame is Blame.CAMPAIGN:
         return f"why, by {_faults(sides.red)}"
     against = (

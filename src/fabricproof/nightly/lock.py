@@ -1,21 +1,16 @@
-"""One night of a site at a time: a lock of the machine, and one that all machines see.
+"""One night of a site at a time, on any of its machines.
 
-The first is flock(2) on a file of this machine, which the kernel releases whatever happens.  The
-second is a file beside the perflogs that names host, process and start, for clusters with several
-admin nodes: made with link(2), which is atomic on NFS too, and kept fresh while the night runs.
-Network file systems may lack flock, or emulate it on one machine only: it is not relied on there.
+The lock is a file beside the perflogs that names host, process and start: made with link(2), which
+is atomic on NFS too, and kept fresh while the night runs.  Network file systems may lack flock, or
+emulate it on one machine only: it is not relied on.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
-import hashlib
 import json
 import os
 import socket
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -29,15 +24,12 @@ from fabricproof.core.whole_file import link_new
 
 LOCK_FILE = "lock.json"
 
-#: how often the shared lock is made fresh
+#: how often the lock is made fresh
 HEARTBEAT_SECONDS = 30.0
 
 #: A lock of another host that was not made fresh for so long is nobody's: twenty missed beats, ten
 #: times what an NFS client caches attributes for (acregmax of nfs(5), 60 s).
 STALE_SECONDS = 600.0
-
-#: what a file system answers that knows no flock
-_NO_FLOCK = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL})
 
 
 class NightRunsError(FabricproofError):
@@ -48,7 +40,7 @@ class NightRunsError(FabricproofError):
 
 @dataclass(frozen=True, kw_only=True)
 class Holder:
-    """Who holds the shared lock.
+    """Who holds the lock.
 
     Attributes:
         boot: identity of its kernel's start, and of the process namespace.
@@ -100,59 +92,21 @@ def _ticks(pid: int) -> str | None:
 
 @contextlib.contextmanager
 def night_lock(folder: Path, *, beat: float = HEARTBEAT_SECONDS) -> Iterator[tuple[str, ...]]:
-    """Hold both locks of the site whose state lies in ``folder``; yield what there is to say.
-
-    Raises:
-        NightRunsError: another night of the site runs.
-        OutputError: the lock cannot be written.
-    """
+    """Hold the lock of the site whose state lies in ``folder``; yield what there is to say."""
     notes: list[str] = []
-    with _local_lock(folder, notes), _shared_lock(folder, notes, beat):
+    path, mine = folder / LOCK_FILE, myself()
+    _take(path, mine, notes)
+    over = threading.Event()
+    thread = threading.Thread(target=_keep_fresh, args=(path, over, beat), daemon=True)
+    thread.start()
+    try:
         yield tuple(notes)
-
-
-@contextlib.contextmanager
-def _local_lock(folder: Path, notes: list[str]) -> Iterator[None]:
-    path = None
-    try:
-        # No folder for temporary files at all: read-only under systemd's ProtectSystem=strict.
-        path = local_lock_file(folder)
-        # No link of a stranger is followed: the folder may be /tmp.
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(path, flags, 0o600)
-    except OSError as error:
-        where = f"{path}: " if path else ""
-        notes.append(f"{where}no lock on this machine ({error.strerror}); the shared one holds")
-        yield
-        return
-    try:
-        try:
-            if os.fstat(descriptor).st_uid == os.geteuid():
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            else:  # in /tmp anybody may have made it first, and hold it for ever
-                notes.append(f"{path}: it is another user's; the shared lock holds")
-        except BlockingIOError:
-            shared = folder / LOCK_FILE
-            raise _busy(shared if shared.exists() else path, _read(shared)) from None
-        except OSError as error:
-            if error.errno not in _NO_FLOCK:
-                raise
-            notes.append(
-                f"{path}: no flock on this file system ({error.strerror}); the shared lock holds"
-            )
-        yield
     finally:
-        os.close(descriptor)
-
-
-def local_lock_file(folder: Path) -> Path:
-    """Return the lock of this machine for the site whose state lies in ``folder``.
-
-    Raises:
-        FileNotFoundError: no folder for temporary files can be written.
-    """
-    name = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
-    return Path(tempfile.gettempdir()) / f"fabricproof-night-{os.getuid()}-{name}.lock"
+        over.set()
+        thread.join()
+        with contextlib.suppress(OSError):
+            if _read(path) == vars(mine):
+                path.unlink()
 
 
 def _busy(lock: Path, held: Mapping[str, Any] | None) -> NightRunsError:
@@ -163,22 +117,6 @@ def _busy(lock: Path, held: Mapping[str, Any] | None) -> NightRunsError:
         got=holder.sentence if holder else "its lock is held",
         next_step="wait for it, or end that process; a lock of a dead one goes by itself",
     )
-
-
-@contextlib.contextmanager
-def _shared_lock(folder: Path, notes: list[str], beat: float) -> Iterator[None]:
-    path = folder / LOCK_FILE
-    mine = myself()
-    _take(path, mine, notes)
-    over = threading.Event()
-    thread = threading.Thread(target=_keep_fresh, args=(path, over, beat), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-        _release(path, mine)
 
 
 def _take(path: Path, mine: Holder, notes: list[str]) -> None:
@@ -292,10 +230,3 @@ def _keep_fresh(path: Path, over: threading.Event, beat: float) -> None:
     while not over.wait(beat):
         with contextlib.suppress(OSError):
             os.utime(path)
-
-
-def _release(path: Path, mine: Holder) -> None:
-    """Remove the lock where it still is ours."""
-    with contextlib.suppress(OSError):
-        if _read(path) == vars(mine):
-            path.unlink()

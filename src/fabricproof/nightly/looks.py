@@ -384,7 +384,6 @@ def look_at(
 
 
 def _answering(key: LegKey) -> tuple[LegKey, LegKey]:
-    """Return a leg's key and that of the leg the other way."""
     back = f".{BACK}"
     name = key.leg.removesuffix(back) if key.leg.endswith(back) else f"{key.leg}{back}"
     return key, replace(key, leg=name)

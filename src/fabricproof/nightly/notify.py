@@ -44,12 +44,7 @@ WEBHOOK_CHARACTERS = 12_000
 
 @dataclass(frozen=True, kw_only=True)
 class Notice:
-    """What is to be told.
-
-    Attributes:
-        name: identity, of the night that made it.
-        tries: nights in which it was tried before.
-    """
+    """What is to be told."""
 
     name: str
     subject: str
@@ -236,7 +231,6 @@ def _mail(spec: NightSpec, notice: Notice) -> None:
 
 
 def _by_command(message: EmailMessage, to: Sequence[str]) -> None:
-    """Hand a mail to the machine: sendmail, else mail(1)."""
     folders = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/lib"))
     sendmail = shutil.which("sendmail", path=folders)
     mail = shutil.which("mail", path=folders)

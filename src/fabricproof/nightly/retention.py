@@ -28,7 +28,6 @@ class Removed:
 
     Attributes:
         what: ``stage``, ``output``, ``log``, ``report``.
-        size: bytes in it.
         trouble: why it could not be removed; empty where it was.
     """
 
@@ -78,13 +77,12 @@ def _stages(
     folder: Path, site: str, before: datetime.datetime, spare: Collection[str]
 ) -> Iterator[Path]:
     for path in sorted(folder.glob("*Z-*")):
-        if path.is_dir() and _old(path, before, spare) and _only(path, site):
+        if (
+            path.is_dir()
+            and _old(path, before, spare)
+            and ({each.name for each in path.iterdir()} <= {site})
+        ):
             yield path
-
-
-def _only(stage: Path, site: str) -> bool:
-    """Tell whether a stage folder holds this site and no other, or nothing at all."""
-    return {each.name for each in stage.iterdir()} <= {site}
 
 
 def _reports(
@@ -96,7 +94,6 @@ def _reports(
 
 
 def _system_of(report: Path) -> str | None:
-    """Return the site that a report is of; None where it does not say."""
     try:
         runs = read_json(report)["runs"]
         return next((str(case["system"]) for run in runs for case in run["testcases"]), None)

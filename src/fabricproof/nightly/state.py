@@ -60,10 +60,7 @@ class LegState:
     """A leg after a night.
 
     Attributes:
-        colour: red, green, unjudged or gone.
         verdict: of the leg; the one that the run gave it where it fluttered.
-        blamed: nodes, sorted.
-        net_path: rails, for a person.
         sentence: why; empty for a plain green.
         flutter: it was red once and green when looked at again.
     """
@@ -128,7 +125,6 @@ class Nights:
         }
 
     def _resting(self) -> dict[LegKey, tuple[str, LegState]]:
-        """Return the state of each leg and the run that it rests on."""
         found: dict[LegKey, tuple[str, LegState]] = {}
         for night in self.nights:
             for key, state in night.legs.items():
@@ -173,11 +169,7 @@ def state_file(perflogs: Path, site: str) -> Path:
 
 
 def read_history(path: Path, on_torn: Callable[[str], object] | None = None) -> Nights:
-    """Return what the state file says; nothing where there is none.
-
-    Raises:
-        ParseError: a damaged line that no crash explains.
-    """
+    """Return what the state file says; nothing where there is none."""
     if not is_named_there(path):
         return Nights(nights=(), notices=())
     begun: dict[str, Night] = {}
@@ -185,7 +177,9 @@ def read_history(path: Path, on_torn: Callable[[str], object] | None = None) -> 
     for number, line in enumerate(read_records(path, on_torn=on_torn), start=1):
         try:
             if line["kind"] == "notice":
-                notices.append(_sound_notice(line))
+                for name, kind in _NOTICE.items():
+                    typed_at(line, name, kind)
+                notices.append(line)
             else:
                 night = _read_night(line)
                 begun[night.night] = night
@@ -209,13 +203,6 @@ _NOTICE = {
     "channel": str,
     "sent": bool,
 }
-
-
-def _sound_notice(line: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the line; raise KeyError or ValueError where it is not as ``Delivery`` writes it."""
-    for name, kind in _NOTICE.items():
-        typed_at(line, name, kind)
-    return line
 
 
 def _read_night(line: Mapping[str, Any]) -> Night:
@@ -242,12 +229,6 @@ def _read_night(line: Mapping[str, Any]) -> Night:
     )
 
 
-def _flag(line: Mapping[str, Any], key: str) -> bool:
-    if not isinstance(found := line[key], bool):
-        raise TypeError(f"{key} is neither true nor false")
-    return found
-
-
 def _read_state(line: Mapping[str, Any]) -> LegState:
     return LegState(
         colour=LegColour(line["state"]),
@@ -255,16 +236,12 @@ def _read_state(line: Mapping[str, Any]) -> LegState:
         blamed=typed_at(line, "blamed", tuple[str, ...]),
         net_path=typed_at(line, "road", str),
         sentence=typed_at(line, "sentence", str),
-        flutter=_flag(line, "flutter"),
+        flutter=typed_at(line, "flutter", bool),
     )
 
 
 def append_began(path: Path, night: str, *, host: str, pid: int) -> None:
-    """Write that a night begins.
-
-    Raises:
-        OutputError: it could not be written.
-    """
+    """Write that a night begins."""
     time = stamp(now())
     began = {"kind": "began", "night": night, "time": time, "host": host, "pid": pid}
     append_records(path, [began])
@@ -274,9 +251,6 @@ def append_night(path: Path, night: Night, *, before: Sequence[Mapping[str, Any]
     """Write how a night ended.
 
     ``before``: lines that must be there where the night's is: what is to be told of it.
-
-    Raises:
-        OutputError: nothing of it could be written.
     """
     append_records(
         path,
@@ -290,21 +264,20 @@ def append_night(path: Path, night: Night, *, before: Sequence[Mapping[str, Any]
                 "reason": night.reason,
                 "run_id": night.run_id,
                 "arguments": list(night.arguments),
-                "legs": {str(key): _state_line(each) for key, each in night.legs.items()},
+                "legs": {
+                    str(key): {
+                        "state": each.colour.value,
+                        "verdict": each.verdict,
+                        "blamed": list(each.blamed),
+                        "road": each.net_path,
+                        "sentence": each.sentence,
+                        "flutter": each.flutter,
+                    }
+                    for key, each in night.legs.items()
+                },
             },
         ],
     )
-
-
-def _state_line(state: LegState) -> dict[str, Any]:
-    return {
-        "state": state.colour.value,
-        "verdict": state.verdict,
-        "blamed": list(state.blamed),
-        "road": state.net_path,
-        "sentence": state.sentence,
-        "flutter": state.flutter,
-    }
 
 
 def states_of(
@@ -357,11 +330,7 @@ def gone(
     Of a check that left no leg tonight, whose build failed or which was skipped, nothing is gone:
     it measured nothing.  Where it measured something, what else of it was skipped holds nothing.
 
-    Args:
-        history: of all nights before.
-        arguments: of the night; what another selection had is not missed.
-        legs: of the night.
-        skipped: legs of the night that were skipped.
+    ``arguments``: of the night; what another selection had is not missed.
     """
     seen, skipped = {*legs}, {*skipped}
     seen |= skipped - {replace(key, leg="") for key in seen if key.leg}

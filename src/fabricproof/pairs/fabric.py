@@ -19,11 +19,7 @@ AnyIndices = npt.NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Leaves:
-    """The leaf of each node.
-
-    Attributes:
-        leaf_of: node number -> leaf number.
-    """
+    """The leaf of each node."""
 
     names: tuple[str, ...]
     leaf_of: Indices
@@ -69,11 +65,7 @@ def leaves_of(num_nodes: int, per_leaf: int) -> Leaves:
 
 
 def leaves_by_name(nodes: Sequence[str], leaf_of: Mapping[str, str]) -> Leaves:
-    """Return the leaves of ``nodes``, in their order.
-
-    Raises:
-        ConfigError: a node has no leaf.
-    """
+    """Return the leaves of ``nodes``, in their order."""
     absent = [node for node in nodes if node not in leaf_of]
     if absent:
         raise ConfigError(

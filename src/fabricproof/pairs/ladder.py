@@ -44,11 +44,7 @@ _TRIES = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Ladder:
-    """The rounds of a campaign.
-
-    Attributes:
-        seed: of all that is random.
-    """
+    """The rounds of a campaign."""
 
     leaves: Leaves
     seed: int = 0
@@ -75,9 +71,7 @@ class Ladder:
         Two rounds are of all suspects.  Those that follow, four at most, are only of those that
         are low where nobody who is blamed explains it.
 
-        Args:
-            judged: what the rounds so far came to.
-            made: rounds behind the random ones that were measured; each draws other partners.
+        ``made``: rounds behind the random ones that were measured; each draws other partners.
         """
         if made >= _ADAPTIVE_ROUNDS + MORE_ROUNDS:
             return np.zeros((0, 2), dtype=np.int64)
@@ -179,7 +173,6 @@ class _Pairing:
         return [int(node) for node in some if self.leaves.leaf_of[node] != leaf]
 
     def _pair(self, node: int, partners: Iterable[int]) -> None:
-        """Pair a node with the first partner that is free."""
         for partner in partners:
             if not self.used_nodes[[node, partner]].any() and partner != node:
                 self.used_nodes[[node, partner]] = True

@@ -172,7 +172,6 @@ def _bound(kind: Kind, reference: Reference) -> float:
 
 
 def _forbidden(kind: Kind, fabric: Fabric) -> float | None:
-    """Return what no value of a kind can be better than."""
     measured = dimension(kind.unit)
     if measured == "bandwidth":
         if kind.quantity == BOTH_WAYS:

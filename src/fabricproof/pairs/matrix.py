@@ -61,16 +61,13 @@ class Matrix:
     """Measured pairs, one row each; rows without a value are not among them.
 
     Attributes:
-        nodes: names, in natural order.
         rails: names; one empty name where no rail is named.
         source: node that sends.
         destination: node that receives.
         both_ways: True where the row says nothing of the direction; then ``source`` and
             ``destination`` are two ends.
-        rail: number of the rail.
         round: number of the round, -1 where none is named.
         kind: number of the kind.
-        value: in the unit of the kind; above 0, and 0 for a bandwidth where nothing arrived.
         num_empty: pairs that were named without a value.
         num_self: rows of a node with itself, left out.
         num_repeated: rows that repeat another; of repeated rows the median is taken.
@@ -137,11 +134,7 @@ class Matrix:
         return replace(self, **{name: getattr(self, name)[chosen] for name in columns})
 
     def look_keys(self, *, with_round: bool = True) -> npt.NDArray[np.int64]:
-        """Return of each row a number that rows of the same pair, direction, rail and kind share.
-
-        Args:
-            with_round: and of the same round.
-        """
+        """Return for each row a number that rows of one pair, direction, rail and kind share."""
         low = np.where(self.both_ways, np.minimum(self.source, self.destination), self.source)
         high = np.where(self.both_ways, np.maximum(self.source, self.destination), self.destination)
         rounds = self.round.astype(np.int64) - (int(self.round.min()) if len(self) else 0)

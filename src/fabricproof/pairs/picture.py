@@ -68,11 +68,9 @@ class Picture:
     """What is drawn of a judged matrix, and said beside it.
 
     Attributes:
-        nodes: names, in the order of their leaves.
         leaves: name of each leaf, and how many of ``nodes`` hang there, in their order; empty where
             nobody knows.
         cells: worst share of a healthy pair, 0 to 1, of each cell; NaN where nothing was measured.
-        healthy: what a healthy pair has, in words.
         blame: as :meth:`fabricproof.pairs.said.Blame.record` gives them.
         undecided: as :meth:`fabricproof.pairs.said.Undecided.record` gives them.
         populations: as :meth:`fabricproof.pairs.population.Population.record` gives them.
@@ -108,9 +106,6 @@ def read_picture(record: Mapping[str, Any], source: str) -> Picture:
     """Return the picture that a record keeps.
 
     What the record has more is passed over.
-
-    Raises:
-        ParseError: it is damaged.
     """
     try:
         packed = zlib.decompress(base64.b64decode(record["cells"], validate=True))
@@ -169,7 +164,6 @@ def cells_of(judged: Judged) -> tuple[Shares, list[int]]:
 
 
 def _colour(step: int) -> str:
-    """Return a colour from red (0) over yellow to pale green."""
     part = step / (_COLOURS - 1)
     red = round(200 + 40 * part) if part < 0.5 else round(250 - 60 * (part - 0.5) * 2)
     green = round(30 + 190 * min(part * 2, 1))

@@ -44,15 +44,8 @@ class Population:
     """The values of one kind over one rail.
 
     Attributes:
-        kind: what they are, in words: ``bandwidth of 4MiB``.
-        unit: of the values; empty where nobody said.
-        rail: name; empty where rails have none.
         distance: of the pairs whose values these are; None: of all pairs.
         together: what each value is the sum of; None: it is one pair's.
-        least: smallest value.
-        most: largest.
-        mean: of all.
-        deviation: standard deviation.
     """
 
     kind: str
@@ -201,7 +194,6 @@ def _population(
     distance: Distance | None = None,
     together: Together | None = None,
 ) -> Population:
-    """Return values of the kind and rail of ``row`` as a population."""
     kind = matrix.kinds[matrix.kind[row]]
     return Population(
         kind=kind.words,

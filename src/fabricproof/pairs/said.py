@@ -23,7 +23,6 @@ class Blame:
     Attributes:
         kind: ``node``, ``rail`` (of one node), ``leaf``, ``uplink`` or ``pair``.
         name: ``n17``, ``n17 rail0``, ``leaf3``, ``n1 - n7``.
-        node: of a node or rail; None elsewhere.
         rail: where one rail only is concerned, or only one was measured; None: all.
         direction: ``transmit``, ``receive`` or ``both``.
         confidence: how likely it is that this one is at fault, 0 to 1, by the model of
@@ -64,11 +63,7 @@ class Blame:
 
 @dataclass(frozen=True, kw_only=True)
 class Undecided:
-    """Something low for which nobody is blamed.
-
-    Attributes:
-        nodes: whom it concerns; of many the first.
-    """
+    """Something low for which nobody is blamed."""
 
     why: WhyUndecided
     nodes: tuple[str, ...]

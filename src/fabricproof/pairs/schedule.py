@@ -47,9 +47,7 @@ def circle_round(num: int, number: int) -> Indices:
 
     With odd ``num`` one place has a bye: in round r, place r.
 
-    Args:
-        num: places, 2 or more.
-        number: from 0, below :func:`least_rounds`.
+    ``number``: from 0, below :func:`least_rounds`.
     """
     turns = num - 1 + num % 2
     offsets = np.arange(1, (turns + 1) // 2)
@@ -65,9 +63,7 @@ class Schedule:
     """Rounds in which each pair of nodes meets once.
 
     Attributes:
-        order: which order was asked for.
         leaves: where the nodes hang; of circle and random orders only the number counts.
-        seed: of the random order.
     """
 
     order: Order
@@ -102,11 +98,7 @@ class Schedule:
         return self._grid.num_cross if self.is_leafwise else self.num_rounds
 
     def round(self, number: int) -> Indices:
-        """Return the pairs of round ``number`` as an array of shape (pairs, 2) of node numbers.
-
-        Raises:
-            IndexError: there is no such round.
-        """
+        """Return the pairs of round ``number`` as an array of shape (pairs, 2) of node numbers."""
         if not 0 <= number < self.num_rounds:
             raise IndexError(number)
         if self.is_leafwise:

@@ -31,7 +31,6 @@ def say(judged: Judged) -> Said:
 
 
 def _pairs(judged: Judged, rows: Flags) -> tuple[int, int]:
-    """Return how many pairs of nodes are low in any row, and how many were measured."""
     matrix = judged.matrix
     first = np.minimum(matrix.source[rows], matrix.destination[rows]).astype(np.int64)
     key = first * len(matrix.nodes) + np.maximum(matrix.source[rows], matrix.destination[rows])
@@ -129,7 +128,6 @@ def _inside_is_good(judged: Judged, suspect: Suspect) -> bool:
 
 
 def _alternatives(judged: Judged, found: Found, kind: SuspectKind) -> tuple[list[str], str]:
-    """Return what explains the same, and what would tell."""
     cannot = [place(judged, each) for each in found.rivals]
     suspect, matrix = found.suspect, judged.matrix
     if kind is SuspectKind.NODE and len(matrix.rails) == 1 and matrix.rails[0]:
@@ -154,7 +152,6 @@ def _alternatives(judged: Judged, found: Found, kind: SuspectKind) -> tuple[list
 
 
 def _good_partner(judged: Judged, node: int) -> str:
-    """Return a node that is good with most of its partners."""
     matrix = judged.matrix
     counts = np.bincount(matrix.source[judged.low], minlength=len(matrix.nodes)) + np.bincount(
         matrix.destination[judged.low], minlength=len(matrix.nodes)

@@ -54,7 +54,6 @@ def names_several(words: str, labels: Mapping[str, Sequence[str]]) -> bool:
 
 
 def _picture(record: Mapping[str, Any], run_id: str) -> Picture:
-    """Return the matrix of a check's campaign: its title says of which stack and partition."""
     picture = read_picture(record, f"a record of run {run_id}")
     said = [picture.title, *(str(record[key]) for key in ("stack", "partition") if key in record)]
     return replace(picture, title=", ".join(said))
@@ -154,11 +153,6 @@ def gather(
     ``words`` name the run, as in every command; of several the newest is meant, and without any
     the newest that is no second look and no admission.  ``against`` is empty for no comparison;
     ``last`` (at least 1) are the runs to look back on, this one among them.
-
-    Raises:
-        InputMissingError: there is no such run.
-        SideError: a selector that means nothing.
-        ParseError: a damaged record that no crash explains.
     """
     on_step("reading the history")
     store, known, doubts = _opened(site, place)
@@ -194,13 +188,7 @@ def gather(
 
 
 def run_meant(words: str, site: Site, place: Workplace) -> Run:
-    """Return the run that ``words`` name to a report.
-
-    Raises:
-        InputMissingError: there is no such run.
-        SideError: a selector that means nothing.
-        ParseError: a damaged record that no crash explains.
-    """
+    """Return the run that ``words`` name to a report."""
     store, known, _ = _opened(site, place)
     runs = with_unrecorded(store.runs if store else (), site, place)
     return _chosen(words, site, place, runs, known)

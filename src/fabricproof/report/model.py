@@ -59,7 +59,6 @@ class RawNumber:
     Attributes:
         attempt: 1 for the first, 2 for the second look; 0 for a relation between legs.
         counts: whether the verdict rests on it.
-        value: None where nothing was measured.
         line: its line, from 1.
     """
 
@@ -79,14 +78,11 @@ class ReportData:
 
     Attributes:
         made: when the report was made, UTC.
-        run: the run that it is about, the newest by default.
         matrix: the numbers of the last runs, this one among them.
         bounds: what each quantity of this run was judged by.
         raw: every raw number of every key of the matrix, oldest first.
         comparison: before and after, None where nobody asked.
         trend: None where there are too few runs.
-        machines: node to part to facts, as this run saw them.
-        inventory_changes: what changed since the run before.
         pairs: matrices of the run's pair campaigns.
     """
 
@@ -147,7 +143,10 @@ def _told(thing: Any, devices: Mapping[str, str], known: dict[Key, Key]) -> Any:
         values = {each.name: getattr(thing, each.name) for each in fields(thing) if each.init}
         told = {name: _told(value, devices, known) for name, value in values.items()}
         if isinstance(thing, Group) and thing.kind == "rail":
-            told["name"] = _of_rail(thing.name, devices)
+            words = {devices.get(rail, "") for rail in thing.name.split("+")}
+            told["name"] = (
+                " ".join(filter(None, (thing.name, words.pop()))) if len(words) == 1 else thing.name
+            )
         other = {name: value for name, value in told.items() if value is not values[name]}
         return replace(thing, **other) if other else thing
     if isinstance(thing, Mapping):
@@ -157,8 +156,3 @@ def _told(thing: Any, devices: Mapping[str, str], known: dict[Key, Key]) -> Any:
     if type(thing) in {list, tuple}:
         return type(thing)(_told(each, devices, known) for each in thing)
     return thing
-
-
-def _of_rail(name: str, devices: Mapping[str, str]) -> str:
-    words = {devices.get(rail, "") for rail in name.split("+")}
-    return " ".join(filter(None, (name, words.pop()))) if len(words) == 1 else name

@@ -59,9 +59,7 @@ class RedGroup:
     """Red legs with one verdict at one place.
 
     Attributes:
-        verdict: of all of them.
         rails: ``rail1``; ``rail0+rail1``; empty where a leg names none.
-        nodes: those that took part, sorted.
         legs: the worst first.
         worst: the number that misses its limit by most, in words.
         sure: how sure it is, in words.
@@ -163,7 +161,6 @@ def _miss(quantity: Quantity) -> float:
 
 
 def _sure(legs: Iterable[LegResult]) -> str:
-    """Say how often it was seen, as the second looks of the job found."""
     legs = list(legs)
     if all(leg.suite == CAMPAIGN_SUITE for leg in legs):
         return "in several rounds of one job"
@@ -185,7 +182,6 @@ def _has(leg: LegResult, kind: FindingKind) -> bool:
 def _confirmed(
     legs: Sequence[LegResult], confirmations: Sequence[Mapping[str, Any]]
 ) -> tuple[str, str]:
-    """Return what the looks of a night found of these legs: one word, and a sentence."""
     names = {(leg.partition, leg.fabric, leg.stack, leg.check, leg.leg) for leg in legs}
     keys = ("partition", "fabric", "stack", "check", "leg")
     mine = [each for each in confirmations if tuple(each.get(key) for key in keys) in names]

@@ -84,9 +84,6 @@ def comparison_of(
 
     ``words`` name the side after: the run, or the label or range whose newest it is; ``against``
     the side before, or :data:`SAME_INVENTORY`.
-
-    Raises:
-        FabricproofError: a side is empty or means nothing, or both have nothing in common.
     """
     history = History.of(store, place.perflogs, site.folder)
     second = choose_side(words, history)
@@ -224,7 +221,6 @@ def machines_of(
 def _digests(
     machines: Machines, run: Run, on_doubt: Callable[[str], object]
 ) -> Mapping[str, str | None]:
-    """Return node -> digest as the run's records have it, or where it has none, as the index."""
     if run.inventory:
         return run.inventory
     try:

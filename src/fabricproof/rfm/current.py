@@ -57,20 +57,29 @@ def why_no_site() -> FabricproofError | None:
             got=error.problem,
             next_step=hint,
         )
-    needed = {f"fabric-{fabric}" for each in site.partitions for fabric in each.fabrics}
+    # With --system=NAME:PARTITION ReFrame has that one alone.
+    partitions = rt.runtime().system.partitions
+    named = {each.name for each in partitions}
+    needed = {
+        (each.name, f"fabric-{fabric}")
+        for each in site.partitions
+        if each.name in named
+        for fabric in each.fabrics
+    }
     there = {
-        feature
-        for each in rt.runtime().system.partitions
+        (each.name, feature)
+        for each in partitions
         if any("mpi" in environ.features for environ in each.environs)
         for feature in each.features
     }
-    if not (lacking := needed - there):
+    if needed and needed <= there:
         return None
+    lacking = " and ".join(min(needed - there, default=(site.partitions[0].name, "")))
     return ConfigError(
-        f"no partition of ReFrame's system {name!r} has a fabric that its site.toml names",
+        f"ReFrame's system {name!r} has no partition, or not the fabrics, of its site.toml",
         source=str(site.folder / "site.toml"),
-        expected=f'features = ["{min(lacking)}"] of a partition, ["mpi"] of its environments',
-        got=f"features {sorted(there)}",
+        expected=f"{lacking} in its partitions and their features, mpi in its environments'",
+        got=f"{sorted(named)} with {sorted(there)}",
         next_step=hint,
     )
 

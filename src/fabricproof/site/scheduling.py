@@ -101,12 +101,12 @@ def access_options(access: Iterable[str]) -> argparse.Namespace:
     as one command line (``_opt_batch_script`` of Slurm's sbatch): the last of an option counts.
 
     Raises:
-        ConfigError: the last word is an option that wants a value.
+        ConfigError: the last word is an option that wants a value, or a quotation has no end.
     """
-    words = [word for each in access for word in shlex.split(each, comments=True)]
     try:
+        words = [word for each in access for word in shlex.split(each, comments=True)]
         return _SBATCH.parse_known_args(words)[0]
-    except argparse.ArgumentError as error:
+    except (ValueError, argparse.ArgumentError) as error:
         raise ConfigError(f"access = {[*access]}: {error}", expected="options of sbatch") from None
 
 

@@ -180,9 +180,6 @@ class FabricSpec(_Model):
     typical_latency_us: Positive | None = None
     """What a small message takes here where that is far from hardware's (emulated nodes): sizes the
     effort, and judges nothing."""
-    spines: Annotated[int, Field(ge=0)] = 0
-    """Uplinks of each leaf switch for each rail, each as fast as the rail; 0: nobody says.  Where
-    they are fewer than a leaf's nodes, pairs of a round share them."""
     transport: Transport | None = None
     """For the stacks that have a choice and do not state their own."""
     description: str = ""

@@ -58,7 +58,6 @@ class Mpi4py:
     """The mpi4py that every stack gets.
 
     Attributes:
-        wheel: pinned requirement.
         ports: archive beside ``stacks.toml`` with its ports of OSU programs.
     """
 

@@ -83,22 +83,11 @@ def test_both_readers_say_the_same_of_all_tables_of_a_run() -> None:
     assert [each.attributes["network"] for each in read_tables(late).tables] == said(late)
 
 
-def test_sockets_beside_verbs_in_one_line_are_a_further_lane() -> None:
-    """UCX may give one-sided operations a lane of its own (openucx/ucx issue 10049)."""
-    assert said(OLD_UCX.format("rc_mlx5/mlx5_0:1 tcp/eth1") + SILENT) == ["rc_mlx5"]
-    assert said(OLD_UCX.format("tcp/eth0")[:-2] + "\n" + SILENT) == ["tcp"], "a list that was cut"
-
-
 @pytest.mark.parametrize("tool", ["iperf/document-001-36-streams.txt", "perftest/*.txt"])
 def test_what_runs_on_no_mpi_has_no_words_of_one(tool: str) -> None:
     path = sorted(DATA.glob(tool))[0]
     start = TCP[: TCP.index("#---")]
     assert {*said(start + path.read_text("utf-8"))} == {None}
-
-
-def test_many_runs_of_one_text_have_each_their_own() -> None:
-    one = OLD_UCX.format("rc_mlx5/mlx5_0:1") * 20 + SILENT
-    assert said(one * 50) == ["rc_mlx5"] * 50
 
 
 @pytest.mark.parametrize(
@@ -120,8 +109,13 @@ def test_a_provider_of_one_fabric_is_no_result_of_another(
     assert ("the library says that it used" in report.quantities[-1].reason) is is_invalid
 
 
-def test_two_kinds_of_one_mpi_library_are_no_claim() -> None:
-    table = parse_text(OLD_UCX.format("rc_mlx5/mlx5_0:1") + OLD_UCX.format("tcp/eth0") + SILENT)[0]
+def test_several_words_of_ucx() -> None:
+    """UCX may give one-sided operations a lane of its own (openucx/ucx issue 10049)."""
+    verbs, sockets = OLD_UCX.format("rc_mlx5/mlx5_0:1"), OLD_UCX.format("tcp/eth0")
+    assert said(OLD_UCX.format("rc_mlx5/mlx5_0:1 tcp/eth1") + SILENT) == ["rc_mlx5"]
+    assert said(sockets[:-2] + "\n" + SILENT) == ["tcp"], "a list that was cut"
+    assert said((verbs * 20 + SILENT) * 50) == ["rc_mlx5"] * 50
+    table = parse_text(verbs + sockets + SILENT)[0]  # two kinds of one MPI library are no claim
     assert table.attributes["network"] == "rc_mlx5,tcp"
     assert "the library says" not in judge_table(table, Rules(fabric=NDR)).quantities[-1].reason
 

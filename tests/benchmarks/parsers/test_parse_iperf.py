@@ -16,12 +16,17 @@ from fabricproof.physics import Fabric, find_link
 from fabricproof.verdict.table import judge_table
 from fabricproof.verdict.value import Rules, at_least
 
-REPORT = (DATA / "iperf3/two-streams-report.txt").read_text("utf-8")
-TWO = (DATA / "iperf3/two-streams.txt").read_text("utf-8")
+
+def text_of(name: str) -> str:
+    return (DATA / name).read_text("utf-8")
+
+
+REPORT = text_of("iperf3/two-streams-report.txt")
+TWO = text_of("iperf3/two-streams.txt")
 
 
 def one(name: str) -> Table:
-    (table,) = parse_text((DATA / name).read_text("utf-8"), name)
+    (table,) = parse_text(text_of(name), name)
     return table
 
 
@@ -32,69 +37,77 @@ def refuse(text: str) -> ParseError:
 
 
 @pytest.mark.parametrize(
-    ("name", "suite", "streams", "rate"),
+    ("name", "rate", "facts"),
     [
-        ("iperf3/document-001-one-stream.txt", "iperf3", 1, 1182.5),
-        ("iperf3/document-001-four-streams.txt", "iperf3", 4, 3162.5),
-        ("iperf/document-001-one-stream.txt", "iperf", 1, 1181.25),
-        ("iperf/document-001-36-streams.txt", "iperf", 36, 11625.0),
+        ("iperf3/document-001-one-stream", 1182.5, {}),
+        # the receiver counts
+        ("iperf3/document-001-four-streams", 3162.5, {"sent_mb_s": 3175.0}),
+        ("iperf/document-001-one-stream", 1181.25, {}),
+        ("iperf/document-001-36-streams", 11625.0, {}),
+        # streams of iperf3 share a thread before 3.16, those of iperf have their own
+        (
+            "iperf3/two-streams-report",
+            13038285294.211653 / 8e6,
+            {"retransmits": 0, "protocol": "TCP", "threads": 1, "moved_bytes": 1631715328}
+            | {"mss_bytes": 32768, "path_mtu_bytes": 65535},
+        ),
+        # printed: 44.6 Gbits/sec in 2.0010 s; its clock stops before the last stream
+        (
+            "iperf/two-streams",
+            pytest.approx(5575.0 * 2.0010 / 2.0127),
+            {"threads": 2, "duration_s": 2.0127},
+        ),
+        # a server counts what arrived
+        ("iperf3/server-two-streams", 6670 / 8, {}),
+        ("iperf3/server-verbose", 10200 / 8, {}),
+        ("iperf/server-one-stream", 18800 / 8, {}),
+        ("iperf/server-two-streams", pytest.approx(2560 / 8 * 1.0121 / 1.0170), {}),
     ],
 )
-def test_published_rates_of_document_001(name: str, suite: str, streams: int, rate: float) -> None:
-    table = one(name)
-    assert table.suite == suite
-    assert table.rows == ((streams, rate),)
+def test_rates_of_recordings(name: str, rate: float, facts: dict[str, object]) -> None:
+    table = one(f"{name}.txt")
+    assert (table.suite, table.column("bandwidth_mb_s")) == (name.partition("/")[0], (rate,))
+    assert facts.items() <= table.attributes.items()
 
 
-def test_receiver_counts_and_not_the_sender() -> None:
-    table = one("iperf3/document-001-four-streams.txt")
-    assert table.attributes["sent_mb_s"] == 3175.0
-    assert table.column("bandwidth_mb_s") == (3162.5,)
-
-
-def test_report_gives_the_exact_rate_and_the_facts() -> None:
-    table = one("iperf3/two-streams-report.txt")
-    assert table.column("bandwidth_mb_s") == (13038285294.211653 / 8e6,)
-    assert table.version == "3.12"
-    assert table.attributes["retransmits"] == 0
-    assert table.attributes["protocol"] == "TCP"
-
-
-def test_streams_of_iperf3_share_a_thread_before_3_16() -> None:
-    assert one("iperf3/two-streams-report.txt").attributes["threads"] == 1
+def test_streams_of_iperf3_have_threads_from_3_16_on() -> None:
     (later,) = parse_text(REPORT.replace("iperf 3.12", "iperf 3.16"))
-    assert later.attributes["threads"] == 2
+    assert (later.version, later.attributes["threads"]) == ("3.16", 2)
 
 
-def test_streams_of_iperf_have_threads_of_their_own() -> None:
-    assert one("iperf/two-streams.txt").attributes["threads"] == 2
-
-
-def test_sum_of_iperf_stops_its_clock_before_the_last_stream_and_is_put_right() -> None:
-    table = one("iperf/two-streams.txt")
-    assert table.attributes["duration_s"] == 2.0127
-    # printed: 44.6 Gbits/sec in 2.0010 s
-    assert table.rows == ((2, pytest.approx(5575.0 * 2.0010 / 2.0127)),)
+def test_both_tools_in_one_text() -> None:
+    text = TWO + text_of("iperf/one-stream.txt") + REPORT
+    assert [table.suite for table in parse_text(text)] == ["iperf3", "iperf", "iperf3"]
 
 
 def test_bytes_moved_are_the_fewest_that_print_so() -> None:
     text = one("iperf3/document-001-one-stream.txt").attributes
     assert 4.39 * 2**30 < text["moved_bytes"] < 4.40 * 2**30
-    assert one("iperf3/two-streams-report.txt").attributes["moved_bytes"] == 1631715328
-
-
-def test_report_tells_the_segment_and_the_path() -> None:
-    facts = one("iperf3/two-streams-report.txt").attributes
-    assert (facts["mss_bytes"], facts["path_mtu_bytes"]) == (32768, 65535)
-
-
-def test_both_tools_in_one_text() -> None:
-    text = TWO + (DATA / "iperf/one-stream.txt").read_text("utf-8") + REPORT
-    assert [table.suite for table in parse_text(text)] == ["iperf3", "iperf", "iperf3"]
 
 
 def without(text: str, *words: str) -> str:
     return "\n".join(line for line in text.split("\n") if not all(word in line for word in words))
+
+
+ONE_2, TWO_2 = text_of("iperf/one-stream.txt"), text_of("iperf/two-streams.txt")
+SERVED, SERVED_2 = (text_of(f"{tool}/server-two-streams.txt") for tool in ("iperf3", "iperf"))
+CUT_SERVED, ACCEPTED = SERVED[: SERVED.index("- - -")], SERVED.index("Accepted")
+(RATE_2,) = [line for line in ONE_2.splitlines() if "bits/sec" in line]
+
+
+def with_streams(kept: int) -> str:
+    report = json.loads(REPORT)
+    report["end"]["streams"] = (2 * report["end"]["streams"])[:kept]
+    return json.dumps(report)
+
+
+def of_both_directions() -> str:
+    """Invented after iperf_print_results of iperf3 3.7 and later: one way is as asked, one dead."""
+    report = json.loads(REPORT)
+    report["start"]["test_start"]["bidir"] = 1
+    for side in ("sum_sent", "sum_received"):
+        report["end"][f"{side}_bidir_reverse"] = {"seconds": 1, "bytes": 8, "bits_per_second": 64}
+    return json.dumps(report)
 
 
 DAMAGE = {
@@ -115,7 +128,26 @@ DAMAGE = {
     "endless number": (REPORT.replace("13038285294.211653", "1e999"), "not a whole report"),
     "report, then death": (REPORT + "\nKilled\n", "the job ended badly"),
     "both ways": (TWO.replace("]   0", "][TX-C]   0"), "two directions at once"),
-}
+    "a report of both ways": (of_both_directions(), "two directions at once"),
+    **{f"{kept} of two streams": (with_streams(kept), "a stream is missing") for kept in (0, 1, 3)},
+    "intervals without their summary": (
+        "\n".join(TWO_2.split("\n")[:-4]) + "\n", "the output is cut"),
+    "streams asked for and not there": ("$ iperf -c node1 -P 4\n" + TWO_2, "a stream is missing"),
+    "the sum of the sender alone": (
+        text_of("iperf3/udp-report.txt").replace("sum_received", "sum_oops"), "not a whole report"),
+    "a server that broke off": (
+        CUT_SERVED + "iperf3: error - unable to receive results\n", "the test failed"),
+    "a server without result": (CUT_SERVED, "no result"),
+    "both ends in one text": (
+        SERVED[:ACCEPTED] + TWO[:40] + "\n" + SERVED[ACCEPTED:] + TWO, "both ends in one text"),
+    "a server that called itself": (
+        text_of("iperf/damaged/server-dualtest-both-ends.txt"), "both ends in one text"),
+    "a sum of other streams": (
+        SERVED_2.replace("308 MBytes", "408 MBytes"), "the sum is not that of its streams"),
+    "no time": (
+        ONE_2.replace(RATE_2, "[  1] 0.0000-0.0000 sec  0.00 Bytes  0.00 bits/sec"),
+        "no time passed"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "problem"), DAMAGE.values(), ids=DAMAGE)
@@ -126,48 +158,14 @@ def test_damage_is_an_error(text: str, problem: str) -> None:
 
 
 def test_server_log_may_hold_several_runs_and_is_refused() -> None:
-    error = refuse((DATA / "iperf/damaged/server.txt").read_text("utf-8"))
+    error = refuse(text_of("iperf/damaged/server.txt"))
     assert (error.line, error.problem) == (14, "several tests in one text")
-
-
-def test_interval_report_cut_before_its_summary() -> None:
-    text = (DATA / "iperf/two-streams.txt").read_text("utf-8")
-    cut = "\n".join(text.split("\n")[:-4]) + "\n"
-    assert refuse(cut).problem == "the output is cut"
-
-
-def test_streams_asked_for_and_not_there() -> None:
-    text = (DATA / "iperf/two-streams.txt").read_text("utf-8")
-    assert refuse("$ iperf -c node1 -P 4\n" + text).problem == "a stream is missing"
-
-
-@pytest.mark.parametrize("kept", [0, 1, 3])
-def test_a_report_without_each_stream_that_was_asked_for_is_refused(kept: int) -> None:
-    report = json.loads(REPORT)
-    report["end"]["streams"] = (2 * report["end"]["streams"])[:kept]
-    assert refuse(json.dumps(report)).problem == "a stream is missing"
-
-
-def test_a_report_of_both_directions_is_refused() -> None:
-    """Invented after iperf_print_results of iperf3 3.7 and later: one way is as asked, one dead."""
-    report = json.loads(REPORT)
-    report["start"]["test_start"]["bidir"] = 1
-    for side in ("sum_sent", "sum_received"):
-        report["end"][f"{side}_bidir_reverse"] = {"seconds": 1, "bytes": 8, "bits_per_second": 64}
-    assert refuse(json.dumps(report)).problem == "two directions at once"
 
 
 def test_report_survives_json_round_trip() -> None:
     compact = "{" + json.dumps(json.loads(REPORT), indent=1)[1:]
     assert parse_text(compact)[0].rows == parse_text(REPORT)[0].rows
 
-
-def test_sum_of_the_sender_does_not_stand_in_for_the_receiver() -> None:
-    text = (DATA / "iperf3/udp-report.txt").read_text("utf-8")
-    assert refuse(text.replace("sum_received", "sum_oops")).problem == "not a whole report"
-
-
-# What a sender says of UDP is no measurement of the path.
 
 #: iperf3 3.1 over UDP, in the form of a fixture of PerfKitBenchmarker; the numbers are ours
 OLD_UDP = """\
@@ -230,7 +228,7 @@ def test_a_server_of_iperf3_3_1_counts_no_bytes_of_udp() -> None:
 
 
 def test_old_report_of_udp_is_the_senders_less_what_was_lost() -> None:
-    report = json.loads((DATA / "iperf3/udp-report.txt").read_text("utf-8"))
+    report = json.loads(text_of("iperf3/udp-report.txt"))
     end = report["end"]
     rate = end["sum_sent"]["bits_per_second"]
     end["sum"] = {**end["sum_sent"], "lost_packets": 191, "packets": 382, "jitter_ms": 0.0}
@@ -264,22 +262,6 @@ def test_both_ends_of_a_lossy_run_tell_the_same() -> None:
     assert client.attributes["sent_mb_s"] > 2 * client.column("bandwidth_mb_s")[0]
 
 
-# The server's side.
-
-
-@pytest.mark.parametrize(
-    ("name", "rate"),
-    [
-        ("iperf3/server-two-streams.txt", 6670 / 8),
-        ("iperf3/server-verbose.txt", 10200 / 8),
-        ("iperf/server-one-stream.txt", 18800 / 8),
-        ("iperf/server-two-streams.txt", 2560 / 8 * 1.0121 / 1.0170),
-    ],
-)
-def test_a_server_counts_what_arrived(name: str, rate: float) -> None:
-    assert one(name).column("bandwidth_mb_s")[0] == pytest.approx(rate)
-
-
 def test_times_before_each_line_are_no_part_of_it() -> None:
     for name in ("timestamps.txt", "server-timestamps.txt"):
         text = (DATA / "iperf3" / name).read_text("utf-8")
@@ -290,7 +272,7 @@ def test_times_before_each_line_are_no_part_of_it() -> None:
 
 
 def test_each_test_of_a_server_of_iperf3_is_a_table_and_waiting_is_none() -> None:
-    served = (DATA / "iperf3/server-two-streams.txt").read_text("utf-8")
+    served = text_of("iperf3/server-two-streams.txt")
     waits = (
         "Server listening on 5201 (test #3)\n-----\niperf3: interrupt - the server has terminated\n"
     )
@@ -312,7 +294,7 @@ BANNER = "iperf 3.12\nLinux node1 6.1.0 #1 SMP x86_64\n"
     ],
 )
 def test_a_verbose_server_names_its_version_before_each_wait(waits: str) -> None:
-    served = (DATA / "iperf3/server-verbose.txt").read_text("utf-8")
+    served = text_of("iperf3/server-verbose.txt")
     assert len(parse_text(served + waits)) == 1
     assert len(parse_text(served + served + waits)) == 2
     assert refuse(waits).problem == "no benchmark table"
@@ -321,20 +303,6 @@ def test_a_verbose_server_names_its_version_before_each_wait(waits: str) -> None
 @pytest.mark.parametrize("word", ["error - unable to connect", "interrupt - the client has ended"])
 def test_a_verbose_client_that_came_to_nothing_is_an_error(word: str) -> None:
     assert refuse(BANNER + f"iperf3: {word}\n").problem == "the test failed"
-
-
-def test_a_server_of_iperf3_that_broke_off_is_an_error() -> None:
-    served = (DATA / "iperf3/server-two-streams.txt").read_text("utf-8")
-    cut = served[: served.index("- - -")]
-    assert refuse(cut + "iperf3: error - unable to receive results\n").problem == "the test failed"
-    assert refuse(cut).problem == "no result"
-
-
-def test_both_ends_of_iperf3_in_one_text_are_refused() -> None:
-    served = (DATA / "iperf3/server-two-streams.txt").read_text("utf-8")
-    accepted = served.index("Accepted")
-    mixed = served[:accepted] + TWO[:40] + "\n" + served[accepted:] + TWO
-    assert refuse(mixed).problem == "both ends in one text"
 
 
 # Both directions.
@@ -367,7 +335,7 @@ def test_both_directions_at_once_are_added_up_and_held_to_both() -> None:
 
 
 def test_both_directions_without_their_head_are_still_both() -> None:
-    text = (DATA / "iperf/full-duplex.txt").read_text("utf-8")
+    text = text_of("iperf/full-duplex.txt")
     (table,) = parse_text(text[text.index("[ ID]") :])
     assert table.rows == one("iperf/full-duplex.txt").rows
     assert table.attributes["both_ways"] == 1
@@ -381,24 +349,6 @@ def test_one_direction_after_the_other_is_refused() -> None:
     assert refuse(text).problem == "one direction after the other"
 
 
-def test_a_server_that_called_itself_is_refused() -> None:
-    text = (DATA / "iperf/damaged/server-dualtest-both-ends.txt").read_text("utf-8")
-    assert refuse(text).problem == "both ends in one text"
-
-
-def test_a_sum_that_is_not_that_of_its_streams_is_refused() -> None:
-    text = (DATA / "iperf/server-two-streams.txt").read_text("utf-8")
-    assert refuse(text.replace("308 MBytes", "408 MBytes")).problem.startswith("the sum is not")
-
-
-def test_no_time_is_no_result() -> None:
-    text = (DATA / "iperf/one-stream.txt").read_text("utf-8")
-    (line,) = [line for line in text.splitlines() if "bits/sec" in line]
-    assert refuse(
-        text.replace(line, "[  1] 0.0000-0.0000 sec  0.00 Bytes  0.00 bits/sec")
-    ).problem == ("no time passed")
-
-
 # A run that contradicts itself.
 
 
@@ -408,7 +358,7 @@ def between_two_nodes(text: str) -> str:
 
 
 def edited(**changes: object) -> str:
-    text = (DATA / "iperf3/one-stream-report.txt").read_text("utf-8")
+    text = text_of("iperf3/one-stream-report.txt")
     report = json.loads(between_two_nodes(text))
     for path, value in changes.items():
         side, _, name = path.partition("__")
@@ -450,7 +400,7 @@ def test_no_recorded_run_contradicts_itself(path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["iperf/one-stream", "iperf3/one-stream", "iperf3/udp-report"])
 def test_a_run_of_a_node_with_itself_is_no_measurement_of_a_network(name: str) -> None:
-    text = (DATA / f"{name}.txt").read_text("utf-8")
+    text = text_of(f"{name}.txt")
     rules = Rules(fabric=None, references={"bandwidth": at_least(1.0, origin="test")})
     for own in ("127.0.0.1", "10.0.0.1", "fd00::1"):
         (table,) = parse_text(text.replace("127.0.0.1", own))

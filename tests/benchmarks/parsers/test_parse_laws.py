@@ -39,16 +39,12 @@ def osu_tables(draw: st.DrawFn) -> Table:
     values = draw(st.lists(VALUES, min_size=len(sizes), max_size=len(sizes)))
     attributes = {"accelerator": "CUDA"} if program == "osu_latency" else {}
     return Table(
-        suite="osu",
-        program=program,
+        suite="osu", program=program,
         version=draw(st.sampled_from(["5.3.2", "5.9", "6.2", "7.0.1", "7.1-1", "7.5"])),
         columns=("message_size", OSU_TITLES[program][2]),
-        rows=tuple(zip(sizes, values, strict=True)),
-        source="law",
-        line=2,
-        row_lines=tuple(range(3, 3 + len(sizes))),
-        attributes=attributes,
-    )
+        rows=tuple(zip(sizes, values, strict=True)), source="law", line=2,
+        row_lines=tuple(range(3, 3 + len(sizes))), attributes=attributes,
+    )  # fmt: skip
 
 
 def render_osu(table: Table, *, marked: bool) -> str:
@@ -127,14 +123,10 @@ def test_imb_table_survives_printing(table: Table) -> None:
 
 
 PREFIXES = {
-    "open-mpi-4": "[1,0]<stdout>:",
-    "open-mpi-5": "[node1:4711,0]<stdout>: ",
-    "prrte": "[1,0]<stdout>: ",
-    "srun-label": "0: ",
-    "srun-label-wide": " 0: ",
-    "hydra-rank": "[0] ",
-    "colour": "\x1b[0m",
-}
+    "open-mpi-4": "[1,0]<stdout>:", "open-mpi-5": "[node1:4711,0]<stdout>: ",
+    "prrte": "[1,0]<stdout>: ", "srun-label": "0: ", "srun-label-wide": " 0: ",
+    "hydra-rank": "[0] ", "colour": "\x1b[0m",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("prefix", PREFIXES.values(), ids=PREFIXES)
@@ -173,15 +165,9 @@ LONG = {
     "a long tag": lambda n: "[1,0]<std" * n,
 }
 FIXED = Table(
-    suite="osu",
-    program="osu_bw",
-    version="7.2",
-    columns=("message_size", "bandwidth_mb_s"),
-    rows=((1, 1.0), (2, 2.0)),
-    source="law",
-    line=2,
-    row_lines=(3, 4),
-)
+    suite="osu", program="osu_bw", version="7.2", columns=("message_size", "bandwidth_mb_s"),
+    rows=((1, 1.0), (2, 2.0)), source="law", line=2, row_lines=(3, 4),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("make", LONG.values(), ids=LONG)

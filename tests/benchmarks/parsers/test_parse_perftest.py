@@ -30,6 +30,14 @@ def one(name: str) -> Table:
     return table
 
 
+def rules_of(link: str) -> Rules:
+    return Rules(fabric=Fabric(link=find_link(link)))
+
+
+def verdict_on(table: Table, link: str) -> Verdict:
+    return judge_table(table, rules_of(link)).quantities[-1].verdict
+
+
 def test_mb_per_second_are_mebibytes() -> None:
     table = one("ib_read_bw-mlx4-all")
     last = dict(zip(table.columns, table.rows[-1], strict=True))
@@ -39,59 +47,23 @@ def test_mb_per_second_are_mebibytes() -> None:
     assert last["message_rate_per_s"] * 8.388608 == pytest.approx(last["bandwidth_mb_s"], rel=1e-2)
 
 
-def test_both_headings_and_gigabits_give_the_same_unit() -> None:
-    new = one("ib_send_bw-ndr").column("bandwidth_mb_s")[0]
-    assert new == pytest.approx(46557.03 * 1.048576)
-    gbits = one("ib_write_bw-ndr-gbits").column("bandwidth_mb_s")[0]
-    assert gbits == pytest.approx(392.34 * 125)
-
-
-def test_a_row_below_a_tenth_of_a_gigabit_has_six_decimals() -> None:
-    table = one("ib_write_bw-both-ways-gbits")
-    assert len(table.rows) == 23
-    assert table.rows[0][3] == pytest.approx(0.012281 * 125)
-
-
-@pytest.mark.parametrize(
-    ("name", "program"),
-    [
-        ("ib_write_lat-mlx4-all", "ib_write_lat"),
-        ("ib_read_lat-mlx4-all", "ib_read_lat"),
-        ("ib_send_bw-both-ways-duration", "ib_send_bw"),
-        ("ib_atomic_lat-mlx4", "ib_atomic_lat"),
-        ("ib_atomic_bw-mlx4", "ib_atomic_bw"),
-    ],
-)
-def test_program_is_named_by_the_title(name: str, program: str) -> None:
-    assert one(name).program == program
-
-
-def test_facts_of_the_run_are_kept() -> None:
-    facts = one("ib_write_bw-both-ways-gbits").attributes
-    assert facts["both_ways"] == 1
-    assert facts["link_layer"] == "Ethernet"
-    assert facts["mtu"] == 4096
-    assert facts["num_qps"] == 1
-    assert one("ib_send_bw-ndr").attributes["device"] == "mlx5_0"
-
-
 def test_both_ways_are_held_to_both_ceilings() -> None:
     assert reading_of(one("ib_write_bw-both-ways-gbits")).bidirectional
     assert not reading_of(one("ib_write_bw-ndr-gbits")).bidirectional
 
 
-def test_published_runs_pass_on_their_links_and_not_on_the_next_smaller_one() -> None:
-    for name, link, smaller in (
+@pytest.mark.parametrize(
+    ("name", "link", "smaller"),
+    [
         ("ib_send_bw-mlx4-all", "QDR 4x", "DDR 4x"),
         ("ib_read_bw-mlx4-all", "QDR 4x", "DDR 4x"),
         ("ib_write_bw-ndr-gbits", "NDR 4x", "HDR 4x"),
         ("ib_send_bw-ndr", "NDR 4x", "HDR 4x"),
-    ):
-        table = one(name)
-        report = judge_table(table, Rules(fabric=Fabric(link=find_link(link))))
-        assert report.quantities[-1].verdict is Verdict.PASS, (name, report.quantities[-1])
-        wrong = judge_table(table, Rules(fabric=Fabric(link=find_link(smaller))))
-        assert wrong.verdict is Verdict.INVALID
+    ],
+)
+def test_published_runs_pass_on_their_links_alone(name: str, link: str, smaller: str) -> None:
+    assert verdict_on(one(name), link) is Verdict.PASS
+    assert judge_table(one(name), rules_of(smaller)).verdict is Verdict.INVALID
 
 
 def test_a_row_that_contradicts_itself_is_invalid() -> None:
@@ -129,10 +101,28 @@ def without_last_rule(text: str) -> str:
     return text.rstrip("\n").removesuffix(RULE)
 
 
+#: ``ib_write_bw --report_gbits``, in the form of a public guide to two GB10 machines; numbers ours
+ENDLESS = text_of("ib_write_bw-ndr-gbits").replace(": IB\n", ": Ethernet\n")
+ENDLESS = ENDLESS[: ENDLESS.index("\n", ENDLESS.index(" #bytes")) + 1] + "".join(
+    f" 65536      {count}           0.00               {rate}         {rate / 524.288:.6f}\n"
+    for count, rate in ((880000, 92.27), (440000, 46.14), (880000, 92.27))
+)
+#: printf of src/cuda_memory.c and rocm_memory.c; the devices are invented
+CUDA = """initializing CUDA
+Listing all CUDA devices in system:
+CUDA device 0: PCIe address is 0F:00
+
+Picking device No. 0
+[pid = 1234, dev = 0] device name = [NVIDIA A100]
+creating CUDA Ctx
+making it the current CUDA Ctx
+cuMemAlloc() of a 131072 bytes GPU buffer
+allocated GPU buffer address at 00007f2fb4600000 pointer=0x7f2fb4600000
+"""
 DAMAGE = {
     "no ruler at the end": (without_last_rule(NDR), "the output is cut"),
     "no title": (NDR.replace("Send BW Test", ""), "a table without title"),
-    "another title": (NDR.replace("Send BW Test", "Send Multicast BW Test"), "a table"),
+    "another title": (NDR.replace("Send BW Test", "Send Multicast BW Test"), ""),
     "no table": (NDR[: NDR.index(" #bytes")], "a run without table"),
     "no rows": (NDR[: NDR.index(" 65536")] + RULE + "\n", "a table without rows"),
     "cut number": (NDR.replace("0.744912", "0.7449"), "damaged row"),
@@ -147,15 +137,23 @@ DAMAGE = {
     "died": (NDR + "Killed\n", "the job ended badly"),
     "a row after the end": (NDR + " 65536      1000   46567.34   46557.03   0.744912\n", "damaged"),
     "two tables, one title": (ALL + ALL[ALL.index(" #bytes") :], "a second header"),
+    "one row and no ruler": ("\n".join(ENDLESS.split("\n")[:-3]) + "\n", "the output is cut"),
+    "a ruler after repeats": (ENDLESS + RULE + "\n", "message sizes out of order"),
+    "another size": (ENDLESS.replace(" 65536      440000", " 32768      440000"), "message sizes"),
+    "a cut repeat": (ENDLESS.rstrip("\n")[:-1], "damaged row"),
+    "an end before the title": (CUDA + "\n", ""),
+    "an error before the title": (CUDA + "Couldn't init GPU context: 1\n\n", ""),
 }
 
 
-@pytest.mark.parametrize(("text", "problem"), DAMAGE.values(), ids=DAMAGE)
-def test_damage_is_an_error(text: str, problem: str) -> None:
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damage_is_an_error(name: str) -> None:
+    text, problem = DAMAGE[name]
     with pytest.raises(ParseError) as caught:
         parse_text(text, "job.out")
-    assert caught.value.problem.startswith(problem) or problem in {"a table"}
+    assert caught.value.problem.startswith(problem)
     assert caught.value.line is not None
+    assert name != "dual port" or caught.value.got == "'BW Port1[MiB/sec]'"
 
 
 def test_several_runs_in_one_text() -> None:
@@ -171,14 +169,6 @@ def test_beside_imb_whose_header_begins_alike(tmp_path: Path) -> None:
     assert set(suites[1:-1]) == {"imb"}
 
 
-#: ``ib_write_bw --report_gbits``, in the form of a public guide to two GB10 machines; numbers ours
-ENDLESS = text_of("ib_write_bw-ndr-gbits").replace(": IB\n", ": Ethernet\n")
-ENDLESS = ENDLESS[: ENDLESS.index("\n", ENDLESS.index(" #bytes")) + 1] + "".join(
-    f" 65536      {count}           0.00               {rate}         {rate / 524.288:.6f}\n"
-    for count, rate in ((880000, 92.27), (440000, 46.14), (880000, 92.27))
-)
-
-
 def test_run_infinitely_is_one_measurement_over_all_its_time() -> None:
     (table,) = parse_text(ENDLESS)
     row = dict(zip(table.columns, table.rows[0], strict=True))
@@ -188,31 +178,10 @@ def test_run_infinitely_is_one_measurement_over_all_its_time() -> None:
     assert row["bandwidth_mb_s"] == pytest.approx((92.27 + 46.14 + 92.27) / 3 * 125, rel=1e-3)
     assert table.attributes["intervals"] == 3
     assert table.attributes["bandwidth_least_mb_s"] == pytest.approx(46.14 * 125)
-    report = judge_table(table, Rules(fabric=Fabric(link=find_link("100GbE"))))
-    assert report.quantities[-1].verdict is Verdict.FAIL
-
-
-def test_an_interval_without_a_byte_makes_no_mean() -> None:
-    (table,) = parse_text(ENDLESS.replace("46.14 ", "0.00 "))
+    assert verdict_on(table, "100GbE") is Verdict.FAIL
+    (table,) = parse_text(ENDLESS.replace("46.14 ", "0.00 "))  # without a byte there is no mean
     assert table.column("bandwidth_mb_s") == (0.0,)
-    report = judge_table(table, Rules(fabric=Fabric(link=find_link("100GbE"))))
-    assert report.verdict is Verdict.INVALID
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("\n".join(ENDLESS.split("\n")[:-3]) + "\n", "the output is cut"),
-        (ENDLESS + RULE + "\n", "message sizes out of order"),
-        (ENDLESS.replace(" 65536      440000", " 32768      440000"), "message sizes out of"),
-        (ENDLESS.rstrip("\n")[:-1], "damaged row"),
-    ],
-    ids=["one row and no ruler", "a ruler after repeats", "another size", "cut"],
-)
-def test_repeats_that_no_endless_run_prints_are_refused(text: str, problem: str) -> None:
-    with pytest.raises(ParseError) as caught:
-        parse_text(text)
-    assert caught.value.problem.startswith(problem)
+    assert verdict_on(table, "100GbE") is Verdict.INVALID
 
 
 def test_load_of_the_cpu_is_a_column() -> None:
@@ -223,40 +192,37 @@ def test_load_of_the_cpu_is_a_column() -> None:
     assert table.column("bandwidth_mb_s") == one("ib_send_bw-ndr").column("bandwidth_mb_s")
 
 
-def test_what_is_unknown_among_the_columns_is_named_first() -> None:
-    with pytest.raises(ParseError) as caught:
-        parse_text(NDR.replace("MsgRate[Mpps]\n", "MsgRate[Mpps]   BW Port1[MiB/sec]\n"))
-    assert caught.value.got == "'BW Port1[MiB/sec]'"
-
-
 def default_write(gbit_s: float, *, tx_depth: int = 128, ethernet: bool = False) -> Table:
     """What ``ib_write_bw --report_gbits`` prints with its defaults: one row, of 64 KiB."""
-    text = text_of("ib_write_bw-ndr-gbits").replace(
-        "TX depth        : 128", f"TX depth : {tx_depth}"
-    )
-    assert f"TX depth : {tx_depth}" in text
+    depth = ("TX depth        : 128", f"TX depth : {tx_depth}")
+    text = text_of("ib_write_bw-ndr-gbits").replace(*depth)
+    assert depth[1] in text
     if ethernet:
         text = text.replace("Link type       : IB", "Link type       : Ethernet")
     (table,) = parse_text(text)
+    return with_row(table, gbit_s, 65536)
+
+
+def with_row(table: Table, gbit_s: float, size: int) -> Table:
     rate = gbit_s * 125
-    row = (65536, 5000, rate, rate, rate / 65536 * 1e6)
-    return replace(table, rows=(row,))
+    return replace(table, rows=((size, 5000, rate, rate, rate / size * 1e6),))
+
+
+def spoken(gbit_s: float, size: int = 65536, **facts: str) -> Table:
+    """Invented: a row of ``ib_write_bw --report_gbits`` with other lines in its head."""
+    table = with_row(default_write(gbit_s, ethernet=True), gbit_s, size)
+    return replace(table, attributes={**table.attributes, **facts})
 
 
 @pytest.mark.parametrize("link", ["HDR 4x", "NDR 4x", "200GbE", "400GbE"])
 def test_half_a_fast_link_is_red_by_perftests_own_largest_message(link: str) -> None:
-    found = Fabric(link=find_link(link))
-    half = found.link.data_rate_gbit_s / 2
-    table = default_write(half, ethernet=link.endswith("E"))
-    assert judge_table(table, Rules(fabric=found)).quantities[-1].verdict is Verdict.FAIL
-    whole = default_write(1.88 * half, ethernet=link.endswith("E"))
-    assert judge_table(whole, Rules(fabric=found)).quantities[-1].verdict is Verdict.PASS
+    half, ethernet = find_link(link).data_rate_gbit_s / 2, link.endswith("E")
+    assert verdict_on(default_write(half, ethernet=ethernet), link) is Verdict.FAIL
+    assert verdict_on(default_write(1.88 * half, ethernet=ethernet), link) is Verdict.PASS
 
 
 def test_one_message_at_a_time_shows_no_plateau() -> None:
-    table = default_write(100, tx_depth=1)
-    report = judge_table(table, Rules(fabric=Fabric(link=find_link("HDR 4x"))))
-    assert report.quantities[-1].verdict is Verdict.UNJUDGED
+    assert verdict_on(default_write(100, tx_depth=1), "HDR 4x") is Verdict.UNJUDGED
 
 
 def test_reads_under_way_are_those_that_the_adapter_has() -> None:
@@ -283,22 +249,9 @@ def test_verbs_over_ethernet_are_held_to_roce_and_their_own_path_mtu() -> None:
 
 def test_no_tcp_is_suspected_of_what_verbs_carried() -> None:
     table = default_write(50, ethernet=True)
-    reason = (
-        judge_table(table, Rules(fabric=Fabric(link=find_link("100GbE")))).quantities[-1].reason
-    )
+    reason = judge_table(table, rules_of("100GbE")).quantities[-1].reason
     assert "TCP" not in reason
     assert "out_of_sequence" in reason
-
-
-def spoken(gbit_s: float, size: int = 65536, **facts: str) -> Table:
-    """Invented: a row of ``ib_write_bw --report_gbits`` with other lines in its head."""
-    table = default_write(gbit_s, ethernet=True)
-    rate = gbit_s * 125
-    return replace(
-        table,
-        rows=((size, 5000, rate, rate, rate / size * 1e6),),
-        attributes={**table.attributes, **facts},
-    )
 
 
 @pytest.mark.parametrize(
@@ -389,18 +342,6 @@ def test_messages_with_an_immediate_value_are_the_same_program(title: str, progr
     assert table.rows == one("ib_send_bw-ndr").rows
 
 
-#: printf of src/cuda_memory.c and rocm_memory.c; the devices are invented
-CUDA = """initializing CUDA
-Listing all CUDA devices in system:
-CUDA device 0: PCIe address is 0F:00
-
-Picking device No. 0
-[pid = 1234, dev = 0] device name = [NVIDIA A100]
-creating CUDA Ctx
-making it the current CUDA Ctx
-cuMemAlloc() of a 131072 bytes GPU buffer
-allocated GPU buffer address at 00007f2fb4600000 pointer=0x7f2fb4600000
-"""
 ROCM = "Using ROCm Device with ID: 0, Name: MI250, PCI Bus ID: 0xc1, GCN Arch: gfx90a\n"
 MALLOC = (
     "Host allocation selected, calling memalign allocator for 131072 bytes with 4096 page size\n"
@@ -434,9 +375,3 @@ def test_half_the_rate_of_gpus_may_be_their_way_to_the_adapter() -> None:
     assert judge_table(table, rules).verdict is Verdict.FAIL
     on_gpu = replace(table, attributes={**table.attributes, "accelerator": "CUDA"})
     assert judge_table(on_gpu, rules).verdict is Verdict.UNJUDGED
-
-
-def test_a_run_that_ended_before_its_title_is_refused() -> None:
-    for above in (CUDA, CUDA + "Couldn't init GPU context: 1\n"):
-        with pytest.raises(ParseError):
-            parse_text(above + "\n")

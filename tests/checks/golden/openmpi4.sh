@@ -196,7 +196,7 @@ inventory
 for leg in rail0 rail1 rail0_rail1; do attempt "$leg" 1; done
 # A second look, on the same nodes, before anything is called red; then rounds of what is related,
 # in turn, until each relation is decided or has had its share.
-for ((look = 0; look < 26; look++)); do
+for ((look = 0; look < 25; look++)); do
     again=$(FABRICPROOF_LEGS_FIT=$(((300 - 30 - SECONDS) / ${longest:-1})) {PYTHON} -E -m fabricproof.job.second_look "$here" 2>>second_look.err)
     [ -n "$again" ] || break
     longest=1 # of what is run last: rounds are as long as the rounds before

@@ -29,10 +29,10 @@ def test_more_noise_hides_more_and_more_runs_show_more(
     half: int, noise: float, times: float
 ) -> None:
     """The least change that shows, never below the margin."""
-    here = detectable(((half, half),), noise, MARGIN, FAMILY)
+    here = detectable((half, half), noise, MARGIN, FAMILY)
     assert here > math.exp(MARGIN)
-    assert detectable(((half, half),), noise * times, MARGIN, FAMILY) >= here
-    assert detectable(((half + 1, half + 1),), noise, MARGIN, FAMILY) <= here
+    assert detectable((half, half), noise * times, MARGIN, FAMILY) >= here
+    assert detectable((half + 1, half + 1), noise, MARGIN, FAMILY) <= here
 
 
 @settings(deadline=None, max_examples=25)
@@ -41,14 +41,14 @@ def test_the_wilder_the_more_runs_it_takes(
     half: int, noise: float, effect: float, times: float
 ) -> None:
     """None is more than any number."""
-    few = more_runs(((half, half),), noise, effect, MARGIN, FAMILY)
-    many = more_runs(((half, half),), noise * times, effect, MARGIN, FAMILY)
+    few = more_runs((half, half), noise, effect, MARGIN, FAMILY)
+    many = more_runs((half, half), noise * times, effect, MARGIN, FAMILY)
     assert (many or 10_000) >= (few or 10_000)
 
 
 def test_just_the_margin_is_never_decided() -> None:
     """A change that is what one is told to overlook, to the last digit."""
-    assert more_runs(((5, 5),), 0.05, MARGIN, MARGIN, FAMILY) is None
+    assert more_runs((5, 5), 0.05, MARGIN, MARGIN, FAMILY) is None
 
 
 @pytest.mark.parametrize(("effect", "word"), [(-0.08, Change.WORSE), (0.0, Change.SAME)])
@@ -58,7 +58,7 @@ def test_as_many_runs_as_it_asks_for_decide_it_four_times_in_five(
     """50 rows of 4 % scatter, changed by 8 % or not at all, with the runs that were asked for."""
     noise, rows = 0.04, 50
     family = RowFamily(rows=rows, alpha=0.05, power=0.8, seen=math.inf)
-    half = 4 + (more_runs(((4, 4),), noise, effect, MARGIN, family) or 0)
+    half = 4 + (more_runs((4, 4), noise, effect, MARGIN, family) or 0)
     random = np.random.default_rng(11)
     right = []
     for _ in range(4):

@@ -25,11 +25,9 @@ def made(seed: int, rows: int, runs: int, holes: float = 0.0) -> np.ndarray:
     return values
 
 
-def labels(values: np.ndarray, first: int, blocks: list[int] | None = None) -> relabel.Labellings:
+def labels(values: np.ndarray, first: int) -> relabel.Labellings:
     """Return the labellings of the first columns against the others."""
-    runs = values.shape[1]
-    block = np.zeros(runs, dtype=np.int64) if blocks is None else np.array(blocks)
-    return relabel.labellings(values, np.arange(runs) >= first, block, 1)
+    return relabel.labellings(values, np.arange(values.shape[1]) >= first, 1)
 
 
 @settings(deadline=None, max_examples=20)
@@ -38,8 +36,10 @@ def test_the_fast_answer_is_the_slow_one(seed: int, first: int, second: int, hol
     """Matrix products and running maxima against loops over labellings, sides taken as alike."""
     values = made(seed, 5, first + second, holes)
     values[0, first:] *= 0.95
-    rows = relabel.prepare(values, np.zeros(first + second, np.int64), [0, 0, 0, 1, 1])
-    with mock.patch.object(max_t.unequal, "sides_of", return_value=None):
+    rows = relabel.prepare(values, [0, 0, 0, 1, 1])
+    with mock.patch.multiple(
+        max_t.unequal, at_most=lambda *_: np.inf, levelled=lambda left, *_: left
+    ):
         found = max_t.step_down(rows, labels(values, first), 0.05)
     holed = np.where(rows.here > 0, rows.x, np.nan).tolist()
     sides = [run >= first for run in range(first + second)]
@@ -72,10 +72,10 @@ def test_qn_estimates_the_standard_deviation(runs: int) -> None:
 def test_a_step_of_every_row_moves_the_yardstick_little(alternating: bool) -> None:
     """10 v 10, all changed by 100 scatters, one after the other or in turns: at most 3 times."""
     values = made(2, 200, 20)
-    plain = relabel.prepare(values, np.zeros(20, np.int64), [0] * 200).noise[0]
+    plain = relabel.prepare(values, [0] * 200).noise[0]
     second = np.arange(20) % 2 == 1 if alternating else np.arange(20) >= 10
     values[:, second] *= math.e
-    stepped = relabel.prepare(values, np.zeros(20, np.int64), [0] * 200).noise[0]
+    stepped = relabel.prepare(values, [0] * 200).noise[0]
     assert 1.0 <= stepped / plain < 3.0**2
 
 
@@ -83,28 +83,22 @@ def test_a_wild_number_is_drawn_in_and_stays_the_largest() -> None:
     """Three times its neighbours is 110 scatters; it counts as less than 10, before all others."""
     values = made(3, 50, 12)
     values[0, 4] *= 3.0
-    rows = relabel.prepare(values, np.zeros(12, np.int64), [0] * 50)
+    rows = relabel.prepare(values, [0] * 50)
     assert rows.x[0].argmax() == 4
     assert rows.x[0, 4] < 15 * math.sqrt(rows.noise[0])
 
 
 @settings(deadline=None, max_examples=25)
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=3))
-def test_all_labellings_are_listed_once_with_the_real_one_first(
-    sizes: list[tuple[int, int]],
-) -> None:
-    """Their number is the product of binomials; every one keeps the sizes within blocks."""
-    assume(any(map(sum, sizes)))
-    assume(number_of_labellings(sizes) <= relabel.MOST)  # of more a part is drawn
-    blocks = [block for block, size in enumerate(sizes) for _ in range(sum(size))]
-    second = np.array([s for n, m in sizes for s in [False] * n + [True] * m], dtype=np.bool_)
-    found = relabel.labellings(np.ones((1, len(second))), second, np.array(blocks, np.int64), 1)
-    assert found.num == number_of_labellings(sizes)
+@given(st.integers(0, 5), st.integers(0, 5))
+def test_all_labellings_are_listed_once_with_the_real_one_first(first: int, second: int) -> None:
+    """Their number is the binomial; every one keeps the sizes of the sides."""
+    assume(first + second)
+    real = np.array([False] * first + [True] * second, dtype=np.bool_)
+    found = relabel.labellings(np.ones((1, len(real))), real, 1)
+    assert found.num == number_of_labellings((first, second))
     assert len({tuple(each) for each in found.second.T.tolist()}) == found.num
-    assert found.second[:, 0].tolist() == second.tolist()
-    for block in set(blocks):
-        of = np.array(blocks) == block
-        assert (found.second[of].sum(axis=0) == second[of].sum()).all()
+    assert found.second[:, 0].tolist() == real.tolist()
+    assert (found.second.sum(axis=0) == second).all()
 
 
 def test_too_many_labellings_are_drawn_and_the_real_one_is_counted() -> None:
@@ -120,11 +114,11 @@ def test_too_many_labellings_are_drawn_and_the_real_one_is_counted() -> None:
 def test_pieces_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows taken two at a time give what they give all at once."""
     values = made(5, 31, 8, 0.1)
-    rows = relabel.prepare(values, np.zeros(8, np.int64), [0] * 31)
+    rows = relabel.prepare(values, [0] * 31)
     whole = max_t.step_down(rows, labels(values, 4), 0.05)
     monkeypatch.setattr(max_t, "_IN_CACHE", 140)
     monkeypatch.setattr(relabel, "_CELLS", 1)
-    again = relabel.prepare(values, np.zeros(8, np.int64), [0] * 31)
+    again = relabel.prepare(values, [0] * 31)
     pieces = max_t.step_down(again, labels(values, 4), 0.05)
     assert pieces.p.tolist() == whole.p.tolist()
     assert pieces.critical == pytest.approx(whole.critical)
@@ -147,11 +141,11 @@ def test_a_row_that_cannot_be_sure_hides_no_other() -> None:
     """
     values = made(6, 20, 12)
     values[1, 6:] *= 0.9
-    rows = relabel.prepare(values, np.zeros(12, np.int64), [0] * 20)
+    rows = relabel.prepare(values, [0] * 20)
     alone = max_t.step_down(rows, labels(values, 6), 0.05).p
     values[0] = np.nan
     values[0, [2, 8]] = 1.0, 0.01
-    rows = relabel.prepare(values, np.zeros(12, np.int64), [0] * 20)
+    rows = relabel.prepare(values, [0] * 20)
     beside = max_t.step_down(rows, labels(values, 6), 0.05).p
     assert beside[0] == 1.0
     assert beside[1] == pytest.approx(alone[1])
@@ -163,5 +157,5 @@ def test_rows_with_few_numbers_do_not_set_what_the_others_must_pass() -> None:
     values = made(7, 200, 24)
     values[100:, np.random.default_rng(3).permutation(24)[:16]] = np.nan
     values[0, 12:] *= 0.94
-    rows = relabel.prepare(values, np.zeros(24, np.int64), [0] * 200)
+    rows = relabel.prepare(values, [0] * 200)
     assert max_t.step_down(rows, labels(values, 12), 0.05).p[0] <= 0.05

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fabricproof.history.stats.share import Share
+from proof.share import Share
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -25,9 +24,7 @@ def made(seed: int, rows: int, runs: int, scale: float = 0.01) -> np.ndarray:
     return 100.0 * np.exp(np.random.default_rng(seed).normal(0.0, scale, (rows, runs)))
 
 
-def compared(
-    values: np.ndarray, first: int, *, margin: float = 0.03, blocks: Sequence[int] | None = None
-) -> list[Shift]:
+def compared(values: np.ndarray, first: int, *, margin: float = 0.03) -> list[Shift]:
     """Compare the first columns with the others; more is better."""
     rows, runs = values.shape
     return compare_rows(
@@ -36,7 +33,6 @@ def compared(
         better=[1] * rows,
         margins=[margin] * rows,
         classes=[0] * rows,
-        blocks=blocks,
     )
 
 
@@ -175,7 +171,6 @@ def test_what_is_no_measurement_is_refused(bad: float) -> None:
     "change",
     [
         {"is_second": [True]},
-        {"blocks": [0]},
         {"better": [1]},
         {"better": [1, 0]},
         {"margins": [0.0, 0.1]},
@@ -327,17 +322,3 @@ def test_more_runs_of_twice_the_noise_are_no_fewer(seed: int, half: int) -> None
     quiet, loud = compared(values, half)[0], compared(wild, half)[0]
     assume(quiet.detectable is not None)
     assert loud.detectable >= quiet.detectable
-
-
-def test_alternating_runs_find_what_a_drift_hides() -> None:
-    """Ten pairs in which everything fades by 3 % a night, and the second lost 5 %."""
-    fading = made(9, 10, 20, scale=0.005) * np.exp(-0.03 * (np.arange(20) // 2))
-    second = [bool(run % 2) for run in range(20)]
-    values = np.where(second, 0.95, 1.0) * fading
-    common = {"better": [1] * 10, "margins": [0.03] * 10, "classes": [0] * 10}
-    paired = compare_rows(values, second, blocks=[run // 2 for run in range(20)], **common)
-    loose = compare_rows(values, second, **common)
-    assert {each.change for each in paired} == {Change.WORSE}
-    assert not any(each.change is Change.WORSE for each in loose)
-    nothing = compare_rows(fading, second, blocks=[run // 2 for run in range(20)], **common)
-    assert {each.change for each in nothing} == {Change.SAME}

@@ -23,12 +23,14 @@ def made(seed: int, rows: int, sizes: tuple[int, int], scatter: float) -> np.nda
 
 def adjusted(values: np.ndarray, first: int, *, alike: bool = False) -> np.ndarray:
     """Return the p of each row; ``alike``: sides taken to scatter alike, as it was before."""
-    second, block = np.arange(values.shape[1]) >= first, np.zeros(values.shape[1], np.int64)
-    rows = relabel.prepare(values, block, [0] * len(values))
-    labels = relabel.labellings(values, second, block, 1)
+    second = np.arange(values.shape[1]) >= first
+    rows = relabel.prepare(values, [0] * len(values))
+    labels = relabel.labellings(values, second, 1)
     if not alike:
         return max_t.step_down(rows, labels, 0.05).p
-    with mock.patch.object(max_t.unequal, "sides_of", return_value=None):
+    with mock.patch.multiple(
+        max_t.unequal, at_most=lambda *_: np.inf, levelled=lambda left, *_: left
+    ):
         return max_t.step_down(rows, labels, 0.05).p
 
 
@@ -87,13 +89,6 @@ def test_rows_that_scatter_unlike_are_no_longer_said_to_have_changed() -> None:
     assert told[1] <= 6
 
 
-def test_runs_in_pairs_are_left_alone() -> None:
-    """Within blocks of one run of each side a wilder side cannot pass for a level."""
-    values, block = made(1, 5, (6, 6), 2.0), np.tile(np.arange(6), 2)
-    rows = relabel.prepare(values, block, [0] * 5)
-    assert unequal.sides_of(rows, np.zeros((12, 3))) is None
-
-
 @pytest.mark.parametrize(("spread", "least", "most"), [(0.0, 0.97, 1.0), (0.5, 0.8, 0.95)])
 def test_a_ratio_known_badly_is_a_doubt_of_unlike_rows_only(
     spread: float, least: float, most: float
@@ -102,11 +97,10 @@ def test_a_ratio_known_badly_is_a_doubt_of_unlike_rows_only(
     random = np.random.default_rng(6)
     scale = 0.01 * np.exp(spread * random.normal(0.0, 1.0, (100, 1)))
     values = np.exp(scale * random.normal(0.0, 1.0, (100, 10)))
-    second, block = np.arange(10) >= 5, np.zeros(10, np.int64)
-    rows = relabel.prepare(values, block, [0] * len(values))
-    labels = relabel.labellings(values, second, block, 1).second
+    second = np.arange(10) >= 5
+    rows = relabel.prepare(values, [0] * len(values))
+    labels = relabel.labellings(values, second, 1).second
     known, sides = max_t.fit(rows, labels).of_first(), unequal.sides_of(rows, labels)
-    assert sides is not None
     well, badly = (
         unequal.at_most(rows, labels[:, :1], known, replace(sides, shared=np.array([shared])))
         for shared in (0.0, 1.3)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from seen_clusters import NAMES, cluster
@@ -25,22 +24,20 @@ from fabricproof.nodes.discover.facts import (
     SlotSeen,
     SlurmSeen,
 )
-from fabricproof.nodes.discover.stacks import Provisioned
 from fabricproof.nodes.discover.write import (
     FABRIC,
-    PACKAGES,
     REFERENCES,
     SITE,
-    SiteSurroundings,
     write_site,
 )
 from fabricproof.physics import bound
 from fabricproof.site import Site, load_site
 from fabricproof.site.scheduling import SlurmTraits
+from fabricproof.stacks.catalog import load_catalog
 
 
 def written(seen: ClusterSeen, folder: Path, **around: Any) -> tuple[Site, dict[str, str]]:
-    texts = write_site("mine", seen, SiteSurroundings(**around))
+    texts = write_site("mine", seen, **around)
     for name, text in texts.items():
         path = folder / "mine" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +54,6 @@ def line_of(text: str, begins: str) -> str:
 def test_every_recorded_cluster_gives_a_valid_site(name: str, tmp_path: Path) -> None:
     site, texts = written(cluster(name), tmp_path)
     assert site.partitions
-    assert isinstance(yaml.safe_load(texts[PACKAGES])["packages"], dict)
     assert tomllib.loads(texts[REFERENCES]) == {}
     guesses = [each for file, text in texts.items() for each in find_guesses(file, text)]
     assert len(guesses) >= 4
@@ -65,7 +61,7 @@ def test_every_recorded_cluster_gives_a_valid_site(name: str, tmp_path: Path) ->
 
 
 def test_the_virtual_cluster_becomes_what_its_own_site_says(tmp_path: Path) -> None:
-    ours = Provisioned(name="openmpi5", family="openmpi", version="5.0.11")
+    ours = load_catalog().stacks["openmpi5"]
     site, _ = written(cluster("virtual-cluster"), tmp_path, provisioned=(ours,))
     shipped = load_site("vcluster")
     mine, theirs = (bound(each.fabric("eth0", ["rail0"])) for each in (site, shipped))
@@ -172,30 +168,9 @@ def test_a_machine_without_a_name_is_claimed_by_no_site(tmp_path: Path, name: st
     assert written(odd, tmp_path)[0].spec.hostnames == []
 
 
-def test_an_mpi_in_usr_is_no_external(tmp_path: Path) -> None:
-    _, texts = written(cluster("virtual-cluster"), tmp_path)
-    assert set(yaml.safe_load(texts[PACKAGES])["packages"]) == {"gcc", "gmake"}
-    assert "No external: the MPI of /usr/bin/mpicc" in texts[PACKAGES]
-
-
-def test_externals_need_version_and_headers(tmp_path: Path) -> None:
-    _, texts = written(cluster("infiniband-two-rails"), tmp_path)
-    packages = yaml.safe_load(texts[PACKAGES])["packages"]
-    assert packages["ucx"]["externals"] == [
-        {"spec": "ucx@1.16.0 +thread_multiple", "prefix": "/usr"}
-    ]
-    assert packages["slurm"]["buildable"] is False
-    assert packages["gcc"]["externals"][0]["spec"] == "gcc@11.4.1 languages='c,c++,fortran'"
-    _, texts = written(cluster("two-ports-one-card"), tmp_path)
-    assert "slurm" not in yaml.safe_load(texts[PACKAGES])["packages"]
-    assert "# slurm 18.08.3 (/opt/slurm/bin/sinfo): slurm/slurm.h is not" in texts[PACKAGES]
-
-
 def test_a_machine_with_nothing_still_gives_a_site(tmp_path: Path) -> None:
-    site, texts = written(ClusterSeen(head=HostSeen(name="bare")), tmp_path)
+    site, _ = written(ClusterSeen(head=HostSeen(name="bare")), tmp_path)
     assert [each.name for each in site.fabrics] == ["memory"]
-    assert "packages: {}" in texts[PACKAGES]
-    assert "no gcc on bare" in texts[PACKAGES]
 
 
 def test_slurm_that_gives_away_more_cpus_than_there_are_is_noticed(tmp_path: Path) -> None:
@@ -291,8 +266,7 @@ clusters = st.builds(
 )
 @given(clusters)
 def test_whatever_was_seen_the_site_is_valid(tmp_path: Path, seen: ClusterSeen) -> None:
-    site, texts = written(seen, tmp_path)
-    yaml.safe_load(texts[PACKAGES])
+    site, _ = written(seen, tmp_path)
     named = {name for partition in site.partitions for name in partition.fabrics}
     assert named <= {each.name for each in site.fabrics}
 

@@ -8,14 +8,15 @@ import pytest
 from seen_clusters import cluster
 
 from fabricproof.nodes.discover.facts import HostSeen, ProgramSeen, SlurmSeen
-from fabricproof.nodes.discover.stacks import Provisioned, family_of, find_stacks, version_of
+from fabricproof.nodes.discover.stacks import family_of, find_stacks, version_of
 from fabricproof.site.schema import StackSpec
+from fabricproof.stacks.catalog import Stack, load_catalog
 
 SLURM = SlurmSeen(mpi_types=("none", "pmi2", "pmix", "pmix_v4"))
 
 
 def stacks(
-    host: HostSeen, slurm: SlurmSeen | None = SLURM, *provisioned: Provisioned
+    host: HostSeen, slurm: SlurmSeen | None = SLURM, *provisioned: Stack
 ) -> dict[str, dict[str, Any]]:
     drafts, _ = find_stacks(host, slurm, provisioned)
     found = {}
@@ -125,7 +126,7 @@ def test_where_nothing_has_programs_one_stack_is_to_be_built() -> None:
 
 
 def test_provisioned_stacks_come_first_and_their_modules_not_again() -> None:
-    ours = Provisioned(name="openmpi5", family="openmpi", version="5.0.11")
+    ours = load_catalog().stacks["openmpi5"]
     found = stacks(with_modules("openmpi5/5.0.11", "mpich/4.1"), SLURM, ours)
     assert list(found) == ["openmpi5", "mpich"]
     assert found["openmpi5"]["provisioned"] is True

@@ -7,8 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from topologies import BLOCK, ISLANDS, TREE
 
-from fabricproof.nodes.topology.model import Topology, contiguous, pairs_by_hops, spread
-from fabricproof.nodes.topology.text import parse_topology
+from fabricproof.nodes.topology.model import (
+    Topology,
+    contiguous,
+    pairs_by_hops,
+    parse_topology,
+    spread,
+)
 
 
 def test_the_virtual_cluster_has_a_pair_on_a_leaf_and_one_across_the_spine() -> None:

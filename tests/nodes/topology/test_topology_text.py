@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from topologies import BLOCK, DATA, ISLANDS, TREE
 
 from fabricproof.core.errors import ConfigError, ParseError
-from fabricproof.nodes.topology.model import Shape
-from fabricproof.nodes.topology.text import parse_topology
+from fabricproof.nodes.topology.model import Shape, parse_topology
 
 
 def test_the_recorded_tree() -> None:

@@ -11,12 +11,11 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fabricproof.core.errors import ConfigError, InputMissingError
+from fabricproof.core.errors import ConfigError
 from fabricproof.site import load_site
-from fabricproof.stacks.catalog import stacks_root
 from fabricproof.stacks.spack.environment.compose import PACKAGE_OF, compose
 from fabricproof.stacks.spack.environment.externals import check_externals, what_is_missing
-from fabricproof.stacks.spack.layout import SpackLayout, layout_for
+from fabricproof.stacks.spack.layout import SpackLayout
 from pretended_spack import PACKAGES, RECIPES, Lab
 
 ROOT = RECIPES.parent
@@ -28,47 +27,17 @@ def written(lab: Lab, name: str = "spack.yaml", **changed) -> dict:
     return yaml.safe_load((environment.folder / name).read_text())
 
 
-def scope(lab: Lab, name: str, packages: str) -> Path:
-    folder = lab.folder / name
-    folder.mkdir()
-    (folder / "packages.yaml").write_text(packages)
-    return folder
-
-
-def test_our_own_settings_win_then_scopes_the_site_options_and_what_is_common(lab: Lab):
+def test_our_own_settings_win_then_the_site_options_and_what_is_common(lab: Lab):
     lab.stack = lab.stack.model_copy(update={"options": ["tools"]})
-    first = scope(lab, "first", "packages: {all: {target: [zen4]}}")
-    lab.scopes = (first,)
     folder = lab.layout.environments / "openmpi"
     assert written(lab)["spack"]["include"] == [
         str(folder / "own"),
         str(folder / "scopes" / "0"),
-        str(folder / "scopes" / "1"),
         str(folder / "options"),
         str(lab.layout.recipes / "common"),
         str(lab.layout.mine / "compilers"),
     ]
-    assert (folder / "scopes" / "0" / "packages.yaml").read_text().count("zen4") == 1
-    assert "openmpi5" in (folder / "scopes" / "1" / "packages.yaml").read_text()
-
-
-def test_scopes_of_the_caller_come_after_those_of_the_command(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-):
-    one, two = scope(lab, "one", "packages: {}"), scope(lab, "two", "packages: {all: {}}")
-    monkeypatch.setenv("FABRICPROOF_SPACK_SCOPES", f"{two}{os.pathsep}")
-    layout = layout_for("lab", lab.site, scopes=[one])
-    lab.scopes = layout.scopes
-    texts = compose(lab.stack, layout).texts
-    folder = layout.environments / "openmpi" / "scopes"
-    assert texts[folder / "0"]["packages.yaml"] == "packages: {}"
-    assert texts[folder / "1"]["packages.yaml"] == "packages: {all: {}}"
-
-
-def test_a_scope_that_is_not_there_is_named(lab: Lab):
-    lab.scopes = (lab.folder / "nowhere",)
-    with pytest.raises(InputMissingError, match="no such Spack scope"):
-        lab.compose()
+    assert "openmpi5" in (folder / "scopes" / "0" / "packages.yaml").read_text()
 
 
 def test_where_things_go_is_the_layouts_matter(lab: Lab):
@@ -182,23 +151,6 @@ def test_jobs_leave_the_digest(lab: Lab):
     assert lab.compose(jobs=7).digest == lab.compose().digest
 
 
-def test_the_order_of_scopes_moves_the_digest(lab: Lab):
-    one = scope(lab, "one", "packages: {all: {target: [zen3]}}")
-    two = scope(lab, "two", "packages: {all: {target: [zen4]}}")
-    digests = []
-    for lab.scopes in ((one, two), (two, one)):
-        digests.append(lab.compose().digest)
-    assert digests[0] != digests[1]
-
-
-def test_recipes_of_a_trial_move_its_digest(lab: Lab):
-    """Those of the site do not: they may be a copy of Spack's."""
-    lab.scopes = (scope(lab, "one", "packages: {}"),)
-    before = lab.compose().digest
-    (lab.scopes[0] / "repos.yaml").write_text("repos: {mine: /recipes}")
-    assert lab.compose().digest != before
-
-
 def test_an_external_that_is_not_there_has_file_and_line(lab: Lab):
     (lab.folder / "openmpi5").rename(lab.folder / "away")
     with pytest.raises(ConfigError, match="is not where the site says") as caught:
@@ -261,29 +213,6 @@ def test_the_mpi_of_another_stack_may_be_away(lab: Lab):
     lab.packages.write_text(f"packages: {{openmpi: {away}}}")
     with pytest.raises(ConfigError, match="is not where the site says"):
         lab.compose()
-
-
-@pytest.mark.parametrize(
-    ("prefix", "buildable", "said"),
-    [
-        ("/none/x", "true", "remove the entry to have Spack build it"),
-        ("/none/x", "false", "Spack may not build it"),
-        ("${FABRICPROOF_STAKCS}/x", "false", "set FABRICPROOF_STAKCS"),
-        ("STACKS/intelmpi/oneapi", "false", "fabricproof stack install intelmpi"),
-    ],
-)
-def test_what_is_advised_for_an_external_that_is_away(
-    tmp_path: Path, prefix: str, buildable: str, said: str
-):
-    where = prefix.replace("STACKS", str(stacks_root()))
-    where = where if Path(where).name != "oneapi" else f"{where}/none"
-    text = (
-        f"packages: {{intel-oneapi-mpi: {{buildable: {buildable}, "
-        f"externals: [{{spec: x@1, prefix: '{where}'}}]}}}}"
-    )
-    with pytest.raises(ConfigError) as caught:
-        check_externals(text, tmp_path / "packages.yaml")
-    assert said in (caught.value.next_step or "")
 
 
 def test_an_external_of_modules_needs_no_prefix(tmp_path: Path):
@@ -424,7 +353,6 @@ def test_oneapi_has_its_mpi_below_its_root(tmp_path: Path):
 def test_every_stack_of_every_site_composes(
     folder: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.delenv("FABRICPROOF_SPACK_SCOPES", raising=False)
     monkeypatch.setattr(
         "fabricproof.stacks.spack.environment.compose.Path.is_dir", _is_dir_or_of_a_site
     )

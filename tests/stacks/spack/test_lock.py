@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import json
-import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
-from fabricproof.stacks.spack.builder import why_not_whole
-from fabricproof.stacks.spack.environment.compose import compose
 from fabricproof.stacks.spack.environment.externals import load_yaml
 from fabricproof.stacks.spack.environment.lock import (
     Lock,
     digest_of_lock,
-    find_compilers,
     kept_lock,
     lock,
     prove_compilers,
     why_stale,
 )
-from fabricproof.stacks.spack.layout import layout_for, sha256_of
+from fabricproof.stacks.spack.layout import sha256_of
 from pretended_spack import Lab
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "spack"
@@ -159,60 +154,6 @@ def test_a_failed_solve_keeps_the_old_lock_and_leaves_none_for_spack(lab: Lab):
     assert not lab.compose().lock.exists()
 
 
-def a_trial(lab: Lab, text: str) -> None:
-    """Go on with a further scope."""
-    further = lab.folder / "further"
-    further.mkdir()
-    (further / "packages.yaml").write_text(text)
-    lab.scopes = (further,)
-
-
-def test_what_is_tried_with_a_further_scope_leaves_the_sites_lock_and_stack(lab: Lab):
-    lab.build()
-    sites, before = kept(lab), sha256_of(kept(lab))
-    a_trial(lab, "packages: {all: {target: [zen3]}}")
-    assert stale(lab) == "there is none yet"
-    tried, _ = lab.build()
-    assert kept(lab).is_relative_to(lab.layout.root)
-    assert lab.manifest.is_relative_to(lab.layout.mine)
-    assert str(lab.layout.mine) in tried.module_path
-    lab.scopes = ()
-    assert sha256_of(sites) == before
-    assert why_not_whole(lab.layout, lab.compose()) is None
-
-
-def test_what_is_tried_with_another_root_leaves_the_sites_lock(lab: Lab, tmp_path: Path):
-    locked(lab)
-    before = sha256_of(kept(lab))
-    (lab.site / "spack" / "concretizer.yaml").write_text("concretizer: {reuse: true}")
-    layout = replace(lab.layout, root=lab.folder / "other" / "spack", is_sites_root=False)
-    shutil.copytree(lab.layout.root / "python", layout.root / "python")
-    (layout.root.parent / "openmpi5").symlink_to(lab.folder / "openmpi5")
-    solved = lock(compose(lab.stack, layout), layout, lab.open())
-    assert not solved.kept
-    assert solved.path == layout.root / "sites" / "lab" / "locks" / "openmpi.lock"
-    assert sha256_of(kept(lab)) == before
-
-
-def test_a_trial_that_decides_nothing_else_goes_by_the_sites_lock(lab: Lab):
-    solved = locked(lab)
-    a_trial(lab, "packages: {}")
-    (lab.scopes[0] / "packages.yaml").rename(lab.scopes[0] / "modules.yaml")
-    lab.forget()
-    again = locked(lab)
-    assert (again.kept, again.digest) == (True, solved.digest)
-    assert again.path != solved.path
-    assert "concretize" not in lab.commands
-
-
-@pytest.mark.parametrize("root", [None, "same", "other"])
-def test_the_sites_root_is_the_one_that_its_runs_look_into(lab: Lab, root: str | None):
-    folders = {"same": lab.folder / "link", "other": lab.folder / "other"}
-    folders["same"].symlink_to(lab.folder)
-    layout = layout_for("lab", lab.site, folders.get(root or ""))
-    assert layout.is_trial == (root == "other")
-
-
 def test_find_says_what_the_lock_has(lab: Lab):
     solved = locked(lab)
     found = solved.find("openmpi")
@@ -222,32 +163,27 @@ def test_find_says_what_the_lock_has(lab: Lab):
 
 
 def test_compilers_are_looked_for_once_and_kept_with_the_site(lab: Lab):
-    environment = lab.compose()
-    environment.write()
-    assert find_compilers(environment, lab.open())
-    found = load_yaml(environment.compilers / "packages.yaml")["packages"]["gcc"]["externals"]
+    locked(lab)
+    found = load_yaml(lab.compose().compilers)["packages"]["gcc"]["externals"]
     assert found[0]["spec"].startswith("gcc@12.2.0")
-    assert not find_compilers(environment, lab.open())
-    assert lab.commands == ["compiler"]
+    lab.forget()
+    locked(lab, force=True)
+    assert "compiler" not in lab.commands
 
 
-def test_a_compiler_that_the_site_declares_is_enough(lab: Lab):
-    text = f"  gcc: {{externals: [{{spec: gcc@12.2.0, prefix: {lab.folder}}}]}}\n"
-    lab.packages.write_text(lab.packages.read_text() + text)
-    environment = lab.compose()
-    environment.write()
-    assert not find_compilers(environment, lab.open())
-    assert lab.commands == []
+def test_a_compiler_that_spack_knows_is_enough(lab: Lab):
+    lab.order(knows=["==> Available compilers", "[e]  gcc@12.2.0"])
+    locked(lab)
+    assert lab.commands.count("compiler") == 1
+    assert not lab.compose().compilers.exists()
 
 
 @pytest.mark.parametrize("finds", [{}, {"c": "/usr/bin/gcc"}])
 def test_no_compiler_or_half_a_one_is_one_message(lab: Lab, finds: dict[str, str]):
     lab.order(finds=finds)
-    environment = lab.compose()
-    environment.write()
     with pytest.raises(UnavailableError, match=r"no compiler for C and C\+\+"):
-        find_compilers(environment, lab.open())
-    assert not (environment.compilers / "packages.yaml").exists()
+        locked(lab)
+    assert not lab.compose().compilers.exists()
 
 
 @pytest.mark.parametrize("name", ["compiler-find-offline", "compiler-find-half-clone"])
@@ -270,14 +206,6 @@ def test_half_a_clone_of_the_recipes_is_removed_before_spack_takes_it_for_the_wh
     (whole / "spack-repo-index.yaml").touch()
     locked(lab)
     assert (half.exists(), whole.exists()) == (False, True)
-
-
-def test_a_compiler_that_spack_knows_already_is_enough(lab: Lab):
-    lab.order(finds={}, knows=["==> Available compilers", "[e]  gcc@12.2.0"])
-    environment = lab.compose()
-    environment.write()
-    assert not find_compilers(environment, lab.open())
-    assert lab.commands == ["compiler", "compiler"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.errors import ConfigError, FabricproofError
-from fabricproof.stacks.spack.removal import remove
+from fabricproof.stacks.spack.builder import remove
 from fabricproof.stacks.spack.tool import Spack
 from pretended_spack import Lab
 

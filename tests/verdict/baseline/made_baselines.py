@@ -22,36 +22,20 @@ FACTS: dict[str, dict[str, str | int]] = {
 }
 
 WHERE = LegPlace(
-    partition="compute",
-    fabric="ib",
-    stack="openmpi5",
-    build="51af25c1cd81",
-    suite="osu",
-    program="osu_bw",
-    tool_version="7.2",
-    check="OsuBandwidth",
-    leg="ib0",
-    rails="ib0",
-    nodes="n1,n2",
-    settings="num_pairs=1 window_size=64",
-)
+    partition="compute", fabric="ib", stack="openmpi5", build="51af25c1cd81", suite="osu",
+    program="osu_bw", tool_version="7.2", check="OsuBandwidth", leg="ib0", rails="ib0",
+    nodes="n1,n2", settings="num_pairs=1 window_size=64",
+)  # fmt: skip
 
 SAMPLES = {f"2026110{day}T010000Z-00000{day}": 100.0 + day / 10 for day in range(1, 6)}
 
 
 def make_row(**changes: Any) -> BaselineRow:
     facts: dict[str, Any] = {
-        "quantity": "bandwidth_4MiB",
-        "unit": "MB/s",
-        "message_size": 4 * 1024 * 1024,
-        "better": 1,
-        "named": True,
-        "median": 100.3,
-        "spread": 0.002,
-        "low": 98.7,
-        "high": 101.9,
+        "quantity": "bandwidth_4MiB", "unit": "MB/s", "message_size": 4 * 1024 * 1024, "better": 1,
+        "named": True, "median": 100.3, "spread": 0.002, "low": 98.7, "high": 101.9,
         "samples": SAMPLES,
-    }
+    }  # fmt: skip
     return BaselineRow(**{**facts, **changes})
 
 
@@ -63,19 +47,14 @@ LATENCY = make_row(
 def make_baseline(*rows: BaselineRow, **changes: Any) -> Baseline:
     node = BaselineNode(digests=("aa11",), facts=FACTS)
     facts: dict[str, Any] = {
-        "name": "spring",
-        "site": "here",
-        "frozen": "2026-11-06T08:00:00Z",
-        "command": "fabricproof baseline freeze spring last:5",
-        "version": "0.1.0",
+        "name": "spring", "site": "here", "frozen": "2026-11-06T08:00:00Z",
+        "command": "fabricproof baseline freeze spring last:5", "version": "0.1.0",
         "runs": {run: f"{run[:4]}-{run[4:6]}-{run[6:8]}T01:00:00Z" for run in SAMPLES},
-        "builds": {"openmpi5": "51af25c1cd81"},
-        "nodes": {"n1": node, "n2": node},
+        "builds": {"openmpi5": "51af25c1cd81"}, "nodes": {"n1": node, "n2": node},
         "groups": (BaselineLeg(place=WHERE, rows=rows or (make_row(), LATENCY)),),
-        "settings": ("num_pairs", "window_size"),
-        "set_aside": ("run x: its number is INVALID",),
+        "settings": ("num_pairs", "window_size"), "set_aside": ("run x: its number is INVALID",),
         "floors": {"MB/s": 0.015},
-    }
+    }  # fmt: skip
     return Baseline(**{**facts, **changes})
 
 

@@ -78,7 +78,13 @@ def command(
     be compared; 2: A or B means nothing, or more than one thing; 66: no records, or no baseline of
     that name.
     """
-    asked = _asked(across, margins, alpha, only)
+    names = {key: patterns for key, patterns in only.items() if key != "size"}
+    asked = Asked(
+        across=across,
+        margins=parse_margins(margins),
+        alpha=alpha,
+        filters=Filters(**names, size=tuple(map(parse_size, only["size"]))),
+    )
     site = site_of(site_name)
     store, history = history_of(site)
     sides = choose_side(first, history), choose_side(second, history)
@@ -95,18 +101,3 @@ def command(
         Change.UNDECIDED: ExitStatus.UNJUDGED,
     }
     sys.exit(int(statuses[comparison.overall]))
-
-
-def _asked(
-    across: tuple[str, ...],
-    margins: tuple[str, ...],
-    alpha: float,
-    only: Only,
-) -> Asked:
-    names = {key: patterns for key, patterns in only.items() if key != "size"}
-    return Asked(
-        across=across,
-        margins=parse_margins(margins),
-        alpha=alpha,
-        filters=Filters(**names, size=tuple(map(parse_size, only["size"]))),
-    )

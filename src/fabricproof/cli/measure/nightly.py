@@ -60,8 +60,6 @@ from fabricproof.site.roll import setting_options
 
 @dataclass(frozen=True, kw_only=True)
 class _Wishes:
-    """What a night is to do, by the names that click gives the options."""
-
     tags: tuple[str, ...]
     arguments: tuple[str, ...]
     of: str | None
@@ -125,7 +123,14 @@ def command(
     wishes = _Wishes(arguments=arguments, of=of, keep_days=kept, **wished)
     place = workplace(project_root())
     if alive:
-        sys.exit(int(_alive(site, place, wishes)))
+        why, deliveries = ask_alive(site, place.perflogs, notify=not wishes.no_notify)
+        if wishes.as_json:
+            click.echo(json.dumps({"site": site.name, "alive": not why, "reason": why}))
+        else:
+            click.echo(f"{site.name}: {why or 'the nights run'}")
+            for line in what_was_sent(deliveries):
+                click.echo(f"note  {line}")
+        sys.exit(int(ExitStatus.MISSING if why else ExitStatus.PASS))
     if of is not None:
         wishes = replace(wishes, of=_run_meant(site, place, of))
     if wishes.dry_run:
@@ -170,7 +175,6 @@ def _night(site: Site, place: Workplace, wishes: _Wishes) -> int:
 
 
 def _spend(site: Site, place: Workplace, wishes: _Wishes) -> int:
-    """Spend the night, print it, clean up after it; return the exit status."""
     night = new_run_id()
     arguments = _arguments(site, wishes) if wishes.of is None else []
     environment = session_environment(site, place, night)
@@ -205,14 +209,12 @@ def _arguments(site: Site, wishes: _Wishes) -> list[str]:
 
 
 def _usable(partition: PartitionSpec, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the nodes that may be a partner; none where there is no Slurm."""
     if not partition.uses_slurm:
         return ()
     return usable(ask_states(slurm_partition(partition, environment), environment))
 
 
 def _first(site: Site, place: Workplace, wishes: _Wishes, arguments: list[str], night: str) -> Ran:
-    """Return the run of the night, or the one that was made before."""
     if wishes.of is None:
         return ran(site, arguments, quiet=wishes.as_json, run_id=night)
     result, _ = collect_again(site, place, wishes.of)
@@ -227,7 +229,6 @@ def _status(outcome: NightOutcome) -> int:
 
 
 def _clean(site: Site, place: Workplace, wishes: _Wishes, outcome: NightOutcome) -> Iterator[str]:
-    """Remove what is older than asked; say what was done."""
     if wishes.keep_days is not None:
         removed = _prune(site, place, wishes, outcome.red)
         yield from what_was_removed(removed, dry_run=False)
@@ -260,7 +261,6 @@ def _show(outcome: NightOutcome, notes: list[str], status: int, *, as_json: bool
 
 
 def _record(outcome: NightOutcome, notes: list[str], status: int) -> dict[str, Any]:
-    """Return the night as plain data, the form of ``--json``."""
     night = outcome.night
     return {
         "night": night.night,
@@ -281,19 +281,7 @@ def _record(outcome: NightOutcome, notes: list[str], status: int) -> dict[str, A
     }
 
 
-def _alive(site: Site, place: Workplace, wishes: _Wishes) -> ExitStatus:
-    why, deliveries = ask_alive(site, place.perflogs, notify=not wishes.no_notify)
-    if wishes.as_json:
-        click.echo(json.dumps({"site": site.name, "alive": not why, "reason": why}))
-    else:
-        click.echo(f"{site.name}: {why or 'the nights run'}")
-        for line in what_was_sent(deliveries):
-            click.echo(f"note  {line}")
-    return ExitStatus.MISSING if why else ExitStatus.PASS
-
-
 def _show_plan(site: Site, place: Workplace, wishes: _Wishes) -> None:
-    """Say what a night would run, tell and remove; do nothing."""
     history = read_history(state_file(place.perflogs, site.name))
     removed = ()
     if wishes.keep_days is not None:

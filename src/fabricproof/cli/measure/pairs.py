@@ -71,7 +71,6 @@ command.add_command(run)
 
 
 def _read_leaves(name: str) -> dict[str, str]:
-    """Read node -> leaf from ``scontrol show topology`` or a CSV of ``node,leaf``."""
     try:
         text = Path(name).read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:

@@ -35,11 +35,7 @@ PICTURE = options.output(
 
 
 def draw(files: Mapping[str, Path], pictures: Sequence[Picture]) -> None:
-    """Write pictures into files, by the end of their names: HTML takes all of them, SVG the first.
-
-    Raises:
-        OutputError: one could not be written.
-    """
+    """Write pictures into files, by the end of their names: HTML takes all, SVG the first."""
     if ".html" in files:
         from fabricproof.report.formats.html.page import render_pairs  # noqa: PLC0415 - loads all of history
 

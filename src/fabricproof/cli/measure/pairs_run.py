@@ -72,8 +72,6 @@ option, 130 interrupted: what was measured is kept.
 
 @dataclass(frozen=True, kw_only=True)
 class _Wishes:
-    """The options that say what a campaign is to measure, by the names that click gives them."""
-
     only: Only
     over: tuple[str, ...]
     full: bool
@@ -174,11 +172,6 @@ def run(
 
 
 def _site(named: str | None, known: Campaign | None) -> Site:
-    """Return the site, which is that of the campaign to go on with.
-
-    Raises:
-        ConfigError: it is not.
-    """
     site = site_of(named or (known.site if known else None))
     if known and known.site_name != site.name:
         raise ConfigError(
@@ -198,11 +191,6 @@ def _folder(place: Workplace, resume: str | None) -> Path:
 
 
 def _looked(site: Site, asked: Sequence[str], nodes: tuple[str, ...]) -> SessionResult | None:
-    """Return what a look came to; None where it came to nothing.
-
-    Raises:
-        KeyboardInterrupt: it was interrupted: no further look begins.
-    """
     done = ran(site, asked, quiet=True, nodes=nodes, label=LOOK_LABEL)
     if not done.whole and done.status == ExitStatus.INTERRUPTED:
         raise KeyboardInterrupt
@@ -216,7 +204,6 @@ def _taken(site: Site, place: Workplace, run_id: str, leg: str) -> float:
 
 
 def _planned(site: Site, wishes: _Wishes, folder: Path, environment: Mapping[str, str]) -> Campaign:
-    """Plan a new campaign in ``folder``."""
     where, stack, fabric = _chosen(site, wishes.only)
     blank = blank_campaign(site, where, fabric, stack, name=folder.name)
     blank = replace(
@@ -255,11 +242,7 @@ def _with_rounds(site: Site, campaign: Campaign, leaves: Leaves, wishes: _Wishes
 
 
 def _chosen(site: Site, only: Only) -> tuple[PartitionSpec, str, str]:
-    """Return partition, stack and fabric: those that ``--only`` names, else the first of each.
-
-    Raises:
-        ConfigError: the site has none of that name, or several fit.
-    """
+    """Return partition, stack and fabric: those that ``--only`` names, else the first of each."""
     name = one_fitting("partition", only, [each.name for each in site.partitions])
     where = site.partition(name) if name else site.partitions[0]
     stack = one_fitting("stack", only, where.stacks) or where.stacks[0]
@@ -281,11 +264,6 @@ def _subject(site: Site, campaign: Campaign) -> Subject:
 def _net_paths(
     campaign: Campaign, subject: Subject, over: Sequence[str]
 ) -> tuple[tuple[str, ...], ...]:
-    """Return the interfaces of each way that is to be measured.
-
-    Raises:
-        ConfigError: an unknown rail, or one that the stack cannot take.
-    """
     mine = [net_path for net_path in subject.net_paths if net_path.fabric == campaign.fabric]
     able = [net_path.rails for net_path in mine if not net_path.refusal]
     wanted: dict[tuple[str, ...], None] = {}
@@ -313,11 +291,6 @@ def _net_paths(
 
 
 def _with_nodes(campaign: Campaign, standing: Standing, wishes: _Wishes) -> Campaign:
-    """Return the campaign with the nodes that take part, now or later.
-
-    Raises:
-        ConfigError: an unknown node is left out, or fewer than two are left.
-    """
     known = {*standing.free, *standing.busy, *standing.out}
     unknown = [each for each in wishes.without if each not in known]
     if unknown:

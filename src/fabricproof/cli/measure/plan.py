@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import click
 
 from fabricproof.cli import options
-from fabricproof.cli.site.building import StackPlaces, spack_records
+from fabricproof.cli.site.building import spack_records
 from fabricproof.core.errors import ExitStatus
 from fabricproof.core.plain import plain
 from fabricproof.core.project import project_root, site_option
@@ -117,7 +117,7 @@ def _built_first(site: Site, due: Sequence[Case]) -> dict[str, str]:
         return {}
     return {
         str(each["name"]): str(each["label"]).rpartition(f" for {site.name}: ")[2]
-        for each in spack_records(str(site.folder), StackPlaces())
+        for each in spack_records(str(site.folder))
         if each["state"] != "installed" and each["name"] in wanted
     }
 

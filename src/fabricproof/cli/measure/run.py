@@ -109,8 +109,6 @@ class Performed:
     """What starting ReFrame came to.
 
     Attributes:
-        run_id: identity of the run.
-        result: what was found; None where ReFrame left no report.
         status: exit status: the verdict's, or why the run did not come to its end.
         whole: the run came to its end.
         reason: why it did not; empty where it did.
@@ -264,8 +262,6 @@ def perform(
     Raises:
         ConfigError: this Slurm cannot be measured on as the site says; nothing was started.
         UnavailableError: the scheduler is not there; nothing was started.
-        ParseError: ReFrame left no readable report.
-        OutputError: the disk is full.
     """
     place = workplace(project_root())
     run_id = run_id or new_run_id()

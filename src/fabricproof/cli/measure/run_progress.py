@@ -39,8 +39,6 @@ JOBS_SHOWN = 4
 
 @dataclass(kw_only=True)
 class _Job:
-    """One job, and how far it is."""
-
     case: Case
     program: str
     mark: str  # how a line of ReFrame that ends the test case names it
@@ -189,7 +187,6 @@ class Progress:
         return self._clock() - max(job.submitted or 0.0, self._last_over)
 
     def _screen(self) -> Text:
-        """Return the live lines."""
         if self._begun is None:
             return Text("ReFrame loads the checks ...", style="dim")
         now = self._now()

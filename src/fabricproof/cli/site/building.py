@@ -6,7 +6,7 @@ import json
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
@@ -24,12 +24,10 @@ from fabricproof.core.errors import (
     without_control,
 )
 from fabricproof.site import Site, StackSpec, site_of
-from fabricproof.stacks.catalog import stacks_root
 from fabricproof.stacks.spack import (
     Built,
     Spack,
     SpackLayout,
-    Wishes,
     build,
     building,
     compose,
@@ -47,38 +45,17 @@ from fabricproof.stacks.spack import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class StackPlaces:
-    """Where stacks lie and what builds them: the options of ``fabricproof stack``.
-
-    Attributes:
-        root: of all stacks; None where the site's own is meant.
-        spack: Spack's folder; None where it is to be found.
-        scopes: folders with more Spack configuration, highest precedence first.
-    """
-
-    root: Path | None = None
-    spack: Path | None = None
-    scopes: tuple[Path, ...] = ()
-
-    @property
-    def stacks(self) -> Path:
-        """The folder of all stacks."""
-        return self.root.absolute() if self.root else stacks_root()
-
-
-def place() -> StackPlaces:
-    """Return what the options of ``fabricproof stack`` say."""
+def named(option: str) -> Path | None:
+    """Return what ``--root`` or ``--spack`` of ``fabricproof stack`` names, if anything."""
     parent = click.get_current_context().parent
-    params = parent.params if parent is not None else {}
-    return StackPlaces(**{name: params[name] for name in ("root", "spack", "scopes")})
+    path = parent.params.get(option) if parent is not None else None
+    return path.absolute() if path else None
 
 
-def site_and_layout(site_name: str | None, place: StackPlaces) -> tuple[Site, SpackLayout]:
+def site_and_layout(site_name: str | None) -> tuple[Site, SpackLayout]:
     """Return the site that is meant and the layout of its stacks."""
     site = site_of(site_name)
-    root = place.root.absolute() if place.root else None
-    return site, layout_for(site.name, site.folder, root, place.scopes)
+    return site, layout_for(site.name, site.folder, named("root"))
 
 
 def chosen_stacks(site: Site, names: tuple[str, ...]) -> list[StackSpec]:
@@ -106,9 +83,10 @@ def chosen_stacks(site: Site, names: tuple[str, ...]) -> list[StackSpec]:
     return stacks
 
 
-def opener(layout: SpackLayout, place: StackPlaces) -> Callable[[], Spack]:
+def opener(layout: SpackLayout) -> Callable[[], Spack]:
     """Return a function that finds Spack, or fetches it, when it is first needed."""
-    return lambda: open_spack(find_spack(layout, place.spack) or fetch_spack(layout, tell), layout)
+    spack = named("spack")
+    return lambda: open_spack(find_spack(layout, spack) or fetch_spack(layout, tell), layout)
 
 
 #: what each step of a build is, for people.
@@ -190,20 +168,8 @@ def _record(built: Built, layout: SpackLayout, *, stood: bool, seconds: float) -
         **asdict(built),
         "stood": stood,
         "wall_seconds": round(seconds, 2),
-        **_lock_of(built.stack, layout),
+        "lock": str(kept_lock(layout, built.stack)),
     }
-
-
-def _lock_of(stack: str, layout: SpackLayout) -> dict[str, Any]:
-    return {"lock": str(kept_lock(layout, stack)), "trial": layout.is_trial}
-
-
-def _whose(layout: SpackLayout) -> str:
-    """Return what to do with a lock, in brackets after its path."""
-    if not layout.is_trial:
-        return " (the site's: commit it)"
-    why = "further scopes" if layout.scopes else "another root"
-    return f" (a trial's, with {why}; the site's own lock is as it was)"
 
 
 _force = click.option(
@@ -237,16 +203,23 @@ def build_command(
     An interrupted build goes on where it ended: run the same command again.  One stack that fails
     does not keep the others from being built; the command then fails at its end.
     """
-    site, layout = site_and_layout(site_name, place())
-    open_tool = opener(layout, place())
-    wishes = Wishes(jobs=jobs, force=force, smoke=not no_smoke)
+    site, layout = site_and_layout(site_name)
+    open_tool = opener(layout)
     records, failed = [], []
     chosen = chosen_stacks(site, names)
     for stack in chosen:
         begin = time.monotonic()
         try:
             with Display(stack.name) as display:
-                built, stood = build(stack, layout, open_tool, display.listen, wishes)
+                built, stood = build(
+                    stack,
+                    layout,
+                    open_tool,
+                    display.listen,
+                    jobs=jobs,
+                    force=force,
+                    smoke=not no_smoke,
+                )
         except InterruptedBuildError:
             raise
         except FabricproofError as error:
@@ -275,7 +248,7 @@ def _echo(built: Built, layout: SpackLayout, *, stood: bool, seconds: float) -> 
     click.echo(f"  MPI       {built.mpi.telling}{' (the site has it)' * built.mpi.external}")
     click.echo(f"  library   {built.library}")
     click.echo(f"  built for {built.target} with {built.compiler}, lock {built.lock_digest[:12]}")
-    click.echo(f"  lock      {kept_lock(layout, built.stack)}{_whose(layout)}")
+    click.echo(f"  lock      {kept_lock(layout, built.stack)} (the site's: commit it)")
     click.echo(f"  use       module use {built.module_path}; module load {built.module}")
 
 
@@ -293,11 +266,10 @@ def lock_command(
     """Solve the stacks NAMES and keep their spack.lock with the site; nothing is installed.
 
     A lock that still fits recipe and site configuration is kept as it is.  It lies in
-    site-configs/SITE/spack/locks: commit it, it says exactly what will run.  With --scope or
-    another --root it is a trial's, lies below the root, and the site's stays as it is.
+    site-configs/SITE/spack/locks: commit it, it says exactly what will run.
     """
-    site, layout = site_and_layout(site_name, place())
-    open_tool = opener(layout, place())
+    site, layout = site_and_layout(site_name)
+    open_tool = opener(layout)
     records = []
     for stack in chosen_stacks(site, names):
         with Display(stack.name) as display, building(layout, stack.name, display.listen):
@@ -315,7 +287,7 @@ def lock_command(
         records.append(
             {
                 "stack": stack.name,
-                **_lock_of(stack.name, layout),
+                "lock": str(kept.path),
                 "digest": kept.digest,
                 "kept": kept.kept,
                 "seconds": round(kept.seconds, 2),
@@ -324,20 +296,22 @@ def lock_command(
         )
         if not as_json:
             how = "still holds" if kept.kept else f"solved in {kept.seconds:.0f} s"
-            click.echo(f"{stack.name}: {how}, {kept.digest[:12]}: {kept.path}{_whose(layout)}")
+            click.echo(
+                f"{stack.name}: {how}, {kept.digest[:12]}: {kept.path} (the site's: commit it)"
+            )
             click.echo(f"  {', '.join(names_of)}")
     if as_json:
         click.echo(json.dumps(records, indent=2))
 
 
-def spack_records(site_name: str | None, place: StackPlaces) -> list[dict[str, str | None]]:
+def spack_records(site_name: str | None) -> list[dict[str, str | None]]:
     """Return one record for each stack that Spack builds for the site; none without a site.
 
     Raises:
         FabricproofError: the site that was named cannot be loaded.
     """
     try:
-        site, layout = site_and_layout(site_name, place)
+        site, layout = site_and_layout(site_name)
     except InputMissingError:
         if site_name:
             raise
@@ -366,14 +340,14 @@ def _state_of(site: Site, layout: SpackLayout, stack: StackSpec) -> dict[str, st
     }
 
 
-def remove_built(name: str, site_name: str | None, place: StackPlaces) -> bool:
+def remove_built(name: str, site_name: str | None) -> bool:
     """Remove a stack that Spack built; False where it was not there.
 
     Raises:
         ConfigError: the site has no such stack, or Spack does not build it.
     """
-    site, layout = site_and_layout(site_name, place)
+    site, layout = site_and_layout(site_name)
     stack = chosen_stacks(site, (name,))[0]
-    open_tool = opener(layout, place)
+    open_tool = opener(layout)
     with Display(name) as display:
         return remove(stack, layout, open_tool, display.listen)

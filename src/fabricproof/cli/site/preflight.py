@@ -6,7 +6,6 @@ import datetime
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -55,8 +54,7 @@ def command(words: tuple[str, ...], site_name: str | None, only: Only, *, as_jso
     """
     name, folder = place(site_name)
     seen, run_id = looks_of(words, site_name)
-    looks = _Looks(site=site_of(site_name), folder=folder, run_id=run_id, seen=seen)
-    results = list(looks.results(only["fabric"]))
+    results = list(_results(site_of(site_name), folder, run_id, seen, only["fabric"]))
     verdict = worst([each.verdict for each in results])
     if as_json:
         click.echo(json.dumps(_record(name, verdict, results, seen), indent=2))
@@ -66,62 +64,49 @@ def command(words: tuple[str, ...], site_name: str | None, only: Only, *, as_jso
     return STATUSES[verdict]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Looks:
-    """What was seen, and by whom it is to be judged."""
+def _results(
+    site: Site, folder: Path, run_id: str, seen: Mapping[str, StateSeen], fabrics: Sequence[str]
+) -> Iterator[Preflight]:
+    """Yield the judgement of each fabric that has a link."""
+    machines = {node: machine_of(folder, each) for node, each in seen.items()}
+    reasons = {node: each.reason for node, each in seen.items() if each.reason}
+    specs = [
+        each
+        for each in site.fabrics
+        if not fabrics or any(fnmatchcase(each.name, pattern) for pattern in fabrics)
+    ]
+    if not specs:
+        site.fabric_spec(fabrics[0])
+    members = _members(site, folder, run_id) if len(site.fabrics) > 1 else {}
+    for spec in specs:
+        # Where no record says which fabric a node is of, it is judged by all.
+        mine = {
+            node: machine
+            for node, machine in machines.items()
+            if spec.name in members.get(node, {spec.name})
+        }
+        if spec.link is not None and mine:
+            yield preflight(spec, mine, reasons=reasons)
 
-    site: Site
-    folder: Path
-    run_id: str
-    seen: Mapping[str, StateSeen]
 
-    def results(self, fabrics: Sequence[str]) -> Iterator[Preflight]:
-        """Yield the judgement of each fabric that has a link."""
-        machines = {node: machine_of(self.folder, each) for node, each in self.seen.items()}
-        reasons = {node: each.reason for node, each in self.seen.items() if each.reason}
-        specs = [
-            each
-            for each in self.site.fabrics
-            if not fabrics or any(fnmatchcase(each.name, pattern) for pattern in fabrics)
-        ]
-        if not specs:
-            self.site.fabric_spec(fabrics[0])
-        members = self._members() if len(self.site.fabrics) > 1 else {}
-        for spec in specs:
-            # Where no record says which fabric a node is of, it is judged by all.
-            mine = {
-                node: machine
-                for node, machine in machines.items()
-                if spec.name in members.get(node, {spec.name})
-            }
-            if spec.link is not None and mine:
-                yield preflight(spec, mine, reasons=reasons)
+def _members(site: Site, folder: Path, run_id: str) -> dict[str, set[str]]:
+    """Return node -> the fabrics with a link that its partition has, as records of runs say.
 
-    def _members(self) -> dict[str, set[str]]:
-        """Return node -> the fabrics with a link that its partition has, as records of runs say.
-
-        No other can be judged: a node that is of such a one alone would be left out.  A fabric of
-        its partition counts though none of its legs began there.
-        """
-        linked = {each.name for each in self.site.fabrics if each.link is not None}
-        found: dict[str, set[str]] = {}
-        for path in record_files(self.folder.parent):
-            for record in read_records(path, on_torn=lambda _: None):
-                is_asked = self.run_id in {"", record.get("run_id")}
-                if record.get("kind") != "leg" or not is_asked:
-                    continue
-                fabrics = linked.intersection(self._fabrics_beside(record))
-                for node in record.get("inventory") or {} if fabrics else ():
-                    found.setdefault(node, set()).update(fabrics)
-        return found
-
-    def _fabrics_beside(self, record: Mapping[str, Any]) -> set[str]:
-        """Return the fabric of a leg and those of its partition, where the site still has it."""
-        mine = {str(record.get("fabric"))}
-        for partition in self.site.partitions:
-            if partition.name == record.get("partition"):
-                mine.update(partition.fabrics)
-        return mine
+    No other can be judged: a node that is of such a one alone would be left out.  A fabric of its
+    partition counts though none of its legs began there.
+    """
+    linked = {each.name for each in site.fabrics if each.link is not None}
+    of_partition = {each.name: each.fabrics for each in site.partitions}
+    found: dict[str, set[str]] = {}
+    for path in record_files(folder.parent):
+        for record in read_records(path, on_torn=lambda _: None):
+            if record.get("kind") != "leg" or run_id not in {"", record.get("run_id")}:
+                continue
+            beside = of_partition.get(str(record.get("partition")), ())
+            fabrics = linked & {str(record.get("fabric")), *beside}
+            for node in record.get("inventory") or {} if fabrics else ():
+                found.setdefault(node, set()).update(fabrics)
+    return found
 
 
 def _alike(findings: Iterable[RailFinding]) -> Iterator[tuple[str, Verdict]]:

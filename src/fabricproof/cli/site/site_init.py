@@ -19,16 +19,14 @@ from fabricproof.core.whole_file import refusal_of
 from fabricproof.nodes.discover import (
     ClusterSeen,
     Guess,
-    Provisioned,
-    SiteSurroundings,
     find_guesses,
     probe,
     used_partitions,
     write_site,
 )
 from fabricproof.site import Site, load_site, site_folders, sites_root
-from fabricproof.stacks import catalog as stack_catalog
-from fabricproof.stacks import install as stack_install
+from fabricproof.stacks.catalog import Stack, load_catalog, stacks_root
+from fabricproof.stacks.install import InstallState, observe
 
 #: as the schema's Name
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -69,7 +67,7 @@ def init(
     """Write a first site folder NAME from what this machine and its cluster show.
 
     Run it on a head or login node.  It reads sinfo and scontrol, the interfaces, HCAs and PCIe
-    slots, modules and compilers, there and by one short job on one node of each partition.
+    slots, modules and the MPI on PATH, there and by one short job on one node of each partition.
     Nothing is changed and no rights are needed; root sees a little more (lspci).
 
     What the machine does not say is left open or marked as a guess, with the command that settles
@@ -84,7 +82,7 @@ def init(
         keep=Path(keep) if keep else None,
         kept=Path(folder) if folder else None,
     )
-    texts = write_site(name, cluster, _surroundings(live=folder is None))
+    texts = write_site(name, cluster, *(_surroundings() if folder is None else ()))
     site = _check(name, texts)
     guesses = [each for file, text in texts.items() for each in find_guesses(file, text)]
     if not dry_run:
@@ -140,21 +138,11 @@ def _only(cluster: ClusterSeen, partitions: tuple[str, ...]) -> ClusterSeen:
     return dataclasses.replace(cluster, slurm=dataclasses.replace(cluster.slurm, partitions=chosen))
 
 
-def _surroundings(*, live: bool) -> SiteSurroundings:
-    """Return what is known of this place; of another's recording, nothing."""
-    if not live:
-        return SiteSurroundings()
-    catalog = stack_catalog.load_catalog()
-    root = stack_catalog.stacks_root()
-    entries = [stack_install.observe(catalog, stack, root) for stack in catalog.select(())]
-    return SiteSurroundings(
-        provisioned=tuple(
-            Provisioned(name=each.stack.name, family=each.stack.family, version=each.stack.version)
-            for each in entries
-            if each.state is stack_install.InstallState.INSTALLED
-        ),
-        claims=_claims(),
-    )
+def _surroundings() -> tuple[list[Stack], dict[str, str]]:
+    """Return the stacks that are installed here, and the sites that claim hosts."""
+    catalog, root = load_catalog(), stacks_root()
+    entries = [observe(catalog, stack, root) for stack in catalog.select(())]
+    return [each.stack for each in entries if each.state is InstallState.INSTALLED], _claims()
 
 
 def _claims() -> dict[str, str]:

@@ -13,7 +13,7 @@ from fabricproof.cli import options
 from fabricproof.cli.site.building import (
     build_command,
     lock_command,
-    place,
+    named,
     remove_built,
     spack_records,
     tell,
@@ -46,15 +46,6 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
     metavar="FOLDER",
     help="Spack's folder.  [default: $SPACK_ROOT, else PATH, else a pinned release is fetched]",
 )
-@click.option(
-    "--scope",
-    "scopes",
-    multiple=True,
-    type=_FOLDER,
-    metavar="FOLDER",
-    help="More Spack configuration, before the site's.  Repeatable.  [also: "
-    "$FABRICPROOF_SPACK_SCOPES]",
-)
 @options.as_json
 def command(**_: object) -> None:
     r"""The MPI stacks of this machine: built by Spack for a site, or provisioned from wheels.
@@ -80,7 +71,7 @@ def install_command(names: tuple[str, ...], as_json: bool) -> None:
     again, without downloading anything twice.
     """
     catalog = stack_catalog.load_catalog()
-    root = place().stacks
+    root = named("root") or stack_catalog.stacks_root()
     records = []
     for stack in catalog.select(names):
         begin = time.monotonic()
@@ -104,10 +95,10 @@ def list_command(site_name: str | None, as_json: bool) -> None:
     one that knows this host).
     """
     catalog = stack_catalog.load_catalog()
-    root = place().stacks
+    root = named("root") or stack_catalog.stacks_root()
     entries = [stack_install.observe(catalog, stack, root) for stack in catalog.select(())]
     records = [_record(entry) for entry in entries]
-    records += spack_records(site_name, place())
+    records += spack_records(site_name)
     if as_json:
         click.echo(json.dumps(records, indent=2))
         return
@@ -129,13 +120,13 @@ def remove_command(names: tuple[str, ...], site_name: str | None, as_json: bool)
     stays with the site.
     """
     catalog = stack_catalog.load_catalog()
-    root = place().stacks
+    root = named("root") or stack_catalog.stacks_root()
     records = []
     for name in names:
         if name in catalog.stacks:
             was_there = stack_install.remove(catalog.stacks[name], root, tell)
         else:
-            was_there = remove_built(name, site_name, place())
+            was_there = remove_built(name, site_name)
         records.append({"name": name, "removed": was_there})
         click.echo(f"{name}: {'removed' if was_there else 'was not installed'}", err=as_json)
     if as_json:

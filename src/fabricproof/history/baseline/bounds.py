@@ -185,12 +185,7 @@ class Bounds:
 def learn(
     samples: Mapping[_Name, Samples], *, false_alarms: float = FALSE_ALARMS
 ) -> dict[_Name, Bounds]:
-    """Return the bounds of every quantity.
-
-    Args:
-        samples: by quantity; at least three values each.
-        false_alarms: share of nights in which one of them may be beyond its bound by noise alone.
-    """
+    """Return the bounds of every quantity."""
     summaries = {name: summarise([*each.values.values()]) for name, each in samples.items()}
     scales = _scales(samples, summaries)
     aside = {
@@ -219,11 +214,7 @@ def learn(
 
 
 def variance_of(values: Sequence[float]) -> float:
-    """Return what ``statistics.variance`` does, to the last bit, in a quarter of its time.
-
-    Args:
-        values: finite, at least two.
-    """
+    """Return what ``statistics.variance`` does, to the last bit, in a quarter of its time."""
     ratios = [each.as_integer_ratio() for each in values]
     # A float is a whole number over a power of two: all are whole over the largest of these.
     common = max(below for _, below in ratios)
@@ -234,7 +225,6 @@ def variance_of(values: Sequence[float]) -> float:
 
 
 def _rates(samples: Mapping[_Name, Samples], false_alarms: float) -> dict[str, float]:
-    """Return family to the false alarm rate of each of its quantities."""
     counts = Counter(each.family for each in samples.values())
     judged = max(1, len([family for family in counts if family]))
     return {
@@ -320,9 +310,6 @@ def print_step(values: Iterable[float]) -> float:
     """Return by how much two prints of a quantity differ at least, 0 where there is no such step.
 
     By the decimals of the numbers: 0.02 and 0.15 are printed in steps of 0.01.
-
-    Args:
-        values: in the unit in which they were printed.
     """
     decimals = 0
     for each in values:
@@ -345,7 +332,6 @@ def _rounded(bound: float, *, up: bool) -> float:
 def _scales(
     samples: Mapping[_Name, Samples], summaries: Mapping[_Name, Summary]
 ) -> dict[tuple[object, ...], float]:
-    """Return the typical robust deviation of each kind."""
     found = by_key((each.kind, summaries[name].spread) for name, each in samples.items())
     return {kind: statistics.median(several) for kind, several in found.items()}
 
@@ -382,9 +368,6 @@ def prior(variances: Sequence[tuple[float, int]]) -> tuple[float, float]:
 
     No freedom where the quantities are too few or too unlike to lend each other anything; an
     infinite one where all have the same noise.
-
-    Args:
-        variances: of each quantity, with its own degrees of freedom.
     """
     if len(variances) < 3:
         return 0.0, 1.0
@@ -401,7 +384,6 @@ def prior(variances: Sequence[tuple[float, int]]) -> tuple[float, float]:
 
 
 def _moderated(own: float, freedom: int, lent: float, lent_freedom: float) -> tuple[float, float]:
-    """Return the moderated variance and its degrees of freedom."""
     if math.isinf(lent_freedom):
         return lent, math.inf
     total = freedom + lent_freedom

@@ -119,12 +119,6 @@ def freeze(
 ) -> Frozen:
     """Return the baseline of these runs.
 
-    Args:
-        store: the site's history.
-        run_ids: the runs that are known to be good; their order means nothing.
-        machines: what the nodes were made of.
-        ask: what it is called, and how many runs it takes.
-
     Raises:
         NotKnownGoodError: too few runs, or too few good numbers in them.
         UnlikeError: two builds, two versions of a tool, or a node of which something changed.
@@ -277,7 +271,6 @@ def _unlike_node(node: str, first: tuple[str, Facts], second: tuple[str, Facts])
 def _samples(
     good: Iterable[_Leg], at_least: int
 ) -> tuple[dict[_Name, dict[str, Number]], dict[str, str]]:
-    """Return the numbers by quantity and run, and by place what there was too little of."""
     found: dict[_Name, dict[str, list[Number]]] = {}
     for leg in good:
         place, run_id = leg[0].place, leg[0].run_id

@@ -37,13 +37,7 @@ class BaselineCoverage:
 
 
 def standing(baseline: Baseline, machines: Machines, store: Store | None) -> BaselineCoverage:
-    """Return whether ``baseline`` holds for nodes and stacks as they were last seen.
-
-    Args:
-        baseline: which.
-        machines: the site's inventories.
-        store: the site's history; None where nothing was measured yet.
-    """
+    """Return whether ``baseline`` holds for nodes and stacks as they were last seen."""
     newest = machines.newest()
     nodes = {}
     for name, node in baseline.nodes.items():

@@ -26,13 +26,7 @@ Values = Mapping[tuple[str, str], frozenset[str]]
 def find_changes(
     first: Side, second: Side, machines: Machines
 ) -> tuple[tuple[FieldChange, ...], tuple[str, ...]]:
-    """Return the fields that differ between two sides, and warnings of what is not known.
-
-    Args:
-        first: the side before.
-        second: the side after.
-        machines: the inventories.
-    """
+    """Return the fields that differ between two sides, and warnings of what is not known."""
     here, there = (_nodes(each, machines) for each in (first, second))
     changes = (
         *_inventory_changes(here, there),

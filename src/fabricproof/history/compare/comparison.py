@@ -162,7 +162,6 @@ def _without_others(store: Store, table: JoinedRows, family: _Family, asked: Ask
 
 
 def _row(family: _Family, at: int) -> Key | Members:
-    """Return the quantity, or the group, that a row of the family is of."""
     here = at - len(family.keys)
     return family.keys[at] if here < 0 else family.groups[here]
 
@@ -190,7 +189,6 @@ def _told(
     changes: tuple[FieldChange, ...],
     warnings: tuple[str, ...],
 ) -> Comparison:
-    """Return the records: quantities, groups, words."""
     quantities = _quantities(table, joined, family)
     suspect = {
         row
@@ -279,6 +277,9 @@ def _groups(table: JoinedRows, family: _Family, suspect: set[int]) -> tuple[Grou
         change = verdict.group_change(
             row.change, counts, suspects=suspects, lost=missing, explained=bool(explained)
         )
+        sentence = verdict.group_sentence(change, row, counts, suspects, missing)
+        if explained and change is Change.UNDECIDED:
+            sentence = f"{family.explained[explained[0]].said()}; {sentence}"
         found.append(
             Group(
                 kind=members.kind,
@@ -287,11 +288,7 @@ def _groups(table: JoinedRows, family: _Family, suspect: set[int]) -> tuple[Grou
                 change=change,
                 shift=row,
                 counts={word: counts.get(word, 0) for word in Change},
-                sentence=_sentence(
-                    verdict.group_sentence(change, row, counts, suspects, missing),
-                    [family.explained[each] for each in explained],
-                    change,
-                ),
+                sentence=sentence,
                 better=members.better,
                 band=members.band,
                 also=members.also,
@@ -302,14 +299,7 @@ def _groups(table: JoinedRows, family: _Family, suspect: set[int]) -> tuple[Grou
     return tuple(sorted(found, key=lambda each: KINDS.index(each.kind)))
 
 
-def _sentence(said: str, explained: Sequence[Beside], change: Change) -> str:
-    if not explained or change is not Change.UNDECIDED:
-        return said
-    return f"{explained[0].said()}; {said}"
-
-
 def _label(family: _Family, at: int) -> str:
-    """Return what a row is of."""
     row = _row(family, at)
     return row.label if isinstance(row, Key) else f"{row.metric} of {row.kind} {row.name}"
 
@@ -351,7 +341,6 @@ def _warnings(
     chosen: tuple[ChosenSide, ChosenSide],
     differing: tuple[str, ...],
 ) -> tuple[str, ...]:
-    """Return what a reader must know, the most telling first."""
     sides = chosen[0].side, chosen[1].side
     split = table.num_first
     told = [each for one in chosen for each in one.notes]
@@ -380,7 +369,6 @@ def _nothing_in_common(
     joined: Joined,
     sides: tuple[Side, Side],
 ) -> NothingComparedError:
-    """Say why no quantity is on both sides, and what would help."""
     here, there = len(joined.only_first), len(joined.only_second)
     if not here or not there:
         empty = sides[1] if here else sides[0]

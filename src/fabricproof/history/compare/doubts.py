@@ -75,17 +75,12 @@ def few_notes(counts: tuple[int, int], sides: tuple[Side, Side]) -> Iterator[str
 
 
 def unreachable_notes(counts: tuple[int, int], alpha: float) -> Iterator[str]:
-    """Yield which words so few runs cannot reach, however far apart they are.
-
-    Args:
-        counts: runs of the sides.
-        alpha: the rate of false words.
-    """
-    if not min(counts) or can_be_sure((counts,), alpha):
+    """Yield which words so few runs cannot reach, however far apart they are."""
+    if not min(counts) or can_be_sure(counts, alpha):
         return
     first, second = counts
-    more = next(n for n in range(1, _MOST_MORE) if can_be_sure(((first + n, second + n),), alpha))
-    same = "" if number_of_labellings((counts,)) >= _FOR_SAME else ", nor SAME"
+    more = next(n for n in range(1, _MOST_MORE) if can_be_sure((first + n, second + n), alpha))
+    same = "" if number_of_labellings(counts) >= _FOR_SAME else ", nor SAME"
     yield (
         f"{first} runs against {second} cannot be BETTER or WORSE{same}, however far apart "
         f"they are: that takes {more} more on each side"
@@ -110,12 +105,7 @@ NOT_MEASURED = "not measured on the other side"
 
 
 def scatter_notes(keys: Sequence[Key], shifts: Sequence[Shift]) -> Iterator[str]:
-    """Yield that one side scatters more, which is neither BETTER nor WORSE.
-
-    Args:
-        keys: the quantities.
-        shifts: of them.
-    """
+    """Yield that one side scatters more, which is neither BETTER nor WORSE."""
     told = [(k, s.scatter) for k, s in zip(keys, shifts, strict=True) if s.scatter is not None]
     for word, of in (
         ("more", [(key, ratio) for key, ratio in told if ratio > 1.0]),
@@ -132,12 +122,7 @@ def scatter_notes(keys: Sequence[Key], shifts: Sequence[Shift]) -> Iterator[str]
 
 
 def unpaired(table: JoinedRows, joined: Joined) -> tuple[Unpaired, ...]:
-    """Return what only one side has, and why: failed there, unlike in a field, not run.
-
-    Args:
-        table: of both sides.
-        joined: of :func:`fabricproof.history.compare.join.join`.
-    """
+    """Return what only one side has, and why: failed there, unlike in a field, not run."""
     sides = ((1, joined.only_first, joined.only_second), (2, joined.only_second, joined.only_first))
     return tuple(
         Unpaired(key=table.keys[row], side=side, reason=reason, unlike=fields)

@@ -134,13 +134,7 @@ def homes(key: Key) -> Iterator[tuple[str, str]]:
 
 
 def group_values(values: Values, groups: Iterable[Members], kinds: Sequence[int]) -> Values:
-    """Return one row for each group: its typical quantity in each run, NaN where a run has none.
-
-    Args:
-        values: shape (quantities, runs), positive, NaN where absent.
-        groups: of :func:`group_rows`.
-        kinds: of each quantity, the number of those whose scatter is alike.
-    """
+    """Return one row for each group: its typical quantity in each run, NaN where a run has none."""
     logs = np.log(values)
     here = np.isfinite(logs)
     levels = np.nanmedian(logs, axis=1, keepdims=True)

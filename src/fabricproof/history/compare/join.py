@@ -50,22 +50,13 @@ class Filters:
     def takes(self, key: Key) -> bool:
         """Tell whether a quantity is to be compared."""
         return (
-            self._takes_leg(key)
-            and self._takes_nodes(key)
-            and (not self.size or key.message_size in self.size)
-        )
-
-    def _takes_leg(self, key: Key) -> bool:
-        return (
             _fits(self.check, key.check)
             and _fits(self.stack, key.stack)
             and _fits(self.rail, *key.rails.split(","))
             and _fits(self.program, key.program)
-        )
-
-    def _takes_nodes(self, key: Key) -> bool:
-        return _fits(self.node, *key.nodes.split(",")) and (
-            not self.pair or any(_is_pair(each, key.nodes) for each in self.pair)
+            and _fits(self.node, *key.nodes.split(","))
+            and (not self.pair or any(_is_pair(each, key.nodes) for each in self.pair))
+            and (not self.size or key.message_size in self.size)
         )
 
     @property
@@ -138,13 +129,6 @@ def gather(
     filters: Filters,
 ) -> JoinedRows:
     """Return the numbers of both sides.
-
-    Args:
-        store: the history.
-        first: the side before.
-        second: the side after.
-        across: fields of the key in which numbers may differ.
-        filters: which quantities count.
 
     Raises:
         SideError: a field of ``across`` that says what is measured, or that there is not.
@@ -272,7 +256,6 @@ def _filtered(table: JoinedRows, filters: Filters) -> JoinedRows:
 
 
 def _nothing_left(keys: Sequence[Key], filters: Filters) -> NothingComparedError:
-    """Name the filter that nothing passes, and what it could have been."""
     known = {
         "check": {key.check for key in keys},
         "stack": {key.stack for key in keys},

@@ -52,13 +52,7 @@ class History:
 
     @classmethod
     def of(cls, store: Store, perflogs: Path, site_folder: Path) -> History:
-        """Return all that sides are chosen from.
-
-        Args:
-            store: the runs of a site.
-            perflogs: the folder of all sites.
-            site_folder: of the site's own files, its baselines among them.
-        """
+        """Return all that sides are chosen from."""
         return cls(
             runs=store.runs,
             labels=store.labels,

@@ -29,12 +29,7 @@ _MOST_RUNS = 30
 
 
 def lines(comparison: Comparison, *, whole: bool = False) -> Iterator[str]:
-    """Yield a comparison for a person, the answer first.
-
-    Args:
-        comparison: what to show.
-        whole: every group, quantity and reason instead of one screen.
-    """
+    """Yield a comparison for a person, the answer first."""
     yield headline(comparison)
     yield f"  {comparison.reason}"
     if comparison.asked_for:
@@ -145,7 +140,6 @@ def _has_no_scatter(comparison: Comparison) -> bool:
 
 
 def _visible(shift: Shift) -> str:
-    """Return the smallest change that would have been seen, ``3.4 %``."""
     return "-" if shift.detectable is None else f"{(shift.detectable - 1) * 100:.1f} %"
 
 
@@ -292,7 +286,6 @@ def next_step(comparison: Comparison) -> str:
 
 
 def _to_hold(second: Side, site: str) -> str:
-    """Return how to hold what the second side measured, where its runs are enough for that."""
     if second.baseline:
         return "nothing"
     if len(second.runs) < _RUNS_OF_A_BASELINE:
@@ -306,7 +299,6 @@ def _both(comparison: Comparison) -> str:
 
 
 def _for_trend(comparison: Comparison) -> str:
-    """Return the filters that trend has too."""
     return "".join(
         f" {typed(name, values)}"
         for name, values in comparison.filters.items()
@@ -315,7 +307,6 @@ def _for_trend(comparison: Comparison) -> str:
 
 
 def _to_decide(comparison: Comparison, site: str) -> str:
-    """Return what decides an open comparison."""
     times = comparison.more_runs or 0
     if _has_no_scatter(comparison):
         return f"fabricproof run -t quick{site}   # more runs on each side: one has no scatter"
@@ -327,7 +318,10 @@ def _to_decide(comparison: Comparison, site: str) -> str:
             " others are gone; then compare with those"
         )
     if times > _MOST_RUNS:
-        return _of_less(comparison, times, site)
+        return (
+            f"nothing   (all of it would need {counted(times, 'more run')} on each side: ask of"
+            " less with --only, or let legs take longer: leg_seconds)"
+        )
     if times:
         return (
             f"for i in $(seq {times}); do fabricproof run -t quick{site}; done"
@@ -336,41 +330,3 @@ def _to_decide(comparison: Comparison, site: str) -> str:
             " share one"
         )
     return f"fabricproof run -t quick{site}   # what gave no number must be measured first"
-
-
-def _of_less(comparison: Comparison, times: int, site: str) -> str:
-    """Return the same question of the open part that the fewest runs decide."""
-    part = _open_part(comparison)
-    all_of_it = f"all of it would need {counted(times, 'more run')} on each side"
-    if not part:
-        return f"let legs take longer (leg_seconds) and measure both sides anew   ({all_of_it})"
-    options = f"{comparison.asked_for} {part}".strip()
-    return (
-        f"fabricproof compare {_both(comparison)} {options}{site}"
-        f"   ({all_of_it}: ask of less, or let legs take longer: leg_seconds)"
-    )
-
-
-def _open_part(comparison: Comparison) -> str:
-    """Return the filter of the open rail or program that the fewest runs decide; empty: none.
-
-    What is filtered by already is not asked for again.
-    """
-    open_ones = [
-        (each.shift.more_runs, kind, name)
-        for each in comparison.groups
-        if each.change is Change.UNDECIDED and each.shift and each.shift.more_runs
-        for kind, name in _places(each)
-        if kind in {"rail", "program"} and kind not in comparison.filters
-    ]
-    if not open_ones:
-        return ""
-    _, kind, name = min(open_ones)
-    return typed(kind, [name])
-
-
-def _places(group: Group) -> Iterator[tuple[str, str]]:
-    yield group.kind, group.name
-    for each in group.also:
-        kind, _, name = each.partition(" ")
-        yield kind, name

@@ -2,8 +2,7 @@
 
 A ratio r is within the interval exactly where the test of "second divided by r is like first" does
 not reject (Hodges and Lehmann 1963; Lehmann 1975, *Nonparametrics*, section 2.6).  U counts the
-pairs, one run of each side, whose ratio is below r; with blocks only pairs of one block count, and
-the distribution of the sum follows from those of the blocks (van Elteren 1960, equal weights).
+pairs, one run of each side, whose ratio is below r.
 """
 
 from __future__ import annotations
@@ -41,8 +40,7 @@ class Intervals:
         low: lower end.
         high: upper end.
         level: confidence that may be claimed: the wanted one, or what so few runs attain.
-        sizes: of each block, runs with a number on the first and on the second side; blocks with
-            none on a side say nothing and are left out.
+        sizes: runs with a number on the first and on the second side.
     """
 
     ratio: Values
@@ -56,22 +54,11 @@ class Intervals:
 def null_distribution(sizes: Sizes) -> tuple[float, ...]:
     """Return the probability of U = 0, 1, 2 ... where nothing changed and no two are equal.
 
-    Args:
-        sizes: of each block, runs of the first and of the second side.
+    The largest of all runs is of one side or the other (Mann and Whitney 1947): p(u; n, m) =
+    n/(n+m) p(u-m; n-1, m) + m/(n+m) p(u; n, m-1); column by column, so that neither recursion nor
+    memory grows deep.
     """
-    whole = np.ones(1)
-    for first, second in sizes:
-        whole = np.convolve(whole, _one_block(first, second))
-    return tuple(whole.tolist())
-
-
-@functools.lru_cache(maxsize=4096)
-def _one_block(first: int, second: int) -> Values:
-    """Return the distribution of U: the largest of all runs is of one side or the other.
-
-    Mann and Whitney 1947: p(u; n, m) = n/(n+m) p(u-m; n-1, m) + m/(n+m) p(u; n, m-1); column by
-    column, so that neither recursion nor memory grows deep.
-    """
+    first, second = sizes
     before: list[Values] = [np.ones(1) for _ in range(first + 1)]
     for m in range(1, second + 1):
         now: list[Values] = [np.ones(1)]
@@ -81,7 +68,7 @@ def _one_block(first: int, second: int) -> Values:
             here[: n * (m - 1) + 1] += m / (n + m) * before[n]
             now.append(here)
         before = now
-    return before[first]
+    return tuple(before[first].tolist())
 
 
 @functools.lru_cache(maxsize=4096)
@@ -90,55 +77,38 @@ def ends(sizes: Sizes, level: float, least: float) -> tuple[int, float]:
 
     The k-th smallest and k-th largest ratio of pairs are the ends, with k the largest for which
     1 - 2 P(U < k) is at least ``level``; if none is, k = 1 where that gives at least ``least``.
-
-    Args:
-        sizes: as in :func:`null_distribution`.
-        level: wanted.
-        least: below it there is no interval.
+    With more pairs than ``_EXACT``, U is taken for normal: mean nm/2 and variance nm(n+m+1)/12
+    (Mann and Whitney 1947).
     """
-    if sum(n * m for n, m in sizes) > _EXACT:
-        return _ends_of_many(sizes, level), level
+    pairs = math.prod(sizes)
+    if not pairs:
+        return 0, 0.0
+    if pairs > _EXACT:
+        off = statistics.NormalDist().inv_cdf((1.0 + level) / 2.0)
+        return max(int(pairs / 2.0 - off * math.sqrt(pairs * (sum(sizes) + 1) / 12.0)), 1), level
     tail = np.cumsum(null_distribution(sizes))
     attained = 1.0 - 2.0 * tail
     kept = int((attained >= level - _ROUNDING).sum())
-    if kept and len(tail) > 1:
+    if kept:
         return kept, level
-    if len(tail) > 1 and attained[0] >= least - _ROUNDING:
+    if attained[0] >= least - _ROUNDING:
         return 1, float(round(attained[0], 12))
     return 0, 0.0
-
-
-def _ends_of_many(sizes: Sizes, level: float) -> int:
-    """Return how many pairs to leave out at each end, U taken for normal.
-
-    Mean nm/2 and variance nm(n+m+1)/12 of each block (Mann and Whitney 1947).
-    """
-    mean = sum(n * m for n, m in sizes) / 2.0
-    variance = sum(n * m * (n + m + 1) for n, m in sizes) / 12.0
-    off = statistics.NormalDist().inv_cdf((1.0 + level) / 2.0)
-    return max(int(mean - off * math.sqrt(variance)), 1)
 
 
 def intervals(
     values: Values,
     is_second: npt.NDArray[np.bool_],
-    blocks: Whole,
     *,
     level: float,
     least: float,
 ) -> Intervals:
-    """Return ratio and interval of each row.
-
-    Args:
-        values: shape (rows, runs), positive, NaN where absent.
-        is_second: shape (runs,).
-        blocks: shape (runs,).
-        level: confidence wanted.
-        least: confidence below which there is no interval.
-    """
-    first, second = _pairs(is_second, blocks)
+    """Return ratio and interval of each row."""
+    first, second = np.nonzero(~is_second[:, None] & is_second[None, :])
     found = np.full((4, len(values)), np.nan)
-    sizes = _sizes_of_rows(values, is_second, blocks)
+    here = np.isfinite(values)
+    counts = here[:, ~is_second].sum(1).tolist(), here[:, is_second].sum(1).tolist()
+    sizes: list[Sizes] = list(zip(*counts, strict=True))
     if first.size:
         step = max(1, _CELLS // first.size)
         for start in range(0, len(values), step):
@@ -151,32 +121,9 @@ def intervals(
     )
 
 
-def _pairs(is_second: npt.NDArray[np.bool_], blocks: Whole) -> tuple[Whole, Whole]:
-    """Return the columns of all pairs of a run of each side in one block."""
-    like = (blocks[:, None] == blocks[None, :]) & ~is_second[:, None] & is_second[None, :]
-    first, second = np.nonzero(like)
-    return first, second
-
-
-def _sizes_of_rows(values: Values, is_second: npt.NDArray[np.bool_], blocks: Whole) -> list[Sizes]:
-    here = np.isfinite(values)
-    counts = [
-        (
-            here[:, (blocks == block) & ~is_second].sum(1),
-            here[:, (blocks == block) & is_second].sum(1),
-        )
-        for block in np.unique(blocks)
-    ]
-    table = np.array(counts).transpose(2, 0, 1)
-    return [
-        tuple(sorted((first, second) for first, second in row if first and second))
-        for row in table.tolist()
-    ]
-
-
 def _from_sorted(ratios: Values, sizes: Sequence[Sizes], level: float, least: float) -> Values:
     """Return ratio, low, high and level, shape (4, rows), of sorted logarithms of ratios."""
-    plan = {each: (*ends(each, level, least), sum(n * m for n, m in each)) for each in set(sizes)}
+    plan = {each: (*ends(each, level, least), math.prod(each)) for each in set(sizes)}
     kept, levels, num = (np.array(each) for each in zip(*(plan[s] for s in sizes), strict=True))
 
     def nth(at: Whole) -> Values:

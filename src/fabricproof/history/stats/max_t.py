@@ -7,7 +7,7 @@ For a labelling with n and m runs on the sides and difference d of the means,
 with SS the sums of squares within the sides and d0, s0^2 and h (how many times the scatter of the
 first side the second has) those of the kind of row: the moderated t of Smyth (2004), with a second
 side that may scatter unlike the first.  Where both sides have as many runs, so that it hardly
-matters, and where runs are exchanged within blocks, h is 1; d and u are those of least squares.
+matters, h is 1; d and u are those of least squares.
 
 t^2 is then turned into the square of the normal deviate that is as rare, so that rows of all kinds
 may be held against each other.
@@ -66,16 +66,11 @@ class MaxT:
 
 
 def fit(rows: Rows, second: Values) -> Prior:
-    """Return what kinds lend their rows with each labelling.
-
-    Args:
-        rows: all rows.
-        second: shape (runs, labellings), 1.0 where the run is of the second side.
-    """
+    """Return what kinds lend their rows with each labelling."""
     kinds = int(rows.kind.max()) + 1
     found = np.ones((4, kinds, second.shape[1]))
     found[2], found[3] = _UNKNOWN_LENT, np.inf
-    uneven = sides_may_differ(rows, second)
+    uneven = sides_may_differ(second)
     for kind in range(kinds):
         of = np.flatnonzero(rows.kind == kind)
         found[1, kind] = rows.noise[of[0]]
@@ -94,9 +89,9 @@ def fit(rows: Rows, second: Values) -> Prior:
     )
 
 
-def sides_may_differ(rows: Rows, second: Values) -> bool:
+def sides_may_differ(second: Values) -> bool:
     """Tell whether it matters that one side scatters more: unlike numbers of runs on the sides."""
-    return not rows.blocks.any() and 2 * int(second[:, 0].sum()) != len(second)
+    return 2 * int(second[:, 0].sum()) != len(second)
 
 
 def _some(of: Whole, total: Values, num_labellings: int) -> Whole:
@@ -182,26 +177,13 @@ def _apart(rows: Rows, second: Values, known: Prior, least: float) -> tuple[Valu
 def left_over(rows: Rows, real: Values) -> Rows:
     """Return the rows less their own differences between the real sides.
 
-    Each side of one block is widened by sqrt(n / (n - 1)), which its own mean took from it.
-
-    Args:
-        rows: the rows.
-        real: shape (runs,), 1.0 where a run is of the second side.
+    Each side is widened by sqrt(n / (n - 1)), which its own mean took from it.
     """
-    if rows.blocks.any():
-        away = np.zeros_like(rows.x)
-        for block in range(int(rows.blocks.max()) + 1):
-            of = rows.blocks == block
-            share = rows.here[:, of] @ real[of] / np.maximum(rows.here[:, of].sum(axis=1), 1.0)
-            away[:, of] = (real[of] - share[:, None]) * rows.here[:, of]
-        slope = (rows.x * away).sum(axis=1) / np.maximum((away * away).sum(axis=1), 1e-9)
-        x = rows.x - slope[:, None] * away
-    else:
-        x = rows.x.copy()
-        for of in (real > 0, real <= 0):
-            num = rows.here[:, of].sum(axis=1)[:, None]
-            x[:, of] -= x[:, of].sum(axis=1)[:, None] / np.maximum(num, 1.0)
-            x[:, of] *= rows.here[:, of] * np.sqrt(num / np.maximum(num - 1.0, 1.0))
+    x = rows.x.copy()
+    for of in (real > 0, real <= 0):
+        num = rows.here[:, of].sum(axis=1)[:, None]
+        x[:, of] -= x[:, of].sum(axis=1)[:, None] / np.maximum(num, 1.0)
+        x[:, of] *= rows.here[:, of] * np.sqrt(num / np.maximum(num - 1.0, 1.0))
     return replace(rows, x=x, total=(x * x).sum(axis=1))
 
 
@@ -215,24 +197,17 @@ def step_down(rows: Rows, labels: Labellings, alpha: float) -> MaxT:
     not, on sides of one scatter.  The larger p counts.  A row counts as no further apart than with
     the scatter of each side by itself (``history.stats.unequal``).  Rows are taken from the
     least sure to the surest in pieces, so memory does not grow with their number.
-
-    Args:
-        rows: the family.
-        labels: the real labelling first.
-        alpha: for the critical value.
     """
     real = labels.second[:, :1]
-    ways = least_ways(labels, rows.blocks, alpha)
+    ways = least_ways(labels, alpha)
     known = fit(rows, labels.second)
     first = known.of_first()
     observed = squared_normal(rows, real, first, ways)[:, 0]
     left = left_over(rows, real[:, 0])
     sides = unequal.sides_of(rows, labels.second)
-    scatter = np.full(len(observed), np.nan)
-    if sides is not None:
-        observed = np.minimum(observed, unequal.at_most(rows, real, first, sides))
-        left = unequal.levelled(left, rows, real, sides)
-        scatter = unequal.told(sides, alpha)[rows.kind]
+    observed = np.minimum(observed, unequal.at_most(rows, real, first, sides))
+    left = unequal.levelled(left, rows, real, sides)
+    scatter = unequal.told(sides, alpha)[rows.kind]
     order = np.argsort(observed, kind="stable")
     reached = observed[order] * (1.0 - ROUNDING)
     allowed = min(int(alpha * labels.num + ROUNDING), labels.num - 1)
@@ -283,14 +258,11 @@ def _count(
     return counts, criticals
 
 
-def least_ways(labels: Labellings, blocks: Whole, alpha: float) -> float:
+def least_ways(labels: Labellings, alpha: float) -> float:
     """Return in how many ways a row must be shared out to be sure; 0 where no row can be."""
     real = labels.second[:, 0]
-    sizes = [
-        (int((blocks == each).sum() - real[blocks == each].sum()), int(real[blocks == each].sum()))
-        for each in np.unique(blocks)
-    ]
-    return 1.0 / alpha if can_be_sure(sizes, alpha) else 0.0
+    seconds = int(real.sum())
+    return 1.0 / alpha if can_be_sure((len(real) - seconds, seconds), alpha) else 0.0
 
 
 def _noise_within(rows: Rows, real: Values, known: Prior) -> tuple[Values, Values]:

@@ -6,7 +6,7 @@ import bisect
 import functools
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,8 +15,8 @@ from fabricproof.core.student import student_quantile
 #: a number, or an array of them
 Number = TypeVar("Number", float, Any)
 
-#: of each block, runs of the first and of the second side
-Sizes = tuple[tuple[int, int], ...]
+#: runs of the first and of the second side
+Sizes = tuple[int, int]
 
 #: more degrees of freedom than these that a kind lends its rows change nothing here
 _MOST_LENT = 200
@@ -37,32 +37,25 @@ _TWO_SIDED = _NORMAL.inv_cdf(0.975)
 _LIKE_MEANS = math.sqrt(math.pi / 3.0)
 
 
-def number_of_labellings(sizes: Sequence[tuple[int, int]]) -> int:
-    """Return in how many ways runs can be shared out.
-
-    Args:
-        sizes: of each block, runs of the first and of the second side.
-    """
-    return math.prod(math.comb(first + second, second) for first, second in sizes)
+def number_of_labellings(sizes: Sizes) -> int:
+    """Return in how many ways runs can be shared out."""
+    return math.comb(sum(sizes), sizes[1])
 
 
 @functools.lru_cache(maxsize=65536)
 def _log_ways(sizes: Sizes) -> float:
     """Return the logarithm of :func:`number_of_labellings`, whose digits nobody needs."""
-    return sum(math.lgamma(n + m + 1) - math.lgamma(n + 1) - math.lgamma(m + 1) for n, m in sizes)
+    n, m = sizes
+    return math.lgamma(n + m + 1) - math.lgamma(n + 1) - math.lgamma(m + 1)
 
 
-def can_be_sure(sizes: Sequence[tuple[int, int]], alpha: float) -> bool:
+def can_be_sure(sizes: Sizes, alpha: float) -> bool:
     """Tell whether there are labellings enough for a p of ``alpha``.
 
     Where both sides are as large, a labelling and its mirror image are equally far apart.
-
-    Args:
-        sizes: as in :func:`number_of_labellings`.
-        alpha: the p to reach.
     """
-    alike = 2 if all(first == second for first, second in sizes) else 1
-    return _log_ways(tuple(sizes)) >= math.log(alike / alpha) - 1e-9
+    alike = 2 if sizes[0] == sizes[1] else 1
+    return _log_ways(sizes) >= math.log(alike / alpha) - 1e-9
 
 
 def wallace(freedom: Number) -> Number:
@@ -122,14 +115,12 @@ class RowFamily:
         alpha: error rate over all of them.
         power: for which everything here is stated.
         seen: normal deviate that the relabellings let an undecided row pass.
-        blocked: whether runs are exchanged within blocks; more runs are then more pairs.
     """
 
     rows: int
     alpha: float
     power: float
     seen: float
-    blocked: bool = False
 
 
 def detectable(
@@ -142,7 +133,7 @@ def detectable(
     freedom, which widens it by 1 + c^2 f / (2 (d0 + f)^2) (Johnson and Welch 1940, for f alone).
 
     Args:
-        sizes: of each block, runs of the first and of the second side.
+        sizes: runs of the first and of the second side.
         noise: standard deviation of the logarithm within the sides.
         margin: smallest change that matters, as the logarithm of a factor.
         family: what all rows share.
@@ -160,7 +151,7 @@ def _reach(sizes: Sizes, family: RowFamily, lent: int) -> tuple[float, float] | 
     needed = _critical(sizes, family, lent)
     if needed is None:
         return None
-    freedom = _freedom(sizes)
+    freedom = max(sum(sizes) - 2, 0)
     widened = math.sqrt(1.0 + needed**2 * freedom / (2.0 * max(lent + freedom, 1.0) ** 2))
     reserve = _NORMAL.inv_cdf(family.power)
     error = _per_noise(sizes)
@@ -176,18 +167,12 @@ def more_runs(
     Both come with the family's power.  None: not with :data:`MOST_RUNS`, as where the change
     seems to be just the margin.
 
-    Args:
-        sizes: as in :func:`detectable`.
-        noise: likewise.
-        effect: logarithm of the ratio, as estimated.
-        margin: likewise.
-        family: what all rows share.
-        lent: as in :func:`detectable`.
+    ``effect`` is the logarithm of the ratio, as estimated; the rest is as in :func:`detectable`.
     """
     both_ends = _NORMAL.inv_cdf((1.0 + family.power) / 2.0)
 
     def decided(more: int) -> bool:
-        grown = _grown(sizes, more, family.blocked)
+        grown = sizes[0] + more, sizes[1] + more
         error = noise * _per_noise(grown)
         least = detectable(grown, noise, margin, family, lent)
         return (least is not None and abs(effect) >= math.log(least)) or (
@@ -200,18 +185,10 @@ def more_runs(
     return bisect.bisect_left(range(1, MOST_RUNS), True, key=decided) + 1
 
 
-def _grown(sizes: Sizes, more: int, blocked: bool) -> Sizes:
-    """Return the sizes with so many more runs on each side, in new pairs where in blocks."""
-    if blocked:
-        return (*sizes, *((1, 1),) * more)
-    (first, second), *_ = sizes
-    return ((first + more, second + more),)
-
-
 @functools.lru_cache(maxsize=65536)
 def _per_noise(sizes: Sizes) -> float:
     """Return the standard error of the difference, in units of the noise."""
-    return 1.0 / math.sqrt(sum(n * m / (n + m) for n, m in sizes))
+    return math.sqrt(1.0 / sizes[0] + 1.0 / sizes[1])
 
 
 @functools.lru_cache(maxsize=65536)
@@ -223,13 +200,8 @@ def _critical(sizes: Sizes, family: RowFamily, lent: int) -> float | None:
     """
     if not can_be_sure(sizes, family.alpha):
         return None
-    freedom = max(lent + _freedom(sizes), 1)
+    freedom = max(lent + max(sum(sizes) - 2, 0), 1)
     tail = family.alpha / (2.0 * family.rows)
     seen = family.seen**2 / (freedom * wallace(freedom))
     shown = math.sqrt(freedom * math.expm1(seen)) if seen < 500.0 else math.inf
     return min(shown, student_quantile(tail, freedom))
-
-
-def _freedom(sizes: Sizes) -> int:
-    """Return the degrees of freedom within the sides."""
-    return max(sum(n + m - 1 for n, m in sizes) - 1, 0)

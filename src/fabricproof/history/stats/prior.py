@@ -120,12 +120,7 @@ def ratio_of_sides(within: tuple[Values, Values], freedom: tuple[Values, Values]
 
 
 def scale_of_kind(scatter: Values, freedom: Values) -> tuple[Values, Values]:
-    """Return s0^2 and d0 of a kind, shape (labellings,) each.
-
-    Args:
-        scatter: variances within the sides, shape (rows, labellings), above 0.
-        freedom: of each row, shape (rows,), above 0.
-    """
+    """Return s0^2 and d0 of a kind, shape (labellings,) each."""
     num = len(scatter)
     e = np.log(scatter) - bias(freedom)[:, None]
     mean = e.mean(axis=0)

@@ -1,14 +1,14 @@
 """Rows of numbers made ready to be relabelled, and the other ways to call runs first or second.
 
 If nothing changed between the sides, which run is on which side says nothing of its numbers, and
-every way to share the runs out, within their blocks, was as likely as the one that happened.
+every way to share the runs out was as likely as the one that happened.
 
-Of a row, x = ln(value) less the median of its block; what is far out is drawn in, and the mean of
-each block is taken off.  How far is far out must not depend on the labels: it goes by Qn (Rousseeuw
-and Croux 1993, "Alternatives to the median absolute deviation"), a quantile of the differences of
-all pairs of runs.  As long as a quarter of all pairs are of one side it stays bounded whatever the
-change, in whatever order the runs came; successive differences in time, which von Neumann (1941)
-took, break where two settings alternate.
+Of a row, x = ln(value) less its median; what is far out is drawn in, and the mean is taken off.
+How far is far out must not depend on the labels: it goes by Qn (Rousseeuw and Croux 1993,
+"Alternatives to the median absolute deviation"), a quantile of the differences of all pairs of
+runs.  As long as a quarter of all pairs are of one side it stays bounded whatever the change, in
+whatever order the runs came; successive differences in time, which von Neumann (1941) took, break
+where two settings alternate.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fabricproof.core.units import by_key
 from fabricproof.history.stats.power import number_of_labellings
 
 if TYPE_CHECKING:
@@ -60,9 +59,8 @@ class Rows:
     """Rows ready to be relabelled.
 
     Attributes:
-        x: shape (rows, runs), logarithms less the mean of their block; 0.0 where there is none.
+        x: shape (rows, runs), logarithms less the mean of their row; 0.0 where there is none.
         here: shape (rows, runs), 1.0 where there is a number.
-        blocks: shape (runs,), numbered from 0.
         total: shape (rows,), sum of squares of x.
         freedom: shape (rows,), degrees of freedom within the sides.
         noise: shape (rows,), usual variance of all numbers of a row of its kind.
@@ -71,7 +69,6 @@ class Rows:
 
     x: Values
     here: Values
-    blocks: Whole
     total: Values
     freedom: Values
     noise: Values
@@ -82,7 +79,6 @@ class Rows:
         return Rows(
             x=self.x[rows],
             here=self.here[rows],
-            blocks=self.blocks,
             total=self.total[rows],
             freedom=self.freedom[rows],
             noise=self.noise[rows],
@@ -95,41 +91,25 @@ class Rows:
         return bool(self.here.all())
 
 
-def prepare(values: Values, blocks: Whole, classes: Sequence[int]) -> Rows:
-    """Return rows ready to be relabelled.
-
-    Args:
-        values: shape (rows, runs), positive, NaN where absent.
-        blocks: shape (runs,).
-        classes: kind of each row.
-    """
-    _, numbered = np.unique(blocks, return_inverse=True)
+def prepare(values: Values, classes: Sequence[int]) -> Rows:
+    """Return rows ready to be relabelled."""
     logs = np.log(values)
     here = np.isfinite(logs)
-    _less(logs, numbered, row_medians)
+    logs -= row_medians(logs)[:, None]
     scale = qn(logs)
     noise = _noise_of_kinds(scale, np.asarray(classes))
     x = _tamed(np.where(here, logs, 0.0), np.fmax(scale, np.sqrt(noise)))
     x[~here] = np.nan
-    _less(x, numbered, _mean)
+    x -= _mean(x)[:, None]
     x[~here] = 0.0
-    filled = [here[:, numbered == block].any(axis=1) for block in range(int(numbered.max()) + 1)]
     return Rows(
         x=x,
         here=here.astype(np.float64),
-        blocks=numbered.astype(np.int64),
         total=(x * x).sum(axis=1),
-        freedom=np.maximum(here.sum(axis=1) - np.sum(filled, axis=0) - 1.0, 0.0),
+        freedom=np.maximum(here.sum(axis=1) - here.any(axis=1) - 1.0, 0.0),
         noise=noise,
         kind=np.unique(np.asarray(classes), return_inverse=True)[1].reshape(-1).astype(np.int64),
     )
-
-
-def _less(x: Values, blocks: Whole, middle: Callable[[Values], Values]) -> None:
-    """Take the middle of each block off its numbers, in place."""
-    for block in range(int(blocks.max()) + 1):
-        of = blocks == block
-        x[:, of] -= middle(x[:, of])[:, None]
 
 
 def _mean(x: Values) -> Values:
@@ -161,7 +141,6 @@ def _tamed(x: Values, scale: Values) -> Values:
 
 
 def _noise_of_kinds(scale: Values, classes: Whole) -> Values:
-    """Return the variance that each row is lent by its kind."""
     noise = np.full(len(scale), LEAST_NOISE**2)
     for kind in np.unique(classes):
         of = classes == kind
@@ -175,9 +154,6 @@ def qn(x: Values) -> Values:
     """Return the scatter of each row by the differences of all its pairs; NaN below 2 numbers.
 
     Of a row with more than :data:`_QUANTILES` numbers, by those of as many of its quantiles.
-
-    Args:
-        x: shape (rows, runs), NaN where absent.
     """
     x = _thinned(x) if x.shape[1] > _QUANTILES else x
     first, second = np.triu_indices(x.shape[1], 1)
@@ -213,7 +189,7 @@ def _small_sample(num: int) -> float:
 
 
 def information(rows: Rows, second: Values, least: float = 0.0) -> Values:
-    """Return the sum of n m / (n + m) over blocks, infinite where one side has no number.
+    """Return n m / (n + m), infinite where one side has no number.
 
     One row where no number is absent, one column beside where all labellings share it.
 
@@ -224,31 +200,24 @@ def information(rows: Rows, second: Values, least: float = 0.0) -> Values:
             this, a mirror image not counted: what cannot be sure must not hide what can.
     """
     whole = rows.is_whole
-    if least and not whole and not rows.blocks.any() and _all_surely(rows.here, second, least):
+    if least and not whole and _all_surely(rows.here, second, least):
         least = 0.0
     here = rows.here[:1] if whole else rows.here
     second = second[:, :1] if whole else second
-    found = np.zeros((len(here), second.shape[1]))
-    ways = np.full(found.shape, -math.log(2.0))
-    uneven = np.zeros(found.shape, dtype=np.bool_)
-    for block in range(int(rows.blocks.max()) + 1):
-        of = rows.blocks == block
-        there = here[:, of].sum(axis=1)[:, None]
-        seconds = here[:, of] @ second[of]
-        found += seconds * (there - seconds) / np.maximum(there, 1.0)
-        if least and not whole:
-            table = _log_ways(int(of.sum()))
-            ways += table[there.astype(np.int64), seconds.astype(np.int64)]
-            uneven |= 2.0 * seconds != there
+    there = here.sum(axis=1)[:, None]
+    seconds = here @ second
+    found: Values = seconds * (there - seconds) / np.maximum(there, 1.0)
     if least and not whole:
-        ways[uneven] += math.log(2.0)
+        ways = _log_ways(here.shape[1])[there.astype(np.int64), seconds.astype(np.int64)]
+        ways = ways - math.log(2.0)
+        ways[2.0 * seconds != there] += math.log(2.0)
         found[ways < math.log(least) - ROUNDING] = np.inf
     found[found <= 0] = np.inf
     return found
 
 
 def _all_surely(here: Values, second: Values, least: float) -> bool:
-    """Tell whether no labelling of one block leaves any row fewer ways than ``least``.
+    """Tell whether no labelling leaves any row fewer ways than ``least``.
 
     Of so many numbers there are the fewest ways where one side has as many as it can.
     """
@@ -294,9 +263,7 @@ class Labellings:
         return int(self.second.shape[1])
 
 
-def labellings(
-    values: Values, is_second: npt.NDArray[np.bool_], blocks: npt.NDArray[np.int64], seed: int
-) -> Labellings:
+def labellings(values: Values, is_second: npt.NDArray[np.bool_], seed: int) -> Labellings:
     """Return all labellings, or a draw of them that depends on neither side nor order.
 
     A draw goes by the runs in the order of their numbers, not of their columns: with the same
@@ -305,18 +272,16 @@ def labellings(
     Args:
         values: shape (rows, runs), for that order only.
         is_second: shape (runs,).
-        blocks: shape (runs,), the block of each.
         seed: of the draw.
     """
-    groups = _blocks_in_order(_order_of_runs(values), blocks)
-    num = number_of_labellings(
-        [(int((~is_second[each]).sum()), int(is_second[each].sum())) for each in groups]
-    )
+    order = np.array(_order_of_runs(values), dtype=np.int64)
+    seconds = int(is_second.sum())
+    num = number_of_labellings((is_second.size - seconds, seconds))
     most = MOST if values.size <= _MANY else _FEW_DRAWN
     if num <= MOST:
-        found = list(_all(groups, is_second))
+        found = list(_all(order, is_second))
     else:
-        found = list(_drawn(groups, is_second, np.random.default_rng(seed), most - 1))
+        found = list(_drawn(order, is_second, np.random.default_rng(seed), most - 1))
     real = is_second.astype(np.float64)
     columns = np.array(found, dtype=np.float64).reshape(-1, is_second.size)
     if num <= MOST:
@@ -333,38 +298,23 @@ def _order_of_runs(values: Values) -> list[int]:
     return sorted(range(values.shape[1]), key=lambda run: columns[run].tobytes())
 
 
-def _blocks_in_order(
-    order: Sequence[int], blocks: npt.NDArray[np.int64]
-) -> list[npt.NDArray[np.int64]]:
-    found = by_key((int(blocks[run]), run) for run in order)
-    return [np.array(each, dtype=np.int64) for each in found.values()]
-
-
-def _all(
-    groups: Sequence[npt.NDArray[np.int64]], is_second: npt.NDArray[np.bool_]
-) -> Iterator[npt.NDArray[np.bool_]]:
-    choices = [itertools.combinations(each, int(is_second[each].sum())) for each in groups]
-    for chosen in itertools.product(*choices):
+def _all(order: Whole, is_second: npt.NDArray[np.bool_]) -> Iterator[npt.NDArray[np.bool_]]:
+    for chosen in itertools.combinations(order, int(is_second.sum())):
         label = np.zeros(is_second.size, dtype=np.bool_)
-        label[[run for part in chosen for run in part]] = True
+        label[list(chosen)] = True
         yield label
 
 
 def _drawn(
-    groups: Sequence[npt.NDArray[np.int64]],
-    is_second: npt.NDArray[np.bool_],
-    random: np.random.Generator,
-    num: int,
+    order: Whole, is_second: npt.NDArray[np.bool_], random: np.random.Generator, num: int
 ) -> Iterator[npt.NDArray[np.bool_]]:
-    """Draw the smaller side of each block, so that swapped sides get complements of the same."""
+    """Draw the smaller side, so that swapped sides get complements of the same."""
+    second = int(is_second.sum())
+    small = min(second, order.size - second)
+    is_flipped = not is_second[order[0]] if second * 2 == order.size else second != small
     for _ in range(num):
+        chosen = np.zeros(order.size, dtype=np.bool_)
+        chosen[random.permutation(order.size)[:small]] = True
         label = np.zeros(is_second.size, dtype=np.bool_)
-        for each in groups:
-            second = int(is_second[each].sum())
-            small = min(second, each.size - second)
-            chosen = np.zeros(each.size, dtype=np.bool_)
-            chosen[random.permutation(each.size)[:small]] = True
-            even = second * 2 == each.size
-            flipped = not is_second[each[0]] if even else second != small
-            label[each] = ~chosen if flipped else chosen
+        label[order] = ~chosen if is_flipped else chosen
         yield label

@@ -92,7 +92,6 @@ def compare_rows(
     better: Sequence[int],
     margins: Sequence[float],
     classes: Sequence[int],
-    blocks: Sequence[int] | None = None,
     alpha: float = ALPHA,
     seed: int = 20261121,
 ) -> list[Shift]:
@@ -111,8 +110,6 @@ def compare_rows(
         margins: for each row the smallest change that matters, as a fraction: 0.03.
         classes: for each row the number of its kind (same unit and scale of noise); rows of a kind
             lend each other their scatter where a row has few runs.
-        blocks: for each run the block it was randomised in (interleaved A/B); runs are exchanged
-            only within a block.  None: one block.
         alpha: the error rate over all rows together.
         seed: of the random relabellings, where there are too many to try all.
 
@@ -123,17 +120,15 @@ def compare_rows(
 
     values = np.asarray(values, dtype=np.float64)
     second = np.asarray(is_second, dtype=np.bool_)
-    block = np.zeros(len(second), np.int64) if blocks is None else np.asarray(blocks, np.int64)
-    _refuse(values, second, block, (better, margins, classes))
+    _refuse(values, second, (better, margins, classes))
     if not len(values):
         return []
-    return _all_shifts(values, second, block, better, margins, classes, alpha=alpha, seed=seed)
+    return _all_shifts(values, second, better, margins, classes, alpha=alpha, seed=seed)
 
 
 def _all_shifts(
     values: Values,
     second: npt.NDArray[np.bool_],
-    block: npt.NDArray[np.int64],
     better: Sequence[int],
     margins: Sequence[float],
     classes: Sequence[int],
@@ -141,19 +136,12 @@ def _all_shifts(
     alpha: float,
     seed: int,
 ) -> list[Shift]:
-    """Return what is said of each row, of arguments that fit."""
     from fabricproof.history.stats import interval, max_t, relabel  # noqa: PLC0415 - start-up time
 
-    rows = relabel.prepare(values, block, classes)
-    found = max_t.step_down(rows, relabel.labellings(values, second, block, seed), alpha)
-    ratios = interval.intervals(values, second, block, level=CONFIDENCE, least=LEAST_CONFIDENCE)
-    family = RowFamily(
-        rows=len(values),
-        alpha=alpha,
-        power=POWER,
-        seen=found.critical,
-        blocked=bool((block != block[0]).any()),
-    )
+    rows = relabel.prepare(values, classes)
+    found = max_t.step_down(rows, relabel.labellings(values, second, seed), alpha)
+    ratios = interval.intervals(values, second, level=CONFIDENCE, least=LEAST_CONFIDENCE)
+    family = RowFamily(rows=len(values), alpha=alpha, power=POWER, seen=found.critical)
     numbers = zip(
         found.p.tolist(),
         found.noise.tolist(),
@@ -190,9 +178,8 @@ def _shift(
     scatter: float,
     family: RowFamily,
 ) -> Shift:
-    """Return what is said of one row."""
     span = -math.log1p(-margin)
-    compared = before[0] > 0 and after[0] > 0 and bool(sizes)
+    compared = before[0] > 0 and after[0] > 0
     bounds = None if math.isnan(level) else (low, high)
     change = _change(p, ratio, bounds, better, span, family.alpha) if compared else Change.UNDECIDED
     more: int | None = None if change is Change.UNDECIDED else 0
@@ -248,15 +235,10 @@ def _medians(values: Values) -> list[tuple[int, float | None]]:
 def _refuse(
     values: Values,
     second: npt.NDArray[np.bool_],
-    block: npt.NDArray[np.int64],
     by_row: Sequence[Sequence[float]],
 ) -> None:
-    """Raise ValueError where the arguments do not fit each other."""
-    if values.ndim != 2 or second.shape != (values.shape[1],) or block.shape != second.shape:
-        raise ValueError(
-            f"values {values.shape} need a side and a block for each run, "
-            f"got {second.shape} and {block.shape}"
-        )
+    if values.ndim != 2 or second.shape != (values.shape[1],):
+        raise ValueError(f"values {values.shape} need a side for each run, got {second.shape}")
     if not second.size:
         raise ValueError("there is no run to compare")
     if any(len(each) != len(values) for each in by_row):

@@ -127,11 +127,6 @@ def last_run(residuals: Values, prior: Values, enough: Flags) -> Values:
     of noise whose variance is finite (tails as a power of at least 2) the furthest is r times as
     far off as the next with a chance of at most r^-2 (Pareto tails; Embrechts, Klueppelberg and
     Mikosch 1997, section 4), so p = r^-2 / n.
-
-    Args:
-        residuals: logs around the level that each row has at that time, NaN where absent.
-        prior: scatter of the class of each row.
-        enough: rows that have enough runs at their last level.
     """
     p = np.ones(len(residuals))
     counts = np.isfinite(residuals).sum(axis=1)

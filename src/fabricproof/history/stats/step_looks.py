@@ -41,10 +41,6 @@ def level_of_look(num_runs: int, alpha: float) -> float:
     As 1 / (n (n - 1)) up to :data:`LAST_SHARE` runs, and the same from there on: of the orders of n
     runs as few are as telling.  Adds up to ``alpha`` over the first :data:`YEAR` runs, and to about
     a half of it over each year after.
-
-    Args:
-        num_runs: runs so far.
-        alpha: chance of even one false call in the first year.
     """
     if num_runs < FIRST_LOOK:
         return 0.0
@@ -75,12 +71,7 @@ def far_out(observed: Values, highest: Singles) -> Values:
 
 
 def alike_orders(before: int, after: int) -> float:
-    """Return the share of orders that split as far apart, whatever the rest: the same runs aside.
-
-    Args:
-        before: runs before the step.
-        after: runs after it.
-    """
+    """Return the share of orders that split as far apart by the very same runs."""
     return 2 / math.comb(before + after, after)
 
 

@@ -90,12 +90,7 @@ def scatter_of_rows(values: Values) -> Values:
 
 
 def scatter_of_classes(logs: Values, classes: Sequence[int]) -> Values:
-    """Return for each row the scatter of its class: the median Qn of its rows.
-
-    Args:
-        logs: shape (rows, runs), NaN where absent.
-        classes: of each row.
-    """
+    """Return for each row the scatter of its class: the median Qn of its rows."""
     of_row = np.asarray(classes)
     enough = np.isfinite(logs).sum(axis=1) >= LEAST_RUNS
     found = np.full(len(logs), RESOLUTION)
@@ -117,12 +112,7 @@ def scale_of_rows(logs: Values, prior: Values) -> Values:
 
 
 def scaled(logs: Values, prior: Values) -> Scaled:
-    """Return the rows on one scale.
-
-    Args:
-        logs: shape (rows, runs), NaN where absent.
-        prior: scatter of the class of each row.
-    """
+    """Return the rows on one scale."""
     present = np.isfinite(logs)
     counts = present.sum(axis=1)
     centres = np.nan_to_num(row_medians(logs))[:, None]

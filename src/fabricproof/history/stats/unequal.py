@@ -76,12 +76,7 @@ class Sides:
 
 
 def told(sides: Sides, alpha: float) -> Values:
-    """Return how many times the second side of each kind scatters as much; NaN where not sure.
-
-    Args:
-        sides: of :func:`sides_of`.
-        alpha: rate of comparisons in which no side scatters more and one kind is told to.
-    """
+    """Return how many times the second side of each kind scatters as much; NaN where not sure."""
     ratio = np.exp(0.5 * sides.measured)
     sure = (sides.p <= alpha) & (np.abs(sides.measured) >= 2.0 * np.log(LEAST_TOLD))
     return np.where(sure, ratio, np.nan)
@@ -90,11 +85,7 @@ def told(sides: Sides, alpha: float) -> Values:
 def within_of(rows: Rows, second: Values) -> tuple[tuple[Values, Values], tuple[Values, Values]]:
     """Return sums of squares around the mean of each side, and their degrees of freedom.
 
-    Of one block, whose numbers sum to 0.
-
-    Args:
-        rows: the rows.
-        second: shape (runs, labellings), 1.0 where the run is of the second side.
+    Its numbers sum to 0.
     """
     num, others = counts(rows, second)
     summed = (rows.x @ second) ** 2
@@ -116,15 +107,8 @@ def counts(rows: Rows, second: Values) -> tuple[Values, Values]:
     return num, here.sum(axis=1)[:, None] - num
 
 
-def sides_of(rows: Rows, second: Values) -> Sides | None:
-    """Return how the sides scatter; None within blocks, where runs are exchanged pair by pair.
-
-    Args:
-        rows: all rows.
-        second: shape (runs, labellings), the real one first.
-    """
-    if rows.blocks.any():
-        return None
+def sides_of(rows: Rows, second: Values) -> Sides:
+    """Return how the sides scatter."""
     kinds = int(rows.kind.max()) + 1
     found = np.zeros((3, kinds))
     measured = np.full(kinds, np.nan)
@@ -152,7 +136,7 @@ def sides_of(rows: Rows, second: Values) -> Sides | None:
 
 
 def _less_medians(rows: Rows, real: Values) -> Rows:
-    """Return rows of one block less the medians of their real sides, and of mean 0.
+    """Return rows less the medians of their real sides, and of mean 0.
 
     Not the means: those spread the share of a wild run over its side, and tails would look short.
     """
@@ -246,12 +230,6 @@ def at_most(rows: Rows, real: Values, known: Prior, sides: Sides) -> Values:
     A side's variance is estimated from its own sum of squares SS on f degrees of freedom and from
     what kind and other side say, v' on d' degrees: (d' v' + SS) / (d' + f), where d' falls with the
     doubt t^2 that both sides are alike: 1/d' = 1/(d0 + f') + t^2/2, as ln s^2 has the variance 2/d.
-
-    Args:
-        rows: all rows.
-        real: shape (runs, 1), the real labelling.
-        known: what kinds lend, with that labelling.
-        sides: of :func:`sides_of`.
     """
     within, freedom = within_of(rows, real)
     num, others = (np.maximum(each[:, 0], 1.0) for each in counts(rows, real))
@@ -301,14 +279,7 @@ def _deviate(
 
 
 def levelled(left: Rows, rows: Rows, real: Values, sides: Sides) -> Rows:
-    """Return what is left of the rows, with one scatter on both sides.
-
-    Args:
-        left: the rows without their own differences.
-        rows: the rows.
-        real: shape (runs, 1), the real labelling.
-        sides: of :func:`sides_of`.
-    """
+    """Return what is left of the rows, with one scatter on both sides."""
     ratio, doubt = sides.log_ratio[rows.kind], sides.doubt[rows.kind]
     if not ratio.any() and not doubt.any():
         return left

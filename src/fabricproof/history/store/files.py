@@ -104,11 +104,6 @@ def is_packed(path: Path) -> bool:
 def look(path: Path, offset: int, lines: int) -> ReadMark:
     """Return the standing of a file that was read up to ``offset``.
 
-    Args:
-        path: the file.
-        offset: read up to here, bytes.
-        lines: line ends before that.
-
     Raises:
         InputMissingError: it cannot be read.
     """

@@ -220,10 +220,6 @@ class Store:
             run_ids: which runs; their columns are in the order of :attr:`runs`.
             across: fields of the key in which numbers may differ (``build``, ``nodes``); the
                 key says ``*`` there.
-
-        Raises:
-            RenamingError: two names that cannot be one machine.
-            InputMissingError: an old name that no record has.
         """
         from fabricproof.history.store.matrix import matrix_of  # noqa: PLC0415 - start-up time
 
@@ -277,7 +273,6 @@ def open_store(perflogs: Path, site: str) -> Store:
 
 
 def _notes(history: KeptRows) -> Sequence[str]:
-    """Return what the copy remembers of the files that it was made from."""
     notes: list[str] = []
     for name, source in history.copy.manifest["sources"].items():
         notes += source["notes"]

@@ -60,7 +60,6 @@ def _is_up_to_date(manifest: Mapping[str, Any], files: Mapping[str, Path]) -> bo
 
 
 def _new_source() -> dict[str, Any]:
-    """Return what the manifest says of a file of which nothing was read."""
     return {
         "standing": None, "segments": [], "runs": {}, "looks": [], "notes": [], "duplicates": 0,
         "rest": None,
@@ -261,7 +260,6 @@ class _Writer:
     def _sum_up(
         self, source: dict[str, Any], rows: pl.DataFrame, legs: Mapping[tuple[str, str], int]
     ) -> None:
-        """Add what the rows say of their runs."""
         import polars as pl  # noqa: PLC0415 - start-up time
 
         ids: list[str] = self.copy.manifest["runs"]

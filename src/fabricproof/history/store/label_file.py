@@ -32,11 +32,7 @@ _TAKEN = frozenset({"latest", "last", "label", "baseline", "stack"})
 
 
 def no_samples(labels: Mapping[str, Iterable[str]]) -> set[str]:
-    """Return the runs that are no sample of the site: second looks and admissions.
-
-    Args:
-        labels: label to its runs.
-    """
+    """Return the runs that are no sample of the site: second looks and admissions."""
     return {run for name in (LOOK_LABEL, ADMISSION_LABEL) for run in labels.get(name, ())}
 
 
@@ -44,11 +40,6 @@ def labels(
     perflogs: Path, site: str, on_torn: Callable[[str], object] | None = None
 ) -> Mapping[str, tuple[str, ...]]:
     """Return label -> the runs that have it, in the order in which they were given it.
-
-    Args:
-        perflogs: the folder of all sites.
-        site: name of the site.
-        on_torn: takes a note for each line that a crash tore.
 
     Raises:
         ParseError: a damaged line that no crash explains.

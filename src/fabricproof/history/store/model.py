@@ -268,10 +268,6 @@ def told_apart_by(rows: pl.DataFrame, known: pl.DataFrame) -> tuple[list[str], p
 
     To compare texts with one text costs less than to hash them all, and most fields of a piece of a
     history are the same throughout.
-
-    Args:
-        rows: with columns :data:`FIELDS`.
-        known: keys, with these columns too.
     """
     import polars as pl  # noqa: PLC0415 - start-up time
 

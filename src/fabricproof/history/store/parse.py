@@ -155,7 +155,6 @@ def _other_schema() -> dict[str, Any]:
 
 
 def _table(lines: Iterable[bytes], columns: Mapping[str, Any]) -> pl.DataFrame:
-    """Return lines of JSON as a table; one row for each or nothing at all."""
     import polars as pl  # noqa: PLC0415 - start-up time
 
     lines = list(lines)
@@ -262,7 +261,6 @@ def _settings(attributes: Mapping[str, Any]) -> str:
 
 
 def _inventory(seen: Mapping[str, Any]) -> str:
-    """Return ``n1=digest,n2=`` of node -> digest or null."""
     return ",".join(f"{node}={digest or ''}" for node, digest in sorted(seen.items()))
 
 

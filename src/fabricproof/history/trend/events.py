@@ -23,33 +23,18 @@ from fabricproof.nodes.inventory.differences import Difference
 from fabricproof.nodes.inventory.words import name_of, shown
 
 
-@dataclass(frozen=True, kw_only=True)
-class Between:
-    """The last run before a change and the first after it, among the runs that were looked at.
-
-    Attributes:
-        runs: oldest first.
-        before: index of the last run that was surely before.
-        after: index of the first run that was surely after.
-    """
-
-    runs: Sequence[Run]
-    before: int
-    after: int
-
-
 def coincidences(
-    between: Between, nodes: Sequence[str], machines: Machines
+    runs: Sequence[Run], later: Sequence[Run], nodes: Sequence[str], machines: Machines
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return what changed, one sentence each, and what nobody knows.
 
     Args:
-        between: where to look.
+        runs: that were surely before, oldest first.
+        later: that were surely after, oldest first.
         nodes: that matter; theirs stand first.
         machines: the inventories.
     """
-    # Of later runs the first counts, not the newest.
-    runs, later = between.runs[: between.before + 1], between.runs[between.after :][::-1]
+    later = later[::-1]  # the first counts, not the newest
     before, after = (last_known(run.inventory for run in side) for side in (runs, later))
     order = sorted(before.keys() & after.keys(), key=lambda node: (node not in nodes, node))
     found, lost = machines.changed(before, {node: after[node] for node in order})
@@ -98,81 +83,45 @@ _KINDS: Mapping[str, Callable[[Key], Iterable[str]]] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Common:
-    """What is common to changed quantities.
-
-    Attributes:
-        words: ``rail1``, ``rail1 of vc2``; empty where nothing is.
-        changed: how many of the changed it holds.
-        held: how many of all quantities it holds.
-    """
-
-    words: str
-    changed: int
-    held: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Name:
-    words: str
-    rows: frozenset[int]
-
-
-_NOTHING = _Name(words="", rows=frozenset())
-
-
-#: kind to its names, with the indices of the quantities that have them
-Names = Mapping[str, Sequence[_Name]]
+#: by kind, name and the indices of the quantities that have it
+Names = Mapping[str, Mapping[str, frozenset[int]]]
 
 
 def name_all(keys: Sequence[Key]) -> Names:
     """Return every rail, node, stack ... that some quantities have and others have not."""
-    return {kind: _names(keys, kind) for kind in _KINDS}
+    found: dict[str, dict[str, frozenset[int]]] = {}
+    for kind, words_of in _KINDS.items():
+        rows = by_key((word, at) for at, key in enumerate(keys) for word in words_of(key))
+        found[kind] = {
+            word: frozenset(those)
+            for word, those in rows.items()
+            if word and len(set(those)) < len(keys)
+        }
+    return found
 
 
-def common(names: Names, changed: Sequence[int]) -> Common:
-    """Return the name, or the two, that best tell the changed from all others.
+def common(names: Names, changed: Iterable[int]) -> tuple[str, frozenset[int]]:
+    """Return the name, or the two (``rail1 of vc2``), that best tell the changed from all others.
 
-    Args:
-        names: of :func:`name_all`.
-        changed: indices of the quantities that changed.
+    With it the quantities that have it; empty where no name does.
     """
     those = frozenset(changed)
     holding = {
-        kind: [each for each in of_kind if _fit(each.rows, those)]
+        kind: [(word, rows) for word, rows in of_kind.items() if _fit(rows, those)]
         for kind, of_kind in names.items()
     }
-
-    def best_of(several: Iterable[_Name]) -> _Name:
-        return max(several, key=lambda name: _fit(name.rows, those), default=_NOTHING)
-
-    single = best_of(each for of_kind in holding.values() for each in of_kind)
-    double = best_of(_pairs(holding))
-    best = double if _fit(double.rows, those) > _fit(single.rows, those) + _MUCH_BETTER else single
-    if _fit(best.rows, those) < _LEAST_FIT:
-        best = _NOTHING
-    return Common(words=best.words, changed=len(best.rows & those), held=len(best.rows))
-
-
-def _names(keys: Sequence[Key], kind: str) -> list[_Name]:
-    """Return the names of a kind that some quantities have and others have not."""
-    rows: dict[str, set[int]] = {}
-    for index, key in enumerate(keys):
-        for word in _KINDS[kind](key):
-            rows.setdefault(word, set()).add(index)
-    return [
-        _Name(words=word, rows=frozenset(those))
-        for word, those in rows.items()
-        if word and len(those) < len(keys)
+    doubles = [
+        (f"{one} of {other}", rows & more)
+        for kinds in (("rail", "node"), ("rail", "stack"), ("node", "stack"))
+        for (one, rows), (other, more) in itertools.product(*(holding[kind] for kind in kinds))
     ]
-
-
-def _pairs(holding: Mapping[str, Sequence[_Name]]) -> Iterator[_Name]:
-    """Yield two names at once, of those that hold most of the changed each."""
-    for kinds in (("rail", "node"), ("rail", "stack"), ("node", "stack")):
-        for one, other in itertools.product(*(holding[kind] for kind in kinds)):
-            yield _Name(words=f"{one.words} of {other.words}", rows=one.rows & other.rows)
+    nothing = ("", frozenset[int]())
+    single, double = (
+        max(several, key=lambda name: _fit(name[1], those), default=nothing)
+        for several in (list(itertools.chain.from_iterable(holding.values())), doubles)
+    )
+    best = double if _fit(double[1], those) > _fit(single[1], those) + _MUCH_BETTER else single
+    return best if _fit(best[1], those) >= _LEAST_FIT else nothing
 
 
 def _fit(rows: frozenset[int], changed: frozenset[int]) -> float:
@@ -226,7 +175,6 @@ def events_of(tested: Tested, steps: Sequence[FoundStep], machines: Machines) ->
 
 
 def _groups(steps: Sequence[FoundStep]) -> Iterator[tuple[int, list[FoundStep]]]:
-    """Yield the run at which most steps may begin together, and those; then of the rest."""
     left = list(steps)
     while left:
         exact = Counter(each.step.at for each in left)
@@ -265,30 +213,29 @@ def _event(
     command: str,
 ) -> Event:
     steps = sorted(steps, key=lambda each: (not each.worse, -abs(math.log(each.step.ratio))))
-    shared = common(names, [each.step.row for each in steps])
-    between = Between(
-        runs=tested.runs,
-        before=max(each.step.earliest for each in steps) - 1,
-        after=min(each.step.latest for each in steps),
-    )
+    shared, holds = common(names, (each.step.row for each in steps))
     nodes = sorted({node for each in steps for node in each.key.nodes.split(",") if node})
-    changed, unknown = coincidences(between, nodes, machines)
+    changed, unknown = coincidences(
+        tested.runs[: max(each.step.earliest for each in steps)],
+        tested.runs[min(each.step.latest for each in steps) :],
+        nodes,
+        machines,
+    )
     matter = [each for each in steps if each.worse] or steps
     lasts = any(each.lasts for each in matter)
     sure = any(each.step.sure for each in matter if each.lasts == lasts)
-    alone = at == len(tested.runs) - 1
     run = tested.runs[at]
     since = f"since the run of {run.night} UTC"
     words = [
-        f"{since} {_what(tested, shared, steps)} ({_how_sure(tested, shared, steps)})",
+        f"{since} {_what(tested, shared, steps)} ({_how_sure(tested, shared, holds, steps)})",
         "" if lasts else "it is over: later runs were as before",
-        _ALONE if alone else "" if sure else _unsure(matter),
+        _ALONE if at == len(tested.runs) - 1 else "" if sure else _unsure(matter),
         _at_once(changed, unknown),
     ]
     return Event(
         run=run,
         steps=tuple(steps),
-        where=shared.words,
+        where=shared,
         coincides=changed,
         sentence="; ".join(word for word in words if word),
         lasts=lasts,
@@ -302,11 +249,11 @@ def _unsure(steps: Sequence[FoundStep]) -> str:
     return f"{others[0]}, which explains it" if all(others) else _NOT_SURE
 
 
-def _what(tested: Tested, shared: Common, steps: Sequence[FoundStep]) -> str:
+def _what(tested: Tested, shared: str, steps: Sequence[FoundStep]) -> str:
     who = steps[0].key.label + f" and {len(steps) - 1} more" * (len(steps) > 1)
     if len(steps) > 1 and len({each.step.row for each in steps}) >= 0.8 * len(tested.keys):
         who = "everything"
-    return f"{shared.words or who}: " + ", ".join(_amounts(steps))
+    return f"{shared or who}: " + ", ".join(_amounts(steps))
 
 
 def _amounts(steps: Sequence[FoundStep]) -> Iterator[str]:
@@ -322,12 +269,15 @@ def _amounts(steps: Sequence[FoundStep]) -> Iterator[str]:
         yield f"{metric} {abs(ratio - 1):.0%} {more if is_more else less}".replace("%", " %")
 
 
-def _how_sure(tested: Tested, shared: Common, steps: Sequence[FoundStep]) -> str:
+def _how_sure(
+    tested: Tested, shared: str, holds: frozenset[int], steps: Sequence[FoundStep]
+) -> str:
     count = len(steps)
     noun = "quantity" if count == 1 else "quantities"
     words = [f"{count} {noun} of {len(tested.keys)}"]
-    if shared.words:
-        words.append(f"{shared.changed} of the {shared.held} of {shared.words}")
+    if shared:
+        changed = len(holds & {each.step.row for each in steps})
+        words.append(f"{changed} of the {len(holds)} of {shared}")
     better = sum(not each.worse for each in steps)
     if better:
         words.append(f"{better} to the better" if better < count else "to the better")

@@ -65,11 +65,6 @@ class Question:
 def find_trend(store: Store, ask: Question, machines: Machines) -> Trend:
     """Return what the history shows.
 
-    Args:
-        store: the history of a site.
-        ask: what is asked.
-        machines: the inventories.
-
     Raises:
         InputMissingError: nothing of what was asked for was ever measured.
         TooFewRunsError: fewer than six runs, or no quantity in six of them.
@@ -92,7 +87,9 @@ def find_trend(store: Store, ask: Question, machines: Machines) -> Trend:
     tested = Tested(
         keys=tuple(keys),
         runs=matrix.runs,
-        histories=tuple(_plain(row) for row in values.tolist()),
+        histories=tuple(
+            tuple(None if math.isnan(value) else value for value in row) for row in values.tolist()
+        ),
         margins=tuple(margins),
     )
     return Trend(
@@ -116,10 +113,6 @@ def _num_looks(store: Store, newest: str) -> int:
     apart = no_samples(store.labels)
     ids = [run.run_id for run in store.runs]
     return len(set(ids[: ids.index(newest) + 1]) - apart)
-
-
-def _plain(row: Sequence[float]) -> tuple[float | None, ...]:
-    return tuple(None if math.isnan(value) else value for value in row)
 
 
 def _counts(matrix: Matrix) -> list[int]:

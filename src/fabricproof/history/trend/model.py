@@ -188,12 +188,7 @@ def sparkline(history: Sequence[float | None]) -> str:
 
 
 def trend_lines(trend: Trend, *, verbose: bool = False) -> Iterator[str]:
-    """Yield the trend, line by line: what to know first, then each event, then what was left out.
-
-    Args:
-        trend: what was found.
-        verbose: every quantity of an event, not only the largest changes.
-    """
+    """Yield what to know first, then each event, then what was left out."""
     yield _head(trend)
     for event in trend.events:
         yield ""

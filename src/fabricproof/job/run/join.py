@@ -143,7 +143,7 @@ def read_report(path: Path) -> list[dict[str, Any]]:
 def read_run(perflogs: Iterable[Path], run_id: str) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the records of run ``run_id`` from the record files, and a note on each torn line.
 
-    A record that stands twice counts once: a crash while past months are put aside leaves such.
+    A record that stands twice, as in a copied file, counts once.
     """
     torn: list[str] = []
     records = [
@@ -176,7 +176,8 @@ def assemble(
             legs += [result(case)] if case["result"] != "pass" else []
             continue
         mine = of_job.get(_job_of_case(case), [])
-        alone = _without_records(case, lost) if "skip_reason" in case else _of_reframe(case)
+        is_ours = "skip_reason" in case or bool(mine)
+        alone = _without_records(case, lost) if is_ours else _of_reframe(case)
         legs += _from_records(mine, case) or [alone]
     unlike = rebuilt(records)
     legs = [_of_one_build(leg, unlike) for leg in legs]

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from fabricproof.nodes.discover.draft import Guess, find_guesses
 from fabricproof.nodes.discover.facts import ClusterSeen
-from fabricproof.nodes.discover.partitions import used_partitions
-from fabricproof.nodes.discover.stacks import Provisioned
-from fabricproof.nodes.discover.write import SiteSurroundings, write_site
+from fabricproof.nodes.discover.write import used_partitions, write_site
 
 __all__ = [
     "ClusterSeen",
     "Guess",
-    "Provisioned",
-    "SiteSurroundings",
     "find_guesses",
     "used_partitions",
     "write_site",

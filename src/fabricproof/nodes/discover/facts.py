@@ -17,7 +17,6 @@ class SlotSeen:
         name: generation and width in force, as ``3.0x8``.
         best: the same at best, by what the card could do.
         max_payload_bytes: PCIe MaxPayload in force (DevCtl), in bytes.
-        numa_node: which NUMA node it hangs on.
     """
 
     address: str
@@ -37,8 +36,6 @@ class ShaperSeen:
     """A tc-tbf on an interface.
 
     Attributes:
-        rate_bit_s: mean rate, in bit/s.
-        peak_bit_s: peak rate in bit/s, None where none is set.
         peak_bytes: the peak's bucket, what passes at once.
         queue_ms: how long a packet may wait in its queue at most, in ms; None where nobody says.
     """
@@ -55,22 +52,11 @@ class InterfaceSeen:
     """A network interface.
 
     Attributes:
-        name: as the kernel has it.
-        is_up: link detected.
-        speed_mbit_s: as the driver says it, in Mb/s; None where it does not.
         best_mbit_s: the fastest mode that the port supports, in Mb/s; None where nothing says it.
-        mtu: in bytes.
         kind: ``ethernet``, ``ipoib``, ``loopback`` or ``other``.
-        is_virtual: no device behind it (veth, bridge, VLAN, tunnel).
-        is_bond: a bond, whose slaves name it as their master.
         master: the bond or bridge it is part of.
-        driver: of the device behind it.
         cxi: libfabric's name of the Slingshot device behind it, ``cxi0``.
-        firmware: of the device behind it.
-        addresses: its IPv4 addresses.
         has_addresses: whether addresses could be asked for at all.
-        slot: the PCI function behind it.
-        shaper: a token bucket on what it sends.
     """
 
     name: str
@@ -98,18 +84,13 @@ class PortSeen:
 
     Attributes:
         hca: the device, ``mlx5_0``.
-        port: from 1.
-        is_active: its state is ACTIVE.
-        state: as sysfs says it.
         rate: as sysfs says it, ``200 Gb/sec (4X HDR)``.
-        layer: ``InfiniBand``, ``Ethernet`` or what the kernel says.
         driver: ``mlx5_core``, ``hfi1``, ``efa`` ...
         board: its board id, or the type where there is none.
         netdev: the interface of a RoCE port.
         parent: the interface below a software device (rdma_rxe), empty where it does not say
             which; None for an HCA.
         mtu: active MTU in bytes, None where ibv_devinfo was not to be had.
-        slot: the PCI function behind it.
     """
 
     hca: str
@@ -157,16 +138,9 @@ class HostSeen:
 
     Attributes:
         boot: the kernel's boot id; two nodes with one id are namespaces of one machine.
-        cpus: online, None where not said.
         system: operating system, kernel and architecture, for people.
         numa_cpus: NUMA node -> its CPUs, as a list the kernel prints.
-        interfaces: sorted by name.
-        ports: sorted by name.
-        modules: module names, as ``openmpi/5.0.3``.
         modules_system: as ReFrame names it; ``nomod`` where there is none.
-        programs: name -> what it is.
-        headers: header -> prefix it was found below.
-        pmi2_library: path of Slurm's PMI-2 library, None where there is none.
         missing: tools that would have said more.
     """
 
@@ -180,7 +154,6 @@ class HostSeen:
     modules: tuple[str, ...] = ()
     modules_system: str = "nomod"
     programs: Mapping[str, ProgramSeen] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
     pmi2_library: str | None = None
     missing: tuple[str, ...] = ()
 
@@ -190,13 +163,10 @@ class PartitionSeen:
     """A partition, as sinfo lists it.
 
     Attributes:
-        name: Slurm's.
         num_nodes: in all states.
         num_usable: nodes that are idle or busy, and not down or drained.
         cpus: of a node, the least; what Slurm gives away.
-        is_default: jobs go there by default.
         limit_minutes: longest job, None for no limit.
-        nodes: as a folded list.
     """
 
     name: str
@@ -214,12 +184,6 @@ class SlurmSeen:
     """Slurm, as its commands on the head node say it.
 
     Attributes:
-        version: ``23.11.10``.
-        conf: value of SLURM_CONF, empty where it is not set.
-        settings: chosen lines of ``scontrol show config``.
-        partitions: in sinfo's order.
-        topology: lines of ``scontrol show topology``.
-        mpi_types: what ``srun --mpi=list`` lists.
         traits: what decides whether its partitions can be measured on.
     """
 
@@ -241,7 +205,6 @@ class ClusterSeen:
     Attributes:
         head: the machine that the command ran on.
         slurm: None where there is none, or where it does not answer.
-        nodes: partition -> one of its nodes, where one answered.
         troubles: what could not be seen and why, one sentence each.
     """
 

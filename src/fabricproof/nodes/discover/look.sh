@@ -246,28 +246,13 @@ elif [ -n "$MODULES_CMD" ] && [ -e "$MODULES_CMD" ]; then
 fi
 
 section programs
-for each in gcc gfortran clang icx mpirun mpiexec mpicc osu_bw IMB-MPI1 ucx_info fi_info \
-    pmix_info sinfo srun make spack ibv_devinfo; do
+for each in mpirun mpiexec osu_bw IMB-MPI1; do
     where=$(command -v "$each" 2>/dev/null) || continue
     case $each in
-        osu_bw | IMB-MPI1 | srun | mpicc | spack | ibv_devinfo) said= ;;
-        sinfo) said=$(limited 5 sinfo --version 2>/dev/null | head -n 1) ;;
-        ucx_info) said=$(limited 5 ucx_info -v 2>/dev/null | head -n 1) ;;
-        gcc) said=$(limited 5 gcc -dumpfullversion -dumpversion 2>/dev/null) ;;
-        *) said=$(limited 5 "$each" --version 2>/dev/null | grep -E '[0-9]+\.[0-9]' | head -n 1) ;;
+        mpi*) said=$(limited 5 "$each" --version 2>/dev/null | grep -E '[0-9]+\.[0-9]' | head -n 1) ;;
+        *) said= ;;
     esac
     printf '%s%s%s\n' "$each" "$(field path "$where")" "$(field said "$said")"
-done
-where=$(command -v g++ 2>/dev/null) && printf 'g++%s\n' "$(field path "$where")"
-said=$(dpkg-query -W -f='${Version}' rdma-core 2>/dev/null) ||
-    said=$(rpm -q --qf '%{VERSION}' rdma-core 2>/dev/null) || said=
-[ -n "$said" ] && printf 'rdma-core%s%s\n' "$(field path /usr/bin/rdma)" "$(field said "$said")"
-
-section headers
-for each in slurm/slurm.h pmix.h ucp/api/ucp.h rdma/fabric.h infiniband/verbs.h; do
-    for prefix in /usr /opt/slurm /opt/pmix /opt/ohpc/admin/pmix /opt/amazon/efa; do
-        [ -e "$prefix/include/$each" ] && printf '%s%s\n' "$each" "$(field prefix "$prefix")"
-    done
 done
 
 section pmi2

@@ -283,11 +283,6 @@ def read_host(text: str, source: str) -> HostSeen:
             for name, row in read_rows(sections.get("programs", []))
             if "path" in row
         },
-        headers={
-            name: row["prefix"]
-            for name, row in reversed(read_rows(sections.get("headers", [])))
-            if "prefix" in row
-        },
         pmi2_library=next(iter(sections.get("pmi2", [])), None),
         missing=tuple(sections.get("missing", [])),
     )

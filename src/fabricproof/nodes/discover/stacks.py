@@ -9,16 +9,8 @@ from dataclasses import dataclass
 from fabricproof.core.units import by_key
 from fabricproof.nodes.discover.draft import Entry, guess, seen
 from fabricproof.nodes.discover.facts import HostSeen, SlurmSeen
+from fabricproof.stacks.catalog import Stack
 from fabricproof.stacks.launch import OWN_LAUNCHER, SRUN_OPTIONS
-
-
-@dataclass(frozen=True, kw_only=True)
-class Provisioned:
-    """A stack of ``fabricproof stack install`` that is installed."""
-
-    name: str
-    family: str
-    version: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +50,7 @@ _PMI = {family: options[0].removeprefix("--mpi=") for family, options in SRUN_OP
 
 
 def find_stacks(
-    host: HostSeen, slurm: SlurmSeen | None, provisioned: Sequence[Provisioned]
+    host: HostSeen, slurm: SlurmSeen | None, provisioned: Sequence[Stack]
 ) -> tuple[list[StackDraft], list[str]]:
     """Return the stacks that a node has, at least one, and sentences on what was passed over."""
     passed_over: list[str] = []
@@ -71,7 +63,7 @@ def find_stacks(
     return drafts, passed_over
 
 
-def _provisioned(stack: Provisioned) -> StackDraft:
+def _provisioned(stack: Stack) -> StackDraft:
     entries = [
         Entry(key="name", value=stack.name, note="installed by fabricproof stack install"),
         Entry(key="family", value=stack.family),

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from fabricproof.nodes.discover.draft import Entry, TomlRows, TomlTable, guess, render, seen
-from fabricproof.nodes.discover.externals import packages_yaml
 from fabricproof.nodes.discover.fabrics import FabricDraft, RailDraft, find_fabrics, name_fabrics
 from fabricproof.nodes.discover.facts import ClusterSeen, HostSeen, PartitionSeen
-from fabricproof.nodes.discover.partitions import local_table, partition_table, used_partitions
-from fabricproof.nodes.discover.stacks import Provisioned, StackDraft, find_stacks
+from fabricproof.nodes.discover.stacks import StackDraft, find_stacks
+from fabricproof.site.scheduling import keeps_accounts, shares_nodes
+from fabricproof.stacks.catalog import Stack
 
 #: the file names of a site folder, in the order in which a person should read them
-SITE, FABRIC, REFERENCES, PACKAGES = (
-    "site.toml",
-    "fabric.toml",
-    "references.toml",
-    "spack/packages.yaml",
-)
+SITE, FABRIC, REFERENCES = "site.toml", "fabric.toml", "references.toml"
 
 #: where a distribution puts sinfo; elsewhere the site file must say so
 _USUAL_FOLDERS = frozenset({"/usr/bin", "/bin", "/usr/local/bin"})
@@ -28,34 +23,30 @@ _USUAL_FOLDERS = frozenset({"/usr/bin", "/bin", "/usr/local/bin"})
 MEMORY = "memory"
 
 
-@dataclass(frozen=True, kw_only=True)
-class SiteSurroundings:
-    """What fabricproof itself knows of the place.
+def write_site(
+    name: str,
+    cluster: ClusterSeen,
+    provisioned: Sequence[Stack] = (),
+    claims: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Return the texts of a site folder, by file name.
 
-    Attributes:
-        provisioned: stacks of ``fabricproof stack install`` that are installed.
-        claims: host name -> the site that is chosen there by itself already.
+    ``provisioned`` are stacks of ``fabricproof stack install`` that are installed; ``claims``: host
+    name -> the site that is chosen there by itself already.
     """
-
-    provisioned: Sequence[Provisioned] = ()
-    claims: Mapping[str, str] = field(default_factory=dict)
-
-
-def write_site(name: str, cluster: ClusterSeen, around: SiteSurroundings) -> dict[str, str]:
-    """Return the texts of a site folder, by file name."""
     chosen, left_out = used_partitions(cluster)
     by_host: dict[str, tuple[list[FabricDraft], list[str]]] = {}
     for host in _hosts(cluster, chosen):
         by_host[host.name] = find_fabrics(host)
     named = name_fabrics(draft for drafts, _ in by_host.values() for draft in drafts)
     node = next(iter(_hosts(cluster, chosen)))
-    stacks, passed_over = find_stacks(node, cluster.slurm, around.provisioned)
+    stacks, passed_over = find_stacks(node, cluster.slurm, provisioned)
     fabrics_of = {
         host: [name for draft in drafts for name, each in named.items() if each == draft]
         for host, (drafts, _) in by_host.items()
     }
     tables = [
-        _site_table(name, cluster, around),
+        _site_table(name, cluster, claims or {}),
         *_partition_tables(cluster, chosen, fabrics_of, stacks),
         *(TomlTable(header="[[stacks]]", entries=stack.entries) for stack in stacks),
     ]
@@ -65,7 +56,6 @@ def write_site(name: str, cluster: ClusterSeen, around: SiteSurroundings) -> dic
         SITE: render(_site_opening(name, cluster, notes), tables),
         FABRIC: render(_fabric_opening(by_host), _fabric_tables(named, needs_memory=needs_memory)),
         REFERENCES: _references(named),
-        PACKAGES: packages_yaml(cluster.head),
     }
 
 
@@ -88,9 +78,9 @@ def _partition_tables(
     names = [stack.name for stack in stacks]
     for partition in chosen:
         host = cluster.nodes.get(partition.name, cluster.head)
-        yield partition_table(cluster, partition, fabrics_of[host.name] or [MEMORY], names)
+        yield _partition_table(cluster, partition, fabrics_of[host.name] or [MEMORY], names)
     if not chosen:
-        yield local_table(cluster.head, MEMORY, names)
+        yield _local_table(cluster.head, MEMORY, names)
 
 
 def _site_opening(name: str, cluster: ClusterSeen, notes: Sequence[str]) -> Iterator[str]:
@@ -123,7 +113,7 @@ def _slurm_lines(cluster: ClusterSeen) -> Iterator[str]:
         yield f"Topology: {topology}" + (f", {len(switches)} switches" if switches else "")
 
 
-def _site_table(name: str, cluster: ClusterSeen, around: SiteSurroundings) -> TomlTable:
+def _site_table(name: str, cluster: ClusterSeen, claims: Mapping[str, str]) -> TomlTable:
     head, slurm = cluster.head, cluster.slurm
     short = head.name.partition(".")[0].strip()
     told = slurm.settings.get("ClusterName") if slurm else None
@@ -134,7 +124,7 @@ def _site_table(name: str, cluster: ClusterSeen, around: SiteSurroundings) -> To
             value=f"Cluster {told}" if told else f"Machine {short}",
             note="Slurm's ClusterName" if told else seen(head.name),
         ),
-        _hostnames(short, around.claims.get(head.name) or around.claims.get(short)),
+        _hostnames(short, claims.get(head.name) or claims.get(short)),
         Entry(key="modules_system", value=head.modules_system, note=seen(head.name)),
     ]
     if slurm is not None:
@@ -265,3 +255,118 @@ def _references(named: Mapping[str, FabricDraft]) -> str:
         'origin = "median of 20 pairs, this cluster, when, by whom"',
     )
     return render(opening, ())
+
+
+#: the license of a cluster that lets one measurement run at a time (docs/virtual-cluster.md)
+FABRIC_LICENSE = "fabric"
+#: what the schema takes when nothing is said, in minutes
+_JOB_MINUTES = 10
+
+
+def used_partitions(cluster: ClusterSeen) -> tuple[list[PartitionSeen], list[str]]:
+    """Return the partitions that a site can measure on, and a sentence for each other one."""
+    if cluster.slurm is None:
+        return [], ["no Slurm answered: what stands here is for two ranks on one machine"]
+    chosen, left_out = [], []
+    for partition in cluster.slurm.partitions:
+        reason = ""
+        if not partition.is_up:
+            reason = "takes no jobs"
+        elif partition.num_nodes < 2:
+            reason = f"{partition.num_nodes} node, and a fabric has two ends"
+        if reason:
+            left_out.append(f"partition {partition.name}: {reason}")
+        else:
+            chosen.append(partition)
+    return chosen, left_out
+
+
+def _site_name_of(partition: str) -> str:
+    """Return a partition's name in the alphabet that ReFrame and the site file take."""
+    name = re.sub(r"[^A-Za-z0-9_-]", "-", partition)
+    return name if re.match(r"[A-Za-z0-9]", name) else f"p{name}"
+
+
+def _partition_table(
+    cluster: ClusterSeen, partition: PartitionSeen, fabrics: Sequence[str], stacks: Sequence[str]
+) -> TomlTable:
+    node = cluster.nodes.get(partition.name)
+    default = ", the default" if partition.is_default else ""
+    size = f"sinfo: {partition.num_nodes} nodes, {partition.nodes}{default}"
+    has_license = cluster.slurm is not None and FABRIC_LICENSE in cluster.slurm.licenses
+    sharing = cluster.slurm.traits.oversubscribe.get(partition.name, "") if cluster.slurm else ""
+    sharing = sharing if shares_nodes(sharing) else ""
+    alone = f"--licenses={FABRIC_LICENSE}:1" if has_license else "--exclusive"
+    if has_license:
+        why = "that license keeps measurements apart; an account?", "scontrol show licenses"
+    elif sharing:
+        why = f"OverSubscribe={sharing} does not honour it; a reservation?", "scontrol show res"
+    else:
+        why = "nobody else's traffic on the nodes; an account?", "sacctmgr show assoc user=$USER"
+    where = (
+        guess(f"seen on the head node {cluster.head.name} only", "srun ip -br addr")
+        if node is None
+        else guess(f"all that {node.name} has; drop what only carries management", "ip -br addr")
+    )
+    entries = [
+        Entry(key="name", value=_site_name_of(partition.name), note=size),
+        _scheduler(cluster),
+        Entry(key="launcher", value="srun"),
+        Entry(key="access", value=[f"--partition={partition.name}", alone], note=guess(*why)),
+        Entry(key="fabrics", value=list(fabrics), note=where),
+        Entry(key="stacks", value=list(stacks)),
+    ]
+    limit = partition.limit_minutes
+    if limit is not None and limit < _JOB_MINUTES:
+        note = "sinfo: the partition's limit"
+        entries.append(Entry(key="job_minutes", value=max(1, limit), note=note))
+    if sharing and not has_license:
+        # Our own jobs are kept apart where Slurm does not.
+        shared = (
+            f"OverSubscribe={sharing}: jobs share nodes, --exclusive or not; another partition?"
+        )
+        note = guess(shared, "scontrol show partition")
+        entries.append(Entry(key="max_jobs", value=1, note=note))
+    entries += _oversubscribed(cluster.head, node, partition)
+    return TomlTable(header="[[partitions]]", entries=tuple(entries))
+
+
+def _scheduler(cluster: ClusterSeen) -> Entry:
+    """Return ReFrame's backend: without accounts sacct, which "slurm" asks, always fails."""
+    accounting = cluster.slurm.traits.accounting if cluster.slurm else ""
+    if keeps_accounts(accounting) is False:
+        note = f"no accounts: AccountingStorageType = {accounting}"
+        return Entry(key="scheduler", value="squeue", note=note)
+    return Entry(key="scheduler", value="slurm")
+
+
+def _oversubscribed(
+    head: HostSeen, node: HostSeen | None, partition: PartitionSeen
+) -> Iterator[Entry]:
+    if node is None:
+        return
+    if node.boot and node.boot == head.boot and node.name != head.name:
+        why = f"{node.name} and {head.name} are one machine, by their boot id"
+        check = "cat /proc/sys/kernel/random/boot_id on both"
+        yield Entry(key="oversubscribed", value=True, note=guess(why, check))
+        # A stall of some milliseconds hits some size in every run there (site vcluster).
+        wide = "nodes that share cores are uneven, and this is wide; lower it while runs stay green"
+        note = guess(wide, "fabricproof run -t quick")
+        yield Entry(key="curve_tolerance", value=4.0, note=note)
+    elif partition.cpus and node.cpus and partition.cpus > node.cpus:
+        why = f"Slurm gives away {partition.cpus} CPUs, {node.name} has {node.cpus}"
+        yield Entry(key="oversubscribed", value=True, note=guess(why, "nproc; sinfo -o %c"))
+
+
+def _local_table(head: HostSeen, fabric: str, stacks: Sequence[str]) -> TomlTable:
+    """Return the partition of a machine without a scheduler: two ranks on it, no fabric proven."""
+    entries = (
+        Entry(key="name", value="node", note=seen(head.name, "no scheduler")),
+        Entry(key="scheduler", value="local", note=guess("no Slurm answered here", "sinfo")),
+        Entry(key="launcher", value="mpirun"),
+        Entry(key="fabrics", value=[fabric]),
+        Entry(key="stacks", value=list(stacks)),
+        Entry(key="same_node", value=True, note="both ranks here: no fabric is proven"),
+        Entry(key="max_jobs", value=1),
+    )
+    return TomlTable(header="[[partitions]]", entries=entries)

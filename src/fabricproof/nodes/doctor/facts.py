@@ -43,16 +43,12 @@ class LibraryFacts:
     """What the MPI library says of itself, asked by :mod:`.asker`.
 
     Attributes:
-        path: the file that was loaded.
         version: its version string (``MPI_Get_library_version``), line by line.
-        loads: telling libraries in the process, by their paths.
         providers: libfabric's, whether or not they have a device here.
         domains: (provider, device) pairs that libfabric offers here.
-        pmix: version of the PMIx client library.
         ucx_modules: loadable transports: ``ib``, ``cma``, ``rdmacm``.
         transports: (transport, device) pairs that UCX offers here.
         verbs_in: libraries (``ucx``, ``libfabric``) that were built with verbs.
-        fault: why it could not be loaded.
         has_command: whether the command that asks it is there.
     """
 
@@ -83,7 +79,6 @@ class MpiFacts:
 
     Attributes:
         components: Open MPI's, as ``pml:ucx``; None for other families, or where not answered.
-        configure: the line it was configured with.
         pmix: version of the PMIx that Open MPI brings or was built against.
     """
 
@@ -94,14 +89,7 @@ class MpiFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class WrapperFacts:
-    """The compiler wrapper that comes first.
-
-    Attributes:
-        path: of ``mpicc``.
-        real: the same with every link followed.
-        alternatives: a link of the distribution's alternatives system is on the way.
-        family: MPI family that it builds for, by its own ``-show``; None where it does not tell.
-    """
+    """The compiler wrapper that comes first."""
 
     path: str
     real: str
@@ -116,7 +104,6 @@ class ProgramFacts:
     Attributes:
         mpi: the MPI library that the loader finds, None where it needs none.
         missing: libraries that the loader does not find.
-        fault: why the loader could not be asked.
     """
 
     path: str
@@ -131,10 +118,8 @@ class NodeFacts:
 
     Attributes:
         is_node: it is one on which jobs run, not only a login node.
-        uid: 0 is root.
         memlock_kib: locked memory that a process may have; -1 is unlimited.
         machine: what it is made of, as an inventory has it; None where it did not say.
-        pmi_libraries: Slurm's and others' PMI libraries, by path.
         environment: variables of MPIs and transports that are set before the stack's own.
     """
 
@@ -165,8 +150,6 @@ class SlurmFacts:
         mpi_types: plugins that ``srun --mpi=`` takes.
         pmix_versions: major versions of PMIx that it has plugins for.
         mpi_default: what srun takes where it is told nothing.
-        traits: what decides whether its partitions can be measured on.
-        fault: why it did not answer.
     """
 
     mpi_types: tuple[str, ...] | None = None
@@ -196,15 +179,11 @@ class Facts:
     """Everything that the rules judge.
 
     Attributes:
-        subject: what was asked after.
-        wrapper: the compiler wrapper, None where there is none.
-        programs: benchmark programs.
         slurm: None on a site without it.
         module: answer of ``module load``, None where no module is needed.
         launcher: answer of ``mpirun --version``.
         container: what the runtime said, and what was seen in the image; None without one.
         world: of ``--run``, None where it was not asked for.
-        commands: probe -> the command that answered it.
     """
 
     subject: Subject

@@ -38,8 +38,6 @@ class NetPath:
     """One path of the site's fabrics, as this stack would be told to take it.
 
     Attributes:
-        protocol: as in the fabric data.
-        transport: ``ucx``, ``libfabric`` or ``native``.
         refusal: why this stack cannot take it; empty where it can.
     """
 
@@ -62,15 +60,10 @@ class Subject:
 
     Attributes:
         source: the site's file that says all this.
-        version: as the site declares it.
         kind: ``provisioned``, ``spack``, ``container`` or ``modules``.
-        launcher: as the site chose it: ``srun``, ``mpirun``, ``mpiexec``.
         launch: how ranks are started, None where that is impossible.
         options: all of the launcher's, in the order in which it reads them.
-        access: options that the partition asks for.
         settings: variables of the stack and of the site.
-        prepend: path variables and what goes in front.
-        module_paths: to use before.
         modules_init: the file that defines ``module``, None where it is in a usual place.
         prefix: where the MPI should lie; empty where only the modules know.
         library: the MPI library, a path or a soname; empty where only the loader knows.
@@ -79,9 +72,6 @@ class Subject:
         absent: why there is nothing to examine; empty where there is.
         stale: why what is there is not what the site asks for.
         mend: what puts absent and stale right.
-        fabrics: of the partition, as the site declares them.
-        same_node: both ranks run on one node.
-        declared: the partition as the site declares it.
         container: the image that programs and MPI are in; None where they are on the node.
     """
 

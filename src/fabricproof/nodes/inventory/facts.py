@@ -40,8 +40,7 @@ class ReadTrouble:
 
     Attributes:
         text: one sentence, which the digest of a machine covers.
-        kind: what hindered it; OTHER of machines that were kept before it was, of which the text
-            alone was.
+        kind: what hindered it.
         section: of CUT_OFF, the last section that was begun; empty elsewhere.
         command: of NO_ANSWER, NO_TOOL and ONLY_ROOT, the tool, and its arguments where known.
     """

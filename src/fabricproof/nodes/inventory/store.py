@@ -154,9 +154,6 @@ def read_kept(folder: Path, node: str, digest: str) -> Machine:
 
 
 def _troubles(record: Mapping[str, Any]) -> tuple[ReadTrouble, ...]:
-    """Return what hindered a look; of a file from before the kinds were kept, the sentences."""
-    if "troubles" not in record:
-        return tuple(ReadTrouble(text=each) for each in record["unknown"])
     return tuple(
         ReadTrouble(
             text=each["text"],

@@ -24,7 +24,6 @@ class RailFinding:
     """One thing that was expected of a rail, and what was seen.
 
     Attributes:
-        rail: interface or port, as the site names it.
         nodes: the nodes it speaks of; one, or the minority of a mixed fleet.
         quantity: ``state``, ``rate``, ``mtu``, ``pcie``, ``firmware`` ...
         judgement: value, reference and verdict; its reason is the whole sentence.
@@ -62,7 +61,6 @@ class Note:
     """Something worth knowing that is no verdict.
 
     Attributes:
-        rail: the rail, empty where it is about the node.
         is_far: it says that ranks are far from the card, which matters to their benchmark.
     """
 
@@ -78,8 +76,6 @@ class Preflight:
 
     Attributes:
         nodes: all nodes that were due.
-        findings: rail by rail, node by node.
-        notes: facts beside them.
         device: ``Soft-RoCE`` where the site declares software for the HCA; empty for all else.
     """
 
@@ -175,9 +171,7 @@ class Wanted:
     """What one rail is to be on every node.  None: the site does not say.
 
     Attributes:
-        rail: interface or port (``mlx5_0:1``).
         physics: the path over this rail alone, from which ceilings follow.
-        mtu: in bytes.
         shaped: the site declares a shaper, so that the link's own rate is none.
         expect: what else is stated of the cards.
         switches: patterns of the names of those that it hangs on; none where nobody says.

@@ -10,10 +10,10 @@ from fabricproof.nodes.topology.model import (
     contiguous,
     latency_words,
     pairs_by_hops,
+    parse_topology,
     spread,
     steps_from,
 )
-from fabricproof.nodes.topology.text import parse_topology
 
 __all__ = [
     "Against",

@@ -118,13 +118,6 @@ def _log_beta(first: float, second: float) -> float:
     return math.lgamma(first) + math.lgamma(second) - math.lgamma(first + second)
 
 
-def _with_elsewhere(others: Indices, others_low: Indices) -> tuple[Values, Values]:
-    """Add to the rows of each like what all others tell of its rate: as much as ten rows would."""
-    elsewhere = others.sum() - others
-    weight = np.minimum(1.0, (_PRIOR_LOW + _PRIOR_GOOD) / np.maximum(elsewhere, 1))
-    return others + weight * elsewhere, others_low + weight * (others_low.sum() - others_low)
-
-
 def explain(
     evidence: Evidence, *, least_partners: int = LEAST_PARTNERS, num_kinds: int = 1
 ) -> Explanation:
@@ -159,8 +152,6 @@ _Scored = tuple[Family, Indices, Values]
 
 
 class _Search:
-    """The search for suspects, one after the other."""
-
     def __init__(self, evidence: Evidence, least_partners: int, num_kinds: int) -> None:
         self.evidence = evidence
         self.least_partners = least_partners
@@ -298,7 +289,12 @@ class _Search:
         others, others_low = measured[0].copy(), low[0].copy()
         kept = set(range(len(self.found)))
         while kept:
-            known, known_low = _with_elsewhere(others, others_low)
+            elsewhere = others.sum() - others
+            weight = np.minimum(1.0, (_PRIOR_LOW + _PRIOR_GOOD) / np.maximum(elsewhere, 1))
+            known, known_low = (
+                others + weight * elsewhere,
+                others_low + weight * (others_low.sum() - others_low),
+            )
             scores = {
                 number: sum(
                     beyond_chance(*each)

@@ -6,15 +6,15 @@ matrix in which nobody stands out is UNJUDGED: all may be equally slow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from fabricproof.core.units import counted, first_few
 from fabricproof.pairs.blame.explain import CAUGHT, Explanation, Found, components
 from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
-from fabricproof.pairs.blame.kinds import merged
 from fabricproof.pairs.blame.measure import (
     PLAINLY,
     Measure,
@@ -26,8 +26,8 @@ from fabricproof.pairs.blame.measure import (
     seen_twice,
     the_few,
 )
-from fabricproof.pairs.blame.pair import bad_pairs
-from fabricproof.pairs.blame.suspects import Flags, SuspectKind
+from fabricproof.pairs.blame.pair import BadPair, bad_pairs
+from fabricproof.pairs.blame.suspects import ALL, Flags, Indices, Suspect, SuspectKind
 from fabricproof.pairs.fabric import Leaves
 from fabricproof.pairs.limits import NO_LIMITS, Limits
 from fabricproof.pairs.matrix import Matrix
@@ -48,7 +48,7 @@ def judge_matrix(
         # A fault may show in one size or quantity alone: blame is of each by itself.
         rows = [np.flatnonzero(matrix.kind == kind) for kind in kinds]
         parts = [_without_verdict(matrix.rows(each), leaves, limits) for each in rows]
-        judged = merged(matrix, parts, rows)
+        judged = _merged(matrix, parts, rows)
     judged = replace(judged, verdict=_verdict(judged, limits))
     return replace(judged, reason=_reason(judged, limits))
 
@@ -150,7 +150,6 @@ def _verdict(judged: Judged, limits: Limits) -> MatrixVerdict:
 
 
 def _reason(judged: Judged, limits: Limits) -> str:
-    """Return why the verdict is what it is, in a sentence."""
     if judged.verdict is MatrixVerdict.INVALID:
         return _impossible_words(judged, limits)
     if judged.verdict is MatrixVerdict.FAIL and judged.below:
@@ -277,3 +276,96 @@ def _impossible(matrix: Matrix, limits: Limits) -> Flags:
         better = matrix.value < limit if lower_is_better else matrix.value > limit
         found |= better & (matrix.kind == number)
     return found
+
+
+def _merged(matrix: Matrix, parts: Sequence[Judged], rows: Sequence[Indices]) -> Judged:
+    columns: dict[str, Any] = {}
+    for name, first in vars(parts[0]).items():
+        if isinstance(first, np.ndarray):
+            columns[name] = np.zeros(len(matrix), dtype=first.dtype)
+            for part, at in zip(parts, rows, strict=True):
+                columns[name][at] = getattr(part, name)
+    weak = {found.suspect: found for part in parts for found in part.weak}
+    return replace(
+        parts[0],
+        **columns,
+        matrix=matrix,
+        explanation=_explanation_of(matrix, parts, rows),
+        bad_pairs=_pairs_of(parts),
+        yardsticks={at: value for part in parts for at, value in part.yardsticks.items()},
+        weak=tuple(weak.values()),
+        is_contention=any(part.is_contention for part in parts),
+        scatter=max(part.scatter for part in parts),
+        strays=any(part.strays for part in parts),
+        between={at: value for part in parts for at, value in part.between.items()},
+        below_over=tuple(each for part in parts for each in part.below_over),
+    )
+
+
+def _explanation_of(
+    matrix: Matrix, parts: Sequence[Judged], rows: Sequence[Indices]
+) -> Explanation:
+    """Return one explanation; one suspect is found once, by the kind that shows most of it."""
+    found: list[Found] = []
+    by = np.full(len(matrix), -1, dtype=np.int64)
+    everyone = {each.suspect for part in parts for each in part.explanation.found}
+    for part, at in zip(parts, rows, strict=True):
+        numbers = []
+        for each in part.explanation.found:
+            suspect = _widest(each.suspect, everyone)
+            known = next((at for at, one in enumerate(found) if one.suspect == suspect), None)
+            numbers.append(len(found) if known is None else known)
+            if known is None:
+                found.append(replace(each, suspect=suspect))
+            else:
+                found[known] = _together(found[known], each)
+        # The last two places are those of -2, a group, and of -1, nobody.
+        by[at] = np.array([*numbers, -2, -1], dtype=np.int64)[part.explanation.by]
+    groups = {
+        frozenset(each.suspect.number for each in group): group
+        for part in parts
+        for group in part.explanation.groups
+    }
+    return Explanation(
+        found=tuple(found),
+        groups=tuple(groups.values()),
+        by=by,
+        weak=tuple(each for part in parts for each in part.explanation.weak),
+        is_endless=any(part.explanation.is_endless for part in parts),
+    )
+
+
+def _widest(suspect: Suspect, everyone: set[Suspect]) -> Suspect:
+    """Return who of the found holds a suspect: of one rail all of them, of a side both."""
+    for rail, side in ((ALL, ALL), (ALL, suspect.side), (suspect.rail, ALL)):
+        wider = replace(suspect, rail=rail, side=side)
+        if wider in everyone:
+            return wider
+    return suspect
+
+
+def _together(first: Found, second: Found) -> Found:
+    return replace(
+        first,
+        num_measured=first.num_measured + second.num_measured,
+        num_low=first.num_low + second.num_low,
+        partners=max(first.partners, second.partners),
+        margin=max(first.margin, second.margin),
+        rivals=tuple(dict.fromkeys((*first.rivals, *second.rivals))),
+    )
+
+
+def _pairs_of(parts: Sequence[Judged]) -> tuple[BadPair, ...]:
+    found: dict[tuple[int, int], BadPair] = {}
+    for part in parts:
+        for each in part.bad_pairs:
+            known = found.get((each.first, each.second))
+            if known is not None:
+                each = replace(  # noqa: PLW2901 - the same pair, in two kinds
+                    known,
+                    num_measured=known.num_measured + each.num_measured,
+                    num_low=known.num_low + each.num_low,
+                    both_sides=known.both_sides or each.both_sides,
+                )
+            found[each.first, each.second] = each
+    return tuple(found.values())

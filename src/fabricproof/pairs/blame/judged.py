@@ -58,8 +58,6 @@ class Judged(Measure):
         is_contention: whether many rows are low and nobody explains them.
         bounded: kinds whose level a reference judges.
         impossible: rows better than physics allows.
-        leaves: where the nodes hang, None where nobody said.
-        reason: why the verdict is what it is.
     """
 
     matrix: Matrix

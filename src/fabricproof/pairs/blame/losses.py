@@ -35,7 +35,6 @@ class Loss:
         kind: RAIL of a node, or PAIR.
         name: ``vc3 rail0``, ``vc1 - vc7 rail0``.
         node: of a rail; None of a pair.
-        ends: nodes of a pair, the one that sends first; of a rail its node alone.
         direction: ``transmit``, ``receive`` or ``both``.
         events: packets that it happened to.
         pairs: pairs in which it happened.
@@ -90,7 +89,6 @@ class SideCarried(Carried):
     """What one node sent or received over a path, with all its partners together.
 
     Attributes:
-        direction: ``transmit`` or ``receive``.
         limit: what may happen to it.
     """
 
@@ -100,8 +98,6 @@ class SideCarried(Carried):
 
 @dataclass(kw_only=True)
 class _Cell:
-    """What went from one node to another over a path."""
-
     events: int = 0
     doubt: str = ""
     unsure: int = 0
@@ -234,8 +230,6 @@ class Losses:
 
 @dataclass(frozen=True, kw_only=True)
 class _Side:
-    """The transmit or the receive side of a node: its cells."""
-
     node: str
     direction: str
     ways: tuple[tuple[str, str], ...]
@@ -257,7 +251,28 @@ def _blamed(path: str, kind: ErrorKind, cells: _Cells, limit: ErrorLimit) -> Ite
         sides.setdefault(side.node, []).append(side)
         left = {way: cell for way, cell in left.items() if way not in side.ways}
     for node, own in sides.items():
-        yield _of_node(path, kind, node, own, limit)
+        direction = own[0].direction if len(own) == 1 else "both"
+        events, packets = (sum(getattr(side, of) for side in own) for of in ("events", "packets"))
+        pairs = max(side.pairs for side in own)
+        measured = max(side.measured for side in own)
+        doubt = next((f"; {side.doubt}" for side in own if side.doubt), "")
+        yield Loss(
+            verdict=Verdict.UNJUDGED if doubt else Verdict.FAIL,
+            kind=SuspectKind.RAIL,
+            what=kind,
+            name=f"{node} {path}",
+            net_path=path,
+            node=node,
+            ends=(node,),
+            direction=direction,
+            events=events,
+            packets=packets,
+            pairs=pairs,
+            measured_pairs=measured,
+            sentence=f"of what {node} {_SAYS[direction]} over {path}, "
+            f"{_rate(events, packets, kind)} in {pairs} of {measured} pairs; "
+            f"{_allowed(limit)}{doubt}",
+        )
     red = {way: cell for way, cell in left.items() if _is_red([cell], limit.per_million_packets)}
     for way, cell in red.items():
         yield _of_pair(path, kind, way, cell, limit)
@@ -294,30 +309,6 @@ def _worst_side(cells: _Cells, allowed: float) -> _Side | None:
 def _is_red(cells: Sequence[_Cell], allowed: float) -> bool:
     events = sum(cell.events for cell in cells)
     return events >= red_from(sum(cell.packets for cell in cells), allowed)
-
-
-def _of_node(path: str, kind: ErrorKind, node: str, sides: list[_Side], limit: ErrorLimit) -> Loss:
-    direction = sides[0].direction if len(sides) == 1 else "both"
-    events, packets = (sum(getattr(side, of) for side in sides) for of in ("events", "packets"))
-    pairs = max(side.pairs for side in sides)
-    measured = max(side.measured for side in sides)
-    doubt = next((f"; {side.doubt}" for side in sides if side.doubt), "")
-    return Loss(
-        verdict=Verdict.UNJUDGED if doubt else Verdict.FAIL,
-        kind=SuspectKind.RAIL,
-        what=kind,
-        name=f"{node} {path}",
-        net_path=path,
-        node=node,
-        ends=(node,),
-        direction=direction,
-        events=events,
-        packets=packets,
-        pairs=pairs,
-        measured_pairs=measured,
-        sentence=f"of what {node} {_SAYS[direction]} over {path}, {_rate(events, packets, kind)} "
-        f"in {pairs} of {measured} pairs; {_allowed(limit)}{doubt}",
-    )
 
 
 def _of_pair(

@@ -65,7 +65,6 @@ class Measure:
         fast: rows that are plainly better than the yardstick.
         contended: rows that the load of their round may explain, which nobody knows.
         yardsticks: kind and rail -> the healthy value, in the unit of the kind.
-        few: rows whose like are too few, nodes or values, to be a yardstick.
         scatter: the largest standard deviation of healthy rows that no reference judges.
         strays: whether many rows are fast, and neither distance nor anybody's place explains which.
         below_over: kind and rail whose healthy rows, of one distance, miss the reference.
@@ -131,7 +130,6 @@ _Stratum = tuple[int, int, Rows]
 
 
 def _like(matrix: Matrix, leaves: Leaves | None) -> npt.NDArray[np.int32]:
-    """Return a number of each row that rows of its kind, rail and distance share."""
     code = matrix.kind * np.int32(len(matrix.rails)) + matrix.rail
     if leaves is not None:
         code = code * 2 + leaves.crosses(matrix.source, matrix.destination)
@@ -274,12 +272,9 @@ class _Held:
 def _hold(own: Values, crowded: Flags, heap: Heap, bound: float | None, least: float) -> _Held:
     """Hold the rows of one stratum against their yardstick and the reference.
 
-    Args:
-        own: goodness.
-        crowded: rows of which nobody knows what the load of their round lets them have.
-        heap: the healthy rows.
-        bound: the worst that the reference allows, if there is one.
-        least: how far off a row is low at the least.
+    ``crowded``: rows of which nobody knows what the load of their round lets them have.
+    ``bound``: the worst that the reference allows, if there is one.
+    ``least``: how far off a row is low at the least.
     """
     off = own - heap.centre
     threshold = max(least, DEVIATIONS * heap.scatter)

@@ -45,8 +45,6 @@ class BadPair:
     """Two nodes that are low together and good with all others.
 
     Attributes:
-        first: number of a node.
-        second: number of the other.
         num_low: of these, low ones.
         both_sides: whether rows of both directions are low, or of rows that name none.
     """
@@ -117,7 +115,6 @@ def bad_pairs(matrix: Matrix, measure: Measure, explanation: Explanation) -> tup
 
 
 def _fine_with_others(matrix: Matrix, measure: Measure) -> Rows:
-    """Count the rows of each node that are not low."""
     good = ~measure.low
     counts = np.bincount(matrix.source[good], minlength=len(matrix.nodes))
     return counts + np.bincount(matrix.destination[good], minlength=len(matrix.nodes))

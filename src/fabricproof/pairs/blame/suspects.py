@@ -43,13 +43,10 @@ class Evidence:
     """Rows of a matrix, each low or not.
 
     Attributes:
-        source: node that sends, or one end.
-        destination: node that receives, or the other end.
         both_ways: whether the row says nothing of the direction.
         round: number, -1 where none is named.
         low: whether the value is below what a healthy pair has, and no load explains it.
         like: number of those it was held against; the rate of chance is that of its like.
-        leaves: where the nodes hang, None where nobody said.
     """
 
     source: npt.NDArray[np.int32]
@@ -179,7 +176,6 @@ class Tally:
 
 
 def _count(into: Values, sign: int, *at: npt.NDArray[np.integer]) -> None:
-    """Add how often each place occurs."""
     flat = np.ravel_multi_index(at, into.shape) if len(at) > 1 else at[0]
     if len(flat) * 20 < into.size:
         np.add.at(into.reshape(-1), flat, sign)

@@ -63,26 +63,6 @@ def heaps(values: Values) -> tuple[Heap, ...]:
     counts = np.bincount(bins, minlength=int(bins.max()) + 1 + int(4 * smoothing / _BIN))
     reach = np.arange(-int(4 * smoothing / _BIN), int(4 * smoothing / _BIN) + 1) * _BIN
     density = np.convolve(counts, np.exp(-0.5 * (reach / smoothing) ** 2), mode="same")
-    edges = np.array([0, *_valleys(density), len(density)])
-    heap_of = np.searchsorted(edges, bins, side="right") - 1
-    found = []
-    for number in range(len(edges) - 2, -1, -1):
-        own = values[heap_of == number]
-        if len(own):
-            centre = float(np.median(own))
-            scatter = float(_NORMAL * np.median(np.abs(own - centre)))
-            found.append(
-                Heap(
-                    centre=centre,
-                    scatter=max(scatter, _LEAST_SCATTER),
-                    weight=len(own) / len(values),
-                )
-            )
-    return tuple(found)
-
-
-def _valleys(density: Values) -> list[int]:
-    """Return the bins that part the peaks of a density, in order."""
     rising = np.diff(density, prepend=0.0) > 0
     peaks = np.flatnonzero(rising & ~np.append(rising[1:], False)).tolist()
     kept: list[int] = []
@@ -101,7 +81,22 @@ def _valleys(density: Values) -> list[int]:
                 valleys.pop()
         else:
             kept.append(peak)
-    return valleys
+    edges = np.array([0, *valleys, len(density)])
+    heap_of = np.searchsorted(edges, bins, side="right") - 1
+    found = []
+    for number in range(len(edges) - 2, -1, -1):
+        own = values[heap_of == number]
+        if len(own):
+            centre = float(np.median(own))
+            scatter = float(_NORMAL * np.median(np.abs(own - centre)))
+            found.append(
+                Heap(
+                    centre=centre,
+                    scatter=max(scatter, _LEAST_SCATTER),
+                    weight=len(own) / len(values),
+                )
+            )
+    return tuple(found)
 
 
 def candidates(values: Values, least: float | None = None) -> tuple[Heap, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -72,12 +72,8 @@ class Means:
     """All that a campaign needs of the world.
 
     Attributes:
-        site: where.
         subject: the stack, and how it is started.
         folder: of the campaign; the nodes see it too.
-        environment: in which Slurm's commands work.
-        standing: asks which nodes can be had now.
-        say: takes a line of progress.
         inside: this program runs in a job that has all nodes of the campaign.
     """
 
@@ -107,20 +103,21 @@ def planned_rounds(
 ) -> tuple[PlannedRound, ...]:
     """Return the rounds that a campaign begins with, each over every path.
 
-    Args:
-        leaves: where the nodes hang.
-        num_paths: how many there are.
-        is_full: every pair; else the first rounds of the ladder.
-        order: of a full matrix.
-        seed: of what is random.
-        at_once: pairs that measure at the same time at most (:func:`pairs_at_once`); 0: all.
-        first_rounds: random rounds of the ladder.
+    ``is_full``: every pair; else the first rounds of the ladder.
+    ``at_once``: pairs that measure at the same time at most (:func:`pairs_at_once`); 0: all.
+    ``first_rounds``: random rounds of the ladder.
     """
     schedule = Schedule(order=order, leaves=leaves, seed=seed)
     ladder = Ladder(leaves=leaves, seed=seed, first_rounds=first_rounds)
     rounds = schedule.rounds() if is_full else ladder.first()
     planned = as_pairs(each.tolist() for each in rounds)
-    every = (*planned, *_of_who_had_byes(planned, leaves.num_nodes))
+    met = {node for pairs in planned for pair in pairs for node in pair}
+    alone = [node for node in range(leaves.num_nodes) if node not in met]
+    free = [*alone, *sorted(met)]
+    pairs = []
+    while free and free[0] in alone and len(free) > 1:
+        pairs.append((free.pop(0), free.pop(0)))
+    every = (*planned, *((tuple(pairs),) if pairs else ()))
     return tuple(parts_of_rounds(every, range(num_paths), at_once))
 
 
@@ -129,13 +126,9 @@ def rounds_for(
 ) -> tuple[PlannedRound, ...]:
     """Return ``count`` rounds over every path: each pair once, then all of them again and again.
 
-    Args:
-        leaves: where the nodes hang.
-        num_paths: how many there are.
-        count: of rounds, and of turns where nodes share cores.
-        order: of the rounds.
-        seed: of what is random; each time all pairs are measured has the next.
-        at_once: as in :func:`planned_rounds`.
+    ``count``: of rounds, and of turns where nodes share cores.
+    ``seed``: of what is random; each time all pairs are measured has the next.
+    ``at_once``: as in :func:`planned_rounds`.
     """
     rounds = (
         pairs
@@ -150,15 +143,7 @@ def rounds_for(
 def blank_campaign(
     site: Site, partition: PartitionSpec, fabric: str, stack: str, *, name: str
 ) -> Campaign:
-    """Return a campaign over every pair as the site declares it, without nodes, paths and rounds.
-
-    Args:
-        site: where.
-        partition: of the site.
-        fabric: of the partition.
-        stack: of the partition.
-        name: of the campaign.
-    """
+    """Return a campaign over every pair as the site has it, without nodes, paths and rounds."""
     return Campaign(
         id=name,
         site=str(site.folder.resolve()),
@@ -188,11 +173,7 @@ def parts_of_rounds(
 ) -> Iterator[PlannedRound]:
     """Yield rounds over paths, each in as many turns as it takes.
 
-    Args:
-        rounds: pairs of each.
-        net_paths: numbers of the paths.
-        at_once: as in :func:`planned_rounds`.
-        first: number of the first one.
+    ``at_once``: as in :func:`planned_rounds`.
     """
     over = tuple(net_paths)
     parts = (turn for pairs in rounds for turn in enumerate(in_turns(pairs, at_once)))
@@ -217,19 +198,6 @@ def seconds_of_all(site: Site, campaign: Campaign) -> float:
     return sum(over[at] for each in campaign.rounds for at in each.net_paths)
 
 
-def _of_who_had_byes(
-    rounds: Sequence[Sequence[tuple[int, int]]], num_nodes: int
-) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """Return a round more for nodes that have none in ``rounds``, each with any that is free."""
-    met = {node for pairs in rounds for pair in pairs for node in pair}
-    alone = [node for node in range(num_nodes) if node not in met]
-    free = [*alone, *sorted(met)]
-    pairs = []
-    while free and free[0] in alone and len(free) > 1:
-        pairs.append((free.pop(0), free.pop(0)))
-    return (tuple(pairs),) if pairs else ()
-
-
 def pairs_at_once(site: Site, campaign: Campaign, cores: int) -> int:
     """Return how many pairs of a round may measure at the same time; 0: all of them.
 
@@ -237,10 +205,7 @@ def pairs_at_once(site: Site, campaign: Campaign, cores: int) -> int:
     more pairs at once would be held against a rate that this machine does not have.  So a round is
     measured in turns, as LinkTest does in its serial mode.
 
-    Args:
-        site: of the campaign.
-        campaign: its paths count, by the fastest of them.
-        cores: of the machine that plays the nodes.
+    ``cores``: of the machine that plays the nodes.
     """
     if not site.partition(campaign.partition).oversubscribed:
         return 0
@@ -375,7 +340,6 @@ def steps_of(site: Site, campaign: Campaign, net_path: int) -> tuple[Step, ...]:
 def _launch(
     campaign: Campaign, means: Means, net_path: int, rounds: tuple[PlannedRound, ...]
 ) -> Ended:
-    """Run one job over one path."""
     partition = means.site.partition(campaign.partition)
     used = sorted({node for each in rounds for pair in each.pairs for node in pair})
     at = {node: number for number, node in enumerate(used)}
@@ -421,11 +385,7 @@ def _launch(
 
 
 def path_of(subject: Subject, campaign: Campaign, net_path: int) -> NetPath:
-    """Return how the stack is told to take a path of the campaign.
-
-    Raises:
-        ConfigError: the site has no such path any more.
-    """
+    """Return how the stack is told to take a path of the campaign."""
     for each in subject.net_paths:
         if (each.fabric, each.rails) == (campaign.fabric, campaign.net_paths[net_path]):
             return each
@@ -452,9 +412,5 @@ def _round_words(campaign: Campaign, net_path: int, link: Link, ended: RoundReco
 
 
 def default_size(site: Site, partition: str, asked: str | None) -> int:
-    """Return the size of the large message, in bytes: as asked for, else the partition's largest.
-
-    Raises:
-        UnitError: ``asked`` is no size.
-    """
+    """Return the size of the large message, in bytes: as asked, else the partition's largest."""
     return parse_size(asked or site.partition(partition).max_message_size)

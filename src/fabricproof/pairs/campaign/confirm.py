@@ -66,11 +66,7 @@ class Confirmation:
 
     Attributes:
         name: what is red: a blamed place, or a quantity.
-        net_path: over which.
-        nodes: the pair that was measured again.
-        check: that measured it.
         verdict: what the stock program came to; None where it came to nothing.
-        reason: in words.
         run_id: of that run; empty where there was none.
         disturbance: what others took from it, as a quantity has it; None where nothing.
     """
@@ -95,12 +91,7 @@ class RedPair:
     """Something red, and the pair that shows it best.
 
     Attributes:
-        result: that is red.
         name: what of it: a blamed place, or a quantity.
-        net_path: over which.
-        source: the node that sends.
-        destination: the one that receives.
-        blamed: the node that is blamed, if one is.
         why_good_alone: why it is red and one pair alone has its rate; empty where it has not.
         blame: who is blamed; None where the whole quantity is red.
     """
@@ -135,10 +126,6 @@ def confirm(outcome: Outcome, look: Look) -> tuple[Outcome, tuple[Confirmation, 
 
     Who was looked at and not seen is blamed no longer.  Who was not looked at, as there are more
     than :data:`MOST_LOOKS`, stays blamed where all that were looked at were seen.
-
-    Args:
-        outcome: of the campaign.
-        look: measures a pair once more.
     """
     reds = reds_of(outcome)
     if not reds:
@@ -185,7 +172,6 @@ def _doubted(result: Result) -> Result:
 
 
 def _seen_alone(result: Result, unseen: Sequence[tuple[Blame, Confirmation | None]]) -> Result:
-    """Return what is red with those blamed that a stock program saw, the others undecided."""
     if not any(look is not None for _, look in unseen):
         return result
     gone = [each for each, _ in unseen]
@@ -240,7 +226,6 @@ def _red(result: Result, name: str, row: int, blamed: str | None = None) -> RedP
 
 
 def _low_rows(result: Result, blame: Blame) -> Flags:
-    """Tell which rows show whom ``blame`` names."""
     judged, matrix = result.judged, result.judged.matrix
     mine = judged.low.copy()
     named = [blame.node] if blame.node else []
@@ -268,10 +253,7 @@ def _why_good_alone(result: Result, rows: Flags, campaign: Campaign) -> str:
 
     Each time it was low it carried as much as one healthy pair takes, or more.
 
-    Args:
-        result: of a bandwidth one way, in which a link is blamed.
-        rows: that show it.
-        campaign: its rounds tell who sent at the same time.
+    ``campaign``: its rounds tell who sent at the same time.
     """
     judged, matrix = result.judged, result.judged.matrix
     begun = {(each.number, *pair) for each in campaign.rounds for pair in each.pairs}
@@ -319,8 +301,6 @@ class PairLook:
     """One look of a stock program at a pair.
 
     Attributes:
-        verdict: what it came to.
-        quantities: that it measured.
         taken: what share of its time others cost it at most, 0 to 1.
     """
 
@@ -333,10 +313,6 @@ def low_beside_good_ones(found: Sequence[PairLook], controls: Sequence[PairLook]
     """Return why what was disturbed is red all the same; empty where others may explain it.
 
     What a good pair bore in turn with it, at the same time on the same machine, explains nothing.
-
-    Args:
-        found: looks at the red pair, none of which could be judged.
-        controls: looks at the good one.
     """
     good = [each for each in controls if each.verdict is Verdict.PASS and each.quantities]
     if min(len(found), len(good)) < _TURNS:
@@ -390,7 +366,6 @@ def by_check(outcome: Outcome, run: Run, taken: Taken = lambda *_: 0.0) -> Look:
 def _looked(
     outcome: Outcome, red: RedPair, ends: Ends, run: Run, taken: Taken
 ) -> tuple[Confirmation, PairLook | None]:
-    """Return what a check said of a pair over the red path, and the same as a look; None: none."""
     campaign = outcome.campaign
     nodes = tuple(sorted(ends, key=natural))  # a job has them so, and its first one sends
     check = _CHECKS[red.result.quantity][red.is_wide]
@@ -417,7 +392,6 @@ def _looked(
 def _of_legs(
     blank: Confirmation, result: SessionResult, taken: Taken
 ) -> tuple[Confirmation, PairLook | None]:
-    """Return what the legs over the red path came to, there and back."""
     mine = [each for each in result.legs if _is_over(each, blank.net_path) and each.nodes]
     elsewhere = [each for each in mine if not set(each.nodes) <= set(blank.nodes)]
     if not mine or elsewhere:

@@ -100,12 +100,7 @@ def render_job(
 ) -> str:
     """Return the script of the job that runs ``plan`` in ``folder``.
 
-    Args:
-        subject: the stack.
-        net_path: that it is told.
-        plan: for the kernel.
-        folder: of the launch.
-        named: the job may have more nodes than the plan: the launcher is told which.
+    ``named``: the job may have more nodes than the plan: the launcher is told which.
 
     Raises:
         ConfigError: the stack cannot be started, or cannot take this path.
@@ -119,7 +114,20 @@ def render_job(
         )
     settings = {**subject.launch.environment, **net_path.environment}
     head = render_script((), subject, settings=settings)
-    seconds, launch = 60 * job_minutes(plan), _launch_line(subject, plan, named=named)
+    assert subject.launch is not None
+    count = len(plan.nodes)
+    where = Layout(num_nodes=count, nodes=plan.nodes if named else ())
+    layout = layout_options(subject.family, subject.launcher, where)
+    options = [word for word in layout if not word.startswith("--ntasks=")]
+    if subject.launcher == "srun":
+        first = ["srun", f"--ntasks={count}", "--kill-on-bad-exit=1"]
+    else:
+        hidden = [word for name in subject.launch.hidden for word in ("-u", name)]
+        first = [*(["env", *hidden] if hidden else []), subject.launch.launcher, "-np", str(count)]
+    command = [shell_word(each) for each in (*first, *options, *subject.options)]
+    if named and subject.launcher == "srun":
+        command = list(naming_the_nodes(command, plan.nodes))
+    seconds, launch = 60 * job_minutes(plan), " ".join(command)
     begin = min(_START_SECONDS, _LEAST_BEGIN_SECONDS + len(plan.nodes) // _NODES_A_SECOND)
     return (
         f"#!/bin/bash\ncd {shell_word(str(folder))} || exit 74\n{RECORD_END}\n{head}"
@@ -135,32 +143,10 @@ def render_job(
     )
 
 
-def _launch_line(subject: Subject, plan: KernelPlan, *, named: bool) -> str:
-    assert subject.launch is not None
-    count = len(plan.nodes)
-    where = Layout(num_nodes=count, nodes=plan.nodes if named else ())
-    layout = layout_options(subject.family, subject.launcher, where)
-    options = [word for word in layout if not word.startswith("--ntasks=")]
-    if subject.launcher == "srun":
-        first = ["srun", f"--ntasks={count}", "--kill-on-bad-exit=1"]
-    else:
-        hidden = [word for name in subject.launch.hidden for word in ("-u", name)]
-        first = [*(["env", *hidden] if hidden else []), subject.launch.launcher, "-np", str(count)]
-    command = [shell_word(each) for each in (*first, *options, *subject.options)]
-    if named and subject.launcher == "srun":
-        command = list(naming_the_nodes(command, plan.nodes))
-    return " ".join(command)
-
-
 def prepare(
     folder: Path, subject: Subject, net_path: NetPath, plan: KernelPlan, *, named: bool = False
 ) -> None:
-    """Write all that the job needs into ``folder``; arguments as of :func:`render_job`.
-
-    Raises:
-        ConfigError: the stack or the plan cannot be.
-        OutputError: it could not be written.
-    """
+    """Write all that the job needs into ``folder``; arguments as of :func:`render_job`."""
     script = render_job(subject, net_path, plan, folder, named=named)
     write_whole(folder / SCHEDULE_FILE, render_schedule(plan))
     for source in (KERNEL, BUILD_SCRIPT, LOOK):
@@ -212,11 +198,6 @@ def end_left(
 
     They would measure what is to be measured now.  What they have measured is kept.
 
-    Args:
-        campaign: its folder.
-        environment: in which Slurm's commands work.
-        sleep: waits, until none of them is there any more.
-
     Raises:
         UnavailableError: Slurm does not answer, or they do not end.
     """
@@ -267,17 +248,8 @@ def follow(
     A job that waits too long, or whoever interrupts this, has the job cancelled: what it measured
     is kept.
 
-    Args:
-        folder: of the job.
-        job_id: Slurm's number.
-        environment: in which Slurm's commands work.
-        queue_seconds: how long it may wait for its nodes.
-        on_record: takes the record each time that a round ended.
-        sleep: waits.
-        clock: tells the time, in s.
-
-    Raises:
-        ParseError: the record is damaged.
+    ``queue_seconds``: how long it may wait for its nodes.
+    ``on_record``: takes the record each time that a round ended.
     """
     seen, gone_since, begin = 0, None, clock()
     growing = GrowingRecord(folder / RECORD_FILE)
@@ -331,13 +303,8 @@ def _ended(folder: Path, why: str) -> Ended:
         return Ended(reason=f"not up: {reason}", down=down)
     found = _STUCK.findall(read_text(folder / "stderr"))
     stuck = frozenset((int(number), frozenset((one, other))) for one, other, number in found)
-    status, said = read_text(folder / "status").strip(), _last_words(folder)
-    words = [why or f"the kernel ended with status {status or 'unknown'}", said]
-    return Ended(reason=": ".join(filter(None, words)), stuck=stuck)
-
-
-def _last_words(folder: Path) -> str:
-    """Return what the kernel or the launcher said last, the kernel's own words before all."""
     lines = [line.strip() for line in read_text(folder / "stderr").splitlines() if line.strip()]
     own = [line for line in lines if line.startswith("fabricproof kernel")]
-    return (own or lines[-1:] or [""])[0][:300]
+    status, said = read_text(folder / "status").strip(), (own or lines[-1:] or [""])[0][:300]
+    words = [why or f"the kernel ended with status {status or 'unknown'}", said]
+    return Ended(reason=": ".join(filter(None, words)), stuck=stuck)

@@ -42,9 +42,7 @@ class PlannedRound:
     """A round of the campaign.
 
     Attributes:
-        number: from 0.
         pairs: numbers of nodes; nobody twice.
-        net_paths: numbers of the paths over which it is measured.
         is_adaptive: whether it was added for suspects.
         is_again: whether it is a second look at pairs that were low.
         part: its place in a round that is measured in turns, from 0.
@@ -65,12 +63,10 @@ class Campaign:
     Attributes:
         id: the name of its folder; of a check's, the folder itself.
         site: folder that finds the site again.
-        nodes: that take part, in natural order.
         leaf_of: name of the leaf of each, empty where nobody knows.
         out: nodes of the partition that take no part -> their state in Slurm.
         skipped: nodes that the site leaves out by its own choice -> why.
         net_paths: interfaces of each way to be measured, one or several.
-        rounds: in order.
         size: of the large message, in bytes.
         seconds: budget of one measurement of a pair.
         both_ways: both ways at once, too.
@@ -143,11 +139,7 @@ def in_turns(pairs: tuple[NodePair, ...], at_once: int) -> tuple[tuple[NodePair,
 
 
 def save(folder: Path, campaign: Campaign) -> None:
-    """Write the plan of a campaign, whole.
-
-    Raises:
-        OutputError: it could not be written.
-    """
+    """Write the plan of a campaign, whole."""
     write_whole(folder / PLAN_FILE, json.dumps(asdict(campaign), indent=1) + "\n")
 
 
@@ -155,12 +147,7 @@ _PLAN = TypeAdapter(Campaign)
 
 
 def load(folder: Path) -> Campaign:
-    """Return the campaign in ``folder``.
-
-    Raises:
-        InputMissingError: there is none.
-        ParseError: its plan is damaged, or of another version.
-    """
+    """Return the campaign in ``folder``."""
     path = folder / PLAN_FILE
     found = None
     try:
@@ -181,11 +168,7 @@ def load(folder: Path) -> Campaign:
 
 @contextlib.contextmanager
 def only_one(folder: Path) -> Iterator[None]:
-    """Keep a second program away from the campaign in ``folder``.
-
-    Raises:
-        CampaignRunsError: it is there already.
-    """
+    """Keep a second program away from the campaign in ``folder``."""
     with (folder / "lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -207,7 +190,6 @@ class Measured:
 
     Attributes:
         rounds: path, and a round that ended over it, in the order of the launches.
-        lost: what was begun and lost, in words.
         binaries: kernels and the MPIs that they ran with.
     """
 
@@ -223,12 +205,7 @@ def launches(folder: Path) -> list[Path]:
 
 
 def read_launch(folder: Path) -> KernelRecord:
-    """Return what one launch has measured so far; nothing where it has not begun.
-
-    Raises:
-        InputMissingError: its record is there and cannot be read.
-        ParseError: its record is damaged.
-    """
+    """Return what one launch has measured so far; nothing where it has not begun."""
     path = folder / RECORD_FILE
     text = text_if_there(
         path,
@@ -251,9 +228,6 @@ class Readings:
 
         Args:
             campaign: always the same one, which may have got further rounds.
-
-        Raises:
-            ParseError: a record is damaged, or of another campaign.
         """
         found = [self._of_launch(place, campaign) for place in launches(self.folder)]
         return Measured(
@@ -272,11 +246,7 @@ class Readings:
 
 
 def measured(folder: Path, campaign: Campaign) -> Measured:
-    """Return what the campaign in ``folder`` has measured, read anew.
-
-    Raises:
-        ParseError: a record is damaged, or of another campaign.
-    """
+    """Return what the campaign in ``folder`` has measured, read anew."""
     return Readings(folder).measured(campaign)
 
 
@@ -337,12 +307,7 @@ def _check(
 
 
 def left_over(campaign: Campaign, done: Measured) -> dict[int, tuple[PlannedRound, ...]]:
-    """Return path -> what is planned over it and not measured; nothing that was measured.
-
-    Args:
-        campaign: what is planned.
-        done: what was measured.
-    """
+    """Return path -> what is planned over it and not measured; nothing that was measured."""
     left = {
         net_path: left_on(net_path, campaign, done) for net_path in range(len(campaign.net_paths))
     }

@@ -41,8 +41,6 @@ class Row:
     """A value that stands, of one pair in one round over one path.
 
     Attributes:
-        net_path: its number.
-        value: what was measured.
         taken: what others took of wire and cores meanwhile, as a part of the time.
         by: who, in words.
         kind: what they took first.
@@ -60,8 +58,6 @@ class SecondLook:
     """A value that was low, or did not count, and one of the same pair that is good.
 
     Attributes:
-        net_path: over which.
-        pair: the two nodes.
         sentence: both values' outcome.
     """
 
@@ -81,9 +77,7 @@ def disturbed(rows: Sequence[Row], lower: float) -> list[bool]:
     What the good ones bore as well explains no low one: of what was taken only that beyond their
     median does, and none where most of its own round bore it too.
 
-    Args:
-        rows: of one quantity.
-        lower: the least that a healthy pair has, in MB/s.
+    ``lower``: the least that a healthy pair has, in MB/s.
     """
     good = [row.taken for row in rows if row.value.bandwidth_mb_s >= lower]
     borne = float(np.median(good)) if good else 0.0
@@ -98,7 +92,6 @@ def disturbed(rows: Sequence[Row], lower: float) -> list[bool]:
 
 
 def _bore(row: Row, of_round: Sequence[Row], lower: float) -> bool:
-    """Tell whether most of a round bore what was taken from this row."""
     peers = [
         each.value.bandwidth_mb_s >= lower
         for each in of_round
@@ -110,14 +103,7 @@ def _bore(row: Row, of_round: Sequence[Row], lower: float) -> bool:
 def matrix_of(
     campaign: Campaign, quantity: Quantity, net_paths: Sequence[int], rows: Sequence[Row]
 ) -> Matrix:
-    """Return the rows of one quantity as a matrix, in MB/s or us, its nodes in campaign's order.
-
-    Args:
-        campaign: that measured them.
-        quantity: of all rows.
-        net_paths: over which, as the rails of the matrix.
-        rows: at least one.
-    """
+    """Return the rows of one quantity as a matrix, in MB/s or us, its nodes in campaign's order."""
     number = {name: at for at, name in enumerate(campaign.nodes)}
     is_latency = quantity is Quantity.LATENCY
     size = LATENCY_BYTES if is_latency else campaign.size

@@ -75,17 +75,9 @@ def ask_standing(
 ) -> Standing:
     """Return how the nodes of a partition stand.
 
-    Args:
-        partition: of the site.
-        environment: in which Slurm's commands work.
-        reserved: nodes of any reservation can be had: whoever asks knows that the job will be in
-            the one that has them.
-        reservation: nodes of this one can be had, of no other: the job will be in it.
-
-    Raises:
-        UnavailableError: Slurm does not answer, has no such reservation, or the partition has no
-            Slurm.
-        ParseError: what it says is not understood.
+    ``reserved``: nodes of any reservation can be had: whoever asks knows that the job will be in
+    the one that has them.
+    ``reservation``: nodes of this one can be had, of no other: the job will be in it.
     """
     if not partition.uses_slurm:
         raise UnavailableError(
@@ -102,11 +94,7 @@ def ask_standing(
 
 
 def reserved_nodes(said: str) -> frozenset[str]:
-    """Return the nodes of a reservation, of what ``scontrol show reservation`` says of it.
-
-    Raises:
-        ParseError: it names no nodes.
-    """
+    """Return the nodes of a reservation, of what ``scontrol show reservation`` says of it."""
     found = _NODES.search(said)
     if found is None:
         raise ParseError(
@@ -146,12 +134,7 @@ def ask_leaves(nodes: Sequence[str], environment: Mapping[str, str]) -> tuple[st
 
 
 def ask_others(environment: Mapping[str, str]) -> frozenset[str]:
-    """Return the nodes on which jobs of other users run.
-
-    Raises:
-        UnavailableError: Slurm does not answer.
-        ParseError: what it says is not understood.
-    """
+    """Return the nodes on which jobs of other users run."""
     said = ask(["squeue", "-h", "-t", "running", "-o", "%U %N"], environment)
     return others_of(said, os.getuid())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from fabricproof.core.units import counted
 from fabricproof.job.evidence.declaration import device_fault
 from fabricproof.job.evidence.disturbance import counted_seconds, starved_cores
 from fabricproof.job.evidence.leg_folder import RankRecord, gather
@@ -15,6 +16,13 @@ from fabricproof.traffic.disturbance import Disturbance, foreign_traffic
 from fabricproof.traffic.error_rates import ErrorRate, error_rates
 
 Pair = tuple[str, str]
+#: two nodes, and what the counters said of the path between them
+PairProof = tuple[Pair, PathProof]
+
+#: partners with whom a node's path must be wrong: one may be wrong himself
+LEAST_PARTNERS = 2
+#: Most of the nodes that are named, as of hosts that are cabled otherwise than others: our choice.
+MOST_SHARE = 0.25
 
 #: a link that went down this often is no accident of one moment
 LEAST_DOWNS = 2
@@ -42,12 +50,8 @@ def prove_pair(
     In a round a node has one partner, so that all that its rails moved is of this pair.  A rail
     that is of another kind than the declared link (a port of Ethernet, Soft-RoCE) is a wrong path.
 
-    Args:
-        record: the round.
-        pair: two nodes.
-        values: theirs, all of the round.
-        rails: interfaces or ports that had to carry them.
-        link: the declared one of each rail.
+    ``rails``: interfaces or ports that had to carry them.
+    ``link``: the declared one of each rail.
     """
     if why := device_fault(link, rails, (record.nodes[node] for node in pair)):
         return PathProof(state=PathState.WRONG, reason=why)
@@ -129,9 +133,7 @@ def down_links(rounds: Iterable[RoundRecord], rails: Iterable[str]) -> tuple[Dow
     "number of link transitions between UP and DOWN"), or ``link_downed`` of a port.  A counter that
     ran backwards counts nothing.
 
-    Args:
-        rounds: in any order.
-        rails: interfaces or ports, also those that another rail was measured beside.
+    ``rails``: interfaces or ports, also those that another rail was measured beside.
     """
     of_node: dict[str, list[tuple[RoundRecord, RankRecord]]] = {}
     for record in sorted(rounds, key=lambda each: each.begin):
@@ -158,3 +160,87 @@ def _between(before: Mapping[str, int], after: Mapping[str, int]) -> int:
         for name in ("carrier_changes", "link_downed")
     )
     return max(0, (changes + 1) // 2, downs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrongPath:
+    """A node whose traffic takes another path with all others, while theirs does not.
+
+    Attributes:
+        node: it.
+        partners: with how many others it was seen.
+        others: pairs of other nodes that take the right path.
+        came_by: the interface by which it comes in to the node, whatever its partners show; empty
+            where they differ, or nobody knows.
+    """
+
+    node: str
+    net_path: str
+    partners: int
+    others: int
+    came_by: str
+
+    @property
+    def sentence(self) -> str:
+        """It, in words."""
+        seen = f"takes another path with all {counted(self.partners, 'partner')}"
+        right = f"{counted(self.others, 'pair')} of other nodes do not"
+        said = f"{self.node}: traffic over {self.net_path} {seen}, {right}"
+        if not self.came_by:
+            return said
+        return (
+            f"{said}: it comes in by {self.came_by}. Are the cables of {self.net_path} and "
+            f"{self.came_by} of {self.node} exchanged, or does it answer for both (arp_ignore)?"
+        )
+
+
+def wrong_paths(net_path: str, seen: Sequence[PairProof]) -> list[WrongPath]:
+    """Return the nodes that are wrong over a path; none where pairs do not agree on them.
+
+    A node is named where its traffic took another path with at least :data:`LEAST_PARTNERS` others
+    that took the right one elsewhere, and the right one with none that is not named; every pair of
+    nodes that are not named took the right one, and at most :data:`MOST_SHARE` of the nodes are
+    named.  Two that are cabled crosswise alike reach each other as they should: pairs of named ones
+    say nothing.
+
+    Args:
+        net_path: its name.
+        seen: pairs whose path is proven or wrong, in any order, a pair as often as it was measured.
+    """
+    sure = [({*pair}, proof) for pair, proof in seen if proof.state is not PathState.UNKNOWN]
+    nodes = {node for pair, _ in sure for node in pair}
+    wrong, right = (
+        {
+            node: {
+                other
+                for pair, proof in sure
+                if node in pair and (proof.state is PathState.WRONG) is is_wrong
+                for other in pair - {node}
+            }
+            for node in nodes
+        }
+        for is_wrong in (True, False)
+    )
+    named = {node for node in nodes if len(wrong[node]) > max(len(right[node]), LEAST_PARTNERS - 1)}
+    if len(named) > MOST_SHARE * len(nodes):
+        return []
+    between = [(pair, proof) for pair, proof in sure if not pair <= named]
+    if any((proof.state is PathState.WRONG) != bool(named & pair) for pair, proof in between):
+        return []
+    others = {frozenset(pair) for pair, proof in between if proof.state is not PathState.WRONG}
+    proven = frozenset().union(*others)
+    found = []
+    for node in sorted(named):
+        partners = wrong[node] - named
+        came_by = {proof.came_by for _, proof in between if proof.lacking == node}
+        if len(partners & proven) >= LEAST_PARTNERS:
+            found.append(
+                WrongPath(
+                    node=node,
+                    net_path=net_path,
+                    partners=len(partners),
+                    others=len(others),
+                    came_by=came_by.pop() if len(came_by) == 1 else "",
+                )
+            )
+    return found

@@ -104,11 +104,7 @@ class Step:
     """One measurement of every pair of a round.
 
     Attributes:
-        mode: what the two do.
-        size: of a message, in bytes, 1 or more.
-        window: messages in flight.
         repetitions: at most.
-        warmups: unmeasured repetitions before.
         seconds: budget of the measured repetitions, one way.
     """
 
@@ -125,12 +121,9 @@ def plan_steps(
 ) -> tuple[Step, ...]:
     """Return latency of a small message and bandwidth of a large one, by the rules of all legs.
 
-    Args:
-        max_size: of the large message, in bytes.
-        rate_mb_s: what a pair is expected to carry, MB/s.
-        latency_us: expected time of a small message, us.
-        seconds: budget of each measurement of a pair, one way.
-        both_ways: measure both ways at once, too.
+    ``rate_mb_s``: what a pair is expected to carry, MB/s.
+    ``latency_us``: expected time of a small message, us.
+    ``seconds``: budget of each measurement of a pair, one way.
     """
     facts = {"rate_mb_s": rate_mb_s, "latency_us": latency_us, "seconds": seconds}
     small = plan_ping_pong(max_size=LATENCY_BYTES, sizes=(LATENCY_BYTES,), **facts)

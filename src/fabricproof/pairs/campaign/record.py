@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from fabricproof.core.errors import ParseError
+from fabricproof.core.plain import typed, typed_at
 from fabricproof.core.records import parse_json
 from fabricproof.job.evidence.leg_folder import RankRecord, named_counters
 from fabricproof.pairs.campaign.plan import FORMAT, Binary, Build, Mode
@@ -27,18 +28,9 @@ class Value:
     """One measurement of a pair.
 
     Attributes:
-        round: number of the round.
-        mode: what the two did.
         source: node that led: sent first, or one way.
         destination: its partner.
-        size: of a message, in bytes.
-        window: messages in flight.
         warmups: unmeasured repetitions.
-        repetitions: measured ones.
-        total_us: of all measured repetitions.
-        least_us: of the fastest one.
-        median_us: of the middle one.
-        most_us: of the slowest one.
         times_us: of each, where they were few.
     """
 
@@ -85,7 +77,6 @@ class RoundRecord:
 
     Attributes:
         nodes: node -> what its rank saw, counters before and after the round.
-        begin: of the round, in s since 1970.
     """
 
     number: int
@@ -102,7 +93,6 @@ class KernelRecord:
     Attributes:
         rounds: that ended, in the order in which they ran.
         binary: what measured them; None where nothing is written yet.
-        is_done: whether the kernel came to its end.
         lost: rounds that began and did not end, and what else was cut, in words.
     """
 
@@ -113,15 +103,7 @@ class KernelRecord:
 
 
 def read_record(text: str, source: str) -> KernelRecord:
-    """Read the record of one launch, also while it is written.
-
-    Args:
-        text: of the file; empty where nothing is written yet.
-        source: its name.
-
-    Raises:
-        ParseError: a line that is none of the kernel's, or that does not fit those before it.
-    """
+    """Read the record of one launch, also while it is written."""
     reader = _Reader(source)
     tail = reader.take_all(text)
     return reader.record([f"{source}:{reader.line + 1}: a line is cut off"] if tail else [])
@@ -137,11 +119,7 @@ class GrowingRecord:
         self._offset = 0
 
     def look(self) -> KernelRecord:
-        """Return what stands in it by now; nothing before it is there.
-
-        Raises:
-            ParseError: a line that is none of the kernel's.
-        """
+        """Return what stands in it by now; nothing before it is there."""
         with contextlib.suppress(OSError), self.path.open("rb") as file:
             file.seek(self._offset)
             new = file.read()
@@ -153,8 +131,6 @@ class GrowingRecord:
 
 
 class _Reader:
-    """What was read so far."""
-
     def __init__(self, source: str) -> None:
         self.source = source
         self.line = 0
@@ -223,7 +199,7 @@ class _Reader:
             for interface, told in fields["facts"].items()
         }
         self.facts[node] = RankRecord(
-            rank=_whole(fields["rank"]),
+            rank=typed_at(fields, "rank", int),
             node=node,
             cpus=str(fields["cpus"]),
             machine=str(fields["machine"]),
@@ -235,7 +211,7 @@ class _Reader:
         )
 
     def _in_round(self, fields: dict[str, Any]) -> int:
-        number = _whole(fields["round"])
+        number = typed_at(fields, "round", int)
         if number in self.rounds or self.round not in {None, number}:
             self.refuse("a record of another round", f"round {self.round}", number)
         self.round = number
@@ -247,21 +223,10 @@ class _Reader:
         return str(name)
 
     def _value(self, fields: dict[str, Any]) -> None:
-        value = Value(
-            round=self._in_round(fields),
-            mode=Mode(fields["mode"]),
-            source=self._node(fields["from"]),
-            destination=self._node(fields["to"]),
-            times_us=tuple(_time(each) for each in fields.get("times_us", ())),
-            size=_whole(fields["size"]),
-            window=_whole(fields["window"]),
-            warmups=_whole(fields["warmups"]),
-            repetitions=_whole(fields["repetitions"]),
-            total_us=_time(fields["total_us"]),
-            least_us=_time(fields["least_us"]),
-            median_us=_time(fields["median_us"]),
-            most_us=_time(fields["most_us"]),
-        )
+        self._in_round(fields)
+        ends = {"source": self._node(fields["from"]), "destination": self._node(fields["to"])}
+        told = {name: each for name, each in fields.items() if name not in {"record", "from", "to"}}
+        value = typed(Value, told | ends)
         why = _contradiction(value)
         key = (value.mode, value.size, value.source, value.destination)
         if why or key in self.values:
@@ -291,7 +256,7 @@ class _Reader:
         named = {name for each in self.values.values() for name in (each.source, each.destination)}
         if named != set(self.nodes):
             self.refuse("a round ends without all its counters", "those of each node", number)
-        begin, end = _time(fields["begin"]), _time(fields["end"])
+        begin, end = (typed_at(fields, name, float) for name in ("begin", "end"))
         self.rounds[number] = RoundRecord(
             number=number,
             values=tuple(self.values.values()),
@@ -319,25 +284,19 @@ class _Reader:
         )
 
 
-def _whole(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(value)
-    return value
-
-
-def _time(value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        raise ValueError(value)
-    return float(value)
-
-
 def _contradiction(value: Value) -> str:
-    """Return what in a value cannot be; empty where it can."""
     if value.source == value.destination:
         return "a node with itself"
     if min(value.size, value.window, value.repetitions) < 1:
         return "no message was measured"
-    if not 0 < value.least_us <= value.median_us <= value.most_us <= value.total_us * 1.001:
+    if (
+        not 0
+        < value.least_us
+        <= value.median_us
+        <= value.most_us
+        <= value.total_us * 1.001
+        < math.inf
+    ):
         return "times that contradict each other"
     few = value.times_us
     off = _ROUNDING_US * (value.repetitions + 1)

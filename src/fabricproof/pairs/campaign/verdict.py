@@ -7,7 +7,7 @@ nobody can say of is UNJUDGED, what was planned and not measured is MISSING.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -33,27 +33,28 @@ from fabricproof.pairs.campaign.matrices import (
 )
 from fabricproof.pairs.campaign.path import (
     DownLink,
+    PairProof,
+    WrongPath,
     disturbances,
     down_links,
     errors_of,
     pairs_of,
     prove_pair,
+    wrong_paths,
 )
 from fabricproof.pairs.campaign.plan import Binary
 from fabricproof.pairs.fabric import Leaves, leaves_by_name
 from fabricproof.pairs.limits import NO_LIMITS, Limits, limits_of
-from fabricproof.pairs.matrix import Flags, Kind, Matrix
+from fabricproof.pairs.matrix import Flags, Matrix
 from fabricproof.pairs.picture import Picture, picture_of
 from fabricproof.pairs.population import Population, populations_of
 from fabricproof.pairs.said import Said
 from fabricproof.pairs.words import say
-from fabricproof.pairs.wrong_paths import PairPath, WrongPath, wrong_paths
 from fabricproof.physics import Fabric
 from fabricproof.site import Site
 from fabricproof.traffic import PathProof, PathState, Risen
 from fabricproof.traffic.disturbance import DisturbanceKind
 from fabricproof.traffic.error_rates import PORT_COUNTERS
-from fabricproof.verdict.value import Reference
 
 #: words with which a library names itself (MPI_Get_library_version), by family, in small letters:
 #: MPICH's "MPICH Version", Cray's "CRAY MPICH version"
@@ -83,10 +84,6 @@ class Trouble:
     """A pair in a round whose values do not stand.
 
     Attributes:
-        verdict: what they are.
-        net_path: over which.
-        round: number of the round.
-        pair: two nodes.
         disturbance: what others did, where that is why.
         rose: node, interface and counter of each error that rose.
     """
@@ -105,15 +102,10 @@ class Result:
     """One quantity over one or several paths.
 
     Attributes:
-        quantity: what.
-        net_paths: names.
-        judged: the matrix and its verdict.
-        said: blame, and what is undecided.
         populations: of each path, then of a latency of each distance.
         why_told_only: why its verdict does not count; empty where it does.
         doubtful: rows that are low or miss the reference, and that nobody explains.
         cleared: what was low once and good at the second look.
-        limits: what the level is judged by.
     """
 
     quantity: Quantity
@@ -152,18 +144,13 @@ class Outcome:
     """What a campaign came to so far.
 
     Attributes:
-        campaign: what was planned.
-        results: quantities.
         troubles: pairs whose values do not stand.
         wrong_paths: nodes because of which the path of pairs is wrong.
         losses: who lost or damaged more packets than may be.
         left: path -> what is planned and not measured.
-        rounds: measured ones, over all paths.
         proven: pairs in rounds whose path is proven.
-        notes: what else is to be known.
         strangers: libraries that are not of the family that was to be measured, in words.
         binaries: kernels and the MPIs that they ran with.
-        second_looks: what a second look cleared.
         carried: how much went over each path, and how much of it may have been lost at most.
         counted: the same for each node; None where nothing was judged.
         down_links: links that went down too often while it ran.
@@ -222,33 +209,23 @@ def places_of(campaign: Campaign) -> Leaves | None:
 
 
 def physics(site: Site, campaign: Campaign, net_path: int) -> Fabric:
-    """Return the physics of a path of the campaign.
-
-    Raises:
-        ConfigError: the site declares no link to judge by.
-    """
+    """Return the physics of a path of the campaign."""
     connections = site.stack(campaign.stack).connections
     return site.fabric(campaign.fabric, campaign.net_paths[net_path], num_flows=connections)
 
 
 def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
-    """Judge what a campaign has measured.
-
-    Args:
-        site: whose links and references apply.
-        campaign: what was planned.
-        done: what was measured.
-    """
+    """Judge what a campaign has measured."""
     rows: list[Row] = []
     troubles: list[Trouble] = []
     losses = Losses(site, campaign.fabric, campaign.net_paths)
     proven = 0
-    proofs: list[tuple[int, tuple[str, str], PathProof]] = []
+    proofs: list[tuple[int, PairProof]] = []
     for net_path, record in done.rounds:
         link, rails = physics(site, campaign, net_path).link, campaign.net_paths[net_path]
         for pair, values in pairs_of(record).items():
             proof = prove_pair(record, pair, values, rails, link)
-            proofs.append((net_path, pair, proof))
+            proofs.append((net_path, (pair, proof)))
             if proof.state is PathState.PROVEN:
                 proven += 1
             else:
@@ -281,7 +258,11 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
         carried=losses.carried(),
         counted=losses,
         down_links=down_links((record for _, record in done.rounds), measured_over),
-        wrong_paths=tuple(_wrong_paths(campaign, proofs)),
+        wrong_paths=tuple(
+            found
+            for net_path, there in sorted(by_key(proofs).items())
+            for found in wrong_paths(campaign.path_name(net_path), there)
+        ),
         left=left_over(campaign, done),
         rounds=len(done.rounds),
         proven=proven,
@@ -290,23 +271,6 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
         strangers=tuple(strangers),
         second_looks=(*(said for each in results for said in each.cleared), *passing),
     )
-
-
-def _wrong_paths(
-    campaign: Campaign, proofs: Iterable[tuple[int, tuple[str, str], PathProof]]
-) -> Iterator[WrongPath]:
-    seen: dict[int, list[PairPath]] = {}
-    for net_path, pair, proof in proofs:
-        if proof.state is not PathState.UNKNOWN:
-            each = PairPath(
-                pair=pair,
-                is_wrong=proof.state is PathState.WRONG,
-                came_by=proof.came_by,
-                lacking=proof.lacking,
-            )
-            seen.setdefault(net_path, []).append(each)
-    for net_path, there in sorted(seen.items()):
-        yield from wrong_paths(campaign.path_name(net_path), there)
 
 
 def _passing(
@@ -431,10 +395,18 @@ def _limits(
     site: Site, campaign: Campaign, quantity: Quantity, net_path: int, matrix: Matrix
 ) -> Limits:
     kind = matrix.kinds[0]
+    found = site.references_for(
+        fabric=campaign.fabric,
+        suite="fabricproof",
+        program="pairs",
+        stack=campaign.stack,
+        num_rails=len(campaign.net_paths[net_path]),
+    )
+    meant = {kind.quantity, f"{kind.quantity}_{kind.size}"}
     return limits_of(
         matrix,
         fabric=None if quantity is Quantity.BOTH_WAYS else physics(site, campaign, net_path),
-        references=_references(site, campaign, len(campaign.net_paths[net_path]), kind),
+        references={name: reference for name, reference in found.items() if name in meant},
         tolerance=None if kind.lower_is_better else site.spec.tolerance,
     )
 
@@ -495,15 +467,3 @@ def _why_told_only(
     if judged.verdict in {MatrixVerdict.UNJUDGED, MatrixVerdict.UNDECIDED}:
         return f"the site has no reference of its {quantity}"
     return ""
-
-
-def _references(site: Site, campaign: Campaign, num_rails: int, kind: Kind) -> dict[str, Reference]:
-    found = site.references_for(
-        fabric=campaign.fabric,
-        suite="fabricproof",
-        program="pairs",
-        stack=campaign.stack,
-        num_rails=num_rails,
-    )
-    meant = {kind.quantity, f"{kind.quantity}_{kind.size}"}
-    return {name: reference for name, reference in found.items() if name in meant}

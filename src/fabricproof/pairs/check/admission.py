@@ -51,7 +51,6 @@ class Admission:
     Attributes:
         outcome: of the rounds, after what is red was looked at again.
         links_of: what preflight says of some nodes of the job.
-        machines: what each is made of, None where nobody saw it.
         mtu: bytes of a full packet; 0 where nobody knows.
         baseline: what the pairs of known-good runs had; None where the site has none.
         job_said: last words of what measured the rounds; empty where it said nothing.
@@ -121,7 +120,6 @@ class Admission:
                 yield replace(each.judgement, named=named)
 
     def _values(self, node: str, net_path: int) -> Iterator[Judgement]:
-        """Yield what the rounds say of the node over a path, bandwidth first."""
         name = self.campaign.path_name(net_path)
         counting = [
             each
@@ -256,7 +254,6 @@ class Admission:
             yield no_number(UNCOUNTED, *_said_of(of_node[0], shared))
 
     def _shared(self, losses: Sequence[Loss]) -> list[Loss]:
-        """Return the losses between a node to be admitted and one partner alone."""
         found = []
         for node in self.admitted:
             mine = [each for each in losses if each.node is None and node in each.ends]
@@ -334,13 +331,7 @@ def _of_most_pairs(node: str, pairs: Mapping[frozenset[str], str]) -> str:
 def unlike(
     node: str, partners: Sequence[str], machines: Mapping[str, Machine | None]
 ) -> tuple[str, ...]:
-    """Return in what a node is unlike its partners, who are alike in it; what is its own is not.
-
-    Args:
-        node: the node.
-        partners: its like.
-        machines: what each is made of, None where nobody saw it.
-    """
+    """Return in what a node is unlike its partners, who are alike in it; what is its own is not."""
     mine = machines.get(node)
     others = [there for each in partners if (there := machines.get(each)) is not None]
     if mine is None or len(others) < LEAST_PARTNERS:
@@ -360,8 +351,6 @@ def unlike(
 
 @dataclass(frozen=True)
 class _Seen:
-    """What the matrix of a path says of one node."""
-
     admission: Admission
     result: Result
     node: str
@@ -397,7 +386,6 @@ class _Seen:
         return found
 
     def _of(self, is_one: Callable[[str], bool]) -> Flags:
-        """Return the rows over the path of which an end is such a node."""
         matrix = self.result.judged.matrix
         ends = np.array([is_one(name) for name in matrix.nodes], dtype=bool)
         found: Flags = self._on_path & (ends[matrix.source] | ends[matrix.destination])
@@ -420,7 +408,6 @@ class _Seen:
         return Verdict.PASS, f"lowest of {self._partners_of(own)} partners"
 
     def _why_red(self) -> str:
-        """Return why the node is at fault over the path; empty where it is not."""
         judged = self.result.judged
         if judged.verdict is not MatrixVerdict.FAIL:
             return ""

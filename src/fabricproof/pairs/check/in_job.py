@@ -191,11 +191,7 @@ def _no_excuse(look: Confirmation, each: Judgement) -> Judgement:
 def judged(
     site: Site, folder: Path, legs: Sequence[LegOutcome]
 ) -> tuple[Outcome, tuple[Confirmation, ...]]:
-    """Return what the campaign of a job came to, red only where a stock program saw it too.
-
-    Raises:
-        FabricproofError: the campaign's plan or a record is damaged.
-    """
+    """Return what the campaign of a job came to, red only where a stock program saw it too."""
     campaign = load(folder / FOLDER)
     outcome = judge_campaign(site, campaign, measured(folder / FOLDER, campaign))
     return confirm(outcome, lambda red: of_legs(red, legs))

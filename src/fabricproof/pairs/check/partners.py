@@ -125,11 +125,9 @@ def _taken_from(ring: list[NodePair], busy: set[int]) -> list[NodePair]:
 def plan_admission(site: Site, blank: Campaign, admitted: Sequence[str]) -> Campaign:
     """Return the campaign of an admission: each node with partners, long enough to show losses.
 
-    Args:
-        site: of the campaign.
-        blank: a campaign without rounds; the seconds that it has for a measurement are the least.
-        admitted: nodes that are to be admitted; the others are partners.  Where there are none, or
-            fewer than two partners, nothing can be measured: it has no nodes then.
+    ``blank``: a campaign without rounds; the seconds that it has for a measurement are the least.
+    ``admitted``: nodes that are to be admitted; the others are partners.  Where there are none, or
+    fewer than two partners, nothing can be measured: it has no nodes then.
     """
     mine = [at for at, node in enumerate(blank.nodes) if node in admitted]
     others = [at for at, node in enumerate(blank.nodes) if node not in admitted]

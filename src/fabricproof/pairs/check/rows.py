@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -75,15 +75,15 @@ def _of_path(outcome: Outcome, looks: Sequence[Confirmation], number: int, said:
         due = at_size("bandwidth", campaign.size)
         verdict = Verdict.UNJUDGED if burdens else Verdict.MISSING
         quantities.insert(0, no_number(due, verdict, f"no pair was measured over {name}"))
-    for burden in burdens:
+    for verdict, reason, disturbance in burdens:
         # What was not measured, or does not count, is of the whole path.
         first = quantities[0]
-        if worst([first.verdict, burden.verdict]) is burden.verdict:
+        if worst([first.verdict, verdict]) is verdict:
             quantities[0] = replace(
                 first,
-                verdict=burden.verdict,
-                reason=burden.reason,
-                disturbance=burden.disturbance,
+                verdict=verdict,
+                reason=reason,
+                disturbance=disturbance,
                 is_open=False,
             )
     row = row_of(name, rails, quantities, _notes(outcome, mine, looks, name), campaign.nodes)
@@ -110,7 +110,6 @@ def _of_path(outcome: Outcome, looks: Sequence[Confirmation], number: int, said:
 
 
 def _blamed(result: Result, net_path: str) -> Iterator[Finding]:
-    """Yield who is at fault over a path."""
     if result.judged.verdict is not MatrixVerdict.FAIL:
         return
     for each in result.said.blame:
@@ -140,13 +139,8 @@ def _concerned(result: Result, blame: Blame) -> tuple[str, ...]:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Burden:
-    """Why a path is not what its values say."""
-
-    verdict: Verdict
-    reason: str
-    disturbance: str | None = None
+#: why a path is not what its values say: verdict, reason, and what others did
+_Burden = tuple[Verdict, str, str | None]
 
 
 def _burdens(outcome: Outcome, number: int, name: str, said: str) -> Iterator[_Burden]:
@@ -154,17 +148,17 @@ def _burdens(outcome: Outcome, number: int, name: str, said: str) -> Iterator[_B
     for each in troubles:
         more = f" and {len(troubles) - 1} more" * (len(troubles) > 1)
         reason = f"{' - '.join(each.pair)}{more}: {each.reason}"
-        yield _Burden(verdict=each.verdict, reason=reason, disturbance=each.disturbance)
+        yield each.verdict, reason, each.disturbance
     # Of two that are as bad the later one is told: whose fault it is, not one pair of it.
     for wrong in outcome.wrong_paths:
         if wrong.net_path == name:
-            yield _Burden(verdict=Verdict.INVALID, reason=wrong.sentence)
+            yield Verdict.INVALID, wrong.sentence, None
     for loss in outcome.losses:
         if loss.net_path == name:
-            yield _Burden(verdict=loss.verdict, reason=loss.sentence)
+            yield loss.verdict, loss.sentence, None
     for link in outcome.down_links:
         if link.rail in name.split("+"):
-            yield _Burden(verdict=Verdict.FAIL, reason=link.sentence)
+            yield Verdict.FAIL, link.sentence, None
     left = [pair for each in outcome.left.get(number, ()) for pair in each.pairs]
     if left:
         names = outcome.campaign.nodes
@@ -172,15 +166,38 @@ def _burdens(outcome: Outcome, number: int, name: str, said: str) -> Iterator[_B
         reason = f"{counted(len(left), 'pair')} not measured: {told}"
         reason += f"; the job said: {said}" if said else ""
         reason += f"; later: {outcome.campaign.resume}"
-        yield _Burden(verdict=Verdict.MISSING, reason=reason)
-    yield from (_Burden(verdict=Verdict.INVALID, reason=each) for each in outcome.strangers)
+        yield Verdict.MISSING, reason, None
+    yield from ((Verdict.INVALID, each, None) for each in outcome.strangers)
 
 
 def _judgement(result: Result, net_path: str, looks: Sequence[Confirmation]) -> Judgement:
-    """Return the worst value of a quantity over a path, with the bounds that the matrix had."""
     matrix = result.judged.matrix
     own = matrix.rail == matrix.rails.index(net_path)
-    verdict, reason = _verdict(result, net_path, own, looks)
+    judged = result.judged
+    pairs = counted(len({frozenset(each) for each in _pairs(result, own)}), "pair")
+    at = judged.matrix.rails.index(net_path)
+    missed = {rail for _, rail in (*judged.below_over, *judged.between)}
+    is_low = at in missed or bool(((judged.low | result.doubtful) & own).any())
+    anything_is = bool(missed or judged.low.any() or result.doubtful.any())
+    has_level = 0 in result.limits.bounds
+    found = Verdict.PASS, f"lowest of {pairs}"
+    if judged.verdict is MatrixVerdict.INVALID and (judged.impossible & own).any():
+        found = Verdict.INVALID, judged.reason
+    elif judged.verdict is MatrixVerdict.FAIL and (fault := _fault(result, net_path)):
+        found = Verdict.FAIL, fault
+    elif judged.verdict in {MatrixVerdict.MISSING, MatrixVerdict.UNJUDGED}:
+        found = judged.verdict.as_verdict, judged.reason
+    elif judged.verdict is not MatrixVerdict.PASS and (is_low or not anything_is or not has_level):
+        said = [each.sentence for each in result.said.blame if each.rail in {None, net_path}]
+        said += [each.sentence for each in result.said.undecided]
+        seen = [
+            f"{each.check} on {' to '.join(each.nodes)} over {each.net_path}: "
+            f"{each.verdict or 'nothing'}: {each.reason}"
+            for each in looks
+            if each.net_path == net_path and not each.is_red
+        ]
+        found = Verdict.UNJUDGED, "; ".join([*(said[:2] or [result.judged.reason]), *seen[:1]])
+    verdict, reason = found
     return replace(
         worst_of(result, own, verdict, reason),
         disturbance=_disturbance(net_path, looks) if verdict is Verdict.UNJUDGED else None,
@@ -213,36 +230,11 @@ def worst_of(result: Result, own: Flags, verdict: Verdict, reason: str) -> Judge
 
 
 def _disturbance(net_path: str, looks: Sequence[Confirmation]) -> str | None:
-    """Return what others took from the stock program that should have seen a red path."""
     mine = [each.disturbance for each in looks if each.net_path == net_path]
     return next((each for each in mine if each), None)
 
 
-def _verdict(
-    result: Result, net_path: str, own: Flags, looks: Sequence[Confirmation]
-) -> tuple[Verdict, str]:
-    """Return what a path came to: of several that are judged together it may be one alone."""
-    judged = result.judged
-    pairs = counted(len({frozenset(each) for each in _pairs(result, own)}), "pair")
-    at = judged.matrix.rails.index(net_path)
-    missed = {rail for _, rail in (*judged.below_over, *judged.between)}
-    is_low = at in missed or bool(((judged.low | result.doubtful) & own).any())
-    anything_is = bool(missed or judged.low.any() or result.doubtful.any())
-    has_level = 0 in result.limits.bounds
-    found = Verdict.PASS, f"lowest of {pairs}"
-    if judged.verdict is MatrixVerdict.INVALID and (judged.impossible & own).any():
-        found = Verdict.INVALID, judged.reason
-    elif judged.verdict is MatrixVerdict.FAIL and (fault := _fault(result, net_path)):
-        found = Verdict.FAIL, fault
-    elif judged.verdict in {MatrixVerdict.MISSING, MatrixVerdict.UNJUDGED}:
-        found = judged.verdict.as_verdict, judged.reason
-    elif judged.verdict is not MatrixVerdict.PASS and (is_low or not anything_is or not has_level):
-        found = Verdict.UNJUDGED, _open_reason(result, net_path, looks)
-    return found
-
-
 def _fault(result: Result, net_path: str) -> str:
-    """Return who is at fault over a path, in words; empty where the fault is another path's."""
     blame, judged = result.said.blame, result.judged
     if not blame:
         at = judged.matrix.rails.index(net_path)
@@ -254,18 +246,6 @@ def _pairs(result: Result, own: Flags) -> list[tuple[int, int]]:
     matrix = result.judged.matrix
     source, destination = matrix.source[own].tolist(), matrix.destination[own].tolist()
     return list(zip(source, destination, strict=True))
-
-
-def _open_reason(result: Result, net_path: str, looks: Sequence[Confirmation]) -> str:
-    said = [each.sentence for each in result.said.blame if each.rail in {None, net_path}]
-    said += [each.sentence for each in result.said.undecided]
-    seen = [
-        f"{each.check} on {' to '.join(each.nodes)} over {each.net_path}: "
-        f"{each.verdict or 'nothing'}: {each.reason}"
-        for each in looks
-        if each.net_path == net_path and not each.is_red
-    ]
-    return "; ".join([*(said[:2] or [result.judged.reason]), *seen[:1]])
 
 
 def _notes(

@@ -18,11 +18,6 @@ def read_matrix(name: str, *, unit: str = "") -> Matrix:
     that begin with ``#`` are left out.  The output of LinkTest or mpiGraph is known by its words.
 
     ``unit`` is that of rows that name none; empty: more is better, and no verdict on the level.
-
-    Raises:
-        InputMissingError: it cannot be read.
-        ParseError: it is no such table; the message has the line.
-        ConfigError: ``unit`` is unknown, or of no quantity of a pair.
     """
     data = bytes_of(name)
     source = "<stdin>" if name == "-" else name

@@ -23,10 +23,7 @@ _PART_BOTH_WAYS = 0.25
 def coverage_of(matrix: Matrix, kept: Flags, empty: Flags) -> tuple[tuple[str, ...], list[str]]:
     """Return in words what the table should have and does not, and what else is not measured.
 
-    Args:
-        matrix: of all rows.
-        kept: rows that have a value.
-        empty: rows that have none, without those of a node with itself.
+    ``empty``: rows that have none, without those of a node with itself.
     """
     num, named = np.int64(len(matrix.nodes)), kept | empty
     every = int(num * (num - 1) // 2)

@@ -64,17 +64,24 @@ def is_of_linktest(beginning: str) -> bool:
 def read_linktest(text: str, source: str) -> Matrix:
     """Return the values of pairs of nodes in an output of LinkTest.
 
-    Args:
-        text: all of the output, with what it printed as errors, or mapping.dat and
-            gnuplotinput.dat of its analysis program together.
-        source: its name, for messages.
+    ``text``: all of the output, with what it printed as errors, or mapping.dat and
+    gnuplotinput.dat of its analysis program together.
 
     Raises:
         ParseError: no value of two nodes stands in it, no line says where the tasks ran, or it
             contradicts itself.
     """
     text = without_labels(text, "linktest: Number of MPI")
-    hosts = _hosts(text, source)
+    found: dict[int, str] = {}
+    for rank, host in (*_TASK.findall(text), *_MAPPED.findall(text)):
+        if found.setdefault(int(rank), host) != host:
+            raise ParseError(
+                f"two runs in one output: rank {rank} on two nodes",
+                source=source,
+                expected=found[int(rank)],
+                got=host,
+            )
+    hosts = found
     size = only(_BYTES, text, source, "message length")
     serial, again = _SERIAL.findall(text), _AGAIN.findall(text)
     if not serial and not again:
@@ -149,20 +156,6 @@ def _of_gnuplot(text: str, hosts: dict[int, str], size: int, source: str) -> Mat
         missing=(*ranks.missing(), *unplaced(ranks)),
         load=Load.IN_TURN,
     )
-
-
-def _hosts(text: str, source: str) -> dict[int, str]:
-    """Return where each rank ran; a rank stands once, or more often with the same host."""
-    found: dict[int, str] = {}
-    for rank, host in (*_TASK.findall(text), *_MAPPED.findall(text)):
-        if found.setdefault(int(rank), host) != host:
-            raise ParseError(
-                f"two runs in one output: rank {rank} on two nodes",
-                source=source,
-                expected=found[int(rank)],
-                got=host,
-            )
-    return found
 
 
 def _without_hosts(source: str) -> ParseError:

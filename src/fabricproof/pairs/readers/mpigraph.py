@@ -38,11 +38,7 @@ def is_of_mpigraph(beginning: str) -> bool:
 
 
 def read_mpigraph(text: str, source: str) -> Matrix:
-    """Return the values of pairs of nodes in an output of mpiGraph.
-
-    Raises:
-        ParseError: it holds no table, or contradicts itself.
-    """
+    """Return the values of pairs of nodes in an output of mpiGraph."""
     text = without_labels(text, "START mpiGraph ")
     if len(re.findall("^START mpiGraph ", text, re.MULTILINE)) > 1:
         raise ParseError("two runs in one output", source=source, expected="one run a file")

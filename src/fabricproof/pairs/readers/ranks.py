@@ -20,7 +20,6 @@ class Ranks:
     Attributes:
         values: columns ``from``, ``to`` and ``value``.
         hosts: where each rank ran.
-        num: how many ranks there were.
         size: of a message, bytes; 0: not known.
     """
 

@@ -38,9 +38,7 @@ class Table:
     """The rows of a file as stripped texts, and how to say where in it something is wrong.
 
     Attributes:
-        name: of the file, in messages.
         frame: columns ``a``, ``b``, ``value``, and of the others those that are there.
-        data: the file, where it has lines.
     """
 
     name: str
@@ -68,12 +66,7 @@ class Table:
 
 
 def bytes_of(name: str) -> bytes:
-    """Return what stands in file ``name``, ``-`` for standard input, in UTF-8 with ends of Unix.
-
-    Raises:
-        InputMissingError: it cannot be read.
-        ParseError: it is too large.
-    """
+    """Return what stands in file ``name``, ``-`` for standard input, in UTF-8 with ends of Unix."""
     try:
         if name == "-":
             data = sys.stdin.buffer.read(MOST_BYTES + 1) if sys.stdin else b""
@@ -94,12 +87,7 @@ def bytes_of(name: str) -> bytes:
 
 
 def read_table(data: bytes, name: str, unit: str = "") -> Matrix:
-    """Return the matrix in a CSV; ``unit`` is that of rows that name none.
-
-    Raises:
-        ParseError: it is no such table; the message has the line.
-        ConfigError: ``unit`` is unknown, or of no quantity of a pair.
-    """
+    """Return the matrix in a CSV; ``unit`` is that of rows that name none."""
     try:
         unit = canonical_unit(unit) if unit else ""
         _quantity_of(unit)
@@ -180,11 +168,7 @@ def _check_fields(text: bytes, name: str, separator: str) -> None:
 
 
 def matrix_of(table: Table, unit: str = "") -> Matrix:
-    """Return the matrix that is written in a table.
-
-    Raises:
-        ParseError: no row, or a cell that cannot be; the message has its line.
-    """
+    """Return the matrix that is written in a table."""
     frame = table.frame
     if frame.is_empty():
         raise ParseError("no rows below the header", source=table.name, expected="a row for a pair")
@@ -261,11 +245,7 @@ def _rounds(table: Table) -> Indices:
 
 
 def _quantity_of(unit: str) -> str:
-    """Return what a value in ``unit`` is; without a unit more is better.
-
-    Raises:
-        UnitError: it is nothing that a pair has.
-    """
+    """Return what a value in ``unit`` is; without a unit more is better."""
     measured = dimension(unit) if unit else "bandwidth"
     if measured not in QUANTITIES:
         raise UnitError(

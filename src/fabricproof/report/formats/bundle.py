@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 import tarfile
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -119,7 +118,19 @@ def _written(file: IO[bytes], found: Gathered, site: Site, place: Workplace) -> 
         archive.root = f"fabricproof-{found.data.run.run_id}"
         for each in (*made(found.data, found.records), *evidence(found, site, place)):
             _add(archive, each)
-        archive.add("README.txt", _readme(found, archive.absent).encode())
+        lines = [f"  {each.name}: {each.reason}" for each in archive.absent]
+        missing = "\n".join(["Could not be included:", *lines]) if lines else "Nothing is left out."
+        archive.add(
+            "README.txt",
+            _README.format(
+                version=__version__,
+                run_id=found.data.run.run_id,
+                site=found.data.site,
+                begun=found.data.run.night,
+                verdict=found.data.session.verdict.value,
+                absent=missing + "\n",
+            ).encode(),
+        )
         manifest = {
             "format": FORMAT,
             "fabricproof": __version__,
@@ -149,16 +160,3 @@ def _bytes(content: str | bytes | Path) -> bytes:
     if isinstance(content, Path):
         return content.read_bytes()
     return content if isinstance(content, bytes) else content.encode("utf-8", errors="replace")
-
-
-def _readme(found: Gathered, absent: Iterable[Absent]) -> str:
-    lines = [f"  {each.name}: {each.reason}" for each in absent]
-    missing = "\n".join(["Could not be included:", *lines]) if lines else "Nothing is left out."
-    return _README.format(
-        version=__version__,
-        run_id=found.data.run.run_id,
-        site=found.data.site,
-        begun=found.data.run.night,
-        verdict=found.data.session.verdict.value,
-        absent=missing + "\n",
-    )

@@ -99,7 +99,12 @@ def _jobs(found: Gathered, place: Workplace) -> Iterator[BundleFile | Absent]:
             folders[str(record["stage_folder"])] = str(record.get("job_id"))
     root = place.stage_folder(found.data.run.run_id)
     for folder, job in sorted(folders.items()):
-        tail = _tail(Path(folder), found.data.run.run_id)
+        parts = Path(folder).parts
+        tail = (
+            Path(*parts[parts.index(found.data.run.run_id) + 1 :])
+            if found.data.run.run_id in parts
+            else Path(*parts[-4:])
+        )
         name = f"jobs/{tail.as_posix()}"
         kept = place.output_folder(found.data.run.run_id) / tail
         there = next((each for each in (Path(folder), root / tail, kept) if each.is_dir()), None)
@@ -114,12 +119,6 @@ def _jobs(found: Gathered, place: Workplace) -> Iterator[BundleFile | Absent]:
                 yield Absent(name=f"{name}/{path.relative_to(there)}", reason="a link elsewhere")
             elif path.is_file():
                 yield _file(f"{name}/{path.relative_to(there).as_posix()}", path)
-
-
-def _tail(folder: Path, run_id: str) -> Path:
-    """Return ``site/partition/stack/check`` of a job's folder."""
-    parts = folder.parts
-    return Path(*parts[parts.index(run_id) + 1 :]) if run_id in parts else Path(*parts[-4:])
 
 
 def _inventories(found: Gathered, folder: Path) -> Iterator[BundleFile | Absent]:

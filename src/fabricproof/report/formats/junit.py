@@ -67,7 +67,6 @@ def _suite(
     *,
     nothing: bool = False,
 ) -> Element:
-    """Add a suite with its properties; its cases and :func:`_end` follow."""
     suite = _add(
         root,
         "testsuite",
@@ -111,7 +110,6 @@ def _case(suite: Element, leg: LegResult) -> None:
 
 
 def _said(legs: Sequence[LegResult]) -> str:
-    """Return the named numbers of a suite, one line each."""
     return "\n".join(
         f"{leg.verdict} {leg.stack} {leg.path_name} {each.name} {each.value} {each.unit}: "
         f"{each.reason}"

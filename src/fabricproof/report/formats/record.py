@@ -8,7 +8,6 @@ from typing import Any
 from fabricproof.core.measure import texts_of
 from fabricproof.core.plain import plain
 from fabricproof.history.compare.model import comparison_record
-from fabricproof.history.store import Key
 from fabricproof.history.trend.model import trend_record
 from fabricproof.job.run import LegResult
 from fabricproof.report.model import ReportData
@@ -25,7 +24,8 @@ def report_record(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -
     Keys are told once, in ``keys``; matrix, bounds, bands and raw numbers name one by its place in
     that list.  ``comparison`` and ``trend`` are what those commands print with ``--json``.
     """
-    keys = _all_keys(data)
+    found = dict.fromkeys([*data.matrix.keys, *data.bounds, *data.bands, *data.raw])
+    keys = list(found)
     place = {key: index for index, key in enumerate(keys)}
     confirmations = [each for each in records if each.get("kind") == "confirmation"]
     groups = red_groups(data.session, confirmations)
@@ -60,11 +60,6 @@ def report_record(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -
         "inventory_changes": [plain(each) for each in data.inventory_changes],
         "notes": list(dict.fromkeys((*data.notes, *data.session.notes))),
     }
-
-
-def _all_keys(data: ReportData) -> list[Key]:
-    found = dict.fromkeys([*data.matrix.keys, *data.bounds, *data.bands, *data.raw])
-    return list(found)
 
 
 def leg_record(leg: LegResult) -> dict[str, Any]:

@@ -45,8 +45,6 @@ class Blamed:
     """A node that evidence blames.
 
     Attributes:
-        node: as Slurm calls it.
-        rails: of it that are red.
         reason: for Slurm, before it is made safe.
         evidence: one sentence each.
     """
@@ -176,7 +174,6 @@ def _of_looks(
 
 
 def _shortfall(leg: LegResult) -> str:
-    """Say by how much the worst number of a red leg misses its reference."""
     for each in leg.quantities:
         value, reference, unit = each.value, each.reference, each.unit
         if each.verdict is not Verdict.FAIL or not value or not reference:
@@ -214,7 +211,6 @@ def _blamed(ledger: _Ledger, run_id: str) -> Iterable[Blamed]:
 
 
 def _by_campaigns(data: ReportData) -> Iterable[Blamed]:
-    """Yield the nodes that rounds over all nodes blame, and that a stock program saw red too."""
     for leg in data.session.legs:
         for each in leg.findings:
             if each.kind is FindingKind.BLAME and each.node and leg.verdict is Verdict.FAIL:
@@ -293,7 +289,6 @@ def _of_preflight(leg: LegResult) -> Iterable[tuple[str, str, str, str]]:
 
 
 def _merged(all_: Sequence[Blamed]) -> Blamed:
-    """Return one line for a node: its worst reason, all of its evidence."""
     first = all_[0]
     others = len({each.reason for each in all_}) - 1
     more = f"; {counted(others, 'more reason')}" if others else ""

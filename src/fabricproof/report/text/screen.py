@@ -176,7 +176,6 @@ def _coverage(legs: Sequence[LegResult]) -> Iterable[str]:
 
 
 def _nodes(due: Sequence[LegResult]) -> Iterable[str]:
-    """Say which nodes a run is about: a verdict on two of them is none on the machine."""
     met: dict[str, set[str]] = {}
     for leg in due:
         if leg.verdict is not Verdict.MISSING:

@@ -85,11 +85,16 @@ def _add(table: Table, leg: LegResult, quantity: Quantity | None, own: Sequence[
     if quantity is None:
         cells += ["-", "-", "-", leg.reason]
     else:
+        told = [each for each in leg.quantities if each.unit != ERROR_UNIT]
+        named = [each for each in told if each.named]
+        points = len(told) - len(named)
+        what = "more" if all(each.message_size is None for each in told) else "sizes"
         cells += [
             quantity.name,
             _number(quantity.value, quantity.unit),
             _limit(quantity),
-            _judged_by(quantity) + _curve(leg, quantity),
+            _judged_by(quantity)
+            + (f" + {points} {what}" if points and named and quantity is named[0] else ""),
         ]
     # As Text: a reason may quote "[/scratch/x]", which rich would take for its own markup.
     table.add_row(Text(verdict.value, style=STYLES[verdict]), *map(_text, cells))
@@ -138,26 +143,11 @@ def _judged_by(quantity: Quantity) -> str:
     return f"{value / reference:.1%} of {reference:.4g} ({origin})"
 
 
-def _curve(leg: LegResult, quantity: Quantity) -> str:
-    """Return how many more points of the curve stand behind the leg's first named quantity."""
-    told = [each for each in leg.quantities if each.unit != ERROR_UNIT]
-    named = [each for each in told if each.named]
-    points = len(told) - len(named)
-    what = "more" if all(each.message_size is None for each in told) else "sizes"
-    return f" + {points} {what}" if points and named and quantity is named[0] else ""
-
-
 def _where(leg: LegResult) -> str:
     nodes = f" on {fold(leg.nodes)}" if leg.nodes else ""
     return f"{leg.stack} {leg.program or leg.check} {leg.path_name}{nodes}".replace(
         "  ", " "
     ).rstrip()
-
-
-def _sentence(leg: LegResult) -> Text:
-    job = f" (job {leg.job_id})" if leg.job_id else ""
-    text = _text(f"{leg.verdict.value:<9}", style=STYLES[leg.verdict])
-    return text.append(held(f"{_where(leg)}{job}: {leg.reason}"), style="default")
 
 
 def _folded_legs(
@@ -190,7 +180,9 @@ def _fold(verdict: Verdict, reason: str, device: str, legs: Sequence[LegResult])
 
 
 def _print_red(leg: LegResult, console: Console) -> None:
-    console.print(_sentence(leg))
+    job = f" (job {leg.job_id})" if leg.job_id else ""
+    text = _text(f"{leg.verdict.value:<9}", style=STYLES[leg.verdict])
+    console.print(text.append(held(f"{_where(leg)}{job}: {leg.reason}"), style="default"))
     # Of a build the findings are the end of its log, which is short and says why.
     shown = len(leg.findings) if leg.program == BUILD_PROGRAM else FINDINGS_SHOWN
     for finding in leg.findings[:shown]:

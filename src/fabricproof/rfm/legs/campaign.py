@@ -41,7 +41,7 @@ from fabricproof.site import PartitionSpec, Site
 _MORE_LAUNCHES = 12
 
 #: modules, compiler, start of the ranks: at most, and as a rule; s
-_START_SECONDS, _USUAL_START_SECONDS = 10, 3
+_START_SECONDS = 10
 
 
 #: looks at a pair whose latency is red; the check's own program at all else
@@ -93,14 +93,12 @@ def plan_campaign(
     campaign = _campaign(planner, extent, net_paths, standing, admitted)
     if len(campaign.nodes) < 2:
         return PlannedCampaign(plan=Plan(reason=_why_no_pair(campaign)))
-    planned = seconds_of_all(planner.site, campaign)
-    limit = 2 * planned + _START_SECONDS * len(net_paths)
+    limit = 2 * seconds_of_all(planner.site, campaign) + _START_SECONDS * len(net_paths)
     limit += _MORE_LAUNCHES * (max(seconds_over_paths(planner.site, campaign)) + _START_SECONDS)
     there = replace(
         idle_leg(planner, "there", SUITE, PROGRAM),
         num_nodes=len(campaign.nodes),
         nodes=campaign.nodes,
-        planned_seconds=planned + _USUAL_START_SECONDS * len(net_paths),
     )
     return PlannedCampaign(
         campaign=campaign,

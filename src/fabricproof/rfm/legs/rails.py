@@ -25,9 +25,9 @@ BALANCE_TOLERANCE = 0.10
 #: The largest sizes whose median makes scaling and duplex: one alone may have met a stall.
 LARGEST_SIZES = 3
 
-#: Messages above this size are large to OSU (LARGE_MESSAGE_SIZE) and near the thresholds of the
-#: MPIs (document 000: 8 KiB): they have a start of their own, with counters of their own.
-STARTS_ABOVE = (8192,)
+#: Messages up to the first size are small to every MPI; above the second they are large to OSU
+#: (LARGE_MESSAGE_SIZE) and near the thresholds of the MPIs (document 000: 8 KiB).
+STARTS_ABOVE = (1024, 8192)
 
 GAIN_HINT = (
     "one rail may be slow (see its own leg), on the wrong socket, or the MPI shares by weights "

@@ -7,10 +7,10 @@ brings the two together, lets Spack build, and writes down what came out (:mod:`
 from __future__ import annotations
 
 from fabricproof.stacks.spack.builder import (
-    Wishes,
     build,
     building,
     explain,
+    remove,
     why_not_whole,
 )
 from fabricproof.stacks.spack.environment.compose import PACKAGE_OF, compose
@@ -18,7 +18,6 @@ from fabricproof.stacks.spack.environment.lock import is_of_lock, kept_lock, loc
 from fabricproof.stacks.spack.installation.proof import is_below
 from fabricproof.stacks.spack.installation.record import Built, read_built, without_modules
 from fabricproof.stacks.spack.layout import SpackLayout, layout_for, module_name, sha256_of
-from fabricproof.stacks.spack.removal import remove
 from fabricproof.stacks.spack.tool import Spack, fetch_spack, find_spack, open_spack
 
 __all__ = [
@@ -26,7 +25,6 @@ __all__ = [
     "Built",
     "Spack",
     "SpackLayout",
-    "Wishes",
     "build",
     "building",
     "compose",

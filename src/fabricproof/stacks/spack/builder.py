@@ -1,4 +1,4 @@
-"""Build a stack: lock, install, prove, write modules, try it; and then write it down."""
+"""Build a stack: lock, install, prove, write modules, try it; then write it down.  Remove one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import fcntl
 import functools
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from fabricproof.core.errors import ConfigError, FabricproofError, OutputError
@@ -47,30 +47,11 @@ Listen = Callable[[str, str], None]
 """Takes the step (``lock``, ``install`` ...) and a line of it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wishes:
-    """How a build is to be done.
-
-    Attributes:
-        jobs: compile jobs; Spack's default where None.
-        force: solve and verify again although everything seems to be there.
-        smoke: run two ranks at the end.
-    """
-
-    jobs: int | None = None
-    force: bool = False
-    smoke: bool = True
-
-
-@dataclass(kw_only=True)
-class _Clock:
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextlib.contextmanager
-    def step(self, name: str) -> Iterator[None]:
-        begin = time.monotonic()
-        yield
-        self.seconds[name] = round(time.monotonic() - begin, 2)
+@contextlib.contextmanager
+def _timed(seconds: dict[str, float], step: str) -> Iterator[None]:
+    begin = time.monotonic()
+    yield
+    seconds[step] = round(time.monotonic() - begin, 2)
 
 
 def why_not_whole(layout: SpackLayout, environment: Environment) -> str | None:
@@ -192,9 +173,15 @@ def build(
     layout: SpackLayout,
     open_tool: Callable[[], Spack],
     listen: Listen,
-    wishes: Wishes,
+    *,
+    jobs: int | None = None,
+    force: bool = False,
+    smoke: bool = True,
 ) -> tuple[Built, bool]:
     """Bring ``stack`` into place; return what stands and whether it stood before.
+
+    ``jobs``: compile jobs, Spack's default if None; ``force``: solve and verify again although
+    everything seems to be there; ``smoke``: run two ranks at the end.
 
     Interrupted, it goes on where it ended: Spack keeps each package that it finished, and the
     stack counts as built only once the manifest is written, last.
@@ -202,62 +189,61 @@ def build(
     Raises:
         FabricproofError: one clear message; what was built before stays.
     """
-    if stood := _stood(compose(stack, layout, jobs=wishes.jobs), layout, wishes):
+    if not force and (stood := _stood(compose(stack, layout, jobs=jobs), layout)):
         return stood, True
     with building(layout, stack.name, listen):
         # Whoever held the lock may have built just this.
-        environment = compose(stack, layout, jobs=wishes.jobs)
-        if stood := _stood(environment, layout, wishes):
+        environment = compose(stack, layout, jobs=jobs)
+        if not force and (stood := _stood(environment, layout)):
             return stood, True
         spack = open_tool()
         layout.built(stack.name).unlink(missing_ok=True)
         # A module of an earlier build would be loaded though this one is refused.
         remove_modules(layout, stack.name)
-        built = _build(environment, layout, spack, listen, wishes)
+        built = _build(environment, layout, spack, listen, force=force, smoke=smoke)
     return built, False
 
 
-def _stood(environment: Environment, layout: SpackLayout, wishes: Wishes) -> Built | None:
-    """Return what stands and need not be touched."""
-    if wishes.force or why_not_whole(layout, environment) is not None:
+def _stood(environment: Environment, layout: SpackLayout) -> Built | None:
+    if why_not_whole(layout, environment) is not None:
         return None
     return read_built(layout.built(environment.stack.name))
 
 
 def _build(
-    environment: Environment, layout: SpackLayout, spack: Spack, listen: Listen, wishes: Wishes
+    environment: Environment,
+    layout: SpackLayout,
+    spack: Spack,
+    listen: Listen,
+    *,
+    force: bool,
+    smoke: bool,
 ) -> Built:
     stack = environment.stack
     assert stack.spack is not None
     log = layout.new_log(stack.name)
     listen("log", str(log))
-    clock = _Clock()
-    with clock.step("lock"):
+    seconds: dict[str, float] = {}
+    with _timed(seconds, "lock"):
         hear = functools.partial(listen, "lock")
-        locked = lock(environment, layout, spack, force=wishes.force, on_line=hear, log=log)
+        locked = lock(environment, layout, spack, force=force, on_line=hear, log=log)
         write_core_compilers(environment, layout, locked)
         prove_compilers(locked)
-    with clock.step("install"):
-        where = ["-e", str(environment.folder)]
-        found = spack.call([*where, "find", "--format", "{hash}"]).output.splitlines()
-        before = {line.strip() for line in found} & set(locked.specs)
-        hear = functools.partial(listen, "install")
-        answer = spack.call([*where, "install"], on_line=hear, log=log)
-        if answer.status:
-            raise failure_of("install", answer)
+    with _timed(seconds, "install"):
+        before = _install(environment, locked, spack, listen, log)
         contents = read_contents(environment, locked, spack)
     programs = programs_of(contents.programs)
-    with clock.step("linkage"):
+    with _timed(seconds, "linkage"):
         listen("linkage", "which MPI the programs load")
         python = Path(spack.environment["SPACK_PYTHON"])
         library = prove_linkage(programs.values(), contents.mpi, spack.environment, python)
-    smoke = "not asked for"
-    if wishes.smoke:
-        with clock.step("smoke"):
+    tried = "not asked for"
+    if smoke:
+        with _timed(seconds, "smoke"):
             listen("smoke", "two ranks on this machine")
-            smoke = smoke_test(environment, contents, spack, programs)
+            tried = smoke_test(environment, contents, spack, programs)
     # After the proofs: a stack that is refused has no module that anybody could load.
-    with clock.step("modules"):
+    with _timed(seconds, "modules"):
         hear = functools.partial(listen, "modules")
         module = write_modules(environment, layout, spack, contents, on_line=hear, log=log)
     ours = {key for key, spec in locked.specs.items() if not spec.get("external")}
@@ -274,8 +260,8 @@ def _build(
         spack=spack.label,
         library=library,
         library_digest=sha256_of(Path(library)),
-        smoke=smoke,
-        seconds=clock.seconds,
+        smoke=tried,
+        seconds=seconds,
         reused=_names(locked, before & ours),
         installed=_names(locked, ours - before),
     )
@@ -283,10 +269,89 @@ def _build(
     return built
 
 
+def _install(
+    environment: Environment, locked: Lock, spack: Spack, listen: Listen, log: Path
+) -> set[str]:
+    """Have Spack install the lock; return the hashes of what was there before."""
+    where = ["-e", str(environment.folder)]
+    found = spack.call([*where, "find", "--format", "{hash}"]).output.splitlines()
+    hear = functools.partial(listen, "install")
+    answer = spack.call([*where, "install"], on_line=hear, log=log)
+    if answer.status:
+        raise failure_of("install", answer)
+    return {line.strip() for line in found} & set(locked.specs)
+
+
 def _names(locked: Lock, hashes: set[str]) -> tuple[str, ...]:
     return tuple(
         sorted(f"{locked.specs[each]['name']}@{locked.specs[each]['version']}" for each in hashes)
     )
+
+
+def remove(
+    stack: StackSpec, layout: SpackLayout, open_tool: Callable[[], Spack], listen: Listen
+) -> bool:
+    """Remove ``stack``; return whether anything of it was there.
+
+    The manifest goes first: a removal that is interrupted leaves no stack that looks whole.  The
+    packages are shared by all stacks and sites below one root; those in the lock of another
+    environment stay.
+
+    Raises:
+        FabricproofError: Spack could not uninstall something.
+    """
+    with building(layout, stack.name, listen):
+        manifest = layout.built(stack.name)
+        environment = layout.environments / stack.name
+        lock = environment / "spack.lock"
+        was_there = manifest.exists() or lock.exists()
+        # Before anything goes: without a Spack the packages would stay, and nobody know of them.
+        spack = open_tool() if lock.exists() else None
+        manifest.unlink(missing_ok=True)
+        remove_modules(layout, stack.name)
+        if spack is not None:
+            _uninstall(environment, _only_here(lock, layout), spack, listen)
+        shutil.rmtree(environment, ignore_errors=True)
+    return was_there
+
+
+def _hashes(lock: Path) -> set[str]:
+    try:
+        specs = json.loads(text_of(lock))["concrete_specs"]
+        return {key for key, spec in specs.items() if not spec.get("external")}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(
+            "nothing says which packages this stack needs, so none can be uninstalled",
+            source=str(lock),
+            expected="a spack.lock",
+            got=type(error).__name__,
+            next_step=f"build stack {lock.parent.name} again, or remove this file",
+        ) from None
+
+
+def _only_here(lock: Path, layout: SpackLayout) -> list[str]:
+    """Return the hashes of ``lock`` that no other environment below the root has in its own."""
+    others = layout.root.glob("sites/*/environments/*/spack.lock")
+    needed = {each for other in others if other != lock for each in _hashes(other)}
+    return sorted(_hashes(lock) - needed)
+
+
+def _uninstall(environment: Path, hashes: list[str], spack: Spack, listen: Listen) -> None:
+    if not hashes:
+        return
+    names = [f"/{each}" for each in hashes]
+    found = spack.call(["-e", str(environment), "find", "--format", "{hash}"])
+    if found.status:
+        raise failure_of("find", found)
+    there = [name for name in names if name[1:] in found.output]
+    if not there:
+        return
+    answer = spack.call(
+        ["-e", str(environment), "uninstall", "-y", "--force", *there],
+        on_line=lambda line: listen("remove", line),
+    )
+    if answer.status:
+        raise failure_of("uninstall", answer)
 
 
 def explain(seconds: Mapping[str, float]) -> str:

@@ -3,25 +3,17 @@
 Below the root of all stacks (``.stacks``, which every node must see) there is one folder,
 ``spack``.  The install tree and the downloads in it are shared by all sites of the machine: Spack
 addresses builds by their hash, so a second site pays only for what differs.
-
-A *trial* is a call with further scopes or with a root that is not the site's.  It has a folder of
-its own, locks included: what somebody tries never changes what the site keeps and commits.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fabricproof.core.project import recipes_folder
 from fabricproof.stacks.catalog import stacks_root
-
-#: Spack scopes for this person or this machine alone, before the site's; like PATH.
-SCOPES_VARIABLE = "FABRICPROOF_SPACK_SCOPES"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,21 +24,12 @@ class SpackLayout:
         root: what all sites share.
         recipes: ``spack-envs`` of the project.
         site_folder: the site's own folder, with ``spack`` in it.
-        scopes: further Spack scopes, highest precedence first.
-        is_sites_root: the root is the one that the site's runs look into.
     """
 
     root: Path
     site: str
     recipes: Path
     site_folder: Path
-    scopes: tuple[Path, ...] = ()
-    is_sites_root: bool = True
-
-    @property
-    def is_trial(self) -> bool:
-        """Whether this is something tried beside the site's own stacks."""
-        return bool(self.scopes) or not self.is_sites_root
 
     @property
     def spack_home(self) -> Path:
@@ -65,12 +48,8 @@ class SpackLayout:
 
     @property
     def mine(self) -> Path:
-        """What only this site has; for other scopes another folder."""
-        if not self.scopes:
-            return self.root / "sites" / self.site
-        # No site has a plus sign in its name.
-        key = hashlib.sha256("\n".join(map(str, self.scopes)).encode()).hexdigest()[:8]
-        return self.root / "sites" / f"{self.site}+{key}"
+        """What only this site has."""
+        return self.root / "sites" / self.site
 
     @property
     def environments(self) -> Path:
@@ -94,12 +73,7 @@ class SpackLayout:
 
     @property
     def locks(self) -> Path:
-        """The locks: kept with the site, those of a trial with the trial."""
-        return self.mine / "locks" if self.is_trial else self.sites_locks
-
-    @property
-    def sites_locks(self) -> Path:
-        """The locks that belong to the site and are committed with it."""
+        """The locks, which are committed with the site."""
         return self.site_folder / "spack" / "locks"
 
     def new_log(self, stack: str) -> Path:
@@ -119,18 +93,10 @@ def module_name(stack: str) -> str:
     return f"stack-{stack}"
 
 
-def layout_for(
-    site: str, site_folder: Path, root: Path | None = None, scopes: Sequence[Path] = ()
-) -> SpackLayout:
-    """Return the layout of ``site``.
-
-    Scopes of :data:`SCOPES_VARIABLE` come after ``scopes``; ``root`` is found where None.
-    """
-    named = [Path(each) for each in os.environ.get(SCOPES_VARIABLE, "").split(os.pathsep) if each]
+def layout_for(site: str, site_folder: Path, root: Path | None = None) -> SpackLayout:
+    """Return the layout of ``site``; ``root`` is found where None."""
     return SpackLayout(
         root=(root or stacks_root()) / "spack",
-        scopes=tuple(each.absolute() for each in [*scopes, *named]),
-        is_sites_root=root is None or root.resolve() == stacks_root().resolve(),
         site=site,
         recipes=recipes_folder(),
         site_folder=site_folder,

@@ -83,10 +83,8 @@ class Spack:
     """One Spack.
 
     Attributes:
-        program: ``bin/spack``.
         version: ``1.1.1``.
         label: version with commit, as ``spack --version`` prints it.
-        environment: variables of every call.
     """
 
     program: Path

@@ -47,12 +47,21 @@ def before_and_after(data: ReportData) -> Markup:
     if made is None:
         hint = tag("code", "fabricproof report RUN A")
         return section("change", title, tag("p", "Nothing was compared: ", hint, "."))
+    reach = _reach([group.shift for group in made.groups])
+    parts = []
+    for kind in _KINDS:
+        groups = sorted(
+            (group for group in made.groups if group.kind == kind),
+            key=lambda group: _ORDER.index(group.change.value),
+        )
+        if groups:
+            parts += _forest(kind, groups, reach, made)
     return section(
         "change",
         title,
         tag("p", f"Before: {_side(made, 1)}. After: {_side(made, 2)}."),
         *([_warnings(made)] if made.warnings else []),
-        _forests(made),
+        joined(parts),
         _differences(made),
         *([_suspects(made)] if made.suspects else []),
         _quantities(made),
@@ -76,19 +85,6 @@ def _side(made: Comparison, which: int) -> str:
 def _warnings(made: Comparison) -> Markup:
     items = (tag("li", each) for each in made.warnings)
     return tag("div", tag("h3", "Warnings"), tag("ul", *items), class_="warning")
-
-
-def _forests(made: Comparison) -> Markup:
-    reach = _reach([group.shift for group in made.groups])
-    parts = []
-    for kind in _KINDS:
-        groups = sorted(
-            (group for group in made.groups if group.kind == kind),
-            key=lambda group: _ORDER.index(group.change.value),
-        )
-        if groups:
-            parts += _forest(kind, groups, reach, made)
-    return joined(parts)
 
 
 def _forest(kind: str, groups: Sequence[Group], reach: float, made: Comparison) -> list[Markup]:
@@ -153,7 +149,16 @@ def dot_and_interval(shift: Shift, change: str, margin: float | None, reach: flo
         low, high = at(shift.low), at(shift.high)
         parts.append(tag("line", x1=low, x2=high, y1=9, y2=9, class_="interval"))
         parts += [_end(low, beyond=shift.low < 1 / reach), _end(high, beyond=shift.high > reach)]
-    parts.append(_symbol(change, at(shift.ratio)))
+    x = at(shift.ratio)
+    forms = {
+        "BETTER": f"{x},3 {x + 6},14 {x - 6},14",
+        "WORSE": f"{x},15 {x + 6},4 {x - 6},4",
+        "SAME": f"{x - 5},4 {x + 5},4 {x + 5},14 {x - 5},14",
+        "UNDECIDED": f"{x},3 {x + 6},9 {x},15 {x - 6},9",
+    }
+    parts.append(
+        tag("polygon", points=forms.get(change, forms["UNDECIDED"]), class_=f"dot d-{change}")
+    )
     said = f"ratio {shift.ratio:.4g}, axis from {1 / reach:.3g} to {reach:.3g}"
     return tag(
         "svg",
@@ -168,7 +173,6 @@ def dot_and_interval(shift: Shift, change: str, margin: float | None, reach: flo
 
 
 def _end(place: float, *, beyond: bool) -> Markup:
-    """Return the end of an interval: a bar, or an arrow where it goes on beyond the drawing."""
     if not beyond:
         return tag("line", x1=place, x2=place, y1=5, y2=13, class_="interval")
     back = 5 if place < _WIDTH / 2 else -5
@@ -178,17 +182,6 @@ def _end(place: float, *, beyond: bool) -> Markup:
 
 def _band(left: float, right: float) -> Markup:
     return tag("rect", x=left, y=0, width=round(right - left, 1), height=_HEIGHT, class_="margin")
-
-
-def _symbol(change: str, x: float) -> Markup:
-    """Return the dot; its form says the word, not its colour alone."""
-    forms = {
-        "BETTER": f"{x},3 {x + 6},14 {x - 6},14",
-        "WORSE": f"{x},15 {x + 6},4 {x - 6},4",
-        "SAME": f"{x - 5},4 {x + 5},4 {x + 5},14 {x - 5},14",
-        "UNDECIDED": f"{x},3 {x + 6},9 {x},15 {x - 6},9",
-    }
-    return tag("polygon", points=forms.get(change, forms["UNDECIDED"]), class_=f"dot d-{change}")
 
 
 def _differences(made: Comparison) -> Markup:
@@ -238,7 +231,6 @@ def _quantities(made: Comparison) -> Markup:
 
 
 def _suspects(made: Comparison) -> Markup:
-    """Return what looks worse and is not sure: it forbids SAME and BETTER over all."""
     lines = (
         tag("li", f"{each.key.label}: {percent(each.shift.ratio)}, {_ends(each.shift)}")
         for each in made.suspects

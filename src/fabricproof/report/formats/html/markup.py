@@ -50,11 +50,8 @@ def speakable(text: str) -> Markup:
 def tag(name: str, /, *children: object, **attributes: object) -> Markup:
     """Return one element.
 
-    Args:
-        name: of the element.
-        children: texts, escaped unless they are :class:`Markup`.
-        attributes: ``class_`` for ``class``, ``data_key`` for ``data-key``; None and False are
-            left out, True has no value.
+    ``attributes``: ``class_`` for ``class``, ``data_key`` for ``data-key``; None and False are
+    left out, True has no value.
     """
     spelled = "".join(_attribute(key, value) for key, value in attributes.items())
     if name in _VOID:

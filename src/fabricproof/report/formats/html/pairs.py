@@ -60,11 +60,29 @@ def _matrix(picture: Picture) -> Markup:
     label = f"{picture.title}: matrix of {counted(len(picture.nodes), 'node')}"
     attributes = f' role="img" aria-label="{escaped(label)}"'
     width = MARGIN + side_of(picture) + 20 + KEY
+    blame, undecided = picture.blame, picture.undecided
+    said = [
+        _item(each, f"{each['kind']}, confidence {float(each['confidence']):.2f}: ")
+        for each in blame[:SHOWN]
+    ]
+    said += [_item(each, "undecided: ") for each in undecided[:SHOWN]]
+    more = max(len(blame) - SHOWN, 0) + max(len(undecided) - SHOWN, 0)
+    said += [tag("li", f"and {more} more")] if more else []
+    if picture.next_step:
+        said.append(tag("li", tag("strong", "Next: "), tag("code", picture.next_step)))
+    cells, names = picture.cells, _places(picture)
+    sends = [_middle(row) for row in cells]
+    receives = [_middle(column) for column in cells.T]
+    order = np.argsort(np.fmin(sends, receives), kind="stable")
+    rows = [
+        (names[at], _percent(sends[at]), _percent(receives[at]), int((~np.isnan(cells[at])).sum()))
+        for at in order[:SHOWN].tolist()
+    ]
     return joined(
         [
             tag("h3", f"{picture.title}: ", word(picture.verdict.value)),
             tag("p", f"{picture.reason}."),
-            _blamed(picture),
+            (tag("ul", *said) if said else tag("p", "Nobody is blamed.")),
             _populations(picture),
             tag("p", "; ".join(picture.healthy), class_="remark"),
             tag(
@@ -75,22 +93,21 @@ def _matrix(picture: Picture) -> Markup:
                 role="region",
                 aria_label=label,
             ),
-            details("The matrix in numbers", _by_node(picture), _low(picture), _by_leaf(picture)),
+            details(
+                "The matrix in numbers",
+                table(
+                    ("node", "sends at", "receives at", "pairs it sends in"),
+                    rows,
+                    caption=f"Nodes, lowest first ({len(rows)} of {len(names)}): "
+                    "the middle of its pairs",
+                    numbers=(1, 2, 3),
+                ),
+                _low(picture),
+                _by_leaf(picture),
+            ),
         ],
         "\n",
     )
-
-
-def _blamed(picture: Picture) -> Markup:
-    """Return who is at fault or suspect, each with what to measure next."""
-    blame, undecided = picture.blame, picture.undecided
-    said = [_item(each, _sure(each)) for each in blame[:SHOWN]]
-    said += [_item(each, "undecided: ") for each in undecided[:SHOWN]]
-    more = max(len(blame) - SHOWN, 0) + max(len(undecided) - SHOWN, 0)
-    said += [tag("li", f"and {more} more")] if more else []
-    if picture.next_step:
-        said.append(tag("li", tag("strong", "Next: "), tag("code", picture.next_step)))
-    return tag("ul", *said) if said else tag("p", "Nobody is blamed.")
 
 
 def _populations(picture: Picture) -> Markup:
@@ -104,10 +121,6 @@ def _populations(picture: Picture) -> Markup:
         caption="Values over all nodes",
         numbers=range(1, 6),
     )
-
-
-def _sure(blame: Mapping[str, Any]) -> str:
-    return f"{blame['kind']}, confidence {float(blame['confidence']):.2f}: "
 
 
 def _item(said: Mapping[str, Any], how: str) -> Markup:
@@ -132,29 +145,11 @@ def _middle(shares: Any) -> float:
 
 
 def _places(picture: Picture) -> list[str]:
-    """Return what a cell stands for: a node, or the first of several."""
     num, side = len(picture.nodes), len(picture.cells)
     firsts = [-(-at * num // side) for at in range(side)]
     if num == side:
         return list(picture.nodes)
     return [f"{picture.nodes[first]} and those behind it" for first in firsts]
-
-
-def _by_node(picture: Picture) -> Markup:
-    cells, names = picture.cells, _places(picture)
-    sends = [_middle(row) for row in cells]
-    receives = [_middle(column) for column in cells.T]
-    order = np.argsort(np.fmin(sends, receives), kind="stable")
-    rows = [
-        (names[at], _percent(sends[at]), _percent(receives[at]), int((~np.isnan(cells[at])).sum()))
-        for at in order[:SHOWN].tolist()
-    ]
-    return table(
-        ("node", "sends at", "receives at", "pairs it sends in"),
-        rows,
-        caption=f"Nodes, lowest first ({len(rows)} of {len(names)}): the middle of its pairs",
-        numbers=(1, 2, 3),
-    )
 
 
 def _low(picture: Picture) -> Markup:
@@ -172,7 +167,6 @@ def _low(picture: Picture) -> Markup:
 
 
 def _by_leaf(picture: Picture) -> Markup:
-    """Return how each leaf does with each, where that says more than the nodes do."""
     leaves, cells = picture.leaves, picture.cells
     if not 1 < len(leaves) <= _MOST_LEAVES or len(cells) != len(picture.nodes):
         return Markup("")

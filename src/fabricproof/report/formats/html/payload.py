@@ -91,12 +91,25 @@ def collect(data: ReportData, keys: Sequence[Key]) -> dict[str, Any]:
     """Return the report's numbers as plain columns; ``keys`` as :func:`all_keys` returns them."""
     index = {key: row for row, key in enumerate(keys)}
     raw = _raw(data, keys)
+    columns: dict[str, Any] = {}
+    for name in FIELDS:
+        values = [getattr(key, name) for key in keys]
+        if name in {"message_size", "better"}:
+            columns[name] = values
+        elif name == "named":
+            columns[name] = [int(value) for value in values]
+        else:
+            words = Words()
+            columns[name] = {"of": [words(value) for value in values], "words": words.all}
     return {
         "site": data.site,
         "runs": [[run.run_id, run.night] for run in data.matrix.runs],
-        "now": _column(data.matrix.runs, data.run.run_id),
+        "now": next(
+            (index for index, run in enumerate(data.matrix.runs) if run.run_id == data.run.run_id),
+            None,
+        ),
         "marks": _marks(data.matrix.runs),
-        "keys": _key_columns(keys),
+        "keys": columns,
         "values": _values(data),
         "verdicts": _verdicts(data),
         "raw": raw,
@@ -119,10 +132,6 @@ def packed(columns: Mapping[str, Any]) -> tuple[str, str]:
     return base64.b64encode(squeezed).decode(), "gzip"
 
 
-def _column(runs: Sequence[Run], run_id: str) -> int | None:
-    return next((index for index, run in enumerate(runs) if run.run_id == run_id), None)
-
-
 def _marks(runs: Sequence[Run]) -> list[list[Any]]:
     """Return (column, sentence) of each run before which a node or a build was another."""
     marks: list[list[Any]] = []
@@ -142,20 +151,6 @@ def _marks(runs: Sequence[Run]) -> list[list[Any]]:
         machines |= {node: digest for node, digest in run.inventory.items() if digest}
         builds |= run.builds
     return marks
-
-
-def _key_columns(keys: Sequence[Key]) -> dict[str, Any]:
-    columns: dict[str, Any] = {}
-    for name in FIELDS:
-        values = [getattr(key, name) for key in keys]
-        if name in {"message_size", "better"}:
-            columns[name] = values
-        elif name == "named":
-            columns[name] = [int(value) for value in values]
-        else:
-            words = Words()
-            columns[name] = {"of": [words(value) for value in values], "words": words.all}
-    return columns
 
 
 def _values(data: ReportData) -> list[list[float | int | None]]:
@@ -316,15 +311,12 @@ def places(data: ReportData, keys: Sequence[Key]) -> dict[Place, int]:
     for row, key in enumerate(keys):
         for each in data.raw.get(key, ()):
             if each.run_id == data.run.run_id and each.counts:
-                place = (*_of_key(key), key.quantity, each.verdict, str(each.value))
+                facts = (key.partition, key.fabric, key.stack, key.suite, key.program, key.check)
+                told = (key.leg, key.nodes, key.quantity, each.verdict, str(each.value))
+                place = (*facts, *told)
                 if found.setdefault(place, row) != row:
                     twice.add(place)
     return {place: row for place, row in found.items() if place not in twice}
-
-
-def _of_key(key: Key) -> Place:
-    facts = (key.partition, key.fabric, key.stack, key.suite, key.program, key.check, key.leg)
-    return (*facts, key.nodes)
 
 
 def place_of(leg: LegResult, quantity: QuantityRecord) -> Place:

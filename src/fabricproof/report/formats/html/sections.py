@@ -79,7 +79,6 @@ def _events(made: Trend) -> Markup:
 
 
 def _now(event: Event) -> Markup:
-    """Return whether it lasts, and what to run about it."""
     lasts = "lasts" if event.lasts else "later steps took it back"
     lasts += "" if event.sure else ", not sure yet"
     step = tag("p", tag("code", event.next_step)) if event.next_step else ""
@@ -217,20 +216,6 @@ def _program(leg: LegResult) -> str:
 
 
 def _row(leg: LegResult, site: str, known: Mapping[Place, int]) -> list[object]:
-    return [
-        word(leg.verdict.value),
-        leg.stack,
-        _program(leg),
-        leg.path_name or "-",
-        rails_of(leg),
-        who(leg.nodes),
-        _numbers(leg, known),
-        _reason(leg, site),
-        _net_path(leg),
-    ]
-
-
-def _numbers(leg: LegResult, known: Mapping[Place, int]) -> Markup:
     named = [each for each in leg.quantities if each.named]
     lines = []
     for each in named:
@@ -240,7 +225,17 @@ def _numbers(leg: LegResult, known: Mapping[Place, int]) -> Markup:
     points = len(leg.quantities) - len(named)
     if points > 0:
         lines.append(tag("li", f"+ {points} more sizes", class_="remark"))
-    return tag("ul", *lines) if lines else joined(["-"])
+    return [
+        word(leg.verdict.value),
+        leg.stack,
+        _program(leg),
+        leg.path_name or "-",
+        rails_of(leg),
+        who(leg.nodes),
+        (tag("ul", *lines) if lines else joined(["-"])),
+        _reason(leg, site),
+        _net_path(leg),
+    ]
 
 
 def _of_ceiling(quantity: Quantity) -> str:

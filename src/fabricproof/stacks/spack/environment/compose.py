@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from fabricproof.core.errors import ConfigError, InputMissingError
+from fabricproof.core.errors import ConfigError
 from fabricproof.core.project import project_root
 from fabricproof.core.records import text_of
 from fabricproof.core.whole_file import write_whole
@@ -45,14 +45,11 @@ class Environment:
     """A Spack environment, ready for Spack.
 
     Attributes:
-        stack: the stack as the site declares it.
         folder: what ``spack -e`` takes.
         digest: SHA-256 over all that decides its lock, hexadecimal.
-        mpi: Spack's name of the MPI.
         tools: further packages by name, which the options asked for.
-        scopes: configuration that people wrote, highest precedence first.
-        includes: all that Spack reads, highest precedence first.
-        compilers: a scope for compilers that nobody declared.
+        includes: all that Spack reads, highest precedence first; the last is for compilers that
+            nobody declared.
         texts: the files of each folder that this is made of; :meth:`write` puts them down.
     """
 
@@ -60,9 +57,7 @@ class Environment:
     folder: Path
     digest: str
     mpi: str
-    scopes: tuple[Path, ...]
     includes: tuple[Path, ...]
-    compilers: Path
     texts: Mapping[Path, Mapping[str, str]]
     tools: tuple[str, ...] = ()
 
@@ -71,13 +66,14 @@ class Environment:
         """Where Spack writes and reads the lock."""
         return self.folder / "spack.lock"
 
-    def write(self) -> None:
-        """Put it down for Spack; for whoever holds the layout's lock, nobody else.
+    @property
+    def compilers(self) -> Path:
+        """What Spack found where nobody declares a compiler."""
+        return self.includes[-1] / "packages.yaml"
 
-        Asking whether a stack stands writes nothing: it may be asked without the scopes of a
-        build that is under way, whose configuration would change below it.
-        """
-        self.compilers.mkdir(parents=True, exist_ok=True)
+    def write(self) -> None:
+        """Put it down for Spack; for whoever holds the layout's lock, nobody else."""
+        self.includes[-1].mkdir(parents=True, exist_ok=True)
         for folder, texts in self.texts.items():
             _sync(folder, texts)
 
@@ -109,9 +105,8 @@ def recipe_of(stack: StackSpec, layout: SpackLayout) -> Path:
 def compose(stack: StackSpec, layout: SpackLayout, *, jobs: int | None = None) -> Environment:
     """Return the environment of ``stack``; nothing is written, Spack is not run.
 
-    Precedence, highest first: our own settings (where things go), the layout's further scopes, the
-    site's ``spack`` folder, the stack's options, ``spack-envs/common``, and last the recipe's
-    ``prefer``.
+    Precedence, highest first: our own settings (where things go), the site's ``spack`` folder, the
+    stack's options, ``spack-envs/common``, and last the recipe's ``prefer``.
 
     ``jobs``: compile jobs, Spack's default if None.
 
@@ -122,25 +117,22 @@ def compose(stack: StackSpec, layout: SpackLayout, *, jobs: int | None = None) -
     options = [_option(name, layout) for name in stack.options]
     tools = [spec for option in options for spec in option.pop("specs", [])]
     folder = layout.environments / stack.name
-    inner = _expanded_scopes(layout, folder / "scopes", mpi)
+    inner = _expanded_scope(layout, folder / "scopes", mpi)
     own, options_scope, common = folder / "own", folder / "options", layout.recipes / "common"
     texts = {
         **inner,
         own: _scope_texts(_own_settings(layout, stack, jobs)),
         options_scope: _scope_texts(_merged(options)),
     }
-    compilers = layout.mine / "compilers"
-    include = (own, *inner, options_scope, common, compilers)
+    include = (own, *inner, options_scope, common, layout.mine / "compilers")
     text = _text_of(recipe, stack, layout, include, tools)
     deciding = [texts[scope] for scope in (*inner, options_scope)]
     return Environment(
         stack=stack,
         folder=folder,
-        digest=_digest(text, deciding, len(layout.scopes), common, mpi),
+        digest=_digest(text, deciding, common, mpi),
         mpi=mpi,
-        scopes=tuple(inner),
         includes=include,
-        compilers=compilers,
         texts={**texts, folder: {"spack.yaml": text}},
         tools=tuple(tools),
     )
@@ -248,32 +240,27 @@ def _sync(folder: Path, texts: Mapping[str, str]) -> None:
             path.unlink(missing_ok=True)
 
 
-def _expanded_scopes(layout: SpackLayout, target: Path, mpi: str) -> dict[Path, dict[str, str]]:
-    """Return copies of the layout's scopes and the site's own, variables expanded, checked.
+def _expanded_scope(layout: SpackLayout, target: Path, mpi: str) -> dict[Path, dict[str, str]]:
+    """Return a copy of the site's scope, if it has one, variables expanded, checked.
 
     What the site says of other MPIs than ``mpi`` is not looked at: no stack waits for another's.
 
     Spack expands no variables in an external's prefix.
     """
-    own = layout.site_folder / "spack"
-    places = {}
-    for number, scope in enumerate([*layout.scopes, *([own] if own.is_dir() else [])]):
-        if not scope.is_dir():
-            raise InputMissingError(
-                "no such Spack scope", source=str(scope), expected="a folder with Spack's YAML"
-            )
-        texts = {path.name: _expanded(path, layout) for path in sorted(scope.glob("*.yaml"))}
-        for name, text in texts.items():
-            parse_yaml(text, scope / name)
-        if "packages.yaml" in texts:
-            check_externals(
-                texts["packages.yaml"],
-                scope / "packages.yaml",
-                unused=set(PACKAGE_OF.values()) - {mpi},
-                mpi=mpi,
-            )
-        places[target / str(number)] = texts
-    return places
+    scope = layout.site_folder / "spack"
+    if not scope.is_dir():
+        return {}
+    texts = {path.name: _expanded(path, layout) for path in sorted(scope.glob("*.yaml"))}
+    for name, text in texts.items():
+        parse_yaml(text, scope / name)
+    if "packages.yaml" in texts:
+        check_externals(
+            texts["packages.yaml"],
+            scope / "packages.yaml",
+            unused=set(PACKAGE_OF.values()) - {mpi},
+            mpi=mpi,
+        )
+    return {target / "0": texts}
 
 
 def _expanded(path: Path, layout: SpackLayout) -> str:
@@ -292,23 +279,17 @@ def _variables(layout: SpackLayout) -> dict[str, str]:
     }
 
 
-def _digest(
-    text: str, scopes: Sequence[Mapping[str, str]], further: int, common: Path, mpi: str
-) -> str:
+def _digest(text: str, scopes: Sequence[Mapping[str, str]], common: Path, mpi: str) -> str:
     """Digest what decides a lock: the recipe, the packages and the solver's settings.
 
     Not where things lie or are downloaded from: a mirror must not make a lock stale.  Nor what
     is said of other MPIs than ``mpi``: the stack is required to have this one.
-
-    The first ``further`` scopes are none of the site or the stack: recipes that one of these names
-    are others than the site's.
     """
     body = yaml.safe_load(text)["spack"]
     body.pop("include")
     decides: list[Any] = [body]
-    for number, texts in enumerate(scopes):
-        names = _DECIDES | ({"repos.yaml"} if number < further else set())
-        files = {name: yaml.safe_load(texts[name]) for name in sorted(names & texts.keys())}
+    for texts in scopes:
+        files = {name: yaml.safe_load(texts[name]) for name in sorted(_DECIDES & texts.keys())}
         if files:
             decides.append({name: _of_one_mpi(file, mpi) for name, file in files.items()})
     shared = {each: common / each for each in sorted({*_DECIDES, "repos.yaml"})}

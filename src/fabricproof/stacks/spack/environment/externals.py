@@ -11,7 +11,6 @@ import yaml
 
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.records import text_of
-from fabricproof.stacks.catalog import stacks_root
 
 
 def load_yaml(path: Path) -> dict[str, Any]:
@@ -52,9 +51,6 @@ def parse_yaml(text: str, path: Path) -> dict[str, Any]:
     return data
 
 
-#: what `fabricproof stack install` brings, by Spack's name
-_OF_WHEELS = {"openmpi": "openmpi5", "mpich": "mpich5", "intel-oneapi-mpi": "intelmpi"}
-
 _Kind = TypeVar("_Kind", dict[str, Any], list[Any])
 
 
@@ -71,8 +67,7 @@ def check_externals(
     """
     lines = text.splitlines()
     _check_mpi(text, path, mpi)
-    file = parse_yaml(text, path)
-    for name, external in _externals(file, path):
+    for name, external in _externals(parse_yaml(text, path), path):
         if name.rstrip(":") in unused:
             continue
         spec, prefix = str(external.get("spec", name)), external.get("prefix")
@@ -92,7 +87,7 @@ def check_externals(
             line=_line(lines, "prefix", str(prefix)),
             expected=f"a folder {prefix}",
             got="nothing there",
-            next_step=_remedy(file, name, str(prefix), path),
+            next_step="correct the prefix, or remove the entry to have Spack build it",
         )
 
 
@@ -132,20 +127,6 @@ def what_is_missing(prefix: Path) -> str | None:
     if not any((each / "bin" / "mpicc").exists() for each in places):
         return "mpicc"
     return None
-
-
-def _remedy(file: Mapping[str, Any], name: str, prefix: str, path: Path) -> str:
-    """Return what brings the package of an external whose prefix is not there."""
-    unset = re.search(r"\$\{?(\w+)", prefix)
-    if unset:
-        return f"set {unset[1]}, which this prefix names and nobody sets, or correct its name"
-    stack = _OF_WHEELS.get(name.rstrip(":"))
-    if stack is not None and Path(prefix).is_relative_to(stacks_root()):
-        return f"fabricproof stack install {stack}"
-    settings = _at(_at(file, "packages", {}, path), name, {}, path)
-    if settings.get("buildable", True) is False:
-        return "correct the prefix; Spack may not build it (buildable: false)"
-    return "correct the prefix, or remove the entry to have Spack build it"
 
 
 def _externals(file: Mapping[str, Any], path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -3,9 +3,8 @@
 A solve takes half a minute and a gigabyte; the kept ``spack.lock`` takes neither and says exactly
 what ran.  It fits one site only: it holds operating system, target, compiler and external paths.
 
-Where the site declares no compiler Spack looks for them first.  Left alone it would write what it
-finds into its own installation, for everybody; here it looks in an environment of its own, and the
-answer stays with the site.
+Where nobody declares a compiler Spack would write those that it finds into its own installation,
+for everybody; here it looks in an environment of its own, and the answer stays with the site.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,39 +33,18 @@ from fabricproof.stacks.spack.failure import failure_of
 from fabricproof.stacks.spack.layout import SpackLayout, sha256_of
 from fabricproof.stacks.spack.tool import Spack, unheard
 
-#: packages that are compilers to Spack 1 (its ``compiler`` tag).
-COMPILERS = frozenset(
-    {
-        "gcc", "llvm", "apple-clang", "aocc", "cce", "nvhpc", "intel-oneapi-compilers",
-        "intel-oneapi-compilers-classic", "llvm-amdgpu", "acfl", "fj", "xl",
-    }
-)  # fmt: skip
 
-
-def declared(scopes: Iterable[Path]) -> bool:
-    """Tell whether one of ``scopes`` declares a compiler."""
-    for scope in scopes:
-        path = scope / "packages.yaml"
-        packages = load_yaml(path).get("packages") or {} if path.is_file() else {}
-        if any((packages.get(name) or {}).get("externals") for name in COMPILERS):
-            return True
-    return False
-
-
-def find_compilers(environment: Environment, spack: Spack, log: Path | None = None) -> bool:
-    """Have Spack look for compilers where nobody declares one; True where it had to.
-
-    Raises:
-        UnavailableError: there is none, or Spack has no recipes to know one by.
-    """
-    target = environment.compilers / "packages.yaml"
-    if target.is_file() or declared(environment.scopes):
-        return False
+def _find_compilers(environment: Environment, spack: Spack, log: Path | None) -> None:
+    if environment.compilers.is_file():
+        return
     scratch = environment.folder / "compilers"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
     asked = {"include": [str(path) for path in environment.includes], "view": False, "specs": []}
     (scratch / "spack.yaml").write_text(yaml.safe_dump({"spack": asked}), encoding="utf-8")
+    known = spack.call(["-e", str(scratch), "compiler", "list"])
+    if not known.status and re.search(r"^(?:\[.\]\s+)?[\w-]+@\d", known.output, re.MULTILINE):
+        return
     answer = spack.call(
         ["-e", str(scratch), "compiler", "find", "--scope", f"env:{scratch}"], log=log
     )
@@ -74,8 +52,6 @@ def find_compilers(environment: Environment, spack: Spack, log: Path | None = No
         raise failure_of("compiler find", answer)
     found = load_yaml(scratch / "spack.yaml")["spack"].get("packages") or {}
     externals = [each for settings in found.values() for each in settings.get("externals", ())]
-    if not externals and _lists_one(scratch, spack):
-        return False  # declared in Spack's own installation
     # Without its recipes Spack knows no compiler either; it only warns, and ends well.
     if not externals and "Error constructing repository" in answer.output:
         raise failure_of("compiler find", answer)
@@ -86,18 +62,8 @@ def find_compilers(environment: Environment, spack: Spack, log: Path | None = No
             got=", ".join(str(each["spec"]) for each in externals) or "none",
             next_step="install gcc and g++, or load a compiler's module first",
         )
-    target.parent.mkdir(parents=True, exist_ok=True)
     text = "# Found by Spack on this machine; the site declares no compiler.\n"
-    target.write_text(text + yaml.safe_dump({"packages": found}), encoding="utf-8")
-    return True
-
-
-def _lists_one(folder: Path, spack: Spack) -> bool:
-    """Tell whether Spack knows a compiler from anywhere."""
-    answer = spack.call(["-e", str(folder), "compiler", "list"])
-    return not answer.status and bool(
-        re.search(r"^(?:\[.\]\s+)?[\w-]+@\d", answer.output, re.MULTILINE)
-    )
+    environment.compilers.write_text(text + yaml.safe_dump({"packages": found}), encoding="utf-8")
 
 
 #: compilers whose ``--version`` has the version that Spack gives them
@@ -109,7 +75,6 @@ class Lock:
     """A solved environment.
 
     Attributes:
-        path: the lock that is kept with the site.
         digest: of what decides the binaries, see :func:`digest_of_lock`.
         specs: its concrete specs by hash, as Spack writes them.
         kept: it was there and still holds.
@@ -127,7 +92,7 @@ class Lock:
 
 
 def kept_lock(layout: SpackLayout, stack: str) -> Path:
-    """Return where the lock of ``stack`` is kept: with the site, that of a trial with the trial."""
+    """Return where the lock of ``stack`` is kept."""
     return layout.locks / f"{stack}.lock"
 
 
@@ -157,23 +122,9 @@ def is_of_lock(digest: str, path: Path) -> bool:
         return False
 
 
-def _adopt_the_sites(environment: Environment, layout: SpackLayout) -> None:
-    """Let a trial that changes nothing of what decides go by the lock that the site has."""
-    name = environment.stack.name
-    kept, own = kept_lock(layout, name), layout.sites_locks / f"{name}.lock"
-    if kept == own or not why_stale(environment, layout) or _why_stale(environment, own):
-        return
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    for suffix in (".lock", ".json"):
-        shutil.copyfile(own.with_suffix(suffix), kept.with_suffix(suffix))
-
-
 def why_stale(environment: Environment, layout: SpackLayout) -> str | None:
     """Return why the kept lock does not hold for ``environment``; None where it does."""
-    return _why_stale(environment, kept_lock(layout, environment.stack.name))
-
-
-def _why_stale(environment: Environment, path: Path) -> str | None:
+    path = kept_lock(layout, environment.stack.name)
     if not path.is_file():
         return "there is none yet"
     try:
@@ -199,8 +150,6 @@ def lock(
 ) -> Lock:
     """Return the lock of ``environment``: the kept one, else a new one, which is then kept.
 
-    A trial's lock stays with the trial (:attr:`SpackLayout.is_trial`): the site's stays as it is.
-
     The environment is written down for Spack; the caller holds the layout's lock.
 
     Raises:
@@ -210,13 +159,11 @@ def lock(
     begin = time.monotonic()
     environment.write()
     kept = kept_lock(layout, environment.stack.name)
-    if not force:
-        _adopt_the_sites(environment, layout)
     stale = "asked to" if force else why_stale(environment, layout)
     if stale is not None:
         on_line(f"solving {environment.stack.name}: {stale}")
         _drop_half_clones(layout)
-        find_compilers(environment, spack, log)
+        _find_compilers(environment, spack, log)
         environment.lock.unlink(missing_ok=True)
         answer = spack.call(
             ["-e", str(environment.folder), "concretize", "--force"], on_line=on_line, log=log

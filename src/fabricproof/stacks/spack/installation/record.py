@@ -24,8 +24,6 @@ class Package:
     """One concrete package of a stack.
 
     Attributes:
-        name: Spack's.
-        version: exact.
         spec: one line: name, version, variants.
         digest: Spack's hash of the concrete spec.
         external: it is the site's own, Spack only uses it.
@@ -61,18 +59,13 @@ class Built:
     """One stack as it stands on disk.
 
     Attributes:
-        stack: its name in the site file.
         environment: its folder in ``spack-envs``.
         programs: suite (``osu``, ``imb``) and tool (``iperf3``) -> the package that has it.
         module: what ``module load`` takes.
         module_path: what ``module use`` takes first.
         lock_digest: SHA-256 of the ``spack.lock``, hexadecimal.
-        compiler: ``gcc@12.2.0``.
-        target: ``x86_64_v3``.
-        spack: Spack's version and commit.
         library: the MPI library that the programs really load, absolute.
         seconds: wall time of the steps: ``lock``, ``install``, ``modules``, ``smoke``.
-        reused: packages that were there before.
         installed: packages that were built now, or came out of a build cache.
         smoke: what two ranks on the building machine said, or why they were not started.
         library_digest: SHA-256 of that library's content, hexadecimal: the site may replace it
