@@ -219,7 +219,7 @@ def _of(share: Share) -> str:
 
 def _wrong(faults: Iterable[FaultFigures]) -> str:
     rows = [
-        f"- **{each.entry.title}**: {textwrap.shorten(each.first_bad, 170, placeholder=' ...')}"
+        f"- **{each.entry.title}**: {textwrap.shorten(each.first_bad, 130, placeholder=' ...')}"
         for each in faults
         if each.first_bad
     ]
