@@ -286,3 +286,8 @@ def test_the_kernel_sorts_its_times_and_takes_the_nearest_rank(tmp_path: Path, c
     # Times are 1 to the count, or its rest.
     assert (said["least_us"], said["median_us"], said["most_us"]) == (1, count // 2 + 1, count)
     assert (said["p95_us"], said["p99_us"]) == (-(-95 * count // 100), -(-99 * count // 100))
+    # What the reader takes of a value is there, and what else there is does not stop it.
+    line = next(each for each in LINES if '"value"' in each)
+    more = {name: each for name, each in said.items() if name in {"p95_us", "p99_us"}}
+    longer = TEXT.replace(line, json.dumps(json.loads(line) | more))
+    assert read_record(longer, "r").rounds == read_record(TEXT, "r").rounds
