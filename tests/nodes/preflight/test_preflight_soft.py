@@ -127,6 +127,15 @@ def test_two_devices_over_one_interface_are_red() -> None:
     assert look(both[0], MEASURED).verdict is not Verdict.FAIL
 
 
+def test_a_slowed_rail_below_is_red_and_no_other() -> None:
+    slow = changed(guest("vc2"), "interface rail1", shaped_to_mbit_s=80)
+    result = preflight(SOFT, nodes(guest("vc1"), slow))
+    found = of(result, "vc2.rate", "rxe1:1")
+    assert (found.verdict, found.judgement.value) == (Verdict.FAIL, 80.0)
+    assert of(result, "vc2.rate", "rxe0:1").verdict is Verdict.PASS
+    assert of(result, "vc1.rate", "rxe1:1").verdict is Verdict.PASS
+
+
 @given(st.integers(min_value=1, max_value=400))
 def test_a_shaped_rail_passes_only_within_three_percent(mbit_s: int) -> None:
     machine = changed(guest(), "interface rail0", shaped_to_mbit_s=mbit_s)
