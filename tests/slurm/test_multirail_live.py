@@ -77,8 +77,12 @@ def test_two_rails_give_what_two_links_allow_and_say_how_they_share() -> None:
         assert gain["reference"] == pytest.approx(2)
         assert gain["value"] < gain["ceiling"]
         assert (gain["verdict"] == "PASS") == (gain["value"] >= 1.9)
-    # Counted in bytes, which no load changes.
-    assert any("striped evenly" in said for said in legs["sharing"]["findings"])
+    shared = quantity(legs["sharing"], "balance_sharing")
+    if shared["verdict"] == "UNJUDGED":
+        assert is_starved(legs["sharing"]) or "rounds" in shared["reason"]
+    else:
+        assert shared["verdict"] == "PASS"
+        assert 0.9 <= shared["value"] <= 1, "both rails carry alike, counted in bytes"
     if gain["verdict"] == "PASS":
         assert any("several rails help from" in said for said in legs["sharing"]["findings"])
 
