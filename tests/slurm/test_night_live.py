@@ -254,7 +254,7 @@ def wait_until(there, process):
 def test_two_nights_at_once_and_one_that_is_ended(nights):
     """The second leaves with 75; SIGTERM ends the first in order, and the lock is free again."""
     first = nights.start(*ONE_CHECK)
-    lock = nights.perflogs / "vcluster" / "night" / "lock.json"
+    lock = nights.perflogs / "vcluster" / ".night" / "lock.json"
     try:
         wait_until(lock.exists, first)
         second = nights.start(*ONE_CHECK)
@@ -270,7 +270,7 @@ def test_two_nights_at_once_and_one_that_is_ended(nights):
     assert "Traceback" not in err
     assert not lock.exists()
     assert "rfm_OsuBandw" not in queue("R,PD"), "its job was left running"
-    state = (nights.perflogs / "vcluster" / "night" / "state.jsonl").read_text().splitlines()
+    state = (nights.perflogs / "vcluster" / ".night" / "state.jsonl").read_text().splitlines()
     assert "ended early" in [json.loads(line).get("ended") for line in state]
 
 
