@@ -15,6 +15,7 @@ FRONT: dict[str, str] = {
     "busbw": "bus bandwidth of GPUs against the rails of a node",
     "limits": "the bounds of a row, and rows that contradict themselves",
     "locality": "a rank near its rail and far from it",
+    "objections": "what speaks against a number, and what becomes of it",
     "rings": "what the rings of HPCC must cross",
     "sharing": "how messages are shared among rails",
     "suspects": "likely causes",

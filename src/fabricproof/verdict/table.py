@@ -14,7 +14,7 @@ from fabricproof.benchmarks.catalogue import reading_of
 from fabricproof.benchmarks.program import Meaning, ProgramKind, buffers_of
 from fabricproof.core.measure import Finding, Table, Verdict, as_notes, worst
 from fabricproof.core.units import at_size, size_label, split_buffers
-from fabricproof.traffic import PathProof, PathState
+from fabricproof.traffic import PathProof
 from fabricproof.verdict import busbw
 from fabricproof.verdict.busbw import describe_busbw, judge_busbw
 from fabricproof.verdict.collective_times import early_ends, judge_collective, overlaps
@@ -27,6 +27,7 @@ from fabricproof.verdict.curve import (
     without_switches,
 )
 from fabricproof.verdict.limits import Limits, describe_loss, networks_of, row_fault
+from fabricproof.verdict.objections import of_path
 from fabricproof.verdict.rings import describe_rings, judge_rings
 from fabricproof.verdict.suspects import explained, on_gpus
 from fabricproof.verdict.value import (
@@ -78,7 +79,6 @@ def judge_table(table: Table, rules: Rules, net_path: PathProof | None = None) -
         )
         for each in judgements
     ]
-    judgements = [_with_path(judgement, net_path, rules) for judgement in judgements]
     judgements += _not_in_the_table(table, reading, rules, net_path)
     if buffers:
         judgements, seen = on_gpus(judgements, buffers, limits.fabric, rules.references)
@@ -91,12 +91,13 @@ def judge_table(table: Table, rules: Rules, net_path: PathProof | None = None) -
     findings += list(net_path.findings) if net_path else []
     if net_path is None and not rules.path_required:
         findings += _what_a_file_cannot_show(table, reading)
-    return Report(
+    report = Report(
         verdict=worst([judgement.verdict for judgement in judgements]),
         quantities=tuple(judgements),
         findings=(*as_notes(unjudged), *switches, *as_notes(findings)),
         net_path=net_path,
     )
+    return report.objected(of_path(net_path, required=rules.path_required))
 
 
 def _of_buffers(rules: Rules, buffers: str) -> Rules:
@@ -395,20 +396,3 @@ def _side_times(
         return kept, []
     note = f"{first.name} = {first.value:g} us not judged: no reference says what it should be"
     return kept, [note]
-
-
-def _with_path(judgement: Judgement, net_path: PathProof | None, rules: Rules) -> Judgement:
-    """Return the judgement after the path had its say: a wrong path spoils every number."""
-    if net_path is not None and net_path.state is PathState.WRONG:
-        return replace(judgement, verdict=Verdict.INVALID, reason=net_path.reason)
-    if judgement.verdict is not Verdict.PASS:
-        return judgement
-    if net_path is None and rules.path_required:
-        reason = "the path is not shown: no counters were read around this run"
-        return replace(judgement, verdict=Verdict.UNJUDGED, reason=reason)
-    if net_path is not None and net_path.state is PathState.UNKNOWN:
-        return replace(judgement, verdict=Verdict.UNJUDGED, reason=net_path.reason)
-    if net_path is not None and net_path.state is PathState.DISTURBED:
-        reason = f"fast, but errors rose while it ran: {net_path.reason}"
-        return replace(judgement, verdict=Verdict.FAIL, reason=reason)
-    return judgement

@@ -25,6 +25,7 @@ from fabricproof.core.units import (
     split_quantity,
 )
 from fabricproof.physics import CLOCK_TOLERANCE, Ceiling, Fabric, Floor
+from fabricproof.verdict.objections import Objection, ObjectionKind, apply
 
 if TYPE_CHECKING:
     from fabricproof.physics.collective import RankLayout
@@ -257,10 +258,12 @@ class Judgement(Quantity):
     Attributes:
         source: where the reference comes from, for a program.
         attempt: number of the attempt at its leg that it is of, from 1; 0 where there is none.
+        objections: what changed it after it was judged, in the order of application.
     """
 
     source: Source | None = None
     attempt: int = 0
+    objections: tuple[ObjectionKind, ...] = ()
 
 
 def is_of_errors(judgement: Judgement) -> bool:
@@ -274,12 +277,18 @@ class Report:
 
     ``findings`` are facts worth reading that are no verdict: dips, steps, drops, what was not
     judged because nobody said by what.  What is decided by one is its kind, never its words.
+
+    Attributes:
+        judged: the quantities before any objection; None if there was none.
+        objections: all that was raised, in no order.
     """
 
     verdict: Verdict
     quantities: tuple[Judgement, ...]
     findings: tuple[Finding, ...] = ()
     net_path: PathProof | None = None
+    judged: tuple[Judgement, ...] | None = None
+    objections: tuple[Objection, ...] = ()
 
     def with_quantities(self, quantities: Iterable[Judgement], *more: Finding) -> Report:
         """Return the report on these quantities, the worst of them its verdict.
@@ -289,7 +298,20 @@ class Report:
         now = tuple(quantities)
         verdict = worst([each.verdict for each in now])
         findings = (*self.findings, *more)
-        return replace(self, verdict=verdict, quantities=now, findings=findings)
+        return replace(
+            self, verdict=verdict, quantities=now, findings=findings, judged=None, objections=()
+        )
+
+    def objected(self, objections: Iterable[Objection], *more: Finding) -> Report:
+        """Return the report after these objections and those before: their order says nothing.
+
+        ``more`` are findings behind those that it has.
+        """
+        judged = self.quantities if self.judged is None else self.judged
+        raised = (*self.objections, *objections)
+        after = self.with_quantities(apply(judged, raised), *more)
+        verdict = after.verdict if judged else self.verdict
+        return replace(after, verdict=verdict, judged=judged, objections=raised)
 
 
 @dataclass(frozen=True, kw_only=True)
