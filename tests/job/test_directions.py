@@ -12,7 +12,7 @@ import pytest
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import Leg
-from fabricproof.job.outcome import Outcome, mended
+from fabricproof.job.outcome import Outcome
 from fabricproof.job.outcomes import backward, judge_legs, with_directions
 from fabricproof.job.script import render_script
 from fabricproof.rfm.staging import JOB_FILES
@@ -84,7 +84,8 @@ def _in_doubt(folder: Path, change: Callable[[Judgement], Judgement]) -> list[Ju
     leave(folder, FORTH)
     leave(folder, BACK, slower(PUT_BW, 2.0), ranks=TURNED)
     forth, back = judge_legs(folder, [FORTH, BACK])
-    return list(with_directions([forth, mended(back, change)])[1].report.quantities)
+    report = back.report.with_quantities(map(change, back.report.quantities))
+    return list(with_directions([forth, replace(back, report=report)])[1].report.quantities)
 
 
 def test_a_slow_direction_that_others_disturbed_says_both_and_blames_no_end(tmp_path: Path) -> None:

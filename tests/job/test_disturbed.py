@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricproof.core.measure import Verdict, texts_of
-from fabricproof.job.evidence.disturbance import Surroundings, excused, share_taken, starved_cores
+from fabricproof.job.evidence.disturbance import (
+    Surroundings,
+    disturbances_of,
+    share_taken,
+    starved_cores,
+)
 from fabricproof.job.evidence.leg_folder import parse_rank
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import judge_leg
@@ -190,6 +195,11 @@ def _report(*judgements):
 
 def _near(kind, share, **more):
     return Surroundings(found=(Disturbance(kind=kind, share=share, reason="who", **more),))
+
+
+def excused(report, near):
+    objections, notes = disturbances_of(report, near)
+    return report.objected(objections, *notes)
 
 
 @given(

@@ -25,6 +25,7 @@ from fabricproof.job.whole_job import (
     read_end,
     with_doubt,
 )
+from fabricproof.verdict.objections import ObjectionKind
 from fabricproof.verdict.value import Judgement, Report
 from leg_folders import make_leg, rank_text
 
@@ -72,7 +73,7 @@ def test_what_ends_a_job_before_its_last_command_is_no_end(
     assert status in {None, end.status}
     doubt = find_doubt(end, "7", SchedulerSays())
     assert doubt is not None
-    assert doubt.instead is Verdict.MISSING
+    assert doubt.kind is ObjectionKind.JOB_CUT_OFF
 
 
 def test_a_killed_job_leaves_nothing_not_even_what_lay_there_before(tmp_path: Path) -> None:
@@ -92,7 +93,7 @@ def test_a_torn_file_is_none(tmp_path_factory: pytest.TempPathFactory, length: i
 def test_the_file_of_another_job_is_none() -> None:
     doubt = find_doubt(_WELL, "8", SchedulerSays(state="COMPLETED", exit_status=0))
     assert doubt is not None
-    assert doubt.instead is Verdict.MISSING
+    assert doubt.kind is ObjectionKind.JOB_CUT_OFF
 
 
 @given(reached=st.booleans(), status=st.sampled_from([0, 1, 143]))
@@ -126,7 +127,7 @@ def test_a_folder_that_the_nodes_do_not_see_is_asked_about() -> None:
 
 
 _NOT_ENDED = Doubt(sentence="the job did not come to its end")
-_ELSEWHERE = Doubt(sentence="its ranks ran elsewhere", instead=Verdict.UNJUDGED)
+_ELSEWHERE = Doubt(sentence="its ranks ran elsewhere", kind=ObjectionKind.STRANGE_NODES)
 
 
 @given(

@@ -11,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricproof.core.measure import Verdict, texts_of, worst
-from fabricproof.job.evidence.disturbance import JOBS_FILE, Neighbour, beside, read_neighbours
+from fabricproof.job.evidence.disturbance import (
+    JOBS_FILE,
+    Neighbour,
+    of_other_jobs,
+    read_neighbours,
+)
 from fabricproof.job.script import render_script
 from fabricproof.verdict.value import Judgement, Report
 from leg_folders import make_leg
@@ -75,6 +80,11 @@ def _report(*verdicts: Verdict, unit: str = "MB/s") -> Report:
 _OTHER = Neighbour(job_id="9", user="bob", nodes=("vc2",))
 
 
+def beside(report: Report, found: tuple[Neighbour, ...] | None) -> Report:
+    objections, notes = of_other_jobs(report, found)
+    return report.objected(objections, *notes)
+
+
 @given(st.lists(st.sampled_from(Verdict), min_size=1, max_size=4), st.integers(1, 3))
 def test_beside_a_job_nothing_is_red_and_nothing_becomes_green(
     verdicts: list[Verdict], jobs: int
@@ -89,7 +99,7 @@ def test_beside_a_job_nothing_is_red_and_nothing_becomes_green(
             assert new.reason.startswith("disturbed: job 9 of bob was on vc2")
             assert new.reason.endswith(old.reason)
     assert "disturbed: job 9 of bob was on vc2 during this leg" in texts_of(after.findings)
-    assert beside(before, ()) == before
+    assert of_other_jobs(before, ()) == ((), ())
 
 
 def test_damage_is_nobodys_load() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.leg import Leg, read_plan, write_plan
-from fabricproof.job.outcome import judge_leg, mended, needs_second_look
+from fabricproof.job.outcome import judge_leg, needs_second_look
 from fabricproof.job.second_look import doubtful_legs
 from fabricproof.physics import Fabric, find_link, latency_floor_us
 from fabricproof.traffic import PathState
@@ -273,7 +273,9 @@ def test_the_numbers_of_two_looks_are_told_apart_where_they_are_copies(tmp_path:
     """What counts is said by the attempt's number, whatever reads or rewrites a judgement."""
     leave(tmp_path, LEG, slower(PUT_BW, 2))
     leave(tmp_path, LEG, slower(PUT_BW, 2), attempt=2)
-    outcome = mended(judge_leg(tmp_path, LEG), replace)
+    outcome = judge_leg(tmp_path, LEG)
+    copies = map(replace, outcome.report.quantities)
+    outcome = replace(outcome, report=outcome.report.with_quantities(copies))
     first, second = (speeds(each.report) for each in outcome.attempts)
     assert [each.attempt for each in (*first, *second)] == [1] * len(first) + [2] * len(second)
     assert [each.value for each in first] == [each.value for each in second]

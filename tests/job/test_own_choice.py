@@ -11,6 +11,7 @@ from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.job.relations.judge import judge_relation, legs_to_repeat
 from fabricproof.traffic import PathProof, PathState
+from fabricproof.verdict.objections import Objection, ObjectionKind
 from fabricproof.verdict.value import Judgement, Report, missing
 
 SIZES = (16384, 65536)
@@ -196,9 +197,13 @@ def test_an_algorithm_mends_nothing_at_a_size_that_one_look_lacks() -> None:
     assert ["4 ring" in each.reason for each in result.quantities] == [False, True]
 
 
+def _unseen(reason: str) -> Objection:
+    return Objection(kind=ObjectionKind.LIBRARY_UNSEEN, reason=reason)
+
+
 def _blind(legs: list[Outcome], name: str, unseen: str) -> list[Outcome]:
     return [
-        replace(each, attempts=(replace(each.attempts[0], foreign=unseen),))
+        replace(each, attempts=(replace(each.attempts[0], objections=(_unseen(unseen),)),))
         if each.leg.name == name
         else each
         for each in legs

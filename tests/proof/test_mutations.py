@@ -35,7 +35,8 @@ DECIDING = {
     "nightly.decide": ["decide_all", "decide", "_of_unjudged"],
     "nightly.looks": ["look_at"],
     "job.evidence.error_rates": ["with_errors", "_of_kind"],
-    "job.evidence.disturbance": ["excused", "_excused"],
+    "job.evidence.disturbance": ["disturbances_of"],
+    "verdict.objections": ["apply", "_after"],
     "history.compare.comparison": ["_told"],
     "history.compare.verdict": ["overall", "group_change", "looks_worse"],
     "history.stats.steps": ["find_changes", "_cuts", "_told", "_last_steps"],
@@ -49,12 +50,12 @@ REASONS = {
     "plumbing: it hands on, or holds rules that are here": (
         "_arrow _attempt_folders _check_name _confirmation _ends _evidence _excess _is _is_red "
         "_job _job_of_case _leg_result _meant _moved _nodes_of _numbered _part _sizes "
-        "_judged_in _with added around "
+        "_judged_in added around "
         "as_notes at_size by_key each_kind error_rates gather is_of_errors key_of "
-        "megabytes mended missing reading_of rules_of sent_over smallest_message_us worst "
+        "megabytes missing reading_of rules_of sent_over smallest_message_us worst "
         "judge_table judge_value _latency _bandwidth _bandwidths _times _judge_attempt "
-        "_judged _quiet_or_disturbed _beside _from_records _of_kind with_errors _excused "
-        "_never_ran "
+        "_judged _quiet_or_disturbed _beside _from_records _of_kind with_errors _heard "
+        "_never_ran _after _both_ways "
         "_groups _quantities metric_of class_of numbered _part _counts _too_few _steps "
         "_asked _fits _nothing_fits find_changes _check _cuts _told _stretches scaled "
         "scatter_of_classes _around_levels _scales _rounded events_of "
@@ -62,7 +63,7 @@ REASONS = {
     ),
     "words: it says why, and decides nothing": (
         "_with_note "
-        "_both_ends _explained _failure _is_short _foreign_traffic _never_started "
+        "_both_ends _failure _is_short _foreign_traffic _never_started "
         "_nothing_to_judge _reason _ruled_out _told _what_a_file_cannot_show "
         "_without_second_look describe_loss describe_shape explained site_option told_reason "
         "_mixed _same _undecided _warnings counted _label "
@@ -80,7 +81,7 @@ REASONS = {
         "_of_reframe _not_built _of_one_build rebuilt "
     ),
     "a rule that no fault of the library needs, yet; tests of its own module do": (
-        "doubt_of possible_up_to _unless_set_back _unless_green _spoiled _other_way_alone "
+        "doubt_of possible_up_to _unless_set_back _other_way_alone "
         "_with_required _lost "
         "_of_unjudged _worst limit_of "
     ),

@@ -7,25 +7,26 @@ cannot disagree.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from fabricproof.core.measure import Finding, FindingKind, Table, Verdict, worst
+from fabricproof.core.measure import Finding, FindingKind, Table, Verdict
 from fabricproof.job.commands import PEER_SUITES
 from fabricproof.job.evidence.declaration import (
     judge_free_path,
-    of_what_was_declared,
+    objections_of,
     rails_down,
     what_the_container_lacks,
 )
 from fabricproof.job.evidence.disturbance import (
     NOBODY,
     Surroundings,
+    Testimony,
     around,
-    excused,
-    with_neighbours,
+    disturbances_of,
+    neighbours_of,
 )
 from fabricproof.job.evidence.error_rates import errors_of_all, with_errors
 from fabricproof.job.evidence.leg_folder import (
@@ -53,6 +54,7 @@ from fabricproof.traffic import (
     prove_path,
 )
 from fabricproof.traffic.error_rates import ErrorRate, added, error_rates
+from fabricproof.verdict.objections import FOREIGN, Objection
 from fabricproof.verdict.suspects import unended
 from fabricproof.verdict.table import judge_table
 from fabricproof.verdict.value import Judgement, Report, is_of_errors, missing
@@ -77,10 +79,15 @@ class Attempt:
     table: Table | None
     ranks: tuple[RankRecord, ...]
     report: Report
-    foreign: str = ""
+    objections: tuple[Objection, ...] = ()
     errors: tuple[ErrorRate, ...] = ()
     """What was lost or damaged on its rails in this attempt alone."""
     near: Surroundings = NOBODY
+
+    @property
+    def foreign(self) -> str:
+        """Why its numbers may not be of the leg's device or library; empty if they are."""
+        return next((each.reason for each in self.objections if each.kind in FOREIGN), "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +120,17 @@ class Outcome:
         """Tell whether any number of ``attempt`` stands in the report."""
         return any(self.takes(each) for each in attempt.report.quantities)
 
+    def objected(self, raised: Callable[[Report], Iterable[Objection]]) -> Outcome:
+        """Return the leg after what ``raised`` says against each of its reports."""
+
+        def after(report: Report) -> Report:
+            objections = tuple(raised(report))
+            concerned = any(each.concerns(one) for each in objections for one in report.quantities)
+            return report.objected(objections) if concerned else report
+
+        attempts = tuple(replace(each, report=after(each.report)) for each in self.attempts)
+        return replace(self, attempts=attempts, report=after(self.report))
+
     def takes(self, judgement: Judgement) -> bool:
         """Tell whether the report holds this judgement, not its twin of another attempt."""
         mine = (judgement.name, judgement.attempt)
@@ -122,17 +140,6 @@ class Outcome:
 def first_reason(report: Report) -> str:
     """Return what a report says first, for one whose leg has no number."""
     return report.quantities[0].reason if report.quantities else "it left nothing"
-
-
-def mended(outcome: Outcome, change: Callable[[Judgement], Judgement]) -> Outcome:
-    """Return the outcome with every judgement as ``change`` makes it."""
-
-    def mend(report: Report) -> Report:
-        quantities = tuple(map(change, report.quantities))
-        return report if quantities == report.quantities else report.with_quantities(quantities)
-
-    attempts = tuple(replace(each, report=mend(each.report)) for each in outcome.attempts)
-    return replace(outcome, attempts=attempts, report=mend(outcome.report))
 
 
 def judge_leg(folder: Path, leg: Leg, channel_attempt: int = 0) -> Outcome:
@@ -164,7 +171,8 @@ def _numbered(attempt: Attempt) -> Attempt:
     """Return the attempt with its number in each of its judgements."""
     quantities = attempt.report.quantities
     numbered = tuple(replace(each, attempt=attempt.number) for each in quantities)
-    return replace(attempt, report=replace(attempt.report, quantities=numbered))
+    report = replace(attempt.report, quantities=numbered, judged=None, objections=())
+    return replace(attempt, report=report)
 
 
 def _with_errors(attempt: Attempt, leg: Leg, earlier: Sequence[Attempt]) -> Attempt:
@@ -325,24 +333,28 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
         trouble = failed_rank(ranks) and (told_reason(folder) or failed_rank(ranks))
     if trouble is None:
         table, trouble = read_table(folder, leg)
-    foreign, near = "", NOBODY
+    near = NOBODY
+    nodes = {each.node for each in ranks}
     if status == 0 and (refusal := read_refusal(folder)):
         report = _skipped(leg, refusal)
     elif table is None or trouble is not None:
         report = missing(leg.required, trouble or "no table")
-        report = with_neighbours(report, folder, {each.node for each in ranks})
+        report = _heard(report, neighbours_of(report, folder, nodes))
     elif leg.free_path:
         report = judge_free_path(leg, ranks, _moved(leg, table)[0])
-        report, foreign = of_what_was_declared(leg, ranks, report)
+        report = report.objected(objections_of(leg, ranks))
     else:
         rules = rules_of(leg, folder.parents[1], channel_attempt)
         meant = _meant(leg, ranks, table)
         report = _with_required(leg, judge_table(table, rules, _net_path(leg, ranks, meant)))
         report = after_baseline(report, leg, ranks, table, folder.parents[1])
         near = around(leg, ranks, *meant)
-        report = excused(report, near, leg.num_ranks)
-        report = with_neighbours(report, folder, {each.node for each in ranks})
-        report, foreign = of_what_was_declared(leg, ranks, report)
+        report = _heard(
+            report,
+            disturbances_of(report, near, leg.num_ranks),
+            neighbours_of(report, folder, nodes),
+            (objections_of(leg, ranks), ()),
+        )
     return Attempt(
         number=number,
         folder=folder,
@@ -350,9 +362,15 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
         table=table,
         ranks=ranks,
         report=report,
-        foreign=foreign,
+        objections=report.objections,
         near=near,
     )
+
+
+def _heard(report: Report, *witnesses: Testimony) -> Report:
+    """Return the report after all witnesses, none of whom knows what another one said."""
+    objections = (each for raised, _ in witnesses for each in raised)
+    return report.objected(objections, *(note for _, notes in witnesses for note in notes))
 
 
 #: a launcher's word of a rank that was killed: srun's, that of Open MPI's mpirun and hydra's
@@ -459,6 +477,6 @@ def _with_required(leg: Leg, report: Report) -> Report:
     if not absent:
         return report
     lost = missing(absent, "due, but not in the output").quantities
-    # What was already worse than its numbers, for the path, stays so.
-    whole = report.with_quantities((*report.quantities, *lost))
-    return replace(whole, verdict=worst([report.verdict, Verdict.MISSING]))
+    # What the path says of the others is no number of these.
+    judged = (*(report.judged or report.quantities), *lost)
+    return replace(report, judged=judged).objected(())

@@ -10,16 +10,17 @@ exchanged (``rail0.back``), and a red one of the two is explained by the other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.commands import PEER_SUITES
 from fabricproof.job.leg import Leg
-from fabricproof.job.outcome import Attempt, Outcome, first_reason, judge_leg, mended
+from fabricproof.job.outcome import Attempt, Outcome, first_reason, judge_leg
 from fabricproof.traffic import PathState
-from fabricproof.verdict.value import Judgement, is_of_errors, missing
+from fabricproof.verdict.objections import Objection, ObjectionKind
+from fabricproof.verdict.value import Judgement, Report, is_of_errors, missing
 
 
 def judge_legs(folder: Path, legs: Sequence[Leg]) -> tuple[Outcome, ...]:
@@ -80,13 +81,13 @@ def _stands(judgement: Judgement) -> bool:
 def _doubted(outcome: Outcome, why: str) -> Outcome:
     """Return the outcome with all that was held against the pair UNJUDGED."""
 
-    def doubt(each: Judgement) -> Judgement:
-        stood = each.verdict in {Verdict.PASS, Verdict.FAIL}
-        if not stood or each.source is None or not each.source.rests_on_pair:
-            return each
-        return replace(each, verdict=Verdict.UNJUDGED, reason=why)
+    def against_pair(report: Report) -> Iterator[Objection]:
+        names = {
+            each.name for each in report.quantities if each.source and each.source.rests_on_pair
+        }
+        yield Objection(kind=ObjectionKind.PAIR_UNSOUND, reason=why, quantities=frozenset(names))
 
-    return mended(outcome, doubt)
+    return outcome.objected(against_pair)
 
 
 #: the largest sizes that a leg the other way has
@@ -126,23 +127,36 @@ def with_directions(outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
 
 def _beside(mine: Outcome, other: Outcome) -> Outcome:
     ends, theirs = _ends(mine), _ends(other)
-    if ends is None or theirs is None:
+    if ends is None or theirs is None or ends != theirs[::-1]:
         if not mine.leg.backward:
             return mine
-        reason = f"nobody knows which way it sent: {other.leg.name} or it did not say where it ran"
-        return mended(mine, lambda each: _unless_green(each, reason))
-    if ends != theirs[::-1]:
-        if not mine.leg.backward:
-            return mine
-        reason = f"sent {_arrow(ends)} as {other.leg.name} did: the other way was not measured"
-        return mended(mine, lambda each: _spoiled(each, reason))
+        name = other.leg.name
+        doubt = Objection(
+            kind=ObjectionKind.DIRECTION_UNKNOWN,
+            reason=f"nobody knows which way it sent: {name} or it did not say where it ran",
+        )
+        if ends is not None and theirs is not None:
+            doubt = Objection(
+                kind=ObjectionKind.SAME_DIRECTION,
+                reason=f"sent {_arrow(ends)} as {name} did: the other way was not measured",
+            )
+        return mine.objected(lambda _: [doubt])
     sender, receiver = ends
     said = f"{_arrow(ends)} of {'+'.join(mine.leg.rails)}: {_part(mine)}"
     said = f"{said}, {_arrow(theirs)}: {_part(other)}"
     blame = f": {receiver} receives or {sender} sends too little"
     if other.report.verdict is not Verdict.PASS or not _is_short(mine):
         blame = ""
-    return mended(mine, lambda each: _explained(each, said, blame))
+    return mine.objected(lambda report: _both_ways(report, said, blame))
+
+
+def _both_ways(report: Report, said: str, blame: str) -> Iterator[Objection]:
+    """Yield what the other way says of what is red; what others disturbed blames no end."""
+    speeds = [each for each in report.quantities if not is_of_errors(each)]
+    disturbed = frozenset(each.name for each in speeds if each.disturbance)
+    red = {each.name for each in speeds if each.verdict is Verdict.FAIL}
+    for names, words in ((disturbed, said), (frozenset(red - disturbed), f"{said}{blame}")):
+        yield Objection(kind=ObjectionKind.OTHER_DIRECTION, reason=words, quantities=names)
 
 
 def _ends(outcome: Outcome) -> tuple[str, str] | None:
@@ -182,26 +196,3 @@ def _part(outcome: Outcome) -> str:
     if not known.reference:
         return f"{known.value:.4g} {known.unit}"
     return f"{known.value / known.reference:.0%}"
-
-
-def _explained(judgement: Judgement, said: str, blame: str) -> Judgement:
-    """Return what is red with both directions said; what others disturbed blames no end."""
-    if is_of_errors(judgement):
-        return judgement  # it names its own two ends
-    if judgement.disturbance:
-        return replace(judgement, reason=f"{said}; {judgement.reason}")
-    if judgement.verdict is not Verdict.FAIL:
-        return judgement
-    return replace(judgement, reason=f"{said}{blame}; {judgement.reason}")
-
-
-def _unless_green(judgement: Judgement, reason: str) -> Judgement:
-    if judgement.verdict is not Verdict.PASS:
-        return judgement
-    return replace(judgement, verdict=Verdict.UNJUDGED, reason=reason)
-
-
-def _spoiled(judgement: Judgement, reason: str) -> Judgement:
-    if judgement.verdict not in {Verdict.PASS, Verdict.FAIL}:
-        return judgement
-    return replace(judgement, verdict=Verdict.INVALID, reason=reason)

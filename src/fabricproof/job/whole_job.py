@@ -20,14 +20,15 @@ from fabricproof.core.measure import Finding, Verdict, as_notes, texts_of, worst
 from fabricproof.core.records import text_of
 from fabricproof.job.evidence.leg_folder import gather
 from fabricproof.job.leg import Relation
-from fabricproof.job.outcome import Outcome, mended
+from fabricproof.job.outcome import Outcome
 from fabricproof.job.script import JOB_END_FILE
 from fabricproof.nodes.inventory.facts import Machine, ReadTrouble
 from fabricproof.nodes.inventory.read import read_machine
 from fabricproof.nodes.preflight import Preflight, preflight
 from fabricproof.site import FabricSpec
 from fabricproof.traffic import CounterSample, read_rises
-from fabricproof.verdict.value import Judgement, Report, missing
+from fabricproof.verdict.objections import Objection, ObjectionKind
+from fabricproof.verdict.value import Report, missing
 
 #: suite and program under which the judgement of the links stands in records and reports
 SUITE = "preflight"
@@ -93,15 +94,13 @@ def with_preflight(outcome: Outcome, result: Preflight) -> Outcome:
     notes = (*warnings, *as_notes(result.far_ranks(outcome.leg.rails, nodes)))
     if not notes:
         return outcome
-    told = mended(outcome, lambda each: _with_warnings(each, texts_of(warnings)))
-    return replace(told, report=replace(told.report, findings=(*notes, *told.report.findings)))
-
-
-def _with_warnings(judgement: Judgement, warnings: Sequence[str]) -> Judgement:
-    if judgement.verdict in {Verdict.PASS, Verdict.SKIPPED} or not warnings:
-        return judgement
     more = f" (and {len(warnings) - 1} more)" if len(warnings) > 1 else ""
-    return replace(judgement, reason=f"{warnings[0]}{more}; {judgement.reason}")
+    raised = [
+        Objection(kind=ObjectionKind.LINK_NOT_AS_DECLARED, reason=f"{each}{more}")
+        for each in texts_of(warnings[:1])
+    ]
+    told = outcome.objected(lambda _: raised)
+    return replace(told, report=replace(told.report, findings=(*notes, *told.report.findings)))
 
 
 def links_of(
@@ -199,10 +198,10 @@ class SchedulerSays:
 
 @dataclass(frozen=True, kw_only=True)
 class Doubt:
-    """Why what a job measured does not stand: a sentence, and what a PASS is instead."""
+    """Why what a job measured does not stand: a sentence, and what is objected."""
 
     sentence: str
-    instead: Verdict = Verdict.MISSING
+    kind: ObjectionKind = ObjectionKind.JOB_CUT_OFF
 
 
 def read_end(folder: Path) -> JobEnd | None:
@@ -262,7 +261,7 @@ def find_strangers(end: JobEnd | None, outcomes: Sequence[Outcome]) -> Doubt | N
         return None
     there = ", ".join(end.nodes)
     sentence = f"the job had {there}, and its ranks say that they ran on {', '.join(strange)}"
-    return Doubt(sentence=sentence, instead=Verdict.UNJUDGED)
+    return Doubt(sentence=sentence, kind=ObjectionKind.STRANGE_NODES)
 
 
 def with_doubt(outcomes: Sequence[Outcome], doubt: Doubt | None) -> tuple[Outcome, ...]:
@@ -275,20 +274,16 @@ def with_doubt(outcomes: Sequence[Outcome], doubt: Doubt | None) -> tuple[Outcom
     if doubt is None:
         return tuple(outcomes)
     told = any(each.report.verdict is Verdict.MISSING for each in outcomes)
-    kept = doubt.instead is Verdict.MISSING and told
+    kept = doubt.kind is ObjectionKind.JOB_CUT_OFF and told
     return tuple(_doubted(each, doubt, kept=kept) for each in outcomes)
 
 
 def _doubted(outcome: Outcome, doubt: Doubt, *, kept: bool) -> Outcome:
-    def change(each: Judgement) -> Judgement:
-        if each.verdict is Verdict.MISSING and outcome.leg.commands and not outcome.attempts:
-            return replace(each, reason=f"the leg was never started: {doubt.sentence}")
-        if kept or each.verdict is not Verdict.PASS:
-            return each
-        value = None if doubt.instead is Verdict.MISSING else each.value
-        return replace(each, verdict=doubt.instead, value=value, reason=doubt.sentence)
-
-    changed = mended(outcome, change)
+    raised = [] if kept else [Objection(kind=doubt.kind, reason=doubt.sentence)]
+    if outcome.leg.commands and not outcome.attempts:
+        reason = f"the leg was never started: {doubt.sentence}"
+        raised.append(Objection(kind=ObjectionKind.NEVER_STARTED, reason=reason))
+    changed = outcome.objected(lambda _: raised)
     report = replace(
         changed.report, findings=(Finding(text=doubt.sentence), *changed.report.findings)
     )

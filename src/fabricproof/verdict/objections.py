@@ -2,13 +2,13 @@
 
 The judge of a number knows the number, its limits and its reference.  Who saw something else (the
 counters of the path, the device, the library, the neighbours, the end of the job) objects.  What an
-objection makes of each verdict stands in :data:`TABLE`, and nowhere else.  Objections are applied in
-the order of that table, so that it does not matter who came last.
+objection makes of each verdict stands in :data:`TABLE`, and nowhere else.  Objections are applied
+in the order of that table, so that it does not matter who came last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -225,25 +225,24 @@ def _after(judgement: Judgement, ordered: Iterable[Objection]) -> Judgement:
             if spoiled:
                 continue
             spoiled = True
+        is_excused = (judgement.verdict, verdict) == (Verdict.FAIL, Verdict.UNJUDGED)
+        excuse = each.disturbance if is_excused else judgement.disturbance
         judgement = replace(
             judgement,
             verdict=verdict,
             value=None if verdict is Verdict.MISSING else judgement.value,
             reason=f"{each.reason}; {judgement.reason}" if row.adds else each.reason,
-            disturbance=_disturbance(each, verdict, judgement.disturbance),
+            disturbance=excuse if verdict is Verdict.UNJUDGED else None,
             objections=(*judgement.objections, each.kind),
         )
     return judgement
 
 
-def _disturbance(objection: Objection, verdict: Verdict, known: str | None) -> str | None:
-    """Return who explains that a number is out of its bounds: only what is UNJUDGED has that."""
-    if objection.kind is ObjectionKind.RED_IN_TURN:
-        return None
-    excuses = objection.kind is ObjectionKind.DISTURBED or (
-        objection.kind is ObjectionKind.OTHER_JOB and verdict is Verdict.UNJUDGED and known is None
-    )
-    return objection.disturbance if excuses else known
+_OF_PATH = {
+    PathState.WRONG: ObjectionKind.OTHER_PATH,
+    PathState.UNKNOWN: ObjectionKind.PATH_UNKNOWN,
+    PathState.DISTURBED: ObjectionKind.ERRORS_ROSE,
+}
 
 
 def of_path(proof: PathProof | None, *, required: bool = False) -> tuple[Objection, ...]:
@@ -257,12 +256,6 @@ def of_path(proof: PathProof | None, *, required: bool = False) -> tuple[Objecti
         reason = "the path is not shown: no counters were read around this run"
         unknown = Objection(kind=ObjectionKind.PATH_UNKNOWN, reason=reason)
         return (unknown,) if required else ()
-    kinds: Mapping[PathState, tuple[ObjectionKind, Callable[[str], str]]] = {
-        PathState.WRONG: (ObjectionKind.OTHER_PATH, str),
-        PathState.UNKNOWN: (ObjectionKind.PATH_UNKNOWN, str),
-        PathState.DISTURBED: (ObjectionKind.ERRORS_ROSE, "fast, but errors rose while it ran: {}".format),
-    }
-    if proof.state not in kinds:
-        return ()
-    kind, words = kinds[proof.state]
-    return (Objection(kind=kind, reason=words(proof.reason)),)
+    kind = _OF_PATH.get(proof.state)
+    words = "fast, but errors rose while it ran: " if kind is ObjectionKind.ERRORS_ROSE else ""
+    return () if kind is None else (Objection(kind=kind, reason=f"{words}{proof.reason}"),)

@@ -7,8 +7,7 @@ nobody told an MPI its path, all that is judged is which interfaces it took.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from fabricproof.core.measure import Verdict
@@ -33,25 +32,26 @@ from fabricproof.traffic import (
     doubt_of_counters,
     megabytes,
 )
+from fabricproof.verdict.objections import Objection, ObjectionKind
 from fabricproof.verdict.value import Judgement, Report, at_least
 
 
-def of_what_was_declared(
-    leg: Leg, ranks: Sequence[RankRecord], report: Report
-) -> tuple[Report, str]:
-    """Return the report after image, device and MPI library had their say, and what is wrong."""
-    fault = _outside(leg, ranks)
-    if not fault and leg.fabric is not None and not leg.same_node:
+def objections_of(leg: Leg, ranks: Sequence[RankRecord]) -> tuple[Objection, ...]:
+    """Return what image, devices and MPI library of the ranks speak against the leg's numbers."""
+    device = leg.fabric is not None and not leg.same_node
+    rails = leg.node_rails or leg.rails
+    found = (
+        (ObjectionKind.NOT_IN_IMAGE, _outside(leg, ranks)),
         # A rail that no rank saw says nothing here: then its counters are missing too.
-        fault = device_fault(leg.fabric.link, leg.node_rails or leg.rails, ranks)
-    if fault:
-        return _spoiled(report, Verdict.INVALID, fault), fault
-    blind = _image_unseen(leg, ranks) or _device_unseen(leg, ranks)
-    if blind:
-        report = _spoiled(report, Verdict.UNJUDGED, blind)
-        report, fault = _with_library(leg, ranks, report)
-        return report, fault or blind
-    return _with_library(leg, ranks, report)
+        (
+            ObjectionKind.OTHER_DEVICE,
+            device_fault(leg.fabric.link, rails, ranks) if leg.fabric and device else "",
+        ),
+        (ObjectionKind.IMAGE_UNSEEN, _image_unseen(leg, ranks)),
+        (ObjectionKind.DEVICE_UNSEEN, _device_unseen(rails, ranks) if device else ""),
+        *_library(leg, ranks),
+    )
+    return tuple(Objection(kind=kind, reason=reason) for kind, reason in found if reason)
 
 
 def _outside(leg: Leg, ranks: Sequence[RankRecord]) -> str:
@@ -104,31 +104,27 @@ def rails_down(leg: Leg, ranks: Sequence[RankRecord]) -> str:
     return ", ".join(down)
 
 
-def _with_library(leg: Leg, ranks: Sequence[RankRecord], report: Report) -> tuple[Report, str]:
-    """Return the report after the MPI library had its say, and what is wrong with that.
-
-    Numbers of another library than the leg's are INVALID; where nobody could look nothing is
-    green, and nothing else changes.
-    """
+def _library(leg: Leg, ranks: Sequence[RankRecord]) -> Iterator[tuple[ObjectionKind, str]]:
+    """Yield which rank loaded another MPI library than the leg's, or was not seen to load any."""
     if leg.library is None:
-        return report, ""
+        return
     for each in ranks:
         if each.library != "unknown" and not _is_file(each.library, leg.library):
             loads = "no MPI library" if each.library == "none" else f"MPI library {each.library}"
-            reason = (
-                f"rank {each.rank} on {each.node} loads {loads}, the stack was built with "
-                f"{leg.library}"
-            )
-            return _spoiled(report, Verdict.INVALID, reason), reason
+            who = f"rank {each.rank} on {each.node}"
+            built = f"the stack was built with {leg.library}"
+            yield ObjectionKind.OTHER_LIBRARY, f"{who} loads {loads}, {built}"
+            return
     unseen = [each for each in ranks if each.library == "unknown"]
     if not unseen:
-        return report, ""
-    blind = ", ".join(str(each.rank) for each in unseen)
-    why = "no ldd on the node" if leg.container is None else "none was in its memory in time"
+        return
+    said = f"nobody saw which MPI library rank {', '.join(str(each.rank) for each in unseen)} loads"
     # A Python program says it when it ends: what never came back may do so at a second look.
-    is_lost = all(each.status is None for each in unseen)
-    reason = f"nobody saw which MPI library rank {blind} loads: {'it was lost' if is_lost else why}"
-    return _spoiled(report, Verdict.UNJUDGED, reason), "" if is_lost else reason
+    if all(each.status is None for each in unseen):
+        yield ObjectionKind.RANK_LOST, f"{said}: it was lost"
+        return
+    why = "no ldd on the node" if leg.container is None else "none was in its memory in time"
+    yield ObjectionKind.LIBRARY_UNSEEN, f"{said}: {why}"
 
 
 def _is_file(path: str, other: str) -> bool:
@@ -139,17 +135,6 @@ def _is_file(path: str, other: str) -> bool:
     seen, built = Path(path).resolve(), Path(other).resolve()
     is_of_abi = seen.name.startswith("libmpi_abi.so")
     return seen == built or (is_of_abi and seen.parent == built.parent)
-
-
-def _spoiled(report: Report, verdict: Verdict, reason: str) -> Report:
-    """Return ``report`` with every number that was measured INVALID, or every PASS UNJUDGED."""
-    return report.with_quantities(
-        replace(each, verdict=verdict, reason=reason)
-        if each.verdict is Verdict.PASS
-        or (verdict is Verdict.INVALID and each.verdict is not Verdict.MISSING)
-        else each
-        for each in report.quantities
-    )
 
 
 def device_fault(link: Link, rails: Iterable[str], ranks: Iterable[RankRecord]) -> str:
@@ -172,16 +157,14 @@ def device_fault(link: Link, rails: Iterable[str], ranks: Iterable[RankRecord]) 
     return ""
 
 
-def _device_unseen(leg: Leg, ranks: Sequence[RankRecord]) -> str:
+def _device_unseen(rails: Iterable[str], ranks: Sequence[RankRecord]) -> str:
     """Return which rail was counted by a rank that does not say what it is; empty where none was.
 
     ``rank.sh`` writes a line of facts for all that it counts: without it the evidence is cut, and
     nobody knows whether the device is the declared one.
     """
-    if leg.fabric is None or leg.same_node:
-        return ""
     for record in ranks:
-        for rail in dict.fromkeys(leg.node_rails or leg.rails):
+        for rail in dict.fromkeys(rails):
             if rail in record.before and rail not in record.facts:
                 who = f"rank {record.rank} on {record.node}"
                 return f"{who} counted {rail} and does not say what it is"

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from fabricproof.core.cpus import cpus_of
@@ -35,6 +35,7 @@ from fabricproof.traffic.disturbance import (
     foreign_traffic,
     strongest,
 )
+from fabricproof.verdict.objections import Objection, ObjectionKind
 from fabricproof.verdict.value import Judgement, Report, is_of_errors
 
 #: ticks of ``/proc/stat`` and ``/proc/PID/stat`` in a second (USER_HZ: Linux
@@ -197,41 +198,41 @@ def around(
     return Surroundings(found=(*traffic, *cores), unknown=tuple(unknown))
 
 
-def excused(report: Report, near: Surroundings, num_ranks: int = 2) -> Report:
-    """Return the report with what others explain UNJUDGED; what stays red says what was ruled out.
+#: objections, and what is worth reading beside them
+Testimony = tuple[tuple[Objection, ...], tuple[Finding, ...]]
+
+
+def disturbances_of(report: Report, near: Surroundings, num_ranks: int = 2) -> Testimony:
+    """Return which red numbers others explain, and what was ruled out for those they do not.
 
     ``num_ranks`` is the leg's: a collective may wait for a burst at each step.
     """
     if report.net_path is not None and report.net_path.state is not PathState.PROVEN:
-        return report  # errors rose, or nobody knows the path: that comes first
+        return (), ()  # errors rose, or nobody knows the path: that comes first
     heavy = [each for each in each_kind(near.found) if each.counts]
-    quantities = tuple(_excused(each, near.found, num_ranks) for each in report.quantities)
+    failed = [each for each in report.quantities if each.verdict is Verdict.FAIL]
+    explained = [
+        each.name
+        for each in failed
+        if heavy
+        and each.value is not None
+        and not is_of_errors(each)
+        and _explains(each, each.value, near.found, num_ranks)
+    ]
     red = any(each.verdict is not Verdict.PASS for each in report.quantities)
-    worth = [each for each in heavy if red or each.weight >= NOTED]
-    notes = [f"disturbed: {each.reason}" for each in worth]
+    notes = [f"disturbed: {each.reason}" for each in heavy if red or each.weight >= NOTED]
     known = report.net_path is not None or near.found  # a relation speaks for its legs
-    if known and any(each.verdict is Verdict.FAIL for each in quantities):
+    if known and len(failed) > len(explained):
         notes.append(_ruled_out(near))
-    return _with(report, quantities, notes)
-
-
-def _with(report: Report, quantities: tuple[Judgement, ...], notes: Iterable[str]) -> Report:
-    told = replace(report, findings=(*report.findings, *as_notes(notes)))
-    return told if quantities == report.quantities else told.with_quantities(quantities)
-
-
-def _excused(judgement: Judgement, found: Sequence[Disturbance], num_ranks: int) -> Judgement:
-    heavy = [each for each in each_kind(found) if each.counts]
-    if judgement.verdict is not Verdict.FAIL or judgement.value is None or not heavy:
-        return judgement
-    if is_of_errors(judgement) or not _explains(judgement, judgement.value, found, num_ranks):
-        return judgement
-    return replace(
-        judgement,
-        verdict=Verdict.UNJUDGED,
-        reason=f"disturbed: {'; '.join(each.reason for each in heavy)}; {judgement.reason}",
+    if not explained:
+        return (), as_notes(notes)
+    objection = Objection(
+        kind=ObjectionKind.DISTURBED,
+        reason=f"disturbed: {'; '.join(each.reason for each in heavy)}",
+        quantities=frozenset(explained),
         disturbance=max(heavy, key=lambda each: each.weight).kind.value,
     )
+    return (objection,), as_notes(notes)
 
 
 def _explains(
@@ -316,14 +317,38 @@ class Neighbour:
         return f"job {self.job_id} of {self.user} was on {', '.join(self.nodes)} during this leg"
 
 
-def with_neighbours(report: Report, folder: Path, nodes: Collection[str]) -> Report:
-    """Return the report of the attempt in ``folder`` with the other jobs on its nodes named.
+def neighbours_of(report: Report, folder: Path, nodes: Collection[str]) -> Testimony:
+    """Return what the other jobs on the nodes of the attempt in ``folder`` explain.
 
-    Outside Slurm nobody was asked, and nothing is said.
+    Outside Slurm nobody was asked, and nothing is said.  What passed although they were there stays
+    PASS: it is within its bounds.
     """
     if not (folder / JOBS_FILE).exists():
-        return report
-    return beside(report, read_neighbours(folder, nodes))
+        return (), ()
+    return of_other_jobs(report, read_neighbours(folder, nodes))
+
+
+def of_other_jobs(report: Report, found: tuple[Neighbour, ...] | None) -> Testimony:
+    """Return what other jobs on the nodes explain; ``found`` is None if nobody could say."""
+    if found is None:
+        if all(each.verdict is not Verdict.FAIL for each in report.quantities):
+            return (), ()
+        text = "not known: whether other jobs were on the nodes, squeue did not answer"
+        return (), as_notes([text])
+    if not found:
+        return (), ()
+    notes = [f"disturbed: {each}" for each in found]
+    objection = Objection(
+        kind=ObjectionKind.OTHER_JOB,
+        reason=notes[0] + (f" (and {len(found) - 1} more jobs)" if len(found) > 1 else ""),
+        quantities=frozenset(
+            each.name
+            for each in report.quantities
+            if each.unit in _DISTURBED_UNITS or each.verdict is not Verdict.FAIL
+        ),
+        disturbance=DisturbanceKind.OTHER_JOB.value,
+    )
+    return (objection,), as_notes(notes)
 
 
 def read_neighbours(folder: Path, nodes: Collection[str]) -> tuple[Neighbour, ...] | None:
@@ -357,30 +382,3 @@ def _neighbour(
 def _seconds(text: str) -> float:
     """Return a time of squeue; of a job without an end (``NONE``, ``N/A``) it is never."""
     return float(text) if text.isdecimal() else math.inf
-
-
-def beside(report: Report, found: tuple[Neighbour, ...] | None) -> Report:
-    """Return the report of an attempt beside which other jobs ran, red for no load of theirs.
-
-    What passed although they were there stays PASS: it is within its bounds.
-    """
-    if found is None:
-        red = any(each.verdict is Verdict.FAIL for each in report.quantities)
-        note = "not known: whether other jobs were on the nodes, squeue did not answer"
-        return replace(report, findings=(*report.findings, Finding(text=note))) if red else report
-    if not found:
-        return report
-    notes = [f"disturbed: {each}" for each in found]
-    more = f" (and {len(found) - 1} more jobs)" if len(found) > 1 else ""
-    quantities = tuple(_beside_jobs(each, f"{notes[0]}{more}") for each in report.quantities)
-    return _with(report, quantities, notes)
-
-
-def _beside_jobs(judgement: Judgement, why: str) -> Judgement:
-    told = replace(judgement, reason=f"{why}; {judgement.reason}")
-    if judgement.verdict in {Verdict.MISSING, Verdict.UNJUDGED}:
-        return told
-    if judgement.verdict is not Verdict.FAIL or judgement.unit not in _DISTURBED_UNITS:
-        return judgement
-    kind = DisturbanceKind.OTHER_JOB.value
-    return replace(told, verdict=Verdict.UNJUDGED, disturbance=kind)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 
-from fabricproof.job.evidence.disturbance import Surroundings, excused, spoiling
+from fabricproof.job.evidence.disturbance import Surroundings, disturbances_of, spoiling
 from fabricproof.job.leg import Relation, owned_legs
 from fabricproof.job.outcome import (
     DOUBTFUL,
@@ -97,7 +97,9 @@ def _judged(relation: Relation, looks: Looks) -> Report:
     if judge is None:
         return missing([relation.name], f"nobody judges relations of kind {relation.kind!r}")
     try:
-        return excused(judge(with_slack(relation, looks), looks), _near(relation, looks))
+        report = judge(with_slack(relation, looks), looks)
+        objections, notes = disturbances_of(report, _near(relation, looks))
+        return report.objected(objections, *notes)
     except Exception as error:  # the records of the legs are worth more
         return missing([relation.name], f"its judge itself failed: {error!r}")
 

@@ -19,7 +19,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.whole_file import write_whole
 from fabricproof.job.evidence.disturbance import share_taken
 from fabricproof.job.leg import read_plan, shell_name
-from fabricproof.job.outcome import Attempt, mended
+from fabricproof.job.outcome import Attempt
 from fabricproof.job.outcome import Outcome as LegOutcome
 from fabricproof.job.outcomes import judge_legs
 from fabricproof.job.script import chosen_file
@@ -40,7 +40,8 @@ from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.nodes import Standing
 from fabricproof.pairs.campaign.verdict import Outcome, judge_campaign
 from fabricproof.site import Site, load_site
-from fabricproof.verdict.value import Judgement
+from fabricproof.verdict.objections import Objection, ObjectionKind
+from fabricproof.verdict.value import Report
 
 #: of the campaign, below the job's
 FOLDER = "campaign"
@@ -178,14 +179,13 @@ def seen_again(legs: Iterable[LegOutcome], looks: Iterable[Confirmation]) -> lis
     for leg in legs:
         look = red.get((leg.leg.name, leg.leg.program))
         if leg.attempts:
-            rows.append(leg if look is None else mended(leg, partial(_no_excuse, look)))
+            rows.append(leg if look is None else leg.objected(partial(_no_excuse, look)))
     return rows
 
 
-def _no_excuse(look: Confirmation, each: Judgement) -> Judgement:
-    if each.verdict is not Verdict.UNJUDGED or not each.disturbance:
-        return each
-    return replace(each, verdict=Verdict.FAIL, reason=look.reason, disturbance=None)
+def _no_excuse(look: Confirmation, report: Report) -> Iterator[Objection]:
+    names = frozenset(each.name for each in report.quantities if each.disturbance)
+    yield Objection(kind=ObjectionKind.RED_IN_TURN, reason=look.reason, quantities=names)
 
 
 def judged(
