@@ -126,6 +126,8 @@ class Quantity:
         named: whether it is one of the quantities a summary names, or a point of the curve.
         disturbance: where others explain why it is out of bounds, the kind of it
             (:class:`fabricproof.traffic.disturbance.DisturbanceKind`); None elsewhere.
+        objections: kinds of what changed it after it was judged, as applied
+            (:class:`fabricproof.verdict.objections.ObjectionKind`).
         is_open: its rounds were too few, or left open on which side of its bound it lies.
     """
 
@@ -145,6 +147,7 @@ class Quantity:
     named: bool = True
     disturbance: str | None = None
     is_open: bool = False
+    objections: tuple[str, ...] = ()
 
     def record(self) -> dict[str, Any]:
         """Return what stands of it in a flat record, by :data:`QUANTITY_KEYS`."""
@@ -156,7 +159,11 @@ QUANTITY_PREFIX = "quantity_"
 
 #: field of a :class:`Quantity` -> its key in a flat record
 QUANTITY_KEYS: Mapping[str, str] = MappingProxyType(
-    {each.name: f"{QUANTITY_PREFIX}{each.name}" for each in fields(Quantity)}
+    {
+        each.name: f"{QUANTITY_PREFIX}{each.name}"
+        for each in fields(Quantity)
+        if each.name != "objections"
+    }
 )
 
 

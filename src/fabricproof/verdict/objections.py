@@ -12,13 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Quantity, Verdict
 from fabricproof.traffic import PathProof, PathState
 
-if TYPE_CHECKING:
-    from fabricproof.verdict.value import Judgement
+_Judged = TypeVar("_Judged", bound=Quantity)
 
 
 class ObjectionKind(StrEnum):
@@ -54,7 +53,7 @@ class ObjectionKind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class Consequence:
     """What one kind of objection does.
 
     Attributes:
@@ -81,93 +80,93 @@ _EXPLAINS = MappingProxyType({each: each for each in (_F, _I, _U, _M)})
 
 #: kind -> what it makes of each verdict.  Kinds are applied in this order; of two that spoil a
 #: number, the first gives the reason.
-TABLE: Mapping[ObjectionKind, Row] = MappingProxyType(
+TABLE: Mapping[ObjectionKind, Consequence] = MappingProxyType(
     {
-        ObjectionKind.NOT_IN_IMAGE: Row(
+        ObjectionKind.NOT_IN_IMAGE: Consequence(
             becomes=_SPOILS, means="a rank ran with the root of the node, not in the container"
         ),
-        ObjectionKind.OTHER_DEVICE: Row(
+        ObjectionKind.OTHER_DEVICE: Consequence(
             becomes=_SPOILS, means="a rail is not of the declared link, Soft-RoCE for an HCA"
         ),
-        ObjectionKind.OTHER_LIBRARY: Row(
+        ObjectionKind.OTHER_LIBRARY: Consequence(
             becomes=_SPOILS, means="a rank loaded an MPI library of another stack"
         ),
-        ObjectionKind.UNLIKE_LIBRARIES: Row(
+        ObjectionKind.UNLIKE_LIBRARIES: Consequence(
             becomes=_SPOILS, means="the nodes loaded unlike files of one library"
         ),
-        ObjectionKind.OTHER_PATH: Row(
+        ObjectionKind.OTHER_PATH: Consequence(
             becomes=_SPOILS, means="the counters show that the bytes took another path"
         ),
-        ObjectionKind.OTHER_HOP: Row(
+        ObjectionKind.OTHER_HOP: Consequence(
             becomes=_SPOILS, means="the packets went through another node"
         ),
-        ObjectionKind.OTHER_OWNER: Row(
+        ObjectionKind.OTHER_OWNER: Consequence(
             becomes=_SPOILS, means="another node answers for an address of the path"
         ),
-        ObjectionKind.CONTRADICTION: Row(
+        ObjectionKind.CONTRADICTION: Consequence(
             becomes=_SPOILS, means="the columns of a row contradict each other"
         ),
-        ObjectionKind.SAME_DIRECTION: Row(
+        ObjectionKind.SAME_DIRECTION: Consequence(
             becomes={_P: _I, _F: _I}, means="the leg the other way sent the same way"
         ),
-        ObjectionKind.ERRORS_ROSE: Row(
+        ObjectionKind.ERRORS_ROSE: Consequence(
             becomes={_P: _F}, means="counters of errors on the path rose while it ran"
         ),
-        ObjectionKind.WIRE_EVENT: Row(
+        ObjectionKind.WIRE_EVENT: Consequence(
             becomes={_P: _F}, means="the link went down while it ran; a later look clears nothing"
         ),
-        ObjectionKind.JOB_CUT_OFF: Row(
+        ObjectionKind.JOB_CUT_OFF: Consequence(
             becomes={_P: _M}, means="the job did not come to its end, and no leg tells of it"
         ),
-        ObjectionKind.NEVER_STARTED: Row(
+        ObjectionKind.NEVER_STARTED: Consequence(
             becomes={_M: _M}, means="the job ended before the leg was started"
         ),
-        ObjectionKind.PATH_UNKNOWN: Row(
+        ObjectionKind.PATH_UNKNOWN: Consequence(
             becomes=_UNPROVEN, means="the counters do not show which path the bytes took"
         ),
-        ObjectionKind.IMAGE_UNSEEN: Row(
+        ObjectionKind.IMAGE_UNSEEN: Consequence(
             becomes=_UNPROVEN, means="it is unknown whether a rank ran in the container"
         ),
-        ObjectionKind.DEVICE_UNSEEN: Row(
+        ObjectionKind.DEVICE_UNSEEN: Consequence(
             becomes=_UNPROVEN, means="a rank counted a rail and did not say what device it is"
         ),
-        ObjectionKind.LIBRARY_UNSEEN: Row(
+        ObjectionKind.LIBRARY_UNSEEN: Consequence(
             becomes=_UNPROVEN, means="it is unknown which MPI library a rank loaded"
         ),
-        ObjectionKind.RANK_LOST: Row(
+        ObjectionKind.RANK_LOST: Consequence(
             becomes=_UNPROVEN, means="a rank was lost before its MPI library was seen"
         ),
-        ObjectionKind.DIRECTION_UNKNOWN: Row(
+        ObjectionKind.DIRECTION_UNKNOWN: Consequence(
             becomes=_UNPROVEN, means="it is unknown which way the leg sent"
         ),
-        ObjectionKind.STRANGE_NODES: Row(
+        ObjectionKind.STRANGE_NODES: Consequence(
             becomes=_UNPROVEN, means="ranks ran on nodes that the job did not have"
         ),
-        ObjectionKind.REFERENCES_UNREADABLE: Row(
+        ObjectionKind.REFERENCES_UNREADABLE: Consequence(
             becomes=_UNPROVEN, means="the baseline that was to judge could not be read"
         ),
-        ObjectionKind.PAIR_UNSOUND: Row(
+        ObjectionKind.PAIR_UNSOUND: Consequence(
             becomes={_P: _U, _F: _U},
             means="the leg of a pair that gives the reference is no measure itself",
         ),
-        ObjectionKind.DISTURBED: Row(
+        ObjectionKind.DISTURBED: Consequence(
             becomes={_F: _U},
             adds=True,
             means="what others took of the wire or of the CPUs explains the shortfall",
         ),
-        ObjectionKind.OTHER_JOB: Row(
+        ObjectionKind.OTHER_JOB: Consequence(
             becomes={_F: _U, _U: _U, _M: _M},
             adds=True,
             means="another job was on the nodes while it ran",
         ),
-        ObjectionKind.RED_IN_TURN: Row(
+        ObjectionKind.RED_IN_TURN: Consequence(
             becomes={_U: _F, _F: _F},
             means="measured again beside a good pair in turn, and red: no excuse holds",
         ),
-        ObjectionKind.OTHER_DIRECTION: Row(
+        ObjectionKind.OTHER_DIRECTION: Consequence(
             becomes=_EXPLAINS, adds=True, means="what the same rail does the other way"
         ),
-        ObjectionKind.LINK_NOT_AS_DECLARED: Row(
+        ObjectionKind.LINK_NOT_AS_DECLARED: Consequence(
             becomes=_EXPLAINS, adds=True, means="preflight saw a link that is not as declared"
         ),
     }
@@ -200,21 +199,19 @@ class Objection:
     quantities: frozenset[str] | None = None
     disturbance: str | None = None
 
-    def concerns(self, judgement: Judgement) -> bool:
+    def concerns(self, judgement: Quantity) -> bool:
         """Return whether it is about this quantity, and changes what is said of it."""
         named = self.quantities is None or judgement.name in self.quantities
         return named and judgement.verdict in TABLE[self.kind].becomes
 
 
-def apply(
-    judgements: Iterable[Judgement], objections: Iterable[Objection]
-) -> tuple[Judgement, ...]:
+def apply(judgements: Iterable[_Judged], objections: Iterable[Objection]) -> tuple[_Judged, ...]:
     """Return the judgements after all objections, whatever order these come in."""
     ordered = sorted(objections, key=lambda each: _ORDER[each.kind])
     return tuple(_after(each, ordered) for each in judgements)
 
 
-def _after(judgement: Judgement, ordered: Iterable[Objection]) -> Judgement:
+def _after(judgement: _Judged, ordered: Iterable[Objection]) -> _Judged:
     spoiled = False
     for each in ordered:
         if not each.concerns(judgement):

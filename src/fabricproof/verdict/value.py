@@ -25,7 +25,7 @@ from fabricproof.core.units import (
     split_quantity,
 )
 from fabricproof.physics import CLOCK_TOLERANCE, Ceiling, Fabric, Floor
-from fabricproof.verdict.objections import Objection, ObjectionKind, apply
+from fabricproof.verdict.objections import Objection, apply
 
 if TYPE_CHECKING:
     from fabricproof.physics.collective import RankLayout
@@ -258,12 +258,10 @@ class Judgement(Quantity):
     Attributes:
         source: where the reference comes from, for a program.
         attempt: number of the attempt at its leg that it is of, from 1; 0 where there is none.
-        objections: what changed it after it was judged, in the order of application.
     """
 
     source: Source | None = None
     attempt: int = 0
-    objections: tuple[ObjectionKind, ...] = ()
 
 
 def is_of_errors(judgement: Judgement) -> bool:
