@@ -177,8 +177,8 @@ def test_a_key_after_the_link_says_what_is_known(
 )
 def test_a_key_that_means_nothing_is_refused(link: str, fabricproof: Command) -> None:
     ended = fabricproof("ceiling", "--link", link)
-    assert ended.status == 2
-    assert "--link" in ended.err
+    assert ended.status == 78
+    assert "expected" in ended.err
 
 
 def test_tab_completes_commands_and_the_names_of_sites() -> None:
@@ -214,8 +214,8 @@ MATRIX = ROOT / "tests" / "data" / "pairs" / "rail.csv"
     [
         (["pairs", "judge", MATRIX, "--tolerance", "2"], 78, "impossible tolerance"),
         (["pairs", "judge", MATRIX, "--tolerance", "inf"], 78, "impossible tolerance"),
-        (["ceiling", "--link", f"HDR 4x,rails={HUGE}"], 2, "at most seven digits"),
-        (["ceiling", "--link", "HDR 4x,mtu=\u0664\u0660\u0669\u0666"], 2, "at most seven digits"),
+        (["ceiling", "--link", f"HDR 4x,rails={HUGE}"], 78, "at most seven digits"),
+        (["ceiling", "--link", "HDR 4x,mtu=\u0664\u0660\u0669\u0666"], 78, "at most seven digits"),
         (["report", "--site", "vcluster", "\udced\udca0"], 66, "no run"),
         (["nightly", "\udced\udca0", "--site", "vcluster", "--no-notify"], 66, "no run"),
         (["nightly", "--keep-days", HUGE, "--dry-run", "--site", "vcluster"], 0, ""),

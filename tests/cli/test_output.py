@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fabricproof.cli.output import STATUSES, curve_summary, format_value, shown
+from fabricproof.cli.output import STATUSES
 from fabricproof.core.measure import Verdict
 from fabricproof.report.text.terminal import STYLES
+from fabricproof.verdict.lines import curve_summary, format_value, shown
 from fabricproof.verdict.value import Judgement
 
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fabricproof import judge
 from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.core.measure import COLUMNS, Table, Verdict, texts_of
 from fabricproof.core.units import size_label
 from fabricproof.physics import Fabric, bound, find_link
 from fabricproof.traffic import PathProof, PathState
-from fabricproof.verdict import judge
 from fabricproof.verdict.table import judge_table, unanswered
 from fabricproof.verdict.value import (
     Judgement,

@@ -37,6 +37,7 @@ from fabricproof.physics.protocols import (
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
+    "stated": "a fabric as a person states it",
     "collective": "what a collective must move, and what a good one costs",
 }
 

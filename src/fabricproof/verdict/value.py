@@ -25,6 +25,7 @@ from fabricproof.core.units import (
     split_quantity,
 )
 from fabricproof.physics import CLOCK_TOLERANCE, Ceiling, Fabric, Floor
+from fabricproof.verdict.lines import lines_of
 from fabricproof.verdict.objections import Objection, apply
 
 if TYPE_CHECKING:
@@ -269,7 +270,7 @@ def is_of_errors(judgement: Judgement) -> bool:
     return judgement.unit == ERROR_UNIT
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Report:
     """The verdict on one table: the worst of its quantities, with findings beside it.
 
@@ -287,6 +288,13 @@ class Report:
     net_path: PathProof | None = None
     judged: tuple[Judgement, ...] | None = None
     objections: tuple[Objection, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the verdict, and a line for each quantity that a person should read."""
+        lines = lines_of(self.quantities, self.findings)
+        return "\n".join((self.verdict.value, *(f"  {each}" for each in lines)))
+
+    __repr__ = __str__  # what a notebook shows
 
     def with_quantities(self, quantities: Iterable[Judgement], *more: Finding) -> Report:
         """Return the report on these quantities, the worst of them its verdict.

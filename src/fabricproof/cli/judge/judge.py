@@ -17,14 +17,11 @@ from fabricproof.cli import options
 from fabricproof.cli.output import (
     STATUSES,
     Only,
-    curve_summary,
     fabric_option,
     fitting,
-    format_value,
     one_fitting,
     only_option,
     read_output,
-    shown,
 )
 from fabricproof.core.errors import ConfigError, ExitStatus, ParseError, UnitError
 from fabricproof.core.measure import Finding, Table, texts_of, worst
@@ -128,7 +125,7 @@ def command(
         click.echo(json.dumps(_record(outcomes, verdict.value), indent=2))
     else:
         for each in outcomes:
-            _print(_title(each, outcomes), each.report)
+            click.echo(f"{_title(each, outcomes)}: {each.report}")
     for damage in damages:
         click.echo(f"fabricproof: {damage}", err=True)
     sys.exit(int(ExitStatus.DATA if damages else STATUSES[verdict]))
@@ -355,15 +352,3 @@ def _title(outcome: _Outcome, outcomes: Sequence[_Outcome]) -> str:
         if any(each.settings.get(name) != value for each in alike)
     ]
     return f"{outcome.source}:{outcome.line}: {outcome.program}{''.join(own)}"
-
-
-def _print(title: str, report: Report) -> None:
-    click.echo(f"{title}: {report.verdict}")
-    for judgement in shown(report.quantities):
-        value = format_value(judgement.value, judgement.unit)
-        line = f"{judgement.verdict:<9}{judgement.name:<18}{value:>14}  {judgement.reason}"
-        click.echo(f"  {line}")
-    for text in curve_summary(report.quantities):
-        click.echo(f"  {text}")
-    for finding in report.findings:
-        click.echo(f"  note     {finding}")
