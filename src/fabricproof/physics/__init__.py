@@ -10,6 +10,7 @@ from fabricproof.physics.bounds import (
     bound,
     ceilings,
     latency_floor_us,
+    message_ceiling,
     through_host_mb_s,
 )
 from fabricproof.physics.links import (
@@ -66,6 +67,7 @@ __all__ = [
     "known_links",
     "known_protocols",
     "latency_floor_us",
+    "message_ceiling",
     "soft_path_mtu",
     "soft_roce_link",
     "through_host_mb_s",

@@ -39,6 +39,8 @@ _RESOURCES = {
     "gpu_slot_packet": "GPU's slot",
     "flow": "flow limit",
     "capability": "host",
+    "packets": "link",
+    "message_rate": "HCA",
 }
 
 
@@ -48,7 +50,8 @@ class Ceiling:
 
     Attributes:
         name: ``link``, ``protocol``, ``slot``, ``slot_packet``, ``gpu_slot``,
-            ``gpu_slot_packet``, ``flow`` or ``capability``.
+            ``gpu_slot_packet``, ``flow`` or ``capability``; of messages ``packets`` or
+            ``message_rate``.
         low_mb_s: every healthy system comes near this.
         nominal_mb_s: the usual reading; low <= nominal <= high.
         high_mb_s: nothing above this is possible.
@@ -310,6 +313,49 @@ def bound(fabric: Fabric) -> Ceiling:
         formula=binds.formula,
         source=binds.source,
     )
+
+
+@lru_cache(maxsize=1024)
+def message_ceiling(fabric: Fabric, message_size: int, *, packet_each: bool) -> Ceiling:
+    """Return the most that messages of ``message_size`` bytes carry, however large the link is.
+
+    Every message is posted to an adapter, and no adapter posts more than twice what the fastest
+    one is sold for.  A packet of verbs is the first, a middle, the last or the only one of its
+    message (InfiniBand Architecture Specification vol. 1, 9.2.1), so that S bytes of payload take
+    S + packets x header bytes of the link.  The headers are those of the protocol's most generous
+    reading.
+
+    Args:
+        fabric: the path, as the program loads it.
+        message_size: in bytes, 1 or more.
+        packet_each: the program posts each message by itself, as perftest does.  An MPI library
+            may send several in one packet (M. J. Koop, T. Jones, D. K. Panda, CCGrid 2007, on
+            MVAPICH; ``btl_openib_use_message_coalescing`` of Open MPI).  The stream of a TCP has
+            no messages at all: of protocols that may join them this changes nothing.
+    """
+    row = load_data("links")["message_rate"]
+    link = _link(fabric)
+    faster = max(1.0, fabric.link.data_rate_gbit_s / row["up_to_gbit_s"])
+    published = row["published_per_s"] * faster * fabric.num_rails * _directions(fabric)
+    rate = _Interval(low=0.0, nominal=published, high=published * row["factor"])
+    formula = f"{message_size} B x {published / 1e6:.6g} M messages/s of {row['adapter']}"
+    messages = _ceiling("message_rate", rate.times(message_size / 1e6), formula, row["source"])
+    framing = fabric.framing
+    # A shaper counts what it likes of the first bytes; unlike rails have no one link.
+    is_plain = fabric.shaper is None and fabric.unlike_rails_high_mb_s is None
+    if not (packet_each and framing.packet_per_message and is_plain):
+        return messages
+    size = fabric.mtu or framing.high.mtu
+    assert size is not None
+    on_link = message_size + -(-message_size // size) * framing.high.outside
+    high = link.high_mb_s * message_size / on_link
+    packets = _ceiling(
+        "packets",
+        _Interval(low=0.0, nominal=high, high=high),
+        f"{link.nominal_mb_s:.6g} x {message_size}/{on_link}",
+        f"{framing.parts} ({framing.source})",
+    )
+    return min(messages, packets, key=lambda ceiling: ceiling.high_mb_s)
 
 
 @dataclass(frozen=True, kw_only=True)

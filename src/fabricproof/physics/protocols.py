@@ -71,6 +71,7 @@ class Protocol:
         mtu_choices: the MTUs there are; empty where any in a range will do.
         mtu_range: smallest and largest MTU in bytes; None where the MTU cannot be stated.
         parts: what the bytes are, in words.
+        packet_per_message: no packet holds parts of two messages that were posted to the adapter.
         acknowledgement_bytes: bytes per data packet that acknowledgements take from the opposite
             direction, at worst.
         source: the documents.
@@ -89,6 +90,7 @@ class Protocol:
     source: str
     floor_us: float
     floor_source: str
+    packet_per_message: bool = False
 
     def over(self, technology: str) -> Protocol:
         """Return this protocol as it is over links of that technology.
@@ -145,6 +147,7 @@ def _protocol(row: Mapping[str, Any]) -> Protocol:
         source=row["source"],
         floor_us=row["floor_us"],
         floor_source=row["floor_source"],
+        packet_per_message=row.get("packet_per_message", False),
         **readings,
     )
 
