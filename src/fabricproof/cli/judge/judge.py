@@ -26,7 +26,13 @@ from fabricproof.cli.output import (
     read_output,
     shown,
 )
-from fabricproof.core.errors import ConfigError, ExitStatus, ParseError, UnitError
+from fabricproof.core.errors import (
+    ConfigError,
+    ExitStatus,
+    ParseError,
+    UnitError,
+    without_control_characters,
+)
 from fabricproof.core.measure import Finding, Table, texts_of, worst
 from fabricproof.core.plain import plain
 from fabricproof.physics import Fabric, Gpus, bound
@@ -358,7 +364,8 @@ def _title(outcome: _Outcome, outcomes: Sequence[_Outcome]) -> str:
 
 
 def _print(title: str, report: Report) -> None:
-    click.echo(f"{title}: {report.verdict}")
+    # A newline in a file's name would begin a line of its own, and that might say PASS.
+    click.echo(without_control_characters(f"{title}: {report.verdict}"))
     for judgement in shown(report.quantities):
         value = format_value(judgement.value, judgement.unit)
         line = f"{judgement.verdict:<9}{judgement.name:<18}{value:>14}  {judgement.reason}"
