@@ -38,7 +38,8 @@ from fabricproof.physics.protocols import (
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
-    "collective": "what a collective must move, and what a good one costs",
+    "collective": "what a collective must move, and the least time it can print",
+    "collective_models": "what a collective's well-known algorithms cost",
 }
 
 __all__ = [
