@@ -29,9 +29,7 @@ from fabricproof.physics.links import (
 )
 from fabricproof.physics.model import Fabric, Gpus, Shaper, Slot, find_slot
 from fabricproof.physics.protocols import (
-    FramingReading,
     Protocol,
-    default_protocol,
     find_protocol,
     known_protocols,
 )
@@ -49,7 +47,6 @@ __all__ = [
     "Ceiling",
     "Fabric",
     "Floor",
-    "FramingReading",
     "Gpus",
     "Link",
     "Protocol",
@@ -58,7 +55,6 @@ __all__ = [
     "binding",
     "bound",
     "ceilings",
-    "default_protocol",
     "device_word",
     "ethernet_link",
     "ethernet_name",

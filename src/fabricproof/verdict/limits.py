@@ -111,15 +111,15 @@ def _spoken_by_verbs(table: Table, fabric: Fabric) -> tuple[Protocol | str | Non
             return "iwarp", fabric.mtu
         if said.get("connection") == "RawEth":
             largest = int(max(table.column("message_size")))
-            least, most = find_protocol("raw-ethernet").mtu_range or (0, 0)
-            return "raw-ethernet", largest if least <= largest <= most else None
+            frames = find_protocol("raw-ethernet").mtus
+            return "raw-ethernet", largest if largest in frames else None
     protocol = find_protocol(_VERBS[fabric.link.technology])
     printed = int(said.get("mtu", 0))
-    path_mtu = printed if printed in protocol.mtu_choices else None
+    path_mtu = printed if printed in protocol.mtus else None
     if fabric.protocol is not None:
         return fabric.protocol, fabric.mtu or (path_mtu if fabric.framing == protocol else None)
     # An MTU that was stated beside no protocol may be the one that IP has, 1500 or 9000.
-    stated = fabric.mtu if fabric.mtu in protocol.mtu_choices else None
+    stated = fabric.mtu if fabric.mtu in protocol.mtus else None
     return protocol.name, path_mtu or stated
 
 
