@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from fabricproof.benchmarks.catalogue import SUITES, collective_of
 from fabricproof.core.errors import ConfigError
 from fabricproof.job.collective_commands import BUFFER_BYTES, collective_sizes, make_collective_job
-from fabricproof.physics.collective import Channel, Operation, RankLayout
+from fabricproof.physics.collective import Operation, RankLayout
+from fabricproof.physics.collective_models import Channel
 
 CHANNEL = Channel(alpha_us=50.0, beta_us_per_byte=0.04)
 FOUR = RankLayout(num_ranks=4, ranks_per_node=2)

@@ -38,7 +38,6 @@ def test_infiniband_data_rate_of_every_speed_and_width(speed: str, lanes: int) -
         ("FDR 4x", "FDR 4x"),
         ("4X FDR", "FDR 4x"),
         ("fdr", "FDR 4x"),
-        ("FDR x4", "FDR 4x"),
         ("FDR-4x", "FDR 4x"),
         ("fdr4x", "FDR 4x"),
         ("InfiniBand FDR", "FDR 4x"),
@@ -47,13 +46,6 @@ def test_infiniband_data_rate_of_every_speed_and_width(speed: str, lanes: int) -
         ("FDR10", "FDR10 4x"),
         ("4x FDR10", "FDR10 4x"),
         ("FDR10 1x", "FDR10 1x"),
-        ("FDR-10", "FDR10 4x"),
-        ("FDR 10", "FDR10 4x"),
-        ("FDR-10 4x", "FDR10 4x"),
-        ("1000BASE-T", "1GbE"),
-        ("10GBASE-T", "10GbE"),
-        ("2.5GBASE-T", "2.5GbE"),
-        ("100GBASE-SR4", "100GbE"),
         ("QDR 4x", "QDR 4x"),
         ("QDR40", "QDR 4x"),
         ("12X QDR", "QDR 12x"),
@@ -141,7 +133,8 @@ def test_the_formula_can_be_followed() -> None:
 @pytest.mark.parametrize(
     "text",
     ["", " ", "FDR 5x", "FDRX", "foo", "IB", "InfiniBand", "4x", "0GbE", "0 Mb/s Ethernet", "-1GbE",
-     "4x FDR 4x", "HDR 150", "100 MB/s", "1e3GbE", "Ethernet", "FDR\nQDR", "9" * 400 + "GbE"],
+     "4x FDR 4x", "HDR 150", "FDR 10", "100 MB/s", "100 GB/s Ethernet", "1e3GbE",
+     "Ethernet", "FDR\nQDR", "9" * 400 + "GbE"],
 )  # fmt: skip
 def test_an_unknown_link_is_refused(text: str) -> None:
     with pytest.raises(UnknownLinkError):

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from fabricproof.cli.judge.ceiling import command
 from fabricproof.physics import find_link, known_links
-from fabricproof.physics._data import READINGS, load_data
+from fabricproof.physics._data import load_data
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "physics.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^\$ fabricproof ceiling (.*)$", DOCUMENT, re.MULTILINE)
@@ -27,7 +27,7 @@ def reading(row: dict[str, Any]) -> str:
 @pytest.mark.parametrize("row", load_data("protocols")["protocols"], ids=lambda row: row["name"])
 def test_every_protocol_stands_there_as_in_the_data(row: dict[str, Any]) -> None:
     cells = [row["name"], ", ".join(row["technologies"])]
-    cells += [reading(row[name]) for name in READINGS]
+    cells += [reading(row[name]) for name in ("low", "nominal", "high")]
     assert f"| {' | '.join(cells)} | {row['floor_us']:g} |" in DOCUMENT
 
 

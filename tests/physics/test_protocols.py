@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fabricproof.core.errors import ConfigError, UnknownLinkError
-from fabricproof.physics import Protocol, default_protocol, find_protocol, known_protocols
+from fabricproof.physics import Protocol, find_protocol, known_protocols
+from fabricproof.physics.protocols import default_protocol
 
 
 @pytest.mark.parametrize(
@@ -34,10 +35,10 @@ def test_nominal_payload_share(name: str, mtu: int, payload: int, wire: int) -> 
 
 @pytest.mark.parametrize("protocol", known_protocols().values(), ids=lambda row: row.name)
 def test_readings_are_ordered_and_shares(protocol: Protocol) -> None:
-    shares = [protocol.reading(name).payload_share(None) for name in ("low", "nominal", "high")]
+    shares = [reading.payload_share(None) for reading in protocol.readings]
     assert shares == sorted(shares)
     assert 0.8 < shares[0] <= shares[2] <= 1
-    assert protocol.reading("low").payload_share(None, 100) < shares[0]
+    assert protocol.low.payload_share(None, 100) < shares[0]
     assert protocol.floor_us > 0.44
     assert find_protocol(protocol.name.upper()) is protocol
 

@@ -51,7 +51,8 @@ def test_the_ways_people_write_it(text: str, name: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["Soft-RoCE", "rxe", "Soft-RoCE 100", "Soft-RoCE 0 Mb/s", "Soft-RoCE EDR 4x", "rxe -1 Gb/s",
-     "Soft-RoCE 1 Gb/s 1 Gb/s", "Soft-RoCE fast", "Soft-RoCE 100 MB/s", "rxe 1GB"],
+     "Soft-RoCE 1 Gb/s 1 Gb/s", "Soft-RoCE fast", "Soft-RoCE 100 MB/s", "rxe 1GB",
+     "Soft-RoCE 999 kb/s", "rxe 401G", "Soft-RoCE 0.0000000000001 Mb/s"],
 )  # fmt: skip
 def test_without_a_rate_it_is_refused_and_told_how_to_state_one(text: str) -> None:
     with pytest.raises(UnknownLinkError, match="no rate of its own") as caught:
@@ -59,22 +60,6 @@ def test_without_a_rate_it_is_refused_and_told_how_to_state_one(text: str) -> No
     assert "'Soft-RoCE 100 Mb/s'" in str(caught.value)
     assert repr(text) in str(caught.value)
     assert "tc qdisc show" in (caught.value.next_step or "")
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("Soft-RoCE 0.0000000000001 Mb/s", "more than half a minute"),
-        ("Soft-RoCE 999 kb/s", "more than half a minute"),
-        ("rxe 401G", "a CPU makes and copies every packet"),
-        ("Soft-RoCE 100 Tb/s", "a CPU makes and copies every packet"),
-    ],
-)
-def test_a_rate_that_no_software_has_is_refused_with_the_reason(text: str, why: str) -> None:
-    with pytest.raises(UnknownLinkError, match=why) as caught:
-        find_link(text)
-    assert f"expected 1 Mb/s to 400 Gb/s, got {text!r}" in str(caught.value)
-    assert "look at the unit" in (caught.value.next_step or "")
 
 
 @pytest.mark.parametrize("rate", [0, -1.0, float("inf"), float("nan")])

@@ -17,7 +17,8 @@ from typing import Any, NoReturn
 import click
 
 from fabricproof import __version__
-from fabricproof.core.errors import ExitStatus, FabricproofError, without_control
+from fabricproof.cli.clean_output import CleanOutput
+from fabricproof.core.errors import ExitStatus, FabricproofError, without_control_characters
 
 #: group -> subcommand -> (module, one line of help), as the README has them.  The help stands here
 #: so that ``--help`` need not import every subcommand: start-up time is a feature (benchmarks/).
@@ -177,7 +178,7 @@ def group() -> None:
 def _leave(message: str, status: ExitStatus) -> NoReturn:
     # Where standard error takes nothing (a full disk below a log), the status still speaks.
     with contextlib.suppress(OSError, ValueError):
-        click.echo(f"fabricproof: {without_control(message, kept=chr(10))}", err=True)
+        click.echo(f"fabricproof: {without_control_characters(message, kept=chr(10))}", err=True)
     sys.exit(int(status))
 
 
@@ -230,6 +231,8 @@ def main() -> NoReturn:
     """Run the command line; every way out has a documented status."""
     _open_what_is_closed()
     _print_what_is_no_text()
+    if not isinstance(sys.stdout, CleanOutput):
+        sys.stdout = CleanOutput(sys.stdout)
     try:
         status = group.main(prog_name="fabricproof", standalone_mode=False)
     except click.exceptions.Exit as leaving:

@@ -52,12 +52,17 @@ _SHOWN_CHARACTERS = 400
 
 def _held(text: str) -> str:
     """Return what a file said or is called as part of one line: no newline, nothing endless."""
-    text = without_control(text)
+    text = without_control_characters(text)
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
 
 
-def without_control(text: str, *, kept: str = "") -> str:
-    """Return ``text`` with what would steer a terminal, or begin a line, as its escape."""
+def without_control_characters(text: str, *, kept: str = "") -> str:
+    """Return ``text`` with what would steer a terminal or begin another line as its escape.
+
+    Args:
+        text: what a file said or is called.
+        kept: characters that stay as they are although nothing is printed for them.
+    """
     if text.isprintable():
         return text
     return "".join(

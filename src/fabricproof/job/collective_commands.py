@@ -16,14 +16,13 @@ from fabricproof.job.commands import LARGE_MESSAGE_BYTES
 from fabricproof.physics import Fabric, bound
 from fabricproof.physics.collective import (
     LEAST_REPETITIONS,
-    Channel,
     NodeBytes,
     Operation,
     RankLayout,
-    best_model,
     everyone_waits,
     least_bytes,
 )
+from fabricproof.physics.collective_models import Channel, best_model
 from fabricproof.stacks.workload import Segment, collective_lines
 from fabricproof.verdict.rings import LEAST_STEPS, natural_crossings, random_crossings
 from fabricproof.verdict.rings import least_bytes as least_ring_bytes

@@ -10,6 +10,7 @@ from fabricproof.physics.bounds import (
     bound,
     ceilings,
     latency_floor_us,
+    message_ceiling,
     through_host_mb_s,
 )
 from fabricproof.physics.links import (
@@ -28,9 +29,7 @@ from fabricproof.physics.links import (
 )
 from fabricproof.physics.model import Fabric, Gpus, Shaper, Slot, find_slot
 from fabricproof.physics.protocols import (
-    FramingReading,
     Protocol,
-    default_protocol,
     find_protocol,
     known_protocols,
 )
@@ -38,7 +37,8 @@ from fabricproof.physics.protocols import (
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
     "stated": "a fabric as a person states it",
-    "collective": "what a collective must move, and what a good one costs",
+    "collective": "what a collective must move, and the least time it can print",
+    "collective_models": "what a collective's well-known algorithms cost",
 }
 
 __all__ = [
@@ -48,7 +48,6 @@ __all__ = [
     "Ceiling",
     "Fabric",
     "Floor",
-    "FramingReading",
     "Gpus",
     "Link",
     "Protocol",
@@ -57,7 +56,6 @@ __all__ = [
     "binding",
     "bound",
     "ceilings",
-    "default_protocol",
     "device_word",
     "ethernet_link",
     "ethernet_name",
@@ -67,6 +65,7 @@ __all__ = [
     "known_links",
     "known_protocols",
     "latency_floor_us",
+    "message_ceiling",
     "soft_path_mtu",
     "soft_roce_link",
     "through_host_mb_s",

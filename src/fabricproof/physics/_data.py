@@ -8,12 +8,9 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 DATA_DIRECTORY = Path(__file__).parent / "data"
-
-#: The two ends and the middle of every physical interval, in order.
-READINGS: tuple[Literal["low", "nominal", "high"], ...] = ("low", "nominal", "high")
 
 
 @cache

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any
 
 from fabricproof.core.errors import ConfigError, UnknownLinkError
 from fabricproof.physics._data import load_data
@@ -90,14 +90,10 @@ class Slot:
         return f"{self.lanes} lanes x {self.gt_per_s_per_lane:g} GT/s x {share} / 8"
 
 
-#: '3.0x8', 'PCIe 3.0 x8', 'PCI Express Gen3 x8', '4x16'
-_BY_GENERATION = re.compile(
-    r"(?:pci ?-?(?:e|express)?)?[ -]*(?:gen(?:eration)?)?[ -]*(?P<generation>\d{1,9})(?:\.\d)?"
-    r"[ -]*x ?(?P<lanes>\d{1,9})"
-)
-#: '8 GT/s x8', '8.0 GT/s PCIe x8', '8GT/s, width x8'
-_BY_RATE = re.compile(
-    r"(?P<rate>\d{1,9}(?:\.\d+)?) ?gt/s(?: pcie)?,? ?(?:width)? ?x ?(?P<lanes>\d{1,9})"
+#: '3.0x8', 'PCIe 3.0 x8', 'Gen3 x8', '4x16'; '8 GT/s x8' and '8.0 GT/s PCIe x8' as lspci prints it
+_SLOT = re.compile(
+    r"(?:(?:pci ?-?(?:e|express)?)?[ -]*(?:gen(?:eration)?)?[ -]*(?P<generation>\d)(?:\.\d)?[ -]*"
+    r"|(?P<rate>\d+(?:\.\d+)?) ?gt/s(?: pcie)?,? ?(?:width)? ?)x ?(?P<lanes>\d{1,2})"
 )
 
 
@@ -109,33 +105,14 @@ def _generations() -> Mapping[int, Mapping[str, Any]]:
 def make_slot(generation: int, lanes: int) -> Slot:
     """Return the slot of that generation and width; both must be known to the data."""
     row = _generations()[generation]
-    share = row["data"] / row["line"]
     return Slot(
         generation=generation,
         lanes=lanes,
         gt_per_s_per_lane=row["gt_per_s_per_lane"],
         framing=row["framing"],
-        raw_mb_s=lanes * row["gt_per_s_per_lane"] * share * 1000 / 8,
+        raw_mb_s=lanes * row["gt_per_s_per_lane"] * row["data"] / row["line"] * 1000 / 8,
         source=row["source"],
     )
-
-
-def _refuse(text: str) -> NoReturn:
-    lanes = ", ".join(f"x{lanes}" for lanes in load_data("pcie")["lanes"])
-    raise UnknownLinkError(
-        f"unknown PCIe slot {text!r}",
-        expected=f"a generation of {min(_generations())}.0 to {max(_generations())}.0 and {lanes}",
-        got=repr(text),
-        next_step="write it as '3.0x8'; lspci -vv shows it as LnkSta of the adapter",
-    )
-
-
-def _generation_of(match: re.Match[str]) -> int:
-    fields = match.groupdict()
-    if "generation" in fields:
-        return int(fields["generation"])
-    rate = float(fields["rate"])
-    return next((g for g, row in _generations().items() if row["gt_per_s_per_lane"] == rate), 0)
 
 
 def find_slot(text: str) -> Slot:
@@ -146,14 +123,21 @@ def find_slot(text: str) -> Slot:
     Raises:
         UnknownLinkError: no such generation or width; the message says what there is.
     """
-    plain = re.sub(r"\s+", " ", text.strip().lower().replace("\u00d7", "x"))
-    match = _BY_GENERATION.fullmatch(plain) or _BY_RATE.fullmatch(plain)
-    if match is None:
-        _refuse(text)
-    generation, lanes = _generation_of(match), int(match["lanes"])
-    if generation not in _generations() or lanes not in load_data("pcie")["lanes"]:
-        _refuse(text)
-    return make_slot(generation, lanes)
+    match = _SLOT.fullmatch(" ".join(text.lower().replace("\u00d7", "x").split()))
+    widths: list[int] = load_data("pcie")["lanes"]
+    if match is not None and int(match["lanes"]) in widths:
+        for generation, row in _generations().items():
+            if match["generation"] is None and float(match["rate"]) == row["gt_per_s_per_lane"]:
+                return make_slot(generation, int(match["lanes"]))
+            if match["generation"] == str(generation):
+                return make_slot(generation, int(match["lanes"]))
+    raise UnknownLinkError(
+        f"unknown PCIe slot {text!r}",
+        expected=f"a generation of {min(_generations())}.0 to {max(_generations())}.0 and "
+        + ", ".join(f"x{lanes}" for lanes in widths),
+        got=repr(text),
+        next_step="write it as '3.0x8'; lspci -vv shows it as LnkSta of the adapter",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,7 +208,16 @@ class Fabric:
 
     def __post_init__(self) -> None:
         """Refuse a fabric that cannot be."""
-        self._check_protocol()
+        framing, technology = self.framing, self.link.technology
+        if technology not in framing.technologies:
+            over_it = ", ".join(row.name for row in protocols_over(technology))
+            raise ConfigError(
+                f"protocol {framing.name} does not run over {technology}",
+                expected=f"a link of {' or '.join(framing.technologies)}",
+                got=repr(self.link.name),
+                next_step=f"over this link: {over_it}",
+            )
+        framing.check_mtu(self.mtu)
         self._check_slot()
         for name in ("num_rails", "num_flows"):
             _check_positive(name, getattr(self, name), "a whole number of at least 1")
@@ -234,23 +227,17 @@ class Fabric:
 
     @property
     def framing(self) -> Protocol:
-        """Return the protocol spoken: the stated one, or the usual one of the technology."""
-        if isinstance(self.protocol, Protocol):
-            return self.protocol.over(self.link.technology)
-        if self.protocol is not None:
-            return find_protocol(self.protocol).over(self.link.technology)
-        return default_protocol(self.link.technology)
+        """The protocol spoken: the stated one, or the usual one of the technology."""
+        technology = self.link.technology
+        if self.protocol is None:
+            return default_protocol(technology)
+        stated = self.protocol if isinstance(self.protocol, Protocol) else None
+        return (stated or find_protocol(str(self.protocol))).over(technology)
 
-    def _check_protocol(self) -> None:
-        framing = self.framing
-        if self.link.technology not in framing.technologies:
-            raise ConfigError(
-                f"protocol {framing.name} does not run over {self.link.technology}",
-                expected=f"a link of {' or '.join(framing.technologies)}",
-                got=repr(self.link.name),
-                next_step=f"over this link: {', '.join(protocols_over(self.link.technology))}",
-            )
-        framing.check_mtu(self.mtu)
+    @property
+    def num_directions(self) -> int:
+        """Directions that are added up: 1 or 2."""
+        return 2 if self.bidirectional else 1
 
     def _check_slot(self) -> None:
         if self.link.is_soft and self.slot is not None:

@@ -8,15 +8,13 @@ framing is not public.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 from fabricproof.core.errors import ConfigError, UnknownLinkError
-from fabricproof.physics._data import READINGS, load_data, nearest_names
-
-ReadingName = Literal["low", "nominal", "high"]
+from fabricproof.physics._data import load_data, nearest_names
 
 #: packet size that an acknowledgement is counted against where the real one is not public
 _PRIVATE_PACKET_BYTES = 2048
@@ -45,18 +43,17 @@ class FramingReading:
             mtu: the stated MTU in bytes, None for this reading's own.
             acknowledgement: bytes per packet that the opposite direction's acknowledgements take.
         """
-        if self.share is not None:
-            return self.share * _PRIVATE_PACKET_BYTES / (_PRIVATE_PACKET_BYTES + acknowledgement)
         size = mtu or self.mtu
-        assert size is not None
+        if self.share is not None or size is None:
+            share = self.share or 1.0
+            return share * _PRIVATE_PACKET_BYTES / (_PRIVATE_PACKET_BYTES + acknowledgement)
         return (size - self.inside) / (size + self.outside + acknowledgement)
 
     def formula(self, mtu: int | None) -> str:
         """Return :meth:`payload_share` without acknowledgements, in numbers."""
-        if self.share is not None:
-            return f"{self.share:g}"
         size = mtu or self.mtu
-        assert size is not None
+        if self.share is not None or size is None:
+            return f"{self.share:g}"
         return f"{size - self.inside}/{size + self.outside}"
 
 
@@ -68,13 +65,13 @@ class Protocol:
         name: ``ib``, ``ipoib``, ``tcp``, ``tcp-bypass``, ``udp``, ``rocev2``, ``iwarp``,
             ``raw-ethernet``, ``opa``, ``slingshot``, ``efa``, ``bxi``.
         technologies: the link technologies it runs over.
-        mtu_choices: the MTUs there are; empty where any in a range will do.
-        mtu_range: smallest and largest MTU in bytes; None where the MTU cannot be stated.
+        mtus: the MTUs there are, in bytes: some, or a range; empty where none can be stated.
         parts: what the bytes are, in words.
         acknowledgement_bytes: bytes per data packet that acknowledgements take from the opposite
             direction, at worst.
         source: the documents.
         floor_us: no one-way latency below this many microseconds is possible.
+        packet_per_message: no packet holds parts of two messages that were posted to the adapter.
     """
 
     name: str
@@ -82,13 +79,18 @@ class Protocol:
     low: FramingReading
     nominal: FramingReading
     high: FramingReading
-    mtu_choices: tuple[int, ...]
-    mtu_range: tuple[int, int] | None
+    mtus: Sequence[int]
     parts: str
     acknowledgement_bytes: int
     source: str
     floor_us: float
     floor_source: str
+    packet_per_message: bool
+
+    @property
+    def readings(self) -> tuple[FramingReading, FramingReading, FramingReading]:
+        """The most conservative one, the usual one, the most generous one."""
+        return self.low, self.nominal, self.high
 
     def over(self, technology: str) -> Protocol:
         """Return this protocol as it is over links of that technology.
@@ -96,16 +98,8 @@ class Protocol:
         RoCEv2 over Soft-RoCE is made by the kernel, not by an adapter: its floor is higher, and
         what is counted of a packet depends on the shaper.
         """
-        return _over(self.name, technology) if self is known_protocols().get(self.name) else self
-
-    def reading(self, name: ReadingName) -> FramingReading:
-        """Return the reading of that name."""
-        readings: dict[str, FramingReading] = {
-            "low": self.low,
-            "nominal": self.nominal,
-            "high": self.high,
-        }
-        return readings[name]
+        row = _rows().get(self.name, {}).get("over", {}).get(technology)
+        return replace(self, **_facts(row)) if row else self
 
     def check_mtu(self, mtu: int | None) -> None:
         """Refuse an MTU that this protocol cannot have.
@@ -113,65 +107,45 @@ class Protocol:
         Raises:
             ConfigError: the message says which there are.
         """
-        if mtu is None or mtu in self.mtu_choices:
+        if mtu is None or mtu in self.mtus:
             return
-        if (
-            self.mtu_range
-            and not self.mtu_choices
-            and self.mtu_range[0] <= mtu <= self.mtu_range[1]
-        ):
-            return
-        raise ConfigError(f"no MTU {mtu} with {self.name}", expected=self._mtus(), got=str(mtu))
-
-    def _mtus(self) -> str:
-        if self.mtu_choices:
-            return f"one of {', '.join(map(str, self.mtu_choices))} bytes"
-        if self.mtu_range:
-            return f"{self.mtu_range[0]} to {self.mtu_range[1]} bytes"
-        return "no MTU at all, because the framing is not public"
+        expected = "no MTU at all, because the framing is not public"
+        if isinstance(self.mtus, range):
+            expected = f"{self.mtus[0]} to {self.mtus[-1]} bytes"
+        elif self.mtus:
+            expected = f"one of {', '.join(map(str, self.mtus))} bytes"
+        raise ConfigError(f"no MTU {mtu} with {self.name}", expected=expected, got=str(mtu))
 
 
-def _protocol(row: Mapping[str, Any]) -> Protocol:
-    mtu = row["mtu"] or {}
-    readings = {name: FramingReading(**row[name]) for name in READINGS}
-    choices = tuple(mtu.get("choices", ()))
-    return Protocol(
-        name=row["name"],
-        technologies=tuple(row["technologies"]),
-        mtu_choices=choices,
-        mtu_range=(mtu["minimum"], mtu["maximum"]) if "minimum" in mtu else None,
-        parts=row["parts"],
-        acknowledgement_bytes=row["acknowledgement_bytes"],
-        source=row["source"],
-        floor_us=row["floor_us"],
-        floor_source=row["floor_source"],
-        **readings,
-    )
+def _facts(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a row says of a protocol, over one technology or in general."""
+    facts = {name: row[name] for name in ("parts", "floor_us", "floor_source")}
+    return facts | {name: FramingReading(**row[name]) for name in ("low", "nominal", "high")}
 
 
 @cache
-def _over(name: str, technology: str) -> Protocol:
-    """Return a protocol as it is over links of that technology."""
-    rows = {row["name"]: row for row in load_data("protocols")["protocols"]}
-    otherwise = rows[name].get("over", {}).get(technology)
-    if otherwise is None:
-        return known_protocols()[name]
-    low, nominal, high = (FramingReading(**otherwise[reading]) for reading in READINGS)
-    return replace(
-        known_protocols()[name],
-        low=low,
-        nominal=nominal,
-        high=high,
-        parts=otherwise["parts"],
-        floor_us=otherwise["floor_us"],
-        floor_source=otherwise["floor_source"],
-    )
+def _rows() -> Mapping[str, Mapping[str, Any]]:
+    return {row["name"]: row for row in load_data("protocols")["protocols"]}
 
 
 @cache
 def known_protocols() -> Mapping[str, Protocol]:
     """Return every protocol of the data under its name."""
-    return {row["name"]: _protocol(row) for row in load_data("protocols")["protocols"]}
+    found = {}
+    for name, row in _rows().items():
+        mtu = row["mtu"] or {}
+        found[name] = Protocol(
+            name=name,
+            technologies=tuple(row["technologies"]),
+            mtus=range(mtu["minimum"], mtu["maximum"] + 1)
+            if "minimum" in mtu
+            else tuple(mtu.get("choices", ())),
+            acknowledgement_bytes=row["acknowledgement_bytes"],
+            source=row["source"],
+            packet_per_message=row.get("packet_per_message", False),
+            **_facts(row),
+        )
+    return found
 
 
 def find_protocol(text: str) -> Protocol:
@@ -181,9 +155,9 @@ def find_protocol(text: str) -> Protocol:
         UnknownLinkError: there is none; the message lists what there is.
     """
     plain = text.strip().lower()
-    for row in load_data("protocols")["protocols"]:
-        if plain == row["name"] or plain in row["aliases"]:
-            return known_protocols()[row["name"]]
+    for name, row in _rows().items():
+        if plain == name or plain in row["aliases"]:
+            return known_protocols()[name]
     near = nearest_names(text, list(known_protocols()))
     raise UnknownLinkError(
         f"unknown protocol {text!r}" + (f" (nearest: {near})" if near else ""),
@@ -192,14 +166,17 @@ def find_protocol(text: str) -> Protocol:
     )
 
 
-def protocols_over(technology: str) -> list[str]:
-    """Return the names of the protocols that run over links of that technology."""
-    return [name for name, row in known_protocols().items() if technology in row.technologies]
+@cache
+def protocols_over(technology: str) -> tuple[Protocol, ...]:
+    """Return the protocols that run over links of that technology, as they are over them."""
+    found = (row for row in known_protocols().values() if technology in row.technologies)
+    return tuple(row.over(technology) for row in found)
 
 
+@cache
 def default_protocol(technology: str) -> Protocol:
     """Return what a link of that technology speaks unless told otherwise (Ethernet: TCP)."""
-    for row in load_data("protocols")["protocols"]:
-        if technology in row["default_for"]:
-            return known_protocols()[row["name"]].over(technology)
+    for row in protocols_over(technology):
+        if technology in _rows()[row.name]["default_for"]:
+            return row
     raise UnknownLinkError(f"no protocol is known for links of technology {technology!r}")

@@ -30,6 +30,7 @@ from fabricproof.physics import (
     bound,
     find_protocol,
     latency_floor_us,
+    message_ceiling,
 )
 from fabricproof.verdict.curve import start_up_us
 from fabricproof.verdict.value import CURVE_TOLERANCE, Reference, Rules, from_ceiling, judge_value
@@ -110,15 +111,15 @@ def _spoken_by_verbs(table: Table, fabric: Fabric) -> tuple[Protocol | str | Non
             return "iwarp", fabric.mtu
         if said.get("connection") == "RawEth":
             largest = int(max(table.column("message_size")))
-            least, most = find_protocol("raw-ethernet").mtu_range or (0, 0)
-            return "raw-ethernet", largest if least <= largest <= most else None
+            frames = find_protocol("raw-ethernet").mtus
+            return "raw-ethernet", largest if largest in frames else None
     protocol = find_protocol(_VERBS[fabric.link.technology])
     printed = int(said.get("mtu", 0))
-    path_mtu = printed if printed in protocol.mtu_choices else None
+    path_mtu = printed if printed in protocol.mtus else None
     if fabric.protocol is not None:
         return fabric.protocol, fabric.mtu or (path_mtu if fabric.framing == protocol else None)
     # An MTU that was stated beside no protocol may be the one that IP has, 1500 or 9000.
-    stated = fabric.mtu if fabric.mtu in protocol.mtu_choices else None
+    stated = fabric.mtu if fabric.mtu in protocol.mtus else None
     return protocol.name, path_mtu or stated
 
 
@@ -233,6 +234,7 @@ class Limits:
     Attributes:
         fabric: as the program loads it, None where nothing is declared.
         ceiling: what binds, None without a fabric.
+        message_ceilings: what messages of each size of the table can carry at the most.
         reference: what the plateau is judged by.
         given: the references that somebody gave, by quantity.
         num_pairs: pairs that loaded the rails at once.
@@ -256,6 +258,7 @@ class Limits:
     curve_tolerance: float = CURVE_TOLERANCE
     uncounted: Mapping[int, float] = field(default_factory=dict)
     devices: Collection[str] = ()
+    message_ceilings: Mapping[int, Ceiling] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: Table, reading: Meaning, rules: Rules) -> Limits:
@@ -271,9 +274,10 @@ class Limits:
         elif ceiling is not None and silence is None:
             reference = from_ceiling(ceiling, tolerance=rules.tolerance)
         unknown_nodes = _unknown_nodes(table, reading, rules)
-        if unknown_nodes and ceiling is not None:
-            # At the most each pair has a node of its own, with all its rails.
-            ceiling = replace(ceiling, high_mb_s=ceiling.high_mb_s * num_pairs(table))
+        # At the most each pair has a node of its own, with all its rails.
+        most_nodes = num_pairs(table) if unknown_nodes else 1
+        if ceiling is not None:
+            ceiling = replace(ceiling, high_mb_s=ceiling.high_mb_s * most_nodes)
         if ceiling is not None:
             ceiling = replace(ceiling, high_mb_s=ceiling.high_mb_s + rounding_mb_s(table))
         start = start_up_us(table)
@@ -291,19 +295,22 @@ class Limits:
             curve_tolerance=rules.curve_tolerance,
             uncounted=_uncounted(table, reading),
             devices=rules.devices,
+            message_ceilings=_message_ceilings(table, fabric, most_nodes) if fabric else {},
         )
 
     def ceiling_of(self, message_size: int | None) -> Ceiling | None:
-        """Return the ceiling for messages of ``message_size`` bytes.
+        """Return the ceiling for messages of ``message_size`` bytes: of bytes, packets or rates.
 
         Behind a shaper short messages may be faster than the rate: see
         :class:`fabricproof.physics.Shaper`.
         """
-        shaper = self.fabric.shaper if self.fabric else None
-        if self.ceiling is None or shaper is None or not message_size:
+        if self.fabric is None or self.ceiling is None or not message_size:
             return self.ceiling
+        if self.fabric.shaper is None:
+            messages = self.message_ceilings.get(message_size, self.ceiling)
+            return min(self.ceiling, messages, key=lambda each: each.high_mb_s)
         rate = self.ceiling.high_mb_s
-        least_us = shaper.least_time_us(message_size, rate)
+        least_us = self.fabric.shaper.least_time_us(message_size, rate)
         high = message_size / least_us if least_us > 0 else float("inf")
         return replace(self.ceiling, high_mb_s=max(rate, high))
 
@@ -360,6 +367,22 @@ class Limits:
                 "bandwidth_p99_mb_s", row["bandwidth_p99_mb_s"], "MB/s", ceiling=ceiling
             )
         return None
+
+
+def _message_ceilings(table: Table, fabric: Fabric, most_nodes: int) -> Mapping[int, Ceiling]:
+    """Return what messages of each size of the table can carry, by size in bytes.
+
+    perftest posts each message by itself; an MPI library may join several.
+    """
+    if "message_size" not in table.columns:
+        return {}
+    is_perftest = table.suite == "perftest"
+    found = {}
+    for size in filter(None, map(int, table.column("message_size"))):
+        messages = message_ceiling(fabric, size, packet_each=is_perftest)
+        high = messages.high_mb_s * most_nodes + rounding_mb_s(table) + ROUNDING
+        found[size] = replace(messages, high_mb_s=high)
+    return found
 
 
 def _why_impossible(

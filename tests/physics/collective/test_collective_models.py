@@ -7,16 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricproof.physics.collective import (
-    Channel,
     Operation,
     RankLayout,
     Statistic,
     Wire,
-    best_model,
     least_bytes,
     least_mean_us,
-    models,
 )
+from fabricproof.physics.collective_models import Channel, best_model, models
 from physics.collective.schedules import SCHEDULES
 from physics.collective.test_collective_bounds import layouts, played
 

@@ -23,7 +23,13 @@ from fabricproof.cli.output import (
     only_option,
     read_output,
 )
-from fabricproof.core.errors import ConfigError, ExitStatus, ParseError, UnitError
+from fabricproof.core.errors import (
+    ConfigError,
+    ExitStatus,
+    ParseError,
+    UnitError,
+    without_control_characters,
+)
 from fabricproof.core.measure import Finding, Table, texts_of, worst
 from fabricproof.core.plain import plain
 from fabricproof.physics import Fabric, Gpus, bound
@@ -125,7 +131,9 @@ def command(
         click.echo(json.dumps(_record(outcomes, verdict.value), indent=2))
     else:
         for each in outcomes:
-            click.echo(f"{_title(each, outcomes)}: {each.report}")
+            # A newline in a file's name would begin a line of its own, and that might say PASS.
+            title = without_control_characters(_title(each, outcomes))
+            click.echo(f"{title}: {each.report}")
     for damage in damages:
         click.echo(f"fabricproof: {damage}", err=True)
     sys.exit(int(ExitStatus.DATA if damages else STATUSES[verdict]))

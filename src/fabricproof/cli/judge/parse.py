@@ -12,7 +12,13 @@ import click
 from fabricproof.benchmarks.parsers import read_tables
 from fabricproof.cli import options
 from fabricproof.cli.output import read_output
-from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError, ParseError
+from fabricproof.core.errors import (
+    ExitStatus,
+    FabricproofError,
+    InputMissingError,
+    ParseError,
+    without_control_characters,
+)
 from fabricproof.core.measure import COLUMNS, Table
 
 
@@ -104,9 +110,9 @@ def _caption(table: Table) -> str:
     known = [*table.attributes.items()]
     known += [(f"{size} B", words) for size, words in table.unmeasured.items()]
     facts = ", ".join(f"{name} {value}" for name, value in known)
-    return f"{table.suite}{version} {table.program}  ({table.source}:{table.line})" + (
-        f"\n{facts}" if facts else ""
-    )
+    place = f"{without_control_characters(table.source)}:{table.line}"
+    head = f"{table.suite}{version} {table.program}  ({place})"
+    return f"{head}\n{facts}" if facts else head
 
 
 def _number(value: float) -> str:

@@ -21,7 +21,7 @@ from fabricproof.core.errors import (
     FabricproofError,
     InputMissingError,
     InterruptedBuildError,
-    without_control,
+    without_control_characters,
 )
 from fabricproof.site import Site, StackSpec, site_of
 from fabricproof.stacks.spack import (
@@ -152,7 +152,9 @@ class Display:
             tell(f"{self._stack}: {line if step == 'wait' else label}")
         if self._status is not None:
             seconds = time.monotonic() - self._begin
-            text = f"{self._stack}: {label} ({seconds:.0f} s) {without_control(line)[:100]}"
+            text = (
+                f"{self._stack}: {label} ({seconds:.0f} s) {without_control_characters(line)[:100]}"
+            )
             self._status.update(escape(text))
         elif step == "install" and line.startswith("==> "):
             tell(f"{self._stack}: {line.removeprefix('==> ')}")

@@ -21,7 +21,7 @@ from fabricproof.job.evidence.leg_folder import RankRecord, read_status, read_te
 from fabricproof.job.leg import MOST_ATTEMPTS, Leg, shell_name
 from fabricproof.job.script import INVENTORY_FOLDER
 from fabricproof.nodes.inventory.facts import Machine
-from fabricproof.physics.collective import Channel, best_model
+from fabricproof.physics.collective_models import Channel, best_model
 from fabricproof.verdict.baseline import LegSeen, read_stage, with_baseline
 from fabricproof.verdict.value import Reference, Report, Rules, Source, at_most
 

@@ -174,6 +174,9 @@ def matrix_of(table: Table, unit: str = "") -> Matrix:
         raise ParseError("no rows below the header", source=table.name, expected="a row for a pair")
     for column in ("a", "b"):
         table.refuse_first(frame[column] == "", f"no node in column {column}", "a name")
+        table.refuse_first(
+            frame[column].str.contains(r"\p{Cc}"), "no name of a node", "one line", column
+        )
     own = (frame["a"] == frame["b"]).to_numpy()
     values, measured = _values(table, own)
     nodes = sorted(set(frame["a"].unique()) | set(frame["b"].unique()), key=natural)

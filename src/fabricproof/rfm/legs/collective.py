@@ -10,8 +10,8 @@ from fabricproof.core.units import at_size, parse_size
 from fabricproof.job.collective_commands import make_collective_job
 from fabricproof.job.leg import Leg, Plan
 from fabricproof.physics import bound
-from fabricproof.physics.collective import Channel
 from fabricproof.physics.collective import RankLayout as Ranks
+from fabricproof.physics.collective_models import Channel
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.programs import find_program, printed_name
 from fabricproof.site import PartitionSpec
