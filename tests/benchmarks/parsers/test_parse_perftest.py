@@ -143,7 +143,7 @@ DAMAGE = {
     "completion": (ALL.replace(" 64 ", " Completion with error at client\n 64 ", 1), "the test"),
     "died": (NDR + "Killed\n", "the job ended badly"),
     "a row after the end": (NDR + " 65536      1000   46567.34   46557.03   0.744912\n", "damaged"),
-    "two tables, one title": (ALL + ALL[ALL.index(" #bytes") :], "a second header"),
+    "two tables, one title": (ALL + ALL[ALL.index(" #bytes") :], "damaged row"),
     "a ruler after repeats": (ENDLESS + RULE + "\n", "message sizes out of order"),
     "another size": (ENDLESS.replace(" 65536      440000", " 32768      440000"), "message sizes"),
     "a cut repeat": (ENDLESS.rstrip("\n")[:-1], "damaged row"),

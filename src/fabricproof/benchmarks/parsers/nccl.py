@@ -23,8 +23,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter
 from fabricproof.benchmarks.parsers.grammar.text import TextSection, shorten
@@ -35,8 +35,6 @@ from fabricproof.core.units import by_key
 
 #: no line of the programs is longer
 _LONGEST = 2048
-#: what the head says and a table has fields for
-_OF_TABLE = frozenset({"suite", "program", "version"})
 
 _HEADER = re.compile(r"[ \t]*#[ \t]*size[ \t]+count[ \t]+type\b")
 _RUN = re.compile(
@@ -72,12 +70,15 @@ _WORDS = {
     "timestamp": r"\d{4}-\d\d-\d\d", "clock": r"\d\d:\d\d:\d\d",
     **dict.fromkeys(("i_min", "i_max", "i_p99", "i_cv%"), r"[0-9.e+-]{1,12}|nan"),
 }  # fmt: skip
-_PATTERNS = {word: re.compile(pattern) for word, pattern in _WORDS.items()}
-#: of the words of one half of a row: its column, and what makes it MB/s
-_COLUMNS = {
-    "time": ("latency_avg_us", 1), "algbw": ("bandwidth_mb_s", 1e3),
-    "busbw": ("bus_bandwidth_mb_s", 1e3), "#wrong": ("wrong_values", 1),
-}  # fmt: skip
+#: of the words of one half of a row: its column, and what makes our unit of its number
+_COLUMNS: dict[str, tuple[str, Callable[[str], float]]] = {
+    "time": ("latency_avg_us", float),
+    "algbw": ("bandwidth_mb_s", lambda text: round(float(text) * 1e3, 2)),
+    "busbw": ("bus_bandwidth_mb_s", lambda text: round(float(text) * 1e3, 2)),
+    "#wrong": ("wrong_values", lambda text: int(float(text))),
+}
+_NAMES = {"type": "datatype", "redop": "operation"}
+_PLACES = ("out-of-place", "in-place")
 
 #: half the last digit of %.2f GB/s, in MB/s
 ROUNDING_MB_S = 5.0
@@ -88,18 +89,9 @@ _MEAN_ROUNDING, _MEAN_SLACK = 0.006, 2e-3
 Attributes = dict[str, str | int | float]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Row:
-    """One row; ``size`` in bytes, ``key`` its type, operation and root.
-
-    ``halves`` are out of place and in place, or in place alone: the numbers under their words, None
-    for N/A.
-    """
-
-    index: int
-    size: int
-    key: tuple[tuple[str, str], ...]
-    halves: tuple[dict[str, float | None], ...]
+class _Row(NamedTuple):
+    at: int
+    fields: tuple[str, ...]
 
 
 def parse(section: TextSection) -> tuple[Table, ...]:
@@ -114,21 +106,39 @@ def parse(section: TextSection) -> tuple[Table, ...]:
     start = next((at for at, line in enumerate(section.lines) if _HEADER.match(line)), None)
     if start is None:
         raise section.error(0, "a run without table", expected="'# size  count  type ...' below")
-    head, steps = _head(section, start)
-    rows, end = _rows(section, start)
-    alike = [*by_key((row.key, row) for row in rows).values()]
-    _check_count(section, start, steps, alike)
-    _check_mean(section, rows, float(end.pop("mean")))
+    said, steps = _head(section, start)
+    words = _words(section, start)
+    rows, mean, end = _rows(section, start, words)
+    halves = [at for at, word in enumerate(words) if word in {"time", "cputime"}]
+    alike = by_key((row.fields[2 : halves[0]], row) for row in rows)
+    _check(section, start, steps, [*alike.values()])
+    names = [_NAMES.get(word, word) for word in words[2 : halves[0]]]
+    busbw = [at for at, word in enumerate(words) if word == "busbw"]
+    values = [float(row.fields[at]) for row in rows for at in busbw]
+    found = sum(values) / len(values)
+    # Large values are printed with one decimal or none.
+    if abs(found - mean) > max(_MEAN_ROUNDING, 5e-4 * max(values)) + _MEAN_SLACK * found:
+        what = f"a mean of {found:.6g} GB/s"
+        raise section.error(rows[-1].at, "the mean is not that of the rows", expected=what)
     return tuple(
-        _table(section, start, own, half, head | end)
-        for own in alike
-        for half in range(len(own[0].halves))
+        _table(
+            section,
+            start,
+            own,
+            words[at:until],
+            at,
+            {**said, **end, **dict(zip(names, key, strict=True)), "placement": place},
+        )
+        for key, own in alike.items()
+        for place, at, until in zip(
+            _PLACES[-len(halves) :], halves, [*halves[1:], None], strict=True
+        )
     )
 
 
 def _head(section: TextSection, start: int) -> tuple[Attributes, list[str]]:
     """Return what the head says, and least and most size, step and its kind."""
-    found: Attributes = {"suite": "nccl-tests"}
+    found: Attributes = {"suite": "nccl-tests", "program": UNNAMED}
     steps: list[str] = []
     ranks: list[tuple[int, str, str]] = []
     for index in range(start):
@@ -177,52 +187,44 @@ def _places(section: TextSection, start: int, ranks: list[tuple[int, str, str]])
     }
 
 
-def _rows(section: TextSection, start: int) -> tuple[list[_Row], Attributes]:
-    """Return the rows, and what the last lines say: wrong values, and the mean busbw in GB/s."""
+def _words(section: TextSection, start: int) -> list[str]:
+    """Return the words of the header; a time stamp has two."""
     words = section.lines[start].strip().removeprefix("#").split()
     unknown = [word for word in words if word not in _WORDS or word == "clock"]
     if unknown or not 1 <= words.count("busbw") == words.count("algbw") <= 2:
         got = repr(shorten(" ".join(unknown or words)))
         raise section.error(start, "unknown columns", expected="time algbw busbw #wrong", got=got)
-    words += ["clock"] if "timestamp" in words else []
+    return [*words, "clock"] if "timestamp" in words else words
+
+
+def _rows(
+    section: TextSection, start: int, words: list[str]
+) -> tuple[list[_Row], float, Attributes]:
+    """Return the rows, the mean busbw in GB/s, and what else the last lines say."""
+    pattern = re.compile(
+        r"[ \t]*" + r"[ \t]+".join(f"({_WORDS[word]})" for word in words) + r"[ \t]*"
+    )
     rows: list[_Row] = []
     found: Attributes = {}
-    for index, line in enumerate(section.lines[start + 1 :], start=start + 1):
-        fields = line.split() if len(line) < _LONGEST and not found else []
-        if len(fields) == len(words) and all(
-            _PATTERNS[word].fullmatch(text) for word, text in zip(words, fields, strict=True)
-        ):
-            rows.append(_row(index, words, fields))
-        elif outside := _OUTSIDE.fullmatch(line[:_LONGEST]):
+    mean = None
+    for index in range(start + 1, len(section.lines)):
+        line = section.lines[index][:_LONGEST]
+        if not found and (row := pattern.fullmatch(line)):
+            rows.append(_Row(index, row.groups()))
+        elif outside := _OUTSIDE.fullmatch(line):
             found["out_of_bounds"] = int(outside[1])
-        elif found and (mean := _MEAN.match(line[:_LONGEST])):
-            found["mean"] = float(mean[1])
-            found |= {"own_minimum": mean[2]} if mean[2] else {}
-        elif not found and (_RUN.match(line) or _HEADER.match(line) or " cycle." in line[:60]):
-            raise section.error(index, "a second table", expected="one run below one title")
+        elif found and (last := _MEAN.match(line)):
+            mean = float(last[1])
+            found |= {"own_minimum": last[2]} if last[2] else {}
         else:
             check_chatter(section, index, f"{len(words)} columns ({' '.join(words)})")
-    if "mean" not in found:
-        last = "'# Out of bounds values : ...' and '# Avg bus bandwidth : ...' at the end"
-        raise section.error(len(section.lines) - 1, "the output is cut", expected=last)
-    return rows, found
+    if mean is None:
+        what = "'# Out of bounds values : ...' and '# Avg bus bandwidth : ...' at the end"
+        raise section.error(len(section.lines) - 1, "the output is cut", expected=what)
+    return rows, mean, found
 
 
-def _row(index: int, words: list[str], fields: list[str]) -> _Row:
-    begin = next(at for at, word in enumerate(words) if word in {"time", "cputime"})
-    halves: list[dict[str, float | None]] = []
-    for word, text in zip(words[begin:], fields[begin:], strict=True):
-        if word in {"time", "cputime"}:
-            halves.append({})
-        if word in _COLUMNS or word == "error":
-            halves[-1][word] = None if text == "N/A" else float(text.rstrip("*"))
-    key = tuple(zip(words[2:begin], fields[2:begin], strict=True))
-    return _Row(index=index, size=int(fields[0]), key=key, halves=tuple(halves))
-
-
-def _check_count(
-    section: TextSection, start: int, steps: list[str], alike: list[list[_Row]]
-) -> None:
+def _check(section: TextSection, start: int, steps: list[str], alike: list[list[_Row]]) -> None:
     """Check that each type, operation and root has a row for each step that the head announces."""
     if not steps or not alike:
         what = "'# nThread ... minBytes ... step: ...' above, and rows"
@@ -232,64 +234,49 @@ def _check_count(
     if steps[3] == "factor":
         wanted = sum(least * step**power <= most for power in range(64))
     for own in alike:
-        sizes = [row.size for row in own]
+        sizes = [int(row.fields[0]) for row in own]
         if len(own) != wanted or sizes != sorted(sizes):
             raise section.error(
-                own[-1].index,
+                own[-1].at,
                 "not the rows that the head announces",
                 expected=f"{wanted} from {least} to {most} bytes",
-                got=f"{len(own)} of {' '.join(value for _, value in own[0].key)}",
+                got=f"{len(own)}",
             )
 
 
-def _check_mean(section: TextSection, rows: list[_Row], printed: float) -> None:
-    """Check the mean of all busbw, which shows a lost or torn row."""
-    values = [half["busbw"] or 0.0 for row in rows for half in row.halves]
-    mean = sum(values) / len(values)
-    # Large values are printed with one decimal or none.
-    coarse = max(_MEAN_ROUNDING, 5e-4 * max(values))
-    if abs(mean - printed) > coarse + _MEAN_SLACK * mean:
-        raise section.error(
-            rows[-1].index,
-            "the mean is not that of the rows",
-            expected=f"{mean:.6g}",
-            got=f"{printed:g}",
-        )
-
-
 def _table(
-    section: TextSection, start: int, rows: list[_Row], half: int, said: Attributes
+    section: TextSection,
+    start: int,
+    rows: list[_Row],
+    words: list[str],
+    at: int,
+    said: Attributes,
 ) -> Table:
-    values = [row.halves[half] for row in rows]
-    checked = all(each.get("#wrong") is not None for each in values)
-    placed = half == 0 and len(rows[0].halves) == 2
-    words = [word for word in values[0] if word in _COLUMNS and (checked or word != "#wrong")]
-    names = {"type": "datatype", "redop": "operation"}
+    """Return the table of one half, whose ``words`` begin ``at`` this field of a row."""
+    check = at + next((n for n, word in enumerate(words) if word in {"#wrong", "error"}), -at)
+    checked = check > 0 and all(row.fields[check] != "N/A" for row in rows)
+    used = [
+        (at + n, *_COLUMNS[word])
+        for n, word in enumerate(words)
+        if word in _COLUMNS and (checked or word != "#wrong")
+    ]
     return Table(
-        suite=str(said["suite"]),
-        program=str(said.get("program", UNNAMED)),
-        version=str(said["version"]) if "version" in said else None,
-        columns=("message_size", *(_COLUMNS[word][0] for word in words)),
+        suite=str(said.pop("suite")),
+        program=str(said.pop("program")),
+        version=str(said.pop("version", "")) or None,
+        columns=("message_size", *(name for _, name, _ in used)),
         rows=tuple(
-            (row.size, *(_value(word, each[word] or 0.0) for word in words))
-            for row, each in zip(rows, values, strict=True)
+            (int(row.fields[0]), *(factor(row.fields[n]) for n, _, factor in used)) for row in rows
         ),
         source=section.source,
         line=section.first + start,
-        row_lines=tuple(section.first + row.index for row in rows),
+        row_lines=tuple(section.first + row.at for row in rows),
         attributes={
-            **{key: value for key, value in said.items() if key not in _OF_TABLE},
-            **{names.get(word, word): value for word, value in rows[0].key},
-            "placement": "out-of-place" if placed else "in-place",
-            "checked": int(checked or values[0].get("error") is not None),
+            **said,
+            "checked": int(checked),
             "bandwidth_rounding_mb_s": ROUNDING_MB_S,
         },
     )
-
-
-def _value(word: str, number: float) -> float:
-    value = number * _COLUMNS[word][1]
-    return int(value) if word == "#wrong" else round(value, 2)
 
 
 def _text_of(report: dict[str, Any]) -> list[str]:
@@ -298,37 +285,28 @@ def _text_of(report: dict[str, Any]) -> list[str]:
         raise ValueError(report["errors"])
     config, mean, results = report["config"], report["average_bus_bandwidth"], report["results"]
     kind = "factor" if "step_factor" in config else "bytes"
-    least, most, step = (config[key] for key in ("minimum_bytes", "maximum_bytes", f"step_{kind}"))
-    ranks = [
-        (each["rank"] + more, each["group"], each["hostname"])
-        for each in config["devices"]
-        for more in range(config["nthreads"] * config["ngpus"])
-    ]
-    halves = [half for half in ("out_of_place", "in_place") if results[0][half]]
+    steps = (config[key] for key in ("minimum_bytes", "maximum_bytes", f"step_{kind}"))
+    places = [place for place in ("out_of_place", "in_place") if results[0][place]]
     time = "time" if "time" in results[0]["in_place"] else "cpu_time"
-    head = [
-        "size count type redop root",
-        *[f"{time.replace('_', '')} algbw busbw #wrong"] * len(halves),
-    ]
-    rows = [
-        [each["size"], each["count"], each["type"], each["redop"], each["root"].strip()]
-        + [
-            "N/A" if each[half][key] is None else f"{each[half][key]:.2f}"
-            for half in halves
-            for key in (time, "alg_bw", "bus_bw", "nwrong")
-        ]
-        for each in results
-    ]
-    return [
+    half = f" {time.replace('_', '')} algbw busbw #wrong"
+    lines = [
         f"# Collective test starting: {report['args'][0]}",
-        f"# nThread 1 nGpus 1 minBytes {least} maxBytes {most} step: {step}({kind})",
-        *(
-            f"#  Rank {rank} Group {group} Pid 1 on {host} device 0 [0]"
-            for rank, group, host in ranks
-        ),
-        f"# {' '.join(head)}",
-        *(" ".join(map(str, row)) for row in rows),
+        "# nThread 1 nGpus 1 minBytes {} maxBytes {} step: {}({})".format(*steps, kind),
+    ]
+    for each in config["devices"]:
+        for rank in range(each["rank"], each["rank"] + config["nthreads"] * config["ngpus"]):
+            group, host = each["group"], each["hostname"]
+            lines.append(f"#  Rank {rank} Group {group} Pid 1 on {host} device 0 [0]")
+    lines.append(f"# size count type redop root{half * len(places)}")
+    for each in results:
+        row = [str(each[key]) for key in ("size", "count", "type", "redop", "root")]
+        for place in places:
+            numbers = [each[place][key] for key in (time, "alg_bw", "bus_bw", "nwrong")]
+            row += ["N/A" if number is None else f"{number:.2f}" for number in numbers]
+        lines.append(" ".join(row))
+    minimum = {"true": "OK", "false": "FAILED"}.get(mean["okay"], "")
+    return [
+        *lines,
         f"# Out of bounds values : {report['out_of_bounds']['count']} OK",
-        f"# Avg bus bandwidth : {mean['bandwidth']:g} "
-        + {"true": "OK", "false": "FAILED"}.get(mean["okay"], ""),
+        f"# Avg bus bandwidth : {mean['bandwidth']:g} {minimum}",
     ]

@@ -27,7 +27,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter
 from fabricproof.benchmarks.parsers.grammar.text import TextSection, check_next_size, shorten
@@ -61,43 +61,48 @@ _WHOLE = "([0-9]{1,18})"
 _POINT_2, _POINT_6, _EITHER = (
     rf"([0-9]{{1,12}}\.{digits})" for digits in ("[0-9]{2}", "[0-9]{6}", "(?:[0-9]{2}|[0-9]{6})")
 )
-#: unit of a bandwidth -> what makes it MB/s
-_MB_S = {"MB": 1.048576, "MiB": 1.048576, "Gb": 125.0}
-#: key of a report -> the heading of the text
-_KEYS = {
-    "MsgSize": "#bytes", "n_iterations": "#iterations", "MsgRate": "MsgRate[Mpps]",
-    "BW_peak": "BW peak[{unit}/sec]", "BW_average": "BW average[{unit}/sec]",
-    **{f"t_{word}": f"t_{word}[usec]" for word in ("min", "max", "typical", "avg", "stdev")},
-    "percentile_99": "99% percentile[usec]", "percentile_99.9": "99.9% percentile[usec]",
-    "tps_average": "tps average", "CPU_util": "CPU_Util[%]",
-}  # fmt: skip
-_BANDWIDTHS = (
-    ("peak", "bandwidth_peak_mb_s"), ("average", "bandwidth_mb_s"),
-    ("Port1", "port_1"), ("Port2", "port_2"),
-)  # fmt: skip
-#: heading of the text -> column, number, what makes our unit of it
-_HEADINGS: dict[str, tuple[str, str, float]] = {
-    "#bytes": ("message_size", _WHOLE, 1),
-    "#sl": ("service_level", _WHOLE, 1),
-    "#iterations": ("iterations", _WHOLE, 1),
-    "iterations": ("iterations", _WHOLE, 1),
-    **{
-        f"BW {word}[{unit}/sec]": (column, _EITHER, factor)
-        for word, column in _BANDWIDTHS
-        for unit, factor in _MB_S.items()
-    },
-    "MsgRate[Mpps]": ("message_rate_per_s", _POINT_6, 1e6),
-    "MsgRate Port1[Mpps]": ("port_1_rate", _POINT_6, 1e6),
-    "MsgRate Port2[Mpps]": ("port_2_rate", _POINT_6, 1e6),
-    "t_min[usec]": ("latency_min_us", _POINT_2, 1),
-    "t_max[usec]": ("latency_max_us", _POINT_2, 1),
-    "t_typical[usec]": ("latency_p50_us", _POINT_2, 1),
-    "t_avg[usec]": ("latency_avg_us", _POINT_2, 1),
-    "t_stdev[usec]": ("latency_stdev_us", _POINT_2, 1),
-    "99% percentile[usec]": ("latency_p99_us", _POINT_2, 1),
-    "99.9% percentile[usec]": ("latency_p999_us", _POINT_2, 1),
-    "tps average": ("transactions_per_s", _POINT_2, 1),
-    "CPU_Util[%]": ("cpu_util_percent", _POINT_2, 1),
+#: what makes MB/s of MiB/s and of Gb/s
+_MIB, _GBIT = 1.048576, 125.0
+
+
+class _Column(NamedTuple):
+    """What stands below a heading: ours (or one that no table has), its number, our unit of it."""
+
+    name: str
+    number: str
+    factor: float
+    key: str = ""
+
+
+def _bandwidths(heading: str, name: str, key: str = "") -> dict[str, _Column]:
+    return {
+        f"{heading}[{unit}/sec]": _Column(name, _EITHER, factor, key)
+        for unit, factor in (("MB", _MIB), ("MiB", _MIB), ("Gb", _GBIT))
+    }
+
+
+#: heading of the text -> its column, with the key that a report has for it
+_HEADINGS = {
+    "#bytes": _Column("message_size", _WHOLE, 1, "MsgSize"),
+    "#sl": _Column("service_level", _WHOLE, 1),
+    "iterations": _Column("iterations", _WHOLE, 1),
+    "#iterations": _Column("iterations", _WHOLE, 1, "n_iterations"),
+    **_bandwidths("BW peak", "bandwidth_peak_mb_s", "BW_peak"),
+    **_bandwidths("BW average", "bandwidth_mb_s", "BW_average"),
+    "MsgRate[Mpps]": _Column("message_rate_per_s", _POINT_6, 1e6, "MsgRate"),
+    **_bandwidths("BW Port1", "port_1"),
+    "MsgRate Port1[Mpps]": _Column("port_1_rate", _POINT_6, 1e6),
+    **_bandwidths("BW Port2", "port_2"),
+    "MsgRate Port2[Mpps]": _Column("port_2_rate", _POINT_6, 1e6),
+    "t_min[usec]": _Column("latency_min_us", _POINT_2, 1, "t_min"),
+    "t_max[usec]": _Column("latency_max_us", _POINT_2, 1, "t_max"),
+    "t_typical[usec]": _Column("latency_p50_us", _POINT_2, 1, "t_typical"),
+    "t_avg[usec]": _Column("latency_avg_us", _POINT_2, 1, "t_avg"),
+    "t_stdev[usec]": _Column("latency_stdev_us", _POINT_2, 1, "t_stdev"),
+    "99% percentile[usec]": _Column("latency_p99_us", _POINT_2, 1, "percentile_99"),
+    "99.9% percentile[usec]": _Column("latency_p999_us", _POINT_2, 1, "percentile_99.9"),
+    "tps average": _Column("transactions_per_s", _POINT_2, 1, "tps_average"),
+    "CPU_Util[%]": _Column("cpu_util_percent", _POINT_2, 1, "CPU_util"),
 }
 _HEADING = re.compile("|".join(re.escape(name) for name in sorted(_HEADINGS, key=len)[::-1]))
 #: half the last of two digits of --report_gbits, in MB/s
@@ -135,26 +140,27 @@ def parse(section: TextSection) -> tuple[Table, ...]:
         return read_as_text(section, _text_of, parse)
     title, above, start = _head(section)
     headings = _headings(section, start)
-    names = [_HEADINGS[heading][0] for heading in headings]
-    rows, lines, ended = _rows(section, start, headings)
+    columns = [_HEADINGS[heading] for heading in headings]
+    rows, lines, ended = _rows(section, start, columns)
     attributes = _attributes(section, above, start)
     attributes |= {name: 1 for name in ("immediate", "both_ways") if title[name]}
-    if "port_1" in names:
-        attributes["num_ports"] = 2
-    if "service_level" in names:
-        attributes["service_level"] = int(rows[0][names.index("service_level")])
     if any("[Gb/" in heading for heading in headings):
         attributes["bandwidth_rounding_mb_s"] = GBITS_ROUNDING_MB_S
-    if attributes.get("num_qps") == 0 or any(
-        0 in row[: names.index("iterations") + 1] for row in rows
-    ):
-        raise section.error(start, "a run without a message", expected="counts above 0")
-    ours = [at for at, name in enumerate(names) if name in COLUMNS]
+    for at, column in enumerate(columns):
+        if column.name == "port_1":
+            attributes["num_ports"] = 2
+        if column.name == "service_level":
+            attributes[column.name] = int(rows[0][at])
+        if column.number == _WHOLE and column.name in COLUMNS and any(not row[at] for row in rows):
+            raise section.error(start, "a run without a message", expected="counts above 0")
+    if attributes.get("num_qps") == 0:
+        raise section.error(start, "a run without a message", expected="queue pairs")
+    ours = [at for at, column in enumerate(columns) if column.name in COLUMNS]
     table = Table(
         suite="perftest",
         program=f"ib_{_VERBS.get(title['verb'], 'atomic')}_{_KINDS[title['kind']]}",
         version=None,
-        columns=tuple(names[at] for at in ours),
+        columns=tuple(columns[at].name for at in ours),
         rows=tuple(tuple(row[at] for at in ours) for row in rows),
         source=section.source,
         line=section.first + start,
@@ -179,20 +185,16 @@ def _head(section: TextSection) -> tuple[re.Match[str], int, int]:
         elif not _HEADER.match(line):
             _check_other(section, index, "the header of the table")
         elif title is None:
-            break
+            what = "'RDMA_Write BW Test' above it"
+            raise section.error(index, "a table without title", expected=what)
         else:
             return title, above, index
-    if title is None:
-        raise section.error(0, "a table without title", expected="'RDMA_Write BW Test' above it")
-    raise section.error(0, "a run without table", expected="' #bytes     #iterations ...' below")
+    raise section.error(0, "a run without table", expected="' #bytes   #iterations ...' below")
 
 
 def _check_other(section: TextSection, index: int, expected: str) -> None:
-    line = section.lines[index][:200]
-    if _FAILED.match(line):
+    if _FAILED.match(section.lines[index][:200]):
         raise section.error(index, "the test failed", expected="a test that ended well")
-    if _HEADER.match(line):
-        raise section.error(index, "a second header", expected="one table below one title")
     check_chatter(section, index, expected)
 
 
@@ -200,26 +202,24 @@ def _headings(section: TextSection, index: int) -> list[str]:
     line = section.lines[index]
     found = _HEADING.findall(line)
     unknown = _HEADING.sub(" ", line).split()
-    if unknown or len(set(found)) < len(found) or not {"#bytes"} < set(found):
+    if unknown or len({*found}) < len(found):
         got = repr(shorten(" ".join(unknown) or line.strip()))
         raise section.error(index, "unknown columns", expected="those of perftest", got=got)
     return found
 
 
 def _rows(
-    section: TextSection, start: int, headings: Sequence[str]
+    section: TextSection, start: int, columns: Sequence[_Column]
 ) -> tuple[list[tuple[float, ...]], list[int], bool]:
     """Return the rows, the index of each line, and whether a ruler ends them."""
-    columns = [_HEADINGS[heading] for heading in headings]
-    pattern = re.compile(r"[ \t]*" + r"[ \t]+".join(field for _, field, _ in columns) + r"[ \t]*")
-    expected = f"{len(columns)} columns ({', '.join(headings)})"
+    row = re.compile(r"[ \t]*" + r"[ \t]+".join(each.number for each in columns) + r"[ \t]*")
+    expected = f"{len(columns)} columns ({', '.join(each.name for each in columns)})"
     rows: list[tuple[float, ...]] = []
     lines: list[int] = []
     ended = False
     for index in range(start + 1, len(section.lines)):
-        row = None if ended else pattern.fullmatch(section.lines[index])
-        if row is not None:
-            rows.append(tuple(map(_value, row.groups(), columns)))
+        if not ended and (found := row.fullmatch(section.lines[index])):
+            rows.append(tuple(map(_value, found.groups(), columns)))
             lines.append(index)
         elif _RULER.fullmatch(section.lines[index]):
             ended = True
@@ -230,11 +230,9 @@ def _rows(
     return rows, lines, ended
 
 
-def _value(text: str, column: tuple[str, str, float]) -> float:
-    _, field, factor = column
-    if field == _WHOLE:
-        return int(text)
-    return round(float(text) * factor) if field == _POINT_6 else float(text) * factor
+def _value(text: str, column: _Column) -> float:
+    value = float(text) * column.factor
+    return round(value) if column.number in {_WHOLE, _POINT_6} else value
 
 
 def _over_all_time(section: TextSection, table: Table) -> Table:
@@ -294,16 +292,17 @@ def _text_of(report: dict[str, Any]) -> list[str]:
         ValueError: the message rate fits neither unit of the bandwidth, or both.
     """
     info, results = report["test_info"], report["results"]
-    unit = ""
+    headings = {
+        column.key: heading for heading, column in _HEADINGS.items() if "[MB/" not in heading
+    }
     if "BW_average" in results:
-        size, mega_rate = results["MsgSize"], results["MsgRate"]
-        (unit,) = (
-            unit
-            for unit in ("MiB", "Gb")
-            if abs(results["BW_average"] * _MB_S[unit] - size * mega_rate)
-            <= 0.01 * size * mega_rate + 0.5e-6 * size + 0.005 * _MB_S[unit]
+        size, mega_rate, rate = (results[key] for key in ("MsgSize", "MsgRate", "BW_average"))
+        slack = 0.01 * size * mega_rate + 0.5e-6 * size
+        fits = (
+            abs(rate * each - size * mega_rate) <= slack + 0.005 * each for each in (_MIB, _GBIT)
         )
-    headings = {key: _KEYS[key].format(unit=unit) for key in results}
+        (unit,) = (unit for unit, each in zip(("MiB", "Gb"), fits, strict=True) if each)
+        headings |= {"BW_peak": f"BW peak[{unit}/sec]", "BW_average": f"BW average[{unit}/sec]"}
     forms = {_WHOLE: "d", _POINT_6: ".6f"}
     gpus = {"cuda_device": "initializing CUDA", "musa_device": "initializing MUSA"}
     above = [line for key, line in gpus.items() if key in info]
@@ -312,10 +311,10 @@ def _text_of(report: dict[str, Any]) -> list[str]:
         *above,
         info["test"],
         *(f" {key.replace('_', ' ').replace('Dual p', 'Dual-p')} : {info[key]}" for key in info),
-        "  ".join(headings.values()),
+        "  ".join(headings[key] for key in results),
         "  ".join(
-            format(results[key], forms.get(_HEADINGS[heading][1], ".2f"))
-            for key, heading in headings.items()
+            format(number, forms.get(_HEADINGS[headings[key]].number, ".2f"))
+            for key, number in results.items()
         ),
         "-" * 87,
     ]
