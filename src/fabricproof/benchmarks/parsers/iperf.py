@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from fabricproof.benchmarks.parsers.grammar.chatter import death
 from fabricproof.benchmarks.parsers.grammar.text import TextSection
 from fabricproof.core.measure import Table
-from fabricproof.core.units import convert
 
 #: iperf 2: src/ReportOutputs.c and Locale.c; iperf3: src/iperf_locale.c (report_sum_bw_format and
 #: its kin).  iperf3 pads "sec" with three blanks, iperf 2 with one.
@@ -32,9 +32,8 @@ _INTERVAL = re.compile(
     r"(?P<rate>[0-9]{1,9}(?:\.[0-9]+)?) (?P<unit>[KMGT]?)(?P<of>bits|Bytes)/sec(?P<rest>.*)"
 )
 _CONNECTED = re.compile(
-    r"[ \t]*\[ *\*?(?P<id>\d{1,6})\] local (?P<own>[^\s%]{1,80})\S{0,20} port (?P<own_port>\d{1,5})"
-    r" connected (?:to|with) (?P<other>[^\s%]{1,80})\S{0,20} port (?P<other_port>\d{1,5})\b"
-    r"(?P<full_duplex>.*\(full-duplex\))?.*"
+    r"[ \t]*\[ *\*?(\d{1,6})\] local ([^\s%]{1,80})\S{0,20} port (\d{1,5}) connected (?:to|with) "
+    r"([^\s%]{1,80})\S{0,20} port (\d{1,5})\b(.*\(full-duplex\))?"
 )
 #: what else begins with the number of a stream; iperf 2 tells of datagrams out of order below the
 #: line of a stream of UDP
@@ -64,8 +63,8 @@ _FAILED = re.compile(
 )
 #: prefixes of bytes are powers of 1024 (iperf 2 and 3: unit_snprintf in src/stdio.c and units.c)
 _BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-#: iperf's decimal prefixes (1 Kbit is 1000 bits for rates) -> our unit.
-_UNITS = {"": "bit/s", "K": "kb/s", "M": "Mb/s", "G": "Gb/s", "T": "Tb/s"}
+#: those of bits are decimal: 1 Kbit is 1000 bits
+_BITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 #: no line of the tools is longer
 _LONGEST = 2000
 #: a sum may differ from its streams by so much: each is printed with three digits
@@ -78,39 +77,46 @@ _Name = tuple[str, bool]
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """One interval line.
+    """One interval line, at ``index`` of its section.
 
     Attributes:
         stream: ``SUM`` or the stream's number as text.
         starred: iperf 2 marks the opposite direction of a connection with ``*``.
-        start: begin of the interval in s.
-        end: its end in s.
-        rate_mb_s: payload in MB/s (10^6 bytes per second), with iperf's three digits.
-        rounding_mb_s: half of the last of them, in MB/s.
+        start_s: begin of the interval.
+        end_s: its end.
+        rate_mb_s: payload, with iperf's three digits.
+        rounding_mb_s: half of the last of them.
         moved_bytes: payload, at least: half of the last printed digit is taken off.
-        lost: datagrams that did not arrive, as its receiver counted; None where it does not say.
-        datagrams: datagrams that were sent, None likewise.
+        datagrams: those lost and those sent, as the receiver counted; None if unknown.
         rest: what stands after the rate.
-        index: index of the line in its section.
     """
 
+    index: int
     stream: str
     starred: bool
-    start: float
-    end: float
+    start_s: float
+    end_s: float
     rate_mb_s: float
     rounding_mb_s: float
     moved_bytes: int
-    lost: int | None
-    datagrams: int | None
+    datagrams: tuple[int, int] | None
     rest: str
+
+
+class Connection(NamedTuple):
+    """The line of one connection: its stream, and address and port of both ends."""
+
     index: int
+    stream: str
+    own: tuple[str, str]
+    other: tuple[str, str]
+    is_duplex: bool
 
 
 def read_lines(
     section: TextSection, *, ignored: str = "$"
-) -> tuple[list[Interval], list[tuple[int, re.Match[str]]]]:
-    """Return every interval line of the section, and every connection with its index.
+) -> tuple[list[Interval], list[Connection]]:
+    """Return every interval line of the section, and every connection.
 
     A line that begins with a command or with ``ignored`` is no error.
 
@@ -119,19 +125,21 @@ def read_lines(
             the tool reports an error, or the text says that the job died.
     """
     found: list[Interval] = []
-    opened: list[tuple[int, re.Match[str]]] = []
+    opened: list[Connection] = []
     for index, line in enumerate(section.lines):
         head = line[:_LONGEST]
-        if (match := _INTERVAL.fullmatch(head)) is not None:
+        if match := _INTERVAL.fullmatch(head):
             if match["way"]:
                 raise section.error(index, "two directions at once", expected="one direction")
             found.append(_interval(match, index))
-        elif (connection := _CONNECTED.match(head)) is not None:
-            opened.append((index, connection))
-        elif _HIDDEN.match(head) and not _OTHER.match(head):
-            raise section.error(
-                index, "damaged row", expected="interval, transfer, rate with their units"
+        elif match := _CONNECTED.match(head):
+            stream, *ends, duplex = match.groups()
+            opened.append(
+                Connection(index, stream, (ends[0], ends[1]), (ends[2], ends[3]), bool(duplex))
             )
+        elif _HIDDEN.match(head) and not _OTHER.match(head):
+            what = "interval, transfer, rate with their units"
+            raise section.error(index, "damaged row", expected=what)
         elif not head.lstrip().startswith(("$", ignored)) and (death(head) or _FAILED.search(head)):
             raise section.error(index, "the test failed", expected="a test that ended well")
     return found, opened
@@ -139,28 +147,23 @@ def read_lines(
 
 def _interval(match: re.Match[str], index: int) -> Interval:
     datagrams = _DATAGRAMS.match(match["rest"])
-    moved, prefix = match["moved"], match["prefix"]
-    least = max(0.0, float(moved) - _half_digit(moved)) if prefix else float(moved)
+    moved, prefix, rate = match["moved"], match["prefix"], match["rate"]
+    least = float(moved) - _half_digit(moved) if prefix else float(moved)
+    # -f K to -f T print rates in bytes
+    is_bytes = match["of"] == "Bytes"
+    factor = _BYTES[match["unit"]] / 1e6 if is_bytes else _BITS[match["unit"]] / 8e6
     return Interval(
+        index=index,
         stream="SUM" if match["id"].startswith("SUM") else match["id"],
         starred=bool(match["star"]),
-        start=float(match["start"]),
-        end=float(match["end"]),
-        rate_mb_s=_megabytes(match, float(match["rate"])),
-        rounding_mb_s=_megabytes(match, _half_digit(match["rate"])),
-        moved_bytes=int(least * _BYTES[prefix]),
-        lost=max(0, int(datagrams[1])) if datagrams else None,
-        datagrams=int(datagrams[2]) if datagrams else None,
+        start_s=float(match["start"]),
+        end_s=float(match["end"]),
+        rate_mb_s=float(rate) * factor,
+        rounding_mb_s=_half_digit(rate) * factor,
+        moved_bytes=int(max(0.0, least) * _BYTES[prefix]),
+        datagrams=(max(0, int(datagrams[1])), int(datagrams[2])) if datagrams else None,
         rest=match["rest"],
-        index=index,
     )
-
-
-def _megabytes(match: re.Match[str], rate: float) -> float:
-    """Return a rate in the unit of its line in MB/s; ``-f K`` to ``-f T`` print bytes."""
-    if match["of"] == "Bytes":
-        return rate * _BYTES[match["unit"]] / 1e6
-    return convert(rate, _UNITS[match["unit"]], "MB/s")
 
 
 def _half_digit(printed: str) -> float:
@@ -177,23 +180,61 @@ def asked_streams(section: TextSection) -> int | None:
 def own_address(ends: Iterable[tuple[str, str]]) -> Attributes:
     """Return the address that both ends of a connection have: what it moved never left the node."""
     loops = ("127.", "::1")
-    found = [
-        own
-        for own, other in ends
-        if own == other or (own.startswith(loops) and other.startswith(loops))
-    ]
-    return {"own_address": found[0]} if found else {}
+    for one, two in ends:
+        if one == two or (one.startswith(loops) and two.startswith(loops)):
+            return {"own_address": one}
+    return {}
 
 
-def loss(section: TextSection, index: int, lost: int, datagrams: int) -> tuple[float, Attributes]:
-    """Return the fraction of the datagrams that was lost, and what the table says of it.
+def loss_of(section: TextSection, index: int, datagrams: tuple[int, int]) -> float:
+    """Return the fraction of the datagrams that was lost.
 
     Raises:
         ParseError: more were lost than sent, or none was sent.
     """
-    if not 0 <= lost <= datagrams or not datagrams:
+    lost, sent = datagrams
+    if not 0 <= lost <= sent or not sent:
         raise section.error(index, "damaged row", expected="lost datagrams of those sent")
-    return lost / datagrams, {"protocol": "UDP", "datagrams": datagrams, "lost_datagrams": lost}
+    return lost / sent
+
+
+def one_row(
+    suite: str,
+    section: TextSection,
+    index: int,
+    *,
+    rate_mb_s: float,
+    streams: int,
+    threads: int,
+    datagrams: tuple[int, int] | None,
+    attributes: Attributes,
+    version: str | None = None,
+) -> Table:
+    """Return the table of one run, whose result stands on the line at ``index``.
+
+    ``streams`` and the ``threads`` that moved them are 0 if unknown; ``datagrams`` of UDP are those
+    lost and those sent.
+    """
+    values = {"num_streams": streams, "bandwidth_mb_s": rate_mb_s}
+    if datagrams is not None:
+        values["loss_percent"] = 100 * loss_of(section, index, datagrams)
+        attributes |= {"protocol": "UDP", "lost_datagrams": datagrams[0], "datagrams": datagrams[1]}
+    if not streams:
+        del values["num_streams"]
+    attributes |= {
+        name: count for name, count in (("streams", streams), ("threads", threads)) if count
+    }
+    return Table(
+        suite=suite,
+        program=suite,
+        version=version,
+        columns=tuple(values),
+        rows=(tuple(values.values()),),
+        source=section.source,
+        line=section.first + index,
+        row_lines=(section.first + index,),
+        attributes=attributes,
+    )
 
 
 def parse(section: TextSection) -> tuple[Table, ...]:
@@ -207,59 +248,51 @@ def parse(section: TextSection) -> tuple[Table, ...]:
     lines, opened = read_lines(section)
     if not lines and not opened and _LISTENING.match(section.lines[0]):
         return ()
-    whole = [line for line in lines if line.start == 0]
+    whole = [line for line in lines if line.start_s == 0]
     if not whole:
         raise section.error(0, "no result", expected="an interval line from 0 on")
-    if lines[-1].start > 0:
+    if lines[-1].start_s > 0:
         raise section.error(lines[-1].index, "the output is cut", expected="a line from 0 on below")
-    is_udp = any(line.datagrams is not None for line in lines)
+    is_udp = any(line.datagrams for line in lines)
     is_udp = is_udp or any(_IS_UDP.search(line[:400]) for line in section.lines)
-    kept = [line for line in whole if not is_udp or line.datagrams is not None]
+    kept = [line for line in whole if line.datagrams or not is_udp]
     final = {(line.stream, line.starred): line for line in kept}
     silent = {(line.stream, line.starred) for line in whole} - final.keys()
     if not final or silent - {("SUM", False)}:
         what = "a line with lost and sent datagrams of each stream (Server Report)"
         raise section.error(whole[-1].index, "what arrived is not shown", expected=what)
-    _check_one_test(section, opened, {name for name, _ in final}, whole[0].index)
-    ends = [line.end for line in final.values()]
-    if min(ends) < 0.9 * max(ends) and min(ends) < max(ends) - 1:
-        what = "a last line of each stream"
-        raise section.error(whole[-1].index, "the streams did not end together", expected=what)
+    _check_one_test(section, opened, final, whole[0].index)
     both_ways = _is_both_ways(section, opened, final, whole[0].index)
     return (_table(section, opened, final, both_ways=both_ways, is_udp=is_udp),)
 
 
 def _check_one_test(
-    section: TextSection,
-    opened: Sequence[tuple[int, re.Match[str]]],
-    shown: set[str],
-    first: int,
+    section: TextSection, opened: Sequence[Connection], final: Mapping[_Name, Interval], first: int
 ) -> None:
     """Refuse the text of several tests, or of both ends: which number is meant, nobody knows.
 
     ``--tradeoff`` is two tests, one direction after the other.  ``first`` is the index of the first
     result.
     """
-    ends: set[tuple[str, ...]] = set()
-    for index, match in opened:
-        own, other = match.group("own", "own_port"), match.group("other", "other_port")
-        if (*other, *own) in ends:
-            raise section.error(index, "both ends in one text", expected="the text of one end")
-        ends.add((*own, *other))
-    streams = [match["id"] for _, match in opened]
-    late = next((index for index, _ in opened if index > first), None)
-    if late is not None or len({*streams}) < len(streams):
+    ends = {(each.own, each.other) for each in opened}
+    if any((other, own) in ends for own, other in ends):
+        raise section.error(first, "both ends in one text", expected="the text of one end")
+    streams = {each.stream for each in opened}
+    late = next((each.index for each in opened if each.index > first), None)
+    if late is not None or len(streams) < len(opened):
         what = "the text of one test"
         raise section.error(late or first, "several tests in one text", expected=what)
-    if shown != {"SUM"} and not shown >= {*streams}:
+    shown = {name for name, _ in final}
+    if shown != {"SUM"} and not shown >= streams:
         raise section.error(first, "a stream is missing", expected="a result of each connection")
+    ended_s = [line.end_s for line in final.values()]
+    if min(ended_s) < 0.9 * max(ended_s) and min(ended_s) < max(ended_s) - 1:
+        what = "a last line of each stream"
+        raise section.error(first, "the streams did not end together", expected=what)
 
 
 def _is_both_ways(
-    section: TextSection,
-    opened: Sequence[tuple[int, re.Match[str]]],
-    final: Mapping[_Name, Interval],
-    first: int,
+    section: TextSection, opened: Sequence[Connection], final: Mapping[_Name, Interval], first: int
 ) -> bool:
     """Tell whether traffic flowed both ways at once: ``--dualtest`` and ``--full-duplex``.
 
@@ -267,24 +300,22 @@ def _is_both_ways(
         ParseError: unlike numbers of streams, or which way they flowed is not shown.
     """
     listening = {port[1] for line in section.lines if (port := _LISTENING.fullmatch(line[:400]))}
-    inbound = {match["id"]: match["own_port"] in listening for _, match in opened}
-    twins = {stream for stream, starred in final if starred and (stream, False) in final}
+    inbound = {each.stream: each.own[1] in listening for each in opened}
     streams = [name for name in final if name[0] != "SUM"]
+    twins = {stream for stream, starred in streams if starred and (stream, False) in final}
     known = [name for name in streams if name[0] in inbound or name[0] in twins]
     if len(known) < len(streams) and len({starred for _, starred in streams}) > 1:
         raise section.error(first, "which way is which is not shown", expected="the whole text")
     ways = [inbound.get(name, False) != (starred and name in twins) for name, starred in known]
-    is_duplex = any(match["full_duplex"] for _, match in opened)
-    if (is_duplex and ways) or len(set(ways)) == 2:
-        if ways.count(True) != ways.count(False):
-            raise section.error(first, "a stream is missing", expected="as many either way")
-        return True
-    return is_duplex
+    is_duplex = any(each.is_duplex for each in opened)
+    if (is_duplex or len({*ways}) == 2) and ways.count(True) != ways.count(False):
+        raise section.error(first, "a stream is missing", expected="as many either way")
+    return is_duplex or len({*ways}) == 2
 
 
 def _table(
     section: TextSection,
-    opened: Sequence[tuple[int, re.Match[str]]],
+    opened: Sequence[Connection],
     final: Mapping[_Name, Interval],
     *,
     both_ways: bool,
@@ -297,72 +328,33 @@ def _table(
     last = max(line.index for line in final.values())
     if asked is not None and lines and len(lines) != asked * ways:
         raise section.error(last, "a stream is missing", expected=f"{asked} streams")
-    adds_up = is_udp or both_ways
+    adds_up = (is_udp or both_ways) and bool(lines)
     if total is None and not adds_up and (len(lines) != 1 or (asked or 1) != 1):
         raise section.error(last, "the sum is missing", expected="a [SUM] line of all streams")
-    if total is None or (adds_up and lines):
-        total = _added(lines)
-    moved = sum(line.moved_bytes for line in lines)
-    if lines and abs(total.moved_bytes - moved) > _SUM_SLACK * max(moved, total.moved_bytes):
-        what = f"{moved} B"
-        raise section.error(total.index, "the sum is not that of its streams", expected=what)
-    lasted = max(line.end for line in (total, *lines))
-    if lasted <= 0:
-        raise section.error(total.index, "no time passed", expected="an interval above 0 s")
-    values: dict[str, float] = {"bandwidth_mb_s": total.rate_mb_s * total.end / lasted}
-    ends = [(match["own"], match["other"]) for _, match in opened]
+    parts = lines if adds_up or total is None else [total]
+    moved, of_streams = (sum(line.moved_bytes for line in each) for each in (parts, lines))
+    if lines and abs(moved - of_streams) > _SUM_SLACK * max(moved, of_streams):
+        what = f"{of_streams} B"
+        raise section.error(last, "the sum is not that of its streams", expected=what)
+    lasted_s = max(line.end_s for line in (*parts, *lines))
+    if lasted_s <= 0:
+        raise section.error(last, "no time passed", expected="an interval above 0 s")
+    counts = [line.datagrams for line in parts if line.datagrams]
+    streams = asked or len(lines) // ways
     attributes: Attributes = {
-        "duration_s": lasted,
-        "moved_bytes": total.moved_bytes,
-        "bandwidth_rounding_mb_s": total.rounding_mb_s,
-        **own_address(ends),
+        "duration_s": lasted_s,
+        "moved_bytes": moved,
+        "bandwidth_rounding_mb_s": sum(line.rounding_mb_s for line in parts),
+        **own_address((each.own[0], each.other[0]) for each in opened),
+        **({"both_ways": 1} if both_ways else {}),
     }
-    if total.datagrams is not None:
-        share, facts = loss(section, total.index, total.lost or 0, total.datagrams)
-        attributes |= facts
-        values["loss_percent"] = 100 * share
-    if streams := asked or len(lines) // ways:
-        values = {"num_streams": streams, **values}
-        attributes |= {"streams": streams, "threads": streams}
-    if both_ways:
-        attributes["both_ways"] = 1
-    return one_row("iperf", section, total.index, values, attributes)
-
-
-def _added(streams: Sequence[Interval]) -> Interval:
-    """Return the streams as one, over the time of the longest."""
-    if len(streams) == 1:
-        return streams[0]
-    end = max(line.end for line in streams)
-    known = [line for line in streams if line.datagrams is not None]
-    return replace(
-        streams[-1],
-        end=end,
-        rate_mb_s=sum(line.rate_mb_s * line.end for line in streams) / end if end else 0.0,
-        rounding_mb_s=sum(line.rounding_mb_s for line in streams),
-        moved_bytes=sum(line.moved_bytes for line in streams),
-        lost=sum(line.lost or 0 for line in known) if known else None,
-        datagrams=sum(line.datagrams or 0 for line in known) if known else None,
-    )
-
-
-def one_row(
-    suite: str,
-    section: TextSection,
-    index: int,
-    values: Mapping[str, float],
-    attributes: Attributes,
-    version: str | None = None,
-) -> Table:
-    """Return the table of one run, whose result stands on the line at ``index``."""
-    return Table(
-        suite=suite,
-        program=suite,
-        version=version,
-        columns=tuple(values),
-        rows=(tuple(values.values()),),
-        source=section.source,
-        line=section.first + index,
-        row_lines=(section.first + index,),
+    return one_row(
+        "iperf",
+        section,
+        parts[-1].index,
+        rate_mb_s=sum(line.rate_mb_s * line.end_s for line in parts) / lasted_s,
+        streams=streams,
+        threads=streams,
+        datagrams=(sum(lost for lost, _ in counts), sum(n for _, n in counts)) if counts else None,
         attributes=attributes,
     )

@@ -29,7 +29,7 @@ from fabricproof.benchmarks.parsers.iperf import (
     Attributes,
     Interval,
     asked_streams,
-    loss,
+    loss_of,
     one_row,
     own_address,
     read_lines,
@@ -103,30 +103,31 @@ def _of_text(section: TextSection) -> tuple[Table, ...]:
     if asked is not None and streams not in {0, asked}:
         raise section.error(result.index, "a stream is missing", expected=f"{asked} streams")
     attributes: Attributes = {
-        "duration_s": result.end,
+        "duration_s": result.end_s,
         "moved_bytes": result.moved_bytes,
         "bandwidth_rounding_mb_s": result.rounding_mb_s,
-        **own_address((match["own"], match["other"]) for _, match in opened),
+        **own_address((each.own[0], each.other[0]) for each in opened),
     }
     if verbose:
         attributes["protocol"] = verbose[1]
-    if sent is not None:
-        attributes["sent_mb_s"] = sent.rate_mb_s
-        if retransmits := _RETRANSMITS.fullmatch(sent.rest):
-            attributes["retransmits"] = int(retransmits[1])
     if mss:
         attributes["mss_bytes"] = int(mss[1])
-    return (
-        _table(
-            section,
-            result.index,
-            version[1] if version else None,
-            asked or streams,
-            result.rate_mb_s,
-            attributes,
-            (result.lost or 0, result.datagrams) if result.datagrams is not None else None,
-        ),
+    if sent is not None:
+        attributes["sent_mb_s"] = sent.rate_mb_s
+    if retransmits := _RETRANSMITS.fullmatch(sent.rest if sent else ""):
+        attributes["retransmits"] = int(retransmits[1])
+    table = one_row(
+        "iperf3",
+        section,
+        result.index,
+        rate_mb_s=result.rate_mb_s,
+        streams=asked or streams,
+        threads=_threads(version, asked or streams),
+        datagrams=result.datagrams,
+        attributes=attributes,
+        version=version[1] if version else None,
     )
+    return (table,)
 
 
 def _result(
@@ -139,10 +140,8 @@ def _result(
         raise section.error(accepted[0], "both ends in one text", expected="the text of one end")
     received = {line.stream: line for line in lines if line.rest.rstrip().endswith("receiver")}
     sent = {line.stream: line for line in lines if line.rest.rstrip().endswith("sender")}
-    summary = {line.index for line in (*received.values(), *sent.values())}
-    if not summary:
+    if not received and not sent and not any("Bitrate" in word for word in words):
         sent = _old_summary(section, lines)
-        summary = {line.index for line in sent.values()}
         received = {name: _arrived(section, line) for name, line in sent.items()}
     if not received:
         raise section.error(0, "no result", expected="a summary line of the receiver")
@@ -153,13 +152,14 @@ def _result(
         raise section.error(result.index, "a line is missing", expected=what)
     if is_client and "iperf Done." not in words:
         raise section.error(len(words) - 1, "the output is cut", expected="'iperf Done.' below")
-    is_udp = any(line.datagrams is not None for line in lines)
-    if result.datagrams is None and (is_udp or any("Total Datagrams" in word for word in words)):
+    is_udp = any(line.datagrams or "Total Datagrams" in words[line.index - 1] for line in lines)
+    if is_udp and not result.datagrams:
         raise section.error(result.index, "damaged row", expected="lost and sent datagrams")
     total_sent = sent.get(result.stream)
+    summary = {line.index for line in (*received.values(), *sent.values())}
     same = [line for line in lines if line.stream == result.stream and line.index not in summary]
     parts = [line for line in same if "omitted" not in line.rest]
-    if parts and sum(line.end - line.start for line in parts) > 0.95 * result.end:
+    if parts and sum(line.end_s - line.start_s for line in parts) > 0.95 * result.end_s:
         wholes = [line.moved_bytes for line in (result, total_sent) if line]
         _check_parts(section, result.index, [line.moved_bytes for line in parts], wholes)
     return result, total_sent
@@ -167,25 +167,23 @@ def _result(
 
 def _old_summary(section: TextSection, lines: Iterable[Interval]) -> dict[str, Interval]:
     """Return the summary of UDP by iperf3 up to 3.1, whose tables say "Bandwidth"."""
-    rulers = [at for at, line in enumerate(section.lines) if _RULER.fullmatch(line)]
-    if not rulers or any("Bitrate" in line[:200] for line in section.lines):
-        return {}  # of a later version, whose summary has the words
+    ruler = max(
+        (at for at, line in enumerate(section.lines) if _RULER.fullmatch(line)), default=None
+    )
     return {
         line.stream: line
         for line in lines
-        if line.index > rulers[-1] and line.start == 0 and line.datagrams is not None
+        if ruler is not None and line.index > ruler and line.start_s == 0 and line.datagrams
     }
 
 
 def _arrived(section: TextSection, line: Interval) -> Interval:
     """Return what arrived of what such a line says was sent."""
-    if not line.moved_bytes and line.datagrams:
-        raise section.error(
-            line.index,
-            "a server that counted no bytes",
-            expected="the client's text: iperf3 up to 3.1 has the bytes of UDP there alone",
-        )
-    share = 1 - loss(section, line.index, line.lost or 0, line.datagrams or 0)[0]
+    assert line.datagrams
+    if not line.moved_bytes:
+        what = "the client's text: iperf3 up to 3.1 has the bytes of UDP there alone"
+        raise section.error(line.index, "a server that counted no bytes", expected=what)
+    share = 1 - loss_of(section, line.index, line.datagrams)
     moved = int(line.moved_bytes * share)
     return replace(line, rate_mb_s=line.rate_mb_s * share, moved_bytes=moved)
 
@@ -220,56 +218,63 @@ def _of_report(section: TextSection, report: Mapping[str, Any]) -> Table:
     asked = start["test_start"]
     streams = int(_real(asked["num_streams"]))
     ways = ["", _WAY_BACK] if f"sum_received{_WAY_BACK}" in end else [""]
-    is_server = "accepted_connection" in start
+    is_server, is_reverse = "accepted_connection" in start, asked.get("reverse") == 1
     if is_server and len(ways) > 1:
         what = "the client's report, which has what arrived at both ends"
         raise section.error(0, "the server of two directions", expected=what)
-    if len(end.get("streams", [])) not in {0, streams * len(ways)} or end.get("streams") == []:
+    if "streams" in end and len(end["streams"]) != streams * len(ways):
         raise section.error(0, "a stream is missing", expected=f"{streams} in end.streams")
     # Up to 3.1 the one sum of UDP is the sender's.
     is_old = end.keys().isdisjoint({"sum_sent", "sum_received"})
     got = [end["sum" if is_old else f"sum_received{way}"] for way in ways]
-    seconds = max(_real(each["seconds"]) for each in got)
-    rate = sum(_real(each["bits_per_second"]) for each in got) / _BITS_PER_MB
-    moved = sum(_real(each["bytes"]) for each in got)
-    attributes: Attributes = {"duration_s": seconds}
-    counts = None
-    if "lost_packets" in got[0]:
-        lost, packets = (
-            int(sum(_real(each[name]) for each in got)) for name in ("lost_packets", "packets")
-        )
-        counts = lost, packets
     # A server's report has zeros where it does not know what was sent.
-    if not is_old and (not is_server or asked.get("reverse") == 1):
-        sent = [end[f"sum_sent{way}"] for way in ways if f"sum_sent{way}" in end]
-        if sent:
-            bits = sum(_real(each["bits_per_second"]) for each in sent)
-            attributes["sent_mb_s"] = bits / _BITS_PER_MB
-        if sent and all("retransmits" in each for each in sent):
-            attributes["retransmits"] = int(sum(_real(each["retransmits"]) for each in sent))
+    knows_sent = not is_server or is_reverse
+    sent = [end[f"sum_sent{way}"] for way in ways if knows_sent and f"sum_sent{way}" in end]
+    counts = [
+        (int(_real(each["lost_packets"])), int(_real(each["packets"])))
+        for each in got
+        if "lost_packets" in each
+    ]
+    datagrams = (sum(lost for lost, _ in counts), sum(n for _, n in counts)) if counts else None
+    share = 1 - loss_of(section, 0, datagrams) if is_old and datagrams else 1.0
+    intervals = [each["sum"] for each in report.get("intervals", []) if "sum" in each]
+    parts = [_real(each["bytes"]) for each in intervals if not each.get("omitted")]
     wholes = [_real(each["bytes"]) for name, each in end.items() if name.startswith("sum")]
-    sums = [each["sum"] for each in report.get("intervals", []) if "sum" in each]
-    parts = [_real(each["bytes"]) for each in sums if not each.get("omitted")]
     if parts:
         _check_parts(section, 0, parts, wholes)
-    if is_old and counts is not None:
-        attributes["sent_mb_s"] = rate
-        share = 1 - loss(section, 0, *counts)[0]
-        rate, moved = rate * share, moved * share
-    attributes["moved_bytes"] = int(moved)
-    attributes |= own_address(
-        (str(each["local_host"]), str(each["remote_host"])) for each in start.get("connected", [])
-    )
-    attributes |= _segments(report)
+    attributes: Attributes = {
+        "duration_s": max(_real(each["seconds"]) for each in got),
+        "moved_bytes": int(_sum(got, "bytes") * share),
+        **own_address(
+            (str(each["local_host"]), str(each["remote_host"]))
+            for each in start.get("connected", [])
+        ),
+        **_segments(report),
+    }
     if isinstance(protocol := asked.get("protocol"), str):
         attributes["protocol"] = protocol
-    attributes |= {"both_ways": 1} if len(ways) > 1 else {}
-    attributes |= {"reverse": 1} if asked.get("reverse") == 1 else {}
+    if sent or share < 1:
+        attributes["sent_mb_s"] = _sum(sent or got, "bits_per_second") / _BITS_PER_MB
+    if sent and all("retransmits" in each for each in sent):
+        attributes["retransmits"] = int(_sum(sent, "retransmits"))
     # -b limits each stream by itself
     if target := _real(asked.get("target_bitrate", 0)):
         attributes["target_mb_s"] = target * streams * len(ways) / _BITS_PER_MB
+    attributes |= {
+        name: 1 for name, holds in (("both_ways", len(ways) > 1), ("reverse", is_reverse)) if holds
+    }
     version = _VERSION.fullmatch(str(start.get("version")))
-    return _table(section, 0, version[1] if version else None, streams, rate, attributes, counts)
+    return one_row(
+        "iperf3",
+        section,
+        0,
+        rate_mb_s=_sum(got, "bits_per_second") * share / _BITS_PER_MB,
+        streams=streams,
+        threads=_threads(version, streams),
+        datagrams=datagrams,
+        attributes=attributes,
+        version=version[1] if version else None,
+    )
 
 
 def _real(value: Any) -> float:
@@ -283,15 +288,18 @@ def _real(value: Any) -> float:
     return float(value)
 
 
+def _sum(sums: Iterable[Mapping[str, Any]], name: str) -> float:
+    return sum(_real(each[name]) for each in sums)
+
+
 def _check_parts(
     section: TextSection, index: int, parts: Iterable[float], wholes: Iterable[float]
 ) -> None:
     """Check the bytes of all intervals against those that were sent, or that arrived."""
     moved = sum(parts)
     if all(abs(moved - whole) > _PARTS_SLACK * max(moved, whole) + 1 for whole in wholes):
-        raise section.error(
-            index, "the intervals are not those of the sum", expected=f"{moved:.6g} B"
-        )
+        what = f"{moved:.6g} B"
+        raise section.error(index, "the intervals are not those of the sum", expected=what)
 
 
 def _segments(report: Mapping[str, Any]) -> Attributes:
@@ -299,36 +307,15 @@ def _segments(report: Mapping[str, Any]) -> Attributes:
 
     Both are the sender's (TCP_MAXSEG and tcp_info's pmtu); older versions and UDP have neither.
     """
-    found: Attributes = {}
-    for name in ("tcp_mss_default", "tcp_mss"):
-        if mss := _real(report["start"].get(name, 0)):
-            found["mss_bytes"] = int(mss)
-    last = report.get("intervals", [])[-1:]
+    start, last = report["start"], report.get("intervals", [])[-1:]
+    mss = _real(start.get("tcp_mss", start.get("tcp_mss_default", 0)))
     path = [_real(stream.get("pmtu", 0)) for each in last for stream in each.get("streams", [])]
-    return found | ({"path_mtu_bytes": int(min(path))} if path and all(path) else {})
+    found = {"mss_bytes": int(mss), "path_mtu_bytes": int(min(path, default=0))}
+    return {name: size for name, size in found.items() if size}
 
 
-def _table(
-    section: TextSection,
-    index: int,
-    version: str | None,
-    streams: int,
-    rate_mb_s: float,
-    attributes: Attributes,
-    datagrams: tuple[int, int] | None,
-) -> Table:
-    """Return the one row; ``datagrams`` of UDP are those lost and those sent."""
-    values: dict[str, float] = {"num_streams": streams} if streams else {}
-    values["bandwidth_mb_s"] = rate_mb_s
-    if datagrams is not None:
-        share, facts = loss(section, index, *datagrams)
-        values["loss_percent"] = 100 * share
-        attributes |= facts
-    if streams:
-        attributes["streams"] = streams
-    if streams == 1:
-        attributes["threads"] = 1
-    elif streams and version is not None:
-        is_threaded = int(version.rstrip("+").split(".")[1]) >= 16
-        attributes["threads"] = streams if is_threaded else 1
-    return one_row("iperf3", section, index, values, attributes, version)
+def _threads(version: re.Match[str] | None, streams: int) -> int:
+    """Return how many threads moved the data; 0 if unknown."""
+    if version is None:
+        return streams if streams == 1 else 0
+    return streams if int(version[1].rstrip("+").split(".")[1]) >= 16 else min(streams, 1)
