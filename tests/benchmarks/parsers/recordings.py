@@ -16,7 +16,11 @@ TOOLS = ("osu", "osu-mpi4py", "imb", "iperf", "iperf3", "perftest", "hpcc", "ncc
 GOOD = sorted(path for tool in TOOLS for path in (DATA / tool).glob("*.txt"))
 DAMAGED = sorted(path for tool in TOOLS for path in (DATA / tool / "damaged").glob("*.txt"))
 #: recordings whose rows stand in the text number by number
-ROWS = [path for path in GOOD if not path.parent.name.startswith(("iperf", "hpcc"))]
+ROWS = [
+    path
+    for path in GOOD
+    if not path.parent.name.startswith(("iperf", "hpcc")) and "report" not in path.name
+]
 #: those whose numbers are what is printed; MiB/s, Gb/s and GB/s become MB/s
 AS_PRINTED = [path for path in ROWS if path.parent.name not in {"perftest", "nccl"}]
 

@@ -96,8 +96,9 @@ def test_repeated_row(name: str, text: str) -> None:
     lines = text.split("\n")
     rows = [number for table in parse_text(text) for number in table.row_lines]
     number = random.Random(name).choice(rows)
+    # Without a ruler, rows of one size are what --run_infinitely prints.
     assert parse_or_none("\n".join([*lines[:number], *lines[number - 1 :]])) is None or (
-        "hello" in name or "init" in name
+        "hello" in name or "init" in name or name == "ib_write_bw-no-end.txt"
     )
 
 
@@ -152,7 +153,7 @@ def test_other_bytes_in_place_of_some(
 
 
 WORDS = st.sampled_from(
-    sorted({line for _, text in ALL for line in random.Random(1).sample(text.split("\n"), 3)})
+    sorted({line for _, text in ALL for line in random.Random(1).choices(text.split("\n"), k=3)})
     + list(CHATTER)
 )
 

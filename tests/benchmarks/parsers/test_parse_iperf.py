@@ -101,19 +101,30 @@ def with_streams(kept: int) -> str:
     return json.dumps(report)
 
 
-def of_both_directions() -> str:
-    """Invented after iperf_print_results of iperf3 3.7 and later: one way is as asked, one dead."""
+def of_both_directions(**start: object) -> str:
+    """Invented after iperf_print_results of iperf3 3.7 and later: one way is as asked, one half."""
     report = json.loads(REPORT)
     report["start"]["test_start"]["bidir"] = 1
+    report["start"] |= start
+    end = report["end"]
+    end["streams"] *= 2
     for side in ("sum_sent", "sum_received"):
-        report["end"][f"{side}_bidir_reverse"] = {"seconds": 1, "bytes": 8, "bits_per_second": 64}
+        half = {name: end[side][name] / 2 for name in ("bytes", "bits_per_second")}
+        end[f"{side}_bidir_reverse"] = {"seconds": end[side]["seconds"], "retransmits": 4, **half}
+    return json.dumps(report)
+
+
+def with_intervals(*moved: int, omitted: bool = False) -> str:
+    report = json.loads(REPORT)
+    report["intervals"] = [{"streams": [], "sum": {"bytes": each}} for each in moved]
+    report["intervals"][0]["sum"]["omitted"] = omitted
     return json.dumps(report)
 
 
 DAMAGE = {
     "no receiver": (without(TWO, "receiver"), "no result"),
     "no sum": (without(TWO, "SUM", "receiver"), "a line is missing"),
-    "no sums at all": (without(TWO, "SUM"), "the sum is missing"),
+    "no sums at all": (without(TWO, "SUM"), "a line is missing"),
     "a stream lost": (without(TWO, "[  7]", "receiver"), "a line is missing"),
     "no end": (without(TWO, "iperf Done."), "the output is cut"),
     "cut line": (TWO.replace("Gbits/sec", "Gbi"), "damaged row"),
@@ -128,7 +139,14 @@ DAMAGE = {
     "endless number": (REPORT.replace("13038285294.211653", "1e999"), "not a whole report"),
     "report, then death": (REPORT + "\nKilled\n", "the job ended badly"),
     "both ways": (TWO.replace("]   0", "][TX-C]   0"), "two directions at once"),
-    "a report of both ways": (of_both_directions(), "two directions at once"),
+    "both ways by their server": (
+        of_both_directions(accepted_connection={"host": "10.0.0.1", "port": 1}),
+        "the server of two directions"),
+    "intervals of 1 under a sum": (
+        with_intervals(1, 1, 1), "the intervals are not those of the sum"),
+    "text of slow intervals": (
+        TWO.replace("2.92 GBytes  25.1 Gbits", "2.92 MBytes  25.1 Mbits"),
+        "the intervals are not those of the sum"),
     **{f"{kept} of two streams": (with_streams(kept), "a stream is missing") for kept in (0, 1, 3)},
     "intervals without their summary": (
         "\n".join(TWO_2.split("\n")[:-4]) + "\n", "the output is cut"),
@@ -159,7 +177,29 @@ def test_damage_is_an_error(text: str, problem: str) -> None:
 
 def test_server_log_may_hold_several_runs_and_is_refused() -> None:
     error = refuse(text_of("iperf/damaged/server.txt"))
-    assert (error.line, error.problem) == (14, "several tests in one text")
+    assert (error.line, error.problem) == (8, "several tests in one text")
+
+
+def test_a_report_of_both_directions_is_their_sum() -> None:
+    (table,) = parse_text(of_both_directions())
+    (one_way,) = parse_text(REPORT)
+    rates = [each.column("bandwidth_mb_s")[0] for each in (table, one_way)]
+    assert rates[0] == pytest.approx(1.5 * rates[1])
+    assert table.attributes["both_ways"] == 1
+    assert table.attributes["retransmits"] == 4
+    assert table.column("num_streams") == (2,)
+
+
+def test_intervals_that_were_omitted_are_no_part_of_the_sum() -> None:
+    moved = json.loads(REPORT)["end"]["sum_sent"]["bytes"]
+    (table,) = parse_text(with_intervals(moved, moved // 2, moved // 2, omitted=True))
+    assert table.rows == parse_text(REPORT)[0].rows
+
+
+def test_what_a_run_was_limited_to_is_told_for_all_its_streams() -> None:
+    text = REPORT.replace('"target_bitrate":\t0', '"target_bitrate":\t1000000000')
+    (table,) = parse_text(text)
+    assert table.attributes["target_mb_s"] == 250.0
 
 
 def test_report_survives_json_round_trip() -> None:
@@ -346,7 +386,7 @@ def test_both_directions_without_their_head_are_still_both() -> None:
 def test_one_direction_after_the_other_is_refused() -> None:
     late = "[  4] local 10.0.0.1 port 5001 connected with 10.0.0.2 port 33016\n"
     text = DUAL.replace(late, "").replace("[  4]  0.0", late + "[  4]  0.0")
-    assert refuse(text).problem == "one direction after the other"
+    assert refuse(text).problem == "several tests in one text"
 
 
 # A run that contradicts itself.
@@ -477,7 +517,7 @@ def test_a_stream_that_is_not_whole_is_refused() -> None:
         ([start, *between, end, end], "a second event of its kind"),
         ([start, *between, end[:-9]], "broken JSON"),
         ([start, end, "Killed"], "the job ended badly"),
-        ([REPORT, *between, end], "an event without its start"),
+        ([REPORT, *between, end], "the output is cut"),
     ):
         assert refuse("\n".join(lines) + "\n").problem == problem
 

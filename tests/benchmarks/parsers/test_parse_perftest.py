@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -120,7 +121,13 @@ cuMemAlloc() of a 131072 bytes GPU buffer
 allocated GPU buffer address at 00007f2fb4600000 pointer=0x7f2fb4600000
 """
 DAMAGE = {
-    "no ruler at the end": (without_last_rule(NDR), "the output is cut"),
+    "cut in its last row": (without_last_rule(NDR).rstrip()[:-1], "damaged row"),
+    "cut before its last number": (NDR[: NDR.index("0.744912")], "damaged row"),
+    "no iterations": (
+        NDR.replace("65536      1000 ", "65536      0    "),
+        "a run without a message",
+    ),
+    "no queue pair": (NDR.replace("Number of qps   : 1", "Number of qps   : 0"), "a run without"),
     "no title": (NDR.replace("Send BW Test", ""), "a table without title"),
     "another title": (NDR.replace("Send BW Test", "Send Multicast BW Test"), ""),
     "no table": (NDR[: NDR.index(" #bytes")], "a run without table"),
@@ -131,13 +138,12 @@ DAMAGE = {
     "a row lost": (ALL.replace(" 64      20000", "# 64      20000"), "damaged row"),
     "first row lost": ("".join(_ for _ in ALL.splitlines(True) if " 2  " not in _[:5]), "a row"),
     "unknown unit": (NDR.replace("MiB/sec", "furlongs"), "unknown columns"),
-    "dual port": (NDR.replace("MsgRate[Mpps]\n", "MsgRate[Mpps]   BW Port1[MiB/sec]\n"), "unknown"),
+    "a column twice": (NDR.replace("MsgRate[Mpps]\n", "MsgRate[Mpps] MsgRate[Mpps]\n"), "unknown"),
     "failed": (NDR.replace(" 65536 ", "Failed to complete run_iter_bw function\n 65536 "), "the"),
     "completion": (ALL.replace(" 64 ", " Completion with error at client\n 64 ", 1), "the test"),
     "died": (NDR + "Killed\n", "the job ended badly"),
     "a row after the end": (NDR + " 65536      1000   46567.34   46557.03   0.744912\n", "damaged"),
-    "two tables, one title": (ALL + ALL[ALL.index(" #bytes") :], "a second header"),
-    "one row and no ruler": ("\n".join(ENDLESS.split("\n")[:-3]) + "\n", "the output is cut"),
+    "two tables, one title": (ALL + ALL[ALL.index(" #bytes") :], "damaged row"),
     "a ruler after repeats": (ENDLESS + RULE + "\n", "message sizes out of order"),
     "another size": (ENDLESS.replace(" 65536      440000", " 32768      440000"), "message sizes"),
     "a cut repeat": (ENDLESS.rstrip("\n")[:-1], "damaged row"),
@@ -153,7 +159,6 @@ def test_damage_is_an_error(name: str) -> None:
         parse_text(text, "job.out")
     assert caught.value.problem.startswith(problem)
     assert caught.value.line is not None
-    assert name != "dual port" or caught.value.got == "'BW Port1[MiB/sec]'"
 
 
 def test_several_runs_in_one_text() -> None:
@@ -184,10 +189,89 @@ def test_run_infinitely_is_one_measurement_over_all_its_time() -> None:
     assert verdict_on(table, "100GbE") is Verdict.INVALID
 
 
-def test_load_of_the_cpu_is_a_column() -> None:
-    text = NDR.replace("MsgRate[Mpps]", "MsgRate[Mpps]    CPU_Util[%]")
-    text = text.replace("0.744912", "0.744912         5.07")
+@pytest.mark.parametrize("text", [without_last_rule(NDR), without_last_rule(ALL), NDR])
+def test_rows_without_their_ruler_are_read_and_say_so(text: str) -> None:
     (table,) = parse_text(text)
+    assert table.rows == one("ib_send_bw-ndr" if "Send" in text else "ib_write_lat-mlx4-all").rows
+    assert table.attributes.get("end_not_seen") == (None if text is NDR else 1)
+
+
+def with_columns(headings: str, row: str) -> str:
+    text = NDR.replace("MsgRate[Mpps]\n", f"MsgRate[Mpps]   {headings}\n")
+    return text.replace("0.744912", f"0.744912        {row}")
+
+
+def test_columns_of_each_port_belong_to_two_ports() -> None:
+    """Headings of RESULT_FMT_PER_PORT and RESULT_LINE_PER_PORT; the numbers are ours."""
+    heads = "   ".join(f"BW Port{n}[MiB/sec]   MsgRate Port{n}[Mpps]" for n in (1, 2))
+    text = with_columns(heads, "23278.51   0.372456   23278.52   0.372456")
+    (table,) = parse_text(text.replace(RULE, "-" * 163))
+    assert (table.columns, table.rows) == (
+        one("ib_send_bw-ndr").columns,
+        one("ib_send_bw-ndr").rows,
+    )
+    assert table.attributes["num_ports"] == 2
+    (table,) = parse_text(NDR.replace("Dual-port       : OFF", "Dual-port       : ON"))
+    assert table.attributes["num_ports"] == 2
+
+
+def test_the_service_level_is_no_number_of_the_row() -> None:
+    """RESULT_FMT_QOS of raw_ethernet_send_bw; ours but for the heading."""
+    text = NDR.replace("#bytes     #iterations", "#bytes    #sl      #iterations")
+    (table,) = parse_text(text.replace("65536      1000", "65536    3    1000"))
+    assert table.rows == one("ib_send_bw-ndr").rows
+    assert table.attributes["service_level"] == 3
+
+
+REPORT = text_of("ib_write_bw-report")
+
+
+def test_a_report_does_not_name_its_unit_and_its_message_rate_tells() -> None:
+    in_mib = one("ib_write_bw-report").column("bandwidth_mb_s")
+    assert in_mib[0] == pytest.approx(2229.27 * 1.048576)
+    (in_gbit,) = parse_text(REPORT.replace("2229.27", "18.70").replace("5293.52", "44.41"))
+    assert in_gbit.column("bandwidth_mb_s") == pytest.approx(in_mib, rel=1e-3)
+    assert in_gbit.attributes["bandwidth_rounding_mb_s"] == 0.625
+    for wrong in ("229.27", "0.00"):
+        with pytest.raises(ParseError, match="not a whole report"):
+            parse_text(REPORT.replace("2229.27", wrong))
+
+
+def test_a_report_of_latencies_reads_as_its_text() -> None:
+    """Members of REPORT_FMT_LAT_JSON, with the numbers of a recorded text."""
+    whole = one("ib_send_lat-ndr")
+    (row,) = whole.named_rows
+    names = {"t_min": "min", "t_max": "max", "t_typical": "p50", "t_avg": "avg", "t_stdev": "stdev"}
+    names |= {"percentile_99": "p99", "percentile_99.9": "p999"}
+    results = {"MsgSize": row["message_size"], "n_iterations": row["iterations"]}
+    results |= {key: row[f"latency_{name}_us"] for key, name in names.items()}
+    report = {"test_info": {"test": "Send_Latency_Test", "Device": "mlx5_0"}, "results": results}
+    (table,) = parse_text(json.dumps(report))
+    assert (table.program, table.columns, table.rows) == (whole.program, whole.columns, whole.rows)
+
+
+def test_a_report_beside_its_text_is_a_table_of_its_own() -> None:
+    suites = [table.program for table in parse_text(NDR + REPORT + REPORT + ALL)]
+    assert suites == ["ib_send_bw", "ib_write_bw", "ib_write_bw", "ib_write_lat"]
+    with pytest.raises(ParseError, match="broken JSON"):
+        parse_text(REPORT.rstrip().removesuffix("}"))
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        ('"cuda_device": 0', "CUDA"),
+        ('"musa_device": 0', "MUSA"),
+        ('"Use_ROCm_memory": "ON"', "ROCM"),
+    ],
+)
+def test_a_report_says_whose_memory_was_used(key: str, name: str) -> None:
+    (table,) = parse_text(REPORT.replace('"Use_ROCm_memory": "OFF"', key))
+    assert table.attributes["accelerator"] == name
+
+
+def test_load_of_the_cpu_is_a_column() -> None:
+    (table,) = parse_text(with_columns("CPU_Util[%]", "5.07"))
     assert table.column("cpu_util_percent") == (5.07,)
     assert table.column("bandwidth_mb_s") == one("ib_send_bw-ndr").column("bandwidth_mb_s")
 

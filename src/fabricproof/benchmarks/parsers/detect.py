@@ -55,11 +55,12 @@ _START = re.compile(
     r"|(?<![^\n])\{\"event\":"
     r"|Server listening on (?:port )?\d|iperf3: (?:error|interrupt))"
     r"|(?P<perftest>(?:(?:Send|RDMA_Write)(?:_imm)?|RDMA_Read|Atomic [A-Z_]{1,20})"
-    r"(?: Bidirectional)?(?: Post List)? (?:BW|Latency) Test|bytes[ \t]+#iter"
+    r"(?: Bidirectional)?(?: Post List)? (?:BW|Latency) Test|bytes[ \t]+#?iter"
+    r"|(?<![^\n])\{(?=\s*\"test_info\")"
     rf"|{perftest.ACCELERATOR})"
     r"|(?P<hpcc>This is the DARPA/DOE HPC Challenge Benchmark version|Begin of Summary section)"
     r"|(?P<nccl>nccl-tests version |Collective test starting: |nThread [0-9]+ nGpus "
-    r"|size[ \t]+count[ \t]+type\b)"
+    r"|size[ \t]+count[ \t]+type\b|(?<![^\n])\{(?=\s*\"version\": ?\d+, ?\"start_time\"))"
     r"|(?P<iperf>Client connecting to |Server listening on (?:TCP|UDP)|\$ iperf .*-c )"
     r"|(?P<any_iperf>\[ ID\] Interval|\[(?:SUM| *\d+)\] +\d+\.\d+ ?- *\d)"
     r")",
@@ -67,7 +68,8 @@ _START = re.compile(
 )
 
 _IPERF_BEGUN = re.compile(
-    r"^[ \t]*(?:Connecting to|Client connecting|\{)|(?:bits|Bytes)/sec", re.MULTILINE
+    r"^[ \t]*(?:Connecting to|Client connecting|\{(?=\s*\"(?:start|event)\"))|(?:bits|Bytes)/sec",
+    re.MULTILINE,
 )
 
 #: What an open section must hold before another of the same tool may begin.  osu_latency_mt prints
@@ -82,9 +84,9 @@ _FULL = {
     "imb": re.compile(r"^[ \t]*# All processes entering MPI_Finalize", re.MULTILINE),
     "iperf": _IPERF_BEGUN,
     "iperf3": _IPERF_BEGUN,
-    "perftest": re.compile(r"^[ \t]*#bytes[ \t]+#iter", re.MULTILINE),
+    "perftest": re.compile(r"^(?:[ \t]*#bytes[ \t]+#?iter|\{)", re.MULTILINE),
     "hpcc": re.compile(r"^[ \t]*End of HPC Challenge tests", re.MULTILINE),
-    "nccl": re.compile(r"^[ \t]*# Avg bus bandwidth", re.MULTILINE),
+    "nccl": re.compile(r"^(?:[ \t]*# Avg bus bandwidth|\{)", re.MULTILINE),
 }
 
 #: Words that iperf3 alone prints near the head of its tables.
@@ -287,9 +289,9 @@ def _can_begin(tool: str, word: str) -> bool:
         "imb": ("Intel", "Benchmarking"),
         "iperf": ("$", "Client", "Server"),
         "iperf3": ("$", "{", "Connecting", "iperf 3", "Server"),
-        "perftest": ("Send", "RDMA", "Atomic", *perftest.ACCELERATORS),
+        "perftest": ("{", "Send", "RDMA", "Atomic", *perftest.ACCELERATORS),
         "hpcc": ("This is the DARPA",),
-        "nccl": ("nccl-tests", "Collective", "nThread"),
+        "nccl": ("{", "nccl-tests", "Collective", "nThread"),
     }
     # of --json-stream only the first event begins a run: the others belong to it
     return word.startswith(words[tool]) and not word.startswith('{"event"')

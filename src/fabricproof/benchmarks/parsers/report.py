@@ -1,0 +1,62 @@
+"""Read the report that a tool writes as JSON beside its text, or in place of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from fabricproof.benchmarks.parsers.grammar.chatter import first_death
+from fabricproof.benchmarks.parsers.grammar.text import TextSection
+from fabricproof.core.errors import ParseError
+from fabricproof.core.measure import Table
+
+
+def is_report(section: TextSection) -> bool:
+    """Tell whether the section is a JSON object."""
+    return section.lines[0].lstrip().startswith("{")
+
+
+def read_report(section: TextSection) -> dict[str, Any]:
+    """Return the JSON object that a section begins with.
+
+    Raises:
+        ParseError: the JSON is broken, or the text below it says that the job died.
+    """
+    text = "\n".join(section.lines)
+    try:
+        report, end = json.JSONDecoder().raw_decode(text, len(text) - len(text.lstrip()))
+    except (ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", 1) - 1
+        raise section.error(line, "broken JSON", expected="the whole report") from None
+    below = text.count("\n", 0, end) + 1
+    if (died := first_death(section.lines[below:])) is not None:
+        raise section.error(below + died, "the job ended badly", expected="a run that ended well")
+    assert isinstance(report, dict)
+    return report
+
+
+def read_as_text(
+    section: TextSection,
+    text_of: Callable[[dict[str, Any]], list[str]],
+    parse: Callable[[TextSection], tuple[Table, ...]],
+) -> tuple[Table, ...]:
+    """Read a report by way of the text that the tool prints of the same run.
+
+    Raises:
+        ParseError: the JSON is broken, lacks something, or says what no whole text says.
+    """
+    report = read_report(section)
+    try:
+        tables = parse(replace(section, lines=text_of(report)))
+    except ParseError as error:
+        raise section.error(0, error.problem, expected=str(error.expected), got=error.got) from None
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise section.error(
+            0, "not a whole report", expected="all that the tool writes", got=repr(error)
+        ) from None
+    return tuple(
+        replace(table, line=section.first, row_lines=(section.first,) * len(table.rows))
+        for table in tables
+    )
