@@ -71,8 +71,10 @@ def is_row_like(line: str) -> bool:
     return _ROW_INSIDE.search(line) is not None
 
 
-def check_chatter(section: TextSection, index: int, expected: str) -> None:
+def check_chatter(section: TextSection, index: int, expected: str, *, rows: bool = True) -> None:
     """Accept the line at ``index`` as chatter.
+
+    ``rows``: it could be a row; not so within a plot.
 
     Raises:
         ParseError: the line could be a damaged row, or says that the job died.
@@ -84,7 +86,7 @@ def check_chatter(section: TextSection, index: int, expected: str) -> None:
         line = f"{line[: _LONG // 2]} {line[1 - _LONG // 2 :]}"
     if death(line):
         raise section.error(index, "the job ended badly", expected="a run that ended well")
-    if is_row_like(line):
+    if rows and is_row_like(line):
         raise section.error(index, "damaged row", expected=expected)
 
 

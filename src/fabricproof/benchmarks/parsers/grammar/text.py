@@ -8,7 +8,7 @@ stay those of the original text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -138,110 +138,84 @@ WHOLE = frozenset(
     {"message_size", "repetitions", "iterations", "transmit_size", "num_processes", "group"}
 )
 
-_BLANK = "[ \t]+"
 #: No tool prints more digits; without the limit a broken text could ask for numbers of any length.
-_WHOLE = "([0-9]{1,18})"
+#: No run has a count of 0: none of processes, of repetitions, of messages in a window.
+COUNT = "([1-9][0-9]{0,17})"
+_COUNTS = frozenset({"repetitions", "iterations", "num_processes"})
+_INTEGER = "([0-9]{1,18})"
 _DECIMAL = r"([0-9]{1,18}\.[0-9]{2})"
+_NUMBER = re.compile(r"[0-9]+")
 
 
-@dataclass(frozen=True, kw_only=True)
 class RowShape:
-    """How a row of these columns looks.
+    """How a row of some columns looks, and what its numbers are.
 
     Attributes:
-        columns: the names of the columns with numbers, in printed order.
-        pattern: matches one whole row; one group per printed column.
-        block: matches nothing but such rows, line after line, where the first column is the size
-            and the others have decimals; None for other shapes.
-        read: turns a match of ``pattern`` into the row's numbers.
-        verdict_at: where in the printed columns a Pass/Fail stands, None where none does.
+        printed: the columns in printed order; ``validation`` is one of Pass or Fail.
+        columns: those that hold numbers.
+        is_row: matches one whole line.
         ends_whole: the last column holds a whole number, which shows no cut.
     """
 
-    columns: tuple[str, ...]
-    pattern: re.Pattern[str]
-    block: re.Pattern[str] | None
-    read: Callable[[re.Match[str]], tuple[float, ...]]
-    verdict_at: int | None
-    ends_whole: bool
+    def __init__(
+        self, printed: tuple[str, ...], whole: frozenset[str] = WHOLE, sentence: str | None = None
+    ) -> None:
+        """Make the shape of a row of numbers, or of a sentence of whole numbers (a pattern)."""
+        fields = {name: COUNT if name in _COUNTS else _INTEGER for name in whole}
+        fields["validation"] = "(Pass|Fail)"
+        pattern = sentence or "[ \t]+".join(fields.get(name, _DECIMAL) for name in printed)
+        self.printed = printed
+        self.columns = tuple(name for name in printed if name != "validation")
+        self.is_row = re.compile(f"[ \t]*{pattern}[ \t]*").fullmatch
+        self.ends_whole = printed[-1] in whole and sentence is None
+        self._sentence = sentence
+        self._readers = [
+            (at, int if sentence or name in whole else float)
+            for at, name in enumerate(printed)
+            if name != "validation"
+        ]
+
+    def read(self, rows: Sequence[str]) -> tuple[tuple[float, ...], ...]:
+        """Return the numbers of lines that are rows."""
+        text = "\n".join(rows)
+        words = _NUMBER.findall(text) if self._sentence else text.split()
+        width = len(self.printed)
+        return tuple(zip(*(map(read, words[at::width]) for at, read in self._readers), strict=True))
 
     def describe(self) -> str:
         """Return what a row should hold, for an error message."""
-        names = list(self.columns)
-        if self.verdict_at is not None:
-            names.insert(self.verdict_at, "Pass or Fail")
+        names = ["Pass or Fail" if name == "validation" else name for name in self.printed]
         return f"{len(names)} columns ({', '.join(names)})"
 
 
-@lru_cache(maxsize=128)
-def row_shape(printed: tuple[str, ...], whole: frozenset[str] = WHOLE) -> RowShape:
-    """Return the shape of a row with the ``printed`` columns.
+row_shape = lru_cache(maxsize=128)(RowShape)
 
-    ``printed`` is in printed order; ``validation`` stands for a Pass/Fail column.
+
+def check_sizes(
+    section: TextSection,
+    indexes: Sequence[int],
+    sizes: Sequence[float],
+    *,
+    first: int | None,
+    doubling: bool = True,
+) -> None:
+    """Check that the sizes double, as where the tool chose them, or at least rise.
+
+    Args:
+        section: where they stand.
+        indexes: the line of each.
+        sizes: in bytes, in printed order.
+        first: the largest size that may follow 0; None for any power of two.
+        doubling: the tool chose them.
+
+    Raises:
+        ParseError: a size repeats, goes down, or skips one.
     """
-    fields = [
-        "(Pass|Fail)" if name == "validation" else _WHOLE if name in whole else _DECIMAL
-        for name in printed
-    ]
-    numbers = tuple(name for name in printed if name != "validation")
-    return RowShape(
-        columns=numbers,
-        pattern=re.compile(f"[ \t]*{_BLANK.join(fields)}[ \t]*"),
-        block=_block(printed, whole),
-        read=_reader(printed, whole),
-        verdict_at=printed.index("validation") if "validation" in printed else None,
-        ends_whole=printed[-1] in whole,
-    )
-
-
-def _block(printed: tuple[str, ...], whole: frozenset[str]) -> re.Pattern[str] | None:
-    if printed[0] != "message_size" or not whole.isdisjoint(printed[1:]):
-        return None
-    if "validation" in printed or len(printed) < 2:
-        return None
-    # No possessive quantifiers: fullmatch of Python 3.11.2 (Debian 12) gets them wrong.
-    decimal = r"[ \t]+[0-9]{1,18}\.[0-9]{2}"
-    return re.compile(r"(?:[ \t]*[0-9]{1,18}" + decimal * (len(printed) - 1) + r"[ \t]*\n)+")
-
-
-def read_block(shape: RowShape, lines: list[str], start: int) -> list[tuple[float, ...]] | None:
-    """Read all lines from ``start`` on at once, if they are rows of doubling sizes throughout.
-
-    This is the common case, and several times as fast as row by row.
-
-    Returns:
-        The rows, or None where anything at all is out of the ordinary.
-    """
-    if shape.block is None:
-        return None
-    end = len(lines)
-    while end > start and not lines[end - 1].strip():
-        end -= 1
-    text = "\n".join(lines[start:end]) + "\n"
-    if shape.block.fullmatch(text) is None:
-        return None
-    words = text.split()
-    width = len(shape.columns)
-    sizes = [*map(int, words[::width])]
-    if sizes[0] <= 0 or any(size != 2 * before for before, size in pairwise(sizes)):
-        return None
-    return [*zip(sizes, *(map(float, words[at::width]) for at in range(1, width)), strict=True)]
-
-
-def _reader(
-    printed: tuple[str, ...], whole: frozenset[str]
-) -> Callable[[re.Match[str]], tuple[float, ...]]:
-    """Return the quickest function that reads a row: this loop is what parsing costs."""
-    if "validation" not in printed and printed[0] in whole and whole.isdisjoint(printed[1:]):
-        if len(printed) == 2:
-            return lambda row: (int(row[1]), float(row[2]))
-        return lambda row: (int(row[1]), *map(float, row.groups()[1:]))
-    converters = [
-        (at, int if name in whole else float)
-        for at, name in enumerate(printed, 1)
-        if name != "validation"
-    ]
-    return lambda row: tuple(convert(row[at]) for at, convert in converters)
+    for index, (before, size) in zip(indexes[1:], pairwise(sizes), strict=True):
+        if doubling and before == 0 and first is not None and size > first:
+            raise section.error(index, "a row is missing", expected=f"message size {first}")
+        if size != 2 * before or not before:
+            check_next_size(section, index, int(before), int(size), steps=doubling)
 
 
 def check_next_size(
