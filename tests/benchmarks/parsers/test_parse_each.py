@@ -193,7 +193,7 @@ def test_numbers_about_a_node_above_the_first_title_are_no_table(words: str) -> 
     assert read_tables(words + OSU).damages == ()
 
 
-@pytest.mark.parametrize("mark", ["12: ", "> ", "> > "])
+@pytest.mark.parametrize("mark", ["12: ", "> "])
 def test_marks_before_every_line_are_no_data(mark: str) -> None:
     text = "".join(f"{mark}{line}\n" for line in OSU.splitlines())
     (table,) = parse_text(text)

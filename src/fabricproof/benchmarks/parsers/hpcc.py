@@ -23,10 +23,6 @@ from fabricproof.benchmarks.parsers.grammar.chatter import first_death
 from fabricproof.benchmarks.parsers.grammar.text import TextSection
 from fabricproof.core.measure import Table
 
-#: how a section begins, and what it must hold before another may begin
-START = "This is the DARPA/DOE HPC Challenge Benchmark version|Begin of Summary section"
-FULL = r"^[ \t]*End of HPC Challenge tests"
-
 #: messages of the two measurements (bench_lat_bw), bytes
 _LATENCY_BYTES, _BANDWIDTH_BYTES = 8, 2_000_000
 #: ``%g`` keeps six digits

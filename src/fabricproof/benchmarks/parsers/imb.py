@@ -31,11 +31,6 @@ from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
 
-#: how a section begins; see the other tools' START
-START = r"Intel ?\(R\) MPI Benchmark|List of Benchmarks|Benchmarking |bytes[ \t]+#rep"
-#: a table belongs to the open run until that has ended
-FULL = r"^[ \t]*# All processes entering MPI_Finalize"
-
 _HEADER = re.compile(
     r"[ \t#]*Intel ?\(R\) MPI Benchmark(?:s| Suite) V?"
     r"(?P<version>[0-9]{1,4}(?:\.[0-9]{1,3}){0,2}(?: (?:Update|update|beta|Beta) ?[0-9]*)?), "

@@ -30,17 +30,6 @@ from fabricproof.core.measure import Table
 
 Attributes = dict[str, str | int | float]
 
-#: How a section begins.  A column header stands here too: a table that lost its title must be an
-#: error, not a part of the section before.  "OSU Micro-Benchmarks" is the package's name.
-START = (
-    r"OSU (?!Micro)[A-Z]|MPI [\w -]*Test[ \t]*$"
-    r"|Number of (?:Sender threads|forked processes in s)"
-    r"|Size[ \t]{2,}|Size \[B\]|(?:Avg Latency|Overall)\(us\)"
-)
-#: What a section must hold before another title may begin the next one: osu_latency_mt prints its
-#: numbers of threads above the title, and osu_mbw_mr 7.2 its title twice.
-FULL = r"^[ \t#]*(?:Size\b|Avg Latency\(us\)|Overall\(us\)|nprocs:|This is a test|Uni-dir)"
-
 #: title -> program; the ports' titles differ in two programs
 _TITLES = {title: row.name for row in OSU for title in row.titles}
 _PORT_TITLES = _TITLES | {title: row.name for row in OSU for title in row.port_titles}

@@ -18,32 +18,15 @@ from fabricproof.core.errors import ParseError
 #: ECMA-48 control sequences (colours, cursor movement) and the two-byte escapes.
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 
-#: Prefixes of launchers: Open MPI ``--tag-output`` (``[1,0]<stdout>:``; 5.x adds a blank and may
-#: add host and process before it), ``srun --label`` (``0: ``), Hydra ``-prepend-rank``
-#: (``[0] ``).  The last must not eat iperf3's ``[100]   0.00-1.00``.
+#: What Open MPI's ``--tag-output`` puts before each line: ``[1,0]<stdout>:``; 5.x adds a blank and
+#: may add host and process before it.
 _TAG = re.compile(
     r"^(?:\[[^\]\n]{0,80}\])?\[?[\w,.:\-]{0,120}\]?<std(?:out|err|diag)>: ?", re.MULTILINE
 )
-_LABEL = re.compile(r"^ *\d+: ", re.MULTILINE)
 #: ``iperf3 --timestamps``, whose own format is ``%c `` (iperf3.1), as the C locale writes it
-_STAMP = r"^[A-Z][a-z]{2} [A-Z][a-z]{2} [ 1-3]\d \d\d:\d\d:\d\d \d{4} "
+_STAMP = r"^( *[0-9]+: )?[A-Z][a-z]{2} [A-Z][a-z]{2} [ 1-3]\d \d\d:\d\d:\d\d \d{4} "
 _STAMPED = re.compile(_STAMP, re.MULTILINE)
 _STAMPED_ROW = re.compile(_STAMP + r"\[ *(?:\d+|SUM|ID)\]", re.MULTILINE)
-_RANK = re.compile(r"^\[\d+\] (?! *\d+\.\d+ ?-)", re.MULTILINE)
-
-
-#: The first words of what the tools print, which show that something stands before them.
-_FIRST_WORDS = (
-    r"[ \t#]*(?:OSU [A-Z]|MPI [\w -]*Test|Intel ?\(R\) MPI Bench|Benchmarking |Connecting to host "
-    r"|Client connecting|Server listening|iperf 3\.)"
-)
-#: the quote mark of a mail, which stands before every line or before none
-_QUOTE = re.compile(r"^(?:> ?){1,8}", re.MULTILINE)
-_QUOTED = re.compile(rf"^(?:> ?){{1,8}}{_FIRST_WORDS}", re.MULTILINE)
-#: ``srun --label`` puts the rank before each line
-_LABELLED = re.compile(rf"^ *(\d+): (?={_FIRST_WORDS})", re.MULTILINE)
-#: so many ranks with tables of their own are told apart in one text
-MOST_LABELS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,47 +72,9 @@ def clean(text: str) -> str:
         text = text.replace("\r\n", "\n")
     if "<std" in text:
         text = _TAG.sub("", text)
-    # The tables are printed by the first rank: without its label there is none to take off, and
-    # looking at every line for one costs as much as reading them.
-    if "0: " in text and len(set(_LABELLED.findall(text))) < 2:
-        text = _LABEL.sub("", text)
     if ("bits/sec" in text or "Bytes/sec" in text) and _STAMPED_ROW.search(text):
-        text = _STAMPED.sub("", text)
-    if "[0] " in text:
-        text = _RANK.sub("", text)
-    if ">" in text and _QUOTED.search(text):
-        text = _QUOTE.sub("", text)
+        text = _STAMPED.sub(r"\1", text)
     return text
-
-
-def by_label(text: str, source: str) -> list[str]:
-    """Return ``text`` without the labels of ranks, one text for each rank that ran a tool.
-
-    Each keeps the number of its lines; those of other such ranks are blank, and those without a
-    label, which may hold news of any, stand in all.
-
-    Raises:
-        ParseError: more than :data:`MOST_LABELS` labels stand before tables.
-    """
-    labels = sorted(set(_LABELLED.findall(text))) if ": " in text else []
-    if not labels:
-        return [text]
-    if len(labels) > MOST_LABELS:
-        raise ParseError(
-            "the lines of too many ranks are mixed",
-            source=source,
-            expected=f"at most {MOST_LABELS} labels",
-            got=f"{len(labels)}, {labels[0]} to {labels[-1]}",
-            next_step="write the output of each rank to a file of its own",
-        )
-    if len(labels) == 1:
-        return [_LABEL.sub("", text)]
-    parts = []
-    for label in labels:
-        others = "|".join(each for each in labels if each != label)
-        part = re.sub(rf"^ *{label}:(?: |$)", "", text, flags=re.MULTILINE)
-        parts.append(re.sub(rf"^ *(?:{others}):(?: .*)?$", "", part, flags=re.MULTILINE))
-    return parts
 
 
 #: Columns that the tools print as whole numbers; every other one has exactly two decimals
