@@ -20,16 +20,17 @@ from itertools import pairwise
 from fabricproof.benchmarks.catalogue import reading_of
 from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter
 from fabricproof.benchmarks.parsers.grammar.text import (
-    COUNT,
     RowShape,
     TextSection,
     check_sizes,
+    count,
     row_shape,
     shorten,
 )
 from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
+from fabricproof.core.units import by_key
 
 _HEADER = re.compile(
     r"[ \t#]*Intel ?\(R\) MPI Benchmark(?:s| Suite) V?"
@@ -55,53 +56,35 @@ _PLACES = {"host": "HOST", "cpu": "HOST"}
 
 #: what the header calls the part -> the binary that prints it (src_c/IMB_g_info.c)
 _BINARIES = {
-    "MPI-1": "IMB-MPI1",
-    "MPI-2": "IMB-EXT",
-    "MPI-NBC": "IMB-NBC",
-    "MPI-RMA": "IMB-RMA",
-    "RMA": "IMB-RMA",
-    "IMB-P2P": "IMB-P2P",
-    "MT": "IMB-MT",
-    "MPI-4": "IMB-MPI4",
-}
+    "MPI-1": "IMB-MPI1", "MPI-2": "IMB-EXT", "MPI-NBC": "IMB-NBC", "MPI-RMA": "IMB-RMA",
+    "RMA": "IMB-RMA", "IMB-P2P": "IMB-P2P", "MT": "IMB-MT", "MPI-4": "IMB-MPI4",
+}  # fmt: skip
 
 #: Column names as printed -> as named here.  src_c/IMB_output.c IMB_print_header (2021.11);
 #: ``Msg/sec``: also src_c/P2P/imb_p2p_*.c; ``defects``: builds with -DCHECK.
 _COLUMNS = {
-    "Group": "group",
-    "#bytes": "message_size",
-    "#repetitions": "repetitions",
-    "t[usec]": "latency_us",
-    "t_min[usec]": "latency_min_us",
-    "t_max[usec]": "latency_max_us",
-    "t_avg[usec]": "latency_avg_us",
-    "t_ovrl[usec]": "overall_us",
-    "t_pure[usec]": "pure_communication_us",
-    "t_CPU[usec]": "compute_us",
-    "overlap[%]": "overlap_percent",
-    "Mbytes/sec": "bandwidth_mb_s",
-    "Msg/sec": "message_rate_per_s",
-    "defects": "defects",
-}
+    "Group": "group", "#bytes": "message_size", "#repetitions": "repetitions",
+    "t[usec]": "latency_us", "t_min[usec]": "latency_min_us", "t_max[usec]": "latency_max_us",
+    "t_avg[usec]": "latency_avg_us", "t_ovrl[usec]": "overall_us", "t_CPU[usec]": "compute_us",
+    "t_pure[usec]": "pure_communication_us", "overlap[%]": "overlap_percent",
+    "Mbytes/sec": "bandwidth_mb_s", "Msg/sec": "message_rate_per_s", "defects": "defects",
+}  # fmt: skip
 _WHOLE = frozenset({"group", "message_size", "repetitions", "message_rate_per_s"})
 _COLUMN_HEADER = re.compile(r"[ \t]*(?:Group[ \t]+)?#(?:bytes|repetitions)\b")
 
-#: Lines between title and column header -> names of the attributes, one for each group.
+#: what lines between title and column header say: each group is an attribute
 _FACTS = tuple(
-    (re.compile(r"[ \t]*#[ \t]*" + pattern + r"[ \t]*"), names)
-    for pattern, names in (
-        (rf"#processes = {COUNT}(?:; rank order \(rowwise\):)?", ("num_processes",)),
-        (rf"#processes = {COUNT} \(threads: {COUNT}\)", ("num_processes", "num_threads")),
+    re.compile(r"[ \t]*#[ \t]*" + pattern + r"[ \t]*")
+    for pattern in (
+        rf"#processes = {count('num_processes')}(?:; rank order \(rowwise\):)?",
+        rf"#processes = {count('num_processes')} \(threads: {count('num_threads')}\)",
         (
-            rf"\( {COUNT} groups of {COUNT} processes each running simultaneous \)",
-            ("num_groups", "num_processes"),
+            rf"\( {count('num_groups')} groups of {count('num_processes')} processes each "
+            r"running simultaneous \)"
         ),
-        (
-            rf"\( {COUNT} additional process(?:es)? waiting in MPI_Barrier\)",
-            ("num_idle_processes",),
-        ),
-        (r"MODE: (AGGREGATE|NON-AGGREGATE)", ("mode",)),
-        (rf"window_size = {COUNT}", ("window_size",)),
+        rf"\( {count('num_idle_processes')} additional process(?:es)? waiting in MPI_Barrier\)",
+        r"MODE: (?P<mode>AGGREGATE|NON-AGGREGATE)",
+        rf"window_size = {count('window_size')}",
     )
 )
 #: Words of those lines: one that holds them and is none of them was cut or overwritten.
@@ -123,27 +106,20 @@ class _Run:
     """What the lines around the tables say.
 
     Attributes:
-        listed: the benchmarks that the header lists, each with its line's index.
-        invalid: those that were skipped for their number of processes, in lower case.
+        binary: that ran; None if the header is not there.
+        blank: a table that knows nothing but what holds for all.
         doubling: the tool chose the sizes.
         largest: the last size of every table; None if unknown.
-        from_one: the sizes after 0 begin at 1, or at one element of a reduction's type.
-        strict: a size that the tool gave up on is damage.
+        starts_at_one: 1 follows 0, or one element of a reduction's type.
         starts: indexes of the titles.
-        end: index of the end marker; -1 if there is none.
     """
 
-    version: str | None
     binary: str | None
-    attributes: Mapping[str, str | int | float]
-    listed: Mapping[str, int]
-    invalid: frozenset[str]
+    blank: Table
     doubling: bool
     largest: int | None
-    from_one: bool
-    strict: bool
+    starts_at_one: bool
     starts: tuple[int, ...]
-    end: int
 
 
 def parse(section: TextSection) -> tuple[Table, ...]:
@@ -173,86 +149,86 @@ def read_each(
     ``strict``: a size that the tool itself gave up on (out-of-mem, time-out) is damage; otherwise
     it stands in the table's ``unmeasured``.
     """
-    run = _survey(section, strict=strict)
+    heads = [(index, line) for index, line in enumerate(section.lines) if "#" in line]
+    run = _survey(section, heads)
     try:
-        _check_whole(section, run)
+        _check_whole(section, heads, run)
     except ParseError as error:
         yield error
     for start, end in pairwise([*run.starts, len(section.lines)]):
         try:
-            yield _read(section, start, end, run)
+            yield _read(section, start, end, run, strict=strict)
         except ParseError as error:
             yield error
 
 
-def _survey(section: TextSection, *, strict: bool) -> _Run:
-    heads = [(index, line) for index, line in enumerate(section.lines) if "#" in line]
-
+def _survey(section: TextSection, heads: Sequence[tuple[int, str]]) -> _Run:
     def first(pattern: re.Pattern[str]) -> re.Match[str] | None:
         return next(filter(None, (pattern.match(line) for _, line in heads)), None)
 
     header, largest, buffers = first(_HEADER), first(_LARGEST), first(_BUFFERS)
-    starts = tuple(index for index, line in heads if _TITLE_START.match(line))
-    head_end = starts[0] if starts else len(section.lines)
-    list_begin = next((index for index, line in heads if _LIST.match(line)), head_end)
-    binary = _BINARIES.get(header["part"], header["part"]) if header else None
-    attributes: dict[str, str | int | float] = {}
+    said: dict[str, str | int | float] = {}
+    if header:
+        said["binary"] = _BINARIES.get(header["part"], header["part"])
     if header and header["gpu"]:
-        binary = f"{binary}-GPU"
         place = _PLACES.get(buffers[1] if buffers else "", "DEVICE")
-        attributes = {"send_buffer": place, "receive_buffer": place}
+        said = {"binary": f"{said['binary']}-GPU", "send_buffer": place, "receive_buffer": place}
+    binary = str(said["binary"]) if header else None
     # IMB-MT takes its sizes from -count and does not say which they are.
     doubling = first(_CHOSEN) is None and binary != "IMB-MT"
     return _Run(
-        version=header["version"].strip() if header else None,
         binary=binary,
-        attributes={"binary": binary, **attributes} if binary else {},
-        listed={
-            match[1]: index
-            for index, line in heads
-            if list_begin < index < head_end and (match := _LISTED.fullmatch(line))
-        },
-        invalid=frozenset(match[1].lower() for _, line in heads if (match := _INVALID.match(line))),
+        blank=Table(
+            suite="imb",
+            program="",
+            version=header["version"].strip() if header else None,
+            columns=(),
+            rows=(),
+            source=section.source,
+            line=0,
+            row_lines=(),
+            attributes=said,
+        ),
         doubling=doubling,
         largest=int(largest[1]) if largest and doubling else None,
-        from_one=first(_COMMAND) is not None,
-        strict=strict,
-        starts=starts,
-        end=max((index for index, line in heads if _END.match(line)), default=-1),
+        starts_at_one=first(_COMMAND) is not None,
+        starts=tuple(index for index, line in heads if _TITLE_START.match(line)),
     )
 
 
-def _check_whole(section: TextSection, run: _Run) -> None:
+def _check_whole(section: TextSection, heads: Sequence[tuple[int, str]], run: _Run) -> None:
     """Check that nothing that the header promised is missing."""
-    for index in range(run.starts[0] if run.starts else len(section.lines)):
-        if "#repetitions" in section.lines[index]:
+    begin = run.starts[0] if run.starts else len(section.lines)
+    for index, line in enumerate(section.lines[:begin]):
+        if "#repetitions" in line:
             raise section.error(index, "a table without title", expected="'# Benchmarking ...'")
-        if not section.lines[index].lstrip().startswith("#"):
+        if not line.lstrip().startswith("#"):
             check_chatter(section, index, "the first table")
     if not run.starts:
         raise section.error(0, "a run without table", expected="'# Benchmarking ...'")
-    if (run.listed or "MPI Benchmark" in section.lines[0]) and run.binary is None:
+    list_begin = next((index for index, line in heads if _LIST.match(line)), begin)
+    listed = {
+        match[1]: index
+        for index, line in heads
+        if list_begin < index < begin and (match := _LISTED.fullmatch(line))
+    }
+    if (listed or "MPI Benchmark" in section.lines[0]) and run.binary is None:
         raise section.error(0, "a line is missing", expected="'Intel(R) MPI Benchmarks ...' above")
+    if not listed:
+        return
     names = {_title(section, start)["name"].lower() for start in run.starts}
-    unlisted = names - {name.lower() for name in run.listed}
-    if run.listed and unlisted:
-        raise section.error(
-            run.starts[0],
-            "a table that the header does not list",
-            expected=", ".join(run.listed),
-            got=", ".join(sorted(unlisted)),
-        )
-    for name, index in run.listed.items():
-        if name.lower() not in names | run.invalid:
-            raise section.error(
-                index, f"the table of {name} is missing", expected="one table per listed benchmark"
-            )
-    if run.listed and run.end < run.starts[-1]:
-        raise section.error(
-            len(section.lines) - 1,
-            "the output is cut",
-            expected="'# All processes entering MPI_Finalize' at its end",
-        )
+    if unlisted := names - {name.lower() for name in listed}:
+        problem = f"a table that the header does not list: {', '.join(sorted(unlisted))}"
+        raise section.error(run.starts[0], problem, expected=", ".join(listed))
+    invalid = {match[1].lower() for _, line in heads if (match := _INVALID.match(line))}
+    for name, index in listed.items():
+        if name.lower() not in names | invalid:
+            problem = f"the table of {name} is missing"
+            raise section.error(index, problem, expected="one table per listed benchmark")
+    end = max((index for index, line in heads if _END.match(line)), default=-1)
+    if end < run.starts[-1]:
+        expected = "'# All processes entering MPI_Finalize' at its end"
+        raise section.error(len(section.lines) - 1, "the output is cut", expected=expected)
 
 
 def _title(section: TextSection, start: int) -> re.Match[str]:
@@ -262,88 +238,70 @@ def _title(section: TextSection, start: int) -> re.Match[str]:
     return title
 
 
-def _read(section: TextSection, start: int, end: int, run: _Run) -> tuple[Table, ...]:
+def _read(
+    section: TextSection, start: int, end: int, run: _Run, *, strict: bool
+) -> tuple[Table, ...]:
     """Return the table below the title at ``start``; one for each group where groups are listed."""
     title = _title(section, start)
     said, header = _facts(section, start + 1, end)
-    shape = row_shape(_columns(section, header), _WHOLE)
-    found, given_up = _rows(section, header + 1, end, shape, strict=run.strict)
+    shape = _shape(section, header)
+    found, given_up = _rows(section, header + 1, end, shape, strict=strict)
     if not found:
         raise section.error(header, "a table without rows", expected=shape.describe())
     if run.binary and "num_processes" not in said:
         raise section.error(start, "a line is missing", expected="'# #processes = N' below")
-    rows = shape.read([section.lines[index] for index in found])
+    rows = shape.read(section, found)
     grouped = shape.columns[0] == "group"
-    groups: dict[float, list[int]] = {}
-    for at, row in enumerate(rows):
-        groups.setdefault(row[0] if grouped else 0, []).append(at)
-    if grouped:
-        due = said.get("num_groups", 1)
-        if len(groups) != due or len({len(each) for each in groups.values()}) != 1:
-            raise section.error(
-                header, "a row of a group is missing", expected=f"{due} groups alike"
-            )
+    groups = by_key((row[0] if grouped else 0, at) for at, row in enumerate(rows))
+    due = said.get("num_groups", 1)
+    if grouped and (len(groups) != due or len({len(each) for each in groups.values()}) != 1):
+        raise section.error(header, "a row of a group is missing", expected=f"{due} groups alike")
     tables = []
     for group, places in groups.items():
-        table = Table(
-            suite="imb",
+        own = {"multi": 1} if title["multi"] else {}
+        attributes = {**run.blank.attributes, **own, **said}
+        table = replace(
+            run.blank,
             program=title["name"],
-            version=run.version,
             columns=shape.columns[grouped:],
             rows=tuple(rows[at][grouped:] for at in places),
-            source=section.source,
             line=section.first + header,
             row_lines=tuple(section.first + found[at] for at in places),
-            attributes={
-                **run.attributes,
-                **({"multi": 1} if title["multi"] else {}),
-                **said,
-                **({"group": int(group)} if grouped else {}),
-            },
+            attributes={**attributes, "group": int(group)} if grouped else attributes,
         )
-        _check_pair(section, start, table)
+        is_pair = reading_of(table).kind is not ProgramKind.COLLECTIVE
+        if is_pair and said.get("num_processes") == 1:
+            raise section.error(start, "one process is no pair", expected="#processes = 2 or more")
         tables.append(_with_unit(_check_sizes(section, table, run, given_up)))
     return tuple(tables)
-
-
-def _check_pair(section: TextSection, start: int, table: Table) -> None:
-    """Refuse a benchmark of pairs on one process, which sends to nobody."""
-    is_pair = reading_of(table).kind is not ProgramKind.COLLECTIVE
-    if is_pair and table.attributes.get("num_processes", 2) == 1:
-        raise section.error(start, "one process is no pair", expected="#processes = 2 or more")
 
 
 def _facts(section: TextSection, begin: int, end: int) -> tuple[dict[str, str | int | float], int]:
     """Return what the lines above the column header say, and the index of that header."""
     said: dict[str, str | int | float] = {}
-    for index in range(begin, end):
-        line = section.lines[index]
+    for index, line in enumerate(section.lines[begin:end], begin):
         if _COLUMN_HEADER.match(line):
             return said, index
-        matches = ((pattern.fullmatch(line), names) for pattern, names in _FACTS)
-        if found := next(((match, names) for match, names in matches if match), None):
-            values = zip(found[1], found[0].groups(), strict=True)
-            said |= {name: int(value) if value.isdigit() else value for name, value in values}
+        matches = (pattern.fullmatch(line) for pattern in _FACTS)
+        if found := next((match.groupdict() for match in matches if match), None):
+            said |= {each: int(word) if word.isdigit() else word for each, word in found.items()}
         elif _FACT_WORDS.search(line):
             raise section.error(index, "damaged line", expected="'# #processes = N' or its kin")
         elif not line.lstrip().startswith("#"):
             check_chatter(section, index, "the column header")
-    raise section.error(
-        begin - 1, "a table without column header", expected="'#bytes #repetitions ...'"
-    )
+    expected = "'#bytes #repetitions ...'"
+    raise section.error(begin - 1, "a table without column header", expected=expected)
 
 
-def _columns(section: TextSection, header: int) -> tuple[str, ...]:
+def _shape(section: TextSection, header: int) -> RowShape:
     words = section.lines[header].split()
     for at, word in enumerate(words):
         if word not in _COLUMNS or word in words[:at]:
+            expected = f"one of {', '.join(_COLUMNS)}, none twice"
             raise section.error(
-                header,
-                "unknown column",
-                expected=f"one of {', '.join(_COLUMNS)}, none twice",
-                got=repr(shorten(word)),
+                header, "unknown column", expected=expected, got=repr(shorten(word))
             )
-    return tuple(_COLUMNS[word] for word in words)
+    return row_shape(tuple(_COLUMNS[word] for word in words), _WHOLE)
 
 
 def _rows(
@@ -362,14 +320,9 @@ def _rows(
         elif _FAILED.search(line):
             raise section.error(index, "the benchmark gave up", expected=shape.describe())
         elif _COLUMN_HEADER.match(line):
-            raise section.error(
-                index, "a table without title", expected="'# Benchmarking ...' above"
-            )
+            raise section.error(index, "a table without title", expected="'# Benchmarking ...'")
         elif not line.lstrip().startswith("#"):
             check_chatter(section, index, shape.describe())
-    last = len(section.lines) - 1
-    if section.ends_text and shape.ends_whole and found[-1:] == [last]:
-        raise section.error(last, "cut row", expected="a newline at its end")
     return found, given_up
 
 
@@ -379,8 +332,7 @@ def _check_sizes(
     """Return the table with its unmeasured sizes; refuse it if any other size is missing."""
     lines = [line - section.first for line in table.row_lines]
     if table.columns[0] != "message_size":
-        if len(lines) > 1:
-            raise section.error(lines[1], "a second row", expected="one row, as there are no sizes")
+        check_sizes(section, lines, None, first=None)
         return table
     sizes = (int(row[0]) for row in table.rows)
     steps = sorted([*zip(lines, sizes, strict=True), *((at, size) for at, size, _ in given_up)])
@@ -391,18 +343,14 @@ def _check_sizes(
     while words and run.largest and 0 < last < run.largest:
         last *= 2
         unmeasured[last] = words
-        steps.append((index, last))
     # IMB-MPI1 moves bytes but for its reductions; the windows of IMB-EXT 4 count in integers.
     in_bytes = run.binary in {"IMB-MPI1", "IMB-MPI1-GPU"} and "reduce" not in table.program.lower()
-    first = (1 if in_bytes else 8) if run.from_one else None
+    first = (1 if in_bytes else 8) if run.starts_at_one else None
     indexes, numbers = zip(*steps, strict=True)
     check_sizes(section, indexes, numbers, first=first, doubling=run.doubling)
     if run.largest not in {None, last} and table.program not in _ONE_SIZE:
-        raise section.error(
-            index,
-            "the table is shorter than its header promises",
-            expected=f"message size {run.largest} in the last row",
-        )
+        problem = "the table is shorter than its header promises"
+        raise section.error(index, problem, expected=f"message size {run.largest} in the last row")
     return replace(table, unmeasured=unmeasured)
 
 

@@ -85,11 +85,16 @@ WHOLE = frozenset(
 
 #: No tool prints more digits; without the limit a broken text could ask for numbers of any length.
 #: No run has a count of 0: none of processes, of repetitions, of messages in a window.
-COUNT = "([1-9][0-9]{0,17})"
+COUNT = "[1-9][0-9]{0,17}"
 _COUNTS = frozenset({"repetitions", "iterations", "num_processes"})
-_INTEGER = "([0-9]{1,18})"
-_DECIMAL = r"([0-9]{1,18}\.[0-9]{2})"
+INTEGER = "[0-9]{1,18}"
+_DECIMAL = r"[0-9]{1,18}\.[0-9]{2}"
 _NUMBER = re.compile(r"[0-9]+")
+
+
+def count(name: str) -> str:
+    """Return the pattern of a group that holds a count."""
+    return f"(?P<{name}>{COUNT})"
 
 
 class RowShape:
@@ -100,30 +105,39 @@ class RowShape:
         columns: those that hold numbers.
         is_row: matches one whole line.
         ends_whole: the last column holds a whole number, which shows no cut.
+        sentence: the row is a sentence with whole numbers, of this pattern.
     """
 
     def __init__(
         self, printed: tuple[str, ...], whole: frozenset[str] = WHOLE, sentence: str | None = None
     ) -> None:
         """Make the shape of a row of numbers, or of a sentence of whole numbers (a pattern)."""
-        fields = {name: COUNT if name in _COUNTS else _INTEGER for name in whole}
-        fields["validation"] = "(Pass|Fail)"
+        fields = {name: COUNT if name in _COUNTS else INTEGER for name in whole}
+        fields["validation"] = "(?:Pass|Fail)"
         pattern = sentence or "[ \t]+".join(fields.get(name, _DECIMAL) for name in printed)
         self.printed = printed
         self.columns = tuple(name for name in printed if name != "validation")
         self.is_row = re.compile(f"[ \t]*{pattern}[ \t]*").fullmatch
         self.ends_whole = printed[-1] in whole and sentence is None
-        self._sentence = sentence
+        self.sentence = sentence
         self._readers = [
             (at, int if sentence or name in whole else float)
             for at, name in enumerate(printed)
             if name != "validation"
         ]
 
-    def read(self, rows: Sequence[str]) -> tuple[tuple[float, ...], ...]:
-        """Return the numbers of lines that are rows."""
-        text = "\n".join(rows)
-        words = _NUMBER.findall(text) if self._sentence else text.split()
+    def read(self, section: TextSection, found: Sequence[int]) -> tuple[tuple[float, ...], ...]:
+        """Return the numbers of the lines of a section that are rows.
+
+        Raises:
+            ParseError: the last row may be cut: a whole number at the end of a text without
+                newline could be the beginning of a longer one; two decimals are whole.
+        """
+        last = len(section.lines) - 1
+        if section.ends_text and self.ends_whole and found and found[-1] == last:
+            raise section.error(last, "cut row", expected="a newline at its end")
+        text = "\n".join([section.lines[index] for index in found])
+        words = _NUMBER.findall(text) if self.sentence else text.split()
         width = len(self.printed)
         return tuple(zip(*(map(read, words[at::width]) for at, read in self._readers), strict=True))
 
@@ -139,7 +153,7 @@ row_shape = lru_cache(maxsize=128)(RowShape)
 def check_sizes(
     section: TextSection,
     indexes: Sequence[int],
-    sizes: Sequence[float],
+    sizes: Sequence[float] | None,
     *,
     first: int | None,
     doubling: bool = True,
@@ -149,13 +163,19 @@ def check_sizes(
     Args:
         section: where they stand.
         indexes: the line of each.
-        sizes: in bytes, in printed order.
+        sizes: in bytes, in printed order; None if the table has none, and so one row.
         first: the largest size that may follow 0; None for any power of two.
         doubling: the tool chose them.
 
     Raises:
         ParseError: a size repeats, goes down, or skips one.
     """
+    if sizes is None:
+        if len(indexes) > 1:
+            raise section.error(
+                indexes[1], "a second row", expected="one row, as there are no sizes"
+            )
+        return
     for index, (before, size) in zip(indexes[1:], pairwise(sizes), strict=True):
         if doubling and before == 0 and first is not None and size > first:
             raise section.error(index, "a row is missing", expected=f"message size {first}")
