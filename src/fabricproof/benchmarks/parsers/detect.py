@@ -74,9 +74,10 @@ TOOLS: Mapping[str, Tool] = {
     "perftest": Tool(
         read=perftest.parse,
         begins=r"(?:(?:Send|RDMA_Write)(?:_imm)?|RDMA_Read|Atomic [A-Z_]{1,20})"
-        rf"(?: Bidirectional)?(?: Post List)? (?:BW|Latency) Test|{perftest.ACCELERATOR}",
-        full=r"^[ \t]*#bytes[ \t]+#iter",
-        inside=r"bytes[ \t]+#iter",
+        rf"(?: Bidirectional)?(?: Post List)? (?:BW|Latency) Test|{perftest.ACCELERATOR}"
+        r"|(?<=\n)\{(?=\s*\"test_info\")",
+        full=r"^(?:[ \t]*#bytes[ \t]+#?iter|\{)",
+        inside=r"bytes[ \t]+#?iter",
     ),
     "hpcc": Tool(
         read=hpcc.parse,
@@ -86,8 +87,9 @@ TOOLS: Mapping[str, Tool] = {
     ),
     "nccl": Tool(
         read=nccl.parse,
-        begins="nccl-tests version |Collective test starting: |nThread [0-9]+ nGpus ",
-        full=r"^[ \t]*# Avg bus bandwidth",
+        begins="nccl-tests version |Collective test starting: |nThread [0-9]+ nGpus "
+        r"|(?<=\n)\{(?=\s*\"version\": ?\d+, ?\"start_time\")",
+        full=r"^(?:[ \t]*# Avg bus bandwidth|\{)",
         inside=r"size[ \t]+count[ \t]+type\b",
     ),
     "iperf": Tool(
