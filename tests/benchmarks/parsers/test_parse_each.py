@@ -196,7 +196,7 @@ def test_a_line_of_blanks_takes_linear_time(mark: str) -> None:
             times.append(time.process_time() - before)
         return min(times)
 
-    assert best_s(1_600_000) < 24 * best_s(200_000)
+    assert best_s(400_000) < 24 * best_s(50_000)
 
 
 ROWS = OSU.split("\n", 2)[2]
