@@ -7,12 +7,11 @@ import re
 import pytest
 from catalogue_answers import ANSWERS, both_at_once, text
 
-from fabricproof.benchmarks.catalogue import SUITES, meaning, reading_of
-from fabricproof.benchmarks.parsers.grammar.osu import PROGRAMS
+from fabricproof.benchmarks.catalogue import OSU, SUITES, meaning, reading_of
 from fabricproof.benchmarks.program import Consistency, Program, ProgramKind
 from tables import bandwidths, latencies, table
 
-PRINTS_MB_S = {program for program in PROGRAMS.values() if "bw" in program}
+PRINTS_MB_S = {row.name for row in OSU if "bw" in row.name}
 P2P = ("message_size", "repetitions", "latency_us", "bandwidth_mb_s", "message_rate_per_s")
 MPI1 = ("message_size", "repetitions", "latency_us", "bandwidth_mb_s")
 
@@ -26,7 +25,7 @@ def test_every_osu_program_that_prints_mb_s_is_judged_by_it(suite: str, program:
     assert meaning(suite, program).bidirectional == both_ways
 
 
-@pytest.mark.parametrize("program", sorted(set(PROGRAMS.values()) - PRINTS_MB_S))
+@pytest.mark.parametrize("program", sorted({row.name for row in OSU} - PRINTS_MB_S))
 def test_no_other_program_is_held_against_a_bandwidth(program: str) -> None:
     assert meaning("osu", program).kind is not ProgramKind.BANDWIDTH
 

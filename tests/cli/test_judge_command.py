@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -492,3 +493,19 @@ def test_an_output_of_another_device_than_the_rails_is_invalid(
     assert (f"of the device {device}, and the rails are of" in judged["reason"]) is (
         verdict == "INVALID"
     )
+
+
+def test_the_cost_of_many_damaged_tables_is_linear(tmp_path: Path, fabricproof: Command) -> None:
+    """Four times the tables: four times the work, 16 times if each is compared with all others."""
+
+    def cost_s(times: int) -> float:
+        file = tmp_path / f"{times}.out"
+        file.write_text("# Benchmarking PingPong\n" * times)
+        best = float("inf")
+        for _ in range(2):
+            start = time.process_time()
+            assert fabricproof("judge", file, "--link", "EDR").status == 65
+            best = min(best, time.process_time() - start)
+        return best
+
+    assert cost_s(12_000) < 8 * cost_s(3000)

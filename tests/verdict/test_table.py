@@ -299,7 +299,9 @@ RULES = [
 def any_table(draw: st.DrawFn) -> Table:
     """A table of any known columns: what some parser could return, and worse."""
     suite, program = draw(st.sampled_from(PROGRAMS))
-    others = st.sampled_from(sorted(set(COLUMNS) - {"message_size"}))
+    others = st.sampled_from(
+        sorted({*COLUMNS, "latency_p50_us", "bandwidth_p99_mb_s"} - {"message_size"})
+    )
     columns = draw(st.lists(others, min_size=1, max_size=4, unique=True))
     sizes = sorted(draw(SIZES)) if draw(st.booleans()) else None
     rows = [

@@ -11,7 +11,7 @@ src/perftest_parameters.c and perftest_resources.c of v4.5-0.20.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from fabricproof.benchmarks.program import (
@@ -55,153 +55,124 @@ _WINDOW_BACK = Messages(back=1, windowed=True)
 _WINDOW_BOTH = Messages(forth=1, back=1, windowed=True)
 
 
-def _osu(name: str, title: str, meaning: Meaning, messages: Messages | None) -> Program:
-    return Program(name=name, titles=(title,), meaning=meaning, messages=messages)
-
-
-def _ported(
-    program: Program, meaning: Meaning | None = None, *, titles: tuple[str, ...] = ()
+def _osu(
+    name: str, what: str, meaning: Meaning = UNKNOWN, messages: Messages | None = None
 ) -> Program:
-    return replace(program, has_port=True, port_meaning=meaning, port_titles=titles)
+    return Program(name=name, titles=(f"{what} test",), meaning=meaning, messages=messages)
+
+
+def _ported(program: Program, meaning: Meaning | None = None) -> Program:
+    return replace(program, has_port=True, port_meaning=meaning)
 
 
 #: osu_multi_lat of mpi4py and up to 5.7 prints the mean of both ends' times (MPI_Reduce of the
 #: latencies, over pairs x 2), that of 5.8 and later the first sender's.
 _MULTI_LAT = replace(_LATENCY, pairs_share_rails=True)
 _MULTI_LAT_OF_BOTH_ENDS = replace(_MULTI_LAT, last_send_uncounted=True)
+_OSU_MULTI_LAT = _osu("osu_multi_lat", "mpi multi latency", _MULTI_LAT, _PING_PONG)
 
+_BIBW = "mpi bi-directional bandwidth"
 #: mpi4py's osu_bibw moves both directions and counts one (demo/osu_bibw.py: size x loop x window,
 #: without the C program's factor of 2).
 _OSU_PAIRS = (
     # c/mpi/pt2pt/standard
-    _ported(_osu("osu_latency", "mpi latency test", _LATENCY, _PING_PONG)),
-    _ported(_osu("osu_bw", "mpi bandwidth test", _BANDWIDTH, _ANSWERED_WINDOW)),
+    _ported(_osu("osu_latency", "mpi latency", _LATENCY, _PING_PONG)),
+    _ported(_osu("osu_bw", "mpi bandwidth", _BANDWIDTH, _ANSWERED_WINDOW)),
+    _ported(_osu("osu_bibw", _BIBW, _BOTH_WAYS, _WINDOW_BOTH), _BANDWIDTH),
+    _osu("osu_mbw_mr", "mpi multiple bandwidth / message rate", _PAIRS, _ANSWERED_WINDOW),
     _ported(
-        _osu("osu_bibw", "mpi bi-directional bandwidth test", _BOTH_WAYS, _WINDOW_BOTH), _BANDWIDTH
+        replace(_OSU_MULTI_LAT, earlier=((5, 8), _MULTI_LAT_OF_BOTH_ENDS)), _MULTI_LAT_OF_BOTH_ENDS
     ),
-    _osu("osu_mbw_mr", "mpi multiple bandwidth / message rate test", _PAIRS, _ANSWERED_WINDOW),
-    replace(
-        _ported(
-            _osu("osu_multi_lat", "mpi multi latency test", _MULTI_LAT, _PING_PONG),
-            _MULTI_LAT_OF_BOTH_ENDS,
-        ),
-        earlier=((5, 8), _MULTI_LAT_OF_BOTH_ENDS),
-    ),
-    _osu("osu_latency_mt", "mpi multi-threaded latency test", _LATENCY, None),
-    _osu("osu_latency_mp", "mpi multi-process latency test", _LATENCY, None),
+    _osu("osu_latency_mt", "mpi multi-threaded latency", _LATENCY),
+    _osu("osu_latency_mp", "mpi multi-process latency", _LATENCY),
     # c/mpi/pt2pt/persistent, since 7.1; partitioned, 7.4
-    _osu("osu_latency_persistent", "mpi latency persistent test", _LATENCY, _PING_PONG),
-    _osu("osu_bw_persistent", "mpi bandwidth persistent test", _BANDWIDTH, _ANSWERED_WINDOW),
-    _osu(
-        "osu_bibw_persistent",
-        "mpi bi-directional bandwidth persistent test",
-        _BOTH_WAYS,
-        _WINDOW_BOTH,
-    ),
-    Program(name="osu_partitioned_latency", titles=("mpi partitioned latency test",)),
+    _osu("osu_latency_persistent", "mpi latency persistent", _LATENCY, _PING_PONG),
+    _osu("osu_bw_persistent", "mpi bandwidth persistent", _BANDWIDTH, _ANSWERED_WINDOW),
+    _osu("osu_bibw_persistent", f"{_BIBW} persistent", _BOTH_WAYS, _WINDOW_BOTH),
+    _osu("osu_partitioned_latency", "mpi partitioned latency"),
     # c/mpi/one-sided
-    _osu("osu_put_latency", "mpi_put latency test", _LATENCY, _FORTH),
-    _osu("osu_get_latency", "mpi_get latency test", _LATENCY, _BACK),
-    _osu("osu_put_bw", "mpi_put bandwidth test", _BANDWIDTH, _WINDOW),
-    _osu("osu_get_bw", "mpi_get bandwidth test", _BANDWIDTH, _WINDOW_BACK),
-    _osu("osu_put_bibw", "mpi_put bi-directional bandwidth test", _BOTH_WAYS, _WINDOW_BOTH),
-    _osu("osu_acc_latency", "mpi_accumulate latency test", _OPERATION, _FORTH),
-    _osu("osu_get_acc_latency", "mpi_get_accumulate latency test", _OPERATION, None),
-    _osu("osu_fop_latency", "mpi_fetch_and_op latency test", _OPERATION, None),
-    _osu("osu_cas_latency", "mpi_compare_and_swap latency test", _OPERATION, None),
+    _osu("osu_put_latency", "mpi_put latency", _LATENCY, _FORTH),
+    _osu("osu_get_latency", "mpi_get latency", _LATENCY, _BACK),
+    _osu("osu_put_bw", "mpi_put bandwidth", _BANDWIDTH, _WINDOW),
+    _osu("osu_get_bw", "mpi_get bandwidth", _BANDWIDTH, _WINDOW_BACK),
+    _osu("osu_put_bibw", "mpi_put bi-directional bandwidth", _BOTH_WAYS, _WINDOW_BOTH),
+    _osu("osu_acc_latency", "mpi_accumulate latency", _OPERATION, _FORTH),
+    _osu("osu_get_acc_latency", "mpi_get_accumulate latency", _OPERATION),
+    _osu("osu_fop_latency", "mpi_fetch_and_op latency", _OPERATION),
+    _osu("osu_cas_latency", "mpi_compare_and_swap latency", _OPERATION),
 )
 
-
-def _timed(name: str, what: str) -> Program:
-    return Program(name=name, titles=(f"mpi {what} latency test",))
-
-
-def _collective(name: str, what: str, operation: Operation) -> Program:
-    non_blocking = name.startswith("osu_i")
-    timed = Collective(
-        operation=operation, statistic=Statistic.MEAN_OF_RANKS, non_blocking=non_blocking
-    )
-    return replace(_timed(name, what), collective=timed)
-
-
-#: c/mpi/collective/blocking; reduce_scatter_block in 7.4 and 7.5
-_OSU_BLOCKING = (
-    _ported(_collective("osu_allgather", "allgather", Operation.ALLGATHER)),
-    _collective("osu_allgatherv", "allgatherv", Operation.ALLGATHER),
-    _collective("osu_allreduce", "allreduce", Operation.ALLREDUCE),
-    _ported(
-        _collective("osu_alltoall", "all-to-all personalized exchange", Operation.ALLTOALL),
-        titles=("mpi all-to-all latency test",),
-    ),
-    _ported(
-        _collective("osu_alltoallv", "all-to-allv personalized exchange", Operation.ALLTOALL),
-        titles=("mpi alltoallv latency test",),
-    ),
-    _collective("osu_alltoallw", "all-to-allw personalized exchange", Operation.ALLTOALL),
-    _ported(_collective("osu_barrier", "barrier", Operation.BARRIER)),
-    _ported(_collective("osu_bcast", "broadcast", Operation.BCAST)),
-    _ported(_collective("osu_gather", "gather", Operation.GATHER)),
-    _collective("osu_gatherv", "gatherv", Operation.GATHER),
-    _collective("osu_reduce", "reduce", Operation.REDUCE),
-    _collective("osu_reduce_scatter", "reduce_scatter", Operation.REDUCE_SCATTER),
-    _collective("osu_reduce_scatter_block", "reduce_scatter_block", Operation.REDUCE_SCATTER),
-    _ported(_collective("osu_scatter", "scatter", Operation.SCATTER)),
-    _collective("osu_scatterv", "scatterv", Operation.SCATTER),
-)
-
-
-def _persistent(program: Program) -> Program:
-    """Return a collective whose request was made before: its start and its end are timed."""
-    return replace(
-        program,
-        name=f"{program.name}_persistent",
-        titles=(program.titles[0].replace("latency test", "persistent latency test"),),
-        port_titles=(),
-        has_port=False,
-    )
+#: c/mpi/collective: name -> words of its title, operation; reduce_scatter_block since 7.4.
+#: ``osu_neighbor_alltoallw`` 7.2 prints the title of ``osu_alltoallw`` and can't be told from it.
+_OSU_COLLECTIVES: Mapping[str, tuple[str, Operation]] = {
+    "allgather": ("allgather", Operation.ALLGATHER),
+    "allgatherv": ("allgatherv", Operation.ALLGATHER),
+    "allreduce": ("allreduce", Operation.ALLREDUCE),
+    "alltoall": ("all-to-all personalized exchange", Operation.ALLTOALL),
+    "alltoallv": ("all-to-allv personalized exchange", Operation.ALLTOALL),
+    "alltoallw": ("all-to-allw personalized exchange", Operation.ALLTOALL),
+    "barrier": ("barrier", Operation.BARRIER),
+    "bcast": ("broadcast", Operation.BCAST),
+    "gather": ("gather", Operation.GATHER),
+    "gatherv": ("gatherv", Operation.GATHER),
+    "reduce": ("reduce", Operation.REDUCE),
+    "reduce_scatter": ("reduce_scatter", Operation.REDUCE_SCATTER),
+    "reduce_scatter_block": ("reduce_scatter_block", Operation.REDUCE_SCATTER),
+    "scatter": ("scatter", Operation.SCATTER),
+    "scatterv": ("scatterv", Operation.SCATTER),
+}
+#: those that mpi4py ports -> the port's own title; the same as OSU's if empty
+_PORTED_COLLECTIVES = {
+    "alltoall": "all-to-all",
+    "alltoallv": "alltoallv",
+    **dict.fromkeys(("allgather", "barrier", "bcast", "gather", "scatter"), ""),
+}
+#: collectives between neighbours, since 7.1: no model judges them
+_OSU_NEIGHBOURS = {
+    "osu_neighbor_allgather": "neighborhood allgather",
+    "osu_neighbor_allgatherv": "neighborhood allgatherv",
+    "osu_neighbor_alltoall": "neighborhood alltoall",
+    "osu_neighbor_alltoallv": "neighborhood all-to-allv",
+    "osu_ineighbor_allgather": "non-blocking neighborhood allgather",
+    "osu_ineighbor_allgatherv": "non-blocking neighborhood allgatherv",
+    "osu_ineighbor_alltoall": "non-blocking neighborhood alltoall",
+    "osu_ineighbor_alltoallv": "non-blocking neighborhood alltoallv",
+    "osu_ineighbor_alltoallw": "non-blocking neighborhood alltoallw",
+}
 
 
-#: OSU's collectives and start-up programs: times only.  ``osu_neighbor_alltoallw`` 7.2 prints the
-#: title of ``osu_alltoallw`` and can't be told from it.
+def _title(words: str) -> tuple[str]:
+    return (f"mpi {words} latency test",)
+
+
+def _osu_collectives() -> Iterator[Program]:
+    """Yield each collective as OSU has it: blocking, persistent (since 7.4), non-blocking."""
+    mean = {
+        name: Collective(operation=operation, statistic=Statistic.MEAN_OF_RANKS)
+        for name, (_, operation) in _OSU_COLLECTIVES.items()
+    }
+    for name, (words, _) in _OSU_COLLECTIVES.items():
+        port = _PORTED_COLLECTIVES.get(name)
+        yield Program(
+            name=f"osu_{name}",
+            titles=_title(words),
+            port_titles=_title(port) if port else (),
+            has_port=port is not None,
+            collective=mean[name],
+        )
+    for name, (words, _) in _OSU_COLLECTIVES.items():
+        titles = _title(f"{words} persistent")
+        yield Program(name=f"osu_{name}_persistent", titles=titles, collective=mean[name])
+    for name, (words, _) in _OSU_COLLECTIVES.items():
+        title = _title(f"non-blocking {'all-to-all' if name == 'alltoall' else words}")
+        both = replace(mean[name], non_blocking=True)
+        yield Program(name=f"osu_i{name}", titles=title, collective=both)
+
+
+#: OSU's collectives and start-up programs (c/mpi/startup): times only
 _OSU_TIMES = (
-    *_OSU_BLOCKING,
-    # c/mpi/collective/persistent, in 7.4 and 7.5
-    *map(_persistent, _OSU_BLOCKING),
-    # c/mpi/collective/non_blocking
-    _collective("osu_iallgather", "non-blocking allgather", Operation.ALLGATHER),
-    _collective("osu_iallgatherv", "non-blocking allgatherv", Operation.ALLGATHER),
-    _collective("osu_iallreduce", "non-blocking allreduce", Operation.ALLREDUCE),
-    _collective("osu_ialltoall", "non-blocking all-to-all", Operation.ALLTOALL),
-    _collective(
-        "osu_ialltoallv", "non-blocking all-to-allv personalized exchange", Operation.ALLTOALL
-    ),
-    _collective(
-        "osu_ialltoallw", "non-blocking all-to-allw personalized exchange", Operation.ALLTOALL
-    ),
-    _collective("osu_ibarrier", "non-blocking barrier", Operation.BARRIER),
-    _collective("osu_ibcast", "non-blocking broadcast", Operation.BCAST),
-    _collective("osu_igather", "non-blocking gather", Operation.GATHER),
-    _collective("osu_igatherv", "non-blocking gatherv", Operation.GATHER),
-    _collective("osu_ireduce", "non-blocking reduce", Operation.REDUCE),
-    _collective("osu_ireduce_scatter", "non-blocking reduce_scatter", Operation.REDUCE_SCATTER),
-    _collective(
-        "osu_ireduce_scatter_block",
-        "non-blocking reduce_scatter_block",
-        Operation.REDUCE_SCATTER,
-    ),
-    _collective("osu_iscatter", "non-blocking scatter", Operation.SCATTER),
-    _collective("osu_iscatterv", "non-blocking scatterv", Operation.SCATTER),
-    # c/mpi/collective/neighborhood, since 7.1
-    _timed("osu_neighbor_allgather", "neighborhood allgather"),
-    _timed("osu_neighbor_allgatherv", "neighborhood allgatherv"),
-    _timed("osu_neighbor_alltoall", "neighborhood alltoall"),
-    _timed("osu_neighbor_alltoallv", "neighborhood all-to-allv"),
-    _timed("osu_ineighbor_allgather", "non-blocking neighborhood allgather"),
-    _timed("osu_ineighbor_allgatherv", "non-blocking neighborhood allgatherv"),
-    _timed("osu_ineighbor_alltoall", "non-blocking neighborhood alltoall"),
-    _timed("osu_ineighbor_alltoallv", "non-blocking neighborhood alltoallv"),
-    _timed("osu_ineighbor_alltoallw", "non-blocking neighborhood alltoallw"),
-    # c/mpi/startup
+    *_osu_collectives(),
+    *(Program(name=name, titles=_title(words)) for name, words in _OSU_NEIGHBOURS.items()),
     Program(name="osu_init", titles=("mpi init test",)),
     Program(name="osu_hello", titles=("mpi hello world test",)),
 )
@@ -254,28 +225,16 @@ _IMB_PAIRS = (
 
 #: IMB's collectives (``IMB-MPI1 -list``).  The vector of its Reduce_scatter was the printed size up
 #: to 2018 and is the printed size for each rank since (IMB_reduce_scatter.c, ``IMB2018``).
-_IMB_COLLECTIVES: Mapping[str, Operation] = {
-    "Bcast": Operation.BCAST,
-    "Reduce": Operation.REDUCE,
-    "Allreduce": Operation.ALLREDUCE,
-    "Reduce_scatter": Operation.REDUCE_SCATTER,
-    "Allgather": Operation.ALLGATHER,
-    "Allgatherv": Operation.ALLGATHER,
-    "Alltoall": Operation.ALLTOALL,
-    "Alltoallv": Operation.ALLTOALL,
-    "Gather": Operation.GATHER,
-    "Gatherv": Operation.GATHER,
-    "Scatter": Operation.SCATTER,
-    "Scatterv": Operation.SCATTER,
-    "Barrier": Operation.BARRIER,
-}
+_IMB_COLLECTIVES = (
+    "Bcast Reduce Allreduce Reduce_scatter Allgather Allgatherv Alltoall Alltoallv "
+    "Gather Gatherv Scatter Scatterv Barrier"
+)
 
 
-def _imb_collective(name: str, operation: Operation) -> tuple[Program, ...]:
-    """Return a collective, as IMB-NBC overlaps it, and as that times it alone.
-
-    The barrier times the whole stream (IMB_barrier.c).
-    """
+def _imb_collective(name: str) -> tuple[Program, ...]:
+    """Return a collective, as IMB-NBC overlaps it, and as that times it alone."""
+    _, operation = _OSU_COLLECTIVES[name.lower()]
+    # the barrier times the whole stream (IMB_barrier.c)
     stream = operation is Operation.BARRIER
     plain = Collective(
         operation=operation,
@@ -292,9 +251,9 @@ def _imb_collective(name: str, operation: Operation) -> tuple[Program, ...]:
 
 IMB: tuple[Program, ...] = (
     *_IMB_PAIRS,
-    *(row for each in _IMB_COLLECTIVES.items() for row in _imb_collective(*each)),
+    *(row for each in _IMB_COLLECTIVES.split() for row in _imb_collective(each)),
     # one number for the shares of all ranks (IMB_reduce_scatter_block.c); IMB-NBC has none
-    _imb_collective("Reduce_scatter_block", Operation.REDUCE_SCATTER)[0],
+    _imb_collective("Reduce_scatter_block")[0],
 )
 
 #: A bandwidth is the client's stream, a latency goes forth and back and is half the round trip, of
@@ -353,18 +312,17 @@ _BY_LOWER = {name.lower(): program for name, program in _BY_NAME["imb"].items()}
 
 
 def program_of(suite: str, name: str) -> Program | None:
-    """Return the row of a program as it is called; None where there is none.
+    """Return the row of a program as it is called; None if there is none.
 
-    ``suite`` is ``osu``, ``osu-mpi4py``, ``imb``, ``perftest``, ``iperf``, ``iperf3``,
-    ``nccl-tests`` or ``rccl-tests``.
+    ``suite`` is a key of :data:`SUITES`.
     """
     return _BY_NAME.get(suite, {}).get(name)
 
 
 def collective_of(suite: str, program: str) -> Collective | None:
-    """Return what ``program`` of ``suite`` measures; None where it is no collective, or no port.
+    """Return what ``program`` of ``suite`` measures; None if it is no collective, or no port.
 
-    Suites are those of :func:`program_of`; IMB's names are taken in any case.
+    IMB's names are taken in any case.
     """
     row = _BY_LOWER.get(program.lower()) if suite == "imb" else program_of(suite, program)
     return None if row is None else row.collective_of(suite)
@@ -385,8 +343,14 @@ def meaning(suite: str, program: str) -> Meaning:
 def reading_of(table: Table) -> Meaning:
     """Return how ``table`` is to be read, with what its own words say of the run."""
     said = table.attributes
-    find = _row_of_p2p if table.suite == "imb" and _is_p2p(table) else _row_of_printed
-    row = find(table.suite, table.program)
+    # t[usec] and Msg/sec stand together in IMB-P2P alone (src_c/P2P/imb_p2p_*.c), which tells a
+    # table without header; Uniband and Biband of IMB-MPI1 print rates without times.
+    looks_p2p = {"latency_us", "message_rate_per_s"} <= set(table.columns)
+    is_p2p = table.suite == "imb" and said.get("binary", "IMB-P2P" * looks_p2p) == "IMB-P2P"
+    # its P2P/PingPong calls itself PingPong
+    names = (f"P2P/{table.program}", table.program) if is_p2p else (table.program,)
+    rows = filter(None, (_row_of_printed(table.suite, name) for name in names))
+    row = next((row for row in rows if row.binary == "IMB-P2P" or not is_p2p), None)
     reading = UNKNOWN if row is None else row.meaning_of(table.suite, table.version)
     if said.get("both_ways"):
         return replace(reading, bidirectional=True)
@@ -400,21 +364,3 @@ def _row_of_printed(suite: str, printed: str) -> Program | None:
     if suite == "imb":
         return _BY_LOWER.get(printed.lower())
     return program_of(suite, printed.replace("osu_xccl_", "osu_"))
-
-
-def _row_of_p2p(suite: str, printed: str) -> Program | None:
-    """Return the row of what IMB-P2P prints: its ``P2P/PingPong`` calls itself PingPong."""
-    rows = (_row_of_printed(suite, f"P2P/{printed}"), _row_of_printed(suite, printed))
-    return next((row for row in rows if row is not None and row.binary == "IMB-P2P"), None)
-
-
-def _is_p2p(table: Table) -> bool:
-    """Tell IMB-P2P from the other parts; a pasted table without header shows it by its columns.
-
-    ``t[usec]`` and ``Msg/sec`` stand together in IMB-P2P alone (src_c/P2P/imb_p2p_*.c); Uniband
-    and Biband of IMB-MPI1 print rates without times.
-    """
-    binary = table.attributes.get("binary")
-    if binary is not None:
-        return binary == "IMB-P2P"
-    return {"latency_us", "message_rate_per_s"} <= set(table.columns)

@@ -24,7 +24,7 @@ class ProgramKind(StrEnum):
 
 
 class Consistency(StrEnum):
-    """Arithmetic that binds the columns of one row together, where the tool defines it."""
+    """The law between the columns of one row."""
 
     NONE = "none"
     SIZE_OVER_TIME = "bandwidth = message size / latency"
@@ -34,10 +34,7 @@ class Consistency(StrEnum):
 
 
 class BusFactor(StrEnum):
-    """What makes the bus bandwidth of nccl-tests out of size / time, with n ranks.
-
-    ``*GetBw`` in src/*.cu of NVIDIA/nccl-tests.
-    """
+    """Bus bandwidth over size / time with n ranks (``*GetBw`` in src/*.cu of nccl-tests)."""
 
     ONE = "1"
     OTHERS = "(n - 1) / n"
@@ -72,10 +69,9 @@ class Meaning:
         kind: what is judged first.
         bidirectional: the bandwidth adds up both directions, so both directions' ceilings apply.
         pairs_share_rails: several pairs load the rails at once.
-        crosses: each printed time holds at least one crossing of the fabric by its message, so
-            that the latency floor binds.  Not so for collectives (the root of a broadcast is done
-            when its buffer is free; the average over ranks prints less than one crossing), for
-            completion at the origin only, and for times of a stream divided by its messages.
+        crosses: each printed time holds at least one crossing of the fabric, so that the latency
+            floor binds.  Not so for collectives (the root of a broadcast is done when its buffer
+            is free), for completion at the origin only, and for a stream's time over its messages.
         round_trip: the printed time is there and back: a request, and the answer with the bytes.
         empty_crosses: a message of 0 bytes crosses as well; a put or get of nothing does not.
         last_send_uncounted: the printed time is the mean of both ends, and the end that sends last
@@ -113,10 +109,7 @@ class Messages:
 
     @property
     def crossings(self) -> int:
-        """How many messages of one iteration follow each other over one direction of the link.
-
-        Both in turn: a ping-pong waits for two.  At once: the busier direction counts.
-        """
+        """Messages of one iteration that follow each other: both of a ping-pong wait in turn."""
         return self.forth + self.back if self.in_turn else max(self.forth, self.back)
 
 
@@ -147,9 +140,8 @@ class Collective:
     def times_root_alone(self) -> bool:
         """Whether its times cannot compare algorithms: those of a root that waits for nobody.
 
-        The root of a broadcast is done when its buffer is free.  Where its time alone is printed,
-        for all repetitions at once, an algorithm that lets go of the root early wins, whatever the
-        others wait: measured, 12 us for 32 KiB on 25 MB/s, which takes 1300.
+        An algorithm that lets go of the root early would win, whatever the others wait: measured,
+        a broadcast of 32 KiB on 25 MB/s in 12 us, which takes 1300.
         """
         is_root = self.statistic is Statistic.RANK_ZERO_STREAM
         return is_root and not self.operation.waits_for_all
@@ -166,16 +158,15 @@ class Program:
     Attributes:
         name: as it is called: ``osu_bw``, ``PingPong``, ``P2P/PingPong``, ``ib_write_bw``.
         titles: what its output may call it, in lower case; OSU's ``#define BENCHMARK`` without
-            ``OSU`` and the accelerator.  Empty where the output bears the name.
+            ``OSU`` and the accelerator.  Empty if the output bears the name.
         port_titles: what mpi4py's port alone calls it.
-        binary: IMB's that has it; empty elsewhere, and where only its output is known.
+        binary: IMB's that has it; empty elsewhere.
         meaning: how its table is to be read.
-        port_meaning: how the port's is, where it differs.
-        earlier: the release that brought ``meaning``, and how tables of those before are to be
-            read; None where all are alike.
-        messages: of one iteration; None where they are no fixed exchange between pairs.
+        port_meaning: how the port's is, if it differs.
+        earlier: the release that brought ``meaning``, and the meaning before it.
+        messages: of one iteration; None if they are no fixed exchange between pairs.
         collective: the operation of a collective; None for all others.
-        bus: its bus bandwidth; None where it prints none, or none that says something.
+        bus: its bus bandwidth; None if it prints none that says something.
         has_port: mpi4py ports it to Python (demo/osu_*.py, 4.1).
     """
 
@@ -228,21 +219,17 @@ def buffers_of(table: Table) -> str:
 
     OSU says of a pair where both buffers are (``Send Buffer on DEVICE (D) and Receive Buffer on
     HOST (H)``, util/osu_util.c; managed memory counts as the device's), of a collective on a GPU
-    only the accelerator (``OSU MPI-CUDA Allreduce Latency Test``).  IMB-MPI1-GPU puts the buffers
-    of both ranks where its command says (``-mem_alloc_type``), which the parser read.
+    only the accelerator (``OSU MPI-CUDA Allreduce Latency Test``).
     """
     said = table.attributes
-    if "send_buffer" in said:
-        sends, receives = (
-            not str(said[name]).startswith("HOST") for name in ("send_buffer", "receive_buffer")
-        )
-        if not (sends or receives):
-            return ""
-        return "device_" if sends and receives else f"{_NAMES[sends]}_to_{_NAMES[receives]}_"
-    return "device_" if "accelerator" in said else ""
-
-
-_NAMES = {True: "device", False: "host"}
+    if "send_buffer" not in said:
+        return "device_" if "accelerator" in said else ""
+    sender, receiver = (
+        "host" if str(said[name]).startswith("HOST") else "device"
+        for name in ("send_buffer", "receive_buffer")
+    )
+    both = "" if sender == "host" else "device_"
+    return both if sender == receiver else f"{sender}_to_{receiver}_"
 
 
 def ends_on_gpus(buffers: str) -> int:

@@ -5,6 +5,7 @@ No input or output happens here.  All records are frozen.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
@@ -12,7 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 #: Names of the columns that a parsed table may have, with their units, in the glossary's words.
-#: ``message_size`` is in bytes; ``_mb_s`` is 10^6 bytes per second.
+#: ``message_size`` is in bytes; ``_mb_s`` is 10^6 bytes per second.  Percentiles have any number:
+#: ask :func:`unit_of`.
 COLUMNS: Mapping[str, str] = MappingProxyType(
     {
         "message_size": "B",
@@ -25,10 +27,6 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "latency_avg_us": "us",
         "latency_min_us": "us",
         "latency_max_us": "us",
-        "latency_p50_us": "us",
-        "latency_p90_us": "us",
-        "latency_p95_us": "us",
-        "latency_p99_us": "us",
         "overall_us": "us",
         "compute_us": "us",
         "init_us": "us",
@@ -37,9 +35,6 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "pure_communication_us": "us",
         "overlap_percent": "%",
         "iterations": "",
-        "bandwidth_p50_mb_s": "MB/s",
-        "bandwidth_p90_mb_s": "MB/s",
-        "bandwidth_p99_mb_s": "MB/s",
         "pure_communication_min_us": "us",
         "pure_communication_max_us": "us",
         "transmit_size": "B",
@@ -51,7 +46,6 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "defects": "",
         "bandwidth_peak_mb_s": "MB/s",
         "latency_stdev_us": "us",
-        "latency_p999_us": "us",
         "transactions_per_s": "1/s",
         "cpu_util_percent": "%",
         "loss_percent": "%",
@@ -66,6 +60,23 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "wrong_values": "",
     }
 )
+
+
+_PERCENTILE = re.compile(r"(?P<latency>latency_p[0-9]{1,4}_us)|bandwidth_p[0-9]{1,4}_mb_s")
+
+
+def unit_of(column: str) -> str:
+    """Return the unit of a column of a parsed table, empty for a number of things.
+
+    ``latency_p<n>_us`` and ``bandwidth_p<n>_mb_s`` are the n-th percentile over rounds, without
+    its point (``p999`` is 99.9 %).
+
+    Raises:
+        KeyError: no table may have such a column.
+    """
+    if match := _PERCENTILE.fullmatch(column):
+        return "us" if match["latency"] else "MB/s"
+    return COLUMNS[column]
 
 
 class Verdict(StrEnum):
@@ -236,7 +247,7 @@ class Table:
             ``rccl-tests``.
         program: the OSU program (``osu_bw``) or IMB benchmark (``PingPong``).
         version: the suite's version as printed, None where the tool prints none.
-        columns: names from :data:`COLUMNS`, in printed order.
+        columns: names that :func:`unit_of` knows, in printed order.
         rows: one tuple per printed row, in printed order, as many numbers as columns.
         line: line of the column header in ``source``, from 1.
         row_lines: the line each row stands on, parallel to ``rows``.

@@ -69,6 +69,37 @@ def test_an_output_of_another_kind_is_told_with_what_to_do(text: str) -> None:
     assert "subnet check" in str(caught.value.next_step)
 
 
+#: what ``iperf3 --debug`` prints between its version and its first words (esnet/iperf issue 1088)
+DEBUG = """iperf 3.1.3
+send_parameters:
+{
+\t"tcp":\ttrue,
+\t"parallel":\t1
+}
+Connecting to host 192.0.2.4, port 5201
+get_results
+{
+\t"congestion_used":\t"cubic",
+\t"streams":\t[{
+\t\t\t"id":\t1
+\t\t}]
+}
+[ ID] Interval           Transfer     Bandwidth       Retr
+[  4]   0.00-20.00  sec  29.9 GBytes  12.8 Gbits/sec  114             sender
+[  4]   0.00-20.00  sec  29.9 GBytes  12.8 Gbits/sec                  receiver
+
+iperf Done.
+"""
+
+
+def test_the_json_of_a_debugging_iperf3_begins_no_run() -> None:
+    reading = read_tables(DEBUG)
+    assert not reading.damages
+    (table,) = reading.tables
+    assert (table.suite, table.version) == ("iperf3", "3.1.3")
+    assert len(read_tables(DEBUG + DEBUG).tables) == 2
+
+
 MEMORY = (DATA / "imb/damaged/mpi1-mem.txt").read_text("utf-8")
 
 
@@ -165,7 +196,7 @@ def test_a_line_of_blanks_takes_linear_time(mark: str) -> None:
             times.append(time.process_time() - before)
         return min(times)
 
-    assert best_s(1_600_000) < 24 * best_s(200_000)
+    assert best_s(400_000) < 24 * best_s(50_000)
 
 
 ROWS = OSU.split("\n", 2)[2]
@@ -193,7 +224,7 @@ def test_numbers_about_a_node_above_the_first_title_are_no_table(words: str) -> 
     assert read_tables(words + OSU).damages == ()
 
 
-@pytest.mark.parametrize("mark", ["12: ", "> ", "> > "])
+@pytest.mark.parametrize("mark", ["12: ", "> "])
 def test_marks_before_every_line_are_no_data(mark: str) -> None:
     text = "".join(f"{mark}{line}\n" for line in OSU.splitlines())
     (table,) = parse_text(text)

@@ -67,6 +67,10 @@ DAMAGE = {
     "an unknown column": (PINGPONG.replace("t[usec]", "t[fortnight]"), "unknown column"),
     "a table that is not listed": (
         PINGPONG.replace("# Benchmarking PingPong", "# Benchmarking P"), "does not list"),
+    "rows of 0 repetitions": (
+        pingpong(1e6).replace("           10 ", "            0 "), "damaged row"),
+    "0 processes": (pingpong(1e6).replace("= 2", "= 0"), "damaged line"),
+    "one process and no partner": (pingpong(1e6).replace("= 2", "= 1"), "no pair"),
     **{f"a run without list that lost {lost}": (text_of("mt").replace(lost, "# oops"), "")
        for lost in ("# Benchmarking PingPongMT", "# Benchmarking BarrierMT", "#processes")},
     **{name: (text_of(f"damaged/{name}"), "the benchmark gave up")

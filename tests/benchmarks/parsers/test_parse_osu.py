@@ -39,13 +39,53 @@ def test_bandwidth_table_of_document_001_has_all_its_rows() -> None:
     assert table.row_lines == tuple(range(3, 26))
 
 
-@pytest.mark.parametrize("percent", ["50", "90", "99"])
-def test_tail_columns_of_later_versions(percent: str) -> None:
-    text = (
-        f"# OSU MPI Latency Test v7.4\n# Size          Latency (us)  P{percent} Tail Lat(us)\n"
-        "# Datatype: MPI_CHAR.\n1                       1.00              2.00\n"
+@pytest.mark.parametrize(("percent", "name"), [("1", "p1"), ("25", "p25"), ("99.9", "p999")])
+def test_any_percentile_of_later_versions_is_a_column(percent: str, name: str) -> None:
+    """The formats are those of print_only_header in util/osu_util_mpi.c of 7.4, as -z asks."""
+    head = "# OSU MPI Latency Test v7.4\n# Datatype: MPI_CHAR.\n# Size         Avg Latency(us)"
+    text = f"{head}    P{percent} Tail Lat(us)    P50 Tail Lat(us)\n1      1.20     1.00     1.10\n"
+    assert one(text).columns[-2:] == (f"latency_{name}_us", "latency_p50_us")
+    of_rates = text.replace("Latency Test", "Bandwidth Test").replace(
+        "Tail Lat(us)", "Tail BW(MB/s)"
     )
-    assert one(text).columns[-1] == f"latency_p{percent}_us"
+    of_rates = of_rates.replace("Avg Latency(us)", "Bandwidth (MB/s)")
+    assert one(of_rates).columns[-2:] == (f"bandwidth_{name}_mb_s", "bandwidth_p50_mb_s")
+    assert refuse(text.replace("P50", f"P{percent}")).problem == "unknown column"
+
+
+#: ``-D vect:4:1`` of 7.4: of a buffer a quarter is sent
+DDT = (
+    "# OSU MPI Latency Test v7.4\n# Datatype: MPI_CHAR.\n"
+    "# Size         Avg Latency(us)       Transmit Size\n"
+)
+
+
+def test_what_a_derived_data_type_sends_stands_beside_its_buffer() -> None:
+    table = one(DDT + "8        1.20       2\n16       1.21       4\n")
+    assert (table.column("message_size"), table.column("transmit_size")) == ((8, 16), (2, 4))
+    assert refuse(DDT + "8        1.20       2\n16       1.21       4").problem == "cut row"
+
+
+#: what gnuplot's terminal "dumb" draws by the commands of omb_graph_plot in util/osu_util_graph.c
+PLOT = """\f
+                     Size: 2, Avg:2.00
+     3 +-----------------------------------------------------+
+   2.5 |-+         .                          .            +-|
+     2 |.....  ..     .......    ..   . ...      .......   ..|
+       +-----------------------------------------------------+
+       0        200        400        600       800       1000
+                        Iteration Count
+
+"""
+
+
+def test_a_plot_below_the_table_is_no_table() -> None:
+    text = BW + row(1, "1.00") + row(2, "2.00")
+    assert parse_text(text + PLOT) == parse_text(text)
+    assert len(parse_text(text + PLOT + text)) == 2
+    assert refuse(text + PLOT + "Killed\n").problem == "the job ended badly"
+    assert refuse(text + PLOT + row(4, "4.00")).problem == "a row below a plot"
+    assert refuse(BW + PLOT).problem == "a table without rows"
 
 
 def test_validation_is_kept_for_the_judge() -> None:
@@ -64,6 +104,14 @@ BARRIER = (DATA / "osu/osu_barrier-f-5.9.txt").read_text("utf-8").rstrip()
 BARRIERS = (DATA / "osu/osu_barrier-5.9.txt").read_text("utf-8")
 
 
+BARRIER_F = (
+    "# OSU MPI Barrier Latency Test v7.2\n"
+    "# Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations\n"
+)
+RATES = (
+    "# OSU MPI Multiple Bandwidth / Message Rate Test v7.2\n"
+    "# [ pairs: 2 ] [ window size: 64 ]\n# Size   MB/s   Messages/s\n1   1.00   1000000.00\n"
+)
 DAMAGE = {
     "unknown program": ("# OSU MPI Quantum Test v9.9\n", 1),
     "cut title": ("# OSU MPI Bandw\n# Size      Bandwidth (MB/s)\n" + row(1, "1.00"), 1),
@@ -88,6 +136,9 @@ DAMAGE = {
     "second header": (BW + row(1, "1.00") + "# Size      Bandwidth (MB/s)\n" + row(1, "1.00"), 4),
     "killed": (BW + row(1, "1.00") + "Killed\n", 4),
     "no table but news of death": ("hello\nKilled\n", 2),
+    "0 iterations": (BARRIER_F + "0.50  0.40  0.60  0\n", 3),
+    "0 pairs": (RATES.replace("pairs: 2", "pairs: 0"), 2),
+    "0 processes": ("# OSU MPI Hello World Test v7.2\nThis is a test with 0 processes\n", 1),
     "rate without pairs": (
         "# OSU MPI Multiple Bandwidth / Message Rate Test v7.2\n# Size   MB/s   Messages/s\n", 2),
 }  # fmt: skip

@@ -3,117 +3,146 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
-from fabricproof.benchmarks.parsers import (
-    hpcc,
-    imb,
-    iperf,
-    iperf3,
-    nccl,
-    osu,
-    perftest,
-)
+from fabricproof.benchmarks.parsers import hpcc, imb, iperf, iperf3, nccl, osu, perftest
 from fabricproof.benchmarks.parsers.grammar.chatter import first_death
 from fabricproof.benchmarks.parsers.grammar.network import Networks
-from fabricproof.benchmarks.parsers.grammar.text import TextSection, by_label, clean, shorten
+from fabricproof.benchmarks.parsers.grammar.text import TextSection, clean, shorten
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
 
-_Parser = Callable[[TextSection], tuple[Table, ...]]
-_EachReader = Callable[[TextSection], Iterator[tuple[Table, ...] | ParseError]]
 
-#: tool -> its parser.
-PARSERS: dict[str, _Parser] = {
-    "osu": osu.parse,
-    "imb": imb.parse,
-    "iperf3": iperf3.parse,
-    "iperf": iperf.parse,
-    "perftest": perftest.parse,
-    "hpcc": hpcc.parse,
-    "nccl": nccl.parse,
-}
+@dataclass(frozen=True, kw_only=True)
+class Tool:
+    """How the sections of one tool are found, and what reads them.
 
-#: tool whose section holds several tables -> what reads them one by one.
-_EACH: dict[str, _EachReader] = {"imb": imb.read_each}
+    Patterns of first words stand at the beginning of a line, after blanks and ``#``.
 
-#: How a section of each tool begins.  A column header stands here too: where its title was lost
-#: the table must be an error, not a part of the section before.  It begins at the newline before
-#: the line: a search for one character is many times as fast as one for the beginnings of lines.
-#: "OSU Micro-Benchmarks" is the package, of which people write above its tables.
-_START = re.compile(
-    r"\n[ \t#]*(?![0-9])(?:"
-    r"(?P<osu>OSU (?!Micro)[A-Z]|MPI [\w -]*Test[ \t]*$"
-    r"|Number of (?:Sender threads|forked processes in s)"
-    r"|Size[ \t]{2,}|Size \[B\]|(?:Avg Latency|Overall)\(us\))"
-    r"|(?P<imb>Intel ?\(R\) MPI Benchmark|List of Benchmarks|Benchmarking |bytes[ \t]+#rep)"
-    # Of lines that begin with a brace only iperf3's own: schedulers print JSON of theirs.
-    r"|(?P<iperf3>iperf 3\.|Connecting to host |\$ iperf3 .*-c "
-    r"|(?<![^\n])\{(?=\s*\"(?:start|title|extra_data|intervals|end|error|event\":\"start)\")"
-    r"|(?<![^\n])\{\"event\":"
-    r"|Server listening on (?:port )?\d|iperf3: (?:error|interrupt))"
-    r"|(?P<perftest>(?:(?:Send|RDMA_Write)(?:_imm)?|RDMA_Read|Atomic [A-Z_]{1,20})"
-    r"(?: Bidirectional)?(?: Post List)? (?:BW|Latency) Test|bytes[ \t]+#?iter"
-    r"|(?<![^\n])\{(?=\s*\"test_info\")"
-    rf"|{perftest.ACCELERATOR})"
-    r"|(?P<hpcc>This is the DARPA/DOE HPC Challenge Benchmark version|Begin of Summary section)"
-    r"|(?P<nccl>nccl-tests version |Collective test starting: |nThread [0-9]+ nGpus "
-    r"|size[ \t]+count[ \t]+type\b|(?<![^\n])\{(?=\s*\"version\": ?\d+, ?\"start_time\"))"
-    r"|(?P<iperf>Client connecting to |Server listening on (?:TCP|UDP)|\$ iperf .*-c )"
-    r"|(?P<any_iperf>\[ ID\] Interval|\[(?:SUM| *\d+)\] +\d+\.\d+ ?- *\d)"
-    r")",
-    re.MULTILINE,
-)
+    Attributes:
+        read: turns a section into tables; raises ParseError if anything in it is damaged.
+        read_each: the same table by table, for a section that holds several.
+        begins: first words of a section.
+        full: what an open section must hold before ``begins`` ends it and begins the next one.
+        begins_anew: first words that begin a section whatever the open one holds.
+        inside: words that belong to an open section, and begin one where none of the tool is
+            open: a table without its title must be an error, not a part of what stands above.
+    """
 
-_IPERF_BEGUN = re.compile(
-    r"^[ \t]*(?:Connecting to|Client connecting|\{(?=\s*\"(?:start|event)\"))|(?:bits|Bytes)/sec",
-    re.MULTILINE,
-)
+    read: Callable[[TextSection], tuple[Table, ...]]
+    begins: str
+    full: str
+    begins_anew: str | None = None
+    inside: str | None = None
+    read_each: Callable[[TextSection], Iterator[tuple[Table, ...] | ParseError]] | None = None
 
-#: What an open section must hold before another of the same tool may begin.  osu_latency_mt prints
-#: thread counts above its title and osu_mbw_mr 7.2 its title twice, so a title alone is no end; a
-#: table of IMB belongs to the open run until that has ended; command and version lines of iperf
-#: stand above its first words.
-_FULL = {
-    "osu": re.compile(
-        r"^[ \t#]*(?:Size\b|Avg Latency\(us\)|Overall\(us\)|nprocs:|This is a test|Uni-dir)",
-        re.MULTILINE,
+
+#: keys of a report of ``iperf3 --json``: schedulers print JSON of their own
+_JSON = r"\{\s*\"(?:start|title|extra_data|intervals|end|error|event\":\"start)\""
+#: command and version of iperf stand above its first words
+_IPERF_BEGUN = rf"^[ \t]*(?:Connecting to|Client connecting)|^{_JSON}|(?:bits|Bytes)/sec"
+
+TOOLS: Mapping[str, Tool] = {
+    "osu": Tool(
+        read=osu.parse,
+        # "OSU Micro-Benchmarks" is the package, of which people write above its tables.
+        begins=r"OSU (?!Micro)[A-Z]|MPI [\w -]*Test[ \t]*$"
+        r"|Number of (?:Sender threads|forked processes in s)",
+        # osu_latency_mt prints its threads above its title, and osu_mbw_mr 7.2 its title twice.
+        full=r"^[ \t#]*(?:Size\b|Avg Latency\(us\)|Overall\(us\)|nprocs:|This is a test|Uni-dir)",
+        inside=r"Size[ \t]{2,}|Size \[B\]|(?:Avg Latency|Overall)\(us\)",
     ),
-    "imb": re.compile(r"^[ \t]*# All processes entering MPI_Finalize", re.MULTILINE),
-    "iperf": _IPERF_BEGUN,
-    "iperf3": _IPERF_BEGUN,
-    "perftest": re.compile(r"^(?:[ \t]*#bytes[ \t]+#?iter|\{)", re.MULTILINE),
-    "hpcc": re.compile(r"^[ \t]*End of HPC Challenge tests", re.MULTILINE),
-    "nccl": re.compile(r"^(?:[ \t]*# Avg bus bandwidth|\{)", re.MULTILINE),
+    "imb": Tool(
+        read=imb.parse,
+        read_each=imb.read_each,
+        begins="Benchmarking ",
+        # A table belongs to the open run until that has ended.
+        full=r"^[ \t]*# All processes entering MPI_Finalize",
+        begins_anew=r"Intel ?\(R\) MPI Benchmark",
+        inside=r"List of Benchmarks|bytes[ \t]+#rep",
+    ),
+    "iperf3": Tool(
+        read=iperf3.parse,
+        begins=rf"iperf 3\.|Connecting to host |\$ iperf3 .*-c |(?<=\n){_JSON}"
+        r"|Server listening on (?:port )?\d",
+        full=_IPERF_BEGUN,
+        # of --json-stream only the first event begins a run
+        inside=r"(?<=\n)\{\"event\":|iperf3: (?:error|interrupt)",
+    ),
+    "perftest": Tool(
+        read=perftest.parse,
+        begins=r"(?:(?:Send|RDMA_Write)(?:_imm)?|RDMA_Read|Atomic [A-Z_]{1,20})"
+        rf"(?: Bidirectional)?(?: Post List)? (?:BW|Latency) Test|{perftest.ACCELERATOR}"
+        r"|(?<=\n)\{(?=\s*\"test_info\")",
+        full=r"^(?:[ \t]*#bytes[ \t]+#?iter|\{)",
+        inside=r"bytes[ \t]+#?iter",
+    ),
+    "hpcc": Tool(
+        read=hpcc.parse,
+        begins="This is the DARPA/DOE HPC Challenge Benchmark version",
+        full=r"^[ \t]*End of HPC Challenge tests",
+        inside="Begin of Summary section",
+    ),
+    "nccl": Tool(
+        read=nccl.parse,
+        begins="nccl-tests version |Collective test starting: |nThread [0-9]+ nGpus "
+        r"|(?<=\n)\{(?=\s*\"version\": ?\d+, ?\"start_time\")",
+        full=r"^(?:[ \t]*# Avg bus bandwidth|\{)",
+        inside=r"size[ \t]+count[ \t]+type\b",
+    ),
+    "iperf": Tool(
+        read=iperf.parse,
+        begins=r"Client connecting to |Server listening on (?:TCP|UDP)|\$ iperf .*-c ",
+        full=_IPERF_BEGUN,
+    ),
 }
 
-#: Words that iperf3 alone prints near the head of its tables.
+#: a line of either iperf, which tells by its words where neither is open
+_INTERVAL = r"\[ ID\] Interval|\[(?:SUM| *\d+)\] +\d+\.\d+ ?- *\d"
 _IPERF3 = re.compile(r"Retr\b|Bitrate|\bsender\b|\breceiver\b|\d {3}sec\b")
 
+_WORDS = {
+    **{f"{name}__begins": tool.begins for name, tool in TOOLS.items()},
+    **{f"{name}__anew": tool.begins_anew for name, tool in TOOLS.items() if tool.begins_anew},
+    **{f"{name}__inside": tool.inside for name, tool in TOOLS.items() if tool.inside},
+    "interval": _INTERVAL,
+}
+_ANY_WORDS = "|".join(f"(?P<{name}>{pattern})" for name, pattern in _WORDS.items())
+#: It begins at the newline before the line: a search for one character is many times as fast as
+#: one for the beginnings of lines.
+_START = re.compile(rf"\n[ \t#]*(?![0-9])(?:{_ANY_WORDS})", re.MULTILINE)
+_FULL = {name: re.compile(tool.full, re.MULTILINE) for name, tool in TOOLS.items()}
+
+#: first words below what stands before every line
+_MARKED = rf"(?=[ \t#]*(?:{'|'.join(_WORDS.values())}))".replace(r"(?<=\n)", "")
+#: the quote mark of a mail
+_QUOTED = re.compile(rf"^> ?{_MARKED}", re.MULTILINE)
+_QUOTE = re.compile(r"^> ?", re.MULTILINE)
+#: the rank, by ``srun --label``
+_LABELLED = re.compile(rf"^ *([0-9]+): {_MARKED}", re.MULTILINE)
+_LABEL = re.compile(r"^ *[0-9]+: ", re.MULTILINE)
+#: so many ranks with tables of their own are told apart in one text
+MOST_LABELS = 64
+
+#: what stands above the first title or header, where it is rows of a table that lost its own
+_HEADLESS = "headless"
+#: Two rows of such a table, the second of a larger size.  One line of numbers says nothing: what
+#: people print about their nodes above the first table looks like it.
+_HEADLESS_ROWS = re.compile(
+    r"^[ \t]*([0-9]{1,18})(?:[ \t]+[0-9]+(?:\.[0-9]+)?)*[ \t]+[0-9]+\.[0-9]{2}[ \t]*\n"
+    r"(?=[ \t]*([0-9]{1,18})(?:[ \t]+[0-9]+(?:\.[0-9]+)?)*[ \t]+[0-9]+\.[0-9]{2}[ \t]*$)",
+    re.MULTILINE,
+)
+#: a row of OSU, IMB or perftest: iperf prints no line of bare numbers
+_BARE_ROW = re.compile(r"[ \t]*[0-9]+(?:[ \t]+[0-9]+(?:\.[0-9]+)?)+[ \t]*")
 
 #: what the tools of infiniband-diags print, which another command reads
 _SUBNET = re.compile(
     r"^(?:# Topology file: |vendid=0x|(?:Switch|CA): 0x[0-9a-f]{16} |## Summary: \d+ nodes checked"
     r"|(?:SW|CA|RT) +\d+ +\d+ 0x[0-9a-f]{16} |# Faked topology file"
     r"|# Port (?:extended )?counters: |[^\n]{0,150} ==\( *\d+X )",
-    re.MULTILINE,
-)
-_SUBNET_HINT = "fabricproof subnet check --from FOLDER reads the tools of infiniband-diags"
-
-#: A row of OSU, IMB or perftest: iperf prints no line of bare numbers.
-_BARE_ROW = re.compile(r"[ \t]*[0-9]+(?:[ \t]+[0-9]+(?:\.[0-9]+)?)+[ \t]*")
-
-
-#: what stands above the first title or header, where it is rows of a table that lost its own
-_HEADLESS = "headless"
-
-#: Two rows of such a table, the second of a larger size.  One line of numbers says nothing: what
-#: people print about their nodes above the first table looks like it.
-_HEADLESS_ROWS = re.compile(
-    r"^[ \t]*([0-9]{1,18})(?:[ \t]+[0-9]+(?:\.[0-9]+)?)*[ \t]+[0-9]+\.[0-9]{2}[ \t]*\n"
-    r"(?=[ \t]*([0-9]{1,18})(?:[ \t]+[0-9]+(?:\.[0-9]+)?)*[ \t]+[0-9]+\.[0-9]{2}[ \t]*$)",
     re.MULTILINE,
 )
 
@@ -140,16 +169,12 @@ def parse_text(text: str, source: str = "<text>") -> tuple[Table, ...]:
     Raises:
         ParseError: no table at all, or a damaged one; see the parsers.
     """
-    text = clean(text)
     tables: list[Table] = []
-    for part in by_label(text, source):
-        said = Networks(part)
-        for tool, section in _sections(part, source):
-            _check_own_rows(tool, section)
-            tables += said.heard(section, PARSERS[tool](section))
-    if tables:
-        return tuple(tables)
-    raise _no_table(text, source)
+    for found in _read(text, source, strict=True):
+        if isinstance(found, ParseError):
+            raise found
+        tables += found
+    return tuple(tables)
 
 
 def read_tables(text: str, source: str = "<text>") -> TextRead:
@@ -158,40 +183,67 @@ def read_tables(text: str, source: str = "<text>") -> TextRead:
     For outputs that somebody already has: one damaged table costs that table.  A run of our own
     is read by :func:`parse_text`.
     """
+    found = list(_read(text, source, strict=False))
+    return TextRead(
+        tables=tuple(chain(*(each for each in found if not isinstance(each, ParseError)))),
+        damages=tuple(each for each in found if isinstance(each, ParseError)),
+    )
+
+
+def _read(text: str, source: str, *, strict: bool) -> Iterator[tuple[Table, ...] | ParseError]:
+    """Yield the tables of each section and the errors in it; an error if there is nothing."""
     text = clean(text)
-    tables: list[Table] = []
-    damages: list[ParseError] = []
-    try:
-        for part in by_label(text, source):
-            for found in _read_part(part, source):
-                if isinstance(found, ParseError):
-                    damages.append(found)
-                else:
-                    tables += found
-    except ParseError as error:
-        damages.append(error)
-    if not tables and not damages:
-        damages.append(_no_table(text, source))
-    return TextRead(tables=tuple(tables), damages=tuple(damages))
+    if ">" in text and _QUOTED.search(text):
+        text = _QUOTE.sub("", text)
+    labels = sorted(set(_LABELLED.findall(text))) if ": " in text else []
+    if len(labels) > MOST_LABELS:
+        yield ParseError(
+            "the lines of too many ranks are mixed",
+            source=source,
+            expected=f"at most {MOST_LABELS} labels",
+            got=f"{len(labels)}, {labels[0]} to {labels[-1]}",
+            next_step="write the output of each rank to a file of its own",
+        )
+        return
+    is_empty = True
+    for part in _by_label(text, labels):
+        networks = Networks(part)
+        for tool, section in _sections(part, source):
+            found = list(_read_section(tool, section, strict=strict))
+            is_empty = is_empty and not any(found)
+            yield from (each for each in found if isinstance(each, ParseError))
+            whole = (each for each in found if not isinstance(each, ParseError))
+            yield networks.heard(section, tuple(chain(*whole)))
+    if is_empty:
+        yield _no_table(text, source)
 
 
-def _read_part(part: str, source: str) -> Iterator[tuple[Table, ...] | ParseError]:
-    """Yield what one node or rank printed, the tables with what is said of their network."""
-    said = Networks(part)
-    for tool, section in _sections(part, source):
-        read = list(_read_each(tool, section))
-        yield from (each for each in read if isinstance(each, ParseError))
-        whole = (each for each in read if not isinstance(each, ParseError))
-        yield said.heard(section, tuple(chain.from_iterable(whole)))
+def _by_label(text: str, labels: list[str]) -> list[str]:
+    """Return ``text`` without the labels of ranks, one text for each rank that ran a tool.
+
+    Each keeps the number of its lines; those of other such ranks are blank, and those without a
+    label, which may hold news of any, stand in all.
+    """
+    if len(labels) < 2:
+        return [_LABEL.sub("", text) if labels else text]
+    parts = []
+    for label in labels:
+        others = "|".join(each for each in labels if each != label)
+        part = re.sub(rf"^ *{label}:(?: |$)", "", text, flags=re.MULTILINE)
+        parts.append(re.sub(rf"^ *(?:{others}):(?: .*)?$", "", part, flags=re.MULTILINE))
+    return parts
 
 
-def _read_each(tool: str, section: TextSection) -> Iterator[tuple[Table, ...] | ParseError]:
+def _read_section(
+    tool: str, section: TextSection, *, strict: bool
+) -> Iterator[tuple[Table, ...] | ParseError]:
     try:
         _check_own_rows(tool, section)
-        if tool in _EACH:
-            yield from _EACH[tool](section)
+        read_each = TOOLS[tool].read_each
+        if read_each and not strict:
+            yield from read_each(section)
         else:
-            yield PARSERS[tool](section)
+            yield TOOLS[tool].read(section)
     except ParseError as error:
         yield error
 
@@ -216,13 +268,16 @@ def _check_own_rows(tool: str, section: TextSection) -> None:
 def _no_table(text: str, source: str) -> ParseError:
     lines = text.split("\n")
     at = first_death(lines) or 0
+    is_subnet = _SUBNET.search(text) is not None
     return ParseError(
         "no benchmark table",
         source=source,
         line=at + 1,
-        expected="the output of OSU, IMB, iperf3, iperf, perftest, hpcc or nccl-tests",
+        expected=f"the output of {', '.join(TOOLS)}",
         got=repr(shorten(lines[at].strip())) if lines[at].strip() else "nothing of the kind",
-        next_step=_SUBNET_HINT if _SUBNET.search(text) else None,
+        next_step="fabricproof subnet check --from FOLDER reads the tools of infiniband-diags"
+        if is_subnet
+        else None,
     )
 
 
@@ -233,21 +288,21 @@ def _sections(text: str, source: str) -> Iterator[tuple[str, TextSection]]:
     lost = next((each.start() for each in rows if int(each[1]) < int(each[2])), None)
     if lost is not None:
         starts.insert(0, (_HEADLESS, lost))
-    bounds = [*(start for _, start in starts[1:]), len(text)] if starts else []
-    number = 1
-    at = 0
-    for (tool, start), end in zip(starts, bounds, strict=True):
+    number, at = 1, 0
+    for place, (tool, start) in enumerate(starts):
         number += text.count("\n", at, start)
         at = start
-        last = end == len(text)
-        body = text[start:end]
-        section = TextSection(
-            lines=body.removesuffix("\n").split("\n"),
-            first=number,
-            source=source,
-            ends_text=last and not body.endswith("\n"),
+        is_last = place + 1 == len(starts)
+        body = text[start:] if is_last else text[start : starts[place + 1][1]]
+        yield (
+            tool,
+            TextSection(
+                lines=body.removesuffix("\n").split("\n"),
+                first=number,
+                source=source,
+                ends_text=is_last and not body.endswith("\n"),
+            ),
         )
-        yield tool, section
 
 
 def _starts(text: str) -> Iterator[tuple[str, int]]:
@@ -255,43 +310,16 @@ def _starts(text: str) -> Iterator[tuple[str, int]]:
     current, full, seen = "", False, 0
     # With the newline before it, each line begins in this text one character after its offset.
     for match in _START.finditer(f"\n{text}"):
-        tool = _tool(text, match, current)
-        full = full or _is_full(current, text, seen, match.start())
-        seen = match.start()
-        word = match[match.lastgroup or 0]
-        if tool == current and not ((full and _can_begin(tool, word)) or word.startswith("Intel")):
-            continue
-        current, full = tool, False
+        tool, _, role = (match.lastgroup or "").partition("__")
+        if tool == "interval" and current in {"iperf", "iperf3"}:
+            tool = current
+        elif tool == "interval":
+            is_iperf3 = _IPERF3.search(text, match.start(), match.end() + 400)
+            tool = "iperf3" if is_iperf3 else "iperf"
+        if tool == current:
+            full = full or _FULL[tool].search(text, seen, match.start()) is not None
+            seen = match.start()
+            if not (role == "anew" or (role == "begins" and full)):
+                continue
+        current, full, seen = tool, False, match.start()
         yield tool, match.start()
-
-
-def _tool(text: str, match: re.Match[str], current: str) -> str:
-    """Return the tool that a beginning belongs to; ``current`` is that of the open section."""
-    tool = match.lastgroup or ""
-    if tool != "any_iperf":
-        return tool
-    # A bare line of either tool belongs to the open section, else its words tell.
-    if current in {"iperf", "iperf3"}:
-        return current
-    return "iperf3" if _IPERF3.search(text, match.start(), match.end() + 400) else "iperf"
-
-
-def _is_full(tool: str, text: str, start: int, end: int) -> bool:
-    """Tell whether what stands between two offsets lets another section of ``tool`` begin."""
-    pattern = _FULL.get(tool)
-    return pattern is not None and pattern.search(text, start, end) is not None
-
-
-def _can_begin(tool: str, word: str) -> bool:
-    """Tell whether ``word`` begins a section, where one of the same tool is open and full."""
-    words = {
-        "osu": ("OSU", "MPI", "Number"),
-        "imb": ("Intel", "Benchmarking"),
-        "iperf": ("$", "Client", "Server"),
-        "iperf3": ("$", "{", "Connecting", "iperf 3", "Server"),
-        "perftest": ("{", "Send", "RDMA", "Atomic", *perftest.ACCELERATORS),
-        "hpcc": ("This is the DARPA",),
-        "nccl": ("{", "nccl-tests", "Collective", "nThread"),
-    }
-    # of --json-stream only the first event begins a run: the others belong to it
-    return word.startswith(words[tool]) and not word.startswith('{"event"')

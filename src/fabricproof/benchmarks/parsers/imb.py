@@ -2,7 +2,7 @@
 
 One run prints a header, a list of the benchmarks to come, their tables and an end marker.  With
 the header there, every listed benchmark must have come and the end marker must stand.  A bare
-table, as people paste it, is accepted from its "# Benchmarking" line on.
+table, as people paste it, is read from its "# Benchmarking" line on.
 
 Source of the grammar: src_c/IMB_output.c (IMB_print_header, IMB_display_times), src_c/IMB_g_info.c
 and src_c/P2P/imb_p2p.c of releases 2018.0, 2019.6 and 2021.11; "Intel (R)" with a blank and
@@ -11,65 +11,115 @@ and src_c/P2P/imb_p2p.c of releases 2018.0, 2019.6 and 2021.11; "Intel (R)" with
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from fabricproof.benchmarks.catalogue import reading_of
 from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter
-from fabricproof.benchmarks.parsers.grammar.imb import SizeRule, read_table
-from fabricproof.benchmarks.parsers.grammar.text import TextSection
+from fabricproof.benchmarks.parsers.grammar.text import (
+    RowShape,
+    TextSection,
+    check_sizes,
+    count,
+    row_shape,
+    shorten,
+)
+from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
+from fabricproof.core.units import by_key
 
 _HEADER = re.compile(
     r"[ \t#]*Intel ?\(R\) MPI Benchmark(?:s| Suite) V?"
     r"(?P<version>[0-9]{1,4}(?:\.[0-9]{1,3}){0,2}(?: (?:Update|update|beta|Beta) ?[0-9]*)?), "
     r"(?P<part>[\w-]+) part\b(?P<gpu> \(GPU\))?.*"
 )
-_BENCHMARK = re.compile(
-    r"[ \t#]*Benchmarking (?P<multi>Multi-)?(?P<name>\w+)(?: \([0-9x ]+\))?[ \t]*"
-)
-_BENCHMARK_START = re.compile(r"[ \t#]*Benchmarking ")
+_TITLE = re.compile(r"[ \t#]*Benchmarking (?P<multi>Multi-)?(?P<name>\w+)(?: \([0-9x ]+\))?[ \t]*")
+_TITLE_START = re.compile(r"[ \t#]*Benchmarking ")
 _LIST = re.compile(r"[ \t]*# List of Benchmarks to run:")
 _LISTED = re.compile(r"[ \t]*# (\w+)[ \t]*")
 _INVALID = re.compile(r"[ \t]*# !! Benchmark (\w+) is invalid for \d+ processes")
 _END = re.compile(r"[ \t]*# All processes entering MPI_Finalize")
 _LARGEST = re.compile(r"[ \t]*# Maximum message length in bytes: +([0-9]{1,18})[ \t]*")
-#: src_c/IMB_output.c IMB_show_selections; -msglen and -msgsz of IMB-P2P show in its command only.
+#: src_c/IMB_output.c IMB_show_selections; -msglen and -msgsz of IMB-P2P show in its command only
 _CHOSEN = re.compile(r"[ \t]*# (?:Message lengths were user defined|.*-msg(?:len|sz)\b)")
-
-#: The command, in the header; without these options the sizes are 0, 1, 2, 4 and so on.
+#: the command, in the header; without these options the sizes are 0, 1, 2, 4 and so on
 _COMMAND = re.compile(r"[ \t]*# \S*IMB-\w+(?!.*-(?:msglog|data_type)\b)(?:[ \t]|$)")
-
 #: where IMB-MPI1-GPU was told to put the buffers of both ranks, in its command
 _BUFFERS = re.compile(r"[ \t]*# \S*IMB-\w+-GPU\b.* -mem_alloc_type (\w+)")
+#: types that are no memory of a GPU (``-help mem_alloc_type``: device, host, shared, cpu; the first
+#: is its default)
+_PLACES = {"host": "HOST", "cpu": "HOST"}
 
-#: what the header calls the part -> the binary that prints it (src_c/IMB_g_info.c).
-BINARIES = {
-    "MPI-1": "IMB-MPI1",
-    "MPI-2": "IMB-EXT",
-    "MPI-NBC": "IMB-NBC",
-    "MPI-RMA": "IMB-RMA",
-    "RMA": "IMB-RMA",
-    "IMB-P2P": "IMB-P2P",
-    "MT": "IMB-MT",
-    "MPI-4": "IMB-MPI4",
-}
+#: what the header calls the part -> the binary that prints it (src_c/IMB_g_info.c)
+_BINARIES = {
+    "MPI-1": "IMB-MPI1", "MPI-2": "IMB-EXT", "MPI-NBC": "IMB-NBC", "MPI-RMA": "IMB-RMA",
+    "RMA": "IMB-RMA", "IMB-P2P": "IMB-P2P", "MT": "IMB-MT", "MPI-4": "IMB-MPI4",
+}  # fmt: skip
+
+#: Column names as printed -> as named here.  src_c/IMB_output.c IMB_print_header (2021.11);
+#: ``Msg/sec``: also src_c/P2P/imb_p2p_*.c; ``defects``: builds with -DCHECK.
+_COLUMNS = {
+    "Group": "group", "#bytes": "message_size", "#repetitions": "repetitions",
+    "t[usec]": "latency_us", "t_min[usec]": "latency_min_us", "t_max[usec]": "latency_max_us",
+    "t_avg[usec]": "latency_avg_us", "t_ovrl[usec]": "overall_us", "t_CPU[usec]": "compute_us",
+    "t_pure[usec]": "pure_communication_us", "overlap[%]": "overlap_percent",
+    "Mbytes/sec": "bandwidth_mb_s", "Msg/sec": "message_rate_per_s", "defects": "defects",
+}  # fmt: skip
+_WHOLE = frozenset({"group", "message_size", "repetitions", "message_rate_per_s"})
+_COLUMN_HEADER = re.compile(r"[ \t]*(?:Group[ \t]+)?#(?:bytes|repetitions)\b")
+
+#: what lines between title and column header say: each group is an attribute
+_FACTS = tuple(
+    re.compile(r"[ \t]*#[ \t]*" + pattern + r"[ \t]*")
+    for pattern in (
+        rf"#processes = {count('num_processes')}(?:; rank order \(rowwise\):)?",
+        rf"#processes = {count('num_processes')} \(threads: {count('num_threads')}\)",
+        (
+            rf"\( {count('num_groups')} groups of {count('num_processes')} processes each "
+            r"running simultaneous \)"
+        ),
+        rf"\( {count('num_idle_processes')} additional process(?:es)? waiting in MPI_Barrier\)",
+        r"MODE: (?P<mode>AGGREGATE|NON-AGGREGATE)",
+        rf"window_size = {count('window_size')}",
+    )
+)
+#: Words of those lines: one that holds them and is none of them was cut or overwritten.
+#: "# #" begins one of them, whatever another program wrote into the rest.
+_FACT_WORDS = re.compile(
+    r"^[ \t]*#[ \t]+#|#process|processes = |processes each|waiting in MPI_Barrier|MODE:"
+)
+#: a size that the tool skips (IMB_output.c IMB_display_times of 2018.0 to 2021.11)
+_GIVEN_UP = re.compile(r"[ \t]*([0-9]{1,18})[ \t]+((?:out-of-mem|int-overflow|time-out)\.)(?:;.*)?")
+_FAILED = re.compile(
+    r"out-of-mem|int-overflow|time-out|NO SUCCESSFUL EXECUTIONS|FAILED|unsuccessful"
+)
+#: programs that move one element of one size (src_c/IMB_rma_atomic.c)
+_ONE_SIZE = frozenset({"Fetch_and_op", "Compare_and_swap"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Run:
-    """What stands around the tables of one run."""
+    """What the lines around the tables say.
 
-    version: str | None
+    Attributes:
+        binary: that ran; None if the header is not there.
+        blank: a table that knows nothing but what holds for all.
+        doubling: the tool chose the sizes.
+        largest: the last size of every table; None if unknown.
+        starts_at_one: 1 follows 0, or one element of a reduction's type.
+        starts: indexes of the titles.
+    """
+
     binary: str | None
-    buffers: str | None
-    listed: dict[str, int]
-    invalid: frozenset[str]
-    sizes: SizeRule
+    blank: Table
+    doubling: bool
+    largest: int | None
+    starts_at_one: bool
     starts: tuple[int, ...]
-    end: int | None
 
 
 def parse(section: TextSection) -> tuple[Table, ...]:
@@ -92,135 +142,256 @@ def parse(section: TextSection) -> tuple[Table, ...]:
 def read_each(
     section: TextSection, *, strict: bool = False
 ) -> Iterator[tuple[Table, ...] | ParseError]:
-    """Yield the tables under each title of one run, or what is wrong with them.
+    """Yield the tables below each title of one run, or what is wrong with them.
 
     What is wrong with the run as a whole comes first.
 
     ``strict``: a size that the tool itself gave up on (out-of-mem, time-out) is damage; otherwise
     it stands in the table's ``unmeasured``.
     """
-    run = _survey(section)
-    run = replace(run, sizes=replace(run.sizes, strict=strict))
+    heads = [(index, line) for index, line in enumerate(section.lines) if "#" in line]
+    run = _survey(section, heads)
     try:
-        _check_whole(section, run)
+        _check_whole(section, heads, run)
     except ParseError as error:
         yield error
     for start, end in pairwise([*run.starts, len(section.lines)]):
         try:
-            yield tuple(_read(section, start, end, run))
+            yield _read(section, start, end, run, strict=strict)
         except ParseError as error:
             yield error
 
 
-def _survey(section: TextSection) -> _Run:
-    """Find the header's facts and where each table begins."""
-    heads = [(index, line) for index, line in enumerate(section.lines) if "#" in line]
-    header = _first(_HEADER, heads)
-    largest = _first(_LARGEST, heads)
-    starts = tuple(index for index, line in heads if _BENCHMARK_START.match(line))
-    binary = BINARIES.get(header["part"], header["part"]) if header else None
-    told = _first(_BUFFERS, heads)
-    buffers = None
+def _survey(section: TextSection, heads: Sequence[tuple[int, str]]) -> _Run:
+    def first(pattern: re.Pattern[str]) -> re.Match[str] | None:
+        return next(filter(None, (pattern.match(line) for _, line in heads)), None)
+
+    header, largest, buffers = first(_HEADER), first(_LARGEST), first(_BUFFERS)
+    said: dict[str, str | int | float] = {}
+    if header:
+        said["binary"] = _BINARIES.get(header["part"], header["part"])
     if header and header["gpu"]:
-        binary, buffers = f"{binary}-GPU", _PLACES.get(told[1] if told else "", "DEVICE")
+        place = _PLACES.get(buffers[1] if buffers else "", "DEVICE")
+        said = {"binary": f"{said['binary']}-GPU", "send_buffer": place, "receive_buffer": place}
+    binary = str(said["binary"]) if header else None
     # IMB-MT takes its sizes from -count and does not say which they are.
-    doubling = _first(_CHOSEN, heads) is None and binary != "IMB-MT"
-    ends = [index for index, line in heads if _END.match(line)]
+    doubling = first(_CHOSEN) is None and binary != "IMB-MT"
     return _Run(
-        version=header["version"].strip() if header else None,
         binary=binary,
-        buffers=buffers,
-        listed=_listed(heads, starts[0] if starts else len(section.lines)),
-        invalid=frozenset(match[1].lower() for _, line in heads if (match := _INVALID.match(line))),
-        sizes=SizeRule(
-            doubling=doubling,
-            largest=int(largest[1]) if largest and doubling else None,
-            from_one=_first(_COMMAND, heads) is not None,
+        blank=Table(
+            suite="imb",
+            program="",
+            version=header["version"].strip() if header else None,
+            columns=(),
+            rows=(),
+            source=section.source,
+            line=0,
+            row_lines=(),
+            attributes=said,
         ),
-        starts=starts,
-        end=ends[-1] if ends else None,
+        doubling=doubling,
+        largest=int(largest[1]) if largest and doubling else None,
+        starts_at_one=first(_COMMAND) is not None,
+        starts=tuple(index for index, line in heads if _TITLE_START.match(line)),
     )
 
 
-#: what is no memory of a GPU among the types of IMB-MPI1-GPU (``-help mem_alloc_type``: device,
-#: host, shared, cpu; the first is its default)
-_PLACES = {"host": "HOST", "cpu": "HOST"}
-
-
-def _first(pattern: re.Pattern[str], heads: Sequence[tuple[int, str]]) -> re.Match[str] | None:
-    matches = (pattern.match(line) for _, line in heads)
-    return next((match for match in matches if match), None)
-
-
-def _listed(heads: Sequence[tuple[int, str]], end: int) -> dict[str, int]:
-    """Return the benchmarks that the header lists, each with its line."""
-    begin = next((index for index, line in heads if _LIST.match(line)), end)
-    return {
-        match[1]: index
-        for index, line in heads
-        if begin < index < end and (match := _LISTED.fullmatch(line))
-    }
-
-
-def _check_whole(section: TextSection, run: _Run) -> None:
+def _check_whole(section: TextSection, heads: Sequence[tuple[int, str]], run: _Run) -> None:
     """Check that nothing that the header promised is missing."""
-    for index in range(run.starts[0] if run.starts else len(section.lines)):
-        if "#repetitions" in section.lines[index]:
+    begin = run.starts[0] if run.starts else len(section.lines)
+    for index, line in enumerate(section.lines[:begin]):
+        if "#repetitions" in line:
             raise section.error(index, "a table without title", expected="'# Benchmarking ...'")
-        if not section.lines[index].lstrip().startswith("#"):
+        if not line.lstrip().startswith("#"):
             check_chatter(section, index, "the first table")
     if not run.starts:
         raise section.error(0, "a run without table", expected="'# Benchmarking ...'")
-    if (run.listed or "MPI Benchmark" in section.lines[0]) and run.binary is None:
+    list_begin = next((index for index, line in heads if _LIST.match(line)), begin)
+    listed = {
+        match[1]: index
+        for index, line in heads
+        if list_begin < index < begin and (match := _LISTED.fullmatch(line))
+    }
+    if (listed or "MPI Benchmark" in section.lines[0]) and run.binary is None:
         raise section.error(0, "a line is missing", expected="'Intel(R) MPI Benchmarks ...' above")
+    if not listed:
+        return
     names = {_title(section, start)["name"].lower() for start in run.starts}
-    listed = {name.lower() for name in run.listed}
-    if listed and not names <= listed:
-        raise section.error(
-            run.starts[0],
-            "a table that the header does not list",
-            expected=", ".join(run.listed),
-            got=", ".join(sorted(names - listed)),
-        )
-    for name, index in run.listed.items():
-        if name.lower() not in names | run.invalid:
-            raise section.error(
-                index, f"the table of {name} is missing", expected="one table per listed benchmark"
-            )
-    if run.listed and (run.end is None or run.end < run.starts[-1]):
-        raise section.error(
-            len(section.lines) - 1,
-            "the output is cut",
-            expected="'# All processes entering MPI_Finalize' at its end",
-        )
+    if unlisted := names - {name.lower() for name in listed}:
+        problem = f"a table that the header does not list: {', '.join(sorted(unlisted))}"
+        raise section.error(run.starts[0], problem, expected=", ".join(listed))
+    invalid = {match[1].lower() for _, line in heads if (match := _INVALID.match(line))}
+    for name, index in listed.items():
+        if name.lower() not in names | invalid:
+            problem = f"the table of {name} is missing"
+            raise section.error(index, problem, expected="one table per listed benchmark")
+    end = max((index for index, line in heads if _END.match(line)), default=-1)
+    if end < run.starts[-1]:
+        expected = "'# All processes entering MPI_Finalize' at its end"
+        raise section.error(len(section.lines) - 1, "the output is cut", expected=expected)
 
 
 def _title(section: TextSection, start: int) -> re.Match[str]:
-    title = _BENCHMARK.fullmatch(section.lines[start])
+    title = _TITLE.fullmatch(section.lines[start])
     if title is None:
         raise section.error(start, "damaged title", expected="'# Benchmarking NAME'")
     return title
 
 
-def _read(section: TextSection, start: int, end: int, run: _Run) -> Iterator[Table]:
+def _read(
+    section: TextSection, start: int, end: int, run: _Run, *, strict: bool
+) -> tuple[Table, ...]:
+    """Return the table below the title at ``start``; one for each group where groups are listed."""
     title = _title(section, start)
-    blank = Table(
-        suite="imb",
-        program=title["name"],
-        version=run.version,
-        columns=(),
-        rows=(),
-        source=section.source,
-        line=section.first + start,
-        row_lines=(),
-        attributes={"binary": run.binary} if run.binary else {},
-    )
-    if run.buffers:
-        placed = {"send_buffer": run.buffers, "receive_buffer": run.buffers}
-        blank = replace(blank, attributes={**blank.attributes, **placed})
-    if title["multi"]:
-        blank = replace(blank, attributes={**blank.attributes, "multi": 1})
-    for table in read_table(section, (start, end), blank, run.sizes):
-        if run.binary and "num_processes" not in table.attributes:
-            raise section.error(start, "a line is missing", expected="'# #processes = N' below")
-        yield table
+    said, header = _facts(section, start + 1, end)
+    shape = _shape(section, header)
+    found, given_up = _rows(section, header + 1, end, shape, strict=strict)
+    if not found:
+        raise section.error(header, "a table without rows", expected=shape.describe())
+    if run.binary and "num_processes" not in said:
+        raise section.error(start, "a line is missing", expected="'# #processes = N' below")
+    rows = shape.read(section, found)
+    grouped = shape.columns[0] == "group"
+    groups = by_key((row[0] if grouped else 0, at) for at, row in enumerate(rows))
+    due = said.get("num_groups", 1)
+    if grouped and (len(groups) != due or len({len(each) for each in groups.values()}) != 1):
+        raise section.error(header, "a row of a group is missing", expected=f"{due} groups alike")
+    tables = []
+    for group, places in groups.items():
+        own = {"multi": 1} if title["multi"] else {}
+        attributes = {**run.blank.attributes, **own, **said}
+        table = replace(
+            run.blank,
+            program=title["name"],
+            columns=shape.columns[grouped:],
+            rows=tuple(rows[at][grouped:] for at in places),
+            line=section.first + header,
+            row_lines=tuple(section.first + found[at] for at in places),
+            attributes={**attributes, "group": int(group)} if grouped else attributes,
+        )
+        is_pair = reading_of(table).kind is not ProgramKind.COLLECTIVE
+        if is_pair and said.get("num_processes") == 1:
+            raise section.error(start, "one process is no pair", expected="#processes = 2 or more")
+        tables.append(_with_unit(_check_sizes(section, table, run, given_up)))
+    return tuple(tables)
+
+
+def _facts(section: TextSection, begin: int, end: int) -> tuple[dict[str, str | int | float], int]:
+    """Return what the lines above the column header say, and the index of that header."""
+    said: dict[str, str | int | float] = {}
+    for index, line in enumerate(section.lines[begin:end], begin):
+        if _COLUMN_HEADER.match(line):
+            return said, index
+        matches = (pattern.fullmatch(line) for pattern in _FACTS)
+        if found := next((match.groupdict() for match in matches if match), None):
+            said |= {each: int(word) if word.isdigit() else word for each, word in found.items()}
+        elif _FACT_WORDS.search(line):
+            raise section.error(index, "damaged line", expected="'# #processes = N' or its kin")
+        elif not line.lstrip().startswith("#"):
+            check_chatter(section, index, "the column header")
+    expected = "'#bytes #repetitions ...'"
+    raise section.error(begin - 1, "a table without column header", expected=expected)
+
+
+def _shape(section: TextSection, header: int) -> RowShape:
+    words = section.lines[header].split()
+    for at, word in enumerate(words):
+        if word not in _COLUMNS or word in words[:at]:
+            expected = f"one of {', '.join(_COLUMNS)}, none twice"
+            raise section.error(
+                header, "unknown column", expected=expected, got=repr(shorten(word))
+            )
+    return row_shape(tuple(_COLUMNS[word] for word in words), _WHOLE)
+
+
+def _rows(
+    section: TextSection, begin: int, end: int, shape: RowShape, *, strict: bool
+) -> tuple[list[int], list[tuple[int, int, str]]]:
+    """Return the indexes of the rows, and index, size and words of each size that was given up."""
+    found: list[int] = []
+    given_up: list[tuple[int, int, str]] = []
+    skips = not strict and shape.columns[0] != "group"
+    for index in range(begin, end):
+        line = section.lines[index]
+        if shape.is_row(line):
+            found.append(index)
+        elif skips and found and (gone := _GIVEN_UP.fullmatch(line)):
+            given_up.append((index, int(gone[1]), gone[2]))
+        elif _FAILED.search(line):
+            raise section.error(index, "the benchmark gave up", expected=shape.describe())
+        elif _COLUMN_HEADER.match(line):
+            raise section.error(index, "a table without title", expected="'# Benchmarking ...'")
+        elif not line.lstrip().startswith("#"):
+            check_chatter(section, index, shape.describe())
+    return found, given_up
+
+
+def _check_sizes(
+    section: TextSection, table: Table, run: _Run, given_up: Sequence[tuple[int, int, str]]
+) -> Table:
+    """Return the table with its unmeasured sizes; refuse it if any other size is missing."""
+    lines = [line - section.first for line in table.row_lines]
+    if table.columns[0] != "message_size":
+        check_sizes(section, lines, None, first=None)
+        return table
+    sizes = (int(row[0]) for row in table.rows)
+    steps = sorted([*zip(lines, sizes, strict=True), *((at, size) for at, size, _ in given_up)])
+    unmeasured = {size: words for _, size, words in given_up}
+    index, last = steps[-1]
+    words = unmeasured.get(last)
+    # After a time-out IMB prints no larger size: they are given up with the same words.
+    while words and run.largest and 0 < last < run.largest:
+        last *= 2
+        unmeasured[last] = words
+    # IMB-MPI1 moves bytes but for its reductions; the windows of IMB-EXT 4 count in integers.
+    in_bytes = run.binary in {"IMB-MPI1", "IMB-MPI1-GPU"} and "reduce" not in table.program.lower()
+    first = (1 if in_bytes else 8) if run.starts_at_one else None
+    indexes, numbers = zip(*steps, strict=True)
+    check_sizes(section, indexes, numbers, first=first, doubling=run.doubling)
+    if run.largest not in {None, last} and table.program not in _ONE_SIZE:
+        problem = "the table is shorter than its header promises"
+        raise section.error(index, problem, expected=f"message size {run.largest} in the last row")
+    return replace(table, unmeasured=unmeasured)
+
+
+_DECIMAL_SINCE = 2018
+_BINARY_UNTIL = 4
+#: log2(2^20 / 10^6): how far a binary megabyte moves the ratio between two powers of two.
+_SHIFT = math.log2(1.048576)
+#: a bandwidth of at least this many MB/s, and a time of at least this many us, carry enough
+#: digits to tell 1 from 1.048576.
+_CLEAR_MB_S = 10.0
+_CLEAR_US = 5.0
+
+
+def _with_unit(table: Table) -> Table:
+    """Return ``table`` with its bandwidth column named by the megabyte it is printed in.
+
+    Since 2018.0 it is 10^6 bytes (``MEGA = 1.0/1e6`` in IMB_display_times, src/IMB_output.c of tag
+    v2018.0); IMB 3 and 4 took 2^20 (``MEGA = 1.0/1048576.0`` in the same function).  For releases
+    between, and for a table pasted without its header, the numbers themselves tell: a bandwidth is
+    the size over the time printed beside it, times a power of two (1 PingPong, 2 Sendrecv, 4
+    Exchange), or the size times the message rate.
+    """
+    if "bandwidth_mb_s" not in table.columns:
+        return table
+    release = re.match(r"[0-9]{1,4}", table.version or "")
+    if release and int(release[0]) >= _DECIMAL_SINCE:
+        return table
+    if not (release and int(release[0]) <= _BINARY_UNTIL):
+        votes = [vote for row in table.named_rows if (vote := _is_binary(row)) is not None]
+        if sum(votes) * 2 <= len(votes):
+            return table
+    names = {"bandwidth_mb_s": "bandwidth_mib_s"}
+    return replace(table, columns=tuple(names.get(name, name) for name in table.columns))
+
+
+def _is_binary(row: Mapping[str, float]) -> bool | None:
+    """Tell by one row; None where its numbers have too few digits, or no time."""
+    bandwidth, rate = row["bandwidth_mb_s"], row.get("message_rate_per_s")
+    time_us = row.get("latency_us", row.get("latency_max_us", 0.0))
+    if bandwidth < _CLEAR_MB_S or not (rate or time_us >= _CLEAR_US):
+        return None
+    ratio = row["message_size"] * (rate / 1e6 if rate else 1 / time_us) / bandwidth
+    shift = math.log2(ratio) % 1 if ratio > 0 else 0.0
+    return abs(shift - _SHIFT) < min(shift, 1 - shift)

@@ -1,46 +1,108 @@
-"""Read the output of the OSU Micro-Benchmarks (C, versions 5 to 7) and of their mpi4py ports.
+"""Read the output of the OSU Micro-Benchmarks (C, versions 2 to 7) and of their mpi4py ports.
 
-A section begins at a title and ends before the next one.  The title names the program, the
-column header is checked against the known names, every row must be whole, and sizes must double:
-a gap is a lost row.  OSU prints no end marker, so a table that was cut between two rows can only
-be told by the sizes that the run asked for, or by the news of the job's death.
+The title names the program, the column header must hold known names, every row must be whole, and
+sizes must double: a gap is a lost row.  OSU prints no end marker.  A table that was cut between two
+rows is only noticed by the caller, who knows the sizes that the run asked for, or by the news of
+the job's death.
+
+Read from the sources of releases 5.7, 5.9, 6.2, 7.0, 7.2 and 7.4 (paths are those of 7.2, below
+``c/``; up to 6.x the same files stand at the top) and from ``demo/osu_*.py`` of mpi4py 4.1.2.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
+from fabricproof.benchmarks.catalogue import OSU
 from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter, is_exit_status
-from fabricproof.benchmarks.parsers.grammar.osu import (
-    Attributes,
-    attributes_of,
-    columns_of,
-    is_cut_attribute,
-    is_header,
-    measures_bandwidth,
-    title_of,
-)
 from fabricproof.benchmarks.parsers.grammar.text import (
+    COUNT,
     RowShape,
     TextSection,
-    check_next_size,
-    read_block,
+    check_sizes,
+    count,
     row_shape,
+    shorten,
 )
 from fabricproof.core.measure import Table
 
-_HELLO = re.compile(r"[ \t]*This is a test with ([0-9]{1,18}) processes[ \t]*")
-_INIT = re.compile(
-    r"[ \t]*nprocs: ([0-9]{1,18}), min: ([0-9]{1,18}) ms, max: ([0-9]{1,18}) ms, "
-    r"avg: ([0-9]{1,18}) ms[ \t]*"
+Attributes = dict[str, str | int | float]
+
+#: title -> program; the ports' titles differ in two programs
+_TITLES = {title: row.name for row in OSU for title in row.titles}
+_PORT_TITLES = _TITLES | {title: row.name for row in OSU for title in row.port_titles}
+
+_TITLE = re.compile(
+    r"[ \t#]*(?P<osu>OSU )?(?P<mpi>MPI[_\w]*|[NR]CCL)"
+    r"(?:-(?P<accelerator>CUDA MANAGED|CUDA|OPENACC|ROCM|MANAGED|SYCL))?"
+    r" (?P<rest>[-\w/ ]*?Test)(?: Test)?(?: v(?P<version>\d+\.[\d.]*\d(?:-\d+)?)"
+    r"| \(Version (?P<old>\d+\.\d+)\))?[ \t]*"
 )
-#: mpi/startup/osu_hello.c and osu_init.c: one sentence instead of a table.
-_STARTUP = {
-    "osu_hello": (_HELLO, ("num_processes",)),
-    "osu_init": (_INIT, ("num_processes", "startup_min_ms", "startup_max_ms", "startup_avg_ms")),
+
+#: Column names as printed -> as named here.  util/osu_util.c print_header; util/osu_util_mpi.c
+#: print_only_header, print_only_header_nbc, print_header_one_sided; mpi/pt2pt/standard/osu_mbw_mr.c
+_COLUMNS = {
+    "Size [B]": "message_size", "Size": "message_size", "Transmit Size": "transmit_size",
+    "Bandwidth (MB/s)": "bandwidth_mb_s", "MB/s": "bandwidth_mb_s",
+    "Bi-Bandwidth (MB/s)": "bandwidth_mb_s",  # osu_bibw 3.0 to 3.3
+    "Messages/s": "message_rate_per_s", "Iterations": "iterations", "Validation": "validation",
+    "Latency (us)": "latency_us", "Latency [us]": "latency_us", "Avg Latency(us)": "latency_avg_us",
+    "Min Latency(us)": "latency_min_us", "Max Latency(us)": "latency_max_us",
+    "Overall(us)": "overall_us", "Compute(us)": "compute_us", "Coll. Init(us)": "init_us",
+    "MPI_Test(us)": "test_us", "MPI_Wait(us)": "wait_us", "Overlap(%)": "overlap_percent",
+    "Pure Comm.(us)": "pure_communication_us", "Min Comm.(us)": "pure_communication_min_us",
+    "Max Comm.(us)": "pure_communication_max_us",
+}  # fmt: skip
+#: ``-z`` prints the percentiles that it was given (``P%d Tail Lat(us)``, util/osu_util.c of 7.4)
+_PERCENTILE = re.compile(r"P([0-9]{1,3}(?:\.[0-9]{1,3})?) Tail (Lat\(us\)|BW\(MB/s\))")
+_COLUMN = re.compile(
+    "[ \t]*("
+    + "|".join([_PERCENTILE.pattern, *map(re.escape, sorted(_COLUMNS, key=len, reverse=True))])
+    + ")(?=[ \t]|$)"
+)
+_HEADER = re.compile(r"[ \t]*(?:#[ \t]*)?(?=Size(?:[ \t]|$)|Avg Latency\(us\)|Overall\(us\))")
+
+#: what lines about the run say: each group is an attribute
+_FACTS = tuple(
+    re.compile(r"[ \t]*(?:#[ \t]*)?" + pattern + r"[ \t]*")
+    for pattern in (
+        # mpi/pt2pt/standard/osu_mbw_mr.c
+        rf"\[ pairs: {count('num_pairs')} \] \[ window size: {count('window_size')} \]",
+        # util/osu_util_mpi.c print_header_one_sided
+        r"Window creation: (?P<window_creation>\S.*)",
+        r"Synchronization: (?P<synchronization>\S.*)",
+        r"Rank 0 Memory on (?P<send_buffer>.*) and Rank 1 Memory on (?P<receive_buffer>.*)",
+        # every program since 7.2
+        r"Datatype: (?P<datatype>\w+)\.",
+        # mpi/pt2pt/standard/osu_latency_mt.c and osu_latency_mp.c, above the title
+        rf"Number of Sender threads: {count('num_sender_threads')}",
+        rf"Number of Receiver threads: {count('num_receiver_threads')}",
+        rf"Number of forked processes in sender: {count('num_sender_processes')}",
+        rf"Number of forked processes in receiver: {count('num_receiver_processes')}",
+        # util/osu_util.c print_header
+        r"Send Buffer on (?P<send_buffer>.*) and Receive Buffer on (?P<receive_buffer>.*)",
+    )
+)
+#: a line that begins as one of them, and is none, was cut or overwritten
+_FACT_START = re.compile(
+    r"[ \t]*#[ \t]*(?:\[ pairs|Window creation|Synchronization|Datatype|Number of (?:Send|Rec|for))"
+)
+
+#: mpi/startup/osu_hello.c and osu_init.c print one sentence instead of a table.
+_TIME = "[0-9]{1,18} ms"
+_SENTENCES = {
+    "osu_hello": RowShape(("num_processes",), sentence=rf"This is a test with {COUNT} processes"),
+    "osu_init": RowShape(
+        ("num_processes", "startup_min_ms", "startup_max_ms", "startup_avg_ms"),
+        sentence=rf"nprocs: {COUNT}, min: {_TIME}, max: {_TIME}, avg: {_TIME}",
+    ),
 }
+
+#: ``-G tty`` draws a plot for each size below the last table (omb_graph_plot, util/osu_util_graph.c
+#: of 7.4), each under this title; no row follows.
+_PLOT = re.compile(r"[ \t\f]*Size: [0-9]{1,18}, Avg: ?[0-9]{1,18}\.[0-9]{2}[ \t]*")
 
 
 def parse(section: TextSection) -> tuple[Table, ...]:
@@ -50,281 +112,196 @@ def parse(section: TextSection) -> tuple[Table, ...]:
         ParseError: the title or a column is unknown, a row is damaged or missing, there is no
             row, or the text says that the job died.
     """
-    blank, at = _read_title(section)
-    if blank.program in _STARTUP:
-        return (_read_startup(section, at, blank),)
-    tables: list[Table] = []
-    while True:
-        attributes, at = _find_header(section, at, blank, later=bool(tables))
-        blank = replace(blank, attributes=attributes) if not tables else blank
-        columns = _columns(section, at, blank, tables)
-        table, at = _read_table(section, at, (blank, attributes, columns))
-        tables.append(table)
-        if at == len(section.lines):
-            return tuple(tables)
+    run = _begin(section)
+    for index in range(run.title + 1, len(section.lines)):
+        line = section.lines[index]
+        if run.shape is not None and run.shape.is_row(line):
+            if run.plotting:
+                raise section.error(index, "a row below a plot", expected="no row")
+            run.found.append(index)
+        elif line and not line.isspace():
+            run.take(index, line)
+    return run.finish()
 
 
-def _read_title(section: TextSection) -> tuple[Table, int]:
-    """Return an empty table that knows its program, and the index after the title."""
-    attributes: Attributes = {}
+@lru_cache(maxsize=64)  # many runs print the same few lines above their tables
+def _title_of(line: str) -> Table | None:
+    """Return the program's table without columns and rows; None if the line is no title."""
+    match = _TITLE.fullmatch(line)
+    if match is None:
+        return None
+    # osu_xccl_* of 7.x print the titles of the MPI programs with the library's name in front.
+    over_xccl = not match["mpi"].startswith("MPI")
+    title = f"{'MPI' if over_xccl else match['mpi']} {match['rest']}".lower()
+    program = (_TITLES if match["osu"] else _PORT_TITLES).get(title)
+    if program is None or (over_xccl and not match["osu"]):
+        return None
+    return Table(
+        suite="osu" if match["osu"] else "osu-mpi4py",
+        program=program.replace("osu_", "osu_xccl_") if over_xccl else program,
+        version=match["version"] or match["old"],
+        columns=(),
+        rows=(),
+        source="",
+        line=0,
+        row_lines=(),
+        attributes={"accelerator": match["accelerator"]} if match["accelerator"] else {},
+    )
+
+
+@lru_cache(maxsize=64)
+def _facts_of(line: str) -> Attributes:
+    matches = (pattern.fullmatch(line) for pattern in _FACTS)
+    said = next((match.groupdict() for match in matches if match), {})
+    return {
+        name: int(value) if name.startswith(("num_", "window_size")) else value
+        for name, value in said.items()
+    }
+
+
+def _begin(section: TextSection) -> _Run:
+    said: Attributes = {}
     for index, line in enumerate(section.lines):
-        title = title_of(line)
-        if title is not None:
-            suite, program, version, accelerator = title
-            if accelerator:
-                attributes["accelerator"] = accelerator
-            table = Table(
-                suite=suite,
-                program=program,
-                version=version,
-                columns=(),
-                rows=(),
-                source=section.source,
-                line=section.first + index,
-                row_lines=(),
-                attributes=attributes,
-            )
-            return table, index + 1
-        found = attributes_of(line)
-        if "OSU" in line or is_header(line):
+        if blank := _title_of(line):
+            shape = _SENTENCES.get(blank.program)
+            return _Run(section, blank, index, {**said, **blank.attributes}, shape, header=index)
+        if "OSU" in line or _HEADER.match(line):
             break
-        if not found:
+        if facts := _facts_of(line):
+            said |= facts
+        else:
             check_chatter(section, index, "the title of a benchmark")
-        attributes.update(found)
     else:
         index = 0
-    raise section.error(
-        index, "not the title of a known OSU program", expected="'# OSU MPI ... Test v...'"
-    )
+    raise section.error(index, "no title of a known OSU program", expected="'# OSU MPI ... Test'")
 
 
-def _read_startup(section: TextSection, at: int, blank: Table) -> Table:
-    pattern, columns = _STARTUP[blank.program]
-    found: Table | None = None
-    for index in range(at, len(section.lines)):
-        match = pattern.fullmatch(section.lines[index])
-        if match and found is not None:
-            raise section.error(index, "a second result", expected="one sentence with numbers")
-        if match:
-            number = section.first + index
-            row = tuple(int(group) for group in match.groups())
-            found = replace(blank, columns=columns, rows=(row,), line=number, row_lines=(number,))
-        elif not attributes_of(section.lines[index]):
-            check_chatter(section, index, "one sentence with numbers")
-    if found is None:
-        raise section.error(0, "a run without result", expected="one sentence with numbers")
-    return found
+@dataclass
+class _Run:
+    """One run as its lines are read from the title on.
 
-
-def _find_header(
-    section: TextSection, at: int, blank: Table, *, later: bool
-) -> tuple[Attributes, int]:
-    """Return the attributes of ``blank`` and those found on the way, and the header's index.
-
-    A later table of the same run is of another data type, which must be named.
+    Attributes:
+        title: index of the title.
+        said: what the lines above the open table, or above its first row, say.
+        shape: of the rows of the open table; None if a column header must come first.
+        header: index of that header.
+        found: indexes of the rows of the open table.
+        common: what was said for the tables of all data types.
+        plotting: the plots below the last table have begun.
     """
-    attributes = {
-        name: value for name, value in blank.attributes.items() if not later or name != "datatype"
-    }
-    for index in range(at, len(section.lines)):
-        line = section.lines[index]
-        if is_header(line):
-            _check_facts(section, index, blank.program, attributes, later=later)
-            return attributes, index
-        found = attributes_of(line)
-        attributes.update(found)
-        title = title_of(line)
-        # osu_mbw_mr 7.2 prints its title twice (HEADER, then print_header).
-        if title is not None and title[1] != blank.program:
-            raise section.error(index, f"no table of {blank.program}", expected="a column header")
-        if not found and title is None:
-            check_other(section, index, "a column header")
-    raise section.error(
-        blank.line - section.first,
-        "a table without column header",
-        expected=f"the column header of {blank.program}",
-    )
 
+    section: TextSection
+    blank: Table
+    title: int
+    said: Attributes
+    shape: RowShape | None
+    header: int
+    found: list[int] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    common: Attributes = field(default_factory=dict)
+    plotting: bool = False
 
-def _check_facts(
-    section: TextSection,
-    header: int,
-    program: str,
-    attributes: Mapping[str, object],
-    *,
-    later: bool,
-) -> None:
-    if later and "datatype" not in attributes:
-        raise section.error(header, "a second column header", expected="a row, or a new title")
-    if program == "osu_mbw_mr" and "num_pairs" not in attributes:
-        raise section.error(
-            header, "a line is missing", expected="'[ pairs: N ] [ window size: W ]' above"
+    def take(self, index: int, line: str) -> None:
+        """Read a line that is no row of the open table."""
+        program, section = self.blank.program, self.section
+        if _HEADER.match(line):
+            self._open(index, line)
+        elif facts := _facts_of(line):
+            if self.found:
+                self._close()
+            self.said |= facts
+        elif _FACT_START.match(line):
+            raise section.error(index, "damaged line", expected="a whole line about the run")
+        elif self.shape is None and (title := _title_of(line)):
+            if title.program != program:
+                raise section.error(index, f"no table of {program}", expected="a column header")
+        elif self.shape and _PLOT.fullmatch(line):
+            self.plotting = True
+        # OSU exits with a status other than 0 at the first size whose bytes were wrong.
+        elif not (is_exit_status(line) and self.found and "Fail" in section.lines[self.found[-1]]):
+            expected = self.shape.describe() if self.shape else "a column header"
+            check_chatter(section, index, expected, rows=not self.plotting)
+
+    def _open(self, index: int, line: str) -> None:
+        """Begin the table below a column header."""
+        if self.shape is not None:
+            self._close()
+        if self.tables and "datatype" not in self.said:
+            raise self.section.error(index, "a second column header", expected="a new title")
+        if self.blank.program == "osu_mbw_mr" and "num_pairs" not in self.said:
+            expected = "'[ pairs: N ] [ window size: W ]' above"
+            raise self.section.error(index, "a line is missing", expected=expected)
+        if not self.tables:
+            self.common = {name: value for name, value in self.said.items() if name != "datatype"}
+        self.shape, self.header = row_shape(self._columns(index, line)), index
+
+    def _columns(self, index: int, line: str) -> tuple[str, ...]:
+        """Return the columns below a header.
+
+        The header of the bandwidth ports says "Latency [us]", copied from the latency port, while
+        the numbers below it are MB/s (mpi4py 4.1.2, demo/osu_bw.py and osu_bibw.py): there the
+        title decides.  Of several data types in one run, OSU 7.2 prints "Avg Latency(us)" above
+        every table but the first, whatever the program measures (osu_bw.c calls print_only_header
+        of the collectives): there the first header holds.
+        """
+        names = _printed_columns(self.section, index, line)
+        if self.tables:
+            return self.tables[0].columns + (("validation",) if "validation" in names else ())
+        is_bandwidth = "bw" in self.blank.program
+        if is_bandwidth and self.blank.suite == "osu-mpi4py":
+            return tuple("bandwidth_mb_s" if name == "latency_us" else name for name in names)
+        if is_bandwidth != ("bandwidth_mb_s" in names):
+            problem = f"not the columns of {self.blank.program}"
+            raise self.section.error(index, problem, expected="MB/s" if is_bandwidth else "us")
+        return names
+
+    def _close(self) -> None:
+        """End the open table, if it is whole; what is said from here on is of the next one."""
+        section, shape, found, said = self.section, self.shape, self.found, self.said
+        if shape is None:
+            problem = f"no column header of {self.blank.program}"
+            raise section.error(self.title, problem, expected="'# Size ...' below")
+        if not found:
+            raise section.error(self.header, "a table without rows", expected=shape.describe())
+        rows = shape.read(section, found)
+        if "validation" in shape.printed:
+            failed = any("Fail" in section.lines[index] for index in found)
+            said["validation"] = "Fail" if failed else "Pass"
+        sizes = [row[0] for row in rows] if shape.columns[0] == "message_size" else None
+        # A data type of several bytes leaves out the sizes that hold no whole element.
+        of_bytes = said.get("datatype", "MPI_CHAR") == "MPI_CHAR"
+        check_sizes(section, found, sizes, first=1 if of_bytes else None)
+        table = replace(
+            self.blank,
+            columns=shape.columns,
+            rows=rows,
+            source=section.source,
+            line=section.first + (found[0] if shape.sentence else self.header),
+            row_lines=tuple(section.first + index for index in found),
+            attributes=said,
         )
+        self.tables.append(table)
+        self.said, self.shape, self.found = dict(self.common), None, []
+
+    def finish(self) -> tuple[Table, ...]:
+        """Return all tables at the end of the section."""
+        self._close()
+        return tuple(self.tables)
 
 
-def _columns(
-    section: TextSection, header: int, blank: Table, before: list[Table]
-) -> tuple[str, ...]:
-    """Return the columns under the header at index ``header``.
-
-    The header of the bandwidth ports says "Latency [us]", copied from the latency port, while
-    the numbers under it are MB/s (mpi4py 4.1.2, demo/osu_bw.py and osu_bibw.py): there the title
-    decides.  Of several data types in one run, OSU 7.2 prints "Avg Latency(us)" above every table
-    but the first, whatever the program measures (osu_bw.c calls print_only_header of the
-    collectives): there the first header holds.
-    """
-    columns = columns_of(section, header)
-    if before:
-        return before[0].columns + (("validation",) if "validation" in columns else ())
-    bandwidth = measures_bandwidth(blank.program)
-    if blank.suite == "osu-mpi4py" and bandwidth:
-        return tuple("bandwidth_mb_s" if name == "latency_us" else name for name in columns)
-    if bandwidth != ("bandwidth_mb_s" in columns):
-        raise section.error(
-            header,
-            f"not the columns of {blank.program}",
-            expected="MB/s" if bandwidth else "a latency in us",
-        )
-    return columns
-
-
-def _read_table(
-    section: TextSection,
-    header: int,
-    known: tuple[Table, Attributes, tuple[str, ...]],
-) -> tuple[Table, int]:
-    """Return the table under the header, and the index where it ends."""
-    blank, attributes, printed = known
-    shape = row_shape(printed)
-    found = read_rows(section, header + 1, shape, attributes)
-    if not found.rows:
-        raise section.error(header, "a table without rows", expected=shape.describe())
-    table = Table(
-        suite=blank.suite,
-        program=blank.program,
-        version=blank.version,
-        columns=shape.columns,
-        rows=tuple(found.rows),
-        source=section.source,
-        line=section.first + header,
-        row_lines=tuple(found.row_lines),
-        attributes={**attributes, **found.attributes},
-    )
-    return table, found.end
-
-
-@dataclass(kw_only=True)
-class OsuRows:
-    """Rows as they are collected."""
-
-    rows: list[tuple[float, ...]] = field(default_factory=list)
-    row_lines: list[int] = field(default_factory=list)
-    failed: list[float] = field(default_factory=list)
-    attributes: Attributes = field(default_factory=dict)
-    end: int = 0
-
-
-def read_rows(
-    section: TextSection, start: int, shape: RowShape, attributes: Mapping[str, object]
-) -> OsuRows:
-    """Collect rows until the section ends or the next table of the same run begins.
-
-    Raises:
-        ParseError: a row is damaged or missing, or the text says that the job died.
-    """
-    found = OsuRows(end=len(section.lines))
-    for index in range(start, len(section.lines)):
-        if shape.pattern.fullmatch(section.lines[index]):
-            rest = read_block(shape, section.lines, index)
-            if rest is not None:
-                found.rows = rest
-                found.row_lines = [*range(section.first + index, section.first + index + len(rest))]
-            else:
-                _read_singly(section, index, shape, attributes, found)
-            break
-        if _ends_rows(section, index, shape, found):
-            found.end = index
-            break
-    _check_cut(section, shape, found)
-    if shape.verdict_at is not None:
-        found.attributes["validation"] = "Fail" if found.failed else "Pass"
-    return found
-
-
-def _read_singly(
-    section: TextSection,
-    start: int,
-    shape: RowShape,
-    attributes: Mapping[str, object],
-    found: OsuRows,
-) -> None:
-    """Read row by row, with whatever stands between."""
-    match, read = shape.pattern.fullmatch, shape.read
-    sized = shape.columns[0] == "message_size"
-    before = -1.0
-    for index in range(start, len(section.lines)):
-        row = match(section.lines[index])
-        if row is None:
-            if _ends_rows(section, index, shape, found):
-                found.end = index
-                return
-            continue
-        numbers = read(row)
-        if not sized and found.rows:
-            raise section.error(index, "a second row", expected="one row, as there are no sizes")
-        if sized and (numbers[0] != 2 * before or before == 0):
-            _check_size(section, index, before, numbers[0], {**attributes, **found.attributes})
-        before = numbers[0]
-        found.rows.append(numbers)
-        found.row_lines.append(section.first + index)
-        if shape.verdict_at is not None and row[shape.verdict_at + 1] == "Fail":
-            found.failed.append(numbers[0])
-
-
-def _ends_rows(section: TextSection, index: int, shape: RowShape, found: OsuRows) -> bool:
-    """Tell whether the next table of the same run begins at a line that is no row."""
-    line = section.lines[index]
-    if not line or line.isspace():
-        return False
-    if is_header(line):
-        return True
-    attributes = attributes_of(line)
-    if attributes:
-        if found.rows:
-            return True
-        found.attributes.update(attributes)
-        return False
-    if not (found.failed and is_exit_status(line)):
-        check_other(section, index, shape.describe())
-    return False
-
-
-def _check_size(
-    section: TextSection, index: int, before: float, size: float, attributes: Mapping[str, object]
-) -> None:
-    if before < 0:
-        return
-    # A data type of several bytes leaves out the sizes that hold no whole element.
-    of_bytes = attributes.get("datatype", "MPI_CHAR") == "MPI_CHAR"
-    if before == 0 and size > 1 and of_bytes:
-        raise section.error(index, "a row is missing", expected="message size 1")
-    check_next_size(section, index, int(before), int(size), steps=True)
-
-
-def _check_cut(section: TextSection, shape: RowShape, found: OsuRows) -> None:
-    """Refuse a last row that may have lost its end.
-
-    A number with two decimals is whole; a whole number at the end of a text without newline
-    could be the beginning of a longer one.
-    """
-    last = section.first + len(section.lines) - 1
-    whole_last = shape.ends_whole
-    if section.ends_text and whole_last and found.row_lines and found.row_lines[-1] == last:
-        raise section.error(len(section.lines) - 1, "cut row", expected="a newline at its end")
-
-
-def check_other(section: TextSection, index: int, expected: str) -> None:
-    """Accept the line at ``index`` as chatter; see :func:`check_chatter`."""
-    if is_cut_attribute(section.lines[index]):
-        raise section.error(index, "damaged line", expected="a whole line about the run")
-    check_chatter(section, index, expected)
+def _printed_columns(section: TextSection, index: int, line: str) -> tuple[str, ...]:
+    names: list[str] = []
+    at = header.end() if (header := _HEADER.match(line)) else 0
+    while rest := line[at:].strip():
+        word = _COLUMN.match(line, at)
+        if word and word[2]:
+            kind, unit = ("latency", "us") if "Lat" in word[3] else ("bandwidth", "mb_s")
+            name = f"{kind}_p{word[2].replace('.', '')}_{unit}"
+        else:
+            name = _COLUMNS[word[1]] if word else ""
+        if word is None or name in names:
+            expected = f"one of {', '.join(_COLUMNS)}, P<n> Tail ..., none twice"
+            raise section.error(index, "unknown column", expected=expected, got=repr(shorten(rest)))
+        names.append(name)
+        at = word.end()
+    return tuple(names)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
@@ -32,6 +33,7 @@ from fabricproof.core.errors import (
 )
 from fabricproof.core.measure import Finding, Table, texts_of, worst
 from fabricproof.core.plain import plain
+from fabricproof.core.units import by_key
 from fabricproof.physics import Fabric, Gpus, bound
 from fabricproof.verdict.busbw import QUANTITY
 from fabricproof.verdict.limits import loaded_fabric
@@ -130,10 +132,9 @@ def command(
     if as_json:
         click.echo(json.dumps(_record(outcomes, verdict.value), indent=2))
     else:
-        for each in outcomes:
+        for title, each in zip(_titles(outcomes), outcomes, strict=True):
             # A newline in a file's name would begin a line of its own, and that might say PASS.
-            title = without_control_characters(_title(each, outcomes))
-            click.echo(f"{title}: {each.report}")
+            click.echo(f"{without_control_characters(title)}: {each.report}")
     for damage in damages:
         click.echo(f"fabricproof: {damage}", err=True)
     sys.exit(int(ExitStatus.DATA if damages else STATUSES[verdict]))
@@ -345,18 +346,23 @@ def _record(outcomes: Sequence[_Outcome], verdict: str) -> dict[str, Any]:
     return {"verdict": verdict, "quantities": quantities, "findings": findings, "tables": tables}
 
 
-def _title(outcome: _Outcome, outcomes: Sequence[_Outcome]) -> str:
+def _titles(outcomes: Sequence[_Outcome]) -> list[str]:
     """Return file and program; of one of several the line too, and what it says unlike others."""
-    alike = [
-        each
-        for each in outcomes
-        if (each.source, each.program) == (outcome.source, outcome.program)
-    ]
-    if len(alike) == 1:
-        return f"{outcome.source}: {outcome.program}"
-    own = [
-        f", {name} {value}"
-        for name, value in outcome.settings.items()
-        if any(each.settings.get(name) != value for each in alike)
-    ]
-    return f"{outcome.source}:{outcome.line}: {outcome.program}{''.join(own)}"
+    alike = by_key(((each.source, each.program), each.settings) for each in outcomes)
+    unlike = {
+        place: [
+            name
+            for name in dict.fromkeys(chain(*settings))
+            if len({said.get(name) for said in settings}) > 1
+        ]
+        for place, settings in alike.items()
+    }
+    titles = []
+    for each in outcomes:
+        place = (each.source, each.program)
+        if len(alike[place]) == 1:
+            titles.append(f"{each.source}: {each.program}")
+            continue
+        own = (f", {name} {each.settings[name]}" for name in unlike[place] if name in each.settings)
+        titles.append(f"{each.source}:{each.line}: {each.program}{''.join(own)}")
+    return titles

@@ -56,7 +56,7 @@ _ROW_INSIDE = re.compile(r"\d[ \t]{2,}\d+\.\d|\d[ \t]+\d+\.\d\d(?!\d)\s*$")
 def death(line: str) -> bool:
     """Tell whether ``line`` says that the job was killed, crashed or ended badly."""
     line = line[:_LONG]
-    return _DEATH.search(line) is not None or _EXITED.search(line) is not None
+    return _DEATH.search(line) is not None or is_exit_status(line)
 
 
 def is_exit_status(line: str) -> bool:
@@ -64,15 +64,15 @@ def is_exit_status(line: str) -> bool:
     return _EXITED.search(line) is not None
 
 
-def is_row_like(line: str) -> bool:
-    """Tell whether ``line`` could be a row, a piece of one, or hide one."""
-    if _ROW_START.match(line):
-        return _DIGIT_CHATTER.match(line) is None
-    return _ROW_INSIDE.search(line) is not None
+def first_death(lines: Iterable[str]) -> int | None:
+    """Return the index of the first line that says the job died, or None."""
+    return next((index for index, line in enumerate(lines) if death(line)), None)
 
 
-def check_chatter(section: TextSection, index: int, expected: str) -> None:
+def check_chatter(section: TextSection, index: int, expected: str, *, rows: bool = True) -> None:
     """Accept the line at ``index`` as chatter.
+
+    ``rows``: it may be a row, or hide one; not so within a plot.
 
     Raises:
         ParseError: the line could be a damaged row, or says that the job died.
@@ -84,10 +84,6 @@ def check_chatter(section: TextSection, index: int, expected: str) -> None:
         line = f"{line[: _LONG // 2]} {line[1 - _LONG // 2 :]}"
     if death(line):
         raise section.error(index, "the job ended badly", expected="a run that ended well")
-    if is_row_like(line):
+    begins = _ROW_START.match(line)
+    if rows and (not _DIGIT_CHATTER.match(line) if begins else _ROW_INSIDE.search(line)):
         raise section.error(index, "damaged row", expected=expected)
-
-
-def first_death(lines: Iterable[str]) -> int | None:
-    """Return the index of the first line that says the job died, or None."""
-    return next((index for index, line in enumerate(lines) if death(line)), None)

@@ -8,7 +8,7 @@ stay those of the original text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -18,32 +18,15 @@ from fabricproof.core.errors import ParseError
 #: ECMA-48 control sequences (colours, cursor movement) and the two-byte escapes.
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 
-#: Prefixes of launchers: Open MPI ``--tag-output`` (``[1,0]<stdout>:``; 5.x adds a blank and may
-#: add host and process before it), ``srun --label`` (``0: ``), Hydra ``-prepend-rank``
-#: (``[0] ``).  The last must not eat iperf3's ``[100]   0.00-1.00``.
+#: What Open MPI's ``--tag-output`` puts before each line: ``[1,0]<stdout>:``; 5.x adds a blank and
+#: may add host and process before it.
 _TAG = re.compile(
     r"^(?:\[[^\]\n]{0,80}\])?\[?[\w,.:\-]{0,120}\]?<std(?:out|err|diag)>: ?", re.MULTILINE
 )
-_LABEL = re.compile(r"^ *\d+: ", re.MULTILINE)
 #: ``iperf3 --timestamps``, whose own format is ``%c `` (iperf3.1), as the C locale writes it
-_STAMP = r"^[A-Z][a-z]{2} [A-Z][a-z]{2} [ 1-3]\d \d\d:\d\d:\d\d \d{4} "
+_STAMP = r"^( *[0-9]+: )?[A-Z][a-z]{2} [A-Z][a-z]{2} [ 1-3]\d \d\d:\d\d:\d\d \d{4} "
 _STAMPED = re.compile(_STAMP, re.MULTILINE)
 _STAMPED_ROW = re.compile(_STAMP + r"\[ *(?:\d+|SUM|ID)\]", re.MULTILINE)
-_RANK = re.compile(r"^\[\d+\] (?! *\d+\.\d+ ?-)", re.MULTILINE)
-
-
-#: The first words of what the tools print, which show that something stands before them.
-_FIRST_WORDS = (
-    r"[ \t#]*(?:OSU [A-Z]|MPI [\w -]*Test|Intel ?\(R\) MPI Bench|Benchmarking |Connecting to host "
-    r"|Client connecting|Server listening|iperf 3\.)"
-)
-#: the quote mark of a mail, which stands before every line or before none
-_QUOTE = re.compile(r"^(?:> ?){1,8}", re.MULTILINE)
-_QUOTED = re.compile(rf"^(?:> ?){{1,8}}{_FIRST_WORDS}", re.MULTILINE)
-#: ``srun --label`` puts the rank before each line
-_LABELLED = re.compile(rf"^ *(\d+): (?={_FIRST_WORDS})", re.MULTILINE)
-#: so many ranks with tables of their own are told apart in one text
-MOST_LABELS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,47 +72,9 @@ def clean(text: str) -> str:
         text = text.replace("\r\n", "\n")
     if "<std" in text:
         text = _TAG.sub("", text)
-    # The tables are printed by the first rank: without its label there is none to take off, and
-    # looking at every line for one costs as much as reading them.
-    if "0: " in text and len(set(_LABELLED.findall(text))) < 2:
-        text = _LABEL.sub("", text)
     if ("bits/sec" in text or "Bytes/sec" in text) and _STAMPED_ROW.search(text):
-        text = _STAMPED.sub("", text)
-    if "[0] " in text:
-        text = _RANK.sub("", text)
-    if ">" in text and _QUOTED.search(text):
-        text = _QUOTE.sub("", text)
+        text = _STAMPED.sub(r"\1", text)
     return text
-
-
-def by_label(text: str, source: str) -> list[str]:
-    """Return ``text`` without the labels of ranks, one text for each rank that ran a tool.
-
-    Each keeps the number of its lines; those of other such ranks are blank, and those without a
-    label, which may hold news of any, stand in all.
-
-    Raises:
-        ParseError: more than :data:`MOST_LABELS` labels stand before tables.
-    """
-    labels = sorted(set(_LABELLED.findall(text))) if ": " in text else []
-    if not labels:
-        return [text]
-    if len(labels) > MOST_LABELS:
-        raise ParseError(
-            "the lines of too many ranks are mixed",
-            source=source,
-            expected=f"at most {MOST_LABELS} labels",
-            got=f"{len(labels)}, {labels[0]} to {labels[-1]}",
-            next_step="write the output of each rank to a file of its own",
-        )
-    if len(labels) == 1:
-        return [_LABEL.sub("", text)]
-    parts = []
-    for label in labels:
-        others = "|".join(each for each in labels if each != label)
-        part = re.sub(rf"^ *{label}:(?: |$)", "", text, flags=re.MULTILINE)
-        parts.append(re.sub(rf"^ *(?:{others}):(?: .*)?$", "", part, flags=re.MULTILINE))
-    return parts
 
 
 #: Columns that the tools print as whole numbers; every other one has exactly two decimals
@@ -138,110 +83,104 @@ WHOLE = frozenset(
     {"message_size", "repetitions", "iterations", "transmit_size", "num_processes", "group"}
 )
 
-_BLANK = "[ \t]+"
 #: No tool prints more digits; without the limit a broken text could ask for numbers of any length.
-_WHOLE = "([0-9]{1,18})"
-_DECIMAL = r"([0-9]{1,18}\.[0-9]{2})"
+#: No run has a count of 0: none of processes, of repetitions, of messages in a window.
+COUNT = "[1-9][0-9]{0,17}"
+_COUNTS = frozenset({"repetitions", "iterations", "num_processes"})
+INTEGER = "[0-9]{1,18}"
+_DECIMAL = r"[0-9]{1,18}\.[0-9]{2}"
+_NUMBER = re.compile(r"[0-9]+")
 
 
-@dataclass(frozen=True, kw_only=True)
+def count(name: str) -> str:
+    """Return the pattern of a group that holds a count."""
+    return f"(?P<{name}>{COUNT})"
+
+
 class RowShape:
-    """How a row of these columns looks.
+    """How a row of some columns looks, and what its numbers are.
 
     Attributes:
-        columns: the names of the columns with numbers, in printed order.
-        pattern: matches one whole row; one group per printed column.
-        block: matches nothing but such rows, line after line, where the first column is the size
-            and the others have decimals; None for other shapes.
-        read: turns a match of ``pattern`` into the row's numbers.
-        verdict_at: where in the printed columns a Pass/Fail stands, None where none does.
+        printed: the columns in printed order; ``validation`` is one of Pass or Fail.
+        columns: those that hold numbers.
+        is_row: matches one whole line.
         ends_whole: the last column holds a whole number, which shows no cut.
+        sentence: the row is a sentence with whole numbers, of this pattern.
     """
 
-    columns: tuple[str, ...]
-    pattern: re.Pattern[str]
-    block: re.Pattern[str] | None
-    read: Callable[[re.Match[str]], tuple[float, ...]]
-    verdict_at: int | None
-    ends_whole: bool
+    def __init__(
+        self, printed: tuple[str, ...], whole: frozenset[str] = WHOLE, sentence: str | None = None
+    ) -> None:
+        """Make the shape of a row of numbers, or of a sentence of whole numbers (a pattern)."""
+        fields = {name: COUNT if name in _COUNTS else INTEGER for name in whole}
+        fields["validation"] = "(?:Pass|Fail)"
+        pattern = sentence or "[ \t]+".join(fields.get(name, _DECIMAL) for name in printed)
+        self.printed = printed
+        self.columns = tuple(name for name in printed if name != "validation")
+        self.is_row = re.compile(f"[ \t]*{pattern}[ \t]*").fullmatch
+        self.ends_whole = printed[-1] in whole and sentence is None
+        self.sentence = sentence
+        self._readers = [
+            (at, int if sentence or name in whole else float)
+            for at, name in enumerate(printed)
+            if name != "validation"
+        ]
+
+    def read(self, section: TextSection, found: Sequence[int]) -> tuple[tuple[float, ...], ...]:
+        """Return the numbers of the lines of a section that are rows.
+
+        Raises:
+            ParseError: the last row may be cut: a whole number at the end of a text without
+                newline could be the beginning of a longer one; two decimals are whole.
+        """
+        last = len(section.lines) - 1
+        if section.ends_text and self.ends_whole and found and found[-1] == last:
+            raise section.error(last, "cut row", expected="a newline at its end")
+        text = "\n".join([section.lines[index] for index in found])
+        words = _NUMBER.findall(text) if self.sentence else text.split()
+        width = len(self.printed)
+        return tuple(zip(*(map(read, words[at::width]) for at, read in self._readers), strict=True))
 
     def describe(self) -> str:
         """Return what a row should hold, for an error message."""
-        names = list(self.columns)
-        if self.verdict_at is not None:
-            names.insert(self.verdict_at, "Pass or Fail")
+        names = ["Pass or Fail" if name == "validation" else name for name in self.printed]
         return f"{len(names)} columns ({', '.join(names)})"
 
 
-@lru_cache(maxsize=128)
-def row_shape(printed: tuple[str, ...], whole: frozenset[str] = WHOLE) -> RowShape:
-    """Return the shape of a row with the ``printed`` columns.
+row_shape = lru_cache(maxsize=128)(RowShape)
 
-    ``printed`` is in printed order; ``validation`` stands for a Pass/Fail column.
+
+def check_sizes(
+    section: TextSection,
+    indexes: Sequence[int],
+    sizes: Sequence[float] | None,
+    *,
+    first: int | None,
+    doubling: bool = True,
+) -> None:
+    """Check that the sizes double, as where the tool chose them, or at least rise.
+
+    Args:
+        section: where they stand.
+        indexes: the line of each.
+        sizes: in bytes, in printed order; None if the table has none, and so one row.
+        first: the largest size that may follow 0; None for any power of two.
+        doubling: the tool chose them.
+
+    Raises:
+        ParseError: a size repeats, goes down, or skips one.
     """
-    fields = [
-        "(Pass|Fail)" if name == "validation" else _WHOLE if name in whole else _DECIMAL
-        for name in printed
-    ]
-    numbers = tuple(name for name in printed if name != "validation")
-    return RowShape(
-        columns=numbers,
-        pattern=re.compile(f"[ \t]*{_BLANK.join(fields)}[ \t]*"),
-        block=_block(printed, whole),
-        read=_reader(printed, whole),
-        verdict_at=printed.index("validation") if "validation" in printed else None,
-        ends_whole=printed[-1] in whole,
-    )
-
-
-def _block(printed: tuple[str, ...], whole: frozenset[str]) -> re.Pattern[str] | None:
-    if printed[0] != "message_size" or not whole.isdisjoint(printed[1:]):
-        return None
-    if "validation" in printed or len(printed) < 2:
-        return None
-    # No possessive quantifiers: fullmatch of Python 3.11.2 (Debian 12) gets them wrong.
-    decimal = r"[ \t]+[0-9]{1,18}\.[0-9]{2}"
-    return re.compile(r"(?:[ \t]*[0-9]{1,18}" + decimal * (len(printed) - 1) + r"[ \t]*\n)+")
-
-
-def read_block(shape: RowShape, lines: list[str], start: int) -> list[tuple[float, ...]] | None:
-    """Read all lines from ``start`` on at once, if they are rows of doubling sizes throughout.
-
-    This is the common case, and several times as fast as row by row.
-
-    Returns:
-        The rows, or None where anything at all is out of the ordinary.
-    """
-    if shape.block is None:
-        return None
-    end = len(lines)
-    while end > start and not lines[end - 1].strip():
-        end -= 1
-    text = "\n".join(lines[start:end]) + "\n"
-    if shape.block.fullmatch(text) is None:
-        return None
-    words = text.split()
-    width = len(shape.columns)
-    sizes = [*map(int, words[::width])]
-    if sizes[0] <= 0 or any(size != 2 * before for before, size in pairwise(sizes)):
-        return None
-    return [*zip(sizes, *(map(float, words[at::width]) for at in range(1, width)), strict=True)]
-
-
-def _reader(
-    printed: tuple[str, ...], whole: frozenset[str]
-) -> Callable[[re.Match[str]], tuple[float, ...]]:
-    """Return the quickest function that reads a row: this loop is what parsing costs."""
-    if "validation" not in printed and printed[0] in whole and whole.isdisjoint(printed[1:]):
-        if len(printed) == 2:
-            return lambda row: (int(row[1]), float(row[2]))
-        return lambda row: (int(row[1]), *map(float, row.groups()[1:]))
-    converters = [
-        (at, int if name in whole else float)
-        for at, name in enumerate(printed, 1)
-        if name != "validation"
-    ]
-    return lambda row: tuple(convert(row[at]) for at, convert in converters)
+    if sizes is None:
+        if len(indexes) > 1:
+            raise section.error(
+                indexes[1], "a second row", expected="one row, as there are no sizes"
+            )
+        return
+    for index, (before, size) in zip(indexes[1:], pairwise(sizes), strict=True):
+        if doubling and before == 0 and first is not None and size > first:
+            raise section.error(index, "a row is missing", expected=f"message size {first}")
+        if size != 2 * before or not before:
+            check_next_size(section, index, int(before), int(size), steps=doubling)
 
 
 def check_next_size(
