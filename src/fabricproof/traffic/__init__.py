@@ -11,10 +11,10 @@ from fabricproof.traffic.counters import (
     ENDS,
     ERROR_COUNTERS,
     HIGH,
-    LINK_REPLAYS,
     TCP,
     CounterSample,
     Risen,
+    in_our_names,
     is_device,
     read_rises,
 )
@@ -28,9 +28,9 @@ from fabricproof.traffic.expectation import (
     PathProof,
     PathState,
     Rank,
+    Run,
     beside_verbs,
-    in_order,
-    sent_over,
+    join,
 )
 from fabricproof.traffic.proof import (
     bytes_came_by_the_rails,
@@ -64,8 +64,6 @@ __all__ = [
     "ENDS",
     "ERROR_COUNTERS",
     "HIGH",
-    "LINK_REPLAYS",
-    "MAX_SHARE",
     "MIN_RAIL_SHARE",
     "MIN_SHARE",
     "SLACK_BYTES",
@@ -78,7 +76,7 @@ __all__ = [
     "Risen",
     "beside_verbs",
     "doubt_of_counters",
-    "in_order",
+    "in_our_names",
     "is_device",
     "megabytes",
     "prove_one_node",
@@ -114,12 +112,12 @@ _COUNTER_TESTS = (
 
 
 def doubt_of_counters(evidence: Evidence, expected: Expectation) -> PathProof | None:
-    """Return why the counters of the rails cannot bear witness; None where they can.
+    """Return why the counters of the rails cannot bear witness; None if they can.
 
     For who asks which interfaces were taken, not whether the path was the one that was told.
     """
-    found = (test(evidence, expected) for test in _COUNTER_TESTS)
-    return next((doubt for doubt in found if doubt is not None), None)
+    run = join(evidence, expected)
+    return next(filter(None, (test(run) for test in _COUNTER_TESTS)), None)
 
 
 def prove_path(evidence: Evidence, expected: Expectation) -> PathProof:
@@ -127,43 +125,35 @@ def prove_path(evidence: Evidence, expected: Expectation) -> PathProof:
 
     Never raises: evidence that is not there or makes no sense is a finding of its own.
     """
-    for test in _TESTS:
-        verdict = test(evidence, expected)
-        if verdict is not None:
-            return verdict
-    return _quiet_or_disturbed(evidence, expected)
+    run = join(evidence, expected)
+    fault = next(filter(None, (test(run) for test in _TESTS)), None)
+    return _quiet_or_disturbed(run) if fault is None else fault
 
 
-def _quiet_or_disturbed(evidence: Evidence, expected: Expectation) -> PathProof:
-    rises = read_rises(evidence.samples, expected.rails)
-    moved = {
-        f"{sample.node}:{sample.interface}": sample.moved("tx_bytes")
-        for sample in evidence.samples
-        if sample.interface != TCP
-    }
-    seen = ", ".join(
-        f"{node} sent {megabytes(sent_over(evidence, node, expected.rails))}"
-        for node in evidence.nodes
-    )
-    state, reason = PathState.PROVEN, f"over {'+'.join(expected.rails)} {seen}"
+def _quiet_or_disturbed(run: Run) -> PathProof:
+    samples, expected = run.evidence.samples, run.expected
+    rises = read_rises(samples, expected.rails)
+    sent = ", ".join(f"{node.name} sent {megabytes(node.moved())}" for node in run.nodes)
+    state, reason = PathState.PROVEN, f"over {run.rails} {sent}"
     if rises.errors:
         state, reason = PathState.DISTURBED, "; ".join(rises.errors)
     elif rises.doubts:
         state = PathState.UNKNOWN
         reason = f"whether errors rose is not known: {'; '.join(rises.doubts)}"
+    due, seen = sum(expected.sent_bytes), sum(node.moved() for node in run.nodes)
+    foreign = (
+        f"the rails carried {megabytes(seen)} where the benchmark moved {megabytes(due)}: other "
+        "traffic ran beside it"
+    )
+    is_foreign = expected.exact and seen > MAX_SHARE * due + SLACK_BYTES
     return PathProof(
         state=state,
         reason=reason,
-        findings=(*rises.notes, *_foreign_traffic(evidence, expected)),
-        moved_bytes=moved,
+        findings=(*rises.notes, *([foreign] if is_foreign else [])),
+        moved_bytes={
+            f"{each.node}:{each.interface}": each.moved("tx_bytes")
+            for each in samples
+            if each.interface != TCP
+        },
         rose=rises.rose,
     )
-
-
-def _foreign_traffic(evidence: Evidence, expected: Expectation) -> list[str]:
-    due = sum(expected.sent_bytes)
-    seen = sum(sent_over(evidence, node, expected.rails) for node in evidence.nodes)
-    if not expected.exact or seen <= MAX_SHARE * due + SLACK_BYTES:
-        return []
-    text = f"the rails carried {megabytes(seen)} where the benchmark moved {megabytes(due)}"
-    return [f"{text}: other traffic ran beside it"]

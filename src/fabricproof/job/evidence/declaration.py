@@ -234,7 +234,7 @@ def _moved(evidence: Evidence) -> dict[str, int]:
     moved: dict[str, int] = {}
     for sample in evidence.samples:
         if sample.interface != "lo":
-            sent = beside_verbs(evidence, sample)
+            sent = beside_verbs(evidence.samples, sample)
             moved[sample.interface] = moved.get(sample.interface, 0) + sent
     return moved
 
