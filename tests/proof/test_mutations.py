@@ -51,7 +51,7 @@ REASONS = {
         "_job _job_of_case _leg_result _meant _moved _nodes_of _numbered _part _sizes "
         "_judged_in _with added around "
         "as_notes at_size by_key each_kind error_rates gather is_of_errors key_of "
-        "megabytes mended missing reading_of rules_of join smallest_message_us worst "
+        "megabytes mended missing reading_of rules_of join_by_node smallest_message_us worst "
         "judge_table judge_value _latency _bandwidth _bandwidths _times _judge_attempt "
         "_judged _quiet_or_disturbed _beside _from_records _of_kind with_errors _excused "
         "_never_ran "

@@ -7,6 +7,7 @@ compares; it reads nothing.
 
 from __future__ import annotations
 
+from fabricproof.traffic import proof, wrong_path
 from fabricproof.traffic.counters import (
     ENDS,
     ERROR_COUNTERS,
@@ -29,29 +30,10 @@ from fabricproof.traffic.expectation import (
     PathState,
     Rank,
     Run,
-    beside_verbs,
-    join,
+    join_by_node,
 )
-from fabricproof.traffic.proof import (
-    bytes_came_by_the_rails,
-    bytes_took_the_rails,
-    evidence_is_whole,
-    messages_took_the_rails,
-    no_other_path_fits,
-    no_other_path_fits_messages,
-    prove_one_node,
-    rails_shared,
-    ranks_are_apart,
-    ranks_are_where_they_belong,
-    something_was_due,
-)
-from fabricproof.traffic.wrong_path import (
-    ipoib_carried_none,
-    megabytes,
-    rails_are_apart,
-    sockets_carried_them,
-    wires_below_carried_them,
-)
+from fabricproof.traffic.proof import prove_one_node
+from fabricproof.traffic.wrong_path import megabytes
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
@@ -74,10 +56,11 @@ __all__ = [
     "PathState",
     "Rank",
     "Risen",
-    "beside_verbs",
+    "Run",
     "doubt_of_counters",
     "in_our_names",
     "is_device",
+    "join_by_node",
     "megabytes",
     "prove_one_node",
     "prove_path",
@@ -86,28 +69,28 @@ __all__ = [
 
 #: What must hold, in the order in which a failure says most.
 _TESTS = (
-    ranks_are_apart,
-    ranks_are_where_they_belong,
-    evidence_is_whole,
-    rails_are_apart,
-    something_was_due,
-    bytes_took_the_rails,
-    sockets_carried_them,
-    ipoib_carried_none,
-    bytes_came_by_the_rails,
-    messages_took_the_rails,
-    wires_below_carried_them,
-    rails_shared,
-    no_other_path_fits,
-    no_other_path_fits_messages,
+    proof.ranks_are_apart,
+    proof.ranks_are_where_they_belong,
+    proof.evidence_is_whole,
+    wrong_path.rails_are_apart,
+    proof.something_was_due,
+    proof.bytes_took_the_rails,
+    wrong_path.sockets_carried_them,
+    wrong_path.ipoib_carried_none,
+    proof.bytes_came_by_the_rails,
+    proof.messages_took_the_rails,
+    wrong_path.wires_below_carried_them,
+    proof.rails_shared,
+    proof.no_other_path_fits,
+    proof.no_other_path_fits_messages,
 )
 
 #: Of these, what tells whether the rails' own counters mean what they say.
 _COUNTER_TESTS = (
-    evidence_is_whole,
-    rails_are_apart,
-    ipoib_carried_none,
-    wires_below_carried_them,
+    proof.evidence_is_whole,
+    wrong_path.rails_are_apart,
+    wrong_path.ipoib_carried_none,
+    wrong_path.wires_below_carried_them,
 )
 
 
@@ -116,7 +99,7 @@ def doubt_of_counters(evidence: Evidence, expected: Expectation) -> PathProof | 
 
     For who asks which interfaces were taken, not whether the path was the one that was told.
     """
-    run = join(evidence, expected)
+    run = join_by_node(evidence, expected)
     return next(filter(None, (test(run) for test in _COUNTER_TESTS)), None)
 
 
@@ -125,7 +108,7 @@ def prove_path(evidence: Evidence, expected: Expectation) -> PathProof:
 
     Never raises: evidence that is not there or makes no sense is a finding of its own.
     """
-    run = join(evidence, expected)
+    run = join_by_node(evidence, expected)
     fault = next(filter(None, (test(run) for test in _TESTS)), None)
     return _quiet_or_disturbed(run) if fault is None else fault
 
@@ -140,16 +123,15 @@ def _quiet_or_disturbed(run: Run) -> PathProof:
     elif rises.doubts:
         state = PathState.UNKNOWN
         reason = f"whether errors rose is not known: {'; '.join(rises.doubts)}"
+    findings = rises.notes
     due, seen = sum(expected.sent_bytes), sum(node.moved() for node in run.nodes)
-    foreign = (
-        f"the rails carried {megabytes(seen)} where the benchmark moved {megabytes(due)}: other "
-        "traffic ran beside it"
-    )
-    is_foreign = expected.exact and seen > MAX_SHARE * due + SLACK_BYTES
+    if expected.exact and seen > MAX_SHARE * due + SLACK_BYTES:
+        said = f"the rails carried {megabytes(seen)} where the benchmark moved {megabytes(due)}"
+        findings += (f"{said}: other traffic ran beside it",)
     return PathProof(
         state=state,
         reason=reason,
-        findings=(*rises.notes, *([foreign] if is_foreign else [])),
+        findings=findings,
         moved_bytes={
             f"{each.node}:{each.interface}": each.moved("tx_bytes")
             for each in samples

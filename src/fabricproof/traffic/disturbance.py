@@ -18,7 +18,7 @@ from fabricproof.traffic.expectation import (
     Expectation,
     Node,
     Run,
-    join,
+    join_by_node,
 )
 
 #: Two ends may count one frame unlike: a driver with and one without the headers of segments that
@@ -99,7 +99,7 @@ def foreign_traffic(
     """
     if len(evidence.nodes) < 2:
         return ()
-    run = join(evidence, expected)
+    run = join_by_node(evidence, expected)
     lost = _lost_bytes(run)
     excess_of_all = _excess({node.name: _moved(node) for node in run.nodes}, lost)
     nodes = {node.name: node for node in run.nodes}

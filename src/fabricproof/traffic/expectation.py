@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from fabricproof.traffic.counters import CounterSample, Risen
 
@@ -136,28 +137,6 @@ def unknown(reason: str) -> PathProof:
 SOFT_HEADER_BYTES = 18
 
 
-def beside_verbs(
-    samples: Iterable[CounterSample], sample: CounterSample, counter: str = "tx_bytes"
-) -> int:
-    """Return how far ``counter`` advanced, without what Soft-RoCE devices moved over the interface.
-
-    Their packets are UDP to the interface below, which counts them a second time; what is left
-    there went by sockets.
-
-    Args:
-        samples: of the run, or of the node alone.
-        sample: any interface or port of it.
-        counter: ``tx_bytes``, ``rx_bytes``, ``tx_packets`` or ``rx_packets``.
-    """
-    left = sample.moved(counter)
-    way, _, unit = counter.partition("_")
-    for port in samples:
-        if port.node == sample.node and port.parent and port.parent == sample.interface:
-            left -= port.moved(counter)
-            left -= SOFT_HEADER_BYTES * port.moved(f"{way}_packets") if unit == "bytes" else 0
-    return max(0, left)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Node:
     """One node of a run: what it was due to move, and what its interfaces counted.
@@ -165,42 +144,48 @@ class Node:
     Attributes:
         due: ``tx_bytes`` and ``rx_bytes`` of payload, ``tx_packets`` of messages that cannot share
             one; absent if nobody can say.
-        rails: its interfaces or ports of the intended path.
-        others: all its other ones, ``lo`` and its TCP too.
+        samples: of all its interfaces, ``lo`` and its TCP too.
+        rails: those of the intended path.
     """
 
     name: str
     due: Mapping[str, int]
+    samples: tuple[CounterSample, ...]
     rails: tuple[CounterSample, ...]
-    others: tuple[CounterSample, ...]
+
+    @cached_property
+    def others(self) -> tuple[CounterSample, ...]:
+        """Those of no intended path."""
+        return tuple(each for each in self.samples if each not in self.rails)
+
+    @cached_property
+    def soft_rails(self) -> tuple[CounterSample, ...]:
+        """The rails that are ports of Soft-RoCE devices."""
+        return tuple(each for each in self.rails if each.parent is not None)
 
     def moved(self, counter: str = "tx_bytes") -> int:
         """Return how far ``counter`` of the rails advanced together."""
         return sum(each.moved(counter) for each in self.rails)
 
-    def beside_verbs(self, sample: CounterSample, counter: str = "tx_bytes") -> int:
-        """Return what ``sample`` moved by sockets: :func:`beside_verbs`."""
-        return beside_verbs((*self.rails, *self.others), sample, counter)
-
     def ports_over(self, sample: CounterSample) -> list[CounterSample]:
         """Return the ports of Soft-RoCE devices over an interface."""
-        every = (*self.rails, *self.others)
-        return [each for each in every if each.parent and each.parent == sample.interface]
+        return [each for each in self.samples if each.parent and each.parent == sample.interface]
 
     def below(self, port: CounterSample) -> CounterSample | None:
         """Return the interface below the port of a Soft-RoCE device; None if nobody counted it."""
-        every = (*self.rails, *self.others)
-        return next((each for each in every if each.interface == port.parent), None)
+        return next((each for each in self.samples if each.interface == port.parent), None)
 
-    def address_of(self, sample: CounterSample) -> str | None:
-        """Return the hardware address of an interface, for a Soft-RoCE device of the one below."""
-        below = self.below(sample) if sample.parent else None
-        return sample.address if below is None else below.address
+    def beside_verbs(self, sample: CounterSample, counter: str = "tx_bytes") -> int:
+        """Return how far ``counter`` advanced, without what Soft-RoCE moved over the interface.
 
-    @property
-    def soft_rails(self) -> list[CounterSample]:
-        """The rails that are ports of Soft-RoCE devices."""
-        return [each for each in self.rails if each.parent is not None]
+        Its packets are UDP to the interface below, which counts them a second time; what is left
+        there went by sockets.
+        """
+        ports = self.ports_over(sample)
+        way, _, unit = counter.partition("_")
+        headers = SOFT_HEADER_BYTES * sum(each.moved(f"{way}_packets") for each in ports)
+        by_verbs = sum(each.moved(counter) for each in ports) + (headers if unit == "bytes" else 0)
+        return max(0, sample.moved(counter) - by_verbs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,43 +202,31 @@ class Run:
         return "+".join(self.expected.rails)
 
 
-def join(evidence: Evidence, expected: Expectation) -> Run:
+def join_by_node(evidence: Evidence, expected: Expectation) -> Run:
     """Return the evidence of each node beside what was due of it."""
-    due: dict[str, dict[str, int]] = {node: {} for node in evidence.nodes}
     by_rank = [rank.node for rank in sorted(evidence.ranks, key=lambda rank: rank.rank)]
     half = max(1, len(by_rank) // 2)
-
-    def add_halves(counter: str, first: int, second: int) -> None:
-        for amount, half_nodes in ((first, {*by_rank[:half]}), (second, {*by_rank[half:]})):
-            for node in half_nodes:
-                due[node][counter] = due[node].get(counter, 0) + amount // len(half_nodes)
-
-    def add_least(counter: str, amounts: Iterable[int]) -> None:
+    halves = ({*by_rank[:half]}, {*by_rank[half:]})
+    of_halves: dict[str, Sequence[int]] = {}
+    of_nodes: dict[str, Sequence[int]] = {}
+    if expected.least_bytes is None:
+        of_halves = {"tx_bytes": expected.sent_bytes, "rx_bytes": expected.sent_bytes[::-1]}
+    else:
+        of_nodes["tx_bytes"] = [sent for sent, _ in expected.least_bytes]
+        of_nodes["rx_bytes"] = [received for _, received in expected.least_bytes]
+    of_halves["tx_packets"] = expected.sent_messages or ()
+    of_nodes["tx_packets"] = expected.least_packets or ()
+    due: dict[str, dict[str, int]] = {node: {} for node in evidence.nodes}
+    for counter, amounts in of_halves.items():
+        for amount, nodes in zip(amounts, halves, strict=False):
+            for node in nodes:
+                due[node][counter] = due[node].get(counter, 0) + amount // len(nodes)
+    for counter, amounts in of_nodes.items():
         for node, amount in zip(due, amounts, strict=False):
             due[node][counter] = amount
-
-    if expected.least_bytes is None:
-        first, second = expected.sent_bytes
-        add_halves("tx_bytes", first, second)
-        add_halves("rx_bytes", second, first)
-    else:
-        add_least("tx_bytes", (sent for sent, _ in expected.least_bytes))
-        add_least("rx_bytes", (received for _, received in expected.least_bytes))
-    if expected.least_packets is not None:
-        add_least("tx_packets", expected.least_packets)
-    elif expected.sent_messages:
-        add_halves("tx_packets", *expected.sent_messages)
-    return Run(
-        evidence=evidence,
-        expected=expected,
-        nodes=tuple(
-            Node(
-                name=node,
-                due=due[node],
-                rails=tuple(each for each in here if each.interface in expected.rails),
-                others=tuple(each for each in here if each.interface not in expected.rails),
-            )
-            for node in evidence.nodes
-            for here in ([each for each in evidence.samples if each.node == node],)
-        ),
-    )
+    nodes_of_run = []
+    for node in evidence.nodes:
+        here = tuple(each for each in evidence.samples if each.node == node)
+        rails = tuple(each for each in here if each.interface in expected.rails)
+        nodes_of_run.append(Node(name=node, due=due[node], samples=here, rails=rails))
+    return Run(evidence=evidence, expected=expected, nodes=tuple(nodes_of_run))

@@ -5,7 +5,6 @@ If another interface moved as much as the rails, nobody knows which path it was.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from fabricproof.traffic.counters import TCP, CounterSample, is_device
@@ -44,25 +43,23 @@ def ranks_are_apart(run: Run) -> PathProof | None:
 
 def ranks_are_where_they_belong(run: Run) -> PathProof | None:
     """Refuse ranks on another node than the one they were sent to, and crowded or idle nodes."""
-    expected, per_node = run.expected, run.expected.ranks_per_node
+    due_nodes, per_node = run.expected.nodes, run.expected.ranks_per_node
     if per_node is None:
         return None
     ranks_of: dict[str, list[int]] = {node.name: [] for node in run.nodes}
     for rank in sorted(run.evidence.ranks, key=lambda rank: rank.rank):
         ranks_of[rank.node].append(rank.rank)
-        if expected.nodes and rank.node not in expected.nodes:
-            due = " or ".join(expected.nodes)
-            return wrong(f"rank {rank.rank} ran on {rank.node}, it was sent to {due}")
-    for index, ranks in enumerate(ranks_of.values()):
-        if ranks != list(range(index * per_node, (index + 1) * per_node)):
-            layout = "; ".join(
-                f"{node}: {', '.join(map(str, there))}" for node, there in ranks_of.items()
-            )
-            return wrong(
-                f"{per_node} ranks on each node, one after the other, were asked for; the launcher "
-                f"made {layout}"
-            )
-    return None
+        if due_nodes and rank.node not in due_nodes:
+            sent_to = " or ".join(due_nodes)
+            return wrong(f"rank {rank.rank} ran on {rank.node}, it was sent to {sent_to}")
+    if list(ranks_of.values()) == [
+        list(range(first, first + per_node))
+        for first in range(0, per_node * len(run.nodes), per_node)
+    ]:
+        return None
+    layout = "; ".join(f"{node}: {', '.join(map(str, there))}" for node, there in ranks_of.items())
+    asked = f"{per_node} ranks on each node, one after the other, were asked for"
+    return wrong(f"{asked}; the launcher made {layout}")
 
 
 def prove_one_node(evidence: Evidence) -> PathProof:
@@ -87,7 +84,7 @@ def evidence_is_whole(run: Run) -> PathProof | None:
             if rail not in there:
                 return unknown(f"no counters of {rail} on {node.name}: the path is not shown")
             damage = _damage(there[rail], run)
-            if damage is not None:
+            if damage:
                 return unknown(f"counters of {rail} on {node.name} {damage}: the path is not shown")
     return None
 
@@ -106,37 +103,31 @@ def something_was_due(run: Run) -> PathProof | None:
 IB_COUNTER_END_BYTES = 4 * (2**32 - 1)
 
 
-def _damage(sample: CounterSample, run: Run) -> str | None:
+def _damage(sample: CounterSample, run: Run) -> str:
     counted = run.expected.sent_messages or run.expected.least_packets
-    due = ["tx_bytes", "rx_bytes"] + (["tx_packets"] if counted else [])
+    due = ("tx_bytes", "rx_bytes", "tx_packets") if counted else ("tx_bytes", "rx_bytes")
     absent = [counter for counter in due if not sample.has(counter)]
     if absent:
-        return f"were not read both before and after ({', '.join(absent)}){_hint(sample, absent)}"
-    if any(sample.ran_backwards(counter) for counter in due):
+        said = f"were not read both before and after ({', '.join(absent)})"
+        if sample.parent is not None and absent[0] != "tx_packets":
+            said += (
+                ": rdma_rxe of this kernel counts no bytes; take one with ports/1/counters (Linux "
+                "7.2 has them, 6.1 and 6.12 do not)"
+            )
+        elif is_device(sample.interface) and ":" not in sample.interface:
+            said += (
+                ": what the cxi provider moves stands in "
+                f"/sys/class/cxi/{sample.interface}/device/telemetry alone; let jobs read it"
+            )
+        return said
+    if any(map(sample.ran_backwards, due)):
         return "ran backwards (wrapped or reset during the run)"
     ends = {sample.after["tx_bytes"], sample.after["rx_bytes"]}
     if "ip4OutOctets" in sample.after and ends == {0}:
         # A card of another generation may count its RDMA elsewhere: never moved is never counted.
-        return (
-            "never moved (ip4OutOctets, ip4InOctets of irdma): they may not count this card's RDMA"
-        )
+        return "never moved (ip4OutOctets of irdma): they may not count this card's RDMA"
     if sample.is_hardware_port and IB_COUNTER_END_BYTES in ends:
         return f"stand at the end of their 32 bits (reset them {sample.how_to_reset})"
-    return None
-
-
-def _hint(sample: CounterSample, absent: Sequence[str]) -> str:
-    if sample.parent is not None and {"tx_bytes", "rx_bytes"} & {*absent}:
-        return (
-            ": rdma_rxe of this kernel counts no bytes; take one with ports/1/counters (Linux 7.2 "
-            "has them, 6.1 and 6.12 do not)"
-        )
-    if is_device(sample.interface) and ":" not in sample.interface:
-        return (
-            ": what the cxi provider moves stands in "
-            f"/sys/class/cxi/{sample.interface}/device/telemetry alone, and in no interface's "
-            "statistics; let jobs read it"
-        )
     return ""
 
 
@@ -154,15 +145,14 @@ def bytes_came_by_the_rails(run: Run) -> PathProof | None:
     Two rails in one network do so where any of them answers for the other's address (Linux
     Documentation/networking/ip-sysctl.rst, arp_ignore).
     """
-    lacking = {
-        node.name: (due - seen, node)
+    lacking = [
+        node
         for node in run.nodes
-        for due, seen in ((node.due.get("rx_bytes", 0), node.moved("rx_bytes")),)
-        if seen < MIN_SHARE * due
-    }
+        if node.moved("rx_bytes") < MIN_SHARE * node.due.get("rx_bytes", 0)
+    ]
     if run.expected.num_ranks < 2 or not lacking:
         return None
-    _, node = max(lacking.values(), key=lambda each: each[0])
+    node = max(lacking, key=lambda each: each.due["rx_bytes"] - each.moved("rx_bytes"))
     reason, came_by = describe_arrival(run, node)
     return replace(wrong(reason), came_by=came_by, lacking=node.name)
 
@@ -188,20 +178,19 @@ def rails_shared(run: Run) -> PathProof | None:
     num_rails = len(run.expected.rails)
     if num_rails < 2 or not run.expected.spread:
         return None
-    for counter, said in (
-        ("tx_bytes", "{rail} carried {share:.1%} of {node}'s traffic"),
-        ("rx_bytes", "{rail} brought {share:.1%} of what {node} received"),
-    ):
+    ways = (("tx_bytes", "carried", "{}'s traffic"), ("rx_bytes", "brought", "what {} received"))
+    for counter, verb, whose in ways:
         for node in run.nodes:
             total = node.moved(counter)
             # A node that only acknowledges may do so over one rail.
-            if node.due.get(counter, 0) < SLACK_BYTES or total < SLACK_BYTES:
+            if min(node.due.get(counter, 0), total) < SLACK_BYTES:
                 continue
             for rail in node.rails:
                 share = rail.moved(counter) / total
                 if share < MIN_EVEN_SHARE / num_rails:
-                    told = said.format(rail=rail.interface, share=share, node=node.name)
-                    return wrong(f"{told}: this is not a {num_rails}-rail number")
+                    part = f"{share:.1%} of {whose.format(node.name)}"
+                    said = f"{rail.interface} {verb} {part}"
+                    return wrong(f"{said}: this is not a {num_rails}-rail number")
     return None
 
 
@@ -233,9 +222,11 @@ def no_other_path_fits(run: Run) -> PathProof | None:
             telling = min(telling, MIN_RAIL_SHARE * on_rails)
         for sample in node.others if due > 0 else ():
             moved = node.beside_verbs(sample)
+            # If more is moved than was foretold, two cards may have shared it.
+            stacked = run.expected.exact and not node.ports_over(sample)
             if sample.interface == "lo" or moved < max(telling, SLACK_BYTES):
                 continue
-            if not _is_same_wire(run, node, sample):
+            if not _is_same_wire(node, sample, "tx_bytes", stacked=stacked):
                 return unknown(
                     f"two paths fit: the benchmark says {node.name} sent {megabytes(due)}, "
                     f"{run.rails} sent {megabytes(on_rails)} and {sample.interface} "
@@ -250,56 +241,46 @@ def no_other_path_fits_messages(run: Run) -> PathProof | None:
     Bytes and packets of the large messages would hide that the small ones, of which latency is
     made, took that other path.
     """
-    expected = run.expected
+    expected, is_pingpong = run.expected, run.expected.sent_messages is not None
     for node in run.nodes:
-        due, on_rails = node.due.get("tx_packets"), node.moved("tx_packets")
-        if due is None:
-            continue
-        if node.due.get("tx_bytes", 0) <= 0:
-            # Messages without payload are all alike, and all of them must have gone there.
-            telling = max(MIN_SHARE * due, CHATTER_PACKETS)
-        elif expected.sent_messages is not None and expected.least_packets is None:
-            # Of a ping-pong the smallest sizes may have, a part of all messages.
+        due, payload = node.due.get("tx_packets"), node.due.get("tx_bytes", 0) > 0
+        if due is None or (payload and expected.least_packets is not None):
+            continue  # of bytes they are the proof
+        # Without payload all messages are alike, and all must have gone there.  Of a ping-pong the
+        # smallest sizes may have, a part of all messages.
+        telling = max(MIN_SHARE * due, CHATTER_PACKETS)
+        if payload:
             telling = max(MIN_RAIL_SHARE * due, CHATTER_BESIDE_A_PAIR)
-        else:
-            continue  # the bytes are the proof
         for sample in node.others:
             packets = node.beside_verbs(sample, "tx_packets")
             if sample.interface in {"lo", TCP} or packets < telling:
                 continue
-            if not _are_same_packets(run, node, sample, packets):
+            # Counters of one wire have their own idea of a packet: a port and the interface over
+            # it; a macvlan, with an address of its own, and the card below it.
+            stacked = is_pingpong and expected.exact and not node.ports_over(sample)
+            stacked = stacked and not is_device(sample.interface)
+            same = SAME_WIRE if is_pingpong else 0.0
+            if not _is_same_wire(node, sample, "tx_packets", stacked=stacked, tolerance=same):
                 return unknown(
                     f"two paths fit: {node.name} sent {due} messages one by one at least, "
-                    f"{run.rails} sent {on_rails} packets and {sample.interface} {packets}"
+                    f"{run.rails} sent {node.moved('tx_packets')} packets and {sample.interface} "
+                    f"{packets}"
                 )
     return None
 
 
-def _are_same_packets(run: Run, node: Node, sample: CounterSample, packets: int) -> bool:
-    """Tell whether ``sample`` may count the rails' own packets a second time."""
-    apart, on_rails = _known_apart(node, sample), node.moved("tx_packets")
-    if apart is False:
-        return True
-    if run.expected.sent_messages is None:
-        return apart is None and packets == on_rails
-    # Counters of one wire are read one after the other, and have their own idea of a packet: a port
-    # and the interface over it; a macvlan, with an address of its own, and the card below it.
-    stacked = run.expected.exact and not is_device(sample.interface) and not node.ports_over(sample)
-    return (apart is None or stacked) and abs(packets - on_rails) <= SAME_WIRE * on_rails
+def _is_same_wire(
+    node: Node, sample: CounterSample, counter: str, *, stacked: bool, tolerance: float = SAME_WIRE
+) -> bool:
+    """Tell whether ``sample`` may count what the rails moved a second time.
 
-
-def _is_same_wire(run: Run, node: Node, sample: CounterSample) -> bool:
-    """Tell whether ``sample`` may count the rails' own bytes a second time.
-
-    If more is moved than was foretold, two cards that moved as much each may also have shared it;
-    their addresses tell them apart.
+    ``stacked``: one that is known to be another interface may lie above the rail or below it.
     """
-    apart, on_rails = _known_apart(node, sample), node.moved()
-    if apart is False:
-        return True
-    if apart and (not run.expected.exact or node.ports_over(sample)):
-        return False
-    return abs(sample.moved("tx_bytes") - on_rails) <= SAME_WIRE * on_rails
+    apart = _known_apart(node, sample)
+    if apart is not None and not (apart and stacked):
+        return not apart
+    on_rails = node.moved(counter)
+    return abs(sample.moved(counter) - on_rails) <= tolerance * on_rails
 
 
 def _known_apart(node: Node, sample: CounterSample) -> bool | None:
@@ -312,12 +293,12 @@ def _known_apart(node: Node, sample: CounterSample) -> bool | None:
         return True  # what it counted of the device above is taken off already
     if sample.netdev is not None and sample.netdev in {each.interface for each in node.rails}:
         return False  # a Slingshot device counts all of its interface
-    addresses = {node.address_of(each) for each in node.rails}
-    own = node.address_of(sample)
-    if own is not None and own in addresses:
-        return False
-    if own is not None and None not in addresses:
-        return True
-    if is_device(sample.interface) and all(is_device(each.interface) for each in node.rails):
-        return True
-    return None
+
+    def address_of(each: CounterSample) -> str | None:
+        below = node.below(each) if each.parent else None
+        return each.address if below is None else below.address
+
+    own, addresses = address_of(sample), {address_of(each) for each in node.rails}
+    if own is not None and (own in addresses or None not in addresses):
+        return own not in addresses
+    return all(is_device(each.interface) for each in (sample, *node.rails)) or None
