@@ -75,7 +75,6 @@ _TESTS = (
     wrong_path.rails_are_apart,
     proof.something_was_due,
     proof.bytes_took_the_rails,
-    wrong_path.sockets_carried_them,
     wrong_path.ipoib_carried_none,
     proof.bytes_came_by_the_rails,
     proof.messages_took_the_rails,

@@ -131,7 +131,7 @@ def foreign_traffic(
 def _moved(node: Node, only: str | None = None) -> dict[str, int]:
     """Return what passed over a node's rails; of a Soft-RoCE port the interface below counts."""
     wires = [
-        (node.below(rail) or rail) if rail.parent else rail
+        node.raw.get(rail.parent or rail.interface, rail)
         for rail in node.rails
         if only in {None, rail.interface}
     ]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
+from itertools import product
 
 from fabricproof.traffic.counters import CounterSample, Risen
 
@@ -144,48 +144,23 @@ class Node:
     Attributes:
         due: ``tx_bytes`` and ``rx_bytes`` of payload, ``tx_packets`` of messages that cannot share
             one; absent if nobody can say.
-        samples: of all its interfaces, ``lo`` and its TCP too.
-        rails: those of the intended path.
+        rails: the interfaces or ports of the intended path.
+        others: all other ones, ``lo`` and the node's TCP too.
+        raw: all of them as they were counted.  In ``rails`` and ``others`` an interface below a
+            Soft-RoCE device has only what went by sockets.
+        over: interface -> the port of a Soft-RoCE device over it.
     """
 
     name: str
     due: Mapping[str, int]
-    samples: tuple[CounterSample, ...]
     rails: tuple[CounterSample, ...]
-
-    @cached_property
-    def others(self) -> tuple[CounterSample, ...]:
-        """Those of no intended path."""
-        return tuple(each for each in self.samples if each not in self.rails)
-
-    @cached_property
-    def soft_rails(self) -> tuple[CounterSample, ...]:
-        """The rails that are ports of Soft-RoCE devices."""
-        return tuple(each for each in self.rails if each.parent is not None)
+    others: tuple[CounterSample, ...]
+    raw: Mapping[str, CounterSample]
+    over: Mapping[str, str]
 
     def moved(self, counter: str = "tx_bytes") -> int:
         """Return how far ``counter`` of the rails advanced together."""
         return sum(each.moved(counter) for each in self.rails)
-
-    def ports_over(self, sample: CounterSample) -> list[CounterSample]:
-        """Return the ports of Soft-RoCE devices over an interface."""
-        return [each for each in self.samples if each.parent and each.parent == sample.interface]
-
-    def below(self, port: CounterSample) -> CounterSample | None:
-        """Return the interface below the port of a Soft-RoCE device; None if nobody counted it."""
-        return next((each for each in self.samples if each.interface == port.parent), None)
-
-    def beside_verbs(self, sample: CounterSample, counter: str = "tx_bytes") -> int:
-        """Return how far ``counter`` advanced, without what Soft-RoCE moved over the interface.
-
-        Its packets are UDP to the interface below, which counts them a second time; what is left
-        there went by sockets.
-        """
-        ports = self.ports_over(sample)
-        way, _, unit = counter.partition("_")
-        headers = SOFT_HEADER_BYTES * sum(each.moved(f"{way}_packets") for each in ports)
-        by_verbs = sum(each.moved(counter) for each in ports) + (headers if unit == "bytes" else 0)
-        return max(0, sample.moved(counter) - by_verbs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,10 +178,31 @@ class Run:
 
 
 def join_by_node(evidence: Evidence, expected: Expectation) -> Run:
-    """Return the evidence of each node beside what was due of it."""
+    """Return what each node's interfaces counted beside what was due of them."""
+    due, nodes = _due(evidence, expected), []
+    for node in evidence.nodes:
+        raw = {each.interface: each for each in evidence.samples if each.node == node}
+        soft = [each for each in raw.values() if each.parent]
+        samples = [
+            _by_sockets(sample, [port for port in soft if port.parent == name])
+            for name, sample in raw.items()
+        ]
+        nodes.append(
+            Node(
+                name=node,
+                due=due[node],
+                rails=tuple(each for each in samples if each.interface in expected.rails),
+                others=tuple(each for each in samples if each.interface not in expected.rails),
+                raw=raw,
+                over={str(each.parent): each.interface for each in soft},
+            )
+        )
+    return Run(evidence=evidence, expected=expected, nodes=tuple(nodes))
+
+
+def _due(evidence: Evidence, expected: Expectation) -> dict[str, dict[str, int]]:
     by_rank = [rank.node for rank in sorted(evidence.ranks, key=lambda rank: rank.rank)]
     half = max(1, len(by_rank) // 2)
-    halves = ({*by_rank[:half]}, {*by_rank[half:]})
     of_halves: dict[str, Sequence[int]] = {}
     of_nodes: dict[str, Sequence[int]] = {}
     if expected.least_bytes is None:
@@ -218,15 +214,26 @@ def join_by_node(evidence: Evidence, expected: Expectation) -> Run:
     of_nodes["tx_packets"] = expected.least_packets or ()
     due: dict[str, dict[str, int]] = {node: {} for node in evidence.nodes}
     for counter, amounts in of_halves.items():
-        for amount, nodes in zip(amounts, halves, strict=False):
+        for amount, nodes in zip(amounts, ({*by_rank[:half]}, {*by_rank[half:]}), strict=False):
             for node in nodes:
                 due[node][counter] = due[node].get(counter, 0) + amount // len(nodes)
     for counter, amounts in of_nodes.items():
         for node, amount in zip(due, amounts, strict=False):
             due[node][counter] = amount
-    nodes_of_run = []
-    for node in evidence.nodes:
-        here = tuple(each for each in evidence.samples if each.node == node)
-        rails = tuple(each for each in here if each.interface in expected.rails)
-        nodes_of_run.append(Node(name=node, due=due[node], samples=here, rails=rails))
-    return Run(evidence=evidence, expected=expected, nodes=tuple(nodes_of_run))
+    return due
+
+
+def _by_sockets(sample: CounterSample, ports: Sequence[CounterSample]) -> CounterSample:
+    """Return an interface without what the Soft-RoCE ports over it moved.
+
+    Their packets are UDP to the interface, which counts them a second time.
+    """
+    after = dict(sample.after)
+    for way, unit in product(("tx", "rx"), ("bytes", "packets")):
+        counter, header = f"{way}_{unit}", SOFT_HEADER_BYTES if unit == "bytes" else 0
+        by_verbs = sum(
+            port.moved(counter) + header * port.moved(f"{way}_packets") for port in ports
+        )
+        if sample.moved(counter) > 0:
+            after[counter] -= min(by_verbs, sample.moved(counter))
+    return replace(sample, after=after) if ports else sample

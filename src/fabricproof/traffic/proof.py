@@ -221,9 +221,9 @@ def no_other_path_fits(run: Run) -> PathProof | None:
             # that takes part is then enough.
             telling = min(telling, MIN_RAIL_SHARE * on_rails)
         for sample in node.others if due > 0 else ():
-            moved = node.beside_verbs(sample)
+            moved = sample.moved("tx_bytes")
             # If more is moved than was foretold, two cards may have shared it.
-            stacked = run.expected.exact and not node.ports_over(sample)
+            stacked = run.expected.exact and sample.interface not in node.over
             if sample.interface == "lo" or moved < max(telling, SLACK_BYTES):
                 continue
             if not _is_same_wire(node, sample, "tx_bytes", stacked=stacked):
@@ -252,12 +252,12 @@ def no_other_path_fits_messages(run: Run) -> PathProof | None:
         if payload:
             telling = max(MIN_RAIL_SHARE * due, CHATTER_BESIDE_A_PAIR)
         for sample in node.others:
-            packets = node.beside_verbs(sample, "tx_packets")
+            packets = sample.moved("tx_packets")
             if sample.interface in {"lo", TCP} or packets < telling:
                 continue
             # Counters of one wire have their own idea of a packet: a port and the interface over
             # it; a macvlan, with an address of its own, and the card below it.
-            stacked = is_pingpong and expected.exact and not node.ports_over(sample)
+            stacked = is_pingpong and expected.exact and sample.interface not in node.over
             stacked = stacked and not is_device(sample.interface)
             same = SAME_WIRE if is_pingpong else 0.0
             if not _is_same_wire(node, sample, "tx_packets", stacked=stacked, tolerance=same):
@@ -289,14 +289,13 @@ def _known_apart(node: Node, sample: CounterSample) -> bool | None:
     Addresses tell network interfaces apart, names the ports of devices: mlx5_0:1 and mlx5_1:1.  A
     Soft-RoCE device has the address of the interface below it.
     """
-    if node.ports_over(sample):
+    if sample.interface in node.over:
         return True  # what it counted of the device above is taken off already
     if sample.netdev is not None and sample.netdev in {each.interface for each in node.rails}:
         return False  # a Slingshot device counts all of its interface
 
     def address_of(each: CounterSample) -> str | None:
-        below = node.below(each) if each.parent else None
-        return each.address if below is None else below.address
+        return node.raw.get(each.parent or each.interface, each).address
 
     own, addresses = address_of(sample), {address_of(each) for each in node.rails}
     if own is not None and (own in addresses or None not in addresses):

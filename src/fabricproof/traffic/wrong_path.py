@@ -1,7 +1,7 @@
 """Name the path that the bytes took instead: by TCP below a verbs device, beside it, or by verbs.
 
 An interface below a Soft-RoCE device counts the device's packets as its own; IPoIB's bytes are in
-its port's counters.  So that neither passes for the other, what is one's own is told apart first.
+its port's counters.  Neither may pass for the other.
 """
 
 from __future__ import annotations
@@ -35,25 +35,22 @@ def megabytes(count: int) -> str:
     return f"{count / 1e6:.1f} MB"
 
 
-def _device(port: CounterSample) -> str:
-    return port.interface.partition(":")[0]
-
-
 def describe_detour(run: Run, node: Node) -> str:
     """Return where the bytes went that the rails did not show, as far as counters tell."""
     due, seen = node.due["tx_bytes"], node.moved()
     says = (
         f"the benchmark says {node.name} sent {megabytes(due)}, {run.rails} sent {megabytes(seen)}"
     )
-    took = max(node.others, key=node.beside_verbs, default=None)
-    if took is None or node.beside_verbs(took) < (due - seen) / 2:
+    sent = {each.interface: each.moved("tx_bytes") for each in node.others}
+    took = max(sent, key=sent.__getitem__, default="")
+    if sent.get(took, 0) < (due - seen) / 2:
         return f"traffic took another path: {says} and no other interface sent the rest"
-    says += f", {took.interface} sent {megabytes(node.beside_verbs(took))}"
-    if is_device(took.interface) or not all(map(is_device, run.expected.rails)):
+    says += f", {took} sent {megabytes(sent[took])}"
+    if is_device(took) or not all(map(is_device, run.expected.rails)):
         return f"traffic took another path: {says}"
-    above = node.ports_over(took)
-    under = f" (the interface under {_device(above[0])})" if above else ""
-    return f"traffic went over TCP on {took.interface}{under}: UCX or libfabric fell back; {says}"
+    device = node.over.get(took, "").partition(":")[0]
+    under = f" (the interface under {device})" if device else ""
+    return f"traffic went over TCP on {took}{under}: UCX or libfabric fell back; {says}"
 
 
 def describe_arrival(run: Run, node: Node) -> tuple[str, str]:
@@ -66,39 +63,23 @@ def describe_arrival(run: Run, node: Node) -> tuple[str, str]:
         f"traffic took another path: {node.name} must have received {megabytes(due)} at least, "
         f"{run.rails} brought {megabytes(seen)}"
     )
-    brought = {
-        sample.interface: node.beside_verbs(sample, "rx_bytes")
-        for sample in node.others
-        if sample.interface not in {TCP, "lo"}
-    }
+    away = [each for each in node.others if each.interface not in {TCP, "lo"}]
+    brought = {each.interface: each.moved("rx_bytes") for each in away}
     took = max(brought, key=brought.__getitem__, default="")
-    if not took or brought[took] < MIN_SHARE * (due - seen):
+    if brought.get(took, 0) < MIN_SHARE * (due - seen):
         return says, ""
     return f"{says}, {took} {megabytes(brought[took])}", took
 
 
-def sockets_carried_them(run: Run) -> PathProof | None:
-    """Refuse verbs on a path of sockets: the interface below the device counts them too."""
-    for node in run.nodes:
-        due = node.due.get("tx_bytes", 0)
-        below = [each for each in node.rails if node.ports_over(each)]
-        by_verbs = sum(each.moved("tx_bytes") - node.beside_verbs(each) for each in below)
-        by_sockets = node.moved() - by_verbs
-        if below and by_sockets < MIN_SHARE * due:
-            devices = "+".join(_device(node.ports_over(each)[0]) for each in below)
-            return wrong(
-                f"traffic took another path: the benchmark says {node.name} sent {megabytes(due)}, "
-                f"{run.rails} sent {megabytes(by_sockets)} by sockets and {megabytes(by_verbs)} as "
-                f"verbs of {devices}"
-            )
-    return None
+def _soft_rails(node: Node) -> list[CounterSample]:
+    return [each for each in node.rails if each.parent is not None]
 
 
 def rails_are_apart(run: Run) -> PathProof | None:
     """Refuse several Soft-RoCE devices over one interface as several rails."""
     for node in run.nodes:
         over: dict[str, str] = {}
-        for port in node.soft_rails:
+        for port in _soft_rails(node):
             first = over.setdefault(port.parent or port.interface, port.interface)
             if first != port.interface:
                 return wrong(
@@ -114,31 +95,28 @@ def wires_below_carried_them(run: Run) -> PathProof | None:
     The device counts what it hands to itself as well (Linux drivers/infiniband/sw/rxe/rxe_net.c,
     rxe_loopback); over lo its packets never left the node.
     """
-    soft = [(node, port) for node in run.nodes for port in node.soft_rails]
     if run.expected.num_ranks == 1:
         return None
+    soft = [(node, port) for node in run.nodes for port in _soft_rails(node)]
     for node, port in soft:
         unseen = _why_wire_is_unseen(node, port)
-        if unseen is not None:
+        if unseen:
             return unknown(f"{unseen}: the path is not shown")
     for node, port in soft:
-        below = node.below(port)
+        below = node.raw[str(port.parent)]
         for counter, due in node.due.items():
             part = due * port.moved(counter) / (node.moved(counter) or math.inf)
-            if below is None or not below.has(counter):
-                continue
-            if below.moved(counter) < MIN_SHARE * part:
+            if below.has(counter) and below.moved(counter) < MIN_SHARE * part:
                 return wrong(
-                    f"traffic took no wire: {_device(port)} on {node.name} counts {counter} "
-                    f"{port.moved(counter)}, {below.interface} below it only "
+                    f"traffic took no wire: {port.interface.partition(':')[0]} on {node.name} "
+                    f"counts {counter} {port.moved(counter)}, {below.interface} below it only "
                     f"{below.moved(counter)} of {part:.0f} due: both ends may be one machine"
                 )
-    hidden = filter(None, (_why_tcp_may_hide(run, node) for node in run.nodes))
-    return next(map(unknown, hidden), None)
+    return next(filter(None, (_tcp_may_hide(run, node) for node in run.nodes)), None)
 
 
-def _why_wire_is_unseen(node: Node, port: CounterSample) -> str | None:
-    below, where = node.below(port), f"{port.interface} on {node.name}"
+def _why_wire_is_unseen(node: Node, port: CounterSample) -> str:
+    below, where = node.raw.get(port.parent or ""), f"{port.interface} on {node.name}"
     if not port.parent:
         return f"{where} does not say over which interface it is"
     if port.parent == "lo":
@@ -146,35 +124,33 @@ def _why_wire_is_unseen(node: Node, port: CounterSample) -> str | None:
     if below is None or not (below.has("tx_bytes") and below.has("rx_bytes")):
         return f"no counters of {port.parent} below {where}"
     if below.ran_backwards("tx_bytes") or below.ran_backwards("rx_bytes"):
-        return (
-            f"counters of {port.parent} below {where} ran backwards (wrapped or reset during the "
-            "run)"
-        )
-    return None
+        reset = "ran backwards (wrapped or reset during the run)"
+        return f"counters of {port.parent} below {where} {reset}"
+    return ""
 
 
-def _why_tcp_may_hide(run: Run, node: Node) -> str | None:
-    """Return where TCP may have moved what a Soft-RoCE rail seems to; None if nowhere.
+def _tcp_may_hide(run: Run, node: Node) -> PathProof | None:
+    """Return that TCP may have moved what a Soft-RoCE rail seems to; None if it cannot.
 
     With several ranks on a node the device counts what it hands to itself, and the wire below shows
     as many bytes if TCP took it.  The node's TCP then says how many segments it sent; those that no
     other interface shows went over that wire.
     """
-    wires = {port.parent for port in node.soft_rails}
-    crowded = len([each for each in run.evidence.ranks if each.node == node.name]) > 1
-    if not crowded or not wires or "tx_bytes" not in node.due:
+    wires = {str(port.parent) for port in _soft_rails(node)}
+    num_ranks = [rank.node for rank in run.evidence.ranks].count(node.name)
+    if num_ranks < 2 or not wires or "tx_bytes" not in node.due:
         return None
-    left = sum(each.moved("OutSegs") for each in node.others if each.interface == TCP) - sum(
-        each.moved("tx_packets")
-        for each in node.others
-        if not is_device(each.interface) and each.interface not in {TCP, *wires}
-    )
+    left = 0
+    for each in node.others:
+        if each.interface == TCP:
+            left += each.moved("OutSegs")
+        elif not is_device(each.interface) and each.interface not in wires:
+            left -= each.moved("tx_packets")
     if left <= FEW_SEGMENTS or left * SEGMENT_BYTES < TELLING_SHARE * node.due["tx_bytes"]:
         return None
-    names = "+".join(str(each) for each in wires)
-    return (
+    return unknown(
         f"two paths fit: {node.name} runs several ranks, whose messages to each other its device "
-        f"counts too, and sent {left} TCP segments over {names}"
+        f"counts too, and sent {left} TCP segments over {'+'.join(wires)}"
     )
 
 
@@ -183,29 +159,34 @@ def ipoib_carried_none(run: Run) -> PathProof | None:
 
     So does a Slingshot device what its Ethernet interface moves.
     """
-    rails = run.expected.rails
-    for node in run.nodes if all(map(is_device, rails)) else ():
+    if not all(map(is_device, run.expected.rails)):
+        return None
+    for node in run.nodes:
         due, on_rails = node.due.get("tx_bytes"), node.moved()
         netdevs = {each.netdev for each in node.rails}
         moved = {
-            each.interface: each.moved("tx_bytes")
+            each.interface: sent
             for each in node.others
-            if (_is_ipoib(each) or each.interface in netdevs) and each.moved("tx_bytes") > 0
+            if (_is_ipoib(each) or each.interface in netdevs)
+            and (sent := each.moved("tx_bytes")) > 0
         }
         by_tcp = sum(moved.values())
         if due is None or not moved or on_rails - by_tcp >= MIN_SHARE * due:
             continue
-        is_port = any(":" in rail for rail in rails)
+        is_port = any(":" in rail for rail in run.expected.rails)
         names, kind = "+".join(moved), "IPoIB" if is_port else f"the interface of {run.rails}"
         reason = (
             f"traffic went over TCP on {names} ({kind}): UCX or libfabric fell back; the benchmark "
             f"says {node.name} sent {megabytes(due)}, {run.rails} sent {megabytes(on_rails)}, of "
             f"which {names} {megabytes(by_tcp)}"
         )
-        elsewhere = _bytes_over_ipoib_elsewhere(node)
-        if 0 < elsewhere < SLACK_BYTES:
+        # Nobody reads which port an IPoIB interface is of: if ports that are no rails moved as
+        # much, all of it may be theirs.
+        ipoib = sum(max(0, each.moved("tx_bytes")) for each in node.others if _is_ipoib(each))
+        ports = sum(each.moved("tx_bytes") for each in node.others if each.is_hardware_port)
+        if 0 < ipoib <= min(ports, SLACK_BYTES - 1):
             continue
-        if 0 < elsewhere < MIN_SHARE * due:
+        if 0 < ipoib <= ports and ipoib < MIN_SHARE * due:
             return unknown(f"{reason}, unless a port that is no rail carried those")
         return wrong(reason)
     return None
@@ -213,13 +194,3 @@ def ipoib_carried_none(run: Run) -> PathProof | None:
 
 def _is_ipoib(sample: CounterSample) -> bool:
     return sample.address is not None and len(sample.address.split(":")) == _IPOIB_OCTETS
-
-
-def _bytes_over_ipoib_elsewhere(node: Node) -> int:
-    """Return what IPoIB of a node sent, if it may all stand in ports that are no rails; else 0.
-
-    Nobody reads which port an IPoIB interface is of; other ports that moved as much may be it.
-    """
-    ports = sum(each.moved("tx_bytes") for each in node.others if each.is_hardware_port)
-    ipoib = sum(max(0, each.moved("tx_bytes")) for each in node.others if _is_ipoib(each))
-    return ipoib if ipoib <= ports else 0

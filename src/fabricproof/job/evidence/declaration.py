@@ -234,9 +234,9 @@ def _moved(run: Run) -> dict[str, int]:
     """Return the bytes that left all nodes, by interface; what stayed on a node is not counted."""
     moved: dict[str, int] = {}
     for node in run.nodes:
-        for sample in node.samples:
+        for sample in (*node.rails, *node.others):
             if sample.interface != "lo":
-                sent = node.beside_verbs(sample)
+                sent = max(0, sample.moved("tx_bytes"))
                 moved[sample.interface] = moved.get(sample.interface, 0) + sent
     return moved
 
