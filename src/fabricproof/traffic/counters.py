@@ -13,7 +13,6 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -25,46 +24,34 @@ _TABLES: Mapping[str, Any] = tomllib.loads(
 )
 
 
-class Rise(StrEnum):
-    """What it means that a counter rose during a run."""
-
-    ERROR = "error"
-    LOSS = "loss"
-    NOTE = "note"
-
-
 @dataclass(frozen=True, kw_only=True)
-class Counter:
+class _Row:
     """A row of ``counters.toml``, where its fields are explained."""
 
-    rise: Rise | None = None
+    rise: str = ""
     rate: str = ""
-    end: int | None = None
-    error_from: int | None = None
+    end: int = -1
+    error_from: float = math.inf
     from_share: float = 0.0
     means: str = ""
 
 
-#: by name
-COUNTERS: Mapping[str, Counter] = {
-    name: Counter(**{**row, "rise": Rise(row["rise"]) if "rise" in row else None})
-    for name, row in _TABLES["counters"].items()
+_ROWS = {name: _Row(**row) for name, row in _TABLES["counters"].items()}
+
+#: kind of error and direction (``damaged in``) -> counters of it
+RATES: Mapping[str, frozenset[str]] = {
+    rate: frozenset(name for name, row in _ROWS.items() if row.rate == rate)
+    for rate in dict.fromkeys(row.rate for row in _ROWS.values() if row.rate)
 }
 
 #: counters whose rise during a run makes its number doubtful, whatever it is
-ERROR_COUNTERS = frozenset(name for name, row in COUNTERS.items() if row.rise is Rise.ERROR)
+ERROR_COUNTERS = frozenset(name for name, row in _ROWS.items() if row.rise == "error")
 
 #: packets that RDMA sent again, waited for in vain, or got out of order
-LOSS_COUNTERS = frozenset(name for name, row in COUNTERS.items() if row.rise is Rise.LOSS)
-
-
-def counters_of(rate: str) -> frozenset[str]:
-    """Return the counters of a kind of error and a direction: of ``damaged in``."""
-    return frozenset(name for name, row in COUNTERS.items() if row.rate == rate)
-
+LOSS_COUNTERS = frozenset(name for name, row in _ROWS.items() if row.rise == "loss")
 
 #: where counters of InfiniBand's PortCounters stop
-ENDS = {name: row.end for name, row in COUNTERS.items() if row.end is not None}
+ENDS = {name: row.end for name, row in _ROWS.items() if row.end >= 0}
 
 #: of ``ethtool -S``, whose names are each driver's own
 _ETHTOOL_ERRORS = re.compile(r"crc.*err|symbol_err|link_down_events")
@@ -111,14 +98,11 @@ def in_our_names(
     for key, value in counters.items():
         name, factor = renamed.get(key, (key, 1))
         found[name] = value * factor
-    sums = {
-        name: sum(counters.get(part, 0) for part in parts)
-        for each in _TABLES["sums"]
-        if counters.keys() >= {*each["due"]}
-        for name, parts in each.items()
-        if name != "due"
-    }
-    return found | sums
+    for sums in _TABLES["sums"]:
+        if counters.keys() >= {*sums["due"]}:
+            for name in sums.keys() - {"due"}:
+                found[name] = sum(counters.get(part, 0) for part in sums[name])
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,13 +127,13 @@ class CounterSample:
     netdev: str | None = None
     set_back: frozenset[str] = frozenset()
 
-    def moved(self, counter: str) -> int:
-        """Return how far ``counter`` advanced; 0 if it was not read both before and after."""
-        return self.after[counter] - self.before[counter] if self.has(counter) else 0
-
     def has(self, counter: str) -> bool:
         """Tell whether ``counter`` was read both before and after."""
         return counter in self.before and counter in self.after
+
+    def moved(self, counter: str) -> int:
+        """Return how far ``counter`` advanced; 0 if it was not read both before and after."""
+        return self.after[counter] - self.before[counter] if self.has(counter) else 0
 
     def ran_backwards(self, counter: str) -> bool:
         """Tell whether ``counter`` wrapped or was reset during the run, or between its starts."""
@@ -160,19 +144,9 @@ class CounterSample:
         """Whether it is a port of an HCA, and none of a Soft-RoCE device."""
         return ":" in self.interface and self.parent is None
 
-    @property
-    def packets(self) -> int:
-        """Packets that it sent and received; the segments that it sent, of :data:`TCP`."""
-        return sum(self.moved(name) for name in ("tx_packets", "rx_packets", "OutSegs"))
-
     def about(self, counter: str) -> str:
         """Return ``symbol_error of mlx5_0:1 on n1``, for a person."""
         return f"{counter} of {'TCP' if self.interface == TCP else self.interface} on {self.node}"
-
-    @property
-    def names(self) -> list[str]:
-        """The counters that were read before or after, sorted."""
-        return sorted({*self.before, *self.after})
 
     @property
     def how_to_reset(self) -> str:
@@ -211,54 +185,50 @@ def read_rises(samples: Iterable[CounterSample], rails: Sequence[str]) -> Rises:
     What is below the port of a Soft-RoCE device counts with it: there its wire ends.
     """
     samples = tuple(samples)
-    watched = {
-        (each.node, name)
-        for each in samples
-        if each.interface in rails
-        for name in (each.interface, each.parent)
-    }
+    ours = [each for each in samples if each.interface in rails]
+    watched = {(each.node, name) for each in ours for name in (each.interface, each.parent)}
+    if not all(map(is_device, rails)):
+        watched |= {(each.node, TCP) for each in samples}
     errors: dict[Risen, str] = {}
     doubts: list[str] = []
     notes: list[str] = []
     for sample in samples:
-        if sample.interface == TCP:
-            if all(map(is_device, rails)):
-                continue
-        elif (sample.node, sample.interface) not in watched:
+        if (sample.node, sample.interface) not in watched:
             continue
-        for name in sample.names:
-            row, rise = _row(name), sample.moved(name)
-            said = f"{sample.about(name)} rose by {rise}" + (f": {row.means}" if row.means else "")
-            if rise > 0 and (row.rise is Rise.ERROR or rise >= (row.error_from or math.inf)):
+        packets = sum(map(sample.moved, ("tx_packets", "rx_packets", "OutSegs")))
+        for name in sorted({*sample.before, *sample.after}):
+            row, rise, about = _row(name), sample.moved(name), sample.about(name)
+            said = f"{about} rose by {rise}" + (f": {row.means}" if row.means else "")
+            if rise > 0 and (row.rise == "error" or rise >= row.error_from):
                 errors[sample.node, sample.interface, name] = said
-            elif rise > 0 and row.rise is Rise.NOTE and rise >= row.from_share * sample.packets:
+            elif rise > 0 and row.rise == "note" and rise >= row.from_share * packets:
                 notes.append(said)
-            if row.rise is Rise.ERROR:
-                doubts += _doubt_of(sample, name, row)
+            if row.rise == "error":
+                doubts += _doubt_of(sample, name)
                 if (stood := sample.before.get(name, 0)) >= HIGH:
-                    notes.append(f"{sample.about(name)} stood at {stood} before the run")
+                    notes.append(f"{about} stood at {stood} before the run")
         notes += _noted_by_share(sample)
     return Rises(
         errors=tuple(errors.values()),
         doubts=tuple(doubts),
-        notes=(*notes, *_one_sided(samples, rails)),
+        notes=(*notes, *_one_sided(ours)),
         rose=tuple(sorted(errors)),
     )
 
 
-def _row(name: str) -> Counter:
+def _row(name: str) -> _Row:
     if name.startswith("ethtool."):
-        return Counter(rise=Rise.ERROR if _ETHTOOL_ERRORS.search(name) else Rise.NOTE)
-    return COUNTERS.get(name, Counter())
+        return _Row(rise="error" if _ETHTOOL_ERRORS.search(name) else "note")
+    return _ROWS.get(name, _Row())
 
 
-def _doubt_of(sample: CounterSample, name: str, row: Counter) -> Iterator[str]:
+def _doubt_of(sample: CounterSample, name: str) -> Iterator[str]:
     """Yield why a counter of errors may have hidden a rise."""
     if sample.ran_backwards(name):
         yield f"{sample.about(name)} ran backwards (wrapped or reset during the run)"
     elif name in sample.before and name not in sample.after:
         yield f"{sample.about(name)} was not read after the run"
-    elif sample.is_hardware_port and row.end is not None and sample.before.get(name) == row.end:
+    elif sample.is_hardware_port and name in ENDS and sample.before.get(name) == ENDS[name]:
         end = f"{sample.about(name)} stands at its end and shows no rise"
         yield f"{end} (reset it {sample.how_to_reset})"
 
@@ -271,12 +241,10 @@ def _noted_by_share(sample: CounterSample) -> Iterator[str]:
             f"{sample.about('port_xmit_wait')} rose by {wait} ticks for {words:.0f} words sent: it "
             "waited for credits of its peer: congestion, or a slow receiver"
         )
-    if sample.interface == TCP:
-        again = sample.moved("RetransSegs")
-        segments = sample.moved("OutSegs") + again
-        if again >= max(FEW, TCP_NOTE_SHARE * segments) and segments > again:
-            share = again / segments
-            yield f"TCP on {sample.node} sent {again} of {segments} segments again ({share:.2%})"
+    segments, again = sample.moved("OutSegs"), sample.moved("RetransSegs")
+    if segments > 0 and again >= max(FEW, TCP_NOTE_SHARE * (segments + again)):
+        part = f"{again} of {segments + again} segments"
+        yield f"TCP on {sample.node} sent {part} again ({again / (segments + again):.2%})"
     lost = {name: rise for name in sorted(LOSS_COUNTERS) if (rise := sample.moved(name)) > 0}
     if lost:
         packets = max(sample.moved("tx_packets"), sample.moved("rx_packets"), 1)
@@ -287,22 +255,22 @@ def _noted_by_share(sample: CounterSample) -> Iterator[str]:
         )
 
 
-def _one_sided(samples: Sequence[CounterSample], rails: Sequence[str]) -> Iterator[str]:
+def _one_sided(samples: Sequence[CounterSample]) -> Iterator[str]:
     """Yield which ports count errors and losses on one node that they do not on another.
 
     What rises on neither may have risen where nobody counts.  Of interfaces nothing is said: their
     counters are the kernel's own and on every node the same.
     """
-    for rail in filter(is_device, rails):
-        read = {
-            each.node: (ERROR_COUNTERS | LOSS_COUNTERS) & {*each.names}
-            for each in samples
-            if each.interface == rail
-        }
-        for node, names in read.items():
-            absent = sorted(frozenset().union(*read.values()) - names)
+    read: dict[str, dict[str, set[str]]] = {}
+    for each in samples:
+        if is_device(each.interface):
+            names = (ERROR_COUNTERS | LOSS_COUNTERS) & {*each.before, *each.after}
+            read.setdefault(each.interface, {})[each.node] = names
+    for rail, nodes in read.items():
+        for node, names in nodes.items():
+            absent = ", ".join(sorted(set().union(*nodes.values()) - names))
             if absent:
                 yield (
-                    f"{', '.join(absent)} of {rail} were read on another node and not on {node}: "
-                    "had they risen there, nobody would know"
+                    f"{absent} of {rail} were read on another node and not on {node}: had they "
+                    "risen there, nobody would know"
                 )

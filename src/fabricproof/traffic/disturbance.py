@@ -101,96 +101,90 @@ def foreign_traffic(
         return ()
     run = join_by_node(evidence, expected)
     lost = _lost_bytes(run)
-    excess_of_all = _excess({node.name: _moved(node) for node in run.nodes}, lost)
-    nodes = {node.name: node for node in run.nodes}
+    nodes = {node.name: node for node in run.nodes if seconds.get(node.name, 0) > 0}
     found = []
-    for rail in expected.rails:
-        moved = {node.name: _moved(node, rail) for node in run.nodes}
-        for (name, way), excess in _excess(moved, lost).items():
-            # A rail carries both directions at once: what comes in costs nothing of what goes out.
-            if nodes[name].due.get(f"{way}_bytes", 1) <= 0 or seconds.get(name, 0) <= 0:
-                continue
-            here = min(excess, excess_of_all.get((name, way), excess))
-            if expected.exact and way == "tx" and len(expected.rails) == 1:
-                here = max(here, _beyond_due(nodes[name], moved[name], lost))
-            rate = here / 1e6 / seconds[name]
-            share = rate / rail_mb_s if rail_mb_s else here / max(moved[name][way], 1)
-            verb, who = ("received", "sent") if way == "rx" else ("sent", "received")
-            found.append(
-                Disturbance(
-                    kind=DisturbanceKind.FOREIGN_TRAFFIC,
-                    share=min(1.0, share),
-                    reason=f"{rail} of {name} {verb} {rate:.2f} MB/s that nobody of this job {who}",
-                    node=name,
-                    burst_us=BURST_BYTES / rail_mb_s if rail_mb_s else 0.0,
+    for way, verb, who in (("rx", "received", "sent"), ("tx", "sent", "received")):
+        excess_of_all = _excess(run, expected.rails, way, lost)
+        for rail in expected.rails:
+            for name, excess in _excess(run, [rail], way, lost).items():
+                # A rail carries both directions at once: what comes in costs nothing of what goes
+                # out.
+                if name not in nodes or nodes[name].due.get(f"{way}_bytes", 1) <= 0:
+                    continue
+                taken = min(excess, excess_of_all.get(name, excess))
+                own = _moved(nodes[name], [rail], way)
+                if expected.exact and way == "tx" and len(expected.rails) == 1:
+                    due = MAX_SHARE * nodes[name].due.get("tx_bytes", 0) + SLACK_BYTES
+                    answers = UNLIKE_COUNTS * _moved(nodes[name], [rail], "rx")
+                    taken = max(taken, own - due - answers - sum(lost.values()))
+                rate = taken / 1e6 / seconds[name]
+                share = rate / rail_mb_s if rail_mb_s else taken / max(own, 1)
+                where = f"{rail} of {name}"
+                found.append(
+                    Disturbance(
+                        kind=DisturbanceKind.FOREIGN_TRAFFIC,
+                        share=min(1.0, share),
+                        reason=f"{where} {verb} {rate:.2f} MB/s that nobody of this job {who}",
+                        node=name,
+                        burst_us=BURST_BYTES / rail_mb_s if rail_mb_s else 0.0,
+                    )
                 )
-            )
     return tuple(found)
 
 
-def _moved(node: Node, only: str | None = None) -> dict[str, int]:
-    """Return what passed over a node's rails; of a Soft-RoCE port the interface below counts."""
-    wires = [
-        node.raw.get(rail.parent or rail.interface, rail)
-        for rail in node.rails
-        if only in {None, rail.interface}
-    ]
-    return {way: sum(each.moved(f"{way}_bytes") for each in wires) for way in ("tx", "rx")}
+def _moved(node: Node, rails: Sequence[str], way: str) -> int:
+    """Return what passed over some rails; of a Soft-RoCE port the interface below counts."""
+    mine = [each for each in node.rails if each.interface in rails]
+    wires = [node.raw.get(each.parent or each.interface, each) for each in mine]
+    return sum(each.moved(f"{way}_bytes") for each in wires)
 
 
 def _excess(
-    moved: Mapping[str, Mapping[str, int]], lost: Mapping[str, float]
-) -> dict[tuple[str, str], float]:
-    """Return node and direction -> bytes that no other node of the run answers for.
-
-    ``moved``: node -> ``tx`` and ``rx`` -> bytes.  ``lost``: see :func:`_lost_bytes`.
-    """
-    found: dict[tuple[str, str], float] = {}
-    for way, back in (("rx", "tx"), ("tx", "rx")):
-        if len(moved) == 2:
-            first, second = moved
-            answers = [(node, moved[node][way], moved[other][back], lost[node])
-                       for node, other in ((first, second), (second, first))]  # fmt: skip
-        else:
-            most = max(moved, key=lambda each: moved[each][way] - moved[each][back])
-            seen, answered_for = (sum(each[one] for each in moved.values()) for one in (way, back))
-            answers = [(most, seen, answered_for, sum(lost.values()))]
-        for node, seen, answered_for, lost_bytes in answers:
-            excess = float(seen - answered_for)
-            if excess <= UNLIKE_COUNTS * answered_for + CHATTER_BYTES:
-                excess = 0.0  # unlike counts and chatter may be all of it
-            found[node, way] = max(0.0, excess - (lost_bytes if way == "tx" else 0.0))
+    run: Run, rails: Sequence[str], way: str, lost: Mapping[str, float]
+) -> dict[str, float]:
+    """Return node -> bytes that it moved and no other node of the run answers for."""
+    mine = {node.name: _moved(node, rails, way) for node in run.nodes}
+    theirs = {node.name: _moved(node, rails, "rx" if way == "tx" else "tx") for node in run.nodes}
+    if len(mine) == 2:
+        ends = zip(mine, reversed(mine), strict=True)
+        moved = [(node, mine[node], theirs[other], lost[node]) for node, other in ends]
+    else:
+        most = max(mine, key=lambda each: mine[each] - theirs[each])
+        moved = [(most, sum(mine.values()), sum(theirs.values()), sum(lost.values()))]
+    found = {}
+    for node, seen, answered_for, sent_in_vain in moved:
+        excess = seen - answered_for
+        # Less than this may be unlike counts and chatter.
+        is_foreign = excess > UNLIKE_COUNTS * answered_for + CHATTER_BYTES
+        found[node] = max(0.0, excess - (sent_in_vain if way == "tx" else 0)) if is_foreign else 0.0
     return found
 
 
 def _lost_bytes(run: Run) -> dict[str, float]:
     """Return what each node may have sent in vain: a loss of its own is no stranger's traffic."""
-    lost: dict[str, float] = {}
-    for node in run.nodes:
-        again = sum(each.moved("RetransSegs") for each in node.others if each.interface == TCP)
-        lost[node.name] = LARGEST_FRAME * max(0, again)
-    for rail in (each for node in run.nodes for each in node.rails if is_device(each.interface)):
-        if any(rail.moved(counter) > 0 for counter in LOSS_COUNTERS):
-            # One lost packet has a whole window sent again; how much of it nobody counts.
-            return dict.fromkeys(lost, math.inf)
-    return lost
-
-
-def _beyond_due(node: Node, moved: Mapping[str, int], lost: Mapping[str, float]) -> float:
-    """Return what a node sent beyond the benchmark and its acknowledgements, on its one rail."""
-    own = MAX_SHARE * node.due.get("tx_bytes", 0) + UNLIKE_COUNTS * moved["rx"] + SLACK_BYTES
-    return max(0.0, moved["tx"] - own - sum(lost.values()))
+    if any(
+        rail.moved(counter) > 0
+        for node in run.nodes
+        for rail in node.rails
+        if is_device(rail.interface)
+        for counter in LOSS_COUNTERS
+    ):
+        # One lost packet has a whole window sent again; how much of it nobody counts.
+        return {node.name: math.inf for node in run.nodes}
+    return {
+        node.name: LARGEST_FRAME * max(0, node.raw[TCP].moved("RetransSegs"))
+        if TCP in node.raw
+        else 0
+        for node in run.nodes
+    }
 
 
 def strongest(found: Iterable[Disturbance], kind: DisturbanceKind) -> Disturbance | None:
-    """Return the largest figure of a kind; None where there is none."""
+    """Return the largest figure of a kind; None if there is none."""
     of_kind = (each for each in found if each.kind is kind)
     return max(of_kind, key=lambda each: each.weight, default=None)
 
 
 def each_kind(found: Sequence[Disturbance]) -> Iterator[Disturbance]:
-    """Yield the largest figure of every kind of which there is one."""
-    for kind in DisturbanceKind:
-        most = strongest(found, kind)
-        if most is not None:
-            yield most
+    """Return the largest figure of every kind of which there is one."""
+    return filter(None, (strongest(found, kind) for kind in DisturbanceKind))

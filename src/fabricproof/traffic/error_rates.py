@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from fabricproof.traffic.counters import TCP, CounterSample, counters_of, is_device
+from fabricproof.traffic.counters import RATES, TCP, CounterSample, is_device
 from fabricproof.traffic.expectation import Evidence
 
 #: what TCP counts of segments that the other end says it got twice
@@ -42,10 +42,9 @@ class Direction(StrEnum):
 #: Kind and direction -> counters of a port or interface.  Several may count one event from another
 #: side: the largest of them counts, their sum would count twice.
 PORT_COUNTERS: Mapping[tuple[ErrorKind, Direction], frozenset[str]] = {
-    (kind, direction): names
-    for kind in ErrorKind
-    for direction in Direction
-    if (names := counters_of(f"{kind} {direction}"))
+    (ErrorKind(kind), Direction(way)): names
+    for rate, names in RATES.items()
+    for kind, way in (rate.split(),)
 }
 
 
@@ -61,12 +60,17 @@ class ErrorRate:
     """What happened to the packets of one direction of one rail of one node.
 
     Attributes:
-        rail: interface or port; several joined by ``+`` where nobody can tell them apart.
+        rail: interface or port; several joined by ``+`` if nobody can tell them apart.
         direction: of the packets, as that node sees it.
-        peer: the other end where there is one only; empty where there are several.
+        peer: the other end if there is one only; else empty.
         events: packets that it happened to.
         packets: that went this way in all.
         beside: packets of other interfaces that the same counter may speak of.
+        arrivals_unknown: whether nobody counted what was sent again although it had arrived: then
+            the events are the most they can be.
+        may_have_arrived: packets sent again, beside the events, of which the counters do not tell
+            whether they had arrived.
+        set_back: counters that wrapped or were reset: the events are the least they can be.
         counters: what each counter advanced by, zeros left out.
     """
 
@@ -79,14 +83,9 @@ class ErrorRate:
     packets: int
     bytes: int
     beside: int = 0
-    in_vain_unknown: bool = False
-    """Whether nobody counted what was sent again in vain: then the events are the most they can
-    be."""
-    in_vain_unsure: int = 0
-    """Packets sent again, beside the events, of which the counters do not tell whether they had
-    arrived."""
+    arrivals_unknown: bool = False
+    may_have_arrived: int = 0
     set_back: tuple[str, ...] = ()
-    """Counters that wrapped or were reset meanwhile: then the events are the least they can be."""
     counters: Mapping[str, int]
 
     @property
@@ -106,10 +105,10 @@ class ErrorRate:
 
     def at_most(self) -> ErrorRate:
         """Return it with all that may have happened; itself where nothing more may."""
-        if not self.in_vain_unsure:
+        if not self.may_have_arrived:
             return self
-        events = self.events + self.in_vain_unsure
-        return replace(self, events=events, in_vain_unsure=0, in_vain_unknown=True)
+        events = self.events + self.may_have_arrived
+        return replace(self, events=events, may_have_arrived=0, arrivals_unknown=True)
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data, rates included."""
@@ -146,18 +145,16 @@ def added(rates: Iterable[ErrorRate]) -> tuple[ErrorRate, ...]:
         if known is None:
             together[key] = each
             continue
-        counters = Counter(known.counters) + Counter(each.counters)
         together[key] = replace(
-            known,
+            each,  # a later attempt that was counted takes the doubt of set_back away
             peer=known.peer if known.peer == each.peer else "",
             events=known.events + each.events,
             packets=known.packets + each.packets,
             bytes=known.bytes + each.bytes,
             beside=known.beside + each.beside,
-            in_vain_unknown=known.in_vain_unknown or each.in_vain_unknown,
-            in_vain_unsure=known.in_vain_unsure + each.in_vain_unsure,
-            set_back=each.set_back,  # a later attempt that was counted takes the doubt back
-            counters=dict(sorted(counters.items())),
+            arrivals_unknown=known.arrivals_unknown or each.arrivals_unknown,
+            may_have_arrived=known.may_have_arrived + each.may_have_arrived,
+            counters=dict(Counter(known.counters) + Counter(each.counters)),
         )
     return tuple(together.values())
 
@@ -194,20 +191,28 @@ def _of_tcp(
     names the duplicate (DSACK, RFC 2883), and what is named so was sent again in vain: a probe of
     the tail, a late acknowledgement of a busy node (RFC 3708 counts so).  The first segment of a
     connection is left out: one that no listener takes is sent again likewise.
+
+    ``TCPDSACKRecvSegs`` counts segments (Linux 5.5 and newer, net/ipv4/tcp_input.c tcp_dsack_seen),
+    the two older counters the blocks that name them, one or several each.  A connection whose peer
+    once named more than was sent again has no segments counted from then on (the same function
+    calls these dubious), however long it lives.  Fewer segments than blocks are of such ones: the
+    rest was sent again in vain, or the network made two of one and hides as many losses.
     """
-    rail = "+".join(rails)
+    rail, sent_again = "+".join(rails), ("RetransSegs", "TCPSynRetrans")
     mine = [each for each in evidence.samples if each.node == tcp.node and each.interface != TCP]
 
     def on_rails(counter: str) -> int:
         return sum(each.moved(counter) for each in mine if each.interface in rails)
 
     if tcp.has("RetransSegs") and tcp.has("OutSegs"):
-        again = max(0, tcp.moved("RetransSegs") - max(0, tcp.moved("TCPSynRetrans")))
-        most, events = (max(0, again - in_vain) for in_vain in _in_vain(tcp))
+        rise = {name: max(0, tcp.moved(name)) for name in (*sent_again, *_TWICE)}
+        again = max(0, rise["RetransSegs"] - rise["TCPSynRetrans"])
+        blocks = rise["TCPDSACKRecv"] + rise["TCPDSACKOfoRecv"]
+        in_vain = rise["TCPDSACKRecvSegs"] if tcp.has("TCPDSACKRecvSegs") else blocks
+        most, events = max(0, again - in_vain), max(0, again - max(blocks, in_vain))
         segments = tcp.moved("OutSegs") + tcp.moved("RetransSegs")
-        elsewhere = [each for each in mine if each.interface not in rails]
-        local = sum(each.moved("tx_packets") for each in elsewhere if each.interface == "lo")
-        beside = sum(each.moved("tx_packets") for each in elsewhere) - local
+        local = sum(each.moved("tx_packets") for each in mine if each.interface == "lo")
+        beside = sum(each.moved("tx_packets") for each in mine) - local - on_rails("tx_packets")
         yield ErrorRate(
             kind=ErrorKind.RETRANSMITTED,
             rail=rail,
@@ -220,26 +225,12 @@ def _of_tcp(
             packets=max(segments - local - beside, min(segments, on_rails("tx_packets"))),
             bytes=on_rails("tx_bytes"),
             beside=beside,
-            set_back=tuple(filter(tcp.ran_backwards, ("OutSegs", "RetransSegs", "TCPSynRetrans"))),
-            in_vain_unknown=not any(map(tcp.has, _TWICE)),
-            in_vain_unsure=most - events,
-            counters=_risen(tcp, ("RetransSegs", "TCPSynRetrans", *_TWICE)),
+            set_back=tuple(filter(tcp.ran_backwards, ("OutSegs", *sent_again))),
+            arrivals_unknown=not any(map(tcp.has, _TWICE)),
+            may_have_arrived=most - events,
+            counters=_risen(tcp, rise),
         )
     yield from _counted(tcp, rail, on_rails, peer)
-
-
-def _in_vain(tcp: CounterSample) -> tuple[int, int]:
-    """Return how many segments, at least and at most, were sent again to ends that had them.
-
-    ``TCPDSACKRecvSegs`` counts segments (Linux 5.5 and newer, net/ipv4/tcp_input.c tcp_dsack_seen),
-    the two older counters the blocks that name them, one or several each.  A connection whose peer
-    once named more than was sent again has no segments counted from then on (the same function
-    calls these dubious), however long it lives.  Fewer segments than blocks are of such ones: the
-    rest was sent again in vain, or the network made two of one and hides as many losses.
-    """
-    blocks = max(0, tcp.moved("TCPDSACKRecv")) + max(0, tcp.moved("TCPDSACKOfoRecv"))
-    segments = max(0, tcp.moved("TCPDSACKRecvSegs")) if tcp.has("TCPDSACKRecvSegs") else blocks
-    return segments, max(blocks, segments)
 
 
 def _risen(sample: CounterSample, names: Iterable[str]) -> dict[str, int]:
