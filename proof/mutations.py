@@ -214,7 +214,6 @@ def _path_of_all(leg: Any, ranks: Any, table: Any) -> PathProof:
 #: rules that no fault of the model can miss, and why
 UNNOTICED: Mapping[str, str] = {
     "rails_are_apart": "Soft-RoCE, which the model does not have",
-    "sockets_carried_them": "Soft-RoCE, which the model does not have",
     "wires_below_carried_them": "Soft-RoCE, which the model does not have",
     "the leg the other way": "a pair without partners in place is then not told apart in that leg, "
     "and another leg of the night tells; tests/nightly/test_looks.py misses it",

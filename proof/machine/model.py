@@ -166,7 +166,7 @@ _PORT = (
     *("port_xmit_discards", "local_link_integrity_errors", "excessive_buffer_overrun_errors"),
     *("port_xmit_wait", "packet_seq_err", "out_of_sequence", "local_ack_timeout_err"),
 )
-_TCP = ("OutSegs", "RetransSegs", "TCPTimeouts", "TCPDSACKRecv", "TCPDSACKOfoRecv")
+_TCP = ("OutSegs", "RetransSegs", "TCPDSACKRecv", "TCPDSACKOfoRecv")
 _CORES = ("busy_ticks", "idle_ticks", "steal_ticks", "own_ticks", "waited_us", "clock_us")
 
 

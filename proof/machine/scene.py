@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fabricproof.job.evidence.leg_folder import IB_WORD_BYTES
 from fabricproof.job.leg import Leg, shell_name
 from proof.machine.model import (
     IPOIB,
@@ -33,6 +32,9 @@ LOSS_COST = 200.0
 
 #: the library that the model's stack was built with
 LIBRARY = "/opt/openmpi/lib/libmpi.so.40"
+
+#: PortXmitData counts octets divided by 4 (IBA specification vol. 1, 16.1.3.5)
+IB_WORD_BYTES = 4
 
 Place = tuple[str, str]
 """A node and its interface."""

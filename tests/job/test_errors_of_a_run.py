@@ -19,7 +19,7 @@ PACKETS = 45_000
 def _leg(events: int, *, limit: float = 10.0, verdict: str = "PASS", **changes: Any) -> LegResult:
     rate = {
         "kind": "retransmitted", "rail": "rail0", "node": "vc1", "peer": "vc2", "direction": "out",
-        "events": events, "packets": PACKETS, "beside": 0, "in_vain_unknown": False, "set_back": (),
+        "events": events, "packets": PACKETS, "beside": 0, "arrivals_unknown": False, "set_back": (),
         **changes,
     }  # fmt: skip
     quantity = {
@@ -84,17 +84,17 @@ def test_what_a_leg_says_itself_is_not_said_again(verdict: str) -> None:
 def test_what_had_perhaps_arrived_makes_no_red_and_no_green(
     sure: int, unsure: int, verdict: Verdict
 ) -> None:
-    (found,) = pooled_errors([_leg(sure, in_vain_unsure=unsure)] * 20)
+    (found,) = pooled_errors([_leg(sure, may_have_arrived=unsure)] * 20)
     assert (found.verdict, found.quantities[0].verdict) == (verdict, verdict)
     assert ("do not tell" in found.reason) == (verdict is Verdict.UNJUDGED)
     assert " 40 of 900000 packets " in found.reason
-    assert pooled_errors([_leg(0, in_vain_unsure=unsure), _leg(0)]) == ()
+    assert pooled_errors([_leg(0, may_have_arrived=unsure), _leg(0)]) == ()
 
 
 @pytest.mark.parametrize(
     "doubt",
     [
-        {"in_vain_unknown": True},
+        {"arrivals_unknown": True},
         {"set_back": ("RetransSegs",)},
         {"beside": PACKETS + 1},
         {"peer": ""},

@@ -131,14 +131,14 @@ def test_a_burst_and_what_chance_adds_at_the_next_look_is_no_bad_pair(
 
 def test_what_was_perhaps_sent_in_vain_is_unjudged() -> None:
     rates = _all(lambda one, _: 9 * (one == "vc3"))
-    (loss,) = _found([replace(each, in_vain_unknown=True) for each in rates])
+    (loss,) = _found([replace(each, arrivals_unknown=True) for each in rates])
     assert loss.verdict is Verdict.UNJUDGED
 
 
 def test_what_the_counters_do_not_tell_is_unjudged_and_hides_no_loss() -> None:
     """Of a healthy soak the kernel may not count what was sent again in vain."""
     quiet = [replace(each, counters={"TCPDSACKRecv": 9}) for each in _all(lambda *_: 0)]
-    unsure = [replace(each, in_vain_unsure=9 * (each.node == "vc3")) for each in quiet]
+    unsure = [replace(each, may_have_arrived=9 * (each.node == "vc3")) for each in quiet]
     (loss,) = _found(unsure, unsure)
     assert (loss.verdict, loss.name, loss.events) == (Verdict.UNJUDGED, "vc3 rail0", 9 * 4 * 2)
     assert "the counters do not tell" in loss.sentence
@@ -149,7 +149,7 @@ def test_what_the_counters_do_not_tell_is_unjudged_and_hides_no_loss() -> None:
 
 def test_a_loss_that_nobody_can_rule_out_counts_as_one() -> None:
     losses = Losses(SITE, "eth0", (("rail0",),))
-    losses.add(0, 0, [replace(_rate("vc1", "vc2", 1), in_vain_unsure=2)])
+    losses.add(0, 0, [replace(_rate("vc1", "vc2", 1), may_have_arrived=2)])
     (carried,) = losses.carried()
     assert carried.events == 3
     assert [side.events for side in losses.sides(0, "vc1")] == [3]

@@ -52,7 +52,7 @@ REASONS = {
         "_job _job_of_case _leg_result _meant _moved _nodes_of _numbered _part _sizes "
         "_judged_in added around "
         "as_notes at_size by_key each_kind error_rates gather is_of_errors key_of "
-        "megabytes missing reading_of rules_of sent_over smallest_message_us worst "
+        "megabytes missing reading_of rules_of join_by_node smallest_message_us worst "
         "judge_table judge_value _latency _bandwidth _bandwidths _times _judge_attempt "
         "_judged _quiet_or_disturbed _beside _from_records _of_kind with_errors _heard "
         "_never_ran _after _both_ways "
@@ -63,7 +63,7 @@ REASONS = {
     ),
     "words: it says why, and decides nothing": (
         "_with_note "
-        "_both_ends _failure _is_short _foreign_traffic _never_started "
+        "_both_ends _failure _is_short _never_started "
         "_nothing_to_judge _reason _ruled_out _told _what_a_file_cannot_show "
         "_without_second_look describe_loss describe_shape explained site_option told_reason "
         "_mixed _same _undecided _warnings counted _label "

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fabricproof
 from fabricproof.traffic import Evidence, Expectation, PathState, Rank, prove_path
 from fabricproof.traffic.counters import ERROR_COUNTERS, FEW, TCP, CounterSample, Rises, read_rises
 
@@ -63,6 +68,7 @@ WORDS = BYTES["tx_bytes"] // 4
             for counter in ("np_ecn_marked_roce_packets", "np_cnp_sent")
             for rise, notes in ((13, 0), (14, 1))
         ),
+        ("mlx5_0:1", "duplicate_request", 5, 0, 1, ""),
         # a port that waits longer than it sends
         ("mlx5_0:1", "port_xmit_wait", WORDS // 2, 0, 0, ""),
         ("mlx5_0:1", "port_xmit_wait", WORDS, 0, 1, "waited for credits"),
@@ -79,6 +85,34 @@ def test_what_rose_is_an_error_or_a_note(
     rises = _of_one(interface, counter, rise)
     assert (len(rises.errors), len(rises.notes), rises.doubts) == (errors, notes, ())
     assert said in " ".join((*rises.errors, *rises.notes))
+
+
+@pytest.mark.parametrize(("forwarded", "notes"), [(0, 0), (19_999, 0), (20_000, 1), (10**6, 1)])
+def test_a_node_that_routes_for_others_is_noted(forwarded: int, notes: int) -> None:
+    """Containers and daemons route a little on healthy nodes; a benchmark's packets are more."""
+    before = {"OutSegs": 5, "ForwDatagrams": 5}
+    after = {"OutSegs": 5 + 10**6, "ForwDatagrams": 5 + forwarded}
+    rises = _rises(TCP, before, after)
+    assert (len(rises.notes), rises.errors, rises.doubts) == (notes, (), ())
+
+
+def test_what_is_read_on_the_nodes_are_rows_of_the_table_and_each_row_is_read() -> None:
+    """Both readers, the script of each rank and the kernel of the pairs, read the same names."""
+    room = Path(fabricproof.__file__).parent
+    table = tomllib.loads((room / "traffic" / "counters.toml").read_text())
+    parts = {part for sums in table["sums"] for parts in sums.values() for part in parts}
+    # Slingshot's and hfi1's own names are others; ethtool's and PCIe's only the script reads.
+    rows = {each for each in table["counters"] if not each.startswith("aer_")} - {"link_replays"}
+    by_code = {"tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "port_xmit_wait"}
+    by_code |= {"OutSegs", "RetransSegs", "TCPSynRetrans"}
+    by_code |= {"TCPDSACKRecv", "TCPDSACKOfoRecv", "TCPDSACKRecvSegs"}
+    due = rows | {*table["renamed"]} | parts | by_code
+    kernel = (room / "pairs" / "campaign" / "kernel.c").read_text()
+    lists = re.findall(r"static const char \*[A-Z_]+\[\] = \{(\"[^}]*), NULL\};", kernel)
+    read = set(re.findall(r'"(\w+)"', " ".join(lists)))
+    assert read == due
+    script = (room / "job" / "rank.sh").read_text()
+    assert due <= set(re.findall(r"\w+", script))
 
 
 # TCP and RDMA that send again.

@@ -83,16 +83,17 @@ ethtool_says() { # INTERFACE
         'crc.*err|symbol_err|discard|out_of_buffer|pause|pfc|xoff|ecn|allowance_exceeded|link_down_events')
 }
 
-# TCP of this node: a line of names, then a line of numbers, each after its protocol's name.
+# TCP and IP of this node: a line of names, then a line of numbers, each after its protocol's name.
 tcp() {
     local lines index names numbers before key
     [ -r /proc/net/snmp ] && mapfile -t lines </proc/net/snmp
     [ -r /proc/net/netstat ] && mapfile -t -O "${#lines[@]}" lines </proc/net/netstat
     for ((index = 0; index + 1 < ${#lines[@]}; index += 2)); do
         case ${lines[index]} in
+        Ip:*) set -- ForwDatagrams ;;
         Tcp:*) set -- OutSegs RetransSegs ;;
-        TcpExt:*) set -- TCPTimeouts ListenDrops TCPSynRetrans TCPDSACKRecv TCPDSACKOfoRecv \
-            TCPDSACKRecvSegs TCPOFOQueue ;;
+        TcpExt:*) set -- ListenDrops TCPSynRetrans TCPDSACKRecv TCPDSACKOfoRecv TCPDSACKRecvSegs \
+            TCPOFOQueue ;;
         *) continue ;;
         esac
         names="${lines[index]} " numbers=(${lines[index + 1]})
@@ -151,8 +152,8 @@ snapshot() { # before|after
                 ip4InPkts ip4OutPkts ip6InPkts ip6OutPkts
         if [ "$first" = 0 ]; then
             counters "$port/hw_counters" np_cnp_sent rp_cnp_handled np_ecn_marked_roce_packets \
-                out_of_sequence packet_seq_err local_ack_timeout_err rnr_nak_retry_err \
-                roce_adp_retrans rx_icrc_encapsulated rx_drops retrans_pkts \
+                out_of_sequence duplicate_request packet_seq_err local_ack_timeout_err \
+                rnr_nak_retry_err roce_adp_retrans rx_icrc_encapsulated rx_drops retrans_pkts \
                 to_retransmits seq_err_naks_rcvd rnr_naks_rcvd \
                 RetransSegs tcpRetransSegs cnpSent cnpHandled RxECNMrkd
             aer "$port/../../device"

@@ -7,14 +7,15 @@ compares; it reads nothing.
 
 from __future__ import annotations
 
+from fabricproof.traffic import proof, wrong_path
 from fabricproof.traffic.counters import (
     ENDS,
     ERROR_COUNTERS,
     HIGH,
-    LINK_REPLAYS,
     TCP,
     CounterSample,
     Risen,
+    in_our_names,
     is_device,
     read_rises,
 )
@@ -28,30 +29,11 @@ from fabricproof.traffic.expectation import (
     PathProof,
     PathState,
     Rank,
-    beside_verbs,
-    in_order,
-    sent_over,
+    Run,
+    join_by_node,
 )
-from fabricproof.traffic.proof import (
-    bytes_came_by_the_rails,
-    bytes_took_the_rails,
-    evidence_is_whole,
-    messages_took_the_rails,
-    no_other_path_fits,
-    no_other_path_fits_messages,
-    prove_one_node,
-    rails_shared,
-    ranks_are_apart,
-    ranks_are_where_they_belong,
-    something_was_due,
-)
-from fabricproof.traffic.wrong_path import (
-    ipoib_carried_none,
-    megabytes,
-    rails_are_apart,
-    sockets_carried_them,
-    wires_below_carried_them,
-)
+from fabricproof.traffic.proof import prove_one_node
+from fabricproof.traffic.wrong_path import megabytes
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
@@ -64,8 +46,6 @@ __all__ = [
     "ENDS",
     "ERROR_COUNTERS",
     "HIGH",
-    "LINK_REPLAYS",
-    "MAX_SHARE",
     "MIN_RAIL_SHARE",
     "MIN_SHARE",
     "SLACK_BYTES",
@@ -76,10 +56,11 @@ __all__ = [
     "PathState",
     "Rank",
     "Risen",
-    "beside_verbs",
+    "Run",
     "doubt_of_counters",
-    "in_order",
+    "in_our_names",
     "is_device",
+    "join_by_node",
     "megabytes",
     "prove_one_node",
     "prove_path",
@@ -88,38 +69,37 @@ __all__ = [
 
 #: What must hold, in the order in which a failure says most.
 _TESTS = (
-    ranks_are_apart,
-    ranks_are_where_they_belong,
-    evidence_is_whole,
-    rails_are_apart,
-    something_was_due,
-    bytes_took_the_rails,
-    sockets_carried_them,
-    ipoib_carried_none,
-    bytes_came_by_the_rails,
-    messages_took_the_rails,
-    wires_below_carried_them,
-    rails_shared,
-    no_other_path_fits,
-    no_other_path_fits_messages,
+    proof.ranks_are_apart,
+    proof.ranks_are_where_they_belong,
+    proof.evidence_is_whole,
+    wrong_path.rails_are_apart,
+    proof.something_was_due,
+    proof.bytes_took_the_rails,
+    wrong_path.ipoib_carried_none,
+    proof.bytes_came_by_the_rails,
+    proof.messages_took_the_rails,
+    wrong_path.wires_below_carried_them,
+    proof.rails_shared,
+    proof.no_other_path_fits,
+    proof.no_other_path_fits_messages,
 )
 
 #: Of these, what tells whether the rails' own counters mean what they say.
 _COUNTER_TESTS = (
-    evidence_is_whole,
-    rails_are_apart,
-    ipoib_carried_none,
-    wires_below_carried_them,
+    proof.evidence_is_whole,
+    wrong_path.rails_are_apart,
+    wrong_path.ipoib_carried_none,
+    wrong_path.wires_below_carried_them,
 )
 
 
 def doubt_of_counters(evidence: Evidence, expected: Expectation) -> PathProof | None:
-    """Return why the counters of the rails cannot bear witness; None where they can.
+    """Return why the counters of the rails cannot bear witness; None if they can.
 
     For who asks which interfaces were taken, not whether the path was the one that was told.
     """
-    found = (test(evidence, expected) for test in _COUNTER_TESTS)
-    return next((doubt for doubt in found if doubt is not None), None)
+    run = join_by_node(evidence, expected)
+    return next(filter(None, (test(run) for test in _COUNTER_TESTS)), None)
 
 
 def prove_path(evidence: Evidence, expected: Expectation) -> PathProof:
@@ -127,43 +107,34 @@ def prove_path(evidence: Evidence, expected: Expectation) -> PathProof:
 
     Never raises: evidence that is not there or makes no sense is a finding of its own.
     """
-    for test in _TESTS:
-        verdict = test(evidence, expected)
-        if verdict is not None:
-            return verdict
-    return _quiet_or_disturbed(evidence, expected)
+    run = join_by_node(evidence, expected)
+    fault = next(filter(None, (test(run) for test in _TESTS)), None)
+    return _quiet_or_disturbed(run) if fault is None else fault
 
 
-def _quiet_or_disturbed(evidence: Evidence, expected: Expectation) -> PathProof:
-    rises = read_rises(evidence.samples, expected.rails)
-    moved = {
-        f"{sample.node}:{sample.interface}": sample.moved("tx_bytes")
-        for sample in evidence.samples
-        if sample.interface != TCP
-    }
-    seen = ", ".join(
-        f"{node} sent {megabytes(sent_over(evidence, node, expected.rails))}"
-        for node in evidence.nodes
-    )
-    state, reason = PathState.PROVEN, f"over {'+'.join(expected.rails)} {seen}"
+def _quiet_or_disturbed(run: Run) -> PathProof:
+    samples, expected = run.evidence.samples, run.expected
+    rises = read_rises(samples, expected.rails)
+    sent = ", ".join(f"{node.name} sent {megabytes(node.moved())}" for node in run.nodes)
+    state, reason = PathState.PROVEN, f"over {run.rails} {sent}"
     if rises.errors:
         state, reason = PathState.DISTURBED, "; ".join(rises.errors)
     elif rises.doubts:
         state = PathState.UNKNOWN
         reason = f"whether errors rose is not known: {'; '.join(rises.doubts)}"
+    findings = rises.notes
+    due, seen = sum(expected.sent_bytes), sum(node.moved() for node in run.nodes)
+    if expected.exact and seen > MAX_SHARE * due + SLACK_BYTES:
+        said = f"the rails carried {megabytes(seen)} where the benchmark moved {megabytes(due)}"
+        findings += (f"{said}: other traffic ran beside it",)
     return PathProof(
         state=state,
         reason=reason,
-        findings=(*rises.notes, *_foreign_traffic(evidence, expected)),
-        moved_bytes=moved,
+        findings=findings,
+        moved_bytes={
+            f"{each.node}:{each.interface}": each.moved("tx_bytes")
+            for each in samples
+            if each.interface != TCP
+        },
         rose=rises.rose,
     )
-
-
-def _foreign_traffic(evidence: Evidence, expected: Expectation) -> list[str]:
-    due = sum(expected.sent_bytes)
-    seen = sum(sent_over(evidence, node, expected.rails) for node in evidence.nodes)
-    if not expected.exact or seen <= MAX_SHARE * due + SLACK_BYTES:
-        return []
-    text = f"the rails carried {megabytes(seen)} where the benchmark moved {megabytes(due)}"
-    return [f"{text}: other traffic ran beside it"]

@@ -5,18 +5,20 @@ Every figure is kept, the small ones too: a red verdict says what was ruled out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fabricproof.traffic.counters import RDMA_LOSS_COUNTERS, TCP, CounterSample, is_device
+from fabricproof.traffic.counters import LOSS_COUNTERS, TCP, is_device
 from fabricproof.traffic.expectation import (
     MAX_SHARE,
     SLACK_BYTES,
     Evidence,
     Expectation,
-    due_to_receive,
-    due_to_send,
+    Node,
+    Run,
+    join_by_node,
 )
 
 #: Two ends may count one frame unlike: a driver with and one without the headers of segments that
@@ -86,124 +88,103 @@ def foreign_traffic(
 
     What a node received and no other node of the run sent came from a stranger; what it sent and
     none of them received went to one.  Among more than two nodes only the sums tell, and the node
-    with the largest excess is named.  Where the benchmark's bytes are known, what two nodes of the
+    with the largest excess is named.  If the benchmark's bytes are known, what two nodes of the
     run sent each other beyond them counts too.
 
-    A node that is absent from ``seconds`` gets no figure; where ``rail_mb_s`` is None the share is
-    of what the rail did carry.
+    Args:
+        evidence: of the run.
+        expected: what it was to do.
+        seconds: node -> how long its counters were watched; a node that is absent has no figure.
+        rail_mb_s: what a rail carries; if None the share is of what it did carry.
     """
     if len(evidence.nodes) < 2:
         return ()
-    lost = _lost_bytes(evidence, expected)
-    totals = _excess(evidence, _wires(evidence, expected.rails), lost)
+    run = join_by_node(evidence, expected)
+    lost = _lost_bytes(run)
+    nodes = {node.name: node for node in run.nodes if seconds.get(node.name, 0) > 0}
     found = []
-    for rail in expected.rails:
-        wires = _wires(evidence, [rail])
-        for (node, way), excess in _excess(evidence, wires, lost).items():
-            if not _matters(evidence, expected, node, way) or seconds.get(node, 0) <= 0:
-                continue
-            here = min(excess, totals.get((node, way), excess))
-            here = max(here, _beyond_due(evidence, expected, node, way, lost))
-            rate = here / 1e6 / seconds[node]
-            own = sum(each.moved(f"{way}_bytes") for each in wires if each.node == node)
-            share = rate / rail_mb_s if rail_mb_s else here / max(own, 1)
-            verb, who = ("received", "sent") if way == "rx" else ("sent", "received")
-            found.append(
-                Disturbance(
-                    kind=DisturbanceKind.FOREIGN_TRAFFIC,
-                    share=min(1.0, share),
-                    reason=f"{rail} of {node} {verb} {rate:.2f} MB/s that nobody of this job {who}",
-                    node=node,
-                    burst_us=BURST_BYTES / rail_mb_s if rail_mb_s else 0.0,
+    for way, verb, who in (("rx", "received", "sent"), ("tx", "sent", "received")):
+        excess_of_all = _excess(run, expected.rails, way, lost)
+        for rail in expected.rails:
+            for name, excess in _excess(run, [rail], way, lost).items():
+                # A rail carries both directions at once: what comes in costs nothing of what goes
+                # out.
+                if name not in nodes or nodes[name].due.get(f"{way}_bytes", 1) <= 0:
+                    continue
+                taken = min(excess, excess_of_all.get(name, excess))
+                own = _moved(nodes[name], [rail], way)
+                if expected.exact and way == "tx" and len(expected.rails) == 1:
+                    due = MAX_SHARE * nodes[name].due.get("tx_bytes", 0) + SLACK_BYTES
+                    answers = UNLIKE_COUNTS * _moved(nodes[name], [rail], "rx")
+                    taken = max(taken, own - due - answers - sum(lost.values()))
+                rate = taken / 1e6 / seconds[name]
+                share = rate / rail_mb_s if rail_mb_s else taken / max(own, 1)
+                where = f"{rail} of {name}"
+                found.append(
+                    Disturbance(
+                        kind=DisturbanceKind.FOREIGN_TRAFFIC,
+                        share=min(1.0, share),
+                        reason=f"{where} {verb} {rate:.2f} MB/s that nobody of this job {who}",
+                        node=name,
+                        burst_us=BURST_BYTES / rail_mb_s if rail_mb_s else 0.0,
+                    )
                 )
-            )
     return tuple(found)
 
 
-def _wires(evidence: Evidence, rails: Sequence[str]) -> list[CounterSample]:
-    """Return what counts all that passed: below a Soft-RoCE port the interface."""
-    there = {(each.node, each.interface): each for each in evidence.samples}
-    return [
-        there.get((each.node, each.parent), each) if each.parent else each
-        for each in evidence.samples
-        if each.interface in rails
-    ]
+def _moved(node: Node, rails: Sequence[str], way: str) -> int:
+    """Return what passed over some rails; of a Soft-RoCE port the interface below counts."""
+    mine = [each for each in node.rails if each.interface in rails]
+    wires = [node.raw.get(each.parent or each.interface, each) for each in mine]
+    return sum(each.moved(f"{way}_bytes") for each in wires)
 
 
 def _excess(
-    evidence: Evidence, wires: Iterable[CounterSample], lost: Mapping[str, float]
-) -> dict[tuple[str, str], float]:
-    """Return node and direction -> bytes that no other node of the run answers for."""
-    nodes = evidence.nodes
-    sent = dict.fromkeys(nodes, 0)
-    received = dict.fromkeys(nodes, 0)
-    for each in wires:
-        sent[each.node] += each.moved("tx_bytes")
-        received[each.node] += each.moved("rx_bytes")
-    found: dict[tuple[str, str], float] = {}
-    if len(nodes) == 2:
-        for node, other in (nodes, nodes[::-1]):
-            found[node, "rx"] = _beyond(received[node], sent[other])
-            found[node, "tx"] = max(0.0, _beyond(sent[node], received[other]) - lost[node])
-        return found
-    for way, mine, theirs in (("rx", received, sent), ("tx", sent, received)):
-        node = max(nodes, key=lambda each: mine[each] - theirs[each])
-        excess = _beyond(sum(mine.values()), sum(theirs.values()))
-        found[node, way] = max(0.0, excess - (sum(lost.values()) if way == "tx" else 0))
+    run: Run, rails: Sequence[str], way: str, lost: Mapping[str, float]
+) -> dict[str, float]:
+    """Return node -> bytes that it moved and no other node of the run answers for."""
+    mine = {node.name: _moved(node, rails, way) for node in run.nodes}
+    theirs = {node.name: _moved(node, rails, "rx" if way == "tx" else "tx") for node in run.nodes}
+    if len(mine) == 2:
+        ends = zip(mine, reversed(mine), strict=True)
+        moved = [(node, mine[node], theirs[other], lost[node]) for node, other in ends]
+    else:
+        most = max(mine, key=lambda each: mine[each] - theirs[each])
+        moved = [(most, sum(mine.values()), sum(theirs.values()), sum(lost.values()))]
+    found = {}
+    for node, seen, answered_for, sent_in_vain in moved:
+        excess = seen - answered_for
+        # Less than this may be unlike counts and chatter.
+        is_foreign = excess > UNLIKE_COUNTS * answered_for + CHATTER_BYTES
+        found[node] = max(0.0, excess - (sent_in_vain if way == "tx" else 0)) if is_foreign else 0.0
     return found
 
 
-def _beyond(seen: float, answered_for: float) -> float:
-    """Return how much more was seen; 0 where unlike counts and chatter may be all of it."""
-    excess = seen - answered_for
-    return excess if excess > UNLIKE_COUNTS * answered_for + CHATTER_BYTES else 0.0
-
-
-def _lost_bytes(evidence: Evidence, expected: Expectation) -> dict[str, float]:
+def _lost_bytes(run: Run) -> dict[str, float]:
     """Return what each node may have sent in vain: a loss of its own is no stranger's traffic."""
-    lost: dict[str, float] = dict.fromkeys(evidence.nodes, 0.0)
-    for each in evidence.samples:
-        if each.interface == TCP:
-            lost[each.node] += LARGEST_FRAME * max(0, each.moved("RetransSegs"))
-        elif each.interface in expected.rails and is_device(each.interface):
-            # One lost packet has a whole window sent again; how much of it nobody counts.
-            again = any(each.moved(counter) > 0 for counter in RDMA_LOSS_COUNTERS)
-            lost = dict.fromkeys(lost, float("inf")) if again else lost
-    return lost
-
-
-def _beyond_due(
-    evidence: Evidence, expected: Expectation, node: str, way: str, lost: Mapping[str, float]
-) -> float:
-    """Return what a node sent beyond the benchmark and its acknowledgements, on one rail."""
-    if not expected.exact or way != "tx" or len(expected.rails) != 1:
-        return 0.0
-    wires = [each for each in _wires(evidence, expected.rails) if each.node == node]
-    sent = sum(each.moved("tx_bytes") for each in wires)
-    received = sum(each.moved("rx_bytes") for each in wires)
-    due = due_to_send(evidence, expected).get(node, 0)
-    own = MAX_SHARE * due + UNLIKE_COUNTS * received + SLACK_BYTES + sum(lost.values())
-    return max(0.0, sent - own)
-
-
-def _matters(evidence: Evidence, expected: Expectation, node: str, way: str) -> bool:
-    """Tell whether the run itself moved anything in that direction there.
-
-    A rail carries both directions at once: what comes in costs nothing of what goes out.
-    """
-    due = due_to_send if way == "tx" else due_to_receive
-    return due(evidence, expected).get(node, 1) > 0
+    if any(
+        rail.moved(counter) > 0
+        for node in run.nodes
+        for rail in node.rails
+        if is_device(rail.interface)
+        for counter in LOSS_COUNTERS
+    ):
+        # One lost packet has a whole window sent again; how much of it nobody counts.
+        return {node.name: math.inf for node in run.nodes}
+    return {
+        node.name: LARGEST_FRAME * max(0, node.raw[TCP].moved("RetransSegs"))
+        if TCP in node.raw
+        else 0
+        for node in run.nodes
+    }
 
 
 def strongest(found: Iterable[Disturbance], kind: DisturbanceKind) -> Disturbance | None:
-    """Return the largest figure of a kind; None where there is none."""
+    """Return the largest figure of a kind; None if there is none."""
     of_kind = (each for each in found if each.kind is kind)
     return max(of_kind, key=lambda each: each.weight, default=None)
 
 
 def each_kind(found: Sequence[Disturbance]) -> Iterator[Disturbance]:
-    """Yield the largest figure of every kind of which there is one."""
-    for kind in DisturbanceKind:
-        most = strongest(found, kind)
-        if most is not None:
-            yield most
+    """Return the largest figure of every kind of which there is one."""
+    return filter(None, (strongest(found, kind) for kind in DisturbanceKind))

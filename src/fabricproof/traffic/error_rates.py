@@ -6,19 +6,17 @@ counts for the node as a whole: over several rails nobody can say which of them 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from fabricproof.traffic.counters import TCP, CounterSample, is_device
+from fabricproof.traffic.counters import RATES, TCP, CounterSample, is_device
 from fabricproof.traffic.expectation import Evidence
 
 #: what TCP counts of segments that the other end says it got twice
 _TWICE = ("TCPDSACKRecvSegs", "TCPDSACKRecv", "TCPDSACKOfoRecv")
-
-#: interfaces that no wire carries
-_LOOPBACK = "lo"
 
 
 class ErrorKind(StrEnum):
@@ -42,38 +40,11 @@ class Direction(StrEnum):
 
 
 #: Kind and direction -> counters of a port or interface.  Several may count one event from another
-#: side: the largest of them counts, their sum would count twice.  Meanings: see
-#: :mod:`fabricproof.traffic.counters`.
+#: side: the largest of them counts, their sum would count twice.
 PORT_COUNTERS: Mapping[tuple[ErrorKind, Direction], frozenset[str]] = {
-    (ErrorKind.RETRANSMITTED, Direction.OUT): frozenset(
-        {
-            "packet_seq_err",
-            "local_ack_timeout_err",
-            "roce_adp_retrans",
-            "retrans_pkts",
-            "completer_retry_err",
-            "rcvd_seq_err",
-            "send_err",
-            "pct_spt_timeouts",
-        }
-    ),
-    (ErrorKind.GAP, Direction.IN): frozenset(
-        {"out_of_sequence", "out_of_seq_request", "duplicate_request"}
-    ),
-    (ErrorKind.DAMAGED, Direction.IN): frozenset(
-        {
-            "rx_errors",
-            "rx_crc_errors",
-            "symbol_error",
-            "port_rcv_errors",
-            "local_link_integrity_errors",
-            "excessive_buffer_overrun_errors",
-            "rx_icrc_encapsulated",
-        }
-    ),
-    (ErrorKind.DAMAGED, Direction.OUT): frozenset({"tx_errors"}),
-    (ErrorKind.DROPPED, Direction.IN): frozenset({"rx_dropped", "rx_missed_errors", "rx_drops"}),
-    (ErrorKind.DROPPED, Direction.OUT): frozenset({"tx_dropped", "port_xmit_discards"}),
+    (ErrorKind(kind), Direction(way)): names
+    for rate, names in RATES.items()
+    for kind, way in (rate.split(),)
 }
 
 
@@ -89,12 +60,17 @@ class ErrorRate:
     """What happened to the packets of one direction of one rail of one node.
 
     Attributes:
-        rail: interface or port; several joined by ``+`` where nobody can tell them apart.
+        rail: interface or port; several joined by ``+`` if nobody can tell them apart.
         direction: of the packets, as that node sees it.
-        peer: the other end where there is one only; empty where there are several.
+        peer: the other end if there is one only; else empty.
         events: packets that it happened to.
         packets: that went this way in all.
         beside: packets of other interfaces that the same counter may speak of.
+        arrivals_unknown: whether nobody counted what was sent again although it had arrived: then
+            the events are the most they can be.
+        may_have_arrived: packets sent again, beside the events, of which the counters do not tell
+            whether they had arrived.
+        set_back: counters that wrapped or were reset: the events are the least they can be.
         counters: what each counter advanced by, zeros left out.
     """
 
@@ -107,14 +83,9 @@ class ErrorRate:
     packets: int
     bytes: int
     beside: int = 0
-    in_vain_unknown: bool = False
-    """Whether nobody counted what was sent again in vain: then the events are the most they can
-    be."""
-    in_vain_unsure: int = 0
-    """Packets sent again, beside the events, of which the counters do not tell whether they had
-    arrived."""
+    arrivals_unknown: bool = False
+    may_have_arrived: int = 0
     set_back: tuple[str, ...] = ()
-    """Counters that wrapped or were reset meanwhile: then the events are the least they can be."""
     counters: Mapping[str, int]
 
     @property
@@ -134,10 +105,10 @@ class ErrorRate:
 
     def at_most(self) -> ErrorRate:
         """Return it with all that may have happened; itself where nothing more may."""
-        if not self.in_vain_unsure:
+        if not self.may_have_arrived:
             return self
-        events = self.events + self.in_vain_unsure
-        return replace(self, events=events, in_vain_unsure=0, in_vain_unknown=True)
+        events = self.events + self.may_have_arrived
+        return replace(self, events=events, may_have_arrived=0, arrivals_unknown=True)
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data, rates included."""
@@ -161,7 +132,7 @@ def error_rates(evidence: Evidence, rails: Sequence[str]) -> tuple[ErrorRate, ..
         if sample.interface == TCP and not any(map(is_device, rails)):
             found += _of_tcp(evidence, sample, rails, peer)
         elif sample.interface in rails or (sample.node, sample.interface) in below:
-            found += _of_port(sample, peer)
+            found += _counted(sample, sample.interface, sample.moved, peer)
     return tuple(found)
 
 
@@ -174,89 +145,52 @@ def added(rates: Iterable[ErrorRate]) -> tuple[ErrorRate, ...]:
         if known is None:
             together[key] = each
             continue
-        names = {*known.counters, *each.counters}
         together[key] = replace(
-            known,
+            each,  # a later attempt that was counted takes the doubt of set_back away
             peer=known.peer if known.peer == each.peer else "",
             events=known.events + each.events,
             packets=known.packets + each.packets,
             bytes=known.bytes + each.bytes,
             beside=known.beside + each.beside,
-            in_vain_unknown=known.in_vain_unknown or each.in_vain_unknown,
-            in_vain_unsure=known.in_vain_unsure + each.in_vain_unsure,
-            set_back=each.set_back,  # a later attempt that was counted takes the doubt back
-            counters={
-                name: known.counters.get(name, 0) + each.counters.get(name, 0)
-                for name in sorted(names)
-            },
+            arrivals_unknown=known.arrivals_unknown or each.arrivals_unknown,
+            may_have_arrived=known.may_have_arrived + each.may_have_arrived,
+            counters=dict(Counter(known.counters) + Counter(each.counters)),
         )
     return tuple(together.values())
 
 
+def _counted(
+    sample: CounterSample, rail: str, moved: Callable[[str], int], peer: str
+) -> Iterator[ErrorRate]:
+    """Yield each kind and direction that ``sample`` counts, beside what its rail ``moved``."""
+    for (kind, direction), names in PORT_COUNTERS.items():
+        there = [name for name in sorted(names) if sample.has(name)]
+        if not there:
+            continue
+        way = "tx" if direction is Direction.OUT else "rx"
+        yield ErrorRate(
+            kind=kind,
+            rail=rail,
+            node=sample.node,
+            direction=direction,
+            peer=peer,
+            events=max(0, *(sample.moved(name) for name in there)),
+            packets=max(0, moved(f"{way}_packets")),
+            bytes=max(0, moved(f"{way}_bytes")),
+            set_back=tuple(filter(sample.ran_backwards, there)),
+            counters=_risen(sample, there),
+        )
+
+
 def _of_tcp(
     evidence: Evidence, tcp: CounterSample, rails: Sequence[str], peer: str
-) -> list[ErrorRate]:
-    """Return what the TCP of a node lost on the way out, and the gaps in what came in.
+) -> Iterator[ErrorRate]:
+    """Yield what the TCP of a node lost on the way out, and the gaps in what came in.
 
-    Not every segment that is sent again was lost.  Where the first one arrived too, the other end
+    Not every segment that is sent again was lost.  If the first one arrived too, the other end
     names the duplicate (DSACK, RFC 2883), and what is named so was sent again in vain: a probe of
     the tail, a late acknowledgement of a busy node (RFC 3708 counts so).  The first segment of a
     connection is left out: one that no listener takes is sent again likewise.
-    """
-    mine = [each for each in evidence.samples if each.node == tcp.node and each.interface != TCP]
-    ours = [each for each in mine if each.interface in rails]
-    others = [each for each in mine if each.interface not in (*rails, _LOOPBACK)]
-    rail, found = "+".join(rails), []
-    if tcp.has("RetransSegs") and tcp.has("OutSegs"):
-        again = max(0, tcp.moved("RetransSegs") - max(0, tcp.moved("TCPSynRetrans")))
-        most, events = (max(0, again - in_vain) for in_vain in _in_vain(tcp))
-        segments = tcp.moved("OutSegs") + tcp.moved("RetransSegs")
-        beside = sum(each.moved("tx_packets") for each in others)
-        local = sum(each.moved("tx_packets") for each in mine if each.interface == _LOOPBACK)
-        found.append(
-            ErrorRate(
-                kind=ErrorKind.RETRANSMITTED,
-                rail=rail,
-                node=tcp.node,
-                direction=Direction.OUT,
-                peer=peer,
-                events=events,
-                # The rails count fewer than TCP where an interface cuts segments itself, more where
-                # others use them.
-                packets=max(
-                    segments - local - beside,
-                    min(segments, sum(each.moved("tx_packets") for each in ours)),
-                ),
-                bytes=sum(each.moved("tx_bytes") for each in ours),
-                beside=beside,
-                set_back=_set_back(tcp, ("OutSegs", "RetransSegs", "TCPSynRetrans")),
-                in_vain_unknown=not any(map(tcp.has, _TWICE)),
-                in_vain_unsure=most - events,
-                counters=_risen(
-                    tcp,
-                    ("RetransSegs", "TCPSynRetrans", *_TWICE),
-                ),
-            )
-        )
-    if tcp.has("TCPOFOQueue"):
-        found.append(
-            ErrorRate(
-                kind=ErrorKind.GAP,
-                rail=rail,
-                node=tcp.node,
-                direction=Direction.IN,
-                peer=peer,
-                events=max(0, tcp.moved("TCPOFOQueue")),
-                packets=sum(each.moved("rx_packets") for each in ours),
-                bytes=sum(each.moved("rx_bytes") for each in ours),
-                counters=_risen(tcp, ("TCPOFOQueue",)),
-            )
-        )
-    return found
-
-
-def _in_vain(tcp: CounterSample) -> tuple[int, int]:
-    """Return how many segments, at least and at most, were sent again to ends that had them.
 
     ``TCPDSACKRecvSegs`` counts segments (Linux 5.5 and newer, net/ipv4/tcp_input.c tcp_dsack_seen),
     the two older counters the blocks that name them, one or several each.  A connection whose peer
@@ -264,37 +198,39 @@ def _in_vain(tcp: CounterSample) -> tuple[int, int]:
     calls these dubious), however long it lives.  Fewer segments than blocks are of such ones: the
     rest was sent again in vain, or the network made two of one and hides as many losses.
     """
-    blocks = max(0, tcp.moved("TCPDSACKRecv")) + max(0, tcp.moved("TCPDSACKOfoRecv"))
-    segments = max(0, tcp.moved("TCPDSACKRecvSegs")) if tcp.has("TCPDSACKRecvSegs") else blocks
-    return segments, max(blocks, segments)
+    rail, sent_again = "+".join(rails), ("RetransSegs", "TCPSynRetrans")
+    mine = [each for each in evidence.samples if each.node == tcp.node and each.interface != TCP]
 
+    def on_rails(counter: str) -> int:
+        return sum(each.moved(counter) for each in mine if each.interface in rails)
 
-def _of_port(sample: CounterSample, peer: str) -> list[ErrorRate]:
-    found = []
-    for (kind, direction), names in PORT_COUNTERS.items():
-        there = [name for name in sorted(names) if sample.has(name)]
-        if not there:
-            continue
-        way = "tx" if direction is Direction.OUT else "rx"
-        found.append(
-            ErrorRate(
-                kind=kind,
-                rail=sample.interface,
-                node=sample.node,
-                direction=direction,
-                peer=peer,
-                events=max(0, *(sample.moved(name) for name in there)),
-                packets=max(0, sample.moved(f"{way}_packets")),
-                bytes=max(0, sample.moved(f"{way}_bytes")),
-                set_back=_set_back(sample, there),
-                counters=_risen(sample, there),
-            )
+    if tcp.has("RetransSegs") and tcp.has("OutSegs"):
+        rise = {name: max(0, tcp.moved(name)) for name in (*sent_again, *_TWICE)}
+        again = max(0, rise["RetransSegs"] - rise["TCPSynRetrans"])
+        blocks = rise["TCPDSACKRecv"] + rise["TCPDSACKOfoRecv"]
+        in_vain = rise["TCPDSACKRecvSegs"] if tcp.has("TCPDSACKRecvSegs") else blocks
+        most, events = max(0, again - in_vain), max(0, again - max(blocks, in_vain))
+        segments = tcp.moved("OutSegs") + tcp.moved("RetransSegs")
+        local = sum(each.moved("tx_packets") for each in mine if each.interface == "lo")
+        beside = sum(each.moved("tx_packets") for each in mine) - local - on_rails("tx_packets")
+        yield ErrorRate(
+            kind=ErrorKind.RETRANSMITTED,
+            rail=rail,
+            node=tcp.node,
+            direction=Direction.OUT,
+            peer=peer,
+            events=events,
+            # The rails count fewer than TCP where an interface cuts segments itself, more where
+            # others use them.
+            packets=max(segments - local - beside, min(segments, on_rails("tx_packets"))),
+            bytes=on_rails("tx_bytes"),
+            beside=beside,
+            set_back=tuple(filter(tcp.ran_backwards, ("OutSegs", *sent_again))),
+            arrivals_unknown=not any(map(tcp.has, _TWICE)),
+            may_have_arrived=most - events,
+            counters=_risen(tcp, rise),
         )
-    return found
-
-
-def _set_back(sample: CounterSample, names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(name for name in names if sample.ran_backwards(name))
+    yield from _counted(tcp, rail, on_rails, peer)
 
 
 def _risen(sample: CounterSample, names: Iterable[str]) -> dict[str, int]:

@@ -1,10 +1,11 @@
-"""What a run was meant to do, what was seen of it, and what a proof of its path says."""
+"""What a run was meant to do, what was seen of it on each node, and what a proof of it says."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import product
 
 from fabricproof.traffic.counters import CounterSample, Risen
 
@@ -26,8 +27,9 @@ class Evidence:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The nodes that ran ranks, sorted, each once."""
-        return tuple(sorted({rank.node for rank in self.ranks}))
+        """The nodes that ran ranks, in the order of their lowest rank."""
+        by_rank = sorted(self.ranks, key=lambda rank: (rank.rank, rank.node))
+        return tuple(dict.fromkeys(rank.node for rank in by_rank))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,10 +38,20 @@ class Expectation:
 
     Attributes:
         rails: interface or port names of the intended path, the same on every node.
-        sent_bytes: payload bytes that each node's ranks must have sent, by rank order of nodes
-            (first half of the ranks, second half); what the benchmark's own repetitions say.
+        sent_bytes: payload that the first and the second half of the ranks must have sent, by the
+            benchmark's own repetitions.
         num_ranks: how many ranks the run was asked for.
         spread: whether every rail of several must carry a fair share (bandwidth, large messages).
+        exact: whether ``sent_bytes`` is all that the benchmark moves.  IMB warms up with a whole
+            benchmark: more on the rails is then no stranger's traffic.
+        sent_messages: messages that each half sent and that each wait for an answer (ping-pong), so
+            that each is at least one packet on the rail; None if messages may share packets.  Bytes
+            alone would miss small messages that went elsewhere while large ones took the rail.
+        ranks_per_node: how many ranks each node was to run, one after the other; None if any.
+        nodes: the nodes that were to run them; empty if any would do.
+        least_bytes: if nobody can foretell the bytes: what each node, in the order of its lowest
+            rank, must send and receive whatever the algorithm.  Then it stands for ``sent_bytes``.
+        least_packets: likewise the packets that each node must send.
     """
 
     rails: tuple[str, ...]
@@ -47,21 +59,11 @@ class Expectation:
     num_ranks: int
     spread: bool
     exact: bool = True
-    """Whether ``sent_bytes`` is all that the benchmark moves; False where it moves more unseen
-    (IMB warms up with a whole benchmark), so that more on the rails is no stranger's traffic."""
     sent_messages: tuple[int, int] | None = None
-    """Messages each half sent where every message waits for an answer (ping-pong), so that each
-    must be at least one packet on the rail; None where messages may share packets.  Bytes alone
-    would miss small messages that went elsewhere while the large ones took the rail."""
     ranks_per_node: int | None = None
-    """How many ranks each node was to run, one after the other; None where nobody asked."""
     nodes: tuple[str, ...] = ()
-    """The nodes that were to run them; empty where any would do."""
     least_bytes: tuple[tuple[int, int], ...] | None = None
-    """Where nobody can foretell the bytes: what each node, in the order of its lowest rank, must
-    send and receive whatever the algorithm.  Then it stands for ``sent_bytes``."""
     least_packets: tuple[int, ...] | None = None
-    """Likewise the packets that each node must send."""
 
 
 #: Share of the benchmark's own bytes that must be seen on the intended rails, in each direction.
@@ -102,14 +104,12 @@ class PathProof:
     """The finding about one run's path, in words for a person, with bytes per interface.
 
     Attributes:
-        state: whether it is proven.
-        reason: in words.
         findings: what else is to be known.
-        moved_bytes: sent by each interface; None where nothing was counted.
-        came_by: the interface by which the bytes came in that a rail should have brought; empty
-            where that is not what is wrong, or nobody knows.
+        moved_bytes: sent by each interface; None if nothing was counted.
+        came_by: the interface by which the bytes came in that a rail should have brought; empty if
+            that is not what is wrong, or nobody knows.
         rose: node, interface and counter of each error that rose.
-        lacking: the node that they came to; empty where that is not what is wrong.
+        lacking: the node that they came to; empty if that is not what is wrong.
     """
 
     state: PathState
@@ -121,27 +121,14 @@ class PathProof:
     lacking: str = ""
 
 
-def proof(state: PathState, reason: str) -> PathProof:
-    """Return a finding that has nothing beside its reason."""
-    return PathProof(state=state, reason=reason)
+def wrong(reason: str) -> PathProof:
+    """Return that the traffic went elsewhere."""
+    return PathProof(state=PathState.WRONG, reason=reason)
 
 
-def in_order(evidence: Evidence) -> list[str]:
-    """Return the nodes in the order of their lowest rank."""
-    return list(
-        dict.fromkeys(rank.node for rank in sorted(evidence.ranks, key=lambda rank: rank.rank))
-    )
-
-
-def sent_over(
-    evidence: Evidence, node: str, rails: Sequence[str], counter: str = "tx_bytes"
-) -> int:
-    """Return how far ``counter`` of a node's rails advanced together."""
-    return sum(
-        sample.moved(counter)
-        for sample in evidence.samples
-        if sample.node == node and sample.interface in rails
-    )
+def unknown(reason: str) -> PathProof:
+    """Return that the path is not shown."""
+    return PathProof(state=PathState.UNKNOWN, reason=reason)
 
 
 #: What the interface below a Soft-RoCE device counts of each packet beside what the device counts,
@@ -150,58 +137,103 @@ def sent_over(
 SOFT_HEADER_BYTES = 18
 
 
-def beside_verbs(evidence: Evidence, sample: CounterSample, counter: str = "tx_bytes") -> int:
-    """Return how far ``counter`` advanced, without what Soft-RoCE devices moved over the interface.
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """One node of a run: what it was due to move, and what its interfaces counted.
 
-    Their packets are UDP to the interface below, which counts them a second time; what is left
-    there went by sockets.
-
-    Args:
-        evidence: of the run.
-        sample: any interface or port of it.
-        counter: ``tx_bytes``, ``rx_bytes``, ``tx_packets`` or ``rx_packets``.
+    Attributes:
+        due: ``tx_bytes`` and ``rx_bytes`` of payload, ``tx_packets`` of messages that cannot share
+            one; absent if nobody can say.
+        rails: the interfaces or ports of the intended path.
+        others: all other ones, ``lo`` and the node's TCP too.
+        raw: all of them as they were counted.  In ``rails`` and ``others`` an interface below a
+            Soft-RoCE device has only what went by sockets.
+        over: interface -> the port of a Soft-RoCE device over it.
     """
-    left = sample.moved(counter)
-    for port in evidence.samples:
-        if port.node == sample.node and port.parent and port.parent == sample.interface:
-            left -= port.moved(counter)
-            way, _, kind = counter.partition("_")
-            if kind == "bytes":
-                left -= SOFT_HEADER_BYTES * port.moved(f"{way}_packets")
-    return max(0, left)
+
+    name: str
+    due: Mapping[str, int]
+    rails: tuple[CounterSample, ...]
+    others: tuple[CounterSample, ...]
+    raw: Mapping[str, CounterSample]
+    over: Mapping[str, str]
+
+    def moved(self, counter: str = "tx_bytes") -> int:
+        """Return how far ``counter`` of the rails advanced together."""
+        return sum(each.moved(counter) for each in self.rails)
 
 
-def due_to_send(evidence: Evidence, expected: Expectation) -> dict[str, int]:
-    """Return the payload bytes that each node was due to send."""
-    if expected.least_bytes is None:
-        return _halves(evidence, expected.sent_bytes)
-    sent = [bytes_sent for bytes_sent, _ in expected.least_bytes]
-    return dict(zip(in_order(evidence), sent, strict=False))
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """Evidence and expectation, joined node by node, in the order of their lowest rank."""
+
+    evidence: Evidence
+    expected: Expectation
+    nodes: tuple[Node, ...]
+
+    @property
+    def rails(self) -> str:
+        """``rail0+rail1``, for a person."""
+        return "+".join(self.expected.rails)
 
 
-def packets_due(evidence: Evidence, expected: Expectation) -> dict[str, int]:
-    """Return the packets that each node was due to send; empty where nobody can say."""
-    if expected.least_packets is not None:
-        return dict(zip(in_order(evidence), expected.least_packets, strict=False))
-    return _halves(evidence, expected.sent_messages) if expected.sent_messages else {}
+def join_by_node(evidence: Evidence, expected: Expectation) -> Run:
+    """Return what each node's interfaces counted beside what was due of them."""
+    due, nodes = _due(evidence, expected), []
+    for node in evidence.nodes:
+        raw = {each.interface: each for each in evidence.samples if each.node == node}
+        soft = [each for each in raw.values() if each.parent]
+        samples = [
+            _by_sockets(sample, [port for port in soft if port.parent == name])
+            for name, sample in raw.items()
+        ]
+        nodes.append(
+            Node(
+                name=node,
+                due=due[node],
+                rails=tuple(each for each in samples if each.interface in expected.rails),
+                others=tuple(each for each in samples if each.interface not in expected.rails),
+                raw=raw,
+                over={str(each.parent): each.interface for each in soft},
+            )
+        )
+    return Run(evidence=evidence, expected=expected, nodes=tuple(nodes))
 
 
-def _halves(evidence: Evidence, sent: tuple[int, int]) -> dict[str, int]:
-    """Return what each node was due: the first half of the ranks ``sent[0]``, and so on."""
-    by_rank = sorted(evidence.ranks, key=lambda rank: rank.rank)
+def _due(evidence: Evidence, expected: Expectation) -> dict[str, dict[str, int]]:
+    by_rank = [rank.node for rank in sorted(evidence.ranks, key=lambda rank: rank.rank)]
     half = max(1, len(by_rank) // 2)
-    due: dict[str, int] = {}
-    for amount, ranks in zip(sent, (by_rank[:half], by_rank[half:]), strict=True):
-        nodes = sorted({rank.node for rank in ranks})
-        for node in nodes:
-            due[node] = due.get(node, 0) + amount // len(nodes)
+    of_halves: dict[str, Sequence[int]] = {}
+    of_nodes: dict[str, Sequence[int]] = {}
+    if expected.least_bytes is None:
+        of_halves = {"tx_bytes": expected.sent_bytes, "rx_bytes": expected.sent_bytes[::-1]}
+    else:
+        of_nodes["tx_bytes"] = [sent for sent, _ in expected.least_bytes]
+        of_nodes["rx_bytes"] = [received for _, received in expected.least_bytes]
+    of_halves["tx_packets"] = expected.sent_messages or ()
+    of_nodes["tx_packets"] = expected.least_packets or ()
+    due: dict[str, dict[str, int]] = {node: {} for node in evidence.nodes}
+    for counter, amounts in of_halves.items():
+        for amount, nodes in zip(amounts, ({*by_rank[:half]}, {*by_rank[half:]}), strict=False):
+            for node in nodes:
+                due[node][counter] = due[node].get(counter, 0) + amount // len(nodes)
+    for counter, amounts in of_nodes.items():
+        for node, amount in zip(due, amounts, strict=False):
+            due[node][counter] = amount
     return due
 
 
-def due_to_receive(evidence: Evidence, expected: Expectation) -> dict[str, int]:
-    """Return the payload bytes that each node was due to receive: what the other half sent."""
-    if expected.least_bytes is None:
-        first, second = expected.sent_bytes
-        return _halves(evidence, (second, first))
-    received = [bytes_received for _, bytes_received in expected.least_bytes]
-    return dict(zip(in_order(evidence), received, strict=False))
+def _by_sockets(sample: CounterSample, ports: Sequence[CounterSample]) -> CounterSample:
+    """Return an interface without what the Soft-RoCE ports over it moved.
+
+    Their packets are UDP to the interface, which counts them a second time.
+    """
+    after = dict(sample.after)
+    for way, unit in product(("tx", "rx"), ("bytes", "packets")):
+        counter, header = f"{way}_{unit}", SOFT_HEADER_BYTES if unit == "bytes" else 0
+        by_verbs = sum(
+            port.moved(counter) + header * port.moved(f"{way}_packets") for port in ports
+        )
+        if sample.moved(counter) > 0:
+            after[counter] -= min(by_verbs, sample.moved(counter))
+    return replace(sample, after=after) if ports else sample

@@ -7,7 +7,7 @@ nobody told an MPI its path, all that is judged is which interfaces it took.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fabricproof.core.measure import Verdict
@@ -28,8 +28,9 @@ from fabricproof.traffic import (
     Expectation,
     PathProof,
     PathState,
-    beside_verbs,
+    Run,
     doubt_of_counters,
+    join_by_node,
     megabytes,
 )
 from fabricproof.verdict.objections import Objection, ObjectionKind
@@ -177,8 +178,11 @@ def judge_free_path(leg: Leg, ranks: Sequence[RankRecord], sent_bytes: tuple[int
     ``sent_bytes`` is the payload that the first and the second half of the ranks sent.
     """
     evidence = gather(ranks)
+    told = Expectation(
+        rails=leg.rails, sent_bytes=sent_bytes, num_ranks=leg.num_ranks, spread=False
+    )
     due = sum(sent_bytes)
-    moved = _moved(evidence)
+    moved = _moved(join_by_node(evidence, told))
     on_rails = sum(moved.get(rail, 0) for rail in leg.rails)
     seen = ", ".join(
         f"{name} {megabytes(count)}"
@@ -191,14 +195,11 @@ def judge_free_path(leg: Leg, ranks: Sequence[RankRecord], sent_bytes: tuple[int
     if sum(moved.values()) < MIN_SHARE * due:
         reason = f"no interface carried the {megabytes(due)} that the benchmark moved: {seen}"
         return _report(None, Verdict.UNJUDGED, reason, evidence)
-    twin = _other_that_fits(evidence, leg.rails, due)
+    twin = _other_that_fits(evidence, leg.rails, moved, due)
     if on_rails >= MIN_SHARE * due and twin:
         reason = f"two paths fit, the declared rails and {twin}: {seen}"
         return _report(None, Verdict.UNJUDGED, reason, evidence)
     share = min(1.0, on_rails / due)
-    told = Expectation(
-        rails=leg.rails, sent_bytes=sent_bytes, num_ranks=leg.num_ranks, spread=False
-    )
     doubt = doubt_of_counters(evidence, told)
     if share >= MIN_SHARE and doubt is not None:
         return _report(None, Verdict.UNJUDGED, doubt.reason, evidence)
@@ -212,23 +213,25 @@ def judge_free_path(leg: Leg, ranks: Sequence[RankRecord], sent_bytes: tuple[int
     return _report(share, Verdict.FAIL, reason, evidence)
 
 
-def _moved(evidence: Evidence) -> dict[str, int]:
+def _moved(run: Run) -> dict[str, int]:
     """Return the bytes that left all nodes, by interface; what stayed on a node is not counted."""
     moved: dict[str, int] = {}
-    for sample in evidence.samples:
-        if sample.interface != "lo":
-            sent = beside_verbs(evidence, sample)
-            moved[sample.interface] = moved.get(sample.interface, 0) + sent
+    for node in run.nodes:
+        for sample in (*node.rails, *node.others):
+            if sample.interface != "lo":
+                sent = max(0, sample.moved("tx_bytes"))
+                moved[sample.interface] = moved.get(sample.interface, 0) + sent
     return moved
 
 
-def _other_that_fits(evidence: Evidence, rails: Sequence[str], due: int) -> str:
+def _other_that_fits(
+    evidence: Evidence, rails: Sequence[str], moved: Mapping[str, int], due: int
+) -> str:
     """Return another interface that may have carried a part and is not the rails' own wire.
 
     The rails then show all of it only with somebody else's help.
     """
     rail_addresses = {each.address for each in evidence.samples if each.interface in rails} - {None}
-    moved = _moved(evidence)
     for each in evidence.samples:
         other = each.interface not in rails and each.address not in rail_addresses
         if other and moved.get(each.interface, 0) >= max(SLACK_BYTES, MIN_RAIL_SHARE * due):

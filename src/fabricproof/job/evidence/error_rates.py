@@ -313,13 +313,13 @@ def due_kinds(rails: Iterable[str]) -> frozenset[ErrorKind]:
 
 def doubt_of(rate: ErrorRate) -> str:
     """Return why so many events need not be the rail's; empty where they are."""
-    if rate.in_vain_unknown and any(name.startswith("TCPDSACK") for name in rate.counters):
+    if rate.arrivals_unknown and any(name.startswith("TCPDSACK") for name in rate.counters):
         return (
             "the counters do not tell how many of them had arrived (TCPDSACKRecv rose by more than "
             "TCPDSACKRecvSegs): they were sent again in vain, or the network made two of some "
             "packets and hides as many losses"
         )
-    if rate.in_vain_unknown:
+    if rate.arrivals_unknown:
         return "nobody counted which of them had arrived (TCPDSACKRecv in /proc/net/netstat)"
     if rate.beside > rate.packets:
         return f"but {rate.beside} packets of the node went over other interfaces"

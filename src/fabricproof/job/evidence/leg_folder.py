@@ -29,15 +29,7 @@ from fabricproof.core.units import size_label
 from fabricproof.job.collective_commands import BUS_SUITES
 from fabricproof.job.leg import Leg
 from fabricproof.stacks.container import Inside, parse_inside
-from fabricproof.traffic import LINK_REPLAYS, CounterSample, Evidence, Rank, in_order
-
-#: InfiniBand counts octets divided by 4 (IBA specification vol. 1, 16.1.3.5 PortCounters:
-#: PortXmitData "total number of data octets, divided by 4").
-IB_WORD_BYTES = 4
-
-#: Omni-Path counts flits of 8 octets in the same files (Linux drivers/infiniband/hw/hfi1/mad.c,
-#: pma_get_opa_port_dctrs: C_DC_XMIT_FLITS; opa-fm, "PortXmitData ... in units of flits (8 bytes)").
-OPA_FLIT_BYTES = 8
+from fabricproof.traffic import CounterSample, Evidence, Rank, in_our_names
 
 #: srun's line about a task whose status is known anyhow
 _EXITED = re.compile(r"srun: error: .*: Exited with exit code \d+")
@@ -50,46 +42,6 @@ _SINGLE = frozenset({"rank", "node", "cpus", "kernel", "library", "machine", "ro
 
 #: the CPUs that one rank may run on stand among the counters as an interface of this name
 CORES = "node/cores"
-
-_IB_NAMES = {
-    "port_xmit_data": ("tx_bytes", IB_WORD_BYTES),
-    "port_rcv_data": ("rx_bytes", IB_WORD_BYTES),
-    "port_xmit_packets": ("tx_packets", 1),
-    "port_rcv_packets": ("rx_packets", 1),
-    "tx_pkts": ("tx_packets", 1),
-    "rx_pkts": ("rx_packets", 1),
-    # Soft-RoCE's own, where the kernel gives it no counters/ (rxe_hw_counters.c).
-    "sent_bytes": ("tx_bytes", 1),
-    "rcvd_bytes": ("rx_bytes", 1),
-    "sent_pkts": ("tx_packets", 1),
-    "rcvd_pkts": ("rx_packets", 1),
-    # Slingshot's, of all that left and came by the link, sockets too (HPE's shs-cxi-driver,
-    # cass_telem.c); packets by traffic class: see _of_cxi.
-    "hni_sts_tx_ok_octets": ("tx_bytes", 1),
-    "hni_sts_rx_ok_octets": ("rx_bytes", 1),
-    # bnxt_re's before it took the names of the others (its hw_counters.c).
-    "to_retransmits": ("local_ack_timeout_err", 1),
-    "seq_err_naks_rcvd": ("packet_seq_err", 1),
-    "rnr_naks_rcvd": ("rnr_nak_retry_err", 1),
-    # irdma's (its verbs.c, irdma_hw_stat_names); RetransSegs of a node is TCP's: see _of_irdma.
-    "tcpRetransSegs": ("retrans_pkts", 1),
-    "cnpSent": ("np_cnp_sent", 1),
-    "cnpHandled": ("rp_cnp_handled", 1),
-    "RxECNMrkd": ("np_ecn_marked_roce_packets", 1),
-}
-
-#: What hfi1 has in files of InfiniBand's names, where it means something else: what the link sent
-#: again by itself (the same file, pma_get_opa_port_ectrs: C_DC_RX_REPLAY).
-_OPA_NAMES = {
-    "port_xmit_data": ("tx_bytes", OPA_FLIT_BYTES),
-    "port_rcv_data": ("rx_bytes", OPA_FLIT_BYTES),
-    "local_link_integrity_errors": (LINK_REPLAYS, 1),
-}
-
-_EFA_BYTES = {
-    "tx_bytes": ("send_bytes", "rdma_write_bytes", "rdma_read_resp_bytes"),
-    "rx_bytes": ("recv_bytes", "rdma_write_recv_bytes", "rdma_read_bytes"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,21 +143,14 @@ def named_counters(
     Raises:
         ParseError: a counter that is no whole number.
     """
-    found: dict[str, dict[str, int]] = {}
-    for interface, pairs in tables.items():
-        counters = {}
-        is_opa = _is_omni_path(interface, facts.get(interface, {}))
-        names = {**_IB_NAMES, **_OPA_NAMES} if is_opa else _IB_NAMES
-        for key, value in pairs.items():
-            name, factor = names.get(key, (key, 1))
-            counters[name] = _whole(value, source) * factor
-        found[interface] = {
-            **counters,
-            **_efa_bytes(counters),
-            **_of_irdma(counters),
-            **_of_cxi(counters),
-        }
-    return found
+    return {
+        interface: in_our_names(
+            interface,
+            {name: _whole(value, source) for name, value in pairs.items()},
+            is_omni_path=_is_omni_path(interface, facts.get(interface, {})),
+        )
+        for interface, pairs in tables.items()
+    }
 
 
 def layer_of(port: str, facts: Mapping[str, str]) -> str:
@@ -227,44 +172,6 @@ def _is_omni_path(port: str, facts: Mapping[str, str]) -> bool:
     """
     driver = facts.get("uevent")
     return driver == "DRIVER=hfi1" if driver else port.startswith("hfi1_")
-
-
-def _efa_bytes(counters: Mapping[str, int]) -> dict[str, int]:
-    """Return an EFA port's bytes in each direction, of all that it counts; nothing for others.
-
-    It counts what sends and RDMA operations carry, each by itself (Linux
-    drivers/infiniband/hw/efa/efa_verbs.c, efa_port_stats_descs).
-    """
-    if not {"send_bytes", "recv_bytes", "rdma_read_resp_bytes"} <= counters.keys():
-        return {}
-    return {way: sum(counters.get(name, 0) for name in names) for way, names in _EFA_BYTES.items()}
-
-
-def _of_irdma(counters: Mapping[str, int]) -> dict[str, int]:
-    """Return what an irdma port (Intel E810) counts, of IPv4 and IPv6; nothing for others.
-
-    It counts octets of IP packets, headers included, and adds up 48 bits of the card in 64 (Linux
-    drivers/infiniband/hw/irdma/verbs.c, irdma_hw_stat_names; ctrl.c, irdma_update_stats).
-    """
-    if not {"ip4OutOctets", "ip4InOctets"} <= counters.keys():
-        return {}
-    found = {
-        f"{way}_{kind}": sum(counters.get(f"{ip}{word}{unit}", 0) for ip in ("ip4", "ip6"))
-        for way, word in (("tx", "Out"), ("rx", "In"))
-        for kind, unit in (("bytes", "Octets"), ("packets", "Pkts"))
-    }
-    again = {"retrans_pkts": counters["RetransSegs"]} if "RetransSegs" in counters else {}
-    return found | again
-
-
-def _of_cxi(counters: Mapping[str, int]) -> dict[str, int]:
-    """Return the packets of a Slingshot device, of all its traffic classes; nothing for others."""
-    found = {}
-    for way, word in (("tx", "sent"), ("rx", "recv")):
-        classes = [name for name in counters if name.startswith(f"hni_pkts_{word}_by_tc_")]
-        if classes:
-            found[f"{way}_packets"] = sum(counters[name] for name in classes)
-    return found
 
 
 def gather(records: Iterable[RankRecord]) -> Evidence:
@@ -364,7 +271,7 @@ def as_one_path(evidence: Evidence, net_path: str, interfaces: Sequence[str]) ->
         interfaces: of each node, in the order of their lowest ranks; one too few for the nodes that
             ran leaves a node without the path, which then is not proven.
     """
-    mine = dict(zip(in_order(evidence), interfaces, strict=False))
+    mine = dict(zip(evidence.nodes, interfaces, strict=False))
     return replace(
         evidence,
         samples=tuple(

@@ -321,7 +321,7 @@ class _Part:
     @property
     def unsure(self) -> int:
         """Events of which the counters do not tell; earlier records know none."""
-        return int(self.rate.get("in_vain_unsure", 0))
+        return int(self.rate.get("may_have_arrived", 0))
 
     @property
     def allowed(self) -> float:
@@ -359,7 +359,7 @@ def _parts(legs: Iterable[LegResult]) -> Iterator[_Part]:
             # Among many nodes nobody knows the other end; what a leg may not judge, none may.
             if mine is None or mine.reference is None or not rate["peer"]:
                 continue
-            doubtful = rate.get("in_vain_unknown") or rate.get("set_back")
+            doubtful = rate.get("arrivals_unknown") or rate.get("set_back")
             if not doubtful and rate.get("beside", 0) <= rate["packets"]:
                 yield _Part(leg=leg, rate=rate, judged=mine, limit_ppm=float(mine.reference))
 

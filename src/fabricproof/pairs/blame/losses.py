@@ -133,8 +133,8 @@ class _Cell:
         if rate.events:
             self.events_of[number] += rate.events
             self.doubt = self.doubt or doubt_of(rate)
-        if rate.in_vain_unsure:
-            self.unsure += rate.in_vain_unsure
+        if rate.may_have_arrived:
+            self.unsure += rate.may_have_arrived
             self.unsure_why = doubt_of(rate.at_most())
 
     @property

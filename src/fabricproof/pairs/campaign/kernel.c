@@ -136,10 +136,10 @@ static const char *PORT[] = {"port_xmit_data", "port_rcv_data", "port_xmit_packe
     "port_xmit_discards", "local_link_integrity_errors", "excessive_buffer_overrun_errors",
     "VL15_dropped", "port_xmit_wait", NULL};
 static const char *PORT_HW[] = {"np_cnp_sent", "rp_cnp_handled", "np_ecn_marked_roce_packets",
-    "out_of_sequence", "packet_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err",
-    "roce_adp_retrans", "rx_icrc_encapsulated", "rx_drops", "retrans_pkts", "to_retransmits",
-    "seq_err_naks_rcvd", "rnr_naks_rcvd", "RetransSegs", "tcpRetransSegs", "cnpSent",
-    "cnpHandled", "RxECNMrkd", NULL};
+    "out_of_sequence", "duplicate_request", "packet_seq_err", "local_ack_timeout_err",
+    "rnr_nak_retry_err", "roce_adp_retrans", "rx_icrc_encapsulated", "rx_drops", "retrans_pkts",
+    "to_retransmits", "seq_err_naks_rcvd", "rnr_naks_rcvd", "RetransSegs", "tcpRetransSegs",
+    "cnpSent", "cnpHandled", "RxECNMrkd", NULL};
 static const char *EFA[] = {"tx_bytes", "rx_bytes", "tx_pkts", "rx_pkts", "send_bytes",
     "recv_bytes", "rdma_read_bytes", "rdma_read_resp_bytes", "rdma_write_bytes",
     "rdma_write_recv_bytes", "ip4InOctets", "ip4OutOctets", "ip6InOctets", "ip6OutOctets",
@@ -157,7 +157,7 @@ static const char *CXI[] = {"hni_sts_tx_ok_octets", "hni_sts_rx_ok_octets",
     "hni_pkts_recv_by_tc_1", "hni_pkts_recv_by_tc_2", "hni_pkts_recv_by_tc_3",
     "hni_pkts_recv_by_tc_4", "hni_pkts_recv_by_tc_5", "hni_pkts_recv_by_tc_6",
     "hni_pkts_recv_by_tc_7", "pct_spt_timeouts", NULL};
-static const char *TCP_NAMES[] = {"OutSegs", "RetransSegs", "TCPTimeouts", "ListenDrops",
+static const char *TCP_NAMES[] = {"ForwDatagrams", "OutSegs", "RetransSegs", "ListenDrops",
     "TCPSynRetrans", "TCPDSACKRecv", "TCPDSACKOfoRecv", "TCPDSACKRecvSegs", "TCPOFOQueue", NULL};
 
 typedef void take(const char *interface, const char *name, long long value);
@@ -319,6 +319,7 @@ static void take_cores(take *give) {
 static void read_counters(take *give) {
     take_cores(give);
     each_interface(see_counters, give);
+    take_tcp("/proc/net/snmp", "Ip:", give);
     take_tcp("/proc/net/snmp", "Tcp:", give);
     take_tcp("/proc/net/netstat", "TcpExt:", give);
 }
