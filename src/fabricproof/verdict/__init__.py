@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 FRONT: dict[str, str] = {
     "baseline": "a baseline on file, and what follows for a new number",
     "busbw": "bus bandwidth of GPUs against the rails of a node",
-    "limits": "the bounds of a row, and rows that contradict themselves",
+    "limits": "the bounds of a table, and the fabric as its program loads it",
     "locality": "a rank near its rail and far from it",
     "rings": "what the rings of HPCC must cross",
     "sharing": "how messages are shared among rails",
