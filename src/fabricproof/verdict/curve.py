@@ -166,7 +166,8 @@ def _may_be_switch(judgement: Judgement) -> bool:
 
 
 #: Neighbouring messages of a healthy curve: a larger one takes at least this part of the time of
-#: the smaller one, and at most that time x the ratio of their bytes x :data:`RENDEZVOUS_CROSSINGS`.
+#: the smaller one, and at most :data:`RENDEZVOUS_CROSSINGS` x that time x the ratio of their bytes,
+#: those below :data:`SMALL_MESSAGE_BYTES` not counted.
 EVEN_FRACTION = 0.5
 
 #: In an otherwise even curve so many times faster than the smaller neighbour is another path, or
@@ -216,7 +217,7 @@ def _breaks(points: Sequence[tuple[int, float]]) -> list[int]:
         for at, ((smaller, before), (size, time)) in enumerate(pairwise(points))
         if not EVEN_FRACTION * before
         <= time
-        <= RENDEZVOUS_CROSSINGS * before * max(1, size / smaller)
+        <= RENDEZVOUS_CROSSINGS * before * max(1, size / max(smaller, SMALL_MESSAGE_BYTES))
     ]
 
 
