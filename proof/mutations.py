@@ -117,8 +117,8 @@ def _surest(_: Any) -> Any:
 
 
 _NOTHING = _returns(None)
-_VALUE, _TABLE, _OUTCOME = "verdict.value:", "verdict.table:", "job.outcome:"
-_JOIN, _AGAIN = "job.run.join:", "job.outcome:needs_second_look"
+_VALUE, _LIMITS, _TABLE = "verdict.value:", "verdict.limits:", "verdict.table:"
+_OUTCOME, _JOIN, _AGAIN = "job.outcome:", "job.run.join:", "job.outcome:needs_second_look"
 
 _PROVEN = PathProof(state=PathState.PROVEN, reason="nobody looked")
 
@@ -135,14 +135,14 @@ RULES: tuple[MutatedRule, ...] = (
     _rule("ceiling", f"{_VALUE}_impossible", _changed_to(1, None)),
     _rule("floor", f"{_VALUE}_impossible", _changed_to(2, None)),
     _rule("possible", f"{_VALUE}_impossible", _returns(None)),
-    _rule("lower bound", f"{_VALUE}_against", _changed(2, lower=None)),
-    _rule("upper bound", f"{_VALUE}_against", _changed(2, upper=None)),
+    _rule("lower bound", f"{_VALUE}_against", _changed(1, lower=None)),
+    _rule("upper bound", f"{_VALUE}_against", _changed(1, upper=None)),
     _rule("curve law", f"{_TABLE}_curve_reference {_TABLE}_latency_curve_reference", _NOTHING),
     _rule("curve law of rates", f"{_TABLE}_curve_reference", _NOTHING),
     _rule("curve law of times", f"{_TABLE}_latency_curve_reference", _NOTHING),
     _rule("protocol switch", f"{_TABLE}without_switches", lambda _: lambda each: (list(each), [])),
-    _rule("row against itself", f"{_TABLE}row_fault", _NOTHING),
-    _rule("fault of a row", f"{_TABLE}unless_unsound", _argument(0)),
+    _rule("row against itself", f"{_LIMITS}row_fault", _NOTHING),
+    _rule("fault of a row", f"{_LIMITS}Limits.fault", _NOTHING),
     _rule("exit status", f"{_OUTCOME}read_status", _returns(0)),
     _rule("failed rank", f"{_OUTCOME}failed_rank", _NOTHING),
     _rule("damaged evidence", f"{_OUTCOME}read_ranks", _without_trouble),

@@ -16,11 +16,10 @@ from looks import bandwidths, look_at
 import fabricproof.job
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Verdict, texts_of
-from fabricproof.job.leg import Relation
+from fabricproof.job.leg import Bind, Relation
 from fabricproof.job.outcome import Outcome, judge_leg
 from fabricproof.job.relations.comparison import judge_locality, loose, parse_binding
 from fabricproof.job.relations.judge import judge_relation, legs_to_repeat
-from fabricproof.verdict.locality import Bind
 from fabricproof.verdict.value import at_least
 from leg_folders import leave, make_leg
 

@@ -18,8 +18,8 @@ from proof.tries import attempt
 #: the functions that decide: whatever they call is a rule, or stands in REASONS
 DECIDING = {
     "traffic": ["prove_path", "_quiet_or_disturbed"],
-    "verdict.table": ["judge_table", "_bandwidths", "_bandwidth", "_times", "_latency"],
-    "verdict.value": ["judge_value", "_impossible", "_against", "unless_unsound"],
+    "verdict.table": ["judge_table", "_numbers", "_bandwidths", "_times"],
+    "verdict.value": ["judge_value", "_impossible", "_against"],
     "job.outcome": [
         *(
             "judge_leg",
@@ -49,13 +49,13 @@ DECIDING = {
 REASONS = {
     "plumbing: it hands on, or holds rules that are here": (
         "_arrow _attempt_folders _check_name _confirmation _ends _evidence _excess _is _is_red "
-        "_job _job_of_case _leg_result _meant _moved _nodes_of _numbered _part _sizes "
+        "_job _job_of_case _leg_result _meant _moved _nodes_of _numbered _part "
         "_judged_in added around "
         "as_notes at_size by_key each_kind error_rates gather is_of_errors key_of "
-        "megabytes missing reading_of rules_of join_by_node smallest_message_us worst "
-        "judge_table judge_value _latency _bandwidth _bandwidths _times _judge_attempt "
+        "megabytes missing no_number rules_of join_by_node smallest_message_us worst "
+        "judge_table judge_value _numbers _size wire_bytes _bandwidths _times _judge_attempt "
         "_judged _quiet_or_disturbed _beside _from_records _of_kind with_errors _heard "
-        "_never_ran _after _both_ways "
+        "_never_ran _after _both_ways judge_retransmissions unless_limited "
         "_groups _quantities metric_of class_of numbered _part _counts _too_few _steps "
         "_asked _fits _nothing_fits find_changes _check _cuts _told _stretches scaled "
         "scatter_of_classes _around_levels _scales _rounded events_of "
@@ -64,14 +64,16 @@ REASONS = {
     "words: it says why, and decides nothing": (
         "_with_note "
         "_both_ends _failure _is_short _never_started "
-        "_nothing_to_judge _reason _ruled_out _told _what_a_file_cannot_show "
+        "_reason _ruled_out _told _what_a_file_cannot_show "
         "_without_second_look describe_loss describe_shape explained site_option told_reason "
         "_mixed _same _undecided _warnings counted _label "
     ),
     "excuse by others: two sides switches off what it asks": "_beside_others",
     "not in the model: other programs, baselines, cut files of others, one node": (
-        "_against_pair _in_decimal_megabytes _of_many _side_times _silenced _skipped "
-        "_unless_too_small _due_sizes _not_in_the_table _lost_in_rounding _tightest "
+        "_against_pair _in_decimal_megabytes _side_times _skipped _doubt _too_fast "
+        "_unless_too_fast _due_sizes _not_in_the_table _lost_in_rounding collective_of "
+        "collective_floor describe_collective judge_busbw describe_busbw judge_rings "
+        "describe_rings "
         "after_baseline errors_of_all judge_free_path prove_one_node read_refusal "
     ),
     "not in the model: admissions, and looks of a night as runs": "no_samples",

@@ -13,7 +13,7 @@ from pretended_build import make_built
 
 from fabricproof.core.errors import ConfigError, UnavailableError
 from fabricproof.core.measure import Verdict
-from fabricproof.job.leg import Leg
+from fabricproof.job.leg import Bind, Leg
 from fabricproof.rfm.legs.leg import LegPlanner, quantity_key
 from fabricproof.rfm.legs.placement import bound_leg
 from fabricproof.rfm.legs.programs import choose_suite, find_program, launcher_of, printed_name
@@ -22,7 +22,6 @@ from fabricproof.rfm.stacks import binary_digest, identity, modules_of, variable
 from fabricproof.site import Site, load_site
 from fabricproof.stacks.catalog import ROOT_VARIABLE, load_catalog, stacks_root
 from fabricproof.stacks.environment import ports_folder
-from fabricproof.verdict.locality import Bind
 from fabricproof.verdict.value import Judgement
 
 SITES = Path(__file__).parents[2] / "site-configs"

@@ -15,7 +15,7 @@ from reframe.core.schedulers import Job
 
 from fabricproof.core.errors import ParseError, UnavailableError
 from fabricproof.job.evidence.leg_folder import as_one_path
-from fabricproof.job.leg import Leg, Plan, read_plan, write_plan
+from fabricproof.job.leg import Bind, Leg, Plan, read_plan, write_plan
 from fabricproof.job.script import render_script
 from fabricproof.nodes.topology.model import Pair, Shape
 from fabricproof.rfm import slurm_nodes
@@ -35,7 +35,6 @@ from fabricproof.site.schema import PartitionSpec, ReferenceSpec
 from fabricproof.stacks.catalog import ROOT_VARIABLE
 from fabricproof.stacks.environment import ports_folder
 from fabricproof.traffic import CounterSample, Evidence, Rank
-from fabricproof.verdict.locality import Bind
 
 SITES = Path(__file__).parents[2] / "site-configs"
 DATA = Path(__file__).parents[1] / "data" / "slurm"

@@ -6,15 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.core.measure import Table
+from fabricproof.core.measure import Table, Verdict
 from fabricproof.verdict.curve import (
     describe_shape,
     row_limit_us,
     smallest_message_us,
     start_up_us,
+    too_fast,
     too_small_for_plateau,
 )
-from tables import bandwidths, hockney, latencies, table
+from fabricproof.verdict.table import judge_table
+from fabricproof.verdict.value import at_least
+from tables import FDR, MIB, against, bandwidths, hockney, latencies, table
 
 STARTS = st.floats(min_value=0.2, max_value=100.0)
 PLATEAUS = st.floats(min_value=50.0, max_value=50_000.0)
@@ -88,3 +91,56 @@ def test_a_curve_that_follows_the_model_has_no_oddities(start: float, plateau: f
 
 def test_a_table_without_bandwidths_has_no_shape() -> None:
     assert list(describe_shape(latencies({0: 1.0, 1: 9.0}))) == []
+
+
+TIMES = {2**power: 1.2 + 2**power / 12000 for power in range(23)}
+RATES = dict(hockney(24000, 1.2).rows)
+
+
+def faster(curve: dict[int, float], by: float, *sizes: int) -> dict[int, float]:
+    return {size: each * (by if size in sizes else 1) for size, each in curve.items()}
+
+
+@pytest.mark.parametrize(
+    ("made", "column", "fast"),
+    [
+        (bandwidths(faster(RATES, 10, 65536)), "bandwidth_mb_s", [65536]),
+        (bandwidths(faster(RATES, 10, 4 * MIB)), "bandwidth_mb_s", [4 * MIB]),
+        (latencies(faster(TIMES, 0.2, 1)), "latency_us", [1]),
+        (latencies(faster(TIMES, 0.2, 64, 128)), "latency_us", [64, 128]),
+        # an empty message need not cross; 256 B three times faster than 1 B: an idle host
+        (latencies({0: 0.2, **TIMES}), "latency_us", []),
+        (latencies({size: us * (3 if size < 256 else 1) for size, us in TIMES.items()}),
+         "latency_us", []),
+        # slow messages, a slow first one, a curve that is uneven anyhow
+        (bandwidths(faster(RATES, 0.1, 65536)), "bandwidth_mb_s", []),
+        (latencies(faster(TIMES, 20, 1)), "latency_us", []),
+        (latencies(faster(TIMES, 20, 2, 8, 32, 128)), "latency_us", []),
+        (bandwidths({1: 1.0, 2: 20.0}), "bandwidth_mb_s", []),
+    ],
+)  # fmt: skip
+def test_what_is_far_faster_than_its_neighbours_is_named(
+    made: Table, column: str, fast: list[int]
+) -> None:
+    assert list(too_fast(made, column)) == fast
+
+
+@pytest.mark.parametrize("size", [65536, 4 * MIB])
+def test_without_a_fabric_a_rate_far_above_its_neighbours_is_no_pass(size: int) -> None:
+    given_ = {"bandwidth": at_least(20000, origin="x")}
+    report = judge_table(bandwidths(faster(RATES, 10, size)), against(None, references=given_))
+    assert report.verdict is Verdict.UNJUDGED
+    (judged,) = [each for each in report.quantities if each.verdict is Verdict.UNJUDGED]
+    assert judged.message_size == size
+    assert judge_table(bandwidths(RATES), against(None, references=given_)).verdict is Verdict.PASS
+
+
+@given(STARTS, PLATEAUS, st.sampled_from(range(23)))
+def test_a_curve_that_follows_the_model_is_nowhere_too_fast(
+    start: float, plateau: float, switch: int
+) -> None:
+    """Neither is one whose rendezvous costs three crossings from some size on."""
+    curve = {2**n: (start if n < switch else 3 * start) + 2**n / plateau for n in range(23)}
+    assert too_fast(latencies(curve), "latency_us") == {}
+    assert too_fast(bandwidths({n: n / us for n, us in curve.items()}), "bandwidth_mb_s") == {}
+    assert judge_table(hockney(6700, 0.6), against(FDR)).verdict is Verdict.PASS

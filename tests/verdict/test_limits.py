@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.benchmarks.catalogue import reading_of
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.physics import Fabric, Shaper, find_link, latency_floor_us
 from fabricproof.verdict.limits import Limits, loaded_fabric, num_pairs
@@ -24,7 +23,7 @@ SHAPED = Fabric(
 
 
 def limits(made: Table, rules: Rules) -> Limits:
-    return Limits.of(made, reading_of(made), rules)
+    return Limits.of(made, rules)
 
 
 @pytest.mark.parametrize(
@@ -73,17 +72,17 @@ def test_a_given_reference_judges_what_it_can(
 def test_without_a_fabric_there_is_no_floor_and_no_ceiling() -> None:
     found = limits(bandwidths({1: 1.0}), against(None))
     assert (found.ceiling, found.reference) == (None, None)
-    assert found.floor(reading_of(bandwidths({1: 1.0})), 8) is None
+    assert found.floor({"message_size": 8}) is None
 
 
 def test_the_points_of_a_curve_are_held_against_one_rail() -> None:
     two = replace(FDR, num_rails=2)
     found = limits(hockney(6500, 1.0), against(two))
     assert found.reference is not None
-    assert found.curve_reference is not None
-    assert found.curve_reference.value == pytest.approx(found.reference.value / 2)
+    assert found.curve_mb_s == pytest.approx(found.reference.value / 2)
     one = limits(hockney(6500, 1.0), against(FDR))
-    assert one.curve_reference is one.reference
+    assert one.reference is not None
+    assert one.curve_mb_s == one.reference.value
 
 
 TWO = replace(FDR, num_rails=2)

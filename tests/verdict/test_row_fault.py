@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricproof.benchmarks.catalogue import reading_of
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Table, Verdict
 from fabricproof.physics import Fabric, find_link
-from fabricproof.verdict.limits import row_fault
+from fabricproof.verdict.laws import row_fault
 from fabricproof.verdict.table import judge_table
-from fabricproof.verdict.value import Rules, at_most
-from tables import FDR, bandwidths, table
+from fabricproof.verdict.value import Rules, at_least, at_most
+from tables import FDR, table
 
 SIZES = st.sampled_from([1, 8, 1024, 65536, 4 * 1024 * 1024])
 TIMES = st.floats(min_value=0.5, max_value=1e5)
@@ -25,9 +25,13 @@ BOTH = (
 RATE = ("message_size", "bandwidth_mb_s", "message_rate_per_s")
 
 
+def fault_of(made: Table) -> str | None:
+    """Return what is wrong with the first row."""
+    return row_fault(made, reading_of(made), made.named_rows[0])
+
+
 def _imb(program: str, columns: tuple[str, ...], row: tuple[float, ...]) -> str | None:
-    made = table(program, columns, [row], suite="imb")
-    return row_fault(made, reading_of(made), int(row[0]))
+    return fault_of(table(program, columns, [row], suite="imb"))
 
 
 @given(SIZES, TIMES)
@@ -85,8 +89,7 @@ def test_a_time_and_a_rate_agree(
 
 def test_osu_rates_and_bandwidths_agree() -> None:
     def fault(rate: float) -> str | None:
-        made = table("osu_mbw_mr", RATE, [(4194304, 12910.31, rate)], num_pairs=72)
-        return row_fault(made, reading_of(made), 4194304)
+        return fault_of(table("osu_mbw_mr", RATE, [(4194304, 12910.31, rate)], num_pairs=72))
 
     assert fault(3078.06) is None
     assert fault(1539.03) is not None
@@ -94,8 +97,7 @@ def test_osu_rates_and_bandwidths_agree() -> None:
 
 def test_a_failed_validation_is_named_whatever_the_row() -> None:
     made = table("osu_bw", ("message_size", "bandwidth_mb_s"), [(1, 1.0)], validation="Fail")
-    assert "data validation failed" in str(row_fault(made, reading_of(made), 1))
-    assert "data validation failed" in str(row_fault(made, reading_of(made), None))
+    assert "data validation failed" in str(fault_of(made))
 
 
 def test_wrong_bytes_that_imb_found_at_any_size_make_all_of_the_table_invalid() -> None:
@@ -110,10 +112,38 @@ def test_wrong_bytes_that_imb_found_at_any_size_make_all_of_the_table_invalid() 
     assert verdict(1.0) is Verdict.INVALID
 
 
-@pytest.mark.parametrize("size", [None, 2, 7])
-def test_a_row_that_is_not_there_has_no_fault(size: int | None) -> None:
-    made = bandwidths({1: 1.0})
-    assert row_fault(made, reading_of(made), size) is None
+COUNTS = [
+    ("imb", "PingPong", PING, (8, 0, 2.0, 4.0), {}),
+    ("perftest", "ib_write_bw", RATE, (8, 4.0, 500000), {"num_qps": 0}),
+    ("osu", "osu_mbw_mr", RATE, (8, 4.0, 500000), {"num_pairs": 0}),
+    ("iperf3", "iperf3", ("bandwidth_mb_s",), (4.0,), {"duration_s": 0, "moved_bytes": 4}),
+    ("imb", "PingPong", PING, (8, 100, 2.0, 4.0), {"num_processes": 1}),
+]
+
+
+@pytest.mark.parametrize(("suite", "program", "columns", "row", "said"), COUNTS)
+def test_nothing_that_ran_never_passes(
+    suite: str, program: str, columns: tuple[str, ...], row: tuple[float, ...], said: dict[str, int]
+) -> None:
+    made = table(program, columns, [row], suite=suite, **said)
+    rules = Rules(fabric=None, references={"bandwidth": at_least(1, origin="x")})
+    assert judge_table(made, rules).verdict is Verdict.INVALID
+
+
+def test_of_a_derived_datatype_the_bytes_on_the_wire_count() -> None:
+    """OSU 7.4, -D: a quarter of each buffer crosses."""
+    columns = ("message_size", "latency_us", "transmit_size")
+    rows = [(8 << n, round(1.2 + (2 << n) / 12300, 2), 2 << n) for n in range(20)]
+    rules = Rules(
+        fabric=Fabric(link=find_link("EDR")), references={"latency": at_most(1.2, origin="x")}
+    )
+    report = judge_table(table("osu_latency", columns, rows), rules)
+    assert report.verdict is Verdict.PASS
+    assert report.quantities[-1].name == "latency_4MiB"
+    slow = [(size, time * (2 if size > 1 << 20 else 1), sent) for size, time, sent in rows]
+    assert judge_table(table("osu_latency", columns, slow), rules).verdict is Verdict.FAIL
+    fast = [(size, time / 2, sent) for size, time, sent in rows]
+    assert judge_table(table("osu_latency", columns, fast), rules).verdict is Verdict.INVALID
 
 
 LAT = (
@@ -161,7 +191,7 @@ def test_no_average_is_above_its_peak(peak: float, sound: bool) -> None:
     """A peak of 0 was not measured; one a little above the wire is of whole cycles of the CPU."""
     columns = ("message_size", "bandwidth_peak_mb_s", "bandwidth_mb_s", "message_rate_per_s")
     made = table("ib_write_bw", columns, [(65536, peak, 5000.0, 76294)], suite="perftest")
-    assert (row_fault(made, reading_of(made), 65536) is None) is sound
+    assert (fault_of(made) is None) is sound
 
 
 TAILS = ("message_size", "bandwidth_mb_s", *(f"bandwidth_p{n}_mb_s" for n in (50, 90, 99)))

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -342,3 +343,12 @@ def read_plan(folder: Path) -> Plan:
         raise
     except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise ParseError(f"damaged plan: {error}", source=str(path)) from None
+
+
+class Bind(StrEnum):
+    """Where a rank is to run: on which NUMA node, seen from the slot of its rail."""
+
+    NEAR = "near"
+    """On that of the slot."""
+    FAR = "far"
+    """On any other."""

@@ -6,11 +6,9 @@ from __future__ import annotations
 FRONT: dict[str, str] = {
     "baseline": "a baseline on file, and what follows for a new number",
     "busbw": "bus bandwidth of GPUs against the rails of a node",
-    "limits": "the bounds of a row, and rows that contradict themselves",
-    "locality": "a rank near its rail and far from it",
+    "limits": "the bounds of a table, and the fabric as its program loads it",
     "objections": "what speaks against a number, and what becomes of it",
     "rings": "what the rings of HPCC must cross",
-    "sharing": "how messages are shared among rails",
     "suspects": "likely causes",
     "table": "the verdict on a table",
     "value": "the verdict on one number, and what it is judged by",

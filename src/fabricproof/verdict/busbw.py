@@ -17,7 +17,6 @@ speaks of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from fabricproof.benchmarks.catalogue import program_of
@@ -27,13 +26,13 @@ from fabricproof.core.units import at_size, size_label
 from fabricproof.physics import Ceiling, Fabric, bound
 from fabricproof.physics.collective import Operation, RankLayout, least_bytes
 from fabricproof.verdict.curve import SMALL_MESSAGE_BYTES
-from fabricproof.verdict.limits import rounding_mb_s
+from fabricproof.verdict.laws import Law, Row, law_fault, rounding_mb_s
+from fabricproof.verdict.limits import Limits
 from fabricproof.verdict.rings import RING_TOLERANCE
 from fabricproof.verdict.suspects import unpromised
 from fabricproof.verdict.value import (
     DEFAULT_TOLERANCE,
     Judgement,
-    Rules,
     from_ceiling,
     judge_value,
 )
@@ -62,26 +61,26 @@ BUS_TOLERANCE = RING_TOLERANCE
 #: change below so many bytes, and cost up to a third there; beyond, nothing explains it.
 _DIP, _DIP_BYTES = 0.5, 2**20
 
-#: times below this, in us, have too few digits to divide by
-_COARSE_US = 1.0
-
-#: columns of two decimals, averaged over ranks and repetitions, agree within this
-_SLACK, _ROUNDING_MB_S = 0.02, 6.0
+#: means over ranks and repetitions agree within so many times their last digit's half
+_MEANS = 3
 
 
-def judge_busbw(table: Table, rules: Rules) -> list[Judgement]:
+def judge_busbw(limits: Limits) -> list[Judgement]:
     """Judge the bus bandwidth of the largest message, and what is wrong with any.
 
     Args:
-        table: of :data:`SUITES`, out of place or in place.
-        rules: the fabric, its rails those of one node; references of :data:`QUANTITY`.
+        limits: of a table of :data:`SUITES`, out of place or in place; the rails of its fabric are
+            those of one node, its references of :data:`QUANTITY`.
     """
-    known = _Run.of(table)
+    table, run = limits.table, _Run.of(limits.table)
     rows = table.named_rows
+    start_us = _USUAL_START_US
+    if rows and rows[0]["message_size"] <= SMALL_MESSAGE_BYTES and "latency_avg_us" in rows[0]:
+        start_us = rows[0]["latency_avg_us"]
     judged = [
-        _judged(row, table, known, rules, start_us=_start_us(rows), named=index == len(rows) - 1)
-        for index, row in enumerate(rows)
-        if index == len(rows) - 1 or not _lost_in_rounding(row) or _fault(row, table, known)
+        _judged(row, limits, run, start_us=start_us, named=row is rows[-1])
+        for row in rows
+        if row is rows[-1] or not _lost_in_rounding(row) or _fault(row, limits, run)
     ]
     if table.attributes.get("own_minimum") == "FAILED" and judged[-1].verdict is Verdict.PASS:
         reason = "the mean of all sizes is below the minimum that was set (NCCL_TESTS_MIN_BW)"
@@ -188,21 +187,31 @@ def _bus(table: Table, ranks: int) -> Bus | None:
     Only allreduce and reduce_scatter combine values without a root, and their factors differ.
     """
     if table.program != UNNAMED:
-        return _known(table.suite, table.program)
+        program = program_of(table.suite, table.program)
+        return None if program is None else program.bus
     said = table.attributes
     combines = said.get("operation", "none") != "none"
     if ranks < 2 or not combines or str(said.get("root", "-1")) not in {"-1", "N/A"}:
         return None
-    row = table.named_rows[-1]
-    rate, bus = row["bandwidth_mb_s"], row["bus_bandwidth_mb_s"]
-    candidates = [_known(table.suite, name) for name in ("all_reduce_perf", "reduce_scatter_perf")]
-    agree = [each for each in candidates if each and _agrees(bus, rate * each.factor.of(ranks))]
+    programs = [
+        program_of(table.suite, name) for name in ("all_reduce_perf", "reduce_scatter_perf")
+    ]
+    buses = [each.bus for each in programs if each is not None and each.bus is not None]
+    row, coarse = table.named_rows[-1], _MEANS * rounding_mb_s(table)
+    agree = [each for each in buses if law_fault(_bus_law(each, ranks), row, coarse) is None]
     return agree[0] if len(agree) == 1 else None
 
 
-def _known(suite: str, name: str) -> Bus | None:
-    program = program_of(suite, name)
-    return None if program is None else program.bus
+#: size / time is the rate of the algorithm, and that x a factor the rate of the bus
+_RATE_LAW = Law(
+    "bandwidth_mb_s", ("message_size", "latency_avg_us"), lambda size, us: size / us, "size / time"
+)
+
+
+def _bus_law(bus: Bus, ranks: int) -> Law:
+    factor = bus.factor.of(ranks)
+    words = f"algbw x {factor:g}"
+    return Law("bus_bandwidth_mb_s", ("bandwidth_mb_s",), lambda rate: rate * factor, words)
 
 
 def _one_way(fabric: Fabric) -> Ceiling:
@@ -220,73 +229,50 @@ def _crossing(operation: Operation, size: int, layout: RankLayout) -> float:
     return max(max(node.sent, node.received) for node in nodes) / whole
 
 
-def _lost_in_rounding(row: Mapping[str, float]) -> bool:
+def _lost_in_rounding(row: Row) -> bool:
     """Tell whether a small message has 0.00 GB/s only because two decimals are printed."""
     is_short = "latency_avg_us" in row or row["message_size"] <= SMALL_MESSAGE_BYTES
     return row["bus_bandwidth_mb_s"] == 0 and is_short
 
 
-def _start_us(rows: list[dict[str, float]]) -> float:
-    """Return what an operation takes to start, in us."""
-    if rows and rows[0]["message_size"] <= SMALL_MESSAGE_BYTES and "latency_avg_us" in rows[0]:
-        return rows[0]["latency_avg_us"]
-    return _USUAL_START_US
-
-
-def _judged(
-    row: Mapping[str, float],
-    table: Table,
-    run: _Run,
-    rules: Rules,
-    *,
-    start_us: float,
-    named: bool,
-) -> Judgement:
-    size, value = int(row["message_size"]), row["bus_bandwidth_mb_s"]
-    in_place = "_in_place" if table.attributes["placement"] == "in-place" else ""
+def _judged(row: Row, limits: Limits, run: _Run, *, start_us: float, named: bool) -> Judgement:
+    rules, size = limits.rules, int(row["message_size"])
+    in_place = "_in_place" if limits.table.attributes["placement"] == "in-place" else ""
     given = rules.references.get(at_size(QUANTITY, size))
     given = given or (rules.references.get(QUANTITY) if named else None)
-    ceiling, unknown = None, run.silence
+    ceiling = derived = None
+    doubt = run.silence
     if rules.fabric is not None and not run.silence and size:
         ceiling = run.ceiling(rules.fabric, size)
-        ceiling = replace(ceiling, high_mb_s=ceiling.high_mb_s + rounding_mb_s(table))
+        ceiling = replace(ceiling, high_mb_s=ceiling.high_mb_s + rounding_mb_s(limits.table))
+        asked = rules.tolerance_asked or rules.tolerance != DEFAULT_TOLERANCE
+        if named:
+            derived = from_ceiling(ceiling, tolerance=rules.tolerance if asked else BUS_TOLERANCE)
         # Our own runs state the rails of a node, one included.
-        unknown = "" if rules.path_required else _unknown_rails(rules.fabric, run)
-    asked = rules.tolerance_asked or rules.tolerance != DEFAULT_TOLERANCE
-    tolerance = rules.tolerance if asked else BUS_TOLERANCE
-    derived = from_ceiling(ceiling, tolerance=tolerance) if ceiling and named else None
-    judgement = judge_value(
+        doubt = "" if rules.path_required else _unknown_rails(rules.fabric, run)
+    judged = judge_value(
         name=at_size(f"{QUANTITY}{in_place}", size),
-        value=value,
+        value=row["bus_bandwidth_mb_s"],
         unit="MB/s",
         message_size=size,
         reference=given or derived,
-        ceiling=None if unknown else ceiling,
+        ceiling=None if doubt else ceiling,
+        fault=_fault(row, limits, run) or (limits.fault(row) if named else None),
         named=named,
     )
-    if fault := _fault(row, table, run):
-        return replace(judgement, verdict=Verdict.INVALID, reason=fault)
-    if given is not None or judgement.verdict is Verdict.INVALID:
-        return judgement
-    # bytes over MB/s are us; a rate that is printed as 0.00 took longer than any start
-    shortest_us = start_us / _START_FRACTION
-    if judgement.verdict is Verdict.FAIL and size < shortest_us * row["bandwidth_mb_s"]:
-        unknown = f"{judgement.reason}; but {size_label(size)} is too short to show the rate"
-    elif judgement.verdict is Verdict.FAIL and (why := _unpromised(rules.fabric)):
-        unknown = f"{judgement.reason}; but {why}: give a reference of {QUANTITY}"
-    elif judgement.verdict is Verdict.FAIL:
-        return judgement
-    if unknown:
-        return replace(judgement, verdict=Verdict.UNJUDGED, reason=unknown)
-    return judgement
-
-
-def _unpromised(fabric: Fabric | None) -> str:
-    """Return why physics promises nothing of the GPUs that the site states; empty where it does.
-
-    Of a file nobody says anything of GPUs, and its rails are held against it as ever.
-    """
-    return unpromised(fabric.gpus) if fabric is not None and fabric.gpus is not None else ""
+    if given is not None or judged.verdict is Verdict.INVALID:
+        return judged
+    if judged.verdict is Verdict.FAIL:
+        # bytes over MB/s are us; a rate that is printed as 0.00 took longer than any start
+        if size < start_us / _START_FRACTION * row["bandwidth_mb_s"]:
+            doubt = f"{judged.reason}; but {size_label(size)} is too short to show the rate"
+        elif (gpus := limits.rules.fabric and limits.rules.fabric.gpus) and (
+            why := unpromised(gpus)
+        ):
+            doubt = f"{judged.reason}; but {why}: give a reference of {QUANTITY}"
+        else:
+            return judged
+    return replace(judged, verdict=Verdict.UNJUDGED, reason=doubt) if doubt else judged
 
 
 def _unknown_rails(fabric: Fabric, run: _Run) -> str:
@@ -300,27 +286,16 @@ def _unknown_rails(fabric: Fabric, run: _Run) -> str:
     )
 
 
-def _fault(row: Mapping[str, float], table: Table, run: _Run) -> str | None:
-    """Return why a row proves nothing, None where it is sound."""
-    outside = int(table.attributes["out_of_bounds"])
+def _fault(row: Row, limits: Limits, run: _Run) -> str | None:
+    """Return why a row proves nothing, None if it is sound."""
+    outside = int(limits.table.attributes["out_of_bounds"])
+    coarse = _MEANS * rounding_mb_s(limits.table)
     if row.get("wrong_values", 0) > 0:
         return f"{row['wrong_values']:g} values that arrived were wrong"
     if outside > 0:
         return f"{outside} values of the run were beyond their limit"
-    rate, bus = row["bandwidth_mb_s"], row["bus_bandwidth_mb_s"]
-    time_us = row.get("latency_avg_us", 0.0)
-    if time_us >= _COARSE_US and run.bus is not None:
-        follows = row["message_size"] / time_us
-        if not _agrees(rate, follows):
-            return f"the row contradicts itself: {follows:.5g} MB/s by size and time, not {rate:g}"
-        if run.layout is None:
-            return None
-        follows = rate * run.bus.factor.of(run.layout.num_ranks)
-        if not _agrees(bus, follows):
-            return f"the row contradicts itself: busbw {bus:g} MB/s, of algbw {follows:.5g}"
-    return None
-
-
-def _agrees(value: float, expected: float) -> bool:
-    """Tell whether two printed rates, in GB/s with two decimals, may be the same."""
-    return abs(value - expected) <= 3 * _ROUNDING_MB_S + _SLACK * max(value, expected)
+    laws = [_RATE_LAW] if run.bus else []
+    if run.bus and run.layout:
+        laws.append(_bus_law(run.bus, run.layout.num_ranks))
+    broken = (law_fault(law, row, coarse) for law in laws if "latency_avg_us" in row)
+    return next(filter(None, broken), None)

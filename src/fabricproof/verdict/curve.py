@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from fabricproof.benchmarks.catalogue import reading_of
 from fabricproof.core.measure import Finding, FindingKind, Table, Verdict
 from fabricproof.core.units import size_label
+from fabricproof.verdict.laws import wire_bytes
 from fabricproof.verdict.value import CURVE_TOLERANCE, Judgement
 
 #: the columns that may carry a message's time, best first
@@ -56,32 +58,30 @@ def row_limit_us(message_size: int, smallest_us: float, plateau_mb_s: float) -> 
 def smallest_message_us(table: Table) -> float | None:
     """Return the time per message at the small end of a bandwidth table, in us.
 
-    A table that prints times says so itself; otherwise the first row whose bandwidth is not lost
-    in the rounding is divided out.  None where no row tells.
+    A table that prints times says so itself: by its first row, or the next one if an empty message
+    crosses nothing.  Otherwise the first row whose bandwidth is not lost in the rounding is divided
+    out.  None where no row tells.
     """
     if column := table.first_of(TIMES):
-        return _first_crossing_us(table, column)
-    for size, bandwidth in _bandwidth_rows(table):
-        if bandwidth >= COARSE_MB_S and size > 0:
-            return size / bandwidth
-    return None
-
-
-def _first_crossing_us(table: Table, column: str) -> float | None:
-    """Return the first row's time, or the next one's where an empty message crosses nothing."""
-    times = table.column(column)
-    is_empty = "message_size" in table.columns and table.column("message_size")[0] == 0
-    if is_empty and not reading_of(table).empty_crosses:
-        times = times[1:]
-    return times[0] or None if times else None
+        rows = table.named_rows
+        if rows and rows[0].get("message_size") == 0 and not reading_of(table).empty_crosses:
+            rows = rows[1:]
+        return rows[0][column] or None if rows else None
+    rates = _points(table, "bandwidth_mb_s")
+    return next((n / rate for n, rate in rates if rate >= COARSE_MB_S and n > 0), None)
 
 
 def start_up_us(table: Table) -> float | None:
-    """Return what a message costs before its bytes count, in us; None where no row is small."""
-    sizes = table.column("message_size") if "message_size" in table.columns else ()
-    if not sizes or sizes[0] > SMALL_MESSAGE_BYTES:
-        return None
-    return smallest_message_us(table)
+    """Return what a message costs before its bytes count, in us; None if no row is small."""
+    first = next((wire_bytes(row) for row in table.named_rows), None)
+    return None if first is None or first > SMALL_MESSAGE_BYTES else smallest_message_us(table)
+
+
+def _points(table: Table, column: str) -> list[tuple[int, float]]:
+    """Return bytes on the wire and the number of each row; none if a column is not there."""
+    if not {"message_size", column} <= set(table.columns):
+        return []
+    return [(wire_bytes(row) or 0, row[column]) for row in table.named_rows]
 
 
 def too_small_for_plateau(
@@ -120,11 +120,10 @@ def without_switches(judgements: Sequence[Judgement]) -> tuple[list[Judgement], 
     judged = list(judgements)
     findings: list[Finding] = []
     for unit in ("MB/s", "us"):
-        places = [index for index, each in enumerate(judged) if each.unit == unit]
-        bad = _switch([judged[index] for index in places])
-        for at in bad:
-            each = judged[places[at]]
-            judged[places[at]] = _as_switch(each)
+        places = [at for at, each in enumerate(judged) if each.unit == unit]
+        for place in _switch([judged[at] for at in places]):
+            each = judged[places[place]]
+            judged[places[place]] = _as_switch(each)
             words = (
                 f"protocol switch: {each.name} = {each.value:g} {unit} is off the curve law "
                 f"({each.reason}) in an otherwise healthy curve; a --reference that names the "
@@ -147,7 +146,7 @@ def _as_switch(judgement: Judgement) -> Judgement:
 
 
 def _switch(curve: Sequence[Judgement]) -> list[int]:
-    """Return the places of the one protocol switch of ``curve``; none where there is none."""
+    """Return the places of the one protocol switch of ``curve``; none if there is none."""
     bad = [at for at, each in enumerate(curve) if each.verdict is not Verdict.PASS]
     # The smallest latency is a quantity of its own: UNJUDGED without a reference.
     bad = [at for at in bad if at > 0 or curve[at].verdict is not Verdict.UNJUDGED]
@@ -159,13 +158,67 @@ def _switch(curve: Sequence[Judgement]) -> list[int]:
 
 
 def _may_be_switch(judgement: Judgement) -> bool:
-    if judgement.verdict is not Verdict.FAIL or judgement.named:
-        return False
     size, value, due = judgement.message_size, judgement.value, judgement.reference
-    if size is None or not value or not due:
+    if judgement.verdict is not Verdict.FAIL or judgement.named or not (size and value and due):
         return False
     least, most = SWITCH_SIZES_BYTES
     return least <= size <= most and max(value / due, due / value) <= SWITCH_FACTOR
+
+
+#: Neighbouring messages of a healthy curve: a larger one takes at least this part of the time of
+#: the smaller one, and at most :data:`RENDEZVOUS_CROSSINGS` x that time x the ratio of their bytes,
+#: those below :data:`SMALL_MESSAGE_BYTES` not counted.
+EVEN_FRACTION = 0.5
+
+#: In an otherwise even curve so many times faster than the smaller neighbour is another path, or
+#: another unit.  Recorded and published: a factor of 3 (256 B against 1 B, a host's idle states).
+TOO_FAST_FACTOR = 4.0
+TOO_FAST_POINTS = 2
+FEWEST_EVEN_POINTS = 4
+
+
+def too_fast(table: Table, column: str) -> dict[int, str]:
+    """Return the messages that are far faster than their neighbours: bytes on the wire -> words.
+
+    Where no fabric is stated no ceiling and no floor tells.  At most :data:`TOO_FAST_POINTS` sizes
+    side by side, without which the curve is even; of an uneven curve nothing is said.  Messages of
+    0 bytes are left out, which need not take the way of the others (buffers on GPUs).
+
+    Args:
+        table: of messages of growing size, of one pair.
+        column: its rates in MB/s, or its times in us.
+    """
+    points = [(size, each) for size, each in _points(table, column) if size and each > 0]
+    if column.endswith("_mb_s"):
+        points = [(size, size / rate) for size, rate in points]
+    breaks = _breaks(points)
+    if not breaks:
+        return {}
+    for many in range(1, TOO_FAST_POINTS + 1):
+        for at in range(max(0, breaks[0] + 1 - many), breaks[0] + 2):
+            rest, fast = points[:at] + points[at + many :], points[at : at + many]
+            if len(rest) < FEWEST_EVEN_POINTS or _breaks(rest):
+                continue
+            beside = rest[max(at - 1, 0)]
+            is_known = at > 0 or beside[0] <= SMALL_MESSAGE_BYTES
+            if is_known and all(time * TOO_FAST_FACTOR < beside[1] for _, time in fast):
+                words = (
+                    f"{TOO_FAST_FACTOR:g} times faster than its neighbours allow, and no fabric is "
+                    "stated: shared memory or a wrong unit is likely"
+                )
+                return {size: words for size, _ in fast}
+    return {}
+
+
+def _breaks(points: Sequence[tuple[int, float]]) -> list[int]:
+    """Return the places of a curve after which it is not even."""
+    return [
+        at
+        for at, ((smaller, before), (size, time)) in enumerate(pairwise(points))
+        if not EVEN_FRACTION * before
+        <= time
+        <= RENDEZVOUS_CROSSINGS * before * max(1, size / max(smaller, SMALL_MESSAGE_BYTES))
+    ]
 
 
 def describe_shape(table: Table) -> Iterator[str]:
@@ -173,33 +226,19 @@ def describe_shape(table: Table) -> Iterator[str]:
 
     They are facts to read, no verdicts: protocol switches make both on healthy fabrics.
     """
-    rows = list(_bandwidth_rows(table))
+    rates = _points(table, "bandwidth_mb_s")
     best_size, best = 0, 0.0
-    for index, (size, value) in enumerate(rows):
-        if best > 0 and value < best * (1 - DIP_FRACTION):
+    for at, (size, rate) in enumerate(rates):
+        if best > 0 and rate < best * (1 - DIP_FRACTION):
             yield (
-                f"dip: {size_label(size)} carries {value:g} MB/s, "
-                f"{1 - value / best:.0%} less than {size_label(best_size)} ({best:g})"
+                f"dip: {size_label(size)} carries {rate:g} MB/s, "
+                f"{1 - rate / best:.0%} less than {size_label(best_size)} ({best:g})"
             )
-        if value > best:
-            best_size, best = size, value
-        if index >= 2 and _is_step(rows[index - 2][1], rows[index - 1][1], value):
+        if rate > best:
+            best_size, best = size, rate
+        (_, before), (before_size, last) = rates[at - 2 : at] if at >= 2 else ((0, 0.0), (0, 0.0))
+        if before > 0 and 0 < last <= before * FLAT_FACTOR and rate >= last * STEP_FACTOR:
             yield (
-                f"step: {size_label(rows[index - 1][0])} carries {rows[index - 1][1]:g} MB/s, "
-                f"{size_label(size)} {value:g} (x{value / rows[index - 1][1]:.2f})"
+                f"step: {size_label(before_size)} carries {last:g} MB/s, "
+                f"{size_label(size)} {rate:g} (x{rate / last:.2f})"
             )
-
-
-def _is_step(before: float, last: float, value: float) -> bool:
-    if before <= 0 or last <= 0:
-        return False
-    return last / before <= FLAT_FACTOR and value / last >= STEP_FACTOR
-
-
-def _bandwidth_rows(table: Table) -> Iterator[tuple[int, float]]:
-    if "bandwidth_mb_s" not in table.columns or "message_size" not in table.columns:
-        return
-    for size, value in zip(
-        table.column("message_size"), table.column("bandwidth_mb_s"), strict=True
-    ):
-        yield int(size), value

@@ -19,10 +19,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from fabricproof.core.measure import Table, Verdict
-from fabricproof.physics import CLOCK_TOLERANCE, Ceiling, Fabric, Floor, bound, latency_floor_us
+from fabricproof.core.measure import Verdict
+from fabricproof.physics import Ceiling, Fabric, bound, latency_floor_us
 from fabricproof.physics.collective import RankLayout
-from fabricproof.verdict.value import Judgement, Rules, from_ceiling, judge_value
+from fabricproof.verdict.laws import Row
+from fabricproof.verdict.limits import Limits
+from fabricproof.verdict.value import Judgement, from_ceiling, judge_value
 
 #: what a run moves: measurements x (one natural and ten random orders) x (a first step and two
 #: timed ones) by each of two implementations (ring_lat_bw_loop(2000000, 3, 2, 10), bench_lat_bw)
@@ -50,8 +52,6 @@ HPCC_ORDERS = 0.75
 #: of five timed steps or more the first message may have been under way before (bench_lat_bw), and
 #: the printed latency is half a step
 LEAST_FLOOR = 0.4
-
-_SUITE, _PROGRAM = "hpcc", "LatencyBandwidth"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,127 +115,112 @@ def least_bytes(layout: RankLayout, message_size: int) -> int:
     return LEAST_STEPS * natural_crossings(layout) * message_size
 
 
-def judge_rings(table: Table, rules: Rules) -> list[Judgement]:
-    """Judge the rings of hpcc; empty for any other table.
+def judge_rings(limits: Limits) -> list[Judgement]:
+    """Judge the rings of hpcc.
 
     A bandwidth is held against the rails; a latency, which is a time under load, against the
     floor, and else only against a reference that somebody gave.
     """
-    if (table.suite, table.program) != (_SUITE, _PROGRAM):
-        return []
-    layout = rules.layout
-    of_ranks = int(table.column("num_processes")[0])
-    if layout is None or layout.num_ranks != of_ranks:
-        return [_unplaced(table, name, of_ranks, layout) for name in ("natural", "random")]
-    judged = [_bandwidth(table, name, rules, layout) for name in ("natural", "random")]
-    times = [_latency(table, name, rules, layout) for name in ("natural", "random")]
+    (row,) = limits.table.named_rows
+    layout, ranks = limits.rules.layout, int(row["num_processes"])
+    unplaced = None
+    if layout is None or layout.num_ranks != ranks:
+        where = f"{layout.num_ranks} were started" if layout else "on how many nodes is not said"
+        layout, unplaced = None, f"{ranks} processes ran, {where}"
+    judged = [_bandwidth(limits, row, name, layout, unplaced) for name in ("natural", "random")]
+    times = (
+        [_latency(limits, row, name, layout) for name in ("natural", "random")] if layout else []
+    )
     return [*judged, *(each for each in times if each is not None)]
 
 
-def _unplaced(table: Table, name: str, ranks: int, layout: RankLayout | None) -> Judgement:
-    judgement = judge_value(
-        name=f"{name}_ring_bandwidth",
-        value=table.column(f"{name}_ring_bandwidth_mb_s")[0],
-        unit="MB/s",
-        message_size=None,
-        reference=None,
-    )
-    where = f"{ranks} processes ran, "
-    where += f"{layout.num_ranks} were started" if layout else "on how many nodes is not said"
-    return replace(judgement, reason=where)
-
-
 def ring_ceiling(fabric: Fabric, layout: RankLayout, name: str) -> Ceiling:
-    """Return what a process of a ring can send, as an interval: ``name`` is natural or random."""
+    """Return what a process of a ring can send, as an interval: ``name`` is natural or random.
+
+    A node sends while it receives as much: half of what its rails carry both ways.
+    """
     across = random_crossings(layout)
-    few, many = (across.low, across.most) if name == "random" else (2.0, 2.0)
+    few, mean, many = (
+        (across.low, across.mean, across.most) if name == "random" else (2.0, 2.0, 2.0)
+    )
     skew = 1.0 if layout.ranks_per_node == 1 else SKEW
-    least, most = _one_way(fabric, layout, 2), _one_way(fabric, layout, int(many))
+    least, most = (
+        bound(
+            replace(
+                fabric,
+                bidirectional=True,
+                num_flows=fabric.num_flows * (1 if layout.num_ranks == 2 else max(1, flows)),
+            )
+        )
+        for flows in (2, int(many))
+    )
     return replace(
         most,
-        low_mb_s=2 / many * least.low_mb_s,
-        nominal_mb_s=2 / (across.mean if name == "random" else 2.0) * most.nominal_mb_s,
-        high_mb_s=2 / few * skew * most.high_mb_s,
-        formula=f"2 x {most.nominal_mb_s:.6g} MB/s one way / "
-        f"{across.mean if name == 'random' else 2:.3g} messages of a step that leave a node",
+        low_mb_s=2 / many * least.low_mb_s / 2,
+        nominal_mb_s=2 / mean * most.nominal_mb_s / 2,
+        high_mb_s=2 / few * skew * most.high_mb_s / 2,
+        formula=f"2 x {most.nominal_mb_s / 2:.6g} MB/s one way / {mean:.3g} messages of a step "
+        "that leave a node",
     )
 
 
-def _one_way(fabric: Fabric, layout: RankLayout, crossings: int) -> Ceiling:
-    """Return what a node can send while it receives as much: half of both directions."""
-    flows = 1 if layout.num_ranks == 2 else max(1, crossings)
-    both = replace(fabric, bidirectional=True, num_flows=fabric.num_flows * flows)
-    ceiling = bound(both)
-    return replace(
-        ceiling,
-        low_mb_s=ceiling.low_mb_s / 2,
-        nominal_mb_s=ceiling.nominal_mb_s / 2,
-        high_mb_s=ceiling.high_mb_s / 2,
-    )
-
-
-def _bandwidth(table: Table, name: str, rules: Rules, layout: RankLayout) -> Judgement:
-    quantity = f"{name}_ring_bandwidth"
-    ceiling = None
-    if rules.fabric is not None and layout.num_nodes > 1:
+def _bandwidth(
+    limits: Limits, row: Row, name: str, layout: RankLayout | None, unplaced: str | None
+) -> Judgement:
+    quantity, rules = f"{name}_ring_bandwidth", limits.rules
+    ceiling = derived = None
+    if rules.fabric is not None and layout is not None and layout.num_nodes > 1:
         ceiling = ring_ceiling(rules.fabric, layout, name)
-        size = int(table.column("message_size")[0])
-        ceiling = replace(ceiling, high_mb_s=_through_shaper(rules.fabric, ceiling, size))
-    given = rules.references.get(quantity)
-    usual = max(RING_TOLERANCE, rules.tolerance)
-    tolerance = rules.tolerance if rules.tolerance_asked else usual
-    derived = from_ceiling(ceiling, tolerance=tolerance) if ceiling else None
-    judgement = judge_value(
+        shaper, high = rules.fabric.shaper, ceiling.high_mb_s
+        if shaper is not None:  # a token bucket lets the beginning of a step pass faster
+            least_us = shaper.least_time_us(int(row["message_size"]), high)
+            high = max(high, row["message_size"] / least_us if least_us > 0 else math.inf)
+            ceiling = replace(ceiling, high_mb_s=high)
+        usual = max(RING_TOLERANCE, rules.tolerance)
+        derived = from_ceiling(
+            ceiling, tolerance=rules.tolerance if rules.tolerance_asked else usual
+        )
+    given = None if unplaced else rules.references.get(quantity)
+    judged = judge_value(
         name=quantity,
-        value=table.column(f"{quantity}_mb_s")[0],
+        value=row[f"{quantity}_mb_s"],
         unit="MB/s",
         message_size=None,
         reference=given or derived,
         ceiling=ceiling,
+        fault=limits.fault(row),
+        silence=unplaced,
     )
-    if judgement.verdict is Verdict.FAIL and given is None:
-        hint = "a rail below its rate, or nodes that share links between switches"
-        return replace(judgement, reason=f"{judgement.reason}; {hint}")
-    return judgement
+    if judged.verdict is not Verdict.FAIL or given is not None:
+        return judged
+    hint = "a rail below its rate, or nodes that share links between switches"
+    return replace(judged, reason=f"{judged.reason}; {hint}")
 
 
-def _through_shaper(fabric: Fabric, ceiling: Ceiling, message_size: int) -> float:
-    """Return the ceiling where a token bucket lets the beginning of a step pass faster."""
-    if fabric.shaper is None:
-        return ceiling.high_mb_s
-    least_us = fabric.shaper.least_time_us(message_size, ceiling.high_mb_s)
-    return max(ceiling.high_mb_s, message_size / least_us) if least_us > 0 else math.inf
-
-
-def _latency(table: Table, name: str, rules: Rules, layout: RankLayout) -> Judgement | None:
-    quantity = f"{name}_ring_latency"
-    value = table.column(f"{quantity}_us")[0]
-    floor = None
-    if rules.fabric is not None and layout.num_nodes > 1:
-        floor = _floor(rules.fabric, int(table.attributes["latency_message_size"]))
-    given = rules.references.get(quantity)
-    impossible = floor is not None and value < floor.us * (1 - CLOCK_TOLERANCE)
-    if given is None and not impossible:
-        return None
-    return judge_value(
-        name=quantity, value=value, unit="us", message_size=None, reference=given, floor=floor
+def _latency(limits: Limits, row: Row, name: str, layout: RankLayout) -> Judgement | None:
+    quantity, floor = f"{name}_ring_latency", None
+    given = limits.rules.references.get(quantity)
+    if limits.rules.fabric is not None and layout.num_nodes > 1:
+        size = int(limits.table.attributes["latency_message_size"])
+        floor = latency_floor_us(limits.rules.fabric, size)
+        formula = f"{LEAST_FLOOR:g} x ({floor.formula}): half a step, its first message under way"
+        floor = replace(floor, us=LEAST_FLOOR * floor.us, formula=formula)
+    judged = judge_value(
+        name=quantity,
+        value=row[f"{quantity}_us"],
+        unit="us",
+        message_size=None,
+        reference=given,
+        floor=floor,
+        fault=limits.fault(row) if given else None,
     )
+    return judged if given or judged.verdict is Verdict.INVALID else None
 
 
-def _floor(fabric: Fabric, message_size: int) -> Floor:
-    crossing = latency_floor_us(fabric, message_size)
-    return replace(
-        crossing,
-        us=LEAST_FLOOR * crossing.us,
-        formula=f"{LEAST_FLOOR:g} x ({crossing.formula}): half a step, its first message under way",
-    )
-
-
-def describe_rings(table: Table, layout: RankLayout | None) -> list[str]:
+def describe_rings(limits: Limits) -> list[str]:
     """Return what is worth reading in hpcc's numbers and gets no verdict."""
-    if (table.suite, table.program) != (_SUITE, _PROGRAM):
-        return []
-    value = {name: table.column(name)[0] for name in table.columns}
+    (value,) = limits.table.named_rows
+    layout = limits.rules.layout
     share = value["random_ring_bandwidth_mb_s"] / value["natural_ring_bandwidth_mb_s"]
     expected = ""
     if layout is not None and layout.num_nodes > 1:
@@ -253,6 +238,6 @@ def describe_rings(table: Table, layout: RankLayout | None) -> list[str]:
             f"{value['latency_max_us']:.3g} us"
         ),
     ]
-    if not table.attributes["success"]:
+    if not limits.table.attributes["success"]:
         found.append("hpcc says that a test failed: not the rings, which compare their bytes")
     return found

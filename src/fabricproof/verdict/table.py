@@ -10,23 +10,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from fabricproof.benchmarks.catalogue import reading_of
-from fabricproof.benchmarks.program import Meaning, ProgramKind, buffers_of
+from fabricproof.benchmarks.catalogue import collective_of
+from fabricproof.benchmarks.program import ProgramKind, buffers_of
 from fabricproof.core.measure import Finding, Table, Verdict, as_notes, worst
 from fabricproof.core.units import at_size, size_label, split_buffers
 from fabricproof.traffic import PathProof
-from fabricproof.verdict import busbw
-from fabricproof.verdict.busbw import describe_busbw, judge_busbw
-from fabricproof.verdict.collective_times import early_ends, judge_collective, overlaps
+from fabricproof.verdict.busbw import QUANTITY, SUITES, describe_busbw, judge_busbw
+from fabricproof.verdict.collective import (
+    COLLECTIVE_TIMES,
+    collective_floor,
+    describe_collective,
+)
 from fabricproof.verdict.curve import (
     TIMES,
     describe_shape,
     row_limit_us,
     smallest_message_us,
+    too_fast,
     too_small_for_plateau,
     without_switches,
 )
-from fabricproof.verdict.limits import Limits, describe_loss, networks_of, row_fault
+from fabricproof.verdict.laws import Row, wire_bytes
+from fabricproof.verdict.limits import Limits, describe_loss, networks_of, num_pairs
 from fabricproof.verdict.objections import of_path
 from fabricproof.verdict.rings import describe_rings, judge_rings
 from fabricproof.verdict.sockets import judge_retransmissions, unless_limited
@@ -41,17 +46,16 @@ from fabricproof.verdict.value import (
     judge_value,
     missing,
     no_number,
-    unless_unsound,
 )
 
 #: Messages up to this size may print as 0.00 MB/s on a slow network (4 B in a millisecond).
 SMALLEST_PRINTED_BYTES = 16
 
-#: the columns of a time that this judge can judge, best first
-_TIMES = (*TIMES, "overall_us")
-
 #: OSU's own largest message of its point-to-point programs (util/osu_util.h MAX_MESSAGE_SIZE).
 OSU_LARGEST_BYTES = 4 * 1024 * 1024
+
+#: the columns of a time that this judge can judge, best first
+_TIMES = (*TIMES, "overall_us")
 
 
 def judge_table(table: Table, rules: Rules, net_path: PathProof | None = None) -> Report:
@@ -62,48 +66,41 @@ def judge_table(table: Table, rules: Rules, net_path: PathProof | None = None) -
     table = _in_decimal_megabytes(table)
     buffers = buffers_of(table)
     rules = _of_buffers(rules, buffers)
-    reading = reading_of(table)
-    limits = Limits.of(table, reading, rules)
-    many, told = _of_many(table, reading, limits, rules)
-    judgements = many or _bandwidths(table, reading, limits) or _times(table, reading, limits)
-    side, unjudged = _side_times(table, reading, limits)
-    switches: list[Finding] = []
-    judgements = [*side, *judgements]
-    if not many:  # the law of a switch is one of point-to-point curves
-        judgements, switches = without_switches(judgements)
-    judgements += _due_sizes(table, rules.references, judgements)
-    judgements = [
-        unless_unsound(
-            each,
-            row_fault(table, reading, each.message_size)
-            or limits.fault(table, reading, each.message_size),
-        )
-        for each in judgements
-    ]
-    judgements = [unless_limited(each, table) for each in judgements]
-    judgements += _not_in_the_table(table, reading, rules, net_path)
-    if net_path is None and not rules.path_required:  # a run of our own counts them on the nodes
+    limits = Limits.of(table, rules)
+    judged, findings = _numbers(limits)
+    judged = [unless_limited(each, table) for each in judged]
+    judged += _due_sizes(limits, judged)
+    from_file = net_path is None and not rules.path_required
+    judged += _not_in_the_table(limits, from_file=from_file)
+    if from_file:  # a run of our own counts them on the nodes
         lost, seen = judge_retransmissions(table)
-        judgements += lost
-        told += seen
+        judged += lost
+        findings += as_notes(seen)
     if buffers:
-        judgements, seen = on_gpus(judgements, buffers, limits.fabric, rules.references)
-        told += seen
-    findings = [
-        *([] if table.suite in busbw.SUITES else describe_shape(table)),
-        *told,
-        *describe_loss(table),
-    ]
-    findings += list(net_path.findings) if net_path else []
-    if net_path is None and not rules.path_required:
-        findings += _what_a_file_cannot_show(table, reading)
+        judged, seen = on_gpus(judged, buffers, limits.fabric, rules.references)
+        findings += as_notes(seen)
+    if table.suite not in SUITES:
+        findings += as_notes(describe_shape(table))
+    findings += as_notes([*describe_loss(table), *(net_path.findings if net_path else ())])
+    if from_file:
+        findings += as_notes(_what_a_file_cannot_show(limits))
     report = Report(
-        verdict=worst([judgement.verdict for judgement in judgements]),
-        quantities=tuple(judgements),
-        findings=(*as_notes(unjudged), *switches, *as_notes(findings)),
+        verdict=worst([each.verdict for each in judged]),
+        quantities=tuple(judged),
+        findings=tuple(findings),
         net_path=net_path,
     )
     return report.objected(of_path(net_path, required=rules.path_required))
+
+
+def _in_decimal_megabytes(table: Table) -> Table:
+    """Return ``table`` with MB of 10^6 bytes, also where IMB up to 4.x printed MiB of 2^20."""
+    if "bandwidth_mib_s" not in table.columns:
+        return table
+    at = table.columns.index("bandwidth_mib_s")
+    rows = tuple((*row[:at], row[at] * 1.048576, *row[at + 1 :]) for row in table.rows)
+    columns = (*table.columns[:at], "bandwidth_mb_s", *table.columns[at + 1 :])
+    return replace(table, columns=columns, rows=rows)
 
 
 def _of_buffers(rules: Rules, buffers: str) -> Rules:
@@ -118,69 +115,184 @@ def _of_buffers(rules: Rules, buffers: str) -> Rules:
     return replace(rules, references=mine)
 
 
-def _of_many(
-    table: Table, reading: Meaning, limits: Limits, rules: Rules
-) -> tuple[list[Judgement], list[str]]:
-    """Judge what all ranks do at once, with what is worth reading: rings, collectives, GPUs'."""
-    layout = rules.layout
-    if table.suite in busbw.SUITES:
-        return judge_busbw(table, rules), describe_busbw(table)
+def _numbers(limits: Limits) -> tuple[list[Judgement], list[Finding]]:
+    """Judge the numbers of a table, with what is worth reading beside them."""
+    table = limits.table
+    if table.suite in SUITES:
+        return judge_busbw(limits), list(as_notes(describe_busbw(table)))
     if table.suite == "hpcc":
-        return judge_rings(table, rules), describe_rings(table, layout)
-    if reading.kind is not ProgramKind.COLLECTIVE:
-        return [], []
-    told = [*early_ends(table, limits, layout), *overlaps(table)]
-    return judge_collective(table, limits, layout), told
+        return judge_rings(limits), list(as_notes(describe_rings(limits)))
+    if collective_of(table.suite, table.program) is not None:
+        return _times(limits), list(as_notes(describe_collective(limits)))
+    if limits.reading.kind is not ProgramKind.BANDWIDTH or "bandwidth_mb_s" not in table.columns:
+        judged, switches = without_switches(_times(limits))  # one of point-to-point curves
+        return judged, switches
+    side, told = _side_times(limits)
+    judged, switches = without_switches([*side, *_bandwidths(limits)])
+    return judged, [*as_notes(told), *switches]
 
 
-def _in_decimal_megabytes(table: Table) -> Table:
-    """Return ``table`` with MB of 10^6 bytes, also where IMB up to 4.x printed MiB of 2^20."""
-    if "bandwidth_mib_s" not in table.columns:
-        return table
-    at = table.columns.index("bandwidth_mib_s")
-    rows = tuple((*row[:at], row[at] * 1.048576, *row[at + 1 :]) for row in table.rows)
-    columns = (*table.columns[:at], "bandwidth_mb_s", *table.columns[at + 1 :])
-    return replace(table, columns=columns, rows=rows)
-
-
-def _not_in_the_table(
-    table: Table, reading: Meaning, rules: Rules, net_path: PathProof | None
-) -> list[Judgement]:
-    """Return what the tool gave up on, and the end that a cut latency table may lack, as MISSING.
-
-    OSU prints no end mark.  A bandwidth table is judged by its last row, which carries its size in
-    its name; a latency table is judged by its first, and would pass on that row alone.
-    """
-    kind = "bandwidth" if reading.kind is ProgramKind.BANDWIDTH else "latency"
-    absent = [
-        each
-        for size, words in table.unmeasured.items()
-        for each in missing([at_size(kind, size)], f"the tool gave up on it: {words}").quantities
-    ]
-    asked = [name for name in rules.references if name.partition("_")[0] == "latency"]
-    from_file = net_path is None and not rules.path_required
-    cut, last = _cut(table)
-    cut = "" if table.suite == "perftest" and len(table.rows) == 1 else cut  # its default
-    if not (cut and from_file and asked and reading.kind is ProgramKind.LATENCY) or last in asked:
-        return absent
-    name = f"{buffers_of(table)}{last}"
-    reason = f"{cut} If the run asked for no more, name its last size in a --reference ({name}=...)"
-    return [*absent, *missing(["larger sizes"], reason).quantities]
-
-
-def _cut(table: Table) -> tuple[str, str]:
-    """Return why a table may be cut, and its last latency's name; empty where it is whole."""
-    last = next(reversed(_sizes(table)), None)
-    if table.attributes.get("end_not_seen"):
-        return "the end of the output was not seen: larger sizes may be missing", at_size(
-            "latency", last
+def _bandwidths(limits: Limits) -> list[Judgement]:
+    """Judge every rate of a curve: the last by the plateau's reference, the others by its law."""
+    table, references = limits.table, limits.rules.references
+    rows = table.named_rows
+    smallest_us = smallest_message_us(table)
+    fast = _too_fast(limits, "bandwidth_mb_s")
+    found = []
+    for row in rows:
+        is_last, num_bytes = row is rows[-1], wire_bytes(row)
+        name = at_size("bandwidth", _size(row))
+        given = references.get(name)
+        if not is_last and given is None and _lost_in_rounding(row):
+            continue
+        law = None if is_last else _curve_reference(num_bytes, smallest_us, limits)
+        judged = judge_value(
+            name=name,
+            value=row["bandwidth_mb_s"],
+            unit="MB/s",
+            message_size=_size(row),
+            reference=given or (limits.reference if is_last else law),
+            ceiling=limits.ceiling_of(num_bytes),
+            fault=limits.fault(row),
+            silence=limits.silence,
+            named=is_last or given is not None,
         )
-    if table.suite != "osu" or last is None or last >= OSU_LARGEST_BYTES:
-        return "", ""
+        if given is None and (doubt := _doubt(judged, num_bytes, limits)):
+            judged = replace(judged, verdict=Verdict.UNJUDGED, reason=doubt)
+        judged = _unless_too_fast(judged, fast.get(wire_bytes(row) or 0))
+        if judged.named or judged.verdict is not Verdict.FAIL:
+            judged = explained(judged, limits.fabric)
+        found.append(judged)
+    return found
+
+
+def _size(row: Row) -> int | None:
+    return int(row["message_size"]) if "message_size" in row else None
+
+
+def _lost_in_rounding(row: Row) -> bool:
+    """Tell whether a small message's bandwidth is 0.00 only because two decimals are printed."""
+    size = _size(row)
+    return row["bandwidth_mb_s"] == 0 and size is not None and size <= SMALLEST_PRINTED_BYTES
+
+
+def _doubt(judged: Judgement, num_bytes: int | None, limits: Limits) -> str | None:
+    """Return why a rate that no reference names is neither good nor bad; None if it is.
+
+    A sum over pairs on nobody knows how many nodes is not good.  The largest message is not bad
+    where no healthy fabric could have shown its plateau with it.
+    """
+    if judged.verdict is Verdict.PASS:
+        return limits.unknown_nodes
+    start_us, reference, value = limits.start_us, limits.reference, judged.value
+    if judged.verdict is not Verdict.FAIL or not judged.named:
+        return None
+    if num_bytes is None or value is None or reference is None or start_us is None:
+        return None
+    if not too_small_for_plateau(num_bytes, value, start_us, reference.value):
+        return None
     return (
-        f"the table ends at {size_label(last)}: OSU prints no end mark, and its own largest size "
-        f"is {size_label(OSU_LARGEST_BYTES)}; was it cut?"
-    ), at_size("latency", last)
+        f"{judged.reason}; but messages of {size_label(num_bytes)}, the largest in the table, "
+        f"cannot show the plateau where each costs {start_us:.3g} us to start: measure larger ones"
+    )
+
+
+def _too_fast(limits: Limits, column: str) -> Mapping[int, str]:
+    """Return what is too fast beside its neighbours, by bytes; a ceiling would tell, if stated."""
+    is_told = limits.fabric is not None or limits.reading.pairs_share_rails
+    return {} if is_told else too_fast(limits.table, column)
+
+
+def _unless_too_fast(judged: Judgement, why: str | None) -> Judgement:
+    if why is None or judged.verdict not in {Verdict.PASS, Verdict.UNJUDGED}:
+        return judged
+    return replace(judged, verdict=Verdict.UNJUDGED, reason=f"{judged.name} is {why}")
+
+
+def _curve_reference(
+    num_bytes: int | None, smallest_us: float | None, limits: Limits
+) -> Reference | None:
+    """Return what a rate inside the curve is judged by: see ``verdict.curve``."""
+    plateau_mb_s = limits.curve_mb_s
+    if plateau_mb_s is None or num_bytes is None or smallest_us is None:
+        return None
+    limit_us = row_limit_us(num_bytes, smallest_us, plateau_mb_s)
+    slower = limits.rules.curve_tolerance / (1 + limits.rules.curve_tolerance)
+    origin = f"curve law from {smallest_us:.3g} us for the smallest"
+    return at_least(max(num_bytes, 1) / limit_us, tolerance=slower, origin=origin)
+
+
+def _latency_curve_reference(
+    num_bytes: int | None, first_us: float, limits: Limits
+) -> Reference | None:
+    """Return what a time inside the curve is judged by; pairs share the rate of the plateau."""
+    plateau_mb_s = limits.curve_mb_s
+    if plateau_mb_s is None or num_bytes is None or first_us <= 0:
+        return None
+    limit_us = row_limit_us(num_bytes, first_us, plateau_mb_s / num_pairs(limits.table))
+    origin = f"curve law from {first_us:.3g} us for the smallest"
+    return at_most(limit_us, tolerance=limits.rules.curve_tolerance, origin=origin)
+
+
+def _times(limits: Limits, *, beside_rates: bool = False) -> list[Judgement]:
+    """Judge every time of a table; a reference of ``latency`` means its smallest message.
+
+    Of a collective the smallest and the largest are named; the law of a curve is one of
+    ping-pongs.  Of times beside rates the rates tell what is wrong with a row.
+    """
+    table, references = limits.table, limits.rules.references
+    program = collective_of(table.suite, table.program)
+    column = table.first_of(COLLECTIVE_TIMES if program else _TIMES)
+    rows = table.named_rows if column else []
+    if program is not None and program.has_size:
+        rows = [row for row in rows if row.get("message_size")]  # MPICH returns at once from 0 B
+    elif beside_rates:
+        rows = [row for row in rows if _size(row) != 0 or limits.reading.empty_crosses]
+    if column is None or not (rows or beside_rates):
+        fault, verdict = limits.fault({}), Verdict.UNJUDGED
+        reason = fault or "the table has no column this judge can judge"
+        return [no_number(table.program, Verdict.INVALID if fault else verdict, reason)]
+    is_curve = limits.reading.kind is ProgramKind.LATENCY
+    fast = _too_fast(limits, column) if is_curve else {}
+    found = []
+    for row in rows:
+        is_first, is_last = row is rows[0], row is rows[-1]
+        size = None if program and not program.has_size else _size(row)
+        name = at_size("latency", size)
+        given = references.get(name) or (references.get("latency") if is_first else None)
+        law = None
+        if is_curve and not is_first:
+            law = _latency_curve_reference(wire_bytes(row), rows[0][column], limits)
+        judged = judge_value(
+            name=name,
+            value=row[column],
+            unit="us",
+            message_size=size,
+            reference=given or law,
+            floor=collective_floor(limits, row) if program else limits.floor(row),
+            fault=limits.fault(row) if given or not beside_rates else None,
+            silence=None if is_first else limits.silence,
+            named=is_first or (is_last if program else given is not None),
+        )
+        found.append(_unless_too_fast(judged, fast.get(wire_bytes(row) or 0)))
+    return found
+
+
+def _side_times(limits: Limits) -> tuple[list[Judgement], list[str]]:
+    """Judge the times that a bandwidth table prints beside its bandwidths.
+
+    They count if somebody said what they should be, or if they are impossible; the smallest
+    message's is otherwise named as not judged, since the table was run for its bandwidth.
+    """
+    if limits.reading.pairs_share_rails or limits.table.first_of(_TIMES) is None:
+        return [], []
+    judged = _times(limits, beside_rates=True)
+    kept = [each for each in judged if each.verdict is not Verdict.UNJUDGED]
+    if not judged or judged[0].verdict is not Verdict.UNJUDGED:
+        return kept, []
+    first = judged[0]
+    note = f"{first.name} = {first.value:g} us not judged: no reference says what it should be"
+    return kept, [note]
 
 
 def unanswered(references: Iterable[str], judgements: Iterable[Judgement]) -> list[str]:
@@ -191,219 +303,70 @@ def unanswered(references: Iterable[str], judgements: Iterable[Judgement]) -> li
     kinds = {"MB/s": "bandwidth", "us": "latency"}
     answered = set()
     for judgement in judgements:
-        is_busbw = judgement.name.startswith(busbw.QUANTITY)
+        is_busbw = judgement.name.startswith(QUANTITY)
         kind = split_buffers(judgement.name)[0] + kinds.get(judgement.unit, "")
-        kind = busbw.QUANTITY if is_busbw else kind
-        answered |= {judgement.name, kind}
+        answered |= {judgement.name, QUANTITY if is_busbw else kind}
     return [name for name in references if name not in answered]
 
 
-def _due_sizes(
-    table: Table, references: Mapping[str, Reference], judgements: Iterable[Judgement]
-) -> list[Judgement]:
+def _due_sizes(limits: Limits, judgements: Iterable[Judgement]) -> list[Judgement]:
     """Return the sizes that a reference asks for and this table should hold, as MISSING."""
     kinds = {each.name.partition("_")[0] for each in judgements}
-    if table.first_of(_TIMES):
+    if limits.table.first_of(_TIMES):
         kinds.add("latency")
     absent = [
         name
-        for name in unanswered(references, judgements)
+        for name in unanswered(limits.rules.references, judgements)
         if "_" in name and name.partition("_")[0] in kinds
     ]
-    return list(
-        missing(absent, "a reference asks for it, and the table has no such size").quantities
-    )
+    reason = "a reference asks for it, and the table has no such size"
+    return list(missing(absent, reason).quantities)
 
 
-def _what_a_file_cannot_show(table: Table, reading: Meaning) -> list[str]:
-    _, used = networks_of(table)
+def _not_in_the_table(limits: Limits, *, from_file: bool) -> list[Judgement]:
+    """Return what the tool gave up on, and the end that a cut latency table may lack, as MISSING.
+
+    A bandwidth table is judged by its last row, which carries its size in its name; a latency
+    table is judged by its first, and would pass on that row alone.
+    """
+    table, kind = limits.table, limits.reading.kind
+    quantity = "bandwidth" if kind is ProgramKind.BANDWIDTH else "latency"
+    absent = [
+        no_number(at_size(quantity, size), Verdict.MISSING, f"the tool gave up on it: {words}")
+        for size, words in table.unmeasured.items()
+    ]
+    asked = [name for name in limits.rules.references if name.partition("_")[0] == "latency"]
+    cut, last = _cut(table)
+    cut = "" if table.suite == "perftest" and len(table.rows) == 1 else cut  # its default
+    if from_file and cut and asked and kind is ProgramKind.LATENCY and last not in asked:
+        name = f"{buffers_of(table)}{last}"
+        reason = (
+            f"{cut} If the run asked for no more, name its last size in a --reference ({name}=...)"
+        )
+        absent.append(no_number("larger sizes", Verdict.MISSING, reason))
+    return absent
+
+
+def _cut(table: Table) -> tuple[str, str]:
+    """Return why a table may be cut, and its last latency's name; empty if it is whole."""
+    if "message_size" not in table.columns or not table.rows:
+        return "", ""
+    last = int(table.column("message_size")[-1])
+    if table.attributes.get("end_not_seen"):
+        why = "the end of the output was not seen: larger sizes may be missing"
+        return why, at_size("latency", last)
+    if table.suite != "osu" or last >= OSU_LARGEST_BYTES:
+        return "", ""
+    return (
+        f"the table ends at {size_label(last)}: OSU prints no end mark, and its own largest size "
+        f"is {size_label(OSU_LARGEST_BYTES)}; was it cut?"
+    ), at_size("latency", last)
+
+
+def _what_a_file_cannot_show(limits: Limits) -> list[str]:
+    _, used = networks_of(limits.table)
     says = f"; the library says that it used {used}" if used else ""
     found = [f"path not shown: no counters were read around this run{says}"]
-    cut, _ = _cut(table)
-    is_told = cut and reading.kind in {ProgramKind.BANDWIDTH, ProgramKind.LATENCY}
+    cut, _ = _cut(limits.table)
+    is_told = cut and limits.reading.kind in {ProgramKind.BANDWIDTH, ProgramKind.LATENCY}
     return [*found, cut] if is_told else found
-
-
-def _bandwidths(table: Table, reading: Meaning, limits: Limits) -> list[Judgement]:
-    if reading.kind is not ProgramKind.BANDWIDTH or "bandwidth_mb_s" not in table.columns:
-        return []
-    values = table.column("bandwidth_mb_s")
-    smallest_us = smallest_message_us(table)
-    last = len(values) - 1
-    return [
-        _bandwidth(size, value, limits, named=index == last, smallest_us=smallest_us)
-        for index, (size, value) in enumerate(zip(_sizes(table), values, strict=True))
-        if index == last
-        or not _lost_in_rounding(size, value)
-        or at_size("bandwidth", size) in limits.given
-    ]
-
-
-def _lost_in_rounding(size: int | None, value: float) -> bool:
-    """Tell whether a small message's bandwidth is 0.00 only because two decimals are printed."""
-    return value == 0 and size is not None and size <= SMALLEST_PRINTED_BYTES
-
-
-def _sizes(table: Table) -> tuple[int | None, ...]:
-    if "message_size" in table.columns:
-        return tuple(int(size) for size in table.column("message_size"))
-    return (None,) * len(table.rows)
-
-
-def _bandwidth(
-    size: int | None, value: float, limits: Limits, *, named: bool, smallest_us: float | None
-) -> Judgement:
-    name = at_size("bandwidth", size)
-    given = limits.given.get(name)
-    reference = given or (
-        limits.reference if named else _curve_reference(size, smallest_us, limits)
-    )
-    judgement = judge_value(
-        name=name,
-        value=value,
-        unit="MB/s",
-        message_size=size,
-        reference=reference,
-        ceiling=limits.ceiling_of(size),
-        named=named or given is not None,
-    )
-    judgement = _silenced(judgement, limits)
-    if judgement.verdict is Verdict.PASS and limits.unknown_nodes and given is None:
-        judgement = replace(judgement, verdict=Verdict.UNJUDGED, reason=limits.unknown_nodes)
-    if judgement.verdict is Verdict.FAIL and given is None and named:
-        judgement = _unless_too_small(judgement, limits)
-    if judgement.verdict is Verdict.FAIL and not judgement.named:
-        return judgement
-    return explained(judgement, limits.fabric)
-
-
-def _silenced(judgement: Judgement, limits: Limits) -> Judgement:
-    if judgement.verdict is Verdict.UNJUDGED and judgement.reference is None and limits.silence:
-        return replace(judgement, reason=f"{limits.silence}; give a --reference")
-    return judgement
-
-
-def _unless_too_small(judgement: Judgement, limits: Limits) -> Judgement:
-    """Return a FAIL as UNJUDGED where no healthy fabric could have passed at this size."""
-    size, value, reference = judgement.message_size, judgement.value, limits.reference
-    if size is None or value is None or reference is None or limits.start_us is None:
-        return judgement
-    if not too_small_for_plateau(size, value, limits.start_us, reference.value):
-        return judgement
-    return replace(
-        judgement,
-        verdict=Verdict.UNJUDGED,
-        reason=f"{judgement.reason}; but messages of {size_label(size)}, the largest in the table, "
-        f"cannot show the plateau where each costs {limits.start_us:.3g} us to start: measure "
-        "larger ones",
-    )
-
-
-def _curve_reference(
-    size: int | None, smallest_us: float | None, limits: Limits
-) -> Reference | None:
-    """Return what a point inside the bandwidth curve is judged by: see ``verdict.curve``."""
-    reference = limits.curve_reference
-    if reference is None or size is None or smallest_us is None:
-        return None
-    limit_us = row_limit_us(size, smallest_us, reference.value)
-    origin = f"curve law from {smallest_us:.3g} us for the smallest"
-    slower = limits.curve_tolerance / (1 + limits.curve_tolerance)
-    return at_least(max(size, 1) / limit_us, tolerance=slower, origin=origin)
-
-
-def _times(table: Table, reading: Meaning, limits: Limits) -> list[Judgement]:
-    column = table.first_of(_TIMES)
-    if column is None:
-        return [_nothing_to_judge(table)]
-    sizes, values = _sizes(table), table.column(column)
-    first_us = values[0] if reading.kind is ProgramKind.LATENCY else None
-    return [
-        _latency(size, value, reading, limits, named=index == 0, first_us=first_us)
-        for index, (size, value) in enumerate(zip(sizes, values, strict=True))
-    ]
-
-
-def _nothing_to_judge(table: Table) -> Judgement:
-    reason = "the table has no column this judge can judge"
-    return no_number(table.program, Verdict.UNJUDGED, reason)
-
-
-def _latency(
-    size: int | None,
-    value: float,
-    reading: Meaning,
-    limits: Limits,
-    *,
-    named: bool,
-    first_us: float | None,
-) -> Judgement:
-    """Judge one time.
-
-    Args:
-        size: message size in bytes, None where the program has none.
-        value: in us.
-        reading: what the program times.
-        limits: what applies.
-        named: the table's smallest message, which a reference of ``latency`` means.
-        first_us: time of that message, where the curve law holds; None where it does not.
-    """
-    name = at_size("latency", size)
-    given = limits.given.get(name) or (limits.given.get("latency") if named else None)
-    reference = given
-    if reference is None and not named and first_us is not None:
-        reference = _latency_curve_reference(size, first_us, limits)
-    judgement = judge_value(
-        name=name,
-        value=value,
-        unit="us",
-        message_size=size,
-        reference=reference,
-        floor=limits.floor(reading, size),
-        named=named or given is not None,
-    )
-    return judgement if named else _silenced(judgement, limits)
-
-
-def _latency_curve_reference(size: int | None, first_us: float, limits: Limits) -> Reference | None:
-    reference = limits.curve_reference
-    if reference is None or size is None or first_us <= 0:
-        return None
-    limit_us = row_limit_us(size, first_us, reference.value / limits.num_pairs)
-    return at_most(
-        limit_us,
-        tolerance=limits.curve_tolerance,
-        origin=f"curve law from {first_us:.3g} us for the smallest",
-    )
-
-
-def _side_times(
-    table: Table, reading: Meaning, limits: Limits
-) -> tuple[list[Judgement], list[str]]:
-    """Judge the times that a bandwidth table prints beside its bandwidths.
-
-    They count where somebody said what they should be, or where they are impossible; the smallest
-    message's is otherwise named as not judged, since the table was run for its bandwidth.
-    """
-    column = table.first_of(_TIMES)
-    if reading.kind is not ProgramKind.BANDWIDTH or column is None or reading.pairs_share_rails:
-        return [], []
-    if "bandwidth_mb_s" not in table.columns:
-        return [], []
-    rows = [
-        (size, value)
-        for size, value in zip(_sizes(table), table.column(column), strict=True)
-        if size != 0 or reading.empty_crosses
-    ]
-    judged = [
-        _latency(size, value, reading, limits, named=index == 0, first_us=None)
-        for index, (size, value) in enumerate(rows)
-    ]
-    if not judged:
-        return [], []
-    first = judged[0]
-    kept = [each for each in judged if each.verdict is not Verdict.UNJUDGED]
-    if first.verdict is not Verdict.UNJUDGED:
-        return kept, []
-    note = f"{first.name} = {first.value:g} us not judged: no reference says what it should be"
-    return kept, [note]

@@ -1,8 +1,8 @@
 """One number's verdict: possible first, then good enough; and what it is judged by.
 
-References come from three places, the nearest one wins: a site's own number (``references.toml``
-or ``--reference``), else the conservative end of the physical ceiling.  There is no third: where
-neither speaks, the quantity is UNJUDGED.
+References come from two places, the nearer one wins: a site's own number (``references.toml`` or
+``--reference``), else the conservative end of the physical ceiling.  Without either the quantity is
+UNJUDGED.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fabricproof.physics.collective import RankLayout
     from fabricproof.traffic import PathProof
 
-#: Allowed fraction below a bandwidth reference where nobody says otherwise.  Document 002 of the
+#: Allowed fraction below a bandwidth reference unless stated otherwise.  Document 002 of the
 #: sources accepts its inter-switch links at 10 %; document 000's FDR run at 18 % below was a rank
 #: on the wrong socket.  aws-parallelcluster and CSCS use 10 to 20 %.
 DEFAULT_TOLERANCE = 0.10
@@ -45,15 +45,18 @@ DEFAULT_LATENCY_TOLERANCE = 0.20
 #: verdict are its two ends.
 CURVE_TOLERANCE = 3 / 7
 
-#: what MPI carries of what TCP does below it, over the same rail
-SHARE = "mpi_share"
+#: A printed number has two decimals; half a last digit is not "above the ceiling".
+PRINT_ROUNDING = 0.005
+
+#: unit of a rate of errors: events per million packets
+ERROR_UNIT = "ppm"
 
 
 class Source(StrEnum):
     """Where a reference comes from, where anything is decided by it."""
 
     SITE = "site"
-    """The site's own word, in references.toml."""
+    """The site's own number, in references.toml."""
     PAIR = "pair"
     """The model of a collective, from the pair's leg of the same job."""
     BASELINE = "baseline"
@@ -100,7 +103,6 @@ class Reference:
 def _reference(
     value: float, unit: str, tolerance: float, origin: str, *, lower: bool, upper: bool
 ) -> Reference:
-    """Return a reference with the bounds that are asked for, ``tolerance`` away from ``value``."""
     # A bound of NaN is crossed by nothing, and 0 divides: either would be green for anything.
     if not (math.isfinite(value) and value > 0):
         raise ConfigError("impossible reference", expected="a positive number", got=repr(value))
@@ -160,6 +162,18 @@ def from_ceiling(ceiling: Ceiling, *, tolerance: float = DEFAULT_TOLERANCE) -> R
     )
 
 
+#: what MPI carries of what TCP does below it, over the same rail
+SHARE = "mpi_share"
+
+#: quantity of a reference -> what its unit measures
+_DIMENSIONS = {
+    "bandwidth": "bandwidth",
+    "busbw": "bandwidth",
+    "latency": "time",
+    SHARE: "fraction",
+}
+
+
 def from_text(text: str, *, tolerance: float | None, origin: str) -> tuple[str, Reference]:
     """Read ``'bandwidth=21 GB/s'`` or ``'latency_0B=60 us'`` into (quantity, reference).
 
@@ -174,21 +188,35 @@ def from_text(text: str, *, tolerance: float | None, origin: str) -> tuple[str, 
     """
     name, _, amount = text.rpartition("=")
     number, unit = split_quantity(amount)
-    if name.strip() == SHARE or (name and dimension(unit) == "fraction"):
-        return _share(name.strip(), number, unit, tolerance, origin)
     is_time = dimension(unit) == "time"
-    value = convert(number, unit, "us" if is_time else "MB/s")
-    name = _quantity_name(name.strip()) or ("latency" if is_time else "bandwidth")
-    if split_buffers(name)[1].startswith("latency") != is_time:
+    name, kind = _spelled(name.strip() or ("latency" if is_time else "bandwidth"))
+    if text != amount and _DIMENSIONS[kind] != dimension(unit):
         raise ConfigError(
             f"the unit does not fit quantity {name!r}",
-            expected="a time for latency, a bandwidth for bandwidth",
+            expected="a time for latency, a bandwidth for bandwidth, "
+            f"a fraction for {SHARE}, as {SHARE}=0.9 x",
             got=repr(amount),
         )
-    if value <= 0:
-        raise ConfigError("a reference must be positive", got=repr(text))
-    make, usual = (at_most, DEFAULT_LATENCY_TOLERANCE) if is_time else (at_least, DEFAULT_TOLERANCE)
-    return name, make(value, tolerance=usual if tolerance is None else tolerance, origin=origin)
+    if is_time:
+        chosen = DEFAULT_LATENCY_TOLERANCE if tolerance is None else tolerance
+        return name, at_most(convert(number, unit, "us"), tolerance=chosen, origin=origin)
+    own = "x" if kind == SHARE else "MB/s"
+    chosen = DEFAULT_TOLERANCE if tolerance is None else tolerance
+    return name, at_least(convert(number, unit, own), unit=own, tolerance=chosen, origin=origin)
+
+
+def _spelled(name: str) -> tuple[str, str]:
+    """Return ``bandwidth_4194304`` as the judge spells it, ``bandwidth_4MiB``, and its kind."""
+    buffers, rest = split_buffers(name)
+    kind, mark, size = (rest, "", "") if name == SHARE else rest.partition("_")
+    if kind not in _DIMENSIONS or (kind == "busbw" and buffers != "device_"):
+        raise ConfigError(
+            "unknown quantity in a reference",
+            expected="bandwidth, latency, device_busbw, or one size of it as bandwidth_4MiB; of "
+            f"buffers on GPUs with {', '.join(BUFFERS)} before it",
+            got=repr(name),
+        )
+    return (at_size(f"{buffers}{kind}", parse_size(size)) if mark else name), kind
 
 
 def from_texts(
@@ -208,57 +236,13 @@ def from_texts(
     return found
 
 
-def _share(
-    name: str, number: float, unit: str, tolerance: float | None, origin: str
-) -> tuple[str, Reference]:
-    """Return the reference of a share; no other quantity is a fraction."""
-    if name != SHARE or dimension(unit) != "fraction" or number <= 0:
-        raise ConfigError(
-            "the unit does not fit the quantity",
-            expected=f"a fraction for {SHARE}, as {SHARE}=0.9 x",
-            got=f"{name}={number:g} {unit}",
-        )
-    chosen = DEFAULT_TOLERANCE if tolerance is None else tolerance
-    return name, at_least(convert(number, unit, "x"), unit="x", tolerance=chosen, origin=origin)
-
-
-def _quantity_name(name: str) -> str:
-    """Return ``name`` in the judge's spelling: ``bandwidth_4194304`` is ``bandwidth_4MiB``."""
-    buffers, rest = split_buffers(name)
-    kind, mark, size = rest.partition("_")
-    known = {"bandwidth", "latency"} | ({"busbw"} if buffers == "device_" else set())
-    if name and kind not in known:
-        raise ConfigError(
-            "unknown quantity in a reference",
-            expected="bandwidth, latency, device_busbw, or one size of it as bandwidth_4MiB; of "
-            f"buffers on GPUs with {', '.join(BUFFERS)} before it",
-            got=repr(name),
-        )
-    if not mark:
-        return name
-    return at_size(f"{buffers}{kind}", parse_size(size))
-
-
-#: A printed number has two decimals; half a last digit is not "above the ceiling".
-PRINT_ROUNDING = 0.005
-
-
-def possible_up_to(ceiling_mb_s: float) -> float:
-    """Return the largest bandwidth that a ceiling admits, in MB/s: a clock may be a little fast."""
-    return ceiling_mb_s * (1 + CLOCK_TOLERANCE) + PRINT_ROUNDING
-
-
-#: unit of a rate of errors: events per million packets
-ERROR_UNIT = "ppm"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Judgement(Quantity):
     """A quantity as the judge has it.
 
     Attributes:
         source: where the reference comes from, for a program.
-        attempt: number of the attempt at its leg that it is of, from 1; 0 where there is none.
+        attempt: number of the attempt at its leg that it is of, from 1; 0 if of none.
     """
 
     source: Source | None = None
@@ -325,15 +309,15 @@ class Rules:
     """What a table is judged by.
 
     Attributes:
-        fabric: the path as the site declares it, None where nothing is declared.
+        fabric: the path as the site declares it, None if unknown.
         references: site references by quantity: ``bandwidth``, ``latency``, ``device_busbw``, or
             one size of it, ``bandwidth_4MiB``, ``latency_8B``.
         tolerance: allowed fraction below the reference that physics gives.
-        tolerance_asked: True where a person asked for just this, so that no program widens it.
+        tolerance_asked: True if a person asked for just this, so that no program widens it.
         path_required: True for our own runs: without proof of the path nothing is green.
         curve_tolerance: how much longer than the model a point inside the curve may take.
-        layout: where the ranks lay, for collectives; None where nobody said.
-        devices: of the rails, as programs of verbs name them; empty where nobody said.
+        layout: where the ranks lay, for collectives; None if unknown.
+        devices: of the rails, as programs of verbs name them; empty if unknown.
     """
 
     fabric: Fabric | None
@@ -346,6 +330,11 @@ class Rules:
     devices: frozenset[str] = frozenset()
 
 
+def possible_up_to(ceiling_mb_s: float) -> float:
+    """Return the largest bandwidth that a ceiling admits, in MB/s: a clock may be a little fast."""
+    return ceiling_mb_s * (1 + CLOCK_TOLERANCE) + PRINT_ROUNDING
+
+
 def judge_value(
     *,
     name: str,
@@ -355,52 +344,54 @@ def judge_value(
     reference: Reference | None,
     ceiling: Ceiling | None = None,
     floor: Floor | None = None,
+    fault: str | None = None,
+    silence: str | None = None,
     named: bool = True,
 ) -> Judgement:
-    """Judge one number: possible first, then good enough.
+    """Judge one number: possible first, then sound, then good enough.
 
     Args:
         name: the quantity.
         value: the number in ``unit``.
         unit: unit of ``value``; must be the reference's (UNJUDGED otherwise, never a guess).
         message_size: in bytes, or None.
-        reference: what it is judged by, None where nobody says.
+        reference: what it is judged by, None if unknown.
         ceiling: hard upper limit in MB/s for a bandwidth.
         floor: hard lower limit in us for a latency.
+        fault: why its row proves nothing; None if the row is sound.
+        silence: why there is no reference, if the usual reason is not it.
         named: whether a summary names it.
     """
-    limit = ceiling.high_mb_s if ceiling else floor.us if floor else None
-    if limit is not None and not math.isfinite(limit):
-        limit = None  # behind a shaper the shortest messages have no ceiling
-    blank = Judgement(
+    limit = ceiling.high_mb_s if ceiling else floor.us if floor else math.inf
+    most = possible_up_to(limit) if ceiling else math.inf
+    impossible = _impossible(value, ceiling, floor)
+    if impossible is not None:
+        verdict, reason, reference = Verdict.INVALID, impossible, None
+    elif fault is not None:
+        verdict, reason = Verdict.INVALID, fault
+    elif reference is None:
+        verdict, reason = Verdict.UNJUDGED, silence or "no reference says what it should be"
+    elif reference.unit != unit:
+        verdict, reason = Verdict.UNJUDGED, f"reference in {reference.unit}, value in {unit}"
+    else:
+        verdict, reason = _against(value, reference)
+    upper = math.inf if reference is None else min(reference.upper or math.inf, most)
+    return Judgement(
         name=name,
         value=value,
         unit=unit,
         message_size=message_size,
-        verdict=Verdict.UNJUDGED,
-        reason="no reference says what it should be",
-        ceiling=limit,
+        verdict=verdict,
+        reason=reason,
+        ceiling=limit if math.isfinite(limit) else None,  # a shaper lets short messages pass
         ceiling_name=ceiling.name if ceiling else "latency floor" if floor else None,
+        reference=reference.value if reference else None,
+        lower=reference.lower if reference else None,
+        upper=upper if math.isfinite(upper) else None,
+        origin=reference.origin if reference else None,
+        source=reference.source if reference else None,
         named=named,
     )
-    impossible = _impossible(value, ceiling, floor)
-    if impossible is not None:
-        return replace(blank, verdict=Verdict.INVALID, reason=impossible)
-    if reference is None:
-        return blank
-    most = possible_up_to(limit) if ceiling is not None and limit is not None else None
-    full = replace(
-        blank,
-        reference=reference.value,
-        lower=reference.lower,
-        upper=_tightest(reference.upper, most),
-        origin=reference.origin,
-        source=reference.source,
-    )
-    if reference.unit != unit:
-        reason = f"reference in {reference.unit}, value in {unit}"
-        return replace(full, verdict=Verdict.UNJUDGED, reason=reason)
-    return _against(full, value, reference)
 
 
 def _impossible(value: float, ceiling: Ceiling | None, floor: Floor | None) -> str | None:
@@ -421,29 +412,14 @@ def _impossible(value: float, ceiling: Ceiling | None, floor: Floor | None) -> s
     return None
 
 
-def _tightest(first: float | None, second: float | None) -> float | None:
-    bounds = [bound_ for bound_ in (first, second) if bound_ is not None]
-    return min(bounds) if bounds else None
-
-
-def _against(judgement: Judgement, value: float, reference: Reference) -> Judgement:
-    share = value / reference.value
+def _against(value: float, reference: Reference) -> tuple[Verdict, str]:
     unit = "" if reference.unit == "1" else f" {reference.unit}"
-    text = f"{share:.1%} of {reference.value:.5g}{unit} ({reference.origin})"
+    text = f"{value / reference.value:.1%} of {reference.value:.5g}{unit} ({reference.origin})"
     if reference.lower is not None and value < reference.lower:
-        reason = f"{text}, below the lower bound {reference.lower:.5g}"
-        return replace(judgement, verdict=Verdict.FAIL, reason=reason)
+        return Verdict.FAIL, f"{text}, below the lower bound {reference.lower:.5g}"
     if reference.upper is not None and value > reference.upper:
-        reason = f"{text}, above the upper bound {reference.upper:.5g}"
-        return replace(judgement, verdict=Verdict.FAIL, reason=reason)
-    return replace(judgement, verdict=Verdict.PASS, reason=text)
-
-
-def unless_unsound(judgement: Judgement, fault: str | None) -> Judgement:
-    """Return the judgement, INVALID where its row contradicts itself: ``fault`` says how."""
-    if fault is None or judgement.verdict is Verdict.INVALID:
-        return judgement
-    return replace(judgement, verdict=Verdict.INVALID, reason=fault)
+        return Verdict.FAIL, f"{text}, above the upper bound {reference.upper:.5g}"
+    return Verdict.PASS, text
 
 
 def no_number(name: str, verdict: Verdict, reason: str, unit: str = "") -> Judgement:

@@ -13,11 +13,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from fabricproof.core.cpus import cpus_of
 from fabricproof.core.errors import FabricproofError, ParseError
 from fabricproof.core.measure import Finding, Verdict, as_notes, worst
 from fabricproof.core.records import text_of
 from fabricproof.core.units import size_label
-from fabricproof.job.leg import Relation
+from fabricproof.job.leg import Bind, Relation
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.relations.ratio import (
     Looks,
@@ -33,7 +34,6 @@ from fabricproof.job.relations.ratio import (
     value_at,
 )
 from fabricproof.nodes.topology import latency_words
-from fabricproof.verdict.locality import Bind, advise, why_not_held
 from fabricproof.verdict.value import Judgement, Report
 
 
@@ -230,6 +230,27 @@ def _loose_rank(path: Path, bind: Bind) -> str:
     return why_not_held(bind, told.ran, told.home, told.numa_cpus)
 
 
+def why_not_held(bind: Bind, cpus: str, home: int | None, numa_cpus: Mapping[int, str]) -> str:
+    """Return why a rank that may run on ``cpus`` is not bound as asked; empty if it is.
+
+    ``home`` is the NUMA node of the rail's slot, None if unknown; CPUs are as the kernel lists
+    them.
+    """
+    if home is None or home not in numa_cpus:
+        return "the NUMA node of the rail is not known"
+    mine, beside = cpus_of(cpus), cpus_of(numa_cpus[home])
+    if mine is None or beside is None:
+        no_list = cpus if mine is None else numa_cpus[home]
+        return f"no list of CPUs: expected 0-3,8, got {no_list!r}"
+    if not mine:
+        return "nobody saw on which CPUs the rank may run"
+    if bind is Bind.NEAR and not mine <= beside:
+        return f"it may run on CPUs {cpus}, the rail's NUMA node {home} has {numa_cpus[home]}"
+    if bind is Bind.FAR and mine & beside:
+        return f"it may run on CPUs {cpus}, some of which ({numa_cpus[home]}) are the rail's own"
+    return ""
+
+
 def _advice(settings: dict[str, Any], looks: Looks) -> str:
     values = {
         policy: median(
@@ -240,6 +261,31 @@ def _advice(settings: dict[str, Any], looks: Looks) -> str:
     is_bandwidth = settings["quantity"] == "bandwidth"
     unit = "MB/s" if is_bandwidth else "us"
     return advise(values, unit=unit, more_is_better=is_bandwidth)
+
+
+#: Policies this close to the best are as good: two runs of one policy differ by as much.
+AS_GOOD = 0.03
+
+
+def advise(values: Mapping[str, float], *, unit: str, more_is_better: bool) -> str:
+    """Return which policy to take: ``bind near: 6.3 GB/s against 5.6 GB/s (far)``.
+
+    ``values``: policy -> what was measured with it, positive, in ``MB/s`` or ``us``.
+    """
+    order = sorted(values, key=lambda name: values[name], reverse=more_is_better)
+    top = values[order[0]]
+    best = [name for name in order if abs(values[name] - top) / top <= AS_GOOD]
+    rest = [name for name in order if name not in best]
+    if not rest:
+        said = ", ".join(f"{name} {_amount(values[name], unit)}" for name in order)
+        return f"no binding is better: {said}"
+    against = ", ".join(f"{_amount(values[name], unit)} ({name})" for name in rest)
+    words = f"bind {best[0]}: {_amount(top, unit)} against {against}"
+    return words + (f"; {' and '.join(best[1:])} as good" if best[1:] else "")
+
+
+def _amount(value: float, unit: str) -> str:
+    return f"{value / 1000:.3g} GB/s" if unit == "MB/s" and value >= 1000 else f"{value:.4g} {unit}"
 
 
 def judge_hops(relation: Relation, looks: Looks) -> Report:

@@ -7,7 +7,8 @@ TCP never got through, pings of that size that may not be cut in pieces beside s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from statistics import median
 
 from fabricproof.core.measure import Finding, Verdict, as_notes, worst
 from fabricproof.core.units import parse_size, size_label
@@ -23,14 +24,20 @@ from fabricproof.job.relations.ratio import (
     rounds_of,
     spoiled_leg,
 )
-from fabricproof.verdict.sharing import (
-    TELLING_BYTES,
-    Curve,
-    balance,
-    shares_of,
-    threshold_bytes,
-)
 from fabricproof.verdict.value import Judgement, Report, at_least
+
+#: message size in bytes -> MB/s
+Curve = Mapping[int, float]
+
+#: Several rails help where they carry this fraction of the gain that physics promises: a quarter
+#: of the way from one rail to two is 1.25, beyond what two runs of one rail differ by.
+HELPS = 0.25
+
+#: and never less than this many times the disagreement between single rails of one kind
+NOISE_FACTOR = 3.0
+
+#: Fewer bytes than these on all rails say nothing: handshakes and ARP are of that order.
+TELLING_BYTES = 256 * 1024
 
 #: A node that sent less than this part of the busiest one's bytes only acknowledged.
 SENDER = 0.25
@@ -103,6 +110,62 @@ def _curve(look: Outcome) -> Curve:
         for each in look.report.quantities
         if each.unit == "MB/s" and each.message_size and each.value is not None
     }
+
+
+def threshold_bytes(
+    singles: Mapping[str, Curve], together: Curve, *, expected_gain: float
+) -> int | None:
+    """Return the smallest message from which on, at every larger size, several rails help.
+
+    None if they never do.  Single rails that disagree, by the median over sizes, raise the bar:
+    the threshold of rails that are unlike on purpose is found late, never too early.
+
+    Args:
+        singles: rail -> its curve when it was alone.
+        together: the curve over all rails at once.
+        expected_gain: all rails over the best one, as physics allows; 1 if a slot binds.
+    """
+    alone = {size: [curve.get(size, 0.0) for curve in singles.values()] for size in together}
+    common = {size: rates for size, rates in alone.items() if rates and min(rates) > 0}
+    spans = [1 - min(rates) / max(rates) for rates in common.values()]
+    gains = {size: together[size] / max(rates) for size, rates in common.items()}
+    return threshold_of(gains, least_gain(expected_gain, median(spans) if spans else 0.0))
+
+
+def least_gain(expected_gain: float, noise: float) -> float:
+    """Return the gain from which on several rails count as helping, above 1."""
+    return 1 + max(HELPS * max(expected_gain - 1, 0.0), NOISE_FACTOR * noise, HELPS / 2)
+
+
+def threshold_of(gains: Curve, least: float) -> int | None:
+    """Return the size from which every larger one gains ``least``; None if there is none."""
+    threshold = None
+    for size in sorted(gains, reverse=True):
+        if gains[size] < least:
+            break
+        threshold = size
+    return threshold
+
+
+def shares_of(sent: Mapping[str, int]) -> dict[str, float]:
+    """Return each rail's part of the bytes, 0 to 1; empty if too few moved to tell."""
+    total = sum(sent.values())
+    if total < TELLING_BYTES or min(sent.values()) < 0:
+        return {}
+    return {rail: moved / total for rail, moved in sent.items()}
+
+
+def balance(shares: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    """Return what part of the rails' summed rate these shares allow, 0 to 1.
+
+    All rails must finish: the one with most to carry for its rate decides.  1 if each has just its
+    weight; for two like rails at 62 and 38 % it is 0.81.
+
+    Args:
+        shares: part of the bytes that each rail carried; they add up to 1.
+        weights: part of the summed rate that each rail has, positive; they add up to 1.
+    """
+    return 1 / max(shares[rail] / weights[rail] for rail in shares)
 
 
 def sent_bytes(look: Outcome, rails: Sequence[str], part: int | None) -> dict[str, int]:

@@ -12,12 +12,11 @@ from dataclasses import asdict, replace
 
 from fabricproof.benchmarks.catalogue import meaning
 from fabricproof.benchmarks.program import ProgramKind
-from fabricproof.job.leg import Leg, Plan, Relation, in_turns
+from fabricproof.job.leg import Bind, Leg, Plan, Relation, in_turns
 from fabricproof.job.script import BIND_FILE
 from fabricproof.nodes.topology import Pair
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.stacks.launch import Layout
-from fabricproof.verdict.locality import Bind
 from fabricproof.verdict.value import Reference, at_least, at_most
 
 #: What one more switch may add to a latency, as a fraction of that over one: document 002 of the

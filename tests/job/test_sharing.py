@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fabricproof.verdict.sharing import (
+from fabricproof.job.relations.rails import (
     Curve,
     balance,
     least_gain,

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.verdict.locality import Bind, advise, why_not_held
+from fabricproof.job.leg import Bind
+from fabricproof.job.relations.comparison import advise, why_not_held
 
 #: document 000: two sockets of ten cores; the head node's HCA is on socket 1
 NUMA = {0: "0-9", 1: "10-19"}

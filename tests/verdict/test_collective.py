@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.benchmarks.catalogue import collective_of
+from fabricproof.benchmarks.catalogue import collective_of, reading_of
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.measure import Table, Verdict, texts_of
 from fabricproof.core.units import size_label
 from fabricproof.physics.collective import RankLayout
-from fabricproof.verdict.collective_times import row_contradiction
+from fabricproof.verdict.laws import row_fault
 from fabricproof.verdict.table import judge_table
 from fabricproof.verdict.value import Rules, at_most
 from tables import GBE, table
@@ -40,9 +40,8 @@ def test_recorded_rows_do_not_contradict_themselves(path: Path) -> None:
         program = collective_of(each.suite, each.program)
         if program is None:
             continue
-        for row in each.rows:
-            named = dict(zip(each.columns, row, strict=True))
-            assert row_contradiction(named, program, is_imb=each.suite == "imb") is None, named
+        for row in each.named_rows:
+            assert row_fault(each, reading_of(each), row) is None, row
             seen += 1
     assert seen or "neighbor" in path.stem or path.parent.name == "osu-mpi4py"
 
