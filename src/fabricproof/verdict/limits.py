@@ -6,8 +6,7 @@ the columns of a row is checked within what that rounding allows.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -21,7 +20,6 @@ from fabricproof.benchmarks.program import (
 )
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.physics import (
-    SOFT_ROCE,
     Ceiling,
     Fabric,
     Floor,
@@ -122,96 +120,6 @@ def _spoken_by_verbs(table: Table, fabric: Fabric) -> tuple[Protocol | str | Non
     return protocol.name, path_mtu or stated
 
 
-#: ``Link type`` of perftest -> technologies over which it says something else.  Of EFA and others
-#: it says IB or Unknown: both stand for "not specified" (link_layer_str, and the kernel's drivers).
-_NOT_OVER = {
-    "Ethernet": frozenset({"infiniband", "omni-path"}),
-    "IB": frozenset({"ethernet", SOFT_ROCE}),
-}
-
-
-#: what libfabric (prov/tcp, prov/sockets, prov/udp), UCX, NCCL and Google's plugin call sockets
-_SOCKETS = frozenset(
-    {"tcp", "tcp;ofi_rxm", "sockets", "udp", "udp;ofi_rxd", "Socket", "FastSocket"}
-)
-
-#: what NCCL, its plugins (``IBext_v8``, ``gIB``), libfabric, UCX and old Intel MPI call verbs
-_BY_VERBS = re.compile(r"g?IB\w*|InfiniBand|RoCE|verbs(?:;\w+)?|(?:rc|dc|ud|gga)(?:_\w+)?|ofa")
-
-#: what sockets speak
-_BY_SOCKETS = frozenset({"tcp", "tcp-bypass", "udp", "ipoib"})
-
-#: a word -> the technologies that it can be over: the link layer of NCCL's cards, and providers
-#: of libfabric (prov/psm2, prov/opx, prov/cxi, prov/efa)
-_ONLY_OVER = {
-    "InfiniBand": frozenset({"infiniband", "omni-path"}),
-    "RoCE": frozenset({"ethernet", SOFT_ROCE}),
-    "psm2": frozenset({"omni-path"}),
-    "opx": frozenset({"omni-path"}),
-    "cxi": frozenset({"slingshot"}),
-    "efa": frozenset({"efa", "ethernet"}),
-}
-
-
-def networks_of(table: Table) -> tuple[frozenset[str], str]:
-    """Return what the library says that carried the messages, and the same as a person reads it."""
-    used = str(table.attributes.get("network", ""))
-    return frozenset(used.split(",")), used.replace(",", " and ")
-
-
-def _other_network(table: Table, fabric: Fabric) -> str | None:
-    """Return why the library took another path than the declared one, by its own word, or None.
-
-    Words for sockets and for verbs side by side say that ranks of NCCL differ; of an MPI library
-    they may be of something beside the messages (one-sided windows, collectives of another).
-    """
-    used, words = networks_of(table)
-    sockets, verbs = used & _SOCKETS, frozenset(filter(_BY_VERBS.fullmatch, used))
-    if sockets and verbs:
-        if table.suite not in {"nccl-tests", "rccl-tests"}:
-            return None
-        return f"the library says that it used {words}: its ranks did not take one path"
-    speaks, technology = fabric.framing.name, fabric.link.technology
-    other = verbs if speaks in _BY_SOCKETS else sockets
-    if not other and all(technology in _ONLY_OVER.get(word, {technology}) for word in used):
-        return None
-    return (
-        f"the library says that it used {words}, and the declared link is {fabric.link.name} "
-        f"({speaks}): the run took another path, or the declaration is wrong"
-    )
-
-
-def _other_path(table: Table, fabric: Fabric | None, devices: Collection[str]) -> str | None:
-    """Return why the table is of another path than the declared one, by its own word, or None."""
-    if own := table.attributes.get("own_address"):
-        return f"both ends have the address {own}: what it moved never left the node"
-    if fabric is None:
-        return None
-    if table.suite == "perftest":
-        return _other_device(table, fabric, devices)
-    return _other_network(table, fabric)
-
-
-def _other_device(table: Table, fabric: Fabric, devices: Collection[str]) -> str | None:
-    """Return why perftest ran over another path than the declared one, or None."""
-    said = table.attributes
-    printed = str(said.get("link_layer", ""))
-    if devices and said.get("device", "") not in {"", *devices}:
-        named = " or ".join(sorted(devices))
-        return f"the output is of the device {said['device']}, and the rails are of {named}"
-    if fabric.link.technology not in _NOT_OVER.get(printed, ()):
-        return None
-    # Drivers that specify no link layer print IB; those of InfiniBand have its transport.
-    if printed == "IB" and said.get("transport", "IB") != "IB":
-        return None
-    device = said.get("device", "the device")
-    return (
-        f"the output says Link type {printed} of {device}, and the declared link is "
-        f"{fabric.link.name} ({fabric.link.technology}): the run was over another fabric, or the "
-        "declaration is wrong"
-    )
-
-
 def _in_flight(table: Table) -> int:
     """Return how many messages perftest keeps under way at once; 1 where that is not known.
 
@@ -242,7 +150,6 @@ class Limits:
             had the rails of several nodes.  None where they are known to share one node's.
         curve_tolerance: how much longer than the model a point of the curve may take.
         uncounted: fraction of the time that may be missing from a row, by message size.
-        devices: that the rails are of, empty where nobody said.
     """
 
     fabric: Fabric | None
@@ -255,7 +162,6 @@ class Limits:
     unknown_nodes: str | None = None
     curve_tolerance: float = CURVE_TOLERANCE
     uncounted: Mapping[int, float] = field(default_factory=dict)
-    devices: Collection[str] = ()
 
     @classmethod
     def of(cls, table: Table, reading: Meaning, rules: Rules) -> Limits:
@@ -290,7 +196,6 @@ class Limits:
             unknown_nodes=unknown_nodes if "bandwidth" not in rules.references else None,
             curve_tolerance=rules.curve_tolerance,
             uncounted=_uncounted(table, reading),
-            devices=rules.devices,
         )
 
     def ceiling_of(self, message_size: int | None) -> Ceiling | None:
@@ -341,16 +246,15 @@ class Limits:
         return replace(floor, us=floor.us * (1 - uncounted), formula=formula)
 
     def fault(self, table: Table, reading: Meaning, message_size: int | None) -> str | None:
-        """Return why a row is not of this fabric, or None: by its link, least time, largest rate.
+        """Return why a row is not of this fabric, or None: by its least time, its largest rate.
 
         perftest's t_min and OSU's percentiles are of single messages or windows, which no more
         outrun the fabric than their mean does.  perftest's peak may by a little: it divides by
         whole cycles of the CPU (print_report_bw in src/perftest_parameters.c).
         """
         row = _row(table, message_size)
-        other = _other_path(table, self.fabric, self.devices)
-        if other or row is None or table.suite not in {"osu", "perftest"}:
-            return other
+        if row is None or table.suite not in {"osu", "perftest"}:
+            return None
         ceiling, floor = self.ceiling_of(message_size), self.floor(reading, message_size)
         for name in ("latency_min_us", "latency_p50_us"):
             if name in row and floor is not None:

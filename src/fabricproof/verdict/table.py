@@ -26,7 +26,8 @@ from fabricproof.verdict.curve import (
     too_small_for_plateau,
     without_switches,
 )
-from fabricproof.verdict.limits import Limits, describe_loss, networks_of, row_fault
+from fabricproof.verdict.limits import Limits, describe_loss, row_fault
+from fabricproof.verdict.network import network_of, on_the_path
 from fabricproof.verdict.rings import describe_rings, judge_rings
 from fabricproof.verdict.suspects import explained, on_gpus
 from fabricproof.verdict.value import (
@@ -78,6 +79,7 @@ def judge_table(table: Table, rules: Rules, net_path: PathProof | None = None) -
         )
         for each in judgements
     ]
+    judgements = on_the_path(judgements, table, limits.fabric, rules.devices)
     judgements = [_with_path(judgement, net_path, rules) for judgement in judgements]
     judgements += _not_in_the_table(table, reading, rules, net_path)
     if buffers:
@@ -204,7 +206,7 @@ def _due_sizes(
 
 
 def _what_a_file_cannot_show(table: Table, reading: Meaning) -> list[str]:
-    _, used = networks_of(table)
+    used = network_of(table)
     says = f"; the library says that it used {used}" if used else ""
     found = [f"path not shown: no counters were read around this run{says}"]
     cut, _ = _cut(table)

@@ -17,8 +17,8 @@ from fabricproof.benchmarks.parsers import (
     perftest,
 )
 from fabricproof.benchmarks.parsers.grammar.chatter import first_death
-from fabricproof.benchmarks.parsers.grammar.network import Networks
 from fabricproof.benchmarks.parsers.grammar.text import TextSection, by_label, clean, shorten
+from fabricproof.benchmarks.parsers.network import Networks
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
 
