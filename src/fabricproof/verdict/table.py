@@ -26,10 +26,11 @@ from fabricproof.verdict.curve import (
     too_small_for_plateau,
     without_switches,
 )
+from fabricproof.verdict.gpus import on_gpus
 from fabricproof.verdict.limits import Limits, describe_loss, row_fault
 from fabricproof.verdict.network import network_of, on_the_path
 from fabricproof.verdict.rings import describe_rings, judge_rings
-from fabricproof.verdict.suspects import explained, on_gpus
+from fabricproof.verdict.suspects import explained, inverted_latencies
 from fabricproof.verdict.value import (
     Judgement,
     Reference,
@@ -85,9 +86,11 @@ def judge_table(table: Table, rules: Rules, net_path: PathProof | None = None) -
     if buffers:
         judgements, seen = on_gpus(judgements, buffers, limits.fabric, rules.references)
         told += seen
+    judgements = explained(judgements, table, limits.fabric)
     findings = [
         *([] if table.suite in busbw.SUITES else describe_shape(table)),
         *told,
+        *inverted_latencies(table),
         *describe_loss(table),
     ]
     findings += list(net_path.findings) if net_path else []
@@ -262,9 +265,7 @@ def _bandwidth(
         judgement = replace(judgement, verdict=Verdict.UNJUDGED, reason=limits.unknown_nodes)
     if judgement.verdict is Verdict.FAIL and given is None and named:
         judgement = _unless_too_small(judgement, limits)
-    if judgement.verdict is Verdict.FAIL and not judgement.named:
-        return judgement
-    return explained(judgement, limits.fabric)
+    return judgement
 
 
 def _silenced(judgement: Judgement, limits: Limits) -> Judgement:
