@@ -22,7 +22,7 @@ C5N = Fabric(link=find_link("100GbE"))
 ROCE = replace(C5N, protocol="rocev2", num_flows=8)
 TEN = Fabric(link=find_link("10GbE"))
 TABLES = (suspects.PRINTED, suspects.SHOWN, suspects.MATCHES, suspects.USUAL, suspects.NEXT,
-          suspects.ABOVE)  # fmt: skip
+          suspects.BEYOND)  # fmt: skip
 
 
 def red(mb_s: float, fabric: Fabric, **facts: Any) -> Judgement:
@@ -53,16 +53,16 @@ def run(suite: str, value: float, **attributes: Any) -> Table:
     ("value", "fabric", "causes"),
     [
         (5800, CX3, ["far_socket"]),
-        (3900, CX3, ["one_rail", "slower_slot"]),
-        (3376, replace(QDR, slot=find_slot("3.0x8")), ["slower_slot"]),
-        (3376, QDR, ["slower_slot"]),
+        (3900, CX3, ["one_rail"]),
+        (3376, replace(QDR, slot=find_slot("3.0x8")), ["slower_slot", "far_socket"]),
+        (3376, QDR, ["slower_slot", "far_socket"]),
         (1600, CX2, ["slower_slot"]),
         (5600, FDR, ["far_socket"]),
         (1181, C5N, ["one_connection", "other_link"]),
         (1177, replace(C5N, flow_limit_gbit_s=20), ["other_link"]),  # a limit that is stated
         (8000, ROCE, ["lossy_ethernet", "far_socket"]),
         (20800, replace(EDR, bidirectional=True), ["both_ways", "far_socket"]),
-        (12300, replace(EDR, bidirectional=True), ["one_direction", "slower_slot"]),
+        (12300, replace(EDR, bidirectional=True), ["one_direction"]),
         (2811, replace(C5N, num_flows=36, flow_limit_gbit_s=10), ["one_core"]),
         # a port that trained down: half the lanes, an older generation, another interface
         (6170, EDR, ["other_link"]),
@@ -96,7 +96,10 @@ def test_the_nearest_rate_is_named_with_its_share() -> None:
     [
         # a curve that carried more than the limit refutes it, and falls
         (bandwidths({64: 300, MIB: 12000, 4 * MIB: 3050}), EDR, ["falls"]),
-        (bandwidths({64: 300, MIB: 5000, 4 * MIB: 3050}), EDR, ["ask_verbs"]),
+        (bandwidths({64: 300, MIB: 5000, 4 * MIB: 4200}), EDR, ["ask_verbs"]),
+        # intel/mpi-benchmarks issue 37, Exchange over HDR100
+        (bandwidths({MIB // 2: 12394.29, MIB: 5260.33, 4 * MIB: 3778.18}, "osu_bibw"),
+         replace(EDR, bidirectional=True), ["falls"]),
         # what verbs do with small messages refutes TCP over another port
         (bandwidths({1: 5, MIB: 1150, 4 * MIB: 1177}), EDR, ["ask_verbs"]),
         (bandwidths({1: 0.4, MIB: 1150, 4 * MIB: 1177}), EDR, ["sockets", "other_link"]),
@@ -140,6 +143,15 @@ def test_the_causes_of_a_latency(fabric: Fabric, first_us: float, causes: list[s
     assert [name for name, _ in causes_of(judgement, of, fabric)] == causes
     of = replace(of, attributes={"warnings": "cpu_frequency"})
     assert causes_of(judgement, of, fabric)[0][0] == "cpu_frequency"
+
+
+def test_a_latency_below_the_floor_of_tcp_may_be_that_of_verbs() -> None:
+    """open-mpi/ompi issue 12785: UCX took RDMA where a TCP device was asked for."""
+    tcp = replace(C5N, protocol="tcp")
+    for time_us, causes in ((1.33, ["verbs_instead"]), (0.3, [])):
+        facts = {"unit": "us", "ceiling": 2.0, "lower": None, "verdict": Verdict.INVALID}
+        found = causes_of(red(time_us, tcp, **facts), latencies({1: time_us}), tcp)
+        assert [name for name, _ in found] == causes
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,9 @@ AT_SLOT = 0.95
 #: the same of one direction, which has the acknowledgements of the other beside it
 AT_ONE_WAY = 0.85
 
-#: A curve is flat at its end if its last row carries this part of its best or more; it falls if it
-#: carries less than FALLS, and the best was REACHED of the reference: link and slot carry that.
-FLAT, FALLS, REACHED = 0.9, 0.8, 0.7
+#: A curve is flat at its end if its last row carries this part of its best or more, and falls if it
+#: carries less than FALLS.
+FLAT, FALLS = 0.9, 0.8
 
 #: A wrong socket leaves more than this part (5.8 of 7.9 GB/s, two ports of a ConnectX-3; 5.6 of
 #: 6.7 by FDR): what is slower has another cause.
@@ -54,7 +54,10 @@ SMALL_BYTES = 128
 
 #: ports of Ethernet that nodes have, in Gb/s; and those of cheap adapters
 PORTS_GBIT_S = (1, 10, 25, 40, 50, 100, 200, 400)
-CHEAP_PORTS_GBIT_S = (1, 2.5, 5, 10, 25, 50)
+CHEAP_PORTS_GBIT_S = (1, 2.5, 5)
+
+#: Verbs take at least so long for a message, in us; what copies within a node takes less.
+VERBS_LATENCY_US = 0.8
 
 #: slots that cards end up in, or train down to, from the slowest
 SLOTS = ("1.0x8", "2.0x4", "2.0x8", "3.0x4", "3.0x8", "4.0x8", "3.0x16")
@@ -122,6 +125,11 @@ class Number:
         return is_declared and is_ethernet and self.table.suite not in NCCL
 
     @property
+    def has_gpus(self) -> bool:
+        """Whether the buffers were on GPUs."""
+        return self.table.suite in NCCL or self.fabric.gpus is not None
+
+    @property
     def is_verbs(self) -> bool:
         """Whether InfiniBand or RoCE of an adapter is declared."""
         return self.fabric.framing.name in {"ib", "rocev2"} and not self.fabric.link.is_soft
@@ -172,15 +180,14 @@ def stalls(number: Number) -> Words:
 
 
 def falls(number: Number) -> Words:
-    """A shorter message carried far more, and not much less than is expected."""
+    """A shorter message carried far more: link and slot did."""
     size, wanted = number.judgement.message_size, number.judgement.reference
     is_low = number.value < FALLS * number.best_mb_s
     if not number.is_bandwidth or not is_low or size is None or wanted is None:
         return {}
     best_size, best = max(number.curve, key=lambda row: row[1])
-    has_reached = best_size < size and best >= REACHED * wanted
     words = {"size": size_label(best_size), "best": best, "share": best / wanted}
-    return words if has_reached else {}
+    return words if best_size < size else {}
 
 
 def sockets(number: Number) -> Words:
@@ -296,14 +303,21 @@ def far_socket(number: Number) -> bool:
 def more_rails(number: Number) -> Words:
     """The number is a multiple of what the declared rails carry."""
     one = bound(number.fabric)
-    for count in range(2, 9):
+    for count in range(2, 9) if not number.is_latency else ():
         if AT_RATE * count * one.low_mb_s <= number.value <= count * one.high_mb_s:
             rails = count * number.fabric.num_rails
             return {"factor": number.value / one.low_mb_s, "count": count, "rails": rails}
     return {}
 
 
+def verbs_instead(number: Number) -> bool:
+    """TCP is declared, and a message takes as long as by verbs."""
+    is_tcp = number.is_latency and number.fabric.framing.name.startswith("tcp")
+    return is_tcp and number.value >= VERBS_LATENCY_US
+
+
 def bare_link(number: Number) -> Words:
     """The number is above the link's own rate."""
     high = ceilings(number.fabric)[0].high_mb_s
-    return {"share": number.value / high, "high": high} if number.value > high else {}
+    is_above = not number.is_latency and number.value > high
+    return {"share": number.value / high, "high": high} if is_above else {}

@@ -104,19 +104,19 @@ MATCHES = (
     Cause("other_link", evidence.other_link,
           "{link} to {share:.1%}: trained down, or another port or interface",
           "ib_write_bw on a virtual function of 100GbE: 2892 MB/s; over rxe0: 115.64 MB/s"),
-    Cause("slower_slot", evidence.slower_slot,
-          "what a PCIe {slot} slot carries ({low:.0f} to {high:.0f} MB/s): compare the slot's "
-          "negotiated generation and width (LnkSta of lspci -vv)",
-          "document 002: QDR in a slot 2.0 x8, 3376 MB/s"),
     Cause("smaller_port", evidence.smaller_port,
           "a port or adapter of {rate:g} Gb/s could carry it: compare the speed at both ends",
           "iperf3 on Windows, two connections over 10GbE: 3.34 Gb/s"),
 )  # fmt: skip
 
-#: usual for this kind of program and fabric, named beside nothing surer
+#: usual for this kind of program and fabric, named beside nothing surer; a slot's range is wide
 USUAL = (
+    Cause("slower_slot", evidence.slower_slot,
+          "what a PCIe {slot} slot carries ({low:.0f} to {high:.0f} MB/s): compare the slot's "
+          "negotiated generation and width (LnkSta of lspci -vv)",
+          "document 002: QDR in a slot 2.0 x8, 3376 MB/s"),
     Cause("gpu_path",
-          lambda number: not number.is_latency and number.table.suite in evidence.NCCL,
+          lambda number: not number.is_latency and number.has_gpus,
           "PCIe ACS or an IOMMU may send what goes from GPU to NIC through the CPU (lspci -vvv, "
           "ACSCtl), or GPUDirect is off (NCCL_DEBUG=INFO prints GDRDMA if it is on)",
           "NVIDIA NCCL user guide, PCI Access Control Services; NVIDIA/nccl issue 2409"),
@@ -164,8 +164,11 @@ NEXT = (
           "docs/pairs.md"),
 )  # fmt: skip
 
-#: of what is above its ceiling
-ABOVE = (
+#: of what is above its ceiling, or below its floor
+BEYOND = (
+    Cause("verbs_instead", evidence.verbs_instead,
+          "so long take verbs: the library may have used RDMA of the same port",
+          "open-mpi/ompi issue 12785, openucx/ucx issue 10049: 1.33 us where TCP was asked for"),
     Cause("more_rails", evidence.more_rails,
           "it is {factor:.2f} times what is declared: {count} interfaces? then rails={rails}",
           "a bond of two ports of 1GbE: 1.995 times"),
@@ -188,8 +191,10 @@ def causes_of(judgement: Judgement, table: Table, fabric: Fabric) -> list[tuple[
     value, unit, number = judgement.value, judgement.unit, Number(judgement, table, fabric)
     if value is None:
         return []
-    if judgement.verdict is Verdict.INVALID and unit == "MB/s":
-        return _fitting(ABOVE, number) if value > (judgement.ceiling or value) else []
+    if judgement.verdict is Verdict.INVALID:
+        limit = judgement.ceiling or value
+        is_beyond = value > limit if unit == "MB/s" else unit == "us" and value < limit
+        return _fitting(BEYOND, number) if is_beyond else []
     is_low = unit == "MB/s" and judgement.lower is not None and value < judgement.lower
     is_long = unit == "us" and judgement.upper is not None and value > judgement.upper
     if judgement.verdict is not Verdict.FAIL or not (is_low or is_long):
