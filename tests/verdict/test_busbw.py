@@ -302,8 +302,8 @@ def heard(fabric: Fabric, *lines: str, without: str = "\0") -> Report:
         (EIGHT, [USING.format("AWS Libfabric"), PROVIDER.format("efa")], "AWS Libfabric and efa"),
         (TCP, [IB], "used IB, and the declared link is 400GbE (tcp)"),
         (EIGHT, [CHANNEL.format("IB"), CHANNEL.format("Socket")], "did not take one path"),
-        (EIGHT, [IB, CARDS.format("RoCE", "RoCE")], "used RoCE, and the declared link is NDR"),
-        (ROCE, [IB, CARDS.format("IB", "IB")], "used InfiniBand, and the declared link is 400GbE"),
+        (EIGHT, [IB, CARDS.format("RoCE", "RoCE")], "used RoCE on mlx5_0:1 and mlx5_1:1"),
+        (ROCE, [IB, CARDS.format("IB", "IB")], "used InfiniBand on mlx5_0:1 and mlx5_1:1"),
     ],
 )
 def test_what_nccl_says_of_another_path_is_invalid(

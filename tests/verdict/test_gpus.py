@@ -12,7 +12,7 @@ from fabricproof.core.errors import ConfigError
 from fabricproof.core.measure import Table, Verdict, texts_of
 from fabricproof.physics import Fabric, Gpus, bound, find_link, find_slot, through_host_mb_s
 from fabricproof.traffic import PathProof, PathState
-from fabricproof.verdict.suspects import THROUGH_HOST
+from fabricproof.verdict.gpus import THROUGH_HOST
 from fabricproof.verdict.table import judge_table, unanswered
 from fabricproof.verdict.value import Report, Rules, from_text, from_texts
 from tables import MIB, bandwidths, latencies

@@ -26,10 +26,10 @@ from fabricproof.core.units import at_size, size_label
 from fabricproof.physics import Ceiling, Fabric, bound
 from fabricproof.physics.collective import Operation, RankLayout, least_bytes
 from fabricproof.verdict.curve import SMALL_MESSAGE_BYTES
+from fabricproof.verdict.gpus import unpromised
 from fabricproof.verdict.laws import Law, Row, law_fault, rounding_mb_s
 from fabricproof.verdict.limits import Limits
 from fabricproof.verdict.rings import RING_TOLERANCE
-from fabricproof.verdict.suspects import unpromised
 from fabricproof.verdict.value import (
     DEFAULT_TOLERANCE,
     Judgement,

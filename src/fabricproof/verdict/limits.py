@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 
 from fabricproof.benchmarks.catalogue import reading_of
@@ -15,7 +14,6 @@ from fabricproof.benchmarks.program import (
 )
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.physics import (
-    SOFT_ROCE,
     Ceiling,
     Fabric,
     Floor,
@@ -92,108 +90,16 @@ def _spoken(table: Table, fabric: Fabric) -> tuple[Protocol | str | None, int | 
             return "iwarp", fabric.mtu
         if said.get("connection") == "RawEth":
             largest = int(max(table.column("message_size")))
-            least, most = find_protocol("raw-ethernet").mtu_range or (0, 0)
-            return "raw-ethernet", largest if least <= largest <= most else None
+            frames = find_protocol("raw-ethernet").mtus
+            return "raw-ethernet", largest if largest in frames else None
     protocol = find_protocol(_VERBS[fabric.link.technology])
     printed = int(said.get("mtu", 0))
-    path_mtu = printed if printed in protocol.mtu_choices else None
+    path_mtu = printed if printed in protocol.mtus else None
     if fabric.protocol is not None:
         return fabric.protocol, fabric.mtu or (path_mtu if fabric.framing == protocol else None)
     # An MTU that was stated beside no protocol may be the one that IP has, 1500 or 9000.
-    stated = fabric.mtu if fabric.mtu in protocol.mtu_choices else None
+    stated = fabric.mtu if fabric.mtu in protocol.mtus else None
     return protocol.name, path_mtu or stated
-
-
-#: ``Link type`` of perftest -> technologies over which it says something else.  Of EFA and others
-#: it says IB or Unknown: both stand for "not specified" (link_layer_str, and the kernel's drivers).
-_NOT_OVER = {
-    "Ethernet": frozenset({"infiniband", "omni-path"}),
-    "IB": frozenset({"ethernet", SOFT_ROCE}),
-}
-
-#: what libfabric (prov/tcp, prov/sockets, prov/udp), UCX, NCCL and Google's plugin call sockets
-_SOCKETS = frozenset(
-    {"tcp", "tcp;ofi_rxm", "sockets", "udp", "udp;ofi_rxd", "Socket", "FastSocket"}
-)
-
-#: what NCCL, its plugins (``IBext_v8``, ``gIB``), libfabric, UCX and old Intel MPI call verbs
-_BY_VERBS = re.compile(r"g?IB\w*|InfiniBand|RoCE|verbs(?:;\w+)?|(?:rc|dc|ud|gga)(?:_\w+)?|ofa")
-
-#: what sockets speak
-_BY_SOCKETS = frozenset({"tcp", "tcp-bypass", "udp", "ipoib"})
-
-#: a word -> the technologies that it can be over: the link layer of NCCL's cards, and providers
-#: of libfabric (prov/psm2, prov/opx, prov/cxi, prov/efa)
-_ONLY_OVER = {
-    "InfiniBand": frozenset({"infiniband", "omni-path"}),
-    "RoCE": frozenset({"ethernet", SOFT_ROCE}),
-    "psm2": frozenset({"omni-path"}),
-    "opx": frozenset({"omni-path"}),
-    "cxi": frozenset({"slingshot"}),
-    "efa": frozenset({"efa", "ethernet"}),
-}
-
-
-def networks_of(table: Table) -> tuple[frozenset[str], str]:
-    """Return what the library says that carried the messages, and the same as a person reads it."""
-    used = str(table.attributes.get("network", ""))
-    return frozenset(used.split(",")), used.replace(",", " and ")
-
-
-def _other_path(table: Table, rules: Rules, fabric: Fabric | None) -> str | None:
-    """Return why the table is of another path than the declared one, by its own word, or None."""
-    if own := table.attributes.get("own_address"):
-        return f"both ends have the address {own}: what it moved never left the node"
-    if fabric is None:
-        return None
-    if table.suite == "perftest":
-        return _other_device(table, fabric, rules.devices)
-    return _other_network(table, fabric)
-
-
-def _other_network(table: Table, fabric: Fabric) -> str | None:
-    """Return why the library took another path than the declared one, by its own word, or None.
-
-    Words for sockets and for verbs side by side say that ranks of NCCL differ; of an MPI library
-    they may be of something beside the messages (one-sided windows, collectives of another).
-    """
-    used, words = networks_of(table)
-    sockets, verbs = used & _SOCKETS, frozenset(filter(_BY_VERBS.fullmatch, used))
-    if sockets and verbs:
-        if table.suite not in {"nccl-tests", "rccl-tests"}:
-            return None
-        return f"the library says that it used {words}: its ranks did not take one path"
-    speaks, technology = fabric.framing.name, fabric.link.technology
-    other = verbs if speaks in _BY_SOCKETS else sockets
-    if not other and all(technology in _ONLY_OVER.get(word, {technology}) for word in used):
-        return None
-    return (
-        f"the library says that it used {words}, and the declared link is {fabric.link.name} "
-        f"({speaks}): the run took another path, or the declaration is wrong"
-    )
-
-
-def _other_device(table: Table, fabric: Fabric, devices: frozenset[str]) -> str | None:
-    """Return why perftest ran over another path than the declared one, or None."""
-    said = table.attributes
-    printed = str(said.get("link_layer", ""))
-    if devices and said.get("device", "") not in {"", *devices}:
-        named = " or ".join(sorted(devices))
-        return f"the output is of the device {said['device']}, and the rails are of {named}"
-    if fabric.link.technology not in _NOT_OVER.get(printed, ()):
-        return None
-    # Drivers that specify no link layer print IB; those of InfiniBand have its transport.
-    if printed == "IB" and said.get("transport", "IB") != "IB":
-        return None
-    device = said.get("device", "the device")
-    return (
-        f"the output says Link type {printed} of {device}, and the declared link is "
-        f"{fabric.link.name} ({fabric.link.technology}): the run was over another fabric, or the "
-        "declaration is wrong"
-    )
-
-
-# What each row is judged by.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +117,6 @@ class Limits:
         unknown_nodes: why a number that one node's rails could carry is no PASS: the pairs may have
             had the rails of several nodes.  None if they are known to share one node's.
         most_nodes: nodes whose rails the pairs may have had together.
-        elsewhere: why the table is of another path than the declared one, by its own word.
     """
 
     table: Table
@@ -223,7 +128,6 @@ class Limits:
     silence: str | None
     unknown_nodes: str | None
     most_nodes: int
-    elsewhere: str | None
 
     @classmethod
     def of(cls, table: Table, rules: Rules) -> Limits:
@@ -256,14 +160,13 @@ class Limits:
             silence=silence,
             unknown_nodes=unknown_nodes if "bandwidth" not in rules.references else None,
             most_nodes=most_nodes,
-            elsewhere=_other_path(table, rules, fabric),
         )
 
     def ceiling_of(self, num_bytes: int | None) -> Ceiling | None:
         """Return the ceiling for messages of ``num_bytes`` bytes: of bytes, packets or rates.
 
-        perftest posts each message by itself; an MPI library may join several.  Behind a shaper short messages may be faster than the rate: see
-        :class:`fabricproof.physics.Shaper`.
+        perftest posts each message by itself; an MPI library may join several.  Behind a shaper
+        short messages may be faster than the rate: see :class:`fabricproof.physics.Shaper`.
         """
         if self.ceiling is None or self.fabric is None or not num_bytes:
             return self.ceiling
@@ -340,13 +243,13 @@ class Limits:
         return replace(floor, us=floor.us * (1 - uncounted), formula=formula)
 
     def fault(self, row: Row) -> str | None:
-        """Return why a row proves nothing, or None: it is unsound, or its path or an end cannot be.
+        """Return why a row proves nothing, or None: it is unsound, or an end cannot be.
 
         perftest's t_min and OSU's percentiles are of single messages or windows, which no more
         outrun the fabric than their mean does.  perftest's peak may by a little: it divides by
         whole cycles of the CPU (print_report_bw in src/perftest_parameters.c).
         """
-        fault = row_fault(self.table, self.reading, row) or self.elsewhere
+        fault = row_fault(self.table, self.reading, row)
         if fault or self.table.suite not in {"osu", "perftest"}:
             return fault
         times = [name for name in ("latency_min_us", *percentiles(row, "latency")) if name in row]

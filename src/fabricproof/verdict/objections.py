@@ -37,6 +37,7 @@ class ObjectionKind(StrEnum):
     JOB_CUT_OFF = "job_cut_off"
     NEVER_STARTED = "never_started"
     PATH_UNKNOWN = "path_unknown"
+    MORE_DEVICES = "more_devices"
     IMAGE_UNSEEN = "image_unseen"
     DEVICE_UNSEEN = "device_unseen"
     LIBRARY_UNSEEN = "library_unseen"
@@ -123,6 +124,11 @@ TABLE: Mapping[ObjectionKind, Consequence] = MappingProxyType(
         ),
         ObjectionKind.PATH_UNKNOWN: Consequence(
             becomes=_UNPROVEN, means="the counters do not show which path the bytes took"
+        ),
+        ObjectionKind.MORE_DEVICES: Consequence(
+            becomes=_UNPROVEN,
+            adds=True,
+            means="the output names more devices than rails are declared",
         ),
         ObjectionKind.IMAGE_UNSEEN: Consequence(
             becomes=_UNPROVEN, means="it is unknown whether a rank ran in the container"

@@ -30,12 +30,14 @@ from fabricproof.verdict.curve import (
     too_small_for_plateau,
     without_switches,
 )
+from fabricproof.verdict.gpus import on_gpus
 from fabricproof.verdict.laws import Row, wire_bytes
-from fabricproof.verdict.limits import Limits, describe_loss, networks_of, num_pairs
+from fabricproof.verdict.limits import Limits, describe_loss, num_pairs
+from fabricproof.verdict.network import network_of, objections_of
 from fabricproof.verdict.objections import of_path
 from fabricproof.verdict.rings import describe_rings, judge_rings
 from fabricproof.verdict.sockets import judge_retransmissions, unless_limited
-from fabricproof.verdict.suspects import explained, on_gpus
+from fabricproof.verdict.suspects import explained, inverted_latencies
 from fabricproof.verdict.value import (
     Judgement,
     Reference,
@@ -79,9 +81,16 @@ def judge_table(table: Table, rules: Rules, net_path: PathProof | None = None) -
     if buffers:
         judged, seen = on_gpus(judged, buffers, limits.fabric, rules.references)
         findings += as_notes(seen)
+    judged = explained(judged, table, limits.fabric)
     if table.suite not in SUITES:
         findings += as_notes(describe_shape(table))
-    findings += as_notes([*describe_loss(table), *(net_path.findings if net_path else ())])
+    findings += as_notes(
+        [
+            *inverted_latencies(table),
+            *describe_loss(table),
+            *(net_path.findings if net_path else ()),
+        ]
+    )
     if from_file:
         findings += as_notes(_what_a_file_cannot_show(limits))
     report = Report(
@@ -90,7 +99,8 @@ def judge_table(table: Table, rules: Rules, net_path: PathProof | None = None) -
         findings=tuple(findings),
         net_path=net_path,
     )
-    return report.objected(of_path(net_path, required=rules.path_required))
+    own_word = objections_of(table, limits.fabric, rules.devices)
+    return report.objected((*own_word, *of_path(net_path, required=rules.path_required)))
 
 
 def _in_decimal_megabytes(table: Table) -> Table:
@@ -159,10 +169,7 @@ def _bandwidths(limits: Limits) -> list[Judgement]:
         )
         if given is None and (doubt := _doubt(judged, num_bytes, limits)):
             judged = replace(judged, verdict=Verdict.UNJUDGED, reason=doubt)
-        judged = _unless_too_fast(judged, fast.get(wire_bytes(row) or 0))
-        if judged.named or judged.verdict is not Verdict.FAIL:
-            judged = explained(judged, limits.fabric)
-        found.append(judged)
+        found.append(_unless_too_fast(judged, fast.get(wire_bytes(row) or 0)))
     return found
 
 
@@ -364,7 +371,7 @@ def _cut(table: Table) -> tuple[str, str]:
 
 
 def _what_a_file_cannot_show(limits: Limits) -> list[str]:
-    _, used = networks_of(limits.table)
+    used = network_of(limits.table)
     says = f"; the library says that it used {used}" if used else ""
     found = [f"path not shown: no counters were read around this run{says}"]
     cut, _ = _cut(limits.table)

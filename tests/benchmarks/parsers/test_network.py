@@ -125,3 +125,150 @@ def test_each_rank_of_a_labelled_text_has_its_own() -> None:
         return "".join(f"{rank}: {line}\n" for line in text.rstrip("\n").split("\n"))
 
     assert said(of("1", UCX) + of("2", SILENT)) == ["tcp", None]
+
+
+#: as UCX 1.15 prints them (openucx/ucx issues 8851 and 9213, pull request 8699)
+NEW_UCX = (
+    "[1675730325.61] [{host}:112744:0] ucp_worker.c:1775 UCX INFO 0x1c5f0e0 {} cfg#1 tag({})\n"
+)
+TWO_HCAS = "rc_mlx5/mlx5_0:1 rc_mlx5/mlx5_1:1"
+#: Intel MPI 2017 over RoCE, as posted
+DAPL = "[1] MPI startup(): DAPL provider {}\n[1] MPI startup(): shm and dapl data transfer modes\n"
+CHANNEL = "{0}:9:20 [0] NCCL INFO Channel 00/0 : 1[0] -> 2[0] [receive] via NET/IB/{1}/GDRDMA\n"
+#: Open MPI: bml_r2.c with btl_base_verbose, btl_openib (open-mpi/ompi issue 3216)
+BTL = "[n1:18964] mca: bml: Using {} btl for send to [[3417,1],0] on node n2\n"
+PORT = "[{}:07409] [rank=0] openib: using port mlx5_0:1\n"
+
+
+def facts_of(text: str) -> dict[str, object]:
+    names = ("network", "network_devices", "num_devices")
+    attributes = parse_text(text + SILENT)[0].attributes
+    return {name: attributes[name] for name in names if name in attributes}
+
+
+@pytest.mark.parametrize(
+    ("lines", "network", "devices", "count"),
+    [
+        (NEW_UCX.format("inter-node", TWO_HCAS, host="n3"), "rc_mlx5", "mlx5_0:1,mlx5_1:1", 2),
+        (
+            # the names of one rail may differ from node to node
+            NEW_UCX.format("inter-node", "rc_mlx5/mlx5_0:1", host="n1")
+            + NEW_UCX.format("inter-node", "rc_mlx5/mlx5_1:1", host="n2"),
+            "rc_mlx5",
+            "mlx5_0:1,mlx5_1:1",
+            1,
+        ),
+        # what a process sends to itself took no part
+        (
+            NEW_UCX.format("self", f"self/memory {TWO_HCAS}", host="n1")
+            + NEW_UCX.format("inter-node", "rc_mlx5/mlx5_0:1", host="n1"),
+            "rc_mlx5",
+            "mlx5_0:1",
+            1,
+        ),
+        (NEW_UCX.format("inter-node", "tcp/eth0 tcp/ib0", host="n1"), "tcp", "eth0,ib0", 2),
+        (DAPL.format("ofa-v2-mlx5_0-1u"), "dapl", "mlx5_0:1", 1),
+        (DAPL.format("ofa-v2-cma-roe-eth4"), "RoCE,dapl", "eth4", 1),
+        (BTL.format("self") + BTL.format("tcp"), "tcp", None, None),
+        (PORT.format("n1") + PORT.format("n2"), "openib", "mlx5_0:1", 1),
+    ],
+)
+def test_the_devices_of_a_node(
+    lines: str, network: str, devices: str | None, count: int | None
+) -> None:
+    found = {"network": network, "network_devices": devices, "num_devices": count}
+    assert facts_of(lines) == {name: each for name, each in found.items() if each is not None}
+
+
+MAP = (
+    " ========================   JOB MAP   ========================\n"
+    " Data for node: {}\tNum slots: 2\tMax slots: 0\tNum procs: {}\n"
+    " \tProcess OMPI jobid: [36474,1] App: 0 Process rank: 0\n"
+)
+TWO_NODES = TCP[: TCP.index("#---")].replace("libfabric provider: tcp", "library kind: release")
+ONE_NODE = TWO_NODES.replace(" vc2 ", " vc1 ")
+
+
+@pytest.mark.parametrize(
+    ("lines", "num_nodes"),
+    [
+        (ONE_NODE, 1),
+        (TWO_NODES, 2),
+        (ONE_NODE.replace("14177    vc1", "14177"), None),  # the line of one rank was cut
+        (MAP.format("n1", 2), 1),
+        (MAP.format("n1", 1) + MAP.format("n2", 1), 2),
+        (MAP.format("n1", 2) + MAP.format("n2", 0), 1),
+        (NEW_UCX.format("intra-node", "sysv/memory cma/memory", host="n1"), 1),
+        # in a container with namespaces of its own by the HCA's loopback
+        (NEW_UCX.format("intra-node", "rc_verbs/hfi1_0:1", host="n1"), 1),
+        (NEW_UCX.format("self", "posix/memory cma/memory", host="n1"), None),
+        *((OLD_UCX.format(f"{lane}/memory cma/memory"), 1) for lane in ("sysv", "posix", "xpmem")),
+        (OLD_UCX.format("knem/memory"), 1),
+        (OLD_UCX.format("sysv/memory") + OLD_UCX.format("rc_mlx5/mlx5_0:1"), None),
+        (BTL.format("self") + BTL.format("vader"), 1),
+        (BTL.format("self"), None),
+        (BTL.format("vader") + BTL.format("openib"), None),
+    ],
+)
+def test_on_how_many_nodes_the_ranks_ran(lines: str, num_nodes: int | None) -> None:
+    table = parse_text(lines + SILENT)[0]
+    assert table.attributes.get("num_nodes") == num_nodes
+    if num_nodes == 1:
+        for fabric in (NDR, ETHERNET):
+            assert verdict_of(table, fabric) is Verdict.INVALID
+
+
+NCCL = (DATA / "nccl" / "all_reduce-2x8.txt").read_text("utf-8")
+CARDS = "n1:9:20 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:<0>\n"
+
+
+def test_the_cards_of_nccl_are_those_of_its_channels_else_all_that_it_found() -> None:
+    chosen = "n1:9:20 [0] NCCL INFO Using network IB\n"
+    for lines, count in ((CHANNEL.format("n1", 1), 1), (chosen, 2), ("", None)):
+        table = parse_text(CARDS + lines + NCCL)[0]
+        assert table.attributes.get("num_devices") == count
+    sockets = chosen.replace("IB", "Socket") + (
+        "n1:9:20 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0> [1]ib0:10.1.0.1<0>\n"
+    )
+    assert parse_text(sockets + NCCL)[0].attributes["network_devices"] == "eth0,ib0"
+
+
+@pytest.mark.parametrize(
+    ("num_rails", "verdict"), [(1, Verdict.UNJUDGED), (2, Verdict.PASS), (3, Verdict.FAIL)]
+)
+def test_what_more_devices_than_declared_carried_is_no_pass(
+    num_rails: int, verdict: Verdict
+) -> None:
+    """openucx/ucx issue 8851: two HCAs, 23 GB/s."""
+    rows = "".join(
+        f"{2**at}  {min(2**at * 5, 11900 * min(num_rails, 2)):.2f}\n" for at in range(23)
+    )
+    text = f"# OSU MPI Bandwidth Test v7.5\n# Size      Bandwidth (MB/s)\n{rows}"
+    table = parse_text(NEW_UCX.format("inter-node", TWO_HCAS, host="n3") + text)[0]
+    edr = Fabric(link=find_link("EDR"), num_rails=num_rails)
+    assert judge_table(table, Rules(fabric=edr)).verdict is verdict
+
+
+def test_a_device_that_is_no_rail_of_the_site_is_another_path() -> None:
+    text = NEW_UCX.format("inter-node", "rc_mlx5/mlx5_2:1", host="n3") + SILENT
+    for device, is_invalid in (("mlx5_0", True), ("mlx5_2", False)):
+        rules = Rules(fabric=NDR, devices=frozenset({device}))
+        report = judge_table(parse_text(text)[0], rules)
+        assert ("and the rails are of mlx5_0" in report.quantities[-1].reason) is is_invalid
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("Conflicting CPU frequency values detected: 800.0 != 2000.0. CPU Frequency is not max.",
+         "cpu_frequency"),
+        ("libibverbs: Warning: RLIMIT_MEMLOCK is 65536 bytes.", "locked_memory"),
+        ("libibverbs: Warning: couldn't load driver 'libmlx5-rdmav34.so'", "no_device"),
+        ("WARNING: There was an error initializing an OpenFabrics device.", "no_device"),
+        ("n1:9:20 [0] NCCL INFO Channel 00 : 1[0] -> 2[0] [send] via NET/IB/0", "no_gpudirect"),
+        ("n1:9:20 [0] NCCL INFO Channel 00 : 1[0] -> 2[0] [send] via NET/IB/0/GDRDMA", None),
+        ("WARNING: the weather", None),
+    ],
+)  # fmt: skip
+def test_warnings_that_explain_a_low_number(line: str, name: str | None) -> None:
+    assert parse_text(f"{line}\n{SILENT}")[0].attributes.get("warnings") == name

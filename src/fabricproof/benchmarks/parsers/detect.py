@@ -9,8 +9,8 @@ from itertools import chain
 
 from fabricproof.benchmarks.parsers import hpcc, imb, iperf, iperf3, nccl, osu, perftest
 from fabricproof.benchmarks.parsers.grammar.chatter import first_death
-from fabricproof.benchmarks.parsers.grammar.network import Networks
 from fabricproof.benchmarks.parsers.grammar.text import TextSection, clean, shorten
+from fabricproof.benchmarks.parsers.network import Networks
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
 
