@@ -79,6 +79,11 @@ def unit_of(column: str) -> str:
     return COLUMNS[column]
 
 
+def is_column(name: str) -> bool:
+    """Return whether a parsed table may have such a column."""
+    return name in COLUMNS or _PERCENTILE.fullmatch(name) is not None
+
+
 class Verdict(StrEnum):
     """What was decided about one quantity; nothing defaults to PASS.
 

@@ -261,10 +261,10 @@ def _one_sided(samples: Sequence[CounterSample]) -> Iterator[str]:
     What rises on neither may have risen where nobody counts.  Of interfaces nothing is said: their
     counters are the kernel's own and on every node the same.
     """
-    read: dict[str, dict[str, set[str]]] = {}
+    read: dict[str, dict[str, frozenset[str]]] = {}
     for each in samples:
         if is_device(each.interface):
-            names = (ERROR_COUNTERS | LOSS_COUNTERS) & {*each.before, *each.after}
+            names = frozenset({*each.before, *each.after}) & (ERROR_COUNTERS | LOSS_COUNTERS)
             read.setdefault(each.interface, {})[each.node] = names
     for rail, nodes in read.items():
         for node, names in nodes.items():

@@ -38,7 +38,7 @@ _CONNECTED = re.compile(
 #: what else begins with the number of a stream; iperf 2 tells of datagrams out of order below the
 #: line of a stream of UDP
 _OTHER = re.compile(
-    r"[ \t]*\[ *(?:ID\]|(?:SUM(?:-\d+)?|\*?\d+)\][ \t]+(?:Sent |Server Report|WARNING|Host "
+    r"[ \t]*\[ *(?:ID\]|[0-9]+\] MPI startup|(?:SUM(?:-\d+)?|\*?\d+)\][ \t]+(?:Sent |Server Report|WARNING|Host "
     r"|Role|\((?:sender|receiver) statistics not available\)"
     r"|[0-9.]{1,15} ?- *[0-9.]{1,15}[ \t]+sec[ \t]+[0-9]{1,15} +datagrams? received out-of-order))"
 )
