@@ -22,11 +22,11 @@ from hypothesis import strategies as st
 
 import fabricproof
 from fabricproof.core.errors import ExitStatus, InputMissingError, OutputError, ParseError
-from fabricproof.core.measure import Finding, FindingKind, texts_of
+from fabricproof.core.findings import Finding, FindingKind, Where, findings_of
+from fabricproof.core.measure import Quantity, Verdict
 from fabricproof.core.records import (
     QuantityRecord,
     append_records,
-    findings_of,
     is_named_there,
     open_file,
     read_json,
@@ -339,14 +339,20 @@ def test_what_may_be_there_is_not_taken_for_absent(
             Finding,
             text=st.text(),
             kind=st.sampled_from(FindingKind),
-            rail=st.text(),
-            nodes=st.lists(st.text()).map(tuple),
+            verdict=st.none() | st.sampled_from(Verdict),
+            where=st.builds(Where, rail=st.text(), nodes=st.lists(st.text()).map(tuple)),
+            quantity=st.none()
+            | st.builds(
+                Quantity,
+                value=st.none() | st.floats(allow_nan=False, allow_infinity=False),
+                ceiling=st.none(),
+                reference=st.none(),
+                lower=st.none(),
+                upper=st.none(),
+            ),
         )
     )
 )
 def test_findings_are_read_as_they_were_written(findings: list[Finding]) -> None:
-    record = {
-        "findings": texts_of(findings),
-        "finding_kinds": [each.record() for each in findings],
-    }
+    record = json.loads(json.dumps({"findings": [each.record() for each in findings]}))
     assert findings_of(record) == tuple(findings)

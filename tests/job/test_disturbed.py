@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.disturbance import Surroundings, excused, share_taken, starved_cores
 from fabricproof.job.evidence.leg_folder import parse_rank
 from fabricproof.job.leg import Relation

@@ -11,8 +11,8 @@ import pytest
 from made_machine import NODES, Machine, healthy, planned
 
 from fabricproof.cli.measure.pairs_display import campaign_record
-from fabricproof.core.measure import Finding, FindingKind, Verdict, texts_of
-from fabricproof.core.records import findings_of
+from fabricproof.core.findings import Finding, FindingKind, findings_of
+from fabricproof.core.measure import Verdict
 from fabricproof.pairs.campaign import job
 from fabricproof.pairs.campaign.conduct import planned_rounds
 from fabricproof.pairs.campaign.confirm import Confirmation, RedPair, confirm
@@ -114,7 +114,8 @@ def test_a_confirmed_fault_is_fail_on_its_own_rail_alone_and_names_the_node(
     (judgement,) = red.report.quantities
     assert judgement.reason.startswith("vc3 rail0 receives at 30 %: ")
     (blame,) = (each for each in red.report.findings if each.kind is FindingKind.BLAME)
-    assert (blame.node, blame.rail, blame.text) == ("vc3", "rail0", judgement.reason)
+    assert (blame.where.node, blame.where.rail) == ("vc3", "rail0")
+    assert blame.text == judgement.reason
     value, low, _, _ = bounds(judgement)
     assert judgement.value < value * (1 + low)  # type: ignore[operator]
 
@@ -138,8 +139,8 @@ def test_a_blame_of_no_one_node_says_which_nodes_it_concerns(
     outcome, looks = confirm(climb(machine, campaign)[0], look(Verdict.FAIL))
     (row,) = rows_of(outcome, looks)
     found = [each for each in row.report.findings if each.kind is FindingKind.BLAME]
-    assert [(each.node, each.fact, each.nodes) for each in found] == [("", kind, nodes)]
-    record = {"findings": texts_of(found), "finding_kinds": [each.record() for each in found]}
+    assert [(each.where.node, each.fact, each.where.nodes) for each in found] == [("", kind, nodes)]
+    record = {"findings": [each.record() for each in found]}
     assert findings_of(record) == tuple(found)
 
 
@@ -365,7 +366,7 @@ def test_whom_the_stock_program_cleared_is_blamed_no_longer(climb: Any, site: Si
     assert "osu_bw did not see it" in told.sentence
     (row,) = rows_of(outcome, looks)
     assert row.report.verdict is Verdict.FAIL
-    blamed = [each.node for each in row.report.findings if each.kind is FindingKind.BLAME]
+    blamed = [each.where.node for each in row.report.findings if each.kind is FindingKind.BLAME]
     assert blamed == ["vc4"]
 
 

@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from fabricproof.benchmarks.catalogue import reading_of
-from fabricproof.core.measure import Finding, FindingKind, Table, Verdict
+from fabricproof.core.findings import Finding, FindingKind
+from fabricproof.core.measure import Table, Verdict
 from fabricproof.core.units import size_label
 from fabricproof.verdict.value import CURVE_TOLERANCE, Judgement
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from fabricproof.core.cpus import cpus_of
+from fabricproof.core.hostlist import cpus_of
 
 #: Policies this close to the best are as good: two runs of one policy differ by as much.
 AS_GOOD = 0.03

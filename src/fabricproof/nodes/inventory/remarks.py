@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations, islice
 
-from fabricproof.core.cpus import cpus_of
+from fabricproof.core.hostlist import cpus_of
 from fabricproof.core.units import by_key, digits_of
 from fabricproof.nodes.inventory.facts import Machine, Value, slot_of
 

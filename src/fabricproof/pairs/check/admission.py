@@ -100,7 +100,7 @@ class Admission:
         )
 
     def _notes(self, node: str) -> list[str]:
-        notes = [each.sentence for each in self.links.notes if each.node == node]
+        notes = [each.text for each in self.links.notes if each.where.node == node]
         notes += [each.sentence for each in self.outcome.second_looks if node in each.pair]
         if node in self.admitted:
             notes += unlike(node, self.partners, self.machines)
@@ -112,12 +112,12 @@ class Admission:
         Whether it is like the others its partners alone tell: many new nodes are no majority.
         """
         like = self.links_of((node, *(each for each in self.partners if each != node)))
-        found = [each for each in self.links.of_rail(rail) if each.quantity != FLEET]
-        found += [each for each in like.of_rail(rail) if each.quantity == FLEET]
+        found = [each for each in self.links.of_rail(rail) if each.fact != FLEET]
+        found += [each for each in like.of_rail(rail) if each.fact == FLEET]
         for each in found:
-            if node in each.nodes:
+            if node in each.where.hosts:
                 named = each.verdict is not Verdict.PASS
-                yield replace(each.judgement, named=named)
+                yield Judgement(**vars(each.quantity) | {"named": named})
 
     def _values(self, node: str, net_path: int) -> Iterator[Judgement]:
         name = self.campaign.path_name(net_path)

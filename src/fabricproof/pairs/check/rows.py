@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from fabricproof.core.measure import Finding, FindingKind, Verdict, as_notes, worst
+from fabricproof.core.findings import Finding, FindingKind, Where, as_notes
+from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.units import at_size, counted, first_few, parse_size
 from fabricproof.job.leg import CAMPAIGN_SUITE, Relation
 from fabricproof.job.outcome import Outcome as Row
@@ -97,8 +98,8 @@ def _of_path(outcome: Outcome, looks: Sequence[Confirmation], number: int, said:
         Finding(
             text=each.sentence,
             kind=FindingKind.BLAME,
-            node=each.node,
-            rail=name,
+            verdict=Verdict.INVALID,
+            where=Where(node=each.node, rail=name),
             fact=SuspectKind.RAIL.value,
         )
         for each in outcome.wrong_paths
@@ -117,10 +118,14 @@ def _blamed(result: Result, net_path: str) -> Iterator[Finding]:
             yield Finding(
                 text=each.sentence,
                 kind=FindingKind.BLAME,
-                node=each.node or "",
-                rail=net_path if each.node else "",
+                verdict=Verdict.FAIL,
+                where=Where(
+                    node=each.node or "",
+                    rail=net_path if each.node else "",
+                    direction=each.direction,
+                    nodes=_concerned(result, each),
+                ),
                 fact=each.kind.value,
-                nodes=_concerned(result, each),
             )
 
 

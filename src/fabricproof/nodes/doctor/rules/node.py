@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from fabricproof.core.findings import Finding
 from fabricproof.core.measure import Verdict
 from fabricproof.nodes.doctor.facts import Facts
 from fabricproof.nodes.doctor.findings import Diagnosis, Level, fine, noted
-from fabricproof.nodes.preflight import RailFinding, preflight
+from fabricproof.nodes.preflight import preflight
 from fabricproof.site import FabricSpec
 
 #: stands for the link of a fabric that has none, of which no rate is judged
@@ -82,27 +83,27 @@ def _rails(facts: Facts, spec: FabricSpec) -> Iterator[Diagnosis]:
         declared = FabricSpec.model_validate(plain)
     result = preflight(declared, {facts.node.host: facts.node.machine})
     for each in result.findings:
-        if spec.link or (each.quantity == "state" and each.rail != "lo"):
+        if spec.link or (each.fact == "state" and each.where.rail != "lo"):
             yield _rail(facts, spec, each)
     for note in result.notes if spec.link else ():
-        yield noted("rail", note.sentence, facts.seen_by("look"))
+        yield noted("rail", note.text, facts.seen_by("look"))
 
 
-def _rail(facts: Facts, spec: FabricSpec, finding: RailFinding) -> Diagnosis:
-    told, _, state = finding.judgement.reason.partition(": state ")
+def _rail(facts: Facts, spec: FabricSpec, finding: Finding) -> Diagnosis:
+    told, _, state = finding.reason.partition(": state ")
     level = Level.UNKNOWN
     if finding.verdict is Verdict.PASS:
         level = Level.OK
     elif finding.verdict is Verdict.FAIL:
-        level = Level.ERROR if facts.node.is_node else _ELSEWHERE.get(finding.quantity, level)
+        level = Level.ERROR if facts.node.is_node else _ELSEWHERE.get(finding.fact, level)
     if level is Level.UNKNOWN:
         means, mend = "", "" if facts.node.is_node else "ask a node: --on-node"
     elif level is Level.OK:
-        means, mend = _SOFTWARE if finding.quantity == "device" else "", ""
+        means, mend = _SOFTWARE if finding.fact == "device" else "", ""
     else:
-        quantity = "absent" if " does not exist" in told else finding.quantity
+        quantity = "absent" if " does not exist" in told else finding.fact
         means, mend = _FOLLOWS.get(quantity, _FOLLOWS[""])
-        hca, port, _ = finding.rail.partition(":")
+        hca, port, _ = finding.where.rail.partition(":")
         tool = f"ibstat {hca}" if port else f"ip link set {hca} up"
         mend = f"state {state}" if state else mend.format(tool=tool, fabric=spec.name)
     return Diagnosis(

@@ -1,73 +1,22 @@
-"""What a rail is to be, how it was seen on a node, and the finding about it."""
+"""What a rail is to be, how it was seen on a node, and findings about it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from fabricproof.core import measure
-from fabricproof.core.measure import FindingKind, Verdict, worst
+from fabricproof.core.findings import Finding, FindingKind, Where
+from fabricproof.core.measure import Quantity, Verdict, worst
 from fabricproof.nodes.inventory.facts import Machine, Value
 from fabricproof.physics import Fabric, Link, Slot
 from fabricproof.site import ExpectSpec, FabricSpec, build_fabric
-from fabricproof.verdict.value import Judgement, no_number
+from fabricproof.verdict.value import no_number
 
 #: whether the cards of a rail are alike
 FLEET = "fleet"
 
-#: quantities that are about several cards, even where one node has them: they blame no card
-_OF_SEVERAL = frozenset({FLEET, "wire"})
-
-
-@dataclass(frozen=True, kw_only=True)
-class RailFinding:
-    """One thing that was expected of a rail, and what was seen.
-
-    Attributes:
-        nodes: the nodes it speaks of; one, or the minority of a mixed fleet.
-        quantity: ``state``, ``rate``, ``mtu``, ``pcie``, ``firmware`` ...
-        judgement: value, reference and verdict; its reason is the whole sentence.
-        brief: the same in a few words, for the reports of benchmarks that use the rail.
-    """
-
-    rail: str
-    nodes: tuple[str, ...]
-    quantity: str
-    judgement: Judgement
-    brief: str
-
-    @property
-    def verdict(self) -> Verdict:
-        """Its verdict."""
-        return self.judgement.verdict
-
-    def warning(self) -> measure.Finding:
-        """Return what a benchmark over the rail says of it.
-
-        It names a node where it is about that node's card alone.
-        """
-        one = self.nodes if self.quantity not in _OF_SEVERAL else ()
-        return measure.Finding(
-            text=f"preflight: {self.brief}",
-            kind=FindingKind.PREFLIGHT,
-            rail=self.rail,
-            node=one[0] if len(one) == 1 else "",
-            fact=self.quantity,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Note:
-    """Something worth knowing that is no verdict.
-
-    Attributes:
-        is_far: it says that ranks are far from the card, which matters to their benchmark.
-    """
-
-    rail: str
-    node: str
-    sentence: str
-    is_far: bool = False
+#: ranks are far from the card, which matters to their benchmark
+FAR = "far"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,56 +25,62 @@ class Preflight:
 
     Attributes:
         nodes: all nodes that were due.
+        findings: what was judged; the reason of each one's quantity is the whole sentence.  Where
+            it is about one card, its node is named; else ``where.nodes`` are the nodes concerned.
+        notes: what is worth knowing and is no verdict; of far ranks the fact is :data:`FAR`.
         device: ``Soft-RoCE`` where the site declares software for the HCA; empty for all else.
     """
 
     fabric: str
     nodes: tuple[str, ...]
-    findings: tuple[RailFinding, ...] = ()
-    notes: tuple[Note, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[Finding, ...] = ()
     device: str = ""
 
     @property
     def verdict(self) -> Verdict:
         """The worst of the findings; UNJUDGED where there are none."""
-        return worst([each.verdict for each in self.findings])
+        return worst([each.verdict for each in self.findings if each.verdict])
 
-    def of_rail(self, rail: str) -> tuple[RailFinding, ...]:
+    def of_rail(self, rail: str) -> tuple[Finding, ...]:
         """Return the findings of one rail."""
-        return tuple(each for each in self.findings if each.rail == rail)
+        return tuple(each for each in self.findings if each.where.rail == rail)
 
-    def far_ranks(self, rails: Iterable[str], nodes: Iterable[str]) -> tuple[str, ...]:
+    def far_ranks(self, rails: Iterable[str], nodes: Iterable[str]) -> tuple[Finding, ...]:
         """Return what a benchmark must say of ranks that are far from the cards they use."""
         chosen, there = set(rails), set(nodes)
         return tuple(
-            each.sentence
+            each
             for each in self.notes
-            if each.is_far and each.rail in chosen and each.node in there
+            if each.fact == FAR and each.where.rail in chosen and each.where.node in there
         )
 
-    def warnings(self, rails: Iterable[str], nodes: Iterable[str]) -> tuple[measure.Finding, ...]:
+    def warnings(self, rails: Iterable[str], nodes: Iterable[str]) -> tuple[Finding, ...]:
         """Return what a benchmark over ``rails`` between ``nodes`` must say of its links.
 
         Only what FAILED: evidence that is missing says nothing about the link.  What is wrong with
-        a link of another node is said where it makes the fleet mixed, not otherwise.
+        a link of another node is said where it makes the fleet mixed, not otherwise.  The numbers
+        stay with preflight.
 
-        ``nodes`` are those that ran its ranks; none where nobody knows, then all count.
+        ``nodes`` are those that ran its ranks; empty if unknown, then all count.
         """
         chosen, there = set(rails), set(nodes) or set(self.nodes)
         return tuple(
             dict.fromkeys(
-                each.warning()
+                replace(each, quantity=None)
                 for each in self.findings
-                if each.verdict is Verdict.FAIL and each.rail in chosen and there & set(each.nodes)
+                if each.verdict is Verdict.FAIL
+                and each.where.rail in chosen
+                and not there.isdisjoint(each.where.hosts)
             )
         )
 
 
-#: of counts, and of facts that are as stated (1) or not (0)
-PLAIN = "1"
+#: unit of counts, and of facts that are as stated (1) or not (0)
+COUNT = "1"
 
 
-def seen(
+def compared(
     name: str,
     *,
     value: float,
@@ -134,14 +89,13 @@ def seen(
     reason: str,
     origin: str,
     tolerance: float = 0.0,
-) -> Judgement:
+) -> Quantity:
     """Return PASS where the value is the expected one, FAIL where it is less or more.
 
-    ``unit`` is ``1`` for counts, and for facts that are as stated (1) or not (0); ``tolerance`` is
-    a fraction on either side, 0 to 1.
+    ``tolerance`` is a fraction on either side, 0 to 1.
     """
     lower, upper = expected * (1 - tolerance), expected * (1 + tolerance)
-    return Judgement(
+    return Quantity(
         name=name,
         value=float(value),
         unit=unit,
@@ -214,13 +168,18 @@ class Sight:
     facts: Facts | None
 
     @property
-    def where(self) -> str:
+    def place(self) -> Where:
+        """The rail and its node."""
+        return Where(node=self.machine.node, rail=self.wanted.rail)
+
+    @property
+    def words(self) -> str:
         """``rail1 on vc2``."""
         return f"{self.wanted.rail} on {self.machine.node}"
 
-    def name(self, quantity: str) -> str:
+    def name(self, fact: str) -> str:
         """Return the name of a quantity of this node: ``vc2.rate``."""
-        return f"{self.machine.node}.{quantity}"
+        return f"{self.machine.node}.{fact}"
 
 
 def wanted_rails(spec: FabricSpec) -> tuple[Wanted, ...]:
@@ -250,35 +209,42 @@ def look_up(wanted: Wanted, machine: Machine) -> Sight:
     return Sight(wanted=wanted, machine=machine, facts=facts)
 
 
-def about(sight: Sight, quantity: str, judgement: Judgement, brief: str = "") -> RailFinding:
-    """Return the finding about one thing of a rail on its node.
+def finding_of(where: Where, fact: str, quantity: Quantity, brief: str = "") -> Finding:
+    """Return the finding about one thing of a rail.
 
-    ``brief`` is a few words; the reason up to its first colon where empty.
+    ``brief`` is a few words for the reports of benchmarks that use the rail; the reason up to its
+    first colon where empty.
     """
-    return RailFinding(
-        rail=sight.wanted.rail,
-        nodes=(sight.machine.node,),
+    return Finding(
+        kind=FindingKind.PREFLIGHT,
+        verdict=quantity.verdict,
+        fact=fact,
+        where=where,
         quantity=quantity,
-        judgement=judgement,
-        brief=brief or judgement.reason.partition(": ")[0],
+        text=brief or quantity.reason.partition(": ")[0],
     )
 
 
-def not_known(sight: Sight, quantity: str, reason: str) -> RailFinding:
+def about(sight: Sight, fact: str, quantity: Quantity, brief: str = "") -> Finding:
+    """Return the finding about one thing of a rail on its node."""
+    return finding_of(sight.place, fact, quantity, brief)
+
+
+def not_known(sight: Sight, fact: str, reason: str) -> Finding:
     """Return UNJUDGED for what could not be read."""
-    return about(sight, quantity, no_number(sight.name(quantity), Verdict.UNJUDGED, reason))
+    return about(sight, fact, no_number(sight.name(fact), Verdict.UNJUDGED, reason))
 
 
 def as_stated(
-    sight: Sight, quantity: str, reason: str, *, fits: bool, origin: str, brief: str = ""
-) -> RailFinding:
+    sight: Sight, fact: str, reason: str, *, fits: bool, origin: str, brief: str = ""
+) -> Finding:
     """Return PASS where a fact is as stated, else FAIL."""
-    judgement = seen(
-        sight.name(quantity),
-        value=float(fits),
-        expected=1.0,
-        unit=PLAIN,
-        reason=reason,
-        origin=origin,
+    quantity = compared(
+        sight.name(fact), value=fits, expected=1, unit=COUNT, reason=reason, origin=origin
     )
-    return about(sight, quantity, judgement, brief)
+    return about(sight, fact, quantity, brief)
+
+
+def note(sight: Sight, text: str, fact: str = "") -> Finding:
+    """Return what is worth knowing of a rail on its node."""
+    return Finding(text=text, fact=fact, where=sight.place)
