@@ -89,8 +89,8 @@ def typed(*texts: str) -> tuple[Finding, ...]:
         kind = next((kind for mark, kind in _KINDS if text.startswith(mark)), FindingKind.NOTE)
         link = _LINK.match(text)
         where = Where(rail=link["rail"], node=link["node"]) if link else Where()
-        text, fact = text.removeprefix("preflight: "), link["fact"] if link else ""
-        found.append(Finding(text=text, kind=kind, fact=fact, where=where))
+        fact, alone = link["fact"] if link else "", text.removeprefix("preflight: ")
+        found.append(Finding(text=alone, kind=kind, fact=fact, where=where))
     return tuple(found)
 
 

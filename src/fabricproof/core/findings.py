@@ -38,9 +38,9 @@ class Where:
 
     Attributes:
         node: one host or switch; empty if no single one is concerned.
-        rail: an interface, a port of an HCA, or several joined by ``+``.
+        rail: an interface, a port of an HCA or of a switch, or several joined by ``+``.
         direction: ``transmit``, ``receive`` or ``both``, seen from the node.
-        peer: the other end of a pair or a cable.
+        peer: the other end of a cable, with its port.
         nodes: several hosts that are concerned alike: those behind a leaf, or the minority of a
             mixed fleet.
     """
@@ -53,9 +53,10 @@ class Where:
     nodes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return ``n17 rail0 transmit``, ``n1 - n7``, ``n1, n2``; empty if nothing is narrowed."""
-        ends = " - ".join(filter(None, (self.node, self.peer))) or ", ".join(self.nodes)
-        return " ".join(filter(None, (self.partition, ends, self.rail, self.direction)))
+        """Return ``n17 rail0``, ``leaf1 port 9 - spine1 port 1``, ``n1, n2``, or nothing."""
+        nodes = self.node or ", ".join(self.nodes)
+        one = " ".join(filter(None, (self.partition, nodes, self.rail, self.direction)))
+        return " - ".join(filter(None, (one, self.peer)))
 
     @property
     def hosts(self) -> tuple[str, ...]:
