@@ -353,17 +353,17 @@ def test_an_error_that_rose_in_two_rounds_is_not_cleared_by_a_good_second_look(
 def test_whom_the_stock_program_cleared_is_blamed_no_longer(climb: Any, site: Site) -> None:
     machine = Machine(lambda a, b: healthy(a, b) * (0.5 if b in {"vc1", "vc4"} else 1))
     found, _ = climb(machine, planned(site, is_full=True))
-    assert {each.node for each in found.results[0].said.blame} == {"vc1", "vc4"}
+    assert {each.where.node for each in found.results[0].said.blame} == {"vc1", "vc4"}
 
     def seen(red: RedPair) -> Confirmation:
         verdict = Verdict.PASS if red.blamed == "vc1" else Verdict.FAIL
         return look(verdict)(red)
 
     outcome, looks = confirm(found, seen)
-    assert [each.node for each in outcome.results[0].said.blame] == ["vc4"]
+    assert [each.where.node for each in outcome.results[0].said.blame] == ["vc4"]
     told = outcome.results[0].said.undecided[0]
-    assert "vc1 rail0 receives at 5" in told.sentence
-    assert "osu_bw did not see it" in told.sentence
+    assert "vc1 rail0 receives at 5" in told.text
+    assert "osu_bw did not see it" in told.text
     (row,) = rows_of(outcome, looks)
     assert row.report.verdict is Verdict.FAIL
     blamed = [each.where.node for each in row.report.findings if each.kind is FindingKind.BLAME]

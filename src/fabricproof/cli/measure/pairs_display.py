@@ -23,9 +23,10 @@ _NAMED = 8
 
 def drain_line(blame: Blame) -> str:
     """Return the line that would drain a blamed node, commented out; empty for no node."""
-    if blame.node is None or SAFE_NAME.fullmatch(blame.node) is None:
+    node = blame.where.node
+    if SAFE_NAME.fullmatch(node) is None:
         return ""
-    made = Blamed(node=blame.node, run_id="pairs", rails=(), reason=blame.sentence, evidence=())
+    made = Blamed(node=node, run_id="pairs", rails=(), reason=blame.text, evidence=())
     return f"# {made.line}"
 
 
@@ -108,7 +109,7 @@ def _result_record(result: Result) -> dict[str, Any]:
             {**each.record(), "drain": _drain(result, each) or None} for each in result.said.blame
         ],
         "undecided": [each.record() for each in result.said.undecided],
-        "findings": list(result.said.findings),
+        "notes": [each.record() for each in result.said.notes],
     }
 
 
@@ -177,13 +178,13 @@ def _result_lines(result: Result) -> list[str]:
     if result.why_told_only:
         return lines
     for each in result.said.blame:
-        lines.append(f"  {each.kind.value}: {each.sentence} (confidence {each.confidence:.3g})")
+        lines.append(f"  {each.fact}: {each.text} (confidence {each.confidence:.3g})")
         if each.cannot_tell_from:
             lines.append(f"    cannot be told from: {', '.join(each.cannot_tell_from)}")
         lines += [
-            f"    would tell: {each.would_tell}",
+            f"    would tell: {each.next_step}",
             *filter(None, [_drain(result, each)]),
         ]
     for entry in result.said.undecided:
-        lines += [f"  undecided: {entry.sentence}", f"    would tell: {entry.would_tell}"]
+        lines += [f"  undecided: {entry.text}", f"    would tell: {entry.next_step}"]
     return lines

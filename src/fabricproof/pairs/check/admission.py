@@ -15,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
+from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.units import at_size, counted, natural
 from fabricproof.job.evidence.error_rates import UNCOUNTED, due_kinds, most_rate
@@ -369,7 +370,7 @@ class _Seen:
         ends = (*judged.matrix.source[rows], *judged.matrix.destination[rows])
         bad = {judged.matrix.nodes[at] for at in ends}
         if judged.verdict is MatrixVerdict.FAIL:
-            bad |= {each.node for each in self.result.said.blame if each.node}
+            bad |= {each.where.node for each in self.result.said.blame if each.where.node}
         return bad - {self.node}
 
     @cached_property
@@ -413,18 +414,18 @@ class _Seen:
             return ""
         name = self.admission.campaign.path_name(self.net_path)
         for each in self.result.said.blame:
-            is_pair = each.kind is SuspectKind.PAIR and self.node in each.name.split(" - ")
-            is_mine = each.node == self.node or (is_pair and self.node in self.admission.admitted)
-            if is_mine and each.rail in {None, name}:
-                return each.sentence
+            is_pair = each.fact == SuspectKind.PAIR and self.node in each.where.nodes
+            is_mine = each.where.node == self.node
+            is_mine |= is_pair and self.node in self.admission.admitted
+            if is_mine and each.where.rail in {"", name}:
+                return each.text
         rail = judged.matrix.rails.index(name)
         return judged.reason if rail in {at for _, at in judged.below_over} else ""
 
     def _open_reason(self) -> str:
         """Return why low values of the node are nobody's fault, or of what is between."""
         said = self.result.said
-        words = [*(each.sentence for each in said.blame)]
-        words += [each.sentence for each in said.undecided]
+        words = texts_of((*said.blame, *said.undecided))
         return "; ".join(
             words[:2] or [f"values of {self.node} are low: {self.result.judged.reason}"]
         )

@@ -20,7 +20,6 @@ from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.plan import LATENCY_BYTES
 from fabricproof.pairs.campaign.verdict import Outcome, Result
 from fabricproof.pairs.matrix import Flags
-from fabricproof.pairs.said import Blame
 from fabricproof.verdict.value import Judgement, Report, no_number
 
 #: under which the rows stand in records and reports
@@ -111,37 +110,19 @@ def _of_path(outcome: Outcome, looks: Sequence[Confirmation], number: int, said:
 
 
 def _blamed(result: Result, net_path: str) -> Iterator[Finding]:
+    """Yield whom a quantity blames over a path; of a leaf and a pair its nodes, and no rail."""
     if result.judged.verdict is not MatrixVerdict.FAIL:
         return
     for each in result.said.blame:
-        if each.rail in {None, net_path}:
+        if each.where.rail in {"", net_path}:
             yield Finding(
-                text=each.sentence,
-                kind=FindingKind.BLAME,
-                verdict=Verdict.FAIL,
-                where=Where(
-                    node=each.node or "",
-                    rail=net_path if each.node else "",
-                    direction=each.direction,
-                    nodes=_concerned(result, each),
-                ),
-                fact=each.kind.value,
+                text=each.text,
+                kind=each.kind,
+                verdict=each.verdict,
+                fact=each.fact,
+                where=replace(each.where, rail=net_path if each.where.node else ""),
+                next_step=each.next_step,
             )
-
-
-def _concerned(result: Result, blame: Blame) -> tuple[str, ...]:
-    """Return the two nodes of a pair, or those of a leaf; none where one node is at fault."""
-    names, leaves = result.judged.matrix.nodes, result.judged.leaves
-    words = blame.name.split()
-    if blame.kind is SuspectKind.PAIR:
-        return tuple(name for name in names if name in words)
-    if blame.node or leaves is None:
-        return ()
-    return tuple(
-        name
-        for name, leaf in zip(names, leaves.leaf_of.tolist(), strict=True)
-        if leaves.names[leaf] in words
-    )
 
 
 #: why a path is not what its values say: verdict, reason, and what others did
@@ -193,8 +174,8 @@ def _judgement(result: Result, net_path: str, looks: Sequence[Confirmation]) -> 
     elif judged.verdict in {MatrixVerdict.MISSING, MatrixVerdict.UNJUDGED}:
         found = judged.verdict.as_verdict, judged.reason
     elif judged.verdict is not MatrixVerdict.PASS and (is_low or not anything_is or not has_level):
-        said = [each.sentence for each in result.said.blame if each.rail in {None, net_path}]
-        said += [each.sentence for each in result.said.undecided]
+        said = [each.text for each in result.said.blame if each.where.rail in {"", net_path}]
+        said += [each.text for each in result.said.undecided]
         seen = [
             f"{each.check} on {' to '.join(each.nodes)} over {each.net_path}: "
             f"{each.verdict or 'nothing'}: {each.reason}"
@@ -244,7 +225,7 @@ def _fault(result: Result, net_path: str) -> str:
     if not blame:
         at = judged.matrix.rails.index(net_path)
         return judged.reason if at in {rail for _, rail in judged.below_over} else ""
-    return "; ".join(each.sentence for each in blame if each.rail in {None, net_path})
+    return "; ".join(each.text for each in blame if each.where.rail in {"", net_path})
 
 
 def _pairs(result: Result, own: Flags) -> list[tuple[int, int]]:
