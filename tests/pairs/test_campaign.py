@@ -772,7 +772,7 @@ def test_a_value_that_was_low_once_is_measured_again_and_both_are_told(
         (tuple(sorted(clean.rounds[0].pairs[0])),),
     )
     (look,) = outcome.second_looks
-    said = look.sentence
+    said = look.text
     assert said.startswith(f"{one} to {other} over rail0 was low once (")
     assert max(_pairs_measured(folder).values()) == 1  # in a round of its own
     assert said in shown.campaign_text(outcome, ())

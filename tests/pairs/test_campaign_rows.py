@@ -303,7 +303,7 @@ def test_two_nodes_that_were_slow_once_are_good_at_the_second_look(climb: Any, s
     outcome, _ = climb(Once(healthy), planned(site, nodes=NODES[:2]))
     (row,) = rows_of(outcome, ())
     assert row.report.verdict is Verdict.PASS
-    assert len([each for each in outcome.second_looks if "was low once" in each.sentence]) == 2
+    assert len([each for each in outcome.second_looks if "was low once" in each.text]) == 2
 
 
 @pytest.mark.parametrize("is_full", [False, True])

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.cli import options
+from fabricproof.core.findings import texts_of
 from fabricproof.core.hostlist import SAFE_NAME
 from fabricproof.core.measure import Verdict
 from fabricproof.core.plain import plain
@@ -87,7 +88,7 @@ def campaign_record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str
             for each in rounds
         ],
         "confirmations": [plain(each) for each in looks],
-        "second_looks": [plain(each) for each in outcome.second_looks],
+        "second_looks": [each.record() for each in outcome.second_looks],
         "kernels": [plain(each) for each in outcome.binaries],
         "notes": list(outcome.notes),
     }
@@ -148,7 +149,7 @@ def campaign_text(outcome: Outcome, looks: Sequence[Confirmation]) -> str:
     lines += [f"MISSING: {node} is {state}" for node, state in campaign.out.items()]
     lines += [f"SKIPPED: {node}: {why}" for node, why in campaign.skipped.items()]
     lines += _left_lines(outcome)
-    notes = [*outcome.notes, *(each.sentence for each in outcome.second_looks)]
+    notes = [*outcome.notes, *texts_of(outcome.second_looks)]
     notes += [each.sentence for each in outcome.binaries if each.sentence]
     return "\n".join([*lines, *(f"note: {each}" for each in notes)])
 

@@ -140,7 +140,4 @@ def _show(facts: Facts, findings: Sequence[Finding], *, everything: bool) -> Non
 
 def _without_noise(findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings without what only --all shows: build options and forced variables."""
-    noisy = (" is forced by ", "configured with ")
-    return [
-        each for each in findings if each.verdict or not any(words in each.text for words in noisy)
-    ]
+    return [each for each in findings if each.verdict or each.fact not in {"build", "setting"}]

@@ -15,9 +15,8 @@ from fabricproof.nodes.preflight.sight import (
     FAR,
     Facts,
     Sight,
-    about,
     as_stated,
-    compared,
+    measured,
     not_known,
     note,
 )
@@ -58,15 +57,15 @@ def _slot(sight: Sight) -> Finding | None:
     words = f"{sight.words} sits at {observed.name}"
     if observed.name != wanted.name:
         words += f" instead of {wanted.name}: {_what_follows(sight, slot=observed)}"
-    quantity = compared(
-        sight.name("pcie"),
+    return measured(
+        sight.place,
+        "pcie",
+        words,
         value=observed.raw_mb_s,
         expected=wanted.raw_mb_s,
         unit="MB/s",
-        reason=words,
         origin=f"site: {wanted.name}",
     )
-    return about(sight, "pcie", quantity)
 
 
 def _what_follows(sight: Sight, *, slot: Slot) -> str:
@@ -111,15 +110,15 @@ def _payload(sight: Sight) -> Finding | None:
     words = f"{sight.words} has PCIe MaxPayload {observed}"
     if observed != wanted:
         words += f" instead of {wanted}: {_payload_means(sight, observed, wanted)}"
-    quantity = compared(
-        sight.name("max_payload"),
+    return measured(
+        sight.place,
+        "max_payload",
+        words,
         value=observed,
         expected=wanted,
         unit="B",
-        reason=words,
         origin=f"site: MaxPayload {wanted}",
     )
-    return about(sight, "max_payload", quantity)
 
 
 def _payload_means(sight: Sight, observed: int, wanted: int) -> str:

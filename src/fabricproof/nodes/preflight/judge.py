@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fabricproof.core.findings import Finding, Where
 from fabricproof.core.measure import Verdict
@@ -20,11 +20,10 @@ from fabricproof.nodes.preflight.sight import (
     Preflight,
     Sight,
     Wanted,
-    about,
     as_stated,
-    compared,
-    finding_of,
     look_up,
+    measured,
+    not_known,
     note,
     wanted_rails,
 )
@@ -32,7 +31,6 @@ from fabricproof.nodes.preflight.soft import device, shared_wires, soft_notes, s
 from fabricproof.nodes.topology import Against, Hanging, astray, cabling_of
 from fabricproof.physics import device_word, find_link
 from fabricproof.site import FabricSpec
-from fabricproof.verdict.value import no_number
 
 #: facts of a rail's card in which nodes must be alike unless the site states or allows otherwise
 ALIKE = (
@@ -100,22 +98,20 @@ def fleet(wanted: Wanted, sights: Sequence[Sight]) -> Iterator[Finding]:
     judged = [fact for fact in ALIKE if fact not in _stated(wanted) | set(wanted.expect.mixed)]
     unlike = [each for each in (_groups(fact, sights) for fact in judged) if each.are_unlike]
     odd = {node for each in unlike for node in each.minority}
-    reason = "; ".join(_words(each) for each in unlike)
-    label = f"mixed fleet on {wanted.rail}: {reason}"
-    alike = f"{wanted.rail} is alike on {len(sights)} nodes"
-    quantity = compared(
+    reason = f"{wanted.rail} is alike on {len(sights)} nodes"
+    if unlike:
+        reason = f"mixed fleet on {wanted.rail}: {'; '.join(_words(each) for each in unlike)}"
+    nodes = sorted(odd) or [each.machine.node for each in sights]
+    yield measured(
+        Where(rail=wanted.rail, nodes=tuple(nodes)),
         FLEET,
+        reason,
         value=len(sights) - len(odd),
         expected=len(sights),
         unit=COUNT,
-        reason=label if unlike else alike,
         origin="nodes of one partition are alike",
+        brief=_brief(wanted, unlike, sorted(odd)) if unlike else "",
     )
-    if unlike:
-        quantity = replace(quantity, verdict=Verdict.FAIL)
-    nodes = tuple(sorted(odd)) or tuple(each.machine.node for each in sights)
-    brief = _brief(wanted, unlike, sorted(odd)) if unlike else alike
-    yield finding_of(Where(rail=wanted.rail, nodes=nodes), FLEET, quantity, brief)
 
 
 def _brief(wanted: Wanted, unlike: Sequence[Groups], odd: Sequence[str]) -> str:
@@ -190,13 +186,12 @@ def fleet_notes(wanted: Wanted, sights: Sequence[Sight]) -> Iterator[Finding]:
 def node_notes(machines: Sequence[Machine]) -> Iterator[Finding]:
     """Yield in what the nodes themselves are unlike, and whose IP networks overlap."""
     overlaps = by_key(
-        (names, (machine.node, sentence))
-        for machine in machines
-        for names, sentence in network_notes(machine).items()
+        (each.where.rail, each) for machine in machines for each in network_notes(machine)
     )
-    for (node, sentence), *others in overlaps.values():
-        more = f"; likewise on {first_few([each for each, _ in others])}" if others else ""
-        yield Finding(where=Where(node="" if others else node), text=sentence + more)
+    for first, *others in overlaps.values():
+        nodes = [each.where.node for each in others]
+        more = f"; likewise on {first_few(nodes)}" if others else ""
+        yield Finding(where=Where(node="" if others else first.where.node), text=first.text + more)
     for fact in NODE_TUNING:
         values = {
             each.node: next(
@@ -281,7 +276,7 @@ def _never_seen(wanted: Wanted, node: str, reason: str) -> Finding:
     why = f": {reason}" if reason else ""
     sight = Sight(wanted=wanted, machine=Machine(node=node), facts=None)
     words = f"{wanted.rail} on {node} was never seen: the look at {node} left nothing{why}"
-    return about(sight, "state", no_number(sight.name("state"), Verdict.MISSING, words))
+    return not_known(sight, "state", words, Verdict.MISSING)
 
 
 def _told(spec: FabricSpec, finding: Finding) -> Finding:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.findings import Finding
-from fabricproof.core.measure import Verdict
 from fabricproof.nodes.inventory.differences import is_like
 from fabricproof.nodes.inventory.facts import Machine
-from fabricproof.nodes.preflight.sight import Facts, Sight, about, as_stated, compared, not_known
+from fabricproof.nodes.preflight.sight import Facts, Sight, as_stated, measured, not_known
 from fabricproof.nodes.preflight.soft import (
     SHAPER_TOLERANCE,
     WIRELESS_DRIVERS,
@@ -142,23 +141,25 @@ def rate(sight: Sight) -> Finding:
         return not_known(sight, "rate", reason)
     expected = wanted.data_rate_gbit_s * 1000
     runs = f"{sight.words} runs at {_of(observed.mbit_s, expected)}"
-    quantity = compared(
-        sight.name("rate"),
-        value=observed.mbit_s,
-        expected=expected,
-        unit="Mb/s",
-        reason=runs + _why_rate(sight, observed, expected),
-        origin=f"site: {wanted.name}",
-        tolerance=SHAPER_TOLERANCE if observed.shaped else RATE_TOLERANCE,
-    )
-    if observed.link is not None and observed.link.technology != wanted.technology:
+    reason = runs + _why_rate(sight, observed, expected)
+    is_other = observed.link is not None and observed.link.technology != wanted.technology
+    if observed.link is not None and is_other:
         reason = (
             f"{sight.words} is {observed.link.technology} ({observed.link.name}), the site "
             f"declares {wanted.name}: another personality of the port (LINK_TYPE of mlxconfig), or "
             "another card"
         )
-        quantity = replace(quantity, verdict=Verdict.FAIL, reason=reason)
-    return about(sight, "rate", quantity)
+    return measured(
+        sight.place,
+        "rate",
+        reason,
+        value=observed.mbit_s,
+        expected=expected,
+        unit="Mb/s",
+        origin=f"site: {wanted.name}",
+        tolerance=SHAPER_TOLERANCE if observed.shaped else RATE_TOLERANCE,
+        is_other=is_other,
+    )
 
 
 def _of(mbit_s: float, expected_mbit_s: float) -> str:
@@ -277,12 +278,12 @@ def mtu(sight: Sight) -> Finding | None:
         less = "each packet carries less, and larger ones of its peers are lost"
         more = "its peers and switches may lose its larger packets"
         words += f" instead of {wanted}: {why or (less if observed < wanted else more)}"
-    quantity = compared(
-        sight.name("mtu"),
+    return measured(
+        sight.place,
+        "mtu",
+        words,
         value=observed,
         expected=wanted,
         unit="B",
-        reason=words,
         origin=f"site: MTU {wanted}",
     )
-    return about(sight, "mtu", quantity)

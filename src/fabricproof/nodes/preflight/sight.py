@@ -80,35 +80,6 @@ class Preflight:
 COUNT = "1"
 
 
-def compared(
-    name: str,
-    *,
-    value: float,
-    expected: float,
-    unit: str,
-    reason: str,
-    origin: str,
-    tolerance: float = 0.0,
-) -> Quantity:
-    """Return PASS where the value is the expected one, FAIL where it is less or more.
-
-    ``tolerance`` is a fraction on either side, 0 to 1.
-    """
-    lower, upper = expected * (1 - tolerance), expected * (1 + tolerance)
-    return Quantity(
-        name=name,
-        value=float(value),
-        unit=unit,
-        message_size=None,
-        verdict=Verdict.PASS if lower <= value <= upper else Verdict.FAIL,
-        reason=reason,
-        reference=float(expected),
-        lower=lower,
-        upper=upper,
-        origin=origin,
-    )
-
-
 Facts = Mapping[str, Value]
 
 #: what only the interface of a port says of it
@@ -177,10 +148,6 @@ class Sight:
         """``rail1 on vc2``."""
         return f"{self.wanted.rail} on {self.machine.node}"
 
-    def name(self, fact: str) -> str:
-        """Return the name of a quantity of this node: ``vc2.rate``."""
-        return f"{self.machine.node}.{fact}"
-
 
 def wanted_rails(spec: FabricSpec) -> tuple[Wanted, ...]:
     """Return what each rail of a declared fabric is to be; none where it has no link."""
@@ -225,24 +192,53 @@ def finding_of(where: Where, fact: str, quantity: Quantity, brief: str = "") -> 
     )
 
 
-def about(sight: Sight, fact: str, quantity: Quantity, brief: str = "") -> Finding:
-    """Return the finding about one thing of a rail on its node."""
-    return finding_of(sight.place, fact, quantity, brief)
+def measured(
+    where: Where,
+    fact: str,
+    reason: str,
+    *,
+    value: float,
+    expected: float,
+    unit: str,
+    origin: str,
+    tolerance: float = 0.0,
+    brief: str = "",
+    is_other: bool = False,
+) -> Finding:
+    """Return PASS where the value is the expected one, FAIL where it is less or more.
+
+    ``tolerance`` is a fraction on either side, 0 to 1; ``is_other``: FAIL whatever the value is.
+    """
+    lower, upper = expected * (1 - tolerance), expected * (1 + tolerance)
+    fits = lower <= value <= upper and not is_other
+    quantity = Quantity(
+        name=f"{where.node}.{fact}" if where.node else fact,
+        value=float(value),
+        unit=unit,
+        message_size=None,
+        verdict=Verdict.PASS if fits else Verdict.FAIL,
+        reason=reason,
+        reference=float(expected),
+        lower=lower,
+        upper=upper,
+        origin=origin,
+    )
+    return finding_of(where, fact, quantity, brief)
 
 
-def not_known(sight: Sight, fact: str, reason: str) -> Finding:
-    """Return UNJUDGED for what could not be read."""
-    return about(sight, fact, no_number(sight.name(fact), Verdict.UNJUDGED, reason))
+def not_known(sight: Sight, fact: str, reason: str, verdict: Verdict = Verdict.UNJUDGED) -> Finding:
+    """Return what could not be read, UNJUDGED where no other verdict is given."""
+    quantity = no_number(f"{sight.machine.node}.{fact}", verdict, reason)
+    return finding_of(sight.place, fact, quantity)
 
 
 def as_stated(
     sight: Sight, fact: str, reason: str, *, fits: bool, origin: str, brief: str = ""
 ) -> Finding:
     """Return PASS where a fact is as stated, else FAIL."""
-    quantity = compared(
-        sight.name(fact), value=fits, expected=1, unit=COUNT, reason=reason, origin=origin
+    return measured(
+        sight.place, fact, reason, value=fits, expected=1, unit=COUNT, origin=origin, brief=brief
     )
-    return about(sight, fact, quantity, brief)
 
 
 def note(sight: Sight, text: str, fact: str = "") -> Finding:

@@ -12,9 +12,8 @@ from dataclasses import replace
 from fabricproof.core.findings import Finding, Where
 from fabricproof.core.measure import Verdict
 from fabricproof.core.units import by_key
-from fabricproof.nodes.preflight.sight import Facts, Sight, about, as_stated, compared
+from fabricproof.nodes.preflight.sight import Facts, Sight, as_stated, measured, not_known
 from fabricproof.physics import SOFT_ROCE, SOFT_ROCE_NAME, soft_path_mtu, why_not_the_device
-from fabricproof.verdict.value import no_number
 
 #: Drivers of interfaces without a wire: their speed is a constant of the driver's source (Linux
 #: drivers/net/veth.c says 10000 Mb/s), whatever lets their bytes through.
@@ -104,9 +103,7 @@ def soft_rate(sight: Sight) -> Finding:
         lets, why = wire, "says so (its driver)"
     else:
         reason, verdict = _why_unknown(sight, parent, facts)
-        return about(
-            sight, "rate", no_number(sight.name("rate"), verdict, f"{sight.words}: {reason}")
-        )
+        return not_known(sight, "rate", f"{sight.words}: {reason}", verdict)
     ending = f": {parent} below it {why}"
     if lets < least:
         ending = f" instead of {expected:.6g}: {parent} below it {why}, and no more passes"
@@ -115,16 +112,16 @@ def soft_rate(sight: Sight) -> Finding:
             f" instead of {expected:.6g}: {parent} below it {why}: more than the site declares, "
             "and true numbers will be called impossible"
         )
-    quantity = compared(
-        sight.name("rate"),
+    return measured(
+        sight.place,
+        "rate",
+        f"{sight.words} runs at {lets} Mb/s{ending}",
         value=lets,
         expected=expected,
         unit="Mb/s",
-        reason=f"{sight.words} runs at {lets} Mb/s{ending}",
         origin=f"site: {sight.wanted.link.name}",
         tolerance=SHAPER_TOLERANCE,
     )
-    return about(sight, "rate", quantity)
 
 
 def _wire(facts: Facts) -> int | None:

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fabricproof.core.findings import texts_of
+from fabricproof.core.findings import Finding, as_notes, texts_of
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.units import at_size, counted, natural
 from fabricproof.job.evidence.error_rates import UNCOUNTED, due_kinds, most_rate
@@ -100,12 +100,12 @@ class Admission:
             (node,),
         )
 
-    def _notes(self, node: str) -> list[str]:
-        notes = [each.text for each in self.links.notes if each.where.node == node]
-        notes += [each.sentence for each in self.outcome.second_looks if node in each.pair]
+    def _notes(self, node: str) -> tuple[Finding, ...]:
+        notes = [each for each in self.links.notes if each.where.node == node]
+        notes += [each for each in self.outcome.second_looks if node in each.where.nodes]
         if node in self.admitted:
-            notes += unlike(node, self.partners, self.machines)
-        return list(dict.fromkeys(notes))
+            notes += as_notes(unlike(node, self.partners, self.machines))
+        return tuple(dict.fromkeys(notes))
 
     def _link(self, node: str, rail: str) -> Iterator[Judgement]:
         """Yield what preflight says of a rail of the node.

@@ -54,12 +54,12 @@ def row_of(
     name: str,
     rails: tuple[str, ...],
     quantities: Sequence[Judgement],
-    notes: Sequence[str],
+    notes: tuple[Finding, ...],
     nodes: tuple[str, ...],
 ) -> Row:
     """Return a row with its quantities, and with notes."""
     verdict = worst([each.verdict for each in quantities])
-    report = Report(verdict=verdict, quantities=tuple(quantities), findings=as_notes(notes))
+    report = Report(verdict=verdict, quantities=tuple(quantities), findings=notes)
     relation = Relation(name=name, kind=SUITE, legs=(), suite=SUITE, program=PROGRAM, rails=rails)
     return Row(leg=relation.as_leg(), attempts=(), report=report, nodes=nodes)
 
@@ -236,7 +236,7 @@ def _pairs(result: Result, own: Flags) -> list[tuple[int, int]]:
 
 def _notes(
     outcome: Outcome, mine: Sequence[Result], looks: Sequence[Confirmation], name: str
-) -> list[str]:
+) -> tuple[Finding, ...]:
     campaign = outcome.campaign
     few = "; one pair, of which neither end can be blamed" * (len(campaign.nodes) == 2)
     notes = [f"{counted(len(campaign.nodes), 'node')}: {', '.join(campaign.nodes)}{few}"]
@@ -254,7 +254,8 @@ def _notes(
         for each in looks
         if each.net_path == name
     ]
-    return [*notes, *(each.sentence for each in outcome.second_looks if each.net_path == name)]
+    seconds = (each for each in outcome.second_looks if each.where.rail == name)
+    return (*as_notes(notes), *seconds)
 
 
 def lost_row(campaign: Campaign, why: str) -> Row:

@@ -99,9 +99,10 @@ def _rail(facts: Facts, spec: FabricSpec, finding: Finding) -> Finding:
         verdict, means = Verdict.PASS, _SOFTWARE if finding.fact == "device" else ""
     elif finding.verdict is Verdict.FAIL and is_told:
         verdict = Verdict.FAIL if facts.node.is_node else _ELSEWHERE[finding.fact]
-        means, mend = _FOLLOWS.get(
-            "absent" if " does not exist" in text else finding.fact, _FOLLOWS[""]
-        )
+        parts = facts.node.machine.facts if facts.node.machine else ()
+        there = {part.partition(" ")[2] for part in parts}
+        fact = finding.fact if finding.where.rail in there else "absent"
+        means, mend = _FOLLOWS.get(fact, _FOLLOWS[""])
         hca, port, _ = finding.where.rail.partition(":")
         tool = f"ibstat {hca}" if port else f"ip link set {hca} up"
         mend = f"state {state}" if state else mend.format(tool=tool, fabric=spec.name)

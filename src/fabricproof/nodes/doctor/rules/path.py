@@ -70,7 +70,7 @@ def _judge(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
 
 def _forced(net_path: NetPath) -> Finding:
     lines = " ".join(f"{name}={value}" for name, value in sorted(net_path.environment.items()))
-    return noted("path", f"{net_path.name} is forced by {lines}")
+    return noted("setting", f"{net_path.name} is forced by {lines}")
 
 
 def _components(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
