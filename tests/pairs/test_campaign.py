@@ -330,7 +330,9 @@ def test_a_crossed_node_is_named_with_where_its_own_traffic_comes_in(
     machine.edit = crossed
     outcome, _ = climb(machine, planned(site, is_full=True))
     (found,) = outcome.wrong_paths
-    assert (found.node, found.partners, found.came_by) == ("vc3", 7, "rail2")
+    assert found.where.node == "vc3"
+    assert "with all 7 partners" in found.text
+    assert "comes in by rail2" in found.text
     reasons = [each.reason for each in outcome.troubles]
     assert any(", rail1 " in each for each in reasons)
 
@@ -357,7 +359,7 @@ def test_a_rail_of_another_kind_on_one_node_is_invalid_and_the_node_is_named(
     assert outcome.verdict is Verdict.INVALID
     over = [each for each in outcome.troubles if each.verdict is Verdict.INVALID]
     assert {"vc3" in each.pair and each.reason.startswith(words) for each in over} == {True}
-    assert [each.node for each in outcome.wrong_paths] == ["vc3"]
+    assert [each.where.node for each in outcome.wrong_paths] == ["vc3"]
     others = outcome.results[0].judged.matrix
     assert others.nodes.index("vc3") not in {*others.source.tolist(), *others.destination.tolist()}
 

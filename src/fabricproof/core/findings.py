@@ -22,6 +22,7 @@ class FindingKind(StrEnum):
     PREFLIGHT = "preflight"
     SUBNET = "subnet"
     DOCTOR = "doctor"
+    SCHEDULER = "scheduler"
     SECOND_LOOK_RED = "second_look_red"
     SECOND_LOOK_PASSED = "second_look_passed"
     NO_SECOND_LOOK = "no_second_look"
@@ -99,6 +100,12 @@ class Finding:
     def reason(self) -> str:
         """The whole sentence: the quantity's, or the text of a finding without one."""
         return self.quantity.reason if self.quantity else self.text
+
+    @property
+    def line(self) -> str:
+        """Text, what follows from it, and the next step."""
+        told = ": ".join(filter(None, (self.text, self.means)))
+        return "; ".join(filter(None, (told, self.next_step)))
 
     def record(self) -> dict[str, Any]:
         """Return its form in records and in ``--json``; what is empty or unknown is left out.

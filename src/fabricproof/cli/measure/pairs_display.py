@@ -74,10 +74,10 @@ def campaign_record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str
         "proven_paths": outcome.proven,
         "results": [_result_record(each) for each in outcome.results],
         "troubles": [plain(each) for each in outcome.troubles],
-        "wrong_paths": [plain(each, "sentence") for each in outcome.wrong_paths],
+        "wrong_paths": [each.record() for each in outcome.wrong_paths],
         "losses": [plain(each) for each in outcome.losses],
         "carried": [plain(each, "at_most_per_million") for each in outcome.carried],
-        "down_links": [plain(each, "sentence") for each in outcome.down_links],
+        "down_links": [each.record() for each in outcome.down_links],
         "left": [
             {
                 "net_path": campaign.path_name(net_path),
@@ -125,12 +125,12 @@ def campaign_text(outcome: Outcome, looks: Sequence[Confirmation]) -> str:
     for result in outcome.results:
         lines += ["", *_result_lines(result)]
     lines += ["", *(each.sentence for each in outcome.carried)] if outcome.carried else []
-    lines += [f"{Verdict.FAIL.value}: {each.sentence}" for each in outcome.down_links]
+    lines += [f"{each.verdict}: {each.text}" for each in outcome.down_links]
     lines += [f"{each.verdict.value}: {each.sentence}" for each in outcome.losses[:_NAMED]]
     if len(outcome.losses) > _NAMED:
         lines.append(f"and {len(outcome.losses) - _NAMED} more that lose packets")
     wrong = outcome.wrong_paths
-    lines += [f"{Verdict.INVALID.value}: {each.sentence}" for each in wrong[:_NAMED]]
+    lines += [f"{each.verdict}: {each.text}" for each in wrong[:_NAMED]]
     if len(wrong) > _NAMED:
         lines.append(f"and {len(wrong) - _NAMED} more nodes and rails that take another path")
     for each in outcome.troubles[:_NAMED]:

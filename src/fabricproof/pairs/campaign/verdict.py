@@ -32,9 +32,7 @@ from fabricproof.pairs.campaign.matrices import (
     second_look,
 )
 from fabricproof.pairs.campaign.path import (
-    DownLink,
     PairProof,
-    WrongPath,
     disturbances,
     down_links,
     errors_of,
@@ -169,8 +167,8 @@ class Outcome:
     second_looks: tuple[Finding, ...] = ()
     carried: tuple[Carried, ...] = ()
     counted: Losses | None = field(default=None, repr=False)
-    down_links: tuple[DownLink, ...] = ()
-    wrong_paths: tuple[WrongPath, ...] = ()
+    down_links: tuple[Finding, ...] = ()
+    wrong_paths: tuple[Finding, ...] = ()
 
     @property
     def verdict(self) -> Verdict:

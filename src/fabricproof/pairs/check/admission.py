@@ -245,9 +245,9 @@ class Admission:
         if node in self.admitted:
             rails = self.campaign.net_paths[net_path]
             links = [
-                (Verdict.FAIL, each.sentence)
+                (Verdict.FAIL, each.text)
                 for each in self.outcome.down_links
-                if each.node == node and each.rail in rails
+                if each.where.node == node and each.where.rail in rails
             ]
             lost = [_said_of(each, shared) for each in mine]
             yield self._lost(node, net_path, [*lost, *links])

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from fabricproof.core.findings import Finding, FindingKind, Where, as_notes
+from fabricproof.core.findings import Finding, FindingKind, as_notes
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.units import at_size, counted, first_few, parse_size
 from fabricproof.job.leg import CAMPAIGN_SUITE, Relation
 from fabricproof.job.outcome import Outcome as Row
 from fabricproof.pairs.blame.judged import MatrixVerdict
-from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.pairs.campaign.confirm import Confirmation
 from fabricproof.pairs.campaign.ledger import Campaign
 from fabricproof.pairs.campaign.matrices import Quantity
@@ -93,17 +92,7 @@ def _of_path(outcome: Outcome, looks: Sequence[Confirmation], number: int, said:
         if each.sentence
     ]
     blamed = [each for result in counting for each in _blamed(result, name)]
-    blamed += [
-        Finding(
-            text=each.sentence,
-            kind=FindingKind.BLAME,
-            verdict=Verdict.INVALID,
-            where=Where(node=each.node, rail=name),
-            fact=SuspectKind.RAIL.value,
-        )
-        for each in outcome.wrong_paths
-        if each.net_path == name
-    ]
+    blamed += [each for each in outcome.wrong_paths if each.where.rail == name]
     return replace(
         row, report=replace(row.report, findings=(*blamed, *row.report.findings, *kernels))
     )
@@ -137,14 +126,14 @@ def _burdens(outcome: Outcome, number: int, name: str, said: str) -> Iterator[_B
         yield each.verdict, reason, each.disturbance
     # Of two that are as bad the later one is told: whose fault it is, not one pair of it.
     for wrong in outcome.wrong_paths:
-        if wrong.net_path == name:
-            yield Verdict.INVALID, wrong.sentence, None
+        if wrong.where.rail == name:
+            yield Verdict.INVALID, wrong.text, None
     for loss in outcome.losses:
         if loss.net_path == name:
             yield loss.verdict, loss.sentence, None
     for link in outcome.down_links:
-        if link.rail in name.split("+"):
-            yield Verdict.FAIL, link.sentence, None
+        if link.where.rail in name.split("+"):
+            yield Verdict.FAIL, link.text, None
     left = [pair for each in outcome.left.get(number, ()) for pair in each.pairs]
     if left:
         names = outcome.campaign.nodes

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from fabricproof.core.findings import Finding
 from fabricproof.core.measure import Verdict
@@ -65,14 +66,7 @@ def _scheduling(facts: Facts) -> Iterator[Finding]:
     if facts.slurm is None or partition is None:
         return
     for trouble in find_troubles(partition, facts.slurm.traits):
-        yield diagnosis(
-            Verdict.FAIL if trouble.stops else Verdict.UNJUDGED,
-            "scheduler",
-            trouble.seen,
-            seen_by=facts.seen_by("config", "partitions"),
-            means=trouble.means,
-            mend=trouble.remedy,
-        )
+        yield replace(trouble, seen_by=facts.seen_by("config", "partitions"))
 
 
 def spoken(facts: Facts) -> tuple[set[str], str] | None:
