@@ -22,8 +22,6 @@ from hypothesis import strategies as st
 
 import fabricproof
 from fabricproof.core.errors import ExitStatus, InputMissingError, OutputError, ParseError
-from fabricproof.core.findings import Finding, FindingKind, Where, findings_of
-from fabricproof.core.measure import Quantity, Verdict
 from fabricproof.core.records import (
     QuantityRecord,
     append_records,
@@ -331,28 +329,3 @@ def test_what_may_be_there_is_not_taken_for_absent(
 
     monkeypatch.setattr(os, "lstat", refuse)
     assert is_named_there(tmp_path / "state.jsonl")
-
-
-@given(
-    st.lists(
-        st.builds(
-            Finding,
-            text=st.text(),
-            kind=st.sampled_from(FindingKind),
-            verdict=st.none() | st.sampled_from(Verdict),
-            where=st.builds(Where, rail=st.text(), nodes=st.lists(st.text()).map(tuple)),
-            quantity=st.none()
-            | st.builds(
-                Quantity,
-                value=st.none() | st.floats(allow_nan=False, allow_infinity=False),
-                ceiling=st.none(),
-                reference=st.none(),
-                lower=st.none(),
-                upper=st.none(),
-            ),
-        )
-    )
-)
-def test_findings_are_read_as_they_were_written(findings: list[Finding]) -> None:
-    record = json.loads(json.dumps({"findings": [each.record() for each in findings]}))
-    assert findings_of(record) == tuple(findings)

@@ -61,8 +61,8 @@ class Where:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """All nodes that are named: one, the two of a pair, or several."""
-        return tuple(filter(None, (self.node, self.peer, *self.nodes)))
+        """The nodes that it is about: one, or several."""
+        return (self.node,) if self.node else self.nodes
 
 
 @dataclass(frozen=True, kw_only=True)
