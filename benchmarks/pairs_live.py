@@ -432,16 +432,15 @@ def seen(case: str, seed: int, *, confirm: bool = False) -> Seen:
 def _judged(record: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str], dict[str, Any]]:
     """Return who a campaign blames, what it notes, and the level of each path."""
     own = [each for each in record["results"] if each["quantity"] == "bandwidth"]
-    blamed = [one for each in own for one in each["blame"]]
+    blamed = [
+        {**one, "kind": one["fact"], "direction": one["where"]["direction"]}
+        for each in own
+        for one in each["blame"]
+    ]
     blamed += [each for each in record["losses"] if each["verdict"] == "FAIL"]
-    blamed += [
-        {**each, "kind": "rail", "name": f"{each['node']} {each['rail']}", "direction": "both"}
-        for each in record["down_links"]
-    ]
-    blamed += [
-        {**each, "kind": "rail", "name": f"{each['node']} {each['net_path']}", "direction": "both"}
-        for each in record["wrong_paths"]
-    ]
+    for each in (*record["down_links"], *record["wrong_paths"]):
+        name = f"{each['where']['node']} {each['where']['rail']}"
+        blamed.append({"kind": "rail", "name": name, "direction": "both", "sentence": each["text"]})
     notes = [each["reason"] for each in own if each["verdict"] != "PASS"] + record["notes"]
     level = {
         each["net_path"]: [each[key] for key in ("least", "mean", "most")]

@@ -278,12 +278,12 @@ def _scored(machine: Machine, judged: Judged, seed: int, num_rounds: int) -> Cam
         spot = machine.names[suspect.number] if suspect.kind is SuspectKind.NODE else name
         exact = (kind_of(judged, suspect).value, name, DIRECTIONS[suspect.side])
         truth[spot] = exact
-    spots = [each.node or each.name for each in blame]
-    exact_blames = {(each.kind.value, each.name, each.direction) for each in blame}
+    spots = [each.where.node or each.name for each in blame]
+    exact_blames = {(each.fact, each.name, each.where.direction) for each in blame}
     return Campaign(
         seed=seed,
         faults=tuple(" ".join(exact) for exact in truth.values()),
-        blamed=tuple(f"{each.kind.value} {each.name} {each.direction}" for each in blame),
+        blamed=tuple(f"{each.fact} {each.name} {each.where.direction}" for each in blame),
         num_rounds=num_rounds,
         true=sum(spot in truth for spot in spots),
         found=sum(spot in set(spots) for spot in truth),

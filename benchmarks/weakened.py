@@ -70,7 +70,7 @@ def measured(draws: int) -> Iterator[dict[str, object]]:
                     raise SystemExit(done.stderr)
                 record = json.loads(done.stdout)
                 blame = [each for result in record["results"] for each in result["blame"]]
-                names = {(each["name"], each["direction"]) for each in blame}
+                names = {(each["name"], each["where"]["direction"]) for each in blame}
                 yield {
                     "draw": draw,
                     "rate": rate,

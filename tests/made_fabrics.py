@@ -119,7 +119,7 @@ def looked(network: Network, **facts: object) -> SubnetLook:
 
 def without(network: Network, one: str, port: int) -> Network:
     """Return ``network`` with the cable at that port taken out."""
-    end = next(each for each in network.ports if network.where(each) == f"{one} port {port}")
+    end = next(each for each in network.ports if str(network.where(each)) == f"{one} port {port}")
     peer = network.ports[end].peer
     assert peer is not None
     ports = dict(network.ports)
@@ -133,7 +133,7 @@ def without(network: Network, one: str, port: int) -> Network:
 
 def changed(network: Network, one: str, port: int, **facts: object) -> Network:
     """Return ``network`` with both ends of the cable at that port changed."""
-    end = next(each for each in network.ports if network.where(each) == f"{one} port {port}")
+    end = next(each for each in network.ports if str(network.where(each)) == f"{one} port {port}")
     peer = network.ports[end].peer
     assert peer is not None
     ports = dict(network.ports)

@@ -36,7 +36,10 @@ SENTENCES = frozenset(
         "reason",
         "reasons",
         "sentence",
+        "means",
+        "next_step",
         "silence",
+        "text",
         "unknown_nodes",
         "warnings",
         "why",
@@ -91,9 +94,7 @@ def _records() -> list[type]:
 
 
 def _sentences_of(record: type) -> list[str]:
-    names = {each.name for each in dataclasses.fields(record)}
-    also = {"text"} if record.__name__ == "Finding" else set()
-    return sorted(names & (SENTENCES | also))
+    return sorted(SENTENCES & {each.name for each in dataclasses.fields(record)})
 
 
 def _rewording(record: type) -> Any:

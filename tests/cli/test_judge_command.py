@@ -408,7 +408,7 @@ def test_a_reference_of_one_build_judges_no_file_and_that_is_said(
     (site / "references.toml").write_text(text)
     record = fabricproof("judge", PING, "--site", site, "--json").record
     assert "site (measured)" not in {each["origin"] for each in record["quantities"]}
-    assert record["findings"][0] == (
+    assert record["findings"][0]["text"] == (
         "the site's reference latency = 1 us was measured with build 0a1b2c3d4e5f, this is not "
         "known: it does not apply"
     )

@@ -127,9 +127,11 @@ def test_some_nodes_and_one_fabric_as_json(perflogs: Path, fabricproof: Command)
     assert record["verdict"] == "FAIL"
     assert set(record["seen"]) == {"n2"}
     (fabric,) = record["fabrics"]
-    rate = next(each for each in fabric["findings"] if each["quantity"] == "rate")
-    assert (rate["value"], rate["reference"], rate["unit"]) == (100000, 200000, "Mb/s")
-    assert (rate["rail"], rate["nodes"], rate["name"]) == ("mlx5_0:1", ["n2"], "n2.rate")
+    rate = next(each for each in fabric["findings"] if each["fact"] == "rate")
+    assert rate["where"] == {"node": "n2", "rail": "mlx5_0:1"}
+    number = rate["quantity"]
+    assert (number["name"], number["value"], number["unit"]) == ("n2.rate", 100000, "Mb/s")
+    assert (number["reference"], number["verdict"]) == (200000, "FAIL")
 
 
 def test_a_node_that_left_nothing_is_missing(perflogs: Path, fabricproof: Command) -> None:

@@ -89,7 +89,12 @@ class Pretended:
         self.cases = [{**CASE, "result": result}]
         self.records = [
             {**identity, **quantity, "kind": "quantity", "counts": True, "nodes": ["n1", "n2"]},
-            {**identity, "kind": "leg", "verdict": verdict, "findings": ["a dip"]},
+            {
+                **identity,
+                "kind": "leg",
+                "verdict": verdict,
+                "findings": [{"kind": "note", "text": "a dip"}],
+            },
         ]
 
     def reframe(
@@ -161,7 +166,7 @@ def test_json_is_one_object_with_everything_a_machine_needs(
         "leg": "lo",
         "nodes": ["n1", "n2"],
         "job_id": "42",
-        "findings": ["a dip"],
+        "findings": [{"kind": "note", "text": "a dip"}],
     }
     assert {key: leg[key] for key in expected} == expected
     assert "because" in leg["reason"]
@@ -196,7 +201,7 @@ def test_what_was_disturbed_is_measured_once_more_and_that_counts(
     assert "measuring again: OsuBandwidth with fake on n1,n2: lo was disturbed" in ended.err
     (again,) = ended.record["measured_again"]
     assert (again["first_verdict"], again["looks"][0]["verdict"]) == ("UNJUDGED", then)
-    assert f"measured again: {then} on n1 and n2" in " ".join(ended.record["legs"][0]["findings"])
+    assert f"measured again: {then} on n1 and n2" in str(ended.record["legs"][0]["findings"])
     kept = project.folder / "perflogs" / "traps" / "node" / "records.jsonl"
     assert kept.read_text().count('"kind": "confirmation"') == 1
     look = again["looks"][0]["run_id"]

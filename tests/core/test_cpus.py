@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.core.cpus import cpus_of
+from fabricproof.core.hostlist import cpus_of
 
 
 @pytest.mark.parametrize(("text", "cpus"), [("0-2,5", {0, 1, 2, 5}), ("7", {7}), ("", set())])

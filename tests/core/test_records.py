@@ -22,11 +22,9 @@ from hypothesis import strategies as st
 
 import fabricproof
 from fabricproof.core.errors import ExitStatus, InputMissingError, OutputError, ParseError
-from fabricproof.core.measure import Finding, FindingKind, texts_of
 from fabricproof.core.records import (
     QuantityRecord,
     append_records,
-    findings_of,
     is_named_there,
     open_file,
     read_json,
@@ -331,22 +329,3 @@ def test_what_may_be_there_is_not_taken_for_absent(
 
     monkeypatch.setattr(os, "lstat", refuse)
     assert is_named_there(tmp_path / "state.jsonl")
-
-
-@given(
-    st.lists(
-        st.builds(
-            Finding,
-            text=st.text(),
-            kind=st.sampled_from(FindingKind),
-            rail=st.text(),
-            nodes=st.lists(st.text()).map(tuple),
-        )
-    )
-)
-def test_findings_are_read_as_they_were_written(findings: list[Finding]) -> None:
-    record = {
-        "findings": texts_of(findings),
-        "finding_kinds": [each.record() for each in findings],
-    }
-    assert findings_of(record) == tuple(findings)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import Leg, Relation
 from fabricproof.job.outcome import Outcome, judge_leg
 from fabricproof.job.relations.judge import judge_relation

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import Leg
 from fabricproof.job.outcome import Outcome, judge_leg, needs_second_look
 from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg, rank_text, slower

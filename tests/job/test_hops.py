@@ -7,7 +7,8 @@ from dataclasses import asdict, replace
 import pytest
 from looks import bandwidths, look_at
 
-from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.relations.judge import JUDGES

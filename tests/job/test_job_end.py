@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.core.measure import Verdict, texts_of, worst
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Verdict, worst
 from fabricproof.job.evidence.leg_folder import parse_rank
 from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.job.script import JOB_END_FILE

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from fabricproof.benchmarks.parsers import parse_text
-from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import read_plan, write_plan
 from fabricproof.job.outcome import judge_leg
 from fabricproof.job.second_look import doubtful_legs

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import fabricproof.job
-from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import Leg, shell_name, write_plan
 from fabricproof.job.outcome import judge_leg
 from fabricproof.job.script import RANK_FILE, SCRIPT_FILE, render_script

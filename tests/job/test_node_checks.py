@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.core.measure import Verdict, as_notes, texts_of
+from fabricproof.core.findings import as_notes, texts_of
+from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.leg_folder import RankRecord
 from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.job.whole_job import (

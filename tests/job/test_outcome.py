@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import Leg, read_plan, write_plan
 from fabricproof.job.outcome import judge_leg, needs_second_look
 from fabricproof.job.second_look import doubtful_legs

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Verdict
 from fabricproof.core.units import size_label
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Attempt, Outcome

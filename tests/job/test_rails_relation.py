@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from looks import bandwidths, look_at, sent
 
-from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.relations.rails import judge_sharing, sent_bytes

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.errors import ConfigError
-from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import Leg, Plan, Relation, read_plan, write_plan
 from fabricproof.job.outcome import Outcome, judge_leg
 from fabricproof.job.relations.judge import JUDGES, judge_relation, judge_relations, legs_to_repeat

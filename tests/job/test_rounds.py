@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.disturbance import Surroundings
 from fabricproof.job.leg import Relation, in_turns, read_plan, write_plan
 from fabricproof.job.outcome import Attempt, Outcome

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricproof.core.errors import ExitStatus, ParseError
-from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Verdict
 from fabricproof.core.records import append_records
 from fabricproof.job.run import BUILD_PROGRAM, SessionResult, assemble, read_report, read_run
 from fabricproof.job.run.collection import cases_of, collect_again

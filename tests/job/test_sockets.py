@@ -15,7 +15,8 @@ from looks import bandwidths, look_at
 
 import fabricproof.job
 from fabricproof.core.errors import ParseError
-from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import Bind, Relation
 from fabricproof.job.outcome import Outcome, judge_leg
 from fabricproof.job.relations.comparison import judge_locality, loose, parse_binding

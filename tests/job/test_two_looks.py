@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.core.measure import Finding, FindingKind, Verdict, texts_of, worst
+from fabricproof.core.findings import Finding, FindingKind, texts_of
+from fabricproof.core.measure import Verdict, worst
 from fabricproof.job.leg import MOST_ATTEMPTS, write_plan
 from fabricproof.job.outcome import judge_leg, weighed
 from fabricproof.job.second_look import doubtful_legs

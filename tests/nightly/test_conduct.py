@@ -7,7 +7,8 @@ import pytest
 from nights import DISTURBED, OPEN, RUN, key, leg, night, ran, state, unjudged
 
 from fabricproof.core.errors import ExitStatus, OutputError, UnavailableError
-from fabricproof.core.measure import Finding, FindingKind, Verdict, texts_of
+from fabricproof.core.findings import Finding, FindingKind, Where, texts_of
+from fabricproof.core.measure import Verdict
 from fabricproof.core.provenance import StackIdentity, rebuilt
 from fabricproof.core.records import read_records
 from fabricproof.history.store.label_file import labels
@@ -154,7 +155,7 @@ def of_all_pairs(verdict="FAIL", rail="rail1", node="vc2"):
     """Return the row of a campaign over four nodes, and the look of a stock program in its job."""
     row = leg(verdict, nodes=FOUR, name=rail, check="AllPairsLadder", job="9")
     blame = Finding(text=f"{node} {rail} receives at 30 %", kind=FindingKind.BLAME)
-    blame = dataclasses.replace(blame, node=node, rail=rail)
+    blame = dataclasses.replace(blame, where=Where(node=node, rail=rail))
     look = leg(verdict, name=f"{rail}.confirm", check="AllPairsLadder", job="9")
     return dataclasses.replace(row, suite=CAMPAIGN_SUITE, findings=(blame,)), look
 
@@ -195,7 +196,7 @@ def test_what_rounds_over_all_nodes_blame_is_no_partner():
 def place_at_fault(kind, nodes):
     """Return the row of a campaign that blames what is no node."""
     row, look = of_all_pairs()
-    blame = Finding(text=f"the {kind}", kind=FindingKind.BLAME, fact=kind, nodes=nodes)
+    blame = Finding(text=f"the {kind}", kind=FindingKind.BLAME, fact=kind, where=Where(nodes=nodes))
     return dataclasses.replace(row, findings=(blame,)), look
 
 

@@ -115,7 +115,7 @@ def test_latency_is_judged_and_stated_by_the_leaves_on_the_way(climb: Any, site:
     outcome, _ = climb(machine, replace(campaign, leaf_of=tuple(leaf_of.values())))
     found = _result(outcome, Quantity.LATENCY)
     (blame,) = found.said.blame
-    assert (blame.node, "15 of 15 pairs" in blame.sentence) == ("vc7", True)
+    assert (blame.where.node, "15 of 15 pairs" in blame.text) == ("vc7", True)
     stated = [(each.name, each.count, each.least, each.most) for each in found.populations]
     assert stated == [
         ("rail0", 120, 4.0, 18.0),
@@ -148,8 +148,8 @@ def test_a_receive_side_is_blamed_by_node_rail_and_direction(climb: Any, site: S
     outcome, _ = climb(Slow(healthy), planned(site, net_paths=(("rail0",), ("rail1",))))
     assert outcome.verdict is Verdict.FAIL
     (blame,) = _result(outcome).said.blame
-    assert (blame.kind, blame.name, blame.direction) == ("rail", "vc3 rail0", "receive")
-    assert blame.sentence == "vc3 rail0 receives at 30 %: 5 of 5 pairs; its other rail is fine"
+    assert (blame.fact, blame.name, blame.where.direction) == ("rail", "vc3 rail0", "receive")
+    assert blame.text == "vc3 rail0 receives at 30 %: 5 of 5 pairs; its other rail is fine"
     # Four rounds of all, then two of the suspect alone, over both rails.
     assert outcome.rounds == 12
 
@@ -170,7 +170,7 @@ def test_rounds_are_added_while_somebody_is_undecided(
     machine.free = set(names)
     first = planned_rounds(all_on_one(16), 1, is_full=False, order=Order.LEAFWISE, seed=3)
     outcome, folder = climb(machine, replace(planned(site), nodes=names, rounds=first))
-    found = {(each.node, each.direction) for each in _result(outcome).said.blame}
+    found = {(each.where.node, each.where.direction) for each in _result(outcome).said.blame}
     true = {(name, "transmit") for name in sends} | {(name, "receive") for name in receives}
     assert (found == true) == bool(most_more)
     assert outcome.rounds == (8 if most_more else 6)
@@ -330,7 +330,9 @@ def test_a_crossed_node_is_named_with_where_its_own_traffic_comes_in(
     machine.edit = crossed
     outcome, _ = climb(machine, planned(site, is_full=True))
     (found,) = outcome.wrong_paths
-    assert (found.node, found.partners, found.came_by) == ("vc3", 7, "rail2")
+    assert found.where.node == "vc3"
+    assert "with all 7 partners" in found.text
+    assert "comes in by rail2" in found.text
     reasons = [each.reason for each in outcome.troubles]
     assert any(", rail1 " in each for each in reasons)
 
@@ -357,7 +359,7 @@ def test_a_rail_of_another_kind_on_one_node_is_invalid_and_the_node_is_named(
     assert outcome.verdict is Verdict.INVALID
     over = [each for each in outcome.troubles if each.verdict is Verdict.INVALID]
     assert {"vc3" in each.pair and each.reason.startswith(words) for each in over} == {True}
-    assert [each.node for each in outcome.wrong_paths] == ["vc3"]
+    assert [each.where.node for each in outcome.wrong_paths] == ["vc3"]
     others = outcome.results[0].judged.matrix
     assert others.nodes.index("vc3") not in {*others.source.tolist(), *others.destination.tolist()}
 
@@ -392,7 +394,7 @@ def test_what_good_pairs_bore_as_well_excuses_nobody(climb: Any, site: Site) -> 
     machine.taken = lambda node: 0.4
     outcome, _ = climb(machine, planned(site))
     assert outcome.verdict is Verdict.FAIL
-    assert [each.node for each in _result(outcome).said.blame] == ["vc3"]
+    assert [each.where.node for each in _result(outcome).said.blame] == ["vc3"]
 
 
 def test_a_rail_that_loses_packets_at_full_bandwidth_is_red_and_named(
@@ -426,7 +428,7 @@ def test_what_all_of_a_round_bore_excuses_no_single_pair(
 
     machine.taken = taken
     outcome, _ = climb(machine, planned(site))
-    assert [each.node for each in _result(outcome).said.blame] == ["vc3"]
+    assert [each.where.node for each in _result(outcome).said.blame] == ["vc3"]
     assert all(each.round >= 4 for each in outcome.troubles), "of one pair nobody else tells"
 
 
@@ -591,7 +593,10 @@ def test_of_a_shared_link_a_pair_alone_tells_only_where_the_link_carries_less(
 ) -> None:
     outcome = _slow_into_a_leaf(climb, site, share)
     (blame,) = outcome.results[0].said.blame
-    assert (blame.name, blame.direction) == ("leaf1 rail0", "receive") or blame.name == "leaf1"
+    assert (blame.name, blame.where.direction) == (
+        "leaf1 rail0",
+        "receive",
+    ) or blame.name == "leaf1"
 
     def look(arguments: Any, nodes: tuple[str, ...]) -> SessionResult:
         return SessionResult(run_id="r", legs=(_leg(alone, "rail0", nodes),))
@@ -769,7 +774,7 @@ def test_a_value_that_was_low_once_is_measured_again_and_both_are_told(
         (tuple(sorted(clean.rounds[0].pairs[0])),),
     )
     (look,) = outcome.second_looks
-    said = look.sentence
+    said = look.text
     assert said.startswith(f"{one} to {other} over rail0 was low once (")
     assert max(_pairs_measured(folder).values()) == 1  # in a round of its own
     assert said in shown.campaign_text(outcome, ())
@@ -820,7 +825,7 @@ def test_where_nodes_share_cores_pairs_take_turns(climb: Any, site: Site) -> Non
         Machine(_with_vc3(0.3)), replace(planned(site, is_full=True), rounds=parts, at_once=3)
     )
     (blame,) = _result(outcome).said.blame
-    assert blame.node == "vc3"
+    assert blame.where.node == "vc3"
     assert load(folder) == outcome.campaign
     assert "pairs take turns, 3 at once" in shown.campaign_text(outcome, ())
 
@@ -870,7 +875,7 @@ def test_text_and_json_name_the_blamed_the_missing_and_what_comes_later(
     assert there.resume == "fabricproof pairs run --resume '/a folder/vc'"
     record = json.loads(json.dumps(shown.campaign_record(outcome, ())))
     assert record["verdict"] == "FAIL"
-    assert [each["node"] for each in record["results"][0]["blame"]] == ["vc3"]
+    assert [each["where"]["node"] for each in record["results"][0]["blame"]] == ["vc3"]
     assert all("vc8" in pair for each in record["left"] for pair in each["pairs"])
     assert record["out"] == {"vc9": "drain"}
 

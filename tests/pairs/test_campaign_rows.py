@@ -11,8 +11,8 @@ import pytest
 from made_machine import NODES, Machine, healthy, planned
 
 from fabricproof.cli.measure.pairs_display import campaign_record
-from fabricproof.core.measure import Finding, FindingKind, Verdict, texts_of
-from fabricproof.core.records import findings_of
+from fabricproof.core.findings import Finding, FindingKind, findings_of
+from fabricproof.core.measure import Verdict
 from fabricproof.pairs.campaign import job
 from fabricproof.pairs.campaign.conduct import planned_rounds
 from fabricproof.pairs.campaign.confirm import Confirmation, RedPair, confirm
@@ -114,7 +114,8 @@ def test_a_confirmed_fault_is_fail_on_its_own_rail_alone_and_names_the_node(
     (judgement,) = red.report.quantities
     assert judgement.reason.startswith("vc3 rail0 receives at 30 %: ")
     (blame,) = (each for each in red.report.findings if each.kind is FindingKind.BLAME)
-    assert (blame.node, blame.rail, blame.text) == ("vc3", "rail0", judgement.reason)
+    assert (blame.where.node, blame.where.rail) == ("vc3", "rail0")
+    assert blame.text == judgement.reason
     value, low, _, _ = bounds(judgement)
     assert judgement.value < value * (1 + low)  # type: ignore[operator]
 
@@ -138,8 +139,8 @@ def test_a_blame_of_no_one_node_says_which_nodes_it_concerns(
     outcome, looks = confirm(climb(machine, campaign)[0], look(Verdict.FAIL))
     (row,) = rows_of(outcome, looks)
     found = [each for each in row.report.findings if each.kind is FindingKind.BLAME]
-    assert [(each.node, each.fact, each.nodes) for each in found] == [("", kind, nodes)]
-    record = {"findings": texts_of(found), "finding_kinds": [each.record() for each in found]}
+    assert [(each.where.node, each.fact, each.where.nodes) for each in found] == [("", kind, nodes)]
+    record = {"findings": [each.record() for each in found]}
     assert findings_of(record) == tuple(found)
 
 
@@ -302,7 +303,7 @@ def test_two_nodes_that_were_slow_once_are_good_at_the_second_look(climb: Any, s
     outcome, _ = climb(Once(healthy), planned(site, nodes=NODES[:2]))
     (row,) = rows_of(outcome, ())
     assert row.report.verdict is Verdict.PASS
-    assert len([each for each in outcome.second_looks if "was low once" in each.sentence]) == 2
+    assert len([each for each in outcome.second_looks if "was low once" in each.text]) == 2
 
 
 @pytest.mark.parametrize("is_full", [False, True])
@@ -352,20 +353,20 @@ def test_an_error_that_rose_in_two_rounds_is_not_cleared_by_a_good_second_look(
 def test_whom_the_stock_program_cleared_is_blamed_no_longer(climb: Any, site: Site) -> None:
     machine = Machine(lambda a, b: healthy(a, b) * (0.5 if b in {"vc1", "vc4"} else 1))
     found, _ = climb(machine, planned(site, is_full=True))
-    assert {each.node for each in found.results[0].said.blame} == {"vc1", "vc4"}
+    assert {each.where.node for each in found.results[0].said.blame} == {"vc1", "vc4"}
 
     def seen(red: RedPair) -> Confirmation:
         verdict = Verdict.PASS if red.blamed == "vc1" else Verdict.FAIL
         return look(verdict)(red)
 
     outcome, looks = confirm(found, seen)
-    assert [each.node for each in outcome.results[0].said.blame] == ["vc4"]
+    assert [each.where.node for each in outcome.results[0].said.blame] == ["vc4"]
     told = outcome.results[0].said.undecided[0]
-    assert "vc1 rail0 receives at 5" in told.sentence
-    assert "osu_bw did not see it" in told.sentence
+    assert "vc1 rail0 receives at 5" in told.text
+    assert "osu_bw did not see it" in told.text
     (row,) = rows_of(outcome, looks)
     assert row.report.verdict is Verdict.FAIL
-    blamed = [each.node for each in row.report.findings if each.kind is FindingKind.BLAME]
+    blamed = [each.where.node for each in row.report.findings if each.kind is FindingKind.BLAME]
     assert blamed == ["vc4"]
 
 

@@ -26,7 +26,7 @@ def judge(tmp_path: Path, fabricproof: Command) -> Callable[..., Any]:
 
 
 def blamed(record: dict[str, Any]) -> list[tuple[str, str, str]]:
-    return [(each["kind"], each["name"], each["direction"]) for each in record["blame"]]
+    return [(each["fact"], each["name"], each["where"]["direction"]) for each in record["blame"]]
 
 
 # --- one fault
@@ -45,7 +45,7 @@ def test_a_slow_node_is_blamed(judge: Any, num: int, side: str, factor: float) -
     assert ended.status == 1
     assert blamed(ended.record) == [("node", "n0002", side)]
     blame = ended.record["blame"][0]
-    assert blame["node"] == "n0002"
+    assert blame["where"]["node"] == "n0002"
     assert blame["share"] == pytest.approx(factor, rel=0.05)
     assert blame["confidence"] > 0.9
     assert ended.record["undecided"] == []
@@ -56,13 +56,13 @@ def test_one_rail_of_a_node(judge: Any, side: str) -> None:
     ended = judge(made(16, of_node(3, 0.3, side=side, rail=1), rails=2))
     assert blamed(ended.record) == [("rail", "n0003 rail1", side)]
     blame = ended.record["blame"][0]
-    assert (blame["node"], blame["rail"]) == ("n0003", "rail1")
-    assert "15 of 15 pairs; its other rail is fine" in blame["sentence"]
+    assert (blame["where"]["node"], blame["where"]["rail"]) == ("n0003", "rail1")
+    assert "15 of 15 pairs; its other rail is fine" in blame["text"]
 
 
 def test_with_one_rail_measured_node_and_rail_are_not_told_apart(judge: Any) -> None:
     blame = judge(made(12, of_node(3, 0.3), rails=1)).record["blame"][0]
-    assert (blame["kind"], blame["rail"]) == ("node", "rail0")
+    assert (blame["fact"], blame["where"]["rail"]) == ("node", "rail0")
     assert "n0003 rail0 alone" in blame["cannot_tell_from"]
 
 
@@ -75,7 +75,7 @@ def test_a_pair_that_is_low_both_ways(judge: Any, num: int, rounds: int) -> None
     ]
     record = judge(rows).record
     assert blamed(record) == [("pair", "n0002 - n0004", "both")]
-    assert record["blame"][0]["node"] is None
+    assert "node" not in record["blame"][0]["where"]
 
 
 @pytest.mark.parametrize("num", [8, 12])
@@ -84,7 +84,7 @@ def test_a_pair_that_is_low_both_ways_once_among_few_nodes_may_be_chance(
 ) -> None:
     record = judge(made(num, of_pair(2, 4, 0.3))).record
     assert (record["verdict"], record["blame"]) == ("UNDECIDED", [])
-    named = {name for entry in record["undecided"] for name in entry["nodes"]}
+    named = {name for entry in record["undecided"] for name in entry["where"]["nodes"]}
     assert named == {"n0002", "n0004"}
 
 
@@ -94,8 +94,8 @@ def test_a_pair_that_was_measured_once_is_not_blamed(judge: Any, triangle: bool)
     ended = judge(rows)
     assert (ended.status, ended.record["verdict"], ended.record["blame"]) == (5, "UNDECIDED", [])
     (entry,) = ended.record["undecided"]
-    assert (entry["kind"], entry["nodes"]) == ("chance", ["n0002", "n0004"])
-    assert "once more" in entry["would_tell"]
+    assert (entry["fact"], entry["where"]["nodes"]) == ("chance", ["n0002", "n0004"])
+    assert "once more" in entry["next_step"]
 
 
 # --- several, and none
@@ -131,7 +131,7 @@ def test_many_low_pairs_that_no_node_explains(
     ended = judge(made(num, lambda *_: 0.5 if random.random() < part else 1.0, triangle=triangle))
     assert (ended.status, ended.record["verdict"], ended.record["blame"]) == (5, "UNDECIDED", [])
     assert ended.record["contention"] is True
-    assert ended.record["undecided"][0]["kind"] == "contention"
+    assert ended.record["undecided"][0]["fact"] == "contention"
 
 
 @pytest.mark.parametrize("num", [2, 3])
@@ -143,15 +143,15 @@ def test_two_or_three_nodes_cannot_be_told_apart(judge: Any, num: int, triangle:
     ended = judge(made(num, fault, triangle=triangle))
     assert (ended.status, ended.record["verdict"], ended.record["blame"]) == (5, "UNDECIDED", [])
     (entry,) = ended.record["undecided"]
-    assert entry["kind"] == "few"
-    assert "two nodes more" in entry["would_tell"]
+    assert entry["fact"] == "few"
+    assert "two nodes more" in entry["next_step"]
 
 
 def test_with_a_reference_three_nodes_that_were_measured_twice_are_enough(judge: Any) -> None:
     rows = made(3, of_node(0, 0.3))
     once = judge(rows, "--reference", "23 GB/s", unit="GB/s")
     assert (once.record["verdict"], blamed(once.record)) == ("UNDECIDED", [])
-    assert once.record["undecided"][0]["nodes"] == ["n0000"]
+    assert once.record["undecided"][0]["where"]["nodes"] == ["n0000"]
     twice = [{**row, "round": number} for number in range(2) for row in rows]
     ended = judge(twice, "--reference", "23 GB/s", unit="GB/s")
     assert blamed(ended.record) == [("node", "n0000", "both")]
@@ -180,7 +180,7 @@ def test_few_nodes_that_miss_the_reference_at_both_looks_are_red_and_not_blamed(
     assert (record["verdict"], record["blame"]) == (verdict, [])
     if verdict == "FAIL":
         (entry,) = record["undecided"]
-        assert (entry["kind"], len(entry["nodes"])) == ("few", num)
+        assert (entry["fact"], len(entry["where"]["nodes"])) == ("few", num)
         assert f"{num} nodes do not tell" in record["reason"]
 
 
@@ -197,7 +197,7 @@ def test_few_values_that_all_miss_the_reference_by_a_little_are_no_pass(
     record = judge(rows, "--reference", "24 GB/s", unit="GB/s").record
     assert (record["verdict"], record["blame"]) == (verdict, [])
     assert bool(record["undecided"]) is (verdict == "UNDECIDED")
-    assert all(entry["nodes"] for entry in record["undecided"])
+    assert all(entry["where"]["nodes"] for entry in record["undecided"])
 
 
 @pytest.mark.parametrize("num", [2, 3])
@@ -210,7 +210,7 @@ def test_one_of_few_values_that_misses_the_reference_by_a_little_is_no_pass(
     # Of three nodes one direction is not there.
     assert (record["verdict"], record["blame"]) == ({2: "UNDECIDED", 3: "MISSING"}[num], [])
     assert record["undecided"]
-    assert all(entry["nodes"] for entry in record["undecided"])
+    assert all(entry["where"]["nodes"] for entry in record["undecided"])
 
 
 def test_one_of_few_values_that_reached_the_reference_in_other_rounds_is_told_only(
@@ -220,7 +220,7 @@ def test_one_of_few_values_that_reached_the_reference_in_other_rounds_is_told_on
     rows[1]["value"] = 24 * 0.87
     record = judge(rows, "--reference", "24 GB/s", unit="GB/s").record
     assert (record["verdict"], record["undecided"]) == ("PASS", [])
-    assert any("were good in most other rounds" in each for each in record["findings"])
+    assert any("were good in most other rounds" in each["text"] for each in record["notes"])
 
 
 # --- few values
@@ -243,13 +243,17 @@ def test_of_few_values_a_node_is_named_and_not_blamed(
     ended = judge(made(num, fault, triangle=triangle, rails=rails))
     assert (ended.status, ended.record["verdict"], ended.record["blame"]) == (5, "UNDECIDED", [])
     (entry,) = ended.record["undecided"]
-    assert (entry["kind"], entry["nodes"], entry["would_tell"]) == ("node", ["n0002"], again)
+    assert (entry["fact"], entry["where"]["nodes"], entry["next_step"]) == (
+        "node",
+        ["n0002"],
+        again,
+    )
 
 
 def test_a_pair_among_few_is_not_blamed(judge: Any) -> None:
     ended = judge(made(6, of_pair(2, 4, 0.3)))
     assert (ended.record["verdict"], ended.record["blame"]) == ("UNDECIDED", [])
-    said = [entry["would_tell"] for entry in ended.record["undecided"]]
+    said = [entry["next_step"] for entry in ended.record["undecided"]]
     assert sorted(said) == ["n0002 to n0004 once more", "n0004 to n0002 once more"]
 
 
@@ -265,7 +269,7 @@ def test_what_is_to_be_measured_again_names_rail_and_size(judge: Any) -> None:
         if row["size"] == "1MiB" and (row["a"], row["b"]) == ("n0002", "n0004"):
             row["value"] = 24
     (entry,) = judge(rows).record["undecided"]
-    assert entry["would_tell"] == "n0002 to n0004 over rail1 once more: bandwidth of 4MiB"
+    assert entry["next_step"] == "n0002 to n0004 over rail1 once more: bandwidth of 4MiB"
 
 
 def test_a_low_value_that_was_good_in_other_rounds_is_told_only(judge: Any) -> None:
@@ -273,7 +277,7 @@ def test_a_low_value_that_was_good_in_other_rounds_is_told_only(judge: Any) -> N
     rows[5]["value"] = 9
     ended = judge(rows)
     assert (ended.record["verdict"], ended.record["undecided"]) == ("UNJUDGED", [])
-    assert any("were good in most other rounds" in each for each in ended.record["findings"])
+    assert any("were good in most other rounds" in each["text"] for each in ended.record["notes"])
 
 
 def test_rows_too_few_to_compare_do_not_doubt_the_others(judge: Any) -> None:
@@ -283,10 +287,10 @@ def test_rows_too_few_to_compare_do_not_doubt_the_others(judge: Any) -> None:
         for b, value in ((1, 24), (2, 12))
     ]
     ended = judge(rows)
-    assert ended.record["blame"][0]["node"] == "n0003"
+    assert ended.record["blame"][0]["where"]["node"] == "n0003"
     (entry,) = ended.record["undecided"]
-    assert (entry["kind"], entry["nodes"]) == ("few", ["n0000", "n0001", "n0002"])
-    assert "over rail1" in entry["would_tell"]
+    assert (entry["fact"], entry["where"]["nodes"]) == ("few", ["n0000", "n0001", "n0002"])
+    assert "over rail1" in entry["next_step"]
 
 
 # --- most of it low
@@ -310,8 +314,8 @@ def test_more_than_half_of_the_values_low_by_chance(
     assert (ended.status, ended.record["verdict"], ended.record["blame"]) == (5, "UNDECIDED", [])
     assert ended.record["contention"] is True
     (entry,) = ended.record["undecided"]
-    assert entry["kind"] == "contention"
-    assert "(--leaves)" in entry["would_tell"]
+    assert entry["fact"] == "contention"
+    assert "(--leaves)" in entry["next_step"]
 
 
 def test_a_group_of_fast_nodes_is_no_doubt_where_a_reference_says_the_others_are_good(
@@ -324,7 +328,9 @@ def test_a_group_of_fast_nodes_is_no_doubt_where_a_reference_says_the_others_are
     # With a reference that only the fast ones reach, the others are slow.
     ended = judge(rows, "--reference", "38 GB/s", unit="GB/s")
     assert ended.record["verdict"] == "FAIL"
-    assert {each["node"] for each in ended.record["blame"]} == {f"n{n:04}" for n in range(10)}
+    assert {each["where"]["node"] for each in ended.record["blame"]} == {
+        f"n{n:04}" for n in range(10)
+    }
 
 
 # --- distance
@@ -346,15 +352,19 @@ def test_leaves_of_unlike_size_blame_nobody(judge: Any) -> None:
     rows = made(16, lambda a, b, _: 1.6 if (a < 12) == (b < 12) else 1.0)
     ended = judge(rows)
     assert (ended.record["verdict"], ended.record["blame"]) == ("UNDECIDED", [])
-    assert ended.record["undecided"][0]["kind"] == "group"
-    assert set(ended.record["undecided"][0]["nodes"]) == {f"n{n:04}" for n in range(12, 16)}
+    assert ended.record["undecided"][0]["fact"] == "group"
+    assert set(ended.record["undecided"][0]["where"]["nodes"]) == {
+        f"n{n:04}" for n in range(12, 16)
+    }
 
 
 def test_one_fast_group_is_either_near_or_the_only_healthy_part(judge: Any) -> None:
     fault = both(*(of_node(node, 0.5) for node in range(10)))
     ended = judge(made(16, fault))
     assert ended.record["verdict"] == "UNDECIDED"
-    assert set(ended.record["undecided"][0]["nodes"]) == {f"n{n:04}" for n in range(10, 16)}
+    assert set(ended.record["undecided"][0]["where"]["nodes"]) == {
+        f"n{n:04}" for n in range(10, 16)
+    }
 
 
 # --- with leaves
@@ -392,7 +402,7 @@ def test_a_leaf_and_its_uplinks(
 ) -> None:
     ended = judge(made(16, fault), "--leaves", leaves_file(tmp_path, 16, 4))
     assert blamed(ended.record) == [expected]
-    assert ended.record["blame"][0]["node"] is None
+    assert "node" not in ended.record["blame"][0]["where"]
 
 
 def test_a_node_alone_on_its_leaf_is_not_told_from_it(judge: Any, tmp_path: Path) -> None:
@@ -402,7 +412,7 @@ def test_a_node_alone_on_its_leaf_is_not_told_from_it(judge: Any, tmp_path: Path
     )
     ended = judge(made(10, of_node(9, 0.4)), "--leaves", str(file))
     (blame,) = ended.record["blame"]
-    assert (blame["kind"], blame["node"]) == ("node", "n0009")
+    assert (blame["fact"], blame["where"]["node"]) == ("node", "n0009")
     assert any(each.startswith("c") for each in blame["cannot_tell_from"])
 
 
@@ -417,7 +427,7 @@ def test_a_slow_round_is_contention(judge: Any) -> None:
             rows.append({"a": f"n{a:04}", "b": f"n{b:04}", "value": value, "round": number})
     ended = judge(rows)
     assert (ended.record["verdict"], ended.record["blame"]) == ("UNDECIDED", [])
-    assert "round 4" in ended.record["undecided"][0]["sentence"]
+    assert "round 4" in ended.record["undecided"][0]["text"]
 
 
 # --- units
@@ -429,7 +439,7 @@ def test_of_a_latency_less_is_better(judge: Any, unit: str) -> None:
     assert blamed(ended.record) == [("node", "n0003", "both")]
     assert ended.record["quantity"] == "latency"
     assert ended.record["blame"][0]["share"] == pytest.approx(0.5, rel=0.05)
-    assert "2 times the usual latency" in ended.record["blame"][0]["sentence"]
+    assert "2 times the usual latency" in ended.record["blame"][0]["text"]
 
 
 def test_sizes_and_quantities_are_held_against_their_like(judge: Any) -> None:
@@ -494,8 +504,8 @@ def test_missing_and_empty_pairs(judge: Any, empty: str) -> None:
     for row in kept[::7]:
         row["value"] = empty
     ended = judge(kept)
-    assert [each["node"] for each in ended.record["blame"]] == ["n0003"]
-    assert any("without a value" in each for each in ended.record["findings"])
+    assert [each["where"]["node"] for each in ended.record["blame"]] == ["n0003"]
+    assert any("without a value" in each["text"] for each in ended.record["notes"])
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -531,7 +541,7 @@ def test_a_direction_that_was_not_measured_is_missing(judge: Any, num: int, *, e
     (said,) = ended.record["missing"]
     assert said.startswith(f"{num - 1} of {num * (num - 1)} directions: n0009 to n0000, n0009 to ")
     assert said in ended.record["reason"]
-    assert f"{num - 1} pairs measured one way only" in ended.record["findings"][0]
+    assert f"{num - 1} pairs measured one way only" in ended.record["notes"][0]["text"]
 
 
 def test_a_row_without_a_value_is_missing_of_a_sample_too(judge: Any) -> None:
@@ -559,7 +569,9 @@ def test_a_node_with_one_partner_is_not_told_from_it(judge: Any) -> None:
     assert (ended.status, ended.record["verdict"]) == (4, "MISSING")
     (said,) = ended.record["missing"]
     assert said.startswith("29 of 240 directions: n0000 to n0009, n0001 to n0009, ")
-    assert "with one partner only, and not told from it: n0009" in ended.record["findings"]
+    assert "with one partner only, and not told from it: n0009" in [
+        each["text"] for each in ended.record["notes"]
+    ]
 
 
 def test_rows_that_another_rail_or_size_has_are_missing(judge: Any) -> None:
@@ -588,8 +600,10 @@ def test_of_a_sample_absent_pairs_are_told_only(judge: Any, kind: str) -> None:
     assert (ended.status, ended.record["missing"]) == (0, [])
     total = num * (num - 1) // 2
     told = f"{len(rows) // 2} of {total} pairs measured: nothing is said of the others"
-    assert told in ended.record["findings"]
-    assert any("one partner only" in each for each in ended.record["findings"]) is (kind == "star")
+    assert told in [each["text"] for each in ended.record["notes"]]
+    assert any("one partner only" in each["text"] for each in ended.record["notes"]) is (
+        kind == "star"
+    )
 
 
 def test_no_value_at_all_is_missing(judge: Any) -> None:
@@ -633,7 +647,7 @@ def test_other_kinds_of_healthy_noise_blame_nobody(judge: Any, kind: str, seed: 
 def test_one_direction_only(judge: Any) -> None:
     rows = made(12, of_node(5, 0.3), triangle=True)
     ended = judge(rows, direction="ab")
-    assert [each["node"] for each in ended.record["blame"]] == ["n0005"]
+    assert [each["where"]["node"] for each in ended.record["blame"]] == ["n0005"]
     # Of the first node only the transmit side was measured, and nothing is said of the other.
     ended = judge(made(12, of_node(0, 0.3), triangle=True), direction="ab")
     assert blamed(ended.record) == [("node", "n0000", "transmit")]
@@ -646,7 +660,7 @@ def test_names_of_any_kind(judge: Any, tmp_path: Path) -> None:
             row[end] = f"rack 1/{row[end]};<b>$(reboot)"
     plot = tmp_path / "m.svg"
     ended = judge(rows, "-o", str(plot))
-    assert ended.record["blame"][0]["node"].startswith("rack 1/n0003")
+    assert ended.record["blame"][0]["where"]["node"].startswith("rack 1/n0003")
     assert ended.record["blame"][0]["drain"] is None
     assert "<b>" not in plot.read_text()
 
@@ -805,9 +819,9 @@ def test_a_node_with_two_partners_is_not_told_from_its_ways(judge: Any) -> None:
     ended = judge(ring(made(16, of_node(4, 0.5)), 16))
     assert (ended.record["verdict"], ended.record["blame"]) == ("UNDECIDED", [])
     (entry,) = ended.record["undecided"]
-    assert (entry["kind"], entry["nodes"]) == ("node", ["n0004"])
-    assert "measured with 2 nodes only" in entry["sentence"]
-    assert entry["would_tell"] == "n0004 with 1 node more"
+    assert (entry["fact"], entry["where"]["nodes"]) == ("node", ["n0004"])
+    assert "measured with 2 nodes only" in entry["text"]
+    assert entry["next_step"] == "n0004 with 1 node more"
 
 
 @pytest.mark.parametrize("rounds", [2, 3])
@@ -1017,7 +1031,7 @@ def test_verdicts_that_blame_nobody(
 def test_a_node_that_flaps_is_named_as_undecided(judge: Any) -> None:
     rows = made(24, lambda a, b, _: 0.4 if 3 in {a, b} and (a + b) % 2 else 1.0)
     ended = judge(rows, *AT_24)
-    assert "n0003" in ended.record["undecided"][0]["nodes"]
+    assert "n0003" in ended.record["undecided"][0]["where"]["nodes"]
 
 
 def test_no_such_file(fabricproof: Command) -> None:

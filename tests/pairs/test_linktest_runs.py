@@ -29,7 +29,7 @@ def test_a_rail_at_30_percent_is_blamed_on_its_node(name: str) -> None:
     result = judged(name)
     assert result.verdict is MatrixVerdict.FAIL
     (blame,) = say(result).blame
-    assert (blame.node, blame.direction) == ("vc3", "both")
+    assert (blame.where.node, blame.where.direction) == ("vc3", "both")
     assert blame.share == pytest.approx(0.32, abs=0.02)
 
 

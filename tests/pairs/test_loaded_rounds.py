@@ -61,9 +61,9 @@ def test_pairs_between_leaves_that_miss_the_reference_together_are_undecided() -
     assert missed.any()
     assert judged.contended[missed].all()
     (entry,) = say(judged).undecided
-    assert entry.why == "contention"
-    assert entry.sentence.startswith("pairs between leaves have 1.468 MB/s over rail0, less")
-    assert "one at a time" in entry.would_tell
+    assert entry.fact == "contention"
+    assert entry.text.startswith("pairs between leaves have 1.468 MB/s over rail0, less")
+    assert "one at a time" in entry.next_step
 
 
 def test_pairs_between_leaves_that_miss_the_reference_one_at_a_time_are_red() -> None:

@@ -220,4 +220,4 @@ def carrier(begin: float, before: int, after: int) -> RoundRecord:
 def test_a_link_that_went_down_twice_is_red_by_name(seen: list[RoundRecord], downs: int) -> None:
     found = down_links(seen, ["rail0", "rail1"])
     said = f"vc3 rail0: its link went down {downs} times while the campaign ran"
-    assert [each.sentence for each in found] == [said] * bool(downs)
+    assert [each.text for each in found] == [said] * bool(downs)

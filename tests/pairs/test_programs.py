@@ -75,14 +75,14 @@ def test_a_slow_node_is_blamed(folder: Path, form: str) -> None:
     judged = judged_text(folder, WHOLE[form](slow(3)))
     assert judged.verdict is MatrixVerdict.FAIL
     (blame,) = say(judged).blame
-    assert (blame.node, blame.direction) == ("n3", "both")
+    assert (blame.where.node, blame.where.direction) == ("n3", "both")
     assert blame.share == pytest.approx(0.3, abs=0.02)
 
 
 def test_mpigraph_tells_the_receiving_side_and_the_slower_end_counts(folder: Path) -> None:
     judged = judged_text(folder, mpigraph(NODES, lambda _a, b: 0.3 if b == 5 else 1.0))
     (blame,) = say(judged).blame
-    assert (blame.node, blame.direction) == ("n5", "receive")
+    assert (blame.where.node, blame.where.direction) == ("n5", "receive")
     # A buffer that took the message ends the sender's clock early: the receiver's counts.
     text = mpigraph(NODES)
     row = next(line for line in text.splitlines() if line.startswith("n0:0 to"))
@@ -117,7 +117,7 @@ def test_small_messages_are_latencies(folder: Path) -> None:
         judged = judged_text(folder, text)
         (kind,) = judged.matrix.kinds
         assert (kind.quantity, kind.unit) == ("latency", "us")
-        assert [each.node for each in say(judged).blame] == ["n2"]
+        assert [each.where.node for each in say(judged).blame] == ["n2"]
 
 
 # --- what is missing
@@ -161,7 +161,7 @@ def test_a_fault_stays_red_in_a_cut_output(folder: Path) -> None:
     text = linktest_serial(NODES, slow(3))
     judged = judged_text(folder, text[: text.index("RESULT")])
     assert judged.verdict is MatrixVerdict.FAIL
-    assert any("not in the output" in each for each in say(judged).findings)
+    assert any("not in the output" in each.text for each in say(judged).notes)
 
 
 def test_the_slowest_value_that_was_counted_must_stand_there(folder: Path) -> None:
@@ -189,7 +189,7 @@ def test_the_slowest_pairs_alone_are_no_verdict_on_anybody(folder: Path) -> None
         said = say(judged)
         assert said.blame == ()
         assert "gnuplotinput.dat" in judged.reason
-    assert any("n3 with" in each or "with n3" in each for each in said.findings)
+    assert any("n3 with" in each.text or "with n3" in each.text for each in said.notes)
 
 
 def test_pairs_that_were_slow_twice_miss_a_reference(folder: Path) -> None:

@@ -76,7 +76,7 @@ def test_many_low_pairs_that_no_node_explains_blame_nobody(
     # A node of which chance drew nearly all pairs is no longer told from one at fault.
     ends = np.maximum(np.mean(low, axis=0), np.mean(low, axis=1))
     if ends.max() < 0.55:
-        assert [each.kind.value for each in say(judged).blame if each.node] == []
+        assert [each.fact for each in say(judged).blame if each.where.node] == []
     # With half of all low, nobody can say which half is healthy: a reference can.
     if 0.1 < low.mean() < 0.35:
         assert say(judged).blame == () or ends.max() >= 0.55
@@ -101,7 +101,7 @@ def test_one_low_value_is_undecided_however_low(
     said = say(judge_matrix(read_matrix(str(written(folder / "m.csv", rows)))))
     assert said.blame == ()
     (entry,) = said.undecided
-    assert entry.nodes == (f"n{first:04}", f"n{second:04}")
+    assert entry.where.nodes == (f"n{first:04}", f"n{second:04}")
 
 
 @given(
@@ -122,7 +122,9 @@ def test_one_slow_node_is_blamed_and_nobody_else(
     some = [row for row in rows if random.random() < kept]
     file = written(folder / "m.csv", some)
     judged = judge_matrix(read_matrix(str(file)))
-    assert [(each.node, each.direction) for each in say(judged).blame] == [(f"n{node:04}", side)]
+    assert [(each.where.node, each.where.direction) for each in say(judged).blame] == [
+        (f"n{node:04}", side)
+    ]
 
 
 @given(data=st.binary(max_size=300))

@@ -9,6 +9,8 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fabricproof.core.findings import Finding, Where
+from fabricproof.core.measure import Verdict
 from fabricproof.pairs.campaign import path as room
 from fabricproof.pairs.campaign.path import LEAST_PARTNERS, MOST_SHARE
 from fabricproof.traffic import PathProof, PathState
@@ -27,7 +29,7 @@ class PairPath:
         return PathProof(state=state, reason="", came_by=self.came_by, lacking=self.lacking)
 
 
-def wrong_paths(net_path: str, seen: Sequence[PairPath]) -> list[room.WrongPath]:
+def wrong_paths(net_path: str, seen: Sequence[PairPath]) -> list[Finding]:
     return room.wrong_paths(net_path, [(each.pair, each.proof) for each in seen])
 
 
@@ -46,16 +48,17 @@ def seen_of(count: int, bad: set[int], *, alike: bool = True) -> list[PairPath]:
 
 def test_the_one_node_that_is_wrong_with_all_others_is_named_with_where_it_comes_in() -> None:
     (found,) = wrong_paths("rail0", seen_of(8, {3}))
-    assert (found.node, found.partners, found.others, found.came_by) == ("n3", 7, 21, "rail1")
-    assert found.sentence.startswith("n3: traffic over rail0 takes another path with all 7")
-    assert "cables of rail0 and rail1 of n3 exchanged" in found.sentence
+    assert (found.where, found.verdict) == (Where(node="n3", rail="rail0"), Verdict.INVALID)
+    assert "with all 7 partners, 21 pairs of other nodes do not: it comes in by rail1" in found.text
+    assert found.text.startswith("n3: traffic over rail0 takes another path with all 7")
+    assert "cables of rail0 and rail1 of n3 exchanged" in found.text
 
 
 def test_two_that_are_crossed_alike_reach_each_other_and_are_both_named() -> None:
     found = wrong_paths("rail0", seen_of(12, {3, 7}))
-    assert [each.node for each in found] == ["n3", "n7"]
-    assert {each.partners for each in found} == {10}
-    assert [each.node for each in wrong_paths("rail0", seen_of(12, {3, 7}, alike=False))] == [
+    assert [each.where.node for each in found] == ["n3", "n7"]
+    assert all("with all 10 partners" in each.text for each in found)
+    assert [each.where.node for each in wrong_paths("rail0", seen_of(12, {3, 7}, alike=False))] == [
         "n3",
         "n7",
     ]
@@ -79,7 +82,8 @@ def test_nobody_is_named_whose_partners_nobody_saw_take_the_right_path() -> None
     elsewhere = [*star, PairPath(pair=("n4", "n5"), is_wrong=False)]
     assert not wrong_paths("rail0", elsewhere)
     (found,) = wrong_paths("rail0", [*elsewhere, PairPath(pair=("n0", "n1"), is_wrong=False)])
-    assert (found.node, found.partners, found.others) == ("n3", 2, 2)
+    assert found.where.node == "n3"
+    assert "with all 2 partners, 2 pairs of other nodes do not" in found.text
 
 
 def test_a_wrong_pair_of_nodes_that_are_right_elsewhere_names_nobody_beside_it() -> None:
@@ -94,8 +98,8 @@ def test_no_interface_is_named_where_it_comes_in_by_several() -> None:
     at = next(i for i, each in enumerate(seen) if "n3" in each.pair)
     seen[at] = PairPath(pair=seen[at].pair, is_wrong=True, came_by="mgmt0", lacking="n3")
     (found,) = wrong_paths("rail0", seen)
-    assert not found.came_by
-    assert "exchanged" not in found.sentence
+    assert "comes in by" not in found.text
+    assert "exchanged" not in found.text
 
 
 def test_where_it_comes_in_to_partners_is_not_said_of_the_node() -> None:
@@ -107,13 +111,13 @@ def test_where_it_comes_in_to_partners_is_not_said_of_the_node() -> None:
         replace(each, came_by="rail1", lacking="n0") if each.pair == ("n0", "n3") else each
         for each in seen
     ]
-    assert [each.came_by for each in wrong_paths("rail0", partly)] == ["rail2"]
+    assert ["comes in by rail2" in each.text for each in wrong_paths("rail0", partly)] == [True]
     others = {each.pair: next(iter({*each.pair} - {"n3"})) for each in seen if each.is_wrong}
     at_partners = [
         replace(each, came_by="rail1", lacking=others[each.pair]) if each.is_wrong else each
         for each in seen
     ]
-    assert [each.came_by for each in wrong_paths("rail0", at_partners)] == [""]
+    assert ["comes in by" in each.text for each in wrong_paths("rail0", at_partners)] == [False]
 
 
 @given(st.integers(4, 14), st.data())
@@ -124,7 +128,7 @@ def test_only_the_bad_are_named_whatever_was_measured(count: int, data: st.DataO
     seen = seen_of(count, bad, alike=alike)
     few = data.draw(st.lists(st.sampled_from(seen), max_size=40)) if seen else []
     for rounds, is_whole in ((seen, True), (few, False)):
-        named = {each.node for each in wrong_paths("rail0", rounds)}
+        named = {each.where.node for each in wrong_paths("rail0", rounds)}
         if is_whole:
             assert named == {f"n{each}" for each in bad}
         assert len(named) <= MOST_SHARE * count

@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Verdict
 from fabricproof.physics import Fabric, find_link
 from fabricproof.verdict.table import judge_table
 from fabricproof.verdict.value import Rules, around, at_least, judge_value

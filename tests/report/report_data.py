@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from fabricproof.core.measure import QUANTITY_KEYS, Finding, FindingKind, Verdict
+from fabricproof.core.findings import Finding, FindingKind, Where
+from fabricproof.core.measure import QUANTITY_KEYS, Verdict
 from fabricproof.core.records import QuantityRecord
 from fabricproof.history.store import Matrix, Run
 from fabricproof.job.run import LegResult, SessionResult
@@ -87,7 +88,9 @@ def typed(*texts: str) -> tuple[Finding, ...]:
     for text in texts:
         kind = next((kind for mark, kind in _KINDS if text.startswith(mark)), FindingKind.NOTE)
         link = _LINK.match(text)
-        found.append(Finding(text=text, kind=kind, **(link.groupdict() if link else {})))
+        where = Where(rail=link["rail"], node=link["node"]) if link else Where()
+        fact, alone = link["fact"] if link else "", text.removeprefix("preflight: ")
+        found.append(Finding(text=alone, kind=kind, fact=fact, where=where))
     return tuple(found)
 
 

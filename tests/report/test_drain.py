@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_data import RUN, leg, quantity, reds, report, typed
 
-from fabricproof.core.measure import Finding, FindingKind, Verdict
+from fabricproof.core.findings import Finding, FindingKind, Where
+from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import ADMISSION_CHECK, CAMPAIGN_SUITE
 from fabricproof.report.text.drain import REASON_LENGTH, Blamed, advise, render_drain, safe
 
@@ -37,7 +38,9 @@ def test_whom_rounds_over_all_nodes_blame_is_blamed_where_that_is_confirmed(
     row = replace(
         leg(verdict, nodes=("n1", "n2", "n3", "n4")),
         suite=CAMPAIGN_SUITE,
-        findings=(Finding(text=said, kind=FindingKind.BLAME, node="n3", rail="rail1"),),
+        findings=(
+            Finding(text=said, kind=FindingKind.BLAME, where=Where(node="n3", rail="rail1")),
+        ),
     )
     data = report(row)
     assert blamed(data) == (["n3"] if verdict is Verdict.FAIL else [])

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_data import leg, report
 
-from fabricproof.core.measure import Verdict, as_notes
+from fabricproof.core.findings import as_notes
+from fabricproof.core.measure import Verdict
 from fabricproof.report.formats.junit import render_junit
 
 _COUNTS = ("tests", "failures", "errors", "skipped")

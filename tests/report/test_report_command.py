@@ -60,7 +60,7 @@ def test_json_is_what_its_schema_says(options: list[str], fabricproof: Command) 
     record = json.loads(fabricproof("report", *options, "--json").out)
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(record, schema)
-    assert record["format"] == 2
+    assert record["format"] == 3
     assert record["site"] == "vcluster"
     assert (record["comparison"] is not None) == ("same-inventory" in options)
     # The schema tells: a verdict that is none is refused.

@@ -19,7 +19,8 @@ from fabricproof.benchmarks.parsers import read_tables
 from fabricproof.cli.main import group
 from fabricproof.cli.measure.run import result_record
 from fabricproof.core.errors import FabricproofError
-from fabricproof.core.measure import FindingKind, Table
+from fabricproof.core.findings import FindingKind
+from fabricproof.core.measure import Table
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome, judge_leg, needs_second_look
 from fabricproof.job.recording import describe_outcome

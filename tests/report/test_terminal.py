@@ -11,7 +11,8 @@ import pytest
 from report_data import quantity_of, typed
 from rich.console import Console
 
-from fabricproof.core.measure import Verdict, as_notes
+from fabricproof.core.findings import as_notes
+from fabricproof.core.measure import Verdict
 from fabricproof.core.records import QuantityRecord
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
 from fabricproof.report.text.terminal import render

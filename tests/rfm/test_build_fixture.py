@@ -94,7 +94,7 @@ def test_a_build_that_failed_is_a_line_of_its_own_with_reason_and_log(builds: Ho
     leg = _leg(builds, "StackBuild", "bad")
     assert leg["verdict"] == "MISSING"
     assert leg["reason"].startswith("osu-micro-benchmarks was not built: expected mpicc")
-    assert leg["findings"][-1] == "==> Error: make: *** [all] Error 2"
+    assert leg["findings"][-1]["text"] == "==> Error: make: *** [all] Error 2"
 
 
 @pytest.mark.parametrize("check", ["Well", "Rebuilds"])
@@ -216,8 +216,8 @@ def test_a_stack_that_was_rebuilt_during_the_run_is_invalid_everywhere(builds: H
 def test_a_reference_of_another_build_does_not_apply_and_is_said(builds: HouseRun) -> None:
     leg = _leg(builds, "Well", "good")
     assert leg["quantities"][-1]["reference"] == pytest.approx(1100)
-    (said,) = [each for each in leg["findings"] if "0badc0de" in each]
-    assert "was measured with build 0badc0de, this is aaaaaaaaaaaa" in said
+    (said,) = [each for each in leg["findings"] if "0badc0de" in each["text"]]
+    assert "was measured with build 0badc0de, this is aaaaaaaaaaaa" in said["text"]
 
 
 def test_a_reference_of_this_build_is_the_most_specific(builds: HouseRun) -> None:

@@ -288,7 +288,7 @@ def test_reframe_by_itself_passes_what_a_retry_passes(stock: StockRun) -> None:
 def test_a_second_look_in_the_same_job_clears_and_says_so(house: HouseRun) -> None:
     leg = house.leg("SlowOnce")
     assert leg["verdict"] == "PASS"
-    assert any("second look" in finding for finding in leg["findings"])
+    assert any("second look" in finding["text"] for finding in leg["findings"])
     records = [
         each
         for each in read_records(house.project / "perflogs" / "traps" / "node" / "records.jsonl")

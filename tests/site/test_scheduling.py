@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricproof.core.errors import ConfigError
+from fabricproof.core.measure import Verdict
 from fabricproof.site import PartitionSpec
 from fabricproof.site.scheduling import (
     SlurmTraits,
@@ -40,10 +41,10 @@ def test_a_real_slurm_without_accounts_and_with_shared_nodes_is_read() -> None:
 
 def test_sacct_is_not_asked_for_what_nobody_keeps() -> None:
     first, *_ = find_troubles(_asks("slurm"), BARE)
-    assert "asks sacct how a job ended" in first.seen
-    assert first.stops
-    assert 'scheduler = "squeue"' in first.remedy
-    assert all("sacct" not in each.seen for each in find_troubles(_asks("squeue"), BARE))
+    assert "asks sacct how a job ended" in first.text
+    assert first.verdict is Verdict.FAIL
+    assert 'scheduler = "squeue"' in first.next_step
+    assert all("sacct" not in each.text for each in find_troubles(_asks("squeue"), BARE))
 
 
 @pytest.mark.parametrize(
@@ -64,8 +65,8 @@ def test_accounts_are_kept_by_what_the_configuration_says(
 def test_a_database_that_is_away_is_told_with_sacct_s_own_words() -> None:
     traits = read_traits(WITH, "", "Problem talking to the database: Connection refused")
     (trouble,) = find_troubles(_asks("slurm"), traits)
-    assert "Connection refused" in trouble.seen
-    assert trouble.stops
+    assert "Connection refused" in trouble.text
+    assert trouble.verdict is Verdict.FAIL
     assert list(find_troubles(_asks("slurm"), read_traits(WITH, ""))) == []
 
 
@@ -98,11 +99,11 @@ def test_our_own_jobs_beside_each_other_are_refused_and_others_are_told(
     asks: PartitionSpec, *, stops: bool
 ) -> None:
     (trouble,) = find_troubles(asks, BARE)
-    assert "so --exclusive is not honoured" in trouble.seen
-    assert trouble.stops is stops
-    assert ("max_jobs = 1" in trouble.remedy) is stops
+    assert "so --exclusive is not honoured" in trouble.text
+    assert trouble.verdict is (Verdict.FAIL if stops else Verdict.UNJUDGED)
+    assert ("max_jobs = 1" in trouble.next_step) is stops
     assert ("our own jobs" in trouble.means) is stops
-    assert "\n" not in str(trouble)
+    assert "\n" not in trouble.line
 
 
 def test_another_partition_of_that_slurm_is_no_trouble() -> None:
@@ -143,7 +144,7 @@ def test_access_that_sbatch_cannot_read_is_an_error(access: list[str], said: str
 def test_without_a_partition_the_default_of_slurm_is_the_one_that_shares_nodes() -> None:
     traits = read_traits("", "PartitionName=a Default=YES OverSubscribe=FORCE:4\n")
     (trouble,) = find_troubles(make_partition(name="p", scheduler="squeue", access=[]), traits)
-    assert trouble.seen.startswith("Slurm's a has OverSubscribe=FORCE:4")
+    assert trouble.text.startswith("partition p: Slurm's a has OverSubscribe=FORCE:4")
 
 
 @given(st.text(), st.text())

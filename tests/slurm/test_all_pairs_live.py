@@ -41,7 +41,8 @@ def test_a_check_names_the_rail_that_receives_slowly_and_leaves_the_other_alone(
     assert is_red(legs["rail1"]), legs["rail1"]
     assert is_green(legs["rail0"]), legs["rail0"]
     assert "vc2 rail1 receives at 3" in legs["rail1"]["reason"]
-    named = [line for leg in legs.values() for line in leg["findings"] if " receives at " in line]
+    texts = [each["text"] for leg in legs.values() for each in leg["findings"]]
+    named = [line for line in texts if " receives at " in line]
     # What was open at first is measured again, and says what each look said.
     assert all("vc2 rail" in line for line in named), named
     # osu_bw saw it too: of a rail, or of both together, on two nodes of which one is vc2.

@@ -76,7 +76,7 @@ def test_what_others_send_to_a_node_meanwhile_is_not_its_fault(session: Session)
     slow = legs["rail0"]
     assert out_of_bounds(slow), "iperf3 took nothing"
     assert slow["verdict"] == "UNJUDGED", slow["reason"]
-    assert "disturbed: rail0 of vc2 received" in " ".join(slow["findings"])
+    assert "disturbed: rail0 of vc2 received" in str(slow["findings"])
     assert {each["disturbance"] for each in out_of_bounds(slow)} <= {
         "foreign_traffic",
         "starved_cores",

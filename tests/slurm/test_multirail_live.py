@@ -84,7 +84,9 @@ def test_two_rails_give_what_two_links_allow_and_say_how_they_share() -> None:
         assert shared["verdict"] == "PASS"
         assert 0.9 <= shared["value"] <= 1, "both rails carry alike, counted in bytes"
     if gain["verdict"] == "PASS":
-        assert any("several rails help from" in said for said in legs["sharing"]["findings"])
+        assert any(
+            "several rails help from" in said["text"] for said in legs["sharing"]["findings"]
+        )
 
 
 @pytest.mark.long

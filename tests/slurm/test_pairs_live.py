@@ -111,8 +111,12 @@ def test_a_slow_receive_side_is_blamed_by_node_rail_and_direction(site: Path) ->
     status, record = _run(site, "--over", "each", "--no-confirm")
     assert (status, record["verdict"]) == (1, "FAIL"), record
     (blame,) = _bandwidth(record)["blame"]
-    assert (blame["kind"], blame["node"], blame["rail"]) == ("rail", "vc3", "rail0")
-    assert blame["direction"] == "receive"
+    assert (blame["fact"], blame["where"]["node"], blame["where"]["rail"]) == (
+        "rail",
+        "vc3",
+        "rail0",
+    )
+    assert blame["where"]["direction"] == "receive"
     assert blame["share"] == pytest.approx(0.3, abs=0.06)
 
 

@@ -101,9 +101,9 @@ def test_a_benchmark_over_a_bad_link_says_so_first(session: Session) -> None:
     ):
         found = bandwidth(session)
     assert is_red(found["rail1"]), found["rail1"]["reason"]
-    note = found["rail1"]["findings"][0]
-    assert note.startswith("preflight: rail1 on vc")
+    note = found["rail1"]["findings"][0]["text"]
+    assert note.startswith("rail1 on vc")
     assert note.endswith("runs at 100 of 200 Mb/s")
     if found["rail1"]["verdict"] == "FAIL":
         assert note in found["rail1"]["reason"]
-    assert not any("preflight" in each for each in found["rail0"]["findings"])
+    assert not any(each["kind"] == "preflight" for each in found["rail0"]["findings"])

@@ -73,7 +73,7 @@ def sentences(look: SubnetLook, *, link: str = "EDR 4x", **expected: object) -> 
         look,
         Expected(link=find_link(link) if link else None, **expected),  # type: ignore[arg-type]
     )
-    return [each.sentence for each in result.findings if each.verdict is not Verdict.PASS]
+    return [each.text for each in result.findings if each.verdict is not Verdict.PASS]
 
 
 def test_a_tree(start: Starter) -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fabricproof.core.findings import Finding
 from fabricproof.core.measure import Verdict
 from fabricproof.physics import find_link
 from fabricproof.subnet import (
     Expected,
-    FabricFinding,
     Network,
     SubnetResult,
     join,
@@ -44,38 +44,40 @@ def rails(hosts: int, *crossed: int, num_rails: int = 2, prefix: str = "n") -> N
     )
 
 
-def cabling(network: Network, **expected: object) -> list[FabricFinding]:
+def cabling(network: Network, **expected: object) -> list[Finding]:
     return of(judge_look(looked(network), Expected(**expected)))  # type: ignore[arg-type]
 
 
-def of(result: SubnetResult) -> list[FabricFinding]:
-    return [each for each in result.findings if each.quantity == "cabling"]
+def of(result: SubnetResult) -> list[Finding]:
+    return [each for each in result.findings if each.fact == "cabling"]
 
 
 def test_a_crossed_host_is_named_with_its_switches() -> None:
     red, good = cabling(read_ibnetdiscover(show_discover(rails(20, 17))))
-    assert (red.verdict, red.where) == (Verdict.FAIL, "n017")
-    assert red.sentence == (
+    assert (red.verdict, str(red.where)) == (Verdict.FAIL, "n017")
+    assert red.text == (
         "n017: mlx5_0 hangs on sw-rail1, where other hosts have mlx5_1; mlx5_1 hangs on sw-rail0, "
         "where other hosts have mlx5_0: crossed"
     )
-    assert (good.verdict, good.number) == (Verdict.PASS, 19)
+    assert (good.verdict, good.quantity.value) == (Verdict.PASS, 19)
 
 
 def test_few_hosts_name_it_and_are_no_proof() -> None:
     """Two rails plugged in at random give one of three against two three times of four."""
     (red,) = cabling(rails(3, 2))
-    assert (red.verdict, red.where) == (Verdict.UNJUDGED, "n002")
-    assert "only 2 hosts are cabled alike, which may be chance" in red.sentence
+    assert (red.verdict, str(red.where)) == (Verdict.UNJUDGED, "n002")
+    assert "only 2 hosts are cabled alike, which may be chance" in red.text
 
 
 def test_no_majority_is_a_note() -> None:
     result = judge_look(looked(rails(4, 1, 2)), Expected())
     assert of(result) == []
-    assert any("4 hosts hang on their switches in no common order" in each for each in result.notes)
+    assert any(
+        "4 hosts hang on their switches in no common order" in each.text for each in result.notes
+    )
     some = judge_look(looked(rails(9, 1, 2)), Expected())
     assert of(some) == []
-    assert any("in no common order" in each for each in some.notes)
+    assert any("in no common order" in each.text for each in some.notes)
 
 
 def test_one_rail_or_one_leaf_says_nothing() -> None:
@@ -105,19 +107,19 @@ def test_adapters_without_a_device_name_are_not_compared() -> None:
 def test_ports_of_one_adapter_are_rails() -> None:
     """The recorded tree: host1 to host8, port 1 on leaf1 and port 2 on leaf2."""
     (good,) = of(judge_look(join(read_folder(DATA / "tree"), "tree"), Expected()))
-    assert (good.verdict, good.number) == (Verdict.PASS, 8)
+    assert (good.verdict, good.quantity.value) == (Verdict.PASS, 8)
 
 
 def test_a_recorded_host_with_its_ports_crossed() -> None:
     """Seven of eight hosts of one order: 18 of 256 fabrics plugged in at random have that much."""
     red, *more = of(judge_look(join(read_folder(DATA / "tree-crossed"), ""), Expected()))
-    assert (red.verdict, red.where, more) == (Verdict.UNJUDGED, "host3", [])
+    assert (red.verdict, str(red.where), more) == (Verdict.UNJUDGED, "host3", [])
 
 
 def test_cables_in_the_wrong_switch_are_red_among_named_hosts() -> None:
     """A server of another kind may well have both its adapters on one switch."""
     network = rails(20)
-    ends = {network.where(end): end for end in network.ports}
+    ends = {str(network.where(end)): end for end in network.ports}
     ports = dict(network.ports)
     one, other = ends["n003 mlx5_0 port 1"], ends["n004 mlx5_1 port 1"]
     far_one, far_other = network.ports[one].peer, network.ports[other].peer
@@ -128,12 +130,12 @@ def test_cables_in_the_wrong_switch_are_red_among_named_hosts() -> None:
         ports[far] = replace(ports[far], peer=mine)
     swapped = replace(network, ports=ports)
     doubts = [each for each in cabling(swapped) if each.verdict is Verdict.UNJUDGED]
-    assert [each.where for each in doubts] == ["n003", "n004"]
-    assert "or a host of another kind" in doubts[0].sentence
+    assert [str(each.where) for each in doubts] == ["n003", "n004"]
+    assert "or a host of another kind" in doubts[0].text
     hosts = tuple(f"n{number:03}" for number in range(1, 21))
     red = [each for each in cabling(swapped, hosts=hosts) if each.verdict is Verdict.FAIL]
-    assert [each.where for each in red] == ["n003", "n004"]
-    assert cabling(swapped, hosts=tuple(set(hosts) - {"n003", "n004"}))[0].number == 18
+    assert [str(each.where) for each in red] == ["n003", "n004"]
+    assert cabling(swapped, hosts=tuple(set(hosts) - {"n003", "n004"}))[0].quantity.value == 18
 
 
 @given(st.integers(3, 40), st.integers(2, 5), st.data())
@@ -147,7 +149,7 @@ def test_one_crossed_host_is_always_named_alone(
         for each in cabling(rails(hosts, which, num_rails=num_rails))
         if each.verdict is not Verdict.PASS
     ]
-    assert [each.where for each in red] == [f"n{which:03}"]
+    assert [str(each.where) for each in red] == [f"n{which:03}"]
     assert all(each.verdict is Verdict.PASS for each in cabling(rails(hosts, num_rails=num_rails)))
 
 
@@ -156,15 +158,15 @@ DECLARED = {"mlx5_0:1": ("sw-rail0",), "mlx5_1:1": ("sw-rail1*",)}
 
 def test_what_the_site_declares_needs_no_majority() -> None:
     good, red = cabling(rails(3, 2), switches=DECLARED)
-    assert (good.verdict, good.number) == (Verdict.PASS, 2)
-    assert (red.verdict, red.where) == (Verdict.FAIL, "n002")
-    assert red.sentence == (
+    assert (good.verdict, good.quantity.value) == (Verdict.PASS, 2)
+    assert (red.verdict, str(red.where)) == (Verdict.FAIL, "n002")
+    assert red.text == (
         "n002: mlx5_0 hangs on sw-rail1, which the site declares for mlx5_1; mlx5_1 hangs on "
         "sw-rail0, which the site declares for mlx5_0: crossed"
     )
     # Most are crossed: they have a majority, and are wrong all the same.
     found = cabling(rails(14, *range(2, 15)), switches=DECLARED)
-    assert {each.where for each in found if each.verdict is Verdict.FAIL} == {
+    assert {str(each.where) for each in found if each.verdict is Verdict.FAIL} == {
         f"n{at:03}" for at in range(2, 15)
     }
 
@@ -173,8 +175,8 @@ def test_a_switch_that_the_site_declares_for_no_rail_is_red_among_hosts_that_are
     elsewhere = {**DECLARED, "mlx5_1:1": ("sw-plane1",)}
     found = cabling(rails(2), switches=elsewhere)
     assert {each.verdict for each in found} == {Verdict.UNJUDGED}
-    assert "mlx5_1 hangs on sw-rail1, which the site declares for no rail" in found[0].sentence
-    assert "or a host of another kind" in found[0].sentence
+    assert "mlx5_1 hangs on sw-rail1, which the site declares for no rail" in found[0].text
+    assert "or a host of another kind" in found[0].text
     found = cabling(rails(2), switches=elsewhere, hosts=("n001", "n002"))
     assert {each.verdict for each in found} == {Verdict.FAIL}
 
@@ -192,16 +194,16 @@ def test_a_declared_rail_without_a_cable_is_no_pass() -> None:
         ],
     )
     open_end, good = cabling(network, switches=DECLARED)
-    assert (open_end.verdict, open_end.where) == (Verdict.UNJUDGED, "n002")
-    assert open_end.sentence == "n002: mlx5_1 hangs on no switch"
-    assert (good.verdict, good.number) == (Verdict.PASS, 1)
+    assert (open_end.verdict, str(open_end.where)) == (Verdict.UNJUDGED, "n002")
+    assert open_end.text == "n002: mlx5_1 hangs on no switch"
+    assert (good.verdict, good.quantity.value) == (Verdict.PASS, 1)
 
 
 def test_hosts_without_the_sites_rails_are_judged_by_each_other() -> None:
     more = {**DECLARED, "mlx5_2:1": ("sw-rail2",)}
     red, good = cabling(rails(20, 17), switches=more)
-    assert (red.where, good.number) == ("n017", 19)
-    assert "where other hosts have" in red.sentence
+    assert (str(red.where), good.quantity.value) == ("n017", 19)
+    assert "where other hosts have" in red.text
 
 
 def without_rail(network: Network, adapter: str) -> Network:
@@ -223,15 +225,15 @@ def names(hosts: int) -> tuple[str, ...]:
 def test_a_named_host_that_lost_a_rail_is_named() -> None:
     network = without_rail(rails(8), "n003 mlx5_1")
     good, lost = cabling(network, switches=DECLARED, hosts=names(8))
-    assert (good.verdict, good.number) == (Verdict.PASS, 7)
-    assert (lost.verdict, lost.where) == (Verdict.UNJUDGED, "n003")
-    assert lost.sentence == "n003: mlx5_1 is not on this fabric, where 7 other hosts have it"
+    assert (good.verdict, good.quantity.value) == (Verdict.PASS, 7)
+    assert (lost.verdict, str(lost.where)) == (Verdict.UNJUDGED, "n003")
+    assert lost.text == "n003: mlx5_1 is not on this fabric, where 7 other hosts have it"
     (lost,) = [
         each
         for each in cabling(network, hosts=names(8))
-        if each.verdict is not Verdict.PASS and each.where == "n003"
+        if each.verdict is not Verdict.PASS and str(each.where) == "n003"
     ]
-    assert lost.sentence == "n003: mlx5_1 is not on this fabric, where 7 other hosts have it"
+    assert lost.text == "n003: mlx5_1 is not on this fabric, where 7 other hosts have it"
 
 
 def test_a_rail_that_no_named_host_or_many_of_them_lack_is_no_loss() -> None:
@@ -243,9 +245,9 @@ def test_a_rail_that_no_named_host_or_many_of_them_lack_is_no_loss() -> None:
     two_kinds = rails(20)
     for host in names(6):
         two_kinds = without_rail(two_kinds, f"{host} mlx5_1")
-    assert {each.where for each in cabling(two_kinds, hosts=names(20))} == {""}
+    assert {str(each.where) for each in cabling(two_kinds, hosts=names(20))} == {""}
     # Nobody said that other hosts are to be alike.
-    assert {each.where for each in cabling(without_rail(rails(20), "n003 mlx5_1"))} == {""}
+    assert {str(each.where) for each in cabling(without_rail(rails(20), "n003 mlx5_1"))} == {""}
 
 
 def test_a_cable_is_held_against_the_link_of_its_own_rail() -> None:
@@ -256,11 +258,11 @@ def test_a_cable_is_held_against_the_link_of_its_own_rail() -> None:
     fast, slow = find_link("EDR 4x"), find_link("FDR 4x")
     expected = Expected(link=slow, rail_links={"mlx5_0:1": fast, "mlx5_1:1": slow})
     result = judge_look(looked(network), expected)
-    assert [each.verdict for each in result.findings if each.quantity == "link"] == [Verdict.PASS]
-    assert any("the site's rails are unlike" in note for note in result.notes)
+    assert [each.verdict for each in result.findings if each.fact == "link"] == [Verdict.PASS]
+    assert any("the site's rails are unlike" in note.text for note in result.notes)
     trained = changed(network, "n002 mlx5_0", 1, speed="FDR")
     found = judge_look(looked(trained), expected).findings
     (red,) = [each for each in found if each.verdict is Verdict.FAIL]
-    assert "below EDR 4x (100 Gb/s), which is declared: speed trained down" in red.sentence
+    assert "below EDR 4x (100 Gb/s), which is declared: speed trained down" in red.text
     alike = judge_look(looked(trained), Expected(link=slow)).findings
     assert not [each for each in alike if each.verdict is Verdict.FAIL]

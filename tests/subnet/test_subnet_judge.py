@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import Verdict
 from fabricproof.physics import Link, find_link
 from fabricproof.subnet import (
@@ -29,7 +30,7 @@ MASTER = Manager(lid=1, guid="0" * 16, priority=2, state=3)
 
 
 def red(result: SubnetResult) -> list[str]:
-    return [each.sentence for each in result.findings if each.verdict is not Verdict.PASS]
+    return [each.text for each in result.findings if each.verdict is not Verdict.PASS]
 
 
 def judged(network: Network, **expected: object) -> SubnetResult:
@@ -42,7 +43,7 @@ def kept(name: str) -> SubnetLook:
 
 def one_end(network: Network, where: str, **facts: object) -> Network:
     """Return ``network`` with one end of a cable changed, and not the other."""
-    (end,) = [end for end in network.ports if network.where(end) == where]
+    (end,) = [end for end in network.ports if str(network.where(end)) == where]
     return replace(network, ports={**network.ports, end: replace(network.ports[end], **facts)})  # type: ignore[arg-type]
 
 
@@ -191,7 +192,7 @@ def test_an_active_port_that_is_not_up_below_is_no_pass(physical: str, verdict: 
     (sentence,) = red(result)
     said = physical or "not known"
     assert f"leaf0 port 2 is Active, and its physical state is {said}, not LinkUp" in sentence
-    assert "23 of 24 linked ports are Active" in [each.sentence for each in result.findings]
+    assert "23 of 24 linked ports are Active" in [each.text for each in result.findings]
 
 
 def test_a_silent_neighbour_is_named() -> None:
@@ -221,7 +222,7 @@ def test_missing_hosts_are_missing() -> None:
     assert result.verdict is Verdict.MISSING
     (sentence,) = red(result)
     assert sentence.startswith("n8 is expected and not on this fabric")
-    assert "not on the list of expected hosts: n1, n2" in " ".join(result.notes)
+    assert "not on the list of expected hosts: n1, n2" in " ".join(texts_of(result.notes))
 
 
 def test_a_standby_is_no_fault_and_its_absence_is_told() -> None:
@@ -230,8 +231,8 @@ def test_a_standby_is_no_fault_and_its_absence_is_told() -> None:
         looked(tree(), managers=(MASTER, replace(MASTER, lid=9, state=2))), Expected()
     )
     assert alone.verdict is both.verdict is Verdict.PASS
-    assert any("no second subnet manager" in note for note in alone.notes)
-    assert not any("no second subnet manager" in note for note in both.notes)
+    assert any("no second subnet manager" in note.text for note in alone.notes)
+    assert not any("no second subnet manager" in note.text for note in both.notes)
 
 
 def test_a_counter_at_its_end_is_unjudged_and_errors_are_told() -> None:
@@ -240,13 +241,13 @@ def test_a_counter_at_its_end_is_unjudged_and_errors_are_told() -> None:
     assert any("symbol_error of leaf2 port 1 stands at its end (65535)" in s for s in sentences)
     assert any("reset it (perfquery -R 3 1) and look again" in s for s in sentences)
     assert any("leaf1 - spine1: 1 cable" in s for s in sentences)
-    assert any("leaf2 port 2: link_downed 3, port_rcv_errors 12" in n for n in result.notes)
+    assert any("leaf2 port 2: link_downed 3, port_rcv_errors 12" in n.text for n in result.notes)
 
 
 def test_what_was_not_asked_is_told() -> None:
     texts = read_folder(DATA / "tree")
     look = join({name: texts[name] for name in ("ibnetdiscover.txt", "iblinkinfo.txt")})
-    notes = " ".join(judge_look(look, Expected(link=EDR)).notes)
+    notes = " ".join(texts_of(judge_look(look, Expected(link=EDR)).notes))
     assert "not looked at: error counters" in notes
     assert "not looked at: subnet manager" in notes
 
@@ -262,10 +263,10 @@ def test_without_states_what_can_be_checked_is_and_nothing_is_green() -> None:
     for link in (None, EDR):
         result = judged_without("tree", link)
         assert result.verdict is Verdict.UNJUDGED
-        assert {each.quantity for each in result.findings if each.verdict is Verdict.UNJUDGED} == (
+        assert {each.fact for each in result.findings if each.verdict is Verdict.UNJUDGED} == (
             {"state"} if link else {"state", "link"}
         )
-        assert any("iblinkinfo" in note for note in result.notes)
+        assert any("iblinkinfo" in note.text for note in result.notes)
     # trained down, against what is declared, and cables fewer than the siblings'
     assert judged_without("tree-faults", EDR).verdict is Verdict.FAIL
     assert any("declared" in each for each in red(judged_without("tree-narrow", EDR)))

@@ -116,4 +116,4 @@ def test_order_is_nothing_to_the_verdict(
     one = judge_look(looked(network), Expected(hosts=due))
     other = judge_look(looked(mixed), Expected(hosts=due[::-1]))
     assert one.verdict is other.verdict
-    assert {each.sentence for each in one.findings} == {each.sentence for each in other.findings}
+    assert {each.text for each in one.findings} == {each.text for each in other.findings}

@@ -331,8 +331,8 @@ def test_json_says_the_same(fabricproof: Call) -> None:
     assert record["verdict"] == "FAIL"
     assert record["fabric"]["links"] == {"EDR 1x": 1, "EDR 4x": 22, "FDR 4x": 1}
     assert [each["where"] for each in record["findings"] if each["verdict"] == "FAIL"] == [
-        "host3 HCA-1 port 1 - leaf1 port 3",
-        "leaf1 port 10 - spine1 port 2",
+        {"node": "host3", "rail": "HCA-1 port 1", "peer": "leaf1 port 3"},
+        {"node": "leaf1", "rail": "port 10", "peer": "spine1 port 2"},
     ]
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from fabricproof.benchmarks.catalogue import collective_of, reading_of
 from fabricproof.benchmarks.parsers import parse_text
-from fabricproof.core.measure import Table, Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Table, Verdict
 from fabricproof.core.units import size_label
 from fabricproof.physics.collective import RankLayout
 from fabricproof.verdict.laws import row_fault

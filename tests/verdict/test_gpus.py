@@ -9,7 +9,8 @@ import pytest
 
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.errors import ConfigError
-from fabricproof.core.measure import Table, Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Table, Verdict
 from fabricproof.physics import Fabric, Gpus, bound, find_link, find_slot, through_host_mb_s
 from fabricproof.traffic import PathProof, PathState
 from fabricproof.verdict.gpus import THROUGH_HOST

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from fabricproof.benchmarks.parsers.detect import read_tables
-from fabricproof.core.measure import Verdict, texts_of, worst
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Verdict, worst
 from fabricproof.physics import Fabric, find_link
 from fabricproof.verdict.limits import loaded_fabric
 from fabricproof.verdict.suspects import causes_of

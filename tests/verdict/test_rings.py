@@ -11,7 +11,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fabricproof.core.measure import Table, Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Table, Verdict
 from fabricproof.physics import Fabric, bound, find_link
 from fabricproof.physics.collective import RankLayout
 from fabricproof.verdict.rings import (

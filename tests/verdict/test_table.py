@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from fabricproof import judge
 from fabricproof.core.errors import ConfigError, ParseError
-from fabricproof.core.measure import COLUMNS, Table, Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import COLUMNS, Table, Verdict
 from fabricproof.core.units import size_label
 from fabricproof.physics import Fabric, bound, find_link
 from fabricproof.traffic import PathProof, PathState

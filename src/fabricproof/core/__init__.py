@@ -2,11 +2,11 @@
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
-    "cpus": "lists of CPUs as the kernel prints them",
     "errors": "errors with what, expected, got and next step; exit statuses",
+    "findings": "what was found and where: one shape for every room, and its form in records",
     "group": "commands of which all ends at Ctrl-C and at a time limit",
-    "hostlist": "node names as Slurm folds them",
-    "measure": "verdict words, quantities, tables, findings",
+    "hostlist": "node names as Slurm folds them, lists of CPUs",
+    "measure": "verdict words, quantities, tables",
     "plain": "our own dataclasses as plain data, the form of --json, and back again",
     "project": "which folder is the project, and what an installed package brings",
     "provenance": "which build a number was measured with",

@@ -1,4 +1,4 @@
-"""Lists of hosts as Slurm folds them: ``vc[1-2,4]`` for vc1, vc2 and vc4."""
+"""Lists of hosts as Slurm folds them, ``vc[1-2,4]``, and of CPUs as the kernel prints them."""
 
 from __future__ import annotations
 
@@ -97,3 +97,16 @@ def _size(ranges: str) -> int:
             first, last, step = (int(digits or "1") for digits in found.groups())
             size += max(0, (last - first) // max(step, 1) + 1)
     return max(size, 1)
+
+
+#: no machine has a million CPUs
+_SPAN = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
+
+
+def cpus_of(text: str) -> frozenset[int] | None:
+    """Return the CPUs of ``0-3,8``: 0, 1, 2, 3 and 8; none for ``""``, None for what is no list."""
+    spans = [_SPAN.fullmatch(part) for part in text.split(",")] if text else []
+    if None in spans:
+        return None
+    ends = [(int(span[1]), int(span[2] or span[1])) for span in spans if span]
+    return frozenset(cpu for first, last in ends for cpu in range(first, last + 1))

@@ -183,65 +183,6 @@ QUANTITY_KEYS: Mapping[str, str] = MappingProxyType(
 )
 
 
-class FindingKind(StrEnum):
-    """What a finding is, where anything is decided by it; all others are notes."""
-
-    NOTE = "note"
-    PREFLIGHT = "preflight"
-    SECOND_LOOK_RED = "second_look_red"
-    SECOND_LOOK_PASSED = "second_look_passed"
-    NO_SECOND_LOOK = "no_second_look"
-    OTHER_BUILD = "other_build"
-    PROTOCOL_SWITCH = "protocol_switch"
-    BLAME = "blame"
-    KERNEL = "kernel"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """A sentence for people, with what a program may know of it: only renderers read the sentence.
-
-    Attributes:
-        rail: of PREFLIGHT, whose link it is; of BLAME, the one at fault; empty elsewhere.
-        node: of PREFLIGHT, whose card it is; of BLAME, who is at fault; empty where no one node's.
-        fact: of PREFLIGHT, ``rate``, ``mtu`` ...; of BLAME, what is at fault: ``leaf`` ...; of
-            KERNEL, the SHA-256 of the kernel of all pairs.
-        nodes: of BLAME of no one node, those behind the leaf or its uplink, or the two of a pair.
-    """
-
-    text: str
-    kind: FindingKind = FindingKind.NOTE
-    rail: str = ""
-    node: str = ""
-    fact: str = ""
-    nodes: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        """Return the sentence, which is all that a person is shown."""
-        return self.text
-
-    def record(self) -> dict[str, Any]:
-        """Return what stands in a record beside the text; keys without a value are left out."""
-        facts = {
-            "kind": self.kind.value,
-            "rail": self.rail,
-            "node": self.node,
-            "fact": self.fact,
-            "nodes": list(self.nodes),
-        }
-        return {name: value for name, value in facts.items() if value}
-
-
-def as_notes(texts: Iterable[str]) -> tuple[Finding, ...]:
-    """Return sentences that nothing is decided by as findings."""
-    return tuple(Finding(text=each) for each in texts)
-
-
-def texts_of(findings: Iterable[Finding]) -> list[str]:
-    """Return the sentences of findings, for what shows or keeps them."""
-    return [each.text for each in findings]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """One table of numbers as a benchmark printed it, whole, in the tool's own units.

@@ -25,8 +25,6 @@ from fabricproof.core.errors import InputMissingError, OutputError, ParseError
 from fabricproof.core.measure import (
     QUANTITY_KEYS,
     QUANTITY_PREFIX,
-    Finding,
-    FindingKind,
     Quantity,
     Verdict,
 )
@@ -339,21 +337,6 @@ class QuantityRecord(Quantity):
     def facts(self) -> dict[str, Any]:
         """Return what ``--json`` says of it: the keys of :meth:`record` without their prefix."""
         return {key.removeprefix(QUANTITY_PREFIX): value for key, value in self.record().items()}
-
-
-def findings_of(record: Mapping[str, Any]) -> tuple[Finding, ...]:
-    """Return the findings of a leg's record, each with its kind."""
-    texts = record.get("findings") or []
-    kinds = record.get("finding_kinds") or [{}] * len(texts)
-    return tuple(
-        Finding(
-            text=text,
-            kind=FindingKind(facts.get("kind", FindingKind.NOTE)),
-            nodes=tuple(facts.get("nodes", ())),
-            **{name: facts.get(name, "") for name in ("rail", "node", "fact")},
-        )
-        for text, facts in zip(texts, kinds, strict=True)
-    )
 
 
 def torn(file: str | Path, number: int) -> str:

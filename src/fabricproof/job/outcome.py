@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from fabricproof.core.measure import Finding, FindingKind, Table, Verdict
+from fabricproof.core.findings import Finding, FindingKind
+from fabricproof.core.measure import Table, Verdict
 from fabricproof.job.commands import PEER_SUITES
 from fabricproof.job.evidence.declaration import (
     judge_free_path,

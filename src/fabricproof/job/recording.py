@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fabricproof.core.measure import Finding, texts_of
+from fabricproof.core.findings import Finding
 from fabricproof.core.provenance import BINARY_KEY
 from fabricproof.job.leg import own_name
 from fabricproof.job.outcome import Attempt, Outcome
@@ -102,8 +102,7 @@ def describe_outcome(
         **base,
         "kind": "leg",
         "verdict": outcome.report.verdict.value,
-        "findings": texts_of(findings),
-        "finding_kinds": [each.record() for each in findings],
+        "findings": [each.record() for each in findings],
         "attempts": len(outcome.attempts),
         "reasons": [each.reason for each in report.quantities if each.verdict is report.verdict][
             :3

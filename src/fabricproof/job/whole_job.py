@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fabricproof.core.errors import FabricproofError
+from fabricproof.core.findings import Finding, as_notes, texts_of
 from fabricproof.core.hostlist import expand
-from fabricproof.core.measure import Finding, Verdict, as_notes, texts_of, worst
+from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.records import text_of
 from fabricproof.job.evidence.leg_folder import gather
 from fabricproof.job.leg import Relation
@@ -24,11 +25,11 @@ from fabricproof.job.outcome import Outcome
 from fabricproof.job.script import JOB_END_FILE
 from fabricproof.nodes.inventory.facts import Machine, ReadTrouble
 from fabricproof.nodes.inventory.read import read_machine
-from fabricproof.nodes.preflight import Preflight, preflight
+from fabricproof.nodes.preflight import FLEET, Preflight, preflight
 from fabricproof.site import FabricSpec
 from fabricproof.traffic import CounterSample, read_rises
 from fabricproof.verdict.objections import Objection, ObjectionKind
-from fabricproof.verdict.value import Report, missing
+from fabricproof.verdict.value import Judgement, Report, missing
 
 #: suite and program under which the judgement of the links stands in records and reports
 SUITE = "preflight"
@@ -91,7 +92,7 @@ def with_preflight(outcome: Outcome, result: Preflight) -> Outcome:
     """Return the outcome, saying what is wrong with the links that it used."""
     nodes = {rank.node for rank in outcome.ranks} | {*outcome.nodes}
     warnings = result.warnings(outcome.leg.rails, nodes)
-    notes = (*warnings, *as_notes(result.far_ranks(outcome.leg.rails, nodes)))
+    notes = (*warnings, *result.far_ranks(outcome.leg.rails, nodes))
     if not notes:
         return outcome
     more = f" (and {len(warnings) - 1} more)" if len(warnings) > 1 else ""
@@ -113,17 +114,19 @@ def links_of(
 def _link(rail: str, result: Preflight, looks: Looks, num_nodes: int) -> Outcome:
     findings = result.of_rail(rail)
     # Of those that pass, a summary names one.
-    first = next(iter(sorted(findings, key=lambda each: each.quantity != "fleet")), None)
+    first = next(iter(sorted(findings, key=lambda each: each.fact != FLEET)), None)
     quantities = [
-        replace(each.judgement, named=each.verdict is not Verdict.PASS or each is first)
+        Judgement(
+            **vars(each.quantity) | {"named": each.verdict is not Verdict.PASS or each is first}
+        )
         for each in findings
     ]
     if len(looks.machines) < num_nodes:
         there = ", ".join(looks.machines) or "none"
         reason = f"{num_nodes} nodes were due, {len(looks.machines)} were seen: {there}"
         quantities += missing(["nodes"], reason).quantities
-    notes = [each.sentence for each in result.notes if each.rail in {rail, ""}]
-    notes += read_rises(looks.samples, [rail]).notes
+    notes = [each for each in result.notes if each.where.rail in {rail, ""}]
+    notes += as_notes(read_rises(looks.samples, [rail]).notes)
     relation = Relation(name=rail, kind=SUITE, legs=(), suite=SUITE, program=PROGRAM, rails=(rail,))
     return Outcome(
         leg=relation.as_leg(),
@@ -131,7 +134,7 @@ def _link(rail: str, result: Preflight, looks: Looks, num_nodes: int) -> Outcome
         report=Report(
             verdict=worst([each.verdict for each in quantities]),
             quantities=tuple(quantities),
-            findings=as_notes(dict.fromkeys(notes)),
+            findings=tuple(dict.fromkeys(notes)),
         ),
         nodes=tuple(looks.machines),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from fabricproof.core.findings import Finding
 from fabricproof.core.measure import BADNESS, Verdict
 from fabricproof.core.plain import plain
 from fabricproof.core.units import first_few
@@ -56,19 +57,6 @@ def labels_of(keys: Iterable[LegKey]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KnownFault:
-    """Somebody whom rounds over all nodes blame over the rails of a red leg, and who explains it.
-
-    Attributes:
-        sentence: ``vc3 rail0 receives at 30 %: 15 of 15 pairs``.
-        node: who; empty where it is a pair, a leaf or its uplink.
-    """
-
-    sentence: str
-    node: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Red:
     """A leg that is looked at again: it was red, or UNJUDGED for a cause that passes.
 
@@ -94,7 +82,7 @@ class Red:
     device: str = ""
     cause: str = ""
     of_campaign: bool = False
-    faults: tuple[KnownFault, ...] = ()
+    faults: tuple[Finding, ...] = ()
     cleared_by: str = ""
     leg: LegResult | None = field(default=None, compare=False, repr=False)
 
@@ -133,7 +121,7 @@ class Red:
     @property
     def at_fault(self) -> tuple[str, ...]:
         """The nodes that rounds over all nodes blame for it, sorted."""
-        return tuple(sorted({each.node for each in self.faults if each.node}))
+        return tuple(sorted({each.where.node for each in self.faults if each.where.node}))
 
     @property
     def net_path(self) -> str:

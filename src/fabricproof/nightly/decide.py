@@ -265,7 +265,7 @@ def _sentence_of_unjudged(red: Red, looks: Sequence[Look], finding: LookResult, 
 
 
 def _faults(red: Red) -> str:
-    return f"rounds over all nodes: {'; '.join(each.sentence for each in red.faults)}"
+    return f"rounds over all nodes: {'; '.join(each.text for each in red.faults)}"
 
 
 def _why_unseen(looks: Sequence[Look]) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fabricproof.benchmarks.catalogue import program_of
-from fabricproof.core.measure import Finding, FindingKind, Verdict
+from fabricproof.core.findings import Finding, FindingKind
+from fabricproof.core.measure import Verdict
 from fabricproof.core.units import natural
 from fabricproof.job.leg import CAMPAIGN_SUITE
 from fabricproof.job.outcomes import BACK
@@ -18,7 +19,6 @@ from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.nightly.confirm import (
     RED,
     Confirmation,
-    KnownFault,
     LegKey,
     Look,
     LookColour,
@@ -76,7 +76,7 @@ def _with_campaign(red: Red, leg: LegResult, result: SessionResult) -> Red:
         for each in row.findings
         if each.kind is FindingKind.BLAME and _explains(each, red.nodes)
     ]
-    found = {each.text: KnownFault(sentence=each.text, node=each.node) for each in blamed}
+    found = {each.text: each for each in blamed}
     clearing = (row for row in mine if _rails(row) == red.rails and _clears(row, leg, red.nodes))
     return replace(
         red,
@@ -88,12 +88,12 @@ def _with_campaign(red: Red, leg: LegResult, result: SessionResult) -> Red:
 
 def _explains(blame: Finding, nodes: Sequence[str]) -> bool:
     """Tell whether what rounds over all nodes blame lies on the way of ``nodes``."""
-    if blame.node:
-        return blame.node in nodes
-    inside = set(blame.nodes) & set(nodes)
+    if blame.where.node:
+        return blame.where.node in nodes
+    inside = set(blame.where.nodes) & set(nodes)
     match blame.fact:
         case "pair":
-            return set(blame.nodes) == set(nodes)
+            return set(blame.where.nodes) == set(nodes)
         case "uplink":
             return bool(inside) and bool(set(nodes) - inside)
     return bool(inside)
@@ -103,7 +103,7 @@ def _clears(row: LegResult, leg: LegResult, nodes: Sequence[str]) -> bool:
     """Tell whether rounds over all nodes measured what is red in ``leg``, and blame none of it."""
     blamed = [each for each in row.findings if each.kind is FindingKind.BLAME]
     is_elsewhere = bool(blamed) and not any(
-        _explains(each, nodes) or not (each.node or each.nodes) for each in blamed
+        _explains(each, nodes) or not each.where.hosts for each in blamed
     )
     is_good = row.verdict is Verdict.PASS or (row.verdict is Verdict.FAIL and is_elsewhere)
     return is_good and set(nodes) <= set(row.nodes) and bool(_kinds(row) & _kinds(leg))

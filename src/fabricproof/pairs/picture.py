@@ -72,7 +72,7 @@ class Picture:
             nobody knows.
         cells: worst share of a healthy pair, 0 to 1, of each cell; NaN where nothing was measured.
         blame: as :meth:`fabricproof.pairs.said.Blame.record` gives them.
-        undecided: as :meth:`fabricproof.pairs.said.Undecided.record` gives them.
+        undecided: as :meth:`fabricproof.core.findings.Finding.record` gives them.
         populations: as :meth:`fabricproof.pairs.population.Population.record` gives them.
         next_step: a command; empty where there is none to be run.
     """
@@ -140,8 +140,8 @@ def read_picture(record: Mapping[str, Any], source: str) -> Picture:
 #: what each of them has at least
 _POPULATION = {**dict.fromkeys(POPULATION_COLUMNS, 0), "unit": "", "rail": "", "distance": "",
                "together": ""}  # fmt: skip
-_UNDECIDED = {"kind": "", "nodes": (), "sentence": "", "would_tell": ""}
-_BLAME = {**_UNDECIDED, "name": "", "node": None, "confidence": 0.0, "cannot_tell_from": ()}
+_UNDECIDED = {"fact": "", "text": "", "next_step": ""}
+_BLAME = {**_UNDECIDED, "where": {}, "name": "", "confidence": 0.0, "cannot_tell_from": ()}
 
 
 def cells_of(judged: Judged) -> tuple[Shares, list[int]]:
@@ -208,7 +208,7 @@ def healthy_words(judged: Judged) -> list[str]:
 
 def svg(picture: Picture) -> str:
     """Return a picture as an SVG document, with a legend of what is low, worst first."""
-    sentences = [str(each["sentence"]) for each in (*picture.blame, *picture.undecided)]
+    sentences = [str(each["text"]) for each in (*picture.blame, *picture.undecided)]
     legend = sentences[:_WORST]
     if len(sentences) > _WORST:
         legend.append(f"and {len(sentences) - _WORST} more")
@@ -310,7 +310,7 @@ def _names(picture: Picture) -> list[str]:
     num, side = len(picture.nodes), side_of(picture)
     scale = side / max(num, 1)
     step = max(math.ceil(14 / max(scale, 1e-9)), 1)
-    guilty = {each["node"] for each in picture.blame}
+    guilty = {each["where"].get("node") for each in picture.blame}
     bold = [at for at, node in enumerate(picture.nodes) if node in guilty]
     plain = [at for at in range(0, num, step) if all(abs(at - each) >= step for each in bold)]
     lines = []

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fabricproof.core.plain import plain
+from fabricproof.core.findings import Finding, FindingKind, Where
+from fabricproof.core.measure import Verdict
 from fabricproof.pairs.blame.judged import Judged, WhyUndecided
 from fabricproof.pairs.blame.suspects import ALL, RECEIVE, TRANSMIT, Flags, Suspect, SuspectKind
 
@@ -17,62 +19,58 @@ VERBS = {"both": "runs", "transmit": "sends", "receive": "receives"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Blame:
-    """Somebody at fault.
+class Blame(Finding):
+    """Somebody at fault, with the odds.
+
+    The fact is ``node``, ``rail`` (of one node), ``leaf``, ``uplink`` or ``pair``.  The rail is
+    where one rail only is concerned, or only one was measured; empty for all.  The next step is
+    what to measure to tell those apart that explain the same, or to be sure.
 
     Attributes:
-        kind: ``node``, ``rail`` (of one node), ``leaf``, ``uplink`` or ``pair``.
         name: ``n17``, ``n17 rail0``, ``leaf3``, ``n1 - n7``.
-        rail: where one rail only is concerned, or only one was measured; None: all.
-        direction: ``transmit``, ``receive`` or ``both``.
         confidence: how likely it is that this one is at fault, 0 to 1, by the model of
             :mod:`fabricproof.pairs.blame.explain`: less where some of its pairs are good, and
             shared with those it cannot be told from.
         share: what its low pairs reach of what a healthy one does, 0 to 1; of latencies the
             inverse of how many times they take.
-        num_low: low pairs of its own.
-        num_measured: pairs of its own.
+        low_pairs: low pairs of its own.
+        measured_pairs: pairs of its own.
         cannot_tell_from: others that explain the same.
-        would_tell: what to measure to tell them apart, or to be sure.
     """
 
-    kind: SuspectKind
+    kind: FindingKind = FindingKind.BLAME
+    verdict: Verdict | None = Verdict.FAIL
     name: str
-    node: str | None
-    rail: str | None
-    direction: str
     confidence: float
     share: float
-    num_low: int
-    num_measured: int
-    sentence: str
+    low_pairs: int
+    measured_pairs: int
     cannot_tell_from: tuple[str, ...] = ()
-    would_tell: str = ""
 
     def record(self) -> dict[str, Any]:
-        """Return it as plain data, the form of ``--json`` and of the record of a matrix."""
-        return plain(
-            self,
-            without={"num_low", "num_measured"},
-            confidence=round(self.confidence, 4),
-            share=round(self.share, 4),
-            low_pairs=self.num_low,
-            measured_pairs=self.num_measured,
-        )
+        """Return the finding's record with the odds beside it."""
+        return super().record() | {
+            "name": self.name,
+            "confidence": round(self.confidence, 4),
+            "share": round(self.share, 4),
+            "low_pairs": self.low_pairs,
+            "measured_pairs": self.measured_pairs,
+            "cannot_tell_from": list(self.cannot_tell_from),
+        }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Undecided:
-    """Something low for which nobody is blamed."""
-
-    why: WhyUndecided
-    nodes: tuple[str, ...]
-    sentence: str
-    would_tell: str
-
-    def record(self) -> dict[str, Any]:
-        """Return it as plain data, the form of ``--json`` and of the record of a matrix."""
-        return plain(self, without={"why"}, kind=self.why)
+def undecided_finding(
+    why: WhyUndecided, nodes: Iterable[str], text: str, next_step: str
+) -> Finding:
+    """Return something low for which nobody is blamed; ``next_step`` is what would tell."""
+    return Finding(
+        kind=FindingKind.UNDECIDED,
+        verdict=Verdict.UNJUDGED,
+        fact=why.value,
+        where=Where(nodes=tuple(nodes)),
+        text=text,
+        next_step=next_step,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +78,8 @@ class Said:
     """All that a judged matrix says."""
 
     blame: tuple[Blame, ...]
-    undecided: tuple[Undecided, ...]
-    findings: tuple[str, ...] = field(default=())
+    undecided: tuple[Finding, ...]
+    notes: tuple[Finding, ...] = ()
 
 
 def share_of(judged: Judged, rows: Flags) -> float:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from fabricproof.core.findings import Where, as_notes
 from fabricproof.core.units import counted, first_few
 from fabricproof.pairs.blame.explain import Found
 from fabricproof.pairs.blame.judge import is_blamed
@@ -26,7 +27,7 @@ def say(judged: Judged) -> Said:
     blame = [_blame(judged, at) for at in blamed]
     blame += [_blame_pair(judged, pair) for pair in judged.bad_pairs]
     return Said(
-        blame=tuple(blame), undecided=tuple(undecided(judged)), findings=tuple(_findings(judged))
+        blame=tuple(blame), undecided=tuple(undecided(judged)), notes=as_notes(_notes(judged))
     )
 
 
@@ -81,19 +82,29 @@ def _blame(judged: Judged, number: int) -> Blame:
     rail = suspect.rail if suspect.rail != ALL else 0 if len(judged.matrix.rails) == 1 else ALL
     is_node = suspect.kind is SuspectKind.NODE
     return Blame(
-        kind=kind,
+        fact=kind.value,
         name=name if kind is not SuspectKind.NODE else judged.matrix.nodes[suspect.number],
-        node=judged.matrix.nodes[suspect.number] if is_node else None,
-        rail=(_rail(judged, rail) or None) if rail != ALL else None,
-        direction=direction,
+        where=Where(
+            node=judged.matrix.nodes[suspect.number] if is_node else "",
+            rail=_rail(judged, rail) if rail != ALL else "",
+            direction=direction,
+            nodes=() if is_node else _behind(judged, suspect),
+        ),
         confidence=confidence / (1 + len(found.rivals)),
         share=share,
-        num_low=low,
-        num_measured=measured,
-        sentence=sentence,
+        low_pairs=low,
+        measured_pairs=measured,
+        text=sentence,
         cannot_tell_from=tuple(cannot),
-        would_tell=would,
+        next_step=would,
     )
+
+
+def _behind(judged: Judged, suspect: Suspect) -> tuple[str, ...]:
+    """Return the nodes of a leaf."""
+    assert judged.leaves is not None, "a leaf is blamed where leaves are known"
+    here = np.flatnonzero(judged.leaves.leaf_of == suspect.number)
+    return tuple(judged.matrix.nodes[at] for at in here)
 
 
 def _other_rails(judged: Judged, suspect: Suspect) -> str:
@@ -176,20 +187,18 @@ def _blame_pair(judged: Judged, pair: BadPair) -> Blame:
         # Said of the node that the pair is named after first.
         direction = "transmit" if bool((matrix.source[low] == pair.first).all()) else "receive"
     return Blame(
-        kind=SuspectKind.PAIR,
+        fact=SuspectKind.PAIR.value,
         name=names,
-        node=None,
-        rail=rail or None,
-        direction=direction,
+        where=Where(rail=rail, direction=direction, nodes=(first, second)),
         confidence=min(0.95, 1 - 0.5**pair.num_low)
         * (0.5 + 0.5 * pair.num_low / pair.num_measured),
         share=share,
-        num_low=1,
-        num_measured=1,
-        sentence=f"{names} {VERBS['both']} {level(judged, share)}: {pair.num_low} of "
+        low_pairs=1,
+        measured_pairs=1,
+        text=f"{names} {VERBS['both']} {level(judged, share)}: {pair.num_low} of "
         f"{pair.num_measured} values; each of the two is fine with others",
         cannot_tell_from=("a disturbance of this pair while it was measured",),
-        would_tell=f"{first} with {second} once more, and the counters along their way",
+        next_step=f"{first} with {second} once more, and the counters along their way",
     )
 
 
@@ -202,7 +211,7 @@ def _slowest(matrix: Matrix) -> str:
     )
 
 
-def _findings(judged: Judged) -> list[str]:
+def _notes(judged: Judged) -> list[str]:
     matrix = judged.matrix
     is_reason = judged.verdict is MatrixVerdict.MISSING
     found = [] if is_reason else [f"not in the output: {each}" for each in matrix.missing]

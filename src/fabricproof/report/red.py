@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fabricproof.core.findings import FindingKind
 from fabricproof.core.hostlist import fold
-from fabricproof.core.measure import BADNESS, FindingKind, Quantity, Verdict, worst
+from fabricproof.core.measure import BADNESS, Quantity, Verdict, worst
 from fabricproof.core.project import site_option
 from fabricproof.core.units import by_key
 from fabricproof.job.leg import ADMISSION_CHECK, ADMITTED, CAMPAIGN_SUITE, PARTNER

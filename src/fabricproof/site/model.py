@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.core.errors import ConfigError
-from fabricproof.core.measure import Finding, FindingKind
+from fabricproof.core.findings import Finding, FindingKind
 from fabricproof.core.provenance import SHOWN_DIGITS, is_build
 from fabricproof.physics import Fabric, Gpus, Shaper, bound, find_link, find_slot
 from fabricproof.site.schema import (

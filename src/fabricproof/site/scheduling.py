@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from fabricproof.core.errors import ConfigError
+from fabricproof.core.findings import Finding, FindingKind, Where
+from fabricproof.core.measure import Verdict
 from fabricproof.site.schema import PartitionSpec
 
 #: how ``scontrol show config`` says that nobody keeps accounts: releases up to 22.05, and later
@@ -24,25 +26,6 @@ _SETTING = re.compile(r"^(\w+)\s*=\s*(.*?)\s*$", re.M)
 _SBATCH = argparse.ArgumentParser(add_help=False, exit_on_error=False)
 _SBATCH.add_argument("-p", "--partition", default="")
 _SBATCH.add_argument("-L", "--licenses", default="")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SchedulingTrouble:
-    """What will not work on a partition."""
-
-    partition: str
-    seen: str
-    means: str
-    remedy: str
-    stops: bool
-
-    @property
-    def sentence(self) -> str:
-        """All but the remedy."""
-        return f"partition {self.partition}: {self.seen}: {self.means}"
-
-    def __str__(self) -> str:
-        return f"{self.sentence}; {self.remedy}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,31 +98,34 @@ def asked_partitions(access: Iterable[str]) -> list[str]:
     return [name for name in access_options(access).partition.split(",") if name]
 
 
-def find_troubles(partition: PartitionSpec, traits: SlurmTraits) -> Iterator[SchedulingTrouble]:
-    """Yield what will not work, the worst first."""
+def find_troubles(partition: PartitionSpec, traits: SlurmTraits) -> Iterator[Finding]:
+    """Yield what will not work, the worst first.
+
+    FAIL where no number would count; UNJUDGED where jobs of others may disturb.
+    """
     if partition.scheduler == "slurm":
         yield from _no_accounting(partition, traits)
     if partition.uses_slurm:
         yield from _shared(partition, traits)
 
 
-def _no_accounting(partition: PartitionSpec, traits: SlurmTraits) -> Iterator[SchedulingTrouble]:
+def _no_accounting(partition: PartitionSpec, traits: SlurmTraits) -> Iterator[Finding]:
     if keeps_accounts(traits.accounting) is False:
         seen = f"this Slurm keeps no accounts (AccountingStorageType = {traits.accounting})"
     elif traits.sacct_fault is not None:
         seen = f"sacct fails ({traits.sacct_fault})"
     else:
         return
-    yield SchedulingTrouble(
-        partition=partition.name,
-        seen=f'scheduler = "slurm" asks sacct how a job ended, and {seen}',
+    yield _trouble(
+        partition,
+        Verdict.FAIL,
+        f'scheduler = "slurm" asks sacct how a job ended, and {seen}',
         means="no check would come to a verdict",
-        remedy='set scheduler = "squeue" in site.toml',
-        stops=True,
+        next_step='set scheduler = "squeue" in site.toml',
     )
 
 
-def _shared(partition: PartitionSpec, traits: SlurmTraits) -> Iterator[SchedulingTrouble]:
+def _shared(partition: PartitionSpec, traits: SlurmTraits) -> Iterator[Finding]:
     for name in asked_partitions(partition.access) or [traits.default_partition]:
         how = traits.oversubscribe.get(name, "")
         if not shares_nodes(how):
@@ -147,10 +133,24 @@ def _shared(partition: PartitionSpec, traits: SlurmTraits) -> Iterator[Schedulin
         apart = partition.max_jobs == 1 or access_options(partition.access).licenses
         whose = "jobs of others" if apart else "our own jobs, and those of others,"
         other = "give it a partition with OverSubscribe=EXCLUSIVE or a reservation"
-        yield SchedulingTrouble(
-            partition=partition.name,
-            seen=f"Slurm's {name} has OverSubscribe={how}, so --exclusive is not honoured",
+        yield _trouble(
+            partition,
+            Verdict.UNJUDGED if apart else Verdict.FAIL,
+            f"Slurm's {name} has OverSubscribe={how}, so --exclusive is not honoured",
             means=f"{whose} may run on the nodes that are measured",
-            remedy=other if apart else f"set max_jobs = 1 in site.toml; against others, {other}",
-            stops=not apart,
+            next_step=other if apart else f"set max_jobs = 1 in site.toml; against others, {other}",
         )
+
+
+def _trouble(
+    partition: PartitionSpec, verdict: Verdict, text: str, *, means: str, next_step: str
+) -> Finding:
+    return Finding(
+        kind=FindingKind.SCHEDULER,
+        verdict=verdict,
+        where=Where(partition=partition.name),
+        fact="scheduler",
+        text=f"partition {partition.name}: {text}",
+        means=means,
+        next_step=next_step,
+    )

@@ -7,13 +7,13 @@ infiniband-diags.  Readers and judgement are pure; ``live`` runs the tools, ``lo
 from __future__ import annotations
 
 from fabricproof.subnet.counters import read_ibqueryerrors
-from fabricproof.subnet.finding import FabricFinding, SubnetResult
 from fabricproof.subnet.judge import Expected, judge_look
 from fabricproof.subnet.linkinfo import read_iblinkinfo, with_states
 from fabricproof.subnet.live import SubnetAccess, ask
 from fabricproof.subnet.look import join, read_folder, write_folder
 from fabricproof.subnet.model import Cable, End, Manager, Network, Node, NodeKind, Port, SubnetLook
 from fabricproof.subnet.read import read_ibnetdiscover, read_issm, read_managers
+from fabricproof.subnet.result import SubnetResult
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {}
@@ -22,7 +22,6 @@ __all__ = [
     "Cable",
     "End",
     "Expected",
-    "FabricFinding",
     "Manager",
     "Network",
     "Node",

@@ -14,12 +14,13 @@ from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
+from fabricproof.core.findings import Finding, Where
 from fabricproof.core.hostlist import fold
 from fabricproof.core.units import by_key, natural
 from fabricproof.nodes.topology import Against, Cabling, Hanging, astray, cabling_of, steps_from
 from fabricproof.physics import Link
-from fabricproof.subnet.finding import FabricFinding, fail, passed, unjudged
 from fabricproof.subnet.model import End, Network
+from fabricproof.subnet.result import fail, passed, unjudged
 
 #: rails of a host: those of hosts with other adapters are no measure for it
 _Kind = tuple[str, ...]
@@ -38,7 +39,7 @@ def cabling_findings(
     network: Network,
     hosts: Collection[str] = (),
     declared: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
-) -> tuple[tuple[FabricFinding, ...], tuple[str, ...]]:
+) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """Return findings and notes; of ``hosts`` alone where some are given.
 
     Hosts that have all rails of ``declared`` (port -> patterns of its switches' names) are held
@@ -85,7 +86,7 @@ def cabling_findings(
 
 def _lost(
     shown: Mapping[str, Collection[str]], mine: Collection[str], by_site: Collection[frozenset[str]]
-) -> Iterator[FabricFinding]:
+) -> Iterator[Finding]:
     """Yield the hosts of which a rail is not on the fabric, where the others have it.
 
     Args:
@@ -118,7 +119,7 @@ def _lost(
         verb, them = ("is", "it") if len(rails) == 1 else ("are", "them")
         where = f"where {others} other {'host has' if others == 1 else 'hosts have'} {them}"
         sentence = f"{host}: {' and '.join(rails)} {verb} not on this fabric, {where}"
-        yield unjudged("cabling", host, sentence)
+        yield unjudged("cabling", Where(node=host), sentence)
 
 
 def _with_ports(declared: Mapping[str, _Declared]) -> dict[frozenset[str], _Declared]:
@@ -157,7 +158,7 @@ def _by_declaration(
     declared: Mapping[frozenset[str], tuple[str, ...]],
     *,
     is_alike: bool,
-) -> Iterator[FabricFinding]:
+) -> Iterator[Finding]:
     """Yield what the site's own words say of hosts that have all of its rails."""
     patterns = {rail: switches for names, switches in declared.items() for rail in names}
     hangings = list(_hangings(network, hosts))
@@ -174,7 +175,9 @@ def _by_declaration(
     }
     for host, loose in bare.items():
         if loose:
-            yield unjudged("cabling", host, f"{host}: {' and '.join(loose)} hangs on no switch")
+            yield unjudged(
+                "cabling", Where(node=host), f"{host}: {' and '.join(loose)} hangs on no switch"
+            )
     good = sum(host not in wrong and not bare[host] for host in hosts)
     if good:
         yield passed("cabling", good, f"the rails of {good} hosts hang where the site declares")
@@ -188,9 +191,9 @@ def _by_declaration(
         is_crossed = len(stray) > 1 and all(each.rails for each in stray)
         sentence = f"{host}: {where}: {'crossed' if is_crossed else _IN_WRONG_SWITCH}"
         if is_crossed or is_alike:
-            yield fail("cabling", host, sentence)
+            yield fail("cabling", Where(node=host), sentence)
         else:
-            yield unjudged("cabling", host, f"{sentence} ({_OTHER_KIND})")
+            yield unjudged("cabling", Where(node=host), f"{sentence} ({_OTHER_KIND})")
 
 
 def _orderless(hosts: tuple[str, ...]) -> str:
@@ -224,7 +227,7 @@ def _hangings(network: Network, hosts: Collection[str]) -> Iterator[Hanging]:
                     yield Hanging(node=host, rail=_rail(network, guid, number), switch=far)
 
 
-def _named(network: Network, each: Against, cabling: Cabling, *, is_alike: bool) -> FabricFinding:
+def _named(network: Network, each: Against, cabling: Cabling, *, is_alike: bool) -> Finding:
     where = "; ".join(
         f"{wrong.rail} hangs on {network.name(wrong.switch)}, where other hosts have "
         f"{' and '.join(each.others[wrong.switch])}"
@@ -238,11 +241,11 @@ def _named(network: Network, each: Against, cabling: Cabling, *, is_alike: bool)
         doubts.append(_OTHER_KIND)
     sentence = f"{each.node}: {where}: {what}"
     if not doubts:
-        return fail("cabling", each.node, sentence)
-    return unjudged("cabling", each.node, f"{sentence} ({'; '.join(doubts)})")
+        return fail("cabling", Where(node=each.node), sentence)
+    return unjudged("cabling", Where(node=each.node), f"{sentence} ({'; '.join(doubts)})")
 
 
-def trunk_findings(network: Network) -> Iterator[FabricFinding]:
+def trunk_findings(network: Network) -> Iterator[Finding]:
     """Yield the pairs of switches with fewer cables between them than most of their siblings.
 
     Of a two-level tree the siblings are all pairs of leaf and spine; of other networks all pairs
@@ -258,7 +261,7 @@ def trunk_findings(network: Network) -> Iterator[FabricFinding]:
     for one, other in sorted(siblings, key=lambda pair: tuple(map(network.name, pair))):
         number = counts[one, other]
         if number < usual:
-            where = f"{network.name(one)} - {network.name(other)}"
+            where = Where(node=network.name(one), peer=network.name(other))
             cables = f"{number} cable{'' if number == 1 else 's'}"
             yield fail(
                 "trunks",

@@ -12,11 +12,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from fabricproof.core.findings import Finding, Where, as_notes
 from fabricproof.core.measure import Verdict
 from fabricproof.physics import Link
 from fabricproof.subnet.cabling import cabling_findings, links_of_ends, trunk_findings
-from fabricproof.subnet.finding import FabricFinding, SubnetResult, fail, passed, unjudged
 from fabricproof.subnet.model import Cable, Manager, Network, NodeKind, Port, SubnetLook
+from fabricproof.subnet.result import SubnetResult, fail, found, passed, unjudged
 from fabricproof.traffic import ENDS, ERROR_COUNTERS, HIGH
 
 
@@ -56,30 +57,32 @@ def judge_look(look: SubnetLook, expected: Expected) -> SubnetResult:
     if look.complaints:
         more = f" (and {len(look.complaints) - 1} more)" if len(look.complaints) > 1 else ""
         sentence = f"part of the fabric may not have been seen: {look.complaints[0]}{more}"
-        findings.append(unjudged("look", "", sentence))
+        findings.append(unjudged("look", Where(), sentence))
     crossed, orderless = cabling_findings(network, expected.hosts, expected.switches)
-    return SubnetResult(findings=(*findings, *crossed), notes=(*orderless, *_notes(look, expected)))
+    return SubnetResult(
+        findings=(*findings, *crossed), notes=as_notes((*orderless, *_notes(look, expected)))
+    )
 
 
-def _links(network: Network, expected: Expected) -> Iterator[FabricFinding]:
+def _links(network: Network, expected: Expected) -> Iterator[Finding]:
     good = 0
     link, own = expected.link, links_of_ends(network, expected.rail_links)
     for cable in network.cables:
         is_inner = any(network.is_inner(port.end.guid) for port in (cable.one, cable.other))
         of_rail = [own[port.end] for port in (cable.one, cable.other) if port.end in own]
         declared = None if is_inner else next(iter(of_rail), link)
-        found = _declared(network, cable, declared) if declared else _supported(network, cable)
-        if found is None:
+        red = _declared(network, cable, declared) if declared else _supported(network, cable)
+        if red is None:
             good += 1
         else:
-            yield found
+            yield red
     if good:
         by = f"{link.name} or better" if link else "the best that both ends support"
         by = "what the site declares, or better" if own else by
         yield passed("link", good, f"{good} of {len(network.cables)} links are at {by}")
 
 
-def _declared(network: Network, cable: Cable, link: Link) -> FabricFinding | None:
+def _declared(network: Network, cable: Cable, link: Link) -> Finding | None:
     """Judge a cable by the declared link; the worse of what its two ends say counts."""
     where = network.between(cable)
     for port in (cable.one, cable.other):
@@ -103,7 +106,7 @@ def _declared(network: Network, cable: Cable, link: Link) -> FabricFinding | Non
     return _torn(network, cable)
 
 
-def _torn(network: Network, cable: Cable) -> FabricFinding | None:
+def _torn(network: Network, cable: Cable) -> Finding | None:
     """Doubt a cable whose ends say other widths or speeds: one link has one of each."""
     pairs = (cable.one.lanes, cable.other.lanes), (cable.one.speed, cable.other.speed)
     if all(None in pair or pair[0] == pair[1] for pair in pairs):
@@ -117,7 +120,7 @@ def _torn(network: Network, cable: Cable) -> FabricFinding | None:
     )
 
 
-def _supported(network: Network, cable: Cable) -> FabricFinding | None:
+def _supported(network: Network, cable: Cable) -> Finding | None:
     """Judge a cable by what both its ends support; what is wrong goes before what is not known."""
     where = network.between(cable)
     ports = (cable.one, cable.other)
@@ -156,7 +159,7 @@ def _mend(*, narrow: bool, slow: bool) -> str:
     return "reseat or replace the cable; ibportstate shows what is enabled"
 
 
-def _unknown(where: str, port: Port) -> FabricFinding:
+def _unknown(where: Where, port: Port) -> Finding:
     return unjudged(
         "link",
         where,
@@ -176,7 +179,7 @@ def _why(state: str) -> str:
     return _WAITS.get(state, "it carries no traffic")
 
 
-def _states(network: Network) -> Iterator[FabricFinding]:
+def _states(network: Network) -> Iterator[Finding]:
     linked = [port for port in network.ports.values() if port.peer is not None]
     read = [port for port in linked if port.state]
     active = [port for port in read if port.state == "Active"]
@@ -185,7 +188,7 @@ def _states(network: Network) -> Iterator[FabricFinding]:
         state = waiting.pop()
         yield fail(
             "state",
-            "",
+            Where(),
             f"all {len(linked)} linked ports are {state}, none is Active: {_why(state)}",
         )
         return
@@ -222,8 +225,8 @@ def _states(network: Network) -> Iterator[FabricFinding]:
         yield passed("state", good, f"{good} of {len(linked)} linked ports are Active")
 
 
-def _lids(network: Network) -> Iterator[FabricFinding]:
-    found: dict[int, set[tuple[str, int]]] = defaultdict(set)
+def _lids(network: Network) -> Iterator[Finding]:
+    of_lid: dict[int, set[tuple[str, int]]] = defaultdict(set)
     for port in network.ports.values():
         if port.peer is None:
             continue
@@ -232,25 +235,27 @@ def _lids(network: Network) -> Iterator[FabricFinding]:
             where = network.where(port.end)
             yield fail("lid", where, f"{where} has no LID: no subnet manager has been there")
         if port.lid:
-            found[port.lid].add((port.end.guid, 0 if is_switch else port.end.port))
-    for lid, whose in sorted(found.items()):
+            of_lid[port.lid].add((port.end.guid, 0 if is_switch else port.end.port))
+    for lid, whose in sorted(of_lid.items()):
         if len(whose) > 1:
-            names = " and ".join(
+            nodes = [
                 network.name(guid) + (f" port {port}" if port else "")
                 for guid, port in sorted(whose)
-            )
+            ]
+            names = " and ".join(nodes)
             yield fail(
-                "lid", names, f"LID {lid} is given to {names}: two subnet managers are at work"
+                "lid",
+                Where(nodes=tuple(nodes)),
+                f"LID {lid} is given to {names}: two subnet managers are at work",
             )
 
 
-def _hosts(network: Network, expected: Iterable[str]) -> Iterator[FabricFinding]:
+def _hosts(network: Network, expected: Iterable[str]) -> Iterator[Finding]:
     due = tuple(dict.fromkeys(name.partition(".")[0] for name in expected))
     linked = {port.end.guid for port in network.ports.values() if port.peer is not None}
     there = [name for name in due if not linked.isdisjoint(network.hosts.get(name, ()))]
-    found = set(there)
     for name in due:
-        if name in found:
+        if name in there:
             continue
         how = (
             "has no link: its cable is out"
@@ -258,17 +263,13 @@ def _hosts(network: Network, expected: Iterable[str]) -> Iterator[FabricFinding]
             else "not on this fabric: off, its cable out, its driver not loaded, or its adapter's "
             "description is not its host name (rdma-ndd)"
         )
-        yield FabricFinding(
-            verdict=Verdict.MISSING,
-            quantity="hosts",
-            where=name,
-            sentence=f"{name} is expected and {how}",
-        )
+        text = f"{name} is expected and {how}"
+        yield found(Verdict.MISSING, "hosts", Where(node=name), text)
     if there:
         yield passed("hosts", len(there), f"{len(there)} of {len(due)} expected hosts are there")
 
 
-def _managers(managers: tuple[Manager, ...] | None) -> Iterator[FabricFinding]:
+def _managers(managers: tuple[Manager, ...] | None) -> Iterator[Finding]:
     if managers is None:
         return
     masters = [each for each in managers if each.is_master]
@@ -281,7 +282,7 @@ def _managers(managers: tuple[Manager, ...] | None) -> Iterator[FabricFinding]:
     if masters and not managers[0].is_master:
         yield fail(
             "manager",
-            "",
+            Where(),
             f"the ports still name LID {managers[0].lid} as their manager, which is no master "
             f"({named}): traps and queries go nowhere; have the master sweep anew",
         )
@@ -290,21 +291,25 @@ def _managers(managers: tuple[Manager, ...] | None) -> Iterator[FabricFinding]:
     elif masters:
         yield fail(
             "manager",
-            "",
+            Where(),
             f"{len(masters)} subnet managers are masters of one subnet ({named}): they change "
             "LIDs and routes under each other; stop one",
         )
     else:
-        yield fail("manager", "", f"no subnet manager is master ({named or 'none at all'})")
+        yield fail("manager", Where(), f"no subnet manager is master ({named or 'none at all'})")
 
 
-def _counters(look: SubnetLook) -> Iterator[FabricFinding]:
+def _counters(look: SubnetLook) -> Iterator[Finding]:
     if look.counters is None:
         return
     ended = 0
     for end, values in sorted(look.counters.items()):
         known = end.guid in look.network.nodes
-        where = look.network.where(end) if known else f"0x{end.guid} port {end.port}"
+        where = (
+            look.network.where(end)
+            if known
+            else Where(node=f"0x{end.guid}", rail=f"port {end.port}")
+        )
         port = look.network.ports.get(end)
         lid = port.lid if port is not None and port.lid else "LID"
         for counter, limit in ENDS.items():
@@ -322,7 +327,7 @@ def _counters(look: SubnetLook) -> Iterator[FabricFinding]:
         yield passed("counters", good, f"the counters of {good} ports can be read")
 
 
-def _counted_in_part(look: SubnetLook) -> Iterator[FabricFinding]:
+def _counted_in_part(look: SubnetLook) -> Iterator[Finding]:
     """Yield one finding where fewer nodes or ports were asked for counters than there are.
 
     Who asks for counters gets those of every port of every node; an adapter inside a switch (SHARP)
@@ -342,10 +347,10 @@ def _counted_in_part(look: SubnetLook) -> Iterator[FabricFinding]:
     else:
         return
     told = f"{sentence}: nobody knows what the others counted (ibqueryerrors asks all)"
-    yield unjudged("counters", "", told)
+    yield unjudged("counters", Where(), told)
 
 
-def _stateless(look: SubnetLook, *, is_declared: bool) -> Iterator[FabricFinding]:
+def _stateless(look: SubnetLook, *, is_declared: bool) -> Iterator[Finding]:
     """Yield what nobody knows of the links where ``iblinkinfo`` was not asked.
 
     Args:
@@ -359,9 +364,9 @@ def _stateless(look: SubnetLook, *, is_declared: bool) -> Iterator[FabricFinding
             "what both ends of the links support was not read (iblinkinfo), and no link is "
             "declared: width and speed were held against nothing (--link 'EDR 4x')"
         )
-        yield unjudged("link", "", sentence)
+        yield unjudged("link", Where(), sentence)
     sentence = "whether the links are Active was not read: iblinkinfo -l > iblinkinfo.txt"
-    yield unjudged("state", "", sentence)
+    yield unjudged("state", Where(), sentence)
 
 
 def _notes(look: SubnetLook, expected: Expected) -> Iterator[str]:
@@ -390,7 +395,9 @@ def _notes(look: SubnetLook, expected: Expected) -> Iterator[str]:
             f"(first 0x{min(nameless)}): rdma-ndd sets it"
         )
     disabled = [
-        network.where(end) for end, port in network.ports.items() if port.physical == "Disabled"
+        str(network.where(end))
+        for end, port in network.ports.items()
+        if port.physical == "Disabled"
     ]
     if disabled:
         yield f"disabled by somebody: {', '.join(sorted(disabled))}"

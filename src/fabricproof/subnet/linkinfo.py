@@ -209,9 +209,11 @@ def _joined(output: Output, network: Network, end: End, line: PortLine) -> Port:
     known = network.ports.get(end)
     peer = None if known is None else known.peer
     if (peer is None) != (line.far_lid is None):
-        raise _disagreement(output, line, "no link here" if peer is None else network.where(peer))
+        raise _disagreement(
+            output, line, "no link here" if peer is None else str(network.where(peer))
+        )
     if peer is not None and not _same_far(network, peer, line):
-        raise _disagreement(output, line, network.where(peer))
+        raise _disagreement(output, line, str(network.where(peer)))
     if known is not None and (told := _other_facts(known, line.port)):
         raise _disagreement(output, line, told, "LIDs, widths or speeds")
     return replace(line.port, end=end, peer=peer)

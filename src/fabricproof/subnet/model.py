@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
 from fabricproof.core.errors import UnknownLinkError
+from fabricproof.core.findings import Where
 from fabricproof.core.units import natural
 from fabricproof.physics import Link, find_link
 
@@ -147,7 +148,7 @@ class Network:
             for port in self.ports.values()
             if port.peer is not None and port.end < port.peer
         )
-        return tuple(sorted(found, key=lambda cable: natural(self.where(cable.one.end))))
+        return tuple(sorted(found, key=lambda cable: natural(str(self.where(cable.one.end)))))
 
     @cached_property
     def hosts(self) -> Mapping[str, tuple[str, ...]]:
@@ -215,13 +216,15 @@ class Network:
             return f"{description or self.nodes[guid].kind.value} (0x{guid})"
         return description
 
-    def where(self, end: End) -> str:
-        """Return ``leaf1 port 9``."""
-        return f"{self.name(end.guid)} port {end.port}"
+    def where(self, end: End) -> Where:
+        """Return ``leaf1 port 9``; of a host its name, with adapter and port as the rail."""
+        name, host = self.name(end.guid), self.host_of(end.guid)
+        device = name.partition(" ")[2] if host else ""
+        return Where(node=host or name, rail=f"{device} port {end.port}".strip())
 
-    def between(self, cable: Cable) -> str:
+    def between(self, cable: Cable) -> Where:
         """Return ``leaf1 port 9 - spine1 port 1``."""
-        return f"{self.where(cable.one.end)} - {self.where(cable.other.end)}"
+        return replace(self.where(cable.one.end), peer=str(self.where(cable.other.end)))
 
 
 @dataclass(frozen=True, kw_only=True)

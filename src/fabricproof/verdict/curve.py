@@ -15,7 +15,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from fabricproof.benchmarks.catalogue import reading_of
-from fabricproof.core.measure import Finding, FindingKind, Table, Verdict
+from fabricproof.core.findings import Finding, FindingKind
+from fabricproof.core.measure import Table, Verdict
 from fabricproof.core.units import size_label
 from fabricproof.verdict.laws import wire_bytes
 from fabricproof.verdict.value import CURVE_TOLERANCE, Judgement

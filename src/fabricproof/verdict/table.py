@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.benchmarks.program import ProgramKind, buffers_of
-from fabricproof.core.measure import Finding, Table, Verdict, as_notes, worst
+from fabricproof.core.findings import Finding, as_notes
+from fabricproof.core.measure import Table, Verdict, worst
 from fabricproof.core.units import at_size, size_label, split_buffers
 from fabricproof.traffic import PathProof
 from fabricproof.verdict.busbw import QUANTITY, SUITES, describe_busbw, judge_busbw

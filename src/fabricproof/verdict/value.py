@@ -14,7 +14,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.core.measure import Finding, Quantity, Verdict, worst
+from fabricproof.core.findings import Finding
+from fabricproof.core.measure import Quantity, Verdict, worst
 from fabricproof.core.units import (
     BUFFERS,
     at_size,

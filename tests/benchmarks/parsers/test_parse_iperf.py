@@ -11,7 +11,8 @@ from recordings import DATA
 
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.errors import ParseError
-from fabricproof.core.measure import Table, Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Table, Verdict
 from fabricproof.physics import Fabric, find_link
 from fabricproof.verdict.table import judge_table
 from fabricproof.verdict.value import Rules, at_least

@@ -3,9 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
+from fabricproof.core.findings import Finding
+from fabricproof.core.measure import Verdict
 from fabricproof.nodes.doctor.examination import gather
 from fabricproof.nodes.doctor.facts import Answer, Facts, NodeFacts
-from fabricproof.nodes.doctor.findings import Diagnosis, Level
 from fabricproof.nodes.doctor.probes import read_answers
 from fabricproof.nodes.doctor.read import read_slurm
 from fabricproof.nodes.doctor.subject import NetPath, Subject
@@ -96,7 +97,10 @@ def infiniband_node(**changes) -> NodeFacts:
     return replace(node, **changes)
 
 
-def at(findings, level: Level, topic: str | None = None) -> list[Diagnosis]:
-    return [
-        each for each in findings if each.level is level and (topic is None or each.topic == topic)
-    ]
+#: what ends with a status other than 0
+WRONG = (Verdict.FAIL, Verdict.MISSING)
+
+
+def at(findings, verdict, fact: str | None = None) -> list[Finding]:
+    verdicts = verdict if isinstance(verdict, tuple) else (verdict,)
+    return [each for each in findings if each.verdict in verdicts and fact in {None, each.fact}]

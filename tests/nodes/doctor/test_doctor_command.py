@@ -46,8 +46,8 @@ def test_an_error_ends_with_78_in_json_too(answered):
     result = run("openmpi5", "--json")
     assert result.exit_code == 78
     said = json.loads(result.output)
-    assert (said["worst"], said["status"]) == ("ERROR", 78)
-    assert "ERROR" in {each["level"] for each in said["findings"]}
+    assert (said["verdict"], said["status"]) == ("FAIL", 78)
+    assert "FAIL" in {each.get("verdict") for each in said["findings"]}
     assert {each["name"] for each in said["net_paths"]} >= {"eth0/rail0", "eth0/rail1"}
 
 

@@ -3,9 +3,20 @@
 from dataclasses import replace
 
 import pytest
-from doctor_facts import PORT, STACKS, at, declared, facts, infiniband_node, machine, net_path
+from doctor_facts import (
+    PORT,
+    STACKS,
+    WRONG,
+    at,
+    declared,
+    facts,
+    infiniband_node,
+    machine,
+    net_path,
+)
 
 from fabricproof.core.errors import ExitStatus
+from fabricproof.core.measure import Verdict
 from fabricproof.nodes.doctor.examination import diagnose
 from fabricproof.nodes.doctor.facts import (
     Answer,
@@ -17,14 +28,13 @@ from fabricproof.nodes.doctor.facts import (
     WrapperFacts,
 )
 from fabricproof.nodes.doctor.findings import (
-    Diagnosis,
-    Level,
+    diagnosis,
     exit_status,
     heading,
     plain_lines,
     record,
     summary,
-    worst,
+    verdict_of,
 )
 from fabricproof.physics import SOFT_ROCE
 from fabricproof.site import FabricSpec
@@ -34,38 +44,38 @@ from reported_cases import make_partition
 
 def only(findings, level, topic):
     found = at(findings, level, topic)
-    assert len(found) == 1, [each.seen for each in findings]
+    assert len(found) == 1, [each.text for each in findings]
     return found[0]
 
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_the_healthy_stacks_have_nothing_wrong(stack):
     findings = diagnose(facts(stack))
-    assert at(findings, Level.ERROR) == []
-    assert at(findings, Level.WARNING) == []
+    assert at(findings, WRONG) == []
+    assert [each.fact for each in at(findings, Verdict.UNJUDGED)] == ["world"]
     assert exit_status(findings) is ExitStatus.PASS
-    assert at(findings, Level.OK, "PMI")
+    assert at(findings, Verdict.PASS, "PMI")
 
 
 def test_what_was_not_seen_is_unknown_and_never_ok():
     seen = replace(facts("mpich5"), library=LibraryFacts(), node=NodeFacts(), slurm=SlurmFacts())
     findings = diagnose(seen)
-    assert at(findings, Level.OK, "MPI") == []
-    assert at(findings, Level.OK, "rail") == []
-    assert at(findings, Level.OK, "path") == []
-    assert len(at(findings, Level.UNKNOWN, "rail")) == 2
+    assert at(findings, Verdict.PASS, "MPI") == []
+    assert at(findings, Verdict.PASS, "rail") == []
+    assert at(findings, Verdict.PASS, "path") == []
+    assert len(at(findings, Verdict.UNJUDGED, "rail")) == 2
 
 
 def test_a_silent_slurm_is_missing():
     seen = replace(facts("openmpi5"), slurm=SlurmFacts(fault="did not answer in time"))
     findings = diagnose(seen)
-    assert only(findings, Level.ERROR, "PMI").missing
+    assert at(findings, Verdict.MISSING, "PMI")
     assert exit_status(findings) is ExitStatus.UNAVAILABLE
 
 
 def test_a_stack_that_is_not_there():
     findings = diagnose(facts("openmpi5", absent="it is not installed"))
-    assert only(findings, Level.ERROR, "stack").mend == "fabricproof stack install openmpi5"
+    assert only(findings, WRONG, "stack").next_step == "fabricproof stack install openmpi5"
     assert exit_status(findings) is ExitStatus.UNAVAILABLE
 
 
@@ -76,7 +86,7 @@ def test_a_program_below_a_prefix_that_is_a_link_loads_the_right_mpi(tmp_path):
     (tmp_path / "mpi").symlink_to(tmp_path / "mpi-5.0.11")
     program = ProgramFacts(path="/p/osu_bw", mpi=str(library))
     seen = replace(facts("openmpi5", prefix=str(tmp_path / "mpi")), programs=(program,))
-    assert "osu_bw" in only(diagnose(seen), Level.OK, "program").seen
+    assert "osu_bw" in only(diagnose(seen), Verdict.PASS, "program").text
 
 
 HDR = declared("mlx5_0:1", link="HDR 4x")
@@ -170,56 +180,58 @@ RULES = [
 
 @pytest.mark.parametrize(("seen", "topic", "words"), RULES, ids=[each[2] for each in RULES])
 def test_a_wrong_set_up_is_one_error_with_its_reason(seen, topic, words):
-    found = only(diagnose(seen), Level.ERROR, topic)
-    assert words in " ".join((found.seen, found.means, found.mend))
+    found = only(diagnose(seen), WRONG, topic)
+    assert words in " ".join((found.text, found.means, found.next_step))
 
 
 @pytest.mark.parametrize(
     ("seen", "level", "topic", "words"),
     [
-        (with_pmix("4.2.2"), Level.OK, "PMIx", ""),
-        (with_pmix("5.0.1"), Level.NOTE, "PMIx", ""),
-        (with_pmix("6.1.0"), Level.WARNING, "PMIx", ""),
-        (with_pmix(None), Level.UNKNOWN, "PMIx", ""),
-        (facts("mpich5", **OVER_UCX), Level.WARNING, "PMI", "1024"),
-        (facts("openmpi5", stale="the lock is another"), Level.WARNING, "stack", "stale"),
-        (facts("openmpi5", version="5.0.3"), Level.WARNING, "MPI", 'version = "5.0.11"'),
-        (of_program(fault="no such command"), Level.UNKNOWN, "program", ""),
-        (infiniband("mpich5", {}, infiniband_node(memlock_kib=64)), Level.WARNING, "memlock", ""),
-        (infiniband("mpich5", {}, infiniband_node(memlock_kib=-1)), Level.OK, "memlock", ""),
-        (infiniband("mpich5", {}, infiniband_node(memlock_kib=None)), Level.UNKNOWN, "memlock", ""),
+        (with_pmix("4.2.2"), Verdict.PASS, "PMIx", ""),
+        (with_pmix("5.0.1"), None, "PMIx", ""),
+        (with_pmix("6.1.0"), Verdict.UNJUDGED, "PMIx", ""),
+        (with_pmix(None), Verdict.UNJUDGED, "PMIx", ""),
+        (facts("mpich5", **OVER_UCX), Verdict.UNJUDGED, "PMI", "1024"),
+        (facts("openmpi5", stale="the lock is another"), Verdict.UNJUDGED, "stack", "stale"),
+        (facts("openmpi5", version="5.0.3"), Verdict.UNJUDGED, "MPI", 'version = "5.0.11"'),
+        (of_program(fault="no such command"), Verdict.UNJUDGED, "program", ""),
+        (infiniband("mpich5", {}, infiniband_node(memlock_kib=64)),
+         Verdict.UNJUDGED, "memlock", ""),
+        (infiniband("mpich5", {}, infiniband_node(memlock_kib=-1)), Verdict.PASS, "memlock", ""),
+        (infiniband("mpich5", {}, infiniband_node(memlock_kib=None)),
+         Verdict.UNJUDGED, "memlock", ""),
         (seen_of("openmpi5", "node", environment={"UCX_TLS": "tcp", "OMPI_X": "1"}),
-         Level.WARNING, "variable", "unset UCX_TLS"),
-        (in_a_world(None), Level.OK, "world", ""),
+         Verdict.UNJUDGED, "variable", "unset UCX_TLS"),
+        (in_a_world(None), Verdict.PASS, "world", ""),
     ],
 )  # fmt: skip
 def test_what_is_less_than_an_error_has_its_level(seen, level, topic, words):
     found = only(diagnose(seen), level, topic)
-    assert words in " ".join((found.seen, found.means, found.mend))
+    assert words in " ".join((found.text, found.means, found.next_step))
 
 
 def test_ucx_with_verbs_and_a_port():
     seen = infiniband("openmpi5", {"transports": (("rc_mlx5", "mlx5_0:1"),)}, transport="ucx")
     findings = diagnose(seen)
-    assert at(findings, Level.ERROR) == []
-    assert "rc_mlx5" in only(findings, Level.OK, "path").seen
+    assert at(findings, WRONG) == []
+    assert "rc_mlx5" in only(findings, Verdict.PASS, "path").text
 
 
 def test_verbs_that_no_hca_proves_are_unknown():
     bare = infiniband_node(machine=machine())
     seen = infiniband("mpich5", {"providers": ("tcp", "verbs")}, bare)
     findings = diagnose(seen)
-    assert only(findings, Level.UNKNOWN, "path")
-    assert at(findings, Level.OK, "path") == []
+    assert only(findings, Verdict.UNJUDGED, "path")
+    assert at(findings, Verdict.PASS, "path") == []
 
 
 @pytest.mark.parametrize(
     ("domains", "level"),
     [
-        (("mlx5_10", "mlx5_10-rdm"), Level.ERROR),
-        (("mlx5_11-xrc", "xmlx5_1"), Level.ERROR),
-        (("mlx5_10", "mlx5_1"), Level.OK),
-        (("mlx5_1-rdm",), Level.OK),
+        (("mlx5_10", "mlx5_10-rdm"), Verdict.FAIL),
+        (("mlx5_11-xrc", "xmlx5_1"), Verdict.FAIL),
+        (("mlx5_10", "mlx5_1"), Verdict.PASS),
+        (("mlx5_1-rdm",), Verdict.PASS),
     ],
 )
 def test_a_device_is_offered_under_its_own_name_alone(domains, level):
@@ -227,27 +239,27 @@ def test_a_device_is_offered_under_its_own_name_alone(domains, level):
     offers = tuple(("verbs", domain) for domain in domains)
     library = replace(seen.library, providers=("tcp", "verbs"), domains=offers)
     findings = diagnose(replace(seen, library=library, node=infiniband_node()))
-    assert "mlx5_1" in only(findings, level, "path").seen
+    assert "mlx5_1" in only(findings, level, "path").text
 
 
 @pytest.mark.parametrize(
-    ("domain", "level"), [("ib0", Level.OK), ("hfi1_0", Level.OK), ("ib1", Level.ERROR)]
+    ("domain", "level"), [("ib0", Verdict.PASS), ("hfi1_0", Verdict.PASS), ("ib1", Verdict.FAIL)]
 )
 def test_opx_offers_an_adapter_by_its_unit(domain, level):
     net_path_of_opa = net_path("mpich", "opa", ("hfi1_0:1",))
     seen = facts("mpich5", net_paths=(net_path_of_opa,))
     library = replace(seen.library, providers=("tcp", "opx"), domains=(("opx", domain),))
     findings = diagnose(replace(seen, library=library, node=infiniband_node()))
-    assert "has opx" in only(findings, level, "path").seen
+    assert "has opx" in only(findings, level, "path").text
 
 
 def test_a_rail_that_does_not_exist():
     seen = facts("mpich5", fabrics=(declared("ib1"),))
-    finding = only(diagnose(seen), Level.ERROR, "rail")
-    assert finding.seen == "ib1 on vc1 does not exist: the node has mgmt0, rail0, rail1"
-    assert finding.mend == "name one of these as rail of eth0 in fabric.toml"
+    finding = only(diagnose(seen), WRONG, "rail")
+    assert finding.text == "ib1 on vc1 does not exist: the node has mgmt0, rail0, rail1"
+    assert finding.next_step == "name one of these as rail of eth0 in fabric.toml"
     elsewhere = replace(seen, node=replace(seen.node, is_node=False))
-    assert "--on-node" in only(diagnose(elsewhere), Level.UNKNOWN, "rail").mend
+    assert "--on-node" in only(diagnose(elsewhere), Verdict.UNJUDGED, "rail").next_step
 
 
 def test_a_rail_of_a_fabric_without_a_link_must_be_there():
@@ -255,30 +267,32 @@ def test_a_rail_of_a_fabric_without_a_link_must_be_there():
         {"name": "memory", "rails": [{"interface": each} for each in ("lo", "rail0", "ib1")]}
     )
     findings = diagnose(facts("mpich5", fabrics=(bare,)))
-    assert "ib1 on vc1 does not exist" in only(findings, Level.ERROR, "rail").seen
-    assert only(findings, Level.OK, "rail").seen == "rail0 on vc1 is up"
-    assert len([each for each in findings if each.topic == "rail"]) == 2
+    assert "ib1 on vc1 does not exist" in only(findings, WRONG, "rail").text
+    assert only(findings, Verdict.PASS, "rail").text == "rail0 on vc1 is up"
+    assert len([each for each in findings if each.fact == "rail"]) == 2
 
 
 @pytest.mark.parametrize(
     ("changes", "level", "words", "elsewhere"),
     [
-        ({}, Level.OK, "mlx5_0:1 on n1 runs at 200 Gb/s", Level.OK),
-        ({"link": "EDR 4x", "rate_gbit_s": 100}, Level.ERROR,
-         "runs at 100 of 200 Gb/s: it trained to EDR 4x instead of HDR 4x", Level.WARNING),
-        ({"link": "NDR 4x", "rate_gbit_s": 400}, Level.ERROR, "more than the site", Level.WARNING),
-        ({"state": "DOWN"}, Level.ERROR, "is down (DOWN)", Level.UNKNOWN),
-        ({"link": "", "rate_gbit_s": ""}, Level.UNKNOWN, "its rate is not known", Level.UNKNOWN),
+        ({}, Verdict.PASS, "mlx5_0:1 on n1 runs at 200 Gb/s", Verdict.PASS),
+        ({"link": "EDR 4x", "rate_gbit_s": 100}, Verdict.FAIL,
+         "runs at 100 of 200 Gb/s: it trained to EDR 4x instead of HDR 4x", Verdict.UNJUDGED),
+        ({"link": "NDR 4x", "rate_gbit_s": 400}, Verdict.FAIL, "more than the site",
+         Verdict.UNJUDGED),
+        ({"state": "DOWN"}, Verdict.FAIL, "is down (DOWN)", Verdict.UNJUDGED),
+        ({"link": "", "rate_gbit_s": ""}, Verdict.UNJUDGED, "its rate is not known",
+         Verdict.UNJUDGED),
     ],
 )  # fmt: skip
 def test_the_port_against_fabric_toml(changes, level, words, elsewhere):
     node = infiniband_node(machine=machine(mlx5_0=PORT | changes))
     for is_node, expected in ((True, level), (False, elsewhere)):
         findings = diagnose(infiniband("mpich5", {}, replace(node, is_node=is_node)))
-        (found,) = [each for each in findings if each.topic == "rail" and words in each.seen]
-        assert found.level is expected
-        assert (found.mend == "") is (
-            expected is Level.OK or (expected is Level.UNKNOWN and is_node)
+        (found,) = [each for each in findings if each.fact == "rail" and words in each.text]
+        assert found.verdict is expected
+        assert (found.next_step == "") is (
+            expected is Verdict.PASS or (expected is Verdict.UNJUDGED and is_node)
         )
 
 
@@ -295,23 +309,23 @@ def test_a_rail_that_is_down(part, spec, mend):
     down = replace(node, facts={**node.facts, part: {**node.facts[part], "state": "down"}})
     seen = facts("mpich5", fabrics=(spec,))
     findings = diagnose(replace(seen, node=infiniband_node(machine=down)))
-    found = only(findings, Level.ERROR, "rail")
-    assert "is down (down)" in found.seen
-    assert found.mend == mend
+    found = only(findings, WRONG, "rail")
+    assert "is down (down)" in found.text
+    assert found.next_step == mend
 
 
 def test_what_only_preflight_judges_is_an_error_too():
     jumbo = declared("rail0", link="200MbE", protocol="tcp", mtu=9000, shaper={"burst_bytes": 3200})
-    found = only(diagnose(facts("mpich5", fabrics=(jumbo,))), Level.ERROR, "rail")
-    assert found.seen.startswith("rail0 on vc1 has MTU 1500 instead of 9000")
-    assert found.mend == "put the node right; or what is true of eth0 in fabric.toml"
+    found = only(diagnose(facts("mpich5", fabrics=(jumbo,))), WRONG, "rail")
+    assert found.text.startswith("rail0 on vc1 has MTU 1500 instead of 9000")
+    assert found.next_step == "put the node right; or what is true of eth0 in fabric.toml"
 
 
 def test_what_preflight_notes_is_a_note():
     told = declared("mlx5_0:1", link="HDR 4x", expect={"not_told": ["rate"]})
     node = infiniband_node(machine=machine(mlx5_0=PORT | {"link": "", "rate_gbit_s": ""}))
     seen = replace(facts("mpich5", fabrics=(told,)), node=node)
-    assert "not judged: mlx5_0:1 on n1" in only(diagnose(seen), Level.NOTE, "rail").seen
+    assert "not judged: mlx5_0:1 on n1" in only(diagnose(seen), None, "rail").text
 
 
 def rxe(**changes):
@@ -332,21 +346,21 @@ def over(device, link: str, **changes):
 
 
 def device_of(findings, level):
-    (found,) = [each for each in at(findings, level, "rail") if "Soft-RoCE" in each.seen]
+    (found,) = [each for each in at(findings, level, "rail") if "Soft-RoCE" in each.text]
     return found
 
 
 def test_a_software_device_as_it_is_declared_is_judged_by_no_rate_of_sysfs():
     for rate in ("2.5 Gb/sec (1X SDR)", "100 Gb/sec (4X EDR)"):
         findings = diagnose(over({"rxe0": rxe(rate_in_sysfs=rate)}, "Soft-RoCE 100 Mb/s"))
-        assert at(findings, Level.ERROR, "rail") == []
-        found = device_of(findings, Level.OK)
-        assert found.seen == "rxe0:1 on n1 is Soft-RoCE over rail0"
+        assert at(findings, WRONG, "rail") == []
+        found = device_of(findings, Verdict.PASS)
+        assert found.text == "rxe0:1 on n1 is Soft-RoCE over rail0"
         assert "no LIDs" in found.means
-        assert rate in only(findings, Level.NOTE, "rail").seen
+        assert rate in only(findings, None, "rail").text
     # its interface went away: soft all the same
     lost = diagnose(over({"rxe0": rxe(parent="")}, "Soft-RoCE 100 Mb/s"))
-    assert "over an interface that it does not say" in device_of(lost, Level.OK).seen
+    assert "over an interface that it does not say" in device_of(lost, Verdict.PASS).text
 
 
 @pytest.mark.parametrize("is_node", [True, False])
@@ -354,15 +368,15 @@ def test_a_software_device_as_it_is_declared_is_judged_by_no_rate_of_sysfs():
 def test_a_software_device_stands_for_no_adapter(link: str, is_node):
     seen = over({"rxe0": rxe()}, link)
     seen = replace(seen, node=replace(seen.node, is_node=is_node))
-    found = only(diagnose(seen), Level.ERROR, "rail")
-    assert "rxe0:1 on n1 is Soft-RoCE over rail0" in found.seen
-    assert found.mend.startswith('state link = "Soft-RoCE ..."')
+    found = only(diagnose(seen), WRONG, "rail")
+    assert "rxe0:1 on n1 is Soft-RoCE over rail0" in found.text
+    assert found.next_step.startswith('state link = "Soft-RoCE ..."')
 
 
 def test_an_adapter_stands_for_no_software_device():
-    found = only(diagnose(over({"mlx5_0": PORT}, "Soft-RoCE 100 Mb/s")), Level.ERROR, "rail")
-    assert "mlx5_0:1 on n1 is no Soft-RoCE device" in found.seen
-    assert found.mend.startswith("state the link of the adapter")
+    found = only(diagnose(over({"mlx5_0": PORT}, "Soft-RoCE 100 Mb/s")), WRONG, "rail")
+    assert "mlx5_0:1 on n1 is no Soft-RoCE device" in found.text
+    assert found.next_step.startswith("state the link of the adapter")
 
 
 def test_ucx_1_13_on_a_software_device_needs_its_gid_check_off():
@@ -371,23 +385,23 @@ def test_ucx_1_13_on_a_software_device_needs_its_gid_check_off():
     if "UCX_UD_VERBS_ETH_DGID_CHECK" in bad.subject.net_paths[0].environment:
         bare = replace(bad.subject.net_paths[0], environment={})
         bad = replace(bad, subject=replace(bad.subject, net_paths=(bare,)))
-    found = [each for each in at(diagnose(bad), Level.ERROR, "path") if "GID" in each.seen]
+    found = [each for each in at(diagnose(bad), WRONG, "path") if "GID" in each.text]
     assert len(found) == 1
-    assert 'UCX_UD_VERBS_ETH_DGID_CHECK = "n"' in found[0].mend
+    assert 'UCX_UD_VERBS_ETH_DGID_CHECK = "n"' in found[0].next_step
     told = replace(bad, subject=replace(bad.subject, settings=check))
     newer = replace(bad, library=replace(bad.library, ucx="1.17.0"))
     hard = over({"mlx5_0": PORT}, "HDR 4x")
     for fine in (told, newer, hard):
-        assert not [each for each in diagnose(fine) if "checks the GID" in each.seen]
+        assert not [each for each in diagnose(fine) if "checks the GID" in each.text]
 
 
 def test_a_finding_of_something_wrong_says_what_it_means_and_mends():
     with pytest.raises(AssertionError):
-        Diagnosis(level=Level.ERROR, topic="x", seen="y")
+        diagnosis(Verdict.FAIL, "x", "y")
 
 
 def test_nothing_found_is_no_success():
-    assert worst([]) is Level.UNKNOWN
+    assert verdict_of([]) is Verdict.UNJUDGED
     assert exit_status([]) is ExitStatus.UNAVAILABLE
 
 
@@ -395,11 +409,11 @@ def test_what_is_shown_holds_every_error_and_its_mend():
     seen = facts("openmpi5", options=("--mpi=pmi2",))
     findings = diagnose(seen)
     text = " ".join(" ".join(plain_lines(findings)).split())
-    error = only(findings, Level.ERROR, "PMI")
-    assert error.seen in text
-    assert error.mend in text
+    error = only(findings, WRONG, "PMI")
+    assert error.text in text
+    assert error.next_step in text
     assert "vc1" in heading(seen)
-    assert "1 ERROR" in summary(findings)
+    assert "1 FAIL" in summary(findings)
     assert record(seen, findings)["status"] == 78
 
 
@@ -417,13 +431,13 @@ def _bare(scheduler, max_jobs):
 
 
 def test_a_slurm_that_cannot_be_measured_on_is_told_before_any_job():
-    accounts, shared = at(_bare("slurm", 8), Level.ERROR, "scheduler")
-    assert accounts.mend == 'set scheduler = "squeue" in site.toml'
-    assert "max_jobs = 1" in shared.mend
+    accounts, shared = at(_bare("slurm", 8), WRONG, "scheduler")
+    assert accounts.next_step == 'set scheduler = "squeue" in site.toml'
+    assert "max_jobs = 1" in shared.next_step
     assert "our own jobs" in shared.means
 
 
 def test_what_only_others_can_do_to_us_is_a_warning():
     findings = _bare("squeue", 1)
-    assert at(findings, Level.ERROR, "scheduler") == []
-    assert "jobs of others" in only(findings, Level.WARNING, "scheduler").means
+    assert at(findings, WRONG, "scheduler") == []
+    assert "jobs of others" in only(findings, Verdict.UNJUDGED, "scheduler").means

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from recorded_nodes import machine
 
+from fabricproof.core.findings import texts_of
 from fabricproof.nodes.inventory.facts import Machine
 from fabricproof.nodes.inventory.remarks import distances, notes
 
@@ -19,18 +20,18 @@ def test_a_card_below_its_best_is_named_with_the_cause() -> None:
     assert (
         "port mlx5_0:1: trained to PCIe 4.0 x8, the card is able to PCIe 4.0 x16: narrow slot or "
         "riser, or the card sits badly"
-    ) in said
+    ) in texts_of(said)
 
 
 def test_a_slot_that_can_no_more_is_the_cause() -> None:
     slot = {"pcie": "3.0x8", "pcie_best": "3.0x16", "pcie_best_of_slot": "3.0x8"}
     (said,) = notes(Machine(node="n", facts={"interface a": slot}))
-    assert said.endswith("the slot can no more")
+    assert said.text.endswith("the slot can no more")
 
 
 def test_a_link_below_its_best_is_named() -> None:
     (said,) = notes(machine("bnxt-degraded"))
-    assert said.startswith("interface enp182s0f0np0: link at 10000 of 25000 Mb/s")
+    assert said.text.startswith("interface enp182s0f0np0: link at 10000 of 25000 Mb/s")
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,9 @@ def _addressed(**addresses: str) -> Machine:
 def test_networks_that_overlap_are_named_with_both_addresses() -> None:
     # source document 004: a 40 GbE network in 10.0.0.0/8 beside 1 GbE in 10.10.1.0/24
     (said,) = notes(_addressed(enp97s0="10.10.1.1/24", ens4="10.0.0.1/8"))
-    assert said.startswith("enp97s0 (10.10.1.1/24) and ens4 (10.0.0.1/8) on c1 are in IP networks")
+    assert said.text.startswith(
+        "enp97s0 (10.10.1.1/24) and ens4 (10.0.0.1/8) on c1 are in IP networks"
+    )
 
 
 def test_two_rails_of_one_network_overlap() -> None:

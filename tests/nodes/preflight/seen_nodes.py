@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from fabricproof.core.findings import Finding
 from fabricproof.nodes.inventory.facts import Machine, ReadTrouble, ReadTroubleKind, Value
 from fabricproof.nodes.inventory.read import read_machine
-from fabricproof.nodes.preflight.finding import Preflight, RailFinding
+from fabricproof.nodes.preflight.sight import Preflight
 from fabricproof.site.schema import FabricSpec
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "inventory"
@@ -61,14 +62,14 @@ def fabric(**keys: Any) -> FabricSpec:
     return FabricSpec.model_validate({"name": "f", **keys})
 
 
-def of(result: Preflight, name: str, rail: str = "") -> RailFinding:
+def of(result: Preflight, name: str, rail: str = "") -> Finding:
     """Return the one finding of that name (and rail)."""
     found = [
         each
         for each in result.findings
-        if each.judgement.name == name and (not rail or each.rail == rail)
+        if each.quantity.name == name and (not rail or each.where.rail == rail)
     ]
-    assert len(found) == 1, [each.judgement.name for each in result.findings]
+    assert len(found) == 1, [each.quantity.name for each in result.findings]
     return found[0]
 
 

@@ -58,8 +58,8 @@ def test_a_card_that_is_all_that_the_site_states_passes() -> None:
 )
 def test_a_card_that_is_another_fails(quantity: str, stated: object, words: str) -> None:
     found = _found(_hdr(expect={quantity: stated}), _healthy(), quantity)
-    assert (found.verdict, found.judgement.value) == (Verdict.FAIL, 0.0)
-    assert words in found.judgement.reason
+    assert (found.verdict, found.quantity.value) == (Verdict.FAIL, 0.0)
+    assert words in found.reason
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_what_is_stated_and_cannot_be_read_is_unjudged(quantity: str) -> None:
     stated = 0 if quantity == "numa_node" else "x"
     found = _found(_hdr(expect={quantity: stated}), blind, quantity)
     assert found.verdict is Verdict.UNJUDGED
-    assert "is not known" in found.judgement.reason
+    assert "is not known" in found.reason
     assert preflight(_hdr(), nodes(blind)).verdict is Verdict.PASS
 
 
@@ -101,9 +101,9 @@ def test_tuning_that_nobody_read_is_unjudged() -> None:
 
 def test_half_the_lanes_of_a_slot_say_what_can_still_pass() -> None:
     found = _found(_hdr(pcie="4.0x16"), recorded("mlx5-degraded", "n1"), "pcie")
-    assert found.brief == "mlx5_0:1 on n1 sits at PCIe 4.0 x8 instead of PCIe 4.0 x16"
-    assert "no more than 15677 of 24842 MB/s can pass" in found.judgement.reason
-    assert "reseat the card" in found.judgement.reason
+    assert found.text == "mlx5_0:1 on n1 sits at PCIe 4.0 x8 instead of PCIe 4.0 x16"
+    assert "no more than 15677 of 24842 MB/s can pass" in found.reason
+    assert "reseat the card" in found.reason
 
 
 @pytest.mark.parametrize(
@@ -118,21 +118,21 @@ def test_half_the_lanes_of_a_slot_say_what_can_still_pass() -> None:
 def test_a_slot_that_is_another_says_why(facts: dict[str, str], words: str) -> None:
     found = _found(_hdr(pcie="4.0x16"), changed(_healthy(), PORT, **facts), "pcie")
     assert found.verdict is Verdict.FAIL
-    assert words in found.judgement.reason
+    assert words in found.reason
 
 
 def test_a_narrow_slot_that_the_site_does_not_state_is_a_note() -> None:
     result = preflight(_hdr(), nodes(recorded("mlx5-degraded", "n1")))
-    assert "sits at PCIe 4.0 x8, the card is able to PCIe 4.0 x16" in result.notes[0].sentence
+    assert "sits at PCIe 4.0 x8, the card is able to PCIe 4.0 x16" in result.notes[0].text
 
 
 def test_a_small_payload_is_judged_where_stated_and_else_noted() -> None:
     small = changed(_healthy(), PORT, max_payload_bytes=128)
     found = _found(_hdr(pcie="4.0x16", max_payload_bytes=256), small, "max_payload")
-    assert found.brief == "mlx5_0:1 on n1 has PCIe MaxPayload 128 instead of 256"
-    assert "the card is able to 512: BIOS setting" in found.judgement.reason
+    assert found.text == "mlx5_0:1 on n1 has PCIe MaxPayload 128 instead of 256"
+    assert "the card is able to 512: BIOS setting" in found.reason
     (note,) = preflight(_hdr(), nodes(small)).notes
-    assert "MaxPayload 128, the card is able to 512" in note.sentence
+    assert "MaxPayload 128, the card is able to 512" in note.text
     assert preflight(_hdr(), nodes(_healthy())).notes == ()
 
 
@@ -141,21 +141,21 @@ def test_a_payload_that_only_root_may_read_is_a_note_with_the_reason() -> None:
     result = preflight(spec, nodes(recorded("mlx5-user", "n1")))
     assert result.verdict is Verdict.PASS
     (note,) = result.notes
-    assert note.sentence.startswith("not judged: mlx5_0:1 on n1: its MaxPayload is not known")
-    assert "only root may read it" in note.sentence
+    assert note.text.startswith("not judged: mlx5_0:1 on n1: its MaxPayload is not known")
+    assert "only root may read it" in note.text
 
 
 def test_a_slot_that_a_virtual_machine_hides_is_a_note() -> None:
     hidden = changed(_healthy(), PORT, pcie=None)
     result = preflight(_hdr(pcie="4.0x16"), nodes(hidden))
     assert result.verdict is Verdict.PASS
-    assert "its PCIe link is not known" in result.notes[0].sentence
+    assert "its PCIe link is not known" in result.notes[0].text
 
 
 def test_ranks_far_from_the_card_are_noted() -> None:
     far = preflight(_hdr(), nodes(_healthy()), bound_cpus={"n1": ["32-63", "32-63", "0-3"]})
     (note,) = far.notes
-    assert note.sentence == (
+    assert note.text == (
         "mlx5_0:1 on n1 is on NUMA node 0: distance 21 (far) from CPUs 32-63, which its ranks "
         "are bound to"
     )

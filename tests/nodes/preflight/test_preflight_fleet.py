@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from seen_nodes import VIRTUAL, changed, fabric, hindered, nodes, of, recorded
 
-from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Verdict
 from fabricproof.nodes.inventory.facts import Machine, ReadTroubleKind
 from fabricproof.nodes.preflight.judge import group, preflight
 from fabricproof.site.schema import FabricSpec
@@ -25,19 +26,17 @@ def test_the_minority_of_a_mixed_fleet_is_named() -> None:
     odd = changed(recorded("mlx5-healthy", "n3"), PORT, firmware="20.35.4030")
     result = preflight(fabric(**HDR), nodes(*_mlx5("n1", "n2"), odd))
     found = of(result, "fleet")
-    assert (found.verdict, found.nodes) == (Verdict.FAIL, ("n3",))
-    assert "firmware 20.41.1000 on n1, n2 (2 of 3), 20.35.4030 on n3 (1 of 3)" in (
-        found.judgement.reason
-    )
-    assert found.brief == "mixed fleet on mlx5_0:1: firmware of n3 not as elsewhere"
+    assert (found.verdict, found.where.hosts) == (Verdict.FAIL, ("n3",))
+    assert "firmware 20.41.1000 on n1, n2 (2 of 3), 20.35.4030 on n3 (1 of 3)" in (found.reason)
+    assert found.text == "mixed fleet on mlx5_0:1: firmware of n3 not as elsewhere"
     assert result.warnings(["mlx5_0:1"], ["n1", "n2"]) == ()
-    assert texts_of(result.warnings(["mlx5_0:1"], ["n1", "n3"])) == [f"preflight: {found.brief}"]
+    assert texts_of(result.warnings(["mlx5_0:1"], ["n1", "n3"])) == [f"preflight: {found.text}"]
 
 
 def test_of_two_unlike_nodes_neither_is_the_minority() -> None:
     odd = changed(recorded("mlx5-healthy", "n2"), PORT, firmware="20.35.4030")
     found = of(preflight(fabric(**HDR), nodes(*_mlx5("n1"), odd)), "fleet")
-    assert found.nodes == ("n1", "n2")
+    assert found.where.hosts == ("n1", "n2")
 
 
 @pytest.mark.parametrize("fact", ["type", "psid", "firmware", "driver", "driver_version", "pcie"])
@@ -63,17 +62,17 @@ def test_a_mixture_on_purpose_is_a_note() -> None:
     spec = fabric(**HDR, expect={"mixed": ["firmware"]})
     result = preflight(spec, nodes(*_mlx5("n1"), odd))
     assert result.verdict is Verdict.PASS
-    assert "firmware 20.41.1000 on n1 (1 of 2)" in result.notes[0].sentence
+    assert "firmware 20.41.1000 on n1 (1 of 2)" in result.notes[0].text
 
 
 def test_tuning_that_is_unlike_is_a_note() -> None:
     odd = changed(recorded("mlx5-healthy", "n3"), "interface ib0", rings="RX 256 of 8192")
     result = preflight(fabric(**HDR), nodes(*_mlx5("n1", "n2"), odd))
     assert result.verdict is Verdict.PASS
-    assert "rings RX 512 of 8192, TX 512 of 8192 on n1, n2 (2 of 3)" in result.notes[0].sentence
+    assert "rings RX 512 of 8192, TX 512 of 8192 on n1, n2 (2 of 3)" in result.notes[0].text
     kernel = changed(recorded("mlx5-healthy", "n3"), "node", kernel="5.4")
     (note,) = preflight(fabric(**HDR), nodes(*_mlx5("n1", "n2"), kernel)).notes
-    assert note.sentence.startswith("nodes are unlike: kernel ")
+    assert note.text.startswith("nodes are unlike: kernel ")
 
 
 def test_a_fact_that_one_node_could_not_read_makes_no_mixture() -> None:
@@ -87,8 +86,8 @@ def test_a_firmware_that_one_driver_names_and_its_twin_does_not_is_a_mixture() -
     odd = changed(recorded("virtual-cluster", "vc2"), "interface rail1", firmware="9.9.9")
     result = preflight(VC, nodes(first, odd, recorded("virtual-cluster", "vc3")))
     found = of(result, "fleet", "rail1")
-    assert (found.verdict, found.nodes) == (Verdict.FAIL, ("vc2",))
-    assert "firmware none on vc1, vc3 (2 of 3), 9.9.9 on vc2 (1 of 3)" in found.judgement.reason
+    assert (found.verdict, found.where.hosts) == (Verdict.FAIL, ("vc2",))
+    assert "firmware none on vc1, vc3 (2 of 3), 9.9.9 on vc2 (1 of 3)" in found.reason
     deaf = hindered(first, ReadTroubleKind.NO_TOOL, "ethtool")
     assert of(preflight(VC, nodes(deaf, odd)), "fleet", "rail1").verdict is Verdict.PASS
     # Only root may ask a transceiver; the firmware was asked for all the same.
@@ -98,7 +97,7 @@ def test_a_firmware_that_one_driver_names_and_its_twin_does_not_is_a_mixture() -
 
 def test_one_node_is_no_fleet() -> None:
     result = preflight(fabric(**HDR), nodes(*_mlx5("n1")))
-    assert "fleet" not in {each.quantity for each in result.findings}
+    assert "fleet" not in {each.fact for each in result.findings}
 
 
 @given(st.dictionaries(st.sampled_from([f"n{i}" for i in range(9)]), st.integers(0, 3)))
@@ -117,9 +116,11 @@ def test_groups_hold_each_node_once_and_the_minority_is_never_the_greatest(
 def test_interfaces_whose_networks_overlap_are_a_note_on_their_node() -> None:
     one = changed(recorded("virtual-cluster", "vc1"), "interface rail0", addresses="10.1.0.1/16")
     odd = changed(one, "interface rail1", addresses="10.1.2.1/24")
-    said = [each for each in preflight(VC, nodes(odd)).notes if "overlap" in each.sentence]
-    assert [(each.node, each.sentence[:21]) for each in said] == [("vc1", "rail0 (10.1.0.1/16) a")]
-    assert not any("overlap" in each.sentence for each in preflight(VC, nodes(one)).notes)
+    said = [each for each in preflight(VC, nodes(odd)).notes if "overlap" in each.text]
+    assert [(each.where.node, each.text[:21]) for each in said] == [
+        ("vc1", "rail0 (10.1.0.1/16) a")
+    ]
+    assert not any("overlap" in each.text for each in preflight(VC, nodes(one)).notes)
 
 
 def test_of_many_nodes_whose_networks_overlap_one_note_tells() -> None:
@@ -131,6 +132,6 @@ def test_of_many_nodes_whose_networks_overlap_one_note_tells() -> None:
         )
         for name in ("vc1", "vc2", "vc3")
     ]
-    said = [each for each in preflight(VC, nodes(*odd)).notes if "overlap" in each.sentence]
-    assert [each.node for each in said] == [""]
-    assert said[0].sentence.endswith("; likewise on vc2, vc3")
+    said = [each for each in preflight(VC, nodes(*odd)).notes if "overlap" in each.text]
+    assert [each.where.node for each in said] == [""]
+    assert said[0].text.endswith("; likewise on vc2, vc3")

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from seen_nodes import VIRTUAL, changed, fabric, hindered, nodes, of, recorded, without, written
 
-from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Verdict
 from fabricproof.nodes.inventory.facts import Machine, ReadTroubleKind, Value
 from fabricproof.nodes.preflight.judge import preflight
 from fabricproof.physics import find_link
@@ -37,8 +38,8 @@ def _eth(node: str = "n1", name: str = "eth40", **facts: Value) -> Machine:
 def test_the_recorded_virtual_cluster_is_as_its_site_declares_it() -> None:
     result = preflight(VC, nodes(_virtual("vc1"), _virtual("vc2")))
     assert result.verdict is Verdict.PASS
-    assert {each.rail for each in result.findings} == {"rail0", "rail1"}
-    assert {each.quantity for each in result.findings} == {"state", "rate", "mtu", "fleet"}
+    assert {each.where.rail for each in result.findings} == {"rail0", "rail1"}
+    assert {each.fact for each in result.findings} == {"state", "rate", "mtu", "fleet"}
     assert result.notes == ()
     assert result.warnings(["rail0", "rail1"], ["vc1", "vc2"]) == ()
 
@@ -47,15 +48,15 @@ def test_a_veth_is_judged_by_its_shaper_and_not_by_the_speed_that_it_says() -> N
     slow = changed(_virtual("vc2"), "interface rail1", shaped_to_mbit_s=100)
     result = preflight(VC, nodes(_virtual(), slow))
     found = of(result, "vc2.rate", "rail1")
-    assert (found.verdict, found.judgement.value, found.judgement.unit) == (
+    assert (found.verdict, found.quantity.value, found.quantity.unit) == (
         Verdict.FAIL,
         100.0,
         "Mb/s",
     )
-    assert found.brief == "rail1 on vc2 runs at 100 of 200 Mb/s"
-    assert "shaper (tc qdisc)" in found.judgement.reason
+    assert found.text == "rail1 on vc2 runs at 100 of 200 Mb/s"
+    assert "shaper (tc qdisc)" in found.reason
     assert of(result, "vc2.rate", "rail0").verdict is Verdict.PASS
-    assert texts_of(result.warnings(["rail1"], ["vc1", "vc2"])) == [f"preflight: {found.brief}"]
+    assert texts_of(result.warnings(["rail1"], ["vc1", "vc2"])) == [f"preflight: {found.text}"]
     assert result.warnings(["rail0"], ["vc1", "vc2"]) == ()
     assert result.warnings(["rail1"], ["vc1", "vc3"]) == ()
 
@@ -84,21 +85,21 @@ def test_a_wire_that_is_shaped_below_its_rate_is_slow() -> None:
     spec = fabric(link="25GbE", protocol="tcp", rails=[{"interface": "eth40"}])
     machine = _eth(speed_mbit_s=25000, shaped_to_mbit_s=1000)
     found = of(preflight(spec, nodes(machine)), "n1.rate")
-    assert found.brief == "eth40 on n1 runs at 1 of 25 Gb/s"
+    assert found.text == "eth40 on n1 runs at 1 of 25 Gb/s"
     faster = _eth(speed_mbit_s=10000, shaped_to_mbit_s=25000)
-    assert of(preflight(spec, nodes(faster)), "n1.rate").judgement.value == 10000
+    assert of(preflight(spec, nodes(faster)), "n1.rate").quantity.value == 10000
 
 
 def test_a_rail_that_is_down_and_one_that_is_missing() -> None:
     down = changed(_virtual("vc2"), "interface rail1", state="down")
     gone = without(_virtual("vc3"), "interface rail0")
     result = preflight(VC, nodes(_virtual(), down, gone))
-    assert of(result, "vc2.state", "rail1").brief == "rail1 on vc2 is down (down)"
-    assert "no carrier" in of(result, "vc2.state", "rail1").judgement.reason
+    assert of(result, "vc2.state", "rail1").text == "rail1 on vc2 is down (down)"
+    assert "no carrier" in of(result, "vc2.state", "rail1").reason
     absent = of(result, "vc3.state", "rail0")
     assert absent.verdict is Verdict.FAIL
-    assert "does not exist: the node has mgmt0, rail1" in absent.judgement.reason
-    assert [each.judgement.name for each in result.of_rail("rail0")].count("vc3.rate") == 0
+    assert "does not exist: the node has mgmt0, rail1" in absent.reason
+    assert [each.quantity.name for each in result.of_rail("rail0")].count("vc3.rate") == 0
 
 
 @pytest.mark.parametrize(
@@ -152,7 +153,7 @@ def test_a_node_that_nobody_saw_is_missing_with_the_reason() -> None:
     result = preflight(VC, {"vc1": _virtual(), "vc2": None}, reasons={"vc2": "it hung"})
     found = of(result, "vc2.state", "rail1")
     assert (found.verdict, result.verdict) == (Verdict.MISSING, Verdict.MISSING)
-    assert found.judgement.reason.endswith("it hung")
+    assert found.reason.endswith("it hung")
     assert not result.warnings(["rail1"], ["vc1", "vc2"])
 
 
@@ -160,7 +161,7 @@ def test_the_same_card_under_another_name_is_named() -> None:
     spec = fabric(link="25GbE", protocol="tcp", rails=[{"interface": "enp97s0f0np0"}])
     there, here = recorded("bnxt-healthy", "n1"), recorded("bnxt-degraded", "n2")
     found = of(preflight(spec, nodes(there, here)), "n2.state")
-    assert found.judgement.reason == (
+    assert found.reason == (
         "enp97s0f0np0 on n2 does not exist: the card that n1 calls enp97s0f0np0 is called "
         "enp182s0f0np0 here"
     )
@@ -170,8 +171,8 @@ def test_an_mtu_other_than_declared_is_named_per_node() -> None:
     large = changed(_virtual("vc2"), "interface rail0", mtu=1400)
     result = preflight(VC, nodes(_virtual(), large))
     found = of(result, "vc2.mtu", "rail0")
-    assert found.brief == "rail0 on vc2 has MTU 1400 instead of 1500"
-    assert (found.judgement.value, found.judgement.reference) == (1400, 1500)
+    assert found.text == "rail0 on vc2 has MTU 1400 instead of 1500"
+    assert (found.quantity.value, found.quantity.reference) == (1400, 1500)
     blind = changed(_virtual(), "interface rail0", mtu=None)
     assert of(preflight(VC, nodes(blind)), "vc1.mtu", "rail0").verdict is Verdict.UNJUDGED
 
@@ -182,10 +183,8 @@ def test_unequal_mtus_are_found_where_the_site_states_none() -> None:
     result = preflight(spec, nodes(_virtual(), _virtual("vc2"), odd))
     found = of(result, "fleet", "rail1")
     assert found.verdict is Verdict.FAIL
-    assert found.nodes == ("vc3",)
-    assert "MTU 1500 bytes on vc1, vc2 (2 of 3), 9000 bytes on vc3 (1 of 3)" in (
-        found.judgement.reason
-    )
+    assert found.where.hosts == ("vc3",)
+    assert "MTU 1500 bytes on vc1, vc2 (2 of 3), 9000 bytes on vc3 (1 of 3)" in (found.reason)
 
 
 # Links that trained to less.
@@ -219,11 +218,11 @@ def test_a_qsfp_port_in_four_times_ten_is_told_from_a_bad_cable() -> None:
         },
     )
     found = of(preflight(XL710, nodes(split)), "n1.rate")
-    assert found.brief == "eth40 on n1 runs at 10 of 40 Gb/s"
-    assert "its port is in 4x10 mode instead of 1x40" in found.judgement.reason
+    assert found.text == "eth40 on n1 runs at 10 of 40 Gb/s"
+    assert "its port is in 4x10 mode instead of 1x40" in found.reason
     single = of(preflight(XL710, nodes(_eth(speed_mbit_s=10000))), "n1.rate")
-    assert "4x10" not in single.judgement.reason
-    assert "made it train down" in single.judgement.reason
+    assert "4x10" not in single.reason
+    assert "made it train down" in single.reason
 
 
 def test_a_driver_without_a_rate_is_unjudged_unless_the_site_says_that_none_is_told() -> None:
@@ -231,8 +230,8 @@ def test_a_driver_without_a_rate_is_unjudged_unless_the_site_says_that_none_is_t
     silent = nodes(_eth(driver="ena"))
     assert of(preflight(fabric(**keys), silent), "n1.rate").verdict is Verdict.UNJUDGED
     told = preflight(fabric(**keys, expect={"not_told": ["rate"]}), silent)
-    assert [each.quantity for each in told.findings] == ["state"]
-    assert told.notes[0].sentence.startswith("not judged: eth40 on n1: its rate is not known")
+    assert [each.fact for each in told.findings] == ["state"]
+    assert told.notes[0].text.startswith("not judged: eth40 on n1: its rate is not known")
     slow = nodes(_eth(driver="ena", speed_mbit_s=1000))
     assert preflight(fabric(**keys, expect={"not_told": ["rate"]}), slow).verdict is Verdict.FAIL
 
@@ -277,4 +276,4 @@ def test_one_rail_of_one_node(
     rail = "rail0" if spec is VC else spec.rails[0].interface
     found = of(preflight(spec, nodes(machine)), what, rail)
     assert found.verdict is verdict
-    assert words in found.judgement.reason
+    assert words in found.reason

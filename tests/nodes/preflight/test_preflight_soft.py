@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from seen_nodes import changed, fabric, hindered, nodes, of, recorded, without, written
 
-from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Verdict
 from fabricproof.nodes.inventory.facts import Machine, ReadTroubleKind, Value
-from fabricproof.nodes.preflight.finding import Preflight
 from fabricproof.nodes.preflight.judge import preflight
+from fabricproof.nodes.preflight.sight import Preflight
 from fabricproof.physics import soft_path_mtu
 from fabricproof.site.schema import FabricSpec
 
@@ -33,17 +34,13 @@ def look(machine: Machine, spec: FabricSpec = SOFT) -> Preflight:
 
 def test_two_guests_as_their_site_declares_them() -> None:
     result = preflight(SOFT, nodes(guest("vc1"), guest("vc2")))
-    assert result.verdict is Verdict.PASS, [each.judgement.reason for each in result.findings]
-    assert {each.quantity for each in result.findings} == {
-        *("state", "device", "rate", "mtu", "fleet")
-    }
-    rate = of(result, "vc1.rate", "rxe0:1").judgement
+    assert result.verdict is Verdict.PASS, [each.reason for each in result.findings]
+    assert {each.fact for each in result.findings} == {*("state", "device", "rate", "mtu", "fleet")}
+    rate = of(result, "vc1.rate", "rxe0:1").quantity
     assert (rate.value, rate.unit) == (100.0, "Mb/s")
-    assert of(result, "vc1.device", "rxe0:1").judgement.reason == (
-        "rxe0:1 on vc1 is Soft-RoCE over rail0"
-    )
+    assert of(result, "vc1.device", "rxe0:1").reason == ("rxe0:1 on vc1 is Soft-RoCE over rail0")
     # the rate in sysfs is told once a rail and judges nothing
-    told = [each.sentence for each in result.notes if "sysfs" in each.sentence]
+    told = [each.text for each in result.notes if "sysfs" in each.text]
     assert told == [
         f"{rail} says '2.5 Gb/sec (1X SDR)' in sysfs, which the kernel makes up for a software "
         "device: not judged"
@@ -63,7 +60,7 @@ def test_a_recorded_guest_against_what_a_site_may_say_of_it(link: str, verdict: 
     machines = nodes(recorded("soft-roce-guest", "vc1"), recorded("soft-roce-guest", "vc2"))
     result = preflight(spec, machines)
     assert result.verdict is verdict
-    assert "device" in {each.quantity for each in result.findings}
+    assert "device" in {each.fact for each in result.findings}
 
 
 @pytest.mark.parametrize(
@@ -77,7 +74,7 @@ def test_a_software_device_is_no_adapter_whatever_its_rate_in_sysfs_says(
     spec = fabric(link=link, protocol=protocol, rails=RAILS)
     found = of(look(guest(), spec), "vc1.device", "rxe0:1")
     assert found.verdict is Verdict.FAIL
-    assert found.judgement.reason == (
+    assert found.reason == (
         "rxe0:1 on vc1 is Soft-RoCE over rail0: the kernel's software, no HCA, and the site "
         f'declares {link}: state link = "Soft-RoCE ..." with the rate that rail0 is shaped to, or '
         "name the HCA's port"
@@ -86,7 +83,7 @@ def test_a_software_device_is_no_adapter_whatever_its_rate_in_sysfs_says(
     assert texts_of(look(guest(), spec).warnings(["rxe0:1"], ["vc1"])) == [
         "preflight: rxe0:1 on vc1 is Soft-RoCE over rail0: the kernel's software, no HCA"
     ]
-    assert not [each for each in look(guest(), spec).findings if each.quantity == "rate"]
+    assert not [each for each in look(guest(), spec).findings if each.fact == "rate"]
 
 
 @pytest.mark.parametrize(("name", "port"), [("mlx5-healthy", "mlx5_0:1"), ("hfi1", "hfi1_0:1")])
@@ -94,8 +91,8 @@ def test_an_adapter_is_no_software_device(name: str, port: str) -> None:
     spec = fabric(link="Soft-RoCE 100 Gb/s", rails=[{"interface": port}])
     found = of(look(recorded(name, "n1"), spec), "n1.device")
     assert found.verdict is Verdict.FAIL
-    assert found.judgement.reason.startswith(f"{port} on n1 is no Soft-RoCE device (")
-    assert "the site declares Soft-RoCE 100 Gb/s" in found.judgement.reason
+    assert found.reason.startswith(f"{port} on n1 is no Soft-RoCE device (")
+    assert "the site declares Soft-RoCE 100 Gb/s" in found.reason
     assert look(recorded(name, "n1"), spec).verdict is Verdict.FAIL
 
 
@@ -104,7 +101,7 @@ def test_nothing_is_said_of_software_where_there_is_none(name: str) -> None:
     port = {"mlx5-healthy": "mlx5_0:1", "bnxt-healthy": "enp97s0f0np0"}.get(name, "rail0")
     link = {"mlx5-healthy": "HDR 4x", "bnxt-healthy": "25GbE"}.get(name, "200MbE")
     result = look(recorded(name, "n1"), fabric(link=link, rails=[{"interface": port}]))
-    assert {each.quantity for each in result.findings} == {"state", "rate"}
+    assert {each.fact for each in result.findings} == {"state", "rate"}
 
 
 def test_two_devices_over_one_interface_are_red() -> None:
@@ -113,11 +110,11 @@ def test_two_devices_over_one_interface_are_red() -> None:
     result = preflight(SOFT, nodes(*both))
     assert result.verdict is Verdict.FAIL
     red = [each for each in result.findings if each.verdict is not Verdict.PASS]
-    assert {(each.rail, each.judgement.name) for each in red} == {
+    assert {(each.where.rail, each.quantity.name) for each in red} == {
         (rail, f"{node}.wire") for rail in ("rxe0:1", "rxe1:1") for node in ("vc1", "vc2")
     }
     found = of(result, "vc2.wire", "rxe1:1")
-    assert found.judgement.reason.startswith(
+    assert found.reason.startswith(
         "rxe0:1 and rxe1:1 on vc2 are over one interface: rail0 below them carries all"
     )
     assert texts_of(result.warnings(["rxe1:1"], ["vc1"])) == [
@@ -131,7 +128,7 @@ def test_a_slowed_rail_below_is_red_and_no_other() -> None:
     slow = changed(guest("vc2"), "interface rail1", shaped_to_mbit_s=80)
     result = preflight(SOFT, nodes(guest("vc1"), slow))
     found = of(result, "vc2.rate", "rxe1:1")
-    assert (found.verdict, found.judgement.value) == (Verdict.FAIL, 80.0)
+    assert (found.verdict, found.quantity.value) == (Verdict.FAIL, 80.0)
     assert of(result, "vc2.rate", "rxe0:1").verdict is Verdict.PASS
     assert of(result, "vc1.rate", "rxe1:1").verdict is Verdict.PASS
 
@@ -150,7 +147,7 @@ def test_a_rate_that_was_measured_is_unjudged_until_the_site_says_so() -> None:
     )
     result = look(bare, said)
     assert result.verdict is Verdict.PASS
-    assert any("nothing shapes rail0" in each.sentence for each in result.notes)
+    assert any("nothing shapes rail0" in each.text for each in result.notes)
 
 
 @given(st.integers(min_value=68, max_value=65535))
@@ -169,7 +166,7 @@ def test_devices_of_one_name_over_unlike_interfaces_are_a_mixed_fleet() -> None:
     other = changed(guest("vc2"), "port rxe0:1", parent="rail1")
     found = of(preflight(SOFT, nodes(guest("vc1"), other)), "fleet", "rxe0:1")
     assert found.verdict is Verdict.FAIL
-    assert "interface below rail0 on vc1" in found.judgement.reason
+    assert "interface below rail0 on vc1" in found.reason
 
 
 def test_a_node_with_an_adapter_among_nodes_with_software_is_red() -> None:
@@ -229,4 +226,4 @@ def test_a_software_device_is_judged_with_what_is_below_it(
     rail = "rail0" if spec is ON_RAIL0 else "rxe0:1"
     found = of(look(machine, spec), f"vc1.{what}", rail)
     assert found.verdict is verdict
-    assert words in found.judgement.reason
+    assert words in found.reason

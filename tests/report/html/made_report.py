@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from fabricproof.core.measure import Verdict, as_notes
-from fabricproof.core.records import QuantityRecord, findings_of, read_records
+from fabricproof.core.findings import as_notes, findings_of
+from fabricproof.core.measure import Verdict
+from fabricproof.core.records import QuantityRecord, read_records
 from fabricproof.core.units import size_label
 from fabricproof.history.compare.model import (
     Compared,

@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_report import HOSTILE, made_report, recorded_report
 
-from fabricproof.core.measure import Finding, FindingKind, Verdict
+from fabricproof.core.findings import Finding, FindingKind
+from fabricproof.core.measure import Verdict
 from fabricproof.history.store.model import FIELDS
 from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.report.formats.html import markup

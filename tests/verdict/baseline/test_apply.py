@@ -18,7 +18,8 @@ from made_baselines import (
     make_seen,
 )
 
-from fabricproof.core.measure import BADNESS, Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import BADNESS, Verdict
 from fabricproof.traffic import PathProof, PathState
 from fabricproof.verdict.baseline.apply import LegBaseline, held, with_baseline
 from fabricproof.verdict.baseline.model import BaselineNode

@@ -38,8 +38,8 @@ _CONNECTED = re.compile(
 #: what else begins with the number of a stream; iperf 2 tells of datagrams out of order below the
 #: line of a stream of UDP
 _OTHER = re.compile(
-    r"[ \t]*\[ *(?:ID\]|[0-9]+\] MPI startup|(?:SUM(?:-\d+)?|\*?\d+)\][ \t]+(?:Sent |Server Report|WARNING|Host "
-    r"|Role|\((?:sender|receiver) statistics not available\)"
+    r"[ \t]*\[ *(?:ID\]|[0-9]+\] MPI startup|(?:SUM(?:-\d+)?|\*?\d+)\][ \t]+"
+    r"(?:Sent |Server Report|WARNING|Host |Role|\((?:sender|receiver) statistics not available\)"
     r"|[0-9.]{1,15} ?- *[0-9.]{1,15}[ \t]+sec[ \t]+[0-9]{1,15} +datagrams? received out-of-order))"
 )
 #: the number of a stream, or an interval line that something else was printed into or before
@@ -91,7 +91,7 @@ class Interval:
         rest: what stands after the rate.
     """
 
-    index: int
+    index: int  # type: ignore[assignment]
     stream: str
     starred: bool
     start_s: float
@@ -106,7 +106,7 @@ class Interval:
 class Connection(NamedTuple):
     """The line of one connection: its stream, and address and port of both ends."""
 
-    index: int
+    index: int  # type: ignore[assignment]
     stream: str
     own: tuple[str, str]
     other: tuple[str, str]

@@ -31,7 +31,8 @@ from fabricproof.core.errors import (
     UnitError,
     without_control_characters,
 )
-from fabricproof.core.measure import Finding, Table, texts_of, worst
+from fabricproof.core.findings import Finding
+from fabricproof.core.measure import Table, worst
 from fabricproof.core.plain import plain
 from fabricproof.core.units import by_key
 from fabricproof.physics import Fabric, Gpus, bound
@@ -331,7 +332,7 @@ def _record(outcomes: Sequence[_Outcome], verdict: str) -> dict[str, Any]:
         for outcome in outcomes
         for each in outcome.report.quantities
     ]
-    findings = [each.text for outcome in outcomes for each in outcome.report.findings]
+    findings = [each.record() for outcome in outcomes for each in outcome.report.findings]
     tables = [
         plain(
             each,
@@ -339,7 +340,7 @@ def _record(outcomes: Sequence[_Outcome], verdict: str) -> dict[str, Any]:
             line=each.line or None,
             attributes=each.settings,
             verdict=each.report.verdict,
-            findings=texts_of(each.report.findings),
+            findings=[one.record() for one in each.report.findings],
         )
         for each in outcomes
     ]

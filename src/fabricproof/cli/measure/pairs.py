@@ -16,6 +16,7 @@ from fabricproof.cli.measure.pairs_display import PICTURE, drain_line, draw
 from fabricproof.cli.measure.pairs_run import run
 from fabricproof.cli.output import STATUSES, fabric_option
 from fabricproof.core.errors import ConfigError, InputMissingError
+from fabricproof.core.findings import texts_of
 from fabricproof.nodes.topology import parse_topology
 from fabricproof.pairs import (
     Judged,
@@ -170,7 +171,7 @@ def _record(judged: Judged, said: Said) -> dict[str, Any]:
         "population": [each.record() for each in populations_of(judged)],
         "blame": [{**each.record(), "drain": drain_line(each) or None} for each in said.blame],
         "undecided": [each.record() for each in said.undecided],
-        "findings": list(said.findings),
+        "notes": [each.record() for each in said.notes],
     }
 
 
@@ -178,17 +179,17 @@ def _text(judged: Judged, said: Said) -> str:
     lines = [f"{judged.verdict.value}: {judged.reason}"]
     lines += healthy_words(judged)
     for each in said.blame:
-        lines += ["", f"{each.kind.value}: {each.sentence} (confidence {each.confidence:.3g})"]
+        lines += ["", f"{each.fact}: {each.text} (confidence {each.confidence:.3g})"]
         if each.cannot_tell_from:
             lines.append(f"  cannot be told from: {', '.join(each.cannot_tell_from)}")
-        lines.append(f"  would tell: {each.would_tell}")
+        lines.append(f"  would tell: {each.next_step}")
         drain = drain_line(each)
         if drain:
             lines.append(f"  {drain}")
     for entry in said.undecided:
-        lines += ["", f"undecided: {entry.sentence}", f"  would tell: {entry.would_tell}"]
+        lines += ["", f"undecided: {entry.text}", f"  would tell: {entry.next_step}"]
     table = population_lines(populations_of(judged))
     lines += ["", *table] if table else []
-    if said.findings:
-        lines += ["", *said.findings]
+    if said.notes:
+        lines += ["", *texts_of(said.notes)]
     return "\n".join(lines)

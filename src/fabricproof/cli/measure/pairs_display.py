@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.cli import options
+from fabricproof.core.findings import texts_of
 from fabricproof.core.hostlist import SAFE_NAME
 from fabricproof.core.measure import Verdict
 from fabricproof.core.plain import plain
@@ -23,9 +24,10 @@ _NAMED = 8
 
 def drain_line(blame: Blame) -> str:
     """Return the line that would drain a blamed node, commented out; empty for no node."""
-    if blame.node is None or SAFE_NAME.fullmatch(blame.node) is None:
+    node = blame.where.node
+    if SAFE_NAME.fullmatch(node) is None:
         return ""
-    made = Blamed(node=blame.node, run_id="pairs", rails=(), reason=blame.sentence, evidence=())
+    made = Blamed(node=node, run_id="pairs", rails=(), reason=blame.text, evidence=())
     return f"# {made.line}"
 
 
@@ -72,10 +74,10 @@ def campaign_record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str
         "proven_paths": outcome.proven,
         "results": [_result_record(each) for each in outcome.results],
         "troubles": [plain(each) for each in outcome.troubles],
-        "wrong_paths": [plain(each, "sentence") for each in outcome.wrong_paths],
+        "wrong_paths": [each.record() for each in outcome.wrong_paths],
         "losses": [plain(each) for each in outcome.losses],
         "carried": [plain(each, "at_most_per_million") for each in outcome.carried],
-        "down_links": [plain(each, "sentence") for each in outcome.down_links],
+        "down_links": [each.record() for each in outcome.down_links],
         "left": [
             {
                 "net_path": campaign.path_name(net_path),
@@ -86,7 +88,7 @@ def campaign_record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str
             for each in rounds
         ],
         "confirmations": [plain(each) for each in looks],
-        "second_looks": [plain(each) for each in outcome.second_looks],
+        "second_looks": [each.record() for each in outcome.second_looks],
         "kernels": [plain(each) for each in outcome.binaries],
         "notes": list(outcome.notes),
     }
@@ -108,7 +110,7 @@ def _result_record(result: Result) -> dict[str, Any]:
             {**each.record(), "drain": _drain(result, each) or None} for each in result.said.blame
         ],
         "undecided": [each.record() for each in result.said.undecided],
-        "findings": list(result.said.findings),
+        "notes": [each.record() for each in result.said.notes],
     }
 
 
@@ -123,12 +125,12 @@ def campaign_text(outcome: Outcome, looks: Sequence[Confirmation]) -> str:
     for result in outcome.results:
         lines += ["", *_result_lines(result)]
     lines += ["", *(each.sentence for each in outcome.carried)] if outcome.carried else []
-    lines += [f"{Verdict.FAIL.value}: {each.sentence}" for each in outcome.down_links]
+    lines += [f"{each.verdict}: {each.text}" for each in outcome.down_links]
     lines += [f"{each.verdict.value}: {each.sentence}" for each in outcome.losses[:_NAMED]]
     if len(outcome.losses) > _NAMED:
         lines.append(f"and {len(outcome.losses) - _NAMED} more that lose packets")
     wrong = outcome.wrong_paths
-    lines += [f"{Verdict.INVALID.value}: {each.sentence}" for each in wrong[:_NAMED]]
+    lines += [f"{each.verdict}: {each.text}" for each in wrong[:_NAMED]]
     if len(wrong) > _NAMED:
         lines.append(f"and {len(wrong) - _NAMED} more nodes and rails that take another path")
     for each in outcome.troubles[:_NAMED]:
@@ -147,7 +149,7 @@ def campaign_text(outcome: Outcome, looks: Sequence[Confirmation]) -> str:
     lines += [f"MISSING: {node} is {state}" for node, state in campaign.out.items()]
     lines += [f"SKIPPED: {node}: {why}" for node, why in campaign.skipped.items()]
     lines += _left_lines(outcome)
-    notes = [*outcome.notes, *(each.sentence for each in outcome.second_looks)]
+    notes = [*outcome.notes, *texts_of(outcome.second_looks)]
     notes += [each.sentence for each in outcome.binaries if each.sentence]
     return "\n".join([*lines, *(f"note: {each}" for each in notes)])
 
@@ -177,13 +179,13 @@ def _result_lines(result: Result) -> list[str]:
     if result.why_told_only:
         return lines
     for each in result.said.blame:
-        lines.append(f"  {each.kind.value}: {each.sentence} (confidence {each.confidence:.3g})")
+        lines.append(f"  {each.fact}: {each.text} (confidence {each.confidence:.3g})")
         if each.cannot_tell_from:
             lines.append(f"    cannot be told from: {', '.join(each.cannot_tell_from)}")
         lines += [
-            f"    would tell: {each.would_tell}",
+            f"    would tell: {each.next_step}",
             *filter(None, [_drain(result, each)]),
         ]
     for entry in result.said.undecided:
-        lines += [f"  undecided: {entry.sentence}", f"    would tell: {entry.would_tell}"]
+        lines += [f"  undecided: {entry.text}", f"    would tell: {entry.next_step}"]
     return lines

@@ -304,7 +304,7 @@ def _warn_of_scheduling(site: Site, environment: dict[str, str]) -> None:
     troubles = scheduling_troubles(site, environment)
     refuse_troubles(site, troubles)
     for trouble in troubles:
-        click.echo(f"fabricproof: warning: {trouble}", err=True)
+        click.echo(f"fabricproof: warning: {trouble.line}", err=True)
 
 
 def show(

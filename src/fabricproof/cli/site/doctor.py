@@ -11,12 +11,11 @@ import click
 
 from fabricproof.cli import options
 from fabricproof.core.errors import ConfigError
+from fabricproof.core.findings import Finding
 from fabricproof.core.project import project_root
 from fabricproof.job.run import session_environment, workplace
 from fabricproof.nodes.doctor import (
-    Diagnosis,
     Facts,
-    Level,
     Subject,
     diagnose,
     examine,
@@ -36,9 +35,9 @@ from fabricproof.site import site_of
 @click.command(
     name="doctor",
     cls=options.OfGroup,
-    epilog="Exit status: 0 without an ERROR; 78 with one; 69 where what should be examined is not "
-    "there (stack not installed or built, module not found, Slurm or the node does not answer). "
-    "UNKNOWN is never OK, and never an ERROR.",
+    epilog="Exit status: 0 without FAIL or MISSING; 69 where what should be examined is MISSING "
+    "(stack not installed or built, module not found, Slurm or the node does not answer); 78 with "
+    "a FAIL. UNJUDGED is never PASS, and never a FAIL.",
 )
 @click.argument("name")
 @options.of_group("site_name", "as_json")
@@ -132,18 +131,13 @@ def _examine(
     return replace(facts, world=world)
 
 
-def _show(facts: Facts, findings: Sequence[Diagnosis], *, everything: bool) -> None:
+def _show(facts: Facts, findings: Sequence[Finding], *, everything: bool) -> None:
     shown = findings if everything else _without_noise(findings)
     click.echo(heading(facts))
     click.echo("\n".join(plain_lines(shown)))
     click.echo(summary(findings, hidden=len(findings) - len(shown)))
 
 
-def _without_noise(findings: Sequence[Diagnosis]) -> list[Diagnosis]:
+def _without_noise(findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings without what only --all shows: build options and forced variables."""
-    noisy = (" is forced by ", "configured with ")
-    return [
-        each
-        for each in findings
-        if each.level is not Level.NOTE or not any(words in each.seen for words in noisy)
-    ]
+    return [each for each in findings if each.verdict or each.fact not in {"build", "setting"}]

@@ -188,7 +188,7 @@ def _record(folder: Path, seen: StateSeen, near: dict[str, Any]) -> dict[str, An
         "kind": machine.kind,
         "facts": machine.facts,
         "unknown": list(machine.unknown),
-        "notes": list(notes(machine)),
+        "notes": [each.record() for each in notes(machine)],
         "ranks": near,
     }
 
@@ -221,7 +221,11 @@ def _beside(record: dict[str, Any], whose: str) -> Iterator[str]:
 def _once(alike: list[dict[str, Any]]) -> Iterator[str]:
     """Yield what is below its best and what is unknown, said of several nodes once."""
     for key, words in (("notes", "less than it could"), ("unknown", "unknown")):
-        of = by_key((each, record["node"]) for record in alike for each in record[key])
+        of = by_key(
+            (each if key == "unknown" else each["text"], record["node"])
+            for record in alike
+            for each in record[key]
+        )
         for sentence, nodes in of.items():
             whose = f" ({fold(nodes)})" * (len(nodes) < len(alike))
             yield f"  {words}{whose}: {sentence}"

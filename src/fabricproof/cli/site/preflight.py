@@ -15,6 +15,7 @@ import click
 from fabricproof.cli import options
 from fabricproof.cli.output import STATUSES, Only, only_option
 from fabricproof.cli.site.inventory import looks_of, machine_of, place
+from fabricproof.core.findings import Finding
 from fabricproof.core.hostlist import fold
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.plain import plain
@@ -22,7 +23,7 @@ from fabricproof.core.project import site_option
 from fabricproof.core.records import read_records, record_files
 from fabricproof.core.units import by_key
 from fabricproof.nodes.inventory.store import StateSeen
-from fabricproof.nodes.preflight import Preflight, RailFinding, preflight
+from fabricproof.nodes.preflight import Preflight, preflight
 from fabricproof.site import Site, site_of
 
 _EPILOG = """\b
@@ -109,15 +110,16 @@ def _members(site: Site, folder: Path, run_id: str) -> dict[str, set[str]]:
     return found
 
 
-def _alike(findings: Iterable[RailFinding]) -> Iterator[tuple[str, Verdict]]:
+def _alike(findings: Iterable[Finding]) -> Iterator[tuple[str, Verdict]]:
     """Yield sentence and verdict of each finding; what is said of many nodes alike once."""
     several: dict[tuple[str, str, Verdict, str], list[str]] = {}
     for each in findings:
-        node = each.nodes[0] if len(each.nodes) == 1 else ""
+        hosts = each.where.hosts
+        node = hosts[0] if len(hosts) == 1 else ""
         name = re.compile(rf"(?<![\w.-]){re.escape(node)}(?![\w-])")
         # NUL stands for the node: no sentence has one.
-        sentence = name.sub("\0", each.judgement.reason) if node else each.judgement.reason
-        key = (each.rail, each.quantity, each.verdict, sentence)
+        sentence = name.sub("\0", each.reason) if node else each.reason
+        key = (each.where.rail, each.fact, each.verdict or Verdict.UNJUDGED, sentence)
         several.setdefault(key, []).append(node)
     for (_, _, verdict, sentence), nodes in several.items():
         yield sentence.replace("\0", fold(nodes)), verdict
@@ -130,15 +132,17 @@ def _told(
         soft = f"{result.device}: " if result.device else ""
         fabric = " ".join(filter(None, (result.fabric, result.device)))
         yield f"fabric {fabric} on {len(result.nodes)} nodes: {result.verdict.value}"
-        for reason, found in _alike(each for each in result.findings if each.verdict != "PASS"):
+        for reason, found in _alike(
+            each for each in result.findings if each.verdict is not Verdict.PASS
+        ):
             yield f"  {found.value:<8} {soft}{reason}"
-        for rail in dict.fromkeys(each.rail for each in result.findings):
+        for rail in dict.fromkeys(each.where.rail for each in result.findings):
             good = [each for each in result.of_rail(rail) if each.verdict is Verdict.PASS]
-            what = ", ".join(dict.fromkeys(each.quantity for each in good))
+            what = ", ".join(dict.fromkeys(each.fact for each in good))
             if good:
                 net_path = " ".join(filter(None, (rail, result.device)))
                 yield f"  PASS     {net_path}: {len(good)} of {len(result.of_rail(rail))} ({what})"
-        for note in dict.fromkeys(each.sentence for each in result.notes):
+        for note in dict.fromkeys(each.text for each in result.notes):
             yield f"  note     {note}"
     if not results:
         yield "no fabric of this site has a link: there is nothing to look at"
@@ -175,11 +179,8 @@ def _record(
             plain(
                 result,
                 "verdict",
-                findings=[
-                    plain(each.judgement) | plain(each, without={"judgement"})
-                    for each in result.findings
-                ],
-                notes=list(dict.fromkeys(each.sentence for each in result.notes)),
+                findings=[each.record() for each in result.findings],
+                notes=[each.record() for each in dict.fromkeys(result.notes)],
             )
             for result in results
         ],

@@ -11,6 +11,7 @@ import click
 from fabricproof.cli import options
 from fabricproof.cli.site.site_init import init
 from fabricproof.core.errors import ConfigError, InputMissingError
+from fabricproof.core.findings import Finding
 from fabricproof.core.project import project_root, site_word
 from fabricproof.job.run import (
     describe_checks,
@@ -23,7 +24,6 @@ from fabricproof.job.run import (
 from fabricproof.physics import bound
 from fabricproof.site import Site, load_site, site_folders
 from fabricproof.site.roll import ROLL_FILE, make_roll, read_roll, write_roll
-from fabricproof.site.scheduling import SchedulingTrouble
 from fabricproof.stacks.install import check_provisioned
 
 
@@ -53,25 +53,27 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
     for site in sites:
         check_provisioned(site)
         read_roll(site.folder)
-    records = [_record(site) for site in sites]
-    for site, record in zip(sites, records, strict=True):
-        # Of all the sites that there are, this machine's Slurm is one's at most.
-        record["troubles"] = _troubles(site) if names else []
+    # Of all the sites that there are, this machine's Slurm is one's at most.
+    troubles = [_troubles(site) if names else [] for site in sites]
+    records = [
+        {**_record(site), "troubles": [each.record() for each in found]}
+        for site, found in zip(sites, troubles, strict=True)
+    ]
     if as_json:
         click.echo(json.dumps(records, indent=2))
         return
-    for record in records:
+    for record, found in zip(records, troubles, strict=True):
         click.echo(
             f"{record['name']}: fine: {len(record['partitions'])} partitions, "
             f"{len(record['stacks'])} stacks, {len(record['references'])} references"
         )
         for fabric in record["fabrics"]:
             click.echo(f"  {fabric['name']}: {fabric['meaning']}")
-        for trouble in record["troubles"]:
-            click.echo(f"  warning: {SchedulingTrouble(**trouble)}")
+        for trouble in found:
+            click.echo(f"  warning: {trouble.line}")
 
 
-def _troubles(site: Site) -> list[dict[str, Any]]:
+def _troubles(site: Site) -> list[Finding]:
     """Return what the site's Slurm will not do for it; none where it does not answer here.
 
     Raises:
@@ -82,7 +84,7 @@ def _troubles(site: Site) -> list[dict[str, Any]]:
         return []
     troubles = scheduling_troubles(site, environment)
     refuse_troubles(site, troubles)
-    return [asdict(each) for each in troubles]
+    return troubles
 
 
 @command.command(name="list")

@@ -16,7 +16,6 @@ from fabricproof.cli.output import STATUSES, Only, fitting, only_option
 from fabricproof.cli.selection import nodes_named
 from fabricproof.core.errors import ConfigError, ExitStatus, UnavailableError
 from fabricproof.core.measure import BADNESS, Verdict
-from fabricproof.core.plain import plain
 from fabricproof.job.run import ends_as_interrupt
 from fabricproof.physics import Link, find_link
 from fabricproof.site import FabricSpec, load_site
@@ -249,21 +248,32 @@ def _widths(network: Network) -> dict[str, int]:
 
 def _tell(result: SubnetResult, head: dict[str, Any], *, as_json: bool) -> ExitStatus:
     if as_json:
-        click.echo(json.dumps(plain(result, "verdict", fabric=head), indent=2))
+        click.echo(json.dumps(_record(result, head), indent=2))
     else:
         for line in _lines(result, head):
             click.echo(line)
     return STATUSES[result.verdict]
 
 
+def _record(result: SubnetResult, head: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "fabric": head,
+        "verdict": result.verdict.value,
+        "findings": [each.record() for each in result.findings],
+        "notes": [each.record() for each in result.notes],
+    }
+
+
 def _lines(result: SubnetResult, head: dict[str, Any]) -> Iterator[str]:
     links = ", ".join(f"{number} x {words}" for words, number in head["links"].items())
     seen = f", seen from {head['seen_from']}" if head["seen_from"] else ""
     yield f"{head['switches']} switches, {len(head['hosts'])} hosts, {links}{seen}"
-    for each in sorted(result.findings, key=lambda one: BADNESS.index(one.verdict)):
-        yield f"  {each.verdict.value:<8} {each.sentence}"
+    for verdict in BADNESS:
+        for each in result.findings:
+            if each.verdict is verdict:
+                yield f"  {verdict.value:<8} {each.text}"
     for note in result.notes:
         yield f"  note     {note}"
     red = sum(each.verdict is not Verdict.PASS for each in result.findings)
-    good = sum(each.number for each in result.findings if each.verdict is Verdict.PASS)
-    yield f"{result.verdict.value}: {red} findings, {good} things as they should be"
+    good = sum(each.quantity.value or 0 for each in result.findings if each.quantity)
+    yield f"{result.verdict.value}: {red} findings, {good:.0f} things as they should be"

@@ -19,10 +19,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabricproof.core.cpus import cpus_of
 from fabricproof.core.errors import FabricproofError
-from fabricproof.core.hostlist import expand
-from fabricproof.core.measure import Finding, Verdict, as_notes
+from fabricproof.core.findings import Finding, as_notes
+from fabricproof.core.hostlist import cpus_of, expand
+from fabricproof.core.measure import Verdict
 from fabricproof.core.records import text_of
 from fabricproof.core.units import by_key
 from fabricproof.job.evidence.leg_folder import CORES, RankRecord

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 
-from fabricproof.core.measure import Verdict, as_notes
+from fabricproof.core.findings import as_notes
+from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import Leg
 from fabricproof.physics import SOFT_ROCE
 from fabricproof.traffic import PathState, is_device

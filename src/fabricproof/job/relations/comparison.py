@@ -13,9 +13,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from fabricproof.core.cpus import cpus_of
 from fabricproof.core.errors import FabricproofError, ParseError
-from fabricproof.core.measure import Finding, Verdict, as_notes, worst
+from fabricproof.core.findings import Finding, as_notes
+from fabricproof.core.hostlist import cpus_of
+from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.records import text_of
 from fabricproof.core.units import size_label
 from fabricproof.job.leg import Bind, Relation

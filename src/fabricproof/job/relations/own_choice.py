@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from fabricproof.core.measure import Verdict, as_notes, worst
+from fabricproof.core.findings import as_notes
+from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.units import at_size
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome, first_reason

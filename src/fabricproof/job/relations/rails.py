@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from fabricproof.core.measure import Finding, Verdict, as_notes, worst
+from fabricproof.core.findings import Finding, as_notes
+from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.units import parse_size, size_label
 from fabricproof.job.evidence.leg_folder import gather
 from fabricproof.job.leg import Relation

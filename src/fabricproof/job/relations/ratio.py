@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
-from fabricproof.core.measure import Finding, Table, Verdict, as_notes
+from fabricproof.core.findings import Finding, as_notes
+from fabricproof.core.measure import Table, Verdict
 from fabricproof.core.units import at_size, size_label
 from fabricproof.job.evidence.disturbance import spoiling
 from fabricproof.job.leg import Relation

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ParseError
-from fabricproof.core.measure import Finding, Verdict, as_notes, worst
+from fabricproof.core.findings import Finding, as_notes, findings_of
+from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.project import site_word
 from fabricproof.core.provenance import rebuilt
-from fabricproof.core.records import QuantityRecord, findings_of, read_json, read_records
+from fabricproof.core.records import QuantityRecord, read_json, read_records
 from fabricproof.core.units import by_key
 from fabricproof.job.leg import ADMISSION_CHECK, own_name
 from fabricproof.job.recording import LEGS_KEY

@@ -20,12 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
+from fabricproof.core.findings import Finding
+from fabricproof.core.measure import Verdict
 from fabricproof.core.project import ROOT_VARIABLE, check_folders
 from fabricproof.job.run.watch import Watch, ends_as_interrupt, patience_seconds
 from fabricproof.nodes import slurm
 from fabricproof.site import Site
 from fabricproof.site.scheduling import (
-    SchedulingTrouble,
     SlurmTraits,
     asked_partitions,
     find_troubles,
@@ -236,24 +237,24 @@ def ask(
         return "", error.got or error.problem
 
 
-def scheduling_troubles(site: Site, environment: Mapping[str, str]) -> list[SchedulingTrouble]:
+def scheduling_troubles(site: Site, environment: Mapping[str, str]) -> list[Finding]:
     """Return what this Slurm will not do for the partitions of ``site``, before any job."""
     traits = ask_traits(site, environment)
     return [trouble for each in site.partitions for trouble in find_troubles(each, traits)]
 
 
-def refuse_troubles(site: Site, troubles: Sequence[SchedulingTrouble]) -> None:
+def refuse_troubles(site: Site, troubles: Sequence[Finding]) -> None:
     """Refuse a run of which no number would count.
 
     Raises:
-        ConfigError: the first trouble that stops, with its remedy.
+        ConfigError: the first that is FAIL, with its next step.
     """
     for trouble in troubles:
-        if trouble.stops:
+        if trouble.verdict is Verdict.FAIL:
             raise ConfigError(
-                trouble.sentence,
+                f"{trouble.text}: {trouble.means}",
                 source=str(site.folder / "site.toml"),
-                next_step=trouble.remedy,
+                next_step=trouble.next_step,
             )
 
 

@@ -11,8 +11,6 @@ from fabricproof.nodes.doctor.examination import (
 )
 from fabricproof.nodes.doctor.facts import Facts
 from fabricproof.nodes.doctor.findings import (
-    Diagnosis,
-    Level,
     exit_status,
     heading,
     plain_lines,
@@ -23,9 +21,7 @@ from fabricproof.nodes.doctor.probes import render_script
 from fabricproof.nodes.doctor.subject import NetPath, Subject, make_subject
 
 __all__ = [
-    "Diagnosis",
     "Facts",
-    "Level",
     "NetPath",
     "Subject",
     "diagnose",

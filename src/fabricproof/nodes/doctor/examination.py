@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from fabricproof.core.errors import UnavailableError
+from fabricproof.core.findings import Finding, Where
 from fabricproof.core.group import run_group
 from fabricproof.core.records import text_of
 from fabricproof.nodes.doctor.facts import Answer, Facts, LibraryFacts, World
-from fabricproof.nodes.doctor.findings import Diagnosis
 from fabricproof.nodes.doctor.probes import (
     CONTAINER,
     MODULE,
@@ -148,10 +148,16 @@ def gather(facts: Facts, answers: Mapping[str, Answer], *, is_node: bool) -> Fac
     )
 
 
-def diagnose(facts: Facts) -> tuple[Diagnosis, ...]:
+def diagnose(facts: Facts) -> tuple[Finding, ...]:
     """Return everything that is to be said of ``facts``, each thing once, in order of reading."""
     rules = [judge_stack, judge_launch, judge_paths, judge_node, judge_world]
-    return tuple(dict.fromkeys(finding for rule in rules for finding in rule(facts)))
+    here = Where(partition=facts.subject.partition, node=facts.node.host)
+    found = (finding for rule in rules for finding in rule(facts))
+    return tuple(
+        dict.fromkeys(
+            replace(each, where=here if each.where == Where() else each.where) for each in found
+        )
+    )
 
 
 #: how each program without arguments of ours says how large its world is: osu_init 5.6 to 7.5

@@ -3,91 +3,82 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from fabricproof.core.errors import ExitStatus
+from fabricproof.core.findings import Finding, FindingKind
+from fabricproof.core.measure import BADNESS, Verdict, worst
 from fabricproof.core.plain import plain
+from fabricproof.core.units import counted
 from fabricproof.nodes.doctor.facts import Facts
 
 
-class Level(StrEnum):
-    """How much a finding matters."""
+def diagnosis(
+    verdict: Verdict | None,
+    fact: str,
+    text: str,
+    seen_by: str = "",
+    *,
+    means: str = "",
+    mend: str = "",
+) -> Finding:
+    """Return one thing that was looked at.
 
-    OK = "OK"
-    """Seen, and as it should be."""
-    NOTE = "NOTE"
-    """Worth knowing; nothing is wrong."""
-    UNKNOWN = "UNKNOWN"
-    """Could not be seen; neither right nor wrong."""
-    WARNING = "WARNING"
-    """Runs, but perhaps not as was meant."""
-    ERROR = "ERROR"
-    """Will not run, or runs over something else."""
-
-
-#: from harmless to bad.
-ORDER = tuple(Level)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Diagnosis:
-    """One thing that was looked at.
-
-    Attributes:
-        topic: ``MPI``, ``programs``, ``PMI``, ``launcher``, ``net_path``, ``node``, ``world``.
-        means: what comes of it; empty for OK.
-        mend: the line that mends it; empty where nothing need be done.
-        missing: the thing to examine is not there at all.
+    Args:
+        verdict: FAIL: it will not run, or runs over something else.  MISSING: what is to be
+            examined is not there.  UNJUDGED: it could not be seen; or it runs, and perhaps not as
+            was meant, which ``means`` says.  None: worth knowing, and nothing is wrong.
+        fact: ``MPI``, ``program``, ``PMI``, ``launcher``, ``path``, ``rail``, ``node``, ``world``.
+        text: what was seen.
+        seen_by: the command that showed it.
+        means: what comes of it.
+        mend: the line that mends it.
     """
+    is_wrong = verdict in {Verdict.FAIL, Verdict.MISSING}
+    assert not is_wrong or (means and mend), f"{text}: say what it means and mends"
+    return Finding(
+        kind=FindingKind.DOCTOR,
+        verdict=verdict,
+        fact=fact,
+        text=text,
+        seen_by=seen_by,
+        means=means,
+        next_step=mend,
+    )
 
-    level: Level
-    topic: str
-    seen: str
-    command: str = ""
-    means: str = ""
-    mend: str = ""
-    missing: bool = False
 
-    def __post_init__(self) -> None:
-        wrong = self.level in {Level.ERROR, Level.WARNING}
-        assert not wrong or (self.means and self.mend), f"{self.seen}: say what it means and mends"
-
-
-def fine(topic: str, seen: str, command: str = "") -> Diagnosis:
+def fine(fact: str, text: str, seen_by: str = "") -> Finding:
     """Return what is as it should be."""
-    return Diagnosis(level=Level.OK, topic=topic, seen=seen, command=command)
+    return diagnosis(Verdict.PASS, fact, text, seen_by)
 
 
-def noted(topic: str, seen: str, command: str = "") -> Diagnosis:
+def noted(fact: str, text: str, seen_by: str = "") -> Finding:
     """Return what is worth knowing."""
-    return Diagnosis(level=Level.NOTE, topic=topic, seen=seen, command=command)
+    return diagnosis(None, fact, text, seen_by)
 
 
-def unseen(topic: str, seen: str, command: str = "") -> Diagnosis:
+def unseen(fact: str, text: str, seen_by: str = "") -> Finding:
     """Return what could not be seen."""
-    return Diagnosis(level=Level.UNKNOWN, topic=topic, seen=seen, command=command)
+    return diagnosis(Verdict.UNJUDGED, fact, text, seen_by)
 
 
-def worst(findings: Iterable[Diagnosis]) -> Level:
-    """Return the worst level; UNKNOWN where nothing was found at all."""
-    levels = [finding.level for finding in findings]
-    return max(levels, key=ORDER.index) if levels else Level.UNKNOWN
+def verdict_of(findings: Iterable[Finding]) -> Verdict:
+    """Return the worst verdict; UNJUDGED where nothing was found at all."""
+    return worst([each.verdict for each in findings if each.verdict])
 
 
-def exit_status(findings: Iterable[Diagnosis]) -> ExitStatus:
-    """Return 0 without an ERROR, 69 where what should be examined is not there, else 78."""
-    found = list(findings)
-    if worst(found) is not Level.ERROR:
-        return ExitStatus.PASS if found else ExitStatus.UNAVAILABLE
-    missing = any(each.missing for each in found if each.level is Level.ERROR)
-    return ExitStatus.UNAVAILABLE if missing else ExitStatus.CONFIG
+def exit_status(findings: Sequence[Finding]) -> ExitStatus:
+    """Return 0 unless something is FAIL or MISSING; 69 if anything is MISSING, else 78."""
+    verdicts = {each.verdict for each in findings}
+    if not findings or Verdict.MISSING in verdicts:
+        return ExitStatus.UNAVAILABLE
+    return ExitStatus.CONFIG if Verdict.FAIL in verdicts else ExitStatus.PASS
 
 
 #: what stands below a finding, in this order.
-_DETAILS = (("seen by", "command"), ("means", "means"), ("mend", "mend"))
+_DETAILS = (("seen by", "seen_by"), ("means", "means"), ("mend", "next_step"))
 
 
 def heading(facts: Facts) -> str:
@@ -101,23 +92,25 @@ def heading(facts: Facts) -> str:
     )
 
 
-def summary(findings: Sequence[Diagnosis], *, hidden: int = 0) -> str:
-    """Return how many findings there are of each level, worst first."""
-    counts = {level: sum(each.level is level for each in findings) for level in reversed(Level)}
-    told = ", ".join(f"{count} {level}" for level, count in counts.items() if count)
+def summary(findings: Sequence[Finding], *, hidden: int = 0) -> str:
+    """Return how many findings there are of each verdict, worst first; notes are last."""
+    counts = Counter(each.verdict for each in findings)
+    words = [f"{counts[verdict]} {verdict}" for verdict in BADNESS if counts[verdict]]
+    words += [counted(counts[None], "note")] * bool(counts[None])
     left_out = f" ({hidden} of them not shown, --all shows them)" if hidden else ""
-    return f"{told or 'nothing was examined'}{left_out}; status {int(exit_status(findings))}"
+    status = int(exit_status(findings))
+    return f"{', '.join(words) or 'nothing was examined'}{left_out}; status {status}"
 
 
-def plain_lines(findings: Iterable[Diagnosis], width: int = 100) -> list[str]:
+def plain_lines(findings: Iterable[Finding], width: int = 100) -> list[str]:
     """Return the findings as lines of text, ``width`` characters wide at most where words allow."""
     lines = []
     for finding in findings:
-        lines += _wrapped(f"{finding.level:<8} {finding.topic:<9}", finding.seen, width)
+        lines += _wrapped(f"{finding.verdict or 'note':<8} {finding.fact:<9}", finding.text, width)
         for label, key in _DETAILS:
             text = getattr(finding, key)
             # Where all is well, what saw it is noise.
-            if text and not (key == "command" and finding.level in {Level.OK, Level.NOTE}):
+            if text and not (key == "seen_by" and finding.verdict in {Verdict.PASS, None}):
                 lines += _wrapped(f"{'':<18}  {label + ':':<8}", text, width)
     return lines
 
@@ -133,7 +126,7 @@ def _wrapped(begin: str, text: str, width: int) -> list[str]:
     )
 
 
-def record(facts: Facts, findings: Sequence[Diagnosis]) -> dict[str, Any]:
+def record(facts: Facts, findings: Sequence[Finding]) -> dict[str, Any]:
     """Return everything for ``--json``."""
     subject = facts.subject
     return {
@@ -146,8 +139,8 @@ def record(facts: Facts, findings: Sequence[Diagnosis]) -> dict[str, Any]:
         "launcher": subject.launcher,
         "host": facts.node.host,
         "on_node": facts.node.is_node,
-        "worst": str(worst(findings)),
+        "verdict": verdict_of(findings).value,
         "status": int(exit_status(findings)),
-        "findings": [plain(each) for each in findings],
+        "findings": [each.record() for each in findings],
         "net_paths": [plain(each, "name") for each in subject.net_paths],
     }

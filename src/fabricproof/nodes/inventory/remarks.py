@@ -19,7 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations, islice
 
-from fabricproof.core.cpus import cpus_of
+from fabricproof.core.findings import Finding, Where
+from fabricproof.core.hostlist import cpus_of
 from fabricproof.core.units import by_key, digits_of
 from fabricproof.nodes.inventory.facts import Machine, Value, slot_of
 
@@ -88,31 +89,35 @@ def _whole(value: Value | None) -> int | None:
 OWN_DISTANCE = 10
 
 
-def notes(machine: Machine) -> tuple[str, ...]:
-    """Return a sentence for each part that does less than it is able to, and on its subnets."""
+def notes(machine: Machine) -> tuple[Finding, ...]:
+    """Return a note on each part that does less than it is able to, and on the node's networks."""
     below = (
-        f"{part}: {sentence}" for part, facts in machine.facts.items() for sentence in _below(facts)
+        Finding(where=Where(node=machine.node, rail=part.split()[-1]), text=f"{part}: {sentence}")
+        for part, facts in machine.facts.items()
+        for sentence in _below(facts)
     )
-    return (*below, *subnet_notes(machine), *network_notes(machine).values())
+    subnets = (
+        Finding(where=Where(node=machine.node), text=sentence) for sentence in subnet_notes(machine)
+    )
+    return (*below, *subnets, *network_notes(machine))
 
 
-def network_notes(machine: Machine) -> dict[tuple[str, str], str]:
-    """Return each two interfaces of a node whose IP networks overlap, with a sentence."""
+def network_notes(machine: Machine) -> Iterator[Finding]:
+    """Yield each two interfaces of a node whose IP networks overlap; their names are the rail."""
     found = {
         part.removeprefix("interface "): _networks(str(facts.get("addresses", "")))
         for part, facts in machine.facts.items()
         if part.startswith("interface ")
     }
-    notes = {}
     for (one, ours), (other, theirs) in combinations(found.items(), 2):
         both = ((a, b) for a in ours for b in theirs if a.network.overlaps(b.network))
         for here, there in islice(both, 1):
-            notes[one, other] = (
+            text = (
                 f"{one} ({here}) and {other} ({there}) on {machine.node} are in IP networks "
                 "that overlap: the kernel may send over either, whichever a program asks for; give "
                 "each rail a network of its own"
             )
-    return notes
+            yield Finding(where=Where(node=machine.node, rail=f"{one}+{other}"), text=text)
 
 
 def _networks(addresses: str) -> list[ipaddress.IPv4Interface]:

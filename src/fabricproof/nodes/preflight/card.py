@@ -7,18 +7,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from fabricproof.core.errors import FabricproofError
+from fabricproof.core.findings import Finding
 from fabricproof.nodes.inventory.facts import slot_of
 from fabricproof.nodes.inventory.remarks import distances
 from fabricproof.nodes.inventory.words import name_of, shown
-from fabricproof.nodes.preflight.finding import (
+from fabricproof.nodes.preflight.sight import (
+    FAR,
     Facts,
-    Note,
-    RailFinding,
     Sight,
-    about,
     as_stated,
+    measured,
     not_known,
-    seen,
+    note,
 )
 from fabricproof.physics import Fabric, Slot, bound
 from fabricproof.site import Stated
@@ -31,41 +31,41 @@ DEFAULT_PAYLOAD_BYTES = 128
 _PARTS = ("tuning", "node")
 
 
-def card(sight: Sight) -> Iterator[RailFinding]:
+def card(sight: Sight) -> Iterator[Finding]:
     """Yield a finding for each thing that the site states of the card and its slot."""
     assert sight.facts is not None
     yield from (each for each in (_slot(sight), _payload(sight)) if each is not None)
     expect = sight.wanted.expect
-    for quantity in ("model", "psid", "firmware", "driver", "driver_version", "fec"):
-        stated = getattr(expect, quantity)
+    for fact in ("model", "psid", "firmware", "driver", "driver_version", "fec"):
+        stated = getattr(expect, fact)
         if stated is not None:
-            yield _stated(sight, quantity, stated)
+            yield _stated(sight, fact, stated)
     if expect.numa_node is not None:
         yield _stated(sight, "numa_node", str(expect.numa_node))
     for name, value in expect.tuning.items():
         yield _tuned(sight, name, str(value))
 
 
-def _slot(sight: Sight) -> RailFinding | None:
+def _slot(sight: Sight) -> Finding | None:
     wanted = sight.wanted.slot
     if wanted is None or sight.facts is None:
         return None
     observed = slot_of(sight.facts.get("pcie"))
     if observed is None:
-        reason = f"{sight.where}: its PCIe link is not known, expected {wanted.name}"
+        reason = f"{sight.words}: its PCIe link is not known, expected {wanted.name}"
         return not_known(sight, "pcie", reason)
-    words = f"{sight.where} sits at {observed.name}"
+    words = f"{sight.words} sits at {observed.name}"
     if observed.name != wanted.name:
         words += f" instead of {wanted.name}: {_what_follows(sight, slot=observed)}"
-    judgement = seen(
-        sight.name("pcie"),
+    return measured(
+        sight.place,
+        "pcie",
+        words,
         value=observed.raw_mb_s,
         expected=wanted.raw_mb_s,
         unit="MB/s",
-        reason=words,
         origin=f"site: {wanted.name}",
     )
-    return about(sight, "pcie", judgement)
 
 
 def _what_follows(sight: Sight, *, slot: Slot) -> str:
@@ -95,7 +95,7 @@ def _why_less(facts: Facts, slot: Slot) -> str:
     return "card and slot are able to more: reseat the card, look at riser and BIOS"
 
 
-def _payload(sight: Sight) -> RailFinding | None:
+def _payload(sight: Sight) -> Finding | None:
     declared = sight.wanted.physics
     wanted, facts = declared.max_payload_bytes, sight.facts or {}
     if wanted is None:
@@ -103,22 +103,22 @@ def _payload(sight: Sight) -> RailFinding | None:
     observed = facts.get("max_payload_bytes")
     if not isinstance(observed, int):
         why = next((each.text for each in sight.machine.troubles if each.tool == "lspci"), "")
-        reason = f"{sight.where}: its MaxPayload is not known, expected {wanted} bytes" + (
+        reason = f"{sight.words}: its MaxPayload is not known, expected {wanted} bytes" + (
             f": {why}" if why else ""
         )
         return not_known(sight, "max_payload", reason)
-    words = f"{sight.where} has PCIe MaxPayload {observed}"
+    words = f"{sight.words} has PCIe MaxPayload {observed}"
     if observed != wanted:
         words += f" instead of {wanted}: {_payload_means(sight, observed, wanted)}"
-    judgement = seen(
-        sight.name("max_payload"),
+    return measured(
+        sight.place,
+        "max_payload",
+        words,
         value=observed,
         expected=wanted,
         unit="B",
-        reason=words,
         origin=f"site: MaxPayload {wanted}",
     )
-    return about(sight, "max_payload", judgement)
 
 
 def _payload_means(sight: Sight, observed: int, wanted: int) -> str:
@@ -134,29 +134,27 @@ def _payload_means(sight: Sight, observed: int, wanted: int) -> str:
     return f"{_ceiling(declared, actual)}{card_can}"
 
 
-def _stated(sight: Sight, quantity: str, stated: Stated) -> RailFinding:
+def _stated(sight: Sight, fact: str, stated: Stated) -> Finding:
     """Judge a fact that the site's ``expect`` table states: one of several texts."""
     wanted = [stated] if isinstance(stated, str) else list(stated)
     words = " or ".join(wanted)
-    observed = _observed(sight.facts or {}, quantity)
-    called = name_of(quantity)
+    observed = _observed(sight.facts or {}, fact)
+    called = name_of(fact)
     if not observed:
-        return not_known(
-            sight, quantity, f"{sight.where}: its {called} is not known, expected {words}"
-        )
+        return not_known(sight, fact, f"{sight.words}: its {called} is not known, expected {words}")
     fits = any(_fits(each, value) for each in wanted for value in observed)
-    reason = f"{sight.where} has {called} {observed[0]}" + ("" if fits else f" instead of {words}")
-    return as_stated(sight, quantity, reason, fits=fits, origin="site: expect")
+    reason = f"{sight.words} has {called} {observed[0]}" + ("" if fits else f" instead of {words}")
+    return as_stated(sight, fact, reason, fits=fits, origin="site: expect")
 
 
-def _observed(facts: Facts, quantity: str) -> list[str]:
+def _observed(facts: Facts, fact: str) -> list[str]:
     """Return what a card says of itself, in the spellings that a site may use."""
-    keys = {"model": ("model", "type"), "psid": ("psid", "board")}.get(quantity, (quantity,))
+    keys = {"model": ("model", "type"), "psid": ("psid", "board")}.get(fact, (fact,))
     found = [str(facts[key]) for key in keys if facts.get(key) is not None]
-    if quantity == "model":
+    if fact == "model":
         # what lspci has in brackets is the name that people use
         found += [name for each in found for name in re.findall(r"\[([^]]+)\]", each)]
-    if quantity == "firmware":
+    if fact == "firmware":
         # of ethtool's words the first is the version, the PSID or a package follows
         found += [re.split(r"[ /]", each)[0] for each in found]
     return found
@@ -166,14 +164,14 @@ def _fits(wanted: str, observed: str) -> bool:
     return wanted.casefold() == observed.casefold()
 
 
-def _tuned(sight: Sight, fact: str, wanted: str) -> RailFinding:
+def _tuned(sight: Sight, fact: str, wanted: str) -> Finding:
     """Judge a fact of ``expect.tuning``; of a list each item must be there."""
     facts = sight.machine.facts
     parts: list[Facts] = [sight.facts or {}, *(facts.get(part, {}) for part in _PARTS)]
     value = next((part[fact] for part in parts if fact in part), None)
     called = name_of(fact)
     if value is None:
-        return not_known(sight, fact, f"{sight.where}: {called} are not known, expected {wanted}")
+        return not_known(sight, fact, f"{sight.words}: {called} are not known, expected {wanted}")
     items = [each.strip() for each in str(value).split(",")]
     lost = [
         each.strip()
@@ -184,18 +182,20 @@ def _tuned(sight: Sight, fact: str, wanted: str) -> RailFinding:
             for item in items
         )
     ]
-    words = f"{sight.where}: {called} {shown(fact, value)}"
+    words = f"{sight.words}: {called} {shown(fact, value)}"
     reason = words if not lost else f"{words}, expected {', '.join(lost)}"
     return as_stated(sight, fact, reason, fits=not lost, origin="site: expect", brief=reason)
 
 
-def card_notes(sight: Sight) -> Iterator[Note]:
+def card_notes(sight: Sight) -> Iterator[Finding]:
     """Yield what is worth knowing of a card of which the site states nothing."""
     facts = sight.facts or {}
     now, able = slot_of(facts.get("pcie")), slot_of(facts.get("pcie_best"))
     if sight.wanted.slot is None and now and able and now.raw_mb_s < able.raw_mb_s:
-        yield _note(
-            sight, f"sits at {now.name}, the card is able to {able.name}: {_why_less(facts, now)}"
+        yield note(
+            sight,
+            f"{sight.words} sits at {now.name}, the card is able to {able.name}: "
+            f"{_why_less(facts, now)}",
         )
     payload, best = facts.get("max_payload_bytes"), facts.get("max_payload_best_bytes")
     if (
@@ -203,21 +203,17 @@ def card_notes(sight: Sight) -> Iterator[Note]:
         and isinstance(best, int)
         and payload == DEFAULT_PAYLOAD_BYTES < best
     ):
-        yield _note(
+        yield note(
             sight,
-            f"has PCIe MaxPayload {payload}, the card is able to {best}: each packet of 128 bytes "
-            "carries some 20 bytes of headers",
+            f"{sight.words} has PCIe MaxPayload {payload}, the card is able to {best}: each packet "
+            "of 128 bytes carries some 20 bytes of headers",
         )
 
 
-def _note(sight: Sight, words: str) -> Note:
-    return Note(rail=sight.wanted.rail, node=sight.machine.node, sentence=f"{sight.where} {words}")
-
-
-def far_ranks(sight: Sight, bound_cpus: Iterable[str]) -> Iterator[Note]:
+def far_ranks(sight: Sight, bound_cpus: Iterable[str]) -> Iterator[Finding]:
     """Yield a note for each set of CPUs that lies on another NUMA node than the rail's card."""
     for cpus in dict.fromkeys(bound_cpus):
         for each in distances(sight.machine, cpus):
             if each.part == sight.wanted.part and each.is_far:
-                words = f"is on {each.place} from CPUs {cpus}, which its ranks are bound to"
-                yield replace(_note(sight, words), is_far=True)
+                those = f"CPUs {cpus}, which its ranks are bound to"
+                yield note(sight, f"{sight.words} is on {each.place} from {those}", FAR)

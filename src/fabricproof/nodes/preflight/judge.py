@@ -4,34 +4,33 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from fabricproof.core.findings import Finding, Where
 from fabricproof.core.measure import Verdict
 from fabricproof.core.units import by_key, first_few
 from fabricproof.nodes.inventory.facts import Machine, Value
 from fabricproof.nodes.inventory.remarks import network_notes
 from fabricproof.nodes.inventory.words import meaning_of, name_of, shown
 from fabricproof.nodes.preflight.card import card, card_notes, far_ranks
-from fabricproof.nodes.preflight.finding import (
+from fabricproof.nodes.preflight.rail import mtu, presence, rate
+from fabricproof.nodes.preflight.sight import (
+    COUNT,
     FLEET,
-    PLAIN,
-    Note,
     Preflight,
-    RailFinding,
     Sight,
     Wanted,
-    about,
     as_stated,
     look_up,
-    seen,
+    measured,
+    not_known,
+    note,
     wanted_rails,
 )
-from fabricproof.nodes.preflight.rail import mtu, presence, rate
 from fabricproof.nodes.preflight.soft import device, shared_wires, soft_notes, soft_rate
 from fabricproof.nodes.topology import Against, Hanging, astray, cabling_of
 from fabricproof.physics import device_word, find_link
 from fabricproof.site import FabricSpec
-from fabricproof.verdict.value import no_number
 
 #: facts of a rail's card in which nodes must be alike unless the site states or allows otherwise
 ALIKE = (
@@ -92,30 +91,26 @@ def group(fact: str, values: dict[str, Value | None]) -> Groups:
     )
 
 
-def fleet(wanted: Wanted, sights: Sequence[Sight]) -> Iterator[RailFinding]:
+def fleet(wanted: Wanted, sights: Sequence[Sight]) -> Iterator[Finding]:
     """Yield one finding: the cards of a rail are alike on all nodes, or in what they are not."""
     if len(sights) < 2:
         return
     judged = [fact for fact in ALIKE if fact not in _stated(wanted) | set(wanted.expect.mixed)]
     unlike = [each for each in (_groups(fact, sights) for fact in judged) if each.are_unlike]
     odd = {node for each in unlike for node in each.minority}
-    reason = "; ".join(_words(each) for each in unlike)
-    label = f"mixed fleet on {wanted.rail}: {reason}"
-    alike = f"{wanted.rail} is alike on {len(sights)} nodes"
-    judgement = seen(
+    reason = f"{wanted.rail} is alike on {len(sights)} nodes"
+    if unlike:
+        reason = f"mixed fleet on {wanted.rail}: {'; '.join(_words(each) for each in unlike)}"
+    nodes = sorted(odd) or [each.machine.node for each in sights]
+    yield measured(
+        Where(rail=wanted.rail, nodes=tuple(nodes)),
         FLEET,
+        reason,
         value=len(sights) - len(odd),
         expected=len(sights),
-        unit=PLAIN,
-        reason=label if unlike else alike,
+        unit=COUNT,
         origin="nodes of one partition are alike",
-    )
-    yield RailFinding(
-        rail=wanted.rail,
-        nodes=tuple(sorted(odd)) or tuple(each.machine.node for each in sights),
-        quantity=FLEET,
-        judgement=replace(judgement, verdict=Verdict.FAIL) if unlike else judgement,
-        brief=_brief(wanted, unlike, sorted(odd)) if unlike else alike,
+        brief=_brief(wanted, unlike, sorted(odd)) if unlike else "",
     )
 
 
@@ -176,7 +171,7 @@ def _words(groups: Groups) -> str:
     return f"{name_of(groups.fact)} {', '.join(named)}" + (f": {meaning}" if meaning else "")
 
 
-def fleet_notes(wanted: Wanted, sights: Sequence[Sight]) -> Iterator[Note]:
+def fleet_notes(wanted: Wanted, sights: Sequence[Sight]) -> Iterator[Finding]:
     """Yield what is unlike between nodes and is no verdict; what is allowed to be is said too."""
     facts = (*TUNING, *(fact for fact in ALIKE if fact in wanted.expect.mixed))
     for fact in facts:
@@ -184,23 +179,19 @@ def fleet_notes(wanted: Wanted, sights: Sequence[Sight]) -> Iterator[Note]:
             continue
         groups = _groups(fact, sights)
         if groups.are_unlike:
-            yield Note(
-                rail=wanted.rail,
-                node="",
-                sentence=f"{wanted.rail} is unlike between nodes: {_words(groups)}",
-            )
+            text = f"{wanted.rail} is unlike between nodes: {_words(groups)}"
+            yield Finding(where=Where(rail=wanted.rail), text=text)
 
 
-def node_notes(machines: Sequence[Machine]) -> Iterator[Note]:
+def node_notes(machines: Sequence[Machine]) -> Iterator[Finding]:
     """Yield in what the nodes themselves are unlike, and whose IP networks overlap."""
     overlaps = by_key(
-        (names, (machine.node, sentence))
-        for machine in machines
-        for names, sentence in network_notes(machine).items()
+        (each.where.rail, each) for machine in machines for each in network_notes(machine)
     )
-    for (node, sentence), *others in overlaps.values():
-        more = f"; likewise on {first_few([each for each, _ in others])}" if others else ""
-        yield Note(rail="", node="" if others else node, sentence=sentence + more)
+    for first, *others in overlaps.values():
+        nodes = [each.where.node for each in others]
+        more = f"; likewise on {first_few(nodes)}" if others else ""
+        yield Finding(where=Where(node="" if others else first.where.node), text=first.text + more)
     for fact in NODE_TUNING:
         values = {
             each.node: next(
@@ -215,7 +206,7 @@ def node_notes(machines: Sequence[Machine]) -> Iterator[Note]:
         }
         groups = group(fact, values)
         if groups.are_unlike:
-            yield Note(rail="", node="", sentence=f"nodes are unlike: {_words(groups)}")
+            yield Finding(text=f"nodes are unlike: {_words(groups)}")
 
 
 #: What follows from the fabric's declaration and only root may read (MaxPayload), or a virtual
@@ -235,39 +226,36 @@ def preflight(
     ``machines``: node -> what was seen of it, None where nobody saw it, and ``reasons`` says why.
     """
     there = [each for each in machines.values() if each is not None]
-    findings: list[RailFinding] = []
-    notes: list[Note] = list(node_notes(there))
+    found = list(node_notes(there))
     rails = wanted_rails(spec)
     of_rails = [[look_up(wanted, each) for each in there] for wanted in rails]
     for wanted, sights in zip(rails, of_rails, strict=True):
         for node, machine in machines.items():
             if machine is None:
-                findings.append(_never_seen(wanted, node, (reasons or {}).get(node, "")))
+                found.append(_never_seen(wanted, node, (reasons or {}).get(node, "")))
             else:
-                findings += _of_node(look_up(wanted, machine), there)
+                found += _of_node(look_up(wanted, machine), there)
         with_rail = [each for each in sights if each.facts is not None]
-        findings += fleet(wanted, with_rail)
-        notes += [note for each in with_rail for note in card_notes(each)]
-        notes += fleet_notes(wanted, with_rail)
-        notes += soft_notes(with_rail)
+        found += fleet(wanted, with_rail)
+        found += [told for each in with_rail for told in card_notes(each)]
+        found += fleet_notes(wanted, with_rail)
+        found += soft_notes(with_rail)
         for each in with_rail:
-            notes += far_ranks(each, (bound_cpus or {}).get(each.machine.node, ()))
-    crossed, doubtful = cabling([each for sights in of_rails for each in sights])
-    findings += crossed
-    notes += doubtful
+            found += far_ranks(each, (bound_cpus or {}).get(each.machine.node, ()))
+    found += cabling([each for sights in of_rails for each in sights])
     for of_node in zip(*of_rails, strict=True):
-        findings += shared_wires(of_node)
-    told = [_told(spec, each) for each in findings]
+        found += shared_wires(of_node)
+    told = [_told(spec, each) for each in found]
     return Preflight(
         fabric=spec.name,
         nodes=tuple(machines),
-        findings=tuple(each for each in told if isinstance(each, RailFinding)),
-        notes=(*notes, *(each for each in told if isinstance(each, Note))),
+        findings=tuple(each for each in told if each.verdict),
+        notes=tuple(each for each in told if each.verdict is None),
         device=device_word(find_link(spec.link).name) if spec.link is not None else "",
     )
 
 
-def _of_node(sight: Sight, machines: Sequence[Machine]) -> Iterator[RailFinding]:
+def _of_node(sight: Sight, machines: Sequence[Machine]) -> Iterator[Finding]:
     yield presence(sight, machines)
     if sight.facts is None:
         return
@@ -284,25 +272,23 @@ def _of_node(sight: Sight, machines: Sequence[Machine]) -> Iterator[RailFinding]
     yield from card(sight)
 
 
-def _never_seen(wanted: Wanted, node: str, reason: str) -> RailFinding:
+def _never_seen(wanted: Wanted, node: str, reason: str) -> Finding:
     why = f": {reason}" if reason else ""
     sight = Sight(wanted=wanted, machine=Machine(node=node), facts=None)
     words = f"{wanted.rail} on {node} was never seen: the look at {node} left nothing{why}"
-    return about(sight, "state", no_number(sight.name("state"), Verdict.MISSING, words))
+    return not_known(sight, "state", words, Verdict.MISSING)
 
 
-def _told(spec: FabricSpec, finding: RailFinding) -> RailFinding | Note:
+def _told(spec: FabricSpec, finding: Finding) -> Finding:
     """Return a note instead of what need not be told: for want of rights, or as the site says."""
     allowed = {*_MAY_BE_HIDDEN, *(spec.expect.not_told if spec.expect else ())}
-    if finding.quantity not in allowed or finding.verdict is not Verdict.UNJUDGED:
+    if finding.fact not in allowed or finding.verdict is not Verdict.UNJUDGED:
         return finding
-    return Note(
-        rail=finding.rail, node=finding.nodes[0], sentence=f"not judged: {finding.judgement.reason}"
-    )
+    return Finding(where=finding.where, text=f"not judged: {finding.reason}")
 
 
-def cabling(sights: Sequence[Sight]) -> tuple[tuple[RailFinding, ...], tuple[Note, ...]]:
-    """Return findings and notes on the switches that the nodes' rails hang on; LLDP says where.
+def cabling(sights: Sequence[Sight]) -> Iterator[Finding]:
+    """Yield findings and notes on the switches that the nodes' rails hang on; LLDP says where.
 
     The rule is that of ``subnet check`` (``nodes.topology.cabling``).  The nodes of a job are
     alike, so that a rail in the wrong switch is a FAIL too; where few nodes say so it is a note.
@@ -326,38 +312,23 @@ def cabling(sights: Sequence[Sight]) -> tuple[tuple[RailFinding, ...], tuple[Not
             if sight.facts is not None and sight.facts.get("switch")
         }
         stray = astray([each for each in hangings if each.switch in plain], declared, plain)
-        return tuple(
-            as_stated(
-                where[each.hanging.node, each.hanging.rail][0],
-                "cabling",
-                f"{each.hanging.rail} on {each.hanging.node} is in the wrong switch: it hangs on "
-                f"{names[each.hanging.switch]}, which the site declares for "
-                f"{' and '.join(each.rails) or 'no rail'} (LLDP)",
-                fits=False,
-                origin="the site's rails",
+        for each in stray:
+            sight = where[each.hanging.node, each.hanging.rail][0]
+            reason = (
+                f"{sight.words} is in the wrong switch: it hangs on {names[each.hanging.switch]}, "
+                f"which the site declares for {' and '.join(each.rails) or 'no rail'} (LLDP)"
             )
-            for each in stray
-        ), ()
+            yield as_stated(sight, "cabling", reason, fits=False, origin="the site's rails")
+        return
     found = cabling_of(hangings)
-    findings: list[RailFinding] = []
-    notes: list[Note] = []
-    for each in found.against:
-        told = [
-            (where[each.node, wrong.rail][0], sentence)
-            for wrong, sentence in _sentences(each, names)
-        ]
-        if found.is_sure:
-            findings += [
-                as_stated(sight, "cabling", sentence, fits=False, origin="most nodes' rails")
-                for sight, sentence in told
-            ]
-        elif len(found.against) == 1:
-            few = f"; {len(found.fitting)} nodes are cabled alike, too few to judge"
-            notes += [
-                Note(rail=sight.wanted.rail, node=each.node, sentence=sentence + few)
-                for sight, sentence in told
-            ]
-    return tuple(findings), tuple(notes)
+    few = f"; {len(found.fitting)} nodes are cabled alike, too few to judge"
+    for against in found.against:
+        for wrong, reason in _sentences(against, names):
+            sight = where[against.node, wrong.rail][0]
+            if found.is_sure:
+                yield as_stated(sight, "cabling", reason, fits=False, origin="most nodes' rails")
+            elif len(found.against) == 1:
+                yield note(sight, reason + few)
 
 
 def _name(sight: Sight, switch: str) -> str:

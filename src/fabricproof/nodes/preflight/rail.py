@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fabricproof.core.errors import FabricproofError
-from fabricproof.core.measure import Verdict
+from fabricproof.core.findings import Finding
 from fabricproof.nodes.inventory.differences import is_like
 from fabricproof.nodes.inventory.facts import Machine
-from fabricproof.nodes.preflight.finding import (
-    Facts,
-    RailFinding,
-    Sight,
-    about,
-    as_stated,
-    not_known,
-    seen,
-)
+from fabricproof.nodes.preflight.sight import Facts, Sight, as_stated, measured, not_known
 from fabricproof.nodes.preflight.soft import (
     SHAPER_TOLERANCE,
     WIRELESS_DRIVERS,
@@ -56,19 +48,19 @@ _PHYSICAL_STATES = {
 _ORIGIN = "site: a rail of the fabric"
 
 
-def presence(sight: Sight, others: Sequence[Machine]) -> RailFinding:
+def presence(sight: Sight, others: Sequence[Machine]) -> Finding:
     """Judge that the rail exists on the node and that its link is up."""
     if sight.facts is None:
         return _absent(sight, others)
     state = str(sight.facts.get("state", ""))
     if not state or state.lower() == "unknown":
-        reason = f"{sight.where}: its driver does not say whether its link is up"
+        reason = f"{sight.words}: its driver does not say whether its link is up"
         return not_known(sight, "state", reason)
     is_up = state.upper() == ("ACTIVE" if sight.wanted.is_port else "UP")
     if is_soft(sight.facts) and is_up:
         is_up = str(below(sight).get("state", "")).lower() != "down"
     words = "is up" if is_up else f"is down ({state}): {_why_down(sight, state)}"
-    return as_stated(sight, "state", f"{sight.where} {words}", fits=is_up, origin=_ORIGIN)
+    return as_stated(sight, "state", f"{sight.words} {words}", fits=is_up, origin=_ORIGIN)
 
 
 def _why_down(sight: Sight, state: str) -> str:
@@ -81,10 +73,10 @@ def _why_down(sight: Sight, state: str) -> str:
     return "no carrier (cable, transceiver, the switch's port), or set down"
 
 
-def _absent(sight: Sight, others: Sequence[Machine]) -> RailFinding:
+def _absent(sight: Sight, others: Sequence[Machine]) -> Finding:
     doubt = _doubt(sight)
     if doubt is not None:
-        reason = f"{sight.where}: whether it exists is not known: {doubt}"
+        reason = f"{sight.words}: whether it exists is not known: {doubt}"
         return not_known(sight, "state", reason)
     there = [
         part.split(" ", 1)[1]
@@ -96,7 +88,7 @@ def _absent(sight: Sight, others: Sequence[Machine]) -> RailFinding:
     why = again or f"the node has {known}"
     if sight.wanted.link.is_soft and not again:
         why += "; a software device is made with rdma link add NAME type rxe netdev INTERFACE"
-    reason = f"{sight.where} does not exist: {why}"
+    reason = f"{sight.words} does not exist: {why}"
     return as_stated(sight, "state", reason, fits=False, origin=_ORIGIN)
 
 
@@ -139,33 +131,35 @@ class _Rate:
     shaped: bool = False
 
 
-def rate(sight: Sight) -> RailFinding:
+def rate(sight: Sight) -> Finding:
     """Judge the rate of the rail's link, or of the shaper on a rail that has no wire."""
     assert sight.facts is not None
     wanted = sight.wanted.link
     observed = _port_rate(sight.facts) if sight.wanted.is_port else _interface_rate(sight)
     if isinstance(observed, str):
-        reason = f"{sight.where}: its rate is not known: {observed}"
+        reason = f"{sight.words}: its rate is not known: {observed}"
         return not_known(sight, "rate", reason)
     expected = wanted.data_rate_gbit_s * 1000
-    runs = f"{sight.where} runs at {_of(observed.mbit_s, expected)}"
-    judgement = seen(
-        sight.name("rate"),
-        value=observed.mbit_s,
-        expected=expected,
-        unit="Mb/s",
-        reason=runs + _why_rate(sight, observed, expected),
-        origin=f"site: {wanted.name}",
-        tolerance=SHAPER_TOLERANCE if observed.shaped else RATE_TOLERANCE,
-    )
-    if observed.link is not None and observed.link.technology != wanted.technology:
+    runs = f"{sight.words} runs at {_of(observed.mbit_s, expected)}"
+    reason = runs + _why_rate(sight, observed, expected)
+    is_other = observed.link is not None and observed.link.technology != wanted.technology
+    if observed.link is not None and is_other:
         reason = (
-            f"{sight.where} is {observed.link.technology} ({observed.link.name}), the site "
+            f"{sight.words} is {observed.link.technology} ({observed.link.name}), the site "
             f"declares {wanted.name}: another personality of the port (LINK_TYPE of mlxconfig), or "
             "another card"
         )
-        judgement = replace(judgement, verdict=Verdict.FAIL, reason=reason)
-    return about(sight, "rate", judgement)
+    return measured(
+        sight.place,
+        "rate",
+        reason,
+        value=observed.mbit_s,
+        expected=expected,
+        unit="Mb/s",
+        origin=f"site: {wanted.name}",
+        tolerance=SHAPER_TOLERANCE if observed.shaped else RATE_TOLERANCE,
+        is_other=is_other,
+    )
 
 
 def _of(mbit_s: float, expected_mbit_s: float) -> str:
@@ -268,7 +262,7 @@ def _split_port(sight: Sight) -> list[str]:
     return names if len(names) >= sight.wanted.link.lanes >= 2 else []
 
 
-def mtu(sight: Sight) -> RailFinding | None:
+def mtu(sight: Sight) -> Finding | None:
     """Judge the MTU where the site states one; None where it does not."""
     assert sight.facts is not None
     wanted, observed = sight.wanted.mtu, sight.facts.get("mtu")
@@ -277,19 +271,19 @@ def mtu(sight: Sight) -> RailFinding | None:
     follows, why = soft_mtu(sight) if is_soft(sight.facts) else (None, "")
     observed = follows if observed is None else observed
     if not isinstance(observed, int):
-        reason = f"{sight.where}: its MTU is not known, expected {wanted} bytes"
+        reason = f"{sight.words}: its MTU is not known, expected {wanted} bytes"
         return not_known(sight, "mtu", reason)
-    words = f"{sight.where} has MTU {observed}"
+    words = f"{sight.words} has MTU {observed}"
     if observed != wanted:
         less = "each packet carries less, and larger ones of its peers are lost"
         more = "its peers and switches may lose its larger packets"
         words += f" instead of {wanted}: {why or (less if observed < wanted else more)}"
-    judgement = seen(
-        sight.name("mtu"),
+    return measured(
+        sight.place,
+        "mtu",
+        words,
         value=observed,
         expected=wanted,
         unit="B",
-        reason=words,
         origin=f"site: MTU {wanted}",
     )
-    return about(sight, "mtu", judgement)

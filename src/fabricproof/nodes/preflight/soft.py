@@ -7,20 +7,13 @@ judged instead: the interface below it, that interface's shaper, and the MTU tha
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from fabricproof.core.findings import Finding, Where
 from fabricproof.core.measure import Verdict
 from fabricproof.core.units import by_key
-from fabricproof.nodes.preflight.finding import (
-    Facts,
-    Note,
-    RailFinding,
-    Sight,
-    about,
-    as_stated,
-    seen,
-)
+from fabricproof.nodes.preflight.sight import Facts, Sight, as_stated, measured, not_known
 from fabricproof.physics import SOFT_ROCE, SOFT_ROCE_NAME, soft_path_mtu, why_not_the_device
-from fabricproof.verdict.value import no_number
 
 #: Drivers of interfaces without a wire: their speed is a constant of the driver's source (Linux
 #: drivers/net/veth.c says 10000 Mb/s), whatever lets their bytes through.
@@ -52,7 +45,7 @@ def below(sight: Sight) -> Facts:
     return sight.machine.facts.get(f"interface {parent_of(sight.facts or {})}", {})
 
 
-def device(sight: Sight) -> RailFinding | None:
+def device(sight: Sight) -> Finding | None:
     """Judge that a rail is a software device where the site declares one, and only there.
 
     None where neither speaks of one: all that is declared of an adapter is judged elsewhere.
@@ -63,16 +56,16 @@ def device(sight: Sight) -> RailFinding | None:
     parent = parent_of(facts) if is_soft(facts) else None
     card = ", ".join(str(facts[key]) for key in ("driver", "model", "type") if key in facts)
     kind = card if sight.wanted.is_port else f"an interface{f', {card}' if card else ''}"
-    wrong = why_not_the_device(link, sight.where, parent, kind)
+    wrong = why_not_the_device(link, sight.words, parent, kind)
     right = (
-        f"{sight.where} is {SOFT_ROCE_NAME} over {parent or 'an interface that it does not say'}"
+        f"{sight.words} is {SOFT_ROCE_NAME} over {parent or 'an interface that it does not say'}"
     )
     brief = wrong.partition(", and the site")[0]
     origin = f"site: {link.name}"
     return as_stated(sight, "device", wrong or right, fits=not wrong, origin=origin, brief=brief)
 
 
-def shared_wires(sights: Sequence[Sight]) -> Iterator[RailFinding]:
+def shared_wires(sights: Sequence[Sight]) -> Iterator[Finding]:
     """Yield a red finding for each software rail of one node that shares its interface."""
     over = by_key(
         (parent, sight)
@@ -88,10 +81,13 @@ def shared_wires(sights: Sequence[Sight]) -> Iterator[RailFinding]:
                 f"{len(those)} rails; make each device over an interface of its own"
             )
             origin = f"site: {len(sights)} rails"
-            yield as_stated(sight, "wire", reason, fits=False, origin=origin, brief=brief)
+            found = as_stated(sight, "wire", reason, fits=False, origin=origin, brief=brief)
+            # It blames no card.
+            where = Where(rail=sight.wanted.rail, nodes=(sight.machine.node,))
+            yield replace(found, where=where)
 
 
-def soft_rate(sight: Sight) -> RailFinding:
+def soft_rate(sight: Sight) -> Finding:
     """Judge the declared rate of a software device by what shapes the interface below it.
 
     A wire below that is faster than the declared rate proves nothing, for the software is slower;
@@ -107,8 +103,7 @@ def soft_rate(sight: Sight) -> RailFinding:
         lets, why = wire, "says so (its driver)"
     else:
         reason, verdict = _why_unknown(sight, parent, facts)
-        judgement = no_number(sight.name("rate"), verdict, f"{sight.where}: {reason}")
-        return about(sight, "rate", judgement)
+        return not_known(sight, "rate", f"{sight.words}: {reason}", verdict)
     ending = f": {parent} below it {why}"
     if lets < least:
         ending = f" instead of {expected:.6g}: {parent} below it {why}, and no more passes"
@@ -117,16 +112,16 @@ def soft_rate(sight: Sight) -> RailFinding:
             f" instead of {expected:.6g}: {parent} below it {why}: more than the site declares, "
             "and true numbers will be called impossible"
         )
-    judgement = seen(
-        sight.name("rate"),
+    return measured(
+        sight.place,
+        "rate",
+        f"{sight.words} runs at {lets} Mb/s{ending}",
         value=lets,
         expected=expected,
         unit="Mb/s",
-        reason=f"{sight.where} runs at {lets} Mb/s{ending}",
         origin=f"site: {sight.wanted.link.name}",
         tolerance=SHAPER_TOLERANCE,
     )
-    return about(sight, "rate", judgement)
 
 
 def _wire(facts: Facts) -> int | None:
@@ -183,7 +178,7 @@ def soft_mtu(sight: Sight) -> tuple[int | None, str]:
     )
 
 
-def soft_notes(sights: Sequence[Sight]) -> Iterator[Note]:
+def soft_notes(sights: Sequence[Sight]) -> Iterator[Finding]:
     """Yield what sysfs says of a software device's rate, and that it is not judged."""
     said = {
         str(facts["rate_in_sysfs"]): sight.wanted.rail
@@ -191,9 +186,8 @@ def soft_notes(sights: Sequence[Sight]) -> Iterator[Note]:
         if (facts := sight.facts) and is_soft(facts) and "rate_in_sysfs" in facts
     }
     for rate, rail in said.items():
-        yield Note(
-            rail=rail,
-            node="",
-            sentence=f"{rail} says {rate!r} in sysfs, which the kernel makes up for a software "
+        yield Finding(
+            where=Where(rail=rail),
+            text=f"{rail} says {rate!r} in sysfs, which the kernel makes up for a software "
             "device: not judged",
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from fabricproof.core.findings import Finding
 from fabricproof.core.units import counted, first_few
 from fabricproof.pairs.blame.explain import LEAST_PARTNERS, Found
 from fabricproof.pairs.blame.judge import differs, fast_group, few_below, is_blamed
@@ -20,13 +21,13 @@ from fabricproof.pairs.blame.suspects import (
     Suspect,
     SuspectKind,
 )
-from fabricproof.pairs.said import DIRECTIONS, VERBS, Undecided, level, place, share_of
+from fabricproof.pairs.said import DIRECTIONS, VERBS, level, place, share_of, undecided_finding
 
 #: entries of single low pairs in a list of what is undecided
 _SINGLES = 20
 
 
-def undecided(judged: Judged) -> list[Undecided]:
+def undecided(judged: Judged) -> list[Finding]:
     """Return what nobody is blamed for."""
     if nodes := few_below(judged):
         return [_few_below(nodes)]
@@ -34,24 +35,24 @@ def undecided(judged: Judged) -> list[Undecided]:
     for group in judged.explanation.groups:
         names = tuple(judged.matrix.nodes[each.suspect.number] for each in group)
         entries.append(
-            Undecided(
-                why=WhyUndecided.GROUP,
-                nodes=names,
-                sentence=f"{first_few(names)} are low with all others and fine among themselves: "
+            undecided_finding(
+                WhyUndecided.GROUP,
+                names,
+                f"{first_few(names)} are low with all others and fine among themselves: "
                 "the way between the two groups, or only its length, and not these nodes",
-                would_tell="on which leaf each node is (--leaves)",
+                "on which leaf each node is (--leaves)",
             )
         )
     fast = fast_group(judged)
     if len(fast):
         names = tuple(judged.matrix.nodes[number] for number in fast)
         entries.append(
-            Undecided(
-                why=WhyUndecided.GROUP,
-                nodes=names,
-                sentence=f"{first_few(names)} are faster among themselves than all other pairs: "
+            undecided_finding(
+                WhyUndecided.GROUP,
+                names,
+                f"{first_few(names)} are faster among themselves than all other pairs: "
                 "they are near each other, or all others are slow",
-                would_tell="on which leaf each node is (--leaves), or what a pair should reach "
+                "on which leaf each node is (--leaves), or what a pair should reach "
                 "(--link, --reference)",
             )
         )
@@ -71,7 +72,7 @@ def undecided(judged: Judged) -> list[Undecided]:
     return entries
 
 
-def _rounds_and_rivals(judged: Judged) -> list[Undecided]:
+def _rounds_and_rivals(judged: Judged) -> list[Finding]:
     entries = []
     for number, found in enumerate(judged.explanation.found):
         if is_blamed(judged, number):
@@ -81,53 +82,53 @@ def _rounds_and_rivals(judged: Judged) -> list[Undecided]:
         name = place(judged, found.suspect)
         if found.suspect.kind is SuspectKind.ROUND:
             entries.append(
-                Undecided(
-                    why=WhyUndecided.CONTENTION,
-                    nodes=(),
-                    sentence=f"{name} runs {reached}: {found.num_low} of {found.num_measured} "
+                undecided_finding(
+                    WhyUndecided.CONTENTION,
+                    (),
+                    f"{name} runs {reached}: {found.num_low} of {found.num_measured} "
                     "values, whoever measured: contention, of its own pairs or with others",
-                    would_tell=f"the pairs of {name} in other rounds, or one at a time",
+                    f"the pairs of {name} in other rounds, or one at a time",
                 )
             )
             continue
         names = (name, *(place(judged, each) for each in found.rivals))
         entries.append(
-            Undecided(
-                why=WhyUndecided.RIVALS,
-                nodes=names,
-                sentence=f"{' or '.join(names)} runs {reached}: {found.num_low} of "
+            undecided_finding(
+                WhyUndecided.RIVALS,
+                names,
+                f"{' or '.join(names)} runs {reached}: {found.num_low} of "
                 f"{found.num_measured} values; they cannot be told apart",
-                would_tell=f"{names[0]} and {names[1]} each with nodes that are good",
+                f"{names[0]} and {names[1]} each with nodes that are good",
             )
         )
     return entries
 
 
-def _between(judged: Judged) -> Iterator[Undecided]:
+def _between(judged: Judged) -> Iterator[Finding]:
     """Yield what pairs between leaves reach where nobody knows how many uplinks they share."""
     for (kind, rail), value in judged.between.items():
         over = judged.matrix.rails[rail]
-        yield Undecided(
-            why=WhyUndecided.CONTENTION,
-            nodes=(),
-            sentence=f"pairs between leaves have {value:.4g} {judged.matrix.kinds[kind].unit}"
+        yield undecided_finding(
+            WhyUndecided.CONTENTION,
+            (),
+            f"pairs between leaves have {value:.4g} {judged.matrix.kinds[kind].unit}"
             f"{f' over {over}' if over else ''}, less than the reference: several measured at once "
             "over the uplinks of a leaf, which are few, or slow",
-            would_tell="the same pairs one at a time, and the counters of the uplinks",
+            "the same pairs one at a time, and the counters of the uplinks",
         )
 
 
-def _few_below(nodes: tuple[str, ...]) -> Undecided:
-    return Undecided(
-        why=WhyUndecided.FEW,
-        nodes=nodes,
-        sentence=f"{' - '.join(nodes)} miss the reference: none of them, nor the way "
+def _few_below(nodes: tuple[str, ...]) -> Finding:
+    return undecided_finding(
+        WhyUndecided.FEW,
+        nodes,
+        f"{' - '.join(nodes)} miss the reference: none of them, nor the way "
         "between, can be told from the others",
-        would_tell=f"{' and '.join(nodes)} each with two nodes more",
+        f"{' and '.join(nodes)} each with two nodes more",
     )
 
 
-def _few(judged: Judged) -> Undecided:
+def _few(judged: Judged) -> Finding:
     matrix = judged.matrix
     rows = np.flatnonzero(judged.few)
     worst = int(rows[np.argmin(judged.shortfall[rows])])
@@ -136,13 +137,13 @@ def _few(judged: Judged) -> Undecided:
     seen = np.unique(np.concatenate([matrix.source[rows], matrix.destination[rows]]))
     over = _over(judged, worst)
     reference = "" if matrix.kind[worst] in judged.bounded else _OR_REFERENCE
-    return Undecided(
-        why=WhyUndecided.FEW,
-        nodes=tuple(matrix.nodes[at] for at in seen),
-        sentence=f"{ends[0]} with {ends[1]}{over} runs {level(judged, math.exp(-best))} of the "
+    return undecided_finding(
+        WhyUndecided.FEW,
+        tuple(matrix.nodes[at] for at in seen),
+        f"{ends[0]} with {ends[1]}{over} runs {level(judged, math.exp(-best))} of the "
         f"best value here: with {len(seen)} nodes neither of them, nor the way between, can be "
         "told from the other",
-        would_tell=f"{ends[0]} and {ends[1]}{over} each with two nodes more{reference}",
+        f"{ends[0]} and {ends[1]}{over} each with two nodes more{reference}",
     )
 
 
@@ -158,7 +159,7 @@ _OR_REFERENCE = ", or what a pair should reach (--link, --reference)"
 _SLOWER, _FASTER = "run", "are faster than the others, which run"
 
 
-def _contention(judged: Judged, rows: Flags, what: str) -> Undecided:
+def _contention(judged: Judged, rows: Flags, what: str) -> Finding:
     count, total = int(rows.sum()), len(rows)
     matrix = judged.matrix
     touched = np.bincount(matrix.source[rows], minlength=len(matrix.nodes)) + np.bincount(
@@ -168,24 +169,24 @@ def _contention(judged: Judged, rows: Flags, what: str) -> Undecided:
     share = share_of(judged, rows)
     if what is _FASTER:
         share = float(math.exp(-np.median(judged.shortfall[rows])))
-    return Undecided(
-        why=WhyUndecided.CONTENTION,
-        nodes=names,
-        sentence=f"{count} of {total} values ({count / total:.0%}) {what} "
+    return undecided_finding(
+        WhyUndecided.CONTENTION,
+        names,
+        f"{count} of {total} values ({count / total:.0%}) {what} "
         f"{level(judged, share)}, and no node, rail or leaf explains which: "
         "contention, adaptive routing or many bad ways",
-        would_tell=_IN_TURN + _ask_leaves(judged),
+        _IN_TURN + _ask_leaves(judged),
     )
 
 
-def _wide(judged: Judged) -> Undecided:
-    return Undecided(
-        why=WhyUndecided.CONTENTION,
-        nodes=(),
-        sentence="values of pairs that should be alike scatter by "
+def _wide(judged: Judged) -> Finding:
+    return undecided_finding(
+        WhyUndecided.CONTENTION,
+        (),
+        "values of pairs that should be alike scatter by "
         f"{math.expm1(judged.scatter):.0%} (standard deviation), and no node, rail or leaf "
         "explains which are low: contention, disturbances or ways of unlike length",
-        would_tell=_IN_TURN + _ask_leaves(judged),
+        _IN_TURN + _ask_leaves(judged),
     )
 
 
@@ -196,7 +197,7 @@ def _ask_leaves(judged: Judged) -> str:
 _IN_TURN = "the same pairs one at a time, or in leaf-wise rounds (pairs run --order leafwise)"
 
 
-def _weak(judged: Judged, unexplained: Flags) -> list[Undecided]:
+def _weak(judged: Judged, unexplained: Flags) -> list[Finding]:
     """Return those who would explain low values that chance may have made; takes their rows."""
     matrix = judged.matrix
     evidence = evidence_of(matrix, judged.low, judged.leaves)
@@ -209,12 +210,12 @@ def _weak(judged: Judged, unexplained: Flags) -> list[Undecided]:
         is_node = suspect.kind is SuspectKind.NODE
         name, verb = place(judged, suspect), VERBS[DIRECTIONS[suspect.side]]
         entries.append(
-            Undecided(
-                why=WhyUndecided.NODE,
-                nodes=(matrix.nodes[suspect.number],) if is_node else (name,),
-                sentence=f"{name} {verb} {level(judged, share_of(judged, rows))}: {found.num_low} "
+            undecided_finding(
+                WhyUndecided.NODE,
+                (matrix.nodes[suspect.number],) if is_node else (name,),
+                f"{name} {verb} {level(judged, share_of(judged, rows))}: {found.num_low} "
                 f"of {found.num_measured} values; {_why_weak(found)}",
-                would_tell=_once_more(judged, suspect, rows)
+                _once_more(judged, suspect, rows)
                 if found.partners >= LEAST_PARTNERS
                 else f"{name} with {counted(LEAST_PARTNERS - found.partners, 'node')} more",
             )
@@ -245,7 +246,7 @@ def _once_more(judged: Judged, suspect: Suspect, rows: Flags) -> str:
     return f"{name} {'to' if suspect.side == TRANSMIT else 'with'} {others}{over} once more"
 
 
-def _singles(judged: Judged, unexplained: Flags) -> list[Undecided]:
+def _singles(judged: Judged, unexplained: Flags) -> list[Finding]:
     matrix = judged.matrix
     rows = np.flatnonzero(unexplained)
     rows = rows[np.argsort(judged.shortfall[rows], kind="stable")]
@@ -263,12 +264,12 @@ def _singles(judged: Judged, unexplained: Flags) -> list[Undecided]:
         looks = int((key == key[row]).sum())
         seen = "measured once" if looks == 1 else f"low in {low_in[row]} of {looks} looks"
         entries.append(
-            Undecided(
-                why=WhyUndecided.CHANCE,
-                nodes=(first, second),
-                sentence=f"{pair} runs {reached}{f' ({kind})' if kind else ''}, {seen}: "
+            undecided_finding(
+                WhyUndecided.CHANCE,
+                (first, second),
+                f"{pair} runs {reached}{f' ({kind})' if kind else ''}, {seen}: "
                 "this pair, or a disturbance of a moment",
-                would_tell=f"{pair} once more{f': {kind}' if kind else ''}",
+                f"{pair} once more{f': {kind}' if kind else ''}",
             )
         )
     if len(rows) > _SINGLES:
@@ -276,11 +277,11 @@ def _singles(judged: Judged, unexplained: Flags) -> list[Undecided]:
         ends = np.unique(np.concatenate([matrix.source[rest], matrix.destination[rest]]))
         names = first_few(tuple(matrix.nodes[at] for at in ends))
         entries.append(
-            Undecided(
-                why=WhyUndecided.CHANCE,
-                nodes=(),
-                sentence=f"{len(rest)} more single values are low, of {names}",
-                would_tell="these pairs once more: -o FILE.html shows them",
+            undecided_finding(
+                WhyUndecided.CHANCE,
+                (),
+                f"{len(rest)} more single values are low, of {names}",
+                "these pairs once more: -o FILE.html shows them",
             )
         )
     return entries

@@ -25,7 +25,7 @@ from fabricproof.pairs.campaign.ledger import Campaign
 from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.verdict import Outcome, Result
 from fabricproof.pairs.matrix import Flags
-from fabricproof.pairs.said import DIRECTIONS, Blame, Undecided, place
+from fabricproof.pairs.said import DIRECTIONS, Blame, place, undecided_finding
 from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind
 
 #: pairs that are looked at again at most: each is a job of its own
@@ -176,11 +176,11 @@ def _seen_alone(result: Result, unseen: Sequence[tuple[Blame, Confirmation | Non
         return result
     gone = [each for each, _ in unseen]
     undecided = tuple(
-        Undecided(
-            why=WhyUndecided.UNCONFIRMED,
-            nodes=look.nodes if look else (),
-            sentence=f"{each.sentence}; {_not_seen(look)}",
-            would_tell=each.would_tell or "the same campaign once more",
+        undecided_finding(
+            WhyUndecided.UNCONFIRMED,
+            look.nodes if look else (),
+            f"{each.text}; {_not_seen(look)}",
+            each.next_step or "the same campaign once more",
         )
         for each, look in unseen
     )
@@ -205,8 +205,8 @@ def _reds_of(result: Result, campaign: Campaign) -> Iterator[RedPair]:
         rows = _low_rows(result, blame)
         if rows.any():
             row = int(np.where(rows, result.judged.shortfall, np.inf).argmin())
-            red = _red(result, blame.name, row, blame.node)
-            shared = blame.kind in _SHARED and result.quantity is Quantity.BANDWIDTH
+            red = _red(result, blame.name, row, blame.where.node or None)
+            shared = blame.fact in _SHARED and result.quantity is Quantity.BANDWIDTH
             why = _why_good_alone(result, rows, campaign) if shared else ""
             yield replace(red, why_good_alone=why, blame=blame)
     if result.judged.below and not result.said.blame:
@@ -228,21 +228,19 @@ def _red(result: Result, name: str, row: int, blamed: str | None = None) -> RedP
 def _low_rows(result: Result, blame: Blame) -> Flags:
     judged, matrix = result.judged, result.judged.matrix
     mine = judged.low.copy()
-    named = [blame.node] if blame.node else []
-    if blame.kind is SuspectKind.PAIR:
-        named = blame.name.split(" - ")
-    for node in named:
+    where = blame.where
+    for node in where.hosts if where.node or blame.fact == SuspectKind.PAIR else ():
         at = matrix.nodes.index(node)
         mine &= (matrix.source == at) | (matrix.destination == at)
-    if blame.rail in matrix.rails:
-        mine &= matrix.rail == matrix.rails.index(str(blame.rail))
-    if blame.kind in _SHARED:
+    if where.rail in matrix.rails:
+        mine &= matrix.rail == matrix.rails.index(where.rail)
+    if blame.fact in _SHARED:
         named_so = [
             at
             for at, found in enumerate(judged.explanation.found)
             if found.suspect.kind in _SHARED
             and place(judged, found.suspect) == blame.name
-            and DIRECTIONS[found.suspect.side] == blame.direction
+            and DIRECTIONS[found.suspect.side] == where.direction
         ]
         mine &= np.isin(judged.explanation.by, named_so)
     return mine

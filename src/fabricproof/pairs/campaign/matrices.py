@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from fabricproof.core.findings import Finding, Where
 from fabricproof.core.units import by_key, size_label
 from fabricproof.job.evidence.disturbance import share_beyond
 from fabricproof.pairs.blame.judged import Judged
@@ -51,19 +52,6 @@ class Row:
     taken: float = 0.0
     by: str = ""
     kind: DisturbanceKind | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class SecondLook:
-    """A value that was low, or did not count, and one of the same pair that is good.
-
-    Attributes:
-        sentence: both values' outcome.
-    """
-
-    net_path: str
-    pair: tuple[str, str]
-    sentence: str
 
 
 #: Where at least so many values of a round had nearly as much taken from them (nodes that share
@@ -164,13 +152,13 @@ def good_at_second_look(campaign: Campaign, rows: Sequence[Row], doubtful: Flags
     return is_good_now & doubtful
 
 
-def second_look(campaign: Campaign, quantity: Quantity, first: Row) -> SecondLook:
-    """Return what is said of a row that was low and is good at the second look."""
+def second_look(campaign: Campaign, quantity: Quantity, first: Row) -> Finding:
+    """Return the note on a row that was low and is good at the second look."""
     unit = "us" if quantity is Quantity.LATENCY else "MB/s"
     value = first.value
     name = campaign.path_name(first.net_path)
-    sentence = (
+    text = (
         f"{value.source} to {value.destination} over {name} was low once "
         f"({number_of(quantity, value):.4g} {unit}) and is good at the second look"
     )
-    return SecondLook(net_path=name, pair=(value.source, value.destination), sentence=sentence)
+    return Finding(where=Where(nodes=(value.source, value.destination), rail=name), text=text)

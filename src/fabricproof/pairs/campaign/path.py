@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from fabricproof.core.findings import Finding, FindingKind, Where
+from fabricproof.core.measure import Quantity, Verdict
 from fabricproof.core.units import counted
 from fabricproof.job.evidence.declaration import device_fault
 from fabricproof.job.evidence.disturbance import counted_seconds, starved_cores
 from fabricproof.job.evidence.leg_folder import RankRecord, gather
+from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.pairs.campaign.record import RoundRecord, Value
 from fabricproof.physics import Link
 from fabricproof.traffic import Evidence, Expectation, PathProof, PathState, prove_path
@@ -110,24 +113,10 @@ def _place(rank: RankRecord) -> tuple[str, str]:
     return rank.machine, rank.cpus
 
 
-@dataclass(frozen=True, kw_only=True)
-class DownLink:
-    """A link that went down too often while a campaign ran: FAIL, however good its pairs are."""
+def down_links(rounds: Iterable[RoundRecord], rails: Iterable[str]) -> tuple[Finding, ...]:
+    """Return a FAIL for each link that went down :data:`LEAST_DOWNS` times or more.
 
-    node: str
-    rail: str
-    downs: int
-
-    @property
-    def sentence(self) -> str:
-        """For a person."""
-        return (
-            f"{self.node} {self.rail}: its link went down {self.downs} times while the campaign ran"
-        )
-
-
-def down_links(rounds: Iterable[RoundRecord], rails: Iterable[str]) -> tuple[DownLink, ...]:
-    """Return the links that went down :data:`LEAST_DOWNS` times or more, in rounds or between them.
+    Downs count in rounds and between them.
 
     By ``carrier_changes``, which counts each way (Linux, Documentation/ABI/testing/sysfs-class-net:
     "number of link transitions between UP and DOWN"), or ``link_downed`` of a port.  A counter that
@@ -140,10 +129,31 @@ def down_links(rounds: Iterable[RoundRecord], rails: Iterable[str]) -> tuple[Dow
         for node, rank in record.nodes.items():
             of_node.setdefault(node, []).append((record, rank))
     return tuple(
-        DownLink(node=node, rail=rail, downs=downs)
+        _down_link(node, rail, downs)
         for node, own in of_node.items()
         for rail in rails
         if (downs := sum(_downs(rail, own))) >= LEAST_DOWNS
+    )
+
+
+def _down_link(node: str, rail: str, downs: int) -> Finding:
+    text = f"{node} {rail}: its link went down {downs} times while the campaign ran"
+    quantity = Quantity(
+        name="link_downs",
+        value=downs,
+        unit="1",
+        message_size=None,
+        verdict=Verdict.FAIL,
+        reason=text,
+        upper=LEAST_DOWNS - 1,
+    )
+    return Finding(
+        kind=FindingKind.BLAME,
+        verdict=Verdict.FAIL,
+        fact=SuspectKind.RAIL.value,
+        where=Where(node=node, rail=rail),
+        quantity=quantity,
+        text=text,
     )
 
 
@@ -162,40 +172,8 @@ def _between(before: Mapping[str, int], after: Mapping[str, int]) -> int:
     return max(0, (changes + 1) // 2, downs)
 
 
-@dataclass(frozen=True, kw_only=True)
-class WrongPath:
-    """A node whose traffic takes another path with all others, while theirs does not.
-
-    Attributes:
-        node: it.
-        partners: with how many others it was seen.
-        others: pairs of other nodes that take the right path.
-        came_by: the interface by which it comes in to the node, whatever its partners show; empty
-            where they differ, or nobody knows.
-    """
-
-    node: str
-    net_path: str
-    partners: int
-    others: int
-    came_by: str
-
-    @property
-    def sentence(self) -> str:
-        """It, in words."""
-        seen = f"takes another path with all {counted(self.partners, 'partner')}"
-        right = f"{counted(self.others, 'pair')} of other nodes do not"
-        said = f"{self.node}: traffic over {self.net_path} {seen}, {right}"
-        if not self.came_by:
-            return said
-        return (
-            f"{said}: it comes in by {self.came_by}. Are the cables of {self.net_path} and "
-            f"{self.came_by} of {self.node} exchanged, or does it answer for both (arp_ignore)?"
-        )
-
-
-def wrong_paths(net_path: str, seen: Sequence[PairProof]) -> list[WrongPath]:
-    """Return the nodes that are wrong over a path; none where pairs do not agree on them.
+def wrong_paths(net_path: str, seen: Sequence[PairProof]) -> list[Finding]:
+    """Return an INVALID for each node that is wrong over a path; none where pairs do not agree.
 
     A node is named where its traffic took another path with at least :data:`LEAST_PARTNERS` others
     that took the right one elsewhere, and the right one with none that is not named; every pair of
@@ -234,13 +212,28 @@ def wrong_paths(net_path: str, seen: Sequence[PairProof]) -> list[WrongPath]:
         partners = wrong[node] - named
         came_by = {proof.came_by for _, proof in between if proof.lacking == node}
         if len(partners & proven) >= LEAST_PARTNERS:
-            found.append(
-                WrongPath(
-                    node=node,
-                    net_path=net_path,
-                    partners=len(partners),
-                    others=len(others),
-                    came_by=came_by.pop() if len(came_by) == 1 else "",
-                )
-            )
+            by = came_by.pop() if len(came_by) == 1 else ""
+            found.append(_wrong_path(node, net_path, len(partners), len(others), by))
     return found
+
+
+def _wrong_path(node: str, net_path: str, partners: int, others: int, came_by: str) -> Finding:
+    """Return what is said of a node that takes another path.
+
+    ``came_by`` is the interface by which traffic comes in to it; empty if unknown.
+    """
+    seen = f"takes another path with all {counted(partners, 'partner')}"
+    right = f"{counted(others, 'pair')} of other nodes do not"
+    text = f"{node}: traffic over {net_path} {seen}, {right}"
+    if came_by:
+        text += (
+            f": it comes in by {came_by}. Are the cables of {net_path} and {came_by} of {node} "
+            "exchanged, or does it answer for both (arp_ignore)?"
+        )
+    return Finding(
+        kind=FindingKind.BLAME,
+        verdict=Verdict.INVALID,
+        fact=SuspectKind.RAIL.value,
+        where=Where(node=node, rail=net_path),
+        text=text,
+    )

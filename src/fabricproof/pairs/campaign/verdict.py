@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from fabricproof.core.findings import Finding, Where
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.units import by_key, first_few
 from fabricproof.job.evidence.disturbance import share_taken
@@ -24,7 +25,6 @@ from fabricproof.pairs.campaign.matrices import (
     OF_MODE,
     Quantity,
     Row,
-    SecondLook,
     disturbed,
     doubtful_rows,
     good_at_second_look,
@@ -32,9 +32,7 @@ from fabricproof.pairs.campaign.matrices import (
     second_look,
 )
 from fabricproof.pairs.campaign.path import (
-    DownLink,
     PairProof,
-    WrongPath,
     disturbances,
     down_links,
     errors_of,
@@ -115,7 +113,7 @@ class Result:
     populations: tuple[Population, ...]
     why_told_only: str = ""
     doubtful: Flags = field(repr=False)
-    cleared: tuple[SecondLook, ...] = ()
+    cleared: tuple[Finding, ...] = ()
     limits: Limits = NO_LIMITS
 
     def doubtful_pairs(self, net_path: str) -> tuple[tuple[int, int], ...]:
@@ -166,11 +164,11 @@ class Outcome:
     notes: tuple[str, ...]
     strangers: tuple[str, ...] = ()
     binaries: tuple[Binary, ...] = ()
-    second_looks: tuple[SecondLook, ...] = ()
+    second_looks: tuple[Finding, ...] = ()
     carried: tuple[Carried, ...] = ()
     counted: Losses | None = field(default=None, repr=False)
-    down_links: tuple[DownLink, ...] = ()
-    wrong_paths: tuple[WrongPath, ...] = ()
+    down_links: tuple[Finding, ...] = ()
+    wrong_paths: tuple[Finding, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -275,7 +273,7 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
 
 def _passing(
     campaign: Campaign, rows: Iterable[Row], troubles: Iterable[Trouble]
-) -> tuple[list[Trouble], list[SecondLook]]:
+) -> tuple[list[Trouble], list[Finding]]:
     """Return the troubles that stay, and those that a second look at the pair had not.
 
     An error that rose in two rounds stays, however good a pair was afterwards: unless all rounds
@@ -301,9 +299,9 @@ def _passing(
         )
         if each.verdict is Verdict.UNJUDGED and (each.net_path, pair) in stands and not is_lasting:
             said = f"{' to '.join(each.pair)} over {each.net_path} did not count once"
-            sentence = f"{said} ({each.reason}) and stands at the second look"
-            look = SecondLook(net_path=each.net_path, pair=each.pair, sentence=sentence)
-            passing.append(look)
+            text = f"{said} ({each.reason}) and stands at the second look"
+            where = Where(nodes=each.pair, rail=each.net_path)
+            passing.append(Finding(where=where, text=text))
         else:
             stay.append(each)
     return stay, passing

@@ -15,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
+from fabricproof.core.findings import Finding, as_notes, texts_of
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.units import at_size, counted, natural
 from fabricproof.job.evidence.error_rates import UNCOUNTED, due_kinds, most_rate
@@ -99,12 +100,12 @@ class Admission:
             (node,),
         )
 
-    def _notes(self, node: str) -> list[str]:
-        notes = [each.sentence for each in self.links.notes if each.node == node]
-        notes += [each.sentence for each in self.outcome.second_looks if node in each.pair]
+    def _notes(self, node: str) -> tuple[Finding, ...]:
+        notes = [each for each in self.links.notes if each.where.node == node]
+        notes += [each for each in self.outcome.second_looks if node in each.where.nodes]
         if node in self.admitted:
-            notes += unlike(node, self.partners, self.machines)
-        return list(dict.fromkeys(notes))
+            notes += as_notes(unlike(node, self.partners, self.machines))
+        return tuple(dict.fromkeys(notes))
 
     def _link(self, node: str, rail: str) -> Iterator[Judgement]:
         """Yield what preflight says of a rail of the node.
@@ -112,12 +113,12 @@ class Admission:
         Whether it is like the others its partners alone tell: many new nodes are no majority.
         """
         like = self.links_of((node, *(each for each in self.partners if each != node)))
-        found = [each for each in self.links.of_rail(rail) if each.quantity != FLEET]
-        found += [each for each in like.of_rail(rail) if each.quantity == FLEET]
+        found = [each for each in self.links.of_rail(rail) if each.fact != FLEET]
+        found += [each for each in like.of_rail(rail) if each.fact == FLEET]
         for each in found:
-            if node in each.nodes:
+            if node in each.where.hosts:
                 named = each.verdict is not Verdict.PASS
-                yield replace(each.judgement, named=named)
+                yield Judgement(**vars(each.quantity) | {"named": named})
 
     def _values(self, node: str, net_path: int) -> Iterator[Judgement]:
         name = self.campaign.path_name(net_path)
@@ -244,9 +245,9 @@ class Admission:
         if node in self.admitted:
             rails = self.campaign.net_paths[net_path]
             links = [
-                (Verdict.FAIL, each.sentence)
+                (Verdict.FAIL, each.text)
                 for each in self.outcome.down_links
-                if each.node == node and each.rail in rails
+                if each.where.node == node and each.where.rail in rails
             ]
             lost = [_said_of(each, shared) for each in mine]
             yield self._lost(node, net_path, [*lost, *links])
@@ -369,7 +370,7 @@ class _Seen:
         ends = (*judged.matrix.source[rows], *judged.matrix.destination[rows])
         bad = {judged.matrix.nodes[at] for at in ends}
         if judged.verdict is MatrixVerdict.FAIL:
-            bad |= {each.node for each in self.result.said.blame if each.node}
+            bad |= {each.where.node for each in self.result.said.blame if each.where.node}
         return bad - {self.node}
 
     @cached_property
@@ -413,18 +414,18 @@ class _Seen:
             return ""
         name = self.admission.campaign.path_name(self.net_path)
         for each in self.result.said.blame:
-            is_pair = each.kind is SuspectKind.PAIR and self.node in each.name.split(" - ")
-            is_mine = each.node == self.node or (is_pair and self.node in self.admission.admitted)
-            if is_mine and each.rail in {None, name}:
-                return each.sentence
+            is_pair = each.fact == SuspectKind.PAIR and self.node in each.where.nodes
+            is_mine = each.where.node == self.node
+            is_mine |= is_pair and self.node in self.admission.admitted
+            if is_mine and each.where.rail in {"", name}:
+                return each.text
         rail = judged.matrix.rails.index(name)
         return judged.reason if rail in {at for _, at in judged.below_over} else ""
 
     def _open_reason(self) -> str:
         """Return why low values of the node are nobody's fault, or of what is between."""
         said = self.result.said
-        words = [*(each.sentence for each in said.blame)]
-        words += [each.sentence for each in said.undecided]
+        words = texts_of((*said.blame, *said.undecided))
         return "; ".join(
             words[:2] or [f"values of {self.node} are low: {self.result.judged.reason}"]
         )

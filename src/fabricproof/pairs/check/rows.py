@@ -7,19 +7,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from fabricproof.core.measure import Finding, FindingKind, Verdict, as_notes, worst
+from fabricproof.core.findings import Finding, FindingKind, as_notes
+from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.units import at_size, counted, first_few, parse_size
 from fabricproof.job.leg import CAMPAIGN_SUITE, Relation
 from fabricproof.job.outcome import Outcome as Row
 from fabricproof.pairs.blame.judged import MatrixVerdict
-from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.pairs.campaign.confirm import Confirmation
 from fabricproof.pairs.campaign.ledger import Campaign
 from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.plan import LATENCY_BYTES
 from fabricproof.pairs.campaign.verdict import Outcome, Result
 from fabricproof.pairs.matrix import Flags
-from fabricproof.pairs.said import Blame
 from fabricproof.verdict.value import Judgement, Report, no_number
 
 #: under which the rows stand in records and reports
@@ -54,12 +53,12 @@ def row_of(
     name: str,
     rails: tuple[str, ...],
     quantities: Sequence[Judgement],
-    notes: Sequence[str],
+    notes: tuple[Finding, ...],
     nodes: tuple[str, ...],
 ) -> Row:
     """Return a row with its quantities, and with notes."""
     verdict = worst([each.verdict for each in quantities])
-    report = Report(verdict=verdict, quantities=tuple(quantities), findings=as_notes(notes))
+    report = Report(verdict=verdict, quantities=tuple(quantities), findings=notes)
     relation = Relation(name=name, kind=SUITE, legs=(), suite=SUITE, program=PROGRAM, rails=rails)
     return Row(leg=relation.as_leg(), attempts=(), report=report, nodes=nodes)
 
@@ -93,50 +92,26 @@ def _of_path(outcome: Outcome, looks: Sequence[Confirmation], number: int, said:
         if each.sentence
     ]
     blamed = [each for result in counting for each in _blamed(result, name)]
-    blamed += [
-        Finding(
-            text=each.sentence,
-            kind=FindingKind.BLAME,
-            node=each.node,
-            rail=name,
-            fact=SuspectKind.RAIL.value,
-        )
-        for each in outcome.wrong_paths
-        if each.net_path == name
-    ]
+    blamed += [each for each in outcome.wrong_paths if each.where.rail == name]
     return replace(
         row, report=replace(row.report, findings=(*blamed, *row.report.findings, *kernels))
     )
 
 
 def _blamed(result: Result, net_path: str) -> Iterator[Finding]:
+    """Yield whom a quantity blames over a path; of a leaf and a pair its nodes, and no rail."""
     if result.judged.verdict is not MatrixVerdict.FAIL:
         return
     for each in result.said.blame:
-        if each.rail in {None, net_path}:
+        if each.where.rail in {"", net_path}:
             yield Finding(
-                text=each.sentence,
-                kind=FindingKind.BLAME,
-                node=each.node or "",
-                rail=net_path if each.node else "",
-                fact=each.kind.value,
-                nodes=_concerned(result, each),
+                text=each.text,
+                kind=each.kind,
+                verdict=each.verdict,
+                fact=each.fact,
+                where=replace(each.where, rail=net_path if each.where.node else ""),
+                next_step=each.next_step,
             )
-
-
-def _concerned(result: Result, blame: Blame) -> tuple[str, ...]:
-    """Return the two nodes of a pair, or those of a leaf; none where one node is at fault."""
-    names, leaves = result.judged.matrix.nodes, result.judged.leaves
-    words = blame.name.split()
-    if blame.kind is SuspectKind.PAIR:
-        return tuple(name for name in names if name in words)
-    if blame.node or leaves is None:
-        return ()
-    return tuple(
-        name
-        for name, leaf in zip(names, leaves.leaf_of.tolist(), strict=True)
-        if leaves.names[leaf] in words
-    )
 
 
 #: why a path is not what its values say: verdict, reason, and what others did
@@ -151,14 +126,14 @@ def _burdens(outcome: Outcome, number: int, name: str, said: str) -> Iterator[_B
         yield each.verdict, reason, each.disturbance
     # Of two that are as bad the later one is told: whose fault it is, not one pair of it.
     for wrong in outcome.wrong_paths:
-        if wrong.net_path == name:
-            yield Verdict.INVALID, wrong.sentence, None
+        if wrong.where.rail == name:
+            yield Verdict.INVALID, wrong.text, None
     for loss in outcome.losses:
         if loss.net_path == name:
             yield loss.verdict, loss.sentence, None
     for link in outcome.down_links:
-        if link.rail in name.split("+"):
-            yield Verdict.FAIL, link.sentence, None
+        if link.where.rail in name.split("+"):
+            yield Verdict.FAIL, link.text, None
     left = [pair for each in outcome.left.get(number, ()) for pair in each.pairs]
     if left:
         names = outcome.campaign.nodes
@@ -188,8 +163,8 @@ def _judgement(result: Result, net_path: str, looks: Sequence[Confirmation]) -> 
     elif judged.verdict in {MatrixVerdict.MISSING, MatrixVerdict.UNJUDGED}:
         found = judged.verdict.as_verdict, judged.reason
     elif judged.verdict is not MatrixVerdict.PASS and (is_low or not anything_is or not has_level):
-        said = [each.sentence for each in result.said.blame if each.rail in {None, net_path}]
-        said += [each.sentence for each in result.said.undecided]
+        said = [each.text for each in result.said.blame if each.where.rail in {"", net_path}]
+        said += [each.text for each in result.said.undecided]
         seen = [
             f"{each.check} on {' to '.join(each.nodes)} over {each.net_path}: "
             f"{each.verdict or 'nothing'}: {each.reason}"
@@ -239,7 +214,7 @@ def _fault(result: Result, net_path: str) -> str:
     if not blame:
         at = judged.matrix.rails.index(net_path)
         return judged.reason if at in {rail for _, rail in judged.below_over} else ""
-    return "; ".join(each.sentence for each in blame if each.rail in {None, net_path})
+    return "; ".join(each.text for each in blame if each.where.rail in {"", net_path})
 
 
 def _pairs(result: Result, own: Flags) -> list[tuple[int, int]]:
@@ -250,7 +225,7 @@ def _pairs(result: Result, own: Flags) -> list[tuple[int, int]]:
 
 def _notes(
     outcome: Outcome, mine: Sequence[Result], looks: Sequence[Confirmation], name: str
-) -> list[str]:
+) -> tuple[Finding, ...]:
     campaign = outcome.campaign
     few = "; one pair, of which neither end can be blamed" * (len(campaign.nodes) == 2)
     notes = [f"{counted(len(campaign.nodes), 'node')}: {', '.join(campaign.nodes)}{few}"]
@@ -268,7 +243,8 @@ def _notes(
         for each in looks
         if each.net_path == name
     ]
-    return [*notes, *(each.sentence for each in outcome.second_looks if each.net_path == name)]
+    seconds = (each for each in outcome.second_looks if each.where.rail == name)
+    return (*as_notes(notes), *seconds)
 
 
 def lost_row(campaign: Campaign, why: str) -> Row:

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import Verdict
 from fabricproof.core.units import by_key
 from fabricproof.job.run import LegResult
 from fabricproof.report.model import ReportData

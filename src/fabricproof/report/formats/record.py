@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fabricproof.core.measure import texts_of
 from fabricproof.core.plain import plain
 from fabricproof.history.compare.model import comparison_record
 from fabricproof.history.trend.model import trend_record
@@ -15,7 +14,7 @@ from fabricproof.report.red import red_groups, what_next
 from fabricproof.report.text.drain import advise
 
 #: rises where a field changes its meaning or goes; new fields do not raise it
-FORMAT = 2
+FORMAT = 3
 
 
 def report_record(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
@@ -68,6 +67,6 @@ def leg_record(leg: LegResult) -> dict[str, Any]:
         leg,
         "layout",
         "device",
-        findings=texts_of(leg.findings),
+        findings=[each.record() for each in leg.findings],
         quantities=[each.facts() for each in leg.quantities],
     )

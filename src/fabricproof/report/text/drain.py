@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from fabricproof.core.findings import FindingKind
 from fabricproof.core.hostlist import SAFE_NAME
-from fabricproof.core.measure import FindingKind, Verdict
+from fabricproof.core.measure import Verdict
 from fabricproof.core.project import site_option
 from fabricproof.core.units import by_key, counted
 from fabricproof.job.leg import ADMITTED, CAMPAIGN_SUITE, PARTNER
@@ -35,9 +36,6 @@ PARTNERS = 2
 _UNSAFE = re.compile(r"[^\w .,:;%()+/<>=@-]|[^\x20-\x7e]")
 
 _PREFLIGHT = "preflight"
-
-#: what ends the word before a benchmark's sentence on a link, which is not shown again
-_MARK = ": "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,11 +211,12 @@ def _blamed(ledger: _Ledger, run_id: str) -> Iterable[Blamed]:
 def _by_campaigns(data: ReportData) -> Iterable[Blamed]:
     for leg in data.session.legs:
         for each in leg.findings:
-            if each.kind is FindingKind.BLAME and each.node and leg.verdict is Verdict.FAIL:
+            where = each.where
+            if each.kind is FindingKind.BLAME and where.node and leg.verdict is Verdict.FAIL:
                 yield Blamed(
-                    node=each.node,
+                    node=where.node,
                     run_id=data.run.run_id,
-                    rails=(each.rail,) if each.rail else (),
+                    rails=(where.rail,) if where.rail else (),
                     reason=each.text,
                     evidence=(f"{leg.stack} {leg.check} {leg.leg}: {each.text}",),
                 )
@@ -276,16 +275,12 @@ def _of_preflight(leg: LegResult) -> Iterable[tuple[str, str, str, str]]:
             if dot and each.verdict in {Verdict.PASS, Verdict.FAIL}:
                 yield leg.leg, fact, node, each.reason * (each.verdict is Verdict.FAIL)
         return
-    told = [each for each in leg.findings if each.kind is FindingKind.PREFLIGHT and each.node]
+    told = [each for each in leg.findings if each.kind is FindingKind.PREFLIGHT and each.where.node]
     for finding in told:
-        yield (
-            finding.rail,
-            finding.fact,
-            finding.node,
-            finding.text.partition(_MARK)[2] or finding.text,
-        )
-        for node in set(leg.nodes) - {each.node for each in told}:
-            yield finding.rail, finding.fact, node, ""
+        rail = finding.where.rail
+        yield rail, finding.fact, finding.where.node, finding.text
+        for node in set(leg.nodes) - {each.where.node for each in told}:
+            yield rail, finding.fact, node, ""
 
 
 def _merged(all_: Sequence[Blamed]) -> Blamed:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fabricproof.benchmarks.catalogue import meaning
 from fabricproof.benchmarks.program import ProgramKind
-from fabricproof.core.measure import Finding
+from fabricproof.core.findings import Finding
 from fabricproof.core.units import at_size, parse_size
 from fabricproof.job.commands import (
     PEER_SUITES,

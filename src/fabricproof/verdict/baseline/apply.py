@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fabricproof.core.measure import Finding, Verdict, as_notes
+from fabricproof.core.findings import Finding, as_notes
+from fabricproof.core.measure import Verdict
 from fabricproof.core.project import site_option
 from fabricproof.core.units import first_few
 from fabricproof.traffic import PathState

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
+from fabricproof.core.findings import Finding
+from fabricproof.core.measure import Verdict
 from fabricproof.nodes.doctor.facts import Facts
-from fabricproof.nodes.doctor.findings import Diagnosis, Level, fine, unseen
+from fabricproof.nodes.doctor.findings import diagnosis, fine, unseen
 from fabricproof.nodes.doctor.read import effective_type, family_of
 from fabricproof.site.scheduling import find_troubles
 
@@ -36,14 +39,14 @@ _CONSEQUENCES = {
 _SERVED = {"pmi2": {"pmi1", "pmi2"}, "cray_shasta": {"pmi2"}, "none": set[str]()}
 
 
-def judge_launch(facts: Facts) -> Iterator[Diagnosis]:
+def judge_launch(facts: Facts) -> Iterator[Finding]:
     """Yield what is to be said of how ranks start."""
     subject = facts.subject
     if subject.launch is None:
-        yield Diagnosis(
-            level=Level.ERROR,
-            topic="launch",
-            seen=subject.launch_fault,
+        yield diagnosis(
+            Verdict.FAIL,
+            "launch",
+            subject.launch_fault,
             means="no rank can be started this way",
             mend="apt-get install libpmi2-0 (RPM systems: slurm-libpmi), or launcher = "
             f'"mpirun" in the stack {subject.stack} of {subject.source}',
@@ -57,20 +60,13 @@ def judge_launch(facts: Facts) -> Iterator[Diagnosis]:
         yield from _root(facts)
 
 
-def _scheduling(facts: Facts) -> Iterator[Diagnosis]:
+def _scheduling(facts: Facts) -> Iterator[Finding]:
     """Yield what this Slurm will not do for the partition, whatever the stack."""
     partition = facts.subject.declared
     if facts.slurm is None or partition is None:
         return
     for trouble in find_troubles(partition, facts.slurm.traits):
-        yield Diagnosis(
-            level=Level.ERROR if trouble.stops else Level.WARNING,
-            topic="scheduler",
-            seen=trouble.seen,
-            command=facts.seen_by("config", "partitions"),
-            means=trouble.means,
-            mend=trouble.remedy,
-        )
+        yield replace(trouble, seen_by=facts.seen_by("config", "partitions"))
 
 
 def spoken(facts: Facts) -> tuple[set[str], str] | None:
@@ -132,18 +128,17 @@ def _intelmpi(facts: Facts) -> tuple[set[str], str] | None:
     return None
 
 
-def _slurm(facts: Facts) -> Iterator[Diagnosis]:
+def _slurm(facts: Facts) -> Iterator[Finding]:
     subject, slurm = facts.subject, facts.slurm
     command = facts.seen_by("mpi_list", "config")
     if slurm is None or slurm.mpi_types is None:
-        yield Diagnosis(
-            level=Level.ERROR,
-            topic="PMI",
-            seen=f"Slurm does not answer: {slurm.fault if slurm else 'not asked'}",
-            command=command,
+        yield diagnosis(
+            Verdict.MISSING,
+            "PMI",
+            f"Slurm does not answer: {slurm.fault if slurm else 'not asked'}",
+            seen_by=command,
             means="nothing can be started, and which PMI it has is unknown",
             mend="sinfo; then start slurmctld, or correct path and SLURM_CONF of the site",
-            missing=True,
         )
         return
     chosen = effective_type(subject.options, slurm.mpi_default)
@@ -158,15 +153,14 @@ def _slurm(facts: Facts) -> Iterator[Diagnosis]:
         yield from _short_lines(facts)
 
 
-def _no_plugin(facts: Facts, chosen: str, command: str) -> Diagnosis:
+def _no_plugin(facts: Facts, chosen: str, command: str) -> Finding:
     slurm = facts.slurm
     assert slurm is not None
-    return Diagnosis(
-        level=Level.ERROR,
-        topic="PMI",
-        seen=f"srun would be told --mpi={chosen}; this Slurm has "
-        f"{', '.join(slurm.mpi_types or ())}",
-        command=command,
+    return diagnosis(
+        Verdict.FAIL,
+        "PMI",
+        f"srun would be told --mpi={chosen}; this Slurm has {', '.join(slurm.mpi_types or ())}",
+        seen_by=command,
         means=f"srun ends at once: it finds no plugin mpi/{chosen}",
         mend=f"install Slurm's {chosen} plugin (Debian: slurm-wlm-basic-plugins; RPM: "
         f'slurm-{chosen}), or launcher = "mpirun" in the stack of {facts.subject.source}',
@@ -177,25 +171,25 @@ def _plugin_family(chosen: str) -> str:
     return "pmix" if chosen.startswith("pmix") else chosen
 
 
-def _match(facts: Facts, chosen: str, command: str) -> Diagnosis:
+def _match(facts: Facts, chosen: str, command: str) -> Finding:
     subject, plugin = facts.subject, _plugin_family(chosen)
     words = spoken(facts)
     if words is None:
-        return Diagnosis(
-            level=Level.UNKNOWN,
-            topic="PMI",
-            seen=f"srun --mpi={chosen}; which PMI this {subject.family} speaks is unknown",
-            command=command,
+        return diagnosis(
+            Verdict.UNJUDGED,
+            "PMI",
+            f"srun --mpi={chosen}; which PMI this {subject.family} speaks is unknown",
+            seen_by=command,
             mend="fabricproof stack doctor --run shows it",
         )
     speaks, how = words
     if speaks & _SERVED.get(plugin, {plugin}):
         return fine("PMI", f"srun --mpi={chosen}, the MPI speaks {how}", command)
-    return Diagnosis(
-        level=Level.ERROR,
-        topic="PMI",
-        seen=f"srun would be told --mpi={chosen}, but this {subject.family} speaks {how}",
-        command=command,
+    return diagnosis(
+        Verdict.FAIL,
+        "PMI",
+        f"srun would be told --mpi={chosen}, but this {subject.family} speaks {how}",
+        seen_by=command,
         means=_CONSEQUENCES.get((subject.family, plugin), _ALONE + ", or stop in MPI_Init"),
         mend=_pmi_mend(facts, speaks),
     )
@@ -214,7 +208,7 @@ def _pmi_mend(facts: Facts, speaks: set[str]) -> str:
     return f'launcher = "mpirun" in the stack {subject.stack} of {subject.source}'
 
 
-def _pmix_versions(facts: Facts, chosen: str) -> Iterator[Diagnosis]:
+def _pmix_versions(facts: Facts, chosen: str) -> Iterator[Finding]:
     slurm, version = facts.slurm, _pmix_version(facts)
     assert slurm is not None
     if _plugin_family(chosen) != "pmix" or facts.subject.family != "openmpi":
@@ -230,11 +224,11 @@ def _pmix_versions(facts: Facts, chosen: str) -> Iterator[Diagnosis]:
     ahead = major - max(slurm.pmix_versions)
     plugin = ", ".join(f"pmix_v{each}" for each in slurm.pmix_versions)
     seen = f"the MPI's PMIx is {version}, Slurm's plugin {plugin}"
-    yield Diagnosis(
-        level=Level.WARNING if ahead > 1 else Level.NOTE if ahead == 1 else Level.OK,
-        topic="PMIx",
-        seen=seen + (": newer than Slurm's" if ahead > 0 else ""),
-        command=facts.seen_by("asker", "mpi_list"),
+    yield diagnosis(
+        Verdict.UNJUDGED if ahead > 1 else None if ahead == 1 else Verdict.PASS,
+        "PMIx",
+        seen + (": newer than Slurm's" if ahead > 0 else ""),
+        seen_by=facts.seen_by("asker", "mpi_list"),
         means="versions next to each other were seen to work (PMIx 5.0 under pmix_v4); further "
         "apart, ranks may hang in MPI_Init"
         if ahead > 0
@@ -246,24 +240,24 @@ def _pmix_versions(facts: Facts, chosen: str) -> Iterator[Diagnosis]:
     )
 
 
-def _intel_library(facts: Facts) -> Iterator[Diagnosis]:
+def _intel_library(facts: Facts) -> Iterator[Finding]:
     launch = facts.subject.launch
     library = (launch.environment if launch else {}).get("I_MPI_PMI_LIBRARY")
     on_node = facts.node.pmi_libraries
     if library is None or on_node is None or library in on_node:
         return
-    yield Diagnosis(
-        level=Level.ERROR if facts.node.is_node else Level.UNKNOWN,
-        topic="PMI",
-        seen=f"I_MPI_PMI_LIBRARY={library} is not on {facts.node.host}",
-        command=facts.seen_by("pmi"),
+    yield diagnosis(
+        Verdict.FAIL if facts.node.is_node else Verdict.UNJUDGED,
+        "PMI",
+        f"I_MPI_PMI_LIBRARY={library} is not on {facts.node.host}",
+        seen_by=facts.seen_by("pmi"),
         means='Intel MPI says "Could not open ..." and falls back on a client of its own, or '
         "starts every rank as a world of one (older than 2021.10)",
         mend="apt-get install libpmi2-0 on the nodes (RPM systems: slurm-libpmi)",
     )
 
 
-def _short_lines(facts: Facts) -> Iterator[Diagnosis]:
+def _short_lines(facts: Facts) -> Iterator[Finding]:
     """Slurm reads a PMI-1 command in 1024 bytes (MAX_READLINE); UCX addresses are longer.
 
     docs/stacks.md, "Why MPICH with UCX fails now and then under srun".
@@ -276,11 +270,11 @@ def _short_lines(facts: Facts) -> Iterator[Diagnosis]:
         if not net_path.refusal and net_path.environment.get("MPIR_CVAR_CH4_NETMOD") == "ucx"
     ]
     if net_paths and words is not None and words[0] == {"pmi1"}:
-        yield Diagnosis(
-            level=Level.WARNING,
-            topic="PMI",
-            seen=f"{', '.join(net_paths)} goes through UCX, and the MPI speaks {words[1]}",
-            command=facts.seen_by("asker", "mpichversion"),
+        yield diagnosis(
+            Verdict.UNJUDGED,
+            "PMI",
+            f"{', '.join(net_paths)} goes through UCX, and the MPI speaks {words[1]}",
+            seen_by=facts.seen_by("asker", "mpichversion"),
             means="UCX addresses do not fit Slurm's PMI-1 lines of 1024 bytes: now and then the "
             'start fails with "value not properly terminated in client request", or hangs',
             mend=f'launcher = "mpiexec" in the stack {subject.stack} of {subject.source}, or build '
@@ -288,27 +282,27 @@ def _short_lines(facts: Facts) -> Iterator[Diagnosis]:
         )
 
 
-def _own_launcher(facts: Facts) -> Iterator[Diagnosis]:
+def _own_launcher(facts: Facts) -> Iterator[Finding]:
     subject, answer = facts.subject, facts.launcher
     name = subject.launch.launcher if subject.launch else subject.launcher
     if answer is None:
         yield unseen("launcher", f"{name} was not asked")
     elif _STUB.search(answer.output):
-        yield Diagnosis(
-            level=Level.ERROR,
-            topic="launcher",
-            seen=f"{name} is a stub that exits {answer.status}: Open MPI 4 built with "
+        yield diagnosis(
+            Verdict.FAIL,
+            "launcher",
+            f"{name} is a stub that exits {answer.status}: Open MPI 4 built with "
             "schedulers=slurm ~legacylaunchers",
-            command=answer.command,
+            seen_by=answer.command,
             means="nothing starts",
             mend=f'launcher = "srun" in {subject.source}, or build openmpi +legacylaunchers',
         )
     elif answer.status:
-        yield Diagnosis(
-            level=Level.ERROR,
-            topic="launcher",
-            seen=f"{name}: {answer.fault}",
-            command=answer.command,
+        yield diagnosis(
+            Verdict.FAIL,
+            "launcher",
+            f"{name}: {answer.fault}",
+            seen_by=answer.command,
             means="nothing starts",
             mend=subject.mend or f"load the modules that bring {name}",
         )
@@ -316,29 +310,29 @@ def _own_launcher(facts: Facts) -> Iterator[Diagnosis]:
         yield _launcher_identity(facts, name, answer.output, answer.command)
 
 
-def _launcher_identity(facts: Facts, name: str, output: str, command: str) -> Diagnosis:
+def _launcher_identity(facts: Facts, name: str, output: str, command: str) -> Finding:
     lines = [" ".join(line.split()) for line in output.splitlines() if line.strip()]
     told = " ".join(lines[:2])[:80]
     family = family_of(output) or ("mpich" if "HYDRA" in output else None)
     kin = {family, "mvapich"} if family == "mpich" else {family}
     if family is None or facts.subject.family in kin:
-        return Diagnosis(
-            level=Level.OK if family else Level.UNKNOWN,
-            topic="launcher",
-            seen=f"{name}: {told}",
-            command=command,
+        return diagnosis(
+            Verdict.PASS if family else Verdict.UNJUDGED,
+            "launcher",
+            f"{name}: {told}",
+            seen_by=command,
         )
-    return Diagnosis(
-        level=Level.ERROR,
-        topic="launcher",
-        seen=f"{name} is {told}: of {family}, not {facts.subject.family}",
-        command=command,
+    return diagnosis(
+        Verdict.FAIL,
+        "launcher",
+        f"{name} is {told}: of {family}, not {facts.subject.family}",
+        seen_by=command,
         means=_ALONE,
         mend=facts.subject.mend or f"load the modules of {facts.subject.stack} last",
     )
 
 
-def _root(facts: Facts) -> Iterator[Diagnosis]:
+def _root(facts: Facts) -> Iterator[Finding]:
     node, subject = facts.node, facts.subject
     if subject.family != "openmpi" or node.uid != 0:
         return
@@ -347,11 +341,11 @@ def _root(facts: Facts) -> Iterator[Diagnosis]:
     names = [f"{begin}_ALLOW_RUN_AS_ROOT", f"{begin}_ALLOW_RUN_AS_ROOT_CONFIRM"]
     if all(name in known for name in names):
         return
-    yield Diagnosis(
-        level=Level.ERROR,
-        topic="launcher",
-        seen="this is root, and Open MPI's mpirun refuses root",
-        command=facts.seen_by("uid"),
+    yield diagnosis(
+        Verdict.FAIL,
+        "launcher",
+        "this is root, and Open MPI's mpirun refuses root",
+        seen_by=facts.seen_by("uid"),
         means='mpirun ends with "mpirun has detected an attempt to run as root"',
         mend=f'run as a user; or environment = {{ {names[0]} = "1", {names[1]} = "1" }}',
     )

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
+from fabricproof.core.findings import Finding
 from fabricproof.core.measure import Verdict
 from fabricproof.nodes.doctor.facts import Facts
-from fabricproof.nodes.doctor.findings import Diagnosis, Level, fine, noted
-from fabricproof.nodes.preflight import RailFinding, preflight
+from fabricproof.nodes.doctor.findings import diagnosis, fine, noted
+from fabricproof.nodes.preflight import preflight
 from fabricproof.site import FabricSpec
 
 #: stands for the link of a fabric that has none, of which no rate is judged
 _ANY_LINK = "1GbE"
 
-#: how bad it is where no job runs that a rail there is not as declared; the rest is UNKNOWN
-_ELSEWHERE = {"rate": Level.WARNING, "device": Level.ERROR}
+#: what a rail that is not as declared comes to where no job runs; of all else it is UNJUDGED, and
+#: nothing follows
+_ELSEWHERE = {"rate": Verdict.UNJUDGED, "device": Verdict.FAIL}
 
 #: quantity of preflight -> what it means where it is not as declared, and what mends it
 _FOLLOWS = {
@@ -54,13 +57,13 @@ _CHOOSING = re.compile(
 )
 
 
-def judge_node(facts: Facts) -> Iterator[Diagnosis]:
+def judge_node(facts: Facts) -> Iterator[Finding]:
     """Yield what is to be said of the machine on which all this was seen."""
     if not facts.node.is_node:
-        yield Diagnosis(
-            level=Level.NOTE,
-            topic="node",
-            seen=f"{facts.node.host} was asked, on which no job of {facts.subject.partition} runs",
+        yield diagnosis(
+            None,
+            "node",
+            f"{facts.node.host} was asked, on which no job of {facts.subject.partition} runs",
             means="what is said of interfaces, devices and limits may differ on the nodes",
             mend="--on-node asks a node",
         )
@@ -70,7 +73,7 @@ def judge_node(facts: Facts) -> Iterator[Diagnosis]:
     yield from _outside(facts)
 
 
-def _rails(facts: Facts, spec: FabricSpec) -> Iterator[Diagnosis]:
+def _rails(facts: Facts, spec: FabricSpec) -> Iterator[Finding]:
     """Yield what preflight says of a fabric's rails here.
 
     A fabric without a link (the memory of one machine) has no rate: its rails must be there.
@@ -82,52 +85,51 @@ def _rails(facts: Facts, spec: FabricSpec) -> Iterator[Diagnosis]:
         declared = FabricSpec.model_validate(plain)
     result = preflight(declared, {facts.node.host: facts.node.machine})
     for each in result.findings:
-        if spec.link or (each.quantity == "state" and each.rail != "lo"):
+        if spec.link or (each.fact == "state" and each.where.rail != "lo"):
             yield _rail(facts, spec, each)
     for note in result.notes if spec.link else ():
-        yield noted("rail", note.sentence, facts.seen_by("look"))
+        yield noted("rail", note.text, facts.seen_by("look"))
 
 
-def _rail(facts: Facts, spec: FabricSpec, finding: RailFinding) -> Diagnosis:
-    told, _, state = finding.judgement.reason.partition(": state ")
-    level = Level.UNKNOWN
+def _rail(facts: Facts, spec: FabricSpec, finding: Finding) -> Finding:
+    text, _, state = finding.reason.partition(": state ")
+    verdict, means, mend = Verdict.UNJUDGED, "", ""
+    is_told = facts.node.is_node or finding.fact in _ELSEWHERE
     if finding.verdict is Verdict.PASS:
-        level = Level.OK
-    elif finding.verdict is Verdict.FAIL:
-        level = Level.ERROR if facts.node.is_node else _ELSEWHERE.get(finding.quantity, level)
-    if level is Level.UNKNOWN:
-        means, mend = "", "" if facts.node.is_node else "ask a node: --on-node"
-    elif level is Level.OK:
-        means, mend = _SOFTWARE if finding.quantity == "device" else "", ""
-    else:
-        quantity = "absent" if " does not exist" in told else finding.quantity
-        means, mend = _FOLLOWS.get(quantity, _FOLLOWS[""])
-        hca, port, _ = finding.rail.partition(":")
+        verdict, means = Verdict.PASS, _SOFTWARE if finding.fact == "device" else ""
+    elif finding.verdict is Verdict.FAIL and is_told:
+        verdict = Verdict.FAIL if facts.node.is_node else _ELSEWHERE[finding.fact]
+        parts = facts.node.machine.facts if facts.node.machine else ()
+        there = {part.partition(" ")[2] for part in parts}
+        fact = finding.fact if finding.where.rail in there else "absent"
+        means, mend = _FOLLOWS.get(fact, _FOLLOWS[""])
+        hca, port, _ = finding.where.rail.partition(":")
         tool = f"ibstat {hca}" if port else f"ip link set {hca} up"
         mend = f"state {state}" if state else mend.format(tool=tool, fabric=spec.name)
-    return Diagnosis(
-        level=level, topic="rail", seen=told, command=facts.seen_by("look"), means=means, mend=mend
-    )
+    elif not facts.node.is_node:
+        mend = "ask a node: --on-node"
+    seen = diagnosis(verdict, "rail", text, facts.seen_by("look"), means=means, mend=mend)
+    return replace(seen, where=finding.where, quantity=finding.quantity)
 
 
-def _memlock(facts: Facts) -> Iterator[Diagnosis]:
+def _memlock(facts: Facts) -> Iterator[Finding]:
     node = facts.node
     if not any(net_path.protocol in _LOCKING for net_path in facts.subject.net_paths):
         return
     if node.memlock_kib is None or not node.is_node:
-        yield Diagnosis(
-            level=Level.UNKNOWN,
-            topic="memlock",
-            seen="how much memory a job may lock on a node is unknown",
-            command=facts.seen_by("memlock"),
+        yield diagnosis(
+            Verdict.UNJUDGED,
+            "memlock",
+            "how much memory a job may lock on a node is unknown",
+            seen_by=facts.seen_by("memlock"),
             mend="ask a node: --on-node",
         )
     elif node.memlock_kib >= 0:
-        yield Diagnosis(
-            level=Level.WARNING,
-            topic="memlock",
-            seen=f"a process may lock {node.memlock_kib} KiB of memory",
-            command=facts.seen_by("memlock"),
+        yield diagnosis(
+            Verdict.UNJUDGED,
+            "memlock",
+            f"a process may lock {node.memlock_kib} KiB of memory",
+            seen_by=facts.seen_by("memlock"),
             means='memory registration fails when buffers grow: "Cannot allocate memory", or '
             "UCX leaves verbs for TCP",
             mend="LimitMEMLOCK=infinity in slurmd.service, PropagateResourceLimitsExcept=MEMLOCK "
@@ -137,7 +139,7 @@ def _memlock(facts: Facts) -> Iterator[Diagnosis]:
         yield fine("memlock", "unlimited", facts.seen_by("memlock"))
 
 
-def _outside(facts: Facts) -> Iterator[Diagnosis]:
+def _outside(facts: Facts) -> Iterator[Finding]:
     """Report variables that choose a path and come from neither the stack nor the site."""
     known = set(facts.subject.settings) | {
         name for net_path in facts.subject.net_paths for name in net_path.environment
@@ -150,37 +152,37 @@ def _outside(facts: Facts) -> Iterator[Diagnosis]:
         if _CHOOSING.match(name) and name not in known
     }
     for name, value in sorted(found.items()):
-        yield Diagnosis(
-            level=Level.WARNING,
-            topic="variable",
-            seen=f"{name}={value} is set outside the stack and the site",
-            command=facts.seen_by("environment"),
+        yield diagnosis(
+            Verdict.UNJUDGED,
+            "variable",
+            f"{name}={value} is set outside the stack and the site",
+            seen_by=facts.seen_by("environment"),
             means="it steers the MPI's choice, and nothing of ours overrides it",
             mend=f"unset {name}",
         )
 
 
-def judge_world(facts: Facts) -> Iterator[Diagnosis]:
+def judge_world(facts: Facts) -> Iterator[Finding]:
     """Yield what two real ranks saw, or that none were started."""
     world = facts.world
     if facts.subject.absent:
         return
     if world is None:
-        yield Diagnosis(
-            level=Level.UNKNOWN,
-            topic="world",
-            seen="no rank was started",
+        yield diagnosis(
+            Verdict.UNJUDGED,
+            "world",
+            "no rank was started",
             mend="--run starts two, and says what world they see",
         )
     elif world.fault is None:
         yield fine("world", f"world of {world.num_ranks}: right", world.command)
     else:
         last = [line.strip() for line in world.output.splitlines() if line.strip()][-3:]
-        yield Diagnosis(
-            level=Level.ERROR,
-            topic="world",
-            seen=world.fault,
-            command=world.command,
+        yield diagnosis(
+            Verdict.FAIL,
+            "world",
+            world.fault,
+            seen_by=world.command,
             means="no benchmark of this stack can be believed: " + " | ".join(last)[:400],
-            mend="the ERROR above, if there is one; else the launcher's own words",
+            mend="the FAIL above, if there is one; else the launcher's own words",
         )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from fabricproof.core.findings import Finding
+from fabricproof.core.measure import Verdict
 from fabricproof.nodes.doctor.facts import Facts
-from fabricproof.nodes.doctor.findings import Diagnosis, Level, fine, noted, unseen
+from fabricproof.nodes.doctor.findings import diagnosis, fine, noted, unseen
 from fabricproof.nodes.doctor.subject import NetPath
 from fabricproof.nodes.preflight.soft import is_soft
 from fabricproof.stacks.family import LIBFABRIC, NATIVE, UCX
@@ -32,7 +34,7 @@ _SILENT = {
 }
 
 
-def judge_paths(facts: Facts) -> Iterator[Diagnosis]:
+def judge_paths(facts: Facts) -> Iterator[Finding]:
     """Yield what is to be said of each path of the partition."""
     if facts.subject.absent:
         return
@@ -40,12 +42,12 @@ def judge_paths(facts: Facts) -> Iterator[Diagnosis]:
         yield from _judge(facts, net_path)
 
 
-def _judge(facts: Facts, net_path: NetPath) -> Iterator[Diagnosis]:
+def _judge(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
     if net_path.refusal:
-        yield Diagnosis(
-            level=Level.NOTE,
-            topic="path",
-            seen=f"{net_path.name}: not with this stack: {net_path.refusal}",
+        yield diagnosis(
+            None,
+            "path",
+            f"{net_path.name}: not with this stack: {net_path.refusal}",
             means="its checks are skipped with this reason",
         )
         return
@@ -66,12 +68,12 @@ def _judge(facts: Facts, net_path: NetPath) -> Iterator[Diagnosis]:
     yield _forced(net_path)
 
 
-def _forced(net_path: NetPath) -> Diagnosis:
+def _forced(net_path: NetPath) -> Finding:
     lines = " ".join(f"{name}={value}" for name, value in sorted(net_path.environment.items()))
-    return noted("path", f"{net_path.name} is forced by {lines}")
+    return noted("setting", f"{net_path.name} is forced by {lines}")
 
 
-def _components(facts: Facts, net_path: NetPath) -> Iterator[Diagnosis]:
+def _components(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
     needed, option = _COMPONENTS[net_path.transport]
     command = facts.seen_by("ompi_info")
     components = facts.mpi.components
@@ -84,11 +86,11 @@ def _components(facts: Facts, net_path: NetPath) -> Iterator[Diagnosis]:
         return
     lost = [name for name in needed if name not in components]
     if lost:
-        yield Diagnosis(
-            level=Level.ERROR,
-            topic="path",
-            seen=f"{net_path.name}: this Open MPI has no {', '.join(lost)}",
-            command=command,
+        yield diagnosis(
+            Verdict.FAIL,
+            "path",
+            f"{net_path.name}: this Open MPI has no {', '.join(lost)}",
+            seen_by=command,
             means="it would take another path; forced by OMPI_MCA_pml, as here, it aborts: "
             f"{lost[0]} cannot be found",
             mend=f"build openmpi with {option}, or transport of {net_path.fabric} in fabric.toml",
@@ -97,25 +99,25 @@ def _components(facts: Facts, net_path: NetPath) -> Iterator[Diagnosis]:
         yield fine("path", f"{net_path.name}: {' and '.join(needed)} are built in", command)
 
 
-def _netmod(facts: Facts, net_path: NetPath) -> Iterator[Diagnosis]:
+def _netmod(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
     """MPICH names its device: ``ch4:ucx ofi``; the path asks for one of these network modules."""
     lines = facts.library.version or ()
     device = next((line.partition(":")[2].strip() for line in lines if "Device" in line), "")
     wanted = net_path.environment.get("MPIR_CVAR_CH4_NETMOD", "")
     if not device or wanted in re.split(r"[:,\s]+", device):
         return
-    yield Diagnosis(
-        level=Level.ERROR,
-        topic="path",
-        seen=f"{net_path.name}: this build's device is {device}, without {wanted}",
-        command=facts.seen_by("asker"),
+    yield diagnosis(
+        Verdict.FAIL,
+        "path",
+        f"{net_path.name}: this build's device is {device}, without {wanted}",
+        seen_by=facts.seen_by("asker"),
         means=f"MPIR_CVAR_CH4_NETMOD={wanted} is refused or not heard, and the path is not forced",
         mend=f"build mpich device=ch4 netmod={wanted}, or transport of {net_path.fabric} in "
         "fabric.toml",
     )
 
 
-def _ucx(facts: Facts, net_path: NetPath) -> Diagnosis:
+def _ucx(facts: Facts, net_path: NetPath) -> Finding:
     library, command = facts.library, facts.seen_by("asker")
     if library.transports is None:
         return unseen(
@@ -137,7 +139,7 @@ def _ucx(facts: Facts, net_path: NetPath) -> Diagnosis:
     return fine("path", f"{net_path.name}: UCX {library.ucx} offers {names} there", command)
 
 
-def _ucx_on_soft(facts: Facts, net_path: NetPath) -> Iterator[Diagnosis]:
+def _ucx_on_soft(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
     """UCX 1.13 drops what a software device receives over IPv4, and ends in a timeout of 30 s.
 
     Measured with Debian's UCX 1.13 on rdma_rxe: "unhandled timeout error" until the check of the
@@ -149,17 +151,17 @@ def _ucx_on_soft(facts: Facts, net_path: NetPath) -> Iterator[Diagnosis]:
     is_off = settings.get(_GID_CHECK, "").lower() in {"n", "no", "0", "off"}
     if not soft & set(net_path.rails) or not version.startswith("1.13") or is_off:
         return
-    yield Diagnosis(
-        level=Level.ERROR,
-        topic="path",
-        seen=f"{net_path.name}: UCX {version} checks the GID of what it receives, on Soft-RoCE",
-        command=facts.seen_by("asker", "look"),
+    yield diagnosis(
+        Verdict.FAIL,
+        "path",
+        f"{net_path.name}: UCX {version} checks the GID of what it receives, on Soft-RoCE",
+        seen_by=facts.seen_by("asker", "look"),
         means="it drops all that comes over IPv4: each leg ends in an unhandled timeout error",
         mend=f'environment = {{ {_GID_CHECK} = "n" }} of {facts.subject.stack} in site.toml',
     )
 
 
-def _libfabric(facts: Facts, net_path: NetPath, provider: str) -> Diagnosis:
+def _libfabric(facts: Facts, net_path: NetPath, provider: str) -> Finding:
     library, command = facts.library, facts.seen_by("asker")
     if library.providers is None:
         return unseen("path", f"{net_path.name}: libfabric's providers are unknown", command)
@@ -184,18 +186,16 @@ def _is_of(domain: str, rail: str) -> bool:
     return re.search(rf"(?<![\w.-])({name})(?![\w.])", domain) is not None
 
 
-def _elsewhere(
-    facts: Facts, net_path: NetPath, rail: str, told: str, devices: set[str]
-) -> Diagnosis:
+def _elsewhere(facts: Facts, net_path: NetPath, rail: str, told: str, devices: set[str]) -> Finding:
     """A transport is built in, but not offered on the rail."""
     known = facts.node.is_node
-    return Diagnosis(
-        level=Level.ERROR if known else Level.UNKNOWN,
-        topic="path",
-        seen=f"{net_path.name}: {told}, not on {rail} but on "
+    return diagnosis(
+        Verdict.FAIL if known else Verdict.UNJUDGED,
+        "path",
+        f"{net_path.name}: {told}, not on {rail} but on "
         + (", ".join(sorted(devices)) or "nothing")
         + ("" if known else " (this machine is no node)"),
-        command=facts.seen_by("asker"),
+        seen_by=facts.seen_by("asker"),
         means="no message can be sent over that rail" if known else "",
         mend=f"ip link show {rail}; or correct rails of {net_path.fabric} in fabric.toml"
         if known
@@ -205,7 +205,7 @@ def _elsewhere(
 
 def _no_verbs(
     facts: Facts, net_path: NetPath, kind: str, has_module: bool, provider: str = "verbs"
-) -> Diagnosis:
+) -> Finding:
     """Nothing is offered: because it was not built, because it fails, or because of this machine.
 
     A library that names libibverbs was built with verbs, even where it says nothing for lack of
@@ -216,21 +216,21 @@ def _no_verbs(
     version = facts.library.ucx if kind == UCX else facts.library.libfabric
     name = f"UCX {version}" if kind == UCX else f"libfabric {version}"
     if linked and not facts.node.ports:
-        return Diagnosis(
-            level=Level.UNKNOWN,
-            topic="path",
-            seen=f"{net_path.name}: {name} is built with {provider}; {facts.node.host} has no HCA "
+        return diagnosis(
+            Verdict.UNJUDGED,
+            "path",
+            f"{net_path.name}: {name} is built with {provider}; {facts.node.host} has no HCA "
             "to prove it on",
-            command=facts.seen_by("asker", "look"),
+            seen_by=facts.seen_by("asker", "look"),
             mend="" if facts.node.is_node else "ask a node: --on-node",
         )
     word = "transport" if kind == UCX else "provider"
     why = "offers none here though the node has an HCA" if linked else f"has no {provider} {word}"
-    return Diagnosis(
-        level=Level.ERROR,
-        topic="path",
-        seen=f"{net_path.name}: {name} {why}",
-        command=facts.seen_by("asker", "look"),
+    return diagnosis(
+        Verdict.FAIL,
+        "path",
+        f"{net_path.name}: {name} {why}",
+        seen_by=facts.seen_by("asker", "look"),
         means=_SILENT[kind] if verbs else f"forced by FI_PROVIDER={provider}, every leg aborts",
         mend=_build_mend(kind, provider, linked=linked),
     )

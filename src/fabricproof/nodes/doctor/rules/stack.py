@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from fabricproof.core.findings import Finding
+from fabricproof.core.measure import Verdict
 from fabricproof.nodes.doctor.facts import Facts, ProgramFacts
-from fabricproof.nodes.doctor.findings import Diagnosis, Level, fine, noted, unseen
+from fabricproof.nodes.doctor.findings import diagnosis, fine, noted, unseen
 from fabricproof.nodes.doctor.read import family_of, version_of
 from fabricproof.stacks.container import Container, Inside, told_lacks
 from fabricproof.stacks.spack import is_below
 
 
-def judge_stack(facts: Facts) -> Iterator[Diagnosis]:
+def judge_stack(facts: Facts) -> Iterator[Finding]:
     """Yield what is to be said of the stack, its MPI library, its programs and its wrapper."""
     yield from _presence(facts)
     yield from _module(facts)
@@ -26,51 +28,48 @@ def judge_stack(facts: Facts) -> Iterator[Diagnosis]:
     yield from _wrapper(facts)
 
 
-def _presence(facts: Facts) -> Iterator[Diagnosis]:
+def _presence(facts: Facts) -> Iterator[Finding]:
     subject = facts.subject
     if subject.absent:
-        yield Diagnosis(
-            level=Level.ERROR,
-            topic="stack",
-            seen=f"{subject.stack}: {subject.absent}",
+        yield diagnosis(
+            Verdict.MISSING,
+            "stack",
+            f"{subject.stack}: {subject.absent}",
             means="none of its programs can run; every check on it would be MISSING",
             mend=subject.mend,
-            missing=True,
         )
     elif subject.stale:
-        yield Diagnosis(
-            level=Level.WARNING,
-            topic="stack",
-            seen=f"{subject.stack} is stale: {subject.stale}",
+        yield diagnosis(
+            Verdict.UNJUDGED,
+            "stack",
+            f"{subject.stack} is stale: {subject.stale}",
             means="what runs is not what the site's files say",
             mend=subject.mend,
         )
 
 
-def _module(facts: Facts) -> Iterator[Diagnosis]:
+def _module(facts: Facts) -> Iterator[Finding]:
     answer = facts.module
     if answer is None:
         return
     # Environment Modules before 5.0 ends with 0 all the same.
     failed = answer.status != 0 or "ERROR" in answer.output
     lines = [line.strip() for line in answer.output.splitlines() if line.strip()]
-    yield Diagnosis(
-        level=Level.ERROR if failed else Level.OK,
-        topic="module",
-        seen=(lines[0] if lines else answer.fault) if failed else answer.command,
-        command=answer.command,
-        means="the stack's MPI is not in the environment; the system's, or none, would answer"
-        if failed
-        else "",
+    if not failed:
+        yield fine("module", answer.command, answer.command)
+        return
+    yield diagnosis(
+        Verdict.MISSING,
+        "module",
+        lines[0] if lines else answer.fault,
+        answer.command,
+        means="the stack's MPI is not in the environment; the system's, or none, would answer",
         mend="module avail; then correct modules = [...] of the stack, or module_paths of the "
-        f"site, in {facts.subject.source}"
-        if failed
-        else "",
-        missing=failed,
+        f"site, in {facts.subject.source}",
     )
 
 
-def _container(facts: Facts, container: Container) -> Diagnosis:
+def _container(facts: Facts, container: Container) -> Finding:
     """Return whether the runtime starts the image, and what rails a program does not see there."""
     answer, subject, command = facts.container, facts.subject, facts.seen_by("container")
     if answer is None or (answer.status == 0 and container.outer):
@@ -81,22 +80,21 @@ def _container(facts: Facts, container: Container) -> Diagnosis:
     if answer.status != 0:
         runtime = "Pyxis" if container.outer else container.inner[0]
         said = (lines or [answer.fault])[-1]
-        return Diagnosis(
-            level=Level.ERROR,
-            topic="container",
-            seen=f"{runtime} does not start {container.image}: {said}",
-            command=command,
+        return diagnosis(
+            Verdict.MISSING,
+            "container",
+            f"{runtime} does not start {container.image}: {said}",
+            seen_by=command,
             means="no program of this stack starts; every check on it would be MISSING",
             mend=f"correct {table}, or its modules",
-            missing=True,
         )
     roots = [line for line in lines if line.startswith("root ")]
     if len(roots) < 2 or roots[0] == roots[1]:
-        return Diagnosis(
-            level=Level.ERROR,
-            topic="container",
-            seen="a program that was started so has the root of the node itself",
-            command=command,
+        return diagnosis(
+            Verdict.FAIL,
+            "container",
+            "a program that was started so has the root of the node itself",
+            seen_by=command,
             means=f"it does not run in {container.image}: every number would be INVALID",
             mend=f"correct runtime in {table}",
         )
@@ -104,15 +102,15 @@ def _container(facts: Facts, container: Container) -> Diagnosis:
     return _seen_inside(facts, container, Inside(lacks=lacks))
 
 
-def _seen_inside(facts: Facts, container: Container, inside: Inside) -> Diagnosis:
+def _seen_inside(facts: Facts, container: Container, inside: Inside) -> Finding:
     command = facts.seen_by("container")
     told, _, mend = told_lacks([(facts.node.host, inside)]).rpartition(" (")
     if inside.lacks and facts.node.is_node:
-        return Diagnosis(
-            level=Level.ERROR,
-            topic="container",
-            seen=told,
-            command=command,
+        return diagnosis(
+            Verdict.FAIL,
+            "container",
+            told,
+            seen_by=command,
             means="an MPI that is told its path fails there, any other falls back to TCP",
             mend=mend.removesuffix(")"),
         )
@@ -120,31 +118,30 @@ def _seen_inside(facts: Facts, container: Container, inside: Inside) -> Diagnosi
     return fine("container", f"a program starts in {container.image}{here}", command)
 
 
-def _identity(facts: Facts) -> Diagnosis:
+def _identity(facts: Facts) -> Finding:
     subject, library = facts.subject, facts.library
     command = facts.seen_by("asker")
     if library.version is None:
-        lost = bool(library.fault) and library.has_command
-        return Diagnosis(
-            level=Level.ERROR if lost else Level.UNKNOWN,
-            topic="MPI",
-            seen=f"the MPI library does not load: {library.fault}" if lost else "not asked",
-            command=command,
-            means="no program of this stack starts here" if lost else "",
-            mend=subject.mend or f"check modules and suites of {subject.stack} in {subject.source}"
-            if lost
-            else "",
-            missing=lost,
+        if not (library.fault and library.has_command):
+            return unseen("MPI", "not asked", command)
+        where = f"check modules and suites of {subject.stack} in {subject.source}"
+        return diagnosis(
+            Verdict.MISSING,
+            "MPI",
+            f"the MPI library does not load: {library.fault}",
+            command,
+            means="no program of this stack starts here",
+            mend=subject.mend or where,
         )
     text = "\n".join(library.version)
     family, version = family_of(text), version_of(text)
     seen = f"{_short(library.version)} ({library.path or 'path unknown'})"
     if family != subject.family:
-        return Diagnosis(
-            level=Level.ERROR,
-            topic="MPI",
-            seen=f"{seen} answers, declared is {subject.family} {subject.version}",
-            command=command,
+        return diagnosis(
+            Verdict.FAIL,
+            "MPI",
+            f"{seen} answers, declared is {subject.family} {subject.version}",
+            seen_by=command,
             means=f"PMI, launcher and paths would be chosen for {subject.family} and not fit",
             mend=f"set family and version of {subject.stack} in {subject.source}, or load the "
             "right module",
@@ -152,16 +149,16 @@ def _identity(facts: Facts) -> Diagnosis:
     return _version_finding(facts, seen, version)
 
 
-def _version_finding(facts: Facts, seen: str, version: str | None) -> Diagnosis:
+def _version_finding(facts: Facts, seen: str, version: str | None) -> Finding:
     subject, command = facts.subject, facts.seen_by("asker")
     if version is None:
         return unseen("MPI", f"{seen}: its version is unknown", command)
     same = _begins_alike(version, subject.version)
-    return Diagnosis(
-        level=Level.OK if same else Level.WARNING,
-        topic="MPI",
-        seen=seen if same else f"{seen}, declared is version {subject.version}",
-        command=command,
+    return diagnosis(
+        Verdict.PASS if same else Verdict.UNJUDGED,
+        "MPI",
+        seen if same else f"{seen}, declared is version {subject.version}",
+        seen_by=command,
         means="" if same else "results would be kept under a version that did not run",
         mend=""
         if same
@@ -181,40 +178,40 @@ def _short(version: tuple[str, ...]) -> str:
     return line.partition(", package")[0].replace("MPICH Version: ", "MPICH ")
 
 
-def _program(facts: Facts, program: ProgramFacts) -> Diagnosis:
+def _program(facts: Facts, program: ProgramFacts) -> Finding:
     command = facts.seen_by(f"ldd:{program.path}")
     name = program.path.rpartition("/")[2]
     if program.fault:
         return unseen("program", f"{program.path}: {program.fault}", command)
     if program.missing:
-        return Diagnosis(
-            level=Level.ERROR,
-            topic="program",
-            seen=f"{name} finds no {', '.join(program.missing)}",
-            command=command,
+        return diagnosis(
+            Verdict.FAIL,
+            "program",
+            f"{name} finds no {', '.join(program.missing)}",
+            seen_by=command,
             means='it ends before main with "cannot open shared object file"',
             mend=facts.subject.mend or "load the module that brings the library",
         )
     return _loaded(facts, program, name, command)
 
 
-def _loaded(facts: Facts, program: ProgramFacts, name: str, command: str) -> Diagnosis:
+def _loaded(facts: Facts, program: ProgramFacts, name: str, command: str) -> Finding:
     prefix = facts.subject.prefix
     if program.mpi is None:
         return unseen("program", f"{name} names no MPI library", command)
     if prefix and prefix != "/usr" and not is_below(Path(program.mpi), Path(prefix)):
-        return Diagnosis(
-            level=Level.ERROR,
-            topic="program",
-            seen=f"{name} loads {program.mpi}, which is not below {prefix}",
-            command=command,
+        return diagnosis(
+            Verdict.FAIL,
+            "program",
+            f"{name} loads {program.mpi}, which is not below {prefix}",
+            seen_by=command,
             means="another MPI than the stack's would be measured under its name",
             mend=facts.subject.mend or "unset LD_LIBRARY_PATH",
         )
     return fine("program", f"{name} loads {program.mpi}", command)
 
 
-def _build(facts: Facts) -> Iterator[Diagnosis]:
+def _build(facts: Facts) -> Iterator[Finding]:
     if facts.mpi.configure:
         yield noted(
             "build",
@@ -223,7 +220,7 @@ def _build(facts: Facts) -> Iterator[Diagnosis]:
         )
 
 
-def _wrapper(facts: Facts) -> Iterator[Diagnosis]:
+def _wrapper(facts: Facts) -> Iterator[Finding]:
     subject, wrapper = facts.subject, facts.wrapper
     if wrapper is None:
         return
@@ -237,7 +234,7 @@ def _wrapper(facts: Facts) -> Iterator[Diagnosis]:
         yield _wrong_wrapper(facts, told, command)
 
 
-def _wrong_wrapper(facts: Facts, told: str, command: str) -> Diagnosis:
+def _wrong_wrapper(facts: Facts, told: str, command: str) -> Finding:
     subject, wrapper = facts.subject, facts.wrapper
     assert wrapper is not None
     why = ", a link of the alternatives system" if wrapper.alternatives else ""
@@ -248,12 +245,11 @@ def _wrong_wrapper(facts: Facts, told: str, command: str) -> Diagnosis:
             f"{told}{why} belongs to {wrapper.family}; this stack has no wrapper of its own",
             command,
         )
-    return Diagnosis(
-        level=Level.ERROR,
-        topic="mpicc",
-        seen=f"two MPIs: mpicc is {told}{why}, and builds for {wrapper.family}, not "
-        f"{subject.family}",
-        command=command,
+    return diagnosis(
+        Verdict.FAIL,
+        "mpicc",
+        f"two MPIs: mpicc is {told}{why}, and builds for {wrapper.family}, not {subject.family}",
+        seen_by=command,
         means=f"what is built as {subject.stack} would be linked with {wrapper.family}",
         mend=_wrapper_mend(facts),
     )

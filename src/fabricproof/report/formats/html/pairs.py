@@ -62,7 +62,7 @@ def _matrix(picture: Picture) -> Markup:
     width = MARGIN + side_of(picture) + 20 + KEY
     blame, undecided = picture.blame, picture.undecided
     said = [
-        _item(each, f"{each['kind']}, confidence {float(each['confidence']):.2f}: ")
+        _item(each, f"{each['fact']}, confidence {float(each['confidence']):.2f}: ")
         for each in blame[:SHOWN]
     ]
     said += [_item(each, "undecided: ") for each in undecided[:SHOWN]]
@@ -128,9 +128,9 @@ def _item(said: Mapping[str, Any], how: str) -> Markup:
     return tag(
         "li",
         how,
-        tag("strong", said["sentence"]),
+        tag("strong", said["text"]),
         *([tag("p", f"Cannot be told from: {rivals}.")] if rivals else []),
-        tag("p", tag("strong", "Measure next: "), str(said["would_tell"])),
+        tag("p", tag("strong", "Measure next: "), str(said["next_step"])),
     )
 
 

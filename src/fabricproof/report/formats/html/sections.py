@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fabricproof.core.measure import BADNESS, Quantity, texts_of
+from fabricproof.core.findings import texts_of
+from fabricproof.core.measure import BADNESS, Quantity
 from fabricproof.core.units import counted, percent
 from fabricproof.history.trend.model import Event, Trend
 from fabricproof.job.run import LegResult
