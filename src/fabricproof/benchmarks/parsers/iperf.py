@@ -91,7 +91,7 @@ class Interval:
         rest: what stands after the rate.
     """
 
-    index: int  # type: ignore[assignment]
+    index: int
     stream: str
     starred: bool
     start_s: float
