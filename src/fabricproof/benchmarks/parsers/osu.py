@@ -23,6 +23,7 @@ from fabricproof.benchmarks.parsers.grammar.text import (
     TextSection,
     check_sizes,
     count,
+    facts_of,
     row_shape,
     shorten,
 )
@@ -151,12 +152,7 @@ def _title_of(line: str) -> Table | None:
 
 @lru_cache(maxsize=64)
 def _facts_of(line: str) -> Attributes:
-    matches = (pattern.fullmatch(line) for pattern in _FACTS)
-    said = next((match.groupdict() for match in matches if match), {})
-    return {
-        name: int(value) if name.startswith(("num_", "window_size")) else value
-        for name, value in said.items()
-    }
+    return facts_of(_FACTS, line)
 
 
 def _begin(section: TextSection) -> _Run:

@@ -8,7 +8,7 @@ stay those of the original text.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -90,11 +90,19 @@ _COUNTS = frozenset({"repetitions", "iterations", "num_processes"})
 INTEGER = "[0-9]{1,18}"
 _DECIMAL = r"[0-9]{1,18}\.[0-9]{2}"
 _NUMBER = re.compile(r"[0-9]+")
+_COUNT = re.compile(COUNT)
 
 
 def count(name: str) -> str:
     """Return the pattern of a group that holds a count."""
     return f"(?P<{name}>{COUNT})"
+
+
+def facts_of(patterns: Iterable[re.Pattern[str]], line: str) -> dict[str, str | int | float]:
+    """Return the named groups of the first pattern that matches the line, counts as numbers."""
+    matches = (pattern.fullmatch(line) for pattern in patterns)
+    found = next((match.groupdict() for match in matches if match), {})
+    return {name: int(word) if _COUNT.fullmatch(word) else word for name, word in found.items()}
 
 
 class RowShape:
