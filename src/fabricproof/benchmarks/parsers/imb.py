@@ -119,32 +119,17 @@ class _Run:
     starts_at_one: bool
 
 
-def parse(section: TextSection) -> tuple[Table, ...]:
-    """Return every table of one IMB run.
-
-    A run goes from IMB's header, or from a bare "# Benchmarking", to the next tool.
-
-    Raises:
-        ParseError: a row is damaged or missing, a column is unknown, a listed benchmark has no
-            table, the end marker is missing, or the text says that the job died.
-    """
-    tables: list[Table] = []
-    for found in read_each(section, strict=True):
-        if isinstance(found, ParseError):
-            raise found
-        tables += found
-    return tuple(tables)
-
-
-def read_each(
-    section: TextSection, *, strict: bool = False
-) -> Iterator[tuple[Table, ...] | ParseError]:
+def read_each(section: TextSection, *, strict: bool) -> Iterator[tuple[Table, ...] | ParseError]:
     """Yield the tables below each title of one run, or what is wrong with them.
 
-    What is wrong with the run as a whole comes first.
+    A run goes from IMB's header, or from a bare "# Benchmarking", to the next tool.  What is wrong
+    with it as a whole comes first: a listed benchmark without a table, no end marker, the news
+    that the job died.  A table is refused for a row that is damaged or missing.
 
-    ``strict``: a size that the tool itself gave up on (out-of-mem, time-out) is damage; otherwise
-    it stands in the table's ``unmeasured``.
+    Args:
+        section: the lines of the run.
+        strict: a size that the tool itself gave up on (out-of-mem, time-out) is damage; otherwise
+            it stands in the table's ``unmeasured``.
     """
     heads = [(index, line) for index, line in enumerate(section.lines) if "#" in line]
     starts = [index for index, line in heads if _TITLE_START.match(line)]
@@ -171,17 +156,8 @@ def _survey(section: TextSection, heads: Sequence[tuple[int, str]]) -> _Run:
     if header and header["gpu"]:
         place = _PLACES.get(buffers[1] if buffers else "", "DEVICE")
         said = {"binary": f"{said['binary']}-GPU", "send_buffer": place, "receive_buffer": place}
-    blank = Table(
-        suite="imb",
-        program="",
-        version=header["version"].strip() if header else None,
-        columns=(),
-        rows=(),
-        source=section.source,
-        line=0,
-        row_lines=(),
-        attributes=said,
-    )
+    version = header["version"].strip() if header else None
+    blank = Table(suite="imb", program="", version=version, source=section.source, attributes=said)
     # IMB-MT takes its sizes from -count and does not say which they are.
     doubling = first(_CHOSEN) is None and said.get("binary") != "IMB-MT"
     return _Run(
@@ -340,31 +316,29 @@ def _check_sizes(
     return replace(table, unmeasured=unmeasured)
 
 
-_DECIMAL_SINCE = 2018
-_BINARY_UNTIL = 4
-#: log2(2^20 / 10^6): how far a binary megabyte moves the ratio between two powers of two.
+#: Since 2018.0 "Mbytes" are 10^6 bytes (``MEGA = 1.0/1e6`` in IMB_display_times, src/IMB_output.c
+#: of tag v2018.0); IMB 3 and 4 took 2^20 (``MEGA = 1.0/1048576.0`` in the same function).
+_DECIMAL_SINCE, _BINARY_UNTIL = 2018, 4
+#: log2(2^20 / 10^6): how far a binary megabyte moves the ratio between two powers of two
 _SHIFT = math.log2(1.048576)
-#: a bandwidth of at least this many MB/s, and a time of at least this many us, carry enough
-#: digits to tell 1 from 1.048576.
-_CLEAR_MB_S = 10.0
-_CLEAR_US = 5.0
+#: a bandwidth and a time of at least this carry enough digits to tell 1 from 1.048576
+_CLEAR_MB_S, _CLEAR_US = 10.0, 5.0
 
 
 def _with_unit(table: Table) -> Table:
     """Return ``table`` with its bandwidth column named by the megabyte it is printed in.
 
-    Since 2018.0 it is 10^6 bytes (``MEGA = 1.0/1e6`` in IMB_display_times, src/IMB_output.c of tag
-    v2018.0); IMB 3 and 4 took 2^20 (``MEGA = 1.0/1048576.0`` in the same function).  For releases
-    between, and for a table pasted without its header, the numbers themselves tell: a bandwidth is
-    the size over the time printed beside it, times a power of two (1 PingPong, 2 Sendrecv, 4
-    Exchange), or the size times the message rate.
+    For releases between, and for a table pasted without its header, the numbers themselves tell: a
+    bandwidth is the size over the time printed beside it, times a power of two (1 PingPong, 2
+    Sendrecv, 4 Exchange), or the size times the message rate.
     """
     if "bandwidth_mb_s" not in table.columns:
         return table
-    release = re.match(r"[0-9]{1,4}", table.version or "")
-    if release and int(release[0]) >= _DECIMAL_SINCE:
+    match = re.match(r"[0-9]{1,4}", table.version or "")
+    release = int(match[0]) if match else None
+    if release is not None and release >= _DECIMAL_SINCE:
         return table
-    if not (release and int(release[0]) <= _BINARY_UNTIL):
+    if release is None or release > _BINARY_UNTIL:
         votes = [vote for row in table.named_rows if (vote := _is_binary(row)) is not None]
         if sum(votes) * 2 <= len(votes):
             return table
@@ -373,7 +347,7 @@ def _with_unit(table: Table) -> Table:
 
 
 def _is_binary(row: Mapping[str, float]) -> bool | None:
-    """Tell by one row; None where its numbers have too few digits, or no time."""
+    """Tell by one row; None if its numbers have too few digits, or no time."""
     bandwidth, rate = row["bandwidth_mb_s"], row.get("message_rate_per_s")
     time_us = row.get("latency_us", row.get("latency_max_us", 0.0))
     if bandwidth < _CLEAR_MB_S or not (rate or time_us >= _CLEAR_US):

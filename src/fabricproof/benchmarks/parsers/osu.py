@@ -141,11 +141,6 @@ def _title_of(line: str) -> Table | None:
         suite="osu" if match["osu"] else "osu-mpi4py",
         program=program.replace("osu_", "osu_xccl_") if over_xccl else program,
         version=match["version"] or match["old"],
-        columns=(),
-        rows=(),
-        source="",
-        line=0,
-        row_lines=(),
         attributes={"accelerator": match["accelerator"]} if match["accelerator"] else {},
     )
 
