@@ -116,12 +116,12 @@ _WORDS = {
 }
 _ANY_WORDS = "|".join(f"(?P<{name}>{pattern})" for name, pattern in _WORDS.items())
 #: It begins at the newline before the line: a search for one character is many times as fast as
-#: one for the beginnings of lines.
-_START = re.compile(rf"\n[ \t#]*(?![0-9])(?:{_ANY_WORDS})", re.MULTILINE)
+#: one for the beginnings of lines.  No blank may follow the blanks, so that none is given back.
+_START = re.compile(rf"\n[ \t#]*(?![0-9 \t#])(?:{_ANY_WORDS})", re.MULTILINE)
 _FULL = {name: re.compile(tool.full, re.MULTILINE) for name, tool in TOOLS.items()}
 
 #: first words below what stands before every line
-_MARKED = rf"(?=[ \t#]*(?:{'|'.join(_WORDS.values())}))".replace(r"(?<=\n)", "")
+_MARKED = rf"(?=[ \t#]*(?![ \t#])(?:{'|'.join(_WORDS.values())}))".replace(r"(?<=\n)", "")
 #: the quote mark of a mail
 _QUOTED = re.compile(rf"^> ?{_MARKED}", re.MULTILINE)
 _QUOTE = re.compile(r"^> ?", re.MULTILINE)
