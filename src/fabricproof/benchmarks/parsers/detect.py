@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from itertools import chain
 
 from fabricproof.benchmarks.parsers import hpcc, imb, iperf, iperf3, nccl, osu, perftest
-from fabricproof.benchmarks.parsers.grammar.chatter import first_death
 from fabricproof.benchmarks.parsers.grammar.network import Networks
-from fabricproof.benchmarks.parsers.grammar.text import TextSection, clean, shorten
+from fabricproof.benchmarks.parsers.sections import TextSection, clean, first_death, shorten
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
 

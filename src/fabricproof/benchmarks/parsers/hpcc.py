@@ -19,8 +19,7 @@ from __future__ import annotations
 
 import re
 
-from fabricproof.benchmarks.parsers.grammar.chatter import first_death
-from fabricproof.benchmarks.parsers.grammar.text import TextSection
+from fabricproof.benchmarks.parsers.sections import TextSection, first_death
 from fabricproof.core.measure import Table
 
 #: messages of the two measurements (bench_lat_bw), bytes

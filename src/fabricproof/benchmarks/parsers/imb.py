@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from fabricproof.benchmarks.catalogue import meaning
-from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter
-from fabricproof.benchmarks.parsers.grammar.text import (
+from fabricproof.benchmarks.parsers.sections import (
     RowShape,
     TextSection,
+    check_chatter,
     check_sizes,
     count,
     facts_of,

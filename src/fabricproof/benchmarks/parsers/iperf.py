@@ -26,7 +26,7 @@ from fabricproof.benchmarks.parsers.grammar.iperf import (
     own_address,
     read_intervals,
 )
-from fabricproof.benchmarks.parsers.grammar.text import TextSection
+from fabricproof.benchmarks.parsers.sections import TextSection
 from fabricproof.core.measure import Table
 
 #: a sum may differ from its streams by so much: each is printed with three digits

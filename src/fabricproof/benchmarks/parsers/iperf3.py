@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fabricproof.benchmarks.parsers.grammar.chatter import death
 from fabricproof.benchmarks.parsers.grammar.iperf import (
     Interval,
     asked_streams,
@@ -28,7 +27,7 @@ from fabricproof.benchmarks.parsers.grammar.iperf import (
     own_address,
     read_intervals,
 )
-from fabricproof.benchmarks.parsers.grammar.text import TextSection
+from fabricproof.benchmarks.parsers.sections import TextSection, death
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
 

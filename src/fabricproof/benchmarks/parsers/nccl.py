@@ -22,8 +22,7 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 
-from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter
-from fabricproof.benchmarks.parsers.grammar.text import TextSection, shorten
+from fabricproof.benchmarks.parsers.sections import TextSection, check_chatter, shorten
 from fabricproof.benchmarks.program import UNNAMED
 from fabricproof.core.measure import Table
 from fabricproof.core.units import by_key

@@ -16,14 +16,15 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from fabricproof.benchmarks.catalogue import OSU
-from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter, is_exit_status
-from fabricproof.benchmarks.parsers.grammar.text import (
+from fabricproof.benchmarks.parsers.sections import (
     COUNT,
     RowShape,
     TextSection,
+    check_chatter,
     check_sizes,
     count,
     facts_of,
+    is_exit_status,
     row_shape,
     shorten,
 )

@@ -26,9 +26,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter
-from fabricproof.benchmarks.parsers.grammar.text import (
+from fabricproof.benchmarks.parsers.sections import (
     TextSection,
+    check_chatter,
     check_next_size,
     shorten,
 )

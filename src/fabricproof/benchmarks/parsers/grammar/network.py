@@ -18,7 +18,7 @@ import re
 from bisect import bisect_left, bisect_right
 from dataclasses import replace
 
-from fabricproof.benchmarks.parsers.grammar.text import TextSection
+from fabricproof.benchmarks.parsers.sections import TextSection
 from fabricproof.core.measure import Table
 from fabricproof.core.units import by_key
 
