@@ -508,4 +508,4 @@ def test_the_cost_of_many_damaged_tables_is_linear(tmp_path: Path, fabricproof: 
             best = min(best, time.process_time() - start)
         return best
 
-    assert cost_s(12_000) < 8 * cost_s(3000)
+    assert cost_s(16_000) < 12 * cost_s(4000)

@@ -207,11 +207,11 @@ class Table:
     suite: str
     program: str
     version: str | None
-    columns: tuple[str, ...]
-    rows: tuple[tuple[float, ...], ...]
-    source: str
-    line: int
-    row_lines: tuple[int, ...]
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[float, ...], ...] = ()
+    source: str = ""
+    line: int = 0
+    row_lines: tuple[int, ...] = ()
     attributes: Mapping[str, str | int | float] = field(default_factory=dict)
     unmeasured: Mapping[int, str] = field(default_factory=dict)
 

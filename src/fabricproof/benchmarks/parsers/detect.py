@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
 from fabricproof.benchmarks.parsers import hpcc, imb, iperf, iperf3, nccl, osu, perftest
-from fabricproof.benchmarks.parsers.grammar.chatter import first_death
-from fabricproof.benchmarks.parsers.grammar.text import TextSection, clean, shorten
 from fabricproof.benchmarks.parsers.network import Networks
+from fabricproof.benchmarks.parsers.sections import TextSection, clean, first_death, shorten
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
+
+_Found = tuple[Table, ...] | ParseError
+_Reader = Callable[[TextSection, bool], Iterable[_Found]]
+
+
+def _at_once(parse: Callable[[TextSection], tuple[Table, ...]]) -> _Reader:
+    return lambda section, strict: (parse(section),)  # noqa: ARG005 - no table is read by itself
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +28,8 @@ class Tool:
     Patterns of first words stand at the beginning of a line, after blanks and ``#``.
 
     Attributes:
-        read: turns a section into tables; raises ParseError if anything in it is damaged.
-        read_each: the same table by table, for a section that holds several.
+        read: turns a section into tables, or raises a ParseError; of a section that holds several
+            each for itself.  If it is told to be strict, what the tool gave up on is damage.
         begins: first words of a section.
         full: what an open section must hold before ``begins`` ends it and begins the next one.
         begins_anew: first words that begin a section whatever the open one holds.
@@ -31,12 +37,11 @@ class Tool:
             open: a table without its title must be an error, not a part of what stands above.
     """
 
-    read: Callable[[TextSection], tuple[Table, ...]]
+    read: _Reader
     begins: str
     full: str
     begins_anew: str | None = None
     inside: str | None = None
-    read_each: Callable[[TextSection], Iterator[tuple[Table, ...] | ParseError]] | None = None
 
 
 #: keys of a report of ``iperf3 --json``: schedulers print JSON of their own
@@ -46,7 +51,7 @@ _IPERF_BEGUN = rf"^[ \t]*(?:Connecting to|Client connecting)|^{_JSON}|(?:bits|By
 
 TOOLS: Mapping[str, Tool] = {
     "osu": Tool(
-        read=osu.parse,
+        read=_at_once(osu.parse),
         # "OSU Micro-Benchmarks" is the package, of which people write above its tables.
         begins=r"OSU (?!Micro)[A-Z]|MPI [\w -]*Test[ \t]*$"
         r"|Number of (?:Sender threads|forked processes in s)",
@@ -55,8 +60,7 @@ TOOLS: Mapping[str, Tool] = {
         inside=r"Size[ \t]{2,}|Size \[B\]|(?:Avg Latency|Overall)\(us\)",
     ),
     "imb": Tool(
-        read=imb.parse,
-        read_each=imb.read_each,
+        read=lambda section, strict: imb.read_each(section, strict=strict),
         begins="Benchmarking ",
         # A table belongs to the open run until that has ended.
         full=r"^[ \t]*# All processes entering MPI_Finalize",
@@ -64,7 +68,7 @@ TOOLS: Mapping[str, Tool] = {
         inside=r"List of Benchmarks|bytes[ \t]+#rep",
     ),
     "iperf3": Tool(
-        read=iperf3.parse,
+        read=_at_once(iperf3.parse),
         begins=rf"iperf 3\.|Connecting to host |\$ iperf3 .*-c |(?<=\n){_JSON}"
         r"|Server listening on (?:port )?\d",
         full=_IPERF_BEGUN,
@@ -72,7 +76,7 @@ TOOLS: Mapping[str, Tool] = {
         inside=r"(?<=\n)\{\"event\":|iperf3: (?:error|interrupt)",
     ),
     "perftest": Tool(
-        read=perftest.parse,
+        read=_at_once(perftest.parse),
         begins=r"(?:(?:Send|RDMA_Write)(?:_imm)?|RDMA_Read|Atomic [A-Z_]{1,20})"
         rf"(?: Bidirectional)?(?: Post List)? (?:BW|Latency) Test|{perftest.ACCELERATOR}"
         r"|(?<=\n)\{(?=\s*\"test_info\")",
@@ -80,20 +84,20 @@ TOOLS: Mapping[str, Tool] = {
         inside=r"bytes[ \t]+#?iter",
     ),
     "hpcc": Tool(
-        read=hpcc.parse,
+        read=_at_once(hpcc.parse),
         begins="This is the DARPA/DOE HPC Challenge Benchmark version",
         full=r"^[ \t]*End of HPC Challenge tests",
         inside="Begin of Summary section",
     ),
     "nccl": Tool(
-        read=nccl.parse,
+        read=_at_once(nccl.parse),
         begins="nccl-tests version |Collective test starting: |nThread [0-9]+ nGpus "
         r"|(?<=\n)\{(?=\s*\"version\": ?\d+, ?\"start_time\")",
         full=r"^(?:[ \t]*# Avg bus bandwidth|\{)",
         inside=r"size[ \t]+count[ \t]+type\b",
     ),
     "iperf": Tool(
-        read=iperf.parse,
+        read=_at_once(iperf.parse),
         begins=r"Client connecting to |Server listening on (?:TCP|UDP)|\$ iperf .*-c ",
         full=_IPERF_BEGUN,
     ),
@@ -111,12 +115,12 @@ _WORDS = {
 }
 _ANY_WORDS = "|".join(f"(?P<{name}>{pattern})" for name, pattern in _WORDS.items())
 #: It begins at the newline before the line: a search for one character is many times as fast as
-#: one for the beginnings of lines.
-_START = re.compile(rf"\n[ \t#]*(?![0-9])(?:{_ANY_WORDS})", re.MULTILINE)
+#: one for the beginnings of lines.  No blank may follow the blanks, so that none is given back.
+_START = re.compile(rf"\n[ \t#]*(?![0-9 \t#])(?:{_ANY_WORDS})", re.MULTILINE)
 _FULL = {name: re.compile(tool.full, re.MULTILINE) for name, tool in TOOLS.items()}
 
 #: first words below what stands before every line
-_MARKED = rf"(?=[ \t#]*(?:{'|'.join(_WORDS.values())}))".replace(r"(?<=\n)", "")
+_MARKED = rf"(?=[ \t#]*(?![ \t#])(?:{'|'.join(_WORDS.values())}))".replace(r"(?<=\n)", "")
 #: the quote mark of a mail
 _QUOTED = re.compile(rf"^> ?{_MARKED}", re.MULTILINE)
 _QUOTE = re.compile(r"^> ?", re.MULTILINE)
@@ -190,12 +194,12 @@ def read_tables(text: str, source: str = "<text>") -> TextRead:
     )
 
 
-def _read(text: str, source: str, *, strict: bool) -> Iterator[tuple[Table, ...] | ParseError]:
+def _read(text: str, source: str, *, strict: bool) -> Iterator[_Found]:
     """Yield the tables of each section and the errors in it; an error if there is nothing."""
     text = clean(text)
     if ">" in text and _QUOTED.search(text):
         text = _QUOTE.sub("", text)
-    labels = sorted(set(_LABELLED.findall(text))) if ": " in text else []
+    labels = sorted({each[1] for each in _LABELLED.finditer(text)}) if ": " in text else []
     if len(labels) > MOST_LABELS:
         yield ParseError(
             "the lines of too many ranks are mixed",
@@ -234,50 +238,36 @@ def _by_label(text: str, labels: list[str]) -> list[str]:
     return parts
 
 
-def _read_section(
-    tool: str, section: TextSection, *, strict: bool
-) -> Iterator[tuple[Table, ...] | ParseError]:
+def _read_section(tool: str, section: TextSection, *, strict: bool) -> Iterator[_Found]:
     try:
         _check_own_rows(tool, section)
-        read_each = TOOLS[tool].read_each
-        if read_each and not strict:
-            yield from read_each(section)
-        else:
-            yield TOOLS[tool].read(section)
+        yield from TOOLS[tool].read(section, strict)
     except ParseError as error:
         yield error
 
 
 def _check_own_rows(tool: str, section: TextSection) -> None:
     """Refuse rows of a table whose head is lost, also below a line of iperf inside that table."""
+    expected = "the title and the column header of its table above"
     if tool == _HEADLESS:
-        raise section.error(
-            0, "rows of a table without its head", expected="its title and its column header above"
-        )
-    if not tool.startswith("iperf") or section.lines[0].startswith("{"):
-        return
-    for index, line in enumerate(section.lines):
-        if _BARE_ROW.fullmatch(line):
-            raise section.error(
-                index,
-                f"a row of another table in the output of {tool}",
-                expected="the title and the column header of its table above",
-            )
+        raise section.error(0, "rows of a table without its head", expected=expected)
+    if tool.startswith("iperf") and not section.lines[0].startswith("{"):
+        for index in (at for at, line in enumerate(section.lines) if _BARE_ROW.fullmatch(line)):
+            problem = f"a row of another table in the output of {tool}"
+            raise section.error(index, problem, expected=expected)
 
 
 def _no_table(text: str, source: str) -> ParseError:
     lines = text.split("\n")
     at = first_death(lines) or 0
-    is_subnet = _SUBNET.search(text) is not None
+    hint = "fabricproof subnet check --from FOLDER reads the tools of infiniband-diags"
     return ParseError(
         "no benchmark table",
         source=source,
         line=at + 1,
         expected=f"the output of {', '.join(TOOLS)}",
         got=repr(shorten(lines[at].strip())) if lines[at].strip() else "nothing of the kind",
-        next_step="fabricproof subnet check --from FOLDER reads the tools of infiniband-diags"
-        if is_subnet
-        else None,
+        next_step=hint if _SUBNET.search(text) else None,
     )
 
 
@@ -294,15 +284,9 @@ def _sections(text: str, source: str) -> Iterator[tuple[str, TextSection]]:
         at = start
         is_last = place + 1 == len(starts)
         body = text[start:] if is_last else text[start : starts[place + 1][1]]
-        yield (
-            tool,
-            TextSection(
-                lines=body.removesuffix("\n").split("\n"),
-                first=number,
-                source=source,
-                ends_text=is_last and not body.endswith("\n"),
-            ),
-        )
+        lines = body.removesuffix("\n").split("\n")
+        cut = is_last and not body.endswith("\n")
+        yield tool, TextSection(lines=lines, first=number, source=source, ends_text=cut)
 
 
 def _starts(text: str) -> Iterator[tuple[str, int]]:

@@ -19,8 +19,7 @@ from __future__ import annotations
 
 import re
 
-from fabricproof.benchmarks.parsers.grammar.chatter import first_death
-from fabricproof.benchmarks.parsers.grammar.text import TextSection
+from fabricproof.benchmarks.parsers.sections import TextSection, first_death
 from fabricproof.core.measure import Table
 
 #: messages of the two measurements (bench_lat_bw), bytes
@@ -54,25 +53,16 @@ _DUE = {
     **{name: _NUMBER for name, _ in _COLUMNS.values()},
 }
 
+_DISAGREE = "two parts of the output disagree"
+
 #: a line of the detailed results -> the columns of its numbers
-_DETAILS = (
-    (
-        rf"Latency   min / avg / max:{_TRIPLE} msecs",
-        ("latency_min_us", "latency_avg_us", "latency_max_us"),
-    ),
-    (
-        rf"Bandwidth min / avg / max:{_TRIPLE} MByte/s",
-        ("bandwidth_min_mb_s", "bandwidth_avg_mb_s", "bandwidth_max_mb_s"),
-    ),
-    (
-        f"On naturally {_RING}",
-        ("natural_ring_latency_us", "natural_ring_bandwidth_mb_s"),
-    ),
-    (
-        f"On randomly  {_RING}",
-        ("random_ring_latency_us", "random_ring_bandwidth_mb_s"),
-    ),
-)
+_DETAILS = {
+    rf"Latency   min / avg / max:{_TRIPLE} msecs": "latency_min_us latency_avg_us latency_max_us",
+    rf"Bandwidth min / avg / max:{_TRIPLE} MByte/s":
+        "bandwidth_min_mb_s bandwidth_avg_mb_s bandwidth_max_mb_s",
+    f"On naturally {_RING}": "natural_ring_latency_us natural_ring_bandwidth_mb_s",
+    f"On randomly  {_RING}": "random_ring_latency_us random_ring_bandwidth_mb_s",
+}  # fmt: skip
 
 
 def parse(section: TextSection) -> tuple[Table, ...]:
@@ -164,18 +154,14 @@ def _check_details(section: TextSection, row: dict[str, float], processes: int) 
     """
     inside = _part(section, "LatencyBandwidth")
     title, _ = _only(section, "Detailed benchmark results:", inside, "title of the details")
-    for pattern, names in _DETAILS:
-        at, match = _only(section, pattern, range(title, inside.stop), f"line with {names[0]}")
-        for text, name in zip(match.groups(), names, strict=True):
+    for pattern, names in _DETAILS.items():
+        at, match = _only(section, pattern, range(title, inside.stop), f"line with {names}")
+        for text, name in zip(match.groups(), names.split(), strict=True):
             factor = 1e3 if name.endswith("_us") else 1.0  # msec into usec
             rounding = 0.6 * 10 ** -len(text.partition(".")[2]) * factor
             if abs(float(text) * factor - row[name]) > _SIX_DIGITS * row[name] + rounding:
-                raise section.error(
-                    at, "two parts of the output disagree", expected=f"{name} of {row[name]:g}"
-                )
+                raise section.error(at, _DISAGREE, expected=f"{name} of {row[name]:g}")
     ring = r" ?The ring communication was done in both directions on ([0-9]{1,18}) processes"
     at, match = _only(section, ring, inside, "number of processes")
     if int(match[1]) != processes:
-        raise section.error(
-            at, "two parts of the output disagree", expected=f"{processes} processes"
-        )
+        raise section.error(at, _DISAGREE, expected=f"{processes} processes")

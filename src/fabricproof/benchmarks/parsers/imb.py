@@ -17,13 +17,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from fabricproof.benchmarks.catalogue import reading_of
-from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter
-from fabricproof.benchmarks.parsers.grammar.text import (
+from fabricproof.benchmarks.catalogue import meaning
+from fabricproof.benchmarks.parsers.sections import (
     RowShape,
     TextSection,
+    check_chatter,
     check_sizes,
     count,
+    facts_of,
     row_shape,
     shorten,
 )
@@ -106,56 +107,38 @@ class _Run:
     """What the lines around the tables say.
 
     Attributes:
-        binary: that ran; None if the header is not there.
-        blank: a table that knows nothing but what holds for all.
+        blank: a table with what holds for all, and no numbers.
         doubling: the tool chose the sizes.
         largest: the last size of every table; None if unknown.
         starts_at_one: 1 follows 0, or one element of a reduction's type.
-        starts: indexes of the titles.
     """
 
-    binary: str | None
     blank: Table
     doubling: bool
     largest: int | None
     starts_at_one: bool
-    starts: tuple[int, ...]
 
 
-def parse(section: TextSection) -> tuple[Table, ...]:
-    """Return every table of one IMB run.
-
-    A run goes from IMB's header, or from a bare "# Benchmarking", to the next tool.
-
-    Raises:
-        ParseError: a row is damaged or missing, a column is unknown, a listed benchmark has no
-            table, the end marker is missing, or the text says that the job died.
-    """
-    tables: list[Table] = []
-    for found in read_each(section, strict=True):
-        if isinstance(found, ParseError):
-            raise found
-        tables += found
-    return tuple(tables)
-
-
-def read_each(
-    section: TextSection, *, strict: bool = False
-) -> Iterator[tuple[Table, ...] | ParseError]:
+def read_each(section: TextSection, *, strict: bool) -> Iterator[tuple[Table, ...] | ParseError]:
     """Yield the tables below each title of one run, or what is wrong with them.
 
-    What is wrong with the run as a whole comes first.
+    A run goes from IMB's header, or from a bare "# Benchmarking", to the next tool.  What is wrong
+    with it as a whole comes first: a listed benchmark without a table, no end marker, the news
+    that the job died.  A table is refused for a row that is damaged or missing.
 
-    ``strict``: a size that the tool itself gave up on (out-of-mem, time-out) is damage; otherwise
-    it stands in the table's ``unmeasured``.
+    Args:
+        section: the lines of the run.
+        strict: a size that the tool itself gave up on (out-of-mem, time-out) is damage; otherwise
+            it stands in the table's ``unmeasured``.
     """
     heads = [(index, line) for index, line in enumerate(section.lines) if "#" in line]
+    starts = [index for index, line in heads if _TITLE_START.match(line)]
     run = _survey(section, heads)
     try:
-        _check_whole(section, heads, run)
+        _check_whole(section, heads, starts, run)
     except ParseError as error:
         yield error
-    for start, end in pairwise([*run.starts, len(section.lines)]):
+    for start, end in pairwise([*starts, len(section.lines)]):
         try:
             yield _read(section, start, end, run, strict=strict)
         except ParseError as error:
@@ -173,38 +156,29 @@ def _survey(section: TextSection, heads: Sequence[tuple[int, str]]) -> _Run:
     if header and header["gpu"]:
         place = _PLACES.get(buffers[1] if buffers else "", "DEVICE")
         said = {"binary": f"{said['binary']}-GPU", "send_buffer": place, "receive_buffer": place}
-    binary = str(said["binary"]) if header else None
+    version = header["version"].strip() if header else None
+    blank = Table(suite="imb", program="", version=version, source=section.source, attributes=said)
     # IMB-MT takes its sizes from -count and does not say which they are.
-    doubling = first(_CHOSEN) is None and binary != "IMB-MT"
+    doubling = first(_CHOSEN) is None and said.get("binary") != "IMB-MT"
     return _Run(
-        binary=binary,
-        blank=Table(
-            suite="imb",
-            program="",
-            version=header["version"].strip() if header else None,
-            columns=(),
-            rows=(),
-            source=section.source,
-            line=0,
-            row_lines=(),
-            attributes=said,
-        ),
+        blank=blank,
         doubling=doubling,
         largest=int(largest[1]) if largest and doubling else None,
         starts_at_one=first(_COMMAND) is not None,
-        starts=tuple(index for index, line in heads if _TITLE_START.match(line)),
     )
 
 
-def _check_whole(section: TextSection, heads: Sequence[tuple[int, str]], run: _Run) -> None:
+def _check_whole(
+    section: TextSection, heads: Sequence[tuple[int, str]], starts: Sequence[int], run: _Run
+) -> None:
     """Check that nothing that the header promised is missing."""
-    begin = run.starts[0] if run.starts else len(section.lines)
+    begin = starts[0] if starts else len(section.lines)
     for index, line in enumerate(section.lines[:begin]):
         if "#repetitions" in line:
             raise section.error(index, "a table without title", expected="'# Benchmarking ...'")
         if not line.lstrip().startswith("#"):
             check_chatter(section, index, "the first table")
-    if not run.starts:
+    if not starts:
         raise section.error(0, "a run without table", expected="'# Benchmarking ...'")
     list_begin = next((index for index, line in heads if _LIST.match(line)), begin)
     listed = {
@@ -212,21 +186,21 @@ def _check_whole(section: TextSection, heads: Sequence[tuple[int, str]], run: _R
         for index, line in heads
         if list_begin < index < begin and (match := _LISTED.fullmatch(line))
     }
-    if (listed or "MPI Benchmark" in section.lines[0]) and run.binary is None:
+    if (listed or "MPI Benchmark" in section.lines[0]) and not run.blank.attributes:
         raise section.error(0, "a line is missing", expected="'Intel(R) MPI Benchmarks ...' above")
     if not listed:
         return
-    names = {_title(section, start)["name"].lower() for start in run.starts}
+    names = {_title(section, start)["name"].lower() for start in starts}
     if unlisted := names - {name.lower() for name in listed}:
         problem = f"a table that the header does not list: {', '.join(sorted(unlisted))}"
-        raise section.error(run.starts[0], problem, expected=", ".join(listed))
+        raise section.error(begin, problem, expected=", ".join(listed))
     invalid = {match[1].lower() for _, line in heads if (match := _INVALID.match(line))}
     for name, index in listed.items():
         if name.lower() not in names | invalid:
             problem = f"the table of {name} is missing"
             raise section.error(index, problem, expected="one table per listed benchmark")
     end = max((index for index, line in heads if _END.match(line)), default=-1)
-    if end < run.starts[-1]:
+    if end < starts[-1]:
         expected = "'# All processes entering MPI_Finalize' at its end"
         raise section.error(len(section.lines) - 1, "the output is cut", expected=expected)
 
@@ -243,54 +217,40 @@ def _read(
 ) -> tuple[Table, ...]:
     """Return the table below the title at ``start``; one for each group where groups are listed."""
     title = _title(section, start)
-    said, header = _facts(section, start + 1, end)
-    shape = _shape(section, header)
-    found, given_up = _rows(section, header + 1, end, shape, strict=strict)
-    if not found:
-        raise section.error(header, "a table without rows", expected=shape.describe())
-    if run.binary and "num_processes" not in said:
-        raise section.error(start, "a line is missing", expected="'# #processes = N' below")
-    rows = shape.read(section, found)
-    grouped = shape.columns[0] == "group"
-    groups = by_key((row[0] if grouped else 0, at) for at, row in enumerate(rows))
-    due = said.get("num_groups", 1)
-    if grouped and (len(groups) != due or len({len(each) for each in groups.values()}) != 1):
-        raise section.error(header, "a row of a group is missing", expected=f"{due} groups alike")
-    tables = []
-    for group, places in groups.items():
-        own = {"multi": 1} if title["multi"] else {}
-        attributes = {**run.blank.attributes, **own, **said}
-        table = replace(
-            run.blank,
-            program=title["name"],
-            columns=shape.columns[grouped:],
-            rows=tuple(rows[at][grouped:] for at in places),
-            line=section.first + header,
-            row_lines=tuple(section.first + found[at] for at in places),
-            attributes={**attributes, "group": int(group)} if grouped else attributes,
-        )
-        is_pair = reading_of(table).kind is not ProgramKind.COLLECTIVE
-        if is_pair and said.get("num_processes") == 1:
-            raise section.error(start, "one process is no pair", expected="#processes = 2 or more")
-        tables.append(_with_unit(_check_sizes(section, table, run, given_up)))
-    return tuple(tables)
-
-
-def _facts(section: TextSection, begin: int, end: int) -> tuple[dict[str, str | int | float], int]:
-    """Return what the lines above the column header say, and the index of that header."""
-    said: dict[str, str | int | float] = {}
-    for index, line in enumerate(section.lines[begin:end], begin):
-        if _COLUMN_HEADER.match(line):
-            return said, index
-        matches = (pattern.fullmatch(line) for pattern in _FACTS)
-        if found := next((match.groupdict() for match in matches if match), None):
-            said |= {each: int(word) if word.isdigit() else word for each, word in found.items()}
-        elif _FACT_WORDS.search(line):
+    said = {**run.blank.attributes, **({"multi": 1} if title["multi"] else {})}
+    shape, header = None, start
+    found: list[int] = []
+    given_up: dict[int, tuple[int, str]] = {}
+    for index, line in enumerate(section.lines[start + 1 : end], start + 1):
+        if shape and shape.is_row(line):
+            found.append(index)
+        elif _COLUMN_HEADER.match(line):
+            if shape:
+                raise section.error(index, "a table without title", expected="'# Benchmarking ...'")
+            shape, header = _shape(section, index), index
+        elif shape is None and (facts := facts_of(_FACTS, line)):
+            said |= facts
+        elif shape is None and _FACT_WORDS.search(line):
             raise section.error(index, "damaged line", expected="'# #processes = N' or its kin")
+        elif shape and found and not strict and (gone := _GIVEN_UP.fullmatch(line)):
+            given_up[int(gone[1])] = index, gone[2]
+        elif shape and _FAILED.search(line):
+            raise section.error(index, "the benchmark gave up", expected=shape.describe())
         elif not line.lstrip().startswith("#"):
-            check_chatter(section, index, "the column header")
-    expected = "'#bytes #repetitions ...'"
-    raise section.error(begin - 1, "a table without column header", expected=expected)
+            check_chatter(section, index, shape.describe() if shape else "the column header")
+    if shape is None or not found:
+        problem = f"a table without {'rows' if shape else 'column header'}"
+        raise section.error(header, problem, expected="'#bytes #repetitions ...', and rows")
+    if "binary" in said and "num_processes" not in said:
+        raise section.error(start, "a line is missing", expected="'# #processes = N' below")
+    is_pair = meaning("imb", title["name"]).kind is not ProgramKind.COLLECTIVE
+    if is_pair and said.get("num_processes") == 1:
+        raise section.error(start, "one process is no pair", expected="#processes = 2 or more")
+    blank = replace(run.blank, program=title["name"], line=section.first + header, attributes=said)
+    return tuple(
+        _with_unit(_check_sizes(section, table, run, given_up))
+        for table in _tables(section, blank, shape, found)
+    )
 
 
 def _shape(section: TextSection, header: int) -> RowShape:
@@ -298,36 +258,37 @@ def _shape(section: TextSection, header: int) -> RowShape:
     for at, word in enumerate(words):
         if word not in _COLUMNS or word in words[:at]:
             expected = f"one of {', '.join(_COLUMNS)}, none twice"
-            raise section.error(
-                header, "unknown column", expected=expected, got=repr(shorten(word))
-            )
+            got = repr(shorten(word))
+            raise section.error(header, "unknown column", expected=expected, got=got)
     return row_shape(tuple(_COLUMNS[word] for word in words), _WHOLE)
 
 
-def _rows(
-    section: TextSection, begin: int, end: int, shape: RowShape, *, strict: bool
-) -> tuple[list[int], list[tuple[int, int, str]]]:
-    """Return the indexes of the rows, and index, size and words of each size that was given up."""
-    found: list[int] = []
-    given_up: list[tuple[int, int, str]] = []
-    skips = not strict and shape.columns[0] != "group"
-    for index in range(begin, end):
-        line = section.lines[index]
-        if shape.is_row(line):
-            found.append(index)
-        elif skips and found and (gone := _GIVEN_UP.fullmatch(line)):
-            given_up.append((index, int(gone[1]), gone[2]))
-        elif _FAILED.search(line):
-            raise section.error(index, "the benchmark gave up", expected=shape.describe())
-        elif _COLUMN_HEADER.match(line):
-            raise section.error(index, "a table without title", expected="'# Benchmarking ...'")
-        elif not line.lstrip().startswith("#"):
-            check_chatter(section, index, shape.describe())
-    return found, given_up
+def _tables(
+    section: TextSection, blank: Table, shape: RowShape, found: Sequence[int]
+) -> Iterator[Table]:
+    """Yield the table of each group, or the one table."""
+    rows = shape.read(section, found)
+    lines = [section.first + index for index in found]
+    if shape.columns[0] != "group":
+        yield replace(blank, columns=shape.columns, rows=rows, row_lines=tuple(lines))
+        return
+    groups = by_key((int(row[0]), at) for at, row in enumerate(rows))
+    due = blank.attributes.get("num_groups", 1)
+    if len(groups) != due or len({len(places) for places in groups.values()}) != 1:
+        header = blank.line - section.first
+        raise section.error(header, "a row of a group is missing", expected=f"{due} groups alike")
+    for group, places in groups.items():
+        yield replace(
+            blank,
+            columns=shape.columns[1:],
+            rows=tuple(rows[at][1:] for at in places),
+            row_lines=tuple(lines[at] for at in places),
+            attributes={**blank.attributes, "group": group},
+        )
 
 
 def _check_sizes(
-    section: TextSection, table: Table, run: _Run, given_up: Sequence[tuple[int, int, str]]
+    section: TextSection, table: Table, run: _Run, given_up: Mapping[int, tuple[int, str]]
 ) -> Table:
     """Return the table with its unmeasured sizes; refuse it if any other size is missing."""
     lines = [line - section.first for line in table.row_lines]
@@ -335,8 +296,8 @@ def _check_sizes(
         check_sizes(section, lines, None, first=None)
         return table
     sizes = (int(row[0]) for row in table.rows)
-    steps = sorted([*zip(lines, sizes, strict=True), *((at, size) for at, size, _ in given_up)])
-    unmeasured = {size: words for _, size, words in given_up}
+    steps = sorted([*zip(lines, sizes, strict=True), *((at, n) for n, (at, _) in given_up.items())])
+    unmeasured = {size: words for size, (_, words) in given_up.items()}
     index, last = steps[-1]
     words = unmeasured.get(last)
     # After a time-out IMB prints no larger size: they are given up with the same words.
@@ -344,8 +305,9 @@ def _check_sizes(
         last *= 2
         unmeasured[last] = words
     # IMB-MPI1 moves bytes but for its reductions; the windows of IMB-EXT 4 count in integers.
-    in_bytes = run.binary in {"IMB-MPI1", "IMB-MPI1-GPU"} and "reduce" not in table.program.lower()
-    first = (1 if in_bytes else 8) if run.starts_at_one else None
+    moves_bytes = str(table.attributes.get("binary")) in {"IMB-MPI1", "IMB-MPI1-GPU"}
+    element = 1 if moves_bytes and "reduce" not in table.program.lower() else 8
+    first = element if run.starts_at_one else None
     indexes, numbers = zip(*steps, strict=True)
     check_sizes(section, indexes, numbers, first=first, doubling=run.doubling)
     if run.largest not in {None, last} and table.program not in _ONE_SIZE:
@@ -354,31 +316,29 @@ def _check_sizes(
     return replace(table, unmeasured=unmeasured)
 
 
-_DECIMAL_SINCE = 2018
-_BINARY_UNTIL = 4
-#: log2(2^20 / 10^6): how far a binary megabyte moves the ratio between two powers of two.
+#: Since 2018.0 "Mbytes" are 10^6 bytes (``MEGA = 1.0/1e6`` in IMB_display_times, src/IMB_output.c
+#: of tag v2018.0); IMB 3 and 4 took 2^20 (``MEGA = 1.0/1048576.0`` in the same function).
+_DECIMAL_SINCE, _BINARY_UNTIL = 2018, 4
+#: log2(2^20 / 10^6): how far a binary megabyte moves the ratio between two powers of two
 _SHIFT = math.log2(1.048576)
-#: a bandwidth of at least this many MB/s, and a time of at least this many us, carry enough
-#: digits to tell 1 from 1.048576.
-_CLEAR_MB_S = 10.0
-_CLEAR_US = 5.0
+#: a bandwidth and a time of at least this carry enough digits to tell 1 from 1.048576
+_CLEAR_MB_S, _CLEAR_US = 10.0, 5.0
 
 
 def _with_unit(table: Table) -> Table:
     """Return ``table`` with its bandwidth column named by the megabyte it is printed in.
 
-    Since 2018.0 it is 10^6 bytes (``MEGA = 1.0/1e6`` in IMB_display_times, src/IMB_output.c of tag
-    v2018.0); IMB 3 and 4 took 2^20 (``MEGA = 1.0/1048576.0`` in the same function).  For releases
-    between, and for a table pasted without its header, the numbers themselves tell: a bandwidth is
-    the size over the time printed beside it, times a power of two (1 PingPong, 2 Sendrecv, 4
-    Exchange), or the size times the message rate.
+    For releases between, and for a table pasted without its header, the numbers themselves tell: a
+    bandwidth is the size over the time printed beside it, times a power of two (1 PingPong, 2
+    Sendrecv, 4 Exchange), or the size times the message rate.
     """
     if "bandwidth_mb_s" not in table.columns:
         return table
-    release = re.match(r"[0-9]{1,4}", table.version or "")
-    if release and int(release[0]) >= _DECIMAL_SINCE:
+    match = re.match(r"[0-9]{1,4}", table.version or "")
+    release = int(match[0]) if match else None
+    if release is not None and release >= _DECIMAL_SINCE:
         return table
-    if not (release and int(release[0]) <= _BINARY_UNTIL):
+    if release is None or release > _BINARY_UNTIL:
         votes = [vote for row in table.named_rows if (vote := _is_binary(row)) is not None]
         if sum(votes) * 2 <= len(votes):
             return table
@@ -387,7 +347,7 @@ def _with_unit(table: Table) -> Table:
 
 
 def _is_binary(row: Mapping[str, float]) -> bool | None:
-    """Tell by one row; None where its numbers have too few digits, or no time."""
+    """Tell by one row; None if its numbers have too few digits, or no time."""
     bandwidth, rate = row["bandwidth_mb_s"], row.get("message_rate_per_s")
     time_us = row.get("latency_us", row.get("latency_max_us", 0.0))
     if bandwidth < _CLEAR_MB_S or not (rate or time_us >= _CLEAR_US):

@@ -19,8 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fabricproof.benchmarks.parsers.grammar.chatter import death
-from fabricproof.benchmarks.parsers.grammar.text import TextSection
+from fabricproof.benchmarks.parsers.sections import TextSection, death
 from fabricproof.core.measure import Table
 
 #: iperf 2: src/ReportOutputs.c and Locale.c; iperf3: src/iperf_locale.c (report_sum_bw_format and

@@ -23,8 +23,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from fabricproof.benchmarks.parsers.grammar.chatter import first_death
-from fabricproof.benchmarks.parsers.grammar.text import TextSection
 from fabricproof.benchmarks.parsers.iperf import (
     Attributes,
     Interval,
@@ -35,6 +33,7 @@ from fabricproof.benchmarks.parsers.iperf import (
     read_lines,
 )
 from fabricproof.benchmarks.parsers.report import is_report, read_report
+from fabricproof.benchmarks.parsers.sections import TextSection, first_death
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
 

@@ -26,9 +26,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter
-from fabricproof.benchmarks.parsers.grammar.text import TextSection, shorten
 from fabricproof.benchmarks.parsers.report import is_report, read_as_text
+from fabricproof.benchmarks.parsers.sections import TextSection, check_chatter, shorten
 from fabricproof.benchmarks.program import UNNAMED
 from fabricproof.core.measure import Table
 from fabricproof.core.units import by_key

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from fabricproof.benchmarks.parsers.grammar.text import TextSection
+from fabricproof.benchmarks.parsers.sections import TextSection
 from fabricproof.core.measure import Table
 
 #: one of these stands in each line that is read here

@@ -16,13 +16,15 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from fabricproof.benchmarks.catalogue import OSU
-from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter, is_exit_status
-from fabricproof.benchmarks.parsers.grammar.text import (
+from fabricproof.benchmarks.parsers.sections import (
     COUNT,
     RowShape,
     TextSection,
+    check_chatter,
     check_sizes,
     count,
+    facts_of,
+    is_exit_status,
     row_shape,
     shorten,
 )
@@ -140,23 +142,13 @@ def _title_of(line: str) -> Table | None:
         suite="osu" if match["osu"] else "osu-mpi4py",
         program=program.replace("osu_", "osu_xccl_") if over_xccl else program,
         version=match["version"] or match["old"],
-        columns=(),
-        rows=(),
-        source="",
-        line=0,
-        row_lines=(),
         attributes={"accelerator": match["accelerator"]} if match["accelerator"] else {},
     )
 
 
 @lru_cache(maxsize=64)
 def _facts_of(line: str) -> Attributes:
-    matches = (pattern.fullmatch(line) for pattern in _FACTS)
-    said = next((match.groupdict() for match in matches if match), {})
-    return {
-        name: int(value) if name.startswith(("num_", "window_size")) else value
-        for name, value in said.items()
-    }
+    return facts_of(_FACTS, line)
 
 
 def _begin(section: TextSection) -> _Run:

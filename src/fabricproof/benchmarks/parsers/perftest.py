@@ -29,9 +29,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter
-from fabricproof.benchmarks.parsers.grammar.text import TextSection, check_next_size, shorten
 from fabricproof.benchmarks.parsers.report import is_report, read_as_text
+from fabricproof.benchmarks.parsers.sections import (
+    TextSection,
+    check_chatter,
+    check_next_size,
+    shorten,
+)
 from fabricproof.core.measure import Table, is_column
 
 _TITLE = re.compile(

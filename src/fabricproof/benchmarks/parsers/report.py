@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from fabricproof.benchmarks.parsers.grammar.chatter import first_death
-from fabricproof.benchmarks.parsers.grammar.text import TextSection
+from fabricproof.benchmarks.parsers.sections import TextSection, first_death
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
 

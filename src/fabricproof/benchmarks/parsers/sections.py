@@ -1,25 +1,26 @@
-"""Turn what a job printed into plain numbered lines: the ground that every parser stands on.
+"""The ground that every parser stands on: lines of one tool, rows of numbers, and what is neither.
 
 Launchers put a prefix before each line, terminals colour them and Windows editors end them with
 a carriage return.  None of that is data, so it goes before any table is looked for.  Line numbers
 stay those of the original text.
+
+Anything may stand between two rows as long as it cannot be a piece of a row.  A line that could
+be one is damage: guessing is how a shortened table becomes a green verdict.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
 from fabricproof.core.errors import ParseError
 
-#: ECMA-48 control sequences (colours, cursor movement) and the two-byte escapes.
+#: ECMA-48 control sequences (colours, cursor movement) and the two-byte escapes
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
-
-#: What Open MPI's ``--tag-output`` puts before each line: ``[1,0]<stdout>:``; 5.x adds a blank and
-#: may add host and process before it.
+#: Open MPI's ``--tag-output``: ``[1,0]<stdout>:``; 5.x adds a blank and may add host and process
 _TAG = re.compile(
     r"^(?:\[[^\]\n]{0,80}\])?\[?[\w,.:\-]{0,120}\]?<std(?:out|err|diag)>: ?", re.MULTILINE
 )
@@ -82,19 +83,25 @@ def clean(text: str) -> str:
 WHOLE = frozenset(
     {"message_size", "repetitions", "iterations", "transmit_size", "num_processes", "group"}
 )
+_COUNTS = frozenset({"repetitions", "iterations", "num_processes"})
 
 #: No tool prints more digits; without the limit a broken text could ask for numbers of any length.
 #: No run has a count of 0: none of processes, of repetitions, of messages in a window.
 COUNT = "[1-9][0-9]{0,17}"
-_COUNTS = frozenset({"repetitions", "iterations", "num_processes"})
-INTEGER = "[0-9]{1,18}"
-_DECIMAL = r"[0-9]{1,18}\.[0-9]{2}"
-_NUMBER = re.compile(r"[0-9]+")
+_INTEGER, _DECIMAL = "[0-9]{1,18}", r"[0-9]{1,18}\.[0-9]{2}"
+_IS_COUNT, _NUMBER = re.compile(COUNT), re.compile("[0-9]+")
 
 
 def count(name: str) -> str:
     """Return the pattern of a group that holds a count."""
     return f"(?P<{name}>{COUNT})"
+
+
+def facts_of(patterns: Iterable[re.Pattern[str]], line: str) -> dict[str, str | int | float]:
+    """Return the named groups of the first pattern that matches the line, counts as numbers."""
+    matches = (pattern.fullmatch(line) for pattern in patterns)
+    found = next((match.groupdict() for match in matches if match), {})
+    return {name: int(word) if _IS_COUNT.fullmatch(word) else word for name, word in found.items()}
 
 
 class RowShape:
@@ -103,23 +110,22 @@ class RowShape:
     Attributes:
         printed: the columns in printed order; ``validation`` is one of Pass or Fail.
         columns: those that hold numbers.
-        is_row: matches one whole line.
-        ends_whole: the last column holds a whole number, which shows no cut.
         sentence: the row is a sentence with whole numbers, of this pattern.
+        is_row: matches one whole line.
     """
 
     def __init__(
         self, printed: tuple[str, ...], whole: frozenset[str] = WHOLE, sentence: str | None = None
     ) -> None:
-        """Make the shape of a row of numbers, or of a sentence of whole numbers (a pattern)."""
-        fields = {name: COUNT if name in _COUNTS else INTEGER for name in whole}
+        """Make the shape; ``whole`` are the columns with whole numbers."""
+        fields = {name: COUNT if name in _COUNTS else _INTEGER for name in whole}
         fields["validation"] = "(?:Pass|Fail)"
         pattern = sentence or "[ \t]+".join(fields.get(name, _DECIMAL) for name in printed)
         self.printed = printed
         self.columns = tuple(name for name in printed if name != "validation")
-        self.is_row = re.compile(f"[ \t]*{pattern}[ \t]*").fullmatch
-        self.ends_whole = printed[-1] in whole and sentence is None
         self.sentence = sentence
+        self.is_row = re.compile(f"[ \t]*{pattern}[ \t]*").fullmatch
+        self._shows_cut = sentence is not None or printed[-1] not in whole
         self._readers = [
             (at, int if sentence or name in whole else float)
             for at, name in enumerate(printed)
@@ -134,7 +140,7 @@ class RowShape:
                 newline could be the beginning of a longer one; two decimals are whole.
         """
         last = len(section.lines) - 1
-        if section.ends_text and self.ends_whole and found and found[-1] == last:
+        if section.ends_text and not self._shows_cut and found and found[-1] == last:
             raise section.error(last, "cut row", expected="a newline at its end")
         text = "\n".join([section.lines[index] for index in found])
         words = _NUMBER.findall(text) if self.sentence else text.split()
@@ -172,9 +178,8 @@ def check_sizes(
     """
     if sizes is None:
         if len(indexes) > 1:
-            raise section.error(
-                indexes[1], "a second row", expected="one row, as there are no sizes"
-            )
+            expected = "one row, as there are no sizes"
+            raise section.error(indexes[1], "a second row", expected=expected)
         return
     for index, (before, size) in zip(indexes[1:], pairwise(sizes), strict=True):
         if doubling and before == 0 and first is not None and size > first:
@@ -186,19 +191,15 @@ def check_sizes(
 def check_next_size(
     section: TextSection, index: int, before: int, size: int, *, steps: bool
 ) -> None:
-    """Check that ``size`` may follow ``before``.
-
-    ``steps``: sizes double (0 is followed by a power of two), as where the tool chose them.
+    """Check that ``size`` may follow ``before``; ``steps``: as its double, or any power after 0.
 
     Raises:
         ParseError: the size repeats, goes down, or skips one.
     """
     if size <= before:
         raise section.error(index, "message sizes out of order", expected=f"more than {before}")
-    if not steps:
-        return
     doubles = size == 2 * before if before else size & (size - 1) == 0
-    if not doubles:
+    if steps and not doubles:
         wanted = f"{2 * before}" if before else "a power of two"
         raise section.error(
             index,
@@ -206,3 +207,81 @@ def check_next_size(
             expected=f"message size {wanted} (the tool doubles its sizes; a table of sizes picked "
             "by hand cannot be told from one that lost rows)",
         )
+
+
+#: The job was killed or gave up.  Sources: Slurm's slurmstepd and srun messages, Open MPI's
+#: help-mpirun/help-mpi-api texts, Hydra's "BAD TERMINATION" banner, bash's job messages, MPICH's
+#: and Intel MPI's fatal error texts, the kernel's and cgroup's out-of-memory news, timeout(1) -v,
+#: PBS ("job killed: walltime 3600 exceeded") and LSF ("job killed after reaching LSF run time").
+_DEATH = re.compile(
+    r"CANCELLED|DUE TO (?:TIME LIMIT|NODE FAILURE|PREEMPTION|JOB REQUEUE)"
+    r"|srun: (?:error: .*task|Job step aborted|Force Terminated|First task exited)"
+    r"|srun: error: .*(?:failed|Timed out|Unable|Aborting)"
+    r"|^\s*(?:Killed|Terminated|Aborted|Segmentation fault|Bus error|Floating point exception)\b"
+    r"|(?:mpirun|mpiexec|prterun|orterun|mpiexec\.hydra)\s+(?:noticed|detected|has exited)"
+    r"|BAD TERMINATION|KILLED BY SIGNAL|APPLICATION TERMINATED WITH"
+    r"|MPI_ABORT was invoked|MPI_Abort\(|MPI_ERRORS_ARE_FATAL|[Ff]atal error in|^Abort\(\d+\)"
+    r"|Process received signal|Caught signal|[Ss]egmentation [Ff]ault|SIG(?:KILL|SEGV|TERM|BUS)\b"
+    r"|(?:ORTE|PRTE) has lost communication|daemon .*unexpectedly"
+    r"|oom[-_]kill|[Oo]ut [Oo]f [Mm]emory|OUT_OF_MEMORY|Transport retry count exceeded"
+    r"|slurmstepd: error: .*(?:STEP|JOB|Exceeded)"
+    r"|srun: (?:error: Node failure|forcing job termination)"
+    r"|abort is already in progress|sending signal \w+ to command|[Jj]ob killed"
+    r"|^\s*(?:Illegal instruction|Hangup|Alarm clock|User defined signal \d)\b"
+)
+
+#: The program ended with a status other than 0.  After a failed validation this is expected.
+_EXITED = re.compile(
+    r"[Ee]xited with exit code|non-zero (?:exit )?status|non-zero exit code|exited with status"
+)
+
+#: Chatter that begins with a digit: dates, clock times, sentences ("1 more process has sent ...").
+#: In a row at least two blanks follow the size, so a cut row is no sentence.  No row holds a
+#: percentage first ("0% [Working]" of apt), or an address followed by a name ("4deb78a flags=0x0)",
+#: the second half of a line of UCX).
+_DIGIT_CHATTER = re.compile(
+    r"\s*(?:\d{1,3}% |(?:0x[0-9a-f]{1,16}|(?=[0-9]+[a-f])[0-9a-f]{6,16}),? [a-z]+=|"
+    r"\d+(?:[-/]\d+){2}|\d+:\d\d|\d+(?:\.\d+)*\.? [A-Za-z(\[])"
+)
+
+#: Searching costs the square of a line's length; no row and no news is longer than this.
+_LONG = 2000
+
+_ROW_START = re.compile(r"\s*[-+.]?\d")
+_ROW_INSIDE = re.compile(r"\d[ \t]{2,}\d+\.\d|\d[ \t]+\d+\.\d\d(?!\d)\s*$")
+
+
+def death(line: str) -> bool:
+    """Tell whether ``line`` says that the job was killed, crashed or ended badly."""
+    line = line[:_LONG]
+    return _DEATH.search(line) is not None or is_exit_status(line)
+
+
+def is_exit_status(line: str) -> bool:
+    """Tell whether ``line`` reports nothing worse than an exit status other than 0."""
+    return _EXITED.search(line) is not None
+
+
+def first_death(lines: Iterable[str]) -> int | None:
+    """Return the index of the first line that says the job died, or None."""
+    return next((index for index, line in enumerate(lines) if death(line)), None)
+
+
+def check_chatter(section: TextSection, index: int, expected: str, *, rows: bool = True) -> None:
+    """Accept the line at ``index`` as chatter.
+
+    ``rows``: it may be a row, or hide one; not so within a plot.
+
+    Raises:
+        ParseError: the line could be a damaged row, or says that the job died.
+    """
+    line = section.lines[index]
+    if not line.strip():
+        return
+    if len(line) > _LONG:
+        line = f"{line[: _LONG // 2]} {line[1 - _LONG // 2 :]}"
+    if death(line):
+        raise section.error(index, "the job ended badly", expected="a run that ended well")
+    begins = _ROW_START.match(line)
+    if rows and (not _DIGIT_CHATTER.match(line) if begins else _ROW_INSIDE.search(line)):
+        raise section.error(index, "damaged row", expected=expected)
