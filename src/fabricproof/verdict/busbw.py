@@ -57,7 +57,7 @@ BUS_TOLERANCE = RING_TOLERANCE
 _DIP, _DIP_BYTES = 0.5, 2**20
 
 #: means over ranks and repetitions agree within so many times their last digit's half
-_MEANS = 3
+_MEANS = 2
 
 
 def judge_busbw(limits: Limits) -> list[Judgement]:
