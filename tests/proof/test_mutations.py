@@ -19,7 +19,7 @@ from proof.tries import attempt
 DECIDING = {
     "traffic": ["prove_path", "_quiet_or_disturbed"],
     "verdict.table": ["judge_table", "_numbers", "_bandwidths", "_times"],
-    "verdict.value": ["judge_value", "_impossible", "_against"],
+    "verdict.value": ["judge_value", "impossible", "_against"],
     "job.outcome": [
         *(
             "judge_leg",

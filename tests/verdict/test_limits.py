@@ -23,7 +23,7 @@ SHAPED = Fabric(
 
 
 def limits(made: Table, rules: Rules) -> Limits:
-    return Limits.of(made, rules)
+    return Limits(made, rules)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 
 from fabricproof.benchmarks.catalogue import reading_of
 from fabricproof.benchmarks.program import (
@@ -12,7 +13,7 @@ from fabricproof.benchmarks.program import (
     buffers_of,
     ends_on_gpus,
 )
-from fabricproof.core.measure import Table, Verdict
+from fabricproof.core.measure import Table
 from fabricproof.physics import (
     Ceiling,
     Fabric,
@@ -33,7 +34,7 @@ from fabricproof.verdict.laws import (
     row_fault,
     wire_bytes,
 )
-from fabricproof.verdict.value import Reference, Rules, from_ceiling, judge_value
+from fabricproof.verdict.value import Rules, from_ceiling, impossible
 
 #: a missing fraction of a time that no printed digit shows
 NEGLIGIBLE = 0.001
@@ -102,14 +103,12 @@ def _spoken(table: Table, fabric: Fabric) -> tuple[Protocol | str | None, int | 
     return protocol.name, path_mtu or stated
 
 
-@dataclass(frozen=True, kw_only=True)
 class Limits:
     """What one table is judged by.
 
     Attributes:
-        table: the table itself.
+        table, rules: the table itself, and what is stated.
         reading: how it is to be read.
-        rules: what somebody stated.
         fabric: as the program loads it, None if nothing is declared.
         ceiling: what binds, None without a fabric.
         reference: what the plateau is judged by.
@@ -119,48 +118,26 @@ class Limits:
         most_nodes: nodes whose rails the pairs may have had together.
     """
 
-    table: Table
-    reading: Meaning
-    rules: Rules
-    fabric: Fabric | None
-    ceiling: Ceiling | None
-    reference: Reference | None
-    silence: str | None
-    unknown_nodes: str | None
-    most_nodes: int
-
-    @classmethod
-    def of(cls, table: Table, rules: Rules) -> Limits:
-        """Return the limits of ``table`` under ``rules``."""
-        reading = reading_of(table)
-        fabric = loaded_fabric(table, rules.fabric) if rules.fabric else None
-        ceiling = bound(fabric) if fabric else None
-        shared = _shared_rails(table, reading)
-        silence = f"{shared}; give a --reference" if shared else None
-        reference = rules.references.get("bandwidth")
-        if silence and reading.kind is ProgramKind.LATENCY:
-            reference = None
-        elif reference is not None:
-            silence = None
-        elif ceiling is not None and silence is None:
-            reference = from_ceiling(ceiling, tolerance=rules.tolerance)
-        unknown_nodes = _unknown_nodes(table, reading, rules)
-        # At the most each pair has a node of its own, with all its rails.
-        most_nodes = num_pairs(table) if unknown_nodes else 1
+    def __init__(self, table: Table, rules: Rules) -> None:
+        self.table, self.rules, self.reading = table, rules, reading_of(table)
+        self.fabric = loaded_fabric(table, rules.fabric) if rules.fabric else None
+        given = rules.references.get("bandwidth")
+        shared = _shared_rails(table, self.reading)
+        if shared and self.reading.kind is ProgramKind.LATENCY:
+            given = None
+        self.silence = f"{shared}; give a --reference" if shared and given is None else None
+        self.unknown_nodes = _unknown_nodes(table, self.reading, rules)
+        self.most_nodes = num_pairs(table) if self.unknown_nodes else 1
+        self.ceiling = ceiling = bound(self.fabric) if self.fabric else None
+        self.reference = given
         if ceiling is not None:
-            high = ceiling.high_mb_s * most_nodes + rounding_mb_s(table)
-            ceiling = replace(ceiling, high_mb_s=high)
-        return cls(
-            table=table,
-            reading=reading,
-            rules=rules,
-            fabric=fabric,
-            ceiling=ceiling,
-            reference=reference,
-            silence=silence,
-            unknown_nodes=unknown_nodes if "bandwidth" not in rules.references else None,
-            most_nodes=most_nodes,
-        )
+            if given is None and shared is None:
+                self.reference = from_ceiling(ceiling, tolerance=rules.tolerance)
+            # At the most each pair has a node of its own, with all its rails.
+            high = ceiling.high_mb_s * self.most_nodes + rounding_mb_s(table)
+            self.ceiling = replace(ceiling, high_mb_s=high)
+        if "bandwidth" in rules.references:
+            self.unknown_nodes = None
 
     def ceiling_of(self, num_bytes: int | None) -> Ceiling | None:
         """Return the ceiling for messages of ``num_bytes`` bytes: of bytes, packets or rates.
@@ -182,7 +159,7 @@ class Limits:
         high = num_bytes / least_us if least_us > 0 else float("inf")
         return replace(self.ceiling, high_mb_s=max(rate, high))
 
-    @property
+    @cached_property
     def start_us(self) -> float | None:
         """What a message costs before its bytes count, in us; None if it is not known.
 
@@ -200,7 +177,7 @@ class Limits:
             reads = int(self.table.attributes.get("outstanding_reads", depth))
         return latency_floor_us(self.fabric, 0).us / max(1, min(depth, reads))
 
-    @property
+    @cached_property
     def curve_mb_s(self) -> float | None:
         """What the points inside the curve are judged by: one rail's worth of the reference.
 
@@ -255,17 +232,10 @@ class Limits:
         times = [name for name in ("latency_min_us", *percentiles(row, "latency")) if name in row]
         for name in (*times[:1], *percentiles(row, "bandwidth")[-1:]):
             is_time = name.endswith("_us")
-            judged = judge_value(
-                name=name,
-                value=row[name],
-                unit="us" if is_time else "MB/s",
-                message_size=None,
-                reference=None,
-                ceiling=None if is_time else self.ceiling_of(wire_bytes(row)),
-                floor=self.floor(row) if is_time else None,
-            )
-            if judged.verdict is Verdict.INVALID and judged.ceiling_name:
-                return f"{name}: {judged.reason}"
+            ceiling = None if is_time else self.ceiling_of(wire_bytes(row))
+            floor = self.floor(row) if is_time else None
+            if (ceiling or floor) and (why := impossible(row[name], ceiling, floor)):
+                return f"{name}: {why}"
         return None
 
 
@@ -275,11 +245,9 @@ def _unknown_nodes(table: Table, reading: Meaning, rules: Rules) -> str | None:
     A run of our own puts all pairs between two nodes; of a file nobody knows, unless ``flows=``
     says that the pairs shared the rails.  What is too slow for one node is too slow for more.
     """
-    pairs = num_pairs(table)
-    is_sum = reading.kind is ProgramKind.BANDWIDTH and reading.pairs_share_rails
-    if rules.path_required or rules.fabric is None or not is_sum or pairs < 2:
-        return None
-    if rules.fabric.num_flows >= pairs:
+    pairs, fabric = num_pairs(table), rules.fabric
+    is_sum = reading.kind is ProgramKind.BANDWIDTH and reading.pairs_share_rails and pairs > 1
+    if not is_sum or rules.path_required or fabric is None or fabric.num_flows >= pairs:
         return None
     return (
         f"the sum over {pairs} pairs, and on how many nodes they ran is not in the output: give a "
@@ -293,15 +261,16 @@ def _shared_rails(table: Table, reading: Meaning) -> str | None:
     Several processes of a node divide its rails, and the output does not say how many sat where.
     """
     said = table.attributes
+    processes = int(said.get("num_processes", 2))
+    counts_own = {Consistency.TWICE_SIZE_OVER_TIME, Consistency.FOUR_TIMES_SIZE_OVER_TIME}
     if int(said.get("multi", 0)):
         return "several groups ran at once: how they shared the rails is not in the output"
-    counts_own = {Consistency.TWICE_SIZE_OVER_TIME, Consistency.FOUR_TIMES_SIZE_OVER_TIME}
-    processes = int(said.get("num_processes", 2))
     if reading.consistency in counts_own and processes > 2:
         return f"{processes} processes ran at once: how they shared the rails is not in the output"
-    is_multi_pair_latency = reading.kind is ProgramKind.LATENCY and reading.pairs_share_rails
-    if is_multi_pair_latency and "num_pairs" not in said:
-        return "how many pairs shared the rails is not in the output"
+    if reading.kind is ProgramKind.LATENCY and reading.pairs_share_rails:
+        return (
+            None if "num_pairs" in said else "how many pairs shared the rails is not in the output"
+        )
     return None
 
 

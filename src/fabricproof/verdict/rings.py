@@ -56,7 +56,7 @@ LEAST_FLOOR = 0.4
 
 @dataclass(frozen=True, kw_only=True)
 class Crossings:
-    """Messages of one step that a node sends to other nodes.
+    """Messages of one step that a node sends to other nodes in a ring of random order.
 
     Attributes:
         least, most: whatever the order is.
@@ -122,16 +122,36 @@ def judge_rings(limits: Limits) -> list[Judgement]:
     floor, and else only against a reference that somebody gave.
     """
     (row,) = limits.table.named_rows
-    layout, ranks = limits.rules.layout, int(row["num_processes"])
+    fabric, layout, ranks = limits.rules.fabric, limits.rules.layout, int(row["num_processes"])
     unplaced = None
     if layout is None or layout.num_ranks != ranks:
         where = f"{layout.num_ranks} were started" if layout else "on how many nodes is not said"
         layout, unplaced = None, f"{ranks} processes ran, {where}"
-    judged = [_bandwidth(limits, row, name, layout, unplaced) for name in ("natural", "random")]
-    times = (
-        [_latency(limits, row, name, layout) for name in ("natural", "random")] if layout else []
-    )
-    return [*judged, *(each for each in times if each is not None)]
+    crosses = layout is not None and layout.num_nodes > 1
+    judged = [
+        _bandwidth(limits, row, name, layout if crosses else None, unplaced)
+        for name in ("natural", "random")
+    ]
+    if unplaced is not None:
+        return judged
+    floor = None
+    if fabric is not None and crosses:
+        floor = latency_floor_us(fabric, int(limits.table.attributes["latency_message_size"]))
+        formula = f"{LEAST_FLOOR:g} x ({floor.formula}): half a step, its first message under way"
+        floor = replace(floor, us=LEAST_FLOOR * floor.us, formula=formula)
+    for name in ("natural_ring_latency", "random_ring_latency"):
+        given = limits.rules.references.get(name)
+        time = judge_value(
+            name=name,
+            value=row[f"{name}_us"],
+            unit="us",
+            message_size=None,
+            reference=given,
+            floor=floor,
+            fault=limits.fault(row) if given else None,
+        )
+        judged += [time] if given or time.verdict is Verdict.INVALID else []
+    return judged
 
 
 def ring_ceiling(fabric: Fabric, layout: RankLayout, name: str) -> Ceiling:
@@ -139,26 +159,19 @@ def ring_ceiling(fabric: Fabric, layout: RankLayout, name: str) -> Ceiling:
 
     A node sends while it receives as much: half of what its rails carry both ways.
     """
-    across = random_crossings(layout)
-    few, mean, many = (
-        (across.low, across.mean, across.most) if name == "random" else (2.0, 2.0, 2.0)
-    )
+    few = mean = many = 2.0
+    if name == "random":
+        across = random_crossings(layout)
+        few, mean, many = across.low, across.mean, across.most
+    flows = [1 if layout.num_ranks == 2 else max(1, each) for each in (2, int(many))]
+    both = replace(fabric, bidirectional=True)
+    least, most = (bound(replace(both, num_flows=fabric.num_flows * each)) for each in flows)
     skew = 1.0 if layout.ranks_per_node == 1 else SKEW
-    least, most = (
-        bound(
-            replace(
-                fabric,
-                bidirectional=True,
-                num_flows=fabric.num_flows * (1 if layout.num_ranks == 2 else max(1, flows)),
-            )
-        )
-        for flows in (2, int(many))
-    )
     return replace(
         most,
-        low_mb_s=2 / many * least.low_mb_s / 2,
-        nominal_mb_s=2 / mean * most.nominal_mb_s / 2,
-        high_mb_s=2 / few * skew * most.high_mb_s / 2,
+        low_mb_s=least.low_mb_s / many,
+        nominal_mb_s=most.nominal_mb_s / mean,
+        high_mb_s=most.high_mb_s / few * skew,
         formula=f"2 x {most.nominal_mb_s / 2:.6g} MB/s one way / {mean:.3g} messages of a step "
         "that leave a node",
     )
@@ -169,7 +182,7 @@ def _bandwidth(
 ) -> Judgement:
     quantity, rules = f"{name}_ring_bandwidth", limits.rules
     ceiling = derived = None
-    if rules.fabric is not None and layout is not None and layout.num_nodes > 1:
+    if rules.fabric is not None and layout is not None:
         ceiling = ring_ceiling(rules.fabric, layout, name)
         shaper, high = rules.fabric.shaper, ceiling.high_mb_s
         if shaper is not None:  # a token bucket lets the beginning of a step pass faster
@@ -177,9 +190,8 @@ def _bandwidth(
             high = max(high, row["message_size"] / least_us if least_us > 0 else math.inf)
             ceiling = replace(ceiling, high_mb_s=high)
         usual = max(RING_TOLERANCE, rules.tolerance)
-        derived = from_ceiling(
-            ceiling, tolerance=rules.tolerance if rules.tolerance_asked else usual
-        )
+        tolerance = rules.tolerance if rules.tolerance_asked else usual
+        derived = from_ceiling(ceiling, tolerance=tolerance)
     given = None if unplaced else rules.references.get(quantity)
     judged = judge_value(
         name=quantity,
@@ -195,26 +207,6 @@ def _bandwidth(
         return judged
     hint = "a rail below its rate, or nodes that share links between switches"
     return replace(judged, reason=f"{judged.reason}; {hint}")
-
-
-def _latency(limits: Limits, row: Row, name: str, layout: RankLayout) -> Judgement | None:
-    quantity, floor = f"{name}_ring_latency", None
-    given = limits.rules.references.get(quantity)
-    if limits.rules.fabric is not None and layout.num_nodes > 1:
-        size = int(limits.table.attributes["latency_message_size"])
-        floor = latency_floor_us(limits.rules.fabric, size)
-        formula = f"{LEAST_FLOOR:g} x ({floor.formula}): half a step, its first message under way"
-        floor = replace(floor, us=LEAST_FLOOR * floor.us, formula=formula)
-    judged = judge_value(
-        name=quantity,
-        value=row[f"{quantity}_us"],
-        unit="us",
-        message_size=None,
-        reference=given,
-        floor=floor,
-        fault=limits.fault(row) if given else None,
-    )
-    return judged if given or judged.verdict is Verdict.INVALID else None
 
 
 def describe_rings(limits: Limits) -> list[str]:

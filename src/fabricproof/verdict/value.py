@@ -56,16 +56,11 @@ ERROR_UNIT = "ppm"
 class Source(StrEnum):
     """Where a reference comes from, where anything is decided by it."""
 
-    SITE = "site"
-    """The site's own number, in references.toml."""
-    PAIR = "pair"
-    """The model of a collective, from the pair's leg of the same job."""
+    SITE = "site"  # its own number, in references.toml
+    PAIR = "pair"  # the model of a collective, from the pair's leg of the same job
     BASELINE = "baseline"
-    """A baseline alone."""
-    BASELINE_AND_PAIR = "baseline and pair"
-    """A baseline that is stricter than :attr:`PAIR`."""
+    BASELINE_AND_PAIR = "baseline and pair"  # a baseline that is stricter than PAIR
     BASELINE_AND_OTHER = "baseline and other"
-    """A baseline that is stricter than :attr:`OTHER`."""
     OTHER = "other"
 
     @property
@@ -141,7 +136,7 @@ def at_most(
     """Return a reference that a value passes by being ``value`` plus ``tolerance`` or less.
 
     Raises:
-        ConfigError: the value is not positive and finite, or the tolerance is negative.
+        ConfigError: as of :func:`at_least`; any tolerance of 0 or more will do.
     """
     return _reference(value, unit, tolerance, origin, lower=False, upper=True)
 
@@ -150,7 +145,7 @@ def around(value: float, *, unit: str, tolerance: float, origin: str) -> Referen
     """Return a reference that a value passes by lying within ``tolerance`` on either side.
 
     Raises:
-        ConfigError: the value is not positive and finite, or the tolerance is not in [0, 1).
+        ConfigError: as of :func:`at_least`.
     """
     return _reference(value, unit, tolerance, origin, lower=True, upper=True)
 
@@ -167,12 +162,7 @@ def from_ceiling(ceiling: Ceiling, *, tolerance: float = DEFAULT_TOLERANCE) -> R
 SHARE = "mpi_share"
 
 #: quantity of a reference -> what its unit measures
-_DIMENSIONS = {
-    "bandwidth": "bandwidth",
-    "busbw": "bandwidth",
-    "latency": "time",
-    SHARE: "fraction",
-}
+_DIMENSIONS = {"bandwidth": "bandwidth", "busbw": "bandwidth", "latency": "time", SHARE: "fraction"}
 
 
 def from_text(text: str, *, tolerance: float | None, origin: str) -> tuple[str, Reference]:
@@ -194,16 +184,14 @@ def from_text(text: str, *, tolerance: float | None, origin: str) -> tuple[str, 
     if text != amount and _DIMENSIONS[kind] != dimension(unit):
         raise ConfigError(
             f"the unit does not fit quantity {name!r}",
-            expected="a time for latency, a bandwidth for bandwidth, "
-            f"a fraction for {SHARE}, as {SHARE}=0.9 x",
+            expected=f"a time for latency, a bandwidth for bandwidth, a fraction for {SHARE}",
             got=repr(amount),
         )
-    if is_time:
-        chosen = DEFAULT_LATENCY_TOLERANCE if tolerance is None else tolerance
-        return name, at_most(convert(number, unit, "us"), tolerance=chosen, origin=origin)
-    own = "x" if kind == SHARE else "MB/s"
-    chosen = DEFAULT_TOLERANCE if tolerance is None else tolerance
-    return name, at_least(convert(number, unit, own), unit=own, tolerance=chosen, origin=origin)
+    usual = DEFAULT_LATENCY_TOLERANCE if is_time else DEFAULT_TOLERANCE
+    own = "us" if is_time else "x" if kind == SHARE else "MB/s"
+    make = at_most if is_time else at_least
+    chosen = usual if tolerance is None else tolerance
+    return name, make(convert(number, unit, own), unit=own, tolerance=chosen, origin=origin)
 
 
 def _spelled(name: str) -> tuple[str, str]:
@@ -341,8 +329,8 @@ def judge_value(
     name: str,
     value: float,
     unit: str,
-    message_size: int | None,
-    reference: Reference | None,
+    message_size: int | None = None,
+    reference: Reference | None = None,
     ceiling: Ceiling | None = None,
     floor: Floor | None = None,
     fault: str | None = None,
@@ -354,7 +342,7 @@ def judge_value(
     Args:
         name: the quantity.
         value: the number in ``unit``.
-        unit: unit of ``value``; must be the reference's (UNJUDGED otherwise, never a guess).
+        unit: must be the reference's (UNJUDGED otherwise, never a guess).
         message_size: in bytes, or None.
         reference: what it is judged by, None if unknown.
         ceiling: hard upper limit in MB/s for a bandwidth.
@@ -365,9 +353,9 @@ def judge_value(
     """
     limit = ceiling.high_mb_s if ceiling else floor.us if floor else math.inf
     most = possible_up_to(limit) if ceiling else math.inf
-    impossible = _impossible(value, ceiling, floor)
-    if impossible is not None:
-        verdict, reason, reference = Verdict.INVALID, impossible, None
+    reason = impossible(value, ceiling, floor)
+    if reason is not None:
+        verdict, reference = Verdict.INVALID, None
     elif fault is not None:
         verdict, reason = Verdict.INVALID, fault
     elif reference is None:
@@ -376,8 +364,7 @@ def judge_value(
         verdict, reason = Verdict.UNJUDGED, f"reference in {reference.unit}, value in {unit}"
     else:
         verdict, reason = _against(value, reference)
-    upper = math.inf if reference is None else min(reference.upper or math.inf, most)
-    return Judgement(
+    judged = Judgement(
         name=name,
         value=value,
         unit=unit,
@@ -386,16 +373,23 @@ def judge_value(
         reason=reason,
         ceiling=limit if math.isfinite(limit) else None,  # a shaper lets short messages pass
         ceiling_name=ceiling.name if ceiling else "latency floor" if floor else None,
-        reference=reference.value if reference else None,
-        lower=reference.lower if reference else None,
-        upper=upper if math.isfinite(upper) else None,
-        origin=reference.origin if reference else None,
-        source=reference.source if reference else None,
         named=named,
+    )
+    if reference is None:
+        return judged
+    upper = min(reference.upper or math.inf, most)
+    return replace(
+        judged,
+        reference=reference.value,
+        lower=reference.lower,
+        upper=upper if math.isfinite(upper) else None,
+        origin=reference.origin,
+        source=reference.source,
     )
 
 
-def _impossible(value: float, ceiling: Ceiling | None, floor: Floor | None) -> str | None:
+def impossible(value: float, ceiling: Ceiling | None, floor: Floor | None) -> str | None:
+    """Return why a bandwidth above its ceiling or a time below its floor is none; None if it is."""
     if not math.isfinite(value) or value <= 0:
         return f"{value:g} is not a measurement"
     if ceiling is not None and ceiling.excludes(value - PRINT_ROUNDING):

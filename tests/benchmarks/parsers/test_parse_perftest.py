@@ -313,7 +313,7 @@ def test_reads_under_way_are_those_that_the_adapter_has() -> None:
     found = Fabric(link=find_link("NDR 4x"))
     read = one("ib_read_bw-ndr-gbits")
     few = replace(read, attributes={**read.attributes, "outstanding_reads": 1})
-    one_read, many = (Limits.of(each, Rules(fabric=found)) for each in (few, read))
+    one_read, many = (Limits(each, Rules(fabric=found)) for each in (few, read))
     assert one_read.start_us == pytest.approx(16 * (many.start_us or 0))
 
 
