@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from fabricproof.benchmarks.parsers.grammar.chatter import death
 from fabricproof.benchmarks.parsers.grammar.text import TextSection
@@ -103,7 +102,8 @@ class Interval:
     rest: str
 
 
-class Connection(NamedTuple):
+@dataclass(frozen=True)
+class Connection:
     """The line of one connection: its stream, and address and port of both ends."""
 
     index: int
