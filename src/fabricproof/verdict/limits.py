@@ -66,6 +66,7 @@ def loaded_fabric(table: Table, fabric: Fabric) -> Fabric:
         mtu=mtu,
         bidirectional=reading_of(table).bidirectional,
         gpus=_gpus(table, fabric),
+        num_rails=max(fabric.num_rails, int(table.attributes.get("num_ports", 1))),
         num_flows=max(
             fabric.num_flows, num_pairs(table), int(table.attributes.get("num_qps", 1) or 1)
         ),
