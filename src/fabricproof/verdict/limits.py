@@ -64,6 +64,7 @@ def loaded_fabric(table: Table, fabric: Fabric) -> Fabric:
         mtu=mtu,
         bidirectional=reading_of(table).bidirectional,
         gpus=replace(fabric.gpus or Gpus(), ends=ends) if ends else None,
+        num_rails=max(fabric.num_rails, int(table.attributes.get("num_ports", 1))),
         num_flows=max(fabric.num_flows, num_pairs(table), queue_pairs),
     )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from recordings import DATA
 
+from fabricproof.benchmarks.catalogue import reading_of
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.errors import ParseError
 from fabricproof.core.findings import texts_of
@@ -188,7 +189,13 @@ def test_a_report_of_both_directions_is_their_sum() -> None:
     assert rates[0] == pytest.approx(1.5 * rates[1])
     assert table.attributes["both_ways"] == 1
     assert table.attributes["retransmits"] == 4
+    assert reading_of(table).bidirectional
     assert table.column("num_streams") == (2,)
+
+
+def test_retransmissions_that_nobody_counted_are_none() -> None:
+    (table,) = parse_text(REPORT.replace('"retransmits":\t0', '"retransmits":\t-1'))
+    assert "retransmits" not in table.attributes
 
 
 def test_intervals_that_were_omitted_are_no_part_of_the_sum() -> None:

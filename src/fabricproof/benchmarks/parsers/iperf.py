@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from fabricproof.benchmarks.parsers.sections import TextSection, death
 from fabricproof.core.measure import Table
@@ -38,7 +37,7 @@ _CONNECTED = re.compile(
 #: line of a stream of UDP
 _OTHER = re.compile(
     r"[ \t]*\[ *(?:ID\]|[0-9]+\] MPI startup|(?:SUM(?:-\d+)?|\*?\d+)\][ \t]+"
-    r"(?:Sent |Server Report|WARNING|Host |Role|\((?:sender|receiver) statistics not available\)"
+    r"(?:Sent |Server Report|WARNING|Host |Role|MSS |\((?:sender|receiver) statistics not available\)"
     r"|[0-9.]{1,15} ?- *[0-9.]{1,15}[ \t]+sec[ \t]+[0-9]{1,15} +datagrams? received out-of-order))"
 )
 #: the number of a stream, or an interval line that something else was printed into or before
@@ -102,10 +101,11 @@ class Interval:
     rest: str
 
 
-class Connection(NamedTuple):
+@dataclass(frozen=True)
+class Connection:
     """The line of one connection: its stream, and address and port of both ends."""
 
-    index: int  # type: ignore[assignment]
+    index: int
     stream: str
     own: tuple[str, str]
     other: tuple[str, str]

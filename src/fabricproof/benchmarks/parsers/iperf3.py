@@ -229,18 +229,11 @@ def _of_report(section: TextSection, report: Mapping[str, Any]) -> Table:
     # A server's report has zeros where it does not know what was sent.
     knows_sent = not is_server or is_reverse
     sent = [end[f"sum_sent{way}"] for way in ways if knows_sent and f"sum_sent{way}" in end]
-    counts = [
-        (int(_real(each["lost_packets"])), int(_real(each["packets"])))
-        for each in got
-        if "lost_packets" in each
-    ]
-    datagrams = (sum(lost for lost, _ in counts), sum(n for _, n in counts)) if counts else None
+    _check_intervals(section, report)
+    datagrams = None
+    if "lost_packets" in got[0]:
+        datagrams = int(_sum(got, "lost_packets")), int(_sum(got, "packets"))
     share = 1 - loss_of(section, 0, datagrams) if is_old and datagrams else 1.0
-    intervals = [each["sum"] for each in report.get("intervals", []) if "sum" in each]
-    parts = [_real(each["bytes"]) for each in intervals if not each.get("omitted")]
-    wholes = [_real(each["bytes"]) for name, each in end.items() if name.startswith("sum")]
-    if parts:
-        _check_parts(section, 0, parts, wholes)
     attributes: Attributes = {
         "duration_s": max(_real(each["seconds"]) for each in got),
         "moved_bytes": int(_sum(got, "bytes") * share),
@@ -254,14 +247,15 @@ def _of_report(section: TextSection, report: Mapping[str, Any]) -> Table:
         attributes["protocol"] = protocol
     if sent or share < 1:
         attributes["sent_mb_s"] = _sum(sent or got, "bits_per_second") / _BITS_PER_MB
-    if sent and all("retransmits" in each for each in sent):
+    # -1 where the sender's system does not count them
+    if sent and all(each.get("retransmits", -1) >= 0 for each in sent):
         attributes["retransmits"] = int(_sum(sent, "retransmits"))
     # -b limits each stream by itself
     if target := _real(asked.get("target_bitrate", 0)):
         attributes["target_mb_s"] = target * streams * len(ways) / _BITS_PER_MB
-    attributes |= {
-        name: 1 for name, holds in (("both_ways", len(ways) > 1), ("reverse", is_reverse)) if holds
-    }
+    attributes |= ({"both_ways": 1} if len(ways) > 1 else {}) | (
+        {"reverse": 1} if is_reverse else {}
+    )
     version = _VERSION.fullmatch(str(start.get("version")))
     return one_row(
         "iperf3",
@@ -299,6 +293,13 @@ def _check_parts(
     if all(abs(moved - whole) > _PARTS_SLACK * max(moved, whole) + 1 for whole in wholes):
         what = f"{moved:.6g} B"
         raise section.error(index, "the intervals are not those of the sum", expected=what)
+
+
+def _check_intervals(section: TextSection, report: Mapping[str, Any]) -> None:
+    sums = [each["sum"] for each in report.get("intervals", []) if "sum" in each]
+    if parts := [_real(each["bytes"]) for each in sums if not each.get("omitted")]:
+        wholes = (each["bytes"] for name, each in report["end"].items() if name.startswith("sum"))
+        _check_parts(section, 0, parts, map(_real, wholes))
 
 
 def _segments(report: Mapping[str, Any]) -> Attributes:

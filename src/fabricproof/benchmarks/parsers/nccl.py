@@ -57,7 +57,8 @@ _TORN = re.compile(
 )
 _OUTSIDE = re.compile(r"[ \t]*# Out of bounds values[ \t]*: (\d{1,18}) (?:OK|FAILED)[ \t]*")
 _MEAN = re.compile(
-    r"[ \t]*# Avg bus bandwidth[ \t]*: (\d[0-9.]{0,17}(?:e[+-]\d\d)?)\b(?:[ \t]+(OK|FAILED))?"
+    r"[ \t]*# Avg bus bandwidth[ \t]*: (\d{1,12}(?:\.\d{1,9})?(?:e[+-]\d\d)?)"
+    r"(?:[ \t]+(OK|FAILED)?|$)"
 )
 #: a word of the header -> what stands below it
 _WORDS = {
@@ -252,8 +253,8 @@ def _table(
     said: Attributes,
 ) -> Table:
     """Return the table of one half, whose ``words`` begin ``at`` this field of a row."""
-    check = at + next((n for n, word in enumerate(words) if word in {"#wrong", "error"}), -at)
-    checked = check > 0 and all(row.fields[check] != "N/A" for row in rows)
+    check = [at + n for n, word in enumerate(words) if word in {"#wrong", "error"}]
+    checked = bool(check) and all(row.fields[check[0]] != "N/A" for row in rows)
     used = [
         (at + n, *_COLUMNS[word])
         for n, word in enumerate(words)
@@ -270,27 +271,31 @@ def _table(
         source=section.source,
         line=section.first + start,
         row_lines=tuple(section.first + row.at for row in rows),
-        attributes={
-            **said,
-            "checked": int(checked),
-            "bandwidth_rounding_mb_s": ROUNDING_MB_S,
-        },
+        attributes=said | {"checked": int(checked), "bandwidth_rounding_mb_s": ROUNDING_MB_S},
     )
 
 
 def _text_of(report: dict[str, Any]) -> list[str]:
-    """Return the text of the run that a report of ``-J`` tells (``jsonKey`` in src/util.cu)."""
+    """Return the text of the run that a report of ``-J`` tells (``jsonKey`` in src/util.cu).
+
+    A report does not tell to what the largest size was reduced where memory was too small.
+    """
     if report["errors"]:
         raise ValueError(report["errors"])
     config, mean, results = report["config"], report["average_bus_bandwidth"], report["results"]
     kind = "factor" if "step_factor" in config else "bytes"
-    steps = (config[key] for key in ("minimum_bytes", "maximum_bytes", f"step_{kind}"))
+    least, step = config["minimum_bytes"], config[f"step_{kind}"]
+    num_sizes = max(
+        Counter((each["type"], each["redop"], each["root"]) for each in results).values()
+    )
+    last = least * step ** (num_sizes - 1) if kind == "factor" else least + step * (num_sizes - 1)
+    most = min(config["maximum_bytes"], last)
     places = [place for place in ("out_of_place", "in_place") if results[0][place]]
     time = "time" if "time" in results[0]["in_place"] else "cpu_time"
     half = f" {time.replace('_', '')} algbw busbw #wrong"
     lines = [
         f"# Collective test starting: {report['args'][0]}",
-        "# nThread 1 nGpus 1 minBytes {} maxBytes {} step: {}({})".format(*steps, kind),
+        f"# nThread 1 nGpus 1 minBytes {least} maxBytes {most} step: {step}({kind})",
     ]
     for each in config["devices"]:
         for rank in range(each["rank"], each["rank"] + config["nthreads"] * config["ngpus"]):

@@ -299,7 +299,7 @@ def _text_of(report: dict[str, Any]) -> list[str]:
     headings = {
         column.key: heading for heading, column in _HEADINGS.items() if "[MB/" not in heading
     }
-    if "BW_average" in results:
+    if "MsgRate" in results:
         size, mega_rate, rate = (results[key] for key in ("MsgSize", "MsgRate", "BW_average"))
         slack = 0.01 * size * mega_rate + 0.5e-6 * size
         fits = (
