@@ -66,7 +66,7 @@ def append_records(
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            _append(file.fileno(), data, torn=_is_torn(path))
+            _append(file.fileno(), TORN + b"\n" + data if _is_torn(path) else data)
     except OSError as error:
         raise OutputError(
             f"cannot keep the records: {error.strerror}",
@@ -83,16 +83,15 @@ def _is_torn(path: Path) -> bool:
         return file.read(1) != b"\n"
 
 
-def _append(descriptor: int, data: bytes, *, torn: bool) -> None:
+def _append(descriptor: int, data: bytes) -> None:
     start = os.lseek(descriptor, 0, os.SEEK_END)
-    whole = TORN + b"\n" + data if torn else data
     try:
         written = 0
-        while written < len(whole):
-            written += os.write(descriptor, whole[written:])
+        while written < len(data):
+            written += os.write(descriptor, data[written:])
         os.fsync(descriptor)
     except OSError:
-        # Where even this fails, the next writer finds a torn line and marks it.
+        # If even this fails, the next writer finds a torn line and marks it.
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, start)
         raise
