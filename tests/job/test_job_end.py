@@ -126,12 +126,12 @@ def test_a_folder_that_the_nodes_do_not_see_is_asked_about() -> None:
 
 
 _NOT_ENDED = Doubt(sentence="the job did not come to its end")
-_ELSEWHERE = Doubt(sentence="its ranks ran elsewhere", instead=Verdict.UNJUDGED)
+_SITE_WORDS = Doubt(sentence="its ranks ran elsewhere", instead=Verdict.UNJUDGED)
 
 
 @given(
     st.lists(st.lists(st.sampled_from(Verdict), min_size=1, max_size=3), min_size=1, max_size=4),
-    st.sampled_from([_NOT_ENDED, _ELSEWHERE]),
+    st.sampled_from([_NOT_ENDED, _SITE_WORDS]),
 )
 def test_a_job_in_doubt_is_never_green_and_nothing_red_is_milder(
     legs: list[list[Verdict]], doubt: Doubt

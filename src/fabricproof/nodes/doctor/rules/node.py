@@ -15,7 +15,7 @@ from fabricproof.site import FabricSpec
 _ANY_LINK = "1GbE"
 
 #: how bad it is where no job runs that a rail there is not as declared; the rest is UNKNOWN
-_ELSEWHERE = {"rate": Level.WARNING, "device": Level.ERROR}
+_SITE_WORDS = {"rate": Level.WARNING, "device": Level.ERROR}
 
 #: quantity of preflight -> what it means where it is not as declared, and what mends it
 _FOLLOWS = {
@@ -94,7 +94,7 @@ def _rail(facts: Facts, spec: FabricSpec, finding: RailFinding) -> Diagnosis:
     if finding.verdict is Verdict.PASS:
         level = Level.OK
     elif finding.verdict is Verdict.FAIL:
-        level = Level.ERROR if facts.node.is_node else _ELSEWHERE.get(finding.quantity, level)
+        level = Level.ERROR if facts.node.is_node else _SITE_WORDS.get(finding.quantity, level)
     if level is Level.UNKNOWN:
         means, mend = "", "" if facts.node.is_node else "ask a node: --on-node"
     elif level is Level.OK:
