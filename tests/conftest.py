@@ -67,7 +67,7 @@ def nothing_of_the_callers() -> None:
 @pytest.fixture(autouse=True)
 def no_site_lies_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget where the sites of other tests lie: commands that are printed name them."""
-    monkeypatch.setattr(project, "_ELSEWHERE", {})
+    monkeypatch.setattr(project, "_SITE_WORDS", {})
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -148,7 +148,8 @@ def _written(patch: pytest.MonkeyPatch, nth: Nth, folder: Path) -> None:
 
 def _listed(patch: pytest.MonkeyPatch, nth: Nth, folder: Path) -> None:
     del folder
-    patch.setattr(os, "scandir", _with(nth, os.scandir))
+    for name in ("scandir", "listdir"):
+        patch.setattr(os, name, _with(nth, getattr(os, name)))
 
 
 def _started(patch: pytest.MonkeyPatch, nth: Nth, folder: Path) -> None:

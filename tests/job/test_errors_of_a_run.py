@@ -19,7 +19,8 @@ PACKETS = 45_000
 def _leg(events: int, *, limit: float = 10.0, verdict: str = "PASS", **changes: Any) -> LegResult:
     rate = {
         "kind": "retransmitted", "rail": "rail0", "node": "vc1", "peer": "vc2", "direction": "out",
-        "events": events, "packets": PACKETS, "beside": 0, "arrivals_unknown": False, "set_back": (),
+        "events": events, "packets": PACKETS, "beside": 0, "arrivals_unknown": False,
+        "set_back": (),
         **changes,
     }  # fmt: skip
     quantity = {

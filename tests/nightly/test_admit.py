@@ -153,7 +153,7 @@ def test_the_command_to_copy_names_the_site_and_a_partition_that_is_not_the_firs
     world = World({**FREE, "vc1": "down*"})
     means = world.means()
     other = means.partition.model_copy(update={"name": "gpu nodes"})
-    monkeypatch.setattr(project, "_ELSEWHERE", {means.site.name: "/other/site"})
+    monkeypatch.setattr(project, "_SITE_WORDS", {means.site.name: "/other/site"})
     (node,) = admit(["vc1"], replace(means, partition=other)).nodes
     assert node.lines == ("fabricproof admit vc1 --site /other/site --only 'partition=gpu nodes'",)
     (node,) = admit(["vc1"], means).nodes

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import importlib.resources
 import json
-import os
 import sys
 import tarfile
 from collections.abc import Callable
@@ -17,7 +16,7 @@ import jsonschema
 import pytest
 from report_data import DOWN, HEALTHY, NEWEST, SLOW, recorded
 
-from fabricproof.core.records import append_records, open_file, read_records
+from fabricproof.core.records import append_records, read_records
 from fabricproof.pairs import judge_matrix, picture_of, read_matrix, say
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "pairs"))
@@ -219,11 +218,16 @@ def records(tmp_path: Path) -> Path:
     return tmp_path / "perflogs" / "vcluster" / "compute" / "records.jsonl"
 
 
-def _refused(path: Path) -> Any:
-    """Open a file, but none of the history."""
-    if "perflogs" in path.parts:
-        raise PermissionError(errno.EACCES, "Permission denied")
-    return open_file(path)
+def _refuse(monkeypatch: pytest.MonkeyPatch, name: str, below: Path) -> None:
+    """Have a method of all paths refuse those below a folder, and the folder itself."""
+    real = getattr(Path, name)
+
+    def refusing(path: Path, *arguments: Any, **options: Any) -> Any:
+        if path.is_relative_to(below):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, name, refusing)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +237,7 @@ def test_what_cannot_be_read_is_not_said_to_be_unwritable(
     command: list[str], records: Path, monkeypatch: pytest.MonkeyPatch, fabricproof: Command
 ) -> None:
     """It was 74, a full disk; `runs` said 66 of the same file."""
-    monkeypatch.setattr("fabricproof.core.records.open_file", _refused)
+    _refuse(monkeypatch, "open", records.parents[2])
     ended = fabricproof(*command)
     assert ended.status == 66
     assert "cannot be read: Permission denied" in ended.err
@@ -244,12 +248,7 @@ def test_what_cannot_be_read_is_not_said_to_be_unwritable(
 def test_a_partition_that_cannot_be_read_is_not_said_to_be_empty(
     command: list[str], records: Path, monkeypatch: pytest.MonkeyPatch, fabricproof: Command
 ) -> None:
-    real = os.scandir
-
-    def scandir(path: Path) -> Any:
-        return _refused(Path(path)) if Path(path) == records.parent else real(path)
-
-    monkeypatch.setattr(os, "scandir", scandir)
+    _refuse(monkeypatch, "iterdir", records.parent)
     ended = fabricproof(*command)
     assert ended.status == 66
     assert f"{records.parent}: cannot be read: Permission denied" in ended.err

@@ -155,7 +155,8 @@ def test_blanks_around_a_link_and_around_a_program_of_a_reference(tmp_path: Path
 @pytest.mark.parametrize("rate", ["0.0000000000001 Mb/s", "500 kb/s", "401 Gb/s"])
 def test_a_rate_that_no_soft_device_has_is_refused(tmp_path: Path, rate: str) -> None:
     error = _refused(tmp_path, facts=f'link = "Soft-RoCE {rate}"')
-    assert (error.line, error.expected) == (4, "1 Mb/s to 400 Gb/s")
+    assert error.line == 4
+    assert "1 Mb/s to 400 Gb/s" in str(error.expected)
 
 
 def test_a_link_of_one_rail_is_refused_at_its_rail(tmp_path: Path) -> None:

@@ -63,7 +63,10 @@ def without_control_characters(text: str, *, kept: str = "") -> str:
         text: what a file said or is called.
         kept: characters that stay as they are although nothing is printed for them.
     """
-    if text.isprintable():
+    rest = text
+    for each in kept:
+        rest = rest.replace(each, "")
+    if rest.isprintable():  # told at once of a record of many megabytes
         return text
     return "".join(
         each if each.isprintable() or each in kept else each.encode("unicode_escape").decode()

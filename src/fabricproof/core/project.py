@@ -57,12 +57,12 @@ def recipes_folder() -> Path:
     return own if ours is None or own.is_dir() else ours / "spack-envs"
 
 
-#: name of a site -> what ``--site`` finds it by, where that is another word
-_ELSEWHERE: dict[str, str] = {}
+#: name of a site that this process loaded -> the word behind ``--site`` that finds it again
+_SITE_WORDS: dict[str, str] = {}
 
 
-def site_is_at(name: str, folder: Path, usual: Path) -> None:
-    """Remember where a site that was loaded lies, for the commands that are printed.
+def remember_site(name: str, folder: Path, usual: Path) -> None:
+    """Remember where a site lies, so that printed commands find it: its name need not be enough.
 
     Args:
         name: of the site.
@@ -70,20 +70,20 @@ def site_is_at(name: str, folder: Path, usual: Path) -> None:
         usual: the folder in which ``--site`` looks for a folder of a name.
     """
     here = folder.resolve()
-    word = here.name if here.parent == usual.resolve() else str(folder.absolute())
-    _ELSEWHERE[name] = word
+    is_usual = here.parent == usual.resolve()
+    _SITE_WORDS[name] = here.name if is_usual else str(folder.absolute())
 
 
 def site_word(name: str) -> str:
-    """Return the word that finds the site again, to be copied into a shell.
+    """Return the word that finds the site again, to be copied into a shell; empty if ``name`` is.
 
-    That is the folder where it is none of ``site-configs``; empty where ``name`` is.
+    It is the site's folder if that is none of ``site-configs``.
     """
-    return shlex.quote(_ELSEWHERE.get(name, name)) if name else ""
+    return shlex.quote(_SITE_WORDS.get(name, name)) if name else ""
 
 
 def site_option(name: str) -> str:
-    """Return ``--site`` and that word; empty where ``name`` is."""
+    """Return ``--site`` and that word; empty if ``name`` is."""
     return f"--site {site_word(name)}" if name else ""
 
 

@@ -73,12 +73,13 @@ class StackIdentity:
 
 
 def identity_of(record: Mapping[str, Any], key: str = IDENTITY_KEY) -> StackIdentity | None:
-    """Return the identity that a record carries; None for records from before there was one."""
+    """Return the identity that a record carries; None if it has none."""
     stated = record.get(key)
     if not isinstance(stated, Mapping):
         return None
-    names = [field.name for field in fields(StackIdentity)]
-    return StackIdentity(**{name: str(stated.get(name, UNRECORDED)) for name in names})
+    return StackIdentity(
+        **{each.name: str(stated.get(each.name, UNRECORDED)) for each in fields(StackIdentity)}
+    )
 
 
 def digest_of(facts: object) -> str:
@@ -104,13 +105,11 @@ def differences(first: StackIdentity | None, second: StackIdentity | None) -> tu
     A record without identity is like another without, and unlike every one that has it: nobody
     can say that the two were the same.
     """
-    if first == second:
-        return ()
     if first is None or second is None:
-        known = first or second
-        assert known is not None
-        sides = ("not recorded", f"build {known.short}")
-        return ("build: {} against {}".format(*(sides if first is None else reversed(sides))),)
+        if first is second:
+            return ()
+        here, there = (f"build {each.short}" if each else UNRECORDED for each in (first, second))
+        return (f"build: {here} against {there}",)
     return tuple(
         f"{field.name}: {' against '.join(_shown(field.name, *values))}"
         for field in fields(StackIdentity)
@@ -121,28 +120,23 @@ def differences(first: StackIdentity | None, second: StackIdentity | None) -> tu
 def _shown(name: str, first: str, second: str) -> tuple[str, str]:
     """Return two values of a field as a person can compare them.
 
-    Of two specs of one package only the variants in which they differ are worth reading.
+    Of two specs of one package what differs, of two packages their names and versions.
     """
     if name == "digest":
         return first[:SHOWN_DIGITS] or NOTHING, second[:SHOWN_DIGITS] or NOTHING
-    here, there = (_SPEC_PART.findall(text) for text in (first, second))
-    if here[:1] != there[:1]:
-        return _head(here), _head(there)
-    return (
-        _cut(" ".join(part for part in here if part not in there)),
-        _cut(" ".join(part for part in there if part not in here)),
-    )
-
-
-def _head(parts: list[str]) -> str:
-    """Return the name and version that a spec begins with, or all of what is no spec."""
-    if not any(part[0] in "@+~" for part in parts):
-        return _cut(" ".join(parts))
-    return _cut("".join(part for part in parts if part == parts[0] or part[0] == "@"))
-
-
-def _cut(text: str) -> str:
-    return (text if len(text) <= SHOWN_TEXT else f"{text[:SHOWN_TEXT]}...") or NOTHING
+    sides = [_SPEC_PART.findall(text) for text in (first, second)]
+    if sides[0][:1] == sides[1][:1]:
+        common = set(sides[0]) & set(sides[1])
+        texts = [" ".join(part for part in parts if part not in common) for parts in sides]
+    else:
+        is_spec = [any(part[0] in "@+~" for part in parts) for parts in sides]
+        heads = ["".join(p for p in parts if p == parts[0] or p[0] == "@") for parts in sides]
+        texts = [
+            head if spec else " ".join(parts)
+            for head, spec, parts in zip(heads, is_spec, sides, strict=True)
+        ]
+    here, there = (each if len(each) <= SHOWN_TEXT else f"{each[:SHOWN_TEXT]}..." for each in texts)
+    return here or NOTHING, there or NOTHING
 
 
 def rebuilt(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -153,9 +147,7 @@ def rebuilt(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         if record.get("kind") == "confirmation":
             continue  # what a night says of the run afterwards was not measured with any build
         stack, suite = str(record.get("stack")), str(record.get("suite"))
-        for key in (IDENTITY_KEY, AFTERWARDS_KEY):
-            if key == AFTERWARDS_KEY and key not in record:
-                continue
+        for key in (IDENTITY_KEY, *([AFTERWARDS_KEY] if AFTERWARDS_KEY in record else [])):
             identity = identity_of(record, key)
             # The package of the program differs from suite to suite, all else does not.
             common = replace(identity, program="") if identity else None

@@ -8,10 +8,8 @@ are only ever appended, so that a torn last line is the worst that a crash can d
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import gzip
-import io
 import json
 import os
 import stat
@@ -19,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 from fabricproof.core.errors import InputMissingError, OutputError, ParseError
 from fabricproof.core.measure import (
@@ -66,7 +64,7 @@ def append_records(
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            _append(file.fileno(), data, torn=_is_torn(path))
+            _append(file.fileno(), TORN + b"\n" + data if _is_torn(path) else data)
     except OSError as error:
         raise OutputError(
             f"cannot keep the records: {error.strerror}",
@@ -83,16 +81,15 @@ def _is_torn(path: Path) -> bool:
         return file.read(1) != b"\n"
 
 
-def _append(descriptor: int, data: bytes, *, torn: bool) -> None:
+def _append(descriptor: int, data: bytes) -> None:
     start = os.lseek(descriptor, 0, os.SEEK_END)
-    whole = TORN + b"\n" + data if torn else data
     try:
         written = 0
-        while written < len(whole):
-            written += os.write(descriptor, whole[written:])
+        while written < len(data):
+            written += os.write(descriptor, data[written:])
         os.fsync(descriptor)
     except OSError:
-        # Where even this fails, the next writer finds a torn line and marks it.
+        # If even this fails, the next writer finds a torn line and marks it.
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, start)
         raise
@@ -102,95 +99,11 @@ def record_files(site_folder: Path) -> list[Path]:
     """Return the record files of a site: of every partition, those of past months too.
 
     Raises:
-        InputMissingError: a folder cannot be read, or what is called so is no file.
+        InputMissingError: a folder cannot be read.
     """
     return [
         path for path in partition_files(site_folder) if is_named(path, "*.jsonl", "*.jsonl.gz")
     ]
-
-
-def parse_json(text: str | bytes) -> Any:
-    """Return what a JSON text says.
-
-    Raises:
-        ValueError: it is none, or its lists lie within each other too deeply to be read.
-    """
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
-def read_json(path: Path) -> Any:
-    """Return what a JSON file says.
-
-    Raises:
-        OSError: it cannot be read, or is none (:func:`open_file`).
-        ValueError: it says nothing in JSON.
-    """
-    with open_file(path) as file:
-        return parse_json(file.read().decode())
-
-
-def text_of(path: Path, *, encoding: str = "utf-8", errors: str = "strict") -> str:
-    """Return the text of a file that somebody else wrote or may have put there.
-
-    Raises:
-        OSError: it cannot be read, or is none (:func:`open_file`).
-        UnicodeDecodeError: it is no text in ``encoding``, and ``errors`` does not replace.
-    """
-    with io.TextIOWrapper(open_file(path), encoding=encoding, errors=errors) as file:
-        return file.read()
-
-
-def text_if_there(
-    path: Path, expected: str, next_step: str, *, what: str = "cannot read"
-) -> str | None:
-    """Return the text of a file, None where nothing has its name; what is no UTF-8 is replaced.
-
-    Raises:
-        InputMissingError: it cannot be read, or is a link to where nothing is; with what was
-            expected and the next step.
-    """
-    try:
-        return text_of(path, errors="replace") if is_named_there(path) else None
-    except OSError as error:
-        raise InputMissingError(
-            f"{what}: {error.strerror}", source=str(path), expected=expected, next_step=next_step
-        ) from None
-
-
-def open_file(path: Path) -> BinaryIO:
-    """Open a file to be read: what is no file but a pipe or a device may have no end.
-
-    Raises:
-        OSError: it cannot be opened, or is no file.
-    """
-    file = open(path, "rb", opener=_at_once)  # noqa: SIM115 - Path.open has no opener
-    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        return file
-    file.close()
-    raise OSError(errno.EISDIR, "no file: a pipe or a device, which may have no end", str(path))
-
-
-def _at_once(path: str, flags: int) -> int:
-    """Open without waiting for whoever would write into a pipe."""
-    return os.open(path, flags | os.O_NONBLOCK)
-
-
-def is_named_there(path: Path) -> bool:
-    """Tell whether a folder has this name, be it of a link that leads nowhere or to itself.
-
-    What may be absent is asked for by this: what is there, or may be, and cannot be read is an
-    error of whoever opens it, and not taken for absent.
-    """
-    try:
-        os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True  # a folder that may not be searched: nobody knows, and opening it tells why
-    return True
 
 
 def is_named(path: Path, *patterns: str) -> bool:
@@ -204,37 +117,46 @@ def partition_files(site_folder: Path) -> list[Path]:
     What lies beside them (``.inventory``, ``.night``) begins with a dot, as no partition may.
 
     Raises:
-        InputMissingError: a folder cannot be read.  Path.glob would pass over it.
+        InputMissingError: a folder cannot be read, or a link to one leads nowhere: its disk may
+            not be mounted.  A glob would pass over both.
     """
-    return sorted(
-        path
-        for folder in _listed(site_folder, only_folders=True)
-        if not folder.name.startswith(".")
-        for path in _listed(folder)
-    )
+    found = []
+    for folder in _listed(site_folder):
+        if folder.name.startswith("."):
+            continue
+        try:
+            is_folder = stat.S_ISDIR(folder.stat().st_mode)
+        except OSError as error:
+            if not may_exist(folder):
+                continue  # taken away since it was listed
+            raise unreadable(folder, error) from None
+        if is_folder:
+            found += _listed(folder)
+    return sorted(found)
 
 
-def _listed(folder: Path, *, only_folders: bool = False) -> list[Path]:
+def _listed(folder: Path) -> list[Path]:
     try:
-        with os.scandir(folder) as entries:
-            found = list(entries)
+        return list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise unreadable(folder, error) from None
-    return [Path(each.path) for each in found if not only_folders or _is_folder(each)]
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Tell whether an entry is a folder; a link that leads nowhere may have been to one."""
+def may_exist(path: Path) -> bool:
+    """Tell whether something has this name, or may have.
+
+    A link to a disk that is not mounted, and a name in a folder that cannot be searched, count as
+    there: opening them says what is wrong, where ``Path.exists`` would take them for absent.
+    """
     try:
-        return stat.S_ISDIR(entry.stat().st_mode)
-    except FileNotFoundError as error:
-        if entry.is_symlink():
-            raise unreadable(Path(entry.path), error) from None
-        return False  # taken away while we look
-    except OSError as error:
-        raise unreadable(Path(entry.path), error) from None
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def unreadable(path: Path, error: OSError) -> InputMissingError:
@@ -246,14 +168,51 @@ def unreadable(path: Path, error: OSError) -> InputMissingError:
     )
 
 
+def read_json(path: Path) -> Any:
+    """Return what a JSON file says.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it says nothing in JSON.
+    """
+    return json.loads(path.read_bytes())
+
+
+def text_of(path: Path, *, encoding: str = "utf-8", errors: str = "strict") -> str:
+    """Return the text of a file.
+
+    Raises:
+        OSError: it cannot be read.
+        UnicodeDecodeError: it is no text in ``encoding``, and ``errors`` does not replace.
+    """
+    return path.read_text(encoding=encoding, errors=errors)
+
+
+def text_if_there(
+    path: Path, expected: str, next_step: str, *, what: str = "cannot read"
+) -> str | None:
+    """Return the text of a file, None if nothing has its name; what is no UTF-8 is replaced.
+
+    Raises:
+        InputMissingError: it cannot be read, or is a link to where nothing is; with what was
+            expected and the next step.
+    """
+    try:
+        return text_of(path, errors="replace") if may_exist(path) else None
+    except OSError as error:
+        raise InputMissingError(
+            f"{what}: {error.strerror}", source=str(path), expected=expected, next_step=next_step
+        ) from None
+
+
 @contextlib.contextmanager
 def open_lines(path: Path) -> Iterator[Iterable[bytes]]:
     """Open a file of records, packed or not, to be read line by line.
 
     Raises:
-        OSError: it cannot be opened, or is no file (:func:`open_file`).
+        OSError: it cannot be opened.
     """
-    with open_file(path) as plain, gzip.open(plain) if path.suffix == ".gz" else plain as file:
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         yield file
 
 
@@ -290,7 +249,7 @@ def read_records(
             text = line.rstrip(b"\n")
             is_torn = text.endswith(TORN) or not line.endswith(b"\n")
             try:
-                record = parse_json(text.removesuffix(TORN))
+                record = json.loads(text.removesuffix(TORN))
             except ValueError:
                 if not is_torn:
                     raise damaged(path, number, line) from None

@@ -24,68 +24,45 @@ _KIB = 1024
 #: how a time of UTC is written in every record and file of ours
 TIME_FORM = "%Y-%m-%dT%H:%M:%SZ"
 
-#: unit -> (dimension, factor to the base unit).  Decimal prefixes are powers of 1000 and binary
-#: ones of 1024 (IEC 80000-13); b is a bit, B a byte.
-UNITS: dict[str, tuple[str, Fraction]] = {
-    "B": ("size", Fraction(1)),
-    "KiB": ("size", Fraction(_KIB)),
-    "MiB": ("size", Fraction(_KIB**2)),
-    "GiB": ("size", Fraction(_KIB**3)),
-    "B/s": ("bandwidth", Fraction(1, 10**6)),
-    "kB/s": ("bandwidth", Fraction(1, 10**3)),
-    "MB/s": ("bandwidth", Fraction(1)),
-    "GB/s": ("bandwidth", Fraction(10**3)),
-    "TB/s": ("bandwidth", Fraction(10**6)),
-    "KiB/s": ("bandwidth", Fraction(_KIB, 10**6)),
-    "MiB/s": ("bandwidth", Fraction(_KIB**2, 10**6)),
-    "GiB/s": ("bandwidth", Fraction(_KIB**3, 10**6)),
-    "bit/s": ("bandwidth", Fraction(1, 8 * 10**6)),
-    "kb/s": ("bandwidth", Fraction(1, 8 * 10**3)),
-    "Mb/s": ("bandwidth", Fraction(1, 8)),
-    "Gb/s": ("bandwidth", Fraction(10**3, 8)),
-    "Tb/s": ("bandwidth", Fraction(10**6, 8)),
-    "ns": ("time", Fraction(1, 10**3)),
-    "us": ("time", Fraction(1)),
-    "ms": ("time", Fraction(10**3)),
-    "s": ("time", Fraction(10**6)),
-    "1/s": ("rate", Fraction(1)),
-    "ppm": ("fraction", Fraction(1, 10**6)),
-    "%": ("fraction", Fraction(1, 100)),
-    "1": ("fraction", Fraction(1)),
-    "x": ("fraction", Fraction(1)),
+#: decimal prefixes are powers of 1000 and binary ones of 1024 (IEC 80000-13)
+_DECIMAL = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_BINARY = {"Ki": _KIB, "Mi": _KIB**2, "Gi": _KIB**3}
+
+#: dimension -> its units with their factors to the base unit; b is a bit, B a byte
+_DIMENSIONS: dict[str, dict[str, Fraction | int]] = {
+    "size": {"B": 1, **{f"{prefix}B": factor for prefix, factor in _BINARY.items()}},
+    "bandwidth": {
+        "B/s": Fraction(1, 10**6),
+        **{f"{name}B/s": Fraction(factor, 10**6) for name, factor in (_DECIMAL | _BINARY).items()},
+        "bit/s": Fraction(1, 8 * 10**6),
+        **{f"{prefix}b/s": Fraction(factor, 8 * 10**6) for prefix, factor in _DECIMAL.items()},
+    },
+    "time": {"ns": Fraction(1, 10**3), "us": 1, "ms": 10**3, "s": 10**6},
+    "rate": {"1/s": 1},
+    "fraction": {"ppm": Fraction(1, 10**6), "%": Fraction(1, 100), "1": 1, "x": 1},
 }
 
-#: other spellings that documents and tools use for the units above.
-ALIASES: dict[str, str] = {
-    "µs": "us",
-    "μs": "us",
-    "usec": "us",
-    "Mbytes/sec": "MB/s",
-    "MBytes/sec": "MB/s",
-    "MB/sec": "MB/s",
-    "MByte/s": "MB/s",
-    "MBytes/s": "MB/s",
-    "MBps": "MB/s",
-    "GB/sec": "GB/s",
-    "GByte/s": "GB/s",
-    "GBytes/s": "GB/s",
-    "GBytes/sec": "GB/s",
-    "GBps": "GB/s",
-    "Gb/sec": "Gb/s",
-    "Mb/sec": "Mb/s",
-    "Gbit/s": "Gb/s",
-    "Gbits/sec": "Gb/s",
-    "Gbps": "Gb/s",
-    "Mbit/s": "Mb/s",
-    "Mbits/sec": "Mb/s",
-    "Mbps": "Mb/s",
-    "kbit/s": "kb/s",
-    "Kbits/sec": "kb/s",
-    "bits/sec": "bit/s",
-    "Msg/sec": "1/s",
-    "Messages/s": "1/s",
-    "msg/s": "1/s",
+#: unit -> (dimension, factor to the base unit)
+UNITS: dict[str, tuple[str, Fraction]] = {
+    unit: (dimension, Fraction(factor))
+    for dimension, units in _DIMENSIONS.items()
+    for unit, factor in units.items()
 }
+
+#: unit -> other spellings that documents and tools use for it
+_SPELLINGS = {
+    "us": "\N{MICRO SIGN}s \N{GREEK SMALL LETTER MU}s usec",
+    "MB/s": "Mbytes/sec MBytes/sec MB/sec MByte/s MBytes/s MBps",
+    "GB/s": "GB/sec GByte/s GBytes/s GBytes/sec GBps",
+    "Gb/s": "Gb/sec Gbit/s Gbits/sec Gbps",
+    "Mb/s": "Mb/sec Mbit/s Mbits/sec Mbps",
+    "kb/s": "kbit/s Kbits/sec",
+    "bit/s": "bits/sec",
+    "1/s": "Msg/sec Messages/s msg/s",
+}
+
+#: other spelling -> unit
+ALIASES = {other: unit for unit, others in _SPELLINGS.items() for other in others.split()}
 
 #: A comma may only part thousands: '3,4 GB/s' is refused, since it means 3.4 to half of Europe.
 _QUANTITY = re.compile(
@@ -158,9 +135,9 @@ def parse_quantity(text: str, to: str) -> float:
 
 def size_label(size_bytes: int) -> str:
     """Return the label of a message size: ``8B``, ``64KiB``, ``4MiB`` (powers of 1024)."""
-    for label, factor in (("GiB", _KIB**3), ("MiB", _KIB**2), ("KiB", _KIB)):
+    for prefix, factor in reversed(_BINARY.items()):
         if size_bytes >= factor and size_bytes % factor == 0:
-            return f"{size_bytes // factor}{label}"
+            return f"{size_bytes // factor}{prefix}B"
     return f"{size_bytes}B"
 
 

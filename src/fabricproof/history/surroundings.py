@@ -7,6 +7,7 @@ what they took explains the change it is UNDECIDED, as a red number is UNJUDGED 
 
 from __future__ import annotations
 
+import json
 import math
 import zlib
 from collections import defaultdict
@@ -16,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from fabricproof.core.records import open_lines, parse_json
+from fabricproof.core.records import open_lines
 from fabricproof.core.units import by_key
 from fabricproof.job.evidence.disturbance import (
     CONCENTRATION,
@@ -75,7 +76,7 @@ def _environments(path: Path, lines: Mapping[int, str]) -> Iterator[tuple[int, b
 
 def _surroundings(text: bytes, run_id: str) -> Surroundings:
     try:
-        record = parse_json(text)
+        record = json.loads(text)
         if record["run_id"] != run_id:
             return NOBODY
         return Surroundings(found=tuple(map(_disturbance, record["disturbances"])))

@@ -19,7 +19,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.plain import typed_at
 from fabricproof.core.records import (
     append_records,
-    is_named_there,
+    may_exist,
     read_records,
 )
 from fabricproof.core.units import TIME_FORM, stamp
@@ -170,7 +170,7 @@ def state_file(perflogs: Path, site: str) -> Path:
 
 def read_history(path: Path, on_torn: Callable[[str], object] | None = None) -> Nights:
     """Return what the state file says; nothing where there is none."""
-    if not is_named_there(path):
+    if not may_exist(path):
         return Nights(nights=(), notices=())
     begun: dict[str, Night] = {}
     notices = []

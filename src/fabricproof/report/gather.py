@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.errors import FabricproofError, InputMissingError
 from fabricproof.core.project import site_option
-from fabricproof.core.records import is_named_there, read_json, read_records
+from fabricproof.core.records import may_exist, read_json, read_records
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.compare.model import NothingComparedError, SideError
 from fabricproof.history.compare.sides import History, choose_side
@@ -62,7 +62,7 @@ def _picture(record: Mapping[str, Any], run_id: str) -> Picture:
 def night_without_run(words: str, run: Run, folder: Path) -> list[str]:
     """Say that the last night made no run, where ``run`` may be taken for it."""
     path = folder / NIGHTS
-    if words not in _LAST_NIGHT or not is_named_there(path):
+    if words not in _LAST_NIGHT or not may_exist(path):
         return []
     try:
         lines = {line["night"]: line for line in read_records(path) if line["kind"] != "notice"}

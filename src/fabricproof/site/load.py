@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from fabricproof.core.errors import ConfigError, FabricproofError, InputMissingError
-from fabricproof.core.project import project_root, site_is_at
-from fabricproof.core.records import is_named_there, text_of
+from fabricproof.core.project import project_root, remember_site
+from fabricproof.core.records import may_exist, text_of
 from fabricproof.site.complaint import Lines, first_complaint, line_of, positions
 from fabricproof.site.cross_checks import (
     check_baseline,
@@ -76,7 +76,7 @@ def load_site(name_or_folder: str) -> Site:
     check_unique(folder / "site.toml", main_lines, {"stacks": main.stacks})
     check_unique(folder / "fabric.toml", fabric_lines, {"fabrics": fabric.fabrics})
     references: list[ReferenceSpec] = []
-    if is_named_there(folder / "references.toml"):
+    if may_exist(folder / "references.toml"):
         references = _load_references(folder / "references.toml", fabric, main)
     site = Site(
         folder=folder,
@@ -88,7 +88,7 @@ def load_site(name_or_folder: str) -> Site:
         reframe=dict(main.reframe),
         night=main.night,
     )
-    site_is_at(site.name, folder, sites_root())
+    remember_site(site.name, folder, sites_root())
     check_names(folder / "site.toml", main, main_lines, fabric.fabrics)
     check_gpus(folder / "site.toml", main.partitions, main_lines)
     check_recipes(folder / "site.toml", main.stacks, main_lines)

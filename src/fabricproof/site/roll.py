@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ConfigError, words_of
-from fabricproof.core.records import is_named_there, read_json
+from fabricproof.core.records import may_exist, read_json
 from fabricproof.core.whole_file import write_whole
 from fabricproof.site import Site
 from fabricproof.site.schema import PartitionSpec
@@ -115,7 +115,7 @@ def read_roll(folder: Path) -> list[dict[str, Any]]:
         ConfigError: the file is damaged or of another version.
     """
     path = folder / ROLL_FILE
-    if not is_named_there(path):
+    if not may_exist(path):
         return []
     try:
         record = read_json(path)

@@ -6,7 +6,6 @@ import errno
 import gzip
 import json
 import math
-import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -258,14 +257,14 @@ def test_a_partition_that_cannot_be_read_is_no_shorter_history(
     other.parent.mkdir()
     other.write_bytes(path.read_bytes().replace(FIRST.encode(), SECOND.encode()))
     assert ids(open_store(tmp_path, SITE)) == [FIRST, SECOND]
-    real = os.scandir
+    real = Path.iterdir
 
     def refusing(path: Path) -> Any:
-        if Path(path).name == "gpu":
+        if path.name == "gpu":
             raise PermissionError(errno.EACCES, "Permission denied")
         return real(path)
 
-    monkeypatch.setattr(os, "scandir", refusing)
+    monkeypatch.setattr(Path, "iterdir", refusing)
     with pytest.raises(InputMissingError, match=r"gpu: cannot be read: Permission denied"):
         open_store(tmp_path, SITE)
 

@@ -37,7 +37,8 @@ _CONNECTED = re.compile(
 #: line of a stream of UDP
 _OTHER = re.compile(
     r"[ \t]*\[ *(?:ID\]|[0-9]+\] MPI startup|(?:SUM(?:-\d+)?|\*?\d+)\][ \t]+"
-    r"(?:Sent |Server Report|WARNING|Host |Role|MSS |\((?:sender|receiver) statistics not available\)"
+    r"(?:Sent |Server Report|WARNING|Host |Role|MSS |"
+    r"\((?:sender|receiver) statistics not available\)"
     r"|[0-9.]{1,15} ?- *[0-9.]{1,15}[ \t]+sec[ \t]+[0-9]{1,15} +datagrams? received out-of-order))"
 )
 #: the number of a stream, or an interval line that something else was printed into or before

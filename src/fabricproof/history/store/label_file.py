@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from fabricproof.core.errors import InputMissingError, ParseError
-from fabricproof.core.records import append_records, is_named_there, read_records
+from fabricproof.core.records import append_records, may_exist, read_records
 from fabricproof.core.units import stamp
 
 LABELS_FILE = "labels.jsonl"
@@ -46,7 +46,7 @@ def labels(
         InputMissingError: the file cannot be read.
     """
     path = perflogs / site / LABELS_FILE
-    if not is_named_there(path):
+    if not may_exist(path):
         return {}
     found: dict[str, dict[str, None]] = {}
     for record in read_records(path, on_torn=on_torn):

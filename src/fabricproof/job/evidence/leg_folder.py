@@ -24,7 +24,7 @@ from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.benchmarks.program import UNNAMED
 from fabricproof.core.errors import FabricproofError, ParseError
 from fabricproof.core.measure import Table
-from fabricproof.core.records import open_file, text_of
+from fabricproof.core.records import text_of
 from fabricproof.core.units import size_label
 from fabricproof.job.collective_commands import BUS_SUITES
 from fabricproof.job.leg import Leg
@@ -333,8 +333,7 @@ def last_words(path: Path) -> str:
 def read_text(path: Path) -> str:
     """Return what a file of a leg or a job holds; empty where it is not there."""
     try:
-        with open_file(path) as file:
-            return file.read().decode("utf-8", errors="replace")
+        return text_of(path, errors="replace")
     except OSError:
         return ""
 

@@ -19,7 +19,7 @@ from fabricproof.core.hostlist import SAFE_NAME
 from fabricproof.core.project import site_option
 from fabricproof.core.records import (
     append_records,
-    is_named_there,
+    may_exist,
     read_json,
     read_records,
     text_of,
@@ -172,7 +172,7 @@ def read_index(folder: Path, on_torn: Callable[[str], object] | None = None) -> 
         ParseError: a damaged line that no crash explains.
     """
     path = folder / INDEX_FILE
-    if not is_named_there(path):
+    if not may_exist(path):
         return []
     return [_seen(each, path) for each in read_records(path, on_torn=on_torn)]
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError, ParseError
-from fabricproof.core.records import open_file, read_json, text_if_there
+from fabricproof.core.records import read_json, text_if_there
 from fabricproof.core.units import counted, size_label
 from fabricproof.core.whole_file import write_whole
 from fabricproof.pairs.campaign.path import pairs_of
@@ -151,8 +151,8 @@ def load(folder: Path) -> Campaign:
     path = folder / PLAN_FILE
     found = None
     try:
-        with open_file(path) as file, contextlib.suppress(ValidationError):
-            found = _PLAN.validate_json(file.read(), strict=True)
+        with contextlib.suppress(ValidationError):
+            found = _PLAN.validate_json(path.read_bytes(), strict=True)
     except OSError as error:
         raise InputMissingError(
             f"no campaign: {error.strerror}",

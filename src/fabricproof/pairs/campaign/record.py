@@ -7,6 +7,7 @@ without its newline is such a loss too.  Any other line that is none of ours is 
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,6 @@ from typing import Any, NoReturn
 
 from fabricproof.core.errors import ParseError
 from fabricproof.core.plain import typed, typed_at
-from fabricproof.core.records import parse_json
 from fabricproof.job.evidence.leg_folder import RankRecord, named_counters
 from fabricproof.pairs.campaign.plan import FORMAT, Binary, Build, Mode
 
@@ -157,7 +157,7 @@ class _Reader:
     def _take(self, line: str) -> None:
         self.line += 1
         try:
-            fields = parse_json(line)
+            fields = json.loads(line)
         except ValueError:
             self.refuse("damaged record of pairs", "a JSON object", line)
         if not isinstance(fields, dict):

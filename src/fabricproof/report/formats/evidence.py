@@ -12,7 +12,6 @@ from typing import Any
 
 from fabricproof import __version__
 from fabricproof.core.provenance import identity_of
-from fabricproof.core.records import open_file
 from fabricproof.job.run import Workplace
 from fabricproof.nodes.inventory.store import FOLDER
 from fabricproof.physics import device_word
@@ -83,7 +82,7 @@ def made(data: ReportData, records: Iterable[Mapping[str, Any]]) -> Iterator[Bun
 def _file(name: str, path: Path) -> BundleFile | Absent:
     try:
         size = path.stat().st_size
-        open_file(path).close()
+        path.open("rb").close()
     except OSError as error:
         return Absent(name=name, reason=f"{path}: {error.strerror}")
     if size > LARGEST_BYTES:

@@ -23,7 +23,6 @@ from fabricproof.core.errors import (
 )
 from fabricproof.core.plain import typed_at
 from fabricproof.core.records import (
-    parse_json,
     text_of,
 )
 from fabricproof.core.whole_file import whole_file
@@ -269,7 +268,7 @@ def from_text(text: str) -> Baseline:
         ValueError: it is of another format, or a number in it cannot be.
         KeyError: something is missing in it.
     """
-    record = parse_json(text)
+    record = json.loads(text)
     if record["format"] != FORMAT:
         raise ValueError(f"format {record['format']}")
     floors = typed_at(record, "floors", dict)

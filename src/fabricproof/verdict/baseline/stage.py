@@ -15,7 +15,7 @@ from typing import Any
 
 from fabricproof.core.errors import ParseError, words_of
 from fabricproof.core.plain import typed_at
-from fabricproof.core.records import parse_json, text_of
+from fabricproof.core.records import text_of
 from fabricproof.core.units import by_key
 from fabricproof.core.whole_file import refusal_of
 from fabricproof.verdict.baseline.apply import LegBaseline
@@ -93,7 +93,7 @@ def read_stage(folder: Path, leg: str) -> LegBaseline:
     """
     path = folder / STAGE_FILE
     try:
-        record = parse_json(text_of(path))
+        record = json.loads(text_of(path))
         if record["format"] != FORMAT:
             raise ValueError(f"format {record['format']}")
         return _leg(record["legs"][leg], record["nodes"])
