@@ -143,7 +143,7 @@ class Node:
 
     Attributes:
         due: ``tx_bytes`` and ``rx_bytes`` of payload, ``tx_packets`` of messages that cannot share
-            one; absent if nobody can say.
+            one; 0 if nobody can say.
         rails: the interfaces or ports of the intended path.
         others: all other ones, ``lo`` and the node's TCP too.
         raw: all of them as they were counted.  In ``rails`` and ``others`` an interface below a
@@ -212,11 +212,13 @@ def _due(evidence: Evidence, expected: Expectation) -> dict[str, dict[str, int]]
         of_nodes["rx_bytes"] = [received for _, received in expected.least_bytes]
     of_halves["tx_packets"] = expected.sent_messages or ()
     of_nodes["tx_packets"] = expected.least_packets or ()
-    due: dict[str, dict[str, int]] = {node: {} for node in evidence.nodes}
+    due = {
+        node: dict.fromkeys(("tx_bytes", "rx_bytes", "tx_packets"), 0) for node in evidence.nodes
+    }
     for counter, amounts in of_halves.items():
         for amount, nodes in zip(amounts, ({*by_rank[:half]}, {*by_rank[half:]}), strict=False):
             for node in nodes:
-                due[node][counter] = due[node].get(counter, 0) + amount // len(nodes)
+                due[node][counter] += amount // len(nodes)
     for counter, amounts in of_nodes.items():
         for node, amount in zip(due, amounts, strict=False):
             due[node][counter] = amount

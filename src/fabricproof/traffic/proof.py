@@ -32,9 +32,9 @@ def ranks_are_apart(run: Run) -> PathProof | None:
         alone = (
             "every rank started as its own world of one: the launcher's PMI does not fit this MPI"
         )
-        if set(seen) != {0}:
-            return unknown(reason)
-        return wrong(alone) if len(seen) > 1 else unknown(f"{reason}: others were lost, or {alone}")
+        if {*seen} == {0}:
+            return wrong(alone) if seen[1:] else unknown(f"{reason}: others were lost, or {alone}")
+        return unknown(reason)
     if due > 1 and len(run.nodes) < 2:
         where = run.nodes[0].name
         return wrong(f"both ranks ran on one node ({where}): its memory was measured, not a fabric")
@@ -52,10 +52,10 @@ def ranks_are_where_they_belong(run: Run) -> PathProof | None:
         if due_nodes and rank.node not in due_nodes:
             sent_to = " or ".join(due_nodes)
             return wrong(f"rank {rank.rank} ran on {rank.node}, it was sent to {sent_to}")
-    if list(ranks_of.values()) == [
-        list(range(first, first + per_node))
-        for first in range(0, per_node * len(run.nodes), per_node)
-    ]:
+    if all(
+        ranks == [*range(n * per_node, (n + 1) * per_node)]
+        for n, ranks in enumerate(ranks_of.values())
+    ):
         return None
     layout = "; ".join(f"{node}: {', '.join(map(str, there))}" for node, there in ranks_of.items())
     asked = f"{per_node} ranks on each node, one after the other, were asked for"
@@ -69,8 +69,8 @@ def prove_one_node(evidence: Evidence) -> PathProof:
     if len(evidence.nodes) > 1:
         where = " and ".join(evidence.nodes)
         return wrong(f"the site declares one node, the ranks ran on {where}")
-    reason = "both ranks on this machine, as the site declares"
-    return PathProof(state=PathState.PROVEN, reason=reason)
+    said = "both ranks on this machine, as the site declares"
+    return PathProof(state=PathState.PROVEN, reason=said)
 
 
 def evidence_is_whole(run: Run) -> PathProof | None:
@@ -93,9 +93,7 @@ def something_was_due(run: Run) -> PathProof | None:
     """Refuse a proof by nothing: any path carries no bytes and no messages."""
     if any(any(node.due.values()) for node in run.nodes) or run.expected.num_ranks == 1:
         return None
-    return unknown(
-        "nobody can say of any byte or message that it had to pass: the path is not shown"
-    )
+    return unknown("nobody can say what had to pass: the path is not shown")
 
 
 #: Where InfiniBand's 32-bit counters stop (IBA specification vol. 1, 16.1.3.5: they do not wrap),
@@ -134,7 +132,7 @@ def _damage(sample: CounterSample, run: Run) -> str:
 def bytes_took_the_rails(run: Run) -> PathProof | None:
     """Refuse a path whose rails sent less than the benchmark did."""
     for node in run.nodes:
-        if node.moved() < MIN_SHARE * node.due.get("tx_bytes", 0):
+        if node.moved() < MIN_SHARE * node.due["tx_bytes"]:
             return wrong(describe_detour(run, node))
     return None
 
@@ -145,14 +143,14 @@ def bytes_came_by_the_rails(run: Run) -> PathProof | None:
     Two rails in one network do so where any of them answers for the other's address (Linux
     Documentation/networking/ip-sysctl.rst, arp_ignore).
     """
-    lacking = [
-        node
+    lacking = {
+        node.due["rx_bytes"] - seen: node
         for node in run.nodes
-        if node.moved("rx_bytes") < MIN_SHARE * node.due.get("rx_bytes", 0)
-    ]
+        if (seen := node.moved("rx_bytes")) < MIN_SHARE * node.due["rx_bytes"]
+    }
     if run.expected.num_ranks < 2 or not lacking:
         return None
-    node = max(lacking, key=lambda each: each.due["rx_bytes"] - each.moved("rx_bytes"))
+    node = lacking[max(lacking)]
     reason, came_by = describe_arrival(run, node)
     return replace(wrong(reason), came_by=came_by, lacking=node.name)
 
@@ -160,8 +158,8 @@ def bytes_came_by_the_rails(run: Run) -> PathProof | None:
 def messages_took_the_rails(run: Run) -> PathProof | None:
     """Refuse a path whose rails sent fewer packets than messages had to be sent alone."""
     for node in run.nodes:
-        due, seen = node.due.get("tx_packets"), node.moved("tx_packets")
-        if due is not None and seen < MIN_SHARE * due:
+        due, seen = node.due["tx_packets"], node.moved("tx_packets")
+        if due and seen < MIN_SHARE * due:
             return wrong(
                 f"small messages took another path: {node.name} sent {due} messages one by one, "
                 f"{run.rails} sent only {seen} packets"
@@ -183,13 +181,12 @@ def rails_shared(run: Run) -> PathProof | None:
         for node in run.nodes:
             total = node.moved(counter)
             # A node that only acknowledges may do so over one rail.
-            if min(node.due.get(counter, 0), total) < SLACK_BYTES:
+            if min(node.due[counter], total) < SLACK_BYTES:
                 continue
             for rail in node.rails:
                 share = rail.moved(counter) / total
                 if share < MIN_EVEN_SHARE / num_rails:
-                    part = f"{share:.1%} of {whose.format(node.name)}"
-                    said = f"{rail.interface} {verb} {part}"
+                    said = f"{rail.interface} {verb} {share:.1%} of {whose.format(node.name)}"
                     return wrong(f"{said}: this is not a {num_rails}-rail number")
     return None
 
@@ -214,7 +211,7 @@ def no_other_path_fits(run: Run) -> PathProof | None:
     Somebody else's traffic on the rail would otherwise hide that this run's took another path.
     """
     for node in run.nodes:
-        due, on_rails = node.due.get("tx_bytes", 0), node.moved()
+        due, on_rails = node.due["tx_bytes"], node.moved()
         telling = MIN_SHARE * due
         if run.expected.least_bytes is not None:
             # The rails may show the least although a part took another path: the share of a rail
@@ -227,11 +224,9 @@ def no_other_path_fits(run: Run) -> PathProof | None:
             if sample.interface == "lo" or moved < max(telling, SLACK_BYTES):
                 continue
             if not _is_same_wire(node, sample, "tx_bytes", stacked=stacked):
-                return unknown(
-                    f"two paths fit: the benchmark says {node.name} sent {megabytes(due)}, "
-                    f"{run.rails} sent {megabytes(on_rails)} and {sample.interface} "
-                    f"{megabytes(moved)}"
-                )
+                on_both = f"{megabytes(on_rails)} and {sample.interface} {megabytes(moved)}"
+                says = f"the benchmark says {node.name} sent {megabytes(due)}"
+                return unknown(f"two paths fit: {says}, {run.rails} sent {on_both}")
     return None
 
 
@@ -243,9 +238,9 @@ def no_other_path_fits_messages(run: Run) -> PathProof | None:
     """
     expected, is_pingpong = run.expected, run.expected.sent_messages is not None
     for node in run.nodes:
-        due, payload = node.due.get("tx_packets"), node.due.get("tx_bytes", 0) > 0
-        if due is None or (payload and expected.least_packets is not None):
-            continue  # of bytes they are the proof
+        due, payload = node.due["tx_packets"], node.due["tx_bytes"] > 0
+        if not due or (payload and expected.least_packets is not None):
+            continue  # bytes are the proof
         # Without payload all messages are alike, and all must have gone there.  Of a ping-pong the
         # smallest sizes may have, a part of all messages.
         telling = max(MIN_SHARE * due, CHATTER_PACKETS)
@@ -261,11 +256,9 @@ def no_other_path_fits_messages(run: Run) -> PathProof | None:
             stacked = stacked and not is_device(sample.interface)
             same = SAME_WIRE if is_pingpong else 0.0
             if not _is_same_wire(node, sample, "tx_packets", stacked=stacked, tolerance=same):
-                return unknown(
-                    f"two paths fit: {node.name} sent {due} messages one by one at least, "
-                    f"{run.rails} sent {node.moved('tx_packets')} packets and {sample.interface} "
-                    f"{packets}"
-                )
+                on_both = f"{node.moved('tx_packets')} packets and {sample.interface} {packets}"
+                says = f"{node.name} sent {due} messages one by one at least"
+                return unknown(f"two paths fit: {says}, {run.rails} sent {on_both}")
     return None
 
 

@@ -138,15 +138,18 @@ def _tcp_may_hide(run: Run, node: Node) -> PathProof | None:
     """
     wires = {str(port.parent) for port in _soft_rails(node)}
     num_ranks = [rank.node for rank in run.evidence.ranks].count(node.name)
-    if num_ranks < 2 or not wires or "tx_bytes" not in node.due:
-        return None
     left = 0
     for each in node.others:
         if each.interface == TCP:
             left += each.moved("OutSegs")
         elif not is_device(each.interface) and each.interface not in wires:
             left -= each.moved("tx_packets")
-    if left <= FEW_SEGMENTS or left * SEGMENT_BYTES < TELLING_SHARE * node.due["tx_bytes"]:
+    if (
+        num_ranks < 2
+        or not wires
+        or left <= FEW_SEGMENTS
+        or left * SEGMENT_BYTES < TELLING_SHARE * node.due["tx_bytes"]
+    ):
         return None
     return unknown(
         f"two paths fit: {node.name} runs several ranks, whose messages to each other its device "
@@ -162,7 +165,7 @@ def ipoib_carried_none(run: Run) -> PathProof | None:
     if not all(map(is_device, run.expected.rails)):
         return None
     for node in run.nodes:
-        due, on_rails = node.due.get("tx_bytes"), node.moved()
+        due, on_rails = node.due["tx_bytes"], node.moved()
         netdevs = {each.netdev for each in node.rails}
         moved = {
             each.interface: sent
@@ -171,7 +174,7 @@ def ipoib_carried_none(run: Run) -> PathProof | None:
             and (sent := each.moved("tx_bytes")) > 0
         }
         by_tcp = sum(moved.values())
-        if due is None or not moved or on_rails - by_tcp >= MIN_SHARE * due:
+        if not moved or on_rails - by_tcp >= MIN_SHARE * due:
             continue
         is_port = any(":" in rail for rail in run.expected.rails)
         names, kind = "+".join(moved), "IPoIB" if is_port else f"the interface of {run.rails}"
