@@ -99,7 +99,7 @@ def doubt_of_counters(evidence: Evidence, expected: Expectation) -> PathProof | 
     For who asks which interfaces were taken, not whether the path was the one that was told.
     """
     run = join_by_node(evidence, expected)
-    return next(filter(None, (test(run) for test in _COUNTER_TESTS)), None)
+    return next((fault for test in _COUNTER_TESTS for fault in test(run)), None)
 
 
 def prove_path(evidence: Evidence, expected: Expectation) -> PathProof:
@@ -108,8 +108,8 @@ def prove_path(evidence: Evidence, expected: Expectation) -> PathProof:
     Never raises: evidence that is not there or makes no sense is a finding of its own.
     """
     run = join_by_node(evidence, expected)
-    fault = next(filter(None, (test(run) for test in _TESTS)), None)
-    return _quiet_or_disturbed(run) if fault is None else fault
+    faults = (fault for test in _TESTS for fault in test(run))
+    return next(faults, None) or _quiet_or_disturbed(run)
 
 
 def _quiet_or_disturbed(run: Run) -> PathProof:

@@ -19,9 +19,7 @@ from typing import Any
 #: the TCP of a whole node stands in the evidence as an interface of this name
 TCP = "node/tcp"
 
-_TABLES: Mapping[str, Any] = tomllib.loads(
-    Path(__file__).with_name("counters.toml").read_text(encoding="utf-8")
-)
+_TABLES: Mapping[str, Any] = tomllib.loads(Path(__file__).with_name("counters.toml").read_text())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,10 +84,8 @@ def in_our_names(
 ) -> dict[str, int]:
     """Return the counters of an interface under the names, and in the bytes, that all else has.
 
-    Args:
-        interface: it, or the port, or :data:`TCP`, which is left as it is.
-        counters: by the names that the kernel and the driver gave them.
-        is_omni_path: whether hfi1 did, whose names and units are its own.
+    ``counters`` have the names of kernel and driver; ``is_omni_path``: of hfi1, whose names and
+    units are its own.  :data:`TCP` is left as it is.
     """
     if interface == TCP:
         return dict(counters)
@@ -150,11 +146,8 @@ class CounterSample:
 
     @property
     def how_to_reset(self) -> str:
-        """Where and how the counters of an InfiniBand port are reset.
-
-        Without device and port the command resets those of the first port of its node.
-        """
-        device, _, port = self.interface.partition(":")
+        """Where and how the counters of an InfiniBand port are reset."""
+        device, _, port = self.interface.partition(":")  # else those of the node's first port are
         return f"on {self.node}: perfquery -R -C {device} -P {port}"
 
 
@@ -164,14 +157,7 @@ Risen = tuple[str, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Rises:
-    """What rose on the rails of a run, one sentence each.
-
-    Attributes:
-        errors: a fast number over them is no PASS.
-        doubts: counters of errors of which nobody knows whether they rose.
-        notes: drops, congestion, a few retransmissions.
-        rose: node, interface and counter of each of ``errors``.
-    """
+    """What rose on the rails of a run, one sentence each; ``rose`` names each of ``errors``."""
 
     errors: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
@@ -192,9 +178,7 @@ def read_rises(samples: Iterable[CounterSample], rails: Sequence[str]) -> Rises:
     errors: dict[Risen, str] = {}
     doubts: list[str] = []
     notes: list[str] = []
-    for sample in samples:
-        if (sample.node, sample.interface) not in watched:
-            continue
+    for sample in (each for each in samples if (each.node, each.interface) in watched):
         packets = sum(map(sample.moved, ("tx_packets", "rx_packets", "OutSegs")))
         for name in sorted({*sample.before, *sample.after}):
             row, rise, about = _row(name), sample.moved(name), sample.about(name)
@@ -261,16 +245,14 @@ def _one_sided(samples: Sequence[CounterSample]) -> Iterator[str]:
     What rises on neither may have risen where nobody counts.  Of interfaces nothing is said: their
     counters are the kernel's own and on every node the same.
     """
-    read: dict[str, dict[str, frozenset[str]]] = {}
-    for each in samples:
-        if is_device(each.interface):
-            names = frozenset({*each.before, *each.after}) & (ERROR_COUNTERS | LOSS_COUNTERS)
-            read.setdefault(each.interface, {})[each.node] = names
-    for rail, nodes in read.items():
-        for node, names in nodes.items():
-            absent = ", ".join(sorted(set().union(*nodes.values()) - names))
+    for rail in filter(is_device, dict.fromkeys(each.interface for each in samples)):
+        read = {
+            each.node: (ERROR_COUNTERS | LOSS_COUNTERS) & {*each.before, *each.after}
+            for each in samples
+            if each.interface == rail
+        }
+        for node, names in read.items():
+            absent = ", ".join(sorted(frozenset().union(*read.values()) - names))
             if absent:
-                yield (
-                    f"{absent} of {rail} were read on another node and not on {node}: had they "
-                    "risen there, nobody would know"
-                )
+                blind = f"were read on another node and not on {node}"
+                yield f"{absent} of {rail} {blind}: had they risen there, nobody would know"

@@ -109,12 +109,12 @@ def foreign_traffic(
             for name, excess in _excess(run, [rail], way, lost).items():
                 # A rail carries both directions at once: what comes in costs nothing of what goes
                 # out.
-                if name not in nodes or nodes[name].due.get(f"{way}_bytes", 1) <= 0:
+                if name not in nodes or not nodes[name].due[f"{way}_bytes"]:
                     continue
                 taken = min(excess, excess_of_all.get(name, excess))
                 own = _moved(nodes[name], [rail], way)
                 if expected.exact and way == "tx" and len(expected.rails) == 1:
-                    due = MAX_SHARE * nodes[name].due.get("tx_bytes", 0) + SLACK_BYTES
+                    due = MAX_SHARE * nodes[name].due["tx_bytes"] + SLACK_BYTES
                     answers = UNLIKE_COUNTS * _moved(nodes[name], [rail], "rx")
                     taken = max(taken, own - due - answers - sum(lost.values()))
                 rate = taken / 1e6 / seconds[name]

@@ -112,14 +112,10 @@ class ErrorRate:
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data, rates included."""
-        return {
-            **asdict(self),
-            "kind": self.kind.value,
-            "direction": self.direction.value,
-            "counters": dict(self.counters),
-            "per_million_packets": round(self.per_million_packets, 4),
-            "per_gigabyte": round(self.per_gigabyte, 4),
+        rates = {
+            name: round(getattr(self, name), 4) for name in ("per_million_packets", "per_gigabyte")
         }
+        return {**asdict(self), "kind": self.kind.value, "direction": self.direction.value, **rates}
 
 
 def error_rates(evidence: Evidence, rails: Sequence[str]) -> tuple[ErrorRate, ...]:
@@ -128,7 +124,7 @@ def error_rates(evidence: Evidence, rails: Sequence[str]) -> tuple[ErrorRate, ..
     below = {(each.node, each.parent) for each in evidence.samples if each.interface in rails}
     for sample in evidence.samples:
         others = [each for each in evidence.nodes if each != sample.node]
-        peer = others[0] if len(others) == 1 else ""
+        peer = "" if others[1:] else "".join(others)
         if sample.interface == TCP and not any(map(is_device, rails)):
             found += _of_tcp(evidence, sample, rails, peer)
         elif sample.interface in rails or (sample.node, sample.interface) in below:

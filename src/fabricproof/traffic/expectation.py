@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import product
 
 from fabricproof.traffic.counters import CounterSample, Risen
 
@@ -143,7 +142,7 @@ class Node:
 
     Attributes:
         due: ``tx_bytes`` and ``rx_bytes`` of payload, ``tx_packets`` of messages that cannot share
-            one; absent if nobody can say.
+            one; 0 if nobody can say.
         rails: the interfaces or ports of the intended path.
         others: all other ones, ``lo`` and the node's TCP too.
         raw: all of them as they were counted.  In ``rails`` and ``others`` an interface below a
@@ -179,24 +178,17 @@ class Run:
 
 def join_by_node(evidence: Evidence, expected: Expectation) -> Run:
     """Return what each node's interfaces counted beside what was due of them."""
-    due, nodes = _due(evidence, expected), []
-    for node in evidence.nodes:
-        raw = {each.interface: each for each in evidence.samples if each.node == node}
-        soft = [each for each in raw.values() if each.parent]
+    nodes = []
+    for name, due in _due(evidence, expected).items():
+        raw = {each.interface: each for each in evidence.samples if each.node == name}
+        over = {each.parent: each.interface for each in raw.values() if each.parent}
         samples = [
-            _by_sockets(sample, [port for port in soft if port.parent == name])
-            for name, sample in raw.items()
+            _by_sockets(each, raw.values()) if each.interface in over else each
+            for each in raw.values()
         ]
-        nodes.append(
-            Node(
-                name=node,
-                due=due[node],
-                rails=tuple(each for each in samples if each.interface in expected.rails),
-                others=tuple(each for each in samples if each.interface not in expected.rails),
-                raw=raw,
-                over={str(each.parent): each.interface for each in soft},
-            )
-        )
+        rails = tuple(each for each in samples if each.interface in expected.rails)
+        others = tuple(each for each in samples if each.interface not in expected.rails)
+        nodes.append(Node(name=name, due=due, rails=rails, others=others, raw=raw, over=over))
     return Run(evidence=evidence, expected=expected, nodes=tuple(nodes))
 
 
@@ -212,28 +204,29 @@ def _due(evidence: Evidence, expected: Expectation) -> dict[str, dict[str, int]]
         of_nodes["rx_bytes"] = [received for _, received in expected.least_bytes]
     of_halves["tx_packets"] = expected.sent_messages or ()
     of_nodes["tx_packets"] = expected.least_packets or ()
-    due: dict[str, dict[str, int]] = {node: {} for node in evidence.nodes}
+    due = {
+        node: dict.fromkeys(("tx_bytes", "rx_bytes", "tx_packets"), 0) for node in evidence.nodes
+    }
     for counter, amounts in of_halves.items():
         for amount, nodes in zip(amounts, ({*by_rank[:half]}, {*by_rank[half:]}), strict=False):
             for node in nodes:
-                due[node][counter] = due[node].get(counter, 0) + amount // len(nodes)
+                due[node][counter] += amount // len(nodes)
     for counter, amounts in of_nodes.items():
         for node, amount in zip(due, amounts, strict=False):
             due[node][counter] = amount
     return due
 
 
-def _by_sockets(sample: CounterSample, ports: Sequence[CounterSample]) -> CounterSample:
+def _by_sockets(sample: CounterSample, others: Iterable[CounterSample]) -> CounterSample:
     """Return an interface without what the Soft-RoCE ports over it moved.
 
     Their packets are UDP to the interface, which counts them a second time.
     """
-    after = dict(sample.after)
-    for way, unit in product(("tx", "rx"), ("bytes", "packets")):
-        counter, header = f"{way}_{unit}", SOFT_HEADER_BYTES if unit == "bytes" else 0
-        by_verbs = sum(
-            port.moved(counter) + header * port.moved(f"{way}_packets") for port in ports
-        )
-        if sample.moved(counter) > 0:
-            after[counter] -= min(by_verbs, sample.moved(counter))
-    return replace(sample, after=after) if ports else sample
+    ports, after = [each for each in others if each.parent == sample.interface], dict(sample.after)
+    for way in ("tx", "rx"):
+        packets = sum(each.moved(f"{way}_packets") for each in ports)
+        by_verbs = sum(each.moved(f"{way}_bytes") for each in ports) + SOFT_HEADER_BYTES * packets
+        for counter, taken in ((f"{way}_bytes", by_verbs), (f"{way}_packets", packets)):
+            if sample.moved(counter) > 0:
+                after[counter] -= min(taken, sample.moved(counter))
+    return replace(sample, after=after)

@@ -1,10 +1,12 @@
 """What must hold for a proof of the path: ranks in place, counters whole, bytes on the rails alone.
 
-If another interface moved as much as the rails, nobody knows which path it was.
+Each test yields what speaks against it; the first counts.  If another interface moved as much as
+the rails, nobody knows which path it was.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from fabricproof.traffic.counters import TCP, CounterSample, is_device
@@ -24,7 +26,7 @@ from fabricproof.traffic.expectation import (
 from fabricproof.traffic.wrong_path import describe_arrival, describe_detour, megabytes
 
 
-def ranks_are_apart(run: Run) -> PathProof | None:
+def ranks_are_apart(run: Run) -> Iterator[PathProof]:
     """Refuse ranks that are missing, worlds of their own, or all on one node."""
     due, seen = run.expected.num_ranks, sorted(rank.rank for rank in run.evidence.ranks)
     if seen != list(range(due)):
@@ -32,34 +34,31 @@ def ranks_are_apart(run: Run) -> PathProof | None:
         alone = (
             "every rank started as its own world of one: the launcher's PMI does not fit this MPI"
         )
-        if set(seen) != {0}:
-            return unknown(reason)
-        return wrong(alone) if len(seen) > 1 else unknown(f"{reason}: others were lost, or {alone}")
-    if due > 1 and len(run.nodes) < 2:
+        if seen == [0]:
+            yield unknown(f"{reason}: the others were lost, or {alone}")
+        else:
+            yield unknown(reason) if any(seen) or not seen else wrong(alone)
+    elif due > 1 and len(run.nodes) < 2:
         where = run.nodes[0].name
-        return wrong(f"both ranks ran on one node ({where}): its memory was measured, not a fabric")
-    return None
+        yield wrong(f"both ranks ran on one node ({where}): its memory was measured, not a fabric")
 
 
-def ranks_are_where_they_belong(run: Run) -> PathProof | None:
+def ranks_are_where_they_belong(run: Run) -> Iterator[PathProof]:
     """Refuse ranks on another node than the one they were sent to, and crowded or idle nodes."""
     due_nodes, per_node = run.expected.nodes, run.expected.ranks_per_node
     if per_node is None:
-        return None
+        return
     ranks_of: dict[str, list[int]] = {node.name: [] for node in run.nodes}
     for rank in sorted(run.evidence.ranks, key=lambda rank: rank.rank):
         ranks_of[rank.node].append(rank.rank)
         if due_nodes and rank.node not in due_nodes:
             sent_to = " or ".join(due_nodes)
-            return wrong(f"rank {rank.rank} ran on {rank.node}, it was sent to {sent_to}")
-    if list(ranks_of.values()) == [
-        list(range(first, first + per_node))
-        for first in range(0, per_node * len(run.nodes), per_node)
-    ]:
-        return None
+            yield wrong(f"rank {rank.rank} ran on {rank.node}, it was sent to {sent_to}")
     layout = "; ".join(f"{node}: {', '.join(map(str, there))}" for node, there in ranks_of.items())
-    asked = f"{per_node} ranks on each node, one after the other, were asked for"
-    return wrong(f"{asked}; the launcher made {layout}")
+    for index, ranks in enumerate(ranks_of.values()):
+        if ranks != [*range(index * per_node, (index + 1) * per_node)]:
+            asked = f"{per_node} ranks on each node, one after the other, were asked for"
+            yield wrong(f"{asked}; the launcher made {layout}")
 
 
 def prove_one_node(evidence: Evidence) -> PathProof:
@@ -69,11 +68,11 @@ def prove_one_node(evidence: Evidence) -> PathProof:
     if len(evidence.nodes) > 1:
         where = " and ".join(evidence.nodes)
         return wrong(f"the site declares one node, the ranks ran on {where}")
-    reason = "both ranks on this machine, as the site declares"
-    return PathProof(state=PathState.PROVEN, reason=reason)
+    said = "both ranks on this machine, as the site declares"
+    return PathProof(state=PathState.PROVEN, reason=said)
 
 
-def evidence_is_whole(run: Run) -> PathProof | None:
+def evidence_is_whole(run: Run) -> Iterator[PathProof]:
     """Refuse a path whose counters were not read, or cannot be what was counted.
 
     Other interfaces may come and go (a container's veth): the rails alone carry the proof.
@@ -82,20 +81,15 @@ def evidence_is_whole(run: Run) -> PathProof | None:
         there = {sample.interface: sample for sample in node.rails}
         for rail in run.expected.rails:
             if rail not in there:
-                return unknown(f"no counters of {rail} on {node.name}: the path is not shown")
-            damage = _damage(there[rail], run)
-            if damage:
-                return unknown(f"counters of {rail} on {node.name} {damage}: the path is not shown")
-    return None
+                yield unknown(f"no counters of {rail} on {node.name}: the path is not shown")
+            elif damage := _damage(there[rail], run):
+                yield unknown(f"counters of {rail} on {node.name} {damage}: the path is not shown")
 
 
-def something_was_due(run: Run) -> PathProof | None:
+def something_was_due(run: Run) -> Iterator[PathProof]:
     """Refuse a proof by nothing: any path carries no bytes and no messages."""
-    if any(any(node.due.values()) for node in run.nodes) or run.expected.num_ranks == 1:
-        return None
-    return unknown(
-        "nobody can say of any byte or message that it had to pass: the path is not shown"
-    )
+    if run.expected.num_ranks > 1 and not any(any(node.due.values()) for node in run.nodes):
+        yield unknown("nobody can say what had to pass: the path is not shown")
 
 
 #: Where InfiniBand's 32-bit counters stop (IBA specification vol. 1, 16.1.3.5: they do not wrap),
@@ -131,67 +125,58 @@ def _damage(sample: CounterSample, run: Run) -> str:
     return ""
 
 
-def bytes_took_the_rails(run: Run) -> PathProof | None:
+def bytes_took_the_rails(run: Run) -> Iterator[PathProof]:
     """Refuse a path whose rails sent less than the benchmark did."""
     for node in run.nodes:
-        if node.moved() < MIN_SHARE * node.due.get("tx_bytes", 0):
-            return wrong(describe_detour(run, node))
-    return None
+        if node.moved() < MIN_SHARE * node.due["tx_bytes"]:
+            yield wrong(describe_detour(run, node))
 
 
-def bytes_came_by_the_rails(run: Run) -> PathProof | None:
+def bytes_came_by_the_rails(run: Run) -> Iterator[PathProof]:
     """Refuse bytes that left by the rail and came in by another interface.
 
     Two rails in one network do so where any of them answers for the other's address (Linux
     Documentation/networking/ip-sysctl.rst, arp_ignore).
     """
-    lacking = [
-        node
-        for node in run.nodes
-        if node.moved("rx_bytes") < MIN_SHARE * node.due.get("rx_bytes", 0)
+    nodes = [
+        each for each in run.nodes if each.moved("rx_bytes") < MIN_SHARE * each.due["rx_bytes"]
     ]
-    if run.expected.num_ranks < 2 or not lacking:
-        return None
-    node = max(lacking, key=lambda each: each.due["rx_bytes"] - each.moved("rx_bytes"))
-    reason, came_by = describe_arrival(run, node)
-    return replace(wrong(reason), came_by=came_by, lacking=node.name)
+    if run.expected.num_ranks > 1 and nodes:
+        node = max(nodes, key=lambda each: each.due["rx_bytes"] - each.moved("rx_bytes"))
+        reason, came_by = describe_arrival(run, node)
+        yield replace(wrong(reason), came_by=came_by, lacking=node.name)
 
 
-def messages_took_the_rails(run: Run) -> PathProof | None:
+def messages_took_the_rails(run: Run) -> Iterator[PathProof]:
     """Refuse a path whose rails sent fewer packets than messages had to be sent alone."""
     for node in run.nodes:
-        due, seen = node.due.get("tx_packets"), node.moved("tx_packets")
-        if due is not None and seen < MIN_SHARE * due:
-            return wrong(
+        due, seen = node.due["tx_packets"], node.moved("tx_packets")
+        if due and seen < MIN_SHARE * due:
+            yield wrong(
                 f"small messages took another path: {node.name} sent {due} messages one by one, "
                 f"{run.rails} sent only {seen} packets"
             )
-    return None
 
 
-def rails_shared(run: Run) -> PathProof | None:
+def rails_shared(run: Run) -> Iterator[PathProof]:
     """Refuse a number of several rails of which one took no part, at either end.
 
     What left by both may come in by one: where two rails are in one network and one answers for
     the other's address, or an MPI connects both to one adapter of the other node.
     """
     num_rails = len(run.expected.rails)
-    if num_rails < 2 or not run.expected.spread:
-        return None
     ways = (("tx_bytes", "carried", "{}'s traffic"), ("rx_bytes", "brought", "what {} received"))
     for counter, verb, whose in ways:
-        for node in run.nodes:
+        for node in run.nodes if num_rails > 1 and run.expected.spread else ():
             total = node.moved(counter)
             # A node that only acknowledges may do so over one rail.
-            if min(node.due.get(counter, 0), total) < SLACK_BYTES:
+            if min(node.due[counter], total) < SLACK_BYTES:
                 continue
             for rail in node.rails:
                 share = rail.moved(counter) / total
                 if share < MIN_EVEN_SHARE / num_rails:
-                    part = f"{share:.1%} of {whose.format(node.name)}"
-                    said = f"{rail.interface} {verb} {part}"
-                    return wrong(f"{said}: this is not a {num_rails}-rail number")
-    return None
+                    said = f"{rail.interface} {verb} {share:.1%} of {whose.format(node.name)}"
+                    yield wrong(f"{said}: this is not a {num_rails}-rail number")
 
 
 #: Two interfaces whose bytes differ by no more than this are one wire counted twice (a VLAN, a
@@ -208,13 +193,13 @@ CHATTER_PACKETS = 1000
 CHATTER_BESIDE_A_PAIR = 100
 
 
-def no_other_path_fits(run: Run) -> PathProof | None:
+def no_other_path_fits(run: Run) -> Iterator[PathProof]:
     """Refuse a rail's bytes as proof where another interface moved as many: which was it?
 
     Somebody else's traffic on the rail would otherwise hide that this run's took another path.
     """
     for node in run.nodes:
-        due, on_rails = node.due.get("tx_bytes", 0), node.moved()
+        due, on_rails = node.due["tx_bytes"], node.moved()
         telling = MIN_SHARE * due
         if run.expected.least_bytes is not None:
             # The rails may show the least although a part took another path: the share of a rail
@@ -227,15 +212,12 @@ def no_other_path_fits(run: Run) -> PathProof | None:
             if sample.interface == "lo" or moved < max(telling, SLACK_BYTES):
                 continue
             if not _is_same_wire(node, sample, "tx_bytes", stacked=stacked):
-                return unknown(
-                    f"two paths fit: the benchmark says {node.name} sent {megabytes(due)}, "
-                    f"{run.rails} sent {megabytes(on_rails)} and {sample.interface} "
-                    f"{megabytes(moved)}"
-                )
-    return None
+                on_both = f"{megabytes(on_rails)} and {sample.interface} {megabytes(moved)}"
+                says = f"the benchmark says {node.name} sent {megabytes(due)}"
+                yield unknown(f"two paths fit: {says}, {run.rails} sent {on_both}")
 
 
-def no_other_path_fits_messages(run: Run) -> PathProof | None:
+def no_other_path_fits_messages(run: Run) -> Iterator[PathProof]:
     """Refuse a rail's packets as proof of messages where another interface sent as many.
 
     Bytes and packets of the large messages would hide that the small ones, of which latency is
@@ -243,9 +225,9 @@ def no_other_path_fits_messages(run: Run) -> PathProof | None:
     """
     expected, is_pingpong = run.expected, run.expected.sent_messages is not None
     for node in run.nodes:
-        due, payload = node.due.get("tx_packets"), node.due.get("tx_bytes", 0) > 0
-        if due is None or (payload and expected.least_packets is not None):
-            continue  # of bytes they are the proof
+        due, payload = node.due["tx_packets"], node.due["tx_bytes"] > 0
+        if not due or (payload and expected.least_packets is not None):
+            continue  # bytes are the proof
         # Without payload all messages are alike, and all must have gone there.  Of a ping-pong the
         # smallest sizes may have, a part of all messages.
         telling = max(MIN_SHARE * due, CHATTER_PACKETS)
@@ -261,12 +243,9 @@ def no_other_path_fits_messages(run: Run) -> PathProof | None:
             stacked = stacked and not is_device(sample.interface)
             same = SAME_WIRE if is_pingpong else 0.0
             if not _is_same_wire(node, sample, "tx_packets", stacked=stacked, tolerance=same):
-                return unknown(
-                    f"two paths fit: {node.name} sent {due} messages one by one at least, "
-                    f"{run.rails} sent {node.moved('tx_packets')} packets and {sample.interface} "
-                    f"{packets}"
-                )
-    return None
+                on_both = f"{node.moved('tx_packets')} packets and {sample.interface} {packets}"
+                says = f"{node.name} sent {due} messages one by one at least"
+                yield unknown(f"two paths fit: {says}, {run.rails} sent {on_both}")
 
 
 def _is_same_wire(

@@ -36,13 +36,6 @@ DEVICE_NAMES: Mapping[str, re.Pattern[str]] = {
     "slingshot": re.compile(r"cxi[0-9]{1,2}"),
 }
 
-_LIBRARIES: Mapping[str, tuple[str, ...]] = {
-    "openmpi": (NATIVE, UCX, LIBFABRIC),
-    "mpich": (UCX, LIBFABRIC),
-    "mvapich": (UCX, LIBFABRIC),
-    "intelmpi": (LIBFABRIC,),
-}
-
 #: Protocols that each transport speaks.  UCX's queue pairs exist on verbs alone (UCX FAQ,
 #: UCX_TLS); libfabric's are those that have a provider here (fi_provider(7)); Open MPI's own
 #: network transport is btl/tcp.
@@ -52,6 +45,13 @@ _SPOKEN: Mapping[str, frozenset[str]] = {
     UCX_UD: VERBS,
     LIBFABRIC: frozenset({"tcp", "opa", "slingshot", "efa"}) | VERBS,
     NATIVE: frozenset({"tcp"}),
+}
+
+_OF_FAMILY: Mapping[str, tuple[str, ...]] = {
+    "openmpi": TRANSPORTS,
+    "mpich": (UCX, UCX_RC, UCX_UD, LIBFABRIC),
+    "mvapich": (UCX, UCX_RC, UCX_UD, LIBFABRIC),
+    "intelmpi": (LIBFABRIC,),
 }
 
 
@@ -67,8 +67,7 @@ def library_of(transport: str) -> str:
 
 def transports_of(family: str) -> tuple[str, ...]:
     """Return the transports that ``family`` can be told to use; none of an unknown family."""
-    libraries = _LIBRARIES.get(family, ())
-    return tuple(each for each in TRANSPORTS if library_of(each) in libraries)
+    return _OF_FAMILY.get(family, ())
 
 
 def transports_over(family: str, protocol: str) -> tuple[str, ...]:
@@ -77,7 +76,7 @@ def transports_over(family: str, protocol: str) -> tuple[str, ...]:
 
 
 def known_transport(family: str, wanted: str | None) -> str | None:
-    """Return ``wanted`` where ``family`` has it, else None: its own default.
+    """Return ``wanted`` if ``family`` has it, else None: its own default.
 
     A site names the transport of a fabric for the stacks that have a choice; Intel MPI on a fabric
     of UCX goes over libfabric all the same.
@@ -98,16 +97,10 @@ def transport_refusal(family: str, protocol: str, transport: str | None) -> str 
 
     None for ``transport``, the family's default, is never refused.
     """
-    if transport is None:
+    there, fitting = transports_of(family), transports_over(family, protocol)
+    if transport is None or transport in fitting:
         return None
-    if transport not in transports_of(family):
-        return f"{family} has no transport {transport!r}, it has {_among(transports_of(family))}"
-    fitting = transports_over(family, protocol)
-    if transport in fitting:
-        return None
-    other = f": there {family} has {_among(fitting)}" if fitting else ""
+    if transport not in there:
+        return f"{family} has no transport {transport!r}, it has {' or '.join(there) or 'none'}"
+    other = f": there {family} has {' or '.join(fitting)}" if fitting else ""
     return f"{transport} does not speak {protocol}{other}"
-
-
-def _among(names: tuple[str, ...]) -> str:
-    return " or ".join(names) or "none"

@@ -7,6 +7,7 @@ its port's counters.  Neither may pass for the other.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from fabricproof.traffic.counters import TCP, CounterSample, is_device
 from fabricproof.traffic.expectation import (
@@ -75,44 +76,44 @@ def _soft_rails(node: Node) -> list[CounterSample]:
     return [each for each in node.rails if each.parent is not None]
 
 
-def rails_are_apart(run: Run) -> PathProof | None:
+def rails_are_apart(run: Run) -> Iterator[PathProof]:
     """Refuse several Soft-RoCE devices over one interface as several rails."""
     for node in run.nodes:
         over: dict[str, str] = {}
         for port in _soft_rails(node):
             first = over.setdefault(port.parent or port.interface, port.interface)
             if first != port.interface:
-                return wrong(
+                yield wrong(
                     f"{len(run.expected.rails)} rails, but {first} and {port.interface} on "
                     f"{node.name} are two devices over one interface ({port.parent})"
                 )
-    return None
 
 
-def wires_below_carried_them(run: Run) -> PathProof | None:
+def wires_below_carried_them(run: Run) -> Iterator[PathProof]:
     """Refuse a Soft-RoCE device's word for itself: the interface below must have moved it too.
 
     The device counts what it hands to itself as well (Linux drivers/infiniband/sw/rxe/rxe_net.c,
     rxe_loopback); over lo its packets never left the node.
     """
     if run.expected.num_ranks == 1:
-        return None
+        return
     soft = [(node, port) for node in run.nodes for port in _soft_rails(node)]
     for node, port in soft:
         unseen = _why_wire_is_unseen(node, port)
         if unseen:
-            return unknown(f"{unseen}: the path is not shown")
+            yield unknown(f"{unseen}: the path is not shown")
     for node, port in soft:
-        below = node.raw[str(port.parent)]
+        below = node.raw.get(str(port.parent), port)
         for counter, due in node.due.items():
             part = due * port.moved(counter) / (node.moved(counter) or math.inf)
-            if below.has(counter) and below.moved(counter) < MIN_SHARE * part:
-                return wrong(
+            if part > 0 and below.has(counter) and below.moved(counter) < MIN_SHARE * part:
+                yield wrong(
                     f"traffic took no wire: {port.interface.partition(':')[0]} on {node.name} "
                     f"counts {counter} {port.moved(counter)}, {below.interface} below it only "
                     f"{below.moved(counter)} of {part:.0f} due: both ends may be one machine"
                 )
-    return next(filter(None, (_tcp_may_hide(run, node) for node in run.nodes)), None)
+    for node in run.nodes:
+        yield from _tcp_may_hide(run, node)
 
 
 def _why_wire_is_unseen(node: Node, port: CounterSample) -> str:
@@ -129,8 +130,8 @@ def _why_wire_is_unseen(node: Node, port: CounterSample) -> str:
     return ""
 
 
-def _tcp_may_hide(run: Run, node: Node) -> PathProof | None:
-    """Return that TCP may have moved what a Soft-RoCE rail seems to; None if it cannot.
+def _tcp_may_hide(run: Run, node: Node) -> Iterator[PathProof]:
+    """Refuse what a Soft-RoCE rail seems to have moved if TCP may have.
 
     With several ranks on a node the device counts what it hands to itself, and the wire below shows
     as many bytes if TCP took it.  The node's TCP then says how many segments it sent; those that no
@@ -138,31 +139,29 @@ def _tcp_may_hide(run: Run, node: Node) -> PathProof | None:
     """
     wires = {str(port.parent) for port in _soft_rails(node)}
     num_ranks = [rank.node for rank in run.evidence.ranks].count(node.name)
-    if num_ranks < 2 or not wires or "tx_bytes" not in node.due:
-        return None
     left = 0
     for each in node.others:
         if each.interface == TCP:
             left += each.moved("OutSegs")
         elif not is_device(each.interface) and each.interface not in wires:
             left -= each.moved("tx_packets")
-    if left <= FEW_SEGMENTS or left * SEGMENT_BYTES < TELLING_SHARE * node.due["tx_bytes"]:
-        return None
-    return unknown(
-        f"two paths fit: {node.name} runs several ranks, whose messages to each other its device "
-        f"counts too, and sent {left} TCP segments over {'+'.join(wires)}"
-    )
+    is_telling = left * SEGMENT_BYTES >= TELLING_SHARE * node.due["tx_bytes"]
+    if num_ranks > 1 and wires and left > FEW_SEGMENTS and is_telling:
+        yield unknown(
+            f"two paths fit: {node.name} runs several ranks, whose messages to each other its "
+            f"device counts too, and sent {left} TCP segments over {'+'.join(wires)}"
+        )
 
 
-def ipoib_carried_none(run: Run) -> PathProof | None:
+def ipoib_carried_none(run: Run) -> Iterator[PathProof]:
     """Refuse a port's bytes that IPoIB moved, a part of them too: the port counts both.
 
     So does a Slingshot device what its Ethernet interface moves.
     """
     if not all(map(is_device, run.expected.rails)):
-        return None
+        return
     for node in run.nodes:
-        due, on_rails = node.due.get("tx_bytes"), node.moved()
+        due, on_rails = node.due["tx_bytes"], node.moved()
         netdevs = {each.netdev for each in node.rails}
         moved = {
             each.interface: sent
@@ -171,7 +170,7 @@ def ipoib_carried_none(run: Run) -> PathProof | None:
             and (sent := each.moved("tx_bytes")) > 0
         }
         by_tcp = sum(moved.values())
-        if due is None or not moved or on_rails - by_tcp >= MIN_SHARE * due:
+        if not moved or on_rails - by_tcp >= MIN_SHARE * due:
             continue
         is_port = any(":" in rail for rail in run.expected.rails)
         names, kind = "+".join(moved), "IPoIB" if is_port else f"the interface of {run.rails}"
@@ -184,12 +183,10 @@ def ipoib_carried_none(run: Run) -> PathProof | None:
         # much, all of it may be theirs.
         ipoib = sum(max(0, each.moved("tx_bytes")) for each in node.others if _is_ipoib(each))
         ports = sum(each.moved("tx_bytes") for each in node.others if each.is_hardware_port)
-        if 0 < ipoib <= min(ports, SLACK_BYTES - 1):
-            continue
-        if 0 < ipoib <= ports and ipoib < MIN_SHARE * due:
-            return unknown(f"{reason}, unless a port that is no rail carried those")
-        return wrong(reason)
-    return None
+        if not 0 < ipoib <= ports or ipoib >= max(SLACK_BYTES, MIN_SHARE * due):
+            yield wrong(reason)
+        elif ipoib >= SLACK_BYTES:
+            yield unknown(f"{reason}, unless a port that is no rail carried those")
 
 
 def _is_ipoib(sample: CounterSample) -> bool:
