@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.physics import SOFT_ROCE, Fabric
-from fabricproof.verdict.value import Judgement, unless_unsound
+from fabricproof.verdict.value import Judgement
 
 #: ``Link type`` of perftest -> technologies over which it says something else.  Of EFA and others
 #: it says IB or Unknown: both stand for "not specified" (link_layer_str, and the kernel's drivers).
@@ -72,16 +72,17 @@ def on_the_path(
         fabric: as the program loads it; None if nothing is declared.
         devices: of the rails, as programs of verbs name them; empty if unknown.
     """
-    if fault := path_fault(table, fabric, devices):
-        return [unless_unsound(each, fault) for each in judgements]
-    if not (doubt := _more_devices(table, fabric)):
-        return list(judgements)
-    return [
-        replace(each, verdict=Verdict.UNJUDGED, reason=f"{each.reason}; but {doubt}")
-        if each.verdict is Verdict.PASS
-        else each
-        for each in judgements
-    ]
+    fault, doubt = path_fault(table, fabric, devices), _more_devices(table, fabric)
+    found = []
+    for each in judgements:
+        if fault and each.verdict is not Verdict.INVALID:
+            found.append(replace(each, verdict=Verdict.INVALID, reason=fault))
+        elif doubt and each.verdict is Verdict.PASS:
+            reason = f"{each.reason}; but {doubt}"
+            found.append(replace(each, verdict=Verdict.UNJUDGED, reason=reason))
+        else:
+            found.append(each)
+    return found
 
 
 def path_fault(table: Table, fabric: Fabric | None, devices: Collection[str]) -> str | None:
