@@ -125,6 +125,12 @@ class Number:
         return is_declared and is_ethernet and self.table.suite not in NCCL
 
     @property
+    def has_several_flows(self) -> bool:
+        """Whether several connections ran at once: of several iperf may print the sum alone."""
+        is_sum = self.table.suite in IPERF and "streams" not in self.table.attributes
+        return self.fabric.num_flows > 1 or is_sum
+
+    @property
     def has_gpus(self) -> bool:
         """Whether the buffers were on GPUs."""
         return self.table.suite in NCCL or self.fabric.gpus is not None
@@ -218,7 +224,7 @@ def one_direction(number: Number) -> Words:
 def one_connection(number: Number) -> bool:
     """One TCP connection over a link that takes several to fill."""
     fabric = number.fabric
-    is_one = fabric.num_flows == 1 and fabric.flow_limit_gbit_s is None
+    is_one = not number.has_several_flows and fabric.flow_limit_gbit_s is None
     return number.is_plateau and number.is_tcp and is_one and fabric.link.data_rate_gbit_s >= 10
 
 

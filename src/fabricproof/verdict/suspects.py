@@ -97,10 +97,10 @@ MATCHES = (
           "measure with several",
           "document 001: 9.46 Gb/s of 100GbE by one, 25.4 by four; 7.24 Gb/s of 10GbE by one"),
     Cause("one_core",
-          lambda number: number.is_plateau and number.is_tcp and number.fabric.num_flows > 1,
+          lambda number: number.is_plateau and number.is_tcp and number.has_several_flows,
           "several connections: if one process drives them all, one core is the likely bound "
           "(iperf3 before 3.16), or their window",
-          "document 001: 36 connections, 2811 MB/s; release notes of iperf3 3.16"),
+          "document 001: 36 connections, 2811 MB/s; esnet/iperf issue 286 and notes of 3.16"),
     Cause("other_link", evidence.other_link,
           "{link} to {share:.1%}: trained down, or another port or interface",
           "ib_write_bw on a virtual function of 100GbE: 2892 MB/s; over rxe0: 115.64 MB/s"),

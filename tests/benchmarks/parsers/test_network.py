@@ -218,6 +218,17 @@ def test_on_how_many_nodes_the_ranks_ran(lines: str, num_nodes: int | None) -> N
             assert verdict_of(table, fabric) is Verdict.INVALID
 
 
+def test_the_first_two_of_four_ranks_may_share_a_node() -> None:
+    """intel/mpi-benchmarks issue 28: smaller numbers of processes of a run stay on one node."""
+    ranks = "".join(f"[0] MPI startup(): {rank}  4711  {{}}  {{{{0}}}}\n" for rank in range(4))
+    for hosts, num_nodes in ((("a", "a", "b", "b"), 1), (("a", "b", "a", "b"), 2)):
+        text = ranks.format(*hosts) + TCP[TCP.index("#---") :]
+        assert parse_text(text)[0].attributes["num_nodes"] == num_nodes
+    mapped = ranks.format("a", "a", "b", "b") + TCP[TCP.index("#---") :]
+    mapped = mapped.replace("# Calling sequence was:", "# Calling sequence was: -map 2x2 ")
+    assert parse_text(mapped)[0].attributes["num_nodes"] == 2
+
+
 NCCL = (DATA / "nccl" / "all_reduce-2x8.txt").read_text("utf-8")
 CARDS = "n1:9:20 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:<0>\n"
 

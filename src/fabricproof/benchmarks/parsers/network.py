@@ -57,9 +57,8 @@ _FORMS = {
     "port": r"openib: using port (\w+:\d+)",
     "map": r"Data for node: (\S+)\s.*?Num procs: ([1-9]\d*)",
 }
-_EACH = tuple((kind, re.compile(pattern)) for kind, pattern in _FORMS.items())
 
-#: A warning -> the words of those who print it.
+#: warning -> the words of those who print it
 _WARNINGS = {
     # linux-rdma/perftest, src/get_clock.c
     "cpu_frequency": r"CPU Frequency is not max",
@@ -74,7 +73,7 @@ _WARNINGS = {
     # NCCL src/transport/net_ib.cc, net.cc: GDRDMA stands behind a channel that uses it
     "no_gpudirect": r"GPU Direct RDMA Disabled|via NET/IB/\d+(?!/GDRDMA)(?:/Shared)?\s*$",
 }
-_EACH_WARNING = tuple((name, re.compile(pattern)) for name, pattern in _WARNINGS.items())
+_EACH = [(kind, re.compile(pattern)) for kind, pattern in {**_FORMS, **_WARNINGS}.items()]
 
 #: transports of UCX between nodes by verbs, and its sockets, with their device (uct 1.20)
 _LANE = re.compile(r"\b((?:rc|dc|ud|gga|srd)(?:_[a-z0-9]+)?|tcp)/([\w.:-]+)")
@@ -123,11 +122,14 @@ class Networks:
         while first > 1 and _is_of_start(self._lines[first - 2]):
             first -= 1
         last = max(max(table.row_lines, default=table.line) for table in tables)
-        said = self._said[bisect_left(self._at, first) : bisect_right(self._at, last)]
-        found = _facts(said, tables[0])
-        if not found:
-            return tables
-        return tuple(replace(each, attributes={**found, **each.attributes}) for each in tables)
+        kinds: dict[str, list[_Said]] = defaultdict(list)
+        for each in self._said[bisect_left(self._at, first) : bisect_right(self._at, last)]:
+            kinds[each.kind].append(each)
+        is_mapped = any("-map " in line for line in section.lines)
+        return tuple(
+            replace(each, attributes={**_facts(kinds, each, is_mapped), **each.attributes})
+            for each in tables
+        )
 
 
 def _talks(text: str) -> bool:
@@ -145,22 +147,18 @@ def _read(number: int, line: str) -> Iterable[_Said]:
     for kind, pattern in _EACH:
         if found := pattern.search(line):
             yield _Said(number, host, kind, found.groups(""))
-    for name, pattern in _EACH_WARNING:
-        if pattern.search(line):
-            yield _Said(number, host, "warning", (name,))
 
 
-def _facts(said: list[_Said], table: Table) -> dict[str, str | int]:
+def _facts(kinds: Mapping[str, list[_Said]], table: Table, is_mapped: bool) -> dict[str, str | int]:
     """Return the attributes that follow for a table."""
-    kinds: dict[str, list[_Said]] = defaultdict(list)
-    for each in said:
-        kinds[each.kind].append(each)
     uses: set[tuple[str, str, str]] = set()
     num_nodes = None
     if table.suite in _NCCL:
         uses = _of_nccl(kinds, table)
     elif table.suite not in _OTHERS:
-        uses, num_nodes = _of_mpi(kinds), _num_nodes(kinds)
+        # IMB runs its first ranks alone, unless it is told to map them
+        num_ranks = 0 if is_mapped else int(table.attributes.get("num_processes", 0))
+        uses, num_nodes = _of_mpi(kinds), _num_nodes(kinds, num_ranks)
     words = {word for _, word, _ in uses if word}
     devices: dict[str, set[str]] = defaultdict(set)
     for host, _, device in uses:
@@ -173,8 +171,8 @@ def _facts(said: list[_Said], table: Table) -> dict[str, str | int]:
         found["num_devices"] = max(map(len, devices.values()))
     if num_nodes:
         found["num_nodes"] = num_nodes
-    if warnings := {each.words[0] for each in kinds["warning"]}:
-        found["warnings"] = ",".join(sorted(warnings))
+    if warnings := sorted(kinds.keys() & _WARNINGS.keys()):
+        found["warnings"] = ",".join(warnings)
     return found
 
 
@@ -198,11 +196,12 @@ def _of_mpi(kinds: Mapping[str, list[_Said]]) -> set[tuple[str, str, str]]:
     return uses | {("", word, "") for word in carriers}
 
 
-def _num_nodes(kinds: Mapping[str, list[_Said]]) -> int | None:
-    """Return on how many nodes the ranks ran; None if unknown."""
-    hosts = {each.words[0]: each.words[1] for each in kinds["rank"]}
-    if "0" in hosts and len(hosts) > 1:
-        return len(set(hosts.values()))
+def _num_nodes(kinds: Mapping[str, list[_Said]], num_ranks: int) -> int | None:
+    """Return on how many nodes the first ranks ran, all if ``num_ranks`` is 0; None if unknown."""
+    hosts = {int(each.words[0]): each.words[1] for each in kinds["rank"]}
+    ranks = range(num_ranks or len(hosts))
+    if len(ranks) > 1 and hosts.keys() >= set(ranks):
+        return len({hosts[rank] for rank in ranks})
     if kinds["map"] and sum(int(each.words[1]) for each in kinds["map"]) > 1:
         return len({each.words[0] for each in kinds["map"]})
     lanes = [each.words[0] for each in kinds["lanes"]]
