@@ -12,6 +12,7 @@ from reframe.core.backends import getlauncher
 from reframe.core.schedulers import Job
 
 from fabricproof.core.errors import ConfigError
+from fabricproof.history.baseline_file import path_of, write_baseline
 from fabricproof.job.collective_commands import HPCC_FILE
 from fabricproof.job.commands import PEER_FILE
 from fabricproof.job.leg import Leg
@@ -38,13 +39,12 @@ from fabricproof.stacks.launch import (
     naming_the_nodes,
     plan_launch,
 )
-from fabricproof.verdict.baseline import (
+from fabricproof.verdict.references import (
+    STAGE_FILE,
     Baseline,
     LegPlace,
-    of_leg,
-    path_of,
+    for_legs,
     read_baseline,
-    write_stage,
 )
 
 #: where the scripts of a job lie
@@ -156,20 +156,17 @@ def with_baseline(
     legs = tuple(legs)
     if baseline is None:
         return legs
-    told = {
-        leg.name: of_leg(
-            baseline,
-            replace(
-                where,
-                build=builds[leg.suite],
-                suite=leg.suite,
-                program=leg.program,
-                leg=leg.name,
-                rails=",".join(leg.rails),
-            ),
-            leg.nodes,
+    places = {
+        leg.name: replace(
+            where,
+            build=builds[leg.suite],
+            suite=leg.suite,
+            program=leg.program,
+            leg=leg.name,
+            rails=",".join(leg.rails),
+            nodes=",".join(sorted(leg.nodes)),
         )
         for leg in legs
     }
-    write_stage(folder, told)
+    write_baseline(folder / STAGE_FILE, for_legs(baseline, places), over=True)
     return tuple(replace(leg, baseline=baseline.name) for leg in legs)

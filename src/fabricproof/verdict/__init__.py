@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
-    "baseline": "a baseline on file, and what follows for a new number",
     "busbw": "bus bandwidth of GPUs against the rails of a node",
     "limits": "the bounds of a row, and rows that contradict themselves",
     "locality": "a rank near its rail and far from it",
+    "references": "references that history wrote: a baseline, and what follows for a leg",
     "rings": "what the rings of HPCC must cross",
     "sharing": "how messages are shared among rails",
     "suspects": "likely causes",

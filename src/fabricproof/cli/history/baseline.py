@@ -19,17 +19,18 @@ from fabricproof.cli.history.baseline_display import (
     show_lines,
 )
 from fabricproof.cli.selection import perflogs, runs_of
-from fabricproof.core.errors import ConfigError, ExitStatus
+from fabricproof.core.errors import ExitStatus
 from fabricproof.core.units import stamp
 from fabricproof.history.baseline.freezing import Ask, Frozen, freeze
 from fabricproof.history.baseline.review import (
     BaselineCoverage,
     standing,
 )
+from fabricproof.history.baseline_file import name_taken, names_in, path_of, write_baseline
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.store import NoHistoryError, Store, open_store
 from fabricproof.site import Site, site_of
-from fabricproof.verdict.baseline import Baseline, names_in, path_of, read_baseline, write_baseline
+from fabricproof.verdict.references import Baseline, read_baseline
 
 #: good runs that each quantity needs
 _AT_LEAST = 5
@@ -83,16 +84,11 @@ def freeze_command(
     site, store, machines = _history(site_name)
     path = path_of(site.folder, name)
     if path.exists() and not replace:  # before a minute is spent on learning
-        raise ConfigError(
-            "there is a baseline of that name",
-            source=str(path),
-            expected="a name of its own",
-            next_step="another NAME, or --replace",
-        )
+        raise name_taken(path)
     typed = shlex.join(["fabricproof", *sys.argv[1:]])
     ask = Ask(name=name, frozen=stamp(), command=typed, at_least=at_least)
     frozen = freeze(store, runs_of(runs, site), machines, ask)
-    write_baseline(path, frozen.baseline, replace=replace)
+    write_baseline(path, frozen.baseline, over=replace)
     _tell(frozen, path, as_json=as_json, active=site.spec.baseline == name)
 
 
@@ -166,13 +162,12 @@ def _read(site: Site, name: str) -> Baseline:
 
 
 def _head(baseline: Baseline, state: BaselineCoverage) -> dict[str, Any]:
-    rows = [row for _, row in baseline.rows()]
     return {
         "name": baseline.name,
         "frozen": baseline.frozen,
         "runs": len(baseline.runs),
-        "quantities": len(rows),
-        "outliers": sum(len(row.outliers) for row in rows),
+        "quantities": sum(1 for _ in baseline.rows()),
+        "set_aside": len(baseline.set_aside),
         "not_judged": list(baseline.not_judged),
         "holds": state.holds,
         "why_not": list(state.reasons),

@@ -9,13 +9,13 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from fabricproof import __version__
 from fabricproof.core.errors import UnlikeError
 from fabricproof.core.units import by_key, stamp
-from fabricproof.history.baseline.bounds import FALSE_ALARMS, FLOORS, Bounds, Samples, learn
+from fabricproof.history.baseline.bounds import Bounds, Samples, learn
 from fabricproof.history.baseline.past import (
     NotKnownGoodError,
     Number,
@@ -29,17 +29,8 @@ from fabricproof.history.baseline.past import (
 )
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.store.model import SETTINGS
-from fabricproof.verdict.baseline import (
-    UNKNOWN,
-    Baseline,
-    BaselineLeg,
-    BaselineNode,
-    BaselineRow,
-    Facts,
-    LegPlace,
-    Outlier,
-    changes,
-)
+from fabricproof.nodes.inventory.changed import Facts, changes
+from fabricproof.verdict.references import Baseline, BaselineLeg, BaselineRow, LegPlace
 
 if TYPE_CHECKING:
     from fabricproof.history.store import Store
@@ -52,6 +43,9 @@ FEWEST = 3
 
 #: messages below this are dominated by what it costs to send one at all
 SMALL_BYTES = 16 * 1024
+
+#: significant digits of a number that was calculated, not measured
+_DIGITS = 6
 
 #: place, quantity, unit, size, direction
 _Name = tuple[LegPlace, str, str, int | None, int]
@@ -223,17 +217,18 @@ def _refuse_unlike(name: str, good: Iterable[_Leg]) -> None:
             raise UnlikeError(
                 f"unlike numbers are not pooled: {number.place.label}, {words}",
                 expected=f"one {words} in all runs",
-                got=f"{was or UNKNOWN} in {before.run_id}, {now or UNKNOWN} in {number.run_id}",
+                got=f"{was or 'not known'} in {before.run_id}, "
+                f"{now or 'not known'} in {number.run_id}",
                 next_step="freeze the runs of one",
             )
 
 
 def _of_one_inventory(
     good: list[_Leg], machines: Machines, aside: _Aside
-) -> tuple[list[_Leg], dict[str, BaselineNode]]:
+) -> tuple[list[_Leg], dict[str, Facts]]:
     """Return the numbers of nodes that somebody looked at, and what these are made of."""
     last: dict[str, tuple[str, Facts]] = {}
-    found, digests = [], dict[str, set[str]]()
+    found = []
     for leg in sorted(good, key=lambda each: each[0].run_id):
         number, unseen = leg[0], ""
         for node in number.nodes:
@@ -249,17 +244,11 @@ def _of_one_inventory(
             aside.put(leg, f"inventory: nobody saw what {unseen} was made of", "inventory")
             continue
         found.append(leg)
-        for node in number.nodes:
-            digests.setdefault(node, set()).add(str(number.inventory[node]))
-    nodes = {
-        node: BaselineNode(digests=tuple(sorted(several)), facts=last[node][1])
-        for node, several in digests.items()
-    }
-    return found, nodes
+    return found, {node: facts for node, (_, facts) in sorted(last.items())}
 
 
 def _unlike_node(node: str, first: tuple[str, Facts], second: tuple[str, Facts]) -> UnlikeError:
-    said = ", ".join(each.words for each in changes(first[1], second[1])[:4])
+    said = ", ".join(changes(first[1], second[1])[:4])
     return UnlikeError(
         f"{node} is not the same in all runs",
         expected="runs between which nothing was changed",
@@ -306,7 +295,7 @@ def kind_of(unit: str, message_size: int | None, *, named: bool) -> tuple[object
 def _baseline(
     store: Store,
     samples: Mapping[_Name, Mapping[str, Number]],
-    nodes: Mapping[str, BaselineNode],
+    nodes: Mapping[str, Facts],
     aside: _Aside,
     ask: Ask,
 ) -> Baseline:
@@ -320,55 +309,74 @@ def _baseline(
             family="" if last.relation else "named" if last.named else "curve",
         )
     learnt = learn(asked)
-    groups = by_key((name[0], _row(name, runs, learnt[name])) for name, runs in samples.items())
-    used = {run for runs in samples.values() for run in runs}
+    for name, bounds in learnt.items():
+        for run, reason in bounds.aside.items():
+            aside.put([samples[name][run]], f"outlier: {reason}", f"outlier {name[1]}")
+    used = sorted({run for runs in samples.values() for run in runs})
+    rows = by_key((name[0], _row(name, runs, learnt[name], used)) for name, runs in samples.items())
     starts = {each.run_id: stamp(each.start) for each in store.runs}
-    there = {node for place in groups for node in place.nodes.split(",")}
+    there = {node for place in rows for node in place.nodes.split(",")}
+    common, own = common_facts({name: facts for name, facts in nodes.items() if name in there})
     return Baseline(
         name=ask.name,
         site=store.site,
         frozen=ask.frozen,
         command=ask.command,
-        version=__version__,
-        runs={run: starts[run] for run in sorted(used)},
-        builds=_builds(groups),
-        nodes={name: node for name, node in sorted(nodes.items()) if name in there},
-        groups=tuple(
-            BaselineLeg(place=place, rows=tuple(sorted(groups[place], key=_order)))
-            for place in sorted(groups, key=lambda each: tuple(vars(each).values()))
-        ),
+        fabricproof=__version__,
         settings=SETTINGS,
+        runs={run: starts[run] for run in used},
         set_aside=aside.sentences(),
-        false_alarms=FALSE_ALARMS,
-        floors=dict(FLOORS),
+        common=common,
+        nodes=own,
+        groups=tuple(
+            BaselineLeg(place=place, rows=tuple(sorted(rows[place], key=_order)))
+            for place in sorted(rows, key=astuple)
+        ),
     )
 
 
-def _builds(groups: Iterable[LegPlace]) -> dict[str, str]:
-    found: dict[str, set[str]] = {}
-    for place in groups:
-        found.setdefault(place.stack, set()).add(place.build)
-    return {stack: ", ".join(sorted(builds)) for stack, builds in sorted(found.items())}
+def common_facts(nodes: Mapping[str, Facts]) -> tuple[Facts, dict[str, Facts]]:
+    """Return the facts that all nodes have alike, and node to its others."""
+    first, *rest = nodes.values() or ({},)
+    common: dict[str, dict[str, str | int]] = {
+        part: {
+            fact: value
+            for fact, value in facts.items()
+            if all(each[part].get(fact) == value for each in rest)
+        }
+        for part, facts in first.items()
+        if all(part in each for each in rest)
+    }
+    own: dict[str, Facts] = {
+        name: {
+            part: other
+            for part, each in facts.items()
+            if (other := {k: v for k, v in each.items() if k not in common.get(part, {})})
+            or part not in common
+        }
+        for name, facts in nodes.items()
+    }
+    return common, own
 
 
 def _order(row: BaselineRow) -> tuple[object, ...]:
     return row.unit, row.message_size or 0, row.quantity
 
 
-def _row(name: _Name, runs: Mapping[str, Number], learnt: Bounds) -> BaselineRow:
+def _row(
+    name: _Name, numbers: Mapping[str, Number], learnt: Bounds, runs: Iterable[str]
+) -> BaselineRow:
+    samples = {run: each.value for run, each in numbers.items() if run not in learnt.aside}
     return BaselineRow(
         quantity=name[1],
         unit=name[2],
         message_size=name[3],
         better=name[4],
-        named=runs[max(runs)].named,
-        median=learnt.median,
-        spread=learnt.spread,
+        named=numbers[max(numbers)].named,
+        median=float(f"{learnt.median:.{_DIGITS}g}"),
+        spread=float(f"{learnt.spread:.{_DIGITS}g}"),
         low=learnt.low,
         high=learnt.high,
-        samples={run: each.value for run, each in runs.items() if run not in learnt.aside},
-        outliers=tuple(
-            Outlier(run_id=run, value=runs[run].value, reason=reason)
-            for run, reason in sorted(learnt.aside.items())
-        ),
+        num_runs=len(samples),
+        samples=tuple(samples.get(run) for run in runs),
     )

@@ -91,7 +91,7 @@ from fabricproof.rfm.staging import (
 )
 from fabricproof.site import PartitionSpec
 from fabricproof.stacks.launch import Layout, turned_command
-from fabricproof.verdict.baseline import LegPlace
+from fabricproof.verdict.references import LegPlace
 
 ask_nodes_once()
 

@@ -1,0 +1,389 @@
+"""A baseline: references in a file that history writes, and what follows for a leg's numbers.
+
+It judges after physics and the site's own references, and is never milder: what is INVALID or FAIL
+stays so.  It makes a PASS a FAIL, and judges what nobody else does if the path is proven.  Each
+row holds for one place (build, nodes, version and setting of the tool ...) and for nodes that are
+what they were; elsewhere it does not judge, and a finding says why.
+
+``site-configs/<site>/baselines/NAME.json`` is reviewed in a diff: one quantity a line.  Its part
+that may judge a job lies as ``baseline.json`` beside the job's plan: nodes need not see the site's
+folder, and a verdict can be repeated after the baseline has been replaced.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple, dataclass, field, fields, replace
+from pathlib import Path
+
+from fabricproof.core.errors import InputMissingError, ParseError, words_of
+from fabricproof.core.hostlist import fold
+from fabricproof.core.measure import Verdict, as_notes
+from fabricproof.core.plain import typed
+from fabricproof.core.project import site_option
+from fabricproof.core.records import parse_json, text_of
+from fabricproof.traffic import PathState
+from fabricproof.verdict.value import (
+    Judgement,
+    Reference,
+    Report,
+    Source,
+    judge_value,
+    possible_up_to,
+)
+
+FORMAT = 2
+
+#: beside the plan of a job
+STAGE_FILE = "baseline.json"
+
+#: what a node is made of: part -> fact -> value
+Facts = Mapping[str, Mapping[str, str | int]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LegPlace:
+    """Everything but the quantity in which two numbers must agree: a leg of a check of a stack.
+
+    Attributes:
+        fabric: the network that was measured.
+        build: the beginning of the digest of the stack's identity.
+        tool_version: of the suite as it printed it; empty if it prints none.
+        leg: the path and the layout, ``rail0``, ``rail1.hops3``.
+        rails: that the leg went over, joined by commas.
+        nodes: that took part, sorted, joined by commas; of a pair its two ends.
+        settings: what the tool said of its own setting: ``num_pairs=1 window_size=64``.
+    """
+
+    partition: str
+    fabric: str
+    stack: str
+    build: str
+    suite: str
+    program: str
+    tool_version: str
+    check: str
+    leg: str
+    rails: str
+    nodes: str
+    settings: str
+
+    @property
+    def planned(self) -> tuple[str, ...]:
+        """What a plan says of it, the same for every build and for any nodes."""
+        where = (self.partition, self.fabric, self.stack, self.suite, self.program)
+        return (*where, self.check, self.leg, self.rails)
+
+    @property
+    def pair(self) -> str:
+        """``vc1 - vc3`` for a pair, ``vc[1-4]`` for more, the node for one."""
+        nodes = self.nodes.split(",")
+        return " - ".join(nodes) if len(nodes) <= 2 else fold(nodes)
+
+    @property
+    def label(self) -> str:
+        """``openmpi4 osu_bw rail0 vc1 - vc2``."""
+        return f"{self.stack} {self.program} {self.leg} {self.pair}"
+
+
+#: the names of a place's fields, in order
+PLACE: tuple[str, ...] = tuple(each.name for each in fields(LegPlace))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineRow:
+    """One quantity at one place.
+
+    Attributes:
+        quantity: ``bandwidth_1MiB``.
+        unit: of all its numbers: ``MB/s``, ``us``, ``x`` ...
+        message_size: in bytes; None for a quantity without one.
+        better: 1 if more is better, -1 if less is.
+        named: whether it is one of the quantities that carry a verdict, or a point of a curve.
+        median: of the samples.
+        spread: relative standard deviation from run to run, with what like quantities lend it.
+        low: lower bound.
+        high: upper bound.
+        num_runs: that it was learnt from.
+        samples: one of each run of the baseline, None if not learnt from; beside a plan empty.
+
+    Raises:
+        ValueError: a bound is NaN, 0 or infinite: nothing would cross it.
+    """
+
+    quantity: str
+    unit: str
+    message_size: int | None
+    better: int
+    named: bool
+    median: float
+    spread: float
+    low: float
+    high: float
+    num_runs: int
+    samples: tuple[float | None, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what no type forbids."""
+        numbers = (self.spread, *(each for each in self.samples if each is not None))
+        if not 0 < self.low <= self.median <= self.high < math.inf:
+            raise ValueError(f"bounds of {self.quantity}: expected 0 < low <= median <= high")
+        if self.better not in {-1, 1} or not all(map(math.isfinite, numbers)):
+            raise ValueError(f"{self.quantity}: expected better of 1 or -1, and finite numbers")
+
+    @property
+    def bound(self) -> float:
+        """The bound on the bad side."""
+        return self.low if self.better > 0 else self.high
+
+    def reference(self, baseline: str) -> Reference:
+        """Return it as the judge has any reference."""
+        return Reference(
+            value=self.median,
+            lower=self.low if self.better > 0 else None,
+            upper=self.high if self.better < 0 else None,
+            unit=self.unit,
+            tolerance=abs(self.bound / self.median - 1),
+            origin=f"baseline {baseline}, {self.num_runs} runs",
+            source=Source.BASELINE,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineLeg:
+    """The quantities of one place."""
+
+    place: LegPlace
+    rows: tuple[BaselineRow, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """Numbers of known-good runs, with everything they rest on: what stands in the file.
+
+    Attributes:
+        name: ``spring-2026``.
+        frozen: when it was made, UTC, ``2026-11-21T21:54:14Z``.
+        command: what was typed.
+        fabricproof: the version that made it.
+        settings: the words of a tool's own setting that make two numbers unlike.
+        runs: run to its beginning (UTC) of every run that gave a number.
+        set_aside: what was not learnt from and why, one sentence each.
+        not_judged: legs that were measured in these runs and have no quantity in it, and why.
+        common: the facts that all its nodes have alike.
+        nodes: node to its other facts.
+        legs: beside a plan, leg to what is known of its place before it runs.
+    """
+
+    name: str
+    site: str
+    frozen: str
+    command: str
+    fabricproof: str
+    settings: tuple[str, ...]
+    runs: Mapping[str, str]
+    set_aside: tuple[str, ...] = ()
+    not_judged: tuple[str, ...] = ()
+    common: Facts
+    nodes: Mapping[str, Facts]
+    legs: Mapping[str, LegPlace] = field(default_factory=dict)
+    groups: tuple[BaselineLeg, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse one that says nothing, and samples of which a lost one shifts all others."""
+        if not self.groups and not self.legs:
+            raise ValueError("it was learnt from nothing")
+        if any(len(row.samples) not in {0, len(self.runs)} for _, row in self.rows()):
+            raise ValueError("expected a sample of each run")
+
+    @property
+    def words(self) -> str:
+        """``baseline spring-2026 of 2026-03-21``."""
+        return f"baseline {self.name} of {self.frozen[:10]}"
+
+    def rows(self) -> Iterator[tuple[LegPlace, BaselineRow]]:
+        """Yield every quantity with its place."""
+        for group in self.groups:
+            for row in group.rows:
+                yield group.place, row
+
+    def samples_of(self, row: BaselineRow) -> dict[str, float]:
+        """Return run to value of what a row was learnt from."""
+        pairs = zip(self.runs, row.samples, strict=False)
+        return {run: value for run, value in pairs if value is not None}
+
+    def facts_of(self, node: str) -> Facts | None:
+        """Return what a node was made of; None if it was not in it."""
+        if (own := self.nodes.get(node)) is None:
+            return None
+        parts = sorted({*self.common, *own})
+        return {part: {**self.common.get(part, {}), **own.get(part, {})} for part in parts}
+
+    def settings_of(self, attributes: Mapping[str, object]) -> str:
+        """Return a tool's own setting as a place has it, by what the tool said of its run."""
+        return " ".join(
+            f"{word}={attributes[word]}" for word in self.settings if word in attributes
+        )
+
+
+# --- its file
+
+
+def read_baseline(path: Path, leg: str = "") -> Baseline:
+    """Read the file that history wrote: all of it, or what may judge one leg of a plan.
+
+    Raises:
+        InputMissingError: there is no such file; the message names those there are.
+        ParseError: it is damaged, of another format, says what cannot be, or does not know the leg.
+    """
+    try:
+        record = parse_json(text_of(path))
+        if (number := record.pop("format")) != FORMAT:
+            raise ValueError(f"format {number!r:.20}")
+        if leg:
+            record["legs"] = {leg: record["legs"][leg]}
+            record["groups"] = [each for each in record["groups"] if each["place"]["leg"] == leg]
+        return typed(Baseline, record)
+    except OSError as error:
+        known = ", ".join(sorted(each.stem for each in path.parent.glob("*.json")))
+        absent = isinstance(error, FileNotFoundError)
+        raise InputMissingError(
+            "no such baseline" if absent else "cannot read the baseline",
+            source=str(path),
+            expected=f"one of: {known or 'none is frozen yet'}",
+            got=repr(path.stem) if absent else str(error),
+            next_step="fabricproof baseline freeze NAME RUNS",
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ParseError(
+            "damaged baseline",
+            source=str(path),
+            line=getattr(error, "lineno", None),
+            expected=f"a file of format {FORMAT} as baseline freeze writes it",
+            got=words_of(error),
+            next_step="git log on the file, or freeze it again",
+        ) from None
+
+
+def for_legs(baseline: Baseline, legs: Mapping[str, LegPlace]) -> Baseline:
+    """Return what of a baseline may judge these legs, without samples.
+
+    Rows of other builds, versions and settings are kept: it can be said why they do not judge.
+
+    Args:
+        baseline: as in the site's folder.
+        legs: leg to its place, without nodes if any will do.
+    """
+    asked = {(place.planned, place.nodes) for place in legs.values()}
+    groups = tuple(
+        replace(group, rows=tuple(replace(row, samples=()) for row in group.rows))
+        for group in baseline.groups
+        if asked & {(group.place.planned, nodes) for nodes in ("", group.place.nodes)}
+    )
+    names = {node for group in groups for node in group.place.nodes.split(",")}
+    nodes = {name: facts for name, facts in baseline.nodes.items() if name in names}
+    return replace(baseline, set_aside=(), not_judged=(), nodes=nodes, legs=legs, groups=groups)
+
+
+# --- the judge
+
+
+def judge_by_baseline(report: Report, baseline: Baseline, ran: LegPlace, changed: str) -> Report:
+    """Return a leg's report after the baseline.
+
+    Args:
+        report: by physics and the site's references.
+        baseline: all of it, or what lies beside the plan.
+        ran: the leg's place as it ran.
+        changed: why its nodes are not what they were; empty if they are.
+    """
+    rows = {
+        (row.quantity, row.unit): row
+        for group in baseline.groups
+        if group.place == ran
+        for row in group.rows
+    }
+    if not rows or changed:
+        why = _no_longer_holds(baseline, changed) if rows else _unlike(baseline, ran)
+        return replace(report, findings=(*report.findings, *as_notes([why])))
+    proven = report.net_path is not None and report.net_path.state is PathState.PROVEN
+    pairs = [(each, rows.get((each.name, each.unit))) for each in report.quantities]
+    return report.with_quantities(
+        [
+            tightened(each, row, baseline.name, proven=proven) if row else each
+            for each, row in pairs
+        ],
+        *as_notes(
+            f"{each.name} = {each.value:.5g} {row.unit} is better than {baseline.words} knows "
+            f"(median {row.median:.5g}, {row.low:.5g} to {row.high:.5g}): what changed? next: "
+            f"fabricproof baseline freeze NEW last:5 {site_option(baseline.site)}"
+            for each, row in pairs
+            if row and each.value is not None and each.verdict is not Verdict.INVALID
+            if (each.value > row.high if row.better > 0 else each.value < row.low)
+        ),
+    )
+
+
+def tightened(judgement: Judgement, row: BaselineRow, name: str, *, proven: bool) -> Judgement:
+    """Return a judgement by the tighter of its own bounds and those of a row of baseline ``name``.
+
+    ``proven``: the path is; then an UNJUDGED number without a reference may pass by the row alone.
+    """
+    value, verdict = judgement.value, judgement.verdict
+    alone = verdict is Verdict.UNJUDGED and judgement.reference is None and proven
+    if value is None or not (verdict is Verdict.PASS or alone):
+        return judgement
+    found = judge_value(
+        name=judgement.name,
+        value=value,
+        unit=judgement.unit,
+        message_size=judgement.message_size,
+        reference=row.reference(name),
+    )
+    lower = max((each for each in (judgement.lower, found.lower) if each), default=None)
+    upper = min((each for each in (judgement.upper, found.upper) if each), default=None)
+    if not alone and found.verdict is Verdict.PASS:
+        if (lower, upper) == (judgement.lower, judgement.upper):
+            return judgement
+        source = (judgement.source or Source.OTHER).and_baseline()
+        origin = f"{found.origin}, and {judgement.origin}"
+        found = replace(found, reason=judgement.reason, origin=origin, source=source)
+    if judgement.ceiling is not None and judgement.unit == "MB/s":
+        upper = min(upper or math.inf, possible_up_to(judgement.ceiling))
+    return replace(
+        judgement,
+        verdict=found.verdict,
+        reason=found.reason,
+        # ReFrame takes bounds as fractions of the reference, which has to lie between them.
+        reference=max(min(row.median, upper or math.inf), lower or 0.0),
+        lower=lower,
+        upper=upper,
+        origin=found.origin,
+        source=found.source,
+    )
+
+
+def _unlike(baseline: Baseline, ran: LegPlace) -> str:
+    """Return why no row is for this place, by the fields in which the nearest differs."""
+    others = [
+        [
+            f"{name.replace('_', ' ')} {then or 'not known'} -> {now or 'not known'}"
+            for name, then, now in zip(PLACE, astuple(each.place), astuple(ran), strict=True)
+            if then != now
+        ]
+        for each in baseline.groups
+        if (each.place.planned, each.place.nodes) == (ran.planned, ran.nodes)
+    ]
+    if not others:
+        return f"{baseline.words} says nothing of {ran.label}: it was never frozen for these nodes"
+    return _no_longer_holds(baseline, f"{ran.label}: {', '.join(sorted(others, key=len)[0])}")
+
+
+def _no_longer_holds(baseline: Baseline, reason: str) -> str:
+    site = site_option(baseline.site)
+    return (
+        f"{baseline.words} no longer holds: {reason}; its numbers do not judge; next: "
+        f"fabricproof compare baseline:{baseline.name} last:5 {site}, then "
+        f"fabricproof baseline freeze NEW last:5 {site}"
+    )
