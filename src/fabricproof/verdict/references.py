@@ -304,9 +304,14 @@ def judge_by_baseline(report: Report, baseline: Baseline, ran: LegPlace, changed
         if group.place == ran
         for row in group.rows
     }
-    if not rows or changed:
-        why = _no_longer_holds(baseline, changed) if rows else _unlike(baseline, ran)
-        return replace(report, findings=(*report.findings, *as_notes([why])))
+    site = site_option(baseline.site)
+    again = f"fabricproof baseline freeze NEW last:5 {site}"
+    if why := changed if rows else _unlike(baseline, ran):
+        text = (
+            f"{baseline.words} does not judge {ran.label}: {why}; next: fabricproof compare "
+            f"baseline:{baseline.name} last:5 {site}, then {again}"
+        )
+        return replace(report, findings=(*report.findings, *as_notes([text])))
     proven = report.net_path is not None and report.net_path.state is PathState.PROVEN
     pairs = [(each, rows.get((each.name, each.unit))) for each in report.quantities]
     return report.with_quantities(
@@ -315,9 +320,8 @@ def judge_by_baseline(report: Report, baseline: Baseline, ran: LegPlace, changed
             for each, row in pairs
         ],
         *as_notes(
-            f"{each.name} = {each.value:.5g} {row.unit} is better than {baseline.words} knows "
-            f"(median {row.median:.5g}, {row.low:.5g} to {row.high:.5g}): what changed? next: "
-            f"fabricproof baseline freeze NEW last:5 {site_option(baseline.site)}"
+            f"{each.name} = {each.value:.5g} is better than {baseline.words} knows "
+            f"({row.low:.5g} to {row.high:.5g} {row.unit}): what changed? next: {again}"
             for each, row in pairs
             if row and each.value is not None and each.verdict is not Verdict.INVALID
             if (each.value > row.high if row.better > 0 else each.value < row.low)
@@ -365,7 +369,7 @@ def tightened(judgement: Judgement, row: BaselineRow, name: str, *, proven: bool
 
 
 def _unlike(baseline: Baseline, ran: LegPlace) -> str:
-    """Return why no row is for this place, by the fields in which the nearest differs."""
+    """Return why no row is for this place: the fields in which the nearest place differs."""
     others = [
         [
             f"{name.replace('_', ' ')} {then or 'not known'} -> {now or 'not known'}"
@@ -375,15 +379,4 @@ def _unlike(baseline: Baseline, ran: LegPlace) -> str:
         for each in baseline.groups
         if (each.place.planned, each.place.nodes) == (ran.planned, ran.nodes)
     ]
-    if not others:
-        return f"{baseline.words} says nothing of {ran.label}: it was never frozen for these nodes"
-    return _no_longer_holds(baseline, f"{ran.label}: {', '.join(sorted(others, key=len)[0])}")
-
-
-def _no_longer_holds(baseline: Baseline, reason: str) -> str:
-    site = site_option(baseline.site)
-    return (
-        f"{baseline.words} no longer holds: {reason}; its numbers do not judge; next: "
-        f"fabricproof compare baseline:{baseline.name} last:5 {site}, then "
-        f"fabricproof baseline freeze NEW last:5 {site}"
-    )
+    return ", ".join(min(others, key=len, default=["it was never frozen for these nodes"]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING
 
 from fabricproof import __version__
@@ -83,25 +83,20 @@ class Frozen:
     left_out: tuple[str, ...]
 
 
-@dataclass(kw_only=True)
-class _Aside:
-    """Collects why numbers were not learnt from: one sentence for each run, place and reason."""
-
-    told: dict[tuple[str, str, str], list[Number]] = field(default_factory=dict)
-    reasons: dict[tuple[str, str, str], str] = field(default_factory=dict)
-
-    def put(self, several: Sequence[Number], reason: str, kind: str) -> None:
-        """Keep numbers of one leg of a run with the reason, which stands once for all its kind."""
-        key = (several[0].run_id, several[0].place.label, kind)
-        self.told.setdefault(key, []).extend(several)
-        self.reasons.setdefault(key, reason)
+class _Aside(list[tuple[str, Number, str]]):
+    """Numbers that are not learnt from: kind of reason, number, reason."""
 
     def sentences(self) -> tuple[str, ...]:
+        """Return one sentence for each run, place and kind of reason."""
+        found = by_key(
+            ((number.run_id, number.place.label, kind), (number, reason))
+            for kind, number, reason in self
+        )
         return tuple(
-            f"{run}: {label}: {several[0].quantity} = {several[0].value:.5g} {several[0].unit}"
-            + (f" and {len(several) - 1} more" if len(several) > 1 else "")
-            + f": {self.reasons[run, label, kind]}"
-            for (run, label, kind), several in sorted(self.told.items())
+            f"{run}: {label}: {number.quantity} = {number.value:.5g} {number.unit}"
+            + (f" and {len(more)} more" if more else "")
+            + f": {reason}"
+            for (run, label, _), ((number, reason), *more) in sorted(found.items())
         )
 
 
@@ -139,7 +134,7 @@ def freeze(
         raise NotKnownGoodError(
             "nothing was measured often enough to be frozen",
             expected=f"a quantity with a good number in {at_least} of {len(ids)} runs",
-            got=_most(left_out, aside),
+            got=[*left_out.values(), *aside.sentences(), "no number at all"][0],
             next_step="name runs of the same checks, or fewer: baseline freeze --at-least N",
         )
     baseline = _baseline(store, samples, nodes, aside, ask)
@@ -168,11 +163,6 @@ def _not_judged(
     )
 
 
-def _most(left_out: Mapping[str, str], aside: _Aside) -> str:
-    told = aside.sentences()
-    return next(iter(left_out.values())) if left_out else told[0] if told else "no number at all"
-
-
 def _good(legs: Sequence[_Leg], spoilt: Iterable[Spoilt], aside: _Aside) -> list[_Leg]:
     """Return the numbers of legs of which every number is known to be good.
 
@@ -191,7 +181,7 @@ def _good(legs: Sequence[_Leg], spoilt: Iterable[Spoilt], aside: _Aside) -> list
         good = []
         for number in leg:
             if reason := why_not_good(number):
-                aside.put([number], reason, number.verdict)
+                aside.append((number.verdict, number, reason))
             else:
                 good.append(number)
         if not good:
@@ -200,7 +190,8 @@ def _good(legs: Sequence[_Leg], spoilt: Iterable[Spoilt], aside: _Aside) -> list
         other = next((sick[each] for each in beside if each in sick), None)
         if other is not None:
             words = f"beside a {other.verdict}"
-            aside.put(good, f"{words}: {other.quantity} of the same leg", words)
+            reason = f"{words}: {other.quantity} of the same leg"
+            aside.extend((words, number, reason) for number in good)
         else:
             found.append(good)
     return found
@@ -238,23 +229,20 @@ def _of_one_inventory(
                 continue
             before = last.get(node)
             if before is not None and before[1] != facts:
-                raise _unlike_node(node, before, (number.run_id, facts))
+                said = ", ".join(changes(before[1], facts)[:4])
+                raise UnlikeError(
+                    f"{node} is not the same in all runs",
+                    expected="runs between which nothing was changed",
+                    got=f"{said}, between {before[0]} and {number.run_id}",
+                    next_step=f"freeze the runs since {number.run_id}",
+                )
             last[node] = (number.run_id, facts)
         if unseen:
-            aside.put(leg, f"inventory: nobody saw what {unseen} was made of", "inventory")
+            reason = f"inventory: nobody saw what {unseen} was made of"
+            aside.extend(("inventory", number, reason) for number in leg)
             continue
         found.append(leg)
     return found, {node: facts for node, (_, facts) in sorted(last.items())}
-
-
-def _unlike_node(node: str, first: tuple[str, Facts], second: tuple[str, Facts]) -> UnlikeError:
-    said = ", ".join(changes(first[1], second[1])[:4])
-    return UnlikeError(
-        f"{node} is not the same in all runs",
-        expected="runs between which nothing was changed",
-        got=f"{said}, between {first[0]} and {second[0]}",
-        next_step=f"freeze the runs since {second[0]}",
-    )
 
 
 def _samples(
@@ -270,7 +258,10 @@ def _samples(
     few: dict[str, list[tuple[str, int]]] = {}
     for name, runs in found.items():
         if len(runs) >= at_least:
-            enough[name] = {run: _one_of(several) for run, several in sorted(runs.items())}
+            enough[name] = {
+                run: replace(several[0], value=statistics.median(each.value for each in several))
+                for run, several in sorted(runs.items())
+            }
         else:
             few.setdefault(name[0].label, []).append((name[1], len(runs)))
     left_out = {
@@ -279,17 +270,6 @@ def _samples(
         for label, several in few.items()
     }
     return enough, left_out
-
-
-def _one_of(several: Sequence[Number]) -> Number:
-    if len(several) == 1:
-        return several[0]
-    return replace(several[0], value=statistics.median(each.value for each in several))
-
-
-def kind_of(unit: str, message_size: int | None, *, named: bool) -> tuple[object, ...]:
-    """Return which quantities have noise of about one scale and lend each other their scatter."""
-    return (unit, message_size is not None and message_size < SMALL_BYTES, named)
 
 
 def _baseline(
@@ -305,13 +285,14 @@ def _baseline(
         asked[name] = Samples(
             values={run: number.value for run, number in runs.items()},
             unit=name[2],
-            kind=kind_of(name[2], name[3], named=last.named),
+            # Noise of about one scale, which these quantities lend each other.
+            kind=(name[2], name[3] is not None and name[3] < SMALL_BYTES, last.named),
             family="" if last.relation else "named" if last.named else "curve",
         )
     learnt = learn(asked)
     for name, bounds in learnt.items():
         for run, reason in bounds.aside.items():
-            aside.put([samples[name][run]], f"outlier: {reason}", f"outlier {name[1]}")
+            aside.append((f"outlier {name[1]}", samples[name][run], f"outlier: {reason}"))
     used = sorted({run for runs in samples.values() for run in runs})
     rows = by_key((name[0], _row(name, runs, learnt[name], used)) for name, runs in samples.items())
     starts = {each.run_id: stamp(each.start) for each in store.runs}
