@@ -379,4 +379,5 @@ def _unlike(baseline: Baseline, ran: LegPlace) -> str:
         for each in baseline.groups
         if (each.place.planned, each.place.nodes) == (ran.planned, ran.nodes)
     ]
-    return ", ".join(min(others, key=len, default=["it was never frozen for these nodes"]))
+    nearest = min(others, key=len, default=["it was never frozen for these nodes"])
+    return ", ".join(nearest)
