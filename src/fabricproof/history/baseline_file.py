@@ -1,7 +1,6 @@
 """The file of a baseline, ``site-configs/<site>/baselines/NAME.json``: written to be reviewed.
 
-One quantity a line, sorted: a changed median is a changed line.  The judge reads it
-(:func:`fabricproof.verdict.references.read_baseline`).
+One quantity a line, sorted: a changed median is a changed line.
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
-from fabricproof.core.errors import ConfigError
+from fabricproof.core.errors import ConfigError, InputMissingError
 from fabricproof.core.plain import plain
 from fabricproof.core.whole_file import refusal_of, whole_file
-from fabricproof.verdict.references import FORMAT, Baseline
+from fabricproof.verdict.references import FORMAT, Baseline, read_baseline
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -38,6 +37,26 @@ def path_of(site_folder: Path, name: str) -> Path:
 def names_in(site_folder: Path) -> list[str]:
     """Return the names of a site's baselines, sorted."""
     return sorted(path.stem for path in (site_folder / "baselines").glob("*.json"))
+
+
+def find_baseline(site_folder: Path, name: str) -> Baseline:
+    """Read baseline ``name`` of a site.
+
+    Raises:
+        ConfigError: it is no name of a file.
+        InputMissingError: there is no such file; the message names those there are.
+        ParseError: it is damaged, of another format, or says what cannot be.
+    """
+    path = path_of(site_folder, name)
+    if not path.is_file():
+        raise InputMissingError(
+            "no such baseline",
+            source=str(path),
+            expected=f"one of: {', '.join(names_in(site_folder)) or 'none is frozen yet'}",
+            got=repr(name),
+            next_step="fabricproof baseline freeze NAME RUNS",
+        )
+    return read_baseline(path)
 
 
 def write_baseline(path: Path, baseline: Baseline, *, over: bool = False) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from fabricproof.history.baseline_file import path_of
+from fabricproof.history.baseline_file import find_baseline
 from fabricproof.history.store import Key
-from fabricproof.verdict.references import Baseline, BaselineRow, read_baseline
+from fabricproof.verdict.references import Baseline, BaselineRow
 
 
 def samples_of(site_folder: Path, name: str) -> dict[Key, dict[str, float]]:
@@ -17,7 +17,7 @@ def samples_of(site_folder: Path, name: str) -> dict[Key, dict[str, float]]:
         InputMissingError: there is no such baseline.
         ParseError: its file is damaged.
     """
-    baseline = read_baseline(path_of(site_folder, name))
+    baseline = find_baseline(site_folder, name)
     return {key: baseline.samples_of(row) for key, row in keyed(baseline).items()}
 
 

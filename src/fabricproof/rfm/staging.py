@@ -12,7 +12,7 @@ from reframe.core.backends import getlauncher
 from reframe.core.schedulers import Job
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.history.baseline_file import path_of, write_baseline
+from fabricproof.history.baseline_file import find_baseline, path_of, write_baseline
 from fabricproof.job.collective_commands import HPCC_FILE
 from fabricproof.job.commands import PEER_FILE
 from fabricproof.job.leg import Leg
@@ -44,7 +44,6 @@ from fabricproof.verdict.references import (
     Baseline,
     LegPlace,
     for_legs,
-    read_baseline,
 )
 
 #: where the scripts of a job lie
@@ -120,8 +119,8 @@ def _command(job: Job, name: str) -> list[str]:
 
 
 @functools.lru_cache(maxsize=2)
-def _read(path: Path, stamp: int) -> Baseline:  # noqa: ARG001 - a file that changed is read anew
-    return read_baseline(path)
+def _find(folder: Path, name: str, stamp: int) -> Baseline:  # noqa: ARG001 - a file that changed is read anew
+    return find_baseline(folder, name)
 
 
 def active(site: Site) -> Baseline | None:
@@ -136,7 +135,7 @@ def active(site: Site) -> Baseline | None:
     if name is None:
         return None
     path = path_of(site.folder, name)
-    baseline = _read(path, path.stat().st_mtime_ns) if path.exists() else read_baseline(path)
+    baseline = _find(site.folder, name, path.stat().st_mtime_ns if path.exists() else 0)
     if baseline.site != site.name:
         raise ConfigError(
             "a baseline of another site", source=str(path), expected=site.name, got=baseline.site

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, field, fields, replace
 from pathlib import Path
 
-from fabricproof.core.errors import InputMissingError, ParseError, words_of
+from fabricproof.core.errors import ParseError, words_of
 from fabricproof.core.hostlist import fold
 from fabricproof.core.measure import Verdict, as_notes
 from fabricproof.core.plain import typed
@@ -234,8 +234,8 @@ def read_baseline(path: Path, leg: str = "") -> Baseline:
     """Read the file that history wrote: all of it, or what may judge one leg of a plan.
 
     Raises:
-        InputMissingError: there is no such file; the message names those there are.
-        ParseError: it is damaged, of another format, says what cannot be, or does not know the leg.
+        ParseError: it is gone, damaged, of another format, says what cannot be, or does not know
+            the leg.
     """
     try:
         record = parse_json(text_of(path))
@@ -245,19 +245,9 @@ def read_baseline(path: Path, leg: str = "") -> Baseline:
             record["legs"] = {leg: record["legs"][leg]}
             record["groups"] = [each for each in record["groups"] if each["place"]["leg"] == leg]
         return typed(Baseline, record)
-    except OSError as error:
-        known = ", ".join(sorted(each.stem for each in path.parent.glob("*.json")))
-        absent = isinstance(error, FileNotFoundError)
-        raise InputMissingError(
-            "no such baseline" if absent else "cannot read the baseline",
-            source=str(path),
-            expected=f"one of: {known or 'none is frozen yet'}",
-            got=repr(path.stem) if absent else str(error),
-            next_step="fabricproof baseline freeze NAME RUNS",
-        ) from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ParseError(
-            "damaged baseline",
+            "no readable baseline",
             source=str(path),
             line=getattr(error, "lineno", None),
             expected=f"a file of format {FORMAT} as baseline freeze writes it",

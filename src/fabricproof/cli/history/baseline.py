@@ -26,11 +26,17 @@ from fabricproof.history.baseline.review import (
     BaselineCoverage,
     standing,
 )
-from fabricproof.history.baseline_file import name_taken, names_in, path_of, write_baseline
+from fabricproof.history.baseline_file import (
+    find_baseline,
+    name_taken,
+    names_in,
+    path_of,
+    write_baseline,
+)
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.store import NoHistoryError, Store, open_store
 from fabricproof.site import Site, site_of
-from fabricproof.verdict.references import Baseline, read_baseline
+from fabricproof.verdict.references import Baseline
 
 #: good runs that each quantity needs
 _AT_LEAST = 5
@@ -106,7 +112,7 @@ def list_(site_name: str | None, as_json: bool) -> None:
     site, store, machines = _history(site_name, needed=False)
     records = []
     for name in names_in(site.folder):
-        baseline = _read(site, name)
+        baseline = find_baseline(site.folder, name)
         records.append(
             {
                 **_head(baseline, standing(baseline, machines, store)),
@@ -133,7 +139,7 @@ def show(name: str, whole: bool, site_name: str | None, as_json: bool) -> None:
     Exit status: 0 where it holds for all its nodes and stacks, 5 where it does not.
     """
     site, store, machines = _history(site_name, needed=False)
-    baseline = _read(site, name)
+    baseline = find_baseline(site.folder, name)
     state = standing(baseline, machines, store)
     head = {**_head(baseline, state), "active": site.spec.baseline == name}
     if as_json:
@@ -155,10 +161,6 @@ def _history(site_name: str | None, *, needed: bool = True) -> tuple[Site, Any, 
     for note in store.notes if store else ():
         click.echo(f"fabricproof: {note}", err=True)
     return site, store, Machines.of_site(perflogs(), site.name)
-
-
-def _read(site: Site, name: str) -> Baseline:
-    return read_baseline(path_of(site.folder, name))
 
 
 def _head(baseline: Baseline, state: BaselineCoverage) -> dict[str, Any]:
