@@ -91,6 +91,14 @@ def test_a_leg_knows_who_judges_it_last(tmp_path: Path) -> None:
     assert (place.nodes, row.low, row.num_runs) == ("vc1,vc2", 23.0, 5)
 
 
+@pytest.mark.parametrize(("nodes", "rows"), [(("vc2", "vc1"), 1), (("vc2", "vc3"), 0)])
+def test_of_a_leg_on_named_nodes_only_their_rows_travel(
+    tmp_path: Path, nodes: tuple[str, ...], rows: int
+) -> None:
+    with_baseline([replace(LEG, nodes=nodes)], tmp_path, site_with(tmp_path), WHERE, {"osu": "b1"})
+    assert len([*read_baseline(tmp_path / STAGE_FILE, "rail0").rows()]) == rows
+
+
 def test_without_one_nothing_changes(tmp_path: Path) -> None:
     site = site_with(tmp_path, named=False)
     assert with_baseline([LEG], tmp_path, site, WHERE, {"osu": "b1"}) == (LEG,)

@@ -24,6 +24,7 @@ from fabricproof.verdict.value import (
     at_least,
     at_most,
     judge_value,
+    possible_up_to,
 )
 from made_baselines import LATENCY, WHERE, make_baseline, make_row
 
@@ -140,6 +141,23 @@ def test_an_unjudged_number_with_a_reference_is_not_cleared() -> None:
     """It is not judged for a reason, as of a path that is not known."""
     judgement = replace(judged(100.0), verdict=Verdict.UNJUDGED, reason="the path is not shown")
     assert after(judgement) is judgement
+
+
+@pytest.mark.parametrize("reference", [None, 95.0])
+def test_no_bound_lies_beyond_the_ceiling(reference: float | None) -> None:
+    """A median above what a link admits, of a clock that was fast, is no reference beyond it."""
+    row = make_row(median=100.9, low=95.5, high=101.9)
+    judgement = replace(judged(97.0, reference), ceiling=100.0)
+    found = tightened(judgement, row, "spring", proven=True)
+    assert found.verdict is Verdict.PASS
+    assert found.upper == possible_up_to(100.0)
+    assert (found.lower, found.reference) == (95.5, found.upper)
+
+
+def test_what_is_impossible_is_not_called_better() -> None:
+    judgement = replace(judged(110.0), verdict=Verdict.INVALID, reason="above the ceiling")
+    report = judge_by_baseline(report_of(judgement), BASELINE, WHERE, "")
+    assert (report.verdict, report.findings) == (Verdict.INVALID, ())
 
 
 def test_better_than_the_baseline_is_a_finding() -> None:

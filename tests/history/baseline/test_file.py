@@ -133,7 +133,6 @@ def test_an_absent_one_names_those_there_are(tmp_path: Path) -> None:
         ("[100.1, ", "[Infinity, "),
         ("[100.1, ", "[true, "),
         ("[100.1, ", "["),
-        ('"groups": [', '"groups": [], "legs": ['),
     ],
 )
 def test_damage_is_refused(tmp_path: Path, old: str, new: str) -> None:
@@ -144,6 +143,15 @@ def test_damage_is_refused(tmp_path: Path, old: str, new: str) -> None:
     assert old in text
     path.write_text(text.replace(old, new, 1))
     with pytest.raises(ParseError):
+        read_baseline(path)
+
+
+def test_one_that_was_learnt_from_nothing_is_refused(tmp_path: Path) -> None:
+    """It would judge nothing, in silence."""
+    path = path_of(tmp_path, "spring")
+    write_baseline(path, make_baseline())
+    path.write_text(json.dumps({**json.loads(path.read_text()), "groups": []}))
+    with pytest.raises(ParseError, match="nothing"):
         read_baseline(path)
 
 
