@@ -192,7 +192,7 @@ class Baseline:
 
     def __post_init__(self) -> None:
         """Refuse one that says nothing, and samples of which a lost one shifts all others."""
-        if not self.groups and not self.legs:
+        if not self.runs or not (self.groups or self.legs):
             raise ValueError("it was learnt from nothing")
         if any(len(row.samples) not in {0, len(self.runs)} for _, row in self.rows()):
             raise ValueError("expected a sample of each run")

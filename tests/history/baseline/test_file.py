@@ -146,11 +146,12 @@ def test_damage_is_refused(tmp_path: Path, old: str, new: str) -> None:
         read_baseline(path)
 
 
-def test_one_that_was_learnt_from_nothing_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("nothing", [{"groups": []}, {"runs": {}, "groups": []}])
+def test_one_that_was_learnt_from_nothing_is_refused(tmp_path: Path, nothing: Any) -> None:
     """It would judge nothing, in silence."""
     path = path_of(tmp_path, "spring")
     write_baseline(path, make_baseline())
-    path.write_text(json.dumps({**json.loads(path.read_text()), "groups": []}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), **nothing}))
     with pytest.raises(ParseError, match="nothing"):
         read_baseline(path)
 
