@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fabricproof.verdict.references import Baseline, BaselineLeg, BaselineRow, LegPlace
+from fabricproof.core.leg_place import LegPlace
+from fabricproof.verdict.references import Baseline, BaselineLeg, BaselineRow
 
 FACTS: dict[str, dict[str, str | int]] = {
     "node": {"kernel": "6.1.0", "cpus": 64},

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fabricproof.benchmarks.parsers import parse_text
+from fabricproof.core.leg_place import LegPlace
 from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.history.baseline_file import write_baseline
 from fabricproof.job.leg import read_plan, write_plan
@@ -16,7 +17,7 @@ from fabricproof.job.outcome import judge_leg
 from fabricproof.job.second_look import doubtful_legs
 from fabricproof.nodes.inventory.changed import lasting
 from fabricproof.nodes.inventory.read import read_machine
-from fabricproof.verdict.references import STAGE_FILE, BaselineLeg, LegPlace, for_legs
+from fabricproof.verdict.references import STAGE_FILE, BaselineLeg, for_legs
 from leg_folders import PUT_BW, leave, make_leg, slower, speeds
 from made_baselines import make_baseline, make_row
 

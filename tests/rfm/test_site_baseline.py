@@ -9,18 +9,12 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.errors import ConfigError, ParseError
+from fabricproof.core.leg_place import LegPlace
 from fabricproof.history.baseline_file import path_of, write_baseline
 from fabricproof.job.leg import Leg
 from fabricproof.rfm.staging import with_baseline
 from fabricproof.site import Site, load_site
-from fabricproof.verdict.references import (
-    STAGE_FILE,
-    Baseline,
-    BaselineLeg,
-    Facts,
-    LegPlace,
-    read_baseline,
-)
+from fabricproof.verdict.references import STAGE_FILE, Baseline, BaselineLeg, Facts, read_baseline
 from made_baselines import make_baseline, make_row
 
 ROOT = Path(__file__).parents[2]

@@ -12,6 +12,7 @@ from reframe.core.backends import getlauncher
 from reframe.core.schedulers import Job
 
 from fabricproof.core.errors import ConfigError
+from fabricproof.core.leg_place import LegPlace
 from fabricproof.history.baseline_file import find_baseline, path_of, write_baseline
 from fabricproof.job.collective_commands import HPCC_FILE
 from fabricproof.job.commands import PEER_FILE
@@ -39,12 +40,7 @@ from fabricproof.stacks.launch import (
     naming_the_nodes,
     plan_launch,
 )
-from fabricproof.verdict.references import (
-    STAGE_FILE,
-    Baseline,
-    LegPlace,
-    for_legs,
-)
+from fabricproof.verdict.references import STAGE_FILE, Baseline, for_legs
 
 #: where the scripts of a job lie
 JOB_FILES = Path(__file__).parents[1] / "job"

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import astuple, dataclass, field, fields, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 
 from fabricproof.core.errors import ParseError, words_of
-from fabricproof.core.hostlist import fold
+from fabricproof.core.leg_place import PLACE, LegPlace
 from fabricproof.core.measure import Verdict, as_notes
 from fabricproof.core.plain import typed
 from fabricproof.core.project import site_option
@@ -43,55 +43,6 @@ Facts = Mapping[str, Mapping[str, str | int]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LegPlace:
-    """Everything but the quantity in which two numbers must agree: a leg of a check of a stack.
-
-    Attributes:
-        fabric: the network that was measured.
-        build: the beginning of the digest of the stack's identity.
-        tool_version: of the suite as it printed it; empty if it prints none.
-        leg: the path and the layout, ``rail0``, ``rail1.hops3``.
-        rails: that the leg went over, joined by commas.
-        nodes: that took part, sorted, joined by commas; of a pair its two ends.
-        settings: what the tool said of its own setting: ``num_pairs=1 window_size=64``.
-    """
-
-    partition: str
-    fabric: str
-    stack: str
-    build: str
-    suite: str
-    program: str
-    tool_version: str
-    check: str
-    leg: str
-    rails: str
-    nodes: str
-    settings: str
-
-    @property
-    def planned(self) -> tuple[str, ...]:
-        """What a plan says of it, the same for every build and for any nodes."""
-        where = (self.partition, self.fabric, self.stack, self.suite, self.program)
-        return (*where, self.check, self.leg, self.rails)
-
-    @property
-    def pair(self) -> str:
-        """``vc1 - vc3`` for a pair, ``vc[1-4]`` for more, the node for one."""
-        nodes = self.nodes.split(",")
-        return " - ".join(nodes) if len(nodes) <= 2 else fold(nodes)
-
-    @property
-    def label(self) -> str:
-        """``openmpi4 osu_bw rail0 vc1 - vc2``."""
-        return f"{self.stack} {self.program} {self.leg} {self.pair}"
-
-
-#: the names of a place's fields, in order
-PLACE: tuple[str, ...] = tuple(each.name for each in fields(LegPlace))
-
-
-@dataclass(frozen=True, kw_only=True)
 class BaselineRow:
     """One quantity at one place.
 
@@ -101,10 +52,8 @@ class BaselineRow:
         message_size: in bytes; None for a quantity without one.
         better: 1 if more is better, -1 if less is.
         named: whether it is one of the quantities that carry a verdict, or a point of a curve.
-        median: of the samples.
+        median: of the samples; ``low`` and ``high`` are its bounds.
         spread: relative standard deviation from run to run, with what like quantities lend it.
-        low: lower bound.
-        high: upper bound.
         num_runs: that it was learnt from.
         samples: one of each run of the baseline, None if not learnt from; beside a plan empty.
 
@@ -222,9 +171,8 @@ class Baseline:
 
     def settings_of(self, attributes: Mapping[str, object]) -> str:
         """Return a tool's own setting as a place has it, by what the tool said of its run."""
-        return " ".join(
-            f"{word}={attributes[word]}" for word in self.settings if word in attributes
-        )
+        words = [word for word in self.settings if word in attributes]
+        return " ".join(f"{word}={attributes[word]}" for word in words)
 
 
 # --- its file

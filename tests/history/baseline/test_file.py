@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from damaged import damages
 from fabricproof.cli.history.baseline_display import baseline_record, is_blind, show_lines
 from fabricproof.core.errors import ConfigError, InputMissingError, OutputError, ParseError
+from fabricproof.core.leg_place import LegPlace
 from fabricproof.history.baseline_file import (
     as_text,
     find_baseline,
@@ -23,13 +24,7 @@ from fabricproof.history.baseline_file import (
     path_of,
     write_baseline,
 )
-from fabricproof.verdict.references import (
-    STAGE_FILE,
-    BaselineLeg,
-    LegPlace,
-    for_legs,
-    read_baseline,
-)
+from fabricproof.verdict.references import STAGE_FILE, BaselineLeg, for_legs, read_baseline
 from made_baselines import FACTS, LATENCY, WHERE, make_baseline, make_row
 
 POSITIVE = st.floats(1e-3, 1e6, allow_nan=False).map(lambda each: float(f"{each:.6g}"))
@@ -146,7 +141,7 @@ def test_damage_is_refused(tmp_path: Path, old: str, new: str) -> None:
         read_baseline(path)
 
 
-@pytest.mark.parametrize("nothing", [{"groups": []}, {"runs": {}, "groups": []}])
+@pytest.mark.parametrize("nothing", [{"groups": []}, {"runs": {}}])
 def test_one_that_was_learnt_from_nothing_is_refused(tmp_path: Path, nothing: Any) -> None:
     """It would judge nothing, in silence."""
     path = path_of(tmp_path, "spring")

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fabricproof.core.hostlist import fold
+from fabricproof.core.leg_place import LegPlace
 from fabricproof.core.plain import plain
 from fabricproof.core.project import site_option
 from fabricproof.core.units import by_key, columns
 from fabricproof.history.baseline.freezing import Frozen
 from fabricproof.history.baseline.review import builds_of
-from fabricproof.verdict.references import Baseline, BaselineRow, Facts, LegPlace
+from fabricproof.verdict.references import Baseline, BaselineRow, Facts
 
 #: a change by this factor that a bound does not see makes the row worthless: a choice
 BLIND_FACTOR = 2.0

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from fabricproof import __version__
 from fabricproof.core.errors import UnlikeError
+from fabricproof.core.leg_place import LegPlace
 from fabricproof.core.units import by_key, stamp
 from fabricproof.history.baseline.bounds import Bounds, Samples, learn
 from fabricproof.history.baseline.past import (
@@ -30,7 +31,7 @@ from fabricproof.history.baseline.past import (
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.store.model import SETTINGS
 from fabricproof.nodes.inventory.changed import Facts, changes
-from fabricproof.verdict.references import Baseline, BaselineLeg, BaselineRow, LegPlace
+from fabricproof.verdict.references import Baseline, BaselineLeg, BaselineRow
 
 if TYPE_CHECKING:
     from fabricproof.history.store import Store
