@@ -23,7 +23,8 @@ from fabricproof.history.stats.shifts import Change
 from fabricproof.history.store import Store
 from fabricproof.history.trend.find import Question, find_trend
 from fabricproof.history.trend.model import Trend
-from fabricproof.verdict.baseline import Baseline, outside
+from fabricproof.verdict.references import Baseline
+from fabricproof.verdict.value import judge_value
 from proof.machine.model import ModelMachine
 from proof.nights import (
     SITE,
@@ -335,13 +336,20 @@ def _baseline(effect: HistoryEffect, strength: float, machine: ModelMachine, fol
     machine.chance.shuffle(nights)
     looks = [night_of(machine, slow, scatter=scatter, again=again) for again in (False, True)]
     store, learnt = freeze_nights(folder, nights, looks)
-    limits = {(place, row.quantity, row.unit): row.limit for place, row in learnt.rows()}
+    limits = {(place, row.quantity, row.unit): row for place, row in learnt.rows()}
     red, again = (
         {
             (each.place.label, each.place.rails, each.quantity)
             for each in numbers_in(store.samples([run_id_of(number)]))
             if (limit := limits.get((each.place, each.quantity, each.unit)))
-            and outside(each.value, limit)
+            and judge_value(
+                name=each.quantity,
+                value=each.value,
+                unit=each.unit,
+                message_size=each.message_size,
+                reference=limit.reference(learnt.name),
+            ).verdict
+            is Verdict.FAIL
         }
         for number in (LEARNT, LEARNT + 1)
     )

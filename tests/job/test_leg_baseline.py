@@ -10,22 +10,31 @@ import pytest
 
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.findings import texts_of
+from fabricproof.core.leg_place import LegPlace
 from fabricproof.core.measure import Verdict
+from fabricproof.history.baseline_file import write_baseline
 from fabricproof.job.leg import read_plan, write_plan
 from fabricproof.job.outcome import judge_leg
 from fabricproof.job.second_look import doubtful_legs
+from fabricproof.nodes.inventory.changed import lasting
 from fabricproof.nodes.inventory.read import read_machine
-from fabricproof.verdict.baseline.apply import LegBaseline, that_matter
-from fabricproof.verdict.baseline.model import BaselineNode, LegPlace, Limit
-from fabricproof.verdict.baseline.stage import STAGE_FILE, write_stage
+from fabricproof.verdict.references import STAGE_FILE, BaselineLeg, for_legs
 from leg_folders import PUT_BW, leave, make_leg, slower, speeds
+from made_baselines import make_baseline, make_row
 
 DATA = Path(__file__).parents[1] / "data"
 LEG = make_leg(baseline="spring")
 LOOK = (DATA / "inventory" / "mlx5-healthy.txt").read_text()
 
 
-def lay(folder: Path, *, low: float = 115.0, median: float = 117.0, look: str = LOOK) -> None:
+def lay(
+    folder: Path,
+    *,
+    low: float = 115.0,
+    median: float = 117.0,
+    look: str = LOOK,
+    nodes: tuple[str, ...] = ("n1", "n2"),
+) -> None:
     """Lay a baseline of the leg's last size beside the plan, and looks at both nodes."""
     (table,) = parse_text(PUT_BW, "recorded")
     place = LegPlace(
@@ -33,20 +42,15 @@ def lay(folder: Path, *, low: float = 115.0, median: float = 117.0, look: str = 
         program="osu_put_bw", tool_version=table.version or "", leg="rail0", rails="rail0",
         nodes="n1,n2", settings=f"num_pairs={table.attributes.get('num_pairs', 1)}",
     )  # fmt: skip
-    row = Limit(
-        quantity="bandwidth_4MiB", unit="MB/s", better=1, median=median, low=low, high=125.0, runs=6
-    )
-    facts = that_matter(read_machine(LOOK, "n1").facts)
-    nodes = {name: BaselineNode(digests=(), facts=facts) for name in ("n1", "n2")}
-    known = LegBaseline(
-        name="spring",
-        date="2026-11-06",
-        place=replace(place, nodes="", tool_version="", settings=""),
-        rows=((place, row),),
-        nodes=nodes,
+    row = make_row(median=median, low=low, high=125.0)
+    baseline = make_baseline(
+        groups=(BaselineLeg(place=place, rows=(row,)),),
         settings=("num_pairs",),
+        common=lasting(read_machine(LOOK, "n1").facts),
+        nodes={name: {} for name in nodes},
     )
-    write_stage(folder, {"rail0": known})
+    planned = replace(place, nodes="", tool_version="", settings="")
+    write_baseline(folder / STAGE_FILE, for_legs(baseline, {"rail0": planned}))
     (folder / "inventory").mkdir()
     for name in ("n1", "n2"):
         (folder / "inventory" / f"{name}.txt").write_text(look)
@@ -76,7 +80,7 @@ def test_a_second_look_that_is_well_clears_it(tmp_path: Path) -> None:
     leave(tmp_path, LEG, attempt=2)
     report = judge_leg(tmp_path, LEG).report
     assert report.verdict is Verdict.PASS
-    assert "of the baseline's median" in texts_of(report.findings)[0]
+    assert "(baseline spring, 5 runs)" in texts_of(report.findings)[0]
 
 
 def test_a_node_that_is_another_is_judged_by_physics_alone(tmp_path: Path) -> None:
@@ -85,7 +89,19 @@ def test_a_node_that_is_another_is_judged_by_physics_alone(tmp_path: Path) -> No
     leave(tmp_path, LEG, slower(PUT_BW, 1.06))
     report = judge_leg(tmp_path, LEG).report
     assert report.verdict is Verdict.PASS
-    assert any("no longer holds: n1: cable_serial" in each for each in texts_of(report.findings))
+    assert any(": n1: cable_serial" in each for each in texts_of(report.findings))
+
+
+def test_a_node_that_nobody_learnt_or_saw_is_judged_by_physics_alone(tmp_path: Path) -> None:
+    lay(tmp_path, nodes=("n1",))
+    (tmp_path / "inventory" / "n1.txt").unlink()
+    leave(tmp_path, LEG, slower(PUT_BW, 1.06))
+    report = judge_leg(tmp_path, LEG).report
+    assert report.verdict is Verdict.PASS
+    said = (
+        "does not judge  osu_put_bw rail0 n1 - n2: nobody saw what n1 is made of; n2 was not in it"
+    )
+    assert any(said in each for each in texts_of(report.findings))
 
 
 @pytest.mark.parametrize("damage", [None, "", "{", "[" * 3000 + "]" * 3000])

@@ -6,6 +6,7 @@ FRONT: dict[str, str] = {
     "findings": "what was found and where: one shape for every room, and its form in records",
     "group": "commands of which all ends at Ctrl-C and at a time limit",
     "hostlist": "node names as Slurm folds them, lists of CPUs",
+    "leg_place": "what a number was measured of: the identity of a leg",
     "measure": "verdict words, quantities, tables",
     "plain": "our own dataclasses as plain data, the form of --json, and back again",
     "project": "which folder is the project, and what an installed package brings",

@@ -5,6 +5,7 @@ FRONT: dict[str, str] = {
     "baseline.freezing": "a baseline learnt from known-good runs",
     "baseline.past": "the numbers that a baseline may be learnt from",
     "baseline.review": "whether a baseline still holds",
+    "baseline_file": "the file of a baseline",
     "compare.comparison": "the comparison itself",
     "compare.facts": "what differed in machines and builds between two sides",
     "compare.join": "which rows a comparison is asked for",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
+from fabricproof.history.baseline_file import find_baseline
 from fabricproof.history.store import Key
-from fabricproof.verdict.baseline import Baseline, BaselineRow, path_of, read_baseline
+from fabricproof.verdict.references import Baseline, BaselineRow
 
 
 def samples_of(site_folder: Path, name: str) -> dict[Key, dict[str, float]]:
@@ -16,12 +17,8 @@ def samples_of(site_folder: Path, name: str) -> dict[Key, dict[str, float]]:
         InputMissingError: there is no such baseline.
         ParseError: its file is damaged.
     """
-    return samples_in(read_baseline(path_of(site_folder, name)))
-
-
-def samples_in(baseline: Baseline) -> dict[Key, dict[str, float]]:
-    """Return every quantity of a baseline with run to value, outliers left out."""
-    return {key: dict(row.samples) for key, row in keyed(baseline).items()}
+    baseline = find_baseline(site_folder, name)
+    return {key: baseline.samples_of(row) for key, row in keyed(baseline).items()}
 
 
 def keyed(baseline: Baseline) -> dict[Key, BaselineRow]:

@@ -92,7 +92,7 @@ class Leg:
             the names of :data:`fabricproof.job.evidence.error_rates.NAMES`.
         error_limits_origin: why, in the site's words.
         baseline: name of the baseline that judges it last; what that says of the leg lies beside
-            the plan (:mod:`fabricproof.verdict.baseline.stage`).  Empty where there is none.
+            the plan (``baseline.json``).  Empty where there is none.
         backward: it sends the other way: from the node that receives in the legs beside it.
         in_turn: it runs only where a relation asks for a round, as often as that asks.
         container: the image that its program runs in; None where it runs on the node itself.

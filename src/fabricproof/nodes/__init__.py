@@ -5,6 +5,7 @@ FRONT: dict[str, str] = {
     "discover": "a first site folder from what a machine shows",
     "discover.probe": "what a machine is asked for that",
     "doctor": "what a stack will use, and what would go wrong",
+    "inventory.changed": "whether a node is still what it was",
     "inventory.differences": "what differs between two nodes",
     "inventory.facts": "what a node is made of",
     "inventory.read": "that, read from what a node said",

@@ -15,6 +15,7 @@ import polars as pl
 from fabricproof.core.errors import FabricproofError, InputMissingError
 from fabricproof.core.units import by_key
 from fabricproof.history.baseline.review import standing
+from fabricproof.history.baseline_file import find_baseline
 from fabricproof.history.compare.comparison import Asked, compare_sides
 from fabricproof.history.compare.facts import Machines, changed_builds, last_known
 from fabricproof.history.compare.model import Comparison, FieldChange, Side
@@ -28,7 +29,6 @@ from fabricproof.nodes.inventory.store import read_index
 from fabricproof.report.model import Band, JudgedBounds, RawNumber
 from fabricproof.report.red import folded
 from fabricproof.site import Site
-from fabricproof.verdict.baseline import path_of, read_baseline
 
 #: what BEFORE takes beside the words of ``fabricproof compare``
 SAME_INVENTORY = "same-inventory"
@@ -42,7 +42,7 @@ def bands_of(
     if name is None:
         return {}, []
     try:
-        baseline = read_baseline(path_of(site.folder, name))
+        baseline = find_baseline(site.folder, name)
         machines = Machines.of_site(place.perflogs, site.name)
         reasons = standing(baseline, machines, store).reasons
     except FabricproofError as error:

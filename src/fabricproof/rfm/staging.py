@@ -12,6 +12,8 @@ from reframe.core.backends import getlauncher
 from reframe.core.schedulers import Job
 
 from fabricproof.core.errors import ConfigError
+from fabricproof.core.leg_place import LegPlace
+from fabricproof.history.baseline_file import find_baseline, path_of, write_baseline
 from fabricproof.job.collective_commands import HPCC_FILE
 from fabricproof.job.commands import PEER_FILE
 from fabricproof.job.leg import Leg
@@ -38,14 +40,7 @@ from fabricproof.stacks.launch import (
     naming_the_nodes,
     plan_launch,
 )
-from fabricproof.verdict.baseline import (
-    Baseline,
-    LegPlace,
-    of_leg,
-    path_of,
-    read_baseline,
-    write_stage,
-)
+from fabricproof.verdict.references import STAGE_FILE, Baseline, for_legs
 
 #: where the scripts of a job lie
 JOB_FILES = Path(__file__).parents[1] / "job"
@@ -120,8 +115,8 @@ def _command(job: Job, name: str) -> list[str]:
 
 
 @functools.lru_cache(maxsize=2)
-def _read(path: Path, stamp: int) -> Baseline:  # noqa: ARG001 - a file that changed is read anew
-    return read_baseline(path)
+def _find(folder: Path, name: str, stamp: int) -> Baseline:  # noqa: ARG001 - a file that changed is read anew
+    return find_baseline(folder, name)
 
 
 def active(site: Site) -> Baseline | None:
@@ -136,7 +131,7 @@ def active(site: Site) -> Baseline | None:
     if name is None:
         return None
     path = path_of(site.folder, name)
-    baseline = _read(path, path.stat().st_mtime_ns) if path.exists() else read_baseline(path)
+    baseline = _find(site.folder, name, path.stat().st_mtime_ns if path.exists() else 0)
     if baseline.site != site.name:
         raise ConfigError(
             "a baseline of another site", source=str(path), expected=site.name, got=baseline.site
@@ -156,20 +151,17 @@ def with_baseline(
     legs = tuple(legs)
     if baseline is None:
         return legs
-    told = {
-        leg.name: of_leg(
-            baseline,
-            replace(
-                where,
-                build=builds[leg.suite],
-                suite=leg.suite,
-                program=leg.program,
-                leg=leg.name,
-                rails=",".join(leg.rails),
-            ),
-            leg.nodes,
+    places = {
+        leg.name: replace(
+            where,
+            build=builds[leg.suite],
+            suite=leg.suite,
+            program=leg.program,
+            leg=leg.name,
+            rails=",".join(leg.rails),
+            nodes=",".join(sorted(leg.nodes)),
         )
         for leg in legs
     }
-    write_stage(folder, told)
+    write_baseline(folder / STAGE_FILE, for_legs(baseline, places), over=True)
     return tuple(replace(leg, baseline=baseline.name) for leg in legs)

@@ -11,12 +11,13 @@ import pytest
 
 from fabricproof.cli.history.baseline_display import frozen_lines, list_lines, show_lines
 from fabricproof.core.errors import UnlikeError
-from fabricproof.history.baseline.freezing import Frozen, freeze
+from fabricproof.history.baseline.freezing import Frozen, common_facts, freeze
 from fabricproof.history.baseline.past import NotKnownGoodError
 from fabricproof.history.baseline.review import standing
-from fabricproof.history.known_good import samples_in
-from fabricproof.verdict.baseline.file import as_text, from_text
-from fabricproof.verdict.baseline.model import BaselineRow
+from fabricproof.history.baseline_file import as_text, path_of, write_baseline
+from fabricproof.history.known_good import samples_of
+from fabricproof.nodes.inventory.changed import Facts, lasting
+from fabricproof.verdict.references import BaselineRow, read_baseline
 from history import FACTS, ask, make_history, make_record, recorded, run_id
 
 GOOD = [100.0, 100.4, 99.6, 100.2, 99.8, 100.1]
@@ -38,6 +39,10 @@ def only_row(frozen: Frozen) -> BaselineRow:
     return row
 
 
+def only_samples(frozen: Frozen) -> dict[str, float]:
+    return frozen.baseline.samples_of(only_row(frozen))
+
+
 def test_recorded_runs_become_a_baseline(tmp_path: Path) -> None:
     """Real runs: the sick leg is set aside with its reason, the bounds hold every sample."""
     store, machines = recorded(tmp_path)
@@ -45,21 +50,26 @@ def test_recorded_runs_become_a_baseline(tmp_path: Path) -> None:
     rows = list(frozen.baseline.rows())
     assert len(rows) >= 15
     for _, row in rows:
-        assert all(row.low <= value <= row.high for value in row.samples.values())
-        assert not set(row.samples) & {each.run_id for each in row.outliers}
+        samples = frozen.baseline.samples_of(row).values()
+        assert all(row.low <= value <= row.high for value in samples)
+        assert len(samples) == row.num_runs
     named = {(place.leg, row.quantity): row for place, row in rows if row.named}
     assert 22 < named["rail0", "bandwidth_1MiB"].median < 23.6
     sick = [each for each in frozen.baseline.set_aside if "20261121T200210Z" in each]
     assert any("rail1 on vc1 runs at 100 of 200 Mb/s" in each for each in sick)
     assert any("beside a FAIL: bandwidth_1MiB of the same leg" in each for each in sick)
-    assert all("20261121T200210Z-8f3a82" not in row.samples for p, row in rows if p.leg == "rail1")
+    learnt = [frozen.baseline.samples_of(row) for place, row in rows if place.leg == "rail1"]
+    assert learnt
+    assert not any("20261121T200210Z-8f3a82" in each for each in learnt)
 
 
 def test_a_shaped_rail_is_no_change_of_the_node(tmp_path: Path) -> None:
     """In one recorded run vc1's rail1 was shaped: that is the fault, not another node."""
     store, machines = recorded(tmp_path)
-    frozen = freeze(store, [each.run_id for each in store.runs], machines, ask())
-    assert len(frozen.baseline.nodes["vc1"].digests) > 1
+    ids = [each.run_id for each in store.runs]
+    baseline = freeze(store, ids, machines, ask()).baseline
+    assert len({each.inventory["vc1"] for each in store.runs}) > 1
+    assert "shaped_to_mbit_s" not in str(baseline.facts_of("vc1"))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -74,7 +84,13 @@ def test_the_order_of_the_runs_means_nothing(tmp_path: Path, seed: int) -> None:
 def test_the_file_holds_all_of_it(tmp_path: Path) -> None:
     store, machines = recorded(tmp_path)
     baseline = freeze(store, [each.run_id for each in store.runs], machines, ask()).baseline
-    assert samples_in(from_text(as_text(baseline))) == samples_in(baseline)
+    path = path_of(tmp_path, "spring")
+    write_baseline(path, baseline)
+    assert read_baseline(path) == baseline
+    numbers = [
+        value for samples in samples_of(tmp_path, "spring").values() for value in samples.values()
+    ]
+    assert len(numbers) == sum(row.num_runs for _, row in baseline.rows())
 
 
 def test_too_few_runs_are_refused(tmp_path: Path) -> None:
@@ -83,7 +99,7 @@ def test_too_few_runs_are_refused(tmp_path: Path) -> None:
 
 
 def test_fewer_are_taken_where_somebody_asks_and_never_two(tmp_path: Path) -> None:
-    assert len(only_row(frozen_of(tmp_path / "a", good_records()[:3], at_least=3)).samples) == 3
+    assert len(only_samples(frozen_of(tmp_path / "a", good_records()[:3], at_least=3))) == 3
     with pytest.raises(NotKnownGoodError, match="at least 3, got 2"):
         frozen_of(tmp_path / "b", good_records()[:2], at_least=1)
 
@@ -111,11 +127,11 @@ def test_a_rail_without_a_good_run_is_named_as_not_judged(tmp_path: Path) -> Non
         ),
     )
     assert set(silent) < set(frozen.left_out)
-    assert from_text(as_text(frozen.baseline)).not_judged == silent
+    assert f'"{silent[0]}"' in as_text(frozen.baseline)
     head = {"active": False, "holds": True, "why_not": []}
     assert f"  {silent[0]}" in list(show_lines(frozen.baseline, head, whole=False))
     assert f"  {silent[0]}" in list(frozen_lines(frozen))
-    listed = {**head, "name": "x", "frozen": "", "runs": 6, "quantities": 1, "outliers": 0}
+    listed = {**head, "name": "x", "frozen": "", "runs": 6, "quantities": 1, "set_aside": 0}
     (none,) = list_lines("here", [])
     assert none.endswith("next: fabricproof baseline freeze NAME last:10 --site here")
     told = "\n".join(list_lines("here", [{**listed, "not_judged": list(silent)}]))
@@ -128,7 +144,7 @@ def test_what_is_red_is_not_known_good(tmp_path: Path, verdict: str) -> None:
     bad = {"quantity_verdict": verdict, "quantity_reason": "too slow by half"}
     records = [*good_records(), make_record(6, 99.0, **bad)]
     frozen = frozen_of(tmp_path, records)
-    assert run_id(6) not in only_row(frozen).samples
+    assert run_id(6) not in only_samples(frozen)
     (told,) = frozen.baseline.set_aside
     assert run_id(6) in told
     assert f"{verdict}: too slow by half" in told
@@ -165,7 +181,7 @@ def test_a_leg_that_was_not_well_teaches_nothing(tmp_path: Path, bad: dict[str, 
     """Its bandwidth may look good: it lost packets, or did not come to its end."""
     records = [*good_records(), make_record(6, 99.9), make_record(6, 300.0, **bad)]
     frozen = frozen_of(tmp_path, records)
-    assert run_id(6) not in only_row(frozen).samples
+    assert run_id(6) not in only_samples(frozen)
     (told,) = frozen.baseline.set_aside
     assert f"beside a {bad['quantity_verdict']}: {bad['quantity_name']} of the same leg" in told
 
@@ -175,26 +191,53 @@ def test_what_another_leg_lost_is_not_of_this_one(tmp_path: Path) -> None:
     frozen = frozen_of(
         tmp_path, [*good_records(), make_record(6, 99.9), make_record(6, 3.0, **bad)]
     )
-    assert run_id(6) in only_row(frozen).samples
+    assert run_id(6) in only_samples(frozen)
 
 
 def test_an_unjudged_number_is_good_only_on_a_proven_path(tmp_path: Path) -> None:
     unjudged = {"quantity_verdict": "UNJUDGED", "quantity_reference": None}
     records = [make_record(number, value, **unjudged) for number, value in enumerate(GOOD)]
-    assert len(only_row(frozen_of(tmp_path / "a", records)).samples) == 6
+    assert len(only_samples(frozen_of(tmp_path / "a", records))) == 6
     records = [{**each, "road_state": "unknown"} for each in records]
     with pytest.raises(NotKnownGoodError, match="nothing was measured often enough"):
         frozen_of(tmp_path / "b", records)
 
 
-def test_an_outlier_is_kept_beside_the_samples(tmp_path: Path) -> None:
+def test_an_outlier_is_set_aside_by_name(tmp_path: Path) -> None:
     values = [*GOOD, 100.3, 93.0]
     records = [make_record(number, value) for number, value in enumerate(values)]
-    row = only_row(frozen_of(tmp_path, records))
-    (outlier,) = row.outliers
-    assert (outlier.run_id, outlier.value) == (run_id(7), 93.0)
-    assert run_id(7) not in row.samples
-    assert row.low > 93.0
+    frozen = frozen_of(tmp_path, records)
+    (told,) = frozen.baseline.set_aside
+    assert told.startswith(f"{run_id(7)}: ")
+    assert "bandwidth_4MiB = 93 MB/s: outlier: " in told
+    assert run_id(7) not in only_samples(frozen)
+    assert only_row(frozen).low > 93.0
+
+
+def test_nodes_that_are_alike_stand_once(tmp_path: Path) -> None:
+    """What all have alike is written once; each node's own serial stands with it."""
+    records = [
+        make_record(number, value, nodes=nodes)
+        for number, value in enumerate(GOOD)
+        for nodes in (["n1", "n2"], ["n3", "n4"])
+    ]
+    baseline = frozen_of(tmp_path, records).baseline
+    assert baseline.nodes == {f"n{number}": {} for number in range(1, 5)}
+    assert as_text(baseline).count('"kernel"') == 1
+    assert baseline.facts_of("n4") == lasting(FACTS)
+
+
+def test_what_nodes_do_not_share_is_each_ones_own() -> None:
+    nodes: dict[str, Facts] = {
+        "n1": {"node": {"kernel": "6", "serial": "a"}, "interface ib1": {}},
+        "n2": {"node": {"kernel": "6", "serial": "b"}},
+    }
+    common, own = common_facts(nodes)
+    assert common == {"node": {"kernel": "6"}}
+    assert own == {
+        "n1": {"node": {"serial": "a"}, "interface ib1": {}},
+        "n2": {"node": {"serial": "b"}},
+    }
 
 
 @pytest.mark.parametrize(
@@ -219,14 +262,14 @@ def test_a_node_that_was_changed_is_refused_by_its_field(tmp_path: Path) -> None
 def test_a_run_in_which_nobody_saw_the_node_is_set_aside(tmp_path: Path) -> None:
     records = [*good_records(), make_record(6, 100.0, inventory={"n1": None, "n2": None})]
     frozen = frozen_of(tmp_path, records)
-    assert run_id(6) not in only_row(frozen).samples
+    assert run_id(6) not in only_samples(frozen)
     assert "nobody saw what n1 was made of" in frozen.baseline.set_aside[0]
 
 
 def test_numbers_that_do_not_count_are_not_learnt(tmp_path: Path) -> None:
     """Of two attempts only the one that counted is the run's number."""
     records = [*good_records(), make_record(0, 55.0, counts=False, attempt=2)]
-    assert 55.0 not in only_row(frozen_of(tmp_path, records)).samples.values()
+    assert 55.0 not in only_samples(frozen_of(tmp_path, records)).values()
 
 
 def test_standing_names_the_changed_field_and_the_new_build(tmp_path: Path) -> None:

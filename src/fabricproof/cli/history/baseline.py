@@ -19,17 +19,24 @@ from fabricproof.cli.history.baseline_display import (
     show_lines,
 )
 from fabricproof.cli.selection import perflogs, runs_of
-from fabricproof.core.errors import ConfigError, ExitStatus
+from fabricproof.core.errors import ExitStatus
 from fabricproof.core.units import stamp
 from fabricproof.history.baseline.freezing import Ask, Frozen, freeze
 from fabricproof.history.baseline.review import (
     BaselineCoverage,
     standing,
 )
+from fabricproof.history.baseline_file import (
+    find_baseline,
+    name_taken,
+    names_in,
+    path_of,
+    write_baseline,
+)
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.store import NoHistoryError, Store, open_store
 from fabricproof.site import Site, site_of
-from fabricproof.verdict.baseline import Baseline, names_in, path_of, read_baseline, write_baseline
+from fabricproof.verdict.references import Baseline
 
 #: good runs that each quantity needs
 _AT_LEAST = 5
@@ -83,16 +90,11 @@ def freeze_command(
     site, store, machines = _history(site_name)
     path = path_of(site.folder, name)
     if path.exists() and not replace:  # before a minute is spent on learning
-        raise ConfigError(
-            "there is a baseline of that name",
-            source=str(path),
-            expected="a name of its own",
-            next_step="another NAME, or --replace",
-        )
+        raise name_taken(path)
     typed = shlex.join(["fabricproof", *sys.argv[1:]])
     ask = Ask(name=name, frozen=stamp(), command=typed, at_least=at_least)
     frozen = freeze(store, runs_of(runs, site), machines, ask)
-    write_baseline(path, frozen.baseline, replace=replace)
+    write_baseline(path, frozen.baseline, over=replace)
     _tell(frozen, path, as_json=as_json, active=site.spec.baseline == name)
 
 
@@ -110,7 +112,7 @@ def list_(site_name: str | None, as_json: bool) -> None:
     site, store, machines = _history(site_name, needed=False)
     records = []
     for name in names_in(site.folder):
-        baseline = _read(site, name)
+        baseline = find_baseline(site.folder, name)
         records.append(
             {
                 **_head(baseline, standing(baseline, machines, store)),
@@ -137,7 +139,7 @@ def show(name: str, whole: bool, site_name: str | None, as_json: bool) -> None:
     Exit status: 0 where it holds for all its nodes and stacks, 5 where it does not.
     """
     site, store, machines = _history(site_name, needed=False)
-    baseline = _read(site, name)
+    baseline = find_baseline(site.folder, name)
     state = standing(baseline, machines, store)
     head = {**_head(baseline, state), "active": site.spec.baseline == name}
     if as_json:
@@ -161,18 +163,13 @@ def _history(site_name: str | None, *, needed: bool = True) -> tuple[Site, Any, 
     return site, store, Machines.of_site(perflogs(), site.name)
 
 
-def _read(site: Site, name: str) -> Baseline:
-    return read_baseline(path_of(site.folder, name))
-
-
 def _head(baseline: Baseline, state: BaselineCoverage) -> dict[str, Any]:
-    rows = [row for _, row in baseline.rows()]
     return {
         "name": baseline.name,
         "frozen": baseline.frozen,
         "runs": len(baseline.runs),
-        "quantities": len(rows),
-        "outliers": sum(len(row.outliers) for row in rows),
+        "quantities": sum(1 for _ in baseline.rows()),
+        "set_aside": len(baseline.set_aside),
         "not_judged": list(baseline.not_judged),
         "holds": state.holds,
         "why_not": list(state.reasons),

@@ -6,11 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fabricproof.core.hostlist import fold
+from fabricproof.core.leg_place import LegPlace
 from fabricproof.core.plain import plain
 from fabricproof.core.project import site_option
 from fabricproof.core.units import by_key, columns
 from fabricproof.history.baseline.freezing import Frozen
-from fabricproof.verdict.baseline import Baseline, BaselineRow, LegPlace
+from fabricproof.history.baseline.review import builds_of
+from fabricproof.verdict.references import Baseline, BaselineRow, Facts
+
+#: a change by this factor that a bound does not see makes the row worthless: a choice
+BLIND_FACTOR = 2.0
 
 #: lines of a list that are shown without ``--all``
 _SHOWN = 12
@@ -29,7 +34,7 @@ def list_lines(site: str, records: Sequence[Mapping[str, Any]]) -> Iterator[str]
         (
             each["name"] + (" (judges)" if each["active"] else ""),
             each["frozen"][:16].replace("T", " "),
-            *(str(each[key]) for key in ("runs", "quantities", "outliers")),
+            *(str(each[key]) for key in ("runs", "quantities", "set_aside")),
             str(len(each["not_judged"])),
             "yes" if each["holds"] else f"no: {'; '.join(each['why_not'][:2])}",
         )
@@ -42,12 +47,10 @@ def show_lines(baseline: Baseline, head: Mapping[str, Any], *, whole: bool) -> I
     """Yield a baseline: what it rests on, where it holds, its numbers."""
     yield f"{baseline.words}, site {baseline.site}" + (", judges" if head["active"] else "")
     yield f"from {len(baseline.runs)} runs, {_span(baseline)}, by: {baseline.command}"
-    cards = by_key(
-        (_card(node.told("model"), node.told("firmware")), name)
-        for name, node in baseline.nodes.items()
-    )
+    cards = by_key((_card(baseline.facts_of(name) or {}), name) for name in baseline.nodes)
     yield f"nodes: {'; '.join(f'{fold(names)}{card}' for card, names in cards.items())}"
-    yield f"builds: {', '.join(f'{stack} {build}' for stack, build in baseline.builds.items())}"
+    builds = builds_of(baseline).items()
+    yield f"builds: {', '.join(f'{stack} {each}' for stack, several in builds for each in several)}"
     yield "holds today: yes" if head["holds"] else "holds today: NO"
     yield from (f"  {reason}" for reason in head["why_not"])
     yield from _some("legs not judged", baseline.not_judged, whole=whole)
@@ -57,7 +60,6 @@ def show_lines(baseline: Baseline, head: Mapping[str, Any], *, whole: bool) -> I
     more = sum(1 for _ in baseline.rows()) - len(rows)
     if more:
         yield f"{more} more points of the curves: --all"
-    yield from _outliers(baseline, whole=whole)
     yield from _some("not learnt from", baseline.set_aside, whole=whole)
 
 
@@ -66,7 +68,12 @@ def _span(baseline: Baseline) -> str:
     return f"{starts[0][:16]} to {starts[-1][:16]}".replace("T", " ")
 
 
-def _card(model: str, firmware: str) -> str:
+def _card(facts: Facts) -> str:
+    """Return ``(ConnectX-6 firmware 28.39)``, of all cards; empty if unknown."""
+    model, firmware = (
+        ", ".join(dict.fromkeys(str(each[fact]) for each in facts.values() if fact in each))
+        for fact in ("model", "firmware")
+    )
     told = " ".join(each for each in (model, firmware and f"firmware {firmware}") if each)
     return f" ({told})" if told else ""
 
@@ -79,34 +86,37 @@ def _numbers(several: Iterable[tuple[LegPlace, BaselineRow]]) -> Iterator[str]:
         )
     ]
     for place, row in several:
-        bound = f">= {row.low:.5g}" if row.better > 0 else f"<= {row.high:.5g}"
+        bound = f"{'>=' if row.better > 0 else '<='} {row.bound:.5g}"
         rows.append(
             (
                 *(place.stack, place.program, place.leg, place.pair, row.quantity),
-                *(str(len(row.samples)), f"{row.median:.5g} {row.unit}", f"{row.spread:.1%}"),
-                *(bound, f"{row.detects:.1%}" + ", blind" * row.blind),
+                *(str(row.num_runs), f"{row.median:.5g} {row.unit}", f"{row.spread:.1%}"),
+                *(bound, f"{detects(row):.1%}" + ", blind" * is_blind(row)),
             )
         )
     yield from columns(rows, frozenset({5, 6, 7, 8}))
 
 
+def detects(row: BaselineRow) -> float:
+    """Return the smallest loss (of a latency: rise) that a row is sure to see, of its median."""
+    return abs(row.bound / row.median - 1)
+
+
+def is_blind(row: BaselineRow) -> bool:
+    """Tell whether half a bandwidth, or twice a latency, lies within the bounds of a row."""
+    if row.better > 0:
+        return row.low < row.median / BLIND_FACTOR
+    return row.high > row.median * BLIND_FACTOR
+
+
 def _blind(baseline: Baseline) -> Iterator[str]:
     rows = [row for _, row in baseline.rows()]
-    blind = sum(row.blind for row in rows)
+    blind = sum(map(is_blind, rows))
     if blind:
         yield (
             f"{blind} of {len(rows)} quantities are blind: half the bandwidth or twice the latency "
             "lies within their bounds; more runs, or quieter ones, make them tighter"
         )
-
-
-def _outliers(baseline: Baseline, *, whole: bool) -> Iterator[str]:
-    told = [
-        f"{place.label} {row.quantity}: {each.value:.5g} {row.unit} in {each.run_id}: {each.reason}"
-        for place, row in baseline.rows()
-        for each in row.outliers
-    ]
-    yield from _some("outliers, kept and not learnt from", told, whole=whole)
 
 
 def _some(title: str, lines: Sequence[str], *, whole: bool, few: int = _SHOWN) -> Iterator[str]:
@@ -124,13 +134,18 @@ def baseline_record(baseline: Baseline) -> dict[str, Any]:
     return {
         "site": baseline.site,
         "command": baseline.command,
-        "fabricproof": baseline.version,
+        "fabricproof": baseline.fabricproof,
         "runs_used": dict(baseline.runs),
-        "builds": dict(baseline.builds),
-        "nodes": {name: plain(node) for name, node in baseline.nodes.items()},
+        "builds": builds_of(baseline),
+        "nodes": {name: baseline.facts_of(name) for name in baseline.nodes},
         "set_aside": list(baseline.set_aside),
         "not_judged": list(baseline.not_judged),
-        "rows": [plain(place) | plain(row, "detects", "blind") for place, row in baseline.rows()],
+        "rows": [
+            plain(place)
+            | plain(row, detects=detects(row), blind=is_blind(row))
+            | {"samples": baseline.samples_of(row)}
+            for place, row in baseline.rows()
+        ],
     }
 
 
@@ -157,6 +172,5 @@ def frozen_lines(frozen: Frozen) -> Iterator[str]:
         show = f"fabricproof baseline show {baseline.name} {site_option(baseline.site)}"
         yield f"and {len(named) - _SHOWN} more: {show}"
     yield from _blind(baseline)
-    yield from _outliers(baseline, whole=False)
     yield from _some("not learnt from", baseline.set_aside, whole=False)
     yield from _some("left out, too few good runs", frozen.left_out, whole=False, few=4)

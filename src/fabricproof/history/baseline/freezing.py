@@ -9,13 +9,14 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING
 
 from fabricproof import __version__
 from fabricproof.core.errors import UnlikeError
+from fabricproof.core.leg_place import LegPlace
 from fabricproof.core.units import by_key, stamp
-from fabricproof.history.baseline.bounds import FALSE_ALARMS, FLOORS, Bounds, Samples, learn
+from fabricproof.history.baseline.bounds import Bounds, Samples, learn
 from fabricproof.history.baseline.past import (
     NotKnownGoodError,
     Number,
@@ -29,17 +30,8 @@ from fabricproof.history.baseline.past import (
 )
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.store.model import SETTINGS
-from fabricproof.verdict.baseline import (
-    UNKNOWN,
-    Baseline,
-    BaselineLeg,
-    BaselineNode,
-    BaselineRow,
-    Facts,
-    LegPlace,
-    Outlier,
-    changes,
-)
+from fabricproof.nodes.inventory.changed import Facts, changes
+from fabricproof.verdict.references import Baseline, BaselineLeg, BaselineRow
 
 if TYPE_CHECKING:
     from fabricproof.history.store import Store
@@ -52,6 +44,9 @@ FEWEST = 3
 
 #: messages below this are dominated by what it costs to send one at all
 SMALL_BYTES = 16 * 1024
+
+#: significant digits of a number that was calculated, not measured
+_DIGITS = 6
 
 #: place, quantity, unit, size, direction
 _Name = tuple[LegPlace, str, str, int | None, int]
@@ -89,25 +84,20 @@ class Frozen:
     left_out: tuple[str, ...]
 
 
-@dataclass(kw_only=True)
-class _Aside:
-    """Collects why numbers were not learnt from: one sentence for each run, place and reason."""
-
-    told: dict[tuple[str, str, str], list[Number]] = field(default_factory=dict)
-    reasons: dict[tuple[str, str, str], str] = field(default_factory=dict)
-
-    def put(self, several: Sequence[Number], reason: str, kind: str) -> None:
-        """Keep numbers of one leg of a run with the reason, which stands once for all its kind."""
-        key = (several[0].run_id, several[0].place.label, kind)
-        self.told.setdefault(key, []).extend(several)
-        self.reasons.setdefault(key, reason)
+class _Aside(list[tuple[str, Number, str]]):
+    """Numbers that are not learnt from: kind of reason, number, reason."""
 
     def sentences(self) -> tuple[str, ...]:
+        """Return one sentence for each run, place and kind of reason."""
+        found = by_key(
+            ((number.run_id, number.place.label, kind), (number, reason))
+            for kind, number, reason in self
+        )
         return tuple(
-            f"{run}: {label}: {several[0].quantity} = {several[0].value:.5g} {several[0].unit}"
-            + (f" and {len(several) - 1} more" if len(several) > 1 else "")
-            + f": {self.reasons[run, label, kind]}"
-            for (run, label, kind), several in sorted(self.told.items())
+            f"{run}: {label}: {number.quantity} = {number.value:.5g} {number.unit}"
+            + (f" and {len(more)} more" if more else "")
+            + f": {reason}"
+            for (run, label, _), ((number, reason), *more) in sorted(found.items())
         )
 
 
@@ -145,7 +135,7 @@ def freeze(
         raise NotKnownGoodError(
             "nothing was measured often enough to be frozen",
             expected=f"a quantity with a good number in {at_least} of {len(ids)} runs",
-            got=_most(left_out, aside),
+            got=[*left_out.values(), *aside.sentences(), "no number at all"][0],
             next_step="name runs of the same checks, or fewer: baseline freeze --at-least N",
         )
     baseline = _baseline(store, samples, nodes, aside, ask)
@@ -174,11 +164,6 @@ def _not_judged(
     )
 
 
-def _most(left_out: Mapping[str, str], aside: _Aside) -> str:
-    told = aside.sentences()
-    return next(iter(left_out.values())) if left_out else told[0] if told else "no number at all"
-
-
 def _good(legs: Sequence[_Leg], spoilt: Iterable[Spoilt], aside: _Aside) -> list[_Leg]:
     """Return the numbers of legs of which every number is known to be good.
 
@@ -197,7 +182,7 @@ def _good(legs: Sequence[_Leg], spoilt: Iterable[Spoilt], aside: _Aside) -> list
         good = []
         for number in leg:
             if reason := why_not_good(number):
-                aside.put([number], reason, number.verdict)
+                aside.append((number.verdict, number, reason))
             else:
                 good.append(number)
         if not good:
@@ -206,7 +191,8 @@ def _good(legs: Sequence[_Leg], spoilt: Iterable[Spoilt], aside: _Aside) -> list
         other = next((sick[each] for each in beside if each in sick), None)
         if other is not None:
             words = f"beside a {other.verdict}"
-            aside.put(good, f"{words}: {other.quantity} of the same leg", words)
+            reason = f"{words}: {other.quantity} of the same leg"
+            aside.extend((words, number, reason) for number in good)
         else:
             found.append(good)
     return found
@@ -223,17 +209,18 @@ def _refuse_unlike(name: str, good: Iterable[_Leg]) -> None:
             raise UnlikeError(
                 f"unlike numbers are not pooled: {number.place.label}, {words}",
                 expected=f"one {words} in all runs",
-                got=f"{was or UNKNOWN} in {before.run_id}, {now or UNKNOWN} in {number.run_id}",
+                got=f"{was or 'not known'} in {before.run_id}, "
+                f"{now or 'not known'} in {number.run_id}",
                 next_step="freeze the runs of one",
             )
 
 
 def _of_one_inventory(
     good: list[_Leg], machines: Machines, aside: _Aside
-) -> tuple[list[_Leg], dict[str, BaselineNode]]:
+) -> tuple[list[_Leg], dict[str, Facts]]:
     """Return the numbers of nodes that somebody looked at, and what these are made of."""
     last: dict[str, tuple[str, Facts]] = {}
-    found, digests = [], dict[str, set[str]]()
+    found = []
     for leg in sorted(good, key=lambda each: each[0].run_id):
         number, unseen = leg[0], ""
         for node in number.nodes:
@@ -243,29 +230,20 @@ def _of_one_inventory(
                 continue
             before = last.get(node)
             if before is not None and before[1] != facts:
-                raise _unlike_node(node, before, (number.run_id, facts))
+                said = ", ".join(changes(before[1], facts)[:4])
+                raise UnlikeError(
+                    f"{node} is not the same in all runs",
+                    expected="runs between which nothing was changed",
+                    got=f"{said}, between {before[0]} and {number.run_id}",
+                    next_step=f"freeze the runs since {number.run_id}",
+                )
             last[node] = (number.run_id, facts)
         if unseen:
-            aside.put(leg, f"inventory: nobody saw what {unseen} was made of", "inventory")
+            reason = f"inventory: nobody saw what {unseen} was made of"
+            aside.extend(("inventory", number, reason) for number in leg)
             continue
         found.append(leg)
-        for node in number.nodes:
-            digests.setdefault(node, set()).add(str(number.inventory[node]))
-    nodes = {
-        node: BaselineNode(digests=tuple(sorted(several)), facts=last[node][1])
-        for node, several in digests.items()
-    }
-    return found, nodes
-
-
-def _unlike_node(node: str, first: tuple[str, Facts], second: tuple[str, Facts]) -> UnlikeError:
-    said = ", ".join(each.words for each in changes(first[1], second[1])[:4])
-    return UnlikeError(
-        f"{node} is not the same in all runs",
-        expected="runs between which nothing was changed",
-        got=f"{said}, between {first[0]} and {second[0]}",
-        next_step=f"freeze the runs since {second[0]}",
-    )
+    return found, {node: facts for node, (_, facts) in sorted(last.items())}
 
 
 def _samples(
@@ -281,7 +259,10 @@ def _samples(
     few: dict[str, list[tuple[str, int]]] = {}
     for name, runs in found.items():
         if len(runs) >= at_least:
-            enough[name] = {run: _one_of(several) for run, several in sorted(runs.items())}
+            enough[name] = {
+                run: replace(several[0], value=statistics.median(each.value for each in several))
+                for run, several in sorted(runs.items())
+            }
         else:
             few.setdefault(name[0].label, []).append((name[1], len(runs)))
     left_out = {
@@ -292,21 +273,10 @@ def _samples(
     return enough, left_out
 
 
-def _one_of(several: Sequence[Number]) -> Number:
-    if len(several) == 1:
-        return several[0]
-    return replace(several[0], value=statistics.median(each.value for each in several))
-
-
-def kind_of(unit: str, message_size: int | None, *, named: bool) -> tuple[object, ...]:
-    """Return which quantities have noise of about one scale and lend each other their scatter."""
-    return (unit, message_size is not None and message_size < SMALL_BYTES, named)
-
-
 def _baseline(
     store: Store,
     samples: Mapping[_Name, Mapping[str, Number]],
-    nodes: Mapping[str, BaselineNode],
+    nodes: Mapping[str, Facts],
     aside: _Aside,
     ask: Ask,
 ) -> Baseline:
@@ -316,59 +286,79 @@ def _baseline(
         asked[name] = Samples(
             values={run: number.value for run, number in runs.items()},
             unit=name[2],
-            kind=kind_of(name[2], name[3], named=last.named),
+            # Noise of about one scale, which these quantities lend each other.
+            kind=(name[2], name[3] is not None and name[3] < SMALL_BYTES, last.named),
             family="" if last.relation else "named" if last.named else "curve",
         )
     learnt = learn(asked)
-    groups = by_key((name[0], _row(name, runs, learnt[name])) for name, runs in samples.items())
-    used = {run for runs in samples.values() for run in runs}
+    for name, bounds in learnt.items():
+        for run, reason in bounds.aside.items():
+            aside.append((f"outlier {name[1]}", samples[name][run], f"outlier: {reason}"))
+    used = sorted({run for runs in samples.values() for run in runs})
+    rows = by_key((name[0], _row(name, runs, learnt[name], used)) for name, runs in samples.items())
     starts = {each.run_id: stamp(each.start) for each in store.runs}
-    there = {node for place in groups for node in place.nodes.split(",")}
+    there = {node for place in rows for node in place.nodes.split(",")}
+    common, own = common_facts({name: facts for name, facts in nodes.items() if name in there})
     return Baseline(
         name=ask.name,
         site=store.site,
         frozen=ask.frozen,
         command=ask.command,
-        version=__version__,
-        runs={run: starts[run] for run in sorted(used)},
-        builds=_builds(groups),
-        nodes={name: node for name, node in sorted(nodes.items()) if name in there},
-        groups=tuple(
-            BaselineLeg(place=place, rows=tuple(sorted(groups[place], key=_order)))
-            for place in sorted(groups, key=lambda each: tuple(vars(each).values()))
-        ),
+        fabricproof=__version__,
         settings=SETTINGS,
+        runs={run: starts[run] for run in used},
         set_aside=aside.sentences(),
-        false_alarms=FALSE_ALARMS,
-        floors=dict(FLOORS),
+        common=common,
+        nodes=own,
+        groups=tuple(
+            BaselineLeg(place=place, rows=tuple(sorted(rows[place], key=_order)))
+            for place in sorted(rows, key=astuple)
+        ),
     )
 
 
-def _builds(groups: Iterable[LegPlace]) -> dict[str, str]:
-    found: dict[str, set[str]] = {}
-    for place in groups:
-        found.setdefault(place.stack, set()).add(place.build)
-    return {stack: ", ".join(sorted(builds)) for stack, builds in sorted(found.items())}
+def common_facts(nodes: Mapping[str, Facts]) -> tuple[Facts, dict[str, Facts]]:
+    """Return the facts that all nodes have alike, and node to its others."""
+    first, *rest = nodes.values() or ({},)
+    common: dict[str, dict[str, str | int]] = {
+        part: {
+            fact: value
+            for fact, value in facts.items()
+            if all(each[part].get(fact) == value for each in rest)
+        }
+        for part, facts in first.items()
+        if all(part in each for each in rest)
+    }
+    own: dict[str, Facts] = {
+        name: {
+            part: other
+            for part, each in facts.items()
+            if (other := {k: v for k, v in each.items() if k not in common.get(part, {})})
+            or part not in common
+        }
+        for name, facts in nodes.items()
+    }
+    return common, own
 
 
 def _order(row: BaselineRow) -> tuple[object, ...]:
     return row.unit, row.message_size or 0, row.quantity
 
 
-def _row(name: _Name, runs: Mapping[str, Number], learnt: Bounds) -> BaselineRow:
+def _row(
+    name: _Name, numbers: Mapping[str, Number], learnt: Bounds, runs: Iterable[str]
+) -> BaselineRow:
+    samples = {run: each.value for run, each in numbers.items() if run not in learnt.aside}
     return BaselineRow(
         quantity=name[1],
         unit=name[2],
         message_size=name[3],
         better=name[4],
-        named=runs[max(runs)].named,
-        median=learnt.median,
-        spread=learnt.spread,
+        named=numbers[max(numbers)].named,
+        median=float(f"{learnt.median:.{_DIGITS}g}"),
+        spread=float(f"{learnt.spread:.{_DIGITS}g}"),
         low=learnt.low,
         high=learnt.high,
-        samples={run: each.value for run, each in runs.items() if run not in learnt.aside},
-        outliers=tuple(
-            Outlier(run_id=run, value=runs[run].value, reason=reason)
-            for run, reason in sorted(learnt.aside.items())
-        ),
+        num_runs=len(samples),
+        samples=tuple(samples.get(run) for run in runs),
     )

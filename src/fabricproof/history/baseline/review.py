@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fabricproof.core.units import by_key
 from fabricproof.history.compare.facts import Machines, last_known
-from fabricproof.verdict.baseline import Baseline, why_not
+from fabricproof.nodes.inventory.changed import why_changed
+from fabricproof.verdict.references import Baseline
 
 if TYPE_CHECKING:
     from fabricproof.history.store import Store
@@ -38,18 +40,22 @@ class BaselineCoverage:
 
 def standing(baseline: Baseline, machines: Machines, store: Store | None) -> BaselineCoverage:
     """Return whether ``baseline`` holds for nodes and stacks as they were last seen."""
-    newest = machines.newest()
-    nodes = {}
-    for name, node in baseline.nodes.items():
-        seen = newest.get(name)
-        digest = seen.digest if seen else None
-        nodes[name] = why_not(
-            name, node.facts, machines.facts(name, digest), same_digest=digest in node.digests
-        )
     last = last_known(run.builds for run in store.runs) if store else {}
-    builds = {}
-    for stack, build in baseline.builds.items():
-        now = last.get(stack, "")
-        unlike = now and now not in build.split(", ")
-        builds[stack] = f"{stack}: build {build} -> {now}" if unlike else ""
-    return BaselineCoverage(nodes=nodes, builds=builds)
+    newest = {node: seen.digest for node, seen in machines.newest().items()}
+    return BaselineCoverage(
+        nodes={
+            name: why_changed(name, baseline.facts_of(name), machines.facts(name, newest.get(name)))
+            for name in baseline.nodes
+        },
+        builds={
+            stack: f"{stack}: build {', '.join(builds)} -> {now}"
+            if (now := last.get(stack)) and now not in builds
+            else ""
+            for stack, builds in builds_of(baseline).items()
+        },
+    )
+
+
+def builds_of(baseline: Baseline) -> dict[str, list[str]]:
+    """Return stack to the builds that a baseline has numbers of."""
+    return by_key(sorted({(each.place.stack, each.place.build) for each in baseline.groups}))

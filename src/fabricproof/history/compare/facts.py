@@ -9,11 +9,11 @@ from pathlib import Path
 
 from fabricproof.core.errors import ParseError
 from fabricproof.history.store import Run
+from fabricproof.nodes.inventory.changed import Facts, lasting
 from fabricproof.nodes.inventory.differences import Difference, compare
 from fabricproof.nodes.inventory.facts import Machine, Value
 from fabricproof.nodes.inventory.store import FOLDER, StateSeen, read_index, read_kept
 from fabricproof.nodes.inventory.words import name_of
-from fabricproof.verdict.baseline import Facts, that_matter
 
 #: ``[NODE:][PART.]FACT=VALUE``; an interface or a port stands for its part
 _ASKED = re.compile(
@@ -127,7 +127,7 @@ class Machines:
         if machine is None or digest is None:
             return None
         if (node, digest) not in self._facts:
-            self._facts[node, digest] = that_matter(machine.facts)
+            self._facts[node, digest] = lasting(machine.facts)
         return self._facts[node, digest]
 
     def changed(

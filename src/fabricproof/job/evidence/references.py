@@ -13,16 +13,17 @@ from pathlib import Path
 
 from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.benchmarks.parsers import parse_text
-from fabricproof.core.errors import FabricproofError, ParseError
-from fabricproof.core.measure import Table, Verdict
+from fabricproof.core.errors import FabricproofError
+from fabricproof.core.measure import Table
 from fabricproof.core.records import text_of
 from fabricproof.core.units import at_size
 from fabricproof.job.evidence.leg_folder import RankRecord, read_status, read_text
 from fabricproof.job.leg import MOST_ATTEMPTS, Leg, shell_name
 from fabricproof.job.script import INVENTORY_FOLDER
-from fabricproof.nodes.inventory.facts import Machine
+from fabricproof.nodes.inventory.changed import why_changed
 from fabricproof.physics.collective_models import Channel, best_model
-from fabricproof.verdict.baseline import LegSeen, read_stage, with_baseline
+from fabricproof.verdict.objections import Objection, ObjectionKind
+from fabricproof.verdict.references import STAGE_FILE, Facts, judge_by_baseline, read_baseline
 from fabricproof.verdict.value import Reference, Report, Rules, Source, at_most
 
 
@@ -36,45 +37,33 @@ def after_baseline(
     if not leg.baseline:
         return report
     try:
-        known = read_stage(job_folder, leg.name)
-    except ParseError as error:
-        return _nobody_judged(report, f"baseline {leg.baseline} was to judge and did not: {error}")
+        baseline = read_baseline(job_folder / STAGE_FILE, leg.name)
+    except FabricproofError as error:
+        why = f"baseline {leg.baseline} was to judge and did not: {error}"
+        unreadable = Objection(kind=ObjectionKind.REFERENCES_UNREADABLE, reason=why)
+        return report.objected([unreadable])
     nodes = sorted({rank.node for rank in ranks})
-    machines = {node: _machine(job_folder / INVENTORY_FOLDER, node) for node in nodes}
-    return with_baseline(
-        report,
-        known,
-        LegSeen(
-            nodes=nodes,
-            machines={node: each.facts if each else None for node, each in machines.items()},
-            digests={node: each.digest if each else None for node, each in machines.items()},
-            tool_version=table.version or "",
-            attributes=table.attributes,
-        ),
+    ran = replace(
+        baseline.legs[leg.name],
+        nodes=",".join(nodes),
+        tool_version=table.version or "",
+        settings=baseline.settings_of(table.attributes),
     )
+    seen = {node: _facts(job_folder / INVENTORY_FOLDER / f"{node}.txt", node) for node in nodes}
+    changed = [why_changed(node, baseline.facts_of(node), seen[node]) for node in nodes]
+    return judge_by_baseline(report, baseline, ran, "; ".join(filter(None, changed)))
 
 
-def _nobody_judged(report: Report, why: str) -> Report:
-    """Return the report without a PASS: what was to judge could not, which is no expired one."""
-    return report.with_quantities(
-        replace(each, verdict=Verdict.UNJUDGED, reason=why)
-        if each.verdict is Verdict.PASS
-        else each
-        for each in report.quantities
-    )
-
-
-def _machine(folder: Path, node: str) -> Machine | None:
-    """Return what a node's look left; None where nobody saw it."""
+def _facts(look: Path, node: str) -> Facts | None:
+    """Return what a node's look left; None if nobody saw it."""
     try:
-        text = text_of(folder / f"{node}.txt", errors="replace")
+        text = text_of(look, errors="replace")
     except OSError:
         return None
     # It brings the schema of site files, half of what starting the judge in a job would cost.
     from fabricproof.nodes.inventory.read import read_machine  # noqa: PLC0415 - few legs have a baseline
 
-    machine = read_machine(text, node)
-    return machine if machine.facts else None
+    return read_machine(text, node).facts or None
 
 
 def rules_of(leg: Leg, job_folder: Path, channel_attempt: int = 0) -> Rules:

@@ -33,7 +33,7 @@ from fabricproof.pairs.campaign.verdict import Outcome, Result
 from fabricproof.pairs.check.partners import ALL_ALIKE, LEAST_PARTNERS, ruled_out_ppm
 from fabricproof.pairs.check.rows import PROGRAM, row_of, worst_of
 from fabricproof.pairs.matrix import Flags
-from fabricproof.verdict.baseline import Baseline
+from fabricproof.verdict.references import Baseline
 from fabricproof.verdict.value import DEFAULT_TOLERANCE, ERROR_UNIT, Judgement, no_number
 
 Said = tuple[Verdict, str]

@@ -30,6 +30,7 @@ from reframe.core.builtins import (
 from reframe.core.exceptions import PerformanceError
 from reframe.core.schedulers import Job
 
+from fabricproof.core.leg_place import LegPlace
 from fabricproof.core.measure import Verdict
 from fabricproof.core.provenance import AFTERWARDS_KEY, IDENTITY_KEY, StackIdentity
 from fabricproof.core.records import append_records
@@ -91,7 +92,6 @@ from fabricproof.rfm.staging import (
 )
 from fabricproof.site import PartitionSpec
 from fabricproof.stacks.launch import Layout, turned_command
-from fabricproof.verdict.baseline import LegPlace
 
 ask_nodes_once()
 

@@ -8,22 +8,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_baselines import (
-    FACTS,
-    LATENCY,
-    WHERE,
-    make_baseline,
-    make_leg_baseline,
-    make_row,
-    make_seen,
-)
 
 from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import BADNESS, Verdict
 from fabricproof.traffic import PathProof, PathState
-from fabricproof.verdict.baseline.apply import LegBaseline, held, with_baseline
-from fabricproof.verdict.baseline.model import BaselineNode
-from fabricproof.verdict.baseline.stage import of_leg
+from fabricproof.verdict.references import (
+    for_legs,
+    judge_by_baseline,
+    tightened,
+)
 from fabricproof.verdict.value import (
     Judgement,
     Reference,
@@ -32,10 +25,12 @@ from fabricproof.verdict.value import (
     at_least,
     at_most,
     judge_value,
+    possible_up_to,
 )
+from made_baselines import LATENCY, WHERE, make_baseline, make_row
 
 PROVEN = PathProof(state=PathState.PROVEN, reason="over it")
-LEG = make_leg_baseline()
+BASELINE = make_baseline()
 
 
 def judged(value: float, reference: float | Reference | None = 100.0, **changes: Any) -> Judgement:
@@ -57,20 +52,21 @@ def report_of(*judgements: Judgement, net_path: PathProof | None = PROVEN) -> Re
     return Report(verdict=worst, quantities=judgements, net_path=net_path)
 
 
-def after(judgement: Judgement, net_path: PathProof | None = PROVEN, **seen: Any) -> Judgement:
-    report = with_baseline(report_of(judgement, net_path=net_path), LEG, make_seen(**seen))
-    return report.quantities[0]
+def after(
+    judgement: Judgement, net_path: PathProof | None = PROVEN, changed: str = ""
+) -> Judgement:
+    report = report_of(judgement, net_path=net_path)
+    return judge_by_baseline(report, BASELINE, WHERE, changed).quantities[0]
 
 
 def test_what_passes_physics_and_is_below_the_baseline_fails() -> None:
-    """The reason says share, median, baseline, runs and bound."""
+    """The reason is as of any reference: share, median, baseline, runs and bound."""
     found = after(judged(95.0))
     assert found.verdict is Verdict.FAIL
     assert found.reason == (
-        "94.7% of the baseline's median 100.3 MB/s (baseline spring, 5 runs), "
-        "below its lower bound 98.7"
+        "94.7% of 100.3 MB/s (baseline spring, 5 runs), below the lower bound 98.7"
     )
-    assert (found.lower, found.origin) == (98.7, "baseline spring, 5 runs")
+    assert (found.reference, found.lower, found.source) == (100.3, 98.7, Source.BASELINE)
 
 
 def test_a_pass_says_which_baseline_judged_too() -> None:
@@ -84,7 +80,7 @@ def test_a_pass_says_which_baseline_judged_too() -> None:
 def test_a_wider_baseline_leaves_physics_as_it_is() -> None:
     """Where physics is the stricter one, nothing of the judgement changes."""
     judgement = judged(95.0)
-    assert held(judgement, make_row(low=50.0).limit, LEG, may_clear=True) is judgement
+    assert tightened(judgement, make_row(low=50.0), "spring", proven=True) is judgement
 
 
 def test_a_latency_is_held_from_above() -> None:
@@ -93,7 +89,7 @@ def test_a_latency_is_held_from_above() -> None:
     assert after(judged(2.1, reference, **facts)).verdict is Verdict.PASS
     slow = after(judged(2.5, reference, **facts))
     assert slow.verdict is Verdict.FAIL
-    assert "above its upper bound 2.2" in slow.reason
+    assert (slow.upper, slow.reference) == (2.2, 2.0)
 
 
 @given(
@@ -107,7 +103,7 @@ def test_a_baseline_never_makes_a_verdict_kinder(
 ) -> None:
     """Only what nobody judged, on a proven path, may become a PASS."""
     before = judged(value, reference)
-    after_it = held(before, make_row(low=low).limit, LEG, may_clear=proven)
+    after_it = tightened(before, make_row(low=low), "spring", proven=proven)
     if before.verdict is Verdict.UNJUDGED and proven:
         assert after_it.verdict is (Verdict.PASS if value >= low else Verdict.FAIL)
     else:
@@ -122,9 +118,9 @@ def test_a_baseline_never_makes_a_verdict_kinder(
 def test_a_tighter_baseline_never_turns_fail_into_pass(
     value: float, lows: tuple[float, float]
 ) -> None:
-    wide, tight = (make_row(low=low).limit for low in sorted(lows))
-    loose = held(judged(value), wide, LEG, may_clear=True).verdict
-    strict = held(judged(value), tight, LEG, may_clear=True).verdict
+    wide, tight = (make_row(low=low) for low in sorted(lows))
+    loose = tightened(judged(value), wide, "spring", proven=True).verdict
+    strict = tightened(judged(value), tight, "spring", proven=True).verdict
     assert not (loose is Verdict.FAIL and strict is Verdict.PASS)
 
 
@@ -148,8 +144,25 @@ def test_an_unjudged_number_with_a_reference_is_not_cleared() -> None:
     assert after(judgement) is judgement
 
 
+@pytest.mark.parametrize("reference", [None, 95.0])
+def test_no_bound_lies_beyond_the_ceiling(reference: float | None) -> None:
+    """A median above what a link admits, of a clock that was fast, is no reference beyond it."""
+    row = make_row(median=100.9, low=95.5, high=101.9)
+    judgement = replace(judged(97.0, reference), ceiling=100.0)
+    found = tightened(judgement, row, "spring", proven=True)
+    assert found.verdict is Verdict.PASS
+    assert found.upper == possible_up_to(100.0)
+    assert (found.lower, found.reference) == (95.5, found.upper)
+
+
+def test_what_is_impossible_is_not_called_better() -> None:
+    judgement = replace(judged(110.0), verdict=Verdict.INVALID, reason="above the ceiling")
+    report = judge_by_baseline(report_of(judgement), BASELINE, WHERE, "")
+    assert (report.verdict, report.findings) == (Verdict.INVALID, ())
+
+
 def test_better_than_the_baseline_is_a_finding() -> None:
-    report = with_baseline(report_of(judged(110.0)), LEG, make_seen())
+    report = judge_by_baseline(report_of(judged(110.0)), BASELINE, WHERE, "")
     assert report.verdict is Verdict.PASS
     (said,) = texts_of(report.findings)
     assert "better than baseline spring of 2026-11-06 knows" in said
@@ -157,60 +170,72 @@ def test_better_than_the_baseline_is_a_finding() -> None:
 
 
 def test_the_verdict_of_the_report_follows() -> None:
-    report = with_baseline(report_of(judged(95.0), judged(2.0, None, name="x")), LEG, make_seen())
+    report = report_of(judged(95.0), judged(2.0, None, name="x"))
+    report = judge_by_baseline(report, BASELINE, WHERE, "")
     assert report.verdict is Verdict.FAIL
 
 
-IB0 = FACTS["interface ib0"]
-NEWER = {**FACTS, "interface ib0": {**IB0, "firmware": "28.41"}}
-DOWN = {**FACTS, "interface ib0": {**IB0, "rate_gbit_s": 100, "state": "?"}}
-FIELDS = ("partition", "fabric", "stack", "program", "check", "leg")
-
-
-#: baseline, date, node, field, both values and what to do next
-EXPIRED = (
-    "baseline spring of 2026-11-06 no longer holds: n2: firmware of interface ib0 28.39 -> 28.41; "
-    "its numbers do not judge; next: fabricproof compare"
-)
-
-
-def leg_at(**place: str) -> LegBaseline:
-    return of_leg(make_baseline(), replace(WHERE, **place))
+PLANNED = ("partition", "fabric", "stack", "suite", "program", "check", "leg", "rails")
+CHANGED = "n2: firmware of interface ib0 28.39 -> 28.41"
 
 
 @pytest.mark.parametrize(
-    ("leg", "changes", "said"),
+    ("ran", "changed", "said"),
     [
-        (LEG, {"nodes": ("n1", "n3")}, "says nothing of openmpi5 osu_bw ib0 n1 - n3"),
-        (LEG, {"nodes": ("n1",)}, "never frozen for these nodes"),
-        (LEG, {"tool_version": "7.3"}, "tool version 7.2 -> 7.3"),
-        (LEG, {"attributes": {"num_pairs": 1, "window_size": 16}},
-            "window_size=64 -> num_pairs=1 window_size=16"),
-        (LEG, {"attributes": {}}, "settings num_pairs=1 window_size=64 -> not known"),
-        (LEG, {"machines": {"n1": FACTS, "n2": None}}, "nobody saw what n2 is made of"),
-        (leg_at(build="8ed94ed84df1"), {}, "build 51af25c1cd81 -> 8ed94ed84df1"),
-        (leg_at(build="8ed94ed84df1"), {}, "fabricproof baseline freeze NEW last:5"),
-        *((leg_at(**{field: "another"}), {}, "says nothing of") for field in FIELDS),
-        (LEG, {"machines": {"n1": FACTS, "n2": NEWER}}, EXPIRED),
-        (of_leg(make_baseline(nodes={"n1": BaselineNode(digests=("aa11",), facts=FACTS)}), WHERE),
-            {}, "n2 was not in it"),
+        ({"nodes": "n1,n3"}, "", "does not judge openmpi5 osu_bw ib0 n1 - n3"),
+        ({"nodes": "n1"}, "", "never frozen for these nodes"),
+        ({"tool_version": "7.3"}, "", "tool version 7.2 -> 7.3"),
+        ({"settings": "num_pairs=1"}, "", "num_pairs=1 window_size=64 -> num_pairs=1"),
+        ({"settings": ""}, "", "settings num_pairs=1 window_size=64 -> not known"),
+        ({"build": "8ed94ed84df1"}, "", "build 51af25c1cd81 -> 8ed94ed84df1"),
+        ({"build": "8ed94ed84df1"}, "", "fabricproof baseline freeze NEW last:5 --site here"),
+        *(({field: "x"}, "", "never frozen") for field in PLANNED),
+        ({}, CHANGED, f"spring of 2026-11-06 does not judge {WHERE.label}: {CHANGED}"),
     ],
 )  # fmt: skip
-def test_what_is_not_the_same_is_not_judged(
-    leg: LegBaseline, changes: dict[str, Any], said: str
-) -> None:
+def test_what_is_not_the_same_is_not_judged(ran: dict[str, str], changed: str, said: str) -> None:
     """Other nodes, another version, other settings: physics alone judges, and the leg says why."""
-    report = with_baseline(report_of(judged(95.0)), leg, make_seen(**changes))
+    report = judge_by_baseline(report_of(judged(95.0)), BASELINE, replace(WHERE, **ran), changed)
     assert report.verdict is Verdict.PASS
     assert said in texts_of(report.findings)[0]
 
 
-def test_a_link_that_trained_down_is_judged_all_the_same() -> None:
-    assert after(judged(95.0), machines={"n1": FACTS, "n2": DOWN}).verdict is Verdict.FAIL
+def test_the_part_beside_a_plan_judges_as_the_whole() -> None:
+    """Whatever nodes a leg may run on, and if another build is what ran."""
+    for nodes, build in (("", "51af25c1cd81"), ("n1,n2", "51af25c1cd81"), ("", "another")):
+        planned = replace(WHERE, build=build, nodes=nodes, tool_version="", settings="")
+        part = for_legs(BASELINE, {"ib0": planned})
+        ran = replace(WHERE, build=build)
+        reports = [
+            judge_by_baseline(report_of(judged(95.0)), each, ran, "") for each in (BASELINE, part)
+        ]
+        assert reports[0] == reports[1]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "settings"),
+    [({"window_size": 64, "num_pairs": 1, "binary": "x"}, WHERE.settings), ({}, "")],
+)
+def test_settings_are_the_words_that_it_was_frozen_with(attributes: Any, settings: str) -> None:
+    assert BASELINE.settings_of(attributes) == settings
 
 
 def test_a_unit_is_never_guessed() -> None:
     """A row of the same name in another unit judges nothing."""
     judgement = judged(95.0)
-    leg = make_leg_baseline(make_row(unit="MiB/s"), LATENCY)
-    assert with_baseline(report_of(judgement), leg, make_seen()).quantities[0] is judgement
+    baseline = make_baseline(make_row(unit="MiB/s"), LATENCY)
+    found = judge_by_baseline(report_of(judgement), baseline, WHERE, "")
+    assert found.quantities[0] is judgement
+
+
+@pytest.mark.parametrize(
+    ("nodes", "text"),
+    [
+        ("vc1", "vc1"),
+        ("vc1,vc3", "vc1 - vc3"),
+        ("vc1,vc2,vc4,vc7", "vc[1-2,4,7]"),
+        ("vc1,vc3,vc4,vc7", "vc[1,3-4,7]"),
+    ],
+)
+def test_other_nodes_have_another_name(nodes: str, text: str) -> None:
+    assert replace(WHERE, nodes=nodes).pair == text

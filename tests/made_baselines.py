@@ -1,20 +1,11 @@
-"""Baselines made by hand, for the tests of this room and of those above it."""
+"""Baselines made by hand."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from fabricproof.verdict.baseline.apply import LegBaseline, LegSeen
-from fabricproof.verdict.baseline.model import (
-    Baseline,
-    BaselineLeg,
-    BaselineNode,
-    BaselineRow,
-    LegPlace,
-    Outlier,
-)
-from fabricproof.verdict.baseline.stage import of_leg
+from fabricproof.core.leg_place import LegPlace
+from fabricproof.verdict.references import Baseline, BaselineLeg, BaselineRow
 
 FACTS: dict[str, dict[str, str | int]] = {
     "node": {"kernel": "6.1.0", "cpus": 64},
@@ -34,7 +25,7 @@ def make_row(**changes: Any) -> BaselineRow:
     facts: dict[str, Any] = {
         "quantity": "bandwidth_4MiB", "unit": "MB/s", "message_size": 4 * 1024 * 1024, "better": 1,
         "named": True, "median": 100.3, "spread": 0.002, "low": 98.7, "high": 101.9,
-        "samples": SAMPLES,
+        "num_runs": 5, "samples": tuple(SAMPLES.values()),
     }  # fmt: skip
     return BaselineRow(**{**facts, **changes})
 
@@ -45,33 +36,12 @@ LATENCY = make_row(
 
 
 def make_baseline(*rows: BaselineRow, **changes: Any) -> Baseline:
-    node = BaselineNode(digests=("aa11",), facts=FACTS)
     facts: dict[str, Any] = {
         "name": "spring", "site": "here", "frozen": "2026-11-06T08:00:00Z",
-        "command": "fabricproof baseline freeze spring last:5", "version": "0.1.0",
+        "command": "fabricproof baseline freeze spring last:5", "fabricproof": "0.1.0",
         "runs": {run: f"{run[:4]}-{run[4:6]}-{run[6:8]}T01:00:00Z" for run in SAMPLES},
-        "builds": {"openmpi5": "51af25c1cd81"}, "nodes": {"n1": node, "n2": node},
+        "common": FACTS, "nodes": {"n1": {}, "n2": {}},
         "groups": (BaselineLeg(place=WHERE, rows=rows or (make_row(), LATENCY)),),
         "settings": ("num_pairs", "window_size"), "set_aside": ("run x: its number is INVALID",),
-        "floors": {"MB/s": 0.015},
     }  # fmt: skip
     return Baseline(**{**facts, **changes})
-
-
-def make_leg_baseline(*rows: BaselineRow) -> LegBaseline:
-    return of_leg(make_baseline(*rows), WHERE)
-
-
-def make_seen(**changes: Any) -> LegSeen:
-    facts: dict[str, Any] = {
-        "nodes": ("n2", "n1"),
-        "machines": {"n1": FACTS, "n2": FACTS},
-        "digests": {"n1": "aa11", "n2": "bb22"},
-        "tool_version": "7.2",
-        "attributes": {"num_pairs": 1, "window_size": 64, "binary": "x"},
-    }
-    return LegSeen(**{**facts, **changes})
-
-
-def with_outlier(row: BaselineRow) -> BaselineRow:
-    return replace(row, outliers=(Outlier(run_id="r", value=55.0, reason="far off"),))

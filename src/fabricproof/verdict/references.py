@@ -1,0 +1,322 @@
+"""A baseline: references in a file that history writes, and what follows for a leg's numbers.
+
+It judges after physics and the site's own references, and is never milder: what is INVALID or FAIL
+stays so.  It makes a PASS a FAIL, and judges what nobody else does if the path is proven.  Each
+row holds for one place (build, nodes, version and setting of the tool ...) and for nodes that are
+what they were; elsewhere it does not judge, and a finding says why.
+
+``site-configs/<site>/baselines/NAME.json`` is reviewed in a diff: one quantity a line.  Its part
+that may judge a job lies as ``baseline.json`` beside the job's plan: nodes need not see the site's
+folder, and a verdict can be repeated after the baseline has been replaced.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple, dataclass, field, replace
+from pathlib import Path
+
+from fabricproof.core.errors import ParseError, words_of
+from fabricproof.core.findings import as_notes
+from fabricproof.core.leg_place import PLACE, LegPlace
+from fabricproof.core.measure import Verdict
+from fabricproof.core.plain import typed
+from fabricproof.core.project import site_option
+from fabricproof.core.records import read_json
+from fabricproof.traffic import PathState
+from fabricproof.verdict.value import (
+    Judgement,
+    Reference,
+    Report,
+    Source,
+    judge_value,
+    possible_up_to,
+)
+
+FORMAT = 2
+
+#: beside the plan of a job
+STAGE_FILE = "baseline.json"
+
+#: what a node is made of: part -> fact -> value
+Facts = Mapping[str, Mapping[str, str | int]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineRow:
+    """One quantity at one place.
+
+    Attributes:
+        quantity: ``bandwidth_1MiB``.
+        unit: of all its numbers: ``MB/s``, ``us``, ``x`` ...
+        message_size: in bytes; None for a quantity without one.
+        better: 1 if more is better, -1 if less is.
+        named: whether it is one of the quantities that carry a verdict, or a point of a curve.
+        median: of the samples; ``low`` and ``high`` are its bounds.
+        spread: relative standard deviation from run to run, with what like quantities lend it.
+        num_runs: that it was learnt from.
+        samples: one of each run of the baseline, None if not learnt from; beside a plan empty.
+
+    Raises:
+        ValueError: a bound is NaN, 0 or infinite: nothing would cross it.
+    """
+
+    quantity: str
+    unit: str
+    message_size: int | None
+    better: int
+    named: bool
+    median: float
+    spread: float
+    low: float
+    high: float
+    num_runs: int
+    samples: tuple[float | None, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what no type forbids."""
+        numbers = (self.spread, *(each for each in self.samples if each is not None))
+        if not 0 < self.low <= self.median <= self.high < math.inf:
+            raise ValueError(f"bounds of {self.quantity}: expected 0 < low <= median <= high")
+        if self.better not in {-1, 1} or not all(map(math.isfinite, numbers)):
+            raise ValueError(f"{self.quantity}: expected better of 1 or -1, and finite numbers")
+
+    @property
+    def bound(self) -> float:
+        """The bound on the bad side."""
+        return self.low if self.better > 0 else self.high
+
+    def reference(self, baseline: str) -> Reference:
+        """Return it as the judge has any reference."""
+        return Reference(
+            value=self.median,
+            lower=self.low if self.better > 0 else None,
+            upper=self.high if self.better < 0 else None,
+            unit=self.unit,
+            tolerance=abs(self.bound / self.median - 1),
+            origin=f"baseline {baseline}, {self.num_runs} runs",
+            source=Source.BASELINE,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineLeg:
+    """The quantities of one place."""
+
+    place: LegPlace
+    rows: tuple[BaselineRow, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """Numbers of known-good runs, with everything they rest on: what stands in the file.
+
+    Attributes:
+        name: ``spring-2026``.
+        frozen: when it was made, UTC, ``2026-11-21T21:54:14Z``.
+        command: what was typed.
+        fabricproof: the version that made it.
+        settings: the words of a tool's own setting that make two numbers unlike.
+        runs: run to its beginning (UTC) of every run that gave a number.
+        set_aside: what was not learnt from and why, one sentence each.
+        not_judged: legs that were measured in these runs and have no quantity in it, and why.
+        common: the facts that all its nodes have alike.
+        nodes: node to its other facts.
+        legs: beside a plan, leg to what is known of its place before it runs.
+    """
+
+    name: str
+    site: str
+    frozen: str
+    command: str
+    fabricproof: str
+    settings: tuple[str, ...]
+    runs: Mapping[str, str]
+    set_aside: tuple[str, ...] = ()
+    not_judged: tuple[str, ...] = ()
+    common: Facts
+    nodes: Mapping[str, Facts]
+    legs: Mapping[str, LegPlace] = field(default_factory=dict)
+    groups: tuple[BaselineLeg, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse one that says nothing, and samples of which a lost one shifts all others."""
+        if not self.runs or not (self.groups or self.legs):
+            raise ValueError("it was learnt from nothing")
+        if any(len(row.samples) not in {0, len(self.runs)} for _, row in self.rows()):
+            raise ValueError("expected a sample of each run")
+
+    @property
+    def words(self) -> str:
+        """``baseline spring-2026 of 2026-03-21``."""
+        return f"baseline {self.name} of {self.frozen[:10]}"
+
+    def rows(self) -> Iterator[tuple[LegPlace, BaselineRow]]:
+        """Yield every quantity with its place."""
+        for group in self.groups:
+            for row in group.rows:
+                yield group.place, row
+
+    def samples_of(self, row: BaselineRow) -> dict[str, float]:
+        """Return run to value of what a row was learnt from."""
+        pairs = zip(self.runs, row.samples, strict=False)
+        return {run: value for run, value in pairs if value is not None}
+
+    def facts_of(self, node: str) -> Facts | None:
+        """Return what a node was made of; None if it was not in it."""
+        if (own := self.nodes.get(node)) is None:
+            return None
+        parts = sorted({*self.common, *own})
+        return {part: {**self.common.get(part, {}), **own.get(part, {})} for part in parts}
+
+    def settings_of(self, attributes: Mapping[str, object]) -> str:
+        """Return a tool's own setting as a place has it, by what the tool said of its run."""
+        words = [word for word in self.settings if word in attributes]
+        return " ".join(f"{word}={attributes[word]}" for word in words)
+
+
+# --- its file
+
+
+def read_baseline(path: Path, leg: str = "") -> Baseline:
+    """Read the file that history wrote: all of it, or what may judge one leg of a plan.
+
+    Raises:
+        ParseError: it is gone, damaged, of another format, says what cannot be, or does not know
+            the leg.
+    """
+    try:
+        record = read_json(path)
+        if (number := record.pop("format")) != FORMAT:
+            raise ValueError(f"format {number!r:.20}")
+        if leg:
+            record["legs"] = {leg: record["legs"][leg]}
+            record["groups"] = [each for each in record["groups"] if each["place"]["leg"] == leg]
+        return typed(Baseline, record)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ParseError(
+            "no readable baseline",
+            source=str(path),
+            line=getattr(error, "lineno", None),
+            expected=f"a file of format {FORMAT} as baseline freeze writes it",
+            got=words_of(error),
+            next_step="git log on the file, or freeze it again",
+        ) from None
+
+
+def for_legs(baseline: Baseline, legs: Mapping[str, LegPlace]) -> Baseline:
+    """Return what of a baseline may judge these legs, without samples.
+
+    Rows of other builds, versions and settings are kept: it can be said why they do not judge.
+
+    Args:
+        baseline: as in the site's folder.
+        legs: leg to its place, without nodes if any will do.
+    """
+    asked = {(place.planned, place.nodes) for place in legs.values()}
+    groups = tuple(
+        replace(group, rows=tuple(replace(row, samples=()) for row in group.rows))
+        for group in baseline.groups
+        if asked & {(group.place.planned, nodes) for nodes in ("", group.place.nodes)}
+    )
+    names = {node for group in groups for node in group.place.nodes.split(",")}
+    nodes = {name: facts for name, facts in baseline.nodes.items() if name in names}
+    return replace(baseline, set_aside=(), not_judged=(), nodes=nodes, legs=legs, groups=groups)
+
+
+# --- the judge
+
+
+def judge_by_baseline(report: Report, baseline: Baseline, ran: LegPlace, changed: str) -> Report:
+    """Return a leg's report after the baseline.
+
+    Args:
+        report: by physics and the site's references.
+        baseline: all of it, or what lies beside the plan.
+        ran: the leg's place as it ran.
+        changed: why its nodes are not what they were; empty if they are.
+    """
+    rows = {
+        (row.quantity, row.unit): row
+        for group in baseline.groups
+        if group.place == ran
+        for row in group.rows
+    }
+    site = site_option(baseline.site)
+    again = f"fabricproof baseline freeze NEW last:5 {site}"
+    if why := changed if rows else _unlike(baseline, ran):
+        text = (
+            f"{baseline.words} does not judge {ran.label}: {why}; next: fabricproof compare "
+            f"baseline:{baseline.name} last:5 {site}, then {again}"
+        )
+        return replace(report, findings=(*report.findings, *as_notes([text])))
+    proven = report.net_path is not None and report.net_path.state is PathState.PROVEN
+    pairs = [(each, rows.get((each.name, each.unit))) for each in report.quantities]
+    return report.with_quantities(
+        [
+            tightened(each, row, baseline.name, proven=proven) if row else each
+            for each, row in pairs
+        ],
+        *as_notes(
+            f"{each.name} = {each.value:.5g} is better than {baseline.words} knows "
+            f"({row.low:.5g} to {row.high:.5g} {row.unit}): what changed? next: {again}"
+            for each, row in pairs
+            if row and each.value is not None and each.verdict is not Verdict.INVALID
+            if (each.value > row.high if row.better > 0 else each.value < row.low)
+        ),
+    )
+
+
+def tightened(judgement: Judgement, row: BaselineRow, name: str, *, proven: bool) -> Judgement:
+    """Return a judgement by the tighter of its own bounds and those of a row of baseline ``name``.
+
+    ``proven``: the path is; then an UNJUDGED number without a reference may pass by the row alone.
+    """
+    value, verdict = judgement.value, judgement.verdict
+    alone = verdict is Verdict.UNJUDGED and judgement.reference is None and proven
+    if value is None or not (verdict is Verdict.PASS or alone):
+        return judgement
+    found = judge_value(
+        name=judgement.name,
+        value=value,
+        unit=judgement.unit,
+        message_size=judgement.message_size,
+        reference=row.reference(name),
+    )
+    lower = max((each for each in (judgement.lower, found.lower) if each), default=None)
+    upper = min((each for each in (judgement.upper, found.upper) if each), default=None)
+    if not alone and found.verdict is Verdict.PASS:
+        if (lower, upper) == (judgement.lower, judgement.upper):
+            return judgement
+        source = (judgement.source or Source.OTHER).and_baseline()
+        origin = f"{found.origin}, and {judgement.origin}"
+        found = replace(found, reason=judgement.reason, origin=origin, source=source)
+    if judgement.ceiling is not None and judgement.unit == "MB/s":
+        upper = min(upper or math.inf, possible_up_to(judgement.ceiling))
+    return replace(
+        judgement,
+        verdict=found.verdict,
+        reason=found.reason,
+        # ReFrame takes bounds as fractions of the reference, which has to lie between them.
+        reference=max(min(row.median, upper or math.inf), lower or 0.0),
+        lower=lower,
+        upper=upper,
+        origin=found.origin,
+        source=found.source,
+    )
+
+
+def _unlike(baseline: Baseline, ran: LegPlace) -> str:
+    """Return why no row is for this place: the fields in which the nearest place differs."""
+    others = [
+        [
+            f"{name.replace('_', ' ')} {then or 'not known'} -> {now or 'not known'}"
+            for name, then, now in zip(PLACE, astuple(each.place), astuple(ran), strict=True)
+            if then != now
+        ]
+        for each in baseline.groups
+        if (each.place.planned, each.place.nodes) == (ran.planned, ran.nodes)
+    ]
+    nearest = min(others, key=len, default=["it was never frozen for these nodes"])
+    return ", ".join(nearest)
