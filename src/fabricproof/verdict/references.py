@@ -12,17 +12,18 @@ folder, and a verdict can be repeated after the baseline has been replaced.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 
 from fabricproof.core.errors import ParseError, words_of
-from fabricproof.core.leg_place import PLACE, LegPlace
 from fabricproof.core.measure import Verdict, as_notes
 from fabricproof.core.plain import typed
 from fabricproof.core.project import site_option
-from fabricproof.core.records import parse_json, text_of
+from fabricproof.core.provenance import PLACE, LegPlace
+from fabricproof.core.records import text_of
 from fabricproof.traffic import PathState
 from fabricproof.verdict.value import (
     Judgement,
@@ -186,7 +187,7 @@ def read_baseline(path: Path, leg: str = "") -> Baseline:
             the leg.
     """
     try:
-        record = parse_json(text_of(path))
+        record = json.loads(text_of(path))
         if (number := record.pop("format")) != FORMAT:
             raise ValueError(f"format {number!r:.20}")
         if leg:
