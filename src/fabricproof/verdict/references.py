@@ -176,9 +176,6 @@ class Baseline:
         return " ".join(f"{word}={attributes[word]}" for word in words)
 
 
-# --- its file
-
-
 def read_baseline(path: Path, leg: str = "") -> Baseline:
     """Read the file that history wrote: all of it, or what may judge one leg of a plan.
 
@@ -223,9 +220,6 @@ def for_legs(baseline: Baseline, legs: Mapping[str, LegPlace]) -> Baseline:
     names = {node for group in groups for node in group.place.nodes.split(",")}
     nodes = {name: facts for name, facts in baseline.nodes.items() if name in names}
     return replace(baseline, set_aside=(), not_judged=(), nodes=nodes, legs=legs, groups=groups)
-
-
-# --- the judge
 
 
 def judge_by_baseline(report: Report, baseline: Baseline, ran: LegPlace, changed: str) -> Report:
