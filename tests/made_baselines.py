@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fabricproof.core.leg_place import LegPlace
+from fabricproof.core.provenance import LegPlace
 from fabricproof.verdict.references import Baseline, BaselineLeg, BaselineRow
 
 FACTS: dict[str, dict[str, str | int]] = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.errors import ConfigError, ParseError
-from fabricproof.core.leg_place import LegPlace
+from fabricproof.core.provenance import LegPlace
 from fabricproof.history.baseline_file import path_of, write_baseline
 from fabricproof.job.leg import Leg
 from fabricproof.rfm.staging import with_baseline

@@ -1,4 +1,4 @@
-"""What a number was measured with: the identity of a stack, and whether two are one and the same.
+"""What a number was measured with, and of what: the identity of a stack, and the place of a leg.
 
 Two builds of one stack may differ in anything that makes messages fast.  Their numbers stand
 beside each other only where somebody asked for that; they are never pooled, and a reference that
@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from hashlib import sha256
 from json import dumps
 from typing import Any
+
+from fabricproof.core.hostlist import fold
 
 #: hexadecimal digits of a digest that are shown; 48 bits, no two builds of a site share them.
 SHOWN_DIGITS = 12
@@ -157,3 +159,52 @@ def rebuilt(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
             if unlike:
                 found.setdefault(stack, f"not one build throughout the run: {'; '.join(unlike)}")
     return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class LegPlace:
+    """Everything but the quantity in which two numbers must agree: a leg of a check of a stack.
+
+    Attributes:
+        fabric: the network that was measured.
+        build: the beginning of the digest of the stack's identity.
+        tool_version: of the suite as it printed it; empty if it prints none.
+        leg: the path and the layout, ``rail0``, ``rail1.hops3``.
+        rails: that the leg went over, joined by commas.
+        nodes: that took part, sorted, joined by commas; of a pair its two ends.
+        settings: what the tool said of its own setting: ``num_pairs=1 window_size=64``.
+    """
+
+    partition: str
+    fabric: str
+    stack: str
+    build: str
+    suite: str
+    program: str
+    tool_version: str
+    check: str
+    leg: str
+    rails: str
+    nodes: str
+    settings: str
+
+    @property
+    def planned(self) -> tuple[str, ...]:
+        """What a plan says of it, the same for every build and for any nodes."""
+        where = (self.partition, self.fabric, self.stack, self.suite, self.program)
+        return (*where, self.check, self.leg, self.rails)
+
+    @property
+    def pair(self) -> str:
+        """``vc1 - vc3`` for a pair, ``vc[1-4]`` for more, the node for one."""
+        nodes = self.nodes.split(",")
+        return " - ".join(nodes) if len(nodes) <= 2 else fold(nodes)
+
+    @property
+    def label(self) -> str:
+        """``openmpi4 osu_bw rail0 vc1 - vc2``."""
+        return f"{self.stack} {self.program} {self.leg} {self.pair}"
+
+
+#: the names of a place's fields, in order
+PLACE: tuple[str, ...] = tuple(each.name for each in fields(LegPlace))

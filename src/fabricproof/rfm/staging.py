@@ -12,7 +12,7 @@ from reframe.core.backends import getlauncher
 from reframe.core.schedulers import Job
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.core.leg_place import LegPlace
+from fabricproof.core.provenance import LegPlace
 from fabricproof.history.baseline_file import find_baseline, path_of, write_baseline
 from fabricproof.job.collective_commands import HPCC_FILE
 from fabricproof.job.commands import PEER_FILE

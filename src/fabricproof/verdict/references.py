@@ -19,10 +19,10 @@ from pathlib import Path
 
 from fabricproof.core.errors import ParseError, words_of
 from fabricproof.core.findings import as_notes
-from fabricproof.core.leg_place import PLACE, LegPlace
 from fabricproof.core.measure import Verdict
 from fabricproof.core.plain import typed
 from fabricproof.core.project import site_option
+from fabricproof.core.provenance import PLACE, LegPlace
 from fabricproof.core.records import read_json
 from fabricproof.traffic import PathState
 from fabricproof.verdict.value import (
@@ -176,9 +176,6 @@ class Baseline:
         return " ".join(f"{word}={attributes[word]}" for word in words)
 
 
-# --- its file
-
-
 def read_baseline(path: Path, leg: str = "") -> Baseline:
     """Read the file that history wrote: all of it, or what may judge one leg of a plan.
 
@@ -223,9 +220,6 @@ def for_legs(baseline: Baseline, legs: Mapping[str, LegPlace]) -> Baseline:
     names = {node for group in groups for node in group.place.nodes.split(",")}
     nodes = {name: facts for name, facts in baseline.nodes.items() if name in names}
     return replace(baseline, set_aside=(), not_judged=(), nodes=nodes, legs=legs, groups=groups)
-
-
-# --- the judge
 
 
 def judge_by_baseline(report: Report, baseline: Baseline, ran: LegPlace, changed: str) -> Report:

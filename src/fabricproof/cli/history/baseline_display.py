@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fabricproof.core.hostlist import fold
-from fabricproof.core.leg_place import LegPlace
 from fabricproof.core.plain import plain
 from fabricproof.core.project import site_option
+from fabricproof.core.provenance import LegPlace
 from fabricproof.core.units import by_key, columns
 from fabricproof.history.baseline.freezing import Frozen
 from fabricproof.history.baseline.review import builds_of

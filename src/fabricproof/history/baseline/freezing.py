@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from fabricproof import __version__
 from fabricproof.core.errors import UnlikeError
-from fabricproof.core.leg_place import LegPlace
+from fabricproof.core.provenance import LegPlace
 from fabricproof.core.units import by_key, stamp
 from fabricproof.history.baseline.bounds import Bounds, Samples, learn
 from fabricproof.history.baseline.past import (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.errors import ExitStatus, FabricproofError
-from fabricproof.core.leg_place import PLACE, LegPlace
+from fabricproof.core.provenance import PLACE, LegPlace
 
 if TYPE_CHECKING:
     import polars as pl

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from fabricproof.core.leg_place import LegPlace
+from fabricproof.core.provenance import LegPlace
 
 if TYPE_CHECKING:
     import numpy as np

@@ -30,9 +30,8 @@ from reframe.core.builtins import (
 from reframe.core.exceptions import PerformanceError
 from reframe.core.schedulers import Job
 
-from fabricproof.core.leg_place import LegPlace
 from fabricproof.core.measure import Verdict
-from fabricproof.core.provenance import AFTERWARDS_KEY, IDENTITY_KEY, StackIdentity
+from fabricproof.core.provenance import AFTERWARDS_KEY, IDENTITY_KEY, LegPlace, StackIdentity
 from fabricproof.core.records import append_records
 from fabricproof.core.units import first_few, stamp
 from fabricproof.job.commands import PEER_SUITES
