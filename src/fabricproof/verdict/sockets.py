@@ -44,7 +44,8 @@ def judge_retransmissions(table: Table) -> tuple[list[Judgement], list[str]]:
     judged = no_number(
         "retransmitted_per_million_packets",
         Verdict.UNJUDGED,
-        f"{found}; above {RETRANSMITTED_PER_MILLION:g} the path lost them, or others filled it",
+        f"{found}: above {RETRANSMITTED_PER_MILLION:g} the path lost them or others filled it, "
+        "unless they had arrived (TCPDSACKRecv of the sender counts those)",
         ERROR_UNIT,
     )
     return [replace(judged, value=per_million, upper=RETRANSMITTED_PER_MILLION)], []

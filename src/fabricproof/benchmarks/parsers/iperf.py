@@ -27,7 +27,8 @@ _INTERVAL = re.compile(
     r"[ \t]*\[ *(?P<star>\*?)(?P<id>SUM(?:-\d+)?|\d{1,6})\](?P<way>\[[TR]X-[CS]\])?[ \t]+"
     r"(?P<start>[0-9]{1,9}\.[0-9]+) ?- *(?P<end>[0-9]{1,9}\.[0-9]+)[ \t]+sec[ \t]+"
     r"(?P<moved>[0-9]{1,12}(?:\.[0-9]{1,3})?) (?P<prefix>[KMGT]?)Bytes[ \t]+"
-    r"(?P<rate>[0-9]{1,9}(?:\.[0-9]+)?) (?P<unit>[KMGT]?)(?P<of>bits|Bytes)/sec(?P<rest>.*)"
+    r"(?P<rate>[0-9]{1,9}(?:\.[0-9]+)?) (?P<unit>[KMGT]?)(?P<of>bits|Bytes)/sec"
+    r"(?P<rest>(?:[ \t].*)?)"
 )
 _CONNECTED = re.compile(
     r"[ \t]*\[ *\*?(\d{1,6})\] local ([^\s%]{1,80})\S{0,20} port (\d{1,5}) connected (?:to|with) "
@@ -76,35 +77,23 @@ _Name = tuple[str, bool]
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """One interval line, at ``index`` of its section.
+    """One interval line."""
 
-    Attributes:
-        stream: ``SUM`` or the stream's number as text.
-        starred: iperf 2 marks the opposite direction of a connection with ``*``.
-        start_s: begin of the interval.
-        end_s: its end.
-        rate_mb_s: payload, with iperf's three digits.
-        rounding_mb_s: half of the last of them.
-        moved_bytes: payload, at least: half of the last printed digit is taken off.
-        datagrams: those lost and those sent, as the receiver counted; None if unknown.
-        rest: what stands after the rate.
-    """
-
-    index: int
-    stream: str
-    starred: bool
+    index: int  # of the line in its section
+    stream: str  # its number, or SUM
+    starred: bool  # iperf 2 marks the opposite direction of a connection with *
     start_s: float
     end_s: float
-    rate_mb_s: float
-    rounding_mb_s: float
-    moved_bytes: int
-    datagrams: tuple[int, int] | None
-    rest: str
+    rate_mb_s: float  # payload, with iperf's three digits
+    rounding_mb_s: float  # half of the last of them
+    moved_bytes: int  # payload, at least: half of the last printed digit is taken off
+    datagrams: tuple[int, int] | None  # lost and sent, as the receiver counted; None if unknown
+    rest: str  # what stands after the rate
 
 
 @dataclass(frozen=True)
 class Connection:
-    """The line of one connection: its stream, and address and port of both ends."""
+    """The line of one connection; its ends are address and port."""
 
     index: int
     stream: str

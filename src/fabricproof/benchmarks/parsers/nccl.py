@@ -24,6 +24,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
+from itertools import product
 from typing import Any, NamedTuple
 
 from fabricproof.benchmarks.parsers.report import is_report, read_as_text
@@ -120,20 +121,12 @@ def parse(section: TextSection) -> tuple[Table, ...]:
     if abs(found - mean) > max(_MEAN_ROUNDING, 5e-4 * max(values)) + _MEAN_SLACK * found:
         what = f"a mean of {found:.6g} GB/s"
         raise section.error(rows[-1].at, "the mean is not that of the rows", expected=what)
-    return tuple(
-        _table(
-            section,
-            start,
-            own,
-            words[at:until],
-            at,
-            {**said, **end, **dict(zip(names, key, strict=True)), "placement": place},
-        )
-        for key, own in alike.items()
-        for place, at, until in zip(
-            _PLACES[-len(halves) :], halves, [*halves[1:], None], strict=True
-        )
-    )
+    places = zip(_PLACES[-len(halves) :], halves, [*halves[1:], None], strict=True)
+    tables = []
+    for (key, own), (place, at, until) in product(alike.items(), places):
+        facts = said | end | dict(zip(names, key, strict=True)) | {"placement": place}
+        tables.append(_table(section, start, own, words[at:until], at, facts))
+    return tuple(tables)
 
 
 def _head(section: TextSection, start: int) -> tuple[Attributes, list[str]]:

@@ -248,18 +248,18 @@ def _over_all_time(section: TextSection, table: Table) -> Table:
     if "bandwidth_mb_s" not in table.columns:
         raise section.error(0, "message sizes out of order", expected="sizes that double")
     counts, rates = table.column("iterations"), table.column("bandwidth_mb_s")
-    whole = {name: max(table.column(name)) for name in table.columns}
-    whole["iterations"] = sum(counts)
+    whole = {name: max(table.column(name)) for name in table.columns} | {"iterations": sum(counts)}
     for name in {"bandwidth_mb_s", "message_rate_per_s"} & set(table.columns):
         values = table.column(name)
-        each = [n / value for n, value in zip(counts, values, strict=True)] if all(values) else []
-        whole[name] = sum(counts) / sum(each) if each else 0.0
-    spread = {"bandwidth_least_mb_s": min(rates), "bandwidth_most_mb_s": max(rates)}
+        busy = sum(n / value for n, value in zip(counts, values, strict=True)) if all(values) else 0
+        whole[name] = sum(counts) / busy if busy else 0.0
+    seen = {"intervals": len(rates), "bandwidth_least_mb_s": min(rates)}
+    seen["bandwidth_most_mb_s"] = max(rates)
     return replace(
         table,
         rows=(tuple(whole.values()),),
         row_lines=table.row_lines[-1:],
-        attributes={**table.attributes, "intervals": len(table.rows), **spread},
+        attributes={**table.attributes, **seen},
     )
 
 
