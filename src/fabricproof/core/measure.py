@@ -33,7 +33,7 @@ class _Columns(Mapping[str, str]):
 
 #: Names of the columns that a parsed table may have, with their units, in the glossary's words.
 #: ``message_size`` is in bytes; ``_mb_s`` is 10^6 bytes per second.  Any percentile over rounds is
-#: one and none is listed: ``latency_p<n>_us``, ``bandwidth_p<n>_mb_s``, without its point (``p999``).
+#: one, and none is listed: ``latency_p<n>_us``, ``bandwidth_p<n>_mb_s``, without its point.
 COLUMNS: Mapping[str, str] = _Columns(
     {
         "message_size": "B",
