@@ -127,18 +127,6 @@ _PORTED_COLLECTIVES = {
     "alltoallv": "alltoallv",
     **dict.fromkeys(("allgather", "barrier", "bcast", "gather", "scatter"), ""),
 }
-#: collectives between neighbours, since 7.1: no model judges them
-_OSU_NEIGHBOURS = {
-    "osu_neighbor_allgather": "neighborhood allgather",
-    "osu_neighbor_allgatherv": "neighborhood allgatherv",
-    "osu_neighbor_alltoall": "neighborhood alltoall",
-    "osu_neighbor_alltoallv": "neighborhood all-to-allv",
-    "osu_ineighbor_allgather": "non-blocking neighborhood allgather",
-    "osu_ineighbor_allgatherv": "non-blocking neighborhood allgatherv",
-    "osu_ineighbor_alltoall": "non-blocking neighborhood alltoall",
-    "osu_ineighbor_alltoallv": "non-blocking neighborhood alltoallv",
-    "osu_ineighbor_alltoallw": "non-blocking neighborhood alltoallw",
-}
 
 
 def _title(words: str) -> tuple[str]:
@@ -169,15 +157,23 @@ def _osu_collectives() -> Iterator[Program]:
         yield Program(name=f"osu_i{name}", titles=title, collective=both)
 
 
-#: OSU's collectives and start-up programs (c/mpi/startup): times only
-_OSU_TIMES = (
+OSU: tuple[Program, ...] = (
+    *_OSU_PAIRS,
     *_osu_collectives(),
-    *(Program(name=name, titles=_title(words)) for name, words in _OSU_NEIGHBOURS.items()),
-    Program(name="osu_init", titles=("mpi init test",)),
-    Program(name="osu_hello", titles=("mpi hello world test",)),
+    # collectives between neighbours, since 7.1: no model judges them
+    _osu("osu_neighbor_allgather", "mpi neighborhood allgather latency"),
+    _osu("osu_neighbor_allgatherv", "mpi neighborhood allgatherv latency"),
+    _osu("osu_neighbor_alltoall", "mpi neighborhood alltoall latency"),
+    _osu("osu_neighbor_alltoallv", "mpi neighborhood all-to-allv latency"),
+    _osu("osu_ineighbor_allgather", "mpi non-blocking neighborhood allgather latency"),
+    _osu("osu_ineighbor_allgatherv", "mpi non-blocking neighborhood allgatherv latency"),
+    _osu("osu_ineighbor_alltoall", "mpi non-blocking neighborhood alltoall latency"),
+    _osu("osu_ineighbor_alltoallv", "mpi non-blocking neighborhood alltoallv latency"),
+    _osu("osu_ineighbor_alltoallw", "mpi non-blocking neighborhood alltoallw latency"),
+    # c/mpi/startup
+    _osu("osu_init", "mpi init"),
+    _osu("osu_hello", "mpi hello world"),
 )
-
-OSU: tuple[Program, ...] = (*_OSU_PAIRS, *_OSU_TIMES)
 
 
 def _imb(binary: str, name: str, meaning: Meaning, messages: Messages | None) -> Program:

@@ -6,16 +6,35 @@ No input or output happens here.  All records are frozen.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+_PERCENTILE = re.compile(r"(?P<latency>latency_p[0-9]{1,4}_us)|bandwidth_p[0-9]{1,4}_mb_s")
+
+
+class _Columns(Mapping[str, str]):
+    def __init__(self, units: Mapping[str, str]) -> None:
+        self._units = units
+
+    def __getitem__(self, column: str) -> str:
+        if match := _PERCENTILE.fullmatch(column):
+            return "us" if match["latency"] else "MB/s"
+        return self._units[column]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._units)
+
+    def __len__(self) -> int:
+        return len(self._units)
+
+
 #: Names of the columns that a parsed table may have, with their units, in the glossary's words.
-#: ``message_size`` is in bytes; ``_mb_s`` is 10^6 bytes per second.  Percentiles have any number:
-#: ask :func:`unit_of`.
-COLUMNS: Mapping[str, str] = MappingProxyType(
+#: ``message_size`` is in bytes; ``_mb_s`` is 10^6 bytes per second.  Any percentile over rounds is
+#: one, and none is listed: ``latency_p<n>_us``, ``bandwidth_p<n>_mb_s``, without its point.
+COLUMNS: Mapping[str, str] = _Columns(
     {
         "message_size": "B",
         "repetitions": "",
@@ -60,28 +79,6 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "wrong_values": "",
     }
 )
-
-
-_PERCENTILE = re.compile(r"(?P<latency>latency_p[0-9]{1,4}_us)|bandwidth_p[0-9]{1,4}_mb_s")
-
-
-def unit_of(column: str) -> str:
-    """Return the unit of a column of a parsed table, empty for a number of things.
-
-    ``latency_p<n>_us`` and ``bandwidth_p<n>_mb_s`` are the n-th percentile over rounds, without
-    its point (``p999`` is 99.9 %).
-
-    Raises:
-        KeyError: no table may have such a column.
-    """
-    if match := _PERCENTILE.fullmatch(column):
-        return "us" if match["latency"] else "MB/s"
-    return COLUMNS[column]
-
-
-def is_column(name: str) -> bool:
-    """Return whether a parsed table may have such a column."""
-    return name in COLUMNS or _PERCENTILE.fullmatch(name) is not None
 
 
 class Verdict(StrEnum):
@@ -193,7 +190,7 @@ class Table:
             ``rccl-tests``.
         program: the OSU program (``osu_bw``) or IMB benchmark (``PingPong``).
         version: the suite's version as printed, None where the tool prints none.
-        columns: names that :func:`unit_of` knows, in printed order.
+        columns: names from :data:`COLUMNS`, in printed order.
         rows: one tuple per printed row, in printed order, as many numbers as columns.
         line: line of the column header in ``source``, from 1.
         row_lines: the line each row stands on, parallel to ``rows``.
