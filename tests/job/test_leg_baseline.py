@@ -87,7 +87,7 @@ def test_a_node_that_is_another_is_judged_by_physics_alone(tmp_path: Path) -> No
     assert any("no longer holds: n1: cable_serial" in each for each in texts_of(report.findings))
 
 
-@pytest.mark.parametrize("damage", [None, "", "{", "[" * 3000 + "]" * 3000])
+@pytest.mark.parametrize("damage", [None, "", "{"])
 def test_a_baseline_that_was_to_judge_and_cannot_be_read_leaves_no_pass(
     tmp_path: Path, damage: str | None
 ) -> None:
