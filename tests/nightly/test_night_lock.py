@@ -196,7 +196,6 @@ def test_a_lock_that_was_taken_over_by_another_is_not_removed(folder):
         '{"host": "h", "boot": "", "pid": "\\u0000", "ticks": "", "start": ""}',
         '{"host": "h", "boot": "", "pid": true, "ticks": "", "start": ""}',
         '{"host": [], "boot": "", "pid": 1, "ticks": "", "start": ""}',
-        "[" * 300_000,
         "1",
         "",
     ],

@@ -183,12 +183,8 @@ def digits_of(text: str) -> int | None:
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:
     """Return a key that sorts ``n2`` before ``n10``."""
-    # Every second part is a number.  None of 19 digits or more is one that somebody counts by, and
-    # int() refuses 5,000.
-    return tuple(
-        (int(part) if at % 2 and len(part) < 19 else 0, part)
-        for at, part in enumerate(re.split(r"([0-9]+)", name))
-    )
+    parts = re.split(r"([0-9]{1,18})", name)  # every second part is a number
+    return tuple((int(part) if at % 2 else 0, part) for at, part in enumerate(parts))
 
 
 def by_key(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
