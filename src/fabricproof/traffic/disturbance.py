@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import product
 
 from fabricproof.traffic.counters import LOSS_COUNTERS, TCP, is_device
 from fabricproof.traffic.expectation import (
@@ -99,36 +100,32 @@ def foreign_traffic(
     """
     if len(evidence.nodes) < 2:
         return ()
-    run = join_by_node(evidence, expected)
+    run, found = join_by_node(evidence, expected), []
     lost = _lost_bytes(run)
-    nodes = {node.name: node for node in run.nodes if seconds.get(node.name, 0) > 0}
-    found = []
-    for way, verb, who in (("rx", "received", "sent"), ("tx", "sent", "received")):
-        excess_of_all = _excess(run, expected.rails, way, lost)
-        for rail in expected.rails:
-            for name, excess in _excess(run, [rail], way, lost).items():
-                # A rail carries both directions at once: what comes in costs nothing of what goes
-                # out.
-                if name not in nodes or not nodes[name].due[f"{way}_bytes"]:
-                    continue
-                taken = min(excess, excess_of_all.get(name, excess))
-                own = _moved(nodes[name], [rail], way)
-                if expected.exact and way == "tx" and len(expected.rails) == 1:
-                    due = MAX_SHARE * nodes[name].due["tx_bytes"] + SLACK_BYTES
-                    answers = UNLIKE_COUNTS * _moved(nodes[name], [rail], "rx")
-                    taken = max(taken, own - due - answers - sum(lost.values()))
-                rate = taken / 1e6 / seconds[name]
-                share = rate / rail_mb_s if rail_mb_s else taken / max(own, 1)
-                where = f"{rail} of {name}"
-                found.append(
-                    Disturbance(
-                        kind=DisturbanceKind.FOREIGN_TRAFFIC,
-                        share=min(1.0, share),
-                        reason=f"{where} {verb} {rate:.2f} MB/s that nobody of this job {who}",
-                        node=name,
-                        burst_us=BURST_BYTES / rail_mb_s if rail_mb_s else 0.0,
-                    )
+    ways = (("rx", "received", "sent"), ("tx", "sent", "received"))
+    for (way, verb, who), rail in product(ways, expected.rails):
+        of_all = {node.name: excess for node, excess in _excess(run, expected.rails, way, lost)}
+        for node, excess in _excess(run, [rail], way, lost):
+            # A rail carries both directions at once: what comes in costs nothing of what goes out.
+            if not node.due[f"{way}_bytes"] or seconds.get(node.name, 0) <= 0:
+                continue
+            taken, own = min(excess, of_all.get(node.name, excess)), _moved(node, [rail], way)
+            if expected.exact and way == "tx" and len(expected.rails) == 1:
+                answers = UNLIKE_COUNTS * _moved(node, [rail], "rx")
+                due = MAX_SHARE * node.due["tx_bytes"] + SLACK_BYTES + answers
+                taken = max(taken, own - due - sum(lost))
+            rate = taken / 1e6 / seconds[node.name]
+            share = rate / rail_mb_s if rail_mb_s else taken / max(own, 1)
+            said = f"{rail} of {node.name} {verb} {rate:.2f} MB/s that nobody of this job {who}"
+            found.append(
+                Disturbance(
+                    kind=DisturbanceKind.FOREIGN_TRAFFIC,
+                    share=min(1.0, share),
+                    reason=said,
+                    node=node.name,
+                    burst_us=BURST_BYTES / rail_mb_s if rail_mb_s else 0.0,
                 )
+            )
     return tuple(found)
 
 
@@ -140,43 +137,30 @@ def _moved(node: Node, rails: Sequence[str], way: str) -> int:
 
 
 def _excess(
-    run: Run, rails: Sequence[str], way: str, lost: Mapping[str, float]
-) -> dict[str, float]:
-    """Return node -> bytes that it moved and no other node of the run answers for."""
-    mine = {node.name: _moved(node, rails, way) for node in run.nodes}
-    theirs = {node.name: _moved(node, rails, "rx" if way == "tx" else "tx") for node in run.nodes}
-    if len(mine) == 2:
-        ends = zip(mine, reversed(mine), strict=True)
-        moved = [(node, mine[node], theirs[other], lost[node]) for node, other in ends]
-    else:
-        most = max(mine, key=lambda each: mine[each] - theirs[each])
-        moved = [(most, sum(mine.values()), sum(theirs.values()), sum(lost.values()))]
-    found = {}
-    for node, seen, answered_for, sent_in_vain in moved:
-        excess = seen - answered_for
+    run: Run, rails: Sequence[str], way: str, lost: Sequence[float]
+) -> Iterator[tuple[Node, float]]:
+    """Yield a node and the bytes that it moved and no other node of the run answers for."""
+    back = "rx" if way == "tx" else "tx"
+    mine, theirs = ([_moved(node, rails, each) for node in run.nodes] for each in (way, back))
+    rows = list(zip(run.nodes, mine, reversed(theirs), lost, strict=True))
+    if len(rows) > 2:
+        most = max(range(len(mine)), key=lambda at: mine[at] - theirs[at])
+        rows = [(run.nodes[most], sum(mine), sum(theirs), sum(lost))]
+    for node, seen, answered_for, sent_in_vain in rows:
         # Less than this may be unlike counts and chatter.
-        is_foreign = excess > UNLIKE_COUNTS * answered_for + CHATTER_BYTES
-        found[node] = max(0.0, excess - (sent_in_vain if way == "tx" else 0)) if is_foreign else 0.0
-    return found
+        is_foreign = seen - answered_for > UNLIKE_COUNTS * answered_for + CHATTER_BYTES
+        foreign = seen - answered_for - (sent_in_vain if way == "tx" else 0.0)
+        yield node, max(0.0, foreign) if is_foreign else 0.0
 
 
-def _lost_bytes(run: Run) -> dict[str, float]:
+def _lost_bytes(run: Run) -> list[float]:
     """Return what each node may have sent in vain: a loss of its own is no stranger's traffic."""
-    if any(
-        rail.moved(counter) > 0
-        for node in run.nodes
-        for rail in node.rails
-        if is_device(rail.interface)
-        for counter in LOSS_COUNTERS
-    ):
+    ports = [each for node in run.nodes for each in node.rails if is_device(each.interface)]
+    if any(each.moved(counter) > 0 for each in ports for counter in LOSS_COUNTERS):
         # One lost packet has a whole window sent again; how much of it nobody counts.
-        return {node.name: math.inf for node in run.nodes}
-    return {
-        node.name: LARGEST_FRAME * max(0, node.raw[TCP].moved("RetransSegs"))
-        if TCP in node.raw
-        else 0
-        for node in run.nodes
-    }
+        return [math.inf] * len(run.nodes)
+    again = (node.raw[TCP].moved("RetransSegs") if TCP in node.raw else 0 for node in run.nodes)
+    return [LARGEST_FRAME * max(0, each) for each in again]
 
 
 def strongest(found: Iterable[Disturbance], kind: DisturbanceKind) -> Disturbance | None:
