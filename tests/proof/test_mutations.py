@@ -64,8 +64,8 @@ REASONS = {
         "_with_note "
         "_both_ends _explained _failure _is_short _foreign_traffic _never_started "
         "_nothing_to_judge _reason _ruled_out _told _what_a_file_cannot_show "
-        "_without_second_look describe_loss describe_shape explained inverted_latencies site_option "
-        "told_reason "
+        "_without_second_look describe_loss describe_shape explained inverted_latencies "
+        "site_option told_reason "
         "_mixed _same _undecided _warnings counted _label "
     ),
     "excuse by others: two sides switches off what it asks": "_beside_others",
@@ -81,8 +81,8 @@ REASONS = {
         "_of_reframe _not_built _of_one_build rebuilt "
     ),
     "a rule that no fault of the library needs, yet; tests of its own module do": (
-        "doubt_of on_the_path possible_up_to _unless_set_back _unless_green _spoiled _other_way_alone "
-        "_with_required _lost "
+        "doubt_of on_the_path possible_up_to _unless_set_back _unless_green _spoiled "
+        "_other_way_alone _with_required _lost "
         "_of_unjudged _worst limit_of "
     ),
     "statistics, which tests/history/stats and benchmarks hold against others": (
