@@ -65,7 +65,8 @@ REASONS = {
         "_with_note "
         "_both_ends _failure _is_short _never_started "
         "_reason _ruled_out _told _what_a_file_cannot_show "
-        "_without_second_look describe_loss describe_shape explained site_option told_reason "
+        "_without_second_look describe_loss describe_shape explained inverted_latencies "
+        "site_option told_reason "
         "_mixed _same _undecided _warnings counted _label "
     ),
     "excuse by others: two sides switches off what it asks": "_beside_others",
@@ -83,7 +84,7 @@ REASONS = {
         "_of_reframe _not_built _of_one_build rebuilt "
     ),
     "a rule that no fault of the library needs, yet; tests of its own module do": (
-        "doubt_of possible_up_to _unless_set_back _other_way_alone "
+        "doubt_of objections_of possible_up_to _unless_set_back _other_way_alone "
         "_with_required _lost "
         "_of_unjudged _worst limit_of "
     ),
