@@ -308,10 +308,13 @@ class Limits:
         whole cycles of the CPU (print_report_bw in src/perftest_parameters.c).
         """
         fault = row_fault(self.table, self.reading, row) or self.elsewhere
-        if fault or self.table.suite not in {"osu", "perftest"}:
+        if fault or not row or self.table.suite not in {"osu", "perftest"}:
             return fault
-        times = [name for name in ("latency_min_us", *percentiles(row, "latency")) if name in row]
-        for name in (*times[:1], *percentiles(row, "bandwidth")[-1:]):
+        columns = self.table.columns
+        times = [
+            name for name in ("latency_min_us", *percentiles(columns, "latency")) if name in row
+        ]
+        for name in (*times[:1], *percentiles(columns, "bandwidth")[-1:]):
             is_time = name.endswith("_us")
             ceiling = None if is_time else self.ceiling_of(wire_bytes(row))
             floor = self.floor(row) if is_time else None
