@@ -308,11 +308,11 @@ class Limits:
         whole cycles of the CPU (print_report_bw in src/perftest_parameters.c).
         """
         fault = row_fault(self.table, self.reading, row) or self.elsewhere
-        if fault or not row or self.table.suite not in {"osu", "perftest"}:
+        if fault or self.table.suite not in {"osu", "perftest"}:
             return fault
-        columns = self.table.columns
+        columns = self.table.columns if row else ()
         times = [
-            name for name in ("latency_min_us", *percentiles(columns, "latency")) if name in row
+            each for each in ("latency_min_us", *percentiles(columns, "latency")) if each in row
         ]
         for name in (*times[:1], *percentiles(columns, "bandwidth")[-1:]):
             is_time = name.endswith("_us")
