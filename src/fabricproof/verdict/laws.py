@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from itertools import pairwise, product
 from typing import NamedTuple
 
@@ -167,7 +168,7 @@ def row_fault(table: Table, reading: Meaning, row: Row) -> str | None:
     coarse = rounding_mb_s(table)
     laws = (LAWS[key] for key in (reading.consistency, table.suite) if key in LAWS)
     faults = (
-        _order_fault(facts, coarse, is_perftest=table.suite == "perftest"),
+        _order_fault(facts, table, coarse),
         _under_way_fault(facts),
         *(law_fault(law, facts, coarse) for law in laws),
     )
@@ -205,23 +206,24 @@ def _half_digit(column: str, value: float, coarse_mb_s: float) -> float:
     return _HALF_DIGITS.get(column, ROUNDING) + coarse_mb_s * column.endswith("_mb_s")
 
 
-def percentiles(row: Row, kind: str) -> list[str]:
-    """Return a row's percentiles of ``latency`` or ``bandwidth``, least first; p999 is 99.9 %."""
-    found = {name: match[1] for name in row if (match := re.match(rf"{kind}_p(\d+)_", name))}
-    return sorted(found, key=lambda name: (found[name] == "100", found[name].zfill(2)))
+@cache
+def percentiles(columns: tuple[str, ...], kind: str) -> tuple[str, ...]:
+    """Return the percentiles of ``latency`` or ``bandwidth``, least first; p999 is 99.9 %."""
+    found = {name: match[1] for name in columns if (match := re.match(rf"{kind}_p(\d+)_", name))}
+    return tuple(sorted(found, key=lambda name: (found[name] == "100", found[name].zfill(2))))
 
 
-def _order_fault(facts: Row, coarse_mb_s: float, *, is_perftest: bool) -> str | None:
+def _order_fault(facts: Row, table: Table, coarse_mb_s: float) -> str | None:
     """Return why a least, mean, percentile or most of a row is out of order, or None.
 
     Who prints percentiles sorted them (omb_calculate_tail_lat in c/util/osu_util_mpi.c of OSU 7.4,
     print_report_lat of perftest).  perftest's least and most are of the same times, OSU's are
     those of ranks.
     """
-    ranked = percentiles(facts, "latency")
-    if is_perftest and ranked:
-        ranked = ["latency_min_us", *ranked, "latency_max_us"]
-    orders = (*ORDERS, (0.0, ranked), (RELATIVE_SLACK, percentiles(facts, "bandwidth")))
+    ranked = percentiles(table.columns, "latency")
+    if table.suite == "perftest" and ranked:
+        ranked = ("latency_min_us", *ranked, "latency_max_us")
+    orders = (*ORDERS, (0.0, ranked), (RELATIVE_SLACK, percentiles(table.columns, "bandwidth")))
     for relative, order in orders:
         # a peak of 0.00 was not measured
         names = [name for name in order if name in facts and (facts[name] or "peak" not in name)]

@@ -230,8 +230,11 @@ class Limits:
         fault = row_fault(self.table, self.reading, row)
         if fault or self.table.suite not in {"osu", "perftest"}:
             return fault
-        times = [name for name in ("latency_min_us", *percentiles(row, "latency")) if name in row]
-        for name in (*times[:1], *percentiles(row, "bandwidth")[-1:]):
+        columns = self.table.columns if row else ()
+        times = [
+            each for each in ("latency_min_us", *percentiles(columns, "latency")) if each in row
+        ]
+        for name in (*times[:1], *percentiles(columns, "bandwidth")[-1:]):
             is_time = name.endswith("_us")
             ceiling = None if is_time else self.ceiling_of(wire_bytes(row))
             floor = self.floor(row) if is_time else None

@@ -364,7 +364,8 @@ def judge_value(
         verdict, reason = Verdict.UNJUDGED, f"reference in {reference.unit}, value in {unit}"
     else:
         verdict, reason = _against(value, reference)
-    judged = Judgement(
+    upper = min(reference.upper or math.inf, most) if reference else math.inf
+    return Judgement(
         name=name,
         value=value,
         unit=unit,
@@ -373,18 +374,12 @@ def judge_value(
         reason=reason,
         ceiling=limit if math.isfinite(limit) else None,  # a shaper lets short messages pass
         ceiling_name=ceiling.name if ceiling else "latency floor" if floor else None,
-        named=named,
-    )
-    if reference is None:
-        return judged
-    upper = min(reference.upper or math.inf, most)
-    return replace(
-        judged,
-        reference=reference.value,
-        lower=reference.lower,
+        reference=reference.value if reference else None,
+        lower=reference.lower if reference else None,
         upper=upper if math.isfinite(upper) else None,
-        origin=reference.origin,
-        source=reference.source,
+        origin=reference.origin if reference else None,
+        source=reference.source if reference else None,
+        named=named,
     )
 
 
