@@ -7,8 +7,7 @@ import pytest
 from fabricproof.cli.output import STATUSES
 from fabricproof.core.measure import Verdict
 from fabricproof.report.text.terminal import STYLES
-from fabricproof.verdict.lines import curve_summary, format_value, shown
-from fabricproof.verdict.value import Judgement
+from fabricproof.verdict.value import Judgement, curve_summary, format_value, shown
 
 
 def point(size: int, verdict: Verdict, value: float = 50.0, *, named: bool = False) -> Judgement:

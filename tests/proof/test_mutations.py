@@ -84,7 +84,7 @@ REASONS = {
         "_of_reframe _not_built _of_one_build rebuilt "
     ),
     "a rule that no fault of the library needs, yet; tests of its own module do": (
-        "doubt_of objections_of possible_up_to _unless_set_back _other_way_alone "
+        "doubt_of possible_up_to _unless_set_back _other_way_alone "
         "_with_required _lost "
         "_of_unjudged _worst limit_of "
     ),

@@ -14,8 +14,8 @@ from fabricproof.benchmarks.parsers.detect import read_tables
 from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.physics import Fabric, find_link
+from fabricproof.verdict.causes.suspects import causes_of
 from fabricproof.verdict.limits import loaded_fabric
-from fabricproof.verdict.suspects import causes_of
 from fabricproof.verdict.table import judge_table
 from fabricproof.verdict.value import Report, Rules, from_texts
 

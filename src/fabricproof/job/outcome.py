@@ -55,8 +55,8 @@ from fabricproof.traffic import (
     prove_path,
 )
 from fabricproof.traffic.error_rates import ErrorRate, added, error_rates
+from fabricproof.verdict.causes.suspects import unended
 from fabricproof.verdict.objections import FOREIGN, Objection
-from fabricproof.verdict.suspects import unended
 from fabricproof.verdict.table import judge_table
 from fabricproof.verdict.value import Judgement, Report, is_of_errors, missing
 

@@ -29,7 +29,7 @@ from fabricproof.traffic.expectation import (
     PathProof,
     PathState,
     Rank,
-    Run,
+    RunTraffic,
     join_by_node,
 )
 from fabricproof.traffic.proof import prove_one_node
@@ -56,7 +56,7 @@ __all__ = [
     "PathState",
     "Rank",
     "Risen",
-    "Run",
+    "RunTraffic",
     "doubt_of_counters",
     "in_our_names",
     "is_device",
@@ -112,7 +112,7 @@ def prove_path(evidence: Evidence, expected: Expectation) -> PathProof:
     return next(faults, None) or _quiet_or_disturbed(run)
 
 
-def _quiet_or_disturbed(run: Run) -> PathProof:
+def _quiet_or_disturbed(run: RunTraffic) -> PathProof:
     samples, expected = run.evidence.samples, run.expected
     rises = read_rises(samples, expected.rails)
     sent = ", ".join(f"{node.name} sent {megabytes(node.moved())}" for node in run.nodes)

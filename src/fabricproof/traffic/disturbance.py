@@ -17,8 +17,8 @@ from fabricproof.traffic.expectation import (
     SLACK_BYTES,
     Evidence,
     Expectation,
-    Node,
-    Run,
+    NodeTraffic,
+    RunTraffic,
     join_by_node,
 )
 
@@ -129,7 +129,7 @@ def foreign_traffic(
     return tuple(found)
 
 
-def _moved(node: Node, rails: Sequence[str], way: str) -> int:
+def _moved(node: NodeTraffic, rails: Sequence[str], way: str) -> int:
     """Return what passed over some rails; of a Soft-RoCE port the interface below counts."""
     mine = [each for each in node.rails if each.interface in rails]
     wires = [node.raw.get(each.parent or each.interface, each) for each in mine]
@@ -137,8 +137,8 @@ def _moved(node: Node, rails: Sequence[str], way: str) -> int:
 
 
 def _excess(
-    run: Run, rails: Sequence[str], way: str, lost: Sequence[float]
-) -> Iterator[tuple[Node, float]]:
+    run: RunTraffic, rails: Sequence[str], way: str, lost: Sequence[float]
+) -> Iterator[tuple[NodeTraffic, float]]:
     """Yield a node and the bytes that it moved and no other node of the run answers for."""
     back = "rx" if way == "tx" else "tx"
     mine, theirs = ([_moved(node, rails, each) for node in run.nodes] for each in (way, back))
@@ -153,7 +153,7 @@ def _excess(
         yield node, max(0.0, foreign) if is_foreign else 0.0
 
 
-def _lost_bytes(run: Run) -> list[float]:
+def _lost_bytes(run: RunTraffic) -> list[float]:
     """Return what each node may have sent in vain: a loss of its own is no stranger's traffic."""
     ports = [each for node in run.nodes for each in node.rails if is_device(each.interface)]
     if any(each.moved(counter) > 0 for each in ports for counter in LOSS_COUNTERS):

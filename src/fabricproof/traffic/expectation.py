@@ -137,7 +137,7 @@ SOFT_HEADER_BYTES = 18
 
 
 @dataclass(frozen=True, kw_only=True)
-class Node:
+class NodeTraffic:
     """One node of a run: what it was due to move, and what its interfaces counted.
 
     Attributes:
@@ -163,12 +163,12 @@ class Node:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class RunTraffic:
     """Evidence and expectation, joined node by node, in the order of their lowest rank."""
 
     evidence: Evidence
     expected: Expectation
-    nodes: tuple[Node, ...]
+    nodes: tuple[NodeTraffic, ...]
 
     @property
     def rails(self) -> str:
@@ -176,7 +176,7 @@ class Run:
         return "+".join(self.expected.rails)
 
 
-def join_by_node(evidence: Evidence, expected: Expectation) -> Run:
+def join_by_node(evidence: Evidence, expected: Expectation) -> RunTraffic:
     """Return what each node's interfaces counted beside what was due of them."""
     nodes = []
     for name, due in _due(evidence, expected).items():
@@ -188,8 +188,10 @@ def join_by_node(evidence: Evidence, expected: Expectation) -> Run:
         ]
         rails = tuple(each for each in samples if each.interface in expected.rails)
         others = tuple(each for each in samples if each.interface not in expected.rails)
-        nodes.append(Node(name=name, due=due, rails=rails, others=others, raw=raw, over=over))
-    return Run(evidence=evidence, expected=expected, nodes=tuple(nodes))
+        nodes.append(
+            NodeTraffic(name=name, due=due, rails=rails, others=others, raw=raw, over=over)
+        )
+    return RunTraffic(evidence=evidence, expected=expected, nodes=tuple(nodes))
 
 
 def _due(evidence: Evidence, expected: Expectation) -> dict[str, dict[str, int]]:

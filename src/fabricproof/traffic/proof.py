@@ -16,17 +16,17 @@ from fabricproof.traffic.expectation import (
     MIN_SHARE,
     SLACK_BYTES,
     Evidence,
-    Node,
+    NodeTraffic,
     PathProof,
     PathState,
-    Run,
+    RunTraffic,
     unknown,
     wrong,
 )
 from fabricproof.traffic.wrong_path import describe_arrival, describe_detour, megabytes
 
 
-def ranks_are_apart(run: Run) -> Iterator[PathProof]:
+def ranks_are_apart(run: RunTraffic) -> Iterator[PathProof]:
     """Refuse ranks that are missing, worlds of their own, or all on one node."""
     due, seen = run.expected.num_ranks, sorted(rank.rank for rank in run.evidence.ranks)
     if seen != list(range(due)):
@@ -43,7 +43,7 @@ def ranks_are_apart(run: Run) -> Iterator[PathProof]:
         yield wrong(f"both ranks ran on one node ({where}): its memory was measured, not a fabric")
 
 
-def ranks_are_where_they_belong(run: Run) -> Iterator[PathProof]:
+def ranks_are_where_they_belong(run: RunTraffic) -> Iterator[PathProof]:
     """Refuse ranks on another node than the one they were sent to, and crowded or idle nodes."""
     due_nodes, per_node = run.expected.nodes, run.expected.ranks_per_node
     if per_node is None:
@@ -72,7 +72,7 @@ def prove_one_node(evidence: Evidence) -> PathProof:
     return PathProof(state=PathState.PROVEN, reason=said)
 
 
-def evidence_is_whole(run: Run) -> Iterator[PathProof]:
+def evidence_is_whole(run: RunTraffic) -> Iterator[PathProof]:
     """Refuse a path whose counters were not read, or cannot be what was counted.
 
     Other interfaces may come and go (a container's veth): the rails alone carry the proof.
@@ -86,7 +86,7 @@ def evidence_is_whole(run: Run) -> Iterator[PathProof]:
                 yield unknown(f"counters of {rail} on {node.name} {damage}: the path is not shown")
 
 
-def something_was_due(run: Run) -> Iterator[PathProof]:
+def something_was_due(run: RunTraffic) -> Iterator[PathProof]:
     """Refuse a proof by nothing: any path carries no bytes and no messages."""
     if run.expected.num_ranks > 1 and not any(any(node.due.values()) for node in run.nodes):
         yield unknown("nobody can say what had to pass: the path is not shown")
@@ -97,7 +97,7 @@ def something_was_due(run: Run) -> Iterator[PathProof]:
 IB_COUNTER_END_BYTES = 4 * (2**32 - 1)
 
 
-def _damage(sample: CounterSample, run: Run) -> str:
+def _damage(sample: CounterSample, run: RunTraffic) -> str:
     counted = run.expected.sent_messages or run.expected.least_packets
     due = ("tx_bytes", "rx_bytes", "tx_packets") if counted else ("tx_bytes", "rx_bytes")
     absent = [counter for counter in due if not sample.has(counter)]
@@ -125,14 +125,14 @@ def _damage(sample: CounterSample, run: Run) -> str:
     return ""
 
 
-def bytes_took_the_rails(run: Run) -> Iterator[PathProof]:
+def bytes_took_the_rails(run: RunTraffic) -> Iterator[PathProof]:
     """Refuse a path whose rails sent less than the benchmark did."""
     for node in run.nodes:
         if node.moved() < MIN_SHARE * node.due["tx_bytes"]:
             yield wrong(describe_detour(run, node))
 
 
-def bytes_came_by_the_rails(run: Run) -> Iterator[PathProof]:
+def bytes_came_by_the_rails(run: RunTraffic) -> Iterator[PathProof]:
     """Refuse bytes that left by the rail and came in by another interface.
 
     Two rails in one network do so where any of them answers for the other's address (Linux
@@ -147,7 +147,7 @@ def bytes_came_by_the_rails(run: Run) -> Iterator[PathProof]:
         yield replace(wrong(reason), came_by=came_by, lacking=node.name)
 
 
-def messages_took_the_rails(run: Run) -> Iterator[PathProof]:
+def messages_took_the_rails(run: RunTraffic) -> Iterator[PathProof]:
     """Refuse a path whose rails sent fewer packets than messages had to be sent alone."""
     for node in run.nodes:
         due, seen = node.due["tx_packets"], node.moved("tx_packets")
@@ -158,7 +158,7 @@ def messages_took_the_rails(run: Run) -> Iterator[PathProof]:
             )
 
 
-def rails_shared(run: Run) -> Iterator[PathProof]:
+def rails_shared(run: RunTraffic) -> Iterator[PathProof]:
     """Refuse a number of several rails of which one took no part, at either end.
 
     What left by both may come in by one: where two rails are in one network and one answers for
@@ -193,7 +193,7 @@ CHATTER_PACKETS = 1000
 CHATTER_BESIDE_A_PAIR = 100
 
 
-def no_other_path_fits(run: Run) -> Iterator[PathProof]:
+def no_other_path_fits(run: RunTraffic) -> Iterator[PathProof]:
     """Refuse a rail's bytes as proof where another interface moved as many: which was it?
 
     Somebody else's traffic on the rail would otherwise hide that this run's took another path.
@@ -217,7 +217,7 @@ def no_other_path_fits(run: Run) -> Iterator[PathProof]:
                 yield unknown(f"two paths fit: {says}, {run.rails} sent {on_both}")
 
 
-def no_other_path_fits_messages(run: Run) -> Iterator[PathProof]:
+def no_other_path_fits_messages(run: RunTraffic) -> Iterator[PathProof]:
     """Refuse a rail's packets as proof of messages where another interface sent as many.
 
     Bytes and packets of the large messages would hide that the small ones, of which latency is
@@ -249,7 +249,12 @@ def no_other_path_fits_messages(run: Run) -> Iterator[PathProof]:
 
 
 def _is_same_wire(
-    node: Node, sample: CounterSample, counter: str, *, stacked: bool, tolerance: float = SAME_WIRE
+    node: NodeTraffic,
+    sample: CounterSample,
+    counter: str,
+    *,
+    stacked: bool,
+    tolerance: float = SAME_WIRE,
 ) -> bool:
     """Tell whether ``sample`` may count what the rails moved a second time.
 
@@ -262,7 +267,7 @@ def _is_same_wire(
     return abs(sample.moved(counter) - on_rails) <= tolerance * on_rails
 
 
-def _known_apart(node: Node, sample: CounterSample) -> bool | None:
+def _known_apart(node: NodeTraffic, sample: CounterSample) -> bool | None:
     """Return whether ``sample`` is another wire than the rails'; None if nobody can say.
 
     Addresses tell network interfaces apart, names the ports of devices: mlx5_0:1 and mlx5_1:1.  A

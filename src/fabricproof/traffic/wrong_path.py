@@ -13,9 +13,9 @@ from fabricproof.traffic.counters import TCP, CounterSample, is_device
 from fabricproof.traffic.expectation import (
     MIN_SHARE,
     SLACK_BYTES,
-    Node,
+    NodeTraffic,
     PathProof,
-    Run,
+    RunTraffic,
     unknown,
     wrong,
 )
@@ -36,7 +36,7 @@ def megabytes(count: int) -> str:
     return f"{count / 1e6:.1f} MB"
 
 
-def describe_detour(run: Run, node: Node) -> str:
+def describe_detour(run: RunTraffic, node: NodeTraffic) -> str:
     """Return where the bytes went that the rails did not show, as far as counters tell."""
     due, seen = node.due["tx_bytes"], node.moved()
     says = (
@@ -54,7 +54,7 @@ def describe_detour(run: Run, node: Node) -> str:
     return f"traffic went over TCP on {took}{under}: UCX or libfabric fell back; {says}"
 
 
-def describe_arrival(run: Run, node: Node) -> tuple[str, str]:
+def describe_arrival(run: RunTraffic, node: NodeTraffic) -> tuple[str, str]:
     """Return where the bytes came in that the rails did not bring, and by which interface.
 
     The interface is empty if none shows them.
@@ -72,11 +72,11 @@ def describe_arrival(run: Run, node: Node) -> tuple[str, str]:
     return f"{says}, {took} {megabytes(brought[took])}", took
 
 
-def _soft_rails(node: Node) -> list[CounterSample]:
+def _soft_rails(node: NodeTraffic) -> list[CounterSample]:
     return [each for each in node.rails if each.parent is not None]
 
 
-def rails_are_apart(run: Run) -> Iterator[PathProof]:
+def rails_are_apart(run: RunTraffic) -> Iterator[PathProof]:
     """Refuse several Soft-RoCE devices over one interface as several rails."""
     for node in run.nodes:
         over: dict[str, str] = {}
@@ -89,7 +89,7 @@ def rails_are_apart(run: Run) -> Iterator[PathProof]:
                 )
 
 
-def wires_below_carried_them(run: Run) -> Iterator[PathProof]:
+def wires_below_carried_them(run: RunTraffic) -> Iterator[PathProof]:
     """Refuse a Soft-RoCE device's word for itself: the interface below must have moved it too.
 
     The device counts what it hands to itself as well (Linux drivers/infiniband/sw/rxe/rxe_net.c,
@@ -116,7 +116,7 @@ def wires_below_carried_them(run: Run) -> Iterator[PathProof]:
         yield from _tcp_may_hide(run, node)
 
 
-def _why_wire_is_unseen(node: Node, port: CounterSample) -> str:
+def _why_wire_is_unseen(node: NodeTraffic, port: CounterSample) -> str:
     below, where = node.raw.get(port.parent or ""), f"{port.interface} on {node.name}"
     if not port.parent:
         return f"{where} does not say over which interface it is"
@@ -130,7 +130,7 @@ def _why_wire_is_unseen(node: Node, port: CounterSample) -> str:
     return ""
 
 
-def _tcp_may_hide(run: Run, node: Node) -> Iterator[PathProof]:
+def _tcp_may_hide(run: RunTraffic, node: NodeTraffic) -> Iterator[PathProof]:
     """Refuse what a Soft-RoCE rail seems to have moved if TCP may have.
 
     With several ranks on a node the device counts what it hands to itself, and the wire below shows
@@ -153,7 +153,7 @@ def _tcp_may_hide(run: Run, node: Node) -> Iterator[PathProof]:
         )
 
 
-def ipoib_carried_none(run: Run) -> Iterator[PathProof]:
+def ipoib_carried_none(run: RunTraffic) -> Iterator[PathProof]:
     """Refuse a port's bytes that IPoIB moved, a part of them too: the port counts both.
 
     So does a Slingshot device what its Ethernet interface moves.

@@ -9,7 +9,7 @@ FRONT: dict[str, str] = {
     "objections": "what speaks against a number, and what becomes of it",
     "references": "references that history wrote: a baseline, and what follows for a leg",
     "rings": "what the rings of HPCC must cross",
-    "suspects": "likely causes",
+    "causes.suspects": "likely causes",
     "table": "the verdict on a table",
     "value": "the verdict on one number, and what it is judged by",
 }

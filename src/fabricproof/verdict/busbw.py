@@ -25,8 +25,8 @@ from fabricproof.core.measure import Table, Verdict
 from fabricproof.core.units import at_size, size_label
 from fabricproof.physics import Ceiling, Fabric, bound
 from fabricproof.physics.collective import Operation, RankLayout, least_bytes
+from fabricproof.verdict.causes.gpus import unpromised
 from fabricproof.verdict.curve import SMALL_MESSAGE_BYTES
-from fabricproof.verdict.gpus import unpromised
 from fabricproof.verdict.laws import Law, Row, law_fault, rounding_mb_s
 from fabricproof.verdict.limits import Limits
 from fabricproof.verdict.rings import RING_TOLERANCE

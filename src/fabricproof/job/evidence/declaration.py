@@ -28,7 +28,7 @@ from fabricproof.traffic import (
     Expectation,
     PathProof,
     PathState,
-    Run,
+    RunTraffic,
     doubt_of_counters,
     join_by_node,
     megabytes,
@@ -213,7 +213,7 @@ def judge_free_path(leg: Leg, ranks: Sequence[RankRecord], sent_bytes: tuple[int
     return _report(share, Verdict.FAIL, reason, evidence)
 
 
-def _moved(run: Run) -> dict[str, int]:
+def _moved(run: RunTraffic) -> dict[str, int]:
     """Return the bytes that left all nodes, by interface; what stayed on a node is not counted."""
     moved: dict[str, int] = {}
     for node in run.nodes:

@@ -15,9 +15,9 @@ from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.core.units import size_label
 from fabricproof.physics import Fabric
-from fabricproof.verdict import evidence
-from fabricproof.verdict.evidence import Number, Words, prints
-from fabricproof.verdict.gpus import through_host
+from fabricproof.verdict.causes import evidence
+from fabricproof.verdict.causes.evidence import DoubtfulNumber, Words, prints
+from fabricproof.verdict.causes.gpus import through_host
 from fabricproof.verdict.value import Judgement
 
 #: so many causes of one number are named
@@ -34,7 +34,7 @@ class Cause(NamedTuple):
     """
 
     name: str
-    when: Callable[[Number], Words | bool]
+    when: Callable[[DoubtfulNumber], Words | bool]
     sentence: str
     source: str
 
@@ -188,7 +188,7 @@ def causes_of(judgement: Judgement, table: Table, fabric: Fabric) -> list[tuple[
         table: where it stands.
         fabric: as the program loads it.
     """
-    value, unit, number = judgement.value, judgement.unit, Number(judgement, table, fabric)
+    value, unit, number = judgement.value, judgement.unit, DoubtfulNumber(judgement, table, fabric)
     if value is None:
         return []
     if judgement.verdict is Verdict.INVALID:
@@ -203,7 +203,7 @@ def causes_of(judgement: Judgement, table: Table, fabric: Fabric) -> list[tuple[
     return found or _fitting(USUAL, number) or _fitting(NEXT, number)[:1]
 
 
-def _fitting(rows: Sequence[Cause], number: Number) -> list[tuple[str, str]]:
+def _fitting(rows: Sequence[Cause], number: DoubtfulNumber) -> list[tuple[str, str]]:
     found = [(row, fits) for row in rows if (fits := row.when(number))][:MOST]
     return [
         (row.name, row.sentence.format(**(fits if isinstance(fits, Mapping) else {})))

@@ -1,6 +1,6 @@
 """What a number out of its bounds, its table and its fabric show of the cause.
 
-Each function returns the words that the sentence of its cause needs (``verdict.suspects``), and
+Each function returns the words that the sentence of its cause needs (``suspects``), and
 nothing if it does not fit.  None fits that another number of the same table refutes.
 """
 
@@ -69,7 +69,7 @@ IPERF = frozenset({"iperf", "iperf3"})
 
 
 @dataclass(frozen=True)
-class Number:
+class DoubtfulNumber:
     """A number out of its bounds.
 
     Attributes:
@@ -155,12 +155,12 @@ class Number:
         return {"low": part * low, "high": limit.high_mb_s, "limit": low, "share": best / low}
 
 
-def prints(warning: str) -> Callable[[Number], bool]:
+def prints(warning: str) -> Callable[[DoubtfulNumber], bool]:
     """Return what tells whether a warning of ``benchmarks.parsers.network`` was printed."""
     return lambda number: warning in str(number.table.attributes.get("warnings", "")).split(",")
 
 
-def soft_device(number: Number) -> Words:
+def soft_device(number: DoubtfulNumber) -> Words:
     """The device is software, and an adapter is declared."""
     said = number.table.attributes
     device = str(said.get("device", said.get("network_devices", "")))
@@ -168,14 +168,14 @@ def soft_device(number: Number) -> Words:
     return {"device": device} if is_soft else {}
 
 
-def fewer_devices(number: Number) -> Words:
+def fewer_devices(number: DoubtfulNumber) -> Words:
     """An MPI library used fewer devices of a node than rails are declared."""
     said, rails = number.table.attributes, number.fabric.num_rails
     is_fewer = 0 < int(said.get("num_devices", 0)) < rails and number.table.suite not in NCCL
     return {"devices": said["network_devices"], "rails": rails} if is_fewer else {}
 
 
-def stalls(number: Number) -> Words:
+def stalls(number: DoubtfulNumber) -> Words:
     """The peak of the row is far above its average."""
     size = number.judgement.message_size
     for row in number.table.named_rows if number.is_bandwidth else ():
@@ -185,7 +185,7 @@ def stalls(number: Number) -> Words:
     return {}
 
 
-def falls(number: Number) -> Words:
+def falls(number: DoubtfulNumber) -> Words:
     """A shorter message carried far more: link and slot did."""
     size, wanted = number.judgement.message_size, number.judgement.reference
     is_low = number.value < FALLS * number.best_mb_s
@@ -196,7 +196,7 @@ def falls(number: Number) -> Words:
     return words if best_size < size else {}
 
 
-def sockets(number: Number) -> Words:
+def sockets(number: DoubtfulNumber) -> Words:
     """Verbs are declared, and small messages take as long as by TCP."""
     first = number.table.named_rows[0]
     time_us, least_us = number.message_us, TCP_MESSAGE_US
@@ -207,28 +207,28 @@ def sockets(number: Number) -> Words:
     return {"time": time_us} if number.is_verbs and is_slow else {}
 
 
-def one_rail(number: Number) -> Words:
+def one_rail(number: DoubtfulNumber) -> Words:
     """The number is what one of several rails carries."""
     if not number.is_plateau or number.fabric.num_rails < 2:
         return {}
     return number.at(bound(replace(number.fabric, num_rails=1)), AT_SLOT)
 
 
-def one_direction(number: Number) -> Words:
+def one_direction(number: DoubtfulNumber) -> Words:
     """Both directions together carry what one of them can."""
     one = bound(replace(number.fabric, bidirectional=False))
     is_both = number.is_plateau and number.fabric.bidirectional
     return number.at(one, AT_ONE_WAY) if is_both else {}
 
 
-def one_connection(number: Number) -> bool:
+def one_connection(number: DoubtfulNumber) -> bool:
     """One TCP connection over a link that takes several to fill."""
     fabric = number.fabric
     is_one = not number.has_several_flows and fabric.flow_limit_gbit_s is None
     return number.is_plateau and number.is_tcp and is_one and fabric.link.data_rate_gbit_s >= 10
 
 
-def _links(number: Number) -> Iterator[tuple[Link, Ceiling]]:
+def _links(number: DoubtfulNumber) -> Iterator[tuple[Link, Ceiling]]:
     """Yield the links that the run may have had instead, with what each would carry.
 
     A port trains down in speed or in lanes; Ethernet has the rates of other ports.  Beside another
@@ -252,7 +252,7 @@ def _links(number: Number) -> Iterator[tuple[Link, Ceiling]]:
         yield link, bound(replace(bare, link=link))
 
 
-def other_link(number: Number, *, is_faster: bool = False) -> Words:
+def other_link(number: DoubtfulNumber, *, is_faster: bool = False) -> Words:
     """The number is the rate of a slower link, lane count or port, or of a faster one."""
     is_told = bool(one_rail(number) or one_direction(number))
     mine, links = number.fabric.link, _links(number) if number.is_plateau and not is_told else ()
@@ -270,7 +270,7 @@ def other_link(number: Number, *, is_faster: bool = False) -> Words:
     return {"link": name, **found}
 
 
-def slower_slot(number: Number) -> Words:
+def slower_slot(number: DoubtfulNumber) -> Words:
     """The number is what a slower slot carries."""
     fabric = number.fabric
     for name in SLOTS if number.is_plateau and not fabric.link.is_soft else ():
@@ -290,7 +290,7 @@ def slower_slot(number: Number) -> Words:
     return {}
 
 
-def smaller_port(number: Number) -> Words:
+def smaller_port(number: DoubtfulNumber) -> Words:
     """A port of at most half the declared rate could carry what sockets carried."""
     half_gbit_s = number.fabric.link.data_rate_gbit_s / 2
     fits = [rate for rate in CHEAP_PORTS_GBIT_S if number.value * 8 / 1000 <= rate <= half_gbit_s]
@@ -298,7 +298,7 @@ def smaller_port(number: Number) -> Words:
     return {"rate": fits[0]} if is_sockets and fits else {}
 
 
-def far_socket(number: Number) -> bool:
+def far_socket(number: DoubtfulNumber) -> bool:
     """A plateau of an adapter that is no lower than a wrong socket makes it."""
     fabric, wanted = number.fabric, number.judgement.reference or 0.0
     has_slot = number.is_verbs or fabric.slot is not None or fabric.link.technology != "ethernet"
@@ -306,7 +306,7 @@ def far_socket(number: Number) -> bool:
     return number.is_plateau and has_slot and not fabric.link.is_soft and is_near
 
 
-def more_rails(number: Number) -> Words:
+def more_rails(number: DoubtfulNumber) -> Words:
     """The number is a multiple of what the declared rails carry."""
     one = bound(number.fabric)
     for count in range(2, 9) if not number.is_latency else ():
@@ -316,13 +316,13 @@ def more_rails(number: Number) -> Words:
     return {}
 
 
-def verbs_instead(number: Number) -> bool:
+def verbs_instead(number: DoubtfulNumber) -> bool:
     """TCP is declared, and a message takes as long as by verbs."""
     is_tcp = number.is_latency and number.fabric.framing.name.startswith("tcp")
     return is_tcp and number.value >= VERBS_LATENCY_US
 
 
-def bare_link(number: Number) -> Words:
+def bare_link(number: DoubtfulNumber) -> Words:
     """The number is above the link's own rate."""
     high = ceilings(number.fabric)[0].high_mb_s
     is_above = not number.is_latency and number.value > high
