@@ -283,3 +283,67 @@ def test_a_device_that_is_no_rail_of_the_site_is_another_path() -> None:
 )  # fmt: skip
 def test_warnings_that_explain_a_low_number(line: str, name: str | None) -> None:
     assert parse_text(f"{line}\n{SILENT}")[0].attributes.get("warnings") == name
+
+
+#: help texts as Open MPI 4.1 prints them (help-mpi-btl-openib.txt, help-mpi-btl-base.txt)
+_RULER = "-" * 74
+_HELP = {
+    "no_device": (
+        """\
+There was an error initializing an OpenFabrics device.
+
+  Local host:   n1
+  Local device: mlx4_0
+""",
+        """\
+There is at least non-excluded one OpenFabrics device found,
+but there are no active ports detected (or Open MPI was unable to use
+them).  This is most certainly not what you wanted.  Check your
+cables, subnet manager configuration, etc.  The openib BTL will be
+ignored for this job.
+
+  Local host: n1
+""",
+        """\
+[[30931,1],0]: A high-performance Open MPI point-to-point messaging module
+was unable to find any relevant network interfaces:
+
+Module: OpenFabrics (openib)
+  Host: n1
+
+Another transport will be used instead, although this may result in
+lower performance.
+
+NOTE: You can disable this warning by setting the MCA parameter
+btl_base_warn_component_unused to 0.
+""",
+    ),
+    "locked_memory": (
+        """\
+WARNING: It appears that your OpenFabrics subsystem is configured to only
+allow registering part of your physical memory.  This can cause MPI jobs to
+run with erratic performance, hang, and/or crash.
+
+  Local host:              n1
+  Registerable memory:     32768 MiB
+  Total memory:            49106 MiB
+
+Your MPI job will continue, but may be behave poorly and/or hang.
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [(name, text) for name, texts in _HELP.items() for text in texts]
+)
+def test_a_whole_help_text_of_open_mpi_is_heard(name: str, text: str) -> None:
+    helped = f"{_RULER}\n{text}{_RULER}\n"
+    assert parse_text(f"{helped}{SILENT}")[0].attributes.get("warnings") == name
+    again = f"{helped}[n1:4711] 1 more process has sent help message help-mpi.txt\n{SILENT}"
+    assert parse_text(again)[0].attributes.get("warnings") == name
+
+
+def test_a_help_text_of_an_earlier_start_is_not_heard() -> None:
+    text = f"{_RULER}\n{_HELP['locked_memory'][0]}{_RULER}\nthe job ended\n{SILENT}"
+    assert "warnings" not in parse_text(text)[0].attributes

@@ -30,10 +30,13 @@ from fabricproof.core.measure import Table
 _TALK = (
     "MPI startup():", "CCL INFO", "UCX ", "mca: bml: Using", "openib: using port",
     "Data for node: ", "CPU Frequency is not max", "libibverbs: Warning", "WARNING: ",
-    "relevant network interfaces", "active ports detected",
+    "relevant network interfaces", "active ports detected", "registering part of your",
+    "initializing an OpenFabrics device",
 )  # fmt: skip
 #: what else a library prints as it starts: [n1:4711] of Open MPI, its map, its help
-_OF_START = re.compile(r"[ \t]*\[[\w.-]+:\d+\]|[ \t=]*(?:JOB MAP|Process .*rank: )|  \w[\w ]*:  ")
+_OF_START = re.compile(r"[ \t]*\[[\w.-]+:\d+\]|[ \t=]*(?:JOB MAP|Process .*rank: )")
+#: what Open MPI puts above and below a help text of at most so many lines (opal show_help.c)
+_HELP_RULER, _MOST_HELP_LINES = "-" * 74, 60
 
 #: kind of statement -> how its line looks; the groups are its words
 _FORMS = {
@@ -63,7 +66,7 @@ _WARNINGS = {
     # linux-rdma/perftest, src/get_clock.c
     "cpu_frequency": r"CPU Frequency is not max",
     # rdma-core libibverbs/init.c; Open MPI help-mpi-btl-openib.txt
-    "locked_memory": r"RLIMIT_MEMLOCK is |only allow registering part of your physical memory",
+    "locked_memory": r"RLIMIT_MEMLOCK is |allow registering part of your physical memory",
     # rdma-core libibverbs/init.c; Open MPI help-mpi-btl-openib.txt, help-mpi-btl-base.txt;
     # UCX ucp_context.c; NCCL src/transport/net_ib.cc; Intel MPI
     "no_device": r"libibverbs: Warning: (?:couldn't load driver|no userspace device-specific)"
@@ -118,9 +121,7 @@ class Networks:
         """Return all tables of a section with what is said of their run."""
         if not self._said or not tables:
             return tables
-        first = section.first
-        while first > 1 and _is_of_start(self._lines[first - 2]):
-            first -= 1
+        first = self._start(section.first)
         last = max(max(table.row_lines, default=table.line) for table in tables)
         kinds: dict[str, list[_Said]] = defaultdict(list)
         for each in self._said[bisect_left(self._at, first) : bisect_right(self._at, last)]:
@@ -130,6 +131,16 @@ class Networks:
             replace(each, attributes={**_facts(kinds, each, is_mapped), **each.attributes})
             for each in tables
         )
+
+    def _start(self, first: int) -> int:
+        """Return the line with which a run began to speak above its head, help texts included."""
+        while first > 1 and _is_of_start(self._lines[first - 2]):
+            first -= 1
+            if self._lines[first - 1].strip() == _HELP_RULER:
+                above = self._lines[max(0, first - 1 - _MOST_HELP_LINES) : first - 1]
+                rulers = [at for at, line in enumerate(above) if line.strip() == _HELP_RULER]
+                first -= len(above) - rulers[-1] if rulers else 0
+        return first
 
 
 def _talks(text: str) -> bool:
