@@ -509,3 +509,27 @@ def test_the_cost_of_many_damaged_tables_is_linear(tmp_path: Path, fabricproof: 
         return best
 
     assert cost_s(16_000) < 12 * cost_s(4000)
+
+
+@pytest.mark.parametrize(
+    ("file", "command"),
+    [
+        ("pairs/rail.csv", "pairs judge"),
+        ("pairs/linktest/serial.txt", "pairs judge"),
+        ("history/report/vcluster/compute/records.jsonl", "report --site"),
+    ],
+)
+def test_what_another_command_reads_is_pointed_to(
+    file: str, command: str, fabricproof: Command
+) -> None:
+    ended = fabricproof("judge", REPLAYS.parent / "data" / file)
+    assert ended.status == 65
+    assert f"next: fabricproof {command}" in ended.err
+
+
+def test_a_matrix_of_mpigraph_is_pointed_to_its_command(
+    tmp_path: Path, fabricproof: Command
+) -> None:
+    (tmp_path / "m.out").write_text("START mpiGraph v1.6\nMsgSize\t1048576\nSend\tn1\tn2\n")
+    ended = fabricproof("judge", tmp_path / "m.out")
+    assert "next: fabricproof pairs judge" in ended.err

@@ -142,13 +142,25 @@ _HEADLESS_ROWS = re.compile(
 #: a row of OSU, IMB or perftest: iperf prints no line of bare numbers
 _BARE_ROW = re.compile(r"[ \t]*[0-9]+(?:[ \t]+[0-9]+(?:\.[0-9]+)?)+[ \t]*")
 
-#: what the tools of infiniband-diags print, which another command reads
-_SUBNET = re.compile(
-    r"^(?:# Topology file: |vendid=0x|(?:Switch|CA): 0x[0-9a-f]{16} |## Summary: \d+ nodes checked"
-    r"|(?:SW|CA|RT) +\d+ +\d+ 0x[0-9a-f]{16} |# Faked topology file"
-    r"|# Port (?:extended )?counters: |[^\n]{0,150} ==\( *\d+X )",
-    re.MULTILINE,
-)
+#: what other commands read -> which
+_ELSEWHERE = {
+    re.compile(
+        r"^(?:# Topology file: |vendid=0x|(?:Switch|CA): 0x[0-9a-f]{16} |## Summary: \d+ nodes che"
+        r"|(?:SW|CA|RT) +\d+ +\d+ 0x[0-9a-f]{16} |# Faked topology file"
+        r"|# Port (?:extended )?counters: |[^\n]{0,150} ==\( *\d+X )",
+        re.MULTILINE,
+    ): "fabricproof subnet check --from FOLDER reads the tools of infiniband-diags",
+    re.compile(
+        r"^(?:START mpiGraph|mpiGraph |# ?[Ll]ink[Tt]est|[^\n]{0,80}\blinktest\b"
+        r"|\"?a\"?[,;\t]\"?b\"?[,;\t]\"?value\b)",
+        re.MULTILINE,
+    ): "fabricproof pairs judge FILE reads matrices and lists of pairs",
+    re.compile(
+        r"^(?:\{\"[^\n]{0,2000}\"kind\": ?\"(?:quantity|leg|environment)\"|result\|job_"
+        r"|[^\n|]{1,80}\|[^\n|]{1,200}\|[^\n|]{1,200}\|[^\n|]{0,200}\|)",
+        re.MULTILINE,
+    ): "fabricproof report --site SITE shows the records of runs, fabricproof compare two sides",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,14 +272,14 @@ def _check_own_rows(tool: str, section: TextSection) -> None:
 def _no_table(text: str, source: str) -> ParseError:
     lines = text.split("\n")
     at = first_death(lines) or 0
-    hint = "fabricproof subnet check --from FOLDER reads the tools of infiniband-diags"
+    hints = (hint for form, hint in _ELSEWHERE.items() if form.search(text))
     return ParseError(
         "no benchmark table",
         source=source,
         line=at + 1,
         expected=f"the output of {', '.join(TOOLS)}",
         got=repr(shorten(lines[at].strip())) if lines[at].strip() else "nothing of the kind",
-        next_step=hint if _SUBNET.search(text) else None,
+        next_step=next(hints, None),
     )
 
 
