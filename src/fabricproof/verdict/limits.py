@@ -276,11 +276,3 @@ def _shared_rails(table: Table, reading: Meaning) -> str | None:
             None if "num_pairs" in said else "how many pairs shared the rails is not in the output"
         )
     return None
-
-
-def describe_loss(table: Table) -> list[str]:
-    """Return what was lost on the way of UDP, in words; nothing if all arrived."""
-    lost, sent = (int(table.attributes.get(name, 0)) for name in ("lost_datagrams", "datagrams"))
-    if lost <= 0 or sent <= 0:
-        return []
-    return [f"{lost} of {sent} datagrams ({lost / sent:.2%}) were lost; only what arrived counts"]

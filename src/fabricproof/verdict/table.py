@@ -16,13 +16,14 @@ from fabricproof.core.findings import Finding, as_notes
 from fabricproof.core.measure import Table, Verdict, worst
 from fabricproof.core.units import at_size, size_label, split_buffers
 from fabricproof.traffic import PathProof
-from fabricproof.verdict.busbw import QUANTITY, SUITES, describe_busbw, judge_busbw
-from fabricproof.verdict.causes.gpus import on_gpus
+from fabricproof.verdict.busbw import QUANTITY, SUITES, describe_busbw, judge_busbw, on_gpus
 from fabricproof.verdict.causes.suspects import explained, inverted_latencies
 from fabricproof.verdict.collective import (
     COLLECTIVE_TIMES,
     collective_floor,
     describe_collective,
+    describe_rings,
+    judge_rings,
 )
 from fabricproof.verdict.curve import (
     TIMES,
@@ -34,11 +35,15 @@ from fabricproof.verdict.curve import (
     without_switches,
 )
 from fabricproof.verdict.laws import Row, wire_bytes
-from fabricproof.verdict.limits import Limits, describe_loss, num_pairs
-from fabricproof.verdict.network import network_of, objections_of
+from fabricproof.verdict.limits import Limits, num_pairs
+from fabricproof.verdict.network import (
+    describe_loss,
+    judge_retransmissions,
+    network_of,
+    objections_of,
+    unless_limited,
+)
 from fabricproof.verdict.objections import of_path
-from fabricproof.verdict.rings import describe_rings, judge_rings
-from fabricproof.verdict.sockets import judge_retransmissions, unless_limited
 from fabricproof.verdict.value import (
     Judgement,
     Reference,

@@ -23,6 +23,7 @@ from fabricproof.physics import (
     ethernet_link,
     find_slot,
     known_links,
+    through_host_mb_s,
 )
 from fabricproof.verdict.value import Judgement
 
@@ -63,6 +64,10 @@ VERBS_LATENCY_US = 0.8
 SLOTS = ("1.0x8", "2.0x4", "2.0x8", "3.0x4", "3.0x8", "4.0x8", "3.0x16")
 #: MaxPayload that many machines run at while the specification allows more
 SMALL_MAX_PAYLOAD = 128
+
+#: A figure between these parts of what copies through the host give without a pipeline is "about"
+#: that: copies are slower than their slot allows, and a short pipeline hides a part of them.
+THROUGH_HOST = (0.5, 1.25)
 
 NCCL = frozenset({"nccl-tests", "rccl-tests"})
 IPERF = frozenset({"iperf", "iperf3"})
@@ -327,3 +332,15 @@ def bare_link(number: DoubtfulNumber) -> Words:
     high = ceilings(number.fabric)[0].high_mb_s
     is_above = not number.is_latency and number.value > high
     return {"share": number.value / high, "high": high} if is_above else {}
+
+
+def through_host(value_mb_s: float, fabric: Fabric) -> str | None:
+    """Return what to say of a bandwidth, in MB/s, that copies through the host explain, or None."""
+    copied = through_host_mb_s(fabric)
+    if copied is None or not THROUGH_HOST[0] * copied <= value_mb_s <= THROUGH_HOST[1] * copied:
+        return None
+    return (
+        f"as through the host: GPUDirect seems off (messages that wait for a copy at "
+        f"{'each end' if fabric.gpus and fabric.gpus.ends == 2 else 'one end'} give about "
+        f"{copied:.0f} MB/s)"
+    )

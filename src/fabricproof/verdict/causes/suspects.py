@@ -16,8 +16,7 @@ from fabricproof.core.measure import Table, Verdict
 from fabricproof.core.units import size_label
 from fabricproof.physics import Fabric
 from fabricproof.verdict.causes import evidence
-from fabricproof.verdict.causes.evidence import DoubtfulNumber, Words, prints
-from fabricproof.verdict.causes.gpus import through_host
+from fabricproof.verdict.causes.evidence import DoubtfulNumber, Words, prints, through_host
 from fabricproof.verdict.value import Judgement
 
 #: so many causes of one number are named
