@@ -31,10 +31,7 @@ COLLECTIVE_TIMES = ("pure_communication_us", *TIMES)
 
 
 def collective_floor(limits: Limits, row: Row) -> Floor | None:
-    """Return what the printed mean cannot be below, None if nothing binds it.
-
-    Nothing does where nobody said how the ranks lay (a pasted table).
-    """
+    """Return what the printed mean cannot be below; None if it is unknown how the ranks lay."""
     program = collective_of(limits.table.suite, limits.table.program)
     layout = limits.rules.layout
     if program is None or limits.fabric is None or layout is None:
@@ -70,10 +67,10 @@ def _wire(fabric: Fabric) -> Wire:
 
 
 def describe_collective(limits: Limits) -> list[str]:
-    """Return what a person should know of the largest message of a collective.
+    """Return what is worth reading of the largest message of a collective.
 
-    Where a rooted operation is printed faster than its root's bytes can travel the time is no wrong
-    one: the clock stopped when a buffer was free.  It says less than it seems to.
+    A rooted operation may truly be faster than its root's bytes travel: its clock stops when a
+    buffer is free.
     """
     table, layout = limits.table, limits.rules.layout
     program, column = collective_of(table.suite, table.program), table.first_of(COLLECTIVE_TIMES)
@@ -138,11 +135,7 @@ def least_ring_bytes(layout: RankLayout, message_size: int) -> int:
 
 
 def judge_rings(limits: Limits) -> list[Judgement]:
-    """Judge the rings of hpcc.
-
-    A bandwidth is held against the rails; a latency, which is a time under load, against the
-    floor, and else only against a reference that somebody gave.
-    """
+    """Judge the rings of hpcc: bandwidths by the rails, latencies by the floor or a reference."""
     (row,) = limits.table.named_rows
     fabric, layout, ranks = limits.rules.fabric, limits.rules.layout, int(row["num_processes"])
     unplaced = None
@@ -203,11 +196,11 @@ def _bandwidth(
     ceiling = derived = None
     if rules.fabric is not None and layout is not None:
         ceiling = ring_ceiling(rules.fabric, layout, name)
-        shaper, high = rules.fabric.shaper, ceiling.high_mb_s
-        if shaper is not None:  # a token bucket lets the beginning of a step pass faster
-            least_us = shaper.least_time_us(int(row["message_size"]), high)
-            high = max(high, row["message_size"] / least_us if least_us > 0 else math.inf)
-            ceiling = replace(ceiling, high_mb_s=high)
+        if (shaper := rules.fabric.shaper) is not None:
+            # a token bucket lets the beginning of a step pass faster
+            least_us = shaper.least_time_us(int(row["message_size"]), ceiling.high_mb_s)
+            burst = row["message_size"] / least_us if least_us > 0 else math.inf
+            ceiling = replace(ceiling, high_mb_s=max(ceiling.high_mb_s, burst))
         usual = max(RING_TOLERANCE, rules.tolerance)
         tolerance = rules.tolerance if rules.tolerance_asked else usual
         derived = from_ceiling(ceiling, tolerance=tolerance)
