@@ -8,11 +8,10 @@ bytes over rails of rate R takes x S / R; so that busbw = f R / x:
   switch that adds halves what a ring sends).
 - expected: x is that of a ring, which is f itself: busbw = R.  Of gather, scatter and alltoall x is
   the least.
-- sendrecv: each rank sends S to the next.  Where c ranks of a node have their neighbour elsewhere,
+- sendrecv: each rank sends S to the next.  If c ranks of a node have their neighbour elsewhere,
   each may have one rail, and all of them share the R of all rails.
 
-The buffers are those of GPUs: the quantity is ``device_busbw``, and no reference of host memory
-speaks of it.
+Their buffers are on GPUs.  What MPI programs do with such buffers is judged by :func:`on_gpus`.
 """
 
 from __future__ import annotations
@@ -69,13 +68,11 @@ _MEANS = 2
 def judge_busbw(limits: Limits) -> list[Judgement]:
     """Judge the bus bandwidth of the largest message, and what is wrong with any.
 
-    Args:
-        limits: of a table of :data:`SUITES`, out of place or in place; the rails of its fabric are
-            those of one node, its references of :data:`QUANTITY`.
+    ``limits`` are of a table of :data:`SUITES`, out of place or in place; its fabric has the rails
+    of one node, its references are of :data:`QUANTITY`.
     """
     table, rules = limits.table, limits.rules
-    rows, layout = table.named_rows, _layout(table)
-    bus = _bus(table)
+    rows, layout, bus = table.named_rows, _layout(table), _bus(table)
     silence = _silence(table, layout, bus)
     in_place = "_in_place" if table.attributes["placement"] == "in-place" else ""
     # Our own runs state the rails of a node, one included.
@@ -85,8 +82,9 @@ def judge_busbw(limits: Limits) -> list[Judgement]:
     for row in rows:
         size, named, ceiling, derived = int(row["message_size"]), row is rows[-1], None, None
         fault = _fault(row, limits, bus, layout) or (limits.fault(row) if named else None)
-        if not (named or fault) and _lost_in_rounding(row):
-            continue
+        is_short = "latency_avg_us" in row or size <= SMALL_MESSAGE_BYTES
+        if is_short and not (named or fault or row["bus_bandwidth_mb_s"]):
+            continue  # lost in rounding
         if rules.fabric and bus and layout and size and not silence:
             ceiling = _ceiling(table, rules.fabric, bus, layout, size)
             tolerance = rules.tolerance if asked else BUS_TOLERANCE
@@ -160,7 +158,7 @@ def _doubt(judged: Judgement, row: Row, limits: Limits, unknown_rails: str) -> s
 
 
 def _as_a_whole(judged: Judgement, limits: Limits) -> Judgement:
-    """Return a PASS of the largest message as what the whole run is."""
+    """Return a PASS of the largest message as the verdict of the whole run."""
     if judged.verdict is not Verdict.PASS:
         return judged
     if limits.table.attributes.get("own_minimum") == "FAILED":
@@ -188,7 +186,7 @@ def _dips(table: Table) -> list[str]:
 
 
 def describe_busbw(table: Table) -> list[str]:
-    """Return what is worth reading beside the verdict."""
+    """Return what is worth reading of nccl-tests beside the verdict."""
     said = table.attributes
     found = [f"dip: {each}" for each in _dips(table)]
     if not said["checked"] and said["placement"] == "out-of-place":
@@ -267,14 +265,7 @@ def _crossing(operation: Operation, size: int, layout: RankLayout) -> float:
     return max(max(node.sent, node.received) for node in nodes) / whole
 
 
-def _lost_in_rounding(row: Row) -> bool:
-    """Tell whether a small message has 0.00 GB/s only because two decimals are printed."""
-    is_short = "latency_avg_us" in row or row["message_size"] <= SMALL_MESSAGE_BYTES
-    return row["bus_bandwidth_mb_s"] == 0 and is_short
-
-
 def _fault(row: Row, limits: Limits, bus: Bus | None, layout: RankLayout | None) -> str | None:
-    """Return why a row proves nothing, None if it is sound."""
     outside = int(limits.table.attributes["out_of_bounds"])
     if row.get("wrong_values", 0) > 0:
         return f"{row['wrong_values']:g} values that arrived were wrong"
@@ -292,24 +283,22 @@ def on_gpus(
 ) -> tuple[list[Judgement], list[str]]:
     """Return judgements of buffers on GPUs under their own names, and what is worth reading.
 
-    Physics promises a bandwidth only where the adapter reaches the GPU and its slot is stated:
-    otherwise what is below the ceilings is UNJUDGED.  What reaches them is fast enough all the
-    same.
+    Physics promises a bandwidth only if the adapter reaches the GPU and its slot is stated; else
+    what is below the ceilings is UNJUDGED.
 
     Args:
         judgements: as of buffers of hosts.
         buffers: one of :data:`fabricproof.core.units.BUFFERS`.
-        fabric: as the program loads it; None where none was declared.
+        fabric: as the program loads it; None if none was declared.
         given: the quantities that a reference was given for.
     """
     found, told = [], []
     for each in judgements:
         if each.verdict is Verdict.UNJUDGED and not each.named:
             continue  # a point inside the curve, which no law binds
-        sentence = None
+        mine, sentence = _unless_unpromised(each, fabric, given), None
         if fabric is not None and each.value is not None and each.unit == "MB/s" and each.named:
             sentence = through_host(each.value, fabric)
-        mine = _unless_unpromised(each, fabric, given)
         if sentence and mine.verdict is Verdict.UNJUDGED:
             mine = replace(mine, reason=f"{mine.reason}; {sentence}")
         if sentence and mine.verdict is not Verdict.PASS:
@@ -322,7 +311,6 @@ def on_gpus(
 def _unless_unpromised(
     judgement: Judgement, fabric: Fabric | None, given: Container[str]
 ) -> Judgement:
-    """Return what is below its physical reference as UNJUDGED where physics promised nothing."""
     value, lower = judgement.value, judgement.lower
     is_given = judgement.name in given or "bandwidth" in given
     if judgement.verdict is not Verdict.FAIL or is_given or fabric is None or fabric.gpus is None:

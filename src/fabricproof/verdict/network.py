@@ -51,15 +51,13 @@ _ONLY_OVER = {
 _NCCL = frozenset({"nccl-tests", "rccl-tests"})
 
 #: Retransmissions per million segments above which a file proves no healthy path: our choice, and
-#: the limit of our own legs of more than two nodes.  Several senders overflow the buffer of a
-#: switch's port, and TCP finds its rate by that; how many there were, a file does not say.
+#: the limit of our own legs of more than two nodes, whose senders overflow the buffer of a port.
 RETRANSMITTED_PER_MILLION = 1000.0
 #: the limit of our own legs of two nodes, above which a file is told of them
 PAIR_PER_MILLION = 10.0
 #: so few are chance: from a path that loses as much as it may, 20 come instead of 10 once in 300
 _FEWEST = 20
-#: payload of a full frame of 1500 B with TCP's time stamps, where the output tells no segment size:
-#: larger segments would be fewer, and the rate higher
+#: payload of a full frame of 1500 B with TCP's time stamps, if the output tells no segment size
 _SEGMENT_BYTES = 1448
 #: a rate within this fraction of the limit that the run had reached it
 _REACHED = 0.9
@@ -78,16 +76,21 @@ def objections_of(
 ) -> tuple[Objection, ...]:
     """Return what the output says of its own path that speaks against its numbers.
 
-    Args:
-        table: with the attributes of ``benchmarks.parsers.network``.
-        fabric: as the program loads it; None if nothing is declared.
-        devices: of the rails, as programs of verbs name them; empty if unknown.
+    ``fabric`` is as the program loads it, None if nothing is declared; ``devices`` are those of the
+    rails, as programs of verbs name them, empty if unknown.
     """
-    found = (
-        (ObjectionKind.OTHER_PATH, path_fault(table, fabric, devices)),
-        (ObjectionKind.MORE_DEVICES, _more_devices(table, fabric)),
-    )
-    return tuple(Objection(kind=kind, reason=reason) for kind, reason in found if reason)
+    found = []
+    if reason := path_fault(table, fabric, devices):
+        found.append(Objection(kind=ObjectionKind.OTHER_PATH, reason=reason))
+    used = int(table.attributes.get("num_devices", 0))
+    if fabric is not None and used > fabric.num_rails:
+        rails = "one rail is" if fabric.num_rails == 1 else f"{fabric.num_rails} rails are"
+        reason = (
+            f"{used} devices of a node took part ({network_of(table)}), and {rails} declared: "
+            f"give rails={used}, or measure one device alone"
+        )
+        found.append(Objection(kind=ObjectionKind.MORE_DEVICES, reason=reason))
+    return tuple(found)
 
 
 def path_fault(table: Table, fabric: Fabric | None, devices: Collection[str]) -> str | None:
@@ -103,23 +106,11 @@ def path_fault(table: Table, fabric: Fabric | None, devices: Collection[str]) ->
     return _other_network(table, fabric, devices)
 
 
-def _more_devices(table: Table, fabric: Fabric | None) -> str:
-    """Return why what passed may be the work of undeclared rails; empty if it is not."""
-    used = int(table.attributes.get("num_devices", 0))
-    if fabric is None or used <= fabric.num_rails:
-        return ""
-    rails = "one rail is" if fabric.num_rails == 1 else f"{fabric.num_rails} rails are"
-    return (
-        f"{used} devices of a node took part ({network_of(table)}), and {rails} declared: "
-        f"give rails={used}, or measure one device alone"
-    )
-
-
 def _other_network(table: Table, fabric: Fabric, devices: Collection[str]) -> str | None:
     """Return why a library took another path than the declared one, or None.
 
-    Words for sockets and for verbs side by side say that ranks of NCCL differ; of an MPI library
-    they may be of something beside the messages (one-sided windows, collectives of another).
+    Sockets beside verbs say that ranks of NCCL differ; of an MPI library one of them may be of
+    something beside the messages (one-sided windows, collectives of another library).
     """
     used = frozenset(str(table.attributes.get("network", "")).split(","))
     sockets, verbs = used & _SOCKETS, frozenset(filter(_BY_VERBS.fullmatch, used))
@@ -140,7 +131,6 @@ def _other_network(table: Table, fabric: Fabric, devices: Collection[str]) -> st
 
 
 def _other_device(table: Table, fabric: Fabric, devices: Collection[str]) -> str | None:
-    """Return why perftest ran over another path than the declared one, or None."""
     said = table.attributes
     printed = str(said.get("link_layer", ""))
     if devices and said.get("device", "") not in {"", *devices}:
@@ -160,14 +150,13 @@ def _other_device(table: Table, fabric: Fabric, devices: Collection[str]) -> str
 
 
 def judge_retransmissions(table: Table) -> tuple[list[Judgement], list[str]]:
-    """Judge TCP's retransmissions per million segments, where they are too many for a PASS.
+    """Judge TCP's retransmissions per million segments of iperf3, if they are many.
 
-    Segments are the bytes that arrived over the sender's segment size.  Too many are UNJUDGED: a
-    sender also counts those that it sent again in vain, and a file has no counter that tells them
-    apart (TCPDSACKRecv), which a run of our own reads.
+    Too many are UNJUDGED: a sender also counts those that it sent again in vain, and a file has no
+    counter that tells them apart (TCPDSACKRecv), which a run of our own reads.
 
     Returns:
-        The judgement, none where they are few; and a note where two nodes alone would lose less.
+        The judgement, none if they are few; and a note if two nodes alone would lose less.
     """
     said = table.attributes
     events, moved = int(said.get("retransmits", 0)), float(said.get("moved_bytes", 0))
