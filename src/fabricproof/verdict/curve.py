@@ -14,6 +14,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from fabricproof.benchmarks.catalogue import reading_of
+from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.core.findings import Finding, FindingKind
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.core.units import size_label
@@ -228,3 +229,22 @@ def describe_shape(table: Table) -> Iterator[str]:
                 f"step: {size_label(before_size)} carries {last:g} MB/s, "
                 f"{size_label(size)} {rate:g} (x{rate / last:.2f})"
             )
+
+
+#: a message that takes less than this part of a shorter one's time goes another way
+INVERTED = 0.5
+
+
+def inverted_latencies(table: Table) -> list[str]:
+    """Return the messages that take far less time than shorter ones, in words."""
+    name = table.first_of(("latency_us", "latency_avg_us"))
+    is_latency = reading_of(table).kind is ProgramKind.LATENCY
+    if name is None or not is_latency or "message_size" not in table.columns:
+        return []
+    rows = [*zip(map(int, table.column("message_size")), table.column(name), strict=True)]
+    return [
+        f"{size_label(size)} takes {time:g} us, {size_label(shorter)} {longer:g} us: short "
+        "messages go another way, and a slower one"
+        for (shorter, longer), (size, time) in pairwise(rows)
+        if time < INVERTED * longer
+    ]

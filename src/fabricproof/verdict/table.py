@@ -18,7 +18,7 @@ from fabricproof.core.measure import Table, Verdict, worst
 from fabricproof.core.units import at_size, size_label, split_buffers
 from fabricproof.traffic import PathProof
 from fabricproof.verdict.busbw import QUANTITY, SUITES, describe_busbw, judge_busbw, on_gpus
-from fabricproof.verdict.causes.suspects import explained, inverted_latencies
+from fabricproof.verdict.causes.suspects import explained
 from fabricproof.verdict.collective import (
     COLLECTIVE_TIMES,
     collective_floor,
@@ -29,6 +29,7 @@ from fabricproof.verdict.collective import (
 from fabricproof.verdict.curve import (
     TIMES,
     describe_shape,
+    inverted_latencies,
     row_limit_us,
     smallest_message_us,
     too_fast,
