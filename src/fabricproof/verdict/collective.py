@@ -232,15 +232,6 @@ def describe_rings(limits: Limits) -> list[str]:
         expected = f"; by the nodes' rails alone {least:.2f} to 1.00"
     found = [
         f"contention: the random rings carry {share:.2f} of the natural one{expected}",
-        (
-            f"8 B to both neighbours: half a step takes {value['natural_ring_latency_us']:.3g} us "
-            f"in the order of the ranks, {value['random_ring_latency_us']:.3g} us in random ones"
-        ),
-        (
-            f"ping-pong of single pairs: {value['bandwidth_min_mb_s']:.4g} to "
-            f"{value['bandwidth_max_mb_s']:.4g} MB/s, {value['latency_min_us']:.3g} to "
-            f"{value['latency_max_us']:.3g} us"
-        ),
     ]
     if not limits.table.attributes["success"]:
         found.append("hpcc says that a test failed: not the rings, which compare their bytes")

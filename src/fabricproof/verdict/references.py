@@ -1,32 +1,45 @@
-"""A baseline: references in a file that history writes, and what follows for a leg's numbers.
+"""References that people type, and those of a baseline, a file that history writes.
 
-It judges after physics and the site's own references, and is never milder: it makes a PASS a FAIL,
-and judges what nothing else does if the path is proven.  Each row holds for one place (build,
-nodes, version and setting of the tool ...) and for nodes that are what they were; elsewhere it does
-not judge, and a finding says why.  What may judge a job lies beside the job's plan, so that a
-verdict can be repeated after the baseline was replaced.
+A baseline judges after physics and the site's own references, and is never milder: it makes a PASS
+a FAIL, and judges what nothing else does if the path is proven.  Each row holds for one place
+(build, nodes, version and setting of the tool ...) and for nodes that are what they were; elsewhere
+it does not judge, and a finding says why.  What may judge a job lies beside the job's plan, so that
+a verdict can be repeated after the baseline was replaced.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 
-from fabricproof.core.errors import ParseError, words_of
+from fabricproof.core.errors import ConfigError, ParseError, words_of
 from fabricproof.core.findings import as_notes
 from fabricproof.core.measure import Verdict
 from fabricproof.core.plain import typed
 from fabricproof.core.project import site_option
 from fabricproof.core.provenance import PLACE, LegPlace
 from fabricproof.core.records import read_json
+from fabricproof.core.units import (
+    BUFFERS,
+    at_size,
+    convert,
+    dimension,
+    parse_size,
+    split_buffers,
+    split_quantity,
+)
 from fabricproof.traffic import PathState
 from fabricproof.verdict.value import (
+    DEFAULT_LATENCY_TOLERANCE,
+    DEFAULT_TOLERANCE,
     Judgement,
     Reference,
     Report,
     Source,
+    at_least,
+    at_most,
     judge_value,
     possible_up_to,
 )
@@ -293,3 +306,67 @@ def _unlike(baseline: Baseline, ran: LegPlace) -> str:
     ]
     nearest = min(others, key=len, default=["it was never frozen for these nodes"])
     return ", ".join(nearest)
+
+
+#: what MPI carries of what TCP does below it, over the same rail
+SHARE = "mpi_share"
+
+#: quantity of a reference -> what its unit measures
+_DIMENSIONS = {"bandwidth": "bandwidth", "busbw": "bandwidth", "latency": "time", SHARE: "fraction"}
+
+
+def from_text(text: str, *, tolerance: float | None, origin: str) -> tuple[str, Reference]:
+    """Read ``'bandwidth=21 GB/s'`` or ``'latency_0B=60 us'`` into (quantity, reference).
+
+    A bare ``'21 GB/s'`` names the quantity by its unit, which is converted to the judge's own.
+
+    Raises:
+        UnitError: no unit, or not one of bandwidth or time.
+        ConfigError: the quantity is unknown, the unit is not one of it, or the value not positive.
+    """
+    name, _, amount = text.rpartition("=")
+    number, unit = split_quantity(amount)
+    is_time = dimension(unit) == "time"
+    name, kind = _spelled(name.strip() or ("latency" if is_time else "bandwidth"))
+    if text != amount and _DIMENSIONS[kind] != dimension(unit):
+        raise ConfigError(
+            f"the unit does not fit quantity {name!r}",
+            expected=f"a time for latency, a bandwidth for bandwidth, a fraction for {SHARE}",
+            got=repr(amount),
+        )
+    if tolerance is None:
+        tolerance = DEFAULT_LATENCY_TOLERANCE if is_time else DEFAULT_TOLERANCE
+    own = "us" if is_time else "x" if kind == SHARE else "MB/s"
+    make = at_most if is_time else at_least
+    return name, make(convert(number, unit, own), unit=own, tolerance=tolerance, origin=origin)
+
+
+def _spelled(name: str) -> tuple[str, str]:
+    """Return ``bandwidth_4194304`` as the judge spells it, ``bandwidth_4MiB``, and its kind."""
+    buffers, rest = split_buffers(name)
+    kind, mark, size = (rest, "", "") if name == SHARE else rest.partition("_")
+    if kind not in _DIMENSIONS or (kind == "busbw" and buffers != "device_"):
+        raise ConfigError(
+            "unknown quantity in a reference",
+            expected="bandwidth, latency, device_busbw, or one size of it as bandwidth_4MiB; of "
+            f"buffers on GPUs with {', '.join(BUFFERS)} before it",
+            got=repr(name),
+        )
+    return (at_size(f"{buffers}{kind}", parse_size(size)) if mark else name), kind
+
+
+def from_texts(
+    texts: Iterable[str], *, tolerance: float | None = None, origin: str
+) -> dict[str, Reference]:
+    """Return references by quantity, each read as :func:`from_text` does.
+
+    Raises:
+        UnitError, ConfigError: one is none, or a quantity has two.
+    """
+    found: dict[str, Reference] = {}
+    for text in texts:
+        name, reference = from_text(text, tolerance=tolerance, origin=origin)
+        if name in found:
+            raise ConfigError(f"two values for {name}", expected="one", got=repr(text))
+        found[name] = reference
+    return found

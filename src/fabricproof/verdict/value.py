@@ -1,8 +1,7 @@
 """One number's verdict: possible first, then good enough; and what it is judged by.
 
-References come from two places, the nearer one wins: a site's own number (``references.toml`` or
-``--reference``), else the conservative end of the physical ceiling.  Without either the quantity is
-UNJUDGED.
+A number that a site or a person gave is the reference, else the conservative end of the physical
+ceiling.  Without either the quantity is UNJUDGED.
 """
 
 from __future__ import annotations
@@ -16,17 +15,7 @@ from typing import TYPE_CHECKING
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.findings import Finding
 from fabricproof.core.measure import Quantity, Verdict, worst
-from fabricproof.core.units import (
-    BUFFERS,
-    at_size,
-    by_key,
-    convert,
-    counted,
-    dimension,
-    parse_size,
-    split_buffers,
-    split_quantity,
-)
+from fabricproof.core.units import by_key, counted
 from fabricproof.physics import CLOCK_TOLERANCE, Ceiling, Fabric, Floor
 from fabricproof.verdict.objections import Objection, apply
 
@@ -154,70 +143,6 @@ def from_ceiling(ceiling: Ceiling, *, tolerance: float = DEFAULT_TOLERANCE) -> R
     return at_least(
         ceiling.low_mb_s, tolerance=tolerance, origin=f"{origin}: the {ceiling.resource} binds"
     )
-
-
-#: what MPI carries of what TCP does below it, over the same rail
-SHARE = "mpi_share"
-
-#: quantity of a reference -> what its unit measures
-_DIMENSIONS = {"bandwidth": "bandwidth", "busbw": "bandwidth", "latency": "time", SHARE: "fraction"}
-
-
-def from_text(text: str, *, tolerance: float | None, origin: str) -> tuple[str, Reference]:
-    """Read ``'bandwidth=21 GB/s'`` or ``'latency_0B=60 us'`` into (quantity, reference).
-
-    A bare ``'21 GB/s'`` names the quantity by its unit, which is converted to the judge's own.
-
-    Raises:
-        UnitError: no unit, or not one of bandwidth or time.
-        ConfigError: the quantity is unknown, the unit is not one of it, or the value not positive.
-    """
-    name, _, amount = text.rpartition("=")
-    number, unit = split_quantity(amount)
-    is_time = dimension(unit) == "time"
-    name, kind = _spelled(name.strip() or ("latency" if is_time else "bandwidth"))
-    if text != amount and _DIMENSIONS[kind] != dimension(unit):
-        raise ConfigError(
-            f"the unit does not fit quantity {name!r}",
-            expected=f"a time for latency, a bandwidth for bandwidth, a fraction for {SHARE}",
-            got=repr(amount),
-        )
-    if tolerance is None:
-        tolerance = DEFAULT_LATENCY_TOLERANCE if is_time else DEFAULT_TOLERANCE
-    own = "us" if is_time else "x" if kind == SHARE else "MB/s"
-    make = at_most if is_time else at_least
-    return name, make(convert(number, unit, own), unit=own, tolerance=tolerance, origin=origin)
-
-
-def _spelled(name: str) -> tuple[str, str]:
-    """Return ``bandwidth_4194304`` as the judge spells it, ``bandwidth_4MiB``, and its kind."""
-    buffers, rest = split_buffers(name)
-    kind, mark, size = (rest, "", "") if name == SHARE else rest.partition("_")
-    if kind not in _DIMENSIONS or (kind == "busbw" and buffers != "device_"):
-        raise ConfigError(
-            "unknown quantity in a reference",
-            expected="bandwidth, latency, device_busbw, or one size of it as bandwidth_4MiB; of "
-            f"buffers on GPUs with {', '.join(BUFFERS)} before it",
-            got=repr(name),
-        )
-    return (at_size(f"{buffers}{kind}", parse_size(size)) if mark else name), kind
-
-
-def from_texts(
-    texts: Iterable[str], *, tolerance: float | None = None, origin: str
-) -> dict[str, Reference]:
-    """Return references by quantity, each read as :func:`from_text` does.
-
-    Raises:
-        UnitError, ConfigError: one is none, or a quantity has two.
-    """
-    found: dict[str, Reference] = {}
-    for text in texts:
-        name, reference = from_text(text, tolerance=tolerance, origin=origin)
-        if name in found:
-            raise ConfigError(f"two values for {name}", expected="one", got=repr(text))
-        found[name] = reference
-    return found
 
 
 @dataclass(frozen=True, kw_only=True)
