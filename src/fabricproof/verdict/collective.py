@@ -76,13 +76,12 @@ def describe_collective(limits: Limits) -> list[str]:
     program, column = collective_of(table.suite, table.program), table.first_of(COLLECTIVE_TIMES)
     if program is None or column is None or not table.rows:
         return []
-    row, found = table.named_rows[-1], []
+    row, found, fabric = table.named_rows[-1], [], limits.fabric
     size = int(row["message_size"]) if "message_size" in row else None
-    if None not in (limits.fabric, layout, size) and not program.operation.waits_for_all:
-        assert limits.fabric is not None
-        assert layout is not None
-        root = least_bytes(program.operation, size or 0, layout)[0]
-        due_us = _wire(_shared(limits.fabric, layout)).transfer_us(max(root.sent, root.received))
+    is_rooted = not program.operation.waits_for_all
+    if is_rooted and fabric is not None and layout is not None and size is not None:
+        root = least_bytes(program.operation, size, layout)[0]
+        due_us = _wire(_shared(fabric, layout)).transfer_us(max(root.sent, root.received))
         if row[column] < due_us:
             found.append(
                 f"{at_size('latency', size)} of {row[column]:g} us is no delivery: the root's "
@@ -160,7 +159,6 @@ def judge_rings(limits: Limits) -> list[Judgement]:
             name=name,
             value=row[f"{name}_us"],
             unit="us",
-            message_size=None,
             reference=given,
             floor=floor,
             fault=limits.fault(row) if given else None,
@@ -172,7 +170,8 @@ def judge_rings(limits: Limits) -> list[Judgement]:
 def ring_ceiling(fabric: Fabric, layout: RankLayout, name: str) -> Ceiling:
     """Return what a process of a ring can send, as an interval: ``name`` is natural or random.
 
-    A node sends while it receives as much: half of what its rails carry both ways.  Several nodes.
+    A node sends while it receives as much: half of what its rails carry both ways.  ``layout`` has
+    several nodes.
     """
     ranks, here, most = layout.num_ranks, layout.ranks_per_node, ring_crossings(layout, name)
     mean = 2 * here * (ranks - here) / (ranks - 1) if name == "random" else 2.0
@@ -201,15 +200,13 @@ def _bandwidth(
             least_us = shaper.least_time_us(int(row["message_size"]), ceiling.high_mb_s)
             burst = row["message_size"] / least_us if least_us > 0 else math.inf
             ceiling = replace(ceiling, high_mb_s=max(ceiling.high_mb_s, burst))
-        usual = max(RING_TOLERANCE, rules.tolerance)
-        tolerance = rules.tolerance if rules.tolerance_asked else usual
-        derived = from_ceiling(ceiling, tolerance=tolerance)
+        usual = 0.0 if rules.tolerance_asked else RING_TOLERANCE
+        derived = from_ceiling(ceiling, tolerance=max(usual, rules.tolerance))
     given = None if unplaced else rules.references.get(quantity)
     judged = judge_value(
         name=quantity,
         value=row[f"{quantity}_mb_s"],
         unit="MB/s",
-        message_size=None,
         reference=given or derived,
         ceiling=ceiling,
         fault=limits.fault(row),
@@ -230,9 +227,7 @@ def describe_rings(limits: Limits) -> list[str]:
     if layout is not None and layout.num_nodes > 1:
         least = FEWEST_CROSSINGS / ring_crossings(layout, "random")
         expected = f"; by the nodes' rails alone {least:.2f} to 1.00"
-    found = [
-        f"contention: the random rings carry {share:.2f} of the natural one{expected}",
-    ]
+    found = [f"contention: the random rings carry {share:.2f} of the natural one{expected}"]
     if not limits.table.attributes["success"]:
         found.append("hpcc says that a test failed: not the rings, which compare their bytes")
     return found

@@ -21,9 +21,6 @@ AT_RATE = 0.97
 #: a curve is flat at its end if its last row carries this part of its best or more
 FLAT = 0.9
 
-#: what counts as a small message
-SMALL_BYTES = 128
-
 #: A figure between these parts of what copies through the host give without a pipeline is "about"
 #: that: copies are slower than their slot allows, and a short pipeline hides a part of them.
 THROUGH_HOST = (0.5, 1.25)
@@ -95,21 +92,9 @@ class DoubtfulNumber:
         return self.fabric.num_flows > 1 or is_sum
 
     @property
-    def has_gpus(self) -> bool:
-        """Whether the buffers were on GPUs."""
-        return self.table.suite in NCCL or self.fabric.gpus is not None
-
-    @property
     def is_verbs(self) -> bool:
         """Whether InfiniBand or RoCE of an adapter is declared."""
         return self.fabric.framing.name in {"ib", "rocev2"} and not self.fabric.link.is_soft
-
-    @cached_property
-    def message_us(self) -> float | None:
-        """What a small message costs in a window of messages, in us; None if unknown."""
-        size, rate = self.curve[0] if self.curve else (0, 0.0)
-        is_window = self.is_bandwidth and self.table.suite.startswith("osu")
-        return size / rate if is_window and 0 < size <= SMALL_BYTES and rate else None
 
     def at(self, limit: Ceiling, part: float = AT_RATE) -> dict[str, float]:
         """Return where the best of the table stands if it is at this limit; else nothing."""

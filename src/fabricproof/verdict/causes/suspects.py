@@ -27,7 +27,6 @@ from fabricproof.verdict.causes.evidence import (
     AT_RATE,
     IPERF,
     NCCL,
-    SMALL_BYTES,
     DoubtfulNumber,
     Words,
     prints,
@@ -47,7 +46,7 @@ FALLS = 0.8
 
 #: Sockets take longer for a small message than this, in us, and verbs less: 13.6 us by TCP over
 #: 25GbE, 1 to 3 by verbs.  In a window of messages each costs 2.1 to 2.6 us, and 0.1 to 1 by verbs.
-TCP_LATENCY_US, TCP_MESSAGE_US = 8.0, 2.0
+TCP_LATENCY_US, TCP_MESSAGE_US, SMALL_BYTES = 8.0, 2.0, 128
 
 #: A wrong socket leaves more than this part (5.8 of 7.9 GB/s, two ports of a ConnectX-3; 5.6 of
 #: 6.7 by FDR): what is slower has another cause.
@@ -114,13 +113,15 @@ def _falls(number: DoubtfulNumber) -> Words:
 
 
 def _sockets(number: DoubtfulNumber) -> Words:
-    first = number.table.named_rows[0]
-    time_us, least_us = number.message_us, TCP_MESSAGE_US
-    is_small = first.get("message_size", SMALL_BYTES) < SMALL_BYTES
-    if reading_of(number.table).kind is ProgramKind.LATENCY and is_small:
-        time_us, least_us = first.get("latency_us", first.get("latency_avg_us")), TCP_LATENCY_US
-    is_slow = time_us is not None and time_us >= least_us
-    return {"time": time_us} if number.is_verbs and is_slow else {}
+    first, time_us, least_us = number.table.named_rows[0], 0.0, TCP_MESSAGE_US
+    size, rate = number.curve[0] if number.curve else (0, 0.0)
+    if number.is_bandwidth and number.table.suite.startswith("osu"):  # a window of messages
+        time_us = size / rate if 0 < size <= SMALL_BYTES and rate else 0.0
+    is_latency = reading_of(number.table).kind is ProgramKind.LATENCY
+    if is_latency and first.get("message_size", SMALL_BYTES) < SMALL_BYTES:
+        time_us = first.get("latency_us", first.get("latency_avg_us", 0.0))
+        least_us = TCP_LATENCY_US
+    return {"time": time_us} if number.is_verbs and time_us >= least_us else {}
 
 
 def _one_rail(number: DoubtfulNumber) -> Words:
@@ -312,7 +313,8 @@ USUAL = (
           "negotiated generation and width (LnkSta of lspci -vv)",
           "document 002: QDR in a slot 2.0 x8, 3376 MB/s"),
     Cause("gpu_path",
-          lambda number: not number.is_latency and number.has_gpus,
+          lambda number: not number.is_latency
+          and (number.table.suite in NCCL or number.fabric.gpus is not None),
           "PCIe ACS or an IOMMU may send what goes from GPU to NIC through the CPU (lspci -vvv, "
           "ACSCtl), or GPUDirect is off (NCCL_DEBUG=INFO prints GDRDMA if it is on)",
           "NVIDIA NCCL user guide, PCI Access Control Services; NVIDIA/nccl issue 2409"),
