@@ -37,8 +37,6 @@ from fabricproof.verdict.value import (
     judge_value,
 )
 
-SUITES = frozenset({"nccl-tests", "rccl-tests"})
-
 QUANTITY = "device_busbw"
 
 #: Operations whose size is what one rank sends to all, or gets from all; the catalogue of
@@ -68,7 +66,7 @@ _MEANS = 2
 def judge_busbw(limits: Limits) -> list[Judgement]:
     """Judge the bus bandwidth of the largest message, and what is wrong with any.
 
-    ``limits`` are of a table of :data:`SUITES`, out of place or in place; its fabric has the rails
+    ``limits`` are of a table of nccl-tests, out of place or in place; its fabric has the rails
     of one node, its references are of :data:`QUANTITY`.
     """
     table, rules = limits.table, limits.rules

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection
 from dataclasses import replace
 
+from fabricproof.benchmarks.program import NCCL_SUITES
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.physics import SOFT_ROCE, Fabric
 from fabricproof.verdict.objections import Objection, ObjectionKind
@@ -47,8 +48,6 @@ _ONLY_OVER = {
     "cxi": frozenset({"slingshot"}),
     "efa": frozenset({"efa", "ethernet"}),
 }
-
-_NCCL = frozenset({"nccl-tests", "rccl-tests"})
 
 #: Retransmissions per million segments above which a file proves no healthy path: our choice, and
 #: the limit of our own legs of more than two nodes, whose senders overflow the buffer of a port.
@@ -101,7 +100,7 @@ def path_fault(table: Table, fabric: Fabric | None, devices: Collection[str]) ->
         return None
     if table.suite == "perftest":
         return _other_device(table, fabric, devices)
-    if table.attributes.get("num_nodes") == 1 and table.suite not in _NCCL:
+    if table.attributes.get("num_nodes") == 1 and table.suite not in NCCL_SUITES:
         return "all ranks ran on one node, by the output's own word: their bytes crossed no link"
     return _other_network(table, fabric, devices)
 
@@ -116,7 +115,7 @@ def _other_network(table: Table, fabric: Fabric, devices: Collection[str]) -> st
     sockets, verbs = used & _SOCKETS, frozenset(filter(_BY_VERBS.fullmatch, used))
     says = f"the library says that it used {network_of(table)}"
     if sockets and verbs:
-        return f"{says}: its ranks did not take one path" if table.suite in _NCCL else None
+        return f"{says}: its ranks did not take one path" if table.suite in NCCL_SUITES else None
     speaks, technology = fabric.framing.name, fabric.link.technology
     other = verbs if speaks in _BY_SOCKETS else sockets
     if other or any(technology not in _ONLY_OVER.get(word, {technology}) for word in used):

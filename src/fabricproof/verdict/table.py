@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from fabricproof.benchmarks.catalogue import collective_of
-from fabricproof.benchmarks.program import ProgramKind, buffers_of
+from fabricproof.benchmarks.program import NCCL_SUITES, ProgramKind, buffers_of
 from fabricproof.core.findings import Finding, as_notes
 from fabricproof.core.measure import Table, Verdict, worst
 from fabricproof.core.units import at_size, size_label, split_buffers
 from fabricproof.traffic import PathProof
-from fabricproof.verdict.busbw import QUANTITY, SUITES, describe_busbw, judge_busbw, on_gpus
+from fabricproof.verdict.busbw import QUANTITY, describe_busbw, judge_busbw, on_gpus
 from fabricproof.verdict.causes.suspects import explained
 from fabricproof.verdict.collective import (
     COLLECTIVE_TIMES,
@@ -85,7 +85,7 @@ def judge_table(table: Table, rules: Rules, net_path: PathProof | None = None) -
         judged, told = on_gpus(judged, buffers, limits.fabric, rules.references)
         notes += told
     judged = explained(judged, table, limits.fabric)
-    notes += describe_shape(table) if table.suite not in SUITES else ()
+    notes += describe_shape(table) if table.suite not in NCCL_SUITES else ()
     notes += [*inverted_latencies(table), *describe_loss(table)]
     notes += net_path.findings if net_path else ()
     notes += _what_a_file_cannot_show(limits) if from_file else ()
@@ -118,7 +118,7 @@ def _of_buffers(references: Mapping[str, Reference], buffers: str) -> dict[str, 
 def _numbers(limits: Limits) -> tuple[list[Judgement], list[Finding]]:
     """Judge the numbers of a table, with what is worth reading beside them."""
     table = limits.table
-    if table.suite in SUITES:
+    if table.suite in NCCL_SUITES:
         return judge_busbw(limits), list(as_notes(describe_busbw(table)))
     if table.suite == "hpcc":
         return judge_rings(limits), list(as_notes(describe_rings(limits)))

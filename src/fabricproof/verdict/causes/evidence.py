@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fabricproof.benchmarks.catalogue import reading_of
-from fabricproof.benchmarks.program import ProgramKind
+from fabricproof.benchmarks.program import NCCL_SUITES, ProgramKind
 from fabricproof.core.measure import Table
 from fabricproof.physics import Ceiling, Fabric, through_host_mb_s
 from fabricproof.verdict.value import Judgement
@@ -25,7 +25,6 @@ FLAT = 0.9
 #: that: copies are slower than their slot allows, and a short pipeline hides a part of them.
 THROUGH_HOST = (0.5, 1.25)
 
-NCCL = frozenset({"nccl-tests", "rccl-tests"})
 IPERF = frozenset({"iperf", "iperf3"})
 
 
@@ -83,7 +82,7 @@ class DoubtfulNumber:
         """Whether sockets over Ethernet are declared, and it is not NCCL that runs there."""
         is_declared = self.fabric.framing.name.startswith("tcp")
         is_ethernet = self.fabric.link.technology == "ethernet"
-        return is_declared and is_ethernet and self.table.suite not in NCCL
+        return is_declared and is_ethernet and self.table.suite not in NCCL_SUITES
 
     @property
     def has_several_flows(self) -> bool:

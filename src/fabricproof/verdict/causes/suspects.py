@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from fabricproof.benchmarks.catalogue import reading_of
-from fabricproof.benchmarks.program import ProgramKind
+from fabricproof.benchmarks.program import NCCL_SUITES, ProgramKind
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.core.units import size_label
 from fabricproof.physics import (
@@ -26,7 +26,6 @@ from fabricproof.physics import (
 from fabricproof.verdict.causes.evidence import (
     AT_RATE,
     IPERF,
-    NCCL,
     DoubtfulNumber,
     Words,
     prints,
@@ -89,7 +88,7 @@ def _soft_device(number: DoubtfulNumber) -> Words:
 
 def _fewer_devices(number: DoubtfulNumber) -> Words:
     said, rails = number.table.attributes, number.fabric.num_rails
-    is_fewer = 0 < int(said.get("num_devices", 0)) < rails and number.table.suite not in NCCL
+    is_fewer = 0 < int(said.get("num_devices", 0)) < rails and number.table.suite not in NCCL_SUITES
     return {"devices": said["network_devices"], "rails": rails} if is_fewer else {}
 
 
@@ -314,7 +313,7 @@ USUAL = (
           "document 002: QDR in a slot 2.0 x8, 3376 MB/s"),
     Cause("gpu_path",
           lambda number: not number.is_latency
-          and (number.table.suite in NCCL or number.fabric.gpus is not None),
+          and (number.table.suite in NCCL_SUITES or number.fabric.gpus is not None),
           "PCIe ACS or an IOMMU may send what goes from GPU to NIC through the CPU (lspci -vvv, "
           "ACSCtl), or GPUDirect is off (NCCL_DEBUG=INFO prints GDRDMA if it is on)",
           "NVIDIA NCCL user guide, PCI Access Control Services; NVIDIA/nccl issue 2409"),
