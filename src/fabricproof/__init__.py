@@ -81,13 +81,9 @@ def judge(
             unit.
     """
     from fabricproof.core.measure import worst  # noqa: PLC0415 - start-up time
+    from fabricproof.verdict.references import from_texts  # noqa: PLC0415 - start-up time
     from fabricproof.verdict.table import judge_table, unanswered  # noqa: PLC0415 - start-up time
-    from fabricproof.verdict.value import (  # noqa: PLC0415 - start-up time
-        Report,
-        Rules,
-        from_texts,
-        missing,
-    )
+    from fabricproof.verdict.value import Report, Rules, missing  # noqa: PLC0415 - start-up time
 
     given = from_texts(references, origin="given")
     rules = Rules(fabric=None if fabric is None else _stated(fabric), references=given)

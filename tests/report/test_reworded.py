@@ -34,8 +34,9 @@ from fabricproof.report.red import red_groups, told_of_passes
 from fabricproof.report.text.drain import advise
 from fabricproof.report.text.screen import summary
 from fabricproof.report.text.terminal import render
+from fabricproof.verdict.references import from_text
 from fabricproof.verdict.table import judge_table
-from fabricproof.verdict.value import Rules, at_least, from_text
+from fabricproof.verdict.value import Rules, at_least
 from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg, rank_text, slower
 from reworded import reworded, same
 from tables import latencies

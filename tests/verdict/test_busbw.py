@@ -18,8 +18,9 @@ from fabricproof.cli.judge.parse import command as parse
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.measure import Verdict
 from fabricproof.physics import Fabric, find_link
+from fabricproof.verdict.references import from_texts
 from fabricproof.verdict.table import judge_table
-from fabricproof.verdict.value import Report, Rules, from_texts
+from fabricproof.verdict.value import Report, Rules
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 from nccl_outputs import COMBINES, FACTORS, Made, text_of

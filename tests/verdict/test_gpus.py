@@ -13,9 +13,10 @@ from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.physics import Fabric, Gpus, bound, find_link, find_slot, through_host_mb_s
 from fabricproof.traffic import PathProof, PathState
-from fabricproof.verdict.causes.gpus import THROUGH_HOST
+from fabricproof.verdict.causes.evidence import THROUGH_HOST
+from fabricproof.verdict.references import from_text, from_texts
 from fabricproof.verdict.table import judge_table, unanswered
-from fabricproof.verdict.value import Report, Rules, from_text, from_texts
+from fabricproof.verdict.value import Report, Rules
 from tables import MIB, bandwidths, latencies
 
 DATA = Path(__file__).parents[1] / "data" / "osu"

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.physics import Fabric, Shaper, find_link, latency_floor_us
 from fabricproof.verdict.limits import Limits, loaded_fabric, num_pairs
+from fabricproof.verdict.references import from_text
 from fabricproof.verdict.table import judge_table
-from fabricproof.verdict.value import Rules, from_text
+from fabricproof.verdict.value import Rules
 from tables import FDR, GBE, MIB, against, bandwidths, hockney, latencies, table
 
 SHAPED = Fabric(

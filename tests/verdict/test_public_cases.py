@@ -16,8 +16,9 @@ from fabricproof.core.measure import Verdict, worst
 from fabricproof.physics import Fabric, find_link
 from fabricproof.verdict.causes.suspects import causes_of
 from fabricproof.verdict.limits import loaded_fabric
+from fabricproof.verdict.references import from_texts
 from fabricproof.verdict.table import judge_table
-from fabricproof.verdict.value import Report, Rules, from_texts
+from fabricproof.verdict.value import Report, Rules
 
 DATA = Path(__file__).parents[1] / "data" / "cases"
 PASS, FAIL, INVALID, UNJUDGED, *_ = Verdict

@@ -13,6 +13,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.units import convert
 from fabricproof.physics import Fabric, bound, find_link
 from fabricproof.rfm.handover import bounds
+from fabricproof.verdict.references import from_text
 from fabricproof.verdict.value import (
     DEFAULT_LATENCY_TOLERANCE,
     DEFAULT_TOLERANCE,
@@ -22,7 +23,6 @@ from fabricproof.verdict.value import (
     at_least,
     at_most,
     from_ceiling,
-    from_text,
 )
 
 MAKERS = [at_least, at_most]

@@ -12,7 +12,7 @@ from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.physics import Fabric, find_link
-from fabricproof.verdict.sockets import RETRANSMITTED_PER_MILLION, judge_retransmissions
+from fabricproof.verdict.network import RETRANSMITTED_PER_MILLION, judge_retransmissions
 from fabricproof.verdict.table import judge_table
 from fabricproof.verdict.value import Rules, at_least, at_most
 

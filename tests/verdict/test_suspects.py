@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.physics import Fabric, bound, find_link, find_slot
 from fabricproof.verdict.causes import suspects
-from fabricproof.verdict.causes.suspects import causes_of, explained, inverted_latencies
+from fabricproof.verdict.causes.suspects import causes_of, explained
+from fabricproof.verdict.curve import inverted_latencies
 from fabricproof.verdict.value import Judgement
 from tables import CX2, FDR, GBE, MIB, QDR, bandwidths, hockney, latencies, table
 

@@ -16,6 +16,7 @@ from fabricproof.core.measure import COLUMNS, Table, Verdict
 from fabricproof.core.units import size_label
 from fabricproof.physics import Fabric, bound, find_link
 from fabricproof.traffic import PathProof, PathState
+from fabricproof.verdict.references import from_text
 from fabricproof.verdict.table import judge_table, unanswered
 from fabricproof.verdict.value import (
     Judgement,
@@ -24,7 +25,6 @@ from fabricproof.verdict.value import (
     Rules,
     at_least,
     at_most,
-    from_text,
 )
 from tables import CX2, FDR, GBE, MIB, against, bandwidths, hockney, latencies, table
 

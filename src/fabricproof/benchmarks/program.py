@@ -9,6 +9,9 @@ from enum import StrEnum
 from fabricproof.core.measure import Table
 from fabricproof.physics.collective import Operation, Statistic
 
+#: suites whose buffers are on GPUs, and whose ranks speak by NCCL or RCCL
+NCCL_SUITES = frozenset({"nccl-tests", "rccl-tests"})
+
 #: what a program is called whose output does not name it
 UNNAMED = "unnamed"
 

@@ -24,8 +24,7 @@ from fabricproof.physics.collective import (
 )
 from fabricproof.physics.collective_models import Channel, best_model
 from fabricproof.stacks.workload import Segment, collective_lines
-from fabricproof.verdict.rings import LEAST_STEPS, natural_crossings, random_crossings
-from fabricproof.verdict.rings import least_bytes as least_ring_bytes
+from fabricproof.verdict.collective import LEAST_STEPS, least_ring_bytes, ring_crossings
 
 #: Messages start here: the smallest that reductions have (a float), so that programs compare.
 SMALLEST_BYTES = 4
@@ -259,14 +258,14 @@ def moved_bytes(layout: RankLayout) -> tuple[tuple[int, int], ...]:
 def hpcc_seconds(fabric: Fabric | None, layout: RankLayout) -> float:
     """Return how long a run takes, in seconds; 0 where no fabric is declared.
 
-    Rings as ``verdict.rings`` derives their steps, ping-pongs as hpcc 1.5.0 chooses their
+    Rings as ``verdict.collective`` derives their steps, ping-pongs as hpcc 1.5.0 chooses their
     pairs (``cross_ping_pong_controlled``).
     """
     if fabric is None:
         return 0.0
     message_us = HPCC_MESSAGE_BYTES / bound(fabric).low_mb_s
-    crossings = _NATURAL * natural_crossings(layout)
-    crossings += (1 - _NATURAL) * random_crossings(layout).most
+    crossings = _NATURAL * ring_crossings(layout, "natural")
+    crossings += (1 - _NATURAL) * ring_crossings(layout, "random")
     rings = BOTH_IMPLEMENTATIONS * LEAST_STEPS * crossings * message_us / 1e6
     pair = _MESSAGES_OF_A_PAIR * message_us / 1e6
     return rings + _pairs(layout.num_ranks, pair) * pair + OTHER_SECONDS

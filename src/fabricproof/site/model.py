@@ -23,7 +23,8 @@ from fabricproof.site.schema import (
     SiteSpec,
     StackSpec,
 )
-from fabricproof.verdict.value import Reference, Source, from_text
+from fabricproof.verdict.references import from_text
+from fabricproof.verdict.value import Reference, Source
 
 
 def build_fabric(spec: FabricSpec, rails: tuple[str, ...], *, num_flows: int = 1) -> Fabric:

@@ -8,36 +8,34 @@ bytes over rails of rate R takes x S / R; so that busbw = f R / x:
   switch that adds halves what a ring sends).
 - expected: x is that of a ring, which is f itself: busbw = R.  Of gather, scatter and alltoall x is
   the least.
-- sendrecv: each rank sends S to the next.  Where c ranks of a node have their neighbour elsewhere,
+- sendrecv: each rank sends S to the next.  If c ranks of a node have their neighbour elsewhere,
   each may have one rail, and all of them share the R of all rails.
 
-The buffers are those of GPUs: the quantity is ``device_busbw``, and no reference of host memory
-speaks of it.
+Their buffers are on GPUs.  What MPI programs do with such buffers is judged by :func:`on_gpus`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from fabricproof.benchmarks.catalogue import program_of
 from fabricproof.benchmarks.program import UNNAMED, Bus
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.core.units import at_size, size_label
-from fabricproof.physics import Ceiling, Fabric, bound
+from fabricproof.physics import Ceiling, Fabric, Gpus, bound
 from fabricproof.physics.collective import Operation, RankLayout, least_bytes
-from fabricproof.verdict.causes.gpus import unpromised
+from fabricproof.verdict.causes.evidence import through_host
+from fabricproof.verdict.collective import RING_TOLERANCE
 from fabricproof.verdict.curve import SMALL_MESSAGE_BYTES
 from fabricproof.verdict.laws import Law, Row, law_fault, rounding_mb_s
 from fabricproof.verdict.limits import Limits
-from fabricproof.verdict.rings import RING_TOLERANCE
 from fabricproof.verdict.value import (
     DEFAULT_TOLERANCE,
     Judgement,
     from_ceiling,
     judge_value,
 )
-
-SUITES = frozenset({"nccl-tests", "rccl-tests"})
 
 QUANTITY = "device_busbw"
 
@@ -68,13 +66,11 @@ _MEANS = 2
 def judge_busbw(limits: Limits) -> list[Judgement]:
     """Judge the bus bandwidth of the largest message, and what is wrong with any.
 
-    Args:
-        limits: of a table of :data:`SUITES`, out of place or in place; the rails of its fabric are
-            those of one node, its references of :data:`QUANTITY`.
+    ``limits`` are of a table of nccl-tests, out of place or in place; its fabric has the rails
+    of one node, its references are of :data:`QUANTITY`.
     """
     table, rules = limits.table, limits.rules
-    rows, layout = table.named_rows, _layout(table)
-    bus = _bus(table)
+    rows, layout, bus = table.named_rows, _layout(table), _bus(table)
     silence = _silence(table, layout, bus)
     in_place = "_in_place" if table.attributes["placement"] == "in-place" else ""
     # Our own runs state the rails of a node, one included.
@@ -84,8 +80,9 @@ def judge_busbw(limits: Limits) -> list[Judgement]:
     for row in rows:
         size, named, ceiling, derived = int(row["message_size"]), row is rows[-1], None, None
         fault = _fault(row, limits, bus, layout) or (limits.fault(row) if named else None)
-        if not (named or fault) and _lost_in_rounding(row):
-            continue
+        is_short = "latency_avg_us" in row or size <= SMALL_MESSAGE_BYTES
+        if is_short and not (named or fault or row["bus_bandwidth_mb_s"]):
+            continue  # lost in rounding
         if rules.fabric and bus and layout and size and not silence:
             ceiling = _ceiling(table, rules.fabric, bus, layout, size)
             tolerance = rules.tolerance if asked else BUS_TOLERANCE
@@ -159,7 +156,7 @@ def _doubt(judged: Judgement, row: Row, limits: Limits, unknown_rails: str) -> s
 
 
 def _as_a_whole(judged: Judgement, limits: Limits) -> Judgement:
-    """Return a PASS of the largest message as what the whole run is."""
+    """Return a PASS of the largest message as the verdict of the whole run."""
     if judged.verdict is not Verdict.PASS:
         return judged
     if limits.table.attributes.get("own_minimum") == "FAILED":
@@ -187,7 +184,7 @@ def _dips(table: Table) -> list[str]:
 
 
 def describe_busbw(table: Table) -> list[str]:
-    """Return what is worth reading beside the verdict."""
+    """Return what is worth reading of nccl-tests beside the verdict."""
     said = table.attributes
     found = [f"dip: {each}" for each in _dips(table)]
     if not said["checked"] and said["placement"] == "out-of-place":
@@ -266,14 +263,7 @@ def _crossing(operation: Operation, size: int, layout: RankLayout) -> float:
     return max(max(node.sent, node.received) for node in nodes) / whole
 
 
-def _lost_in_rounding(row: Row) -> bool:
-    """Tell whether a small message has 0.00 GB/s only because two decimals are printed."""
-    is_short = "latency_avg_us" in row or row["message_size"] <= SMALL_MESSAGE_BYTES
-    return row["bus_bandwidth_mb_s"] == 0 and is_short
-
-
 def _fault(row: Row, limits: Limits, bus: Bus | None, layout: RankLayout | None) -> str | None:
-    """Return why a row proves nothing, None if it is sound."""
     outside = int(limits.table.attributes["out_of_bounds"])
     if row.get("wrong_values", 0) > 0:
         return f"{row['wrong_values']:g} values that arrived were wrong"
@@ -284,3 +274,58 @@ def _fault(row: Row, limits: Limits, bus: Bus | None, layout: RankLayout | None)
     laws = [_RATE_LAW, *([_bus_law(bus, layout.num_ranks)] if layout else [])]
     coarse = _MEANS * rounding_mb_s(limits.table)
     return next(filter(None, (law_fault(law, row, coarse) for law in laws)), None)
+
+
+def on_gpus(
+    judgements: Sequence[Judgement], buffers: str, fabric: Fabric | None, given: Container[str]
+) -> tuple[list[Judgement], list[str]]:
+    """Return judgements of buffers on GPUs under their own names, and what is worth reading.
+
+    Physics promises a bandwidth only if the adapter reaches the GPU and its slot is stated; else
+    what is below the ceilings is UNJUDGED.
+
+    Args:
+        judgements: as of buffers of hosts.
+        buffers: one of :data:`fabricproof.core.units.BUFFERS`.
+        fabric: as the program loads it; None if none was declared.
+        given: the quantities that a reference was given for.
+    """
+    found, told = [], []
+    for each in judgements:
+        if each.verdict is Verdict.UNJUDGED and not each.named:
+            continue  # a point inside the curve, which no law binds
+        mine, sentence = _unless_unpromised(each, fabric, given), None
+        if fabric is not None and each.value is not None and each.unit == "MB/s" and each.named:
+            sentence = through_host(each.value, fabric)
+        if sentence and mine.verdict is Verdict.UNJUDGED:
+            mine = replace(mine, reason=f"{mine.reason}; {sentence}")
+        if sentence and mine.verdict is not Verdict.PASS:
+            told.append(f"{buffers}{each.name}: {sentence}")
+        named = each.name.startswith(("bandwidth", "latency"))
+        found.append(replace(mine, name=f"{buffers}{each.name}") if named else mine)
+    return found, told
+
+
+def _unless_unpromised(
+    judgement: Judgement, fabric: Fabric | None, given: Container[str]
+) -> Judgement:
+    value, lower = judgement.value, judgement.lower
+    is_given = judgement.name in given or "bandwidth" in given
+    if judgement.verdict is not Verdict.FAIL or is_given or fabric is None or fabric.gpus is None:
+        return judgement
+    why = unpromised(fabric.gpus)
+    if not why or value is None or lower is None or value >= lower:
+        return judgement
+    reason = f"{judgement.reason}; but {why}: give a reference"
+    return replace(judgement, verdict=Verdict.UNJUDGED, reason=reason)
+
+
+def unpromised(gpus: Gpus) -> str:
+    """Return why physics promises no bandwidth of GPUs; empty where it does."""
+    if gpus.direct is None:
+        return "whether GPUDirect is possible here is not stated"
+    if not gpus.direct:
+        return (
+            "GPUDirect is not possible here, and what the copies through the host cost is not known"
+        )
+    return "" if gpus.slot is not None else "the slot of the GPU is not stated"

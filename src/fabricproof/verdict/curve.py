@@ -4,8 +4,7 @@ The bound is the affine cost model of Hockney (R. W. Hockney, "The communication
 MPP: Intel Paragon and Meiko CS-2", Parallel Computing 20 (1994) 389-398), t(n) = t0 + n / r_inf,
 with t0 from the smallest message and r_inf from the reference of the plateau.  The eager protocol
 needs one crossing; above its limit a rendezvous adds a request and an answer before the data
-(MPICH, Open MPI and UCX all do), so a healthy row may cost up to three times t0.  A row slower
-than that is slow for a reason of its own.
+(MPICH, Open MPI and UCX all do), so a healthy row may cost up to three times t0.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from fabricproof.benchmarks.catalogue import reading_of
+from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.core.findings import Finding, FindingKind
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.core.units import size_label
@@ -46,22 +46,18 @@ COARSE_MB_S = 0.10
 
 
 def row_limit_us(message_size: int, smallest_us: float, plateau_mb_s: float) -> float:
-    """Return the longest healthy time of one message, in us.
+    """Return the longest healthy time of one message of so many bytes, in us.
 
-    Args:
-        message_size: bytes, 0 or more.
-        smallest_us: time per message at the smallest size, in us.
-        plateau_mb_s: the reference of the plateau in MB/s (bytes per us), positive.
+    The smallest takes ``smallest_us``; a MB/s of the plateau's reference is a byte per us.
     """
     return RENDEZVOUS_CROSSINGS * smallest_us + message_size / plateau_mb_s
 
 
 def smallest_message_us(table: Table) -> float | None:
-    """Return the time per message at the small end of a bandwidth table, in us.
+    """Return the time per message at the small end of a bandwidth table, in us; None if unknown.
 
-    A table that prints times says so itself: by its first row, or the next one if an empty message
-    crosses nothing.  Otherwise the first row whose bandwidth is not lost in the rounding is divided
-    out.  None where no row tells.
+    A table that prints times says so by its first row, or the next one if an empty message crosses
+    nothing; else by the first row whose bandwidth is not lost in the rounding.
     """
     if column := table.first_of(TIMES):
         rows = table.named_rows
@@ -90,8 +86,7 @@ def too_small_for_plateau(
 ) -> bool:
     """Tell whether a healthy fabric, too, would show only about ``value_mb_s`` at this size.
 
-    True where the model itself stays below the plateau at ``message_size`` and the value is not
-    worse than the model allows: such a row says nothing about the plateau, either way.
+    The model itself stays below the plateau there, and the value is not worse than it allows.
     """
     healthy = max(message_size, 1) / row_limit_us(message_size, start_us, plateau_mb_s)
     shows_plateau = healthy >= plateau_mb_s * (1 - PLATEAU_FRACTION)
@@ -114,9 +109,8 @@ def without_switches(judgements: Sequence[Judgement]) -> tuple[list[Judgement], 
 
     A switch is the only red of its curve: one run of at most :data:`SWITCH_POINTS` neighbouring
     sizes within :data:`SWITCH_SIZES_BYTES`, each off by at most :data:`SWITCH_FACTOR`, with a
-    healthy row below, at least :data:`SWITCH_HEALTHY_AFTER` above, and no named quantity among
-    them: a size that a reference names keeps its FAIL.  Anything wider, deeper, at an end or
-    seen twice stays red: a wrong MTU, or a slot short of credits, costs every size from some on.
+    healthy row below, at least :data:`SWITCH_HEALTHY_AFTER` above, and none that a reference names.
+    Anything else stays red: a wrong MTU, or a slot short of credits, costs every size from some on.
     """
     judged = list(judgements)
     findings: list[Finding] = []
@@ -135,7 +129,7 @@ def without_switches(judgements: Sequence[Judgement]) -> tuple[list[Judgement], 
 
 
 def _as_switch(judgement: Judgement) -> Judgement:
-    """Return the judgement as PASS within the bounds of a switch: no PASS is outside its own."""
+    """Return the judgement as PASS, with the bounds of a switch."""
     due, value = judgement.reference or 0.0, judgement.value or 0.0
     lower, upper = judgement.lower, judgement.upper
     if lower is not None:
@@ -149,13 +143,12 @@ def _as_switch(judgement: Judgement) -> Judgement:
 def _switch(curve: Sequence[Judgement]) -> list[int]:
     """Return the places of the one protocol switch of ``curve``; none if there is none."""
     bad = [at for at, each in enumerate(curve) if each.verdict is not Verdict.PASS]
-    # The smallest latency is a quantity of its own: UNJUDGED without a reference.
-    bad = [at for at in bad if at > 0 or curve[at].verdict is not Verdict.UNJUDGED]
-    if not bad or len(bad) > SWITCH_POINTS or bad != list(range(bad[0], bad[-1] + 1)):
+    if bad and bad[0] == 0 and curve[0].verdict is Verdict.UNJUDGED:
+        bad = bad[1:]  # the smallest latency is a quantity of its own
+    if not bad or len(bad) > SWITCH_POINTS or bad != [*range(bad[0], bad[-1] + 1)]:
         return []
-    if bad[0] == 0 or len(curve) - 1 - bad[-1] < SWITCH_HEALTHY_AFTER:
-        return []
-    return bad if all(_may_be_switch(curve[at]) for at in bad) else []
+    is_inside = bad[0] > 0 and len(curve) - 1 - bad[-1] >= SWITCH_HEALTHY_AFTER
+    return bad if is_inside and all(_may_be_switch(curve[at]) for at in bad) else []
 
 
 def _may_be_switch(judgement: Judgement) -> bool:
@@ -181,13 +174,9 @@ FEWEST_EVEN_POINTS = 4
 def too_fast(table: Table, column: str) -> dict[int, str]:
     """Return the messages that are far faster than their neighbours: bytes on the wire -> words.
 
-    Where no fabric is stated no ceiling and no floor tells.  At most :data:`TOO_FAST_POINTS` sizes
-    side by side, without which the curve is even; of an uneven curve nothing is said.  Messages of
-    0 bytes are left out, which need not take the way of the others (buffers on GPUs).
-
-    Args:
-        table: of messages of growing size, of one pair.
-        column: its rates in MB/s, or its times in us.
+    At most :data:`TOO_FAST_POINTS` sizes side by side, without which the curve of one pair is even;
+    of an uneven one nothing is said.  Messages of 0 bytes need not take the way of the others
+    (buffers on GPUs).  ``column`` has rates in MB/s, or times in us.
     """
     points = [(size, each) for size, each in _points(table, column) if size and each > 0]
     if column.endswith("_mb_s"):
@@ -223,10 +212,7 @@ def _breaks(points: Sequence[tuple[int, float]]) -> list[int]:
 
 
 def describe_shape(table: Table) -> Iterator[str]:
-    """Yield a sentence for each dip and step of a bandwidth curve.
-
-    They are facts to read, no verdicts: protocol switches make both on healthy fabrics.
-    """
+    """Yield a sentence for each dip and step of a bandwidth curve; a healthy one may have both."""
     rates = _points(table, "bandwidth_mb_s")
     best_size, best = 0, 0.0
     for at, (size, rate) in enumerate(rates):
@@ -243,3 +229,22 @@ def describe_shape(table: Table) -> Iterator[str]:
                 f"step: {size_label(before_size)} carries {last:g} MB/s, "
                 f"{size_label(size)} {rate:g} (x{rate / last:.2f})"
             )
+
+
+#: a message that takes less than this part of a shorter one's time goes another way
+INVERTED = 0.5
+
+
+def inverted_latencies(table: Table) -> list[str]:
+    """Return the messages that take far less time than shorter ones, in words."""
+    name = table.first_of(("latency_us", "latency_avg_us"))
+    is_latency = reading_of(table).kind is ProgramKind.LATENCY
+    if name is None or not is_latency or "message_size" not in table.columns:
+        return []
+    rows = [*zip(map(int, table.column("message_size")), table.column(name), strict=True)]
+    return [
+        f"{size_label(size)} takes {time:g} us, {size_label(shorter)} {longer:g} us: short "
+        "messages go another way, and a slower one"
+        for (shorter, longer), (size, time) in pairwise(rows)
+        if time < INVERTED * longer
+    ]

@@ -29,8 +29,8 @@ RELATIVE_SLACK = 0.02
 #: (TOL in src_c/IMB_declare.h, IMB_ddiff in src_c/IMB_chk_diff.c)
 MOST_DEFECTS = 0.01 + ROUNDING
 
-#: A receiver may count this fraction more per second than its sender: the two stop their clocks,
-#: and with ``--omit`` start them, at their own times, with buffers in flight between them.
+#: A receiver may count this fraction more per second than its sender, as each stops (with
+#: ``--omit`` also starts) its own clock, with buffers in flight between them.
 AHEAD_OF_SENDER = 0.25
 
 #: A time and a rate are means over ranks and repetitions of their own (IMB-P2P); together they say
@@ -40,7 +40,6 @@ FEWEST_UNDER_WAY = 0.5
 #: Half the last digit of what is not printed with two decimals; ``duration_s`` as iperf 2's
 #: coarsest.  Of the overlap, percentage points that the tools' own averaging may leave as well.
 _HALF_DIGITS = {"message_size": 0.0, "moved_bytes": 0.0, "duration_s": 0.05, "overlap_percent": 2.0}
-
 
 #: inputs that a formula divides by -> below which value they have too few digits for that
 _DIVISORS = {
@@ -52,13 +51,10 @@ _DIVISORS = {
 
 
 class Law(NamedTuple):
-    """A number of a row that follows from others of it.
+    """A number of a row (``target``) that follows from others of it, or of the table's head.
 
     Attributes:
-        target: its column.
-        inputs: the columns, or facts of the table's head, that it follows from.
-        formula: what makes it out of them; monotonic in each.
-        says: the formula in words.
+        formula: of ``inputs``; monotonic in each.  ``says`` is it in words.
         slack: relative difference that is no contradiction.
     """
 
@@ -75,6 +71,7 @@ def _overlap(formula: Callable[..., float]) -> Law:
 
 
 _RATE, _TIMED = "bandwidth_mb_s", ("message_size", "time_us")
+_COUNTED, _MOVED = ("message_rate_per_s", "message_size"), ("moved_bytes", "duration_s")
 
 #: what holds where its columns are, by the programs' rows in the catalogue or by suite
 LAWS: Mapping[str, Law] = {
@@ -86,19 +83,9 @@ LAWS: Mapping[str, Law] = {
         _RATE, _TIMED, lambda size, us: 4 * size / us, "4 x size / t_max"
     ),
     Consistency.RATE_TIMES_SIZE: Law(
-        _RATE,
-        ("message_rate_per_s", "message_size"),
-        lambda rate, size: rate * size / 1e6,
-        "message rate x size",
+        _RATE, _COUNTED, lambda rate, size: rate * size / 1e6, "message rate x size"
     ),
-    "iperf": (
-        run := Law(
-            _RATE,
-            ("moved_bytes", "duration_s"),
-            lambda moved, seconds: moved / 1e6 / seconds,
-            "bytes / seconds",
-        )
-    ),
+    "iperf": (run := Law(_RATE, _MOVED, lambda moved, s: moved / 1e6 / s, "bytes / seconds")),
     "iperf3": run,
     # calculate_and_print_stats in util/osu_util_mpi.c
     "osu": _overlap(lambda overall, compute, pure: max(0, 100 - 100 * (overall - compute) / pure)),
@@ -134,11 +121,7 @@ def wire_bytes(row: Row) -> int | None:
 
 
 def rounding_mb_s(table: Table) -> float:
-    """Return half the last printed digit of a bandwidth, in MB/s, beside two decimals.
-
-    iperf prints three digits, nccl-tests hundredths of GB/s, perftest also those of Gb/s: a true
-    number may be printed above its ceiling by so much.
-    """
+    """Return half the last printed digit of a bandwidth, in MB/s, where it is not two decimals."""
     return float(table.attributes.get("bandwidth_rounding_mb_s", 0.0))
 
 
@@ -178,10 +161,7 @@ def row_fault(table: Table, reading: Meaning, row: Row) -> str | None:
 def law_fault(law: Law, facts: Row, coarse_mb_s: float = 0.0) -> str | None:
     """Return how a row breaks a law, or None if it keeps it or lacks a number of it.
 
-    Args:
-        law: what follows from what.
-        facts: the numbers of the row.
-        coarse_mb_s: half the last digit of its bandwidths, in MB/s, beside two decimals.
+    ``coarse_mb_s`` is half the last digit of its bandwidths, in MB/s, beside two decimals.
     """
     if not {law.target, *law.inputs} <= facts.keys():
         return None
@@ -216,9 +196,8 @@ def percentiles(columns: tuple[str, ...], kind: str) -> tuple[str, ...]:
 def _order_fault(facts: Row, table: Table, coarse_mb_s: float) -> str | None:
     """Return why a least, mean, percentile or most of a row is out of order, or None.
 
-    Who prints percentiles sorted them (omb_calculate_tail_lat in c/util/osu_util_mpi.c of OSU 7.4,
-    print_report_lat of perftest).  perftest's least and most are of the same times, OSU's are
-    those of ranks.
+    Percentiles are of sorted times (omb_calculate_tail_lat in c/util/osu_util_mpi.c of OSU 7.4,
+    print_report_lat of perftest).  OSU's least and most are those of ranks.
     """
     ranked = percentiles(table.columns, "latency")
     if table.suite == "perftest" and ranked:
@@ -238,13 +217,12 @@ def _order_fault(facts: Row, table: Table, coarse_mb_s: float) -> str | None:
 
 
 def _under_way_fault(facts: Row) -> str | None:
-    """Return why a time and a message rate of one row contradict each other, or None."""
     time_us, rate = facts.get("latency_us"), facts.get("message_rate_per_s")
     if time_us is None or not rate:
         return None
     most = 2 * max(2, facts.get("num_processes", 2))
-    least = FEWEST_UNDER_WAY
-    if least <= rate * (time_us + ROUNDING) / 1e6 and rate * (time_us - ROUNDING) / 1e6 <= most:
+    fewest, many = (rate * (time_us + half) / 1e6 for half in (ROUNDING, -ROUNDING))
+    if fewest >= FEWEST_UNDER_WAY and many <= most:
         return None
     return (
         f"the row contradicts itself: {rate:g} messages a second of {time_us:g} us each "

@@ -50,9 +50,6 @@ def num_pairs(table: Table) -> int:
     return max(pairs, int(said.get("num_processes", 2)) // 2)
 
 
-# What the output says of its own path.
-
-
 def loaded_fabric(table: Table, fabric: Fabric) -> Fabric:
     """Return ``fabric`` as this table's program loads it: directions, number of flows, GPUs."""
     protocol, mtu = _spoken(table, fabric)
@@ -76,10 +73,9 @@ _VERBS = {"ethernet": "rocev2", "infiniband": "ib"}
 def _spoken(table: Table, fabric: Fabric) -> tuple[Protocol | str | None, int | None]:
     """Return the protocol and its MTU: what is stated, else what the output itself says.
 
-    UDP has shorter headers than TCP: by TCP's ceiling a true number would be impossible.  Verbs
-    over Ethernet are RoCE (perftest prints ``Link type: Ethernet``), and ``Mtu`` is the path MTU
-    of its queue pairs.  ``Transport type : IW`` is iWARP, whose MTU is IP's and not the one that
-    is printed; ``Connection type : RawEth`` sends each message as one frame, which counts whole.
+    Verbs over Ethernet are RoCE, and the ``Mtu`` that perftest prints is the path MTU of its queue
+    pairs.  ``Transport type : IW`` is iWARP, whose MTU is IP's and not the printed one;
+    ``Connection type : RawEth`` sends each message as one frame, which counts whole.
     """
     said = table.attributes
     is_ethernet = fabric.link.technology == "ethernet"
@@ -105,17 +101,15 @@ def _spoken(table: Table, fabric: Fabric) -> tuple[Protocol | str | None, int | 
 
 
 class Limits:
-    """What one table is judged by.
+    """What one table is judged by: what is stated, applied to what the table says of its run.
 
     Attributes:
-        table, rules: the table itself, and what is stated.
-        reading: how it is to be read.
+        reading: how the table is to be read.
         fabric: as the program loads it, None if nothing is declared.
         ceiling: what binds, None without a fabric.
         reference: what the plateau is judged by.
         silence: why there is no reference where physics would have one, None otherwise.
-        unknown_nodes: why a number that one node's rails could carry is no PASS: the pairs may have
-            had the rails of several nodes.  None if they are known to share one node's.
+        unknown_nodes: why a number that one node's rails could carry is no PASS, or None.
         most_nodes: nodes whose rails the pairs may have had together.
     """
 
@@ -143,8 +137,7 @@ class Limits:
     def ceiling_of(self, num_bytes: int | None) -> Ceiling | None:
         """Return the ceiling for messages of ``num_bytes`` bytes: of bytes, packets or rates.
 
-        perftest posts each message by itself; an MPI library may join several.  Behind a shaper
-        short messages may be faster than the rate: see :class:`fabricproof.physics.Shaper`.
+        perftest posts each message by itself; an MPI library may join several.
         """
         if self.ceiling is None or self.fabric is None or not num_bytes:
             return self.ceiling
@@ -155,7 +148,7 @@ class Limits:
             high = messages.high_mb_s * self.most_nodes + rounding_mb_s(self.table) + ROUNDING
             messages = replace(messages, high_mb_s=high)
             return min(self.ceiling, messages, key=lambda each: each.high_mb_s)
-        rate = self.ceiling.high_mb_s
+        rate = self.ceiling.high_mb_s  # which short messages may exceed
         least_us = shaper.least_time_us(num_bytes, rate)
         high = num_bytes / least_us if least_us > 0 else float("inf")
         return replace(self.ceiling, high_mb_s=max(rate, high))
@@ -164,10 +157,9 @@ class Limits:
     def start_us(self) -> float | None:
         """What a message costs before its bytes count, in us; None if it is not known.
 
-        By the small rows of the table; else the floor, divided by the messages that perftest keeps
-        under way at once: its ``TX depth``, until so many are not completed (run_iter_bw in
-        src/perftest_resources.c), and of reads its ``Outstand reads``, which the programs that
-        read print alone (ctx_print_test_info).
+        By the small rows of the table; else the floor over the messages that perftest keeps under
+        way at once: its ``TX depth`` (run_iter_bw in src/perftest_resources.c), and of reads its
+        ``Outstand reads``, which only programs that read print (ctx_print_test_info).
         """
         start = start_up_us(self.table)
         if start is not None or self.fabric is None:
@@ -182,10 +174,9 @@ class Limits:
     def curve_mb_s(self) -> float | None:
         """What the points inside the curve are judged by: one rail's worth of the reference.
 
-        Up to its striping threshold an MPI sends a message over one rail, and the threshold is
-        its own business (document 000 of the sources: equal to one rail up to 8 KiB).  None
-        where buffers are on GPUs: there an MPI has more ways to move a message, and each begins
-        with a step of its own.
+        Up to a threshold of its own an MPI sends a message over one rail (document 000 of the
+        sources: up to 8 KiB).  None if buffers are on GPUs: there an MPI has more ways to move a
+        message, each with a step of its own.
         """
         if self.reference is None or (self.fabric is not None and self.fabric.gpus is not None):
             return None
@@ -198,9 +189,8 @@ class Limits:
         """Return the latency floor of a row's message, None where no crossing is timed.
 
         Of 2 x repetitions messages one end may miss the last, which is half as much of the mean of
-        both ends' times.  If neither the table nor the plan says how often, it was as often as the
-        programs do by themselves, at least 1000 times (LAT_LOOP_LARGE of OSU 5.7,
-        demo/osu_multi_lat.py), and what is missing shows in no digit.
+        both ends' times.  By themselves programs repeat at least 1000 times (LAT_LOOP_LARGE of OSU
+        5.7, demo/osu_multi_lat.py): that shows in no digit.
         """
         num_bytes, reading = wire_bytes(row), self.reading
         if self.fabric is None or num_bytes is None or not reading.crosses:
@@ -223,9 +213,9 @@ class Limits:
     def fault(self, row: Row) -> str | None:
         """Return why a row proves nothing, or None: it is unsound, or an end cannot be.
 
-        perftest's t_min and OSU's percentiles are of single messages or windows, which no more
-        outrun the fabric than their mean does.  perftest's peak may by a little: it divides by
-        whole cycles of the CPU (print_report_bw in src/perftest_parameters.c).
+        perftest's t_min and OSU's percentiles are of single messages or windows, which do not
+        outrun the fabric either.  perftest's peak may by a little: it divides by whole cycles of
+        the CPU (print_report_bw in src/perftest_parameters.c).
         """
         fault = row_fault(self.table, self.reading, row)
         if fault or self.table.suite not in {"osu", "perftest"}:
@@ -246,8 +236,8 @@ class Limits:
 def _unknown_nodes(table: Table, reading: Meaning, rules: Rules) -> str | None:
     """Return why the rails of one node do not bind the sum over several pairs, or None.
 
-    A run of our own puts all pairs between two nodes; of a file nobody knows, unless ``flows=``
-    says that the pairs shared the rails.  What is too slow for one node is too slow for more.
+    A run of our own puts all pairs between two nodes; of a file it is unknown, unless ``flows=``
+    says that the pairs shared the rails.
     """
     pairs, fabric = num_pairs(table), rules.fabric
     is_sum = reading.kind is ProgramKind.BANDWIDTH and reading.pairs_share_rails and pairs > 1
@@ -260,10 +250,7 @@ def _unknown_nodes(table: Table, reading: Meaning, rules: Rules) -> str | None:
 
 
 def _shared_rails(table: Table, reading: Meaning) -> str | None:
-    """Return why one number of this table cannot be held against whole rails, or None.
-
-    Several processes of a node divide its rails, and the output does not say how many sat where.
-    """
+    """Return why one number of this table cannot be held against whole rails, or None."""
     said = table.attributes
     processes = int(said.get("num_processes", 2))
     counts_own = {Consistency.TWICE_SIZE_OVER_TIME, Consistency.FOUR_TIMES_SIZE_OVER_TIME}
@@ -276,11 +263,3 @@ def _shared_rails(table: Table, reading: Meaning) -> str | None:
             None if "num_pairs" in said else "how many pairs shared the rails is not in the output"
         )
     return None
-
-
-def describe_loss(table: Table) -> list[str]:
-    """Return what was lost on the way of UDP, in words; nothing if all arrived."""
-    lost, sent = (int(table.attributes.get(name, 0)) for name in ("lost_datagrams", "datagrams"))
-    if lost <= 0 or sent <= 0:
-        return []
-    return [f"{lost} of {sent} datagrams ({lost / sent:.2%}) were lost; only what arrived counts"]

@@ -2,8 +2,8 @@
 
 The judge of a number knows the number, its limits and its reference.  Who saw something else (the
 counters of the path, the device, the library, the neighbours, the end of the job) objects.  What an
-objection makes of each verdict stands in :data:`TABLE`, and nowhere else.  Objections are applied
-in the order of that table, so that it does not matter who came last.
+objection makes of each verdict is a row of :class:`ObjectionKind`, and nowhere else.  They are
+applied in the order of its rows, so that it does not matter who came last.
 """
 
 from __future__ import annotations
@@ -12,61 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from fabricproof.core.measure import Quantity, Verdict
 from fabricproof.traffic import PathProof, PathState
 
 _Judged = TypeVar("_Judged", bound=Quantity)
-
-
-class ObjectionKind(StrEnum):
-    """What is objected; what each makes of a verdict is its row of :data:`TABLE`."""
-
-    NOT_IN_IMAGE = "not_in_image"
-    OTHER_DEVICE = "other_device"
-    OTHER_LIBRARY = "other_library"
-    UNLIKE_LIBRARIES = "unlike_libraries"
-    OTHER_PATH = "other_path"
-    OTHER_HOP = "other_hop"
-    OTHER_OWNER = "other_owner"
-    CONTRADICTION = "contradiction"
-    SAME_DIRECTION = "same_direction"
-    ERRORS_ROSE = "errors_rose"
-    WIRE_EVENT = "wire_event"
-    JOB_CUT_OFF = "job_cut_off"
-    NEVER_STARTED = "never_started"
-    PATH_UNKNOWN = "path_unknown"
-    MORE_DEVICES = "more_devices"
-    IMAGE_UNSEEN = "image_unseen"
-    DEVICE_UNSEEN = "device_unseen"
-    LIBRARY_UNSEEN = "library_unseen"
-    RANK_LOST = "rank_lost"
-    DIRECTION_UNKNOWN = "direction_unknown"
-    STRANGE_NODES = "strange_nodes"
-    REFERENCES_UNREADABLE = "references_unreadable"
-    PAIR_UNSOUND = "pair_unsound"
-    DISTURBED = "disturbed"
-    OTHER_JOB = "other_job"
-    RED_IN_TURN = "red_in_turn"
-    OTHER_DIRECTION = "other_direction"
-    LINK_NOT_AS_DECLARED = "link_not_as_declared"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Consequence:
-    """What one kind of objection does.
-
-    Attributes:
-        becomes: verdict -> verdict.  A verdict that is absent stays, and keeps its reason.
-        adds: the reason of the judgement stays, behind that of the objection.
-        means: when it is raised, for a person.
-    """
-
-    becomes: Mapping[Verdict, Verdict]
-    means: str
-    adds: bool = False
-
 
 _P, _F, _I, _U, _M = (
     *(Verdict.PASS, Verdict.FAIL, Verdict.INVALID),
@@ -79,105 +30,73 @@ _UNPROVEN = MappingProxyType({_P: _U})
 #: the number says the same, and why it may be so is said first
 _EXPLAINS = MappingProxyType({each: each for each in (_F, _I, _U, _M)})
 
-#: kind -> what it makes of each verdict.  Kinds are applied in this order; of two that spoil a
-#: number, the first gives the reason.
-TABLE: Mapping[ObjectionKind, Consequence] = MappingProxyType(
-    {
-        ObjectionKind.NOT_IN_IMAGE: Consequence(
-            becomes=_SPOILS, means="a rank ran with the root of the node, not in the container"
-        ),
-        ObjectionKind.OTHER_DEVICE: Consequence(
-            becomes=_SPOILS, means="a rail is not of the declared link, Soft-RoCE for an HCA"
-        ),
-        ObjectionKind.OTHER_LIBRARY: Consequence(
-            becomes=_SPOILS, means="a rank loaded an MPI library of another stack"
-        ),
-        ObjectionKind.UNLIKE_LIBRARIES: Consequence(
-            becomes=_SPOILS, means="the nodes loaded unlike files of one library"
-        ),
-        ObjectionKind.OTHER_PATH: Consequence(
-            becomes=_SPOILS, means="the counters show that the bytes took another path"
-        ),
-        ObjectionKind.OTHER_HOP: Consequence(
-            becomes=_SPOILS, means="the packets went through another node"
-        ),
-        ObjectionKind.OTHER_OWNER: Consequence(
-            becomes=_SPOILS, means="another node answers for an address of the path"
-        ),
-        ObjectionKind.CONTRADICTION: Consequence(
-            becomes=_SPOILS, means="the columns of a row contradict each other"
-        ),
-        ObjectionKind.SAME_DIRECTION: Consequence(
-            becomes={_P: _I, _F: _I}, means="the leg the other way sent the same way"
-        ),
-        ObjectionKind.ERRORS_ROSE: Consequence(
-            becomes={_P: _F}, means="counters of errors on the path rose while it ran"
-        ),
-        ObjectionKind.WIRE_EVENT: Consequence(
-            becomes={_P: _F}, means="the link went down while it ran; a later look clears nothing"
-        ),
-        ObjectionKind.JOB_CUT_OFF: Consequence(
-            becomes={_P: _M}, means="the job did not come to its end, and no leg tells of it"
-        ),
-        ObjectionKind.NEVER_STARTED: Consequence(
-            becomes={_M: _M}, means="the job ended before the leg was started"
-        ),
-        ObjectionKind.PATH_UNKNOWN: Consequence(
-            becomes=_UNPROVEN, means="the counters do not show which path the bytes took"
-        ),
-        ObjectionKind.MORE_DEVICES: Consequence(
-            becomes=_UNPROVEN,
-            adds=True,
-            means="the output names more devices than rails are declared",
-        ),
-        ObjectionKind.IMAGE_UNSEEN: Consequence(
-            becomes=_UNPROVEN, means="it is unknown whether a rank ran in the container"
-        ),
-        ObjectionKind.DEVICE_UNSEEN: Consequence(
-            becomes=_UNPROVEN, means="a rank counted a rail and did not say what device it is"
-        ),
-        ObjectionKind.LIBRARY_UNSEEN: Consequence(
-            becomes=_UNPROVEN, means="it is unknown which MPI library a rank loaded"
-        ),
-        ObjectionKind.RANK_LOST: Consequence(
-            becomes=_UNPROVEN, means="a rank was lost before its MPI library was seen"
-        ),
-        ObjectionKind.DIRECTION_UNKNOWN: Consequence(
-            becomes=_UNPROVEN, means="it is unknown which way the leg sent"
-        ),
-        ObjectionKind.STRANGE_NODES: Consequence(
-            becomes=_UNPROVEN, means="ranks ran on nodes that the job did not have"
-        ),
-        ObjectionKind.REFERENCES_UNREADABLE: Consequence(
-            becomes=_UNPROVEN, means="the baseline that was to judge could not be read"
-        ),
-        ObjectionKind.PAIR_UNSOUND: Consequence(
-            becomes={_P: _U, _F: _U},
-            means="the leg of a pair that gives the reference is no measure itself",
-        ),
-        ObjectionKind.DISTURBED: Consequence(
-            becomes={_F: _U},
-            adds=True,
-            means="what others took of the wire or of the CPUs explains the shortfall",
-        ),
-        ObjectionKind.OTHER_JOB: Consequence(
-            becomes={_F: _U, _U: _U, _M: _M},
-            adds=True,
-            means="another job was on the nodes while it ran",
-        ),
-        ObjectionKind.RED_IN_TURN: Consequence(
-            becomes={_U: _F, _F: _F},
-            means="measured again beside a good pair in turn, and red: no excuse holds",
-        ),
-        ObjectionKind.OTHER_DIRECTION: Consequence(
-            becomes=_EXPLAINS, adds=True, means="what the same rail does the other way"
-        ),
-        ObjectionKind.LINK_NOT_AS_DECLARED: Consequence(
-            becomes=_EXPLAINS, adds=True, means="preflight saw a link that is not as declared"
-        ),
-    }
-)
-_ORDER = {kind: index for index, kind in enumerate(TABLE)}
+
+class ObjectionKind(StrEnum):
+    """What is objected, in the order in which objections are applied; one row each.
+
+    Of two that spoil a number the first gives the reason.
+
+    Attributes:
+        becomes: verdict -> verdict.  A verdict that is absent stays, and keeps its reason.
+        means: when it is raised, for a person.
+        adds: the reason of the judgement stays, behind that of the objection.
+    """
+
+    becomes: Mapping[Verdict, Verdict]
+    means: str
+    adds: bool
+
+    def __new__(
+        cls, value: str, becomes: Mapping[Verdict, Verdict], means: str, adds: bool = False
+    ) -> Self:
+        """Return the kind of this name with its row."""
+        kind = str.__new__(cls, value)
+        kind._value_, kind.becomes, kind.means, kind.adds = value, becomes, means, adds
+        return kind
+
+    # fmt: off
+    NOT_IN_IMAGE = ("not_in_image", _SPOILS,
+        "a rank ran with the root of the node, not in the container")
+    OTHER_DEVICE = ("other_device", _SPOILS,
+        "a rail is not of the declared link, Soft-RoCE for an HCA")
+    OTHER_LIBRARY = "other_library", _SPOILS, "a rank loaded an MPI library of another stack"
+    UNLIKE_LIBRARIES = "unlike_libraries", _SPOILS, "the nodes loaded unlike files of one library"
+    OTHER_PATH = "other_path", _SPOILS, "the counters show that the bytes took another path"
+    OTHER_HOP = "other_hop", _SPOILS, "the packets went through another node"
+    OTHER_OWNER = "other_owner", _SPOILS, "another node answers for an address of the path"
+    SAME_DIRECTION = "same_direction", {_P: _I, _F: _I}, "the leg the other way sent the same way"
+    ERRORS_ROSE = "errors_rose", {_P: _F}, "counters of errors on the path rose while it ran"
+    WIRE_EVENT = ("wire_event", {_P: _F},
+        "the link went down while it ran; a later look clears nothing")
+    JOB_CUT_OFF = "job_cut_off", {_P: _M}, "the job did not come to its end, and no leg tells of it"
+    NEVER_STARTED = "never_started", {_M: _M}, "the job ended before the leg was started"
+    PATH_UNKNOWN = "path_unknown", _UNPROVEN, "the counters do not show which path the bytes took"
+    MORE_DEVICES = ("more_devices", _UNPROVEN,
+        "the output names more devices than rails are declared", True)
+    IMAGE_UNSEEN = "image_unseen", _UNPROVEN, "it is unknown whether a rank ran in the container"
+    DEVICE_UNSEEN = ("device_unseen", _UNPROVEN,
+        "a rank counted a rail and did not say what device it is")
+    LIBRARY_UNSEEN = "library_unseen", _UNPROVEN, "it is unknown which MPI library a rank loaded"
+    RANK_LOST = "rank_lost", _UNPROVEN, "a rank was lost before its MPI library was seen"
+    DIRECTION_UNKNOWN = "direction_unknown", _UNPROVEN, "it is unknown which way the leg sent"
+    STRANGE_NODES = "strange_nodes", _UNPROVEN, "ranks ran on nodes that the job did not have"
+    REFERENCES_UNREADABLE = ("references_unreadable", _UNPROVEN,
+        "the baseline that was to judge could not be read")
+    PAIR_UNSOUND = ("pair_unsound", {_P: _U, _F: _U},
+        "the leg of a pair that gives the reference is no measure itself")
+    DISTURBED = ("disturbed", {_F: _U},
+        "what others took of the wire or of the CPUs explains the shortfall", True)
+    OTHER_JOB = ("other_job", {_F: _U, _U: _U, _M: _M},
+        "another job was on the nodes while it ran", True)
+    RED_IN_TURN = ("red_in_turn", {_U: _F, _F: _F},
+        "measured again beside a good pair in turn, and red: no excuse holds")
+    OTHER_DIRECTION = "other_direction", _EXPLAINS, "what the same rail does the other way", True
+    LINK_NOT_AS_DECLARED = ("link_not_as_declared", _EXPLAINS,
+        "preflight saw a link that is not as declared", True)
+    # fmt: on
+
+
+_ORDER = {kind: index for index, kind in enumerate(ObjectionKind)}
 
 #: kinds that say that a number is not known to be of the leg's own device or library
 FOREIGN = frozenset(
@@ -208,7 +127,7 @@ class Objection:
     def concerns(self, judgement: Quantity) -> bool:
         """Return whether it is about this quantity, and changes what is said of it."""
         named = self.quantities is None or judgement.name in self.quantities
-        return named and judgement.verdict in TABLE[self.kind].becomes
+        return named and judgement.verdict in self.kind.becomes
 
 
 def apply(judgements: Iterable[_Judged], objections: Iterable[Objection]) -> tuple[_Judged, ...]:
@@ -222,9 +141,8 @@ def _after(judgement: _Judged, ordered: Iterable[Objection]) -> _Judged:
     for each in ordered:
         if not each.concerns(judgement):
             continue
-        row = TABLE[each.kind]
-        verdict = row.becomes[judgement.verdict]
-        if verdict is Verdict.INVALID and not row.adds:
+        verdict = each.kind.becomes[judgement.verdict]
+        if verdict is Verdict.INVALID and not each.kind.adds:
             if spoiled:
                 continue
             spoiled = True
@@ -234,7 +152,7 @@ def _after(judgement: _Judged, ordered: Iterable[Objection]) -> _Judged:
             judgement,
             verdict=verdict,
             value=None if verdict is Verdict.MISSING else judgement.value,
-            reason=f"{each.reason}; {judgement.reason}" if row.adds else each.reason,
+            reason=f"{each.reason}; {judgement.reason}" if each.kind.adds else each.reason,
             disturbance=excuse if verdict is Verdict.UNJUDGED else None,
             objections=(*judgement.objections, each.kind),
         )

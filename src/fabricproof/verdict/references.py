@@ -1,35 +1,45 @@
-"""A baseline: references in a file that history writes, and what follows for a leg's numbers.
+"""References that people type, and those of a baseline, a file that history writes.
 
-It judges after physics and the site's own references, and is never milder: what is INVALID or FAIL
-stays so.  It makes a PASS a FAIL, and judges what nobody else does if the path is proven.  Each
-row holds for one place (build, nodes, version and setting of the tool ...) and for nodes that are
-what they were; elsewhere it does not judge, and a finding says why.
-
-``site-configs/<site>/baselines/NAME.json`` is reviewed in a diff: one quantity a line.  Its part
-that may judge a job lies as ``baseline.json`` beside the job's plan: nodes need not see the site's
-folder, and a verdict can be repeated after the baseline has been replaced.
+A baseline judges after physics and the site's own references, and is never milder: it makes a PASS
+a FAIL, and judges what nothing else does if the path is proven.  Each row holds for one place
+(build, nodes, version and setting of the tool ...) and for nodes that are what they were; elsewhere
+it does not judge, and a finding says why.  What may judge a job lies beside the job's plan, so that
+a verdict can be repeated after the baseline was replaced.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 
-from fabricproof.core.errors import ParseError, words_of
+from fabricproof.core.errors import ConfigError, ParseError, words_of
 from fabricproof.core.findings import as_notes
 from fabricproof.core.measure import Verdict
 from fabricproof.core.plain import typed
 from fabricproof.core.project import site_option
 from fabricproof.core.provenance import PLACE, LegPlace
 from fabricproof.core.records import read_json
+from fabricproof.core.units import (
+    BUFFERS,
+    at_size,
+    convert,
+    dimension,
+    parse_size,
+    split_buffers,
+    split_quantity,
+)
 from fabricproof.traffic import PathState
 from fabricproof.verdict.value import (
+    DEFAULT_LATENCY_TOLERANCE,
+    DEFAULT_TOLERANCE,
     Judgement,
     Reference,
     Report,
     Source,
+    at_least,
+    at_most,
     judge_value,
     possible_up_to,
 )
@@ -48,18 +58,14 @@ class BaselineRow:
     """One quantity at one place.
 
     Attributes:
-        quantity: ``bandwidth_1MiB``.
         unit: of all its numbers: ``MB/s``, ``us``, ``x`` ...
         message_size: in bytes; None for a quantity without one.
         better: 1 if more is better, -1 if less is.
-        named: whether it is one of the quantities that carry a verdict, or a point of a curve.
+        named: whether it carries a verdict, or is a point of a curve.
         median: of the samples; ``low`` and ``high`` are its bounds.
         spread: relative standard deviation from run to run, with what like quantities lend it.
         num_runs: that it was learnt from.
         samples: one of each run of the baseline, None if not learnt from; beside a plan empty.
-
-    Raises:
-        ValueError: a bound is NaN, 0 or infinite: nothing would cross it.
     """
 
     quantity: str
@@ -75,7 +81,7 @@ class BaselineRow:
     samples: tuple[float | None, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what no type forbids."""
+        """Refuse what no type forbids: a bound of NaN, 0 or infinity would not be crossed."""
         numbers = (self.spread, *(each for each in self.samples if each is not None))
         if not 0 < self.low <= self.median <= self.high < math.inf:
             raise ValueError(f"bounds of {self.quantity}: expected 0 < low <= median <= high")
@@ -88,7 +94,7 @@ class BaselineRow:
         return self.low if self.better > 0 else self.high
 
     def reference(self, baseline: str) -> Reference:
-        """Return it as the judge has any reference."""
+        """Return it as a reference of the judge."""
         return Reference(
             value=self.median,
             lower=self.low if self.better > 0 else None,
@@ -113,16 +119,12 @@ class Baseline:
     """Numbers of known-good runs, with everything they rest on: what stands in the file.
 
     Attributes:
-        name: ``spring-2026``.
         frozen: when it was made, UTC, ``2026-11-21T21:54:14Z``.
-        command: what was typed.
-        fabricproof: the version that made it.
+        command: what was typed; ``fabricproof`` is the version that made it.
         settings: the words of a tool's own setting that make two numbers unlike.
         runs: run to its beginning (UTC) of every run that gave a number.
-        set_aside: what was not learnt from and why, one sentence each.
-        not_judged: legs that were measured in these runs and have no quantity in it, and why.
-        common: the facts that all its nodes have alike.
-        nodes: node to its other facts.
+        set_aside, not_judged: what was not learnt from, and legs without a quantity; and why.
+        common: the facts that all its nodes have alike; ``nodes`` has the others of each.
         legs: beside a plan, leg to what is known of its place before it runs.
     """
 
@@ -203,13 +205,10 @@ def read_baseline(path: Path, leg: str = "") -> Baseline:
 
 
 def for_legs(baseline: Baseline, legs: Mapping[str, LegPlace]) -> Baseline:
-    """Return what of a baseline may judge these legs, without samples.
+    """Return what of a baseline may judge these legs (leg to its place), without samples.
 
     Rows of other builds, versions and settings are kept: it can be said why they do not judge.
-
-    Args:
-        baseline: as in the site's folder.
-        legs: leg to its place, without nodes if any will do.
+    A place without nodes stands for any nodes.
     """
     asked = {(place.planned, place.nodes) for place in legs.values()}
     groups = tuple(
@@ -223,13 +222,10 @@ def for_legs(baseline: Baseline, legs: Mapping[str, LegPlace]) -> Baseline:
 
 
 def judge_by_baseline(report: Report, baseline: Baseline, ran: LegPlace, changed: str) -> Report:
-    """Return a leg's report after the baseline.
+    """Return a leg's report after the baseline, which may be the part beside the plan.
 
-    Args:
-        report: by physics and the site's references.
-        baseline: all of it, or what lies beside the plan.
-        ran: the leg's place as it ran.
-        changed: why its nodes are not what they were; empty if they are.
+    ``ran`` is the leg's place as it ran, ``changed`` why its nodes are not what they were; empty if
+    they are.
     """
     rows = {
         (row.quantity, row.unit): row
@@ -247,25 +243,21 @@ def judge_by_baseline(report: Report, baseline: Baseline, ran: LegPlace, changed
         return replace(report, findings=(*report.findings, *as_notes([text])))
     proven = report.net_path is not None and report.net_path.state is PathState.PROVEN
     pairs = [(each, rows.get((each.name, each.unit))) for each in report.quantities]
-    return report.with_quantities(
-        [
-            tightened(each, row, baseline.name, proven=proven) if row else each
-            for each, row in pairs
-        ],
-        *as_notes(
-            f"{each.name} = {each.value:.5g} is better than {baseline.words} knows "
-            f"({row.low:.5g} to {row.high:.5g} {row.unit}): what changed? next: {again}"
-            for each, row in pairs
-            if row and each.value is not None and each.verdict is not Verdict.INVALID
-            if (each.value > row.high if row.better > 0 else each.value < row.low)
-        ),
+    now = [tightened(each, row, baseline.name, proven) if row else each for each, row in pairs]
+    better = (
+        f"{each.name} = {each.value:.5g} is better than {baseline.words} knows "
+        f"({row.low:.5g} to {row.high:.5g} {row.unit}): what changed? next: {again}"
+        for each, row in pairs
+        if row and each.value is not None and each.verdict is not Verdict.INVALID
+        if (each.value > row.high if row.better > 0 else each.value < row.low)
     )
+    return report.with_quantities(now, *as_notes(better))
 
 
-def tightened(judgement: Judgement, row: BaselineRow, name: str, *, proven: bool) -> Judgement:
+def tightened(judgement: Judgement, row: BaselineRow, name: str, proven: bool) -> Judgement:
     """Return a judgement by the tighter of its own bounds and those of a row of baseline ``name``.
 
-    ``proven``: the path is; then an UNJUDGED number without a reference may pass by the row alone.
+    If the path is ``proven`` an UNJUDGED number without a reference may pass by the row alone.
     """
     value, verdict = judgement.value, judgement.verdict
     alone = verdict is Verdict.UNJUDGED and judgement.reference is None and proven
@@ -314,3 +306,67 @@ def _unlike(baseline: Baseline, ran: LegPlace) -> str:
     ]
     nearest = min(others, key=len, default=["it was never frozen for these nodes"])
     return ", ".join(nearest)
+
+
+#: what MPI carries of what TCP does below it, over the same rail
+SHARE = "mpi_share"
+
+#: quantity of a reference -> what its unit measures
+_DIMENSIONS = {"bandwidth": "bandwidth", "busbw": "bandwidth", "latency": "time", SHARE: "fraction"}
+
+
+def from_text(text: str, *, tolerance: float | None, origin: str) -> tuple[str, Reference]:
+    """Read ``'bandwidth=21 GB/s'`` or ``'latency_0B=60 us'`` into (quantity, reference).
+
+    A bare ``'21 GB/s'`` names the quantity by its unit, which is converted to the judge's own.
+
+    Raises:
+        UnitError: no unit, or not one of bandwidth or time.
+        ConfigError: the quantity is unknown, the unit is not one of it, or the value not positive.
+    """
+    name, _, amount = text.rpartition("=")
+    number, unit = split_quantity(amount)
+    is_time = dimension(unit) == "time"
+    name, kind = _spelled(name.strip() or ("latency" if is_time else "bandwidth"))
+    if text != amount and _DIMENSIONS[kind] != dimension(unit):
+        raise ConfigError(
+            f"the unit does not fit quantity {name!r}",
+            expected=f"a time for latency, a bandwidth for bandwidth, a fraction for {SHARE}",
+            got=repr(amount),
+        )
+    if tolerance is None:
+        tolerance = DEFAULT_LATENCY_TOLERANCE if is_time else DEFAULT_TOLERANCE
+    own = "us" if is_time else "x" if kind == SHARE else "MB/s"
+    make = at_most if is_time else at_least
+    return name, make(convert(number, unit, own), unit=own, tolerance=tolerance, origin=origin)
+
+
+def _spelled(name: str) -> tuple[str, str]:
+    """Return ``bandwidth_4194304`` as the judge spells it, ``bandwidth_4MiB``, and its kind."""
+    buffers, rest = split_buffers(name)
+    kind, mark, size = (rest, "", "") if name == SHARE else rest.partition("_")
+    if kind not in _DIMENSIONS or (kind == "busbw" and buffers != "device_"):
+        raise ConfigError(
+            "unknown quantity in a reference",
+            expected="bandwidth, latency, device_busbw, or one size of it as bandwidth_4MiB; of "
+            f"buffers on GPUs with {', '.join(BUFFERS)} before it",
+            got=repr(name),
+        )
+    return (at_size(f"{buffers}{kind}", parse_size(size)) if mark else name), kind
+
+
+def from_texts(
+    texts: Iterable[str], *, tolerance: float | None = None, origin: str
+) -> dict[str, Reference]:
+    """Return references by quantity, each read as :func:`from_text` does.
+
+    Raises:
+        UnitError, ConfigError: one is none, or a quantity has two.
+    """
+    found: dict[str, Reference] = {}
+    for text in texts:
+        name, reference = from_text(text, tolerance=tolerance, origin=origin)
+        if name in found:
+            raise ConfigError(f"two values for {name}", expected="one", got=repr(text))
+        found[name] = reference
+    return found

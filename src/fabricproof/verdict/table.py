@@ -7,26 +7,29 @@ agree) and measured on the right path.  Everything else has a name of its own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from fabricproof.benchmarks.catalogue import collective_of
-from fabricproof.benchmarks.program import ProgramKind, buffers_of
+from fabricproof.benchmarks.program import NCCL_SUITES, ProgramKind, buffers_of
 from fabricproof.core.findings import Finding, as_notes
 from fabricproof.core.measure import Table, Verdict, worst
 from fabricproof.core.units import at_size, size_label, split_buffers
 from fabricproof.traffic import PathProof
-from fabricproof.verdict.busbw import QUANTITY, SUITES, describe_busbw, judge_busbw
-from fabricproof.verdict.causes.gpus import on_gpus
-from fabricproof.verdict.causes.suspects import explained, inverted_latencies
+from fabricproof.verdict.busbw import QUANTITY, describe_busbw, judge_busbw, on_gpus
+from fabricproof.verdict.causes.suspects import explained
 from fabricproof.verdict.collective import (
     COLLECTIVE_TIMES,
     collective_floor,
     describe_collective,
+    describe_rings,
+    judge_rings,
 )
 from fabricproof.verdict.curve import (
     TIMES,
     describe_shape,
+    inverted_latencies,
     row_limit_us,
     smallest_message_us,
     too_fast,
@@ -34,11 +37,15 @@ from fabricproof.verdict.curve import (
     without_switches,
 )
 from fabricproof.verdict.laws import Row, wire_bytes
-from fabricproof.verdict.limits import Limits, describe_loss, num_pairs
-from fabricproof.verdict.network import network_of, objections_of
+from fabricproof.verdict.limits import Limits, num_pairs
+from fabricproof.verdict.network import (
+    describe_loss,
+    judge_retransmissions,
+    network_of,
+    objections_of,
+    unless_limited,
+)
 from fabricproof.verdict.objections import of_path
-from fabricproof.verdict.rings import describe_rings, judge_rings
-from fabricproof.verdict.sockets import judge_retransmissions, unless_limited
 from fabricproof.verdict.value import (
     Judgement,
     Reference,
@@ -47,7 +54,6 @@ from fabricproof.verdict.value import (
     at_least,
     at_most,
     judge_value,
-    missing,
     no_number,
 )
 
@@ -62,42 +68,31 @@ _TIMES = (*TIMES, "overall_us")
 
 
 def judge_table(table: Table, rules: Rules, net_path: PathProof | None = None) -> Report:
-    """Judge one parsed table.
-
-    ``net_path`` is None where no counters were read.
-    """
-    table = _in_decimal_megabytes(table)
-    buffers = buffers_of(table)
-    rules = _of_buffers(rules, buffers)
-    limits = Limits(table, rules)
+    """Judge one parsed table; ``net_path`` is None if no counters were read."""
+    table, buffers = _in_decimal_megabytes(table), buffers_of(table)
+    if buffers:
+        rules = replace(rules, references=_of_buffers(rules.references, buffers))
+    limits, notes = Limits(table, rules), list[str]()
+    from_file = net_path is None and not rules.path_required
     judged, findings = _numbers(limits)
     judged = [unless_limited(each, table) for each in judged]
     judged += _due_sizes(limits, judged)
-    from_file = net_path is None and not rules.path_required
     judged += _not_in_the_table(limits, from_file=from_file)
     if from_file:  # a run of our own counts them on the nodes
-        lost, seen = judge_retransmissions(table)
-        judged += lost
-        findings += as_notes(seen)
+        lost, told = judge_retransmissions(table)
+        judged, notes = [*judged, *lost], [*notes, *told]
     if buffers:
-        judged, seen = on_gpus(judged, buffers, limits.fabric, rules.references)
-        findings += as_notes(seen)
+        judged, told = on_gpus(judged, buffers, limits.fabric, rules.references)
+        notes += told
     judged = explained(judged, table, limits.fabric)
-    if table.suite not in SUITES:
-        findings += as_notes(describe_shape(table))
-    findings += as_notes(
-        [
-            *inverted_latencies(table),
-            *describe_loss(table),
-            *(net_path.findings if net_path else ()),
-        ]
-    )
-    if from_file:
-        findings += as_notes(_what_a_file_cannot_show(limits))
+    notes += describe_shape(table) if table.suite not in NCCL_SUITES else ()
+    notes += [*inverted_latencies(table), *describe_loss(table)]
+    notes += net_path.findings if net_path else ()
+    notes += _what_a_file_cannot_show(limits) if from_file else ()
     report = Report(
         verdict=worst([each.verdict for each in judged]),
         quantities=tuple(judged),
-        findings=tuple(findings),
+        findings=(*findings, *as_notes(notes)),
         net_path=net_path,
     )
     own_word = objections_of(table, limits.fabric, rules.devices)
@@ -114,30 +109,23 @@ def _in_decimal_megabytes(table: Table) -> Table:
     return replace(table, columns=columns, rows=rows)
 
 
-def _of_buffers(rules: Rules, buffers: str) -> Rules:
-    """Return rules with the references of such buffers alone, under the names without them."""
-    if not buffers:
-        return rules
-    mine = {
-        split_buffers(name)[1]: each
-        for name, each in rules.references.items()
-        if split_buffers(name)[0] == buffers
-    }
-    return replace(rules, references=mine)
+def _of_buffers(references: Mapping[str, Reference], buffers: str) -> dict[str, Reference]:
+    """Return the references of such buffers alone, under the names without them."""
+    named = [(split_buffers(name), each) for name, each in references.items()]
+    return {name: each for (whose, name), each in named if whose == buffers}
 
 
 def _numbers(limits: Limits) -> tuple[list[Judgement], list[Finding]]:
     """Judge the numbers of a table, with what is worth reading beside them."""
     table = limits.table
-    if table.suite in SUITES:
+    if table.suite in NCCL_SUITES:
         return judge_busbw(limits), list(as_notes(describe_busbw(table)))
     if table.suite == "hpcc":
         return judge_rings(limits), list(as_notes(describe_rings(limits)))
     if collective_of(table.suite, table.program) is not None:
         return _times(limits), list(as_notes(describe_collective(limits)))
     if limits.reading.kind is not ProgramKind.BANDWIDTH or "bandwidth_mb_s" not in table.columns:
-        judged, switches = without_switches(_times(limits))  # one of point-to-point curves
-        return judged, switches
+        return without_switches(_times(limits))
     side, told = _side_times(limits)
     judged, switches = without_switches([*side, *_bandwidths(limits)])
     return judged, [*as_notes(told), *switches]
@@ -154,9 +142,10 @@ def _bandwidths(limits: Limits) -> list[Judgement]:
         is_last, num_bytes = row is rows[-1], wire_bytes(row)
         name = at_size("bandwidth", _size(row))
         given = references.get(name)
-        if not is_last and given is None and _lost_in_rounding(row):
-            continue
-        law = None if is_last else _curve_reference(num_bytes, smallest_us, limits)
+        is_small = row.get("message_size", math.inf) <= SMALLEST_PRINTED_BYTES
+        if is_small and not (is_last or given or row["bandwidth_mb_s"]):
+            continue  # lost in rounding
+        law = None if is_last else _curve_reference(num_bytes, smallest_us, limits, "MB/s")
         judged = judge_value(
             name=name,
             value=row["bandwidth_mb_s"],
@@ -178,17 +167,11 @@ def _size(row: Row) -> int | None:
     return int(row["message_size"]) if "message_size" in row else None
 
 
-def _lost_in_rounding(row: Row) -> bool:
-    """Tell whether a small message's bandwidth is 0.00 only because two decimals are printed."""
-    size = _size(row)
-    return row["bandwidth_mb_s"] == 0 and size is not None and size <= SMALLEST_PRINTED_BYTES
-
-
 def _doubt(judged: Judgement, num_bytes: int | None, limits: Limits) -> str | None:
     """Return why a rate that no reference names is neither good nor bad; None if it is.
 
-    A sum over pairs on nobody knows how many nodes is not good.  The largest message is not bad
-    where no healthy fabric could have shown its plateau with it.
+    A sum over pairs on an unknown number of nodes is not good.  The largest message is not bad if
+    no healthy fabric could have shown its plateau with it.
     """
     if judged.verdict is Verdict.PASS:
         return limits.unknown_nodes
@@ -218,35 +201,28 @@ def _unless_too_fast(judged: Judgement, why: str | None) -> Judgement:
 
 
 def _curve_reference(
-    num_bytes: int | None, smallest_us: float | None, limits: Limits
+    num_bytes: int | None, first_us: float | None, limits: Limits, unit: str
 ) -> Reference | None:
-    """Return what a rate inside the curve is judged by: see ``verdict.curve``."""
-    plateau_mb_s = limits.curve_mb_s
-    if plateau_mb_s is None or num_bytes is None or smallest_us is None:
-        return None
-    limit_us = row_limit_us(num_bytes, smallest_us, plateau_mb_s)
-    slower = limits.rules.curve_tolerance / (1 + limits.rules.curve_tolerance)
-    origin = f"curve law from {smallest_us:.3g} us for the smallest"
-    return at_least(max(num_bytes, 1) / limit_us, tolerance=slower, origin=origin)
+    """Return what a point inside the curve is judged by: see ``verdict.curve``.
 
-
-def _latency_curve_reference(
-    num_bytes: int | None, first_us: float, limits: Limits
-) -> Reference | None:
-    """Return what a time inside the curve is judged by; pairs share the rate of the plateau."""
-    plateau_mb_s = limits.curve_mb_s
-    if plateau_mb_s is None or num_bytes is None or first_us <= 0:
+    It is a rate in MB/s of all pairs, or a time in us of one, which shares the rate of the plateau.
+    """
+    plateau_mb_s, longer = limits.curve_mb_s, limits.rules.curve_tolerance
+    if plateau_mb_s is None or num_bytes is None or not first_us or first_us < 0:
         return None
-    limit_us = row_limit_us(num_bytes, first_us, plateau_mb_s / num_pairs(limits.table))
     origin = f"curve law from {first_us:.3g} us for the smallest"
-    return at_most(limit_us, tolerance=limits.rules.curve_tolerance, origin=origin)
+    if unit == "us":
+        limit_us = row_limit_us(num_bytes, first_us, plateau_mb_s / num_pairs(limits.table))
+        return at_most(limit_us, tolerance=longer, origin=origin)
+    limit_us = row_limit_us(num_bytes, first_us, plateau_mb_s)
+    return at_least(max(num_bytes, 1) / limit_us, tolerance=longer / (1 + longer), origin=origin)
 
 
 def _times(limits: Limits, *, beside_rates: bool = False) -> list[Judgement]:
     """Judge every time of a table; a reference of ``latency`` means its smallest message.
 
-    Of a collective the smallest and the largest are named; the law of a curve is one of
-    ping-pongs.  Of times beside rates the rates tell what is wrong with a row.
+    Of a collective the smallest and the largest are named.  Of times ``beside_rates`` the rates
+    tell what is wrong with a row.
     """
     table, references = limits.table, limits.rules.references
     program = collective_of(table.suite, table.program)
@@ -257,9 +233,10 @@ def _times(limits: Limits, *, beside_rates: bool = False) -> list[Judgement]:
     elif beside_rates:
         rows = [row for row in rows if _size(row) != 0 or limits.reading.empty_crosses]
     if column is None or not (rows or beside_rates):
-        fault, verdict = limits.fault({}), Verdict.UNJUDGED
-        reason = fault or "the table has no column this judge can judge"
-        return [no_number(table.program, Verdict.INVALID if fault else verdict, reason)]
+        if fault := limits.fault({}):
+            return [no_number(table.program, Verdict.INVALID, fault)]
+        reason = "the table has no column this judge can judge"
+        return [no_number(table.program, Verdict.UNJUDGED, reason)]
     is_curve = limits.reading.kind is ProgramKind.LATENCY
     fast = _too_fast(limits, column) if is_curve else {}
     found = []
@@ -270,7 +247,7 @@ def _times(limits: Limits, *, beside_rates: bool = False) -> list[Judgement]:
         given = references.get(name) or (references.get("latency") if is_first else None)
         law = None
         if is_curve and not is_first:
-            law = _latency_curve_reference(wire_bytes(row), rows[0][column], limits)
+            law = _curve_reference(wire_bytes(row), rows[0][column], limits, "us")
         judged = judge_value(
             name=name,
             value=row[column],
@@ -289,8 +266,8 @@ def _times(limits: Limits, *, beside_rates: bool = False) -> list[Judgement]:
 def _side_times(limits: Limits) -> tuple[list[Judgement], list[str]]:
     """Judge the times that a bandwidth table prints beside its bandwidths.
 
-    They count if somebody said what they should be, or if they are impossible; the smallest
-    message's is otherwise named as not judged, since the table was run for its bandwidth.
+    They count if a reference says what they should be, or if they are impossible; that of the
+    smallest message is otherwise noted as not judged.
     """
     if limits.reading.pairs_share_rails or limits.table.first_of(_TIMES) is None:
         return [], []
@@ -320,22 +297,19 @@ def unanswered(references: Iterable[str], judgements: Iterable[Judgement]) -> li
 def _due_sizes(limits: Limits, judgements: Iterable[Judgement]) -> list[Judgement]:
     """Return the sizes that a reference asks for and this table should hold, as MISSING."""
     kinds = {each.name.partition("_")[0] for each in judgements}
-    if limits.table.first_of(_TIMES):
-        kinds.add("latency")
-    absent = [
-        name
+    kinds |= {"latency"} if limits.table.first_of(_TIMES) else set()
+    reason = "a reference asks for it, and the table has no such size"
+    return [
+        no_number(name, Verdict.MISSING, reason)
         for name in unanswered(limits.rules.references, judgements)
         if "_" in name and name.partition("_")[0] in kinds
     ]
-    reason = "a reference asks for it, and the table has no such size"
-    return list(missing(absent, reason).quantities)
 
 
 def _not_in_the_table(limits: Limits, *, from_file: bool) -> list[Judgement]:
     """Return what the tool gave up on, and the end that a cut latency table may lack, as MISSING.
 
-    A bandwidth table is judged by its last row, which carries its size in its name; a latency
-    table is judged by its first, and would pass on that row alone.
+    A latency table is judged by its first row, and would pass on that row alone.
     """
     table, kind = limits.table, limits.reading.kind
     quantity = "bandwidth" if kind is ProgramKind.BANDWIDTH else "latency"
@@ -359,16 +333,15 @@ def _cut(table: Table) -> tuple[str, str]:
     """Return why a table may be cut, and its last latency's name; empty if it is whole."""
     if "message_size" not in table.columns or not table.rows:
         return "", ""
-    last = int(table.column("message_size")[-1])
+    last, why = int(table.column("message_size")[-1]), ""
     if table.attributes.get("end_not_seen"):
         why = "the end of the output was not seen: larger sizes may be missing"
-        return why, at_size("latency", last)
-    if table.suite != "osu" or last >= OSU_LARGEST_BYTES:
-        return "", ""
-    return (
-        f"the table ends at {size_label(last)}: OSU prints no end mark, and its own largest size "
-        f"is {size_label(OSU_LARGEST_BYTES)}; was it cut?"
-    ), at_size("latency", last)
+    elif table.suite == "osu" and last < OSU_LARGEST_BYTES:
+        why = (
+            f"the table ends at {size_label(last)}: OSU prints no end mark, and its own largest "
+            f"size is {size_label(OSU_LARGEST_BYTES)}; was it cut?"
+        )
+    return why, at_size("latency", last)
 
 
 def _what_a_file_cannot_show(limits: Limits) -> list[str]:

@@ -1,8 +1,7 @@
 """One number's verdict: possible first, then good enough; and what it is judged by.
 
-References come from two places, the nearer one wins: a site's own number (``references.toml`` or
-``--reference``), else the conservative end of the physical ceiling.  Without either the quantity is
-UNJUDGED.
+A number that a site or a person gave is the reference, else the conservative end of the physical
+ceiling.  Without either the quantity is UNJUDGED.
 """
 
 from __future__ import annotations
@@ -16,16 +15,7 @@ from typing import TYPE_CHECKING
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.findings import Finding
 from fabricproof.core.measure import Quantity, Verdict, worst
-from fabricproof.core.units import (
-    BUFFERS,
-    at_size,
-    by_key,
-    convert,
-    dimension,
-    parse_size,
-    split_buffers,
-    split_quantity,
-)
+from fabricproof.core.units import by_key, counted
 from fabricproof.physics import CLOCK_TOLERANCE, Ceiling, Fabric, Floor
 from fabricproof.verdict.objections import Objection, apply
 
@@ -78,13 +68,10 @@ class Reference:
     """What one quantity is judged by.
 
     Attributes:
-        value: the expected value, in ``unit``.
-        lower: smallest acceptable value, None where there is no such bound.
-        upper: largest acceptable value, None where there is no such bound.
-        unit: ``MB/s`` or ``us``.
-        tolerance: the fraction that made the bounds, 0 or more and below 1 for bandwidth.
-        origin: where the value comes from, in words for a person.
-        source: the same for a program.
+        value: the expected value, in ``unit`` (``MB/s``, ``us``, ``x`` ...).
+        lower, upper: smallest and largest acceptable value, None if there is no such bound.
+        tolerance: the fraction that made the bounds.
+        origin: where the value comes from, in words; ``source`` for a program.
     """
 
     value: float
@@ -158,73 +145,6 @@ def from_ceiling(ceiling: Ceiling, *, tolerance: float = DEFAULT_TOLERANCE) -> R
     )
 
 
-#: what MPI carries of what TCP does below it, over the same rail
-SHARE = "mpi_share"
-
-#: quantity of a reference -> what its unit measures
-_DIMENSIONS = {"bandwidth": "bandwidth", "busbw": "bandwidth", "latency": "time", SHARE: "fraction"}
-
-
-def from_text(text: str, *, tolerance: float | None, origin: str) -> tuple[str, Reference]:
-    """Read ``'bandwidth=21 GB/s'`` or ``'latency_0B=60 us'`` into (quantity, reference).
-
-    A bare ``'21 GB/s'`` names the quantity by its unit.  The unit is converted to the judge's
-    own, and a unit of another kind is refused: a GB/s reference can never meet an MB/s value
-    unconverted.
-
-    Raises:
-        UnitError: no unit, or not one of bandwidth or time.
-        ConfigError: the quantity is unknown (it would never be applied), its name and the unit do
-            not fit, or the value is not positive.
-    """
-    name, _, amount = text.rpartition("=")
-    number, unit = split_quantity(amount)
-    is_time = dimension(unit) == "time"
-    name, kind = _spelled(name.strip() or ("latency" if is_time else "bandwidth"))
-    if text != amount and _DIMENSIONS[kind] != dimension(unit):
-        raise ConfigError(
-            f"the unit does not fit quantity {name!r}",
-            expected=f"a time for latency, a bandwidth for bandwidth, a fraction for {SHARE}",
-            got=repr(amount),
-        )
-    usual = DEFAULT_LATENCY_TOLERANCE if is_time else DEFAULT_TOLERANCE
-    own = "us" if is_time else "x" if kind == SHARE else "MB/s"
-    make = at_most if is_time else at_least
-    chosen = usual if tolerance is None else tolerance
-    return name, make(convert(number, unit, own), unit=own, tolerance=chosen, origin=origin)
-
-
-def _spelled(name: str) -> tuple[str, str]:
-    """Return ``bandwidth_4194304`` as the judge spells it, ``bandwidth_4MiB``, and its kind."""
-    buffers, rest = split_buffers(name)
-    kind, mark, size = (rest, "", "") if name == SHARE else rest.partition("_")
-    if kind not in _DIMENSIONS or (kind == "busbw" and buffers != "device_"):
-        raise ConfigError(
-            "unknown quantity in a reference",
-            expected="bandwidth, latency, device_busbw, or one size of it as bandwidth_4MiB; of "
-            f"buffers on GPUs with {', '.join(BUFFERS)} before it",
-            got=repr(name),
-        )
-    return (at_size(f"{buffers}{kind}", parse_size(size)) if mark else name), kind
-
-
-def from_texts(
-    texts: Iterable[str], *, tolerance: float | None = None, origin: str
-) -> dict[str, Reference]:
-    """Return references by quantity, each read as :func:`from_text` does.
-
-    Raises:
-        UnitError, ConfigError: one is none, or a quantity has two.
-    """
-    found: dict[str, Reference] = {}
-    for text in texts:
-        name, reference = from_text(text, tolerance=tolerance, origin=origin)
-        if name in found:
-            raise ConfigError(f"two values for {name}", expected="one", got=repr(text))
-        found[name] = reference
-    return found
-
-
 @dataclass(frozen=True, kw_only=True)
 class Judgement(Quantity):
     """A quantity as the judge has it.
@@ -238,7 +158,7 @@ class Judgement(Quantity):
     attempt: int = 0
 
 
-def is_of_errors(judgement: Judgement) -> bool:
+def is_of_errors(judgement: Quantity) -> bool:
     """Tell whether it judges what was lost or damaged on the way, not how fast the rest was."""
     return judgement.unit == ERROR_UNIT
 
@@ -247,41 +167,34 @@ def shown(judgements: Iterable[Quantity]) -> list[Quantity]:
     """Return the judgements that a person should read one by one, in their order.
 
     Those a summary names, and of the other points of the curve the worst INVALID and the worst
-    FAIL of each quantity; :func:`curve_summary` counts the rest.
+    FAIL of each unit; :func:`curve_summary` counts the rest.
     """
     judgements = list(judgements)
-    worst: dict[tuple[Verdict, str], Quantity] = {}
-    for each in judgements:
-        if each.named or each.verdict not in {Verdict.INVALID, Verdict.FAIL}:
-            continue
-        key = (each.verdict, each.unit)
-        if key not in worst or _misses_by(each) > _misses_by(worst[key]):
-            worst[key] = each
-    chosen = set(worst.values())
+    bad = by_key(
+        ((each.verdict, each.unit), each)
+        for each in judgements
+        if not each.named and each.verdict in {Verdict.INVALID, Verdict.FAIL}
+    )
+    chosen = {max(group, key=_misses_by) for group in bad.values()}
     return [each for each in judgements if each.named or each in chosen]
 
 
 def _misses_by(judgement: Quantity) -> float:
     """Return how far off a number is, as the larger of value over limit and limit over value."""
-    is_invalid = judgement.verdict is Verdict.INVALID
+    value, is_invalid = judgement.value, judgement.verdict is Verdict.INVALID
     limit = judgement.ceiling if is_invalid else judgement.reference
-    if limit is None or judgement.value is None or judgement.value <= 0:
-        return float("inf")
-    return max(judgement.value / limit, limit / judgement.value)
+    return max(value / limit, limit / value) if limit and value and value > 0 else math.inf
 
 
 def curve_summary(judgements: Iterable[Quantity]) -> list[str]:
     """Return one line per verdict and quantity for the points that :func:`shown` leaves out."""
     judgements = list(judgements)
     seen = set(shown(judgements))
-    points = by_key(
-        ((each.verdict, each.unit), each.name) for each in judgements if each not in seen
-    )
+    rest = by_key(((each.verdict, each.unit), each.name) for each in judgements if each not in seen)
     return [
-        f"{verdict:<9}{len(names)} more points of the curve, {names[0]} to {names[-1]}"
-        if len(names) > 1
-        else f"{verdict:<9}1 more point of the curve, {names[0]}"
-        for (verdict, _), names in points.items()
+        f"{verdict:<9}{counted(len(names), 'more point')} of the curve, {names[0]}"
+        + (f" to {names[-1]}" if len(names) > 1 else "")
+        for (verdict, _), names in rest.items()
     ]
 
 
@@ -307,10 +220,8 @@ def lines_of(judgements: Iterable[Quantity], notes: Iterable[object]) -> list[st
 class Report:
     """The verdict on one table: the worst of its quantities, with findings beside it.
 
-    ``findings`` are facts worth reading that are no verdict: dips, steps, drops, what was not
-    judged because nobody said by what.  What is decided by one is its kind, never its words.
-
     Attributes:
+        findings: facts worth reading that are no verdict.  A program heeds their kind alone.
         judged: the quantities before any objection; None if there was none.
         objections: all that was raised, in no order.
     """
@@ -330,22 +241,17 @@ class Report:
     __repr__ = __str__  # what a notebook shows
 
     def with_quantities(self, quantities: Iterable[Judgement], *more: Finding) -> Report:
-        """Return the report on these quantities, the worst of them its verdict.
-
-        ``more`` are findings behind those that it has.
-        """
+        """Return the report on these quantities, the worst of them its verdict, and ``more``."""
         now = tuple(quantities)
-        verdict = worst([each.verdict for each in now])
-        findings = (*self.findings, *more)
-        return replace(
-            self, verdict=verdict, quantities=now, findings=findings, judged=None, objections=()
+        return Report(
+            verdict=worst([each.verdict for each in now]),
+            quantities=now,
+            findings=(*self.findings, *more),
+            net_path=self.net_path,
         )
 
     def objected(self, objections: Iterable[Objection], *more: Finding) -> Report:
-        """Return the report after these objections and those before: their order says nothing.
-
-        ``more`` are findings behind those that it has.
-        """
+        """Return the report after these objections and those before, and ``more`` findings."""
         judged = self.quantities if self.judged is None else self.judged
         raised = (*self.objections, *objections)
         after = self.with_quantities(apply(judged, raised), *more)
@@ -399,17 +305,9 @@ def judge_value(
 ) -> Judgement:
     """Judge one number: possible first, then sound, then good enough.
 
-    Args:
-        name: the quantity.
-        value: the number in ``unit``.
-        unit: must be the reference's (UNJUDGED otherwise, never a guess).
-        message_size: in bytes, or None.
-        reference: what it is judged by, None if unknown.
-        ceiling: hard upper limit in MB/s for a bandwidth.
-        floor: hard lower limit in us for a latency.
-        fault: why its row proves nothing; None if the row is sound.
-        silence: why there is no reference, if the usual reason is not it.
-        named: whether a summary names it.
+    ``ceiling`` is of a bandwidth in MB/s, ``floor`` of a latency in us.  ``fault`` says why the row
+    proves nothing, None if it is sound; ``silence`` why there is no reference, if the usual reason
+    is not it.  In another unit than that of its reference a number is UNJUDGED, never converted.
     """
     limit = ceiling.high_mb_s if ceiling else floor.us if floor else math.inf
     most = possible_up_to(limit) if ceiling else math.inf

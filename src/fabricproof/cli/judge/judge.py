@@ -38,13 +38,13 @@ from fabricproof.core.units import by_key
 from fabricproof.physics import Fabric, Gpus, bound
 from fabricproof.verdict.busbw import QUANTITY
 from fabricproof.verdict.limits import loaded_fabric
+from fabricproof.verdict.references import from_texts
 from fabricproof.verdict.table import judge_table, unanswered
 from fabricproof.verdict.value import (
     DEFAULT_TOLERANCE,
     Reference,
     Report,
     Rules,
-    from_texts,
     missing,
 )
 

@@ -19,7 +19,7 @@ from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.programs import find_program
 from fabricproof.rfm.legs.rails import expected_gain
 from fabricproof.stacks.launch import Layout
-from fabricproof.verdict.rings import RING_TOLERANCE
+from fabricproof.verdict.collective import RING_TOLERANCE
 from fabricproof.verdict.value import Reference, at_least
 
 QUANTITIES = ("natural_ring_bandwidth", "random_ring_bandwidth")
