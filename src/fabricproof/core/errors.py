@@ -1,8 +1,6 @@
 """Every error that fabricproof raises on purpose, and the exit status each ends with.
 
-An error names where it was found, what is wrong, what was expected, what was got and the next
-step.  The command line prints that one line and leaves with the documented status; a traceback
-is always a bug of ours.
+The command line prints an error as one line; a traceback is always a bug of ours.
 """
 
 from __future__ import annotations
@@ -50,23 +48,9 @@ class ExitStatus(IntEnum):
 _SHOWN_CHARACTERS = 400
 
 
-def _held(text: str) -> str:
-    """Return what a file said or is called as part of one line: no newline, nothing endless."""
-    text = without_control_characters(text)
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
-
-
 def without_control_characters(text: str, *, kept: str = "") -> str:
-    """Return ``text`` with what would steer a terminal or begin another line as its escape.
-
-    Args:
-        text: what a file said or is called.
-        kept: characters that stay as they are although nothing is printed for them.
-    """
-    rest = text
-    for each in kept:
-        rest = rest.replace(each, "")
-    if rest.isprintable():  # told at once of a record of many megabytes
+    """Return ``text`` with control characters as their escapes, all but those in ``kept``."""
+    if text.translate(dict.fromkeys(map(ord, kept))).isprintable():  # fast for many megabytes
         return text
     return "".join(
         each if each.isprintable() or each in kept else each.encode("unicode_escape").decode()
@@ -116,19 +100,18 @@ class FabricproofError(Exception):
         super().__init__(self._sentence())
 
     def _sentence(self) -> str:
-        source = None if self.source is None else _held(self.source)
-        place = ":".join(str(part) for part in (source, self.line) if part is not None)
-        facts = [
-            f"{word} {_held(value)}"
+        def shown(text: str) -> str:
+            text = without_control_characters(text)
+            return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+
+        place = ":".join(shown(str(part)) for part in (self.source, self.line) if part is not None)
+        facts = ", ".join(
+            f"{word} {shown(value)}"
             for word, value in (("expected", self.expected), ("got", self.got))
             if value is not None
-        ]
-        sentence = f"{place}: {self.problem}" if place else self.problem
-        if facts:
-            sentence += f": {', '.join(facts)}"
-        if self.next_step:
-            sentence += f"; next: {self.next_step}"
-        return sentence
+        )
+        sentence = ": ".join(filter(None, (place, self.problem, facts)))
+        return f"{sentence}; next: {self.next_step}" if self.next_step else sentence
 
 
 class ParseError(FabricproofError, ValueError):

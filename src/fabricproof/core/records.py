@@ -1,8 +1,7 @@
 """Our own perflog: one JSON line per quantity, message size and attempt, complete in itself.
 
-ReFrame's perflog beside it is for grepping; this one is what verdicts are repeated from.  Lines
-are only ever appended, so that a torn last line is the worst that a crash can do, and
-:func:`read_records` names it instead of stumbling; a full disk leaves none at all.
+Lines are only ever appended, so that a torn last line is the worst that a crash can do;
+:func:`read_records` names it.
 """
 
 from __future__ import annotations
@@ -20,18 +19,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from fabricproof.core.errors import InputMissingError, OutputError, ParseError
-from fabricproof.core.measure import (
-    QUANTITY_KEYS,
-    QUANTITY_PREFIX,
-    Quantity,
-    Verdict,
-)
+from fabricproof.core.measure import QUANTITY_KEYS, QUANTITY_PREFIX, Quantity, Verdict
 
 FORMAT = 1
 
 #: what a record may be of; what a later version adds is passed over with a note
 KINDS = frozenset({"confirmation", "environment", "leg", "pair matrix", "quantity"})
-
 
 #: how the fields of a quantity are read whose keys a record lacks; all others as None
 _ABSENT: Mapping[str, Any] = {"reason": "", "named": False, "is_open": False}
@@ -46,10 +39,7 @@ def append_records(
     *,
     next_step: str = "make room; the job's own output is still in the stage folder",
 ) -> None:
-    """Append records to ``path``, all or none of them, and make them last.
-
-    A torn last line that an earlier crash left is marked and closed first, so that it spoils
-    nothing new.
+    """Append records to ``path``, all or none of them; a torn last line is closed first.
 
     Raises:
         OutputError: they could not be written (disk full, read-only); nothing before is lost.
@@ -66,11 +56,8 @@ def append_records(
             fcntl.flock(file, fcntl.LOCK_EX)
             _append(file.fileno(), TORN + b"\n" + data if _is_torn(path) else data)
     except OSError as error:
-        raise OutputError(
-            f"cannot keep the records: {error.strerror}",
-            source=str(path),
-            next_step=next_step,
-        ) from None
+        problem = f"cannot keep the records: {error.strerror}"
+        raise OutputError(problem, source=str(path), next_step=next_step) from None
 
 
 def _is_torn(path: Path) -> bool:
@@ -101,9 +88,8 @@ def record_files(site_folder: Path) -> list[Path]:
     Raises:
         InputMissingError: a folder cannot be read.
     """
-    return [
-        path for path in partition_files(site_folder) if is_named(path, "*.jsonl", "*.jsonl.gz")
-    ]
+    files = partition_files(site_folder)
+    return [path for path in files if is_named(path, "*.jsonl", "*.jsonl.gz")]
 
 
 def is_named(path: Path, *patterns: str) -> bool:
@@ -112,9 +98,9 @@ def is_named(path: Path, *patterns: str) -> bool:
 
 
 def partition_files(site_folder: Path) -> list[Path]:
-    """Return what lies in the partitions of a site, sorted; nothing of a site without a folder.
+    """Return what lies in the partitions of a site, sorted; none if it has no folder.
 
-    What lies beside them (``.inventory``, ``.night``) begins with a dot, as no partition may.
+    Folders that begin with a dot (``.inventory``, ``.night``) are no partitions.
 
     Raises:
         InputMissingError: a folder cannot be read, or a link to one leads nowhere: its disk may
@@ -152,10 +138,8 @@ def may_exist(path: Path) -> bool:
     """
     try:
         path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not isinstance(error, FileNotFoundError | NotADirectoryError)
     return True
 
 
@@ -169,22 +153,12 @@ def unreadable(path: Path, error: OSError) -> InputMissingError:
 
 
 def read_json(path: Path) -> Any:
-    """Return what a JSON file says.
-
-    Raises:
-        OSError: it cannot be read.
-        ValueError: it says nothing in JSON.
-    """
+    """Return what a JSON file says; OSError and ValueError are the caller's to explain."""
     return json.loads(path.read_bytes())
 
 
 def text_of(path: Path, *, encoding: str = "utf-8", errors: str = "strict") -> str:
-    """Return the text of a file.
-
-    Raises:
-        OSError: it cannot be read.
-        UnicodeDecodeError: it is no text in ``encoding``, and ``errors`` does not replace.
-    """
+    """Return the text of a file, UTF-8 by default, whatever the locale says."""
     return path.read_text(encoding=encoding, errors=errors)
 
 
@@ -194,8 +168,7 @@ def text_if_there(
     """Return the text of a file, None if nothing has its name; what is no UTF-8 is replaced.
 
     Raises:
-        InputMissingError: it cannot be read, or is a link to where nothing is; with what was
-            expected and the next step.
+        InputMissingError: it cannot be read, or is a link to where nothing is.
     """
     try:
         return text_of(path, errors="replace") if may_exist(path) else None
@@ -207,29 +180,20 @@ def text_if_there(
 
 @contextlib.contextmanager
 def open_lines(path: Path) -> Iterator[Iterable[bytes]]:
-    """Open a file of records, packed or not, to be read line by line.
-
-    Raises:
-        OSError: it cannot be opened.
-    """
+    """Open a file of records, packed or not, to be read line by line."""
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         yield file
 
 
 def read_records(
-    path: Path,
-    on_torn: Callable[[str], object] | None = None,
-    *,
-    holding: str = "",
+    path: Path, on_torn: Callable[[str], object] | None = None, *, holding: str = ""
 ) -> Iterator[dict[str, Any]]:
     """Yield the records of a file, oldest first.
 
     Args:
         path: the file.
-        on_torn: takes a note for each line that a crash tore, which is passed over; the run it
-            belonged to has quantities MISSING.
-        holding: whole lines without this text are passed over unread, which is what makes one
-            run out of years of them quick to find; what is torn or no record is still noticed.
+        on_torn: takes a note for each line that a crash tore, which is passed over.
+        holding: whole lines without this text are passed over unread, for speed.
 
     Raises:
         InputMissingError: the file cannot be opened.
