@@ -14,7 +14,7 @@ def student_tail(t: float, freedom: float) -> float:
     """
     if math.isinf(freedom):
         return math.erfc(t / math.sqrt(2)) / 2
-    return _beta(freedom / 2, 0.5, freedom / (freedom + t * t)) / 2
+    return beta(freedom / 2, 0.5, freedom / (freedom + t * t)) / 2
 
 
 @functools.lru_cache(maxsize=4096)
@@ -32,12 +32,15 @@ def student_quantile(tail: float, freedom: float) -> float:
     return high
 
 
-def _beta(a: float, b: float, x: float) -> float:
-    """Return I_x(a, b), by its continued fraction with Lentz's method (Numerical Recipes 6.4)."""
+def beta(a: float, b: float, x: float) -> float:
+    """Return the regularised incomplete beta function I_x(a, b), 0 below x = 0 and 1 above 1.
+
+    By its continued fraction with Lentz's method (Numerical Recipes 6.4).
+    """
     if x <= 0 or x >= 1:
         return 0.0 if x <= 0 else 1.0
     if x > (a + 1) / (a + b + 2):
-        return 1 - _beta(b, a, 1 - x)
+        return 1 - beta(b, a, 1 - x)
     front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
     front = math.exp(front + a * math.log(x) + b * math.log1p(-x))
     c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
