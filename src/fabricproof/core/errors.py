@@ -5,6 +5,7 @@ The command line prints an error as one line; a traceback is always a bug of our
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from enum import IntEnum
 
 
@@ -67,6 +68,7 @@ def words_of(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
+@dataclass(eq=False, repr=False)
 class FabricproofError(Exception):
     """Base of every error raised on purpose.
 
@@ -81,25 +83,17 @@ class FabricproofError(Exception):
 
     exit_status = ExitStatus.SOFTWARE
 
-    def __init__(
-        self,
-        problem: str,
-        *,
-        source: str | None = None,
-        line: int | None = None,
-        expected: str | None = None,
-        got: str | None = None,
-        next_step: str | None = None,
-    ) -> None:
-        self.problem = problem
-        self.source = source
-        self.line = line
-        self.expected = expected
-        self.got = got
-        self.next_step = next_step
-        super().__init__(self._sentence())
+    problem: str
+    _: KW_ONLY
+    source: str | None = None
+    line: int | None = None
+    expected: str | None = None
+    got: str | None = None
+    next_step: str | None = None
 
-    def _sentence(self) -> str:
+    def __str__(self) -> str:
+        """Return it as one line."""
+
         def shown(text: str) -> str:
             text = without_control_characters(text)
             return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."

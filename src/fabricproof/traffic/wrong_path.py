@@ -55,10 +55,7 @@ def describe_detour(run: RunTraffic, node: NodeTraffic) -> str:
 
 
 def describe_arrival(run: RunTraffic, node: NodeTraffic) -> tuple[str, str]:
-    """Return where the bytes came in that the rails did not bring, and by which interface.
-
-    The interface is empty if none shows them.
-    """
+    """Return where the bytes came in that the rails did not bring, and the interface if known."""
     due, seen = node.due["rx_bytes"], node.moved("rx_bytes")
     says = (
         f"traffic took another path: {node.name} must have received {megabytes(due)} at least, "
@@ -134,8 +131,7 @@ def _tcp_may_hide(run: RunTraffic, node: NodeTraffic) -> Iterator[PathProof]:
     """Refuse what a Soft-RoCE rail seems to have moved if TCP may have.
 
     With several ranks on a node the device counts what it hands to itself, and the wire below shows
-    as many bytes if TCP took it.  The node's TCP then says how many segments it sent; those that no
-    other interface shows went over that wire.
+    as many bytes if TCP took it.  TCP's segments that no other interface shows went over that wire.
     """
     wires = {str(port.parent) for port in _soft_rails(node)}
     num_ranks = [rank.node for rank in run.evidence.ranks].count(node.name)
