@@ -99,18 +99,15 @@ class Quantity:
         unit: ``MB/s`` or ``us``; ``ppm`` of errors.
         message_size: in bytes, None for quantities without one.
         reason: why, in one sentence.
-        ceiling: the hard physical limit in ``unit`` (a ceiling for bandwidth, a floor for
-            latency), None where none is known.
-        reference: the value it was judged by, None where there is none.
+        ceiling: the hard physical limit in ``unit`` (for latency a floor); None if unknown.
+        reference: the value it was judged by; None if there is none.
         lower: smallest accepted value.
         upper: largest accepted value.
         origin: where the reference comes from, in words.
-        source: the same for a program (:class:`fabricproof.verdict.value.Source`).
-        named: whether it is one of the quantities a summary names, or a point of the curve.
-        disturbance: where others explain why it is out of bounds, the kind of it
-            (:class:`fabricproof.traffic.disturbance.DisturbanceKind`); None elsewhere.
-        objections: kinds of what changed it after it was judged, as applied
-            (:class:`fabricproof.verdict.objections.ObjectionKind`).
+        source: the same as a word (:class:`fabricproof.verdict.value.Source`).
+        named: whether a summary names it; else it is a point of the curve.
+        disturbance: kind of what others did, if that explains why it is out of bounds.
+        objections: kinds of objections that changed it after it was judged, as applied.
         is_open: its rounds were too few, or left open on which side of its bound it lies.
     """
 
@@ -155,20 +152,18 @@ class Table:
     """One table of numbers as a benchmark printed it, whole, in the tool's own units.
 
     Attributes:
-        suite: ``osu`` (the C programs), ``osu-mpi4py`` (the Python ports), ``imb``,
-            ``iperf3``, ``iperf``, ``perftest``, ``hpcc``, ``nccl-tests`` or
-            ``rccl-tests``.
+        suite: ``osu`` (the C programs), ``osu-mpi4py`` (the Python ports), ``imb``, ``iperf3``,
+            ``iperf``, ``perftest``, ``hpcc``, ``nccl-tests`` or ``rccl-tests``.
         program: the OSU program (``osu_bw``) or IMB benchmark (``PingPong``).
-        version: the suite's version as printed, None where the tool prints none.
+        version: the suite's version as printed; None if the tool prints none.
         columns: names from :data:`COLUMNS`, in printed order.
         rows: one tuple per printed row, in printed order, as many numbers as columns.
         line: line of the column header in ``source``, from 1.
         row_lines: the line each row stands on, parallel to ``rows``.
-        attributes: what the output says about the run beside the numbers, for example
-            ``num_pairs``, ``window_size``, ``num_processes``, ``binary``, ``datatype``,
-            ``window_creation``, ``synchronization``, ``group``, ``mode``.
-        unmeasured: message sizes that the tool itself gave up on, in bytes, each with its words
-            (IMB: out-of-mem, time-out, int-overflow); they have no row.
+        attributes: what the output says about the run beside the numbers: ``num_pairs``,
+            ``window_size``, ``num_processes``, ``binary``, ``datatype``, ``mode`` ...
+        unmeasured: message sizes in bytes that the tool gave up on -> its words (IMB: out-of-mem,
+            time-out); they have no row.
     """
 
     suite: str
@@ -193,8 +188,6 @@ class Table:
 
     def column(self, name: str) -> tuple[float, ...]:
         """Return the numbers of column ``name``, one per row; KeyError where there is none."""
-        try:
-            index = self.columns.index(name)
-        except ValueError:
-            raise KeyError(name) from None
-        return tuple(row[index] for row in self.rows)
+        if name not in self.columns:
+            raise KeyError(name)
+        return tuple(row[self.columns.index(name)] for row in self.rows)

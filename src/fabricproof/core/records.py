@@ -11,7 +11,6 @@ import fcntl
 import gzip
 import json
 import os
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -106,27 +105,18 @@ def partition_files(site_folder: Path) -> list[Path]:
         InputMissingError: a folder cannot be read, or a link to one leads nowhere: its disk may
             not be mounted.  A glob would pass over both.
     """
-    found = []
-    for folder in _listed(site_folder):
-        if folder.name.startswith("."):
-            continue
-        try:
-            is_folder = stat.S_ISDIR(folder.stat().st_mode)
-        except OSError as error:
-            if not may_exist(folder):
-                continue  # taken away since it was listed
-            raise unreadable(folder, error) from None
-        if is_folder:
-            found += _listed(folder)
-    return sorted(found)
+    folders = (each for each in _listed(site_folder) if not each.name.startswith("."))
+    return sorted(path for folder in folders for path in _listed(folder))
 
 
 def _listed(folder: Path) -> list[Path]:
     try:
         return list(folder.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
+    except NotADirectoryError:
         return []
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and not may_exist(folder):
+            return []  # there is none, or it was taken away since it was listed
         raise unreadable(folder, error) from None
 
 

@@ -92,8 +92,8 @@ def _payload_shares(fabric: Fabric) -> _Shares:
     """Return payload bytes per link byte; only ``low`` counts acknowledgements beside the data."""
     low, nominal, high = fabric.framing.readings
     beside = fabric.framing.acknowledgement_bytes if fabric.bidirectional else 0
-    shares = (each.payload_share(fabric.mtu) for each in (nominal, high))
-    return (low.payload_share(fabric.mtu, beside), *shares)
+    at_least = low.payload_share(fabric.mtu, beside)
+    return at_least, nominal.payload_share(fabric.mtu), high.payload_share(fabric.mtu)
 
 
 def _link(fabric: Fabric) -> Ceiling:
