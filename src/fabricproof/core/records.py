@@ -38,11 +38,7 @@ def append_records(
     *,
     next_step: str = "make room; the job's own output is still in the stage folder",
 ) -> None:
-    """Append records to ``path``, all or none of them; a torn last line is closed first.
-
-    Raises:
-        OutputError: they could not be written (disk full, read-only); nothing before is lost.
-    """
+    """Append all of the records or, with an OutputError, none; a torn last line is closed first."""
     data = b"".join(
         json.dumps({"format": FORMAT, **record}, sort_keys=True).encode() + b"\n"
         for record in records
@@ -82,11 +78,7 @@ def _append(descriptor: int, data: bytes) -> None:
 
 
 def record_files(site_folder: Path) -> list[Path]:
-    """Return the record files of a site: of every partition, those of past months too.
-
-    Raises:
-        InputMissingError: a folder cannot be read.
-    """
+    """Return the record files of every partition of a site, as :func:`partition_files` does."""
     files = partition_files(site_folder)
     return [path for path in files if is_named(path, "*.jsonl", "*.jsonl.gz")]
 
@@ -123,8 +115,8 @@ def _listed(folder: Path) -> list[Path]:
 def may_exist(path: Path) -> bool:
     """Tell whether something has this name, or may have.
 
-    A link to a disk that is not mounted, and a name in a folder that cannot be searched, count as
-    there: opening them says what is wrong, where ``Path.exists`` would take them for absent.
+    So do, unlike ``Path.exists``, a link to a disk that is not mounted and a name in a folder that
+    cannot be searched: opening them says what is wrong.
     """
     try:
         path.lstat()
@@ -157,8 +149,7 @@ def text_if_there(
 ) -> str | None:
     """Return the text of a file, None if nothing has its name; what is no UTF-8 is replaced.
 
-    Raises:
-        InputMissingError: it cannot be read, or is a link to where nothing is.
+    Raises an InputMissingError if it cannot be read, or is a link to where nothing is.
     """
     try:
         return text_of(path, errors="replace") if may_exist(path) else None
@@ -220,9 +211,7 @@ class QuantityRecord(Quantity):
     """A quantity as its record has it, with what the record says of the job beside it.
 
     Attributes:
-        nodes: those that its attempt ran on.
-        rails: those that its leg was to go over.
-        job_state: how the job ended, in Slurm's words; empty where the record does not say.
+        job_state: how the job ended, in Slurm's words; empty if unknown.
         lost_nodes: those that Slurm lost meanwhile.
     """
 
@@ -233,11 +222,7 @@ class QuantityRecord(Quantity):
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Self:
-        """Return the quantity of a record that the leg left.
-
-        Raises:
-            ValueError: its verdict is none.
-        """
+        """Return the quantity of a leg's record; ValueError if its verdict is none."""
         own = {name: record.get(key, _ABSENT.get(name)) for name, key in QUANTITY_KEYS.items()}
         return cls(
             **{**own, "verdict": Verdict(own["verdict"])},

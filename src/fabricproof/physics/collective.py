@@ -25,10 +25,8 @@ from fabricproof.core.errors import ConfigError
 class Operation(StrEnum):
     """A collective operation of MPI (MPI 4.1, chapter 6); rooted ones have their root at rank 0.
 
-    The message size S of each, as OSU and IMB count it, in bytes:
-    bcast, reduce, allreduce: the vector; allgather, gather, scatter: one rank's block;
-    alltoall: the block for one rank from one rank; reduce_scatter: the whole vector, of which
-    each rank keeps a share; barrier: nothing.
+    The message size S in bytes, as OSU and IMB count it, is the vector (bcast, reduce, allreduce,
+    reduce_scatter) or the block of one rank (allgather, gather, scatter) or of one pair (alltoall).
     """
 
     BCAST = "bcast"

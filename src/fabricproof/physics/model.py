@@ -57,8 +57,6 @@ class Slot:
     """A PCIe slot (or riser, or on-board connection) of a generation and width.
 
     Attributes:
-        generation: 1 to 6.
-        lanes: 1, 2, 4, 8, 12, 16 or 32.
         gt_per_s_per_lane: signalled transfers per lane in GT/s.
         framing: which packet framing it uses: ``symbols``, ``tokens`` or ``flits``.
         raw_mb_s: one direction after coding and before packets, in MB/s.
@@ -151,7 +149,7 @@ class Gpus:
 
     def __post_init__(self) -> None:
         """Refuse GPUs that cannot be."""
-        _check_positive("num_gpus", self.num_gpus, "a whole number of at least 1")
+        _check_positive("num_gpus", self.num_gpus)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,11 +207,8 @@ class Fabric:
             )
         framing.check_mtu(self.mtu)
         self._check_slot()
-        for name in ("num_rails", "num_flows"):
-            _check_positive(name, getattr(self, name), "a whole number of at least 1")
-        for name in ("flow_limit_gbit_s", "capability_mb_s"):
-            if getattr(self, name) is not None:
-                _check_positive(name, getattr(self, name), "a positive number")
+        for name in ("num_rails", "num_flows", "flow_limit_gbit_s", "capability_mb_s"):
+            _check_positive(name, getattr(self, name))
 
     @property
     def framing(self) -> Protocol:
@@ -236,18 +231,19 @@ class Fabric:
             raise ConfigError(problem, expected=expected, got=repr(self.slot.name))
         sizes = load_data("pcie")["max_payload_bytes"]
         if self.max_payload_bytes is not None and self.max_payload_bytes not in sizes:
+            expected = f"one of {', '.join(map(str, sizes))} bytes, as DevCtl of lspci -vv has it"
             raise ConfigError(
-                "no such PCIe MaxPayload",
-                expected=f"one of {', '.join(map(str, sizes))} bytes",
-                got=str(self.max_payload_bytes),
-                next_step="lspci -vv shows it as MaxPayload of DevCtl",
+                "no such PCIe MaxPayload", expected=expected, got=str(self.max_payload_bytes)
             )
         if self.slot is None and (self.max_payload_bytes is not None or self.rails_share_slot):
             problem = "MaxPayload and shared slots say nothing without the slot"
             raise ConfigError(problem, expected="the PCIe slot, for example '3.0x8'", got="none")
 
 
-def _check_positive(name: str, value: float, expected: str) -> None:
+def _check_positive(name: str, value: float | None) -> None:
     whole = name.startswith("num_")
-    if not 0 < value < float("inf") or (whole and not isinstance(value, int)):
+    if value is not None and (
+        not 0 < value < float("inf") or (whole and not isinstance(value, int))
+    ):
+        expected = "a whole number of at least 1" if whole else "a positive number"
         raise ConfigError(f"{name} is out of range", expected=expected, got=str(value))

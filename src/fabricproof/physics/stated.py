@@ -13,16 +13,8 @@ from fabricproof.physics.model import Fabric, find_slot
 #: key after the link -> its field of a fabric, what its value is (None: it has none), and in words
 KEYS: dict[str, tuple[str, str | None, str]] = {
     "pcie": ("slot", "GENxLANES", "slot of each HCA or NIC, 3.0x8; else only the link is computed"),
-    "mps": (
-        "max_payload_bytes",
-        "BYTES",
-        "PCIe MaxPayload in force (DevCtl in lspci -vv), 128 to 4096; else from 256 on",
-    ),
-    "mtu": (
-        "mtu",
-        "BYTES",
-        "InfiniBand MTU 256 to 4096, IP MTU on Ethernet, path MTU with rocev2",
-    ),
+    "mps": ("max_payload_bytes", "BYTES", "PCIe MaxPayload (DevCtl in lspci -vv), 128 to 4096"),
+    "mtu": ("mtu", "BYTES", "MTU of InfiniBand (256 to 4096), of IP, or the path MTU of rocev2"),
     "rails": ("num_rails", "N", "rails used at once; 1 by default"),
     "share-slot": ("rails_share_slot", None, "the rails are ports of one HCA and share its slot"),
     "protocol": (

@@ -155,6 +155,11 @@ class NodeTraffic:
     raw: Mapping[str, CounterSample]
     over: Mapping[str, str]
 
+    @property
+    def soft_rails(self) -> tuple[CounterSample, ...]:
+        """Those of the rails that are ports of Soft-RoCE devices."""
+        return tuple(each for each in self.rails if each.parent is not None)
+
     def moved(self, counter: str = "tx_bytes") -> int:
         """Return how far ``counter`` of the rails advanced together."""
         return sum(each.moved(counter) for each in self.rails)
