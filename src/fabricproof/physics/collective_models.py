@@ -72,7 +72,7 @@ class _Case:
     @property
     def power(self) -> int:
         """The largest power of two that is no more than the number of ranks."""
-        return 2 ** (self.ranks.bit_length() - 1)
+        return 1 << (self.ranks.bit_length() - 1)
 
     @property
     def halves(self) -> list[tuple[int, float]]:
