@@ -74,17 +74,13 @@ def transports_over(family: str, protocol: str) -> tuple[str, ...]:
     return tuple(each for each in transports_of(family) if wire(protocol) in _SPOKEN[each])
 
 
-def known_transport(family: str, wanted: str | None) -> str | None:
-    """Return ``wanted`` if ``family`` has it, else None: its own default.
-
-    Intel MPI on a fabric for which a site names UCX goes over libfabric all the same.
-    """
-    return wanted if wanted in transports_of(family) else None
-
-
 def stated_transport(family: str, of_stack: str | None, of_fabric: str | None) -> str | None:
-    """Return the transport that a site states: its stack's (possible or not), else its fabric's."""
-    return of_stack or known_transport(family, of_fabric)
+    """Return the transport that a site states: its stack's (possible or not), else its fabric's.
+
+    None for neither, or if ``family`` lacks that of the fabric: Intel MPI on a fabric for which the
+    site names UCX goes over libfabric all the same.
+    """
+    return of_stack or (of_fabric if of_fabric in transports_of(family) else None)
 
 
 def transport_refusal(family: str, protocol: str, transport: str | None) -> str | None:
