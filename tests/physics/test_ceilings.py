@@ -20,9 +20,9 @@ from fabricproof.physics import (
     find_link,
     find_slot,
     known_links,
-    known_protocols,
 )
 from fabricproof.physics.model import make_slot
+from fabricproof.physics.protocols import known_protocols
 
 PAYLOADS = [128, 256, 512, 1024, 2048, 4096]
 LANES = [1, 2, 4, 8, 12, 16, 32]

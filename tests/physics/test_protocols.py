@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fabricproof.core.errors import ConfigError, UnknownLinkError
-from fabricproof.physics import Protocol, find_protocol, known_protocols
-from fabricproof.physics.protocols import default_protocol
+from fabricproof.physics import Protocol, find_protocol
+from fabricproof.physics.protocols import default_protocol, known_protocols
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,10 @@ from fabricproof.core.errors import ConfigError
 from fabricproof.stacks.family import (
     FAMILIES,
     default_transport,
-    known_transport,
     path_environment,
     rails_refusal,
 )
-from fabricproof.traffic.transports import transports_over
+from fabricproof.traffic.transports import stated_transport, transports_over
 
 
 def can_use_rails(family: str, protocol: str, rails: int, **options: object) -> bool:
@@ -369,6 +368,6 @@ def test_what_cannot_be_is_refused(
 
 
 def test_a_fabrics_transport_is_for_the_families_that_have_it():
-    assert known_transport("mpich", "ucx") == "ucx"
-    assert known_transport("intelmpi", "ucx") is None
-    assert known_transport("openmpi", None) is None
+    assert stated_transport("mpich", None, "ucx") == "ucx"
+    assert stated_transport("intelmpi", None, "ucx") is None
+    assert stated_transport("openmpi", None, None) is None

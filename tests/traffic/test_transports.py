@@ -9,7 +9,6 @@ from fabricproof.stacks.family import path_environment
 from fabricproof.traffic.transports import (
     FAMILIES,
     TRANSPORTS,
-    known_transport,
     stated_transport,
     transport_refusal,
     transports_of,
@@ -48,4 +47,3 @@ def test_a_stacks_word_stands_before_its_fabrics() -> None:
     # What is said of the stack is refused elsewhere, never silently left out.
     assert stated_transport("intelmpi", "ucx", "ucx") == "ucx"
     assert stated_transport("intelmpi", None, "ucx") is None
-    assert known_transport("openmpi", "ucx-rc") == "ucx-rc"

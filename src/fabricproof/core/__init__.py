@@ -11,7 +11,7 @@ FRONT: dict[str, str] = {
     "project": "which folder is the project, and what an installed package brings",
     "provenance": "which build a number was measured with, and of which leg",
     "records": "records as lines of JSON: appended, read, damaged ones told",
-    "student": "Student's t: tail and quantile; the incomplete beta function",
+    "student": "Student's t: tail and quantile",
     "units": "units, message sizes, names of a quantity, percent, columns, order, groups, times",
     "whole_file": "files written whole or not at all",
 }

@@ -1,12 +1,11 @@
 """Every error that fabricproof raises on purpose, and the exit status each ends with.
 
-An error names where it was found, what is wrong, what was expected, what was got and the next
-step.  The command line prints that one line and leaves with the documented status; a traceback
-is always a bug of ours.
+The command line prints an error as one line; a traceback is always a bug of ours.
 """
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from enum import IntEnum
 
 
@@ -50,23 +49,9 @@ class ExitStatus(IntEnum):
 _SHOWN_CHARACTERS = 400
 
 
-def _held(text: str) -> str:
-    """Return what a file said or is called as part of one line: no newline, nothing endless."""
-    text = without_control_characters(text)
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
-
-
 def without_control_characters(text: str, *, kept: str = "") -> str:
-    """Return ``text`` with what would steer a terminal or begin another line as its escape.
-
-    Args:
-        text: what a file said or is called.
-        kept: characters that stay as they are although nothing is printed for them.
-    """
-    rest = text
-    for each in kept:
-        rest = rest.replace(each, "")
-    if rest.isprintable():  # told at once of a record of many megabytes
+    """Return ``text`` with control characters as their escapes, all but those in ``kept``."""
+    if text.translate(dict.fromkeys(map(ord, kept))).isprintable():  # fast for many megabytes
         return text
     return "".join(
         each if each.isprintable() or each in kept else each.encode("unicode_escape").decode()
@@ -83,6 +68,7 @@ def words_of(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
+@dataclass(eq=False, repr=False)
 class FabricproofError(Exception):
     """Base of every error raised on purpose.
 
@@ -97,38 +83,29 @@ class FabricproofError(Exception):
 
     exit_status = ExitStatus.SOFTWARE
 
-    def __init__(
-        self,
-        problem: str,
-        *,
-        source: str | None = None,
-        line: int | None = None,
-        expected: str | None = None,
-        got: str | None = None,
-        next_step: str | None = None,
-    ) -> None:
-        self.problem = problem
-        self.source = source
-        self.line = line
-        self.expected = expected
-        self.got = got
-        self.next_step = next_step
-        super().__init__(self._sentence())
+    problem: str
+    _: KW_ONLY
+    source: str | None = None
+    line: int | None = None
+    expected: str | None = None
+    got: str | None = None
+    next_step: str | None = None
 
-    def _sentence(self) -> str:
-        source = None if self.source is None else _held(self.source)
-        place = ":".join(str(part) for part in (source, self.line) if part is not None)
-        facts = [
-            f"{word} {_held(value)}"
+    def __str__(self) -> str:
+        """Return it as one line."""
+
+        def shown(text: str) -> str:
+            text = without_control_characters(text)
+            return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+
+        place = ":".join(shown(str(part)) for part in (self.source, self.line) if part is not None)
+        facts = ", ".join(
+            f"{word} {shown(value)}"
             for word, value in (("expected", self.expected), ("got", self.got))
             if value is not None
-        ]
-        sentence = f"{place}: {self.problem}" if place else self.problem
-        if facts:
-            sentence += f": {', '.join(facts)}"
-        if self.next_step:
-            sentence += f"; next: {self.next_step}"
-        return sentence
+        )
+        sentence = ": ".join(filter(None, (place, self.problem, facts)))
+        return f"{sentence}; next: {self.next_step}" if self.next_step else sentence
 
 
 class ParseError(FabricproofError, ValueError):

@@ -42,8 +42,7 @@ class Where:
         rail: an interface, a port of an HCA or of a switch, or several joined by ``+``.
         direction: ``transmit``, ``receive`` or ``both``, seen from the node.
         peer: the other end of a cable, with its port.
-        nodes: several hosts that are concerned alike: those behind a leaf, or the minority of a
-            mixed fleet.
+        nodes: several hosts that are concerned alike, as those behind a leaf.
     """
 
     partition: str = ""
@@ -73,10 +72,9 @@ class Finding:
         text: for a person, in one sentence.
         verdict: None for a note, which judges nothing.
         fact: what it is about, within its kind: ``rate`` or ``mtu`` (preflight), ``cabling``
-            (subnet), ``PMI`` (doctor), ``leaf`` or ``pair`` (blame); of KERNEL, the SHA-256 of
-            the kernel of all pairs.
-        quantity: the number that was judged, with its reference and bounds; its reason is the
-            whole sentence where ``text`` is a short one.  None if the finding rests on no number.
+            (subnet), ``PMI`` (doctor), ``leaf`` or ``pair`` (blame), the SHA-256 (kernel).
+        quantity: the number that was judged; its reason is the whole sentence if ``text`` is a
+            short one.  None if the finding rests on no number.
         means: what follows from it; empty if nothing does.
         next_step: what mends it, or what to measure to be sure.
         seen_by: the command that showed it; empty if unknown.
@@ -108,11 +106,7 @@ class Finding:
         return "; ".join(filter(None, (told, self.next_step)))
 
     def record(self) -> dict[str, Any]:
-        """Return its form in records and in ``--json``; what is empty or unknown is left out.
-
-        A field of :class:`Where` stands below ``where``, one of
-        :class:`fabricproof.core.measure.Quantity` below ``quantity``.
-        """
+        """Return its form in records and in ``--json``; what is empty or unknown is left out."""
         whole = plain(
             self,
             where={name: value for name, value in plain(self.where).items() if value},
@@ -123,11 +117,7 @@ class Finding:
 
 
 def findings_of(record: Mapping[str, Any]) -> tuple[Finding, ...]:
-    """Return the findings that stand in a record, as :meth:`Finding.record` wrote them.
-
-    Raises:
-        ValueError: one of them is something else.
-    """
+    """Return the findings that :meth:`Finding.record` wrote; ValueError if one is damaged."""
     return tuple(typed(Finding, each) for each in record.get("findings") or ())
 
 

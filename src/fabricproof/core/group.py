@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 #: seconds that a group has to end by itself, where it is asked first
 PATIENCE_SECONDS = 20.0
 
-#: seconds that a killed command has to be gone; one that waits for its device in the kernel may
-#: stay
+#: seconds that a killed command has to be gone; one that waits for a device may stay
 _END_SECONDS = 5.0
 
 
@@ -28,19 +27,14 @@ def run_group(
 ) -> tuple[int | None, str, str]:
     """Run a command; return its exit status, None where it had to be ended, and what it printed.
 
-    What it left behind ends with it.
-
     Args:
-        command: the program and its arguments.
+        command: the program and its arguments; OSError if it cannot be started.
         seconds: after which all of it is ended.
-        environment: it runs in; our own where None.
+        environment: None for our own.
         text: what it reads from its input.
         apart: each stream by itself; else the first has both, in order.
-        first: the signal that asks it to end before it is killed; none where None.
-        stays: what it left behind goes on where it ended by itself.
-
-    Raises:
-        OSError: it cannot be started.
+        first: the signal that asks it to end before it is killed; None for no such signal.
+        stays: what it left behind goes on if it ended by itself.
     """
     process = subprocess.Popen(
         command,
@@ -67,26 +61,25 @@ def end_group(
     first: int | None = None,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> None:
-    """End ``process``, which leads a group, and all of the group, whichever of it still runs.
+    """End ``process``, which leads a group, and whatever of the group still runs.
 
-    Asked with ``first``, then not asked any more; somebody who interrupts the waiting too only
-    makes it shorter.  What is left may hold the pipes, and what ``sudo`` runs may not be ended by
-    us: neither keeps us.  The number of the group stays taken as long as anybody is in it.
+    ``first`` asks the leader to end, and an interrupt shortens the waiting.  What is left may hold
+    the pipes, and what ``sudo`` runs cannot be killed by us: we wait for neither.
     """
+
+    def send(sign: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, sign)
+
     try:
         if first is not None and process.poll() is None:
-            _signal(process.pid, first)
+            send(first)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=patience_seconds)
     finally:
-        _signal(process.pid, signal.SIGKILL)
+        send(signal.SIGKILL)
         for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe is not None:
                 pipe.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=_END_SECONDS)
-
-
-def _signal(group: int, sign: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, sign)

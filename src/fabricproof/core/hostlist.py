@@ -9,12 +9,11 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
 from fabricproof.core.errors import ConfigError, ParseError
 
-#: numbers that one range may stand for: ten times the nodes of the largest machines, and still
-#: memory that a login node has (about 200 bytes for each name)
+#: numbers that one range may stand for: ten times the nodes of the largest machines, at about 200
+#: bytes of memory for each name
 MAX_NAMES = 1_000_000
 
-#: what a node, or a reservation, may be called in Slurm: whatever else is named so gets no line for
-#: scontrol, and no folder
+#: what a node, or a reservation, may be called in Slurm; nothing else is given to scontrol
 SAFE_NAME = re.compile(r"\w[\w.-]*")
 
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
@@ -22,10 +21,7 @@ _RANGE = re.compile(r"(\d{1,100})-(\d{1,100})")
 
 
 def fold(nodes: Iterable[str]) -> str:
-    """Return node names as Slurm folds them, ``vc[1-2,4]``; as they are where that cannot be.
-
-    Any name must be shown, whatever a parser makes of it, and none may stand for a group of others.
-    """
+    """Return node names as Slurm folds them, ``vc[1-2,4]``; as they are where that cannot be."""
     names = list(nodes)
     if any("[" in name for name in names):  # of a program that folds: it may stand for millions
         return ",".join(names)
@@ -38,37 +34,23 @@ def fold(nodes: Iterable[str]) -> str:
 def expand(text: str, source: str = "hostlist", line: int = 1) -> tuple[str, ...]:
     """Return the names in a hostlist: ``vc[1-2,4]`` is vc1, vc2 and vc4; none for ``""``.
 
-    Args:
-        text: the hostlist.
-        source: where it stands, for what is said of a wrong one.
-        line: of that, from 1.
-
     Raises:
-        ParseError: it is no hostlist.
+        ParseError: it is no hostlist; ``source`` and ``line`` say where it stands.
         ConfigError: a range of it stands for more than :data:`MAX_NAMES` names.
     """
     if text in {"", "(null)"}:
         return ()
+    got = repr(text[:80])
     ranges = _RANGE.findall(",".join(_BRACKETS.findall("".join(text.split()))))
     if any(int(last) - int(first) >= MAX_NAMES for first, last in ranges):
-        raise ConfigError(
-            "a hostlist of too many names",
-            source=source,
-            line=line,
-            expected=f"ranges of {MAX_NAMES} at most",
-            got=repr(text[:80]),
-        )
+        problem, expected = "a hostlist of too many names", f"ranges of {MAX_NAMES} at most"
+        raise ConfigError(problem, source=source, line=line, expected=expected, got=got)
     try:
         return tuple(NodeSet(text, resolver=RESOLVER_NOGROUP))
     # ClusterShell lets those of some wrong ranges through: n[1-2-3-4-5], n[--1]
     except (NodeSetException, ValueError, AssertionError) as error:
-        raise ParseError(
-            "damaged hostlist",
-            source=source,
-            line=line,
-            expected=f"a hostlist ({error})",
-            got=repr(text[:80]),
-        ) from None
+        problem, expected = "damaged hostlist", f"a hostlist ({error})"
+        raise ParseError(problem, source=source, line=line, expected=expected, got=got) from None
 
 
 #: no machine has a million CPUs

@@ -1,84 +1,54 @@
-"""The records everything else speaks in: tables as tools print them, verdicts, quantities.
-
-No input or output happens here.  All records are frozen.
-"""
+"""The records everything else speaks in: tables as tools print them, verdicts, quantities."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+#: ending of a column's name -> its unit; a column with none of these is a count
+_UNITS_OF_COLUMNS = {
+    "_size": "B",
+    "_mb_s": "MB/s",
+    "_mib_s": "MiB/s",
+    "_per_s": "1/s",
+    "_us": "us",
+    "_ms": "ms",
+    "_percent": "%",
+}
+
+_NAMES_OF_COLUMNS = """
+message_size transmit_size repetitions iterations num_pairs num_processes num_streams
+bandwidth_mb_s bandwidth_mib_s bandwidth_min_mb_s bandwidth_avg_mb_s bandwidth_max_mb_s
+bandwidth_peak_mb_s bus_bandwidth_mb_s natural_ring_bandwidth_mb_s random_ring_bandwidth_mb_s
+message_rate_per_s transactions_per_s
+latency_us latency_avg_us latency_min_us latency_max_us latency_stdev_us
+natural_ring_latency_us random_ring_latency_us
+overall_us compute_us init_us test_us wait_us
+pure_communication_us pure_communication_min_us pure_communication_max_us
+startup_min_ms startup_max_ms startup_avg_ms
+overlap_percent cpu_util_percent loss_percent defects wrong_values
+"""
+
+
+#: names of the columns that a parsed table may have, in the glossary's words -> their units
+COLUMNS: Mapping[str, str] = {
+    name: next((unit for end, unit in _UNITS_OF_COLUMNS.items() if name.endswith(end)), "")
+    for name in _NAMES_OF_COLUMNS.split()
+}
+
+#: a percentile over rounds, without its point: a column that :data:`COLUMNS` does not list
 _PERCENTILE = re.compile(r"(?P<latency>latency_p[0-9]{1,4}_us)|bandwidth_p[0-9]{1,4}_mb_s")
 
 
-class _Columns(Mapping[str, str]):
-    def __init__(self, units: Mapping[str, str]) -> None:
-        self._units = units
-
-    def __getitem__(self, column: str) -> str:
-        if match := _PERCENTILE.fullmatch(column):
-            return "us" if match["latency"] else "MB/s"
-        return self._units[column]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._units)
-
-    def __len__(self) -> int:
-        return len(self._units)
-
-
-#: Names of the columns that a parsed table may have, with their units, in the glossary's words.
-#: ``message_size`` is in bytes; ``_mb_s`` is 10^6 bytes per second.  Any percentile over rounds is
-#: one, and none is listed: ``latency_p<n>_us``, ``bandwidth_p<n>_mb_s``, without its point.
-COLUMNS: Mapping[str, str] = _Columns(
-    {
-        "message_size": "B",
-        "repetitions": "",
-        "num_pairs": "",
-        "bandwidth_mb_s": "MB/s",
-        "bandwidth_mib_s": "MiB/s",
-        "message_rate_per_s": "1/s",
-        "latency_us": "us",
-        "latency_avg_us": "us",
-        "latency_min_us": "us",
-        "latency_max_us": "us",
-        "overall_us": "us",
-        "compute_us": "us",
-        "init_us": "us",
-        "test_us": "us",
-        "wait_us": "us",
-        "pure_communication_us": "us",
-        "overlap_percent": "%",
-        "iterations": "",
-        "pure_communication_min_us": "us",
-        "pure_communication_max_us": "us",
-        "transmit_size": "B",
-        "num_processes": "",
-        "num_streams": "",
-        "startup_min_ms": "ms",
-        "startup_max_ms": "ms",
-        "startup_avg_ms": "ms",
-        "defects": "",
-        "bandwidth_peak_mb_s": "MB/s",
-        "latency_stdev_us": "us",
-        "transactions_per_s": "1/s",
-        "cpu_util_percent": "%",
-        "loss_percent": "%",
-        "natural_ring_latency_us": "us",
-        "random_ring_latency_us": "us",
-        "natural_ring_bandwidth_mb_s": "MB/s",
-        "random_ring_bandwidth_mb_s": "MB/s",
-        "bandwidth_min_mb_s": "MB/s",
-        "bandwidth_avg_mb_s": "MB/s",
-        "bandwidth_max_mb_s": "MB/s",
-        "bus_bandwidth_mb_s": "MB/s",
-        "wrong_values": "",
-    }
-)
+def unit_of_column(name: str) -> str | None:
+    """Return the unit of a column, empty for a count; None if no table has such a column."""
+    if match := _PERCENTILE.fullmatch(name):
+        return "us" if match["latency"] else "MB/s"
+    return COLUMNS.get(name)
 
 
 class Verdict(StrEnum):
@@ -129,18 +99,15 @@ class Quantity:
         unit: ``MB/s`` or ``us``; ``ppm`` of errors.
         message_size: in bytes, None for quantities without one.
         reason: why, in one sentence.
-        ceiling: the hard physical limit in ``unit`` (a ceiling for bandwidth, a floor for
-            latency), None where none is known.
-        reference: the value it was judged by, None where there is none.
+        ceiling: the hard physical limit in ``unit`` (for latency a floor); None if unknown.
+        reference: the value it was judged by; None if there is none.
         lower: smallest accepted value.
         upper: largest accepted value.
         origin: where the reference comes from, in words.
-        source: the same for a program (:class:`fabricproof.verdict.value.Source`).
-        named: whether it is one of the quantities a summary names, or a point of the curve.
-        disturbance: where others explain why it is out of bounds, the kind of it
-            (:class:`fabricproof.traffic.disturbance.DisturbanceKind`); None elsewhere.
-        objections: kinds of what changed it after it was judged, as applied
-            (:class:`fabricproof.verdict.objections.ObjectionKind`).
+        source: the same as a word (:class:`fabricproof.verdict.value.Source`).
+        named: whether a summary names it; else it is a point of the curve.
+        disturbance: kind of what others did, if that explains why it is out of bounds.
+        objections: kinds of objections that changed it after it was judged, as applied.
         is_open: its rounds were too few, or left open on which side of its bound it lies.
     """
 
@@ -185,20 +152,18 @@ class Table:
     """One table of numbers as a benchmark printed it, whole, in the tool's own units.
 
     Attributes:
-        suite: ``osu`` (the C programs), ``osu-mpi4py`` (the Python ports), ``imb``,
-            ``iperf3``, ``iperf``, ``perftest``, ``hpcc``, ``nccl-tests`` or
-            ``rccl-tests``.
+        suite: ``osu`` (the C programs), ``osu-mpi4py`` (the Python ports), ``imb``, ``iperf3``,
+            ``iperf``, ``perftest``, ``hpcc``, ``nccl-tests`` or ``rccl-tests``.
         program: the OSU program (``osu_bw``) or IMB benchmark (``PingPong``).
-        version: the suite's version as printed, None where the tool prints none.
+        version: the suite's version as printed; None if the tool prints none.
         columns: names from :data:`COLUMNS`, in printed order.
         rows: one tuple per printed row, in printed order, as many numbers as columns.
         line: line of the column header in ``source``, from 1.
         row_lines: the line each row stands on, parallel to ``rows``.
-        attributes: what the output says about the run beside the numbers, for example
-            ``num_pairs``, ``window_size``, ``num_processes``, ``binary``, ``datatype``,
-            ``window_creation``, ``synchronization``, ``group``, ``mode``.
-        unmeasured: message sizes that the tool itself gave up on, in bytes, each with its words
-            (IMB: out-of-mem, time-out, int-overflow); they have no row.
+        attributes: what the output says about the run beside the numbers: ``num_pairs``,
+            ``window_size``, ``num_processes``, ``binary``, ``datatype``, ``mode`` ...
+        unmeasured: message sizes in bytes that the tool gave up on -> its words (IMB: out-of-mem,
+            time-out); they have no row.
     """
 
     suite: str
@@ -223,8 +188,6 @@ class Table:
 
     def column(self, name: str) -> tuple[float, ...]:
         """Return the numbers of column ``name``, one per row; KeyError where there is none."""
-        try:
-            index = self.columns.index(name)
-        except ValueError:
-            raise KeyError(name) from None
-        return tuple(row[index] for row in self.rows)
+        if name not in self.columns:
+            raise KeyError(name)
+        return tuple(row[self.columns.index(name)] for row in self.rows)

@@ -1,7 +1,6 @@
 """Our own dataclasses as plain data, field by field: the form of every ``--json``, and back again.
 
-What is read back comes from files of our own, which a crash cut, a person changed or another
-version wrote: :func:`typed` takes what fits and says of all else where it stands.
+Files of our own may be cut, changed or of another version: :func:`typed` says where and how.
 """
 
 from __future__ import annotations
@@ -34,16 +33,15 @@ def plain(
     without: Container[str] = (),
     **instead: Any,
 ) -> dict[str, Any]:
-    """Return a dataclass, or what is a mapping already, as data that JSON can hold.
+    """Return a dataclass or a mapping, and all within it, as data that JSON can hold.
 
-    What lies within becomes plain too.  A number that is none (NaN, infinite) becomes None, a time
-    of UTC ``2026-11-21T21:34:22Z``, a path its text.
+    NaN and infinity become None, a time of UTC ``2026-11-21T21:34:22Z``, a path its text.
 
     Args:
         thing: each of its fields becomes a key.
-        also: properties of it that become keys as well.
+        also: properties that become keys as well.
         without: fields that do not.
-        instead: a key, and what stands there in place of the field of that name, or beside all.
+        instead: values by their keys, in place of a field of that name, or beside all.
     """
     names = thing if isinstance(thing, Mapping) else (*_names(type(thing)), *also)
     of = thing.__getitem__ if isinstance(thing, Mapping) else thing.__getattribute__
@@ -91,23 +89,17 @@ _WORDS: Mapping[Any, str] = {
 def typed(kind: type[_Kind], data: object) -> _Kind:
     """Return what :func:`plain` or ``asdict`` made plain, as the dataclass that it was.
 
-    Nothing is converted: a text is no number, true no 1.  A field without a default must be there,
-    and a key that is no field is refused.
+    Nothing is converted: a text is no number, true no 1.
 
     Raises:
-        ValueError: it is something else.  The words say where, what was expected and what is there.
+        ValueError: a key is missing or unknown, or a value of another type.
     """
     found: _Kind = _typed(kind, data)
     return found
 
 
 def typed_at(record: Mapping[str, Any], key: str, kind: type[_Kind]) -> _Kind:
-    """Return what stands at ``key`` of a record, as :func:`typed` returns it; a number is finite.
-
-    Raises:
-        KeyError: nothing stands there.
-        ValueError: it is something else.
-    """
+    """Return ``record[key]`` as :func:`typed` does; ValueError for a number that is not finite."""
     found: _Kind = _at(key, kind, record[key])
     if kind is float and not math.isfinite(found):  # type: ignore[arg-type]
         raise ValueError(f"{key}: expected a number, got {found}")
@@ -143,7 +135,6 @@ def _at(place: object, kind: Any, data: Any) -> Any:
 
 
 def _one_of(kinds: tuple[Any, ...], data: Any) -> Any:
-    """Return what the first of some types that fits makes of it; the last says why none does."""
     if type(data) in kinds:
         return data
     *others, last = (kind for kind in kinds if kind is not NoneType)
@@ -164,6 +155,5 @@ def _made(kind: Any, data: Mapping[str, Any]) -> Any:
 
 @cache
 def _hints(kind: type[DataclassInstance]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """Return the type of each field, and the fields that must be there."""
     due = [each.name for each in fields(kind) if each.default is each.default_factory is MISSING]
     return get_type_hints(kind), tuple(due)

@@ -21,11 +21,9 @@ def project_root() -> Path:
     :data:`ROOT_VARIABLE`, else the nearest one with :data:`ENTRY_POINT` from the current folder
     up, else the current folder.
     """
-    checkout = _checkout()
-    if checkout is not None:
+    if (checkout := _checkout()) is not None:
         return checkout
-    named = os.environ.get(ROOT_VARIABLE)
-    if named:
+    if named := os.environ.get(ROOT_VARIABLE):
         return Path(named).absolute()
     here = Path.cwd()
     laid_out = (each for each in (here, *here.parents) if (each / ENTRY_POINT).is_file())
@@ -35,16 +33,14 @@ def project_root() -> Path:
 def shipped() -> Path | None:
     """Return the folder with what the package brings beside its code; None in a checkout.
 
-    It holds ``checks``, ``spack-envs`` and what ``fabricproof init`` lays out, by the names that
-    they have in a checkout (``pyproject.toml``, the wheel's ``force-include``).
+    The names are those of a checkout (``pyproject.toml``, the wheel's ``force-include``).
     """
     return None if _checkout() else Path(__file__).resolve().parents[1] / "shipped"
 
 
 def check_folders(project: Path) -> list[Path]:
     """Return where ReFrame looks for checks: ours, and those of ``project`` itself."""
-    ours = shipped()
-    own = project / "checks"
+    ours, own = shipped(), project / "checks"
     if ours is None:
         return [own]
     return [ours / "checks", *([own] if own.is_dir() else [])]
@@ -52,8 +48,7 @@ def check_folders(project: Path) -> list[Path]:
 
 def recipes_folder() -> Path:
     """Return the folder of the stacks' Spack recipes: the project's own where it has one."""
-    own = project_root() / "spack-envs"
-    ours = shipped()
+    ours, own = shipped(), project_root() / "spack-envs"
     return own if ours is None or own.is_dir() else ours / "spack-envs"
 
 
@@ -62,12 +57,9 @@ _SITE_WORDS: dict[str, str] = {}
 
 
 def remember_site(name: str, folder: Path, usual: Path) -> None:
-    """Remember where a site lies, so that printed commands find it: its name need not be enough.
+    """Remember the folder of a site, so that printed commands find it again.
 
-    Args:
-        name: of the site.
-        folder: with its site.toml.
-        usual: the folder in which ``--site`` looks for a folder of a name.
+    Below ``usual``, where ``--site`` looks for names, its name is enough.
     """
     here = folder.resolve()
     is_usual = here.parent == usual.resolve()
@@ -75,10 +67,7 @@ def remember_site(name: str, folder: Path, usual: Path) -> None:
 
 
 def site_word(name: str) -> str:
-    """Return the word that finds the site again, to be copied into a shell; empty if ``name`` is.
-
-    It is the site's folder if that is none of ``site-configs``.
-    """
+    """Return the word that finds the site again, quoted for a shell; empty if ``name`` is."""
     return shlex.quote(_SITE_WORDS.get(name, name)) if name else ""
 
 

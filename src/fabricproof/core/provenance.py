@@ -1,8 +1,7 @@
-"""What a number was measured with, and of what: the identity of a stack, and the place of a leg.
+"""Which build a number was measured with, and of which leg.
 
-Two builds of one stack may differ in anything that makes messages fast.  Their numbers stand
-beside each other only where somebody asked for that; they are never pooled, and a reference that
-one build was measured with does not judge another.
+Numbers of two builds stand beside each other only where somebody asked for that; they are never
+pooled, and a reference that one build was measured with does not judge another.
 """
 
 from __future__ import annotations
@@ -16,26 +15,23 @@ from typing import Any
 
 from fabricproof.core.hostlist import fold
 
-#: hexadecimal digits of a digest that are shown; 48 bits, no two builds of a site share them.
+#: hexadecimal digits of a digest that are shown; 48 bits, no two builds of a site share them
 SHOWN_DIGITS = 12
 
 #: characters of a value that are shown where two differ
 SHOWN_TEXT = 100
 
-#: what is shown of an empty value
-NOTHING = "nothing"
-
 #: the parts of a Spack spec: name, @version, +variant, ~variant, key=value; words of other texts
 _SPEC_PART = re.compile(r"[@+~]?[^\s@+~]+")
 
-#: key of a record that holds the identity, and of one that holds what it was after the run.
+#: key of a record that holds the identity, and of one that holds what it was after the run
 IDENTITY_KEY = "stack_identity"
 AFTERWARDS_KEY = "stack_identity_afterwards"
 
 #: key of a leg's record that holds the SHA-256 of the file of its program
 BINARY_KEY = "binary"
 
-#: what a record says that was written before records had identities.
+#: stands for what a record does not say of its identity
 UNRECORDED = "not recorded"
 
 
@@ -70,7 +66,7 @@ class StackIdentity:
         return self.digest[:SHOWN_DIGITS]
 
     def record(self) -> dict[str, str]:
-        """Return the identity as it stands in ``records.jsonl``."""
+        """Return the identity as it stands in records."""
         return asdict(self)
 
 
@@ -102,10 +98,9 @@ def same_build(first: str | None, second: str | None) -> bool:
 
 
 def differences(first: StackIdentity | None, second: StackIdentity | None) -> tuple[str, ...]:
-    """Return what tells two identities apart, one sentence for each field, none where alike.
+    """Return what tells two identities apart, one sentence for each field.
 
-    A record without identity is like another without, and unlike every one that has it: nobody
-    can say that the two were the same.
+    A record without identity is like another without, and unlike every one that has it.
     """
     if first is None or second is None:
         if first is second:
@@ -119,26 +114,26 @@ def differences(first: StackIdentity | None, second: StackIdentity | None) -> tu
     )
 
 
-def _shown(name: str, first: str, second: str) -> tuple[str, str]:
+def _shown(name: str, first: str, second: str) -> tuple[str, ...]:
     """Return two values of a field as a person can compare them.
 
     Of two specs of one package what differs, of two packages their names and versions.
     """
     if name == "digest":
-        return first[:SHOWN_DIGITS] or NOTHING, second[:SHOWN_DIGITS] or NOTHING
+        return tuple(digest[:SHOWN_DIGITS] or "nothing" for digest in (first, second))
     sides = [_SPEC_PART.findall(text) for text in (first, second)]
-    if sides[0][:1] == sides[1][:1]:
-        common = set(sides[0]) & set(sides[1])
-        texts = [" ".join(part for part in parts if part not in common) for parts in sides]
-    else:
-        is_spec = [any(part[0] in "@+~" for part in parts) for parts in sides]
-        heads = ["".join(p for p in parts if p == parts[0] or p[0] == "@") for parts in sides]
-        texts = [
-            head if spec else " ".join(parts)
-            for head, spec, parts in zip(heads, is_spec, sides, strict=True)
-        ]
-    here, there = (each if len(each) <= SHOWN_TEXT else f"{each[:SHOWN_TEXT]}..." for each in texts)
-    return here or NOTHING, there or NOTHING
+    common = {*sides[0]} & {*sides[1]}
+    shown = []
+    for parts in sides:
+        if sides[0][:1] == sides[1][:1]:
+            text = " ".join(part for part in parts if part not in common)
+        elif any(part[0] in "@+~" for part in parts):  # the spec of another package
+            text = "".join(part for part in parts if part == parts[0] or part[0] == "@")
+        else:
+            text = " ".join(parts)
+        text = text if len(text) <= SHOWN_TEXT else f"{text[:SHOWN_TEXT]}..."
+        shown.append(text or "nothing")
+    return tuple(shown)
 
 
 def rebuilt(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:

@@ -1,8 +1,7 @@
 """Our own perflog: one JSON line per quantity, message size and attempt, complete in itself.
 
-ReFrame's perflog beside it is for grepping; this one is what verdicts are repeated from.  Lines
-are only ever appended, so that a torn last line is the worst that a crash can do, and
-:func:`read_records` names it instead of stumbling; a full disk leaves none at all.
+Lines are only ever appended, so that a torn last line is the worst that a crash can do;
+:func:`read_records` names it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import fcntl
 import gzip
 import json
 import os
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -20,18 +18,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from fabricproof.core.errors import InputMissingError, OutputError, ParseError
-from fabricproof.core.measure import (
-    QUANTITY_KEYS,
-    QUANTITY_PREFIX,
-    Quantity,
-    Verdict,
-)
+from fabricproof.core.measure import QUANTITY_KEYS, QUANTITY_PREFIX, Quantity, Verdict
 
 FORMAT = 1
 
 #: what a record may be of; what a later version adds is passed over with a note
 KINDS = frozenset({"confirmation", "environment", "leg", "pair matrix", "quantity"})
-
 
 #: how the fields of a quantity are read whose keys a record lacks; all others as None
 _ABSENT: Mapping[str, Any] = {"reason": "", "named": False, "is_open": False}
@@ -46,14 +38,7 @@ def append_records(
     *,
     next_step: str = "make room; the job's own output is still in the stage folder",
 ) -> None:
-    """Append records to ``path``, all or none of them, and make them last.
-
-    A torn last line that an earlier crash left is marked and closed first, so that it spoils
-    nothing new.
-
-    Raises:
-        OutputError: they could not be written (disk full, read-only); nothing before is lost.
-    """
+    """Append all of the records or, with an OutputError, none; a torn last line is closed first."""
     data = b"".join(
         json.dumps({"format": FORMAT, **record}, sort_keys=True).encode() + b"\n"
         for record in records
@@ -66,11 +51,8 @@ def append_records(
             fcntl.flock(file, fcntl.LOCK_EX)
             _append(file.fileno(), TORN + b"\n" + data if _is_torn(path) else data)
     except OSError as error:
-        raise OutputError(
-            f"cannot keep the records: {error.strerror}",
-            source=str(path),
-            next_step=next_step,
-        ) from None
+        problem = f"cannot keep the records: {error.strerror}"
+        raise OutputError(problem, source=str(path), next_step=next_step) from None
 
 
 def _is_torn(path: Path) -> bool:
@@ -96,14 +78,9 @@ def _append(descriptor: int, data: bytes) -> None:
 
 
 def record_files(site_folder: Path) -> list[Path]:
-    """Return the record files of a site: of every partition, those of past months too.
-
-    Raises:
-        InputMissingError: a folder cannot be read.
-    """
-    return [
-        path for path in partition_files(site_folder) if is_named(path, "*.jsonl", "*.jsonl.gz")
-    ]
+    """Return the record files of every partition of a site, as :func:`partition_files` does."""
+    files = partition_files(site_folder)
+    return [path for path in files if is_named(path, "*.jsonl", "*.jsonl.gz")]
 
 
 def is_named(path: Path, *patterns: str) -> bool:
@@ -112,50 +89,39 @@ def is_named(path: Path, *patterns: str) -> bool:
 
 
 def partition_files(site_folder: Path) -> list[Path]:
-    """Return what lies in the partitions of a site, sorted; nothing of a site without a folder.
+    """Return what lies in the partitions of a site, sorted; none if it has no folder.
 
-    What lies beside them (``.inventory``, ``.night``) begins with a dot, as no partition may.
+    Folders that begin with a dot (``.inventory``, ``.night``) are no partitions.
 
     Raises:
         InputMissingError: a folder cannot be read, or a link to one leads nowhere: its disk may
             not be mounted.  A glob would pass over both.
     """
-    found = []
-    for folder in _listed(site_folder):
-        if folder.name.startswith("."):
-            continue
-        try:
-            is_folder = stat.S_ISDIR(folder.stat().st_mode)
-        except OSError as error:
-            if not may_exist(folder):
-                continue  # taken away since it was listed
-            raise unreadable(folder, error) from None
-        if is_folder:
-            found += _listed(folder)
-    return sorted(found)
+    folders = (each for each in _listed(site_folder) if not each.name.startswith("."))
+    return sorted(path for folder in folders for path in _listed(folder))
 
 
 def _listed(folder: Path) -> list[Path]:
     try:
         return list(folder.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
+    except NotADirectoryError:
         return []
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and not may_exist(folder):
+            return []  # there is none, or it was taken away since it was listed
         raise unreadable(folder, error) from None
 
 
 def may_exist(path: Path) -> bool:
     """Tell whether something has this name, or may have.
 
-    A link to a disk that is not mounted, and a name in a folder that cannot be searched, count as
-    there: opening them says what is wrong, where ``Path.exists`` would take them for absent.
+    So do, unlike ``Path.exists``, a link to a disk that is not mounted and a name in a folder that
+    cannot be searched: opening them says what is wrong.
     """
     try:
         path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not isinstance(error, FileNotFoundError | NotADirectoryError)
     return True
 
 
@@ -169,22 +135,12 @@ def unreadable(path: Path, error: OSError) -> InputMissingError:
 
 
 def read_json(path: Path) -> Any:
-    """Return what a JSON file says.
-
-    Raises:
-        OSError: it cannot be read.
-        ValueError: it says nothing in JSON.
-    """
+    """Return what a JSON file says; OSError and ValueError are the caller's to explain."""
     return json.loads(path.read_bytes())
 
 
 def text_of(path: Path, *, encoding: str = "utf-8", errors: str = "strict") -> str:
-    """Return the text of a file.
-
-    Raises:
-        OSError: it cannot be read.
-        UnicodeDecodeError: it is no text in ``encoding``, and ``errors`` does not replace.
-    """
+    """Return the text of a file, UTF-8 by default, whatever the locale says."""
     return path.read_text(encoding=encoding, errors=errors)
 
 
@@ -193,9 +149,7 @@ def text_if_there(
 ) -> str | None:
     """Return the text of a file, None if nothing has its name; what is no UTF-8 is replaced.
 
-    Raises:
-        InputMissingError: it cannot be read, or is a link to where nothing is; with what was
-            expected and the next step.
+    Raises an InputMissingError if it cannot be read, or is a link to where nothing is.
     """
     try:
         return text_of(path, errors="replace") if may_exist(path) else None
@@ -207,29 +161,20 @@ def text_if_there(
 
 @contextlib.contextmanager
 def open_lines(path: Path) -> Iterator[Iterable[bytes]]:
-    """Open a file of records, packed or not, to be read line by line.
-
-    Raises:
-        OSError: it cannot be opened.
-    """
+    """Open a file of records, packed or not, to be read line by line."""
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         yield file
 
 
 def read_records(
-    path: Path,
-    on_torn: Callable[[str], object] | None = None,
-    *,
-    holding: str = "",
+    path: Path, on_torn: Callable[[str], object] | None = None, *, holding: str = ""
 ) -> Iterator[dict[str, Any]]:
     """Yield the records of a file, oldest first.
 
     Args:
         path: the file.
-        on_torn: takes a note for each line that a crash tore, which is passed over; the run it
-            belonged to has quantities MISSING.
-        holding: whole lines without this text are passed over unread, which is what makes one
-            run out of years of them quick to find; what is torn or no record is still noticed.
+        on_torn: takes a note for each line that a crash tore, which is passed over.
+        holding: whole lines without this text are passed over unread, for speed.
 
     Raises:
         InputMissingError: the file cannot be opened.
@@ -266,9 +211,7 @@ class QuantityRecord(Quantity):
     """A quantity as its record has it, with what the record says of the job beside it.
 
     Attributes:
-        nodes: those that its attempt ran on.
-        rails: those that its leg was to go over.
-        job_state: how the job ended, in Slurm's words; empty where the record does not say.
+        job_state: how the job ended, in Slurm's words; empty if unknown.
         lost_nodes: those that Slurm lost meanwhile.
     """
 
@@ -279,11 +222,7 @@ class QuantityRecord(Quantity):
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Self:
-        """Return the quantity of a record that the leg left.
-
-        Raises:
-            ValueError: its verdict is none.
-        """
+        """Return the quantity of a leg's record; ValueError if its verdict is none."""
         own = {name: record.get(key, _ABSENT.get(name)) for name, key in QUANTITY_KEYS.items()}
         return cls(
             **{**own, "verdict": Verdict(own["verdict"])},

@@ -1,16 +1,9 @@
-"""Student's t, far out in its tail and with degrees of freedom that are no whole numbers.
-
-A night has a thousand quantities and may raise one false alarm in a hundred nights: that is a tail
-of one in a hundred thousand.
-"""
+"""Student's t, far out in its tail and with degrees of freedom that are no whole numbers."""
 
 from __future__ import annotations
 
 import functools
 import math
-
-#: terms of the continued fraction; it converges in tens
-_TERMS = 500
 
 
 def student_tail(t: float, freedom: float) -> float:
@@ -26,11 +19,9 @@ def student_tail(t: float, freedom: float) -> float:
 
 @functools.lru_cache(maxsize=4096)
 def student_quantile(tail: float, freedom: float) -> float:
-    """Return the t that Student's t exceeds with probability ``tail``.
+    """Return the t that Student's t exceeds with probability ``tail``, above 0 and at most 0.5.
 
-    Args:
-        tail: above 0, at most 0.5.
-        freedom: degrees of freedom, 1 or more; infinite for the normal distribution.
+    ``freedom`` is 1 or more; infinite for the normal distribution.
     """
     low, high = 0.0, 1.0
     while student_tail(high, freedom) > tail:
@@ -42,24 +33,19 @@ def student_quantile(tail: float, freedom: float) -> float:
 
 
 def beta(a: float, b: float, x: float) -> float:
-    """Return the regularised incomplete beta function I_x(a, b), by its continued fraction.
+    """Return the regularised incomplete beta function I_x(a, b), 0 below x = 0 and 1 above 1.
 
-    Args:
-        a: above 0.
-        b: above 0.
-        x: below 0 it counts as 0, above 1 as 1.
+    By its continued fraction with Lentz's method (Numerical Recipes 6.4).
     """
     if x <= 0 or x >= 1:
         return 0.0 if x <= 0 else 1.0
     if x > (a + 1) / (a + b + 2):
         return 1 - beta(b, a, 1 - x)
-    front = math.exp(
-        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
-    )
-    # Lentz's method, Numerical Recipes 6.4.
+    front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    front = math.exp(front + a * math.log(x) + b * math.log1p(-x))
     c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
     total = d
-    for m in range(1, _TERMS):
+    for m in range(1, 500):  # it converges in tens
         for term in (
             m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
             -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),

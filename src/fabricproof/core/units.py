@@ -1,8 +1,7 @@
 """Exact conversion between the few units that benchmarks, links and people write.
 
-Each unit belongs to one dimension and has an exact factor to that dimension's base unit:
-bytes for sizes, MB/s (10^6 bytes per second) for bandwidth, microseconds for time, 1/s for
-message rate.  Converting across dimensions is a :class:`UnitError`, never a guess.
+Each unit has a dimension and an exact factor to its base unit: bytes, MB/s (10^6 bytes per
+second), microseconds, messages per second.  Converting across dimensions is a :class:`UnitError`.
 """
 
 from __future__ import annotations
@@ -19,14 +18,12 @@ from fabricproof.core.errors import UnitError
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
-_KIB = 1024
-
 #: how a time of UTC is written in every record and file of ours
 TIME_FORM = "%Y-%m-%dT%H:%M:%SZ"
 
 #: decimal prefixes are powers of 1000 and binary ones of 1024 (IEC 80000-13)
 _DECIMAL = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_BINARY = {"Ki": _KIB, "Mi": _KIB**2, "Gi": _KIB**3}
+_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 
 #: dimension -> its units with their factors to the base unit; b is a bit, B a byte
 _DIMENSIONS: dict[str, dict[str, Fraction | int]] = {
@@ -72,11 +69,7 @@ _QUANTITY = re.compile(
 
 
 def canonical_unit(unit: str) -> str:
-    """Return the one spelling this project uses for ``unit``.
-
-    Raises:
-        UnitError: the unit is unknown; the message lists the known ones.
-    """
+    """Return the one spelling this project uses for ``unit``; UnitError if it is unknown."""
     name = ALIASES.get(unit, unit)
     if name not in UNITS:
         raise UnitError("unknown unit", expected=f"one of {', '.join(UNITS)}", got=repr(unit))
@@ -93,25 +86,21 @@ def convert(value: float, unit: str, to: str) -> float:
     dimension, factor = UNITS[source]
     wanted, wanted_factor = UNITS[target]
     if dimension != wanted:
-        raise UnitError(
-            f"cannot convert {dimension} to {wanted}", expected=f"a unit of {wanted}", got=source
-        )
+        problem = f"cannot convert {dimension} to {wanted}"
+        raise UnitError(problem, expected=f"a unit of {wanted}", got=source)
     return float(value * float(factor / wanted_factor))
 
 
 def split_quantity(text: str) -> tuple[float, str]:
-    """Read ``'3.4 GB/s'`` into (3.4, 'GB/s').
-
-    A bare number is refused: a number without its unit is how wrong references are born.
+    """Read ``'3.4 GB/s'`` into (3.4, 'GB/s'); a bare number is refused.
 
     Raises:
         UnitError: no number, no unit or an unknown unit.
     """
     match = _QUANTITY.match(text)
     if match is None or not any(letter.isdecimal() for letter in match[1]):
-        raise UnitError(
-            "not a quantity", expected="a number and a unit, as '3.4 GB/s'", got=repr(text)
-        )
+        expected = "a number and a unit, as '3.4 GB/s'"
+        raise UnitError("not a quantity", expected=expected, got=repr(text))
     value = float(match[1].replace(",", ""))
     if not math.isfinite(value):
         raise UnitError("not a finite number", expected="a number below 1e308", got=repr(text))
@@ -124,13 +113,8 @@ def dimension(unit: str) -> str:
 
 
 def parse_quantity(text: str, to: str) -> float:
-    """Read ``'3.4 GB/s'`` and return it in unit ``to``.
-
-    Raises:
-        UnitError: no number, no unit, an unknown unit or one of another dimension.
-    """
-    value, unit = split_quantity(text)
-    return convert(value, unit, to)
+    """Read ``'3.4 GB/s'`` and return it in unit ``to``; UnitError where that cannot be."""
+    return convert(*split_quantity(text), to)
 
 
 def size_label(size_bytes: int) -> str:
@@ -146,8 +130,7 @@ def at_size(quantity: str, message_size: int | None) -> str:
     return quantity if message_size is None else f"{quantity}_{size_label(message_size)}"
 
 
-#: how the names of what was measured with buffers in the memory of GPUs begin; a name of buffers in
-#: the memory of hosts has no such beginning
+#: how the names of quantities begin that were measured with buffers in the memory of GPUs
 BUFFERS = ("host_to_device_", "device_to_host_", "device_")
 
 
@@ -173,11 +156,7 @@ def parse_size(text: str) -> int:
 
 
 def digits_of(text: str) -> int | None:
-    """Return a whole number of at most 18 digits; None for any other text.
-
-    A tool that was cut off in the middle of another may print thousands of digits, which Python
-    refuses to turn into a number.
-    """
+    """Return a whole number of at most 18 digits; None for any other text."""
     return int(text) if len(text) <= 18 and text.isdecimal() else None
 
 
@@ -188,7 +167,7 @@ def natural(name: str) -> tuple[tuple[int, str], ...]:
 
 
 def by_key(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
-    """Return each key with all of its values, both in the order in which they come."""
+    """Return each key with all of its values, in their order."""
     found: dict[_Key, list[_Value]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
@@ -225,8 +204,8 @@ def columns(rows: Sequence[Sequence[str]], right: frozenset[int]) -> Iterator[st
     """Yield rows as aligned lines; the columns in ``right`` hold numbers."""
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     for row in rows:
-        cells = [
-            cell.rjust(width) if at in right else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
+        signs = (">" if at in right else "<" for at in range(len(row)))
+        cells = (
+            f"{cell:{sign}{width}}" for cell, sign, width in zip(row, signs, widths, strict=True)
+        )
         yield "  ".join(cells).rstrip()

@@ -17,10 +17,9 @@ _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 
 @contextlib.contextmanager
 def whole_file(path: Path, *, replace: bool = True) -> Iterator[BinaryIO]:
-    """Give a file to write to, which becomes ``path`` in one step where all went well.
+    """Give a file to write to, which becomes ``path`` in one step, or is gone if anything fails.
 
-    It is made beside ``path`` under a hidden name that no ``*.prom``, ``*.xml`` or ``*.jsonl``
-    matches, is on the disk before it takes its place, and is gone where anything fails.
+    It is made beside ``path`` under a hidden name that no ``*.prom`` or ``*.jsonl`` matches.
 
     Raises:
         FileExistsError: ``path`` is there and is not to be replaced.
@@ -47,11 +46,7 @@ def whole_file(path: Path, *, replace: bool = True) -> Iterator[BinaryIO]:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write ``content`` to ``path`` in one step; text in UTF-8 with the line ends that it has.
-
-    Raises:
-        OutputError: it could not be written; what was there before is unchanged.
-    """
+    """Write ``content`` (text as UTF-8) in one step; OutputError leaves what was there before."""
     next_step = "name a file in a folder that you can write, or make room"
     with refusal_of("write", path, next_step), whole_file(path) as file:
         file.write(content if isinstance(content, bytes) else content.encode())
@@ -59,17 +54,12 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 @contextlib.contextmanager
 def refusal_of(what: str, path: Path, next_step: str | None = None) -> Iterator[None]:
-    """Say of whatever the system refuses that one cannot ``what``, in ``path``.
-
-    Raises:
-        OutputError: something was refused.
-    """
+    """Turn an OSError into an OutputError that says ``cannot <what>`` of ``path``."""
     try:
         yield
     except OSError as error:
-        raise OutputError(
-            f"cannot {what}: {error.strerror or error}", source=str(path), next_step=next_step
-        ) from None
+        problem = f"cannot {what}: {error.strerror or error}"
+        raise OutputError(problem, source=str(path), next_step=next_step) from None
 
 
 def link_new(new: Path, path: Path) -> bool:
@@ -77,7 +67,6 @@ def link_new(new: Path, path: Path) -> bool:
 
     Raises:
         FileExistsError: something has that name already.
-        OSError: it could not be given.
     """
     try:
         # A link fails where somebody was faster; a rename would overwrite theirs.

@@ -31,7 +31,6 @@ from fabricproof.physics.model import Fabric, Gpus, Shaper, Slot, find_slot
 from fabricproof.physics.protocols import (
     Protocol,
     find_protocol,
-    known_protocols,
 )
 
 #: What other rooms may import beside this package itself.
@@ -63,7 +62,6 @@ __all__ = [
     "find_protocol",
     "find_slot",
     "known_links",
-    "known_protocols",
     "latency_floor_us",
     "message_ceiling",
     "soft_path_mtu",

@@ -1,7 +1,4 @@
-"""Read the reviewed data files beside this module, once per process.
-
-The files are validated against their JSON schemas in the tests, not here: start-up time counts.
-"""
+"""Read the reviewed data files beside this module, once per process; tests check them."""
 
 from __future__ import annotations
 
@@ -10,14 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-DATA_DIRECTORY = Path(__file__).parent / "data"
-
 
 @cache
 def load_data(name: str) -> dict[str, Any]:
     """Return the content of ``data/<name>.json``; callers must not change it."""
-    text = (DATA_DIRECTORY / f"{name}.json").read_text(encoding="utf-8")
-    content: dict[str, Any] = json.loads(text)
+    content: dict[str, Any] = json.loads((Path(__file__).parent / f"data/{name}.json").read_bytes())
     return content
 
 

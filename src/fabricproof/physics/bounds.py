@@ -1,8 +1,7 @@
 """What a fabric can carry: each ceiling as an interval, and the one that binds.
 
-Physics gives an interval and not one number.  ``high`` is the most generous reading of what is
-stated: a value above it is impossible.  ``low`` is the most conservative one: every healthy
-system comes near it, so references are derived from it.  ``docs/physics.md`` explains every
+``high`` is the most generous reading of what is stated: a value above it is impossible.  ``low`` is
+the most conservative one: every healthy system comes near it.  ``docs/physics.md`` explains every
 formula; the constants and their sources are in ``data/``.
 """
 
@@ -13,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from fabricproof.core.errors import ConfigError
 from fabricproof.physics._data import load_data
 from fabricproof.physics.model import Fabric, Slot
 from fabricproof.physics.protocols import protocols_over
@@ -66,7 +64,7 @@ class Ceiling:
 
     @property
     def resource(self) -> str:
-        """Return what binds in words: ``link``, ``slot``, ``GPU's slot``, ``flow limit`` ..."""
+        """What binds in words: ``link``, ``slot``, ``GPU's slot``, ``flow limit`` ..."""
         return _RESOURCES[self.name]
 
     def excludes(self, value_mb_s: float) -> bool:
@@ -94,12 +92,8 @@ def _payload_shares(fabric: Fabric) -> _Shares:
     """Return payload bytes per link byte; only ``low`` counts acknowledgements beside the data."""
     low, nominal, high = fabric.framing.readings
     beside = fabric.framing.acknowledgement_bytes if fabric.bidirectional else 0
-    of_mtu = fabric.mtu
-    return (
-        low.payload_share(of_mtu, beside),
-        nominal.payload_share(of_mtu),
-        high.payload_share(of_mtu),
-    )
+    at_least = low.payload_share(fabric.mtu, beside)
+    return at_least, nominal.payload_share(fabric.mtu), high.payload_share(fabric.mtu)
 
 
 def _link(fabric: Fabric) -> Ceiling:
@@ -108,24 +102,13 @@ def _link(fabric: Fabric) -> Ceiling:
     return _ceiling("link", rate, _WHOLE, formula, fabric.link.source)
 
 
-def _protocol(fabric: Fabric, link: Ceiling) -> Ceiling:
-    framing = fabric.framing
-    return _ceiling(
-        "protocol",
-        link.nominal_mb_s,
-        _payload_shares(fabric),
-        f"{link.nominal_mb_s:.6g} x {framing.nominal.formula(fabric.mtu)}",
-        f"{framing.parts} ({framing.source})",
-    )
-
-
 def _tlp_share(
     framing: dict[str, Any], payload: int, reading: str, *, bidirectional: bool
 ) -> float:
     """Return the share of a slot's bytes that packets (TLPs) leave to their payload.
 
-    Full duplex moves data as writes one way and as reads the other way: the read requests and the
-    acknowledgements of both travel beside the data.  Only ``low`` counts them.
+    Full duplex moves data as writes one way and as reads the other way.  Only ``low`` counts the
+    read requests and acknowledgements of both beside the data.
     """
     overhead: float = framing["overhead_bytes"][reading]
     if bidirectional and reading == "low":
@@ -149,10 +132,9 @@ def _slots(
     )
     data = load_data("pcie")
     framing, unstated = data["framings"][slot.framing], data["unstated_max_payload_bytes"]
+    both = fabric.bidirectional
     low, nominal, high = (
-        _tlp_share(
-            framing, max_payload or unstated[reading], reading, bidirectional=fabric.bidirectional
-        )
+        _tlp_share(framing, max_payload or unstated[reading], reading, bidirectional=both)
         for reading in ("low", "nominal", "high")
     )
     flit, payload = framing["tlp_share"], max_payload or unstated["nominal"]
@@ -214,13 +196,12 @@ def _flow(fabric: Fabric, limit_gbit_s: float) -> Ceiling:
 
 
 def ceilings(fabric: Fabric) -> tuple[Ceiling, ...]:
-    """Return every ceiling that what is stated allows to compute, from the wire inwards.
-
-    ``slot`` and ``slot_packet`` are there only where the slot is stated, those of GPUs where the
-    buffers are on them and their slot is stated, ``flow`` and ``capability`` only where they are.
-    """
-    link = _link(fabric)
-    found = [link, _protocol(fabric, link)]
+    """Return every ceiling that what is stated allows to compute, from the wire inwards."""
+    link, framing = _link(fabric), fabric.framing
+    formula = f"{link.nominal_mb_s:.6g} x {framing.nominal.formula(fabric.mtu)}"
+    source = f"{framing.parts} ({framing.source})"
+    shares = _payload_shares(fabric)
+    found = [link, _ceiling("protocol", link.nominal_mb_s, shares, formula, source)]
     if fabric.slot is not None:
         count = 1 if fabric.rails_share_slot else fabric.num_rails
         found += _slots(fabric, fabric.slot, count, fabric.max_payload_bytes)
@@ -261,19 +242,17 @@ def bound(fabric: Fabric) -> Ceiling:
 def message_ceiling(fabric: Fabric, message_size: int, *, packet_each: bool) -> Ceiling:
     """Return the most that messages of ``message_size`` bytes carry, however large the link is.
 
-    Every message is posted to an adapter, and no adapter posts more than twice what the fastest
-    one is sold for.  A packet of verbs is the first, a middle, the last or the only one of its
-    message (InfiniBand Architecture Specification vol. 1, 9.2.1), so that S bytes of payload take
-    S + packets x header bytes of the link.  The headers are those of the protocol's most generous
-    reading.
+    No adapter posts more than twice the messages that the fastest one is sold for.  A packet of
+    verbs is the first, a middle, the last or the only one of its message (InfiniBand Architecture
+    Specification vol. 1, 9.2.1), so that S bytes of payload take S + packets x header bytes of the
+    link, with the headers of the protocol's most generous reading.
 
     Args:
         fabric: the path, as the program loads it.
         message_size: in bytes, 1 or more.
         packet_each: the program posts each message by itself, as perftest does.  An MPI library
             may send several in one packet (M. J. Koop, T. Jones, D. K. Panda, CCGrid 2007, on
-            MVAPICH; ``btl_openib_use_message_coalescing`` of Open MPI).  The stream of a TCP has
-            no messages at all: of protocols that may join them this changes nothing.
+            MVAPICH), and the stream of a TCP has no messages at all.
     """
     row = load_data("links")["message_rate"]
     faster = max(1.0, fabric.link.data_rate_gbit_s / row["up_to_gbit_s"])
@@ -304,13 +283,7 @@ def message_ceiling(fabric: Fabric, message_size: int, *, packet_each: bool) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class Floor:
-    """A one-way latency below which nothing is possible.
-
-    Attributes:
-        us: microseconds.
-        formula: how it comes about, in numbers.
-        source: the documents.
-    """
+    """A one-way latency in microseconds below which nothing is possible; as a ceiling otherwise."""
 
     us: float
     formula: str
@@ -326,11 +299,7 @@ def latency_floor_us(fabric: Fabric, message_size: int) -> Floor:
     the protocol is not stated, the floor of the fastest one that the link can carry: a latency
     that only kernel TCP cannot reach is no lie on an Ethernet that may have carried RoCE.
 
-    Raises:
-        ConfigError: the size is negative.
     """
-    if message_size < 0:
-        raise ConfigError("negative message size", expected="0 or more", got=str(message_size))
     high_mb_s = bound(replace(fabric, bidirectional=False)).high_mb_s
     protocol = fabric.framing
     if fabric.protocol is None:

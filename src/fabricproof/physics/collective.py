@@ -25,10 +25,8 @@ from fabricproof.core.errors import ConfigError
 class Operation(StrEnum):
     """A collective operation of MPI (MPI 4.1, chapter 6); rooted ones have their root at rank 0.
 
-    The message size S of each, as OSU and IMB count it, in bytes:
-    bcast, reduce, allreduce: the vector; allgather, gather, scatter: one rank's block;
-    alltoall: the block for one rank from one rank; reduce_scatter: the whole vector, of which
-    each rank keeps a share; barrier: nothing.
+    The message size S in bytes, as OSU and IMB count it, is the vector (bcast, reduce, allreduce,
+    reduce_scatter) or the block of one rank (allgather, gather, scatter) or of one pair (alltoall).
     """
 
     BCAST = "bcast"
@@ -45,8 +43,7 @@ class Operation(StrEnum):
     def waits_for_all(self) -> bool:
         """Whether no rank can be done before every rank has begun.
 
-        The root of a broadcast or a scatter and the leaves of a gather or a reduction are done
-        when their buffer is free.
+        The root of a broadcast or a scatter, and the leaves of a gather or a reduction, can.
         """
         return self not in {Operation.BCAST, Operation.REDUCE, Operation.GATHER, Operation.SCATTER}
 
@@ -66,11 +63,9 @@ class RankLayout:
     def __post_init__(self) -> None:
         """Refuse a layout that cannot be."""
         if self.num_ranks < 2 or self.ranks_per_node < 1:
-            raise ConfigError(
-                "impossible layout of ranks",
-                expected="two ranks or more, one or more on each node",
-                got=f"{self.num_ranks} ranks, {self.ranks_per_node} on each node",
-            )
+            expected = "two ranks or more, one or more on each node"
+            got = f"{self.num_ranks} ranks, {self.ranks_per_node} on each node"
+            raise ConfigError("impossible layout of ranks", expected=expected, got=got)
 
     @property
     def num_nodes(self) -> int:
@@ -98,8 +93,7 @@ _ELEMENT_BYTES = 4
 def everyone_waits(operation: Operation, size: int, layout: RankLayout) -> bool:
     """Tell whether no rank can be done before every rank has begun, at this message size.
 
-    Of a short vector of reduce_scatter some ranks get no element at all (OSU deals them out from
-    rank 0), and need to wait for nobody.
+    Of a short vector of reduce_scatter some ranks get no element (OSU deals them out from rank 0).
     """
     if operation is Operation.REDUCE_SCATTER:
         return size >= _ELEMENT_BYTES * layout.num_ranks
@@ -174,11 +168,9 @@ class Statistic(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Wire:
-    """What one node's path can do at its most generous.
+    """What one node's path can do at its most generous, one way.
 
-    Attributes:
-        latency_us: the least one-way time of an empty message, us.
-        transfer_us: least time in which so many bytes pass one way, us.
+    ``latency_us`` is the least time of an empty message, ``transfer_us`` that of so many bytes.
     """
 
     latency_us: float
@@ -203,10 +195,9 @@ def least_mean_us(
     *,
     repetitions: int = LEAST_REPETITIONS,
 ) -> float | None:
-    """Return the least value that the statistic can have, in us; None where nothing binds it.
+    """Return the least value that the statistic can have, in us; None if nothing binds it.
 
-    ``size`` is in bytes, as :class:`Operation` counts it; a stream has ``repetitions`` at the
-    least.
+    ``size`` is in bytes, as :class:`Operation` counts it; a stream has ``repetitions`` at least.
     """
     if layout.num_nodes < 2 or not everyone_waits(operation, size, layout):
         return None

@@ -60,11 +60,6 @@ class _Case:
         return self.size / self.ranks
 
     @property
-    def is_even(self) -> bool:
-        """The number of ranks is a power of two."""
-        return self.ranks & (self.ranks - 1) == 0
-
-    @property
     def rounds(self) -> int:
         """Rounded-up binary logarithm of the number of ranks."""
         return (self.ranks - 1).bit_length()
@@ -75,9 +70,15 @@ class _Case:
         return [2**step for step in range(self.rounds)]
 
     @property
-    def even_steps(self) -> list[int]:
-        """The same among as many ranks as the largest power of two has."""
-        return [2**step for step in range(self.ranks.bit_length() - 1)]
+    def power(self) -> int:
+        """The largest power of two that is no more than the number of ranks."""
+        return 1 << (self.ranks.bit_length() - 1)
+
+    @property
+    def halves(self) -> list[tuple[int, float]]:
+        """Distances 1, 2, 4 ... below that power, and the part of the vector that goes so far."""
+        steps = (step for step in self.steps if step < self.power)
+        return [(step, self.size * step / self.power) for step in steps]
 
     def round(self, message: float, sharing: int = 1) -> float:
         """Cost of one round of messages of so many bytes, ``sharing`` of which leave a node."""
@@ -94,8 +95,7 @@ class _Case:
     def swapping(self, distance: int) -> int:
         """Most ranks of a node that swap with a rank of another one; distance a power of two."""
         node_of = self.layout.node_of
-        power = 2 ** (self.ranks.bit_length() - 1)
-        swaps = ((node_of(rank), node_of(rank ^ distance)) for rank in range(power))
+        swaps = ((node_of(rank), node_of(rank ^ distance)) for rank in range(self.power))
         return max(Counter(here for here, there in swaps if here != there).values(), default=0)
 
     def ring(self, block: float) -> float:
@@ -114,7 +114,8 @@ class _Case:
 
     def folded(self) -> float:
         """T 4.5: where P is no power of two, the ranks beyond it hand a neighbour their vector."""
-        return 0.0 if self.is_even else 2 * self.round(self.size) + self.reduced(self.size)
+        is_even = self.ranks == self.power
+        return 0.0 if is_even else 2 * self.round(self.size) + self.reduced(self.size)
 
 
 def _bruck_allgather(case: _Case) -> float:
@@ -131,31 +132,28 @@ def _bruck_alltoall(case: _Case) -> float:
 
 def _doubling_allgather(case: _Case) -> float | None:
     """T 4.1: distance and message double; powers of two only."""
-    if not case.is_even:
+    if case.ranks != case.power:
         return None
     return sum(case.round(step * case.size, case.swapping(step)) for step in case.steps)
 
 
 def _doubling_allreduce(case: _Case) -> float:
     """T 4.5 (recursive doubling): whole vectors at doubling distance."""
-    sharings = map(case.swapping, case.even_steps)
-    rounds = (case.round(case.size, each) + case.reduced(case.size) for each in sharings)
-    return sum(rounds) + case.folded()
+    rounds = sum(case.round(case.size, case.swapping(step)) for step, _ in case.halves)
+    return rounds + len(case.halves) * case.reduced(case.size) + case.folded()
 
 
 def _halving(case: _Case) -> float:
     """T 4.4 (recursive halving): messages and distances halve; other than powers of two folded."""
-    power = 2 * case.even_steps[-1]
-    messages = ((step, case.size * step / power) for step in case.even_steps)
-    rounds = (case.round(size, case.swapping(step)) + case.reduced(size) for step, size in messages)
+    rounds = (
+        case.round(part, case.swapping(step)) + case.reduced(part) for step, part in case.halves
+    )
     return sum(rounds) + case.folded()
 
 
 def _rabenseifner(case: _Case) -> float:
     """T 4.5 (Rabenseifner): recursive halving, then recursive doubling of the shares."""
-    power = 2 * case.even_steps[-1]
-    messages = ((step, case.size * step / power) for step in case.even_steps)
-    return _halving(case) + sum(case.round(size, case.swapping(step)) for step, size in messages)
+    return _halving(case) + sum(case.round(part, case.swapping(at)) for at, part in case.halves)
 
 
 #: an algorithm's time in us; None where it does not apply

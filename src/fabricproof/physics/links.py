@@ -1,12 +1,11 @@
 """Links: what a port and its cable can carry before any protocol.
 
-A link is lanes x line rate x encoding.  InfiniBand, the named links and the lane layouts of
-Ethernet are data (``data/links.json``, each row with its source); any other positive Ethernet
-rate is taken as the MAC rate of a virtual or provider-limited link.
+A link is lanes x line rate x encoding: rows of ``data/links.json``, each with its source.
+Ethernet, EFA and Soft-RoCE take any other rate.
 
-Soft-RoCE: an rdma_rxe device speaks verbs like an HCA, and every program takes it for one.  Only
-the kernel says that it is none: such a device names its interface in the sysfs file ``parent``,
-which no adapter has (Linux drivers/infiniband/sw/rxe/rxe_verbs.c, parent_show).
+Soft-RoCE: an rdma_rxe device speaks verbs like an HCA.  Only the kernel says that it is none: it
+names its interface in the sysfs file ``parent``, which no adapter has (Linux
+drivers/infiniband/sw/rxe/rxe_verbs.c, parent_show).
 """
 
 from __future__ import annotations
@@ -20,10 +19,8 @@ from typing import Any, NoReturn
 from fabricproof.core.errors import UnknownLinkError
 from fabricproof.physics._data import load_data, nearest_names
 
-#: technology of the kernel's software RDMA devices (rdma_rxe)
+#: technology of the kernel's software RDMA devices (rdma_rxe), and what people call it
 SOFT_ROCE = "soft-roce"
-
-#: what people call it; stands on every line that shows a number measured over one
 SOFT_ROCE_NAME = "Soft-RoCE"
 
 
@@ -52,7 +49,7 @@ class Link:
 
     @property
     def data_rate_mb_s(self) -> float:
-        """Return the data rate in MB/s (10^6 bytes per second)."""
+        """The data rate in MB/s (10^6 bytes per second)."""
         return self.data_rate_gbit_s * 1000 / 8
 
     @property
@@ -88,20 +85,17 @@ def _link_from_row(row: Mapping[str, Any], name: str, technology: str, lanes: in
 def known_links() -> Mapping[str, Link]:
     """Return every link the data names, under its name; Ethernet and EFA take any other rate."""
     data = load_data("links")
-    infiniband = data["infiniband"]
-    links = [
-        _link_from_row(speed, f"{speed['name']} {lanes}x", "infiniband", lanes)
-        for speed in infiniband["speeds"]
-        for lanes in infiniband["widths"]
+    rows = [
+        (speed, f"{speed['name']} {lanes}x", "infiniband", lanes)
+        for speed in data["infiniband"]["speeds"]
+        for lanes in data["infiniband"]["widths"]
     ]
-    links += [
-        _link_from_row(row, ethernet_name(row["data_rate_gbit_s"]), "ethernet", row["lanes"])
+    rows += [
+        (row, ethernet_name(row["data_rate_gbit_s"]), "ethernet", row["lanes"])
         for row in data["ethernet"]["rates"]
     ]
-    links += [
-        _link_from_row(row, row["name"], row["technology"], row["lanes"]) for row in data["others"]
-    ]
-    return {link.name: link for link in links}
+    rows += [(row, row["name"], row["technology"], row["lanes"]) for row in data["others"]]
+    return {row[1]: _link_from_row(*row) for row in rows}
 
 
 def _link_of_rate(name: str, technology: str, rate_gbit_s: float, source: str) -> Link:
@@ -125,11 +119,7 @@ def ethernet_name(rate_gbit_s: float) -> str:
 
 
 def ethernet_link(rate_gbit_s: float) -> Link:
-    """Return the Ethernet link of that MAC rate; any positive rate is one.
-
-    Raises:
-        UnknownLinkError: the rate is not a positive finite number.
-    """
+    """Return the Ethernet link of that MAC rate; UnknownLinkError unless positive and finite."""
     source = load_data("links")["ethernet"]["source_of_other_rates"]
     return _link_of_rate(ethernet_name(rate_gbit_s), "ethernet", rate_gbit_s, source)
 
@@ -140,7 +130,7 @@ _SOFT_GBIT_S = (0.001, 400.0)
 
 
 def soft_roce_link(rate_gbit_s: float) -> Link:
-    """Return the Soft-RoCE link of that rate, which is the shaped or measured one of its interface.
+    """Return the Soft-RoCE link of that rate: the shaped or measured one of its interface.
 
     Raises:
         UnknownLinkError: the rate is not a positive finite number.
@@ -224,7 +214,6 @@ def _find_infiniband(plain: str) -> Link | None:
 
 @cache
 def _links_by_name() -> Mapping[str, Link]:
-    """Return the links by their names and aliases, in lower case."""
     names = {name.lower(): link for name, link in known_links().items()}
     for row in load_data("links")["others"]:
         names |= dict.fromkeys(row["aliases"], known_links()[row["name"]])
@@ -235,14 +224,11 @@ def _links_by_name() -> Mapping[str, Link]:
 def find_link(text: str) -> Link:
     """Return the link that ``text`` names, in any case.
 
-    Examples: ``FDR 4x``, ``4X FDR``, ``FDR`` (4x), ``HDR100`` (2x), ``NDR400``, ``1GbE``,
-    ``100 Gb/s Ethernet``, ``400MbE``, ``Omni-Path 100``, ``Slingshot 200``, ``EFA 50``,
-    ``BXI v2``, ``Soft-RoCE 100 Mb/s``, ``rxe 1G``, and ``56 Gb/sec (4X FDR)`` as the kernel
-    prints it.
+    Examples: ``FDR 4x``, ``4X FDR``, ``FDR`` (4x), ``HDR100`` (2x), ``100 Gb/s Ethernet``,
+    ``Omni-Path 100``, ``EFA 50``, ``Soft-RoCE 100 Mb/s``, ``56 Gb/sec (4X FDR)`` of the kernel.
 
     Raises:
-        UnknownLinkError: nothing known has that name; the message lists what is known, or says
-            that Soft-RoCE needs a rate, or which.
+        UnknownLinkError: nothing known has that name; the message lists what is known.
     """
     plain = " ".join(text.lower().replace("_", " ").split())
     if kernel := _SYSFS_RATE.fullmatch(plain):
@@ -254,9 +240,8 @@ def find_link(text: str) -> Link:
     before, *behind = _SOFT_DEVICE.split(plain, maxsplit=1)
     if behind:
         match = _SOFT.fullmatch(f"{before}{behind[0]}".strip())
-        if match is None or match["prefix"] is None or in_bytes:
-            _refuse_soft(text)
-        if not _SOFT_GBIT_S[0] <= _gbit_s(match) <= _SOFT_GBIT_S[1]:
+        least, most = _SOFT_GBIT_S
+        if match is None or in_bytes or not match["prefix"] or not least <= _gbit_s(match) <= most:
             _refuse_soft(text)
         return soft_roce_link(_gbit_s(match))
     efa, ethernet = _EFA.fullmatch(plain), _ETHERNET.fullmatch(plain)
@@ -283,26 +268,19 @@ _PATH_MTUS = (4096, 2048, 1024, 512, 256)
 def soft_path_mtu(interface_mtu: int) -> int | None:
     """Return the active MTU that rdma_rxe takes over an interface; None where none fits.
 
-    Linux drivers/infiniband/sw/rxe/rxe_param.h, eth_mtu_int_to_enum: the largest path MTU within
-    the interface's MTU less the room for headers.
+    The largest within the interface's MTU less the headers (rxe_param.h, eth_mtu_int_to_enum).
     """
     room = interface_mtu - _HEADER_ROOM_BYTES
     return next((mtu for mtu in _PATH_MTUS if mtu <= room), None)
 
 
 def device_word(link: str) -> str:
-    """Return ``Soft-RoCE`` for the name of a software device's link, nothing for any other.
-
-    It stands beside every path whose numbers people read, so that nobody takes them for an HCA's.
-
-    Args:
-        link: as :attr:`Link.name` has it; empty if unknown.
-    """
+    """Return ``Soft-RoCE``, shown beside every number, for such a link's name; else nothing."""
     return SOFT_ROCE_NAME if link.startswith(SOFT_ROCE_NAME) else ""
 
 
 def why_not_the_device(link: Link, port: str, parent: str | None, card: str = "") -> str:
-    """Return in which way a port is not the device that its declared link needs; empty: it is.
+    """Return why a port is not the device that its declared link needs; empty if it is.
 
     ``parent`` is empty where the port is soft and does not say over what; None for an adapter.
     """
@@ -326,11 +304,10 @@ _LAYERS = {"infiniband": "InfiniBand", "omni-path": "Omni-Path", "ethernet": "Et
 
 
 def why_not_the_layer(link: Link, port: str, layer: str) -> str:
-    """Return in which way a port's link layer contradicts its declared link; empty: it does not.
+    """Return why a port's link layer contradicts its declared link; empty if it does not.
 
     ``layer`` is what sysfs says (Linux drivers/infiniband/core/sysfs.c, link_layer_show), or
-    ``Omni-Path`` by the driver, or both if neither was read; a word that is none of these
-    contradicts nothing (EFA: ``Unknown``).
+    ``Omni-Path`` by the driver; any other word contradicts nothing (EFA: ``Unknown``).
     """
     wanted = _LAYERS.get(link.technology)
     if wanted is None or wanted in layer or not any(each in layer for each in _LAYERS.values()):

@@ -18,10 +18,8 @@ from fabricproof.physics.protocols import Protocol, default_protocol, find_proto
 class Shaper:
     """A token bucket as tc-tbf(8) describes it: mean rate, that of the link, bucket, peak rate.
 
-    A wire has no memory; a shaper has one.  After a pause its bucket is full, and a message of the
-    bucket's size passes at the peak rate, or at once where there is none.  Cloud networks shape so
-    (burstable instances), and the rails of the virtual cluster do.  Over N bytes the bucket's share
-    vanishes, so that the plateau keeps its ceiling.
+    After a pause its bucket is full, and a message of that size passes at the peak rate, or at once
+    where there is none: so do burstable cloud instances and the rails of the virtual cluster.
 
     Attributes:
         burst_bytes: size of the bucket, 0 or more.
@@ -36,15 +34,12 @@ class Shaper:
     def __post_init__(self) -> None:
         """Refuse a bucket that cannot be."""
         if self.burst_bytes < 0 or not 0 <= self.instant_bytes <= self.burst_bytes:
-            raise ConfigError(
-                "impossible token bucket",
-                expected="0 <= instant_bytes <= burst_bytes",
-                got=f"burst_bytes {self.burst_bytes}, instant_bytes {self.instant_bytes}",
-            )
+            got = f"burst_bytes {self.burst_bytes}, instant_bytes {self.instant_bytes}"
+            expected = "0 <= instant_bytes <= burst_bytes"
+            raise ConfigError("impossible token bucket", expected=expected, got=got)
         if not 1 <= self.peak_factor < float("inf"):
-            raise ConfigError(
-                "impossible peak rate", expected="a factor of at least 1", got=str(self.peak_factor)
-            )
+            expected, got = "a factor of at least 1", str(self.peak_factor)
+            raise ConfigError("impossible peak rate", expected=expected, got=got)
 
     def least_time_us(self, size_bytes: int, rate_mb_s: float) -> float:
         """Return the least time in which ``size_bytes`` pass after a pause, in us.
@@ -62,8 +57,6 @@ class Slot:
     """A PCIe slot (or riser, or on-board connection) of a generation and width.
 
     Attributes:
-        generation: 1 to 6.
-        lanes: 1, 2, 4, 8, 12, 16 or 32.
         gt_per_s_per_lane: signalled transfers per lane in GT/s.
         framing: which packet framing it uses: ``symbols``, ``tokens`` or ``flits``.
         raw_mb_s: one direction after coding and before packets, in MB/s.
@@ -79,12 +72,12 @@ class Slot:
 
     @property
     def name(self) -> str:
-        """Return the project's spelling: ``PCIe 3.0 x8``."""
+        """The project's spelling: ``PCIe 3.0 x8``."""
         return f"PCIe {self.generation}.0 x{self.lanes}"
 
     @property
     def formula(self) -> str:
-        """Return how ``raw_mb_s`` comes about, in numbers."""
+        """How ``raw_mb_s`` comes about, in numbers."""
         row = _generations()[self.generation]
         share = f"{row['data']}/{row['line']}"
         return f"{self.lanes} lanes x {self.gt_per_s_per_lane:g} GT/s x {share} / 8"
@@ -116,9 +109,7 @@ def make_slot(generation: int, lanes: int) -> Slot:
 
 
 def find_slot(text: str) -> Slot:
-    """Return the slot that ``text`` names: ``3.0x8``, ``PCIe 3.0 x8``, ``Gen3 x8``, ``4x16``.
-
-    ``8 GT/s x8`` and ``8.0 GT/s PCIe x8``, as lspci and the kernel print it, are read too.
+    """Return the slot that ``text`` names: ``3.0x8``, ``Gen3 x8``, ``8.0 GT/s PCIe x8`` of lspci.
 
     Raises:
         UnknownLinkError: no such generation or width; the message says what there is.
@@ -127,9 +118,8 @@ def find_slot(text: str) -> Slot:
     widths: list[int] = load_data("pcie")["lanes"]
     if match is not None and int(match["lanes"]) in widths:
         for generation, row in _generations().items():
-            if match["generation"] is None and float(match["rate"]) == row["gt_per_s_per_lane"]:
-                return make_slot(generation, int(match["lanes"]))
-            if match["generation"] == str(generation):
+            is_rate = float(match["rate"] or 0) == row["gt_per_s_per_lane"]
+            if is_rate or match["generation"] == str(generation):
                 return make_slot(generation, int(match["lanes"]))
     raise UnknownLinkError(
         f"unknown PCIe slot {text!r}",
@@ -159,7 +149,7 @@ class Gpus:
 
     def __post_init__(self) -> None:
         """Refuse GPUs that cannot be."""
-        _check_positive("num_gpus", self.num_gpus, "a whole number of at least 1")
+        _check_positive("num_gpus", self.num_gpus)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,14 +170,12 @@ class Fabric:
         flow_limit_gbit_s: what a provider or shaper lets one flow have on the wire, in Gb/s.
         num_flows: flows on each rail, at least 1.
         bidirectional: traffic flows both ways at once and both directions are added up.
-        capability_mb_s: what the hosts are known to manage, in MB/s for all rails together, for
-            example one core's TCP processing; a declared fact and not physics, so it never makes
-            a higher value impossible.
-        unlike_rails_high_mb_s: the rails' own generous ceilings added up, in one direction, where
-            they are not alike (Gordon's second rail sits in a Gen2 riser); an MPI that shares by
-            weight may reach it.  The other fields then describe the slowest rail.  None: alike.
-        shaper: a token bucket on every rail, which lets short messages pass faster than the link;
-            None for a wire.
+        capability_mb_s: what the hosts are declared to manage, in MB/s for all rails together, as
+            one core's TCP processing; it never makes a higher value impossible.
+        unlike_rails_high_mb_s: the rails' own high ceilings added up, in one direction, if they
+            are not alike; an MPI that shares by weight may reach it.  The other fields then
+            describe the slowest rail.
+        shaper: a token bucket on every rail; None for a wire.
         gpus: the GPUs whose memory holds the buffers; None where it is that of the hosts.
     """
 
@@ -219,11 +207,8 @@ class Fabric:
             )
         framing.check_mtu(self.mtu)
         self._check_slot()
-        for name in ("num_rails", "num_flows"):
-            _check_positive(name, getattr(self, name), "a whole number of at least 1")
-        for name in ("flow_limit_gbit_s", "capability_mb_s"):
-            if getattr(self, name) is not None:
-                _check_positive(name, getattr(self, name), "a positive number")
+        for name in ("num_rails", "num_flows", "flow_limit_gbit_s", "capability_mb_s"):
+            _check_positive(name, getattr(self, name))
 
     @property
     def framing(self) -> Protocol:
@@ -241,28 +226,24 @@ class Fabric:
 
     def _check_slot(self) -> None:
         if self.link.is_soft and self.slot is not None:
-            raise ConfigError(
-                "a Soft-RoCE device has no PCIe slot: it is the kernel's software",
-                expected="no pcie key; the link's rate says what the device can do",
-                got=repr(self.slot.name),
-            )
+            problem = "a Soft-RoCE device has no PCIe slot: it is the kernel's software"
+            expected = "no pcie key; the link's rate says what the device can do"
+            raise ConfigError(problem, expected=expected, got=repr(self.slot.name))
         sizes = load_data("pcie")["max_payload_bytes"]
         if self.max_payload_bytes is not None and self.max_payload_bytes not in sizes:
+            expected = f"one of {', '.join(map(str, sizes))} bytes, as DevCtl of lspci -vv has it"
             raise ConfigError(
-                "no such PCIe MaxPayload",
-                expected=f"one of {', '.join(map(str, sizes))} bytes",
-                got=str(self.max_payload_bytes),
-                next_step="lspci -vv shows it as MaxPayload of DevCtl",
+                "no such PCIe MaxPayload", expected=expected, got=str(self.max_payload_bytes)
             )
         if self.slot is None and (self.max_payload_bytes is not None or self.rails_share_slot):
-            raise ConfigError(
-                "MaxPayload and shared slots say nothing without the slot",
-                expected="the PCIe slot, for example '3.0x8'",
-                got="none",
-            )
+            problem = "MaxPayload and shared slots say nothing without the slot"
+            raise ConfigError(problem, expected="the PCIe slot, for example '3.0x8'", got="none")
 
 
-def _check_positive(name: str, value: float, expected: str) -> None:
+def _check_positive(name: str, value: float | None) -> None:
     whole = name.startswith("num_")
-    if not 0 < value < float("inf") or (whole and not isinstance(value, int)):
+    if value is not None and (
+        not 0 < value < float("inf") or (whole and not isinstance(value, int))
+    ):
+        expected = "a whole number of at least 1" if whole else "a positive number"
         raise ConfigError(f"{name} is out of range", expected=expected, got=str(value))

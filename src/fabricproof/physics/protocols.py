@@ -1,9 +1,7 @@
 """Protocols: which share of a link's bytes is the benchmark's own (``data/protocols.json``).
 
-Each protocol has three readings.  ``low`` is the most conservative one (every healthy system
-comes near it), ``high`` the most generous (nothing above it is possible), ``nominal`` the usual
-case.  A reading is framing (MTU, header bytes inside and around it), or a bare share where the
-framing is not public.
+Three readings of each: ``low`` (every healthy system comes near it), ``nominal``, ``high`` (nothing
+above it is possible).
 """
 
 from __future__ import annotations
@@ -39,9 +37,8 @@ class FramingReading:
     def payload_share(self, mtu: int | None, acknowledgement: int = 0) -> float:
         """Return payload bytes per link byte, 0 to 1.
 
-        Args:
-            mtu: the stated MTU in bytes, None for this reading's own.
-            acknowledgement: bytes per packet that the opposite direction's acknowledgements take.
+        ``mtu`` is the stated one, None for this reading's own; ``acknowledgement`` the bytes per
+        packet that the opposite direction's acknowledgements take.
         """
         size = mtu or self.mtu
         if self.share is not None or size is None:
@@ -95,18 +92,13 @@ class Protocol:
     def over(self, technology: str) -> Protocol:
         """Return this protocol as it is over links of that technology.
 
-        RoCEv2 over Soft-RoCE is made by the kernel, not by an adapter: its floor is higher, and
-        what is counted of a packet depends on the shaper.
+        RoCEv2 over Soft-RoCE is made by the kernel, not by an adapter: its floor is higher.
         """
         row = _rows().get(self.name, {}).get("over", {}).get(technology)
         return replace(self, **_facts(row)) if row else self
 
     def check_mtu(self, mtu: int | None) -> None:
-        """Refuse an MTU that this protocol cannot have.
-
-        Raises:
-            ConfigError: the message says which there are.
-        """
+        """Raise a ConfigError for an MTU that this protocol cannot have."""
         if mtu is None or mtu in self.mtus:
             return
         expected = "no MTU at all, because the framing is not public"
@@ -118,7 +110,6 @@ class Protocol:
 
 
 def _facts(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a row says of a protocol, over one technology or in general."""
     facts = {name: row[name] for name in ("parts", "floor_us", "floor_source")}
     return facts | {name: FramingReading(**row[name]) for name in ("low", "nominal", "high")}
 
@@ -134,12 +125,11 @@ def known_protocols() -> Mapping[str, Protocol]:
     found = {}
     for name, row in _rows().items():
         mtu = row["mtu"] or {}
+        choices = tuple(mtu.get("choices", ()))
         found[name] = Protocol(
             name=name,
             technologies=tuple(row["technologies"]),
-            mtus=range(mtu["minimum"], mtu["maximum"] + 1)
-            if "minimum" in mtu
-            else tuple(mtu.get("choices", ())),
+            mtus=range(mtu["minimum"], mtu["maximum"] + 1) if "minimum" in mtu else choices,
             acknowledgement_bytes=row["acknowledgement_bytes"],
             source=row["source"],
             packet_per_message=row.get("packet_per_message", False),

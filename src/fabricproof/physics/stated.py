@@ -12,21 +12,9 @@ from fabricproof.physics.model import Fabric, find_slot
 
 #: key after the link -> its field of a fabric, what its value is (None: it has none), and in words
 KEYS: dict[str, tuple[str, str | None, str]] = {
-    "pcie": (
-        "slot",
-        "GENxLANES",
-        "slot of each HCA or NIC: 3.0x8, Gen4 x16; left out: only the link is computed",
-    ),
-    "mps": (
-        "max_payload_bytes",
-        "BYTES",
-        "PCIe MaxPayload in force (DevCtl in lspci -vv), 128 to 4096; else from 256 on",
-    ),
-    "mtu": (
-        "mtu",
-        "BYTES",
-        "InfiniBand MTU 256 to 4096, IP MTU on Ethernet, path MTU with rocev2",
-    ),
+    "pcie": ("slot", "GENxLANES", "slot of each HCA or NIC, 3.0x8; else only the link is computed"),
+    "mps": ("max_payload_bytes", "BYTES", "PCIe MaxPayload (DevCtl in lspci -vv), 128 to 4096"),
+    "mtu": ("mtu", "BYTES", "MTU of InfiniBand (256 to 4096), of IP, or the path MTU of rocev2"),
     "rails": ("num_rails", "N", "rails used at once; 1 by default"),
     "share-slot": ("rails_share_slot", None, "the rails are ports of one HCA and share its slot"),
     "protocol": (
@@ -56,11 +44,8 @@ def fabric_from(text: str) -> Fabric:
         if not field or field in fields or bool(value) is not bool(kind):
             known = ((each, what) for each, (_, what, _) in KEYS.items())
             keys = ", ".join(f"{each}={what}" if what else each for each, what in known)
-            raise ConfigError(
-                "not what is known of a link",
-                expected=f"{keys}, each once",
-                got=repr(key + sign + value),
-            )
+            got = repr(key + sign + value)
+            raise ConfigError("not what is known of a link", expected=f"{keys}, each once", got=got)
         fields[field] = _value(key, kind, value)
     return Fabric(link=find_link(link), **fields)
 
@@ -76,9 +61,8 @@ def _value(key: str, kind: str | None, text: str) -> Any:
         try:
             return parse_quantity(text, "Gb/s" if key == "flow-limit" else "MB/s")
         except UnitError as error:
-            raise ConfigError(
-                f"{key} is not a rate", expected="a number and a unit, as '10 Gb/s'", got=text
-            ) from error
+            expected = "a number and a unit, as '10 Gb/s'"
+            raise ConfigError(f"{key} is not a rate", expected=expected, got=text) from error
     if key == "pcie":
         return find_slot(text)
     return text or True

@@ -1,9 +1,8 @@
 """What the counters of a run say beside its bytes: errors, losses, congestion, and doubts.
 
-A counter that rises is an **error**, over which no number is a PASS, or a **note**, worth reading
-and no verdict.  One that went backwards or stands at its end leaves a **doubt**: nobody knows
-whether errors rose.  All names stand in ``counters.toml``, with their meanings and sources; what
-``rank.sh`` adds has a prefix (``aer_``, ``ethtool.``).
+A counter that rises is an **error**, over which no number is a PASS, or a **note** without a
+verdict.  One that went backwards or stands at its end leaves a **doubt**.  All names stand in
+``counters.toml``, with their sources; what ``rank.sh`` adds has a prefix (``aer_``, ``ethtool.``).
 """
 
 from __future__ import annotations
@@ -72,20 +71,16 @@ _CXI = re.compile(r"cxi[0-9]")
 
 
 def is_device(rail: str) -> bool:
-    """Tell whether a rail is a port of an RDMA device or a Slingshot device, and no interface.
-
-    What goes over it is no TCP: the kernel's sockets neither carry nor count it.
-    """
+    """Tell whether a rail is a port of an RDMA device or a Slingshot device, and no interface."""
     return ":" in rail or _CXI.match(rail) is not None
 
 
 def in_our_names(
     interface: str, counters: Mapping[str, int], *, is_omni_path: bool
 ) -> dict[str, int]:
-    """Return the counters of an interface under the names, and in the bytes, that all else has.
+    """Return the counters of an interface under our names and in bytes; :data:`TCP` as it is.
 
-    ``counters`` have the names of kernel and driver; ``is_omni_path``: of hfi1, whose names and
-    units are its own.  :data:`TCP` is left as it is.
+    ``counters`` have the names of kernel and driver; ``is_omni_path``: those of hfi1.
     """
     if interface == TCP:
         return dict(counters)
@@ -108,10 +103,9 @@ class CounterSample:
     Attributes:
         address: its MAC address; None if it has none or nobody read it.
         parent: the interface below the port of a Soft-RoCE device, empty if it does not say which;
-            None for all that is no such port.
+            None for anything else.
         netdev: the interface of a Slingshot device, whose bytes its link counts too.
-        set_back: counters that a later start of the leg found lower than an earlier one had left
-            them: what they moved is not known.
+        set_back: counters that a later start of the leg found lower than an earlier one left them.
     """
 
     node: str
@@ -166,10 +160,7 @@ class Rises:
 
 
 def read_rises(samples: Iterable[CounterSample], rails: Sequence[str]) -> Rises:
-    """Return what the counters of the rails, and TCP of their nodes, say beside the bytes.
-
-    What is below the port of a Soft-RoCE device counts with it: there its wire ends.
-    """
+    """Return what the counters of the rails, the interfaces below them and TCP say beside bytes."""
     samples = tuple(samples)
     ours = [each for each in samples if each.interface in rails]
     watched = {(each.node, name) for each in ours for name in (each.interface, each.parent)}
@@ -233,17 +224,14 @@ def _noted_by_share(sample: CounterSample) -> Iterator[str]:
     if lost:
         packets = max(sample.moved("tx_packets"), sample.moved("rx_packets"), 1)
         named = ", ".join(f"{name} {rise}" for name, rise in lost.items())
-        yield (
-            f"RDMA over {sample.interface} on {sample.node} lost packets or their order: {named} "
-            f"({max(lost.values()) / packets:.2%} of {packets} packets)"
-        )
+        said = f"RDMA over {sample.interface} on {sample.node} lost packets or their order: {named}"
+        yield f"{said} ({max(lost.values()) / packets:.2%} of {packets} packets)"
 
 
 def _one_sided(samples: Sequence[CounterSample]) -> Iterator[str]:
     """Yield which ports count errors and losses on one node that they do not on another.
 
-    What rises on neither may have risen where nobody counts.  Of interfaces nothing is said: their
-    counters are the kernel's own and on every node the same.
+    The counters of interfaces are the kernel's own and the same on every node.
     """
     for rail in filter(is_device, dict.fromkeys(each.interface for each in samples)):
         read = {

@@ -56,10 +56,9 @@ class Disturbance:
     """One figure of what was taken.
 
     Attributes:
-        share: what part of the wire, or of the time, 0 to 1; None where it was taken and nobody
-            can say how much.
+        share: what part of the wire, or of the time, 0 to 1; None if unknown.
         reason: in words, with the figure, its unit, node, interface and direction.
-        burst_us: how long one burst of the others holds the wire; 0 where it is no wire.
+        burst_us: how long one burst of the others holds the wire; 0 if it is no wire.
     """
 
     kind: DisturbanceKind
@@ -75,7 +74,7 @@ class Disturbance:
 
     @property
     def weight(self) -> float:
-        """The share, the whole where nobody can say how much."""
+        """The share; the whole if it is unknown."""
         return 1.0 if self.share is None else self.share
 
 
@@ -87,13 +86,12 @@ def foreign_traffic(
 ) -> tuple[Disturbance, ...]:
     """Return the traffic of others on the run's rails, for each node, rail and direction.
 
-    What a node received and no other node of the run sent came from a stranger; what it sent and
-    none of them received went to one.  Among more than two nodes only the sums tell, and the node
-    with the largest excess is named.  If the benchmark's bytes are known, what two nodes of the
-    run sent each other beyond them counts too.
+    That is what a node received and no other node of the run sent, or sent and none received;
+    among more than two nodes only the sums tell, and the node with the largest excess is named.
+    What two nodes sent each other beyond the benchmark's bytes, if known, counts too.
 
     Args:
-        evidence: of the run.
+        evidence: what was seen of the run.
         expected: what it was to do.
         seconds: node -> how long its counters were watched; a node that is absent has no figure.
         rail_mb_s: what a rail carries; if None the share is of what it did carry.

@@ -64,12 +64,10 @@ class ErrorRate:
         direction: of the packets, as that node sees it.
         peer: the other end if there is one only; else empty.
         events: packets that it happened to.
-        packets: that went this way in all.
+        packets: packets that went this way in all.
         beside: packets of other interfaces that the same counter may speak of.
-        arrivals_unknown: whether nobody counted what was sent again although it had arrived: then
-            the events are the most they can be.
-        may_have_arrived: packets sent again, beside the events, of which the counters do not tell
-            whether they had arrived.
+        arrivals_unknown: nobody counted duplicates: the events are the most they can be.
+        may_have_arrived: packets sent again beside the events, perhaps in vain.
         set_back: counters that wrapped or were reset: the events are the least they can be.
         counters: what each counter advanced by, zeros left out.
     """
@@ -112,9 +110,8 @@ class ErrorRate:
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data, rates included."""
-        rates = {
-            name: round(getattr(self, name), 4) for name in ("per_million_packets", "per_gigabyte")
-        }
+        names = ("per_million_packets", "per_gigabyte")
+        rates = {name: round(getattr(self, name), 4) for name in names}
         return {**asdict(self), "kind": self.kind.value, "direction": self.direction.value, **rates}
 
 
@@ -137,21 +134,17 @@ def added(rates: Iterable[ErrorRate]) -> tuple[ErrorRate, ...]:
     together: dict[tuple[object, ...], ErrorRate] = {}
     for each in rates:
         key = (each.kind, each.rail, each.node, each.direction)
-        known = together.get(key)
-        if known is None:
-            together[key] = each
-            continue
-        together[key] = replace(
-            each,  # a later attempt that was counted takes the doubt of set_back away
-            peer=known.peer if known.peer == each.peer else "",
-            events=known.events + each.events,
-            packets=known.packets + each.packets,
-            bytes=known.bytes + each.bytes,
-            beside=known.beside + each.beside,
-            arrivals_unknown=known.arrivals_unknown or each.arrivals_unknown,
-            may_have_arrived=known.may_have_arrived + each.may_have_arrived,
-            counters=dict(Counter(known.counters) + Counter(each.counters)),
-        )
+        if known := together.get(key):
+            names = ("events", "packets", "bytes", "beside", "may_have_arrived")
+            sums = {name: getattr(known, name) + getattr(each, name) for name in names}
+            each = replace(  # noqa: PLW2901 - a later attempt that was counted clears set_back
+                each,
+                peer=known.peer if known.peer == each.peer else "",
+                arrivals_unknown=known.arrivals_unknown or each.arrivals_unknown,
+                counters=dict(Counter(known.counters) + Counter(each.counters)),
+                **sums,
+            )
+        together[key] = each
     return tuple(together.values())
 
 
@@ -183,16 +176,15 @@ def _of_tcp(
 ) -> Iterator[ErrorRate]:
     """Yield what the TCP of a node lost on the way out, and the gaps in what came in.
 
-    Not every segment that is sent again was lost.  If the first one arrived too, the other end
-    names the duplicate (DSACK, RFC 2883), and what is named so was sent again in vain: a probe of
-    the tail, a late acknowledgement of a busy node (RFC 3708 counts so).  The first segment of a
-    connection is left out: one that no listener takes is sent again likewise.
+    A segment whose first copy arrived too was sent again in vain: the other end names the duplicate
+    (DSACK, RFC 2883; RFC 3708 counts so).  The first segment of a connection is left out: one that
+    no listener takes is sent again likewise.
 
     ``TCPDSACKRecvSegs`` counts segments (Linux 5.5 and newer, net/ipv4/tcp_input.c tcp_dsack_seen),
-    the two older counters the blocks that name them, one or several each.  A connection whose peer
-    once named more than was sent again has no segments counted from then on (the same function
-    calls these dubious), however long it lives.  Fewer segments than blocks are of such ones: the
-    rest was sent again in vain, or the network made two of one and hides as many losses.
+    the two older counters the blocks that name them, one or several each.  The same function stops
+    counting segments of a connection whose peer named more than was sent again.  So if there are
+    fewer segments than blocks, the rest was sent again in vain, or the network made two of one and
+    hides as many losses.
     """
     rail, sent_again = "+".join(rails), ("RetransSegs", "TCPSynRetrans")
     mine = [each for each in evidence.samples if each.node == tcp.node and each.interface != TCP]

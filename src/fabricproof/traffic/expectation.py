@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -41,15 +41,14 @@ class Expectation:
             benchmark's own repetitions.
         num_ranks: how many ranks the run was asked for.
         spread: whether every rail of several must carry a fair share (bandwidth, large messages).
-        exact: whether ``sent_bytes`` is all that the benchmark moves.  IMB warms up with a whole
-            benchmark: more on the rails is then no stranger's traffic.
-        sent_messages: messages that each half sent and that each wait for an answer (ping-pong), so
-            that each is at least one packet on the rail; None if messages may share packets.  Bytes
-            alone would miss small messages that went elsewhere while large ones took the rail.
+        exact: whether ``sent_bytes`` is all that the benchmark moves (IMB warms up with more).
+        sent_messages: messages of each half that wait for an answer (ping-pong), so that each is
+            at least one packet on the rail; None if messages may share packets.  Bytes alone would
+            miss small messages that went elsewhere.
         ranks_per_node: how many ranks each node was to run, one after the other; None if any.
         nodes: the nodes that were to run them; empty if any would do.
-        least_bytes: if nobody can foretell the bytes: what each node, in the order of its lowest
-            rank, must send and receive whatever the algorithm.  Then it stands for ``sent_bytes``.
+        least_bytes: in place of ``sent_bytes`` if these depend on the algorithm: what each node, in
+            the order of its lowest rank, must send and receive at least.
         least_packets: likewise the packets that each node must send.
     """
 
@@ -105,8 +104,7 @@ class PathProof:
     Attributes:
         findings: what else is to be known.
         moved_bytes: sent by each interface; None if nothing was counted.
-        came_by: the interface by which the bytes came in that a rail should have brought; empty if
-            that is not what is wrong, or nobody knows.
+        came_by: the interface that brought what a rail should have; empty if none or unknown.
         rose: node, interface and counter of each error that rose.
         lacking: the node that they came to; empty if that is not what is wrong.
     """
@@ -157,6 +155,11 @@ class NodeTraffic:
     raw: Mapping[str, CounterSample]
     over: Mapping[str, str]
 
+    @property
+    def soft_rails(self) -> tuple[CounterSample, ...]:
+        """Those of the rails that are ports of Soft-RoCE devices."""
+        return tuple(each for each in self.rails if each.parent is not None)
+
     def moved(self, counter: str = "tx_bytes") -> int:
         """Return how far ``counter`` of the rails advanced together."""
         return sum(each.moved(counter) for each in self.rails)
@@ -177,7 +180,7 @@ class RunTraffic:
 
 
 def join_by_node(evidence: Evidence, expected: Expectation) -> RunTraffic:
-    """Return what each node's interfaces counted beside what was due of them."""
+    """Return what each node's interfaces counted, beside what was due of them."""
     nodes = []
     for name, due in _due(evidence, expected).items():
         raw = {each.interface: each for each in evidence.samples if each.node == name}
@@ -197,24 +200,18 @@ def join_by_node(evidence: Evidence, expected: Expectation) -> RunTraffic:
 def _due(evidence: Evidence, expected: Expectation) -> dict[str, dict[str, int]]:
     by_rank = [rank.node for rank in sorted(evidence.ranks, key=lambda rank: rank.rank)]
     half = max(1, len(by_rank) // 2)
-    of_halves: dict[str, Sequence[int]] = {}
-    of_nodes: dict[str, Sequence[int]] = {}
-    if expected.least_bytes is None:
-        of_halves = {"tx_bytes": expected.sent_bytes, "rx_bytes": expected.sent_bytes[::-1]}
-    else:
-        of_nodes["tx_bytes"] = [sent for sent, _ in expected.least_bytes]
-        of_nodes["rx_bytes"] = [received for _, received in expected.least_bytes]
-    of_halves["tx_packets"] = expected.sent_messages or ()
-    of_nodes["tx_packets"] = expected.least_packets or ()
-    due = {
-        node: dict.fromkeys(("tx_bytes", "rx_bytes", "tx_packets"), 0) for node in evidence.nodes
-    }
-    for counter, amounts in of_halves.items():
-        for amount, nodes in zip(amounts, ({*by_rank[:half]}, {*by_rank[half:]}), strict=False):
+    halves = ({*by_rank[:half]}, {*by_rank[half:]})
+    counters = ("tx_bytes", "rx_bytes", "tx_packets")
+    due = {node: dict.fromkeys(counters, 0) for node in evidence.nodes}
+    sent, least = expected.sent_bytes, expected.least_bytes
+    of_halves = ((*sent,), sent[::-1]) if least is None else ((), ())
+    for counter, amounts in zip(counters, (*of_halves, expected.sent_messages or ()), strict=True):
+        for amount, nodes in zip(amounts, halves, strict=False):
             for node in nodes:
                 due[node][counter] += amount // len(nodes)
-    for counter, amounts in of_nodes.items():
-        for node, amount in zip(due, amounts, strict=False):
+    of_nodes = zip(*least, strict=True) if least else ((), ())
+    for counter, of_each in zip(counters, (*of_nodes, expected.least_packets or ()), strict=True):
+        for node, amount in zip(due, of_each, strict=False):
             due[node][counter] = amount
     return due
 

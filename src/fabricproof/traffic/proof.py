@@ -161,8 +161,8 @@ def messages_took_the_rails(run: RunTraffic) -> Iterator[PathProof]:
 def rails_shared(run: RunTraffic) -> Iterator[PathProof]:
     """Refuse a number of several rails of which one took no part, at either end.
 
-    What left by both may come in by one: where two rails are in one network and one answers for
-    the other's address, or an MPI connects both to one adapter of the other node.
+    What left by both may come in by one: rails in one network that answer for each other, or an MPI
+    that connects both to one adapter of the other node.
     """
     num_rails = len(run.expected.rails)
     ways = (("tx_bytes", "carried", "{}'s traffic"), ("rx_bytes", "brought", "what {} received"))
@@ -220,8 +220,7 @@ def no_other_path_fits(run: RunTraffic) -> Iterator[PathProof]:
 def no_other_path_fits_messages(run: RunTraffic) -> Iterator[PathProof]:
     """Refuse a rail's packets as proof of messages where another interface sent as many.
 
-    Bytes and packets of the large messages would hide that the small ones, of which latency is
-    made, took that other path.
+    The large messages would hide that the small ones, which are the latency, took that other path.
     """
     expected, is_pingpong = run.expected, run.expected.sent_messages is not None
     for node in run.nodes:

@@ -1,7 +1,6 @@
 """Which libraries carry an MPI's messages, which families have them, and what they speak.
 
-Data and pure functions that both sides need: the site's loader, which refuses a transport that a
-family lacks, and ``stacks.family``, which knows the variables.  Sources: as there.
+``stacks.family`` knows the variables that force them; sources: as there.
 """
 
 from __future__ import annotations
@@ -75,28 +74,17 @@ def transports_over(family: str, protocol: str) -> tuple[str, ...]:
     return tuple(each for each in transports_of(family) if wire(protocol) in _SPOKEN[each])
 
 
-def known_transport(family: str, wanted: str | None) -> str | None:
-    """Return ``wanted`` if ``family`` has it, else None: its own default.
-
-    A site names the transport of a fabric for the stacks that have a choice; Intel MPI on a fabric
-    of UCX goes over libfabric all the same.
-    """
-    return wanted if wanted in transports_of(family) else None
-
-
 def stated_transport(family: str, of_stack: str | None, of_fabric: str | None) -> str | None:
-    """Return the transport that a site states: its stack's, else its fabric's; None for neither.
+    """Return the transport that a site states: its stack's (possible or not), else its fabric's.
 
-    What is said of the stack stands, whether it can be or not: see :func:`transport_refusal`.
+    None for neither, or if ``family`` lacks that of the fabric: Intel MPI on a fabric for which the
+    site names UCX goes over libfabric all the same.
     """
-    return of_stack or known_transport(family, of_fabric)
+    return of_stack or (of_fabric if of_fabric in transports_of(family) else None)
 
 
 def transport_refusal(family: str, protocol: str, transport: str | None) -> str | None:
-    """Return why ``family`` cannot take ``transport`` over ``protocol``; None if it can.
-
-    None for ``transport``, the family's default, is never refused.
-    """
+    """Return why ``family`` cannot take ``transport`` over ``protocol``; None if it can."""
     there, fitting = transports_of(family), transports_over(family, protocol)
     if transport is None or transport in fitting:
         return None

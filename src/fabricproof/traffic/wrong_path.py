@@ -39,9 +39,8 @@ def megabytes(count: int) -> str:
 def describe_detour(run: RunTraffic, node: NodeTraffic) -> str:
     """Return where the bytes went that the rails did not show, as far as counters tell."""
     due, seen = node.due["tx_bytes"], node.moved()
-    says = (
-        f"the benchmark says {node.name} sent {megabytes(due)}, {run.rails} sent {megabytes(seen)}"
-    )
+    carried = f"{run.rails} sent {megabytes(seen)}"
+    says = f"the benchmark says {node.name} sent {megabytes(due)}, {carried}"
     sent = {each.interface: each.moved("tx_bytes") for each in node.others}
     took = max(sent, key=sent.__getitem__, default="")
     if sent.get(took, 0) < (due - seen) / 2:
@@ -55,10 +54,7 @@ def describe_detour(run: RunTraffic, node: NodeTraffic) -> str:
 
 
 def describe_arrival(run: RunTraffic, node: NodeTraffic) -> tuple[str, str]:
-    """Return where the bytes came in that the rails did not bring, and by which interface.
-
-    The interface is empty if none shows them.
-    """
+    """Return where the bytes came in that the rails did not bring, and the interface if known."""
     due, seen = node.due["rx_bytes"], node.moved("rx_bytes")
     says = (
         f"traffic took another path: {node.name} must have received {megabytes(due)} at least, "
@@ -72,15 +68,11 @@ def describe_arrival(run: RunTraffic, node: NodeTraffic) -> tuple[str, str]:
     return f"{says}, {took} {megabytes(brought[took])}", took
 
 
-def _soft_rails(node: NodeTraffic) -> list[CounterSample]:
-    return [each for each in node.rails if each.parent is not None]
-
-
 def rails_are_apart(run: RunTraffic) -> Iterator[PathProof]:
     """Refuse several Soft-RoCE devices over one interface as several rails."""
     for node in run.nodes:
         over: dict[str, str] = {}
-        for port in _soft_rails(node):
+        for port in node.soft_rails:
             first = over.setdefault(port.parent or port.interface, port.interface)
             if first != port.interface:
                 yield wrong(
@@ -97,10 +89,9 @@ def wires_below_carried_them(run: RunTraffic) -> Iterator[PathProof]:
     """
     if run.expected.num_ranks == 1:
         return
-    soft = [(node, port) for node in run.nodes for port in _soft_rails(node)]
+    soft = [(node, port) for node in run.nodes for port in node.soft_rails]
     for node, port in soft:
-        unseen = _why_wire_is_unseen(node, port)
-        if unseen:
+        if unseen := _why_wire_is_unseen(node, port):
             yield unknown(f"{unseen}: the path is not shown")
     for node, port in soft:
         below = node.raw.get(str(port.parent), port)
@@ -134,10 +125,9 @@ def _tcp_may_hide(run: RunTraffic, node: NodeTraffic) -> Iterator[PathProof]:
     """Refuse what a Soft-RoCE rail seems to have moved if TCP may have.
 
     With several ranks on a node the device counts what it hands to itself, and the wire below shows
-    as many bytes if TCP took it.  The node's TCP then says how many segments it sent; those that no
-    other interface shows went over that wire.
+    as many bytes if TCP took it.  TCP's segments that no other interface shows went over that wire.
     """
-    wires = {str(port.parent) for port in _soft_rails(node)}
+    wires = {str(port.parent) for port in node.soft_rails}
     num_ranks = [rank.node for rank in run.evidence.ranks].count(node.name)
     left = 0
     for each in node.others:

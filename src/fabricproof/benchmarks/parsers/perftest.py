@@ -36,7 +36,7 @@ from fabricproof.benchmarks.parsers.sections import (
     check_next_size,
     shorten,
 )
-from fabricproof.core.measure import COLUMNS, Table
+from fabricproof.core.measure import Table, unit_of_column
 
 _TITLE = re.compile(
     r"[ \t]*(?P<verb>Send|RDMA_Write|RDMA_Read|Atomic[ _](?:CMP_AND_SWAP|FETCH_AND_ADD))"
@@ -150,16 +150,16 @@ def parse(section: TextSection) -> tuple[Table, ...]:
     attributes |= {name: 1 for name in ("immediate", "both_ways") if title[name]}
     if any("[Gb/" in heading for heading in headings):
         attributes["bandwidth_rounding_mb_s"] = GBITS_ROUNDING_MB_S
+    ours = [at for at, each in enumerate(columns) if unit_of_column(each.name) is not None]
     for at, column in enumerate(columns):
         if column.name == "port_1":
             attributes["num_ports"] = 2
         if column.name == "service_level":
             attributes[column.name] = int(rows[0][at])
-        if column.number == _WHOLE and column.name in COLUMNS and any(not row[at] for row in rows):
+        if at in ours and column.number == _WHOLE and any(not row[at] for row in rows):
             raise section.error(start, "a run without a message", expected="counts above 0")
     if attributes.get("num_qps") == 0:
         raise section.error(start, "a run without a message", expected="queue pairs")
-    ours = [at for at, column in enumerate(columns) if column.name in COLUMNS]
     table = Table(
         suite="perftest",
         program=f"ib_{_VERBS.get(title['verb'], 'atomic')}_{_KINDS[title['kind']]}",

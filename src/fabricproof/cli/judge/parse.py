@@ -19,7 +19,7 @@ from fabricproof.core.errors import (
     ParseError,
     without_control_characters,
 )
-from fabricproof.core.measure import COLUMNS, Table
+from fabricproof.core.measure import Table, unit_of_column
 
 
 @click.command(name="parse")
@@ -77,7 +77,7 @@ def table_record(table: Table) -> dict[str, Any]:
         "program": table.program,
         "version": table.version,
         "columns": list(table.columns),
-        "units": [COLUMNS[name] for name in table.columns],
+        "units": [unit_of_column(name) for name in table.columns],
         "rows": [list(row) for row in table.rows],
         "source": table.source,
         "line": table.line,
@@ -97,7 +97,7 @@ def _show(tables: Iterable[Table]) -> None:
     for table in tables:
         shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
         for name in table.columns:
-            unit = COLUMNS[name]
+            unit = unit_of_column(name)
             shown.add_column(f"{name} [{unit}]" if unit else name, justify="right")
         for row in table.rows:
             shown.add_row(*(_number(value) for value in row))
