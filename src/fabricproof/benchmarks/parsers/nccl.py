@@ -28,7 +28,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from fabricproof.benchmarks.parsers.report import is_report, read_as_text
-from fabricproof.benchmarks.parsers.sections import TextSection, check_chatter, shorten
+from fabricproof.benchmarks.parsers.sections import Attributes, TextSection, check_chatter, shorten
 from fabricproof.benchmarks.program import UNNAMED
 from fabricproof.core.measure import Table
 from fabricproof.core.units import by_key
@@ -86,8 +86,6 @@ ROUNDING_MB_S = 5.0
 
 #: the printed mean is of numbers before they were rounded to two decimals
 _MEAN_ROUNDING, _MEAN_SLACK = 0.006, 2e-3
-
-Attributes = dict[str, str | int | float]
 
 
 class _Row(NamedTuple):

@@ -18,6 +18,7 @@ from functools import lru_cache
 from fabricproof.benchmarks.catalogue import OSU
 from fabricproof.benchmarks.parsers.sections import (
     COUNT,
+    Attributes,
     RowShape,
     TextSection,
     check_chatter,
@@ -29,8 +30,6 @@ from fabricproof.benchmarks.parsers.sections import (
     shorten,
 )
 from fabricproof.core.measure import Table
-
-Attributes = dict[str, str | int | float]
 
 #: title -> program; the ports' titles differ in two programs
 _TITLES = {title: row.name for row in OSU for title in row.titles}

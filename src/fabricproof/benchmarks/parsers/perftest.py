@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 
 from fabricproof.benchmarks.parsers.report import is_report, read_as_text
 from fabricproof.benchmarks.parsers.sections import (
+    Attributes,
     TextSection,
     check_chatter,
     check_next_size,
@@ -129,8 +130,6 @@ ACCELERATORS = {
 ACCELERATOR = "|".join(map(re.escape, ACCELERATORS))
 #: of --cuda_mem_type=4
 _ON_HOST = "Host allocation selected"
-
-Attributes = dict[str, str | int | float]
 
 
 def parse(section: TextSection) -> tuple[Table, ...]:

@@ -30,6 +30,10 @@ _STAMPED = re.compile(_STAMP, re.MULTILINE)
 _STAMPED_ROW = re.compile(_STAMP + r"\[ *(?:\d+|SUM|ID)\]", re.MULTILINE)
 
 
+#: what a text says beside its tables
+Attributes = dict[str, str | int | float]
+
+
 @dataclass(frozen=True, kw_only=True)
 class TextSection:
     """Consecutive lines of one text that one tool printed.
