@@ -94,8 +94,8 @@ _FACT_START = re.compile(
 #: mpi/startup/osu_hello.c and osu_init.c print one sentence instead of a table.
 _TIME = "[0-9]{1,18} ms"
 _SENTENCES = {
-    "osu_hello": RowShape(("num_processes",), sentence=rf"This is a test with {COUNT} processes"),
-    "osu_init": RowShape(
+    "osu_hello": row_shape(("num_processes",), sentence=rf"This is a test with {COUNT} processes"),
+    "osu_init": row_shape(
         ("num_processes", "startup_min_ms", "startup_max_ms", "startup_avg_ms"),
         sentence=rf"nprocs: {COUNT}, min: {_TIME}, max: {_TIME}, avg: {_TIME}",
     ),
@@ -255,7 +255,7 @@ class _Run:
         if not found:
             raise section.error(self.header, "a table without rows", expected=shape.describe())
         rows = shape.read(section, found)
-        if "validation" in shape.printed:
+        if "validation" in shape.names:
             failed = any("Fail" in section.lines[index] for index in found)
             said["validation"] = "Fail" if failed else "Pass"
         sizes = [row[0] for row in rows] if shape.columns[0] == "message_size" else None

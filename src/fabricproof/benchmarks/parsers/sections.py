@@ -11,10 +11,11 @@ be one is damage: guessing is how a shortened table becomes a green verdict.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from fabricproof.core.errors import ParseError
 
@@ -108,33 +109,35 @@ def facts_of(patterns: Iterable[re.Pattern[str]], line: str) -> dict[str, str | 
     return {name: int(word) if _IS_COUNT.fullmatch(word) else word for name, word in found.items()}
 
 
+class Column(NamedTuple):
+    """What stands below one heading: our name, the pattern of a cell, and what reads its number.
+
+    A cell holds no blank; ``read`` is None if it is no number of ours.
+    """
+
+    name: str
+    pattern: str
+    read: Callable[[str], float] | None
+
+
 class RowShape:
     """How a row of some columns looks, and what its numbers are.
 
     Attributes:
-        printed: the columns in printed order; ``validation`` is one of Pass or Fail.
+        names: the printed columns.
         columns: those that hold numbers.
         sentence: the row is a sentence with whole numbers, of this pattern.
         is_row: matches one whole line.
     """
 
-    def __init__(
-        self, printed: tuple[str, ...], whole: frozenset[str] = WHOLE, sentence: str | None = None
-    ) -> None:
-        """Make the shape; ``whole`` are the columns with whole numbers."""
-        fields = {name: COUNT if name in _COUNTS else _INTEGER for name in whole}
-        fields["validation"] = "(?:Pass|Fail)"
-        pattern = sentence or "[ \t]+".join(fields.get(name, _DECIMAL) for name in printed)
-        self.printed = printed
-        self.columns = tuple(name for name in printed if name != "validation")
+    def __init__(self, printed: Sequence[Column], sentence: str | None = None) -> None:
+        pattern = sentence or "[ \t]+".join(column.pattern for column in printed)
+        self.names = tuple(column.name for column in printed)
+        self.columns = tuple(column.name for column in printed if column.read)
         self.sentence = sentence
         self.is_row = re.compile(f"[ \t]*{pattern}[ \t]*").fullmatch
-        self._shows_cut = sentence is not None or printed[-1] not in whole
-        self._readers = [
-            (at, int if sentence or name in whole else float)
-            for at, name in enumerate(printed)
-            if name != "validation"
-        ]
+        self._shows_cut = sentence is not None or printed[-1].read is not int
+        self._readers = [(at, column.read) for at, column in enumerate(printed) if column.read]
 
     def read(self, section: TextSection, found: Sequence[int]) -> tuple[tuple[float, ...], ...]:
         """Return the numbers of the lines of a section that are rows.
@@ -148,16 +151,23 @@ class RowShape:
             raise section.error(last, "cut row", expected="a newline at its end")
         text = "\n".join([section.lines[index] for index in found])
         words = _NUMBER.findall(text) if self.sentence else text.split()
-        width = len(self.printed)
+        width = len(self.names)
         return tuple(zip(*(map(read, words[at::width]) for at, read in self._readers), strict=True))
 
     def describe(self) -> str:
         """Return what a row should hold, for an error message."""
-        names = ["Pass or Fail" if name == "validation" else name for name in self.printed]
-        return f"{len(names)} columns ({', '.join(names)})"
+        return f"{len(self.names)} columns ({', '.join(self.names)})"
 
 
-row_shape = lru_cache(maxsize=128)(RowShape)
+@lru_cache(maxsize=128)
+def row_shape(
+    names: tuple[str, ...], whole: frozenset[str] = WHOLE, sentence: str | None = None
+) -> RowShape:
+    """Return the shape of rows of these columns, of which ``whole`` are whole numbers."""
+    fields = {name: (COUNT if name in _COUNTS else _INTEGER, int) for name in whole}
+    fields["validation"] = "(?:Pass|Fail)", None
+    plain = (_DECIMAL, int if sentence else float)
+    return RowShape([Column(name, *fields.get(name, plain)) for name in names], sentence)
 
 
 def check_sizes(
