@@ -72,8 +72,7 @@ TOOLS: Mapping[str, Tool] = {
         begins=rf"iperf 3\.|Connecting to host |\$ iperf3 .*-c |(?<=\n){_JSON}"
         r"|Server listening on (?:port )?\d",
         full=_IPERF_BEGUN,
-        # of --json-stream only the first event begins a run
-        inside=r"(?<=\n)\{\"event\":|iperf3: (?:error|interrupt)",
+        inside=r"iperf3: (?:error|interrupt)",
     ),
     "perftest": Tool(
         read=_at_once(perftest.parse),
