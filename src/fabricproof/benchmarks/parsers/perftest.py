@@ -35,7 +35,7 @@ from fabricproof.benchmarks.parsers.sections import (
     RowShape,
     TextSection,
     check_chatter,
-    check_next_size,
+    check_sizes,
     shorten,
 )
 from fabricproof.core.measure import Table
@@ -177,8 +177,7 @@ def parse(section: TextSection) -> tuple[Table, ...]:
     sizes = [int(row[0]) for row in table.rows]
     if not ended and len(sizes) > 1 and len({*sizes}) == 1:
         return (_over_all_time(section, table),)
-    for before, after, index in zip(sizes, sizes[1:], found[1:], strict=False):
-        check_next_size(section, index, before, after, steps=True)
+    check_sizes(section, found, sizes, first=None)
     if len(sizes) > 1 and sizes[0] != 2:
         raise section.error(found[0], "a row is missing", expected="message size 2 first, as of -a")
     return (table if ended else replace(table, attributes={**attributes, "end_not_seen": 1}),)

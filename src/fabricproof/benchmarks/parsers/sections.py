@@ -195,32 +195,21 @@ def check_sizes(
             expected = "one row, as there are no sizes"
             raise section.error(indexes[1], "a second row", expected=expected)
         return
-    for index, (before, size) in zip(indexes[1:], pairwise(sizes), strict=True):
-        if doubling and before == 0 and first is not None and size > first:
-            raise section.error(index, "a row is missing", expected=f"message size {first}")
-        if size != 2 * before or not before:
-            check_next_size(section, index, int(before), int(size), steps=doubling)
-
-
-def check_next_size(
-    section: TextSection, index: int, before: int, size: int, *, steps: bool
-) -> None:
-    """Check that ``size`` may follow ``before``; ``steps``: as its double, or any power after 0.
-
-    Raises:
-        ParseError: the size repeats, goes down, or skips one.
-    """
-    if size <= before:
-        raise section.error(index, "message sizes out of order", expected=f"more than {before}")
-    doubles = size == 2 * before if before else size & (size - 1) == 0
-    if steps and not doubles:
-        wanted = f"{2 * before}" if before else "a power of two"
-        raise section.error(
-            index,
-            "a row is missing",
-            expected=f"message size {wanted} (the tool doubles its sizes; a table of sizes picked "
-            "by hand cannot be told from one that lost rows)",
+    for index, (before, size) in zip(indexes[1:], pairwise(map(int, sizes)), strict=True):
+        if size <= before:
+            expected = f"more than {before}"
+            raise section.error(index, "message sizes out of order", expected=expected)
+        follows = (
+            size == 2 * before if before else size & (size - 1) == 0 and size <= (first or size)
         )
+        if doubling and not follows:
+            wanted = 2 * before or first or "a power of two"
+            raise section.error(
+                index,
+                "a row is missing",
+                expected=f"message size {wanted} (the tool doubles its sizes; a table of sizes "
+                "picked by hand cannot be told from one that lost rows)",
+            )
 
 
 #: The job was killed or gave up.  Sources: Slurm's slurmstepd and srun messages, Open MPI's
