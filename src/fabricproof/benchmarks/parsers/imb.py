@@ -14,8 +14,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from fabricproof.benchmarks.catalogue import meaning
 from fabricproof.benchmarks.parsers.sections import (
@@ -102,21 +103,13 @@ _FAILED = re.compile(
 _ONE_SIZE = frozenset({"Fetch_and_op", "Compare_and_swap"})
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Run:
-    """What the lines around the tables say.
+class _Run(NamedTuple):
+    """What the lines around the tables say."""
 
-    Attributes:
-        blank: a table with what holds for all, and no numbers.
-        doubling: the tool chose the sizes.
-        largest: the last size of every table; None if unknown.
-        starts_at_one: 1 follows 0, or one element of a reduction's type.
-    """
-
-    blank: Table
-    doubling: bool
-    largest: int | None
-    starts_at_one: bool
+    blank: Table  # what holds for all tables, and no numbers
+    doubling: bool  # the tool chose the sizes
+    largest: int | None  # the last size of every table; None if unknown
+    starts_at_one: bool  # 1 follows 0, or one element of a reduction's type
 
 
 def read_each(section: TextSection, *, strict: bool) -> Iterator[tuple[Table, ...] | ParseError]:
@@ -160,12 +153,8 @@ def _survey(section: TextSection, heads: Sequence[tuple[int, str]]) -> _Run:
     blank = Table(suite="imb", program="", version=version, source=section.source, attributes=said)
     # IMB-MT takes its sizes from -count and does not say which they are.
     doubling = first(_CHOSEN) is None and said.get("binary") != "IMB-MT"
-    return _Run(
-        blank=blank,
-        doubling=doubling,
-        largest=int(largest[1]) if largest and doubling else None,
-        starts_at_one=first(_COMMAND) is not None,
-    )
+    most = int(largest[1]) if largest and doubling else None
+    return _Run(blank, doubling, most, first(_COMMAND) is not None)
 
 
 def _check_whole(
@@ -182,7 +171,7 @@ def _check_whole(
         raise section.error(0, "a run without table", expected="'# Benchmarking ...'")
     list_begin = next((index for index, line in heads if _LIST.match(line)), begin)
     listed = {
-        match[1]: index
+        match[1].lower(): index
         for index, line in heads
         if list_begin < index < begin and (match := _LISTED.fullmatch(line))
     }
@@ -191,14 +180,14 @@ def _check_whole(
     if not listed:
         return
     names = {_title(section, start)["name"].lower() for start in starts}
-    if unlisted := names - {name.lower() for name in listed}:
+    if unlisted := names - listed.keys():
         problem = f"a table that the header does not list: {', '.join(sorted(unlisted))}"
         raise section.error(begin, problem, expected=", ".join(listed))
     invalid = {match[1].lower() for _, line in heads if (match := _INVALID.match(line))}
-    for name, index in listed.items():
-        if name.lower() not in names | invalid:
-            problem = f"the table of {name} is missing"
-            raise section.error(index, problem, expected="one table per listed benchmark")
+    missing = (at for name, at in listed.items() if name not in names | invalid)
+    if (at := next(missing, None)) is not None:
+        what = "one table per listed benchmark"
+        raise section.error(at, "the table of a benchmark is missing", expected=what)
     end = max((index for index, line in heads if _END.match(line)), default=-1)
     if end < starts[-1]:
         expected = "'# All processes entering MPI_Finalize' at its end"

@@ -134,7 +134,9 @@ def parse(section: TextSection) -> tuple[Table, ...]:
         numbers = [rows[n][half : half + width] for n in own]
         checked = columns[-1] == "wrong_values" and all(row[-1] >= 0 for row in numbers)
         kept = width if checked or columns[-1] != "wrong_values" else width - 1
-        facts = {_NAMES.get(words[at], words[at]): word for at, word in zip(keys, key, strict=True)}
+        facts: Attributes = {
+            _NAMES.get(words[at], words[at]): word for at, word in zip(keys, key, strict=True)
+        }
         facts |= {"placement": place, "checked": int(checked)}
         tables.append(
             Table(

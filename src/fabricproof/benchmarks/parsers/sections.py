@@ -164,10 +164,15 @@ def row_shape(
     names: tuple[str, ...], whole: frozenset[str] = WHOLE, sentence: str | None = None
 ) -> RowShape:
     """Return the shape of rows of these columns, of which ``whole`` are whole numbers."""
-    fields = {name: (COUNT if name in _COUNTS else _INTEGER, int) for name in whole}
-    fields["validation"] = "(?:Pass|Fail)", None
-    plain = (_DECIMAL, int if sentence else float)
-    return RowShape([Column(name, *fields.get(name, plain)) for name in names], sentence)
+
+    def column(name: str) -> Column:
+        if name == "validation":
+            return Column(name, "(?:Pass|Fail)", None)
+        if name in whole:
+            return Column(name, COUNT if name in _COUNTS else _INTEGER, int)
+        return Column(name, _DECIMAL, int if sentence else float)
+
+    return RowShape([column(name) for name in names], sentence)
 
 
 def check_sizes(
