@@ -29,7 +29,6 @@ from fabricproof.benchmarks.parsers.iperf import (
 )
 from fabricproof.benchmarks.parsers.report import is_report, read_report
 from fabricproof.benchmarks.parsers.sections import Attributes, TextSection
-from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
 
 _VERSION = re.compile(r"[ \t]*iperf (3\.[0-9]{1,3}(?:\.[0-9]{1,3})?\+?)[ \t]*")
@@ -57,21 +56,9 @@ def parse(section: TextSection) -> tuple[Table, ...]:
         ParseError: the receiver's summary or a stream is missing, a line is damaged, the JSON is
             broken, the intervals are not those of the sum, or the test failed.
     """
-    if not is_report(section):
-        return _of_text(section)
-    report = read_report(section)
-    if "error" in report:
-        raise section.error(
-            0, "the test failed", expected="a test that ended well", got=repr(report["error"])
-        )
-    try:
-        return (_of_report(section, report),)
-    except ParseError:
-        raise
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise section.error(
-            0, "not a whole report", expected="all that iperf3 --json writes", got=repr(error)
-        ) from None
+    if is_report(section):
+        return read_report(section, lambda report: (_of_report(section, report),))
+    return _of_text(section)
 
 
 def _of_text(section: TextSection) -> tuple[Table, ...]:
@@ -151,6 +138,9 @@ def _result(
 
 
 def _of_report(section: TextSection, report: Mapping[str, Any]) -> Table:
+    if "error" in report:
+        what = "a test that ended well"
+        raise section.error(0, "the test failed", expected=what, got=repr(report["error"]))
     start, end = report["start"], report["end"]
     asked = start["test_start"]
     if asked.get("bidir"):
