@@ -69,6 +69,9 @@ DAMAGE = {
         PINGPONG.replace("# Benchmarking PingPong", "# Benchmarking P"), "does not list"),
     "rows of 0 repetitions": (
         pingpong(1e6).replace("           10 ", "            0 "), "damaged row"),
+    "before 4.1": (
+        pingpong(2**20, version="4.1").replace("Benchmarks 4.1", "Benchmark Suite V3.2"),
+        "a line is missing"),
     "0 processes": (pingpong(1e6).replace("= 2", "= 0"), "damaged line"),
     "one process and no partner": (pingpong(1e6).replace("= 2", "= 1"), "no pair"),
     **{f"a run without list that lost {lost}": (text_of("mt").replace(lost, "# oops"), "")
