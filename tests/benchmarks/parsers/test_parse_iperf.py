@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from recordings import DATA
 
+from fabricproof.benchmarks.catalogue import reading_of
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.errors import ParseError
 from fabricproof.core.findings import texts_of
@@ -100,6 +101,19 @@ def with_streams(kept: int) -> str:
     return json.dumps(report)
 
 
+def of_both_directions(**start: object) -> str:
+    """Invented after iperf_print_results of iperf3 3.7 and later: one way is as asked, one half."""
+    report = json.loads(REPORT)
+    report["start"]["test_start"]["bidir"] = 1
+    report["start"] |= start
+    end = report["end"]
+    end["streams"] *= 2
+    for side in ("sum_sent", "sum_received"):
+        half = {name: end[side][name] / 2 for name in ("bytes", "bits_per_second")}
+        end[f"{side}_bidir_reverse"] = {"seconds": end[side]["seconds"], "retransmits": 4, **half}
+    return json.dumps(report)
+
+
 def with_intervals(*moved: int, omitted: bool = False) -> str:
     report = json.loads(REPORT)
     report["intervals"] = [{"streams": [], "sum": {"bytes": each}} for each in moved]
@@ -155,9 +169,9 @@ DAMAGE = {
     "endless number": (REPORT.replace("13038285294.211653", "1e999"), "not a whole report"),
     "report, then death": (REPORT + "\nKilled\n", "the job ended badly"),
     "both ways": (TWO.replace("]   0", "][TX-C]   0"), "two directions at once"),
-    "both ways in a report": (
-        REPORT.replace('"test_start":\t{', '"test_start":{"bidir": 1,'), "two directions at once"),
-    "a stream of events": ('{"event":"start","data":{}}\n', "not a whole report"),
+    "both ways by their server": (
+        of_both_directions(accepted_connection={"host": "10.0.0.1", "port": 1}),
+        "the server of two directions"),
     "intervals of 1 under a sum": (
         with_intervals(1, 1, 1), "the intervals are not those of the sum"),
     "text of slow intervals": (
@@ -197,6 +211,17 @@ def test_damage_is_an_error(text: str, problem: str) -> None:
     error = refuse(text)
     assert error.problem == problem
     assert error.line is not None
+
+
+def test_a_report_of_both_directions_is_their_sum() -> None:
+    (table,) = parse_text(of_both_directions())
+    (one_way,) = parse_text(REPORT)
+    rates = [each.column("bandwidth_mb_s")[0] for each in (table, one_way)]
+    assert rates[0] == pytest.approx(1.5 * rates[1])
+    assert table.attributes["both_ways"] == 1
+    assert table.attributes["retransmits"] == 4
+    assert reading_of(table).bidirectional
+    assert table.column("num_streams") == (2,)
 
 
 def test_retransmissions_that_nobody_counted_are_none() -> None:
@@ -246,6 +271,17 @@ UDP buffer size:  208 KByte (default)
 def verdict_of(text: str, link: str) -> Verdict:
     (table,) = parse_text(text)
     return judge_table(table, Rules(fabric=Fabric(link=find_link(link)))).quantities[-1].verdict
+
+
+def test_old_report_of_udp_is_the_senders_less_what_was_lost() -> None:
+    report = json.loads(text_of("iperf3/udp-report.txt"))
+    end = report["end"]
+    rate = end["sum_sent"]["bits_per_second"]
+    end["sum"] = {**end["sum_sent"], "lost_packets": 191, "packets": 382, "jitter_ms": 0.0}
+    del end["sum_sent"], end["sum_received"]
+    (table,) = parse_text(json.dumps(report))
+    assert table.column("bandwidth_mb_s")[0] == pytest.approx(rate / 16e6)
+    assert table.column("loss_percent") == (50.0,)
 
 
 def test_streams_of_udp_are_what_their_server_reports_say() -> None:
@@ -424,6 +460,41 @@ def test_rates_in_bytes_are_of_powers_of_1024(unit: str, mb_s: float) -> None:
     end = "\n\niperf Done.\n"
     (table,) = parse_text(f"Connecting to host n2, port 5201\n[  5]  {line}  receiver{end}")
     assert (table.suite, table.column("bandwidth_mb_s")[0]) == ("iperf3", pytest.approx(112 * mb_s))
+
+
+def stream_of(name: str) -> list[str]:
+    """Return a recorded report as ``--json-stream`` prints it: an event a line, no blanks."""
+    report = json.loads((DATA / "iperf3" / name).read_text("utf-8"))
+    events = [("start", report["start"]), *(("interval", each) for each in report["intervals"])]
+    return [
+        json.dumps({"event": kind, "data": data}, separators=(",", ":"))
+        for kind, data in (*events, ("end", report["end"]))
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["one-stream-report.txt", "two-streams-report.txt", "udp-report.txt"]
+)
+def test_a_stream_of_events_says_what_its_report_says(name: str) -> None:
+    (streamed,) = parse_text("\n".join(stream_of(name)) + "\n")
+    whole = one(f"iperf3/{name}")
+    assert (streamed.rows, streamed.attributes) == (whole.rows, whole.attributes)
+    assert len(parse_text("\n".join(2 * stream_of(name)) + "\n")) == 2
+
+
+def test_a_stream_that_is_not_whole_is_refused() -> None:
+    start, *between, end = stream_of("two-streams-report.txt")
+    failed = '{"event":"error","data":"unable to connect"}'
+    for lines, problem in (
+        ([start, *between], "the output is cut"),
+        ([*between, end], "the output is cut"),
+        ([start, *between, failed], "the test failed"),
+        ([start, *between, end, end], "a second event of its kind"),
+        ([start, *between, end[:-9]], "broken JSON"),
+        ([start, end, "Killed"], "the job ended badly"),
+        ([REPORT, *between, end], "the output is cut"),
+    ):
+        assert refuse("\n".join(lines) + "\n").problem == problem
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,8 @@ TOOLS: Mapping[str, Tool] = {
         begins=rf"iperf 3\.|Connecting to host |\$ iperf3 .*-c |(?<=\n){_JSON}"
         r"|Server listening on (?:port )?\d",
         full=_IPERF_BEGUN,
-        inside=r"iperf3: (?:error|interrupt)",
+        # of --json-stream only the first event begins a run
+        inside=r"(?<=\n)\{\"event\":|iperf3: (?:error|interrupt)",
     ),
     "perftest": Tool(
         read=perftest.parse,

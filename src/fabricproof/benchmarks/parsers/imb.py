@@ -5,8 +5,8 @@ the header there, every listed benchmark must have come and the end marker must 
 table, as people paste it, is read from its "# Benchmarking" line on.
 
 Source of the grammar: src_c/IMB_output.c (IMB_print_header, IMB_display_times), src_c/IMB_g_info.c
-and src_c/P2P/imb_p2p.c of releases 2018.0, 2019.6 and 2021.11; "Intel (R)" with a blank stands
-in the headers of releases up to 2018.0.
+and src_c/P2P/imb_p2p.c of releases 2018.0, 2019.6 and 2021.11; "Intel (R)" with a blank stands in
+the headers of releases up to 2018.0.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Read what iperf3 prints, as text or with ``--json``.
+"""Read what iperf3 prints, as text, with ``--json`` or with ``--json-stream``.
 
 Members of the report by ``iperf_print_results`` and ``iperf_on_test_start`` in src/iperf_api.c of
 3.0.11 to 3.21 (esnet/iperf, commit c9b7422, July 2026).
@@ -15,20 +15,23 @@ Retransmissions are counted in segments of the sender's TCP (``tcpi_total_retran
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from fabricproof.benchmarks.parsers.iperf import (
     Interval,
     asked_streams,
+    loss_of,
     one_row,
     own_address,
     read_lines,
 )
 from fabricproof.benchmarks.parsers.report import is_report, read_report
-from fabricproof.benchmarks.parsers.sections import Attributes, TextSection
+from fabricproof.benchmarks.parsers.sections import Attributes, TextSection, first_death
 from fabricproof.core.measure import Table
 
 _VERSION = re.compile(r"[ \t]*iperf (3\.[0-9]{1,3}(?:\.[0-9]{1,3})?\+?)[ \t]*")
@@ -42,7 +45,11 @@ _CONNECTING = "Connecting to host "
 _BEGUN = (_CONNECTING, _ACCEPTED, "Starting Test:", "iperf3: ")
 #: how a server that waits is ended
 _STOPPED = "iperf3: interrupt - the server"
+#: how a line of ``--json-stream`` begins (JSONStream_Output in src/iperf_api.c, since 3.17)
+_EVENT = '{"event":'
 _RETRANSMITS = re.compile(r"[ \t]+([0-9]{1,15})[ \t]+sender[ \t]*")
+#: how the sums of the way back end of ``--bidir``
+_WAY_BACK = "_bidir_reverse"
 #: 8 bits per byte, 10^6 bytes per MB.
 _BITS_PER_MB = 8e6
 #: The intervals of a run add up to its sum within this: the last may be missing.
@@ -56,9 +63,11 @@ def parse(section: TextSection) -> tuple[Table, ...]:
         ParseError: the receiver's summary or a stream is missing, a line is damaged, the JSON is
             broken, the intervals are not those of the sum, or the test failed.
     """
-    if is_report(section):
-        return read_report(section, lambda report: (_of_report(section, report),))
-    return _of_text(section)
+    if not is_report(section):
+        return _of_text(section)
+    if any(line.startswith(_EVENT) for line in section.lines):
+        section = replace(section, lines=[json.dumps(_events(section))])
+    return read_report(section, lambda report: (_of_report(section, report),))
 
 
 def _of_text(section: TextSection) -> tuple[Table, ...]:
@@ -137,28 +146,59 @@ def _result(
     return result, total_sent
 
 
+def _events(section: TextSection) -> dict[str, Any]:
+    """Return the events of one run, a start, intervals and an end, as a report holds them."""
+    report: dict[str, Any] = {"intervals": []}
+    for index, line in enumerate(section.lines):
+        if not line.startswith(_EVENT):
+            if first_death([line]) is not None:
+                raise section.error(index, "the job ended badly", expected="a run that ended well")
+            continue
+        try:
+            event = json.loads(line)
+            name, data = event["event"], event["data"]
+        except (ValueError, LookupError, RecursionError):
+            raise section.error(index, "broken JSON", expected="a whole event") from None
+        if name == "interval":
+            report["intervals"].append(data)
+        elif name in report:
+            raise section.error(index, "a second event of its kind", expected="one run")
+        else:
+            report[name] = data
+    if "error" not in report and not {"start", "end"} <= report.keys():
+        last = len(section.lines) - 1
+        raise section.error(last, "the output is cut", expected="the events 'start' and 'end'")
+    return report
+
+
 def _of_report(section: TextSection, report: Mapping[str, Any]) -> Table:
     if "error" in report:
         what = "a test that ended well"
         raise section.error(0, "the test failed", expected=what, got=repr(report["error"]))
     start, end = report["start"], report["end"]
     asked = start["test_start"]
-    if asked.get("bidir"):
-        raise section.error(0, "two directions at once", expected="one direction")
     streams = int(_real(asked["num_streams"]))
-    if "streams" in end and len(end["streams"]) != streams:
+    ways = ["", _WAY_BACK] if f"sum_received{_WAY_BACK}" in end else [""]
+    is_server, is_reverse = "accepted_connection" in start, asked.get("reverse") == 1
+    if is_server and len(ways) > 1:
+        what = "the client's report, which has what arrived at both ends"
+        raise section.error(0, "the server of two directions", expected=what)
+    if "streams" in end and len(end["streams"]) != streams * len(ways):
         raise section.error(0, "a stream is missing", expected=f"{streams} in end.streams")
-    is_reverse = asked.get("reverse") == 1
+    # Up to 3.1 the one sum of UDP is the sender's.
+    is_old = end.keys().isdisjoint({"sum_sent", "sum_received"})
+    got = [end["sum" if is_old else f"sum_received{way}"] for way in ways]
     # A server's report has zeros where it does not know what was sent.
-    knows_sent = "accepted_connection" not in start or is_reverse
-    got, sent = end["sum_received"], end["sum_sent"] if knows_sent else None
+    knows_sent = not is_server or is_reverse
+    sent = [end[f"sum_sent{way}"] for way in ways if knows_sent and f"sum_sent{way}" in end]
     _check_intervals(section, report)
     datagrams = None
-    if "lost_packets" in got:
-        datagrams = int(_real(got["lost_packets"])), int(_real(got["packets"]))
+    if "lost_packets" in got[0]:
+        datagrams = int(_sum(got, "lost_packets")), int(_sum(got, "packets"))
+    share = 1 - loss_of(section, 0, datagrams) if is_old and datagrams else 1.0
     attributes: Attributes = {
-        "duration_s": _real(got["seconds"]),
-        "moved_bytes": int(_real(got["bytes"])),
+        "duration_s": max(_real(each["seconds"]) for each in got),
+        "moved_bytes": int(_sum(got, "bytes") * share),
         **own_address(
             (str(each["local_host"]), str(each["remote_host"]))
             for each in start.get("connected", [])
@@ -167,21 +207,23 @@ def _of_report(section: TextSection, report: Mapping[str, Any]) -> Table:
     }
     if isinstance(protocol := asked.get("protocol"), str):
         attributes["protocol"] = protocol
-    if sent:
-        attributes["sent_mb_s"] = _real(sent["bits_per_second"]) / _BITS_PER_MB
+    if sent or share < 1:
+        attributes["sent_mb_s"] = _sum(sent or got, "bits_per_second") / _BITS_PER_MB
     # -1 where the sender's system does not count them
-    if sent and sent.get("retransmits", -1) >= 0:
-        attributes["retransmits"] = int(_real(sent["retransmits"]))
+    if sent and all(each.get("retransmits", -1) >= 0 for each in sent):
+        attributes["retransmits"] = int(_sum(sent, "retransmits"))
     # -b limits each stream by itself
     if target := _real(asked.get("target_bitrate", 0)):
-        attributes["target_mb_s"] = target * streams / _BITS_PER_MB
-    attributes |= {"reverse": 1} if is_reverse else {}
+        attributes["target_mb_s"] = target * streams * len(ways) / _BITS_PER_MB
+    attributes |= ({"both_ways": 1} if len(ways) > 1 else {}) | (
+        {"reverse": 1} if is_reverse else {}
+    )
     version = _VERSION.fullmatch(str(start.get("version")))
     return one_row(
         "iperf3",
         section,
         0,
-        rate_mb_s=_real(got["bits_per_second"]) / _BITS_PER_MB,
+        rate_mb_s=_sum(got, "bits_per_second") * share / _BITS_PER_MB,
         streams=streams,
         threads=_threads(version, streams),
         datagrams=datagrams,
@@ -199,6 +241,10 @@ def _real(value: Any) -> float:
     if isinstance(value, bool) or not 0 <= value < 1e18 or not math.isfinite(value):
         raise ValueError(value)
     return float(value)
+
+
+def _sum(sums: Iterable[Mapping[str, Any]], name: str) -> float:
+    return sum(_real(each[name]) for each in sums)
 
 
 def _check_parts(
