@@ -1,7 +1,7 @@
 """Outputs in the shape that nccl-tests and rccl-tests give them; the numbers are made.
 
-Written from the format strings of their sources (util.cu of 2.19.6, common.cu of v2.9.0 and v2.13.9
-of nccl-tests, common.cu of rccl-tests).  ``python tests/benchmarks/nccl_outputs.py`` writes the
+Written from the format strings of their sources (util.cu of 2.19.6, common.cu of v2.13.9 of
+nccl-tests, common.cu of rccl-tests).  ``python tests/benchmarks/nccl_outputs.py`` writes the
 files of tests/data/nccl.
 """
 
@@ -65,14 +65,11 @@ def half(run: Made, size: int, scale: float) -> tuple[str, float]:
     time_us = (run.start_us + size * factor / (run.gb_s * 1e3)) * scale
     rate = size / time_us / 1e3
     wrong = f"{run.wrong:6g}" if run.checked else "   N/A"
-    if run.version.startswith("2.9"):
-        wrong = "1e-06" if run.checked else "  N/A"
     bus = rate * factor
     return f"  {shown(time_us, 7)}  {shown(rate, 6)}  {shown(bus, 6)}  {wrong}", bus
 
 
 def text_of(run: Made, *, rccl: bool = False, in_place_only: bool = False) -> str:
-    old = run.version.startswith("2.9")
     unnamed = int(run.version.split(".")[1]) < 17
     lines = []
     if not (unnamed or rccl):
@@ -88,14 +85,13 @@ def text_of(run: Made, *, rccl: bool = False, in_place_only: bool = False) -> st
     lines.append("# Using devices")
     for rank, host in enumerate(run.ranks):
         bus = f"[0x{(rank % 8) * 16:02x}]" if unnamed else f"[0000:{(rank % 8) * 16:02x}:00]"
-        group = "" if old or rccl else f" Group {rank % run.groups:2d}"
+        group = "" if rccl else f" Group {rank % run.groups:2d}"
         lines.append(
             f"#  Rank {rank:2d}{group} Pid {4711 + rank:6d} on {host:>10} device {rank % 8:2d} "
             f"{bus} Made GPU 80GB"
         )
-    words = ["size", "count", "type", *([] if old and run.name not in COMBINES else ["redop"])]
-    words += [] if old and run.name not in ROOTED else ["root"]
-    part = ["time", "algbw", "busbw", "error" if old else "#wrong"]
+    words = ["size", "count", "type", "redop", "root"]
+    part = ["time", "algbw", "busbw", "#wrong"]
     parts = part if in_place_only else [*part, *part]
     lines += ["#", "#" + " " * 60 + "out-of-place                       in-place          "]
     lines.append("# " + "  ".join(f"{word:>9}" for word in [*words, *parts]))
@@ -103,10 +99,8 @@ def text_of(run: Made, *, rccl: bool = False, in_place_only: bool = False) -> st
     means = []
     for size in run.sizes:
         begin = [f"{size:12d}", f"{size // 4:12d}", f"{'float':>8}"]
-        if "redop" in words:
-            begin.append(f"{'sum' if run.name in COMBINES else 'none':>6}")
-        if "root" in words:
-            begin.append(f"{0 if run.name in ROOTED else -1:6d}")
+        begin.append(f"{'sum' if run.name in COMBINES else 'none':>6}")
+        begin.append(f"{0 if run.name in ROOTED else -1:6d}")
         row = "  ".join(begin)
         for scale in (1.01,) if in_place_only else (1.0, 1.01):
             cells, bus = half(run, size, scale)
@@ -138,12 +132,6 @@ FILES = {
             most=2**28,
             factor=2,
         )
-    ),
-    "all_reduce-2x4-v2.9": text_of(
-        Made(here=4, gb_s=91.0, version="2.9.0", least=1024, most=2**30, factor=2)
-    ),
-    "broadcast-2x4-v2.9": text_of(
-        Made(name="broadcast", here=4, gb_s=91.0, version="2.9.0", most=2**30)
     ),
     "rccl-all_reduce-2x8-in-place": text_of(
         Made(gb_s=360.0, version="2.13", most=2**33), rccl=True, in_place_only=True

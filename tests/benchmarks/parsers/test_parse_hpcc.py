@@ -1,12 +1,10 @@
-"""What HPC Challenge prints twice must agree, stand there once, and have an end."""
+"""The summary of HPC Challenge: each number stands there once, and the run has an end."""
 
 from __future__ import annotations
 
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from recordings import DATA
 
 from fabricproof.benchmarks.parsers import parse_text
@@ -21,13 +19,6 @@ SUMMARY = (
     "RandomlyOrderedRingLatency_usec", "NaturallyOrderedRingBandwidth_GBytes",
     "RandomlyOrderedRingBandwidth_GBytes",
 )  # fmt: skip
-
-DETAILS = (
-    "Detailed benchmark results:",
-    "On naturally ordered ring: ",
-    "On randomly  ordered ring: ",
-    " The ring communication was done",
-)
 
 
 def test_the_units_are_those_of_the_source() -> None:
@@ -54,39 +45,24 @@ def test_a_number_that_is_no_measurement(name: str, value: str) -> None:
         parse_text(re.sub(rf"^{name}=.*$", f"{name}={value}", TEXT, flags=re.MULTILINE))
 
 
-@given(st.sampled_from(SUMMARY), st.integers(0, 5), st.integers(1, 9))
-def test_a_digit_that_changed_is_noticed(name: str, place: int, by: int) -> None:
-    match = re.search(rf"^{name}=(\S+)$", TEXT, flags=re.MULTILINE)
-    assert match is not None
-    digits = [at for at, letter in enumerate(match[1]) if letter.isdecimal()]
-    # The details print ns and less than six digits of short times: the first three must agree.
-    telling = [at for at in digits if match[1][: at + 1].strip("0.")][:3]
-    if not telling:
-        return
-    at = match.start(1) + telling[min(place, len(telling) - 1)]
-    changed = TEXT[:at] + str((int(TEXT[at]) + by) % 10) + TEXT[at + 1 :]
-    with pytest.raises(ParseError):
-        parse_text(changed)
-
-
 def without(words: str) -> str:
     return "".join(each for each in TEXT.splitlines(keepends=True) if not each.startswith(words))
 
 
 BEGIN, END = "Begin of Summary section.", "End of Summary section."
-EIGHT = TEXT.replace("both directions on 4 processes", "both directions on 8 processes")
 NO_RINGS = re.sub(r"^(\w+(?:Ring|PingPong)\w+)=.*$", r"\1=-1", TEXT, flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (EIGHT, "4 processes"),
         (NO_RINGS, "the rings were not run"),
         (without("End of HPC Challenge tests."), "cut"),
         (TEXT + "slurmstepd: error: *** STEP 3.0 CANCELLED DUE TO TIME LIMIT ***\n", "ended badly"),
         (TEXT.replace(BEGIN, "X").replace(END, BEGIN).replace("X", END), ""),  # out of order
-        *((without(words), "") for words in DETAILS),
+        (without(BEGIN), "Begin of Summary"),
+        (without(END), "End of Summary"),
+        (TEXT.replace(END, END + "\n" + END), "End of Summary"),
     ],
 )
 def test_a_run_that_is_not_whole_is_refused(text: str, said: str) -> None:

@@ -84,7 +84,7 @@ def test_a_plot_below_the_table_is_no_table() -> None:
     assert parse_text(text + PLOT) == parse_text(text)
     assert len(parse_text(text + PLOT + text)) == 2
     assert refuse(text + PLOT + "Killed\n").problem == "the job ended badly"
-    assert refuse(text + PLOT + row(4, "4.00")).problem == "a row below a plot"
+    assert refuse(text + PLOT + row(4, "4.00")).problem == "a row below its table"
     assert refuse(BW + PLOT).problem == "a table without rows"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
@@ -14,11 +14,6 @@ from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
 
 _Found = tuple[Table, ...] | ParseError
-_Reader = Callable[[TextSection, bool], Iterable[_Found]]
-
-
-def _at_once(parse: Callable[[TextSection], tuple[Table, ...]]) -> _Reader:
-    return lambda section, strict: (parse(section),)  # noqa: ARG005 - no table is read by itself
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +23,8 @@ class Tool:
     Patterns of first words stand at the beginning of a line, after blanks and ``#``.
 
     Attributes:
-        read: turns a section into tables, or raises a ParseError; of a section that holds several
-            each for itself.  If it is told to be strict, what the tool gave up on is damage.
+        read: turns a section into tables, or raises a ParseError; None for IMB, whose tables are
+            read one by one.
         begins: first words of a section.
         full: what an open section must hold before ``begins`` ends it and begins the next one.
         begins_anew: first words that begin a section whatever the open one holds.
@@ -37,7 +32,7 @@ class Tool:
             open: a table without its title must be an error, not a part of what stands above.
     """
 
-    read: _Reader
+    read: Callable[[TextSection], tuple[Table, ...]] | None
     begins: str
     full: str
     begins_anew: str | None = None
@@ -51,7 +46,7 @@ _IPERF_BEGUN = rf"^[ \t]*(?:Connecting to|Client connecting)|^{_JSON}|(?:bits|By
 
 TOOLS: Mapping[str, Tool] = {
     "osu": Tool(
-        read=_at_once(osu.parse),
+        read=osu.parse,
         # "OSU Micro-Benchmarks" is the package, of which people write above its tables.
         begins=r"OSU (?!Micro)[A-Z]|MPI [\w -]*Test[ \t]*$"
         r"|Number of (?:Sender threads|forked processes in s)",
@@ -60,7 +55,7 @@ TOOLS: Mapping[str, Tool] = {
         inside=r"Size[ \t]{2,}|Size \[B\]|(?:Avg Latency|Overall)\(us\)",
     ),
     "imb": Tool(
-        read=lambda section, strict: imb.read_each(section, strict=strict),
+        read=None,
         begins="Benchmarking ",
         # A table belongs to the open run until that has ended.
         full=r"^[ \t]*# All processes entering MPI_Finalize",
@@ -68,7 +63,7 @@ TOOLS: Mapping[str, Tool] = {
         inside=r"List of Benchmarks|bytes[ \t]+#rep",
     ),
     "iperf3": Tool(
-        read=_at_once(iperf3.parse),
+        read=iperf3.parse,
         begins=rf"iperf 3\.|Connecting to host |\$ iperf3 .*-c |(?<=\n){_JSON}"
         r"|Server listening on (?:port )?\d",
         full=_IPERF_BEGUN,
@@ -76,7 +71,7 @@ TOOLS: Mapping[str, Tool] = {
         inside=r"(?<=\n)\{\"event\":|iperf3: (?:error|interrupt)",
     ),
     "perftest": Tool(
-        read=_at_once(perftest.parse),
+        read=perftest.parse,
         begins=r"(?:(?:Send|RDMA_Write)(?:_imm)?|RDMA_Read|Atomic [A-Z_]{1,20})"
         rf"(?: Bidirectional)?(?: Post List)? (?:BW|Latency) Test|{perftest.ACCELERATOR}"
         r"|(?<=\n)\{(?=\s*\"test_info\")",
@@ -84,20 +79,20 @@ TOOLS: Mapping[str, Tool] = {
         inside=r"bytes[ \t]+#?iter",
     ),
     "hpcc": Tool(
-        read=_at_once(hpcc.parse),
+        read=hpcc.parse,
         begins="This is the DARPA/DOE HPC Challenge Benchmark version",
         full=r"^[ \t]*End of HPC Challenge tests",
         inside="Begin of Summary section",
     ),
     "nccl": Tool(
-        read=_at_once(nccl.parse),
+        read=nccl.parse,
         begins="nccl-tests version |Collective test starting: |nThread [0-9]+ nGpus "
         r"|(?<=\n)\{(?=\s*\"version\": ?\d+, ?\"start_time\")",
         full=r"^(?:[ \t]*# Avg bus bandwidth|\{)",
         inside=r"size[ \t]+count[ \t]+type\b",
     ),
     "iperf": Tool(
-        read=_at_once(iperf.parse),
+        read=iperf.parse,
         begins=r"Client connecting to |Server listening on (?:TCP|UDP)|\$ iperf .*-c ",
         full=_IPERF_BEGUN,
     ),
@@ -253,7 +248,8 @@ def _by_label(text: str, labels: list[str]) -> list[str]:
 def _read_section(tool: str, section: TextSection, *, strict: bool) -> Iterator[_Found]:
     try:
         _check_own_rows(tool, section)
-        yield from TOOLS[tool].read(section, strict)
+        read = TOOLS[tool].read
+        yield from imb.read_each(section, strict=strict) if read is None else [read(section)]
     except ParseError as error:
         yield error
 

@@ -5,8 +5,8 @@ the header there, every listed benchmark must have come and the end marker must 
 table, as people paste it, is read from its "# Benchmarking" line on.
 
 Source of the grammar: src_c/IMB_output.c (IMB_print_header, IMB_display_times), src_c/IMB_g_info.c
-and src_c/P2P/imb_p2p.c of releases 2018.0, 2019.6 and 2021.11; "Intel (R)" with a blank and
-"Suite V3.2" stand in the headers of releases up to 2018.0.
+and src_c/P2P/imb_p2p.c of releases 2018.0, 2019.6 and 2021.11; "Intel (R)" with a blank stands in
+the headers of releases up to 2018.0.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from fabricproof.benchmarks.catalogue import meaning
 from fabricproof.benchmarks.parsers.sections import (
@@ -34,7 +35,7 @@ from fabricproof.core.measure import Table
 from fabricproof.core.units import by_key
 
 _HEADER = re.compile(
-    r"[ \t#]*Intel ?\(R\) MPI Benchmark(?:s| Suite) V?"
+    r"[ \t#]*Intel ?\(R\) MPI Benchmarks "
     r"(?P<version>[0-9]{1,4}(?:\.[0-9]{1,3}){0,2}(?: (?:Update|update|beta|Beta) ?[0-9]*)?), "
     r"(?P<part>[\w-]+) part\b(?P<gpu> \(GPU\))?.*"
 )
@@ -102,21 +103,13 @@ _FAILED = re.compile(
 _ONE_SIZE = frozenset({"Fetch_and_op", "Compare_and_swap"})
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Run:
-    """What the lines around the tables say.
+class _Run(NamedTuple):
+    """What the lines around the tables say."""
 
-    Attributes:
-        blank: a table with what holds for all, and no numbers.
-        doubling: the tool chose the sizes.
-        largest: the last size of every table; None if unknown.
-        starts_at_one: 1 follows 0, or one element of a reduction's type.
-    """
-
-    blank: Table
-    doubling: bool
-    largest: int | None
-    starts_at_one: bool
+    blank: Table  # what holds for all tables, and no numbers
+    doubling: bool  # the tool chose the sizes
+    largest: int | None  # the last size of every table; None if unknown
+    starts_at_one: bool  # 1 follows 0, or one element of a reduction's type
 
 
 def read_each(section: TextSection, *, strict: bool) -> Iterator[tuple[Table, ...] | ParseError]:
@@ -160,12 +153,8 @@ def _survey(section: TextSection, heads: Sequence[tuple[int, str]]) -> _Run:
     blank = Table(suite="imb", program="", version=version, source=section.source, attributes=said)
     # IMB-MT takes its sizes from -count and does not say which they are.
     doubling = first(_CHOSEN) is None and said.get("binary") != "IMB-MT"
-    return _Run(
-        blank=blank,
-        doubling=doubling,
-        largest=int(largest[1]) if largest and doubling else None,
-        starts_at_one=first(_COMMAND) is not None,
-    )
+    most = int(largest[1]) if largest and doubling else None
+    return _Run(blank, doubling, most, first(_COMMAND) is not None)
 
 
 def _check_whole(
@@ -182,7 +171,7 @@ def _check_whole(
         raise section.error(0, "a run without table", expected="'# Benchmarking ...'")
     list_begin = next((index for index, line in heads if _LIST.match(line)), begin)
     listed = {
-        match[1]: index
+        match[1].lower(): index
         for index, line in heads
         if list_begin < index < begin and (match := _LISTED.fullmatch(line))
     }
@@ -191,14 +180,14 @@ def _check_whole(
     if not listed:
         return
     names = {_title(section, start)["name"].lower() for start in starts}
-    if unlisted := names - {name.lower() for name in listed}:
+    if unlisted := names - listed.keys():
         problem = f"a table that the header does not list: {', '.join(sorted(unlisted))}"
         raise section.error(begin, problem, expected=", ".join(listed))
     invalid = {match[1].lower() for _, line in heads if (match := _INVALID.match(line))}
-    for name, index in listed.items():
-        if name.lower() not in names | invalid:
-            problem = f"the table of {name} is missing"
-            raise section.error(index, problem, expected="one table per listed benchmark")
+    missing = (at for name, at in listed.items() if name not in names | invalid)
+    if (at := next(missing, None)) is not None:
+        what = "one table per listed benchmark"
+        raise section.error(at, "the table of a benchmark is missing", expected=what)
     end = max((index for index, line in heads if _END.match(line)), default=-1)
     if end < starts[-1]:
         expected = "'# All processes entering MPI_Finalize' at its end"
@@ -317,8 +306,8 @@ def _check_sizes(
 
 
 #: Since 2018.0 "Mbytes" are 10^6 bytes (``MEGA = 1.0/1e6`` in IMB_display_times, src/IMB_output.c
-#: of tag v2018.0); IMB 3 and 4 took 2^20 (``MEGA = 1.0/1048576.0`` in the same function).
-_DECIMAL_SINCE, _BINARY_UNTIL = 2018, 4
+#: of tag v2018.0); before they were 2^20 (``MEGA = 1.0/1048576.0`` in the same function).
+_DECIMAL_SINCE = 2018
 #: log2(2^20 / 10^6): how far a binary megabyte moves the ratio between two powers of two
 _SHIFT = math.log2(1.048576)
 #: a bandwidth and a time of at least this carry enough digits to tell 1 from 1.048576
@@ -328,30 +317,22 @@ _CLEAR_MB_S, _CLEAR_US = 10.0, 5.0
 def _with_unit(table: Table) -> Table:
     """Return ``table`` with its bandwidth column named by the megabyte it is printed in.
 
-    For releases between, and for a table pasted without its header, the numbers themselves tell: a
-    bandwidth is the size over the time printed beside it, times a power of two (1 PingPong, 2
-    Sendrecv, 4 Exchange), or the size times the message rate.
+    If the release does not tell, the numbers do: a bandwidth is the size over the time printed
+    beside it, times a power of two (1 PingPong, 2 Sendrecv, 4 Exchange), or the size times the
+    message rate.
     """
-    if "bandwidth_mb_s" not in table.columns:
+    release = re.match(r"[0-9]{1,4}", table.version or "")
+    if "bandwidth_mb_s" not in table.columns or (release and int(release[0]) >= _DECIMAL_SINCE):
         return table
-    match = re.match(r"[0-9]{1,4}", table.version or "")
-    release = int(match[0]) if match else None
-    if release is not None and release >= _DECIMAL_SINCE:
+    votes = []
+    for row in table.named_rows:
+        bandwidth, rate = row["bandwidth_mb_s"], row.get("message_rate_per_s")
+        time_us = row.get("latency_us", row.get("latency_max_us", 0.0))
+        if bandwidth >= _CLEAR_MB_S and (rate or time_us >= _CLEAR_US):
+            ratio = row["message_size"] * (rate / 1e6 if rate else 1 / time_us) / bandwidth
+            shift = math.log2(ratio) % 1 if ratio > 0 else 0.0
+            votes.append(abs(shift - _SHIFT) < min(shift, 1 - shift))
+    if sum(votes) * 2 <= len(votes):
         return table
-    if release is None or release > _BINARY_UNTIL:
-        votes = [vote for row in table.named_rows if (vote := _is_binary(row)) is not None]
-        if sum(votes) * 2 <= len(votes):
-            return table
     names = {"bandwidth_mb_s": "bandwidth_mib_s"}
     return replace(table, columns=tuple(names.get(name, name) for name in table.columns))
-
-
-def _is_binary(row: Mapping[str, float]) -> bool | None:
-    """Tell by one row; None if its numbers have too few digits, or no time."""
-    bandwidth, rate = row["bandwidth_mb_s"], row.get("message_rate_per_s")
-    time_us = row.get("latency_us", row.get("latency_max_us", 0.0))
-    if bandwidth < _CLEAR_MB_S or not (rate or time_us >= _CLEAR_US):
-        return None
-    ratio = row["message_size"] * (rate / 1e6 if rate else 1 / time_us) / bandwidth
-    shift = math.log2(ratio) % 1 if ratio > 0 else 0.0
-    return abs(shift - _SHIFT) < min(shift, 1 - shift)

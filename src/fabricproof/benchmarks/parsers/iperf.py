@@ -1,24 +1,25 @@
-"""Read the text that iperf 2 prints (client or server side), and the lines that iperf3 shares.
+"""Read the text that a client of iperf 2 prints, and the lines that iperf3 shares.
 
-The result is the last interval line from 0 on: the ``[SUM]`` line where there are several streams,
+The result is the last interval line from 0 on: the ``[SUM]`` line if there are several streams,
 else the only stream's.  iperf 2 serves each stream by a thread of its own.
 
 The clock of the sum stops before the last stream has ended (iperf 2.1.8: 2.16 s beside streams of
-2.32 s, which made 199 Mb/s on a wire that carries 188), so where the streams show, the sum's bytes
-are divided by the time of the longest.
+2.32 s, which made 199 Mb/s on a wire that carries 188), so if the streams are printed, the sum's
+bytes are divided by the time of the longest.
 
-Of UDP only the receiver knows what arrived: its line has lost and sent datagrams, in the server's
-own text and below ``Server Report:`` in the client's.  A client's other lines, its ``[SUM]`` among
-them, tell what was sent, and are no result.
+Of UDP only the receiver knows what arrived: its lines, with lost and sent datagrams, stand below
+``Server Report:``.  A client's other lines, its ``[SUM]`` among them, tell what was sent.
+
+The text of a server, and tests in both directions at once, are refused.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fabricproof.benchmarks.parsers.sections import TextSection, death
+from fabricproof.benchmarks.parsers.sections import Attributes, TextSection, death
 from fabricproof.core.measure import Table
 
 #: iperf 2: src/ReportOutputs.c and Locale.c; iperf3: src/iperf_locale.c (report_sum_bw_format and
@@ -31,7 +32,7 @@ _INTERVAL = re.compile(
     r"(?P<rest>(?:[ \t].*)?)"
 )
 _CONNECTED = re.compile(
-    r"[ \t]*\[ *\*?(\d{1,6})\] local ([^\s%]{1,80})\S{0,20} port (\d{1,5}) connected (?:to|with) "
+    r"[ \t]*\[ *\*?(\d{1,6})\] local ([^\s%]{1,80})\S{0,20} port \d{1,5} connected (?:to|with) "
     r"([^\s%]{1,80})\S{0,20} port (\d{1,5})\b(.*\(full-duplex\))?"
 )
 #: what else begins with the number of a stream; iperf 2 tells of datagrams out of order below the
@@ -47,16 +48,14 @@ _HIDDEN = re.compile(
     r"[ \t]*\[ *(?:SUM(?:-\d+)?|\*?\d{1,6}|ID)\]|.*(?:[0-9]\.[0-9]+ ?- *[0-9]+\.[0-9]"
     r"|[KMGT]?(?:bits|Bytes)/sec)"
 )
-_LISTENING = re.compile(r"[ \t]*Server listening on (?:TCP|UDP) port (\d{1,5})(?:[ \t].*|)")
 #: what the receiver of UDP knows: ``35148/62949 (56%)``, lost of sent; iperf 2 pads both numbers.
-#: Lost is negative where datagrams came twice.
+#: Lost is negative if datagrams came twice.
 _DATAGRAMS = re.compile(
     r"[ \t]+(?:[0-9.]{1,20} ms[ \t]+)?(-?[0-9]{1,15})/ *([0-9]{1,15})[ \t]+\([-+0-9.ena]{1,20}%\)"
 )
 _COMMAND = re.compile(r"\biperf3? [^\n#]*(?:-P|--parallel) *([0-9]{1,5})\b")
-_IS_UDP = re.compile(
-    r"(?:Client connecting to|Server listening on) .{0,200}\bUDP|\] Sent \d+ datagr"
-)
+_LISTENING = re.compile(r"[ \t]*Server listening on (?:TCP|UDP)")
+_IS_UDP = re.compile(r"Client connecting to .{0,200}\bUDP|\] Sent \d+ datagr")
 _FAILED = re.compile(
     r"iperf3?: (?:error|interrupt)|(?:connect|write|read) failed|[Cc]onnection refused"
     r"|WARNING: did not receive ack"
@@ -70,10 +69,6 @@ _LONGEST = 2000
 #: a sum may differ from its streams by so much: each is printed with three digits
 _SUM_SLACK = 0.03
 
-Attributes = dict[str, str | int | float]
-#: a stream's number, and whether it is the opposite direction of its connection
-_Name = tuple[str, bool]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
@@ -81,7 +76,6 @@ class Interval:
 
     index: int  # of the line in its section
     stream: str  # its number, or SUM
-    starred: bool  # iperf 2 marks the opposite direction of a connection with *
     start_s: float
     end_s: float
     rate_mb_s: float  # payload, with iperf's three digits
@@ -93,13 +87,12 @@ class Interval:
 
 @dataclass(frozen=True)
 class Connection:
-    """The line of one connection; its ends are address and port."""
+    """The line of one connection: the addresses of its ends, and the port of the other end."""
 
-    index: int
     stream: str
-    own: tuple[str, str]
-    other: tuple[str, str]
-    is_duplex: bool
+    own: str
+    other: str
+    port: str
 
 
 def read_lines(
@@ -117,15 +110,13 @@ def read_lines(
     opened: list[Connection] = []
     for index, line in enumerate(section.lines):
         head = line[:_LONGEST]
-        if match := _INTERVAL.fullmatch(head):
-            if match["way"]:
-                raise section.error(index, "two directions at once", expected="one direction")
-            found.append(_interval(match, index))
-        elif match := _CONNECTED.match(head):
-            stream, *ends, duplex = match.groups()
-            opened.append(
-                Connection(index, stream, (ends[0], ends[1]), (ends[2], ends[3]), bool(duplex))
-            )
+        interval, connected = _INTERVAL.fullmatch(head), _CONNECTED.match(head)
+        if (interval and (interval["way"] or interval["star"])) or (connected and connected[5]):
+            raise section.error(index, "two directions at once", expected="one direction")
+        if interval:
+            found.append(_interval(interval, index))
+        elif connected:
+            opened.append(Connection(*connected.groups()[:4]))
         elif _HIDDEN.match(head) and not _OTHER.match(head):
             what = "interval, transfer, rate with their units"
             raise section.error(index, "damaged row", expected=what)
@@ -144,7 +135,6 @@ def _interval(match: re.Match[str], index: int) -> Interval:
     return Interval(
         index=index,
         stream="SUM" if match["id"].startswith("SUM") else match["id"],
-        starred=bool(match["star"]),
         start_s=float(match["start"]),
         end_s=float(match["end"]),
         rate_mb_s=float(rate) * factor,
@@ -210,9 +200,9 @@ def one_row(
         attributes |= {"protocol": "UDP", "lost_datagrams": datagrams[0], "datagrams": datagrams[1]}
     if not streams:
         del values["num_streams"]
-    attributes |= {
-        name: count for name, count in (("streams", streams), ("threads", threads)) if count
-    }
+    counts = {"streams": streams, "threads": threads}
+    attributes |= {name: count for name, count in counts.items() if count}
+    line = section.first + index
     return Table(
         suite=suite,
         program=suite,
@@ -220,23 +210,30 @@ def one_row(
         columns=tuple(values),
         rows=(tuple(values.values()),),
         source=section.source,
-        line=section.first + index,
-        row_lines=(section.first + index,),
+        line=line,
+        row_lines=(line,),
         attributes=attributes,
     )
 
 
 def parse(section: TextSection) -> tuple[Table, ...]:
-    """Return the one table, of one row, of a run of iperf 2; none where a server only waited.
+    """Return the one table, of one row, of a client of iperf 2; none if a server only waited.
 
     Raises:
         ParseError: there is no final line, the sum of several streams or a stream is missing, a
-            line is damaged, several tests stand in one server's text, UDP without its receiver's
-            line, or the test failed.
+            line is damaged, the text is a server's or of several tests, UDP has no line of its
+            receiver, or the test failed.
     """
     lines, opened = read_lines(section)
-    if not lines and not opened and _LISTENING.match(section.lines[0]):
+    listening = [at for at, line in enumerate(section.lines) if _LISTENING.match(line)]
+    if listening and not lines and not opened:
         return ()
+    if listening:
+        what = "that of the client, of one direction"
+        raise section.error(listening[0], "the text of a server of iperf 2", expected=what)
+    # -d and -r: the server calls back, from another port
+    if len({each.port for each in opened}) > 1:
+        raise section.error(0, "several tests in one text", expected="connections to one port")
     whole = [line for line in lines if line.start_s == 0]
     if not whole:
         raise section.error(0, "no result", expected="an interval line from 0 on")
@@ -244,106 +241,53 @@ def parse(section: TextSection) -> tuple[Table, ...]:
         raise section.error(lines[-1].index, "the output is cut", expected="a line from 0 on below")
     is_udp = any(line.datagrams for line in lines)
     is_udp = is_udp or any(_IS_UDP.search(line[:400]) for line in section.lines)
-    kept = [line for line in whole if line.datagrams or not is_udp]
-    final = {(line.stream, line.starred): line for line in kept}
-    silent = {(line.stream, line.starred) for line in whole} - final.keys()
-    if not final or silent - {("SUM", False)}:
+    final = {line.stream: line for line in whole if line.datagrams or not is_udp}
+    last = whole[-1].index
+    if not final or {line.stream for line in whole} - final.keys() - {"SUM"}:
         what = "a line with lost and sent datagrams of each stream (Server Report)"
-        raise section.error(whole[-1].index, "what arrived is not shown", expected=what)
-    _check_one_test(section, opened, final, whole[0].index)
-    both_ways = _is_both_ways(section, opened, final, whole[0].index)
-    return (_table(section, opened, final, both_ways=both_ways, is_udp=is_udp),)
-
-
-def _check_one_test(
-    section: TextSection, opened: Sequence[Connection], final: Mapping[_Name, Interval], first: int
-) -> None:
-    """Refuse the text of several tests, or of both ends: which number is meant, nobody knows.
-
-    ``--tradeoff`` is two tests, one direction after the other.  ``first`` is the index of the first
-    result.
-    """
-    ends = {(each.own, each.other) for each in opened}
-    if any((other, own) in ends for own, other in ends):
-        raise section.error(first, "both ends in one text", expected="the text of one end")
-    streams = {each.stream for each in opened}
-    late = next((each.index for each in opened if each.index > first), None)
-    if late is not None or len(streams) < len(opened):
-        what = "the text of one test"
-        raise section.error(late or first, "several tests in one text", expected=what)
-    shown = {name for name, _ in final}
-    if shown != {"SUM"} and not shown >= streams:
-        raise section.error(first, "a stream is missing", expected="a result of each connection")
-    ended_s = [line.end_s for line in final.values()]
-    if min(ended_s) < 0.9 * max(ended_s) and min(ended_s) < max(ended_s) - 1:
-        what = "a last line of each stream"
-        raise section.error(first, "the streams did not end together", expected=what)
-
-
-def _is_both_ways(
-    section: TextSection, opened: Sequence[Connection], final: Mapping[_Name, Interval], first: int
-) -> bool:
-    """Tell whether traffic flowed both ways at once: ``--dualtest`` and ``--full-duplex``.
-
-    Raises:
-        ParseError: unlike numbers of streams, or which way they flowed is not shown.
-    """
-    listening = {port[1] for line in section.lines if (port := _LISTENING.fullmatch(line[:400]))}
-    inbound = {each.stream: each.own[1] in listening for each in opened}
-    streams = [name for name in final if name[0] != "SUM"]
-    twins = {stream for stream, starred in streams if starred and (stream, False) in final}
-    known = [name for name in streams if name[0] in inbound or name[0] in twins]
-    if len(known) < len(streams) and len({starred for _, starred in streams}) > 1:
-        raise section.error(first, "which way is which is not shown", expected="the whole text")
-    ways = [inbound.get(name, False) != (starred and name in twins) for name, starred in known]
-    is_duplex = any(each.is_duplex for each in opened)
-    if (is_duplex or len({*ways}) == 2) and ways.count(True) != ways.count(False):
-        raise section.error(first, "a stream is missing", expected="as many either way")
-    return is_duplex or len({*ways}) == 2
-
-
-def _table(
-    section: TextSection,
-    opened: Sequence[Connection],
-    final: Mapping[_Name, Interval],
-    *,
-    both_ways: bool,
-    is_udp: bool,
-) -> Table:
-    """Return the table of the result, over the time of the longest stream."""
-    lines = [line for (name, _), line in final.items() if name != "SUM"]
-    total = final.get(("SUM", False))
-    asked, ways = asked_streams(section), 2 if both_ways else 1
-    last = max(line.index for line in final.values())
-    if asked is not None and lines and len(lines) != asked * ways:
-        raise section.error(last, "a stream is missing", expected=f"{asked} streams")
-    adds_up = (is_udp or both_ways) and bool(lines)
-    if total is None and not adds_up and (len(lines) != 1 or (asked or 1) != 1):
+        raise section.error(last, "what arrived is not shown", expected=what)
+    total = final.pop("SUM", None)
+    streams = [*final.values()]
+    asked = asked_streams(section)
+    if streams and (len(streams) != (asked or len(streams)) or len(streams) < len(opened)):
+        what = f"{asked or len(opened)} streams"
+        raise section.error(last, "a stream is missing", expected=what)
+    if not total and not is_udp and (len(streams) != 1 or (asked or 1) != 1):
         raise section.error(last, "the sum is missing", expected="a [SUM] line of all streams")
-    parts = lines if adds_up or total is None else [total]
-    moved, of_streams = (sum(line.moved_bytes for line in each) for each in (parts, lines))
-    if lines and abs(moved - of_streams) > _SUM_SLACK * max(moved, of_streams):
-        what = f"{of_streams} B"
-        raise section.error(last, "the sum is not that of its streams", expected=what)
-    lasted_s = max(line.end_s for line in (*parts, *lines))
-    if lasted_s <= 0:
-        raise section.error(last, "no time passed", expected="an interval above 0 s")
-    counts = [line.datagrams for line in parts if line.datagrams]
-    streams = asked or len(lines) // ways
-    attributes: Attributes = {
-        "duration_s": lasted_s,
-        "moved_bytes": moved,
-        "bandwidth_rounding_mb_s": sum(line.rounding_mb_s for line in parts),
-        **own_address((each.own[0], each.other[0]) for each in opened),
-        **({"both_ways": 1} if both_ways else {}),
-    }
-    return one_row(
+    parts = [total] if total and not is_udp else streams
+    moved, lasted_s = _whole_of(section, parts, streams)
+    lost = [line.datagrams for line in parts if line.datagrams]
+    table = one_row(
         "iperf",
         section,
         parts[-1].index,
         rate_mb_s=sum(line.rate_mb_s * line.end_s for line in parts) / lasted_s,
-        streams=streams,
-        threads=streams,
-        datagrams=(sum(lost for lost, _ in counts), sum(n for _, n in counts)) if counts else None,
-        attributes=attributes,
+        streams=asked or len(streams),
+        threads=asked or len(streams),
+        datagrams=(sum(n for n, _ in lost), sum(n for _, n in lost)) if lost else None,
+        attributes={
+            "duration_s": lasted_s,
+            "moved_bytes": moved,
+            "bandwidth_rounding_mb_s": sum(line.rounding_mb_s for line in parts),
+            **own_address((each.own, each.other) for each in opened),
+        },
     )
+    return (table,)
+
+
+def _whole_of(
+    section: TextSection, parts: list[Interval], streams: list[Interval]
+) -> tuple[int, float]:
+    """Return the bytes of ``parts``, checked against those of the streams, and the longest time."""
+    last = parts[-1].index
+    moved, of_streams = (sum(line.moved_bytes for line in each) for each in (parts, streams))
+    if streams and abs(moved - of_streams) > _SUM_SLACK * max(moved, of_streams):
+        what = f"{of_streams} B"
+        raise section.error(last, "the sum is not that of its streams", expected=what)
+    ended_s = [line.end_s for line in (*parts, *streams)]
+    if max(ended_s) <= 0:
+        raise section.error(last, "no time passed", expected="an interval above 0 s")
+    if min(ended_s) < 0.9 * max(ended_s) and min(ended_s) < max(ended_s) - 1:
+        what = "a last line of each stream"
+        raise section.error(last, "the streams did not end together", expected=what)
+    return moved, max(ended_s)

@@ -5,8 +5,7 @@ Members of the report by ``iperf_print_results`` and ``iperf_on_test_start`` in 
 
 The result is what the receiver counted: the sender's figure includes bytes that were still in
 buffers, and of UDP what was lost.  The server of a test prints it too, and nothing else once its
-client has gone.  iperf3 up to 3.1 prints one summary of UDP, without ``sender`` or ``receiver``:
-the sender's rate beside the receiver's loss, of which the part that arrived is the result.
+client has gone.  iperf3 up to 3.1 prints no line of the receiver of UDP: its text is refused.
 
 All streams of iperf3 before 3.16 share one thread; since 3.16 each has its own (release
 notes of 3.16), and with it the meaning of ``-P`` changed.
@@ -24,7 +23,6 @@ from dataclasses import replace
 from typing import Any
 
 from fabricproof.benchmarks.parsers.iperf import (
-    Attributes,
     Interval,
     asked_streams,
     loss_of,
@@ -33,8 +31,7 @@ from fabricproof.benchmarks.parsers.iperf import (
     read_lines,
 )
 from fabricproof.benchmarks.parsers.report import is_report, read_report
-from fabricproof.benchmarks.parsers.sections import TextSection, first_death
-from fabricproof.core.errors import ParseError
+from fabricproof.benchmarks.parsers.sections import Attributes, TextSection, first_death
 from fabricproof.core.measure import Table
 
 _VERSION = re.compile(r"[ \t]*iperf (3\.[0-9]{1,3}(?:\.[0-9]{1,3})?\+?)[ \t]*")
@@ -50,8 +47,6 @@ _BEGUN = (_CONNECTING, _ACCEPTED, "Starting Test:", "iperf3: ")
 _STOPPED = "iperf3: interrupt - the server"
 #: how a line of ``--json-stream`` begins (JSONStream_Output in src/iperf_api.c, since 3.17)
 _EVENT = '{"event":'
-#: the line of dashes above a summary
-_RULER = re.compile(r"[ \t]*(?:- ){10,40}-?[ \t]*")
 _RETRANSMITS = re.compile(r"[ \t]+([0-9]{1,15})[ \t]+sender[ \t]*")
 #: how the sums of the way back end of ``--bidir``
 _WAY_BACK = "_bidir_reverse"
@@ -70,20 +65,9 @@ def parse(section: TextSection) -> tuple[Table, ...]:
     """
     if not is_report(section):
         return _of_text(section)
-    is_stream = any(line.startswith(_EVENT) for line in section.lines)
-    report = _events(section) if is_stream else read_report(section)
-    if "error" in report:
-        raise section.error(
-            0, "the test failed", expected="a test that ended well", got=repr(report["error"])
-        )
-    try:
-        return (_of_report(section, report),)
-    except ParseError:
-        raise
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise section.error(
-            0, "not a whole report", expected="all that iperf3 --json writes", got=repr(error)
-        ) from None
+    if any(line.startswith(_EVENT) for line in section.lines):
+        section = replace(section, lines=[json.dumps(_events(section))])
+    return read_report(section, lambda report: (_of_report(section, report),))
 
 
 def _of_text(section: TextSection) -> tuple[Table, ...]:
@@ -105,13 +89,14 @@ def _of_text(section: TextSection) -> tuple[Table, ...]:
         "duration_s": result.end_s,
         "moved_bytes": result.moved_bytes,
         "bandwidth_rounding_mb_s": result.rounding_mb_s,
-        **own_address((each.own[0], each.other[0]) for each in opened),
+        **own_address((each.own, each.other) for each in opened),
     }
     if verbose:
         attributes["protocol"] = verbose[1]
     if mss:
         attributes["mss_bytes"] = int(mss[1])
-    if sent is not None:
+    # A server prints 0 for what was sent: it does not know.
+    if sent is not None and sent.rate_mb_s:
         attributes["sent_mb_s"] = sent.rate_mb_s
     if retransmits := _RETRANSMITS.fullmatch(sent.rest if sent else ""):
         attributes["retransmits"] = int(retransmits[1])
@@ -139,9 +124,6 @@ def _result(
         raise section.error(accepted[0], "both ends in one text", expected="the text of one end")
     received = {line.stream: line for line in lines if line.rest.rstrip().endswith("receiver")}
     sent = {line.stream: line for line in lines if line.rest.rstrip().endswith("sender")}
-    if not received and not sent and not any("Bitrate" in word for word in words):
-        sent = _old_summary(section, lines)
-        received = {name: _arrived(section, line) for name, line in sent.items()}
     if not received:
         raise section.error(0, "no result", expected="a summary line of the receiver")
     streams = {line.stream for line in lines} - {"SUM"}
@@ -162,29 +144,6 @@ def _result(
         wholes = [line.moved_bytes for line in (result, total_sent) if line]
         _check_parts(section, result.index, [line.moved_bytes for line in parts], wholes)
     return result, total_sent
-
-
-def _old_summary(section: TextSection, lines: Iterable[Interval]) -> dict[str, Interval]:
-    """Return the summary of UDP by iperf3 up to 3.1, whose tables say "Bandwidth"."""
-    ruler = max(
-        (at for at, line in enumerate(section.lines) if _RULER.fullmatch(line)), default=None
-    )
-    return {
-        line.stream: line
-        for line in lines
-        if ruler is not None and line.index > ruler and line.start_s == 0 and line.datagrams
-    }
-
-
-def _arrived(section: TextSection, line: Interval) -> Interval:
-    """Return what arrived of what such a line says was sent."""
-    assert line.datagrams
-    if not line.moved_bytes:
-        what = "the client's text: iperf3 up to 3.1 has the bytes of UDP there alone"
-        raise section.error(line.index, "a server that counted no bytes", expected=what)
-    share = 1 - loss_of(section, line.index, line.datagrams)
-    moved = int(line.moved_bytes * share)
-    return replace(line, rate_mb_s=line.rate_mb_s * share, moved_bytes=moved)
 
 
 def _events(section: TextSection) -> dict[str, Any]:
@@ -213,6 +172,9 @@ def _events(section: TextSection) -> dict[str, Any]:
 
 
 def _of_report(section: TextSection, report: Mapping[str, Any]) -> Table:
+    if "error" in report:
+        what = "a test that ended well"
+        raise section.error(0, "the test failed", expected=what, got=repr(report["error"]))
     start, end = report["start"], report["end"]
     asked = start["test_start"]
     streams = int(_real(asked["num_streams"]))

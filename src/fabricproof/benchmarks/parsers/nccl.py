@@ -1,14 +1,13 @@
 """Read what nccl-tests and rccl-tests print: ``all_reduce_perf``, ``sendrecv_perf`` and their kin.
 
 Grammar from NVIDIA/nccl-tests, src/util.cu of 2.19.6 (``writeDeviceReport``, ``writeResultHeader``,
-``writeBenchmarkLine*``, ``writeResultFooter``), src/common.cu of v2.9.0, v2.13.9 and v2.17.0, and
+``writeBenchmarkLine*``, ``writeResultFooter``), src/common.cu of v2.13.9 and v2.17.0, and
 ROCm/rccl-tests, src/common.cu.
 
 - GB/s are 10^9 bytes per second (``baseBw`` in the ``*GetBw`` functions).
 - The time is the mean over ranks of one operation, ``algbw`` is size / time, ``busbw`` that times a
   factor of the operation and the number of ranks.
-- ``#wrong`` counts wrong values; before 2.12 ``error`` is their largest deviation, and the line
-  ``Out of bounds values`` counts those beyond their limit.  N/A: not checked.
+- ``#wrong`` counts wrong values, N/A: not checked.  What is older than 2.12 has another column.
 - ``NCCL_TESTS_MIN_BW`` sets a minimum of the mean, behind which OK or FAILED stands then.
 - The last lines are the number of wrong values and the mean of all ``busbw``; without them, or with
   another mean than that of the rows, the output is cut.
@@ -23,12 +22,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 from fabricproof.benchmarks.parsers.report import is_report, read_as_text
-from fabricproof.benchmarks.parsers.sections import TextSection, check_chatter, shorten
+from fabricproof.benchmarks.parsers.sections import (
+    Attributes,
+    Column,
+    RowShape,
+    TextSection,
+    check_chatter,
+    shorten,
+)
 from fabricproof.benchmarks.program import UNNAMED
 from fabricproof.core.measure import Table
 from fabricproof.core.units import by_key
@@ -61,23 +66,27 @@ _MEAN = re.compile(
     r"[ \t]*# Avg bus bandwidth[ \t]*: (\d{1,12}(?:\.\d{1,9})?(?:e[+-]\d\d)?)"
     r"(?:[ \t]+(OK|FAILED)?|$)"
 )
-#: a word of the header -> what stands below it
-_WORDS = {
-    "size": r"\d{1,18}", "count": r"\d{1,18}",
-    "type": r"[a-z]\w{0,15}", "redop": r"[a-z]\w{0,15}", "root": r"-?\d{1,7}|N/A",
-    **dict.fromkeys(("time", "cputime", "algbw", "busbw"), r"\d{1,12}(?:\.\d{1,2})?(?:e[+-]\d\d)?"),
-    "#wrong": r"\d{1,15}(?:\.\d{1,6})?(?:e[+-]\d\d)?|N/A",
-    "error": r"\d(?:\.\d+)?e[+-]\d\d\*?|N/A",
-    "timestamp": r"\d{4}-\d\d-\d\d", "clock": r"\d\d:\d\d:\d\d",
-    **dict.fromkeys(("i_min", "i_max", "i_p99", "i_cv%"), r"[0-9.e+-]{1,12}|nan"),
+#: a word of the header -> what stands below it, with its column if that is a number of ours
+_SIZE, _TIME = r"\d{1,18}", r"\d{1,12}(?:\.\d{1,2})?(?:e[+-]\d\d)?"
+_COLUMNS = {
+    "size": Column("message_size", _SIZE, int),
+    "time": Column("latency_avg_us", _TIME, float),
+    "algbw": Column("bandwidth_mb_s", _TIME, lambda text: round(float(text) * 1e3, 2)),
+    "busbw": Column("bus_bandwidth_mb_s", _TIME, lambda text: round(float(text) * 1e3, 2)),
+    "#wrong": Column(
+        "wrong_values", r"(?:\d{1,15}(?:\.\d{1,6})?(?:e[+-]\d\d)?|N/A)",
+        lambda text: -1 if text == "N/A" else int(float(text)),
+    ),
+    **{
+        word: Column(word, pattern, None)
+        for word, pattern in {
+            "count": _SIZE, "type": r"[a-z]\w{0,15}", "redop": r"[a-z]\w{0,15}",
+            "root": r"(?:-?\d{1,7}|N/A)", "cputime": _TIME,
+            "timestamp": r"\d{4}-\d\d-\d\d", "clock": r"\d\d:\d\d:\d\d",
+            **dict.fromkeys(("i_min", "i_max", "i_p99", "i_cv%"), r"(?:[0-9.e+-]{1,12}|nan)"),
+        }.items()
+    },
 }  # fmt: skip
-#: of the words of one half of a row: its column, and what makes our unit of its number
-_COLUMNS: dict[str, tuple[str, Callable[[str], float]]] = {
-    "time": ("latency_avg_us", float),
-    "algbw": ("bandwidth_mb_s", lambda text: round(float(text) * 1e3, 2)),
-    "busbw": ("bus_bandwidth_mb_s", lambda text: round(float(text) * 1e3, 2)),
-    "#wrong": ("wrong_values", lambda text: int(float(text))),
-}
 _NAMES = {"type": "datatype", "redop": "operation"}
 _PLACES = ("out-of-place", "in-place")
 
@@ -86,13 +95,6 @@ ROUNDING_MB_S = 5.0
 
 #: the printed mean is of numbers before they were rounded to two decimals
 _MEAN_ROUNDING, _MEAN_SLACK = 0.006, 2e-3
-
-Attributes = dict[str, str | int | float]
-
-
-class _Row(NamedTuple):
-    at: int
-    fields: tuple[str, ...]
 
 
 def parse(section: TextSection) -> tuple[Table, ...]:
@@ -107,31 +109,54 @@ def parse(section: TextSection) -> tuple[Table, ...]:
     start = next((at for at, line in enumerate(section.lines) if _HEADER.match(line)), None)
     if start is None:
         raise section.error(0, "a run without table", expected="'# size  count  type ...' below")
-    said, steps = _head(section, start)
+    suite, name, version, said, steps = _head(section, start)
     words = _words(section, start)
-    rows, mean, end = _rows(section, start, words)
-    halves = [at for at, word in enumerate(words) if word in {"time", "cputime"}]
-    alike = by_key((row.fields[2 : halves[0]], row) for row in rows)
-    _check(section, start, steps, [*alike.values()])
-    names = [_NAMES.get(word, word) for word in words[2 : halves[0]]]
-    busbw = [at for at, word in enumerate(words) if word == "busbw"]
-    values = [float(row.fields[at]) for row in rows for at in busbw]
-    found = sum(values) / len(values)
+    shape = RowShape([_COLUMNS[word] for word in words])
+    found, mean, end = _rows(section, start, shape)
+    keys = range(2, next(at for at, word in enumerate(words) if word in {"time", "cputime"}))
+    cells = [section.lines[at].split() for at in found]
+    alike = by_key((tuple(row[at] for at in keys), n) for n, row in enumerate(cells))
+    _check_steps(section, start, steps, [[found[n] for n in own] for own in alike.values()])
+    rows = shape.read(section, found)
+    busbw = [at for at, name in enumerate(shape.columns) if name == "bus_bandwidth_mb_s"]
+    values = [row[at] / 1e3 for row in rows for at in busbw]
+    average = sum(values) / len(values)
     # Large values are printed with one decimal or none.
-    if abs(found - mean) > max(_MEAN_ROUNDING, 5e-4 * max(values)) + _MEAN_SLACK * found:
-        what = f"a mean of {found:.6g} GB/s"
-        raise section.error(rows[-1].at, "the mean is not that of the rows", expected=what)
-    places = zip(_PLACES[-len(halves) :], halves, [*halves[1:], None], strict=True)
+    if abs(average - mean) > max(_MEAN_ROUNDING, 5e-4 * max(values)) + _MEAN_SLACK * average:
+        what = f"a mean of {average:.6g} GB/s"
+        raise section.error(found[-1], "the mean is not that of the rows", expected=what)
+    width = (len(shape.columns) - 1) // len(busbw)
     tables = []
-    for (key, own), (place, at, until) in product(alike.items(), places):
-        facts = said | end | dict(zip(names, key, strict=True)) | {"placement": place}
-        tables.append(_table(section, start, own, words[at:until], at, facts))
+    for (key, own), (place, half) in product(
+        alike.items(), zip(_PLACES[-len(busbw) :], (1, 1 + width), strict=False)
+    ):
+        columns = shape.columns[half : half + width]
+        numbers = [rows[n][half : half + width] for n in own]
+        checked = columns[-1] == "wrong_values" and all(row[-1] >= 0 for row in numbers)
+        kept = width if checked or columns[-1] != "wrong_values" else width - 1
+        facts: Attributes = {
+            _NAMES.get(words[at], words[at]): word for at, word in zip(keys, key, strict=True)
+        }
+        facts |= {"placement": place, "checked": int(checked)}
+        tables.append(
+            Table(
+                suite=suite,
+                program=name,
+                version=version,
+                columns=("message_size", *columns[:kept]),
+                rows=tuple((rows[n][0], *row[:kept]) for n, row in zip(own, numbers, strict=True)),
+                source=section.source,
+                line=section.first + start,
+                row_lines=tuple(section.first + found[n] for n in own),
+                attributes=said | end | facts | {"bandwidth_rounding_mb_s": ROUNDING_MB_S},
+            )
+        )
     return tuple(tables)
 
 
-def _head(section: TextSection, start: int) -> tuple[Attributes, list[str]]:
-    """Return what the head says, and least and most size, step and its kind."""
-    found: Attributes = {"suite": "nccl-tests", "program": UNNAMED}
+def _head(section: TextSection, start: int) -> tuple[str, str, str | None, Attributes, list[str]]:
+    """Return suite, program, version, where ranks ran, and least and most size, step, its kind."""
+    suite, program, release = "nccl-tests", UNNAMED, None
     steps: list[str] = []
     ranks: list[tuple[int, str, str]] = []
     for index in range(start):
@@ -139,16 +164,16 @@ def _head(section: TextSection, start: int) -> tuple[Attributes, list[str]]:
         if rank := _RANK.match(line):
             ranks.append((int(rank[1]), rank[2] or "0", rank[3]))
         elif name := _NAME.fullmatch(line):
-            found["program"] = name[1]
+            program = name[1]
         elif version := _VERSION.fullmatch(line):
-            found |= {"suite": f"{version[1]}-tests", "version": version[2]}
+            suite, release = f"{version[1]}-tests", version[2]
         elif run := _RUN.match(line):
             steps = [*run.groups()]
         elif steps and (less := _REDUCED.match(line)):
             steps[1] = less[1]
         elif _TORN.search(line):
             raise section.error(index, "a torn line", expected="the head of a run as it is printed")
-    return found | _places(section, start, ranks), steps
+    return suite, program, release, _places(section, start, ranks), steps
 
 
 def _places(section: TextSection, start: int, ranks: list[tuple[int, str, str]]) -> Attributes:
@@ -183,41 +208,39 @@ def _places(section: TextSection, start: int, ranks: list[tuple[int, str, str]])
 def _words(section: TextSection, start: int) -> list[str]:
     """Return the words of the header; a time stamp has two."""
     words = section.lines[start].strip().removeprefix("#").split()
-    unknown = [word for word in words if word not in _WORDS or word == "clock"]
-    if unknown or not 1 <= words.count("busbw") == words.count("algbw") <= 2:
+    unknown = [word for word in words if word not in _COLUMNS or word == "clock"]
+    halves = words.count("busbw")
+    if unknown or not 1 <= halves == words.count("algbw") <= 2 or words[0] != "size":
         got = repr(shorten(" ".join(unknown or words)))
         raise section.error(start, "unknown columns", expected="time algbw busbw #wrong", got=got)
     return [*words, "clock"] if "timestamp" in words else words
 
 
-def _rows(
-    section: TextSection, start: int, words: list[str]
-) -> tuple[list[_Row], float, Attributes]:
-    """Return the rows, the mean busbw in GB/s, and what else the last lines say."""
-    pattern = re.compile(
-        r"[ \t]*" + r"[ \t]+".join(f"({_WORDS[word]})" for word in words) + r"[ \t]*"
-    )
-    rows: list[_Row] = []
-    found: Attributes = {}
+def _rows(section: TextSection, start: int, shape: RowShape) -> tuple[list[int], float, Attributes]:
+    """Return the rows' indexes, the mean busbw in GB/s, and what else the last lines say."""
+    found: list[int] = []
+    said: Attributes = {}
     mean = None
     for index in range(start + 1, len(section.lines)):
         line = section.lines[index][:_LONGEST]
-        if not found and (row := pattern.fullmatch(line)):
-            rows.append(_Row(index, row.groups()))
+        if not said and shape.is_row(line):
+            found.append(index)
         elif outside := _OUTSIDE.fullmatch(line):
-            found["out_of_bounds"] = int(outside[1])
-        elif found and (last := _MEAN.match(line)):
+            said["out_of_bounds"] = int(outside[1])
+        elif said and (last := _MEAN.match(line)):
             mean = float(last[1])
-            found |= {"own_minimum": last[2]} if last[2] else {}
+            said |= {"own_minimum": last[2]} if last[2] else {}
         else:
-            check_chatter(section, index, f"{len(words)} columns ({' '.join(words)})")
+            check_chatter(section, index, shape.describe())
     if mean is None:
         what = "'# Out of bounds values : ...' and '# Avg bus bandwidth : ...' at the end"
         raise section.error(len(section.lines) - 1, "the output is cut", expected=what)
-    return rows, mean, found
+    return found, mean, said
 
 
-def _check(section: TextSection, start: int, steps: list[str], alike: list[list[_Row]]) -> None:
+def _check_steps(
+    section: TextSection, start: int, steps: list[str], alike: list[list[int]]
+) -> None:
     """Check that each type, operation and root has a row for each step that the head announces."""
     if not steps or not alike:
         what = "'# nThread ... minBytes ... step: ...' above, and rows"
@@ -227,45 +250,10 @@ def _check(section: TextSection, start: int, steps: list[str], alike: list[list[
     if steps[3] == "factor":
         wanted = sum(least * step**power <= most for power in range(64))
     for own in alike:
-        sizes = [int(row.fields[0]) for row in own]
+        sizes = [int(section.lines[at].split(maxsplit=1)[0]) for at in own]
         if len(own) != wanted or sizes != sorted(sizes):
-            raise section.error(
-                own[-1].at,
-                "not the rows that the head announces",
-                expected=f"{wanted} from {least} to {most} bytes",
-                got=f"{len(own)}",
-            )
-
-
-def _table(
-    section: TextSection,
-    start: int,
-    rows: list[_Row],
-    words: list[str],
-    at: int,
-    said: Attributes,
-) -> Table:
-    """Return the table of one half, whose ``words`` begin ``at`` this field of a row."""
-    check = [at + n for n, word in enumerate(words) if word in {"#wrong", "error"}]
-    checked = bool(check) and all(row.fields[check[0]] != "N/A" for row in rows)
-    used = [
-        (at + n, *_COLUMNS[word])
-        for n, word in enumerate(words)
-        if word in _COLUMNS and (checked or word != "#wrong")
-    ]
-    return Table(
-        suite=str(said.pop("suite")),
-        program=str(said.pop("program")),
-        version=str(said.pop("version", "")) or None,
-        columns=("message_size", *(name for _, name, _ in used)),
-        rows=tuple(
-            (int(row.fields[0]), *(factor(row.fields[n]) for n, _, factor in used)) for row in rows
-        ),
-        source=section.source,
-        line=section.first + start,
-        row_lines=tuple(section.first + row.at for row in rows),
-        attributes=said | {"checked": int(checked), "bandwidth_rounding_mb_s": ROUNDING_MB_S},
-    )
+            problem, what = "not the rows that the head announces", f"{wanted} of {least} to {most}"
+            raise section.error(own[-1], problem, expected=f"{what} bytes", got=f"{len(own)}")
 
 
 def _text_of(report: dict[str, Any]) -> list[str]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -101,9 +101,7 @@ _OTHERS = frozenset({"fabricproof", "iperf", "iperf3", "perftest"})
 
 
 class _Said(NamedTuple):
-    line: int
     host: str
-    kind: str
     words: tuple[str, ...]
 
 
@@ -112,20 +110,21 @@ class Networks:
 
     def __init__(self, text: str) -> None:
         self._lines = text.split("\n") if _talks(text) else []
-        self._said = [
-            said for number, line in enumerate(self._lines, 1) for said in _read(number, line)
-        ]
-        self._at = [each.line for each in self._said]
+        self._talking = [at for at, line in enumerate(self._lines, 1) if _talks(line)]
 
     def heard(self, section: TextSection, tables: tuple[Table, ...]) -> tuple[Table, ...]:
         """Return all tables of a section with what is said of their run."""
-        if not self._said or not tables:
+        if not self._talking or not tables:
             return tables
         first = self._start(section.first)
         last = max(max(table.row_lines, default=table.line) for table in tables)
         kinds: dict[str, list[_Said]] = defaultdict(list)
-        for each in self._said[bisect_left(self._at, first) : bisect_right(self._at, last)]:
-            kinds[each.kind].append(each)
+        between = slice(bisect_left(self._talking, first), bisect_right(self._talking, last))
+        for line in (self._lines[at - 1] for at in self._talking[between]):
+            host = match[1] if (match := _HOST.match(line)) else ""
+            for kind, pattern in _EACH:
+                if found := pattern.search(line):
+                    kinds[kind].append(_Said(host, found.groups("")))
         is_mapped = any("-map " in line for line in section.lines)
         return tuple(
             replace(each, attributes={**_facts(kinds, each, is_mapped), **each.attributes})
@@ -149,15 +148,6 @@ def _talks(text: str) -> bool:
 
 def _is_of_start(line: str) -> bool:
     return not line.strip(" \t#-=") or _talks(line) or _OF_START.match(line) is not None
-
-
-def _read(number: int, line: str) -> Iterable[_Said]:
-    if not _talks(line):
-        return
-    host = match[1] if (match := _HOST.match(line)) else ""
-    for kind, pattern in _EACH:
-        if found := pattern.search(line):
-            yield _Said(number, host, kind, found.groups(""))
 
 
 def _facts(kinds: Mapping[str, list[_Said]], table: Table, is_mapped: bool) -> dict[str, str | int]:

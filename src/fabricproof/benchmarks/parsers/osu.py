@@ -12,12 +12,15 @@ Read from the sources of releases 5.7, 5.9, 6.2, 7.0, 7.2 and 7.4 (paths are tho
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 
 from fabricproof.benchmarks.catalogue import OSU
 from fabricproof.benchmarks.parsers.sections import (
     COUNT,
+    Attributes,
     RowShape,
     TextSection,
     check_chatter,
@@ -29,8 +32,6 @@ from fabricproof.benchmarks.parsers.sections import (
     shorten,
 )
 from fabricproof.core.measure import Table
-
-Attributes = dict[str, str | int | float]
 
 #: title -> program; the ports' titles differ in two programs
 _TITLES = {title: row.name for row in OSU for title in row.titles}
@@ -95,8 +96,8 @@ _FACT_START = re.compile(
 #: mpi/startup/osu_hello.c and osu_init.c print one sentence instead of a table.
 _TIME = "[0-9]{1,18} ms"
 _SENTENCES = {
-    "osu_hello": RowShape(("num_processes",), sentence=rf"This is a test with {COUNT} processes"),
-    "osu_init": RowShape(
+    "osu_hello": row_shape(("num_processes",), sentence=rf"This is a test with {COUNT} processes"),
+    "osu_init": row_shape(
         ("num_processes", "startup_min_ms", "startup_max_ms", "startup_avg_ms"),
         sentence=rf"nprocs: {COUNT}, min: {_TIME}, max: {_TIME}, avg: {_TIME}",
     ),
@@ -114,16 +115,29 @@ def parse(section: TextSection) -> tuple[Table, ...]:
         ParseError: the title or a column is unknown, a row is damaged or missing, there is no
             row, or the text says that the job died.
     """
-    run = _begin(section)
-    for index in range(run.title + 1, len(section.lines)):
-        line = section.lines[index]
-        if run.shape is not None and run.shape.is_row(line):
-            if run.plotting:
-                raise section.error(index, "a row below a plot", expected="no row")
-            run.found.append(index)
-        elif line and not line.isspace():
-            run.take(index, line)
-    return run.finish()
+    lines = section.lines
+    blank, title, said = _begin(section)
+    sentence = _SENTENCES.get(blank.program)
+    heads = [at for at in range(title + 1, len(lines)) if _HEADER.match(lines[at])]
+    heads = [title] if sentence else heads
+    for index in range(title + 1, heads[0] if heads else len(lines)):
+        said |= _facts_at(section, index, blank, "a column header")
+    common = {name: value for name, value in said.items() if name != "datatype"}
+    tables: list[Table] = []
+    for head, end in pairwise([*heads, len(lines)]):
+        if tables and "datatype" not in said:
+            raise section.error(head, "a second column header", expected="a new title")
+        if blank.program == "osu_mbw_mr" and "num_pairs" not in said:
+            expected = "'[ pairs: N ] [ window size: W ]' above"
+            raise section.error(head, "a line is missing", expected=expected)
+        shape = sentence or row_shape(_columns(section, head, blank, tables))
+        table, after = _table(section, range(head, end), blank, shape, said)
+        tables.append(table)
+        said = {**common, **after}
+    if not tables or "datatype" in said:
+        problem = f"no column header of {blank.program}"
+        raise section.error(title, problem, expected="'# Size ...' below")
+    return tuple(tables)
 
 
 @lru_cache(maxsize=64)  # many runs print the same few lines above their tables
@@ -151,134 +165,108 @@ def _facts_of(line: str) -> Attributes:
     return facts_of(_FACTS, line)
 
 
-def _begin(section: TextSection) -> _Run:
+def _begin(section: TextSection) -> tuple[Table, int, Attributes]:
+    """Return the program, the index of its title, and what is said above it and in it."""
     said: Attributes = {}
     for index, line in enumerate(section.lines):
         if blank := _title_of(line):
-            shape = _SENTENCES.get(blank.program)
-            return _Run(section, blank, index, {**said, **blank.attributes}, shape, header=index)
+            return blank, index, {**said, **blank.attributes}
         if "OSU" in line or _HEADER.match(line):
             break
-        if facts := _facts_of(line):
-            said |= facts
-        else:
-            check_chatter(section, index, "the title of a benchmark")
+        said |= _facts_at(section, index, None, "the title of a benchmark")
     else:
         index = 0
     raise section.error(index, "no title of a known OSU program", expected="'# OSU MPI ... Test'")
 
 
-@dataclass
-class _Run:
-    """One run as its lines are read from the title on.
+def _facts_at(
+    section: TextSection, index: int, blank: Table | None, expected: str, *, rows: bool = True
+) -> Attributes:
+    """Return what a line says of the run that is no row and no column header.
 
-    Attributes:
-        title: index of the title.
-        said: what the lines above the open table, or above its first row, say.
-        shape: of the rows of the open table; None if a column header must come first.
-        header: index of that header.
-        found: indexes of the rows of the open table.
-        common: what was said for the tables of all data types.
-        plotting: the plots below the last table have begun.
+    Raises:
+        ParseError: it is a damaged line, the title of another program, or no chatter.
     """
+    line = section.lines[index]
+    if facts := _facts_of(line):
+        return dict(facts)
+    if blank and _FACT_START.match(line):
+        raise section.error(index, "damaged line", expected="a whole line about the run")
+    title = _title_of(line) if blank else None
+    if title and blank and title.program != blank.program:
+        what = f"no table of {blank.program}"
+        raise section.error(index, what, expected="a column header")
+    if not title:
+        check_chatter(section, index, expected, rows=rows)
+    return {}
 
-    section: TextSection
-    blank: Table
-    title: int
-    said: Attributes
-    shape: RowShape | None
-    header: int
-    found: list[int] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
-    common: Attributes = field(default_factory=dict)
-    plotting: bool = False
 
-    def take(self, index: int, line: str) -> None:
-        """Read a line that is no row of the open table."""
-        program, section = self.blank.program, self.section
-        if _HEADER.match(line):
-            self._open(index, line)
-        elif facts := _facts_of(line):
-            if self.found:
-                self._close()
-            self.said |= facts
-        elif _FACT_START.match(line):
-            raise section.error(index, "damaged line", expected="a whole line about the run")
-        elif self.shape is None and (title := _title_of(line)):
-            if title.program != program:
-                raise section.error(index, f"no table of {program}", expected="a column header")
-        elif self.shape and _PLOT.fullmatch(line):
-            self.plotting = True
+def _table(
+    section: TextSection, lines: range, blank: Table, shape: RowShape, said: Attributes
+) -> tuple[Table, Attributes]:
+    """Return the table below a header, and what is said below its rows of the next table."""
+    found: list[int] = []
+    after: Attributes = {}
+    plotting = False
+    for index in lines[1:]:
+        line = section.lines[index]
+        if shape.is_row(line):
+            if plotting or after:
+                raise section.error(index, "a row below its table", expected="no row")
+            found.append(index)
+        elif _PLOT.fullmatch(line):
+            plotting = True
         # OSU exits with a status other than 0 at the first size whose bytes were wrong.
-        elif not (is_exit_status(line) and self.found and "Fail" in section.lines[self.found[-1]]):
-            expected = self.shape.describe() if self.shape else "a column header"
-            check_chatter(section, index, expected, rows=not self.plotting)
+        elif (
+            line
+            and not line.isspace()
+            and not (found and is_exit_status(line) and "Fail" in section.lines[found[-1]])
+        ):
+            facts = _facts_at(section, index, blank, shape.describe(), rows=not plotting)
+            (after if found else said).update(facts)
+    if not found:
+        raise section.error(lines[0], "a table without rows", expected=shape.describe())
+    rows = shape.read(section, found)
+    if "validation" in shape.names:
+        failed = any("Fail" in section.lines[index] for index in found)
+        said["validation"] = "Fail" if failed else "Pass"
+    sizes = [row[0] for row in rows] if shape.columns[0] == "message_size" else None
+    # A data type of several bytes leaves out the sizes that hold no whole element.
+    of_bytes = said.get("datatype", "MPI_CHAR") == "MPI_CHAR"
+    check_sizes(section, found, sizes, first=1 if of_bytes else None)
+    table = replace(
+        blank,
+        columns=shape.columns,
+        rows=rows,
+        source=section.source,
+        line=section.first + (found[0] if shape.sentence else lines[0]),
+        row_lines=tuple(section.first + index for index in found),
+        attributes=said,
+    )
+    return table, after
 
-    def _open(self, index: int, line: str) -> None:
-        """Begin the table below a column header."""
-        if self.shape is not None:
-            self._close()
-        if self.tables and "datatype" not in self.said:
-            raise self.section.error(index, "a second column header", expected="a new title")
-        if self.blank.program == "osu_mbw_mr" and "num_pairs" not in self.said:
-            expected = "'[ pairs: N ] [ window size: W ]' above"
-            raise self.section.error(index, "a line is missing", expected=expected)
-        if not self.tables:
-            self.common = {name: value for name, value in self.said.items() if name != "datatype"}
-        self.shape, self.header = row_shape(self._columns(index, line)), index
 
-    def _columns(self, index: int, line: str) -> tuple[str, ...]:
-        """Return the columns below a header.
+def _columns(
+    section: TextSection, index: int, blank: Table, before: Sequence[Table]
+) -> tuple[str, ...]:
+    """Return the columns below a header.
 
-        The header of the bandwidth ports says "Latency [us]", copied from the latency port, while
-        the numbers below it are MB/s (mpi4py 4.1.2, demo/osu_bw.py and osu_bibw.py): there the
-        title decides.  Of several data types in one run, OSU 7.2 prints "Avg Latency(us)" above
-        every table but the first, whatever the program measures (osu_bw.c calls print_only_header
-        of the collectives): there the first header holds.
-        """
-        names = _printed_columns(self.section, index, line)
-        if self.tables:
-            return self.tables[0].columns + (("validation",) if "validation" in names else ())
-        is_bandwidth = "bw" in self.blank.program
-        if is_bandwidth and self.blank.suite == "osu-mpi4py":
-            return tuple("bandwidth_mb_s" if name == "latency_us" else name for name in names)
-        if is_bandwidth != ("bandwidth_mb_s" in names):
-            problem = f"not the columns of {self.blank.program}"
-            raise self.section.error(index, problem, expected="MB/s" if is_bandwidth else "us")
-        return names
-
-    def _close(self) -> None:
-        """End the open table, if it is whole; what is said from here on is of the next one."""
-        section, shape, found, said = self.section, self.shape, self.found, self.said
-        if shape is None:
-            problem = f"no column header of {self.blank.program}"
-            raise section.error(self.title, problem, expected="'# Size ...' below")
-        if not found:
-            raise section.error(self.header, "a table without rows", expected=shape.describe())
-        rows = shape.read(section, found)
-        if "validation" in shape.printed:
-            failed = any("Fail" in section.lines[index] for index in found)
-            said["validation"] = "Fail" if failed else "Pass"
-        sizes = [row[0] for row in rows] if shape.columns[0] == "message_size" else None
-        # A data type of several bytes leaves out the sizes that hold no whole element.
-        of_bytes = said.get("datatype", "MPI_CHAR") == "MPI_CHAR"
-        check_sizes(section, found, sizes, first=1 if of_bytes else None)
-        table = replace(
-            self.blank,
-            columns=shape.columns,
-            rows=rows,
-            source=section.source,
-            line=section.first + (found[0] if shape.sentence else self.header),
-            row_lines=tuple(section.first + index for index in found),
-            attributes=said,
-        )
-        self.tables.append(table)
-        self.said, self.shape, self.found = dict(self.common), None, []
-
-    def finish(self) -> tuple[Table, ...]:
-        """Return all tables at the end of the section."""
-        self._close()
-        return tuple(self.tables)
+    The header of the bandwidth ports says "Latency [us]", copied from the latency port, while
+    the numbers below it are MB/s (mpi4py 4.1.2, demo/osu_bw.py and osu_bibw.py): there the
+    title decides.  Of several data types in one run, OSU 7.2 prints "Avg Latency(us)" above
+    every table but the first, whatever the program measures (osu_bw.c calls print_only_header
+    of the collectives): there the first header holds.
+    """
+    names = _printed_columns(section, index, section.lines[index])
+    if before:
+        return before[0].columns + (("validation",) if "validation" in names else ())
+    is_bandwidth = "bw" in blank.program
+    if is_bandwidth and blank.suite == "osu-mpi4py":
+        return tuple("bandwidth_mb_s" if name == "latency_us" else name for name in names)
+    if is_bandwidth != ("bandwidth_mb_s" in names):
+        problem = f"not the columns of {blank.program}"
+        raise section.error(index, problem, expected="MB/s" if is_bandwidth else "us")
+    return names
 
 
 def _printed_columns(section: TextSection, index: int, line: str) -> tuple[str, ...]:

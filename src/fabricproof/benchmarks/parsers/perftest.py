@@ -25,18 +25,20 @@ to v4.5-0.20 and at commit 00b55b6 (July 2026).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from fabricproof.benchmarks.parsers.report import is_report, read_as_text
 from fabricproof.benchmarks.parsers.sections import (
+    Attributes,
+    Column,
+    RowShape,
     TextSection,
     check_chatter,
-    check_next_size,
+    check_sizes,
     shorten,
 )
-from fabricproof.core.measure import Table, unit_of_column
+from fabricproof.core.measure import Table
 
 _TITLE = re.compile(
     r"[ \t]*(?P<verb>Send|RDMA_Write|RDMA_Read|Atomic[ _](?:CMP_AND_SWAP|FETCH_AND_ADD))"
@@ -60,54 +62,58 @@ _FAILED = re.compile(
     r"Failed status|Did not detect|Test exited|Found Incompatibility)"
 )
 
-_WHOLE = "([0-9]{1,18})"
+_WHOLE = "[0-9]{1,18}"
 #: below 0.1 Gb/s the bandwidths have six digits after the point (REPORT_FMT_EXT)
 _POINT_2, _POINT_6, _EITHER = (
-    rf"([0-9]{{1,12}}\.{digits})" for digits in ("[0-9]{2}", "[0-9]{6}", "(?:[0-9]{2}|[0-9]{6})")
+    rf"[0-9]{{1,12}}\.{digits}" for digits in ("[0-9]{2}", "[0-9]{6}", "(?:[0-9]{2}|[0-9]{6})")
 )
 #: what makes MB/s of MiB/s and of Gb/s
 _MIB, _GBIT = 1.048576, 125.0
 
 
-class _Column(NamedTuple):
-    """What stands below a heading: ours (or one that no table has), its number, our unit of it."""
-
-    name: str
-    number: str
-    factor: float
-    key: str = ""
+def _mega(text: str) -> int:
+    return round(float(text) * 1e6)
 
 
-def _bandwidths(heading: str, name: str, key: str = "") -> dict[str, _Column]:
+def _bandwidths(heading: str, name: str, *, ours: bool = True) -> dict[str, Column]:
+    reads = {"MB": lambda text: float(text) * _MIB, "Gb": lambda text: float(text) * _GBIT}
+    reads["MiB"] = reads["MB"]
     return {
-        f"{heading}[{unit}/sec]": _Column(name, _EITHER, factor, key)
-        for unit, factor in (("MB", _MIB), ("MiB", _MIB), ("Gb", _GBIT))
+        f"{heading}[{unit}/sec]": Column(name, _EITHER, read if ours else None)
+        for unit, read in reads.items()
     }
 
 
-#: heading of the text -> its column, with the key that a report has for it
+#: heading of the text -> its column
 _HEADINGS = {
-    "#bytes": _Column("message_size", _WHOLE, 1, "MsgSize"),
-    "#sl": _Column("service_level", _WHOLE, 1),
-    "iterations": _Column("iterations", _WHOLE, 1),
-    "#iterations": _Column("iterations", _WHOLE, 1, "n_iterations"),
-    **_bandwidths("BW peak", "bandwidth_peak_mb_s", "BW_peak"),
-    **_bandwidths("BW average", "bandwidth_mb_s", "BW_average"),
-    "MsgRate[Mpps]": _Column("message_rate_per_s", _POINT_6, 1e6, "MsgRate"),
-    **_bandwidths("BW Port1", "port_1"),
-    "MsgRate Port1[Mpps]": _Column("port_1_rate", _POINT_6, 1e6),
-    **_bandwidths("BW Port2", "port_2"),
-    "MsgRate Port2[Mpps]": _Column("port_2_rate", _POINT_6, 1e6),
-    "t_min[usec]": _Column("latency_min_us", _POINT_2, 1, "t_min"),
-    "t_max[usec]": _Column("latency_max_us", _POINT_2, 1, "t_max"),
-    "t_typical[usec]": _Column("latency_p50_us", _POINT_2, 1, "t_typical"),
-    "t_avg[usec]": _Column("latency_avg_us", _POINT_2, 1, "t_avg"),
-    "t_stdev[usec]": _Column("latency_stdev_us", _POINT_2, 1, "t_stdev"),
-    "99% percentile[usec]": _Column("latency_p99_us", _POINT_2, 1, "percentile_99"),
-    "99.9% percentile[usec]": _Column("latency_p999_us", _POINT_2, 1, "percentile_99.9"),
-    "tps average": _Column("transactions_per_s", _POINT_2, 1, "tps_average"),
-    "CPU_Util[%]": _Column("cpu_util_percent", _POINT_2, 1, "CPU_util"),
+    "#bytes": Column("message_size", _WHOLE, int),
+    "#sl": Column("service_level", _WHOLE, None),
+    "iterations": Column("iterations", _WHOLE, int),
+    "#iterations": Column("iterations", _WHOLE, int),
+    **_bandwidths("BW peak", "bandwidth_peak_mb_s"),
+    **_bandwidths("BW average", "bandwidth_mb_s"),
+    "MsgRate[Mpps]": Column("message_rate_per_s", _POINT_6, _mega),
+    **_bandwidths("BW Port1", "port_1", ours=False),
+    "MsgRate Port1[Mpps]": Column("port_1_rate", _POINT_6, None),
+    **_bandwidths("BW Port2", "port_2", ours=False),
+    "MsgRate Port2[Mpps]": Column("port_2_rate", _POINT_6, None),
+    "t_min[usec]": Column("latency_min_us", _POINT_2, float),
+    "t_max[usec]": Column("latency_max_us", _POINT_2, float),
+    "t_typical[usec]": Column("latency_p50_us", _POINT_2, float),
+    "t_avg[usec]": Column("latency_avg_us", _POINT_2, float),
+    "t_stdev[usec]": Column("latency_stdev_us", _POINT_2, float),
+    "99% percentile[usec]": Column("latency_p99_us", _POINT_2, float),
+    "99.9% percentile[usec]": Column("latency_p999_us", _POINT_2, float),
+    "tps average": Column("transactions_per_s", _POINT_2, float),
+    "CPU_Util[%]": Column("cpu_util_percent", _POINT_2, float),
 }
+#: key of a report -> heading of the text; that of a bandwidth depends on its unit
+_KEYS = {
+    "MsgSize": "#bytes", "n_iterations": "#iterations", "MsgRate": "MsgRate[Mpps]",
+    **{f"t_{word}": f"t_{word}[usec]" for word in ("min", "max", "typical", "avg", "stdev")},
+    "percentile_99": "99% percentile[usec]", "percentile_99.9": "99.9% percentile[usec]",
+    "tps_average": "tps average", "CPU_util": "CPU_Util[%]",
+}  # fmt: skip
 _HEADING = re.compile("|".join(re.escape(name) for name in sorted(_HEADINGS, key=len)[::-1]))
 #: half the last of two digits of --report_gbits, in MB/s
 GBITS_ROUNDING_MB_S = 0.625
@@ -130,8 +136,6 @@ ACCELERATOR = "|".join(map(re.escape, ACCELERATORS))
 #: of --cuda_mem_type=4
 _ON_HOST = "Host allocation selected"
 
-Attributes = dict[str, str | int | float]
-
 
 def parse(section: TextSection) -> tuple[Table, ...]:
     """Return the one table of a run; of a report, the one row that it has.
@@ -144,39 +148,38 @@ def parse(section: TextSection) -> tuple[Table, ...]:
         return read_as_text(section, _text_of, parse)
     title, above, start = _head(section)
     headings = _headings(section, start)
-    columns = [_HEADINGS[heading] for heading in headings]
-    rows, lines, ended = _rows(section, start, columns)
+    shape = RowShape([_HEADINGS[heading] for heading in headings])
+    found, ended = _rows(section, start, shape)
     attributes = _attributes(section, above, start)
     attributes |= {name: 1 for name in ("immediate", "both_ways") if title[name]}
     if any("[Gb/" in heading for heading in headings):
         attributes["bandwidth_rounding_mb_s"] = GBITS_ROUNDING_MB_S
-    ours = [at for at, each in enumerate(columns) if unit_of_column(each.name) is not None]
-    for at, column in enumerate(columns):
-        if column.name == "port_1":
-            attributes["num_ports"] = 2
-        if column.name == "service_level":
-            attributes[column.name] = int(rows[0][at])
-        if at in ours and column.number == _WHOLE and any(not row[at] for row in rows):
-            raise section.error(start, "a run without a message", expected="counts above 0")
-    if attributes.get("num_qps") == 0:
-        raise section.error(start, "a run without a message", expected="queue pairs")
+    if "port_1" in shape.names:
+        attributes["num_ports"] = 2
+    if "service_level" in shape.names:
+        cells = section.lines[found[0]].split()
+        attributes["service_level"] = int(cells[shape.names.index("service_level")])
     table = Table(
         suite="perftest",
         program=f"ib_{_VERBS.get(title['verb'], 'atomic')}_{_KINDS[title['kind']]}",
         version=None,
-        columns=tuple(columns[at].name for at in ours),
-        rows=tuple(tuple(row[at] for at in ours) for row in rows),
+        columns=shape.columns,
+        rows=shape.read(section, found),
         source=section.source,
         line=section.first + start,
-        row_lines=tuple(section.first + index for index in lines),
+        row_lines=tuple(section.first + index for index in found),
         attributes=attributes,
     )
-    if not ended and len(rows) > 1 and all(row[0] == rows[0][0] for row in rows):
+    counts = [table.column(name) for name in ("message_size", "iterations") if name in shape.names]
+    if not all(map(all, counts)) or attributes.get("num_qps") == 0:
+        what = "counts above 0, and queue pairs"
+        raise section.error(start, "a run without a message", expected=what)
+    sizes = [int(row[0]) for row in table.rows]
+    if not ended and len(sizes) > 1 and len({*sizes}) == 1:
         return (_over_all_time(section, table),)
-    for before, after, index in zip(rows, rows[1:], lines[1:], strict=False):
-        check_next_size(section, index, int(before[0]), int(after[0]), steps=True)
-    if len(rows) > 1 and rows[0][0] != 2:
-        raise section.error(lines[0], "a row is missing", expected="message size 2 first, as of -a")
+    check_sizes(section, found, sizes, first=None)
+    if len(sizes) > 1 and sizes[0] != 2:
+        raise section.error(found[0], "a row is missing", expected="message size 2 first, as of -a")
     return (table if ended else replace(table, attributes={**attributes, "end_not_seen": 1}),)
 
 
@@ -212,31 +215,21 @@ def _headings(section: TextSection, index: int) -> list[str]:
     return found
 
 
-def _rows(
-    section: TextSection, start: int, columns: Sequence[_Column]
-) -> tuple[list[tuple[float, ...]], list[int], bool]:
-    """Return the rows, the index of each line, and whether a ruler ends them."""
-    row = re.compile(r"[ \t]*" + r"[ \t]+".join(each.number for each in columns) + r"[ \t]*")
-    expected = f"{len(columns)} columns ({', '.join(each.name for each in columns)})"
-    rows: list[tuple[float, ...]] = []
-    lines: list[int] = []
+def _rows(section: TextSection, start: int, shape: RowShape) -> tuple[list[int], bool]:
+    """Return the index of each row, and whether a ruler ends them."""
+    found: list[int] = []
     ended = False
     for index in range(start + 1, len(section.lines)):
-        if not ended and (found := row.fullmatch(section.lines[index])):
-            rows.append(tuple(map(_value, found.groups(), columns)))
-            lines.append(index)
+        if not ended and shape.is_row(section.lines[index]):
+            found.append(index)
         elif _RULER.fullmatch(section.lines[index]):
             ended = True
         else:
-            _check_other(section, index, "nothing after the ruler" if ended else expected)
-    if not rows:
+            what = "nothing after the ruler" if ended else shape.describe()
+            _check_other(section, index, what)
+    if not found:
         raise section.error(start, "a table without rows", expected="at least one row")
-    return rows, lines, ended
-
-
-def _value(text: str, column: _Column) -> float:
-    value = float(text) * column.factor
-    return round(value) if column.number in {_WHOLE, _POINT_6} else value
+    return found, ended
 
 
 def _over_all_time(section: TextSection, table: Table) -> Table:
@@ -296,9 +289,7 @@ def _text_of(report: dict[str, Any]) -> list[str]:
         ValueError: the message rate fits neither unit of the bandwidth, or both.
     """
     info, results = report["test_info"], report["results"]
-    headings = {
-        column.key: heading for heading, column in _HEADINGS.items() if "[MB/" not in heading
-    }
+    headings = dict(_KEYS)
     if "MsgRate" in results:
         size, mega_rate, rate = (results[key] for key in ("MsgSize", "MsgRate", "BW_average"))
         slack = 0.01 * size * mega_rate + 0.5e-6 * size
@@ -306,7 +297,7 @@ def _text_of(report: dict[str, Any]) -> list[str]:
             abs(rate * each - size * mega_rate) <= slack + 0.005 * each for each in (_MIB, _GBIT)
         )
         (unit,) = (unit for unit, each in zip(("MiB", "Gb"), fits, strict=True) if each)
-        headings |= {"BW_peak": f"BW peak[{unit}/sec]", "BW_average": f"BW average[{unit}/sec]"}
+        headings |= {f"BW_{kind}": f"BW {kind}[{unit}/sec]" for kind in ("peak", "average")}
     forms = {_WHOLE: "d", _POINT_6: ".6f"}
     gpus = {"cuda_device": "initializing CUDA", "musa_device": "initializing MUSA"}
     above = [line for key, line in gpus.items() if key in info]
@@ -317,7 +308,7 @@ def _text_of(report: dict[str, Any]) -> list[str]:
         *(f" {key.replace('_', ' ').replace('Dual p', 'Dual-p')} : {info[key]}" for key in info),
         "  ".join(headings[key] for key in results),
         "  ".join(
-            format(number, forms.get(_HEADINGS[headings[key]].number, ".2f"))
+            format(number, forms.get(_HEADINGS[headings[key]].pattern, ".2f"))
             for key, number in results.items()
         ),
         "-" * 87,

@@ -17,11 +17,14 @@ def is_report(section: TextSection) -> bool:
     return section.lines[0].lstrip().startswith("{")
 
 
-def read_report(section: TextSection) -> dict[str, Any]:
-    """Return the JSON object that a section begins with.
+def read_report(
+    section: TextSection, tables_of: Callable[[dict[str, Any]], tuple[Table, ...]]
+) -> tuple[Table, ...]:
+    """Return the tables of the JSON object that a section begins with.
 
     Raises:
-        ParseError: the JSON is broken, or the text below it says that the job died.
+        ParseError: the JSON is broken, lacks something or contradicts itself, or the text below it
+            says that the job died.
     """
     text = "\n".join(section.lines)
     try:
@@ -32,8 +35,13 @@ def read_report(section: TextSection) -> dict[str, Any]:
     below = text.count("\n", 0, end) + 1
     if (died := first_death(section.lines[below:])) is not None:
         raise section.error(below + died, "the job ended badly", expected="a run that ended well")
-    assert isinstance(report, dict)
-    return report
+    try:
+        return tables_of(report)
+    except ParseError as error:
+        raise section.error(0, error.problem, expected=str(error.expected), got=error.got) from None
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        what = "all that the tool writes"
+        raise section.error(0, "not a whole report", expected=what, got=repr(error)) from None
 
 
 def read_as_text(
@@ -44,17 +52,9 @@ def read_as_text(
     """Read a report by way of the text that the tool prints of the same run.
 
     Raises:
-        ParseError: the JSON is broken, lacks something, or says what no whole text says.
+        ParseError: see :func:`read_report`.
     """
-    report = read_report(section)
-    try:
-        tables = parse(replace(section, lines=text_of(report)))
-    except ParseError as error:
-        raise section.error(0, error.problem, expected=str(error.expected), got=error.got) from None
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise section.error(
-            0, "not a whole report", expected="all that the tool writes", got=repr(error)
-        ) from None
+    tables = read_report(section, lambda report: parse(replace(section, lines=text_of(report))))
     return tuple(
         replace(table, line=section.first, row_lines=(section.first,) * len(table.rows))
         for table in tables

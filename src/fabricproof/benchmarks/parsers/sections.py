@@ -11,10 +11,11 @@ be one is damage: guessing is how a shortened table becomes a green verdict.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from fabricproof.core.errors import ParseError
 
@@ -28,6 +29,10 @@ _TAG = re.compile(
 _STAMP = r"^( *[0-9]+: )?[A-Z][a-z]{2} [A-Z][a-z]{2} [ 1-3]\d \d\d:\d\d:\d\d \d{4} "
 _STAMPED = re.compile(_STAMP, re.MULTILINE)
 _STAMPED_ROW = re.compile(_STAMP + r"\[ *(?:\d+|SUM|ID)\]", re.MULTILINE)
+
+
+#: what a text says beside its tables
+Attributes = dict[str, str | int | float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,33 +109,35 @@ def facts_of(patterns: Iterable[re.Pattern[str]], line: str) -> dict[str, str | 
     return {name: int(word) if _IS_COUNT.fullmatch(word) else word for name, word in found.items()}
 
 
+class Column(NamedTuple):
+    """What stands below one heading: our name, the pattern of a cell, and what reads its number.
+
+    A cell holds no blank; ``read`` is None if it is no number of ours.
+    """
+
+    name: str
+    pattern: str
+    read: Callable[[str], float] | None
+
+
 class RowShape:
     """How a row of some columns looks, and what its numbers are.
 
     Attributes:
-        printed: the columns in printed order; ``validation`` is one of Pass or Fail.
+        names: the printed columns.
         columns: those that hold numbers.
         sentence: the row is a sentence with whole numbers, of this pattern.
         is_row: matches one whole line.
     """
 
-    def __init__(
-        self, printed: tuple[str, ...], whole: frozenset[str] = WHOLE, sentence: str | None = None
-    ) -> None:
-        """Make the shape; ``whole`` are the columns with whole numbers."""
-        fields = {name: COUNT if name in _COUNTS else _INTEGER for name in whole}
-        fields["validation"] = "(?:Pass|Fail)"
-        pattern = sentence or "[ \t]+".join(fields.get(name, _DECIMAL) for name in printed)
-        self.printed = printed
-        self.columns = tuple(name for name in printed if name != "validation")
+    def __init__(self, printed: Sequence[Column], sentence: str | None = None) -> None:
+        pattern = sentence or "[ \t]+".join(column.pattern for column in printed)
+        self.names = tuple(column.name for column in printed)
+        self.columns = tuple(column.name for column in printed if column.read)
         self.sentence = sentence
         self.is_row = re.compile(f"[ \t]*{pattern}[ \t]*").fullmatch
-        self._shows_cut = sentence is not None or printed[-1] not in whole
-        self._readers = [
-            (at, int if sentence or name in whole else float)
-            for at, name in enumerate(printed)
-            if name != "validation"
-        ]
+        self._shows_cut = sentence is not None or printed[-1].read is not int
+        self._readers = [(at, column.read) for at, column in enumerate(printed) if column.read]
 
     def read(self, section: TextSection, found: Sequence[int]) -> tuple[tuple[float, ...], ...]:
         """Return the numbers of the lines of a section that are rows.
@@ -144,16 +151,28 @@ class RowShape:
             raise section.error(last, "cut row", expected="a newline at its end")
         text = "\n".join([section.lines[index] for index in found])
         words = _NUMBER.findall(text) if self.sentence else text.split()
-        width = len(self.printed)
+        width = len(self.names)
         return tuple(zip(*(map(read, words[at::width]) for at, read in self._readers), strict=True))
 
     def describe(self) -> str:
         """Return what a row should hold, for an error message."""
-        names = ["Pass or Fail" if name == "validation" else name for name in self.printed]
-        return f"{len(names)} columns ({', '.join(names)})"
+        return f"{len(self.names)} columns ({', '.join(self.names)})"
 
 
-row_shape = lru_cache(maxsize=128)(RowShape)
+@lru_cache(maxsize=128)
+def row_shape(
+    names: tuple[str, ...], whole: frozenset[str] = WHOLE, sentence: str | None = None
+) -> RowShape:
+    """Return the shape of rows of these columns, of which ``whole`` are whole numbers."""
+
+    def column(name: str) -> Column:
+        if name == "validation":
+            return Column(name, "(?:Pass|Fail)", None)
+        if name in whole:
+            return Column(name, COUNT if name in _COUNTS else _INTEGER, int)
+        return Column(name, _DECIMAL, int if sentence else float)
+
+    return RowShape([column(name) for name in names], sentence)
 
 
 def check_sizes(
@@ -181,32 +200,21 @@ def check_sizes(
             expected = "one row, as there are no sizes"
             raise section.error(indexes[1], "a second row", expected=expected)
         return
-    for index, (before, size) in zip(indexes[1:], pairwise(sizes), strict=True):
-        if doubling and before == 0 and first is not None and size > first:
-            raise section.error(index, "a row is missing", expected=f"message size {first}")
-        if size != 2 * before or not before:
-            check_next_size(section, index, int(before), int(size), steps=doubling)
-
-
-def check_next_size(
-    section: TextSection, index: int, before: int, size: int, *, steps: bool
-) -> None:
-    """Check that ``size`` may follow ``before``; ``steps``: as its double, or any power after 0.
-
-    Raises:
-        ParseError: the size repeats, goes down, or skips one.
-    """
-    if size <= before:
-        raise section.error(index, "message sizes out of order", expected=f"more than {before}")
-    doubles = size == 2 * before if before else size & (size - 1) == 0
-    if steps and not doubles:
-        wanted = f"{2 * before}" if before else "a power of two"
-        raise section.error(
-            index,
-            "a row is missing",
-            expected=f"message size {wanted} (the tool doubles its sizes; a table of sizes picked "
-            "by hand cannot be told from one that lost rows)",
+    for index, (before, size) in zip(indexes[1:], pairwise(map(int, sizes)), strict=True):
+        if size <= before:
+            expected = f"more than {before}"
+            raise section.error(index, "message sizes out of order", expected=expected)
+        follows = (
+            size == 2 * before if before else size & (size - 1) == 0 and size <= (first or size)
         )
+        if doubling and not follows:
+            wanted = 2 * before or first or "a power of two"
+            raise section.error(
+                index,
+                "a row is missing",
+                expected=f"message size {wanted} (the tool doubles its sizes; a table of sizes "
+                "picked by hand cannot be told from one that lost rows)",
+            )
 
 
 #: The job was killed or gave up.  Sources: Slurm's slurmstepd and srun messages, Open MPI's
