@@ -75,6 +75,11 @@ def _changed(at: int, **changes: Any) -> Callable[[Any], Any]:
     )
 
 
+def _nothing_of(unit: str) -> Callable[[Any], Any]:
+    """Return what calls a function whose last argument is a unit, but not with this one."""
+    return lambda old: lambda *given: None if given[-1] == unit else old(*given)
+
+
 def _without_trouble(read: Any) -> Any:
     return lambda folder: (read(folder)[0], None)
 
@@ -137,9 +142,9 @@ RULES: tuple[MutatedRule, ...] = (
     _rule("possible", f"{_VALUE}impossible", _returns(None)),
     _rule("lower bound", f"{_VALUE}_against", _changed(1, lower=None)),
     _rule("upper bound", f"{_VALUE}_against", _changed(1, upper=None)),
-    _rule("curve law", f"{_TABLE}_curve_reference {_TABLE}_latency_curve_reference", _NOTHING),
-    _rule("curve law of rates", f"{_TABLE}_curve_reference", _NOTHING),
-    _rule("curve law of times", f"{_TABLE}_latency_curve_reference", _NOTHING),
+    _rule("curve law", f"{_TABLE}_curve_reference", _NOTHING),
+    _rule("curve law of rates", f"{_TABLE}_curve_reference", _nothing_of("MB/s")),
+    _rule("curve law of times", f"{_TABLE}_curve_reference", _nothing_of("us")),
     _rule("protocol switch", f"{_TABLE}without_switches", lambda _: lambda each: (list(each), [])),
     _rule("row against itself", f"{_LIMITS}row_fault", _NOTHING),
     _rule("fault of a row", f"{_LIMITS}Limits.fault", _NOTHING),

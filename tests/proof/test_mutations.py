@@ -72,7 +72,7 @@ REASONS = {
     "excuse by others: two sides switches off what it asks": "_beside_others",
     "not in the model: other programs, baselines, cut files of others, one node": (
         "_against_pair _in_decimal_megabytes _side_times _skipped _doubt _too_fast "
-        "_unless_too_fast _due_sizes _not_in_the_table _lost_in_rounding collective_of "
+        "_unless_too_fast _due_sizes _not_in_the_table collective_of "
         "collective_floor describe_collective judge_busbw describe_busbw judge_rings "
         "describe_rings "
         "after_baseline errors_of_all judge_free_path prove_one_node read_refusal "
