@@ -47,34 +47,24 @@ def append_records(
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab") as file:
+        with path.open("ab+") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            _append(file.fileno(), TORN + b"\n" + data if _is_torn(path) else data)
+            start = file.seek(0, os.SEEK_END)
+            file.seek(max(0, start - 1))
+            if file.read(1) not in {b"", b"\n"}:
+                data = TORN + b"\n" + data
+            try:
+                while data:
+                    data = data[os.write(file.fileno(), data) :]
+                os.fsync(file.fileno())
+            except OSError:
+                # If even this fails, the next writer finds a torn line and marks it.
+                with contextlib.suppress(OSError):
+                    os.ftruncate(file.fileno(), start)
+                raise
     except OSError as error:
         problem = f"cannot keep the records: {error.strerror}"
         raise OutputError(problem, source=str(path), next_step=next_step) from None
-
-
-def _is_torn(path: Path) -> bool:
-    with path.open("rb") as file:
-        if file.seek(0, os.SEEK_END) == 0:
-            return False
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) != b"\n"
-
-
-def _append(descriptor: int, data: bytes) -> None:
-    start = os.lseek(descriptor, 0, os.SEEK_END)
-    try:
-        written = 0
-        while written < len(data):
-            written += os.write(descriptor, data[written:])
-        os.fsync(descriptor)
-    except OSError:
-        # If even this fails, the next writer finds a torn line and marks it.
-        with contextlib.suppress(OSError):
-            os.ftruncate(descriptor, start)
-        raise
 
 
 def record_files(site_folder: Path) -> list[Path]:
