@@ -17,7 +17,7 @@ from proof.tries import attempt
 
 #: the functions that decide: whatever they call is a rule, or stands in REASONS
 DECIDING = {
-    "traffic": ["prove_path", "_quiet_or_disturbed"],
+    "traffic": ["prove_path"],
     "verdict.table": ["judge_table", "_numbers", "_bandwidths", "_times"],
     "verdict.value": ["judge_value", "impossible", "_against"],
     "job.outcome": [
@@ -54,7 +54,7 @@ REASONS = {
         "as_notes at_size by_key each_kind error_rates gather is_of_errors key_of "
         "megabytes missing no_number rules_of join_by_node smallest_message_us worst "
         "judge_table judge_value _numbers _size wire_bytes _bandwidths _times _judge_attempt "
-        "_judged _quiet_or_disturbed _beside _from_records _of_kind with_errors _heard "
+        "_judged _beside _from_records _of_kind with_errors _heard "
         "_never_ran _after _both_ways judge_retransmissions unless_limited "
         "_groups _quantities metric_of class_of numbered _part _counts _too_few _steps "
         "_asked _fits _nothing_fits find_changes _check _cuts _told _stretches scaled "
