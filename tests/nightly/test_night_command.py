@@ -247,7 +247,7 @@ def test_a_state_file_that_cannot_be_written_starts_nothing(pretended, monkeypat
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("fabricproof.core.records._append", full)
+    monkeypatch.setattr("fabricproof.core.records.os.fsync", full)
     ended = pretended()
     assert ended.status == 74
     assert pretended.asked == []
