@@ -118,8 +118,13 @@ def parse(section: TextSection) -> tuple[Table, ...]:
     lines = section.lines
     blank, title, said = _begin(section)
     sentence = _SENTENCES.get(blank.program)
-    heads = [at for at in range(title + 1, len(lines)) if _HEADER.match(lines[at])]
-    heads = [title] if sentence else heads
+    heads = [title]
+    if not sentence:  # most lines are rows, and begin with a digit
+        heads = [
+            at
+            for at in range(title + 1, len(lines))
+            if not lines[at][:1].isdigit() and _HEADER.match(lines[at])
+        ]
     for index in range(title + 1, heads[0] if heads else len(lines)):
         said |= _facts_at(section, index, blank, "a column header")
     common = {name: value for name, value in said.items() if name != "datatype"}
@@ -205,10 +210,11 @@ def _table(
     section: TextSection, lines: range, blank: Table, shape: RowShape, said: Attributes
 ) -> tuple[Table, Attributes]:
     """Return the table below a header, and what is said below its rows of the next table."""
-    found: list[int] = []
+    count = shape.leading(section.lines[lines.start + 1 : lines.stop])
+    found = list(lines[1 : 1 + count])
     after: Attributes = {}
     plotting = False
-    for index in lines[1:]:
+    for index in lines[1 + count :]:
         line = section.lines[index]
         if shape.is_row(line):
             if plotting or after:

@@ -136,8 +136,15 @@ class RowShape:
         self.columns = tuple(column.name for column in printed if column.read)
         self.sentence = sentence
         self.is_row = re.compile(f"[ \t]*{pattern}[ \t]*").fullmatch
+        self._rows = re.compile(f"(?:[ \t]*{pattern}[ \t]*\n)*").match
         self._shows_cut = sentence is not None or printed[-1].read is not int
         self._readers = [(at, column.read) for at, column in enumerate(printed) if column.read]
+
+    def leading(self, lines: Sequence[str]) -> int:
+        """Return how many lines from the first on are rows: of many in one go."""
+        text = "\n".join([*lines, ""])
+        rows = self._rows(text)
+        return text.count("\n", 0, rows.end()) if rows else 0
 
     def read(self, section: TextSection, found: Sequence[int]) -> tuple[tuple[float, ...], ...]:
         """Return the numbers of the lines of a section that are rows.
