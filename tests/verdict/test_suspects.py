@@ -229,3 +229,13 @@ def test_each_row_has_a_name_of_its_own_and_a_source() -> None:
     rows = [row for rows in TABLES for row in rows]
     assert len({row.name for row in rows}) == len(rows)
     assert all(row.sentence and row.source for row in rows)
+
+
+def test_a_curve_that_ends_before_its_plateau_says_nothing_of_a_slot() -> None:
+    """An MPI below 256 KiB has its protocols in it; perftest has its largest message by default."""
+    short = replace(red(1600, CX2), name="bandwidth_64KiB", message_size=64 * 1024)
+    of_mpi = bandwidths({64 * 1024: 1600})
+    assert "slower_slot" not in [name for name, _ in causes_of(short, of_mpi, CX2)]
+    columns = ("message_size", "bandwidth_mb_s")
+    of_verbs = table("ib_write_bw", columns, [(64 * 1024, 1600)], suite="perftest")
+    assert "slower_slot" in [name for name, _ in causes_of(short, of_verbs, CX2)]
