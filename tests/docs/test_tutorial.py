@@ -66,7 +66,7 @@ STEPS = (
     Step(line="fabricproof stack install openmpi5 mpich5"),
     Step(line="fabricproof site init mycluster", said="guesses? for you to settle"),
     Step(line="fabricproof site check mycluster", said="mycluster: fine"),
-    Step(line="fabricproof stack doctor openmpi5 --on-node", said="OK +MPI"),
+    Step(line="fabricproof stack doctor openmpi5 --on-node", said="PASS +MPI"),
     Step(line=LOOK, said="PASS: "),
     Step(line="fabricproof preflight", said="^PASS: "),
     Step(line="fabricproof plan -t quick", said="^this selection"),
