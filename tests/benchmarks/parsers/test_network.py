@@ -203,6 +203,8 @@ ONE_NODE = TWO_NODES.replace(" vc2 ", " vc1 ")
         (NEW_UCX.format("intra-node", "rc_verbs/hfi1_0:1", host="n1"), 1),
         (NEW_UCX.format("self", "posix/memory cma/memory", host="n1"), None),
         *((OLD_UCX.format(f"{lane}/memory cma/memory"), 1) for lane in ("sysv", "posix", "xpmem")),
+        (OLD_UCX.format("self/memory sysv/memory cma/memory"), 1),
+        (OLD_UCX.format("self/memory cma/memory"), None),  # of a rank to itself
         (OLD_UCX.format("knem/memory"), 1),
         (OLD_UCX.format("sysv/memory") + OLD_UCX.format("rc_mlx5/mlx5_0:1"), None),
         (BTL.format("self") + BTL.format("vader"), 1),

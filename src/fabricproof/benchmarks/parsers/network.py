@@ -80,8 +80,9 @@ _EACH = [(kind, re.compile(pattern)) for kind, pattern in {**_FORMS, **_WARNINGS
 
 #: transports of UCX between nodes by verbs, and its sockets, with their device (uct 1.20)
 _LANE = re.compile(r"\b((?:rc|dc|ud|gga|srd)(?:_[a-z0-9]+)?|tcp)/([\w.:-]+)")
-#: those that copy within one node
-_MEMORY_LANE = re.compile(r"\b(?:sysv|posix|xpmem|cma|knem)/")
+#: Those that copy within one node.  A rank's lane to itself has "self", and may copy too; it needs
+#: no queue of shared memory, which only another rank of the node is at the other end of.
+_MEMORY_LANE = re.compile(r"\b(?:sysv|posix|xpmem)/|^(?!.*\bself/).*\b(?:cma|knem)/")
 
 #: a card of NCCL: number, name and port, link layer (ncclIbInit); an interface has its address
 _CARD = re.compile(r"\[(\d+)\]([\w.-]+(?::\d+(?=/))?)(?:/(IB|RoCE)\b)?")
@@ -206,9 +207,7 @@ def _num_nodes(kinds: Mapping[str, list[_Said]], num_ranks: int) -> int | None:
     if kinds["map"] and sum(int(each.words[1]) for each in kinds["map"]) > 1:
         return len({each.words[0] for each in kinds["map"]})
     lanes = [each.words[0] for each in kinds["lanes"]]
-    within = bool(kinds["intra"]) or any(
-        _MEMORY_LANE.search(each) and "self/" not in each for each in lanes
-    )
+    within = bool(kinds["intra"]) or any(map(_MEMORY_LANE.search, lanes))
     if within and not kinds["inter"] and not any(_LANE.search(each) for each in lanes):
         return 1
     btls = {each.words[0] for each in kinds["btl"]} - {"self"}
