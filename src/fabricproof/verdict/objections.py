@@ -88,7 +88,7 @@ class ObjectionKind(StrEnum):
         "what others took of the wire or of the CPUs explains the shortfall", True)
     OTHER_JOB = ("other_job", {_F: _U, _U: _U, _M: _M},
         "another job was on the nodes while it ran", True)
-    RED_IN_TURN = ("red_in_turn", {_U: _F, _F: _F},
+    RED_IN_TURN = ("red_in_turn", {_U: _F},
         "measured again beside a good pair in turn, and red: no excuse holds")
     OTHER_DIRECTION = "other_direction", _EXPLAINS, "what the same rail does the other way", True
     LINK_NOT_AS_DECLARED = ("link_not_as_declared", _EXPLAINS,
