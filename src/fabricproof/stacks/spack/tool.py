@@ -63,6 +63,9 @@ while [ "$left" -gt 0 ] && kill -0 -"$1"; do sleep 1; left=$((left - 1)); done
 kill -KILL -"$1"
 """
 
+#: what follows it starts at a line of input, and never where the input ends without one
+_WHEN_GUARDED = ("/bin/sh", "-c", 'read -r word && exec "$@" </dev/null', "spack")
+
 Report = Callable[[str], None]
 
 
@@ -106,10 +109,11 @@ class Spack:
         where we are killed, it would go on for as long as a compiler takes.
         """
         lines: list[str] = []
+        # It starts once its guard is there: killed before that, we leave nothing running.
         process = subprocess.Popen(
-            [str(self.program), "--color=never", *arguments],
+            [*_WHEN_GUARDED, str(self.program), "--color=never", *arguments],
             env=dict(self.environment),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -118,10 +122,13 @@ class Spack:
             pass_fds=HELD.get(),
         )
         assert process.stdout is not None
+        assert process.stdin is not None
         # polars, once imported, has the reading go on after Ctrl-C (SA_RESTART) until Spack speaks.
         signal.siginterrupt(signal.SIGINT, True)
         with process.stdout, _ended_with_us(process):
             try:
+                with contextlib.suppress(OSError), process.stdin:
+                    process.stdin.write("start\n")
                 with _opened(log) as file:
                     for line in process.stdout:
                         lines.append(line)
