@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 
-def is_gone(group: int) -> bool:
-    """Tell whether all of ``group`` has ended within five seconds, if only to be reaped."""
-    for _ in range(100):
+def is_gone(group: int, within_seconds: float = 5.0) -> bool:
+    """Tell whether all of ``group`` has ended within that time, if only to be reaped."""
+    for _ in range(round(within_seconds / 0.05)):
         if not [each for each in _states(group) if each not in "ZX"]:
             return True
         time.sleep(0.05)
