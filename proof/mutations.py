@@ -164,7 +164,7 @@ RULES: tuple[MutatedRule, ...] = (
     _rule("both looks weighed", f"{_OUTCOME}weighed", _last_look),
     _rule("red twice", f"{_OUTCOME}_of_looks", _last_look),
     _rule("red at two looks that could judge", f"{_OUTCOME}_is_red_once", _returns(False)),
-    _rule("directions", "proof.machine.night:with_directions", _argument(0)),
+    _rule("directions", "proof.machine.night:against_directions", _returns({})),
     _rule("case without records", f"{_JOIN}_without_records", _NOTHING),
     _rule(
         "required checks", "proof.machine.night:assemble", lambda old: lambda *g: old(*g[:3], ())

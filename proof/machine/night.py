@@ -24,7 +24,7 @@ from fabricproof.core.units import at_size
 from fabricproof.job.commands import make_job, plan_ping_pong, plan_windowed
 from fabricproof.job.leg import Leg, Plan, shell_name, write_plan
 from fabricproof.job.outcome import Outcome
-from fabricproof.job.outcomes import BACK, LARGEST_SIZES, backward, judge_legs, with_directions
+from fabricproof.job.outcomes import BACK, LARGEST_SIZES, against_directions, backward, judge_legs
 from fabricproof.job.recording import describe_outcome
 from fabricproof.job.relations.judge import legs_to_repeat
 from fabricproof.job.run import LegResult, SessionResult, assemble, read_run
@@ -256,7 +256,11 @@ class Conductor:
                 if leg.name in again:
                     self._attempt(folder, leg, nodes, self._next_number(folder, leg))
             outcomes = judge_legs(folder, plan.legs)
-        outcomes = with_directions(outcomes)
+        beside = against_directions(outcomes)
+        outcomes = tuple(
+            each.objected(beside[each.leg.name]) if each.leg.name in beside else each
+            for each in outcomes
+        )
         shutil.rmtree(folder)
         return outcomes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import pytest
 from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import Leg
 from fabricproof.job.outcome import Outcome
-from fabricproof.job.outcomes import backward, judge_legs, with_directions
+from fabricproof.job.outcomes import against_directions, backward, judge_legs
 from fabricproof.job.script import render_script
 from fabricproof.rfm.staging import JOB_FILES
 from fabricproof.stacks.launch import TURN_FILE, turned_command
@@ -28,6 +28,11 @@ TURNED = (
     rank_text(0, sent=PUT_BW_SENT, received=0, node="n2"),
     rank_text(1, sent=0, received=PUT_BW_SENT, node="n1"),
 )
+
+
+def with_directions(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    beside = against_directions(outcomes)
+    return [each.objected(beside[each.leg.name]) for each in outcomes]
 
 
 def _judged(folder: Path, *legs: Leg) -> dict[str, Outcome]:

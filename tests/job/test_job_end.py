@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,23 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.job.evidence.leg_folder import parse_rank
-from fabricproof.job.outcome import Attempt, Outcome
-from fabricproof.job.script import JOB_END_FILE
-from fabricproof.job.whole_job import (
+from fabricproof.job.job_end import (
     REACHED_END,
     RECORD_END,
-    Doubt,
     JobEnd,
     SchedulerSays,
     find_doubt,
     find_strangers,
     read_end,
-    with_doubt,
 )
-from fabricproof.verdict.objections import ObjectionKind
+from fabricproof.job.judge import of_doubt
+from fabricproof.job.outcome import Attempt, Outcome
+from fabricproof.job.script import JOB_END_FILE
+from fabricproof.verdict.objections import Objection, ObjectionKind
 from fabricproof.verdict.value import Judgement, Report
 from leg_folders import make_leg, rank_text
 
@@ -121,14 +120,20 @@ def test_a_folder_that_the_nodes_do_not_see_is_asked_about() -> None:
     says = SchedulerSays(state="FAILED", exit_status=53)
     doubt = find_doubt(None, job_id="7", says=says, last_words="")
     assert doubt is not None
-    assert "do all nodes see this folder" in doubt.sentence
+    assert "do all nodes see this folder" in doubt.reason
     other = find_doubt(None, job_id="7", says=replace(says, exit_status=1), last_words="")
     assert other is not None
-    assert "do all nodes see" not in other.sentence
+    assert "do all nodes see" not in other.reason
 
 
-_NOT_ENDED = Doubt(sentence="the job did not come to its end")
-_ELSEWHERE = Doubt(sentence="its ranks ran elsewhere", kind=ObjectionKind.STRANGE_NODES)
+_NOT_ENDED = Objection(kind=ObjectionKind.JOB_CUT_OFF, reason="the job did not come to its end")
+_ELSEWHERE = Objection(kind=ObjectionKind.STRANGE_NODES, reason="its ranks ran elsewhere")
+
+
+def with_doubt(outcomes: Sequence[Outcome], doubt: Objection) -> list[Outcome]:
+    """Return the rows of a job after what is wrong with its end."""
+    told = any(each.report.verdict is Verdict.MISSING for each in outcomes)
+    return [each.objected(lambda _, e=each: of_doubt(e, doubt, told=told)) for each in outcomes]
 
 
 @given(
@@ -136,7 +141,7 @@ _ELSEWHERE = Doubt(sentence="its ranks ran elsewhere", kind=ObjectionKind.STRANG
     st.sampled_from([_NOT_ENDED, _ELSEWHERE]),
 )
 def test_a_job_in_doubt_is_never_green_and_nothing_red_is_milder(
-    legs: list[list[Verdict]], doubt: Doubt
+    legs: list[list[Verdict]], doubt: Objection
 ) -> None:
     before = [_outcome(*verdicts) for verdicts in legs]
     after = with_doubt(before, doubt)
@@ -145,7 +150,6 @@ def test_a_job_in_doubt_is_never_green_and_nothing_red_is_milder(
         assert worst(verdicts) is not Verdict.PASS
     for old, new in zip(before, after, strict=True):
         assert worst([old.report.verdict, new.report.verdict]) is new.report.verdict
-        assert texts_of(new.report.findings)[0] == doubt.sentence
         assert new.counted is not None  # its judgements are still those of its attempt
 
 
@@ -181,9 +185,7 @@ def test_ranks_on_nodes_that_the_job_did_not_have_are_no_pass(
     assert find_strangers(replace(_WELL, nodes=()), [before]) is None
     assert (doubt is None) == (not strange)
     if doubt is not None:
-        assert (
-            doubt.sentence == f"the job had vc1, vc2, and its ranks say that they ran on {strange}"
-        )
+        assert doubt.reason == f"the job had vc1, vc2, and its ranks say that they ran on {strange}"
         (after,) = with_doubt([before], doubt)
         assert [each.verdict for each in after.report.quantities] == [
             Verdict.UNJUDGED,

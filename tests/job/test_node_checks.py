@@ -10,15 +10,16 @@ import pytest
 from fabricproof.core.findings import as_notes, texts_of
 from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.leg_folder import RankRecord
-from fabricproof.job.outcome import Attempt, Outcome
-from fabricproof.job.whole_job import (
+from fabricproof.job.links import (
     PROGRAM,
     SUITE,
+    against_links,
     judge_looks,
-    links_of,
     read_looks,
-    with_preflight,
+    rows_of_links,
 )
+from fabricproof.job.outcome import Attempt, Outcome
+from fabricproof.nodes.preflight import Preflight
 from fabricproof.site.schema import FabricSpec
 from fabricproof.verdict.value import Judgement, Report
 from leg_folders import make_leg
@@ -58,6 +59,11 @@ def _outcome(verdict: Verdict = Verdict.FAIL, *, rail: str = "rail1") -> Outcome
     return Outcome(leg=leg, attempts=(attempt,), report=report)
 
 
+def with_preflight(outcome: Outcome, result: Preflight) -> Outcome:
+    objections, findings = against_links(outcome, result)
+    return outcome.objected(lambda _: objections, findings)
+
+
 HALF = ("dev rail1 root refcnt 3 rate 199Mbit", "dev rail1 root refcnt 3 rate 99500Kbit")
 WARNING = "preflight: rail1 on vc2 runs at 100 of 200 Mb/s"
 
@@ -92,7 +98,7 @@ def test_a_pass_over_a_bad_link_stays_one_and_carries_the_note(folder: Path) -> 
 def test_a_leg_over_another_rail_or_other_nodes_says_nothing(folder: Path) -> None:
     other = _outcome(rail="rail0")
     result = judge_looks(SPEC, read_looks(folder, [other]))
-    assert with_preflight(other, result) is other
+    assert with_preflight(other, result) == other
     elsewhere = replace(
         _outcome(),
         attempts=tuple(
@@ -100,7 +106,7 @@ def test_a_leg_over_another_rail_or_other_nodes_says_nothing(folder: Path) -> No
             for each in _outcome().attempts
         ),
     )
-    assert with_preflight(elsewhere, result) is elsewhere
+    assert with_preflight(elsewhere, result) == elsewhere
 
 
 def test_a_relation_speaks_of_the_nodes_of_its_legs(folder: Path) -> None:
@@ -113,7 +119,7 @@ def test_a_look_that_left_nothing_changes_no_verdict(tmp_path: Path) -> None:
     outcome = _outcome(Verdict.PASS)
     looks = read_looks(tmp_path, [outcome])
     assert looks.machines == {"vc1": None, "vc2": None}
-    assert with_preflight(outcome, judge_looks(SPEC, looks)) is outcome
+    assert with_preflight(outcome, judge_looks(SPEC, looks)) == outcome
 
 
 @pytest.mark.parametrize("text", ["", "rubbish\n", "#== host\n"])
@@ -129,7 +135,7 @@ def test_an_empty_look_is_no_machine(text: str, tmp_path: Path) -> None:
 
 def test_each_rail_is_a_row_with_a_quantity_for_each_node_and_fact(folder: Path) -> None:
     looks = read_looks(folder, [], ["vc1", "vc2"])
-    first, second = links_of(["rail0", "rail1"], judge_looks(SPEC, looks), looks, 2)
+    first, second = rows_of_links(["rail0", "rail1"], judge_looks(SPEC, looks), looks, 2)
     assert (first.leg.name, first.leg.suite, first.leg.program) == ("rail0", SUITE, PROGRAM)
     assert first.report.verdict is Verdict.PASS
     assert [each.name for each in first.report.quantities] == [
@@ -147,19 +153,19 @@ def test_each_rail_is_a_row_with_a_quantity_for_each_node_and_fact(folder: Path)
 
 def test_a_node_that_was_due_and_left_nothing_is_missing(folder: Path) -> None:
     looks = read_looks(folder, [], ["vc1", "vc2", "vc3"])
-    (rail,) = links_of(["rail0"], judge_looks(SPEC, looks), looks, 3)
+    (rail,) = rows_of_links(["rail0"], judge_looks(SPEC, looks), looks, 3)
     assert rail.report.verdict is Verdict.MISSING
     assert "vc3.state" in {each.name for each in rail.report.quantities}
 
 
 def test_fewer_nodes_than_asked_for_are_missing(folder: Path) -> None:
     looks = read_looks(folder, [])
-    (rail,) = links_of(["rail0"], judge_looks(SPEC, looks), looks, 4)
+    (rail,) = rows_of_links(["rail0"], judge_looks(SPEC, looks), looks, 4)
     assert rail.report.verdict is Verdict.MISSING
     assert rail.report.quantities[-1].reason == "4 nodes were due, 2 were seen: vc1, vc2"
 
 
 def test_a_job_that_saw_nothing_at_all_is_missing_and_not_empty(tmp_path: Path) -> None:
     looks = read_looks(tmp_path, [])
-    for rail in links_of(["rail0", "rail1"], judge_looks(SPEC, looks), looks, 2):
+    for rail in rows_of_links(["rail0", "rail1"], judge_looks(SPEC, looks), looks, 2):
         assert rail.report.verdict is Verdict.MISSING

@@ -30,7 +30,7 @@ DECIDING = {
         ),
         *("needs_second_look", "_net_path"),
     ],
-    "job.outcomes": ["judge_legs", "with_directions", "_beside"],
+    "job.outcomes": ["judge_legs", "against_directions", "_beside"],
     "job.run.join": ["assemble", "_from_records"],
     "nightly.decide": ["decide_all", "decide", "_of_unjudged"],
     "nightly.looks": ["look_at"],
@@ -48,14 +48,14 @@ DECIDING = {
 #: what they call that is no rule here, by the reason
 REASONS = {
     "plumbing: it hands on, or holds rules that are here": (
-        "_arrow _attempt_folders _check_name _confirmation _ends _evidence _excess _is _is_red "
+        "_largest _attempt_folders _check_name _confirmation _ends _evidence _excess _is _is_red "
         "_job _job_of_case _leg_result _meant _moved _nodes_of _numbered _part "
         "_judged_in added around "
         "as_notes at_size by_key each_kind error_rates gather is_of_errors key_of "
         "megabytes missing no_number rules_of join_by_node smallest_message_us worst "
         "judge_table judge_value _numbers _size wire_bytes _bandwidths _times _judge_attempt "
         "_judged _beside _from_records _of_kind with_errors _heard "
-        "_never_ran _after _both_ways judge_retransmissions unless_limited "
+        "_never_ran _after judge_retransmissions unless_limited "
         "_groups _quantities metric_of class_of numbered _part _counts _too_few _steps "
         "_asked _fits _nothing_fits find_changes _check _cuts _told _stretches scaled "
         "scatter_of_classes _around_levels _scales _rounded events_of "
@@ -63,7 +63,7 @@ REASONS = {
     ),
     "words: it says why, and decides nothing": (
         "_with_note "
-        "_both_ends _failure _is_short _never_started "
+        "_both_ends _failure _never_started "
         "_reason _ruled_out _told _what_a_file_cannot_show "
         "_without_second_look describe_loss describe_shape explained inverted_latencies "
         "site_option told_reason "

@@ -8,7 +8,7 @@ import pytest
 from reframe_sessions import HouseRun
 
 from fabricproof.core.records import read_records
-from fabricproof.job.whole_job import SchedulerSays
+from fabricproof.job.job_end import SchedulerSays
 from fabricproof.rfm import ending
 from fabricproof.rfm.slurm_nodes import ask_job
 
@@ -76,7 +76,7 @@ def test_a_job_that_still_runs_is_no_end_and_is_cancelled(
     end, doubt = ending.settle(job, tmp_path, "squeue")  # type: ignore[arg-type]
     assert end is None
     assert doubt is not None
-    assert "has not ended: the scheduler says RUNNING" in doubt.sentence
+    assert "has not ended: the scheduler says RUNNING" in doubt.reason
     assert job.cancelled
     assert job.exitcode is None
 

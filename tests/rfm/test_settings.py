@@ -11,7 +11,7 @@ import pytest
 import reframe
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.job.whole_job import RECORD_END
+from fabricproof.job.job_end import RECORD_END
 from fabricproof.rfm.settings import PERFLOG_COLUMNS, perflog_root, reframe_configuration
 from fabricproof.site import load_site
 

@@ -60,6 +60,9 @@ from fabricproof.verdict.objections import FOREIGN, Objection
 from fabricproof.verdict.table import judge_table
 from fabricproof.verdict.value import Judgement, Report, is_of_errors, missing
 
+#: what a witness says against a report
+Raised = Callable[[Report], Iterable[Objection]]
+
 #: A first attempt with one of these verdicts gets a second look; a wrong path does not need one.
 DOUBTFUL = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING, Verdict.UNJUDGED})
 
@@ -121,8 +124,11 @@ class Outcome:
         """Tell whether any number of ``attempt`` stands in the report."""
         return any(self.takes(each) for each in attempt.report.quantities)
 
-    def objected(self, raised: Callable[[Report], Iterable[Objection]]) -> Outcome:
-        """Return the leg after what ``raised`` says against each of its reports."""
+    def objected(self, raised: Raised, findings: Sequence[Finding] = ()) -> Outcome:
+        """Return the leg after what ``raised`` says against each of its reports.
+
+        ``findings`` come first in the report that counts.
+        """
 
         def after(report: Report) -> Report:
             objections = tuple(raised(report))
@@ -130,7 +136,9 @@ class Outcome:
             return report.objected(objections) if concerned else report
 
         attempts = tuple(replace(each, report=after(each.report)) for each in self.attempts)
-        return replace(self, attempts=attempts, report=after(self.report))
+        report = after(self.report)
+        report = replace(report, findings=(*findings, *report.findings))
+        return replace(self, attempts=attempts, report=report)
 
     def takes(self, judgement: Judgement) -> bool:
         """Tell whether the report holds this judgement, not its twin of another attempt."""

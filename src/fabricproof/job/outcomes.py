@@ -3,21 +3,21 @@
 A collective that is held against a pair that was slow, or went over another path, passes too
 easily; against one that was impossibly fast it fails without a fault.
 
-A program that sends one way says nothing of the other: a receive queue, a cable's other pair or a
-switch's port may be slow in one direction alone.  Its leg is therefore run again with the ends
-exchanged (``rail0.back``), and a red one of the two is explained by the other.
+What sends one way says nothing of the other: a receive queue, a cable's other pair or a switch's
+port may be slow in one direction alone.  A leg of a program that sends one way is therefore run
+again with the ends exchanged (``rail0.back``), and a red one of the two is explained by the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.commands import PEER_SUITES
 from fabricproof.job.leg import Leg
-from fabricproof.job.outcome import Attempt, Outcome, first_reason, judge_leg
+from fabricproof.job.outcome import Attempt, Outcome, Raised, first_reason, judge_leg
 from fabricproof.traffic import PathState
 from fabricproof.verdict.objections import Objection, ObjectionKind
 from fabricproof.verdict.value import Judgement, Report, is_of_errors, missing
@@ -113,24 +113,21 @@ def backward(leg: Leg) -> Leg:
     )
 
 
-def with_directions(outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
-    """Return the outcomes, those of one rail's two directions explained by each other."""
+def against_directions(outcomes: Sequence[Outcome]) -> Mapping[str, Raised]:
+    """Return by leg what the leg the other way says against it."""
     by_name = {each.leg.name: each for each in outcomes}
-    explained: dict[str, Outcome] = {}
+    found: dict[str, Raised] = {}
     for name, back in by_name.items():
-        forth = by_name.get(name.removesuffix(f".{BACK}"))
-        if back.leg.backward and forth is not None:
-            for one, other in ((forth, back), (back, forth)):
-                explained[one.leg.name] = _beside(one, other)
-    return tuple(explained.get(each.leg.name, each) for each in outcomes)
+        forth = by_name.get(name.removesuffix(f".{BACK}"), back)
+        if back.leg.backward and forth is not back:
+            found[forth.leg.name], found[name] = _beside(forth, back), _beside(back, forth)
+    return found
 
 
-def _beside(mine: Outcome, other: Outcome) -> Outcome:
+def _beside(mine: Outcome, other: Outcome) -> Raised:
     ends, theirs = _ends(mine), _ends(other)
+    name = other.leg.name
     if ends is None or theirs is None or ends != theirs[::-1]:
-        if not mine.leg.backward:
-            return mine
-        name = other.leg.name
         doubt = Objection(
             kind=ObjectionKind.DIRECTION_UNKNOWN,
             reason=f"nobody knows which way it sent: {name} or it did not say where it ran",
@@ -138,29 +135,35 @@ def _beside(mine: Outcome, other: Outcome) -> Outcome:
         if ends is not None and theirs is not None:
             doubt = Objection(
                 kind=ObjectionKind.SAME_DIRECTION,
-                reason=f"sent {_arrow(ends)} as {name} did: the other way was not measured",
+                reason=f"sent {' -> '.join(ends)} as {name} did: the other way was not measured",
             )
-        return mine.objected(lambda _: [doubt])
+        return lambda _: [doubt] if mine.leg.backward else []
     sender, receiver = ends
-    said = f"{_arrow(ends)} of {'+'.join(mine.leg.rails)}: {_part(mine)}"
-    said = f"{said}, {_arrow(theirs)}: {_part(other)}"
-    blame = f": {receiver} receives or {sender} sends too little"
-    if other.report.verdict is not Verdict.PASS or not _is_short(mine):
-        blame = ""
-    return mine.objected(lambda report: _both_ways(report, said, blame))
+    here, there = _largest(mine), _largest(other)
+    said = (
+        f"{' -> '.join(ends)} of {'+'.join(mine.leg.rails)}: {_part(here)}, "
+        f"{' -> '.join(theirs)}: {_part(there)}"
+    )
+    is_short = here is not None and here.verdict is Verdict.FAIL
+    blame = ""
+    if is_short and other.report.verdict is Verdict.PASS:
+        blame = f": {receiver} receives or {sender} sends too little"
 
+    def raised(report: Report) -> list[Objection]:
+        """Return the words for what is red; what others disturbed blames no end."""
+        speeds = [each for each in report.quantities if not is_of_errors(each)]
+        disturbed = frozenset(each.name for each in speeds if each.disturbance)
+        red = {each.name for each in speeds if each.verdict is Verdict.FAIL}
+        return [
+            Objection(kind=ObjectionKind.OTHER_DIRECTION, reason=words, quantities=names)
+            for names, words in ((disturbed, said), (frozenset(red - disturbed), said + blame))
+        ]
 
-def _both_ways(report: Report, said: str, blame: str) -> Iterator[Objection]:
-    """Yield what the other way says of what is red; what others disturbed blames no end."""
-    speeds = [each for each in report.quantities if not is_of_errors(each)]
-    disturbed = frozenset(each.name for each in speeds if each.disturbance)
-    red = {each.name for each in speeds if each.verdict is Verdict.FAIL}
-    for names, words in ((disturbed, said), (frozenset(red - disturbed), f"{said}{blame}")):
-        yield Objection(kind=ObjectionKind.OTHER_DIRECTION, reason=words, quantities=names)
+    return raised
 
 
 def _ends(outcome: Outcome) -> tuple[str, str] | None:
-    """Return the node that sent and the one that received; None where that is not known."""
+    """Return the node that sent and the one that received; None if that is not known."""
     ranks = sorted({(each.rank, each.node) for each in outcome.ranks})
     if len(ranks) != 2:
         return None
@@ -172,25 +175,14 @@ def _ends(outcome: Outcome) -> tuple[str, str] | None:
     return (second, first) if swapped else (first, second)
 
 
-def _arrow(ends: tuple[str, str]) -> str:
-    return " -> ".join(ends)
-
-
 def _largest(outcome: Outcome) -> Judgement | None:
-    """Return the largest message's number; None where there is none."""
+    """Return the largest message's number; None if there is none."""
     due = [each for each in outcome.report.quantities if each.name in outcome.leg.required]
     return next((each for each in due if each.value is not None), None)
 
 
-def _is_short(outcome: Outcome) -> bool:
-    """Tell whether the largest message itself is red, and not a size within the curve alone."""
-    known = _largest(outcome)
-    return known is not None and known.verdict is Verdict.FAIL
-
-
-def _part(outcome: Outcome) -> str:
-    """Return the largest message's number as a part of what it should be."""
-    known = _largest(outcome)
+def _part(known: Judgement | None) -> str:
+    """Return a number as a part of what it should be."""
     if known is None or known.value is None:
         return "no number"
     if not known.reference:

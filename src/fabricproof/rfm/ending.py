@@ -15,8 +15,9 @@ from reframe.core.schedulers import Job
 from reframe.core.schedulers.slurm import _SlurmJob
 
 from fabricproof.job.evidence.leg_folder import last_words
-from fabricproof.job.whole_job import Doubt, JobEnd, SchedulerSays, find_doubt, read_end
+from fabricproof.job.job_end import JobEnd, SchedulerSays, find_doubt, read_end
 from fabricproof.rfm.slurm_nodes import ask_job
+from fabricproof.verdict.objections import Objection
 
 #: how long a file of a node may take to be seen here: a shared file system looks into a folder
 #: again after some seconds
@@ -46,7 +47,7 @@ def ask_nodes_once() -> None:
     _SlurmJob.nodelist = property(nodelist_once)
 
 
-def settle(job: Job, folder: Path, scheduler: str) -> tuple[JobEnd | None, Doubt | None]:
+def settle(job: Job, folder: Path, scheduler: str) -> tuple[JobEnd | None, Objection | None]:
     """Return how ``job`` ended and what is wrong with that; tell ReFrame what it did not know."""
     says = _says(job, scheduler)
     end = _await_end(folder, says)

@@ -10,7 +10,7 @@ from typing import Any
 
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.project import check_folders, project_root
-from fabricproof.job.whole_job import RECORD_END
+from fabricproof.job.job_end import RECORD_END
 from fabricproof.rfm.stacks import layout_of, spack_stacks
 from fabricproof.site import PartitionSpec, Site, StackSpec
 from fabricproof.stacks.catalog import load_catalog, stacks_root

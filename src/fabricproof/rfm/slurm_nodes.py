@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fabricproof.core.errors import FabricproofError, ParseError, UnavailableError
 from fabricproof.core.hostlist import expand, fold
 from fabricproof.core.units import by_key, natural
-from fabricproof.job.whole_job import SchedulerSays
+from fabricproof.job.job_end import SchedulerSays
 from fabricproof.nodes.slurm import ask, ask_states, read_states, slurm_partition, usable
 from fabricproof.nodes.topology import Shape, Topology, parse_topology
 from fabricproof.site import PartitionSpec

@@ -16,7 +16,7 @@ from fabricproof.core.errors import ConfigError, FabricproofError, UnavailableEr
 from fabricproof.core.hostlist import fold
 from fabricproof.core.whole_file import write_whole
 from fabricproof.job.evidence.leg_folder import read_text
-from fabricproof.job.whole_job import REACHED_END, RECORD_END, read_end
+from fabricproof.job.job_end import REACHED_END, RECORD_END, read_end
 from fabricproof.nodes.doctor import NetPath, Subject, render_script
 from fabricproof.nodes.slurm import ask
 from fabricproof.pairs.campaign.ledger import RECORD_FILE, SCHEDULE_FILE, read_launch

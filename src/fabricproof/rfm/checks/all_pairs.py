@@ -12,9 +12,9 @@ from reframe.core.builtins import run_after, variable
 from fabricproof.core.errors import FabricproofError
 from fabricproof.job.evidence.leg_folder import last_words
 from fabricproof.job.leg import Leg, Plan
+from fabricproof.job.links import judge_looks, read_looks
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.script import INVENTORY_FOLDER, SECOND_LOOK_ERRORS
-from fabricproof.job.whole_job import judge_looks, read_looks
 from fabricproof.nodes.preflight import Preflight
 from fabricproof.pairs.campaign.ledger import save
 from fabricproof.pairs.campaign.verdict import Outcome as CampaignOutcome
@@ -83,7 +83,7 @@ class AllPairsBenchmark(OnceBenchmark):
         turned = turned_command(planner.stack.family, planner.launcher, command)
         return replace(leg, launch=turned)
 
-    def judged(self, of_legs: Sequence[Outcome]) -> tuple[Outcome, ...]:
+    def rows(self, of_legs: Sequence[Outcome]) -> tuple[Outcome, ...]:
         """Return a row for each path of the campaign, and the looks at what was red."""
         looked = [each for each in of_legs if each.leg.in_turn]
         assert self.planned is not None
@@ -97,13 +97,13 @@ class AllPairsBenchmark(OnceBenchmark):
             rows = (*rows_of(self.came_to, looks, said), *seen_again(looked, looks))
             rows = (*rows, *self.more_rows(self.came_to, of_legs))
         refused = [refused_row(rails, why) for rails, why in self.planned.refused.items()]
-        return self.with_links((*rows, *refused), of_legs)
+        return (*rows, *refused)
 
     def more_rows(self, came_to: CampaignOutcome, of_legs: Sequence[Outcome]) -> Sequence[Outcome]:  # noqa: ARG002
         """Return what else is judged of a campaign."""
         return ()
 
-    def more_records(self, of_legs: Sequence[Outcome]) -> Sequence[Mapping[str, object]]:  # noqa: ARG002
+    def more_records(self) -> Sequence[Mapping[str, object]]:
         """Keep the matrices, for the report."""
         return [each.record() for each in pictures_of(self.came_to)] if self.came_to else []
 

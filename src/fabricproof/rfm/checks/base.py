@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -33,26 +33,15 @@ from reframe.core.schedulers import Job
 from fabricproof.core.measure import Verdict
 from fabricproof.core.provenance import AFTERWARDS_KEY, IDENTITY_KEY, LegPlace, StackIdentity
 from fabricproof.core.records import append_records
-from fabricproof.core.units import first_few, stamp
+from fabricproof.core.units import first_few
 from fabricproof.job.commands import PEER_SUITES
-from fabricproof.job.leg import Leg, Plan, Relation, owned_legs, write_plan
+from fabricproof.job.job_end import REACHED_END, RECORD_END, JobEnd
+from fabricproof.job.judge import JobFacts, judge_job
+from fabricproof.job.leg import Leg, Plan, Relation, write_plan
 from fabricproof.job.outcome import Outcome
-from fabricproof.job.outcomes import judge_legs, with_directions
-from fabricproof.job.recording import LEGS_KEY, describe_outcome, environment_digest
-from fabricproof.job.relations.judge import judge_relations
 from fabricproof.job.run import JobEvent, tell
-from fabricproof.job.script import INVENTORY_FOLDER, JOB_END_FILE, SCRIPT_FILE, render_script
-from fabricproof.job.whole_job import (
-    REACHED_END,
-    RECORD_END,
-    JobEnd,
-    find_strangers,
-    judge_looks,
-    read_looks,
-    with_doubt,
-    with_preflight,
-)
-from fabricproof.nodes.inventory.store import FOLDER, inventory_of_job
+from fabricproof.job.script import JOB_END_FILE, SCRIPT_FILE, render_script
+from fabricproof.nodes.inventory.store import FOLDER
 from fabricproof.rfm.build import StackBuild
 from fabricproof.rfm.current import (
     NO_SITE,
@@ -421,55 +410,35 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         if self.is_dry_run():
             return
         folder = Path(self.stagedir)
-        scheduler = current_site().partition(self.current_partition.name).scheduler
-        self.job_end, doubt = settle(self.job, folder, scheduler)
-        of_legs = judge_legs(folder, self.legs)
-        doubt = doubt or find_strangers(self.job_end, of_legs)
-        self.outcomes = with_doubt(self.judged(of_legs), doubt)
-        if all(outcome.report.verdict is Verdict.SKIPPED for outcome in self.outcomes):
-            self._skip(self.outcomes[0].report.quantities[0].reason)
-        self.environment_digest = environment_digest(of_legs)
+        partition = current_site().partition(self.current_partition.name)
+        self.job_end, doubt = settle(self.job, folder, partition.scheduler)
         perflogs = perflog_root() / current_site().name
-        planner = self._planner()
-        job = {**self._job_identity(), **self._inventory(perflogs / FOLDER, of_legs)}
-        stacks = self._stack_identities()
-        records = [
-            record
-            for outcome in self.outcomes
-            for record in describe_outcome(
-                outcome,
-                {**stacks[outcome.leg.suite], **job},
-                planner.declined(outcome.leg.rails),
-                binary_digest(outcome.leg),
-            )
-        ]
-        legs = [each for each in records if each["kind"] == "leg"]
-        for each in legs:
-            each[LEGS_KEY] = len(legs)
+        facts = JobFacts(
+            spec=current_site().fabric_spec(self.fabric),
+            identity=self._job_identity(),
+            builds=self._stack_identities(),
+            end=self.job_end,
+            doubt=doubt,
+            declined=self._planner().declined,
+            binary=binary_digest,
+            inventory=perflogs / FOLDER if self.looks(partition) else None,
+        )
+        done = judge_job(folder, Plan(legs=self.legs, relations=self.relations), facts, self.rows)
+        self.outcomes = done.outcomes
+        if all(each.report.verdict is Verdict.SKIPPED for each in self.outcomes):
+            self._skip(self.outcomes[0].report.quantities[0].reason)
+        self.environment_digest = done.environment_digest
         path = perflogs / self.current_partition.name / "records.jsonl"
-        append_records(path, records)
-        told = [[each["leg"], each["verdict"], "; ".join(each["reasons"][:1])] for each in legs]
-        nodes = sorted({node for each in records for node in each.get("nodes", ())})
+        append_records(path, done.records)
+        told = [[e["leg"], e["verdict"], "; ".join(e["reasons"][:1])] for e in done.leg_records]
+        nodes = sorted({node for each in done.records for node in each.get("nodes", ())})
         self._tell(JobEvent.JUDGED, legs=told, nodes=nodes)
         # After what was measured is safe: what a check makes of it may go wrong.
-        more = [{**stacks[self.suite], **job, **each} for each in self.more_records(of_legs)]
-        append_records(path, more)
+        own = {**facts.builds[self.suite], **done.identity}
+        append_records(path, [{**own, **each} for each in self.more_records()])
 
-    def judged(self, of_legs: Sequence[Outcome]) -> tuple[Outcome, ...]:
-        """Return what counts: legs by themselves and relations, each with what its links are."""
-        owned = owned_legs(self.relations)
-        by_themselves = tuple(each for each in of_legs if each.leg.name not in owned)
-        by_themselves = with_directions(by_themselves)
-        outcomes = (*by_themselves, *judge_relations(self.relations, of_legs))
-        return self.with_links(outcomes, of_legs)
-
-    def with_links(
-        self, outcomes: Sequence[Outcome], of_legs: Sequence[Outcome]
-    ) -> tuple[Outcome, ...]:
-        """Return outcomes with what the links of the job's nodes are."""
-        looks = read_looks(Path(self.stagedir) / INVENTORY_FOLDER, of_legs)
-        result = judge_looks(current_site().fabric_spec(self.fabric), looks)
-        return tuple(with_preflight(each, result) for each in outcomes)
+    #: what counts of the legs, if not they and the relations
+    rows: Callable[[Sequence[Outcome]], Sequence[Outcome]] | None = None
 
     def job_minutes(self, partition: PartitionSpec) -> int:
         """Return what the job may take."""
@@ -479,23 +448,9 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         """Tell whether the nodes are asked what they are made of; preflight always does."""
         return partition.look_each_job
 
-    def more_records(self, of_legs: Sequence[Outcome]) -> Sequence[Mapping[str, object]]:  # noqa: ARG002
+    def more_records(self) -> Sequence[Mapping[str, object]]:
         """Return what a check keeps beside the records of its legs and relations, of own kinds."""
         return ()
-
-    def _inventory(self, folder: Path, of_legs: Sequence[Outcome]) -> Mapping[str, object]:
-        """Keep what the nodes are made of, and return what the records say of it."""
-        if not self.looks(current_site().partition(self.current_partition.name)):
-            return {}
-        nodes = {rank.node for outcome in of_legs for rank in outcome.ranks}
-        digests, trouble = inventory_of_job(
-            folder,
-            Path(self.stagedir) / INVENTORY_FOLDER,
-            nodes,
-            run_id=self.run_id,
-            time=stamp(),
-        )
-        return {"inventory": digests, **({"inventory_trouble": trouble} if trouble else {})}
 
     def _stack_identities(self) -> Mapping[str, Mapping[str, object]]:
         """Return what records say of the stack, by suite: before the legs, and after if unlike."""

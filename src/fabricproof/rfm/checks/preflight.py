@@ -9,9 +9,9 @@ from pathlib import Path
 from reframe.core.builtins import variable
 
 from fabricproof.job.leg import Plan
+from fabricproof.job.links import PROGRAM, SUITE, judge_looks, read_looks, rows_of_links
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.script import INVENTORY_FOLDER
-from fabricproof.job.whole_job import PROGRAM, SUITE, judge_looks, links_of, read_looks
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.current import current_site
 from fabricproof.rfm.legs.leg import LegPlanner, idle_leg
@@ -67,10 +67,10 @@ class PreflightBenchmark(OnceBenchmark):
         """Tell that the nodes are asked, whatever other jobs do: that is what is judged."""
         return True
 
-    def judged(self, of_legs: Sequence[Outcome]) -> tuple[Outcome, ...]:
+    def rows(self, of_legs: Sequence[Outcome]) -> tuple[Outcome, ...]:
         """Judge what the nodes left of themselves; one outcome for each rail."""
         due = [str(node) for node in self.job.nodelist or ()]
         looks = read_looks(Path(self.stagedir) / INVENTORY_FOLDER, of_legs, due)
         spec = current_site().fabric_spec(self.fabric)
         rails = [rail.interface for rail in spec.rails]
-        return links_of(rails, judge_looks(spec, looks), looks, self.legs[0].num_nodes)
+        return rows_of_links(rails, judge_looks(spec, looks), looks, self.legs[0].num_nodes)
