@@ -14,15 +14,13 @@ from nights import leg, session
 
 from fabricproof.cli.measure import admit as command
 from fabricproof.core import project
-from fabricproof.core.errors import ConfigError, ParseError, UnavailableError
+from fabricproof.core.errors import ConfigError, UnavailableError
 from fabricproof.core.measure import Verdict
 from fabricproof.history.store import labels
 from fabricproof.job.evidence.error_rates import UNCOUNTED
 from fabricproof.job.run import OF_REFRAME, LegResult
 from fabricproof.nightly.admission import AdmissionMeans, admit, plan, planned
 from fabricproof.nightly.conduct import Ran
-from fabricproof.nodes.slurm import read_states
-from fabricproof.pairs.campaign import nodes as asked
 from fabricproof.pairs.campaign.nodes import Standing, standing_of
 from fabricproof.pairs.check.partners import ALL_ALIKE
 from fabricproof.site import load_site
@@ -74,11 +72,13 @@ class World:
 
     def means(self, **more: Any) -> AdmissionMeans:
         site = load_site("vcluster")
-        inside = tuple(LEAVES) if more.get("reservation") else ()
+        idle = {"maint": "idle", "resv": "idle"} if more.get("reservation") else {}
         partition = site.partition("compute").model_copy(update={"pairs_without": self.without})
         return AdmissionMeans(
             site=site, partition=partition, run=self.run,
-            standing=lambda: standing_of(self._states(), inside=inside),
+            standing=lambda: standing_of(
+                {node: idle.get(state, state) for node, state in self._states().items()}
+            ),
             leaf_of=lambda nodes: {node: LEAVES[node] for node in nodes},
             say=lambda text: None,
             drain=lambda node, run_id, reason: f"drain {node} {run_id}: {reason}", **more,
@@ -448,40 +448,6 @@ def test_the_plan_says_what_it_costs_and_runs_nothing() -> None:
     assert "node-seconds" in line
     assert not world.runs
     assert list(planned(["vc1"], ["vc3", "vc5", "vc7", "vc2"], world.means())) == [line]
-
-
-def test_a_node_in_a_reservation_is_free_to_a_job_of_it() -> None:
-    states = {"a": "maint", "b": "resv", "c": "idle", "d": "drain"}
-    assert standing_of(states).free == ("c",)
-    assert standing_of(states, inside=states).free == ("a", "b", "c")
-    assert standing_of(states, inside=states).out == {"d": "drain"}
-    assert isinstance(standing_of(states), Standing)
-
-
-def test_a_node_of_another_reservation_is_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two nodes under repair chose each other as partners, and the job got neither."""
-    said = {
-        "sinfo": "vc1 maint\nvc2 maint\nvc3 idle\nvc4 resv\n",
-        "scontrol": "ReservationName=mine StartTime=2026-11-26T09:00:00 Duration=02:00:00\n"
-        "   Nodes=vc[1,4] NodeCnt=2 CoreCnt=4 Features=(null) PartitionName=(null)\n",
-    }
-    commands: list[Sequence[str]] = []
-
-    def ask(command: Sequence[str], _: Mapping[str, str]) -> str:
-        commands.append(command)
-        return said[command[0]]
-
-    monkeypatch.setattr(asked, "ask", ask)
-    monkeypatch.setattr(asked, "ask_states", lambda *_: read_states(said["sinfo"]))
-    partition = load_site("vcluster").partition("compute")
-    found = asked.ask_standing(partition, {}, reservation="mine")
-    assert commands == [["scontrol", "show", "reservation", "mine"]]
-    assert found.free == ("vc1", "vc3", "vc4")
-    assert found.out == {"vc2": "maint"}
-    assert asked.ask_standing(partition, {}, reserved=True).free == ("vc1", "vc2", "vc3", "vc4")
-    assert asked.reserved_nodes("ReservationName=x\n   Nodes=(null) NodeCnt=0") == frozenset()
-    with pytest.raises(ParseError):
-        asked.reserved_nodes("nothing")
 
 
 def test_the_command_names_its_reservation_to_slurm(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from fabricproof.core.errors import ParseError, UnavailableError
 from fabricproof.job.evidence.leg_folder import as_one_path
 from fabricproof.job.leg import Bind, Leg, Plan, read_plan, write_plan
 from fabricproof.job.script import render_script
+from fabricproof.nodes.slurm import slurm_partition
 from fabricproof.nodes.topology.model import Pair, Shape
 from fabricproof.rfm import slurm_nodes
 from fabricproof.rfm.legs.leg import LegPlanner
@@ -205,12 +206,16 @@ def test_a_plan_without_names_takes_any_nodes(planner: LegPlanner) -> None:
     assert Plan(legs=(planner.leg(("rail0",)),)).nodes == ()
 
 
+COMPUTE = PartitionSpec(
+    name="compute", access=["-p compute"], fabrics=["eth0"], stacks=["openmpi5"]
+)
+
+
 @pytest.fixture
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder in front of PATH for pretended Slurm commands; answers are not remembered."""
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    slurm_nodes._topology.cache_clear()
-    slurm_nodes.node_states.cache_clear()
+    slurm_nodes._answers.clear()
     return tmp_path
 
 
@@ -223,7 +228,7 @@ def test_slurm_is_asked_for_its_tree_and_its_nodes(slurm: Path) -> None:
     _pretend(slurm, "scontrol", f"cat {DATA / 'topology-tree.txt'}")
     _pretend(slurm, "sinfo", "printf 'a alloc\\nb idle\\nc down*\\nd idle*\\ne drain\\nf mix\\n'")
     assert slurm_nodes.ask_topology().shape is Shape.TREE
-    assert slurm_nodes.usable_nodes("compute") == ("b", "f", "a"), "idle first, broken never"
+    assert slurm_nodes.usable_nodes(COMPUTE) == ("b", "f", "a"), "idle first, broken never"
 
 
 def test_a_flat_slurm_is_flat(slurm: Path) -> None:
@@ -237,7 +242,7 @@ def test_a_slurm_that_does_not_answer_is_one_clear_line(slurm: Path) -> None:
         slurm_nodes.ask_topology()
     _pretend(slurm, "sinfo", "echo vc1")
     with pytest.raises(ParseError, match="a node and its state"):
-        slurm_nodes.usable_nodes("compute")
+        slurm_nodes.usable_nodes(COMPUTE)
 
 
 def test_a_slurm_that_is_away_is_asked_once_for_all_checks(slurm: Path) -> None:
@@ -337,7 +342,7 @@ def test_a_job_goes_where_access_says_or_to_slurm_s_default(
 ) -> None:
     _pretend(slurm, "sinfo", "printf 'compute\\nbatch*\\n'")
     spec = PartitionSpec(name="compute", access=access, fabrics=["eth0"], stacks=["openmpi5"])
-    assert slurm_nodes.slurm_partition(spec, os.environ) == name
+    assert slurm_partition(spec, os.environ) == name
 
 
 def test_a_slurm_without_a_default_and_a_partition_without_nodes_are_missing(slurm: Path) -> None:
@@ -345,9 +350,9 @@ def test_a_slurm_without_a_default_and_a_partition_without_nodes_are_missing(slu
     _pretend(slurm, "sinfo", "[[ $* == *-N* ]] || echo compute")
     spec = PartitionSpec(name="compute", fabrics=["eth0"], stacks=["openmpi5"])
     with pytest.raises(UnavailableError, match="Slurm has no default"):
-        slurm_nodes.slurm_partition(spec, os.environ)
+        slurm_partition(spec, os.environ)
     with pytest.raises(UnavailableError, match="partition compute has no node"):
-        slurm_nodes.usable_nodes("compute")
+        slurm_nodes.usable_nodes(COMPUTE)
 
 
 def test_the_threshold_that_the_site_states_is_planned(planner: LegPlanner) -> None:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from fabricproof.core.errors import ParseError, UnavailableError
+from fabricproof.core.hostlist import expand
 from fabricproof.site import PartitionSpec
-from fabricproof.site.scheduling import asked_partitions
+from fabricproof.site.scheduling import access_options, asked_partitions
 from fabricproof.stacks.environment import answer_of
 
 #: a controller that does not answer by then is away
 ANSWER_SECONDS = 20
 
-#: states of sinfo's ``%t`` of nodes that are free now, and of those that will be; a mark behind one
-#: (``idle*``: does not answer, ``idle~``: powered down) is another state; ``plnd`` is idle and kept
-#: for a job that waits (sinfo(1), NODE STATE CODES).  Two marks are none: :func:`read_states`
+#: states of sinfo's ``%t`` of nodes that are free now, and of those that will be; ``plnd`` is idle
+#: and kept for a job that waits (sinfo(1), NODE STATE CODES)
 FREE, BUSY = ("idle",), ("mix", "alloc", "comp", "plnd")
+
+#: Marks behind a state that keep no job away: of power saving (Slurm starts a node that it powered
+#: down for the job that gets it), of what waits for the node, of a job that ends there.  With
+#: another (``idle*``: does not answer) it is another state.
+_HARMLESS_MARKS = "~#%!+-"
 
 #: idle nodes that a reservation has: only its own jobs get them
 RESERVED = ("maint", "resv")
@@ -78,25 +84,85 @@ def ask(
     return done.stdout
 
 
-def ask_states(partition: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the nodes of a partition, by Slurm's name for it -> their state (sinfo's ``%t``).
+def ask_states(
+    partition: PartitionSpec, environment: Mapping[str, str], *, reservation: str = ""
+) -> dict[str, str]:
+    """Return the nodes that ``access`` leaves to a job -> their state (sinfo's ``%t``).
+
+    ``--constraint``, ``--exclude`` and ``--nodelist`` leave nodes out, a reservation all but its
+    own, which can be had.  A node of a reservation that the job is not in is ``resv`` or ``maint``.
+
+    Args:
+        partition: of the site.
+        environment: PATH says where Slurm's commands are.
+        reservation: that the job will be in; as access says if empty.
 
     Raises:
-        UnavailableError: Slurm does not answer, or the partition has no node.
+        UnavailableError: Slurm does not answer, or there is no such node.
         ParseError: what it says is not understood.
     """
-    command = ["sinfo", "-h", "-N", "-p", partition, "-o", "%N %t"]
-    states = read_states(ask(command, environment))
-    if not states:  # sinfo ends well, too, where there is no such partition
-        raise UnavailableError(f"Slurm's partition {partition} has no node", expected="nodes")
-    return states
+    name = slurm_partition(partition, environment)
+    asked = access_options(partition.access)
+    said = ask(["sinfo", "-h", "-N", "-p", name, "-o", "%N %t %f"], environment)
+    states, features = read_states(said), _features(said)
+    states = _in_reservation(states, reservation or asked.reservation, environment)
+    named, without = (expand(each) if each else () for each in (asked.nodelist, asked.exclude))
+    left = {
+        node: state
+        for node, state in states.items()
+        if (not named or node in named)
+        and node not in without
+        and satisfies(features.get(node, frozenset()), asked.constraint)
+    }
+    if not left:  # sinfo ends well, too, where there is no such partition
+        leaves = f" that access leaves: {' '.join(partition.access)}" if states else ""
+        raise UnavailableError(f"Slurm's partition {name} has no node{leaves}", expected="nodes")
+    return left
+
+
+def _in_reservation(
+    states: dict[str, str], name: str, environment: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the states as a job in reservation ``name``, or in none, finds them."""
+    if not name and not any(state in BUSY for state in states.values()):
+        return states
+    said = ask(
+        ["scontrol", "-o", "show", "reservation", *filter(None, [name])],
+        environment,
+        answer_in_error="eservation" if not name else "",
+    )
+    lines = [dict(re.findall(r"(\w+)=(\S+)", line)) for line in said.splitlines()]
+    found = [each for each in lines if "Nodes" in each and (name or each.get("State") == "ACTIVE")]
+    nodes = {node for each in found if each["Nodes"] != "(null)" for node in expand(each["Nodes"])}
+    if not name:  # sinfo says of a busy node nothing of the reservation that has it next
+        return {n: "resv" if n in nodes and s in BUSY else s for n, s in states.items()}
+    if not found:
+        raise ParseError(
+            "a reservation that names no nodes", expected="Nodes=LIST", got=said.strip()[:200]
+        )
+    flexible = "FLEX" in found[0].get("Flags", "").split(",")  # its jobs may have others, too
+    return {
+        node: FREE[0] if node in nodes and state in RESERVED else state
+        for node, state in states.items()
+        if node in nodes or flexible
+    }
+
+
+def satisfies(features: Collection[str], constraint: str) -> bool:
+    """Tell whether a node with ``features`` has what ``--constraint`` asks of one (sbatch(1)).
+
+    Of alternatives for all nodes (``[rack1|rack2]``) any will do, and counts (``*4``) are not held.
+    """
+    text = re.sub(r"\*\d+", "", constraint).translate(str.maketrans("[]", "()")).replace(" ", "")
+    while inner := re.search(r"\(([^()]*)\)", text):
+        yes = satisfies(features, inner[1])
+        text = text[: inner.start()] + ("" if yes else "&no such feature") + text[inner.end() :]
+    choices = [re.split(r"[&,]", choice) for choice in text.split("|")]
+    return any(all(not word or word in features for word in words) for words in choices)
 
 
 def read_states(text: str) -> dict[str, str]:
-    """Return the nodes and states of ``sinfo -h -N -o '%N %t'``.
-
-    A node that jobs have is no other for what waits for it (``mix-``: the backfill scheduler keeps
-    it) or for one that ends there (``alloc+``): these marks are left out, all others kept.
+    """Return the nodes and states of ``sinfo -h -N -o '%N %t %f'``, without harmless marks.
 
     Raises:
         ParseError: a line is no node and its state.
@@ -104,11 +170,16 @@ def read_states(text: str) -> dict[str, str]:
     states = {}
     for line in text.splitlines():
         words = line.split()
-        if len(words) != 2:
+        if len(words) not in {2, 3}:
             raise ParseError("sinfo's list of nodes", expected="a node and its state", got=line)
-        state = words[1].rstrip("+-")
-        states[words[0]] = state if state in BUSY else words[1]
+        state = words[1].rstrip(_HARMLESS_MARKS)
+        states[words[0]] = state if state in FREE + BUSY else words[1]
     return states
+
+
+def _features(text: str) -> dict[str, frozenset[str]]:
+    rows = [line.split() for line in text.splitlines()]
+    return {row[0]: frozenset(re.split(r"[,&]", row[2])) for row in rows if len(row) == 3}
 
 
 def usable(states: Mapping[str, str]) -> tuple[str, ...]:

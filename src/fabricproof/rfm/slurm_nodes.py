@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from fabricproof.core.errors import FabricproofError, ParseError, UnavailableError
 from fabricproof.core.hostlist import expand, fold
 from fabricproof.core.units import by_key, natural
 from fabricproof.job.job_end import SchedulerSays
-from fabricproof.nodes.slurm import ask, ask_states, read_states, slurm_partition, usable
+from fabricproof.nodes.slurm import ask, ask_states, read_states, usable
 from fabricproof.nodes.topology import Shape, Topology, parse_topology
 from fabricproof.site import PartitionSpec
 
@@ -31,7 +31,7 @@ def distances(partition: PartitionSpec, *, dry_run: bool) -> tuple[Topology, tup
     if not partition.uses_slurm:
         return unknown
     try:
-        topology, nodes = ask_topology(), usable_nodes(slurm_partition(partition, os.environ))
+        topology, nodes = ask_topology(), usable_nodes(partition)
     except FabricproofError as error:
         if dry_run:
             return f"only Slurm knows the distances: {error}"
@@ -39,44 +39,51 @@ def distances(partition: PartitionSpec, *, dry_run: bool) -> tuple[Topology, tup
     return unknown if topology.shape is Shape.FLAT else (topology, nodes)
 
 
+#: what Slurm answered in this session, or how it did not: a plan has dozens of checks that ask
+_answers: dict[tuple[str, ...], Any] = {}
+
+
+def _ask_once(key: tuple[str, ...], ask_it: Callable[[], Any]) -> Any:
+    """Return what ``ask_it`` returns, or raise what it raises; it is called once."""
+    if key not in _answers:
+        try:
+            _answers[key] = ask_it()
+        except (UnavailableError, ParseError) as error:
+            _answers[key] = error
+    if isinstance(_answers[key], FabricproofError):
+        raise _answers[key]
+    return _answers[key]
+
+
 def ask_topology() -> Topology:
-    """Return the topology that Slurm tells; it is asked once, also where it does not answer.
+    """Return the topology that Slurm tells.
 
     Raises:
         UnavailableError: Slurm does not answer.
         ParseError: what it says is not understood.
     """
-    found = _topology()
-    if isinstance(found, FabricproofError):
-        raise found
+    # scontrol says on its error output that there is no topology, and ends well or not.
+    command = ["scontrol", "show", "topology"]
+    found: Topology = _ask_once(
+        (), lambda: parse_topology(ask(command, os.environ, answer_in_error="topology"))
+    )
     return found
 
 
-@functools.cache
-def _topology() -> Topology | UnavailableError | ParseError:
-    # A plan has dozens of checks that ask: each would wait for a controller that is away.
-    try:
-        # scontrol says on its error output that there is no topology, and ends well or not.
-        return parse_topology(
-            ask(["scontrol", "show", "topology"], os.environ, answer_in_error="topology")
-        )
-    except (UnavailableError, ParseError) as error:
-        return error
-
-
-@functools.cache
-def node_states(partition: str) -> Mapping[str, str]:
-    """Return the nodes of a partition of Slurm and their states, as sinfo had them first.
+def node_states(partition: PartitionSpec) -> Mapping[str, str]:
+    """Return the nodes that a job of ``partition`` may get and their states.
 
     Raises:
         UnavailableError: Slurm does not answer.
         ParseError: what it says is not understood.
     """
-    return ask_states(partition, os.environ)
+    key = (partition.name, *partition.access)
+    found: Mapping[str, str] = _ask_once(key, lambda: ask_states(partition, os.environ))
+    return found
 
 
-def usable_nodes(partition: str) -> tuple[str, ...]:
-    """Return the nodes of a partition of Slurm that may run a job, idle ones first.
+def usable_nodes(partition: PartitionSpec) -> tuple[str, ...]:
+    """Return the nodes of a partition that may run a job, idle ones first.
 
     Raises:
         UnavailableError: Slurm does not answer.
@@ -102,7 +109,7 @@ def require_not_due(
     Raises:
         UnavailableError: all nodes of the partition would: what is due is missing then.
     """
-    states = node_states(slurm_partition(partition, os.environ))
+    states = node_states(partition)
     free = {*usable(states)}
     away = by_key((states[node], node) for node in sorted(states, key=natural) if node not in free)
     everybody = tuple(sorted({*states} & {*topology.nodes}, key=natural))

@@ -26,6 +26,10 @@ _SETTING = re.compile(r"^(\w+)\s*=\s*(.*?)\s*$", re.M)
 _SBATCH = argparse.ArgumentParser(add_help=False, exit_on_error=False)
 _SBATCH.add_argument("-p", "--partition", default="")
 _SBATCH.add_argument("-L", "--licenses", default="")
+_SBATCH.add_argument("-C", "--constraint", default="")
+_SBATCH.add_argument("-w", "--nodelist", default="")
+_SBATCH.add_argument("-x", "--exclude", default="")
+_SBATCH.add_argument("--reservation", default="")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +82,7 @@ def shares_nodes(oversubscribe: str) -> bool:
 
 
 def access_options(access: Iterable[str]) -> argparse.Namespace:
-    """Return ``partition`` and ``licenses`` of ``access`` as sbatch reads them; empty if not there.
+    """Return what ``access`` asks for as sbatch reads it, by option; empty if it does not.
 
     ReFrame writes a line ``#SBATCH`` for each item, and sbatch reads the words of all these lines
     as one command line (``_opt_batch_script`` of Slurm's sbatch): the last of an option counts.

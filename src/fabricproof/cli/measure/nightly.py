@@ -53,7 +53,7 @@ from fabricproof.nightly import (
     write_reports,
 )
 from fabricproof.nightly import alive as ask_alive
-from fabricproof.nodes.slurm import ask_states, slurm_partition, usable
+from fabricproof.nodes.slurm import ask_states, usable
 from fabricproof.site import PartitionSpec, Site, site_of
 from fabricproof.site.roll import setting_options
 
@@ -211,7 +211,7 @@ def _arguments(site: Site, wishes: _Wishes) -> list[str]:
 def _usable(partition: PartitionSpec, environment: Mapping[str, str]) -> tuple[str, ...]:
     if not partition.uses_slurm:
         return ()
-    return usable(ask_states(slurm_partition(partition, environment), environment))
+    return usable(ask_states(partition, environment))
 
 
 def _first(site: Site, place: Workplace, wishes: _Wishes, arguments: list[str], night: str) -> Ran:

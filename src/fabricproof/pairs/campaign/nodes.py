@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from fabricproof.core.errors import FabricproofError, ParseError, UnavailableError
+from fabricproof.core.errors import FabricproofError, UnavailableError
 from fabricproof.core.hostlist import expand
 from fabricproof.core.project import site_option
 from fabricproof.core.units import natural
 from fabricproof.nodes.slurm import (
     BUSY,
     FREE,
-    RESERVED,
     ask,
     ask_states,
-    slurm_partition,
 )
 from fabricproof.nodes.topology import Shape, parse_topology
 from fabricproof.site import PartitionSpec, Site
-
-#: of a reservation, as scontrol shows it
-_NODES = re.compile(r"(?:^|\s)Nodes=(\S+)")
 
 #: how long nodes whose job has just ended are waited for, in s
 ENDING_SECONDS = 20
@@ -67,17 +61,11 @@ def once_ended(nodes: Collection[str], standing: Callable[[], Standing]) -> Stan
 
 
 def ask_standing(
-    partition: PartitionSpec,
-    environment: Mapping[str, str],
-    *,
-    reserved: bool = False,
-    reservation: str = "",
+    partition: PartitionSpec, environment: Mapping[str, str], *, reservation: str = ""
 ) -> Standing:
-    """Return how the nodes of a partition stand.
+    """Return how the nodes stand that ``access`` leaves to a job of a partition.
 
-    ``reserved``: nodes of any reservation can be had: whoever asks knows that the job will be in
-    the one that has them.
-    ``reservation``: nodes of this one can be had, of no other: the job will be in it.
+    ``reservation``: that the job will be in; as access says if empty.
     """
     if not partition.uses_slurm:
         raise UnavailableError(
@@ -85,40 +73,17 @@ def ask_standing(
             expected="nodes that a job can have",
             next_step="name another: --only partition=NAME",
         )
-    states = ask_states(slurm_partition(partition, environment), environment)
-    inside = frozenset(states) if reserved else frozenset()
-    if reservation:
-        said = ask(["scontrol", "show", "reservation", reservation], environment)
-        inside = reserved_nodes(said)
-    return standing_of(states, inside=inside)
+    return standing_of(ask_states(partition, environment, reservation=reservation))
 
 
-def reserved_nodes(said: str) -> frozenset[str]:
-    """Return the nodes of a reservation, of what ``scontrol show reservation`` says of it."""
-    found = _NODES.search(said)
-    if found is None:
-        raise ParseError(
-            "a reservation that names no nodes", expected="Nodes=LIST", got=said.strip()[:200]
-        )
-    return frozenset() if found[1] == "(null)" else frozenset(expand(found[1]))
-
-
-def standing_of(states: Mapping[str, str], *, inside: Collection[str] = ()) -> Standing:
-    """Return how nodes stand by the state of each.
-
-    ``inside``: those of the reservation that the job will be in, where they are free.
-    """
+def standing_of(states: Mapping[str, str]) -> Standing:
+    """Return how nodes stand by the state of each."""
     order = sorted(states, key=natural)
-    free = [
-        node
-        for node in order
-        if states[node] in FREE or (states[node] in RESERVED and node in inside)
-    ]
     return Standing(
-        free=tuple(free),
+        free=tuple(node for node in order if states[node] in FREE),
         busy=tuple(node for node in order if states[node] in BUSY),
         ending=tuple(node for node in order if states[node] == "comp"),
-        out={node: states[node] for node in order if node not in free and states[node] not in BUSY},
+        out={node: states[node] for node in order if states[node] not in FREE + BUSY},
     )
 
 

@@ -366,13 +366,20 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         self.job.num_tasks_per_node = layout.ranks_per_node if layout else self.num_tasks_per_node
         return launch_command(self.job, stack, self._planner().launcher, layout)
 
+    def _partition(self) -> PartitionSpec:
+        """Return the partition as this job gets it, with ReFrame's -J behind its access."""
+        spec = current_site().partition(self.current_partition.name)
+        if not spec.uses_slurm or not self.job.cli_options:
+            return spec
+        return spec.model_copy(update={"access": [*spec.access, *self.job.cli_options]})
+
     def _planner(self) -> LegPlanner:
         site = current_site()
         stack = site.stack(self.current_environ.name)
         assert self.stack_identity is not None, "taken before the legs are planned"
         return LegPlanner(
             site=site,
-            partition=site.partition(self.current_partition.name),
+            partition=self._partition(),
             stack=stack,
             fabric=self.fabric,
             suite=self.suite,

@@ -88,8 +88,7 @@ def plan_campaign(
     net_paths = tuple(rails for rails, why in paths.items() if not why)
     if not net_paths:
         return PlannedCampaign(plan=Plan(reason=next(iter(paths.values()))))
-    reserved = extent is Extent.ADMISSION
-    standing = _standing(planner.site, partition, dry_run=dry_run, reserved=reserved)
+    standing = _standing(planner.site, partition, dry_run=dry_run)
     campaign = _campaign(planner, extent, net_paths, standing, admitted)
     if len(campaign.nodes) < 2:
         return PlannedCampaign(plan=Plan(reason=_why_no_pair(campaign)))
@@ -130,16 +129,13 @@ def _paths(planner: LegPlanner) -> dict[tuple[str, ...], str]:
     return {rails: planner.refusal(rails) or "" for rails in (*single, *wide)}
 
 
-def _standing(
-    site: Site, partition: PartitionSpec, *, dry_run: bool, reserved: bool = False
-) -> Standing:
+def _standing(site: Site, partition: PartitionSpec, *, dry_run: bool) -> Standing:
     """Return which nodes are measured: all that are free, or that jobs of this user have.
 
-    What other users have may take days: it is named, and not waited for.  ``reserved``: the job is
-    in the reservation that has some of them.
+    What other users have may take days: it is named, and not waited for.
     """
     try:
-        found = ask_standing(partition, os.environ, reserved=reserved)
+        found = ask_standing(partition, os.environ)
         others = ask_others(os.environ)
     except FabricproofError:
         if not dry_run:
