@@ -19,7 +19,7 @@ from fabricproof.history.surroundings import (
     surroundings_of,
     taken_from,
 )
-from fabricproof.job.evidence.disturbance import NOBODY
+from fabricproof.traffic.disturbance import Disturbances
 from proof.histories import (
     HistoryEffect,
     compare_nights,
@@ -181,4 +181,4 @@ def test_of_an_environment_that_is_damaged_nobody_is_known(tmp_path: Path) -> No
             line["disturbances"][0]["share"] = "much"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     asked = [(str(file), number, run_id_of(0)) for number in range(2, len(lines) + 1)]
-    assert set(surroundings_of(asked).values()) == {NOBODY}
+    assert set(surroundings_of(asked).values()) == {Disturbances()}

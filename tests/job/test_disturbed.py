@@ -11,16 +11,14 @@ from hypothesis import strategies as st
 from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.disturbance import (
-    Surroundings,
     disturbances_of,
-    share_taken,
     starved_cores,
 )
 from fabricproof.job.evidence.leg_folder import parse_rank
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import judge_leg
 from fabricproof.job.relations.judge import judge_relation
-from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind
+from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind, Disturbances, share_taken
 from fabricproof.verdict.value import Judgement, Report
 from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg, rank_text, slower
 
@@ -195,7 +193,7 @@ def _report(*judgements):
 
 
 def _near(kind, share, **more):
-    return Surroundings(found=(Disturbance(kind=kind, share=share, reason="who", **more),))
+    return Disturbances(found=(Disturbance(kind=kind, share=share, reason="who", **more),))
 
 
 def excused(report, near):
@@ -244,6 +242,20 @@ def test_what_a_disturbance_excuses(number, near, verdict):
     (after,) = excused(_report(number), near).quantities
     assert after.verdict is verdict
     assert (after.disturbance is not None) is (verdict is Verdict.UNJUDGED)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "sent_bytes", "verdict"),
+    [
+        (0.0, 0, Verdict.UNJUDGED),  # unknown: up to twice the mean
+        (10.0, 4 * 10**8, Verdict.UNJUDGED),  # the red size took 4.5 s of 10
+        (10.0, 8 * 10**8, Verdict.FAIL),  # 9 s: what was taken, all of it there, is 6.7 % of it
+    ],
+)
+def test_what_was_taken_is_held_against_the_time_of_what_is_red(seconds, sent_bytes, verdict):
+    found = (Disturbance(kind=DisturbanceKind.STARVED_CORES, share=0.06, reason="who"),)
+    others = Disturbances(found=found, seconds=seconds, sent_bytes=sent_bytes)
+    assert excused(_report(_number(89.0, lower=98.0)), others).verdict is verdict
 
 
 def test_the_two_worst_ends_and_the_wire_add_up():

@@ -87,6 +87,20 @@ def test_red_over_a_bad_link_says_so_first(folder: Path) -> None:
     assert told.takes(told.attempts[0].report.quantities[0])
 
 
+@pytest.mark.parametrize(("unit", "verdict"), [("MB/s", Verdict.FAIL), ("us", Verdict.UNJUDGED)])
+def test_no_load_beside_it_excuses_the_bandwidth_of_a_slow_link(
+    folder: Path, unit: str, verdict: Verdict
+) -> None:
+    before = _outcome(Verdict.UNJUDGED)
+    (number,) = before.report.quantities
+    excused = replace(number, disturbance="starved_cores", unit=unit)
+    outcome = replace(before, report=replace(before.report, quantities=(excused,)))
+    told = with_preflight(outcome, judge_looks(SPEC, read_looks(folder, [outcome])))
+    assert (told.report.verdict, told.report.quantities[0].verdict) == (verdict, verdict)
+    fine = with_preflight(outcome, judge_looks(SPEC, read_looks(folder.parent, [outcome])))
+    assert fine.report.verdict is Verdict.UNJUDGED
+
+
 def test_a_pass_over_a_bad_link_stays_one_and_carries_the_note(folder: Path) -> None:
     outcome = _outcome(Verdict.PASS)
     told = with_preflight(outcome, judge_looks(SPEC, read_looks(folder, [outcome])))

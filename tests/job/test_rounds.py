@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import Verdict
-from fabricproof.job.evidence.disturbance import Surroundings
 from fabricproof.job.leg import Relation, in_turns, read_plan, write_plan
 from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.job.outcomes import judge_legs
@@ -30,7 +29,7 @@ from fabricproof.job.rounds import (
     rounds_to_add,
 )
 from fabricproof.job.second_look import doubtful_legs
-from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind
+from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind, Disturbances
 from fabricproof.verdict.value import at_least
 from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg, rank_text, slower
 
@@ -309,7 +308,7 @@ def test_rounds_with_errors_on_their_path_leave_nothing_green_but_for_one(
 def _disturbed(outcomes: Sequence[Outcome], rounds: Collection[int]) -> list[Outcome]:
     """Return outcomes with ``other`` starved of its core in these rounds, 0 the first look."""
     share = Disturbance(kind=DisturbanceKind.STARVED_CORES, share=0.4, reason="others ran 2 s")
-    near = Surroundings(found=(share,))
+    others = Disturbances(found=(share,))
 
     def number(outcome: Outcome, attempt: Attempt) -> int:
         return attempt.number if outcome.leg.in_turn else 0
@@ -318,7 +317,7 @@ def _disturbed(outcomes: Sequence[Outcome], rounds: Collection[int]) -> list[Out
         replace(
             each,
             attempts=tuple(
-                replace(one, near=near)
+                replace(one, disturbances=others)
                 if each.leg.name.startswith("other") and number(each, one) in rounds
                 else one
                 for one in each.attempts

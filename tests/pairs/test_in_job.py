@@ -11,7 +11,6 @@ import pytest
 from made_machine import Machine, healthy, planned
 
 from fabricproof.core.measure import Verdict
-from fabricproof.job.evidence.disturbance import Surroundings
 from fabricproof.job.evidence.leg_folder import RankRecord
 from fabricproof.job.leg import Leg, write_plan
 from fabricproof.job.outcome import Attempt, Outcome
@@ -23,7 +22,7 @@ from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.check import in_job
 from fabricproof.pairs.check.in_job import LegRole, control_of, leg_name, of_legs, seen_again
 from fabricproof.site import Site
-from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind
+from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind, Disturbances
 from fabricproof.verdict.value import Judgement, Report
 
 NOTHING = Report(verdict=Verdict.MISSING, quantities=())
@@ -49,12 +48,12 @@ def _attempt(ends: tuple[str, str], value: float, taken: float) -> Attempt:
         disturbance="starved_cores" if red and taken else None,
     )  # fmt: skip
     kind = DisturbanceKind.STARVED_CORES
-    near = Surroundings(found=(Disturbance(kind=kind, share=taken, reason="others"),))
+    others = Disturbances(found=(Disturbance(kind=kind, share=taken, reason="others"),))
     report = Report(verdict=verdict, quantities=(judgement,)) if value else NOTHING
     return Attempt(
         number=1, folder=Path(), status=0, table=None,
         ranks=tuple(_rank(number, node) for number, node in enumerate(ends)),
-        report=report, near=near,
+        report=report, disturbances=others,
     )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ def test_its_files_are_read_and_its_numbers_pass(tmp_path, fabric, check):
     assert read_neighbours(folder, ["n01"]) == ()
     outcome = judge_leg(tmp_path, leg)
     assert outcome.report.verdict is Verdict.PASS
-    assert {each.share for each in outcome.attempts[0].near.found} == {0.0}
+    assert {each.share for each in outcome.attempts[0].disturbances.found} == {0.0}
 
 
 def test_tables_are_those_of_the_programs(tmp_path):

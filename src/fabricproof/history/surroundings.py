@@ -19,15 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.records import open_lines
 from fabricproof.core.units import by_key
-from fabricproof.job.evidence.disturbance import (
+from fabricproof.traffic.disturbance import (
     CONCENTRATION,
-    NOBODY,
     NOTED,
-    Surroundings,
+    Disturbance,
+    DisturbanceKind,
+    Disturbances,
+    largest_of,
     share_beyond,
     share_taken,
 )
-from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind, strongest
 
 if TYPE_CHECKING:
     from fabricproof.history.store import Key, Store
@@ -41,7 +42,7 @@ _ENVIRONMENT = b'"kind": "environment"'
 
 def surroundings_of(
     several: Iterable[tuple[str, int, str]],
-) -> dict[tuple[str, int], Surroundings]:
+) -> dict[tuple[str, int], Disturbances]:
     """Return what others did around the attempts that gave some numbers, by file and line.
 
     Each number is given by the file and the line that it stands in, and its run.  Each file is read
@@ -74,14 +75,14 @@ def _environments(path: Path, lines: Mapping[int, str]) -> Iterator[tuple[int, b
                 return
 
 
-def _surroundings(text: bytes, run_id: str) -> Surroundings:
+def _surroundings(text: bytes, run_id: str) -> Disturbances:
     try:
         record = json.loads(text)
         if record["run_id"] != run_id:
-            return NOBODY
-        return Surroundings(found=tuple(map(_disturbance, record["disturbances"])))
+            return Disturbances()
+        return Disturbances(found=tuple(map(_disturbance, record["disturbances"])))
     except (ValueError, KeyError, TypeError):
-        return NOBODY
+        return Disturbances()
 
 
 def _disturbance(told: Mapping[str, Any]) -> Disturbance:
@@ -157,12 +158,12 @@ def _names(leg: Sequence[str], across: Collection[str]) -> Iterator[str]:
         yield "*" if name in across else value
 
 
-def _taken(near: Surroundings) -> Taken:
+def _taken(others: Disturbances) -> Taken:
     cores, wire = (
-        [each for each in near.found if each.kind is kind]
+        [each for each in others.found if each.kind is kind]
         for kind in (DisturbanceKind.STARVED_CORES, DisturbanceKind.FOREIGN_TRAFFIC)
     )
-    traffic = strongest(wire, DisturbanceKind.FOREIGN_TRAFFIC)
+    traffic = largest_of(wire, DisturbanceKind.FOREIGN_TRAFFIC)
     return Taken(
         cores=_share(cores), wire=_share(wire), burst_us=traffic.burst_us if traffic else 0.0
     )

@@ -94,6 +94,15 @@ def against_links(
         Objection(kind=ObjectionKind.LINK_NOT_AS_DECLARED, reason=f"{each}{more}")
         for each in texts_of(warnings[:1])
     )
+    # What preflight saw red is red: load beside it excuses no bandwidth.
+    excused = frozenset(
+        each.name for each in outcome.report.quantities if each.disturbance and each.unit == "MB/s"
+    )
+    slow = [each.text for each in warnings if each.fact == "rate"]
+    objections += tuple(
+        Objection(kind=ObjectionKind.SLOW_LINK, reason=each, quantities=excused)
+        for each in slow[:1]
+    )
     return objections, (*warnings, *result.far_ranks(outcome.leg.rails, nodes))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
@@ -22,11 +22,9 @@ from fabricproof.job.evidence.declaration import (
     what_the_container_lacks,
 )
 from fabricproof.job.evidence.disturbance import (
-    NOBODY,
-    Surroundings,
     Testimony,
-    around,
     disturbances_of,
+    measure_disturbances,
     neighbours_of,
 )
 from fabricproof.job.evidence.error_rates import errors_of_all, with_errors
@@ -54,6 +52,7 @@ from fabricproof.traffic import (
     prove_one_node,
     prove_path,
 )
+from fabricproof.traffic.disturbance import Disturbances
 from fabricproof.traffic.error_rates import ErrorRate, added, error_rates
 from fabricproof.verdict.causes.suspects import unended
 from fabricproof.verdict.objections import FOREIGN, Objection
@@ -74,7 +73,7 @@ class Attempt:
     ``table`` is None where the output could not be read; ``ranks`` is empty where no rank wrote
     its record; ``status`` is the launcher's exit status, None where the leg never ended;
     ``foreign`` says why its numbers are not known to be those of the leg's device or MPI library;
-    ``near`` is what others did on its rails and CPUs meanwhile.
+    ``disturbances`` is what others took of its rails and CPUs meanwhile.
     """
 
     number: int
@@ -86,7 +85,7 @@ class Attempt:
     objections: tuple[Objection, ...] = ()
     errors: tuple[ErrorRate, ...] = ()
     """What was lost or damaged on its rails in this attempt alone."""
-    near: Surroundings = NOBODY
+    disturbances: Disturbances = field(default_factory=Disturbances)
 
     @property
     def foreign(self) -> str:
@@ -342,7 +341,7 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
         trouble = failed_rank(ranks) and (told_reason(folder) or failed_rank(ranks))
     if trouble is None:
         table, trouble = read_table(folder, leg)
-    near = NOBODY
+    others = Disturbances()
     nodes = {each.node for each in ranks}
     if status == 0 and (refusal := read_refusal(folder)):
         report = _skipped(leg, refusal)
@@ -357,10 +356,10 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
         meant = _meant(leg, ranks, table)
         report = _with_required(leg, judge_table(table, rules, _net_path(leg, ranks, meant)))
         report = after_baseline(report, leg, ranks, table, folder.parents[1])
-        near = around(leg, ranks, *meant)
+        others = measure_disturbances(leg, ranks, *meant)
         report = _heard(
             report,
-            disturbances_of(report, near, leg.num_ranks),
+            disturbances_of(report, others, leg.num_ranks),
             neighbours_of(report, folder, nodes),
             (objections_of(leg, ranks), ()),
         )
@@ -372,7 +371,7 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
         ranks=ranks,
         report=report,
         objections=report.objections,
-        near=near,
+        disturbances=others,
     )
 
 

@@ -92,7 +92,7 @@ def describe_outcome(
             "kind": "environment",
             "environment": environment,
             "errors": [each.record() for each in attempt.errors],
-            "disturbances": [asdict(each) for each in attempt.near.found],
+            "disturbances": [asdict(each) for each in attempt.disturbances.found],
         }
         for record, judgement in _quantities(run, attempt.report):
             yield {**record, "counts": outcome.takes(judgement)}

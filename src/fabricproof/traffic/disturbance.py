@@ -1,6 +1,6 @@
-"""What others did to a run: their traffic on its rails, their share of its CPUs.
+"""What others did to a run: their traffic on its rails, their share of its CPUs.  Pure.
 
-Every figure is kept, the small ones too: a red verdict says what was ruled out.  Pure.
+Every figure is kept, the small ones too: a red verdict says what was ruled out.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import product
 
+from fabricproof.core.units import by_key
 from fabricproof.traffic.counters import LOSS_COUNTERS, TCP, is_device
 from fabricproof.traffic.expectation import (
     MAX_SHARE,
@@ -38,6 +39,16 @@ BURST_BYTES = 65536
 
 #: a smaller share explains nothing: it lies within what a clock tick and a start cost
 MIN_SHARE_TAKEN = 0.02
+
+#: Below this share a leg that passed has no line, and a round counts: our choice.
+NOTED = 0.1
+
+#: Figures are means over the whole leg, its start included; one message size may have had twice
+#: its share of what came and went.  Our choice.
+CONCENTRATION = 2.0
+
+#: nothing is explained to more than this share of the time: nobody divides by what is left
+MOST = 0.95
 
 
 class DisturbanceKind(StrEnum):
@@ -76,6 +87,27 @@ class Disturbance:
     def weight(self) -> float:
         """The share; the whole if it is unknown."""
         return 1.0 if self.share is None else self.share
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disturbances:
+    """All figures of what others took during a leg, and what could not be read.
+
+    Attributes:
+        seconds: how long the counters were watched; 0 if unknown.
+        sent_bytes: what the leg sent in that time; 0 if unknown.
+    """
+
+    found: tuple[Disturbance, ...] = ()
+    unknown: tuple[str, ...] = ()
+    seconds: float = 0.0
+    sent_bytes: int = 0
+
+    @property
+    def spoils_round(self) -> Disturbance | None:
+        """The largest if a round beside it does not count; less than NOTED is scatter."""
+        large = [each for each in self.found if each.counts and each.weight >= NOTED]
+        return max(large, key=lambda each: each.weight, default=None)
 
 
 def foreign_traffic(
@@ -161,12 +193,32 @@ def _lost_bytes(run: RunTraffic) -> list[float]:
     return [LARGEST_FRAME * max(0, each) for each in again]
 
 
-def strongest(found: Iterable[Disturbance], kind: DisturbanceKind) -> Disturbance | None:
+def largest_of(found: Iterable[Disturbance], kind: DisturbanceKind) -> Disturbance | None:
     """Return the largest figure of a kind; None if there is none."""
     of_kind = (each for each in found if each.kind is kind)
     return max(of_kind, key=lambda each: each.weight, default=None)
 
 
-def each_kind(found: Sequence[Disturbance]) -> Iterator[Disturbance]:
+def largest_of_each_kind(found: Sequence[Disturbance]) -> list[Disturbance]:
     """Return the largest figure of every kind of which there is one."""
-    return filter(None, (strongest(found, kind) for kind in DisturbanceKind))
+    return [each for kind in DisturbanceKind if (each := largest_of(found, kind)) is not None]
+
+
+def share_taken(found: Iterable[Disturbance]) -> float:
+    """Return what share of the leg's time others cost at most.
+
+    A message has two ends: the two worst places of cores add up, and so do cores and wire.
+    """
+    figures = by_key((each.kind, each.share or 0.0) for each in found if each.counts)
+    ends = {DisturbanceKind.STARVED_CORES: 2}
+    return sum(sum(sorted(all_)[-ends.get(kind, 1) :]) for kind, all_ in figures.items())
+
+
+def share_beyond(taken: float, borne: float) -> float:
+    """Return what of a low number others explain beyond what good ones bore as well, 0 to MOST.
+
+    Args:
+        taken: what others cost it, as :func:`share_taken` has it.
+        borne: what they cost a number that was good all the same.
+    """
+    return min(MOST, CONCENTRATION * max(0.0, taken - borne))

@@ -90,6 +90,7 @@ class ObjectionKind(StrEnum):
         "another job was on the nodes while it ran", True)
     RED_IN_TURN = ("red_in_turn", {_U: _F},
         "measured again beside a good pair in turn, and red: no excuse holds")
+    SLOW_LINK = "slow_link", {_U: _F}, "preflight saw the link too slow: no load excuses that"
     OTHER_DIRECTION = "other_direction", _EXPLAINS, "what the same rail does the other way", True
     LINK_NOT_AS_DECLARED = ("link_not_as_declared", _EXPLAINS,
         "preflight saw a link that is not as declared", True)

@@ -1,14 +1,12 @@
-"""What is red and was disturbed by others is UNJUDGED, where the disturbance explains it.
+"""What is red because of others is UNJUDGED, as far as what they took explains how far it is off.
 
-A disturbance explains a number that would be within its bounds had the others not been there.  It
-excuses no impossible number, no wrong path and no number over errors, and makes none PASS.
+Read are the traffic of others on the rails, what others took of the CPUs that the ranks were to run
+on (``rank.sh``), and other jobs on the nodes.  It excuses no impossible number, no wrong path and
+no number over errors, and makes none PASS.
 
-Three things are read: traffic of others on the rails, what others took of the CPUs that the ranks
-were to run on (``rank.sh``), and other jobs on the nodes, as the scheduler told the job's script.
 A rank waits for a core only while somebody else runs there: ranks of the same job may crowd each
-other (four nodes that are one machine with two cores), and that counts for nothing here.  Of other
-jobs squeue lists also what has ended, for ``MinJobAge`` (300 s where nobody says, slurm.conf(5)),
-so that a short job between two looks is not missed; what a site hides from its users
+other, and that counts for nothing here.  Of other jobs squeue lists also what has ended, for
+``MinJobAge`` (300 s by default, slurm.conf(5)); what a site hides from its users
 (``PrivateData=jobs``) is not seen.
 """
 
@@ -29,11 +27,16 @@ from fabricproof.job.evidence.leg_folder import CORES, RankRecord
 from fabricproof.job.leg import Leg
 from fabricproof.traffic import Evidence, Expectation, PathState
 from fabricproof.traffic.disturbance import (
+    CONCENTRATION,
+    MOST,
+    NOTED,
     Disturbance,
     DisturbanceKind,
-    each_kind,
+    Disturbances,
     foreign_traffic,
-    strongest,
+    largest_of,
+    largest_of_each_kind,
+    share_taken,
 )
 from fabricproof.verdict.objections import Objection, ObjectionKind
 from fabricproof.verdict.value import Judgement, Report, is_of_errors
@@ -50,11 +53,11 @@ MIN_GAPS = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Reading:
-    """What one rank saw between its two looks, in seconds; ``waited`` None where nobody counts.
+class _CoreTimes:
+    """What one rank saw of its CPUs between its two looks, in seconds.
 
-    ``gaps`` is the share of time, 0 to 1, that a hypervisor took in a loop right around the
-    leg, where the kernel counts no stolen time; None where nobody looked.
+    ``waited`` is None if the kernel keeps no pressure.  ``gaps`` is the share of time, 0 to 1, that
+    a hypervisor took in a loop right around the leg, if the kernel counts no stolen time.
     """
 
     record: RankRecord
@@ -65,16 +68,41 @@ class _Reading:
     steal: float
     own: float
     waited: float | None
-    gaps: float | None
+    gaps: float
+
+    @property
+    def cpus(self) -> frozenset[int]:
+        return cpus_of(self.record.cpus) or frozenset()
+
+
+def _core_times(records: Iterable[RankRecord]) -> Iterator[_CoreTimes]:
+    for each in records:
+        before, after = each.before.get(CORES, {}), each.after.get(CORES, {})
+        rise = {name: after[name] - before[name] for name in before if name in after}
+        due = ("busy_ticks", "idle_ticks", "steal_ticks", "own_ticks")
+        if not {"clock_us", *due} <= rise.keys() or min(rise.values()) < 0 or not rise["clock_us"]:
+            continue
+        busy, idle, steal, own = (rise[name] / TICKS_PER_SECOND for name in due)
+        yield _CoreTimes(
+            record=each,
+            start=before["clock_us"] / 1e6,
+            end=after["clock_us"] / 1e6,
+            busy=busy,
+            idle=idle,
+            steal=steal,
+            own=own,
+            waited=rise["waited_us"] / 1e6 if "waited_us" in rise else None,
+            gaps=after["lost_us"] / after["paced_us"] if after.get("paced_us") else 0.0,
+        )
 
 
 def counted_seconds(records: Iterable[RankRecord]) -> dict[str, float]:
     """Return node -> seconds from its first look before the leg to its last one after."""
-    spans: dict[str, tuple[float, float]] = {}
-    for each in _readings(records):
-        start, end = spans.get(each.record.node, (each.start, each.end))
-        spans[each.record.node] = (min(start, each.start), max(end, each.end))
-    return {node: end - start for node, (start, end) in spans.items()}
+    of_nodes = by_key((each.record.node, each) for each in _core_times(records))
+    return {
+        node: max(each.end for each in here) - min(each.start for each in here)
+        for node, here in of_nodes.items()
+    }
 
 
 def starved_cores(records: Sequence[RankRecord]) -> tuple[Disturbance, ...]:
@@ -84,45 +112,29 @@ def starved_cores(records: Sequence[RankRecord]) -> tuple[Disturbance, ...]:
     longer than that, no longer than the kernel's pressure says that anybody waited, and never
     while a CPU of theirs was idle.  Time that the hypervisor stole counts for each rank.
     """
-    readings = list(_readings(records))
-    places = dict.fromkeys((each.record.machine, each.record.cpus) for each in readings)
-    spans = counted_seconds(records)
-    if not spans or max(spans.values()) < LEAST_SECONDS:
+    if max(counted_seconds(records).values(), default=0.0) < LEAST_SECONDS:
         return ()
-    return tuple(
-        _of_place([each for each in readings if _place(each) == place], readings)
-        for place in places
-    )
+    times = list(_core_times(records))
+    of_cpus = by_key(((each.record.machine, each.record.cpus), each) for each in times)
+    return tuple(_on_cpus(here, times) for here in of_cpus.values())
 
 
-def _place(each: _Reading) -> tuple[str, str]:
-    return each.record.machine, each.record.cpus
-
-
-def _cpus(record: RankRecord) -> frozenset[int]:
-    return cpus_of(record.cpus) or frozenset()
-
-
-def _of_place(here: Sequence[_Reading], everywhere: Sequence[_Reading]) -> Disturbance:
+def _on_cpus(here: Sequence[_CoreTimes], everywhere: Sequence[_CoreTimes]) -> Disturbance:
     seconds = waited = taken = stolen = hidden = 0.0
-    cpus = _cpus(here[0].record)
-    for part in sorted({each.record.part for each in here}):
-        now = [each for each in here if each.record.part == part]
+    machine, cpus = here[0].record.machine, here[0].cpus
+    for part, now in by_key((each.record.part, each) for each in here).items():
         wall = max(each.end for each in now) - min(each.start for each in now)
         own = sum(
             each.own
             for each in everywhere
-            if each.record.part == part
-            and each.record.machine == now[0].record.machine
-            and cpus & _cpus(each.record)
+            if (each.record.part, each.record.machine) == (part, machine) and cpus & each.cpus
         )
         others = max(0.0, max(each.busy for each in now) - own)
         limits = [others, max(0.0, wall - max(each.idle for each in now))]
         limits += [max(each.waited or 0.0 for each in now)] if now[0].waited is not None else []
-        seconds, waited = seconds + wall, waited + min(limits)
-        taken += others
+        seconds, waited, taken = seconds + wall, waited + min(limits), taken + others
         stolen += max(each.steal for each in now) / max(1, len(cpus)) * len(now)
-        gaps = max(each.gaps or 0.0 for each in now)
+        gaps = max(each.gaps for each in now)
         hidden += gaps * wall if gaps >= MIN_GAPS else 0.0
     nodes = sorted({each.record.node for each in here})
     share = min(1.0, (waited + stolen + hidden) / seconds) if seconds > 0 else 0.0
@@ -141,89 +153,49 @@ def _of_place(here: Sequence[_Reading], everywhere: Sequence[_Reading]) -> Distu
     )
 
 
-def _readings(records: Iterable[RankRecord]) -> Iterator[_Reading]:
-    for each in records:
-        before, after = each.before.get(CORES, {}), each.after.get(CORES, {})
-        rise = {name: after[name] - before[name] for name in before if name in after}
-        due = {"clock_us", "busy_ticks", "idle_ticks", "steal_ticks", "own_ticks"}
-        if not due <= rise.keys() or min(rise.values()) < 0 or not rise["clock_us"]:
-            continue
-        ticks = {name: rise[name] / TICKS_PER_SECOND for name in due if name.endswith("ticks")}
-        yield _Reading(
-            record=each,
-            start=before["clock_us"] / 1e6,
-            end=after["clock_us"] / 1e6,
-            busy=ticks["busy_ticks"],
-            idle=ticks["idle_ticks"],
-            steal=ticks["steal_ticks"],
-            own=ticks["own_ticks"],
-            waited=rise["waited_us"] / 1e6 if "waited_us" in rise else None,
-            gaps=after["lost_us"] / after["paced_us"] if after.get("paced_us") else None,
-        )
-
-
-#: Figures are means over the whole leg, its start included; one message size may have had twice
-#: its share of what came and went.  Our choice.
-CONCENTRATION = 2.0
-
-#: nothing is explained to more than this share of the time: nobody divides by what is left
-MOST = 0.95
-
-
-@dataclass(frozen=True, kw_only=True)
-class Surroundings:
-    """What others did around a leg: all figures, and what nobody could read."""
-
-    found: tuple[Disturbance, ...] = ()
-    unknown: tuple[str, ...] = ()
-
-
-#: of a leg that passed a smaller share is not worth a line: our choice
-NOTED = 0.1
-
-#: nothing was read of anybody
-NOBODY = Surroundings()
-
-
-def around(
+def measure_disturbances(
     leg: Leg, ranks: Sequence[RankRecord], evidence: Evidence, expected: Expectation
-) -> Surroundings:
-    """Return what others did around one attempt of ``leg``."""
+) -> Disturbances:
+    """Return what others took during one attempt of ``leg``."""
     seconds = counted_seconds(ranks)
     rate = leg.fabric.link.data_rate_mb_s if leg.fabric else None
     traffic = foreign_traffic(evidence, expected, seconds, rate)
     cores = starved_cores(ranks)
     unknown = [] if traffic or leg.same_node else ["other traffic"]
     unknown += [] if cores else ["waits for a core"]
-    return Surroundings(found=(*traffic, *cores), unknown=tuple(unknown))
+    return Disturbances(
+        found=(*traffic, *cores),
+        unknown=tuple(unknown),
+        seconds=max(seconds.values(), default=0.0),
+        sent_bytes=sum(expected.sent_bytes),
+    )
 
 
 #: objections, and what is worth reading beside them
 Testimony = tuple[tuple[Objection, ...], tuple[Finding, ...]]
 
 
-def disturbances_of(report: Report, near: Surroundings, num_ranks: int = 2) -> Testimony:
+def disturbances_of(report: Report, others: Disturbances, num_ranks: int = 2) -> Testimony:
     """Return which red numbers others explain, and what was ruled out for those they do not.
 
     ``num_ranks`` is the leg's: a collective may wait for a burst at each step.
     """
     if report.net_path is not None and report.net_path.state is not PathState.PROVEN:
         return (), ()  # errors rose, or nobody knows the path: that comes first
-    heavy = [each for each in each_kind(near.found) if each.counts]
+    heavy = [each for each in largest_of_each_kind(others.found) if each.counts]
     failed = [each for each in report.quantities if each.verdict is Verdict.FAIL]
+    speeds = [each for each in failed if not is_of_errors(each)]
+    times = _concentration(report, speeds, others)
     explained = [
         each.name
-        for each in failed
-        if heavy
-        and each.value is not None
-        and not is_of_errors(each)
-        and _explains(each, each.value, near.found, num_ranks)
+        for each in speeds
+        if heavy and _explains(each, others.found, num_ranks, concentration=times)
     ]
     red = any(each.verdict is not Verdict.PASS for each in report.quantities)
     notes = [f"disturbed: {each.reason}" for each in heavy if red or each.weight >= NOTED]
-    known = report.net_path is not None or near.found  # a relation speaks for its legs
+    known = report.net_path is not None or others.found  # a relation speaks for its legs
     if known and len(failed) > len(explained):
-        notes.append(_ruled_out(near))
+        notes.append(_ruled_out(others))
     if not explained:
         return (), as_notes(notes)
     objection = Objection(
@@ -235,67 +207,54 @@ def disturbances_of(report: Report, near: Surroundings, num_ranks: int = 2) -> T
     return (objection,), as_notes(notes)
 
 
+def _concentration(report: Report, red: Sequence[Judgement], others: Disturbances) -> float:
+    """Return how many times the mean share others can have taken of the time of the red numbers.
+
+    All that they took, at most, fell into the time t of the red message sizes: seconds / t times
+    the mean.  t is bytes of the size / its bandwidth, where each size is sent equally often: the
+    large ones, that decide, then have no more than they had.  Never above :data:`CONCENTRATION`.
+    """
+    sizes = {each.name: each.message_size or 0 for each in report.quantities}
+    of_bandwidth = [each for each in red if each.unit == "MB/s" and each.value]
+    each_size = others.sent_bytes / max(1, sum(sizes.values()))
+    red_seconds = sum(
+        each_size * sizes[each.name] / 1e6 / each.value for each in of_bandwidth if each.value
+    )
+    if not red_seconds or not others.seconds:
+        return CONCENTRATION
+    return min(CONCENTRATION, max(1.0, others.seconds / red_seconds))
+
+
 def _explains(
-    judgement: Judgement, value: float, found: Sequence[Disturbance], num_ranks: int
+    judgement: Judgement, found: Sequence[Disturbance], num_ranks: int, *, concentration: float
 ) -> bool:
     """Tell whether the number would be within its bounds without what others took."""
-    if any(each.share is None for each in found):
-        return _is_outside(judgement, value)
-    share = min(MOST, CONCENTRATION * share_taken(found))
-    if judgement.lower is not None and value < judgement.lower:
-        return value / (1 - share) >= judgement.lower
-    if judgement.upper is None or value <= judgement.upper:
+    value, lower, upper = judgement.value, judgement.lower, judgement.upper
+    if value is None:
+        return False
+    if any(each.share is None for each in found):  # nobody knows how much
+        return (lower is not None and value < lower) or (upper is not None and value > upper)
+    share = min(MOST, concentration * share_taken(found))
+    if lower is not None and value < lower:
+        return value / (1 - share) >= lower
+    if upper is None or value <= upper:
         return False  # it is red for another reason
-    traffic = strongest(found, DisturbanceKind.FOREIGN_TRAFFIC)
+    traffic = largest_of(found, DisturbanceKind.FOREIGN_TRAFFIC)
     queued_us = 0.0
     if traffic is not None and traffic.counts and judgement.unit == "us":
         # Each message that has to cross finds the wire taken as often as the others have it.
         steps = max(1, num_ranks - 1)
         queued_us = CONCENTRATION * (traffic.share or 0) * traffic.burst_us * steps
-    return value * (1 - share) - queued_us <= judgement.upper
+    return value * (1 - share) - queued_us <= upper
 
 
-def _is_outside(judgement: Judgement, value: float) -> bool:
-    below = judgement.lower is not None and value < judgement.lower
-    return below or (judgement.upper is not None and value > judgement.upper)
-
-
-def spoiling(near: Surroundings) -> Disturbance | None:
-    """Return the largest of what disturbed a round so much that it does not count; None: it does.
-
-    From :data:`NOTED` on.  Less than that is scatter, which the rounds show themselves.
-    """
-    worth = [each for each in near.found if each.counts and each.weight >= NOTED]
-    return max(worth, key=lambda each: each.weight, default=None)
-
-
-def share_taken(found: Iterable[Disturbance]) -> float:
-    """Return what share of the leg's time others cost at most.
-
-    A message has two ends: the two worst places of cores add up, and so do cores and wire.
-    """
-    figures = by_key((each.kind, each.share or 0.0) for each in found if each.counts)
-    ends = {DisturbanceKind.STARVED_CORES: 2}
-    return sum(sum(sorted(all_)[-ends.get(kind, 1) :]) for kind, all_ in figures.items())
-
-
-def share_beyond(taken: float, borne: float) -> float:
-    """Return what of a low number others explain beyond what good ones bore as well, 0 to MOST.
-
-    Args:
-        taken: what others cost it, as :func:`share_taken` has it.
-        borne: what they cost a number that was good all the same.
-    """
-    return min(MOST, CONCENTRATION * max(0.0, taken - borne))
-
-
-def _ruled_out(near: Surroundings) -> str:
+def _ruled_out(others: Disturbances) -> str:
     said = [
         each.reason + (", too little to explain it" if each.counts else "")
-        for each in each_kind(near.found)
+        for each in largest_of_each_kind(others.found)
     ]
     text = f"ruled out: {'; '.join(said) or 'nothing'}"
-    return f"{text}; not known: {', '.join(near.unknown)}" if near.unknown else text
+    return f"{text}; not known: {', '.join(others.unknown)}" if others.unknown else text
 
 
 #: what the script of the legs leaves in the folder of an attempt
@@ -354,7 +313,7 @@ def of_other_jobs(report: Report, found: tuple[Neighbour, ...] | None) -> Testim
 def read_neighbours(folder: Path, nodes: Collection[str]) -> tuple[Neighbour, ...] | None:
     """Return the other jobs that were on ``nodes`` while the attempt in ``folder`` ran.
 
-    None where the scheduler was not asked or did not answer: then nobody knows.
+    None if the scheduler was not asked or did not answer.
     """
     try:
         lines = text_of(folder / JOBS_FILE, errors="replace").splitlines()

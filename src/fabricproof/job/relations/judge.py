@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 
-from fabricproof.job.evidence.disturbance import Surroundings, disturbances_of, spoiling
+from fabricproof.job.evidence.disturbance import disturbances_of
 from fabricproof.job.leg import Relation, owned_legs
 from fabricproof.job.outcome import (
     DOUBTFUL,
@@ -38,6 +38,7 @@ from fabricproof.job.relations.ratio import (
 )
 from fabricproof.job.rounds import rounds_to_add
 from fabricproof.traffic import PathState
+from fabricproof.traffic.disturbance import Disturbances
 from fabricproof.verdict.value import Report, missing
 
 #: how each kind of relation is judged
@@ -98,22 +99,22 @@ def _judged(relation: Relation, looks: Looks) -> Report:
         return missing([relation.name], f"nobody judges relations of kind {relation.kind!r}")
     try:
         report = judge(with_slack(relation, looks), looks)
-        objections, notes = disturbances_of(report, _near(relation, looks))
+        objections, notes = disturbances_of(report, _disturbances(relation, looks))
         return report.objected(objections, *notes)
     except Exception as error:  # the records of the legs are worth more
         return missing([relation.name], f"its judge itself failed: {error!r}")
 
 
-def _near(relation: Relation, looks: Looks) -> Surroundings:
-    """Return what others did around any of the legs: a relation is disturbed where one was.
+def _disturbances(relation: Relation, looks: Looks) -> Disturbances:
+    """Return what others took from any of the legs: a relation is disturbed where one was.
 
     Rounds that were disturbed do not count, and so explain nothing.
     """
-    near = [attempt.near for look in looks.values() for attempt in look.attempts]
-    near = [each for each in near if not relation.turns or spoiling(each) is None]
-    return Surroundings(
-        found=tuple(found for each in near for found in each.found),
-        unknown=tuple(dict.fromkeys(word for each in near for word in each.unknown)),
+    others = [attempt.disturbances for look in looks.values() for attempt in look.attempts]
+    others = [each for each in others if not relation.turns or each.spoils_round is None]
+    return Disturbances(
+        found=tuple(found for each in others for found in each.found),
+        unknown=tuple(dict.fromkeys(word for each in others for word in each.unknown)),
     )
 
 

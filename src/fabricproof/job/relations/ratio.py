@@ -12,7 +12,6 @@ from typing import Any
 from fabricproof.core.findings import Finding, as_notes
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.core.units import at_size, size_label
-from fabricproof.job.evidence.disturbance import spoiling
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.rounds import (
@@ -231,7 +230,7 @@ def each_round(relation: Relation, looks: Looks) -> Iterator[tuple[Relation, Loo
 
 def _disturbance(looks: Looks) -> Disturbance | None:
     """Return what disturbed any leg of one round; None where nothing did."""
-    found = (spoiling(each.near) for look in looks.values() for each in look.attempts)
+    found = (each.disturbances.spoils_round for look in looks.values() for each in look.attempts)
     return next((each for each in found if each is not None), None)
 
 

@@ -17,7 +17,6 @@ from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Quantity as Measured
 from fabricproof.core.measure import Verdict
 from fabricproof.core.units import natural
-from fabricproof.job.evidence.disturbance import share_beyond, share_taken
 from fabricproof.job.run import ALL_LEGS, LegResult, SessionResult
 from fabricproof.pairs.blame.judged import MatrixVerdict, WhyUndecided
 from fabricproof.pairs.blame.suspects import SuspectKind
@@ -26,7 +25,12 @@ from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.verdict import Outcome, Result
 from fabricproof.pairs.matrix import Flags
 from fabricproof.pairs.said import DIRECTIONS, Blame, place, undecided_finding
-from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind
+from fabricproof.traffic.disturbance import (
+    Disturbance,
+    DisturbanceKind,
+    share_beyond,
+    share_taken,
+)
 
 #: pairs that are looked at again at most: each is a job of its own
 MOST_LOOKS = 4

@@ -10,7 +10,6 @@ import numpy as np
 
 from fabricproof.core.findings import Finding, Where
 from fabricproof.core.units import by_key, size_label
-from fabricproof.job.evidence.disturbance import share_beyond
 from fabricproof.pairs.blame.judged import Judged
 from fabricproof.pairs.blame.measure import bound_of
 from fabricproof.pairs.blame.suspects import SuspectKind
@@ -19,7 +18,7 @@ from fabricproof.pairs.campaign.plan import LATENCY_BYTES, Mode
 from fabricproof.pairs.campaign.record import Value
 from fabricproof.pairs.limits import Limits
 from fabricproof.pairs.matrix import BOTH_WAYS, Flags, Kind, Matrix
-from fabricproof.traffic.disturbance import DisturbanceKind
+from fabricproof.traffic.disturbance import DisturbanceKind, share_beyond
 
 
 class Quantity(StrEnum):

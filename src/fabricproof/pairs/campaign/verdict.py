@@ -15,7 +15,6 @@ import numpy as np
 from fabricproof.core.findings import Finding, Where
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.units import by_key, first_few
-from fabricproof.job.evidence.disturbance import share_taken
 from fabricproof.job.evidence.error_rates import counters_set_back, due_kinds, went_back
 from fabricproof.pairs.blame.judge import judge_matrix
 from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
@@ -51,7 +50,7 @@ from fabricproof.pairs.words import say
 from fabricproof.physics import Fabric
 from fabricproof.site import Site
 from fabricproof.traffic import PathProof, PathState, Risen
-from fabricproof.traffic.disturbance import DisturbanceKind
+from fabricproof.traffic.disturbance import DisturbanceKind, share_taken
 from fabricproof.traffic.error_rates import PORT_COUNTERS
 
 #: words with which a library names itself (MPI_Get_library_version), by family, in small letters:

@@ -17,7 +17,6 @@ from pathlib import Path
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Verdict
 from fabricproof.core.whole_file import write_whole
-from fabricproof.job.evidence.disturbance import share_taken
 from fabricproof.job.leg import read_plan, shell_name
 from fabricproof.job.outcome import Attempt
 from fabricproof.job.outcome import Outcome as LegOutcome
@@ -40,6 +39,7 @@ from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.nodes import Standing
 from fabricproof.pairs.campaign.verdict import Outcome, judge_campaign
 from fabricproof.site import Site, load_site
+from fabricproof.traffic.disturbance import share_taken
 from fabricproof.verdict.objections import Objection, ObjectionKind
 from fabricproof.verdict.value import Report
 
@@ -157,7 +157,7 @@ def _seen(attempts: Iterable[Attempt]) -> list[PairLook]:
         PairLook(
             verdict=each.report.verdict,
             quantities=each.report.quantities,
-            taken=share_taken(each.near.found),
+            taken=share_taken(each.disturbances.found),
         )
         for each in attempts
     ]
