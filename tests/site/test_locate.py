@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.site.complaint import line_of, positions
+from fabricproof.site.toml_file import line_of, positions
 
 TEXT = """\
 # a comment with key = value

@@ -12,7 +12,7 @@ from fabricproof.core.errors import ConfigError
 from fabricproof.core.project import check_folders, project_root
 from fabricproof.job.job_end import RECORD_END
 from fabricproof.rfm.stacks import layout_of, spack_stacks
-from fabricproof.site import PartitionSpec, Site, StackSpec
+from fabricproof.site import PartitionSpec, Site, StackSpec, check_access
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.environment import (
     defines_module,
@@ -62,6 +62,7 @@ def reframe_configuration(site: Site) -> dict[str, Any]:
     Raises:
         ConfigError: it tries to, or a stack is to be one of the catalogue's and is none.
     """
+    check_access(site)
     check_provisioned(site)
     general = {
         "purge_environment": False,

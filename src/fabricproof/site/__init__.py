@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from fabricproof.site.complaint import line_of, positions
+from fabricproof.site.fits import Misfit
 from fabricproof.site.load import (
+    check_access,
     choose_site,
+    error_at,
     load_site,
-    load_toml,
     site_folders,
     site_of,
     sites_root,
@@ -34,19 +35,19 @@ __all__ = [
     "ExpectSpec",
     "FabricSpec",
     "GpuSpec",
+    "Misfit",
     "NightSpec",
     "PartitionSpec",
     "Site",
     "StackSpec",
     "Stated",
     "build_fabric",
+    "check_access",
     "choose_site",
+    "error_at",
     "gpus_of",
     "host_and_port",
-    "line_of",
     "load_site",
-    "load_toml",
-    "positions",
     "protocol_of",
     "site_folders",
     "site_of",

@@ -5,52 +5,34 @@ from __future__ import annotations
 import os
 import re
 import socket
-import tomllib
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
-
-from pydantic import BaseModel, ValidationError
 
 from fabricproof.core.errors import ConfigError, FabricproofError, InputMissingError
 from fabricproof.core.project import project_root, remember_site
-from fabricproof.core.records import may_exist, text_of
-from fabricproof.site.complaint import Lines, first_complaint, line_of, positions
-from fabricproof.site.cross_checks import (
-    check_baseline,
-    check_containers,
-    check_gpus,
-    check_layouts,
-    check_names,
-    check_physics,
-    check_rails,
-    check_recipes,
-    check_transports,
-    check_unique,
-    check_unlike,
-)
-from fabricproof.site.model import Site, protocol_of, to_reference
-from fabricproof.site.schema import FabricFile, ReferenceFile, ReferenceSpec, SiteFile
-
-_File = TypeVar("_File", bound=BaseModel)
+from fabricproof.core.records import may_exist
+from fabricproof.site.fits import Misfit, misfits
+from fabricproof.site.model import Site
+from fabricproof.site.schema import FabricFile, ReferenceFile, SiteFile
+from fabricproof.site.toml_file import Lines, did_you_mean, line_of, load_toml, read_toml
 
 #: overrides the folder that holds one folder per site
 SITES_VARIABLE = "FABRICPROOF_SITES"
+
+#: names the site; without it the host name decides
+SITE_VARIABLE = "FABRICPROOF_SITE"
 
 
 def sites_root() -> Path:
     """Return the folder that holds one folder per site."""
     chosen = os.environ.get(SITES_VARIABLE)
-    if chosen:
-        return Path(chosen)
-    return project_root() / "site-configs"
+    return Path(chosen) if chosen else project_root() / "site-configs"
 
 
 def site_folders() -> list[Path]:
-    """Return the site folders there are, sorted by name."""
-    root = sites_root()
-    if not root.is_dir():
-        return []
-    return sorted(path.parent for path in root.glob("*/site.toml"))
+    """Return the site folders there are, sorted by name; those of the gallery are none."""
+    return sorted(path.parent for path in sites_root().glob("*/site.toml"))
 
 
 def load_site(name_or_folder: str) -> Site:
@@ -64,140 +46,66 @@ def load_site(name_or_folder: str) -> Site:
     if not (folder / "site.toml").is_file():
         folder = sites_root() / name_or_folder
     if not (folder / "site.toml").is_file():
-        known = ", ".join(path.name for path in site_folders()) or "none"
         raise InputMissingError(
             "no such site",
-            expected=f"a folder with a site.toml, or one of: {known}",
+            expected="a folder with a site.toml, or "
+            + did_you_mean(name_or_folder, [path.name for path in site_folders()]),
             got=repr(name_or_folder),
         )
-    main, main_lines = load_toml(folder / "site.toml", SiteFile)
+    main, lines = load_toml(folder / "site.toml", SiteFile)
     fabric, fabric_lines = load_toml(folder / "fabric.toml", FabricFile)
-    check_unique(folder / "site.toml", main_lines, {"partitions": main.partitions})
-    check_unique(folder / "site.toml", main_lines, {"stacks": main.stacks})
-    check_unique(folder / "fabric.toml", fabric_lines, {"fabrics": fabric.fabrics})
-    references: list[ReferenceSpec] = []
+    references, reference_lines = ReferenceFile(), Lines()
     if may_exist(folder / "references.toml"):
-        references = _load_references(folder / "references.toml", fabric, main)
+        references, reference_lines = load_toml(folder / "references.toml", ReferenceFile)
     site = Site(
         folder=folder,
         spec=main.site,
         partitions=tuple(main.partitions),
         stacks=tuple(main.stacks),
         fabrics=tuple(fabric.fabrics),
-        references=tuple(references),
+        references=tuple(references.references),
         reframe=dict(main.reframe),
         night=main.night,
     )
     remember_site(site.name, folder, sites_root())
-    check_names(folder / "site.toml", main, main_lines, fabric.fabrics)
-    check_gpus(folder / "site.toml", main.partitions, main_lines)
-    check_recipes(folder / "site.toml", main.stacks, main_lines)
-    check_containers(folder / "site.toml", main.stacks, main.partitions, main_lines)
-    check_baseline(folder / "site.toml", main.site.baseline, main_lines)
-    check_physics(folder / "fabric.toml", fabric, fabric_lines)
-    protocols = {each.name: protocol_of(each) for each in fabric.fabrics}
-    check_rails(folder / "fabric.toml", fabric.fabrics, protocols, fabric_lines)
-    check_transports(folder / "site.toml", main.stacks, main.partitions, protocols, main_lines)
+    for misfit in misfits(site):
+        raise error_at(site, misfit, {**lines, **fabric_lines, **reference_lines})
     return site
 
 
-def load_toml(
-    path: Path, model: type[_File], *, expected: str = "a site file"
-) -> tuple[_File, Lines]:
-    """Return what a TOML file says, and the line of each of its keys.
+def error_at(site: Site, misfit: Misfit, lines: Lines | None = None) -> ConfigError:
+    """Return what is wrong with a site as an error with its file and line."""
+    file = {"fabrics": "fabric.toml", "references": "references.toml"}
+    path = site.folder / file.get(str(misfit.key[0]), "site.toml")
+    lines = read_toml(path)[1] if lines is None else lines
+    return ConfigError(
+        misfit.problem,
+        source=str(path),
+        line=line_of(misfit.key, lines),
+        expected=misfit.expected,
+        got=misfit.got,
+        next_step=misfit.next_step,
+    )
 
-    Args:
-        path: the file.
-        model: what it should be.
-        expected: the same in words.
+
+def check_access(site: Site) -> None:
+    """Refuse options for the scheduler whose variables are not set here: none would be expanded.
 
     Raises:
-        InputMissingError: it cannot be read.
-        ConfigError: not UTF-8, not TOML, an unknown key, a missing one or a wrong value.
+        ConfigError: the first such variable, with file and line.
     """
-    try:
-        text = text_of(path, encoding="utf-8-sig")
-    except OSError as error:
-        raise InputMissingError(
-            f"cannot read: {error.strerror}", source=str(path), expected=expected
-        ) from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(
-            "not UTF-8 text",
-            source=str(path),
-            line=error.object[: error.start].count(b"\n") + 1,
-            expected="TOML in UTF-8",
-            got=error.reason,
-        ) from None
-    data = _toml(path, text)
-    lines = positions(text)
-    try:
-        return model.model_validate(data), lines
-    except ValidationError as error:
-        raise first_complaint(path, error, lines, model) from None
-
-
-def _toml(path: Path, text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        # tomllib says the place in its sentence only: "... (at line 3, column 5)".
-        place = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)", str(error))
-        line = int(place[1]) if place and place[1] else None
-        problem = str(error).replace(place[0], "") if line and place else str(error)
-        raise ConfigError(f"not valid TOML: {problem}", source=str(path), line=line) from None
-    except (ValueError, RecursionError):
-        # Python's own limits, which TOML does not know.
-        raise ConfigError(
-            "not valid TOML",
-            source=str(path),
-            expected="numbers of less than a thousand digits, lists of a few levels",
-            got="a number or a nesting that is beyond that",
-        ) from None
-
-
-def _load_references(path: Path, fabric: FabricFile, main: SiteFile) -> list[ReferenceSpec]:
-    loaded, lines = load_toml(path, ReferenceFile)
-    known = {
-        "fabric": {each.name for each in fabric.fabrics},
-        "stack": {each.name for each in main.stacks},
-    }
-    for index, spec in enumerate(loaded.references):
-        for key, names in known.items():
-            value = getattr(spec, key)
-            if value is not None and value not in names:
-                raise ConfigError(
-                    f"unknown {key}",
-                    source=str(path),
-                    line=line_of(("references", index, key), lines),
-                    expected=f"one of {', '.join(sorted(names))}",
-                    got=repr(value),
-                )
-        try:
-            to_reference(spec)
-        except FabricproofError as error:
-            raise ConfigError(
-                error.problem,
-                source=str(path),
-                line=line_of(("references", index, _guilty_fact(error)), lines),
-                expected=error.expected,
-                got=error.got,
-            ) from None
-    check_unlike(path, loaded.references, lines)
-    check_layouts(path, loaded.references, fabric.fabrics, main.partitions, lines)
-    return list(loaded.references)
-
-
-def _guilty_fact(error: FabricproofError) -> str:
-    return "tolerance" if "tolerance" in error.problem else "value"
-
-
-#: names the site; without it the host name decides
-SITE_VARIABLE = "FABRICPROOF_SITE"
+    for index, partition in enumerate(site.partitions):
+        for option in partition.access:
+            if unset := re.search(r"\$(\w+|\{\w+\})", option):
+                problem = f"access of partition {partition.name!r} needs a variable that is not set"
+                name = unset[1].strip("{}")
+                mend = f"export {name}=VALUE, or write the value into the file"
+                key = ("partitions", index, "access")
+                raise error_at(site, Misfit(key, problem, f"{name} to be set", repr(option), mend))
 
 
 def site_of(name: str | None) -> Site:
-    """Return the site of that name, the one of this host where None.
+    """Return the site of that name, the one of this host if None.
 
     Raises:
         InputMissingError: there is none.
@@ -207,22 +115,36 @@ def site_of(name: str | None) -> Site:
 
 
 def choose_site() -> Site:
-    """Return the site that the environment names, else the one that knows this host's name.
+    """Return the site that the environment names, else the one whose ``hostnames`` fit this host.
+
+    A site whose file cannot be read is passed over and named.  A pattern that fits the whole name
+    goes before one that fits its beginning, which is what ReFrame asks for.
 
     Raises:
         InputMissingError: neither does; the message says how to choose.
     """
-    named = os.environ.get(SITE_VARIABLE)
-    if named:
+    if named := os.environ.get(SITE_VARIABLE):
         return load_site(named)
     host = socket.gethostname()
-    for folder in site_folders():
-        site = load_site(str(folder))
-        if host in site.spec.hostnames or host.split(".")[0] in site.spec.hostnames:
-            return site
+    broken: list[str] = []
+    patterns = [pair for folder in site_folders() for pair in _patterns(folder, broken)]
+    for line in broken:
+        sys.stderr.write(f"passed over: {line}\n")
+    for fits in (re.fullmatch, re.match):
+        for pattern, folder in patterns:
+            if fits(pattern, host) or fits(pattern, host.split(".")[0]):
+                return load_site(str(folder))
     known = ", ".join(folder.name for folder in site_folders())
     raise InputMissingError(
         f"no site knows this host ({host})",
         expected=f"{SITE_VARIABLE} set to one of: {known}",
         next_step=f"export {SITE_VARIABLE}=NAME, or list the host under [site] hostnames",
     )
+
+
+def _patterns(folder: Path, broken: list[str]) -> Iterator[tuple[re.Pattern[str], Path]]:
+    try:
+        for pattern in read_toml(folder / "site.toml")[0]["site"].get("hostnames", []):
+            yield re.compile(pattern), folder
+    except (FabricproofError, KeyError, TypeError, AttributeError, re.error) as error:
+        broken.append(f"{folder.name}: {str(error) or 'no [site] table'}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +24,7 @@ from fabricproof.site.schema import (
     SiteSpec,
     StackSpec,
 )
+from fabricproof.site.toml_file import did_you_mean
 from fabricproof.verdict.references import from_text
 from fabricproof.verdict.value import Reference, Source
 
@@ -48,7 +50,9 @@ def build_fabric(spec: FabricSpec, rails: tuple[str, ...], *, num_flows: int = 1
         raise ConfigError(
             f"fabric {spec.name!r} has no link", expected="a fabric with a link, to judge by"
         )
-    link = min((find_link(rail.link or spec.link) for rail in chosen), key=_rate)
+    link = min(
+        (find_link(rail.link or spec.link) for rail in chosen), key=attrgetter("data_rate_gbit_s")
+    )
     slots = [find_slot(text) for rail in chosen if (text := rail.pcie or spec.pcie)]
     payloads = [
         each for rail in chosen if (each := rail.max_payload_bytes or spec.max_payload_bytes)
@@ -91,9 +95,9 @@ def _unlike_rails(spec: FabricSpec, chosen: list[RailSpec]) -> float | None:
     return sum(bound(build_fabric(spec, (rail.interface,))).high_mb_s for rail in chosen)
 
 
-def _rate(link: Any) -> float:
-    return float(link.data_rate_gbit_s)
-
+#: what narrows a reference to some runs
+_ASKED = ("suite", "program", "stack", "num_rails", "hops", "num_nodes", "ranks_per_node")
+_SPECIFIC = (*_ASKED, "stack_digest")
 
 _Item = TypeVar("_Item", PartitionSpec, StackSpec, FabricSpec)
 
@@ -143,62 +147,32 @@ class Site:
         return self._fabrics[key]
 
     def references_for(
-        self,
-        *,
-        fabric: str,
-        suite: str,
-        program: str,
-        stack: str,
-        num_rails: int,
-        hops: int | None = None,
-        num_nodes: int | None = None,
-        ranks_per_node: int | None = None,
-        stack_digest: str = "",
+        self, *, fabric: str, stack_digest: str = "", **asked: str | int | None
     ) -> dict[str, Reference]:
         """Return the site's references that apply, by quantity; the most specific one wins.
 
-        What is expected of one layout applies to that layout only.
-        One that names another build than ``stack_digest`` does not apply: see
-        :meth:`references_of_other_builds`.
+        What is expected of one layout applies to that layout only, and what names a build to that
+        build: see :meth:`references_of_other_builds`.
+
+        Args:
+            fabric: the one that was measured.
+            stack_digest: the build of the stack; empty if unknown.
+            asked: suite, program, stack, num_rails, hops, num_nodes, ranks_per_node.
         """
-        asked = {
-            "suite": suite,
-            "program": program,
-            "stack": stack,
-            "num_rails": num_rails,
-            "hops": hops,
-            "num_nodes": num_nodes,
-            "ranks_per_node": ranks_per_node,
-        }
         chosen: dict[str, tuple[int, ReferenceSpec]] = {}
         for spec in self._references_to(fabric, asked):
-            rank = sum(getattr(spec, key) is not None for key in (*asked, "stack_digest"))
             if spec.stack_digest is not None and not is_build(spec.stack_digest, stack_digest):
                 continue
+            rank = sum(getattr(spec, key) is not None for key in _SPECIFIC)
             quantity = quantity_of(spec)
             if rank >= chosen.get(quantity, (-1, spec))[0]:
                 chosen[quantity] = (rank, spec)
         return {quantity: to_reference(spec) for quantity, (_, spec) in chosen.items()}
 
     def references_of_other_builds(
-        self,
-        *,
-        fabric: str,
-        suite: str,
-        program: str,
-        stack: str,
-        num_rails: int,
-        stack_digest: str,
-        hops: int | None = None,
+        self, *, fabric: str, stack_digest: str, **asked: str | int | None
     ) -> tuple[Finding, ...]:
         """Return a sentence for each reference that would apply, were this the build it names."""
-        asked = {
-            "suite": suite,
-            "program": program,
-            "stack": stack,
-            "num_rails": num_rails,
-            "hops": hops,
-        }
         this = f"this is {stack_digest[:SHOWN_DIGITS]}" if stack_digest else "this is not known"
         return tuple(
             Finding(
@@ -210,17 +184,19 @@ class Site:
             if spec.stack_digest is not None and not is_build(spec.stack_digest, stack_digest)
         )
 
-    def _references_to(self, fabric: str, asked: dict[str, Any]) -> Iterator[ReferenceSpec]:
-        """Yield what is expected of a program; a collective must be named, what is not is a pair's.
+    def _references_to(
+        self, fabric: str, asked: Mapping[str, str | int | None]
+    ) -> Iterator[ReferenceSpec]:
+        """Yield what is expected of a program.
 
-        A pair's latency is no expectation of what a hundred ranks do together.
+        A collective must be named: a pair's latency is no expectation of what a hundred ranks do.
         """
-        collective = collective_of(asked["suite"], asked["program"]) is not None
+        collective = collective_of(str(asked["suite"]), str(asked["program"])) is not None
         for spec in self.references:
-            if collective and spec.program is None:
+            if spec.fabric != fabric or (collective and spec.program is None):
                 continue
-            stated = {key: getattr(spec, key) for key in asked if getattr(spec, key) is not None}
-            if spec.fabric == fabric and all(asked[key] == value for key, value in stated.items()):
+            stated = {key: getattr(spec, key) for key in _ASKED}
+            if all(each is None or asked.get(key) == each for key, each in stated.items()):
                 yield spec
 
 
@@ -243,11 +219,8 @@ def to_reference(spec: ReferenceSpec) -> Reference:
 
 
 def _named(items: Iterable[_Item], name: str, kind: str, source: Path) -> _Item:
-    known = []
-    for item in items:
-        if item.name == name:
-            return item
-        known.append(item.name)
-    raise ConfigError(
-        f"unknown {kind}", source=str(source), expected=f"one of {', '.join(known)}", got=repr(name)
-    )
+    known = {item.name: item for item in items}
+    if name in known:
+        return known[name]
+    expected = did_you_mean(name, known)
+    raise ConfigError(f"unknown {kind}", source=str(source), expected=expected, got=repr(name))

@@ -1,30 +1,37 @@
 """The shape of a site's files, as pydantic models: what may stand there, with ranges and words.
 
-``site.toml`` says partitions and stacks, ``fabric.toml`` the networks, ``references.toml`` what
-the site expects beyond physics.  Unknown keys are refused: a typo must not become a default.
+``site.toml`` has partitions and stacks, ``fabric.toml`` the networks, ``references.toml`` what the
+site expects beyond physics.  Unknown keys are refused: a typo must not become a default.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from fabricproof.site.texts import (
+    Expanded,
+    HostPattern,
     MailServer,
     Module,
     Name,
     Named,
     OneLine,
     Options,
+    Path,
+    PciAddress,
     Rail,
+    ReframeName,
     Value,
     Variable,
+    one_of,
 )
 from fabricproof.traffic.transports import Transport
 from fabricproof.verdict.value import CURVE_TOLERANCE
 
 Launcher = Literal["srun", "mpirun", "mpiexec"]
+Words = Annotated[str, Field(min_length=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -33,24 +40,29 @@ class _Model(BaseModel):
 
 
 class RailSpec(_Model):
-    """One rail: the interface or HCA port that carries it, by the same name on every node.
+    """One rail: the interface, or the port of an HCA (``mlx5_0:1``), that carries it.
 
-    Over verbs (InfiniBand, RoCE) it is a port, ``mlx5_0:1``: see checked.check_rails.
-
-    ``pcie`` and ``link`` override the fabric's where this rail sits in another slot or on another
-    kind of link (Gordon's rail 1 sits in a Gen2 riser).  ``switches`` are the names of those that
-    it hangs on, ``*`` and ``?`` for any text: no majority is needed to say what is cabled wrong.
+    ``link``, ``pcie`` and ``max_payload_bytes`` override the fabric's if this rail sits in another
+    slot or on another kind of link (Gordon's rail 1 sits in a Gen2 riser).
     """
 
     interface: Rail
+    """The rail's name in every record, and on each node that has no other name for it."""
+    other_names: list[Rail] = Field(default_factory=list)
+    """What some nodes call it instead: the first that a node has is taken there."""
+    pci_address: PciAddress | None = None
+    """Where the adapter sits on every node: then it is that device, whatever its name."""
+    gpu: Annotated[int, Field(ge=0, le=63)] | None = None
+    """Number of the GPU beside it; None: the PCI tree of the node decides."""
     switches: list[Named] = Field(default_factory=list)
+    """Names of those it is cabled to, ``*`` and ``?`` for any text."""
     link: Named | None = None
     pcie: Named | None = None
     max_payload_bytes: int | None = None
 
 
 class ShaperSpec(_Model):
-    """A token bucket on every rail (tc-tbf, a cloud's shaper): see fabric.Shaper."""
+    """A token bucket on every rail (tc-tbf, a cloud's shaper): see ``physics.Shaper``."""
 
     burst_bytes: Annotated[int, Field(ge=0)]
     peak_factor: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
@@ -60,60 +72,22 @@ class ShaperSpec(_Model):
 Stated = str | Annotated[list[str], Field(min_length=1)]
 """One text, or several of which any will do."""
 
-Tuned = Literal[
-    "autonegotiation",
-    "busy_poll",
-    "coalescing",
-    "connector",
-    "governor",
-    "huge_pages",
-    "irq_cpus",
-    "irqbalance",
-    "irqs",
-    "kernel",
-    "locked_memory",
-    "microcode",
-    "netdev_max_backlog",
-    "numa_balancing",
-    "offloads",
-    "options",
-    "os",
-    "pause",
-    "queue_pairs_best",
-    "queues",
-    "rings",
-    "rmem_max",
-    "smt",
-    "tcp_congestion_control",
-    "tcp_mtu_probing",
-    "tcp_rmem",
-    "tcp_wmem",
-    "transceiver",
-    "turbo",
-    "wmem_max",
+Tuned = Annotated[
+    str,
+    one_of(
+        "autonegotiation busy_poll coalescing connector governor huge_pages irq_cpus irqbalance "
+        "irqs kernel locked_memory microcode netdev_max_backlog numa_balancing offloads options os "
+        "pause queue_pairs_best queues rings rmem_max smt tcp_congestion_control tcp_mtu_probing "
+        "tcp_rmem tcp_wmem transceiver turbo wmem_max"
+    ),
 ]
 """Facts of an inventory that :attr:`ExpectSpec.tuning` may state."""
 
-Unlike = Literal[
-    "board",
-    "driver",
-    "driver_version",
-    "fec",
-    "firmware",
-    "max_payload_bytes",
-    "model",
-    "pcie",
-    "psid",
-    "type",
+Unlike = Annotated[
+    str,
+    one_of("board driver driver_version fec firmware max_payload_bytes model pcie psid type"),
 ]
 """Facts in which :attr:`ExpectSpec.mixed` may let nodes be unlike."""
-
-
-def _each_once(numbers: list[int]) -> list[int]:
-    """Refuse a number that stands there twice: two legs of one name."""
-    if len(set(numbers)) != len(numbers):
-        raise ValueError("each number once")
-    return numbers
 
 
 class ExpectSpec(_Model):
@@ -143,21 +117,14 @@ PerMillion = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False, strict=Fa
 
 
 class ErrorsSpec(_Model):
-    """What may be lost or damaged on a fabric, in events per million packets.
-
-    What is not stated is judged by the defaults of docs/errors.md.
-    """
+    """What may be lost or damaged on a fabric; what is not stated: defaults of docs/errors.md."""
 
     retransmitted_per_million_packets: PerMillion | None = None
-    """Lost on the way, and sent again by TCP or by the adapter."""
     damaged_per_million_packets: PerMillion | None = None
-    """Of wrong checksums and symbols."""
     dropped_per_million_packets: PerMillion | None = None
-    """Thrown away by a port or interface, for want of a buffer or of credits."""
     bit_error_rate: Annotated[float, Field(gt=0, lt=1e-3, strict=False)] | None = None
-    """Wrong bits of all bits, as the vendor or a standard states it (1e-12): what may be damaged,
-    which is a limit of each leg."""
-    origin: Annotated[str, Field(min_length=1)]
+    """Wrong bits of all bits, as the vendor or a standard states it (1e-12)."""
+    origin: Words
     """Why so many are right."""
 
 
@@ -173,13 +140,16 @@ class FabricSpec(_Model):
     max_payload_bytes: int | None = None
     rails: Annotated[list[RailSpec], Field(min_length=1)]
     rails_share_slot: bool = False
+    all_rails: Literal["one rank", "rank per rail"] = "one rank"
+    """How all rails are used together: one rank stripes over them, or each has a rank of its own
+    (Cray MPICH and EFA do not stripe)."""
     flow_limit_gbit_s: Positive | None = None
     shaper: ShaperSpec | None = None
     capability_gbit_s: Positive | None = None
-    """What the hosts are known to drive (one core's TCP), declared, in Gb/s."""
+    """What the hosts are known to drive (one core's TCP), declared."""
     typical_latency_us: Positive | None = None
-    """What a small message takes here where that is far from hardware's (emulated nodes): sizes the
-    effort, and judges nothing."""
+    """What a small message takes if far from hardware's (emulated nodes): sizes the effort, and
+    judges nothing."""
     transport: Transport | None = None
     """For the stacks that have a choice and do not state their own."""
     description: str = ""
@@ -201,12 +171,12 @@ class FabricSpec(_Model):
         if self.errors is None:
             return {}
         stated = self.errors.model_dump(exclude={"origin", "bit_error_rate"}, exclude_none=True)
-        found = {name: float(limit) for name, limit in stated.items()}
+        limits = {name: float(limit) for name, limit in stated.items()}
         if self.errors.bit_error_rate is not None:
             # A wrong bit damages its packet; so few are two in one packet hardly ever.
             damaged = self.errors.bit_error_rate * 8 * self.full_packet_bytes * 1e6
-            found.setdefault("damaged_per_million_packets", damaged)
-        return found
+            limits.setdefault("damaged_per_million_packets", damaged)
+        return limits
 
 
 class FabricFile(_Model):
@@ -223,30 +193,30 @@ class ContainerSpec(_Model):
     """The image that a stack's programs and its MPI are in, and what starts them there."""
 
     runtime: Options
-    """``apptainer``, ``singularity``, ``pyxis``, or a command of the site's own: ``{image}`` and
-    ``{folder}`` (the job's, to be seen inside by the same path) stand in it."""
+    """One of :data:`RUNTIMES`, or a command of the site's own: ``{image}`` and ``{folder}`` (the
+    job's, to be seen inside by the same path) stand in it."""
     image: Named
     """A path on the nodes, or a reference that the runtime fetches."""
     binds: list[Named] = Field(default_factory=list)
     """Folders of the node to be seen inside, ``PATH`` or ``PATH:INSIDE``."""
     options: list[Options] = Field(default_factory=list)
     """For the runtime, or for srun with ``pyxis``."""
-    library: Annotated[str, StringConstraints(pattern=r"^/\S+$")] | None = None
+    library: Path | None = None
     """The MPI library by its path in the image: a program that has another is INVALID."""
 
 
 class StackSpec(_Model):
-    """One MPI stack: how it is loaded, started and told where its programs are."""
+    """One MPI stack: how it is loaded, started and where its programs are."""
 
-    name: Name
+    name: ReframeName
     family: Literal["openmpi", "mpich", "intelmpi", "mvapich"]
     version: Named
     modules: list[Module] = Field(default_factory=list)
     launcher: Launcher | None = None
     """None: the partition's."""
     pmi: Literal["pmi1", "pmi2", "pmix"] | None = None
-    """What this MPI speaks to srun, where it is less than its family: ``pmi1`` for an MPICH that
-    was built without PMI-2 (``mpichversion``), whose lines are too short for UCX addresses."""
+    """What this MPI speaks to srun, if it is less than its family: ``pmi1`` for an MPICH that was
+    built without PMI-2 (``mpichversion``), whose lines are too short for UCX addresses."""
     launcher_options: list[Options] = Field(default_factory=list)
     transport: Transport | None = None
     """What carries this stack's messages, whatever the fabric says: so one MPI may stand in a site
@@ -254,20 +224,20 @@ class StackSpec(_Model):
     environment: dict[Variable, Value] = Field(default_factory=dict)
     """Set as they stand: no shell expands anything in them."""
     suites: dict[Named, Named] = Field(default_factory=dict)
-    """suite (``osu``, ``osu-mpi4py``, ``imb``) -> folder of its programs, ``PATH`` where they are
+    """suite (``osu``, ``osu-mpi4py``, ``imb``) -> folder of its programs, ``PATH`` if they are
     found by name, or ``provisioned`` for the stacks of ``fabricproof stack install``."""
     sharing_threshold: Annotated[str, StringConstraints(pattern=r"^\d+(B|KiB|MiB)$")] | None = None
-    """The message size from which on several rails should carry more than one."""
-    """Judged by the checks over several rails; what is not stated is only told."""
+    """The message size from which on several rails should carry more than one: judged by the checks
+    over several rails; if not stated, what they see is only shown."""
     container: ContainerSpec | None = None
     """Then ``suites`` names folders in the image, and the modules bring the runtime."""
-    one_rail: Annotated[str, Field(min_length=1)] | None = None
+    one_rail: Words | None = None
     """Why this stack is measured over one rail at a time: what needs several is SKIPPED with it."""
     left_out: dict[Named, str] = Field(default_factory=dict)
     """program -> why it says nothing on this stack: it is SKIPPED with that reason."""
     provisioned: bool | Name = False
     """Installed by ``fabricproof stack install`` rather than by the site: ``true``, or the name in
-    its catalogue where the site calls the stack otherwise (``"openmpi4"`` for ``openmpi4-ud``)."""
+    its catalogue if the site calls the stack otherwise (``"openmpi4"`` for ``openmpi4-ud``)."""
     spack: Name | None = None
     """The folder of ``spack-envs`` that ``fabricproof stack build`` builds this stack from; then
     its modules and its programs are known without ``modules`` and ``suites``."""
@@ -275,6 +245,8 @@ class StackSpec(_Model):
     """With ``spack``: what is required of the MPI, as a Spack spec (``openmpi@4.1``)."""
     options: list[Name] = Field(default_factory=list)
     """With ``spack``: files of ``spack-envs/options`` to build with (``cuda``, ``rocm``)."""
+    reframe: dict[str, Any] = Field(default_factory=dict)
+    """Keys of ReFrame's environment, as ReFrame spells them: ``prepare_cmds``, ``extras``."""
 
     @property
     def installed_as(self) -> str:
@@ -294,7 +266,7 @@ class StackSpec(_Model):
 
 
 class GpuSpec(_Model):
-    """The GPUs of each node of a partition.  Where there is no such table, nothing of GPUs runs."""
+    """The GPUs of each node of a partition.  Without such a table, nothing of GPUs runs."""
 
     kind: Literal["cuda", "rocm", "level-zero"]
     per_node: Annotated[int, Field(ge=1, le=64)] = 1
@@ -302,20 +274,29 @@ class GpuSpec(_Model):
     """The slot of each GPU, ``5.0x16``: every byte of a buffer on it crosses that."""
     direct: bool | None = None
     """Whether an adapter reaches the memory of a GPU by itself (GPUDirect RDMA: ``nvidia_peermem``
-    or dma-buf; ROCm: the amdgpu driver); None: nobody says, and no bandwidth is promised."""
+    or dma-buf; ROCm: the amdgpu driver); None if unknown, and no bandwidth is promised."""
     stacks: list[Name] = Field(default_factory=list)
     """Stacks that take such buffers beside those that Spack builds with ``cuda`` or ``rocm``."""
+
+
+def _each_once(numbers: list[int]) -> list[int]:
+    if len(set(numbers)) != len(numbers):  # two legs of one name
+        raise ValueError("each number once")
+    return numbers
 
 
 class PartitionSpec(_Model):
     """One partition, as in Slurm and ReFrame."""
 
-    name: Name
+    name: ReframeName
     scheduler: Literal["slurm", "squeue", "local", "pbs", "flux", "lsf"] = "slurm"
     launcher: Launcher = "srun"
-    access: list[Options] = Field(default_factory=list)
+    access: list[Expanded] = Field(default_factory=list)
+    """Options of sbatch; ``$VARIABLES`` are expanded when the file is read."""
     fabrics: Annotated[list[Name], Field(min_length=1)]
     stacks: Annotated[list[Name], Field(min_length=1)]
+    python: Path | None = None
+    """Python 3.11 or newer on the nodes; None: the one of this fabricproof, by the same path."""
     max_jobs: Annotated[int, Field(ge=1, le=1000)] = 8
     leg_seconds: Annotated[float, Field(gt=0, le=600)] = 2.0
     """Time budget of one measurement (one program over one path), in seconds."""
@@ -332,14 +313,14 @@ class PartitionSpec(_Model):
     ] = Field(default_factory=lambda: [1])
     """Numbers of ranks on a node that such a check tries, for example ``[1, 64]``."""
     collective_max_size: str = "1MiB"
-    """Largest message of a collective: a rank's block where it has one for each other rank."""
+    """Largest message of a collective: a rank's block if it has one for each other rank."""
     collective_factor: Annotated[float, Field(ge=1, le=1000)] = 3.0
     """How many times the best algorithm's modelled time a collective may take."""
     sweep_smallest: str = "4B"
     """Smallest message for which a sweep of algorithms judges; a barrier counts as nothing."""
-    no_sweep: Annotated[str, Field(min_length=1)] | None = None
+    no_sweep: Words | None = None
     """Why algorithms are not compared here, in words for the report; None: they are."""
-    no_pairs: Annotated[str, Field(min_length=1)] | None = None
+    no_pairs: Words | None = None
     """Why all nodes are not measured with each other here; None: they are."""
     pairs_without: str = ""
     """Nodes that are left out of that on purpose, as Slurm writes them: ``n[7-8]``."""
@@ -350,13 +331,13 @@ class PartitionSpec(_Model):
     look_seconds: Annotated[float, Field(ge=1, le=600)] = 5.0
     """How long a node may take to say what it is made of (its inventory)."""
     look_each_job: bool = True
-    """Whether every job looks; where that costs too much (emulated nodes), preflight alone."""
+    """Whether every job looks; if that costs too much (emulated nodes), preflight alone."""
     same_node: bool = False
     """Both ranks on one node on purpose (site ``local``): no fabric is proven there."""
     gpus: GpuSpec | None = None
-    reframe: dict[str, object] = Field(default_factory=dict)
-    """More keys of ReFrame's partition, as ReFrame has them: ``resources``, ``devices``, ``extras``
-    for a site's own checks."""
+    reframe: dict[str, Any] = Field(default_factory=dict)
+    """Keys of ReFrame's partition, as ReFrame spells them: ``prepare_cmds``, ``modules``,
+    ``env_vars``, ``resources``, ``features``, ``devices``, ``extras``, ``time_limit``."""
 
     @property
     def uses_slurm(self) -> bool:
@@ -367,12 +348,13 @@ class PartitionSpec(_Model):
 class SiteSpec(_Model):
     """The ``[site]`` table."""
 
-    name: Name
+    name: ReframeName
     description: str = ""
-    hostnames: list[Named] = Field(default_factory=list)
+    hostnames: list[HostPattern] = Field(default_factory=list)
+    """Regular expressions, matched from the beginning as ReFrame does."""
     modules_system: Literal["lmod", "tmod4", "envmod", "nomod", "spack"] = "lmod"
     modules_init: Named | None = None
-    """The file that defines ``module`` in a shell of batch jobs; the usual places where None."""
+    """The file that defines ``module`` in a shell of batch jobs; the usual places if None."""
     module_paths: list[Named] = Field(default_factory=list)
     tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.10
     path: list[Named] = Field(default_factory=list)
@@ -384,7 +366,7 @@ class SiteSpec(_Model):
     baseline: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")] | None = (
         None
     )
-    """The baseline of ``baselines/`` that judges after physics and references; none where None."""
+    """The baseline of ``baselines/`` that judges after physics and references; None: none."""
 
 
 class NightSpec(_Model):
@@ -406,7 +388,7 @@ class NightSpec(_Model):
     ] = Field(default_factory=list)
     mail_from: OneLine | None = None
     smtp: MailServer | None = None
-    """``host`` or ``host:port``; the machine's own sendmail or mail command where None."""
+    """``host`` or ``host:port``; the machine's own sendmail or mail command if None."""
     webhook: Annotated[str, StringConstraints(pattern=r"^[A-Z_][A-Z0-9_]*$")] | None = None
     """Name of the environment variable that holds the URL; the URL itself is a secret."""
     html: str | None = None
@@ -422,7 +404,7 @@ class SiteFile(_Model):
     partitions: Annotated[list[PartitionSpec], Field(min_length=1)]
     stacks: Annotated[list[StackSpec], Field(min_length=1)]
     night: NightSpec = Field(default_factory=NightSpec)
-    reframe: dict[str, object] = Field(default_factory=dict)
+    reframe: dict[str, Any] = Field(default_factory=dict)
 
 
 class ReferenceSpec(_Model):
@@ -446,11 +428,11 @@ class ReferenceSpec(_Model):
     hops: Annotated[int, Field(ge=1)] | None = None
     """Switches between the nodes of a pair, for the checks that choose pairs by them."""
     num_nodes: Annotated[int, Field(ge=1)] | None = None
-    """With ``ranks_per_node``: the layout of a collective that it holds for; any where absent."""
+    """With ``ranks_per_node``: the layout of a collective that it holds for; None: any."""
     ranks_per_node: Annotated[int, Field(ge=1)] | None = None
     stack_digest: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,64}$")] | None = None
     """The build it was measured with, as perflogs show it; no other is judged by it."""
-    origin: Annotated[str, Field(min_length=1)]
+    origin: Words
 
 
 class ReferenceFile(_Model):

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
+from fabricproof.core.errors import OutputError, UnavailableError
 from fabricproof.core.records import text_of
-from fabricproof.site import Site, line_of, positions
+from fabricproof.site import Misfit, Site, error_at
 from fabricproof.stacks.catalog import DATA, Catalog, Stack, load_catalog
 from fabricproof.stacks.environment import (
     answer_of,
@@ -327,13 +327,7 @@ def check_provisioned(site: Site) -> None:
     for place, stack in enumerate(site.stacks):
         if not stack.provisioned or stack.installed_as in known:
             continue
-        path = site.folder / "site.toml"
-        lines = positions(text_of(path, encoding="utf-8-sig"))
-        raise ConfigError(
-            f"stack {stack.name!r}: fabricproof stack install knows no such stack",
-            source=str(path),
-            line=line_of(("stacks", place, "provisioned"), lines),
-            expected=f"one of {', '.join(known)}",
-            got=repr(stack.installed_as),
-            next_step='provisioned = "NAME" with one of them, or leave the line out',
-        )
+        problem = f"stack {stack.name!r}: fabricproof stack install knows no such stack"
+        mend = 'provisioned = "NAME" with one of them, or leave the line out'
+        key, got = ("stacks", place, "provisioned"), repr(stack.installed_as)
+        raise error_at(site, Misfit(key, problem, f"one of {', '.join(known)}", got, mend))

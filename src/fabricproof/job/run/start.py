@@ -25,7 +25,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.project import ROOT_VARIABLE, check_folders
 from fabricproof.job.run.watch import Watch, ends_as_interrupt, patience_seconds
 from fabricproof.nodes import slurm
-from fabricproof.site import Site
+from fabricproof.site import Site, check_access
 from fabricproof.site.scheduling import (
     SlurmTraits,
     asked_partitions,
@@ -127,6 +127,7 @@ def session_environment(site: Site, place: Workplace, run_id: str) -> dict[str, 
     Raises:
         ConfigError: a stack is to be one of the catalogue's and is none: no session could measure.
     """
+    check_access(site)
     check_provisioned(site)
     environment = dict(os.environ)
     environment["FABRICPROOF_VCLUSTER"] = environment.get("FABRICPROOF_VCLUSTER") or "vcluster"
