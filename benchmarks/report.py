@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "report" / "html"))
 
 from made_report import made_report
 
-from fabricproof.report.formats.html.page import render_html
+from fabricproof.report.formats.page import render_html
 from fabricproof.report.model import ReportData
 
 MB = 1e6

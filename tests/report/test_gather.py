@@ -15,7 +15,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.records import append_records, read_records
 from fabricproof.history.store import ADMISSION_LABEL, set_label
 from fabricproof.job.run.start import Workplace
-from fabricproof.report.formats.html.page import render_html
+from fabricproof.report.formats.page import render_html
 from fabricproof.report.gather import Gathered, gather
 from fabricproof.site import Site, load_site
 
@@ -221,7 +221,7 @@ def test_a_leg_that_printed_nothing_has_the_history_of_its_good_nights(
     data = gather(site, place, DOWN).data
     assert len(data.matrix.runs) == 10
     assert data.trend is not None
-    assert "attempts, red in 1 of 10 runs" in render_html(data)
+    assert "red in 1 of 10 runs" in render_html(data)
 
 
 def test_a_rate_that_halved_shows_in_the_matrix(site: Site, place: Workplace) -> None:

@@ -19,12 +19,11 @@ from fabricproof.history.stats.shifts import Change
 from fabricproof.history.store import Key, Matrix
 from fabricproof.job.run import LegResult
 from fabricproof.physics import device_word, find_link, known_links
-from fabricproof.report.formats.html.page import render_html
-from fabricproof.report.formats.html.payload import all_keys, place_of, places
 from fabricproof.report.formats.junit import render_junit
+from fabricproof.report.formats.page import render_html
 from fabricproof.report.formats.prometheus import render_prometheus
 from fabricproof.report.formats.record import report_record
-from fabricproof.report.model import RawNumber, ReportData, devices_of, for_people, with_devices
+from fabricproof.report.model import ReportData, devices_of, with_devices
 from fabricproof.report.text.drain import render_drain
 from fabricproof.report.text.screen import summary
 from fabricproof.report.text.terminal import render
@@ -209,23 +208,13 @@ def test_history_says_it_too_and_only_of_the_soft_fabric() -> None:
     assert with_devices(group, {}) is group
 
 
-def test_a_number_of_a_leg_is_still_found_in_its_history() -> None:
-    """The page opens a leg's raw numbers by its place, which has the word on both sides."""
+def test_a_red_number_of_soft_roce_is_still_found_in_its_history() -> None:
+    """The page finds it by its path, which has the word on both sides."""
     mine = key(fabric="roce0", leg="rxe0:1", rails="rxe0:1")
-    raw = RawNumber(
-        run_id=RUN.run_id,
-        attempt=1,
-        counts=True,
-        value=47.0,
-        verdict="PASS",
-        reason="",
-        file="records.jsonl",
-        line=1,
-    )
-    data = for_people(report(soft(), raw={mine: (raw,)}))
-    (row,) = places(data, all_keys(data))
-    assert row == place_of(data.session.legs[0], data.session.legs[0].quantities[0])
-    assert "rxe0:1 Soft-RoCE" in row
+    data = report(soft(Verdict.FAIL))
+    values, verdicts = np.array([[47.0, 46.0, 20.0]]), (("PASS", "PASS", "FAIL"),)
+    matrix = Matrix(keys=(mine,), runs=(RUN,) * 3, values=values, verdicts=verdicts)
+    assert "red in 1 of 3 runs" in render_html(replace(data, matrix=matrix))
 
 
 def test_what_a_site_declares_soft_is_known_by_fabric_and_rail() -> None:

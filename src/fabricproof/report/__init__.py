@@ -3,7 +3,7 @@
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
     "formats.bundle": "one archive of all evidence of a run",
-    "formats.html.page": "the page, offline",
+    "formats.page": "the page, offline",
     "formats.junit": "JUnit",
     "formats.prometheus": "Prometheus text",
     "formats.record": "JSON",

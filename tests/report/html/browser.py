@@ -140,16 +140,12 @@ class Browser:
             raise RuntimeError(json.dumps(answer["exceptionDetails"])[:800])
         return answer["result"].get("value")
 
-    def open(
-        self, page: Path, *, width: int = 1280, height: int = 900, scripts: bool = True
-    ) -> None:
-        """Load a file and wait until its own script says that it is ready."""
-        self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
+    def open(self, page: Path, *, width: int = 1280, height: int = 900) -> None:
+        """Load a file and wait until it is there."""
         self.size(width, height)
         self.events.clear()
         self.call("Page.navigate", url=page.as_uri())
-        wanted = "document.documentElement.dataset.ready === 'yes'" if scripts else "true"
-        self.until(f"document.readyState === 'complete' && {wanted}")
+        self.until("document.readyState === 'complete'")
 
     def size(self, width: int, height: int) -> None:
         """Make the window as large as this, in CSS pixels."""
@@ -169,29 +165,9 @@ class Browser:
                 raise RuntimeError(f"never true: {script}")
             time.sleep(0.03)
 
-    def show(self, selector: str) -> None:
-        """Scroll something into view and wait for two frames."""
-        self.run(f"document.querySelector({selector!r}).scrollIntoView({{behavior: 'instant'}})")
-        self.frames()
-
     def frames(self) -> None:
         """Wait until what was asked for is drawn."""
         self.run("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))")
-
-    def click(self, x: float, y: float) -> None:
-        """Click where a person would."""
-        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
-
-    def press(self, key: str, text: str = "") -> None:
-        """Press and release one key."""
-        codes = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowRight": 39, "ArrowLeft": 37}
-        codes |= {"ArrowUp": 38, "ArrowDown": 40}
-        said = "\r" if key == "Enter" else text
-        facts = {"key": key, "code": key, "windowsVirtualKeyCode": codes.get(key, 0)}
-        down = {"type": "keyDown" if said else "rawKeyDown", **facts}
-        self.call("Input.dispatchKeyEvent", **down, **({"text": said} if said else {}))
-        self.call("Input.dispatchKeyEvent", type="keyUp", **facts)
 
     def screenshot(self, path: Path, *, whole: bool = False) -> None:
         """Write what is seen, or the whole page, as PNG."""

@@ -26,7 +26,7 @@ from fabricproof.pairs import (
     say,
 )
 from fabricproof.pairs.blame.judged import MatrixVerdict
-from fabricproof.report.formats.html.page import render_html, render_pairs
+from fabricproof.report.formats.page import render_html, render_pairs
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "pairs"))
 from matrices import Fault, healthy, made, of_node, written
@@ -118,7 +118,7 @@ def test_the_report_has_the_section_only_with_a_campaign(tmp_path: Path) -> None
     picture = drawn(tmp_path, 8, of_node(3, 0.3))
     good = replace(picture, title="good", blame=(), verdict=MatrixVerdict.PASS)
     page = render_html(replace(data, pairs=(good, picture)))
-    assert 'href="#pairs"' in page
+    assert '<section id="pairs"' in page
     assert page.index("bandwidth over rail0") < page.index("<h3>good")
     assert Outline(page).wrong == []
 

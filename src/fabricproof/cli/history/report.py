@@ -29,6 +29,7 @@ from fabricproof.site import Site, site_of
 
 if TYPE_CHECKING:
     from fabricproof.report.gather import Gathered
+    from fabricproof.report.model import ReportData
 
 #: a terminal that says it is narrower says nothing
 _NARROWEST = 40
@@ -112,9 +113,13 @@ def _write_all(
 
     That ends nothing: the verdict is told first.
     """
-    from fabricproof.report.formats.html.page import render_html  # noqa: PLC0415 - start-up time
+    from fabricproof.report.formats.page import render_html  # noqa: PLC0415 - start-up time
 
-    render = {".html": render_html, ".xml": render_junit, ".prom": render_prometheus}
+    render: Mapping[str, Callable[[ReportData], str]] = {
+        ".html": lambda data: render_html(data, found.records),
+        ".xml": render_junit,
+        ".prom": render_prometheus,
+    }
     failed: list[OutputError] = []
     for end, path in files.items():
         try:

@@ -39,7 +39,7 @@ PICTURE = options.output(
 def draw(files: Mapping[str, Path], pictures: Sequence[Picture]) -> None:
     """Write pictures into files, by the end of their names: HTML takes all, SVG the first."""
     if ".html" in files:
-        from fabricproof.report.formats.html.page import render_pairs  # noqa: PLC0415 - loads all of history
+        from fabricproof.report.formats.page import render_pairs  # noqa: PLC0415 - loads all of history
 
         write_whole(files[".html"], render_pairs(pictures))
     if ".svg" in files and pictures:

@@ -15,7 +15,7 @@ from fabricproof.core.provenance import identity_of
 from fabricproof.job.run import Workplace
 from fabricproof.nodes.inventory.store import FOLDER
 from fabricproof.physics import device_word
-from fabricproof.report.formats.html.page import render_html
+from fabricproof.report.formats.page import render_html
 from fabricproof.report.formats.record import report_record
 from fabricproof.report.gather import Gathered
 from fabricproof.report.model import ReportData
@@ -76,7 +76,7 @@ def made(data: ReportData, records: Iterable[Mapping[str, Any]]) -> Iterator[Bun
     yield BundleFile(name="summary.txt", content=screen)
     yield BundleFile(name="drain.txt", content=render_drain(data, records))
     yield BundleFile(name="report.json", content=_dumped(report_record(data, records)))
-    yield BundleFile(name="report.html", content=render_html(data))
+    yield BundleFile(name="report.html", content=render_html(data, records))
 
 
 def _file(name: str, path: Path) -> BundleFile | Absent:

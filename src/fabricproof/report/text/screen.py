@@ -80,32 +80,43 @@ def summary(
     ``confirmation`` say how sure a red leg is.
     """
     data = for_people(data)
-    confirmations = [each for each in records if each.get("kind") == "confirmation"]
-    groups = red_groups(data.session, confirmations)
+    groups = groups_of(data, records)
     head = list(_headline(data))
     commands = what_next(groups, data.site, data.run.run_id)
-    sections = [
-        Section(title="admission", items=tuple(told_of_admission(data.session.legs))),
-        Section(title="red", items=tuple(_red(each) for each in groups)),
-        Section(
-            title="blamed by the evidence (report --drain has it)",
-            items=tuple(f"{each.node}: {each.reason}" for each in advise(data, records).blamed),
-        ),
-        Section(title="found on green legs", items=tuple(told_of_passes(data.session.legs))),
-        Section(title="compared", items=tuple(_compared(data.comparison))),
-        Section(title="history", items=tuple(_history(data))),
-        Section(
-            title="changed since the run before",
-            items=tuple(each.sentence for each in data.inventory_changes),
-        ),
-        Section(title="coverage", items=tuple(_coverage(data.session.legs))),
-        Section(title="notes", items=tuple(dict.fromkeys((*data.notes, *data.session.notes)))),
-    ]
+    red = Section(title="red", items=tuple(_red(each) for each in groups))
+    first, *others = sections_beside_red(data, records)
+    sections = [first, red, *others]
     tail = _next(commands, whole=whole)
     filled = [each for each in sections if each.items]
     room = 10**9 if whole else lines - len(head) - len(tail)
     shown = [*head, *_fitted(filled, room, width, whole=whole), *tail]
     return [replace(each, text=held(each.text)) for each in shown]
+
+
+def groups_of(data: ReportData, records: Sequence[Mapping[str, Any]]) -> list[RedGroup]:
+    """Return what is red; records of kind ``confirmation`` say how sure it is."""
+    confirmations = [each for each in records if each.get("kind") == "confirmation"]
+    return red_groups(data.session, confirmations)
+
+
+def sections_beside_red(
+    data: ReportData, records: Sequence[Mapping[str, Any]]
+) -> tuple[Section, ...]:
+    """Return what a report says beside what is red, of a report for people: the screen and page."""
+    admission = tuple(told_of_admission(data.session.legs))
+    blamed = tuple(f"{each.node}: {each.reason}" for each in advise(data, records).blamed)
+    changed = tuple(each.sentence for each in data.inventory_changes)
+    notes = tuple(dict.fromkeys((*data.notes, *data.session.notes)))
+    return (
+        Section(title="admission", items=admission),
+        Section(title="blamed by the evidence (report --drain has it)", items=blamed),
+        Section(title="found on green legs", items=tuple(told_of_passes(data.session.legs))),
+        Section(title="compared", items=tuple(_compared(data.comparison))),
+        Section(title="history", items=tuple(_history(data))),
+        Section(title="changed since the run before", items=changed),
+        Section(title="coverage", items=tuple(_coverage(data.session.legs))),
+        Section(title="notes", items=notes),
+    )
 
 
 def _headline(data: ReportData) -> Iterable[Line]:
