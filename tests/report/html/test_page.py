@@ -230,7 +230,7 @@ def test_a_larger_value_is_never_drawn_lower(
     sizes: list[int], draw: st.DataObject, logarithmic: bool
 ) -> None:
     values = draw.draw(st.lists(_VALUE, min_size=len(sizes), max_size=len(sizes)))
-    line = svg.Line(points=tuple(zip(sizes, values, strict=True)))
+    line = svg.CurveLine(points=tuple(zip(sizes, values, strict=True)))
     text = svg.curves([line], [], "MB/s", "t", logarithmic=logarithmic)
     found = re.findall(r'<circle class="dot l0" cx="([-\d.e]+)" cy="([-\d.e]+)"', text)
     points = [(float(x), float(y)) for x, y in found]

@@ -215,7 +215,7 @@ class _Curve:
     """
 
     name: str
-    line: svg.Line
+    line: svg.CurveLine
     verdict: Verdict
     share: float
     said: str
@@ -298,7 +298,7 @@ def _curve(name: str, points: list[tuple[Key, float, str]], data: ReportData) ->
         of = f", {share:.0%} of the ceiling"
     return _Curve(
         name=name,
-        line=svg.Line(
+        line=svg.CurveLine(
             points=tuple((key.message_size or 0, value) for key, value, _ in points),
             red=frozenset(at for at, each in enumerate(points) if each[2] not in _GREEN),
         ),

@@ -22,7 +22,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 24.0, 12.0, 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class CurveLine:
     """A curve: points of message size in bytes and value, rising in size.
 
     Attributes:
@@ -94,7 +94,7 @@ class _Axes:
 
 
 def curves(
-    lines: Sequence[Line], limits: Sequence[Limit], unit: str, title: str, *, logarithmic: bool
+    lines: Sequence[CurveLine], limits: Sequence[Limit], unit: str, title: str, *, logarithmic: bool
 ) -> Markup:
     """Return one panel: at most :data:`MOST_LINES` lines, the rest as the band that they fill.
 
