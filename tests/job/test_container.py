@@ -154,7 +154,7 @@ def test_a_site_may_name_what_can_be_entered() -> None:
 
 
 def _render(leg: Leg) -> str:
-    return render_script([leg], launch="srun -n 2", second_look="true", leg_seconds_limit=60)
+    return render_script([leg], launch="srun -n 2", judge="true", leg_seconds_limit=60)
 
 
 def _run(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -151,7 +151,7 @@ def test_who_ran_where_is_known_or_the_other_way_is_no_pass(tmp_path: Path) -> N
 def test_every_launcher_is_told_the_nodes_backwards(family: str, launcher: str, line: str) -> None:
     launcher, *options = launcher.split()
     back = replace(BACK, launch=turned_command(family, launcher, ("LAUNCH", *options)))
-    script = render_script([FORTH, back], launch="LAUNCH", second_look="true", leg_seconds_limit=9)
+    script = render_script([FORTH, back], launch="LAUNCH", judge="true", leg_seconds_limit=9)
     forth, turned = script.split("leg_rail0_back()")
     assert "backwards.hosts" not in forth
     assert 'scontrol show hostnames "$SLURM_JOB_NODELIST" | tac >backwards.hosts' in turned

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import fabricproof.job
-from fabricproof.core.findings import texts_of
+from fabricproof.core.findings import FindingKind, texts_of
 from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import Leg, shell_name, write_plan
 from fabricproof.job.outcome import judge_leg
@@ -47,7 +47,7 @@ leg_rail0_rail1() { # osu_put_bw over rail0+rail1
 
 
 def _render(*legs: Leg, launch: str = "env", limit: int = 60, look: str = SECOND_LOOK) -> str:
-    return render_script(legs, launch=launch, second_look=look, leg_seconds_limit=limit)
+    return render_script(legs, launch=launch, judge=look, leg_seconds_limit=limit)
 
 
 def test_a_leg_is_a_function_that_a_person_can_read() -> None:
@@ -66,7 +66,7 @@ def test_a_leg_in_two_parts_starts_twice_and_quotes_what_needs_it() -> None:
 
 def test_the_second_look_comes_after_all_legs() -> None:
     text = _render(make_leg(), make_leg(name="rail1"), look="look twice")
-    assert text.index("for leg in rail0 rail1; do attempt") < text.index("$(look twice")
+    assert text.index("for leg in rail0 rail1; do attempt") < text.index("    ask_judge ")
 
 
 @pytest.mark.parametrize(
@@ -148,9 +148,9 @@ def test_only_the_doubtful_leg_runs_again(tmp_path: Path) -> None:
 def test_what_is_asked_next_knows_how_many_legs_still_fit(tmp_path: Path) -> None:
     """Of 100 s, 30 s are kept for the end; a leg took 2 s, counted up to the next whole one."""
     legs = _prepare(tmp_path, 'sleep 2; cat "$FABRICPROOF_LEG"/../../good')
-    (tmp_path / "asked.sh").write_text('echo "$FABRICPROOF_LEGS_FIT" >fit')
+    (tmp_path / "asked.sh").write_text('echo ready; read -r fits; echo "$fits" >fit; echo')
     text = render_script(
-        legs, launch="env", second_look="sh asked.sh", leg_seconds_limit=60, job_seconds=100
+        legs, launch="env", judge="sh asked.sh", leg_seconds_limit=60, job_seconds=100
     )
     (tmp_path / SCRIPT_FILE).write_text(text)
     assert _run(tmp_path).returncode == 0
@@ -237,6 +237,36 @@ def test_a_second_look_that_breaks_is_kept_and_said(tmp_path: Path) -> None:
     assert "damaged plan" in texts_of(report.findings)[0]
 
 
+@pytest.mark.parametrize("judge", ["false", "sh dies.sh", "no-such-command"])
+def test_a_judge_that_dies_in_the_job_costs_no_leg_and_clears_nothing(
+    judge: str, tmp_path: Path
+) -> None:
+    slow, good = _prepare(
+        tmp_path,
+        'case $FABRICPROOF_LEG in */slow.*) cat "$FABRICPROOF_LEG"/../../slow ;;\n'
+        '*) cat "$FABRICPROOF_LEG"/../../good ;; esac',
+        make_leg(name="slow"),
+        make_leg(),
+    )
+    (tmp_path / "dies.sh").write_text("echo ready; exec <&-; kill -9 $$")
+    (tmp_path / SCRIPT_FILE).write_text(_render(slow, good, look=judge))
+    assert _run(tmp_path).returncode == 0
+    assert judge_leg(tmp_path, good).report.verdict is Verdict.PASS
+    report = judge_leg(tmp_path, slow).report
+    assert report.verdict is Verdict.FAIL
+    assert report.findings[0].kind is FindingKind.NO_SECOND_LOOK
+    assert ":" in texts_of(report.findings)[0], "it says why"
+
+
+def test_the_judge_starts_once_a_job_and_takes_nothing_from_the_legs(tmp_path: Path) -> None:
+    (leg,) = _prepare(tmp_path, 'cat; cat "$FABRICPROOF_LEG"/../../slow')
+    counted = f"sh -c 'echo x >>starts; exec {SECOND_LOOK}'".replace("$here", "$PWD")
+    (tmp_path / SCRIPT_FILE).write_text(_render(leg, look=counted))
+    assert _run(tmp_path).returncode == 0
+    assert (tmp_path / "starts").read_text() == "x\n"
+    assert len(judge_leg(tmp_path, leg).attempts) == 2
+
+
 def test_a_leg_repeated_by_hand_changes_no_verdict(tmp_path: Path) -> None:
     (leg,) = _prepare(tmp_path, 'cat "$FABRICPROOF_LEG"/../../good')
     _run(tmp_path)
@@ -267,7 +297,7 @@ def test_the_look_at_the_nodes_is_started_as_the_first_leg_is() -> None:
 
 
 def test_a_site_says_how_long_a_look_may_take_and_whether_there_is_one() -> None:
-    options = {"launch": "srun", "second_look": "true", "leg_seconds_limit": 30}
+    options = {"launch": "srun", "judge": "true", "leg_seconds_limit": 30}
     patient = render_script([make_leg()], look_seconds=40, **options)
     assert "timeout -k 1 47" in patient
     assert '"$here/inventory" 40 >' in patient

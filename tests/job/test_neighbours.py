@@ -132,9 +132,7 @@ def test_the_script_asks_after_each_leg(
         (folder / name).write_text(f"#!/bin/bash\n{text}\n")
         (folder / name).chmod(0o755)
     leg = make_leg(commands=(("true",),))
-    script = render_script(
-        [leg], launch="", second_look="true", leg_seconds_limit=5, look_seconds=None
-    )
+    script = render_script([leg], launch="", judge="true", leg_seconds_limit=5, look_seconds=None)
     (tmp_path / "legs.sh").write_text(script)
     environment = {
         "PATH": f"{tmp_path / 'bin'}{os.pathsep}/usr/bin:/bin",

@@ -170,7 +170,7 @@ def test_a_cell_gives_each_node_its_own_interface(planner: LegPlanner) -> None:
 
 
 def _script(leg: Leg) -> str:
-    return render_script([leg], launch="srun -n 2", second_look="true", leg_seconds_limit=30)
+    return render_script([leg], launch="srun -n 2", judge="true", leg_seconds_limit=30)
 
 
 def test_a_question_comes_before_the_leg_and_others_are_asked_nothing(planner: LegPlanner) -> None:

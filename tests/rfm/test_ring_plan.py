@@ -72,7 +72,7 @@ def test_two_rings_that_pass_by_themselves_are_not_red_together(planner: LegPlan
 
 def test_a_run_longer_than_other_legs_has_the_time_it_needs(planner: LegPlanner) -> None:
     plan = ring_plan(planner, 1)
-    script = render_script(plan.legs, launch="srun", second_look="true", leg_seconds_limit=30)
+    script = render_script(plan.legs, launch="srun", judge="true", leg_seconds_limit=30)
     assert plan.legs[0].limit_seconds > 120
     assert f"timeout -k 5 {plan.legs[0].limit_seconds} " in script
 

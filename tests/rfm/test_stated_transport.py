@@ -185,7 +185,7 @@ def test_a_stacks_own_launcher_starts_the_wrapper_of_every_rank(
     options = layout_options(planner.stack.family, planner.launcher, layout)
     launch = (plan_launch(planner.stack.family, planner.launcher).launcher, *options)
     leg = replace(planner.leg(("rxe0:1",), layout=layout), launch=launch)
-    text = render_script([leg], launch="unused", second_look="true", leg_seconds_limit=30)
+    text = render_script([leg], launch="unused", judge="true", leg_seconds_limit=30)
     (started,) = (each for each in text.splitlines() if '"$here/rank.sh"' in each)
     assert started.split()[: len(line)] == list(line)
     assert not any(word in text for word in ("rail0", "mgmt0", "oob_tcp"))

@@ -25,9 +25,11 @@ _UNOPENED = "slurmd could not open the job's files; do all nodes see this folder
 #: First of all in the job script, before any module is loaded: whatever ends it writes the file.
 #: Bash runs a trap on EXIT after a fatal signal too, then with any status: so the last command of
 #: the script must have said that it was reached.  The name is absolute, as a module may change the
-#: folder; the file appears whole or not at all.
+#: folder; the file appears whole or not at all.  A site that submits with ``--export=NONE`` would
+#: have srun start each rank with nothing of what modules and legs set (sbatch(1), --export).
 RECORD_END = f"""\
 fabricproof_end=$PWD/{JOB_END_FILE} fabricproof_reached=no
+export SLURM_EXPORT_ENV=ALL
 rm -f "$fabricproof_end"
 fabricproof_ends() {{ # how this job ended, for who judges it
     local status=$?

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fabricproof.job.commands import PEER_SUITES
 from fabricproof.job.leg import Leg, shell_name
 from fabricproof.job.rounds import MOST
-from fabricproof.stacks.container import INSIDE, in_folder
+from fabricproof.stacks.container import INSIDE, image_file, in_folder
 from fabricproof.stacks.environment import shell_line, shell_word
 from fabricproof.stacks.launch import BACKWARDS_FILE
 
@@ -35,15 +35,14 @@ _LAUNCH_SECONDS = 7
 #: one short script on every node; a launcher that needs longer is given up
 ASK_SECONDS = 30
 
+#: what a start may take longer where the runtime fetches the image from a registry: our choice
+FETCH_SECONDS = 300
+
 #: what the second look had to say against itself
 SECOND_LOOK_ERRORS = "second_look.err"
 
 #: what a job keeps of its time for ending, in seconds, when it asks whether more legs fit in it
 END_SECONDS = 30
-
-#: how many legs as long as the longest of those run last still fit in the job's time, for what is
-#: asked next
-LEGS_FIT = "FABRICPROOF_LEGS_FIT"
 
 #: what is to run next is asked at most so often: a second look, then rounds by ones to threes
 MOST_LOOKS = 1 + MOST
@@ -84,6 +83,12 @@ neighbours() { # BEGIN: the jobs on our nodes since then, ours too; squeue knows
     return 0
 }
 
+ask_judge() { # [LEGS]: the legs to run next, to $again; LEGS still fit in the job's time
+    again=
+    [ $# = 0 ] || printf '%s\\n' "$1" >&"${JUDGE[1]}" || return
+    IFS= read -r again <&"${JUDGE[0]}" || { again= && return 1; }
+} 2>/dev/null
+
 means_nothing() { # whether a node said, or all of them together show, that the leg means nothing
     bash "$here/ask.sh" settle
     for each in "$FABRICPROOF_LEG"/no.*; do [ ! -e "$each" ] || return 0; done
@@ -107,11 +112,16 @@ if [ $# -gt 0 ]; then
 fi
 # A job that is started again must not be judged by what its first start left.
 rm -rf legs {errors}
-{look}for leg in {legs}; do attempt "$leg" 1; done
+# The judge lives as long as this script, so that it starts once, before anything is measured.  It
+# may die: a write to it must not end the script.
+trap : PIPE
+coproc JUDGE {{ exec {judge} 2>>{errors}; }}
+{look}ask_judge || [ -s {errors} ] || echo "the judge in the job did not start" >>{errors}
+for leg in {legs}; do attempt "$leg" 1; done
 # A second look, on the same nodes, before anything is called red; then rounds of what is related,
 # in turn, until each relation is decided or has had its share.
 for ((look = 0; look < {looks}; look++)); do
-    again=$({fits}{second_look} 2>>{errors})
+    ask_judge "{fits}" || [ -s {errors} ] || echo "the judge in the job died" >>{errors}
     [ -n "$again" ] || break
     longest=1 # of what is run last: rounds are as long as the rounds before
     for leg in $again; do
@@ -127,7 +137,7 @@ def render_script(
     legs: Sequence[Leg],
     *,
     launch: str,
-    second_look: str,
+    judge: str,
     leg_seconds_limit: int,
     look_seconds: float | None = LOOK_SECONDS,
     job_seconds: int | None = None,
@@ -138,7 +148,7 @@ def render_script(
         legs: what to run.
         launch: the launcher with its options for all ranks of the job, as ReFrame would write it
             (``srun -n 2``); legs of another layout bring their own.
-        second_look: command that prints the legs which deserve a second attempt.
+        judge: command that is asked what is to run next (:mod:`fabricproof.job.second_look`).
         leg_seconds_limit: a leg that takes longer is ended, so that a hang costs no other leg.
         look_seconds: what each node gets for saying what it is made of; None: it is not asked.
         job_seconds: when the scheduler ends the job; rounds that would not fit are not begun. None:
@@ -158,11 +168,11 @@ def render_script(
     fits = f"$((({job_seconds} - {END_SECONDS} - SECONDS) / ${{longest:-1}}))"
     parts.append(
         _TAIL.format(
-            fits="" if job_seconds is None else f"{LEGS_FIT}={fits} ",
+            fits="" if job_seconds is None else fits,
             legs=names,
             look=look,
             looks=MOST_LOOKS,
-            second_look=second_look,
+            judge=judge,
             errors=SECOND_LOOK_ERRORS,
         )
     )
@@ -171,9 +181,12 @@ def render_script(
 
 def _starts(leg: Leg, launch: str, limit: int) -> str:
     """Return what starts each command of a leg, one after the other."""
+    limit = max(limit, leg.limit_seconds)
+    if leg.container is not None and image_file(leg.container.image) is None:
+        limit += FETCH_SECONDS
     return " &&\n".join(
         f"    env FABRICPROOF_PART={number} \\\n{_settings(leg)}{_image(leg)}"
-        f"    timeout -k 5 {max(limit, leg.limit_seconds)} \\\n"
+        f"    timeout -k 5 {limit} \\\n"
         f"    {_launch(leg, launch)} {shell_line(argv)}"
         for number, argv in enumerate(leg.commands)
     )

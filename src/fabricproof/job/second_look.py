@@ -1,8 +1,8 @@
-"""Run inside the job after its legs: print what is to run next, a second look or more rounds.
+"""The judge inside a job: one process beside the script of the legs, asked what is to run next.
 
-It is asked again after each answer; nothing printed ends the job.
-
-``python -m fabricproof.job.second_look FOLDER``
+``python -m fabricproof.job.second_look FOLDER`` says ``ready``, and then answers each line of its
+input with one line.  A line holds how many legs still fit in the job's time (empty: unknown); the
+answer holds the legs to run next, a second look or more rounds.  An empty answer ends the job.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 import os
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from fabricproof.core.errors import FabricproofError
 from fabricproof.job.leg import read_plan, shell_name
 from fabricproof.job.outcomes import judge_legs
 from fabricproof.job.relations.judge import legs_to_repeat, rounds_due
-from fabricproof.job.script import LEGS_FIT
 
 
 def doubtful_legs(folder: Path, most_in_turn: float = math.inf) -> list[str]:
@@ -38,6 +39,23 @@ def doubtful_legs(folder: Path, most_in_turn: float = math.inf) -> list[str]:
     ]
 
 
+def answer(next_legs: Callable[[Path, float], Iterable[str]]) -> None:
+    """Answer the script's questions about the folder on the command line, until it ends.
+
+    What ``next_legs`` itself starts or prints has no part in the conversation.
+    """
+    folder = Path(sys.argv[1])
+    questions, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    print("ready", file=answers, flush=True)
+    try:
+        for line in questions:
+            legs = next_legs(folder, float(line.strip() or math.inf))
+            print(*legs, file=answers, flush=True)
+    except FabricproofError as error:
+        sys.exit(str(error))
+
+
 if __name__ == "__main__":
-    fits = float(os.environ.get(LEGS_FIT, math.inf))
-    sys.stdout.write("\n".join(doubtful_legs(Path(sys.argv[1]), fits)) + "\n")
+    answer(doubtful_legs)

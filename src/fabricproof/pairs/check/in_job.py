@@ -14,7 +14,6 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
-from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Verdict
 from fabricproof.core.whole_file import write_whole
 from fabricproof.job.leg import read_plan, shell_name
@@ -22,6 +21,7 @@ from fabricproof.job.outcome import Attempt
 from fabricproof.job.outcome import Outcome as LegOutcome
 from fabricproof.job.outcomes import judge_legs
 from fabricproof.job.script import chosen_file
+from fabricproof.job.second_look import answer
 from fabricproof.nodes.doctor import make_subject
 from fabricproof.pairs.campaign.conduct import Means, conduct
 from fabricproof.pairs.campaign.confirm import (
@@ -260,7 +260,4 @@ def _next_look(
 
 
 if __name__ == "__main__":
-    try:
-        sys.stdout.write(due(Path(sys.argv[1])) + "\n")
-    except FabricproofError as error:
-        sys.exit(str(error))
+    answer(lambda folder, _: [due(folder)])

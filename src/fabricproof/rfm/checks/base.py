@@ -397,7 +397,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         script = render_script(
             self.legs,
             launch=" ".join(self._launch()),
-            second_look=f'{sys.executable} -E -m {self.asks_next} "$here"',
+            judge=f'{sys.executable} -E -m {self.asks_next} "$here"',
             leg_seconds_limit=leg_limit_seconds(partition),
             look_seconds=partition.look_seconds if self.looks(partition) else None,
             job_seconds=60 * self.job_minutes(partition),
