@@ -21,5 +21,6 @@ FRONT: dict[str, str] = {
     "recording": "what a leg came to, as records",
     "relations.judge": "what is to hold between legs",
     "run": "ReFrame started and watched, and what the run came to",
+    "second_look": "the judge inside a job",
     "script": "the shell script of a job",
 }
