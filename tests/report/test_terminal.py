@@ -50,10 +50,13 @@ LEG = LegResult(
 )
 
 
-def _shown(*legs: LegResult, notes: tuple[str, ...] = ()) -> str:
+def _shown(
+    *legs: LegResult, notes: tuple[str, ...] = (), every_leg: bool = True, width: int = 200
+) -> str:
     out = io.StringIO()
-    console = Console(file=out, width=200, soft_wrap=True, color_system=None)
-    render(SessionResult(run_id="run-1", legs=legs, notes=notes), console)
+    console = Console(file=out, width=width, soft_wrap=width > 80, color_system=None)
+    result = SessionResult(run_id="run-1", legs=legs, notes=notes)
+    render(result, console, every_leg=every_leg)
     return out.getvalue()
 
 
@@ -70,6 +73,33 @@ def test_a_pass_shows_its_value_ceiling_and_what_it_was_judged_by() -> None:
         assert part in row
     assert "<= 48.6" in row
     assert "96.9% of 48.5 (physics)" in row
+
+
+def test_a_green_run_of_ninety_legs_is_a_line_for_each_program_and_rail() -> None:
+    """The number nearest its bound stands for all of them, and 80 columns hold it."""
+    low = _quantity(value=44.0, lower=43.65)
+    legs = [
+        replace(LEG, stack=f"stack{at}", leg=rail, rails=(rail,), program=program)
+        for at in range(15)
+        for rail in ("rail0", "rail1")
+        for program in ("osu_bw", "osu_latency", "osu_bibw")
+    ]
+    legs[7] = replace(legs[7], quantities=(_quantity(lower=43.65), low))
+    text = _shown(*legs, every_leg=False, width=80)
+    assert "PASS: 90 PASS of 90 legs" in text
+    assert len(text.splitlines()) <= 16
+    assert max(map(len, text.splitlines())) <= 80
+    (row,) = [line for line in text.splitlines() if "osu_latency" in line and "rail0" in line]
+    assert row.split()[:4] == ["PASS", "osu_latency", "rail0", "15"]
+    assert " 44.00 MB/s, 90.7% of 48.5" in row
+
+
+def test_what_is_red_stands_before_what_is_green() -> None:
+    red = replace(LEG, verdict=Verdict.FAIL, quantities=(_quantity("FAIL"),), reason="slow")
+    text = _shown(LEG, red, every_leg=False)
+    assert text.startswith("FAIL     openmpi5 osu_bw rail0 on n[1-2] (job 42): slow")
+    assert text.index("FAIL ") < text.index("\nPASS ")
+    assert text.count("\nPASS ") == 1
 
 
 def test_the_summary_counts_and_names_the_run() -> None:

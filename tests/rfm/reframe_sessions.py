@@ -130,7 +130,7 @@ def _run(
     with _house(project, **house), contextlib.redirect_stdout(out):
         write_roll(project / "site", due)
         site = load_site(str(project / "site"))
-        status = accept(site, ["-r", *arguments], as_json=True)
+        status = accept(site, ["-r", *arguments], shown="json")
     reports = set(project.glob("perflogs/reports/*.json")) - before
     text = out.getvalue()
     return HouseRun(

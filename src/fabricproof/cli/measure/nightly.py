@@ -252,7 +252,7 @@ def _show(outcome: NightOutcome, notes: list[str], status: int, *, as_json: bool
         return
 
     if outcome.result is not None:
-        show(outcome.result, as_json=False)
+        show(outcome.result)
     width = None if sys.stdout.isatty() else 200
     console = HonestConsole(width=width, soft_wrap=not sys.stdout.isatty())
     render_night(outcome, console)

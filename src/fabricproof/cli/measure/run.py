@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -49,17 +49,21 @@ if TYPE_CHECKING:
 #: names the run that ``reframe -r`` starts, as ``--label`` does
 LABEL_VARIABLE = "FABRICPROOF_LABEL"
 
+Shown = Literal["table", "every leg", "json"]
+
 
 @click.command(name="run", context_settings=options.PASSED_ON)
 @options.tags
 @options.site
 @click.option("--label", envvar=LABEL_VARIABLE, metavar="NAME", help="A name for this run.")
+@click.option("--verbose", "-v", "every_leg", is_flag=True, help="A row for each leg.")
 @options.as_json
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[REFRAME OPTION...]")
 def command(
     tags: tuple[str, ...],
     site_name: str | None,
     label: str | None,
+    every_leg: bool,
     as_json: bool,
     arguments: tuple[str, ...],
 ) -> None:
@@ -84,7 +88,8 @@ def command(
     selection = [part for tag in tags for part in ("-t", tag)]
     site = load_site(site_name) if site_name else choose_site()
     arguments = ("-r", *selection, *arguments)
-    sys.exit(int(accept(site, arguments, as_json=as_json, label=label, again=True)))
+    shown: Shown = "json" if as_json else "every leg" if every_leg else "table"
+    sys.exit(int(accept(site, arguments, shown=shown, label=label, again=True)))
 
 
 @click.command(name="reframe", context_settings={**options.PASSED_ON, "help_option_names": []})
@@ -94,7 +99,7 @@ def reframe(arguments: tuple[str, ...]) -> None:
     site = choose_site()
     if wants_run(arguments):
         label = os.environ.get(LABEL_VARIABLE)
-        sys.exit(int(accept(site, list(arguments), as_json=False, label=label)))
+        sys.exit(int(accept(site, list(arguments), label=label)))
     run_id = new_run_id()
     environment = session_environment(site, workplace(project_root()), run_id)
     Path(environment["FABRICPROOF_REFRAME_LOG"]).parent.mkdir(parents=True, exist_ok=True)
@@ -125,7 +130,7 @@ def accept(
     site: Site,
     arguments: Sequence[str],
     *,
-    as_json: bool,
+    shown: Shown = "table",
     label: str | None = None,
     again: bool = False,
 ) -> ExitStatus:
@@ -139,16 +144,16 @@ def accept(
     place = workplace(project_root())
     if label:
         require_label(label)
-    performed = perform(site, arguments, progress=progress_of(arguments, quiet=as_json))
+    performed = perform(site, arguments, progress=progress_of(arguments, quiet=shown == "json"))
     if performed.result is not None:
         confirmations: tuple[Confirmation, ...] = ()
         if again and performed.whole and selects_only(arguments):
             settings = setting_options(arguments)
             performed, confirmations = _measured_again(
-                site, place, performed, settings, quiet=as_json
+                site, place, performed, settings, quiet=shown == "json"
             )
         assert performed.result is not None, "it has one still"
-        show(performed.result, as_json=as_json, site=site.name, again=confirmations)
+        show(performed.result, shown, site=site.name, again=confirmations)
         if label:
             label_run(label, site, performed.run_id)
         prune_stages(place, KEPT_STAGES + len(confirmations))
@@ -308,10 +313,14 @@ def _warn_of_scheduling(site: Site, environment: dict[str, str]) -> None:
 
 
 def show(
-    result: SessionResult, *, as_json: bool, site: str = "", again: Sequence[Confirmation] = ()
+    result: SessionResult,
+    shown: Shown = "table",
+    *,
+    site: str = "",
+    again: Sequence[Confirmation] = (),
 ) -> None:
     """Print a run's result, as a table or as JSON; ``again``: what was measured again of it."""
-    if as_json:
+    if shown == "json":
         from fabricproof.nightly import record  # noqa: PLC0415 - start-up time
 
         looks = [record(each) for each in again]
@@ -321,7 +330,8 @@ def show(
     from fabricproof.report.text.terminal import render  # noqa: PLC0415 - likewise
 
     width = None if sys.stdout.isatty() else 200
-    render(result, HonestConsole(width=width, soft_wrap=not sys.stdout.isatty()), site)
+    console = HonestConsole(width=width, soft_wrap=not sys.stdout.isatty())
+    render(result, console, site, every_leg=shown == "every leg")
 
 
 def result_record(result: SessionResult) -> dict[str, Any]:

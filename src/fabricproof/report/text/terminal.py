@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -10,7 +11,7 @@ from rich.text import Text
 
 from fabricproof.core.hostlist import fold
 from fabricproof.core.measure import BADNESS, Quantity, Verdict
-from fabricproof.core.units import counted
+from fabricproof.core.units import by_key, counted
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
 from fabricproof.report.red import again, held, next_step, told_of_passes
 from fabricproof.verdict.value import ERROR_UNIT, Source
@@ -32,25 +33,72 @@ FINDINGS_SHOWN = 3
 LOST_TOLD_APART = 5
 
 
-def render(result: SessionResult, console: Console, site: str = "") -> None:
-    """Print the table, then what is wrong in full sentences, then one line that sums up."""
+def render(
+    result: SessionResult, console: Console, site: str = "", *, every_leg: bool = False
+) -> None:
+    """Print what is red in full sentences, what is green in a few lines, and one line that sums up.
+
+    Args:
+        result: of a run.
+        console: where to; 80 columns are enough.
+        site: for the commands that repeat a leg; empty if there is one alone.
+        every_leg: a row for each number of each leg in place of one for a program and rail.
+    """
     folded = _folded_legs(result)
     counted = {id(leg) for legs in folded.values() for leg in legs}
     apart = [leg for leg in result.legs if id(leg) not in counted]
-    if any(leg.verdict is not Verdict.SKIPPED for leg in result.legs):
+    red = [leg for leg in apart if leg.verdict is not Verdict.PASS]
+    green = [leg for leg in apart if leg.verdict is Verdict.PASS]
+    for leg in red:
+        _print_red(leg, console)
+    if red and red[0].stage_folder:
+        console.print(_how_to_repeat(red[0], site))
+    if every_leg and apart:
         console.print(_table(apart))
+    elif green:
+        console.print(_green_table(green))
     for (verdict, reason, device), legs in folded.items():
         console.print(_fold(verdict, reason, device, legs))
-    told = [leg for leg in apart if leg.verdict is not Verdict.PASS]
-    for leg in told:
-        _print_red(leg, console)
     for finding in told_of_passes(result.legs):
         console.print(_text(f"note     {finding}", style="dim"))
-    if told and told[0].stage_folder:
-        console.print(_how_to_repeat(told[0], site))
     for note in result.notes:
         console.print(_text(f"note     {note}", style="dim"))
     console.print(_summary(result))
+
+
+def _green_table(legs: Sequence[LegResult]) -> Table:
+    """Return a row for each program and rail: how many legs, and the number nearest its bound."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("verdict", "program", "rails", "legs", "nearest to its bound"):
+        table.add_column(name, no_wrap=name != "nearest to its bound", overflow="fold")
+    groups = by_key(((_program(leg), _rails(leg)), leg) for leg in legs)
+    for (program, rails), mine in sorted(groups.items()):
+        named = [each for leg in mine for each in leg.quantities if each.named]
+        words = "-"
+        if named:
+            nearest = min(named, key=_room)
+            words = f"{nearest.name} {_number(nearest.value, nearest.unit)}"
+            judged = _judged_by(nearest)
+            words += f", {judged}" * (judged != "-")
+        cells = [program, rails, str(len(mine)), words]
+        table.add_row(Text("PASS", style=STYLES[Verdict.PASS]), *map(_text, cells))
+    return table
+
+
+def _room(quantity: Quantity) -> float:
+    """Return how far a number is from the bound that it passed, as a ratio; infinite if none."""
+    value, lower, upper = quantity.value, quantity.lower, quantity.upper
+    if not value or value <= 0:
+        return math.inf
+    return min(value / lower if lower else math.inf, upper / value if upper else math.inf)
+
+
+def _program(leg: LegResult) -> str:
+    return " ".join(filter(None, (leg.program or leg.check, leg.layout, leg.relation)))
+
+
+def _rails(leg: LegResult) -> str:
+    return " ".join(filter(None, ("+".join(leg.rails) or leg.leg, leg.device))) or "-"
 
 
 def _table(legs: Sequence[LegResult]) -> Table:
@@ -78,7 +126,7 @@ def _add(table: Table, leg: LegResult, quantity: Quantity | None, own: Sequence[
         leg.stack,
         leg.suite,
         leg.program or leg.check,
-        " ".join(filter(None, ("+".join(leg.rails) or leg.leg, leg.device))) or "-",
+        _rails(leg),
         *(getattr(leg, name) or "-" for name in own),
         fold(leg.nodes) or "-",
     ]
