@@ -99,7 +99,7 @@ def check_access(site: Site) -> None:
             if unset := re.search(r"\$(\w+|\{\w+\})", option):
                 problem = f"access of partition {partition.name!r} needs a variable that is not set"
                 name = unset[1].strip("{}")
-                mend = f"export {name}=VALUE, or write the value into the file"
+                mend = f"set {name}, or write the value into the file"
                 key = ("partitions", index, "access")
                 raise error_at(site, Misfit(key, problem, f"{name} to be set", repr(option), mend))
 

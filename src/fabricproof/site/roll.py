@@ -6,63 +6,38 @@ partition fits in silence.  The list of required checks is what it is compared w
 
 from __future__ import annotations
 
-import itertools
+import argparse
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NoReturn
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fabricproof.core.errors import ConfigError, words_of
 from fabricproof.core.records import may_exist, read_json
 from fabricproof.core.whole_file import write_whole
-from fabricproof.site import Site
+from fabricproof.site.model import Site
 from fabricproof.site.schema import PartitionSpec
 
 ROLL_FILE = "roll.json"
 ROLL_VERSION = 1
 
-#: options of ReFrame that narrow the selection in ways the list does not follow
-_NARROWING_SHORT = re.compile(r"-[nxEpcTSP]")
-_NARROWING_LONG = (
-    "--name",
-    "--exclude",
-    "--exclude-tag",
-    "--filter-expr",
-    "--prgenv",
-    "--checkpath",
-    "--cpu-only",
-    "--gpu-only",
-    "--maintainer",
-    "--system",
-    "--mode",
-    "--restore-session",
-    "--failed",
-    "--setvar",
-    "--parameterize",
-)
 
-#: options of ReFrame that say where checks are and how they run, each with a value
-_SETTING_SHORT = ("-c", "-S", "-J", "-m", "-M", "-u")
-_SETTING_LONG = (
-    "--checkpath",
-    "--setvar",
-    "--job-option",
-    "--module",
-    "--map-module",
-    "--module-mappings",
-    "--module-path",
-    "--unload-module",
-)
+class _Entry(BaseModel):
+    model_config = ConfigDict(strict=True, extra="allow")
+    check: str
+    fabric: str
+    partition: str
+    stack: str
+    tags: list[str]
 
-_RECURSIVE = "--recursive"
 
-#: the selecting options whose values are followed
-_FOLLOWED = {"-t": "--tag", "-n": "--name", "-p": "--prgenv"}
-
-#: flags without a value, which may stand together with the option after them: ``-rt quick``
-_BUNDLE = re.compile(r"-[vqrR]+(?=[^vqrR-])")
-_FLAGS = re.compile(r"-[vqrR]+")
+class _Roll(BaseModel):
+    model_config = ConfigDict(strict=True)
+    version: Literal[1]
+    due: list[_Entry]
 
 
 def make_roll(site: Site, described: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -70,28 +45,24 @@ def make_roll(site: Site, described: Iterable[Mapping[str, Any]]) -> list[dict[s
     entries = []
     for check in described:
         # A check that is none of ours has no fabric, and is not required.
-        fabric = check.get("params", check).get("fabric", "no-")
-        if str(fabric).startswith("no-"):
+        fabric = str(check.get("params", check).get("fabric", "no-"))
+        if fabric.startswith("no-"):
             continue
+        name, tags = str(check["name"]).split(" ", maxsplit=1)[0], sorted(check["tags"])
         for partition in site.partitions:
-            if fabric not in partition.fabrics:
-                continue
-            entries += [
-                {
-                    "check": str(check["name"]).split(" ", maxsplit=1)[0],
-                    "fabric": str(fabric),
-                    "partition": partition.name,
-                    "stack": stack,
-                    "tags": sorted(check["tags"]),
-                }
-                for stack in _stacks(site, partition, check)
-            ]
+            if fabric in partition.fabrics:
+                once = [stack_of_looks(site, partition)] if check.get("once") else []
+                entries += [
+                    {
+                        "check": name,
+                        "fabric": fabric,
+                        "partition": partition.name,
+                        "stack": stack,
+                        "tags": tags,
+                    }
+                    for stack in once or partition.stacks
+                ]
     return sorted(entries, key=lambda each: json.dumps(each, sort_keys=True))
-
-
-def _stacks(site: Site, partition: PartitionSpec, check: Mapping[str, Any]) -> list[str]:
-    """Return the stacks with which a check is due: all, or the one that looks for all."""
-    return [stack_of_looks(site, partition)] if check.get("once") else partition.stacks
 
 
 def stack_of_looks(site: Site, partition: PartitionSpec) -> str:
@@ -109,7 +80,7 @@ def write_roll(folder: Path, entries: Sequence[Mapping[str, Any]]) -> Path:
 
 
 def read_roll(folder: Path) -> list[dict[str, Any]]:
-    """Return the required checks of a site; an empty list where the site keeps none.
+    """Return the required checks of a site; an empty list if the site keeps none.
 
     Raises:
         ConfigError: the file is damaged or of another version.
@@ -118,38 +89,80 @@ def read_roll(folder: Path) -> list[dict[str, Any]]:
     if not may_exist(path):
         return []
     try:
-        record = read_json(path)
-        if record["version"] != ROLL_VERSION:
-            raise ConfigError(
-                "roll of another version",
-                source=str(path),
-                expected=str(ROLL_VERSION),
-                got=str(record["version"]),
-            )
-        if not isinstance(record["due"], list):
-            raise TypeError("due is no list")
-        return [_checked(entry) for entry in record["due"]]
-    except ConfigError:
-        raise
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        roll = _Roll.model_validate(read_json(path))
+        return [entry.model_dump() for entry in roll.due]
+    except (OSError, ValueError) as error:
+        words = error.errors()[0]["msg"] if isinstance(error, ValidationError) else words_of(error)
         raise ConfigError(
-            f"damaged roll: {words_of(error)}",
+            f"damaged roll: {words}",
             source=str(path),
-            expected=f"a roll of version {ROLL_VERSION}, its list due, and in it of each check "
-            "its texts check, fabric, partition, stack, and its list tags",
+            expected=f"a roll of version {ROLL_VERSION}",
             next_step="make it again: fabricproof site roll SITE --write",
         ) from None
 
 
-def _checked(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return ``entry``; KeyError or TypeError where it lacks what a run is compared with."""
-    for key in ("check", "fabric", "partition", "stack"):
-        if not isinstance(entry[key], str):
-            raise TypeError(f"{key} is no text")
-    tags = entry["tags"]
-    if not isinstance(tags, list) or not all(isinstance(each, str) for each in tags):
-        raise TypeError("tags is no list of texts")
-    return entry
+#: options of ReFrame that say where checks are and how they run, each with a value
+_SETTINGS = (
+    *("-c/--checkpath", "-S/--setvar", "-J/--job-option", "-m/--module", "-M/--map-module"),
+    *("-u/--unload-module", "--module-mappings", "--module-path"),
+)
+#: that select checks by what the roll does not follow
+_NARROWING = (
+    *("-x/--exclude", "-T/--exclude-tag", "-E/--filter-expr", "-P/--parameterize", "--system"),
+    *("--maintainer", "--mode"),
+)
+_NARROWING_FLAGS = ("--cpu-only", "--gpu-only", "--failed")
+
+
+class _Taken(argparse.Action):
+    """Appends the long option and its value, in the order of the command line."""
+
+    def __call__(
+        self, _parser: object, namespace: Any, values: Any, _option: object = None
+    ) -> None:
+        namespace.given.append((self.option_strings[-1], None if values == [] else values))
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(message)
+
+
+#: those of ReFrame's options that matter here (reframe/frontend/cli.py)
+_PARSER = _Parser(add_help=False)
+for _names in ("-t/--tag", "-n/--name", "-p/--prgenv", *_SETTINGS, *_NARROWING):
+    _PARSER.add_argument(*_names.split("/"), action=_Taken)
+for _names in ("-r/--run", "-v/--verbose", "-q/--quiet", "-R/--recursive", *_NARROWING_FLAGS):
+    _PARSER.add_argument(*_names.split("/"), action=_Taken, nargs=0)
+_PARSER.add_argument("--restore-session", action=_Taken, nargs="?")
+
+#: options of a command line in order, by their long names, and their values; None: a flag
+Given = list[tuple[str, str | None]]
+
+
+def _parse(arguments: Sequence[str]) -> tuple[Given, list[str]]:
+    """Return those options of a ReFrame command line that matter, and what else there is.
+
+    What ReFrame itself would refuse is all else: nothing of it will run.
+    """
+    namespace = argparse.Namespace(given=[])
+    try:
+        _, rest = _PARSER.parse_known_args(arguments, namespace)
+    except ValueError:
+        return [], [*arguments]
+    return namespace.given, rest
+
+
+def _words(given: Given) -> list[str]:
+    return [option if value is None else f"{option}={value}" for option, value in given]
+
+
+def _values(given: Given, wanted: str) -> list[str]:
+    return [value or "" for option, value in given if option == wanted]
+
+
+def _long(names: Iterable[str]) -> set[str]:
+    return {each.rpartition("/")[2] for each in names}
 
 
 def due_entries(
@@ -161,10 +174,11 @@ def due_entries(
     (``have_tag`` in reframe/frontend/filters.py searches).  With any other narrowing option
     nothing is due, because the person chose.
     """
-    chosen = [option for option, _ in _options(arguments)]
-    if any(each in _NARROWING_LONG or _NARROWING_SHORT.match(each) for each in chosen):
+    given, _ = _parse(arguments)
+    narrowing = {*_long(_NARROWING), *_NARROWING_FLAGS, "--restore-session", "--name", "--prgenv"}
+    if {option for option, _ in given} & {*narrowing, "--checkpath", "--setvar"}:
         return []
-    tags = [value for option, value in _options(arguments) if option == "--tag"]
+    tags = _values(given, "--tag")
     return [
         entry
         for entry in roll
@@ -177,54 +191,18 @@ def selects_only(arguments: Sequence[str]) -> bool:
 
     A second look is then the same but for what it selects.
     """
-    harmless = {"-r", "--run", *_FOLLOWED.values()}
-    return all(option in harmless for option, _ in _options(_parted(arguments)[1]))
+    given, rest = _parse(arguments)
+    shown = {"--verbose", "--quiet", "--recursive", "--run", "--tag", "--name", "--prgenv"}
+    return not rest and {option for option, _ in given} <= {*shown, *_long(_SETTINGS)}
 
 
 def setting_options(arguments: Sequence[str]) -> list[str]:
     """Return those of ReFrame's ``arguments`` that say where checks are and how they run.
 
-    What looks again at some checks of a run needs them as well, as they were given, but for flags
-    that stand together with them: of those it needs ``-R``.
+    What looks again at some checks of a run needs them as well.
     """
-    return _parted(arguments)[0]
-
-
-def _parted(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the options that say where checks are and how they run, and all others."""
-    settings: list[str] = []
-    others: list[str] = []
-    rest = iter(arguments)
-    for given in rest:
-        flags, argument = _unbundled(given)
-        settings += ["-R"] if "R" in flags else []
-        if not argument:
-            left = flags.replace("R", "")
-            others += [f"-{left}"] if left else []
-            continue
-        option, mark, _ = _spelled_out(argument)
-        is_short = not argument.startswith("--") and argument[:2] in _SETTING_SHORT
-        if option in _SETTING_LONG or is_short:
-            has_value = mark or (is_short and len(argument) > len("-c"))
-            settings += [argument, *([] if has_value else itertools.islice(rest, 1))]
-        elif option == _RECURSIVE:
-            settings.append(argument)
-        else:
-            # A value may look like an option.
-            follows = option in _FOLLOWED.values() and not mark
-            others += [argument, *itertools.islice(rest, int(follows))]
-    return settings, others
-
-
-def _unbundled(argument: str) -> tuple[str, str]:
-    """Return the flags that an argument begins with, and what is left as an option of its own.
-
-    Of ``-rRcmine`` they are ``rR`` and ``-cmine``.
-    """
-    if _FLAGS.fullmatch(argument):
-        return argument[1:], ""
-    bundle = _BUNDLE.match(argument)
-    return (bundle[0][1:], f"-{argument[bundle.end() :]}") if bundle else ("", argument)
+    kept = {*_long(_SETTINGS), "--recursive"}
+    return _words([pair for pair in _parse(arguments)[0] if pair[0] in kept])
 
 
 def unfitting_names(arguments: Sequence[str], ran: Iterable[str]) -> list[str]:
@@ -236,7 +214,7 @@ def unfitting_names(arguments: Sequence[str], ran: Iterable[str]) -> list[str]:
     Names in ``ran`` are as its report has them, ``OsuBandwidth %fabric=eth0``.
     """
     names = [name.replace(" ", "") for name in ran]
-    asked = [value for option, value in _options(arguments) if option == "--name"]
+    asked = _values(_parse(arguments)[0], "--name")
     followed = [each for each in asked if "@" not in each and not each.startswith("/")]
     return [each for each in followed if not any(re.search(each, name) for name in names)]
 
@@ -246,45 +224,10 @@ def with_whole_stacks(arguments: Sequence[str], stacks: Collection[str]) -> list
 
     ReFrame takes any environment whose name begins with something that the value fits: ``-p
     openmpi`` would select ``openmpi5`` too.  A value that is no stack's name stays a pattern.
-
-    Names of stacks are letters, digits, ``_`` and ``-``.
     """
-    found: list[str] = []
-    rest = iter(arguments)
-    for argument in rest:
-        option, mark, value = _spelled_out(argument)
-        if option != "--prgenv":
-            found.append(argument)
-            continue
-        bundle = _BUNDLE.match(argument)
-        found += [bundle[0]] if bundle else []
-        values = [value] if mark else list(itertools.islice(rest, 1))
-        found += ["-p", *(f"^{each}$" if each in stacks else each for each in values)]
-    return found
-
-
-def _options(arguments: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the options of a ReFrame command line, the values of those that are followed."""
-    found = []
-    rest = iter(arguments)
-    for argument in rest:
-        option, mark, value = _spelled_out(argument)
-        follows = option in _FOLLOWED.values() and not mark
-        found.append((option, next(rest, "") if follows else value))
-    return found
-
-
-def _spelled_out(argument: str) -> tuple[str, str, str]:
-    """Return an argument as option, ``=`` and value, in the spelling this module knows.
-
-    Besides ``-r -t quick`` argparse takes ``-rt quick``, ``-rtquick`` and ``--ta quick``.
-    A beginning that fits several options is an error of ReFrame's and runs nothing.
-    """
-    argument = _BUNDLE.sub("-", argument) if not argument.startswith("--") else argument
-    if argument[:2] in _FOLLOWED:
-        return _FOLLOWED[argument[:2]], "=" if len(argument) > 2 else "", argument[2:]
-    option, mark, value = argument.partition("=")
-    if len(option) > len("--"):
-        known = ("--tag", *_NARROWING_LONG, *_SETTING_LONG, _RECURSIVE)
-        option = next((name for name in known if name.startswith(option)), option)
-    return option, mark, value
+    given, rest = _parse(arguments)
+    whole: Given = [
+        (option, f"^{value}$" if option == "--prgenv" and value in stacks else value)
+        for option, value in given
+    ]
+    return [*_words(whole), *rest] if whole != given else [*arguments]
