@@ -60,15 +60,30 @@ def test_a_partition_has_its_launcher_and_what_its_own_checks_need_of_reframe() 
     assert partition["resources"] == [{"name": "memory", "options": ["--mem={size}"]}]
 
 
-@pytest.mark.parametrize("key", ["launcher", "features", "prepare_cmds"])
-def test_what_the_site_file_states_of_a_partition_is_not_stated_twice(
-    tmp_path: Path, key: str
-) -> None:
-    site = _with_reframe_table(tmp_path, "")
-    path = site / "site.toml"
-    path.write_text(path.read_text().replace("resources = [", f"{key} = ["))
-    with pytest.raises(ConfigError, match=rf"\[partitions\.reframe\] may not set {key}"):
-        reframe_configuration(load_site(str(site)))
+def test_reframes_own_keys_follow_ours_and_cannot_take_them_back(tmp_path: Path) -> None:
+    path = _with_reframe_table(tmp_path, "") / "site.toml"
+    text = path.read_text()
+    own = (
+        'features = ["gpu"], prepare_cmds = ["umask 022"], time_limit = "1h", resources = ['
+        ", sched_options = { use_nodes_option = true, sched_access_in_submit = true }"
+    )
+    begin, end = own.split("resources = [")
+    text = text.replace("{ resources = [", f"{{ {begin}resources = [")
+    text = text.replace(" }] }\n", f" }}]{end} }}\n", 1)
+    text = text.replace("version =", 'reframe = { cc = "cc", features = ["x"] }\nversion =', 1)
+    path.write_text(text)
+    configuration = reframe_configuration(load_site(str(path.parent)))
+    partition, environment = (
+        configuration["systems"][0]["partitions"][0],
+        configuration["environments"][0],
+    )
+    assert partition["features"] == ["fabric-eth0", "gpu"]
+    assert "trap fabricproof_ends EXIT" in partition["prepare_cmds"][0]
+    assert partition["prepare_cmds"][-1] == "umask 022"
+    assert partition["sched_options"] == {"use_nodes_option": True, "sched_access_in_submit": False}
+    assert (partition["time_limit"], environment["cc"]) == ("1h", "cc")
+    assert "mpi" in environment["features"]
+    assert "x" in environment["features"]
 
 
 def _with_reframe_table(folder: Path, text: str) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -86,20 +86,13 @@ def reframe_configuration(site: Site) -> dict[str, Any]:
 
 def _raw_general(site: Site) -> dict[str, Any]:
     guards = {"trap_job_errors", "check_search_path", "check_search_recursive"}
-    return _without(guards, site.reframe, "[reframe]", site)
-
-
-def _without(
-    ours: Collection[str], raw: Mapping[str, Any], table: str, site: Site
-) -> dict[str, Any]:
-    """Return options that a site hands to ReFrame as they are; none may be ``ours``."""
-    if refused := {*ours} & raw.keys():
+    if refused := guards & site.reframe.keys():
         raise ConfigError(
-            f"{table} may not set {', '.join(sorted(refused))}",
+            f"[reframe] may not set {', '.join(sorted(refused))}",
             source=str(site.folder / "site.toml"),
-            expected="options of ReFrame that no key of the site file states and that are no guard",
+            expected="options of ReFrame's general section that are no guard",
         )
-    return dict(raw)
+    return dict(site.reframe)
 
 
 def _system(site: Site) -> dict[str, Any]:
@@ -124,7 +117,18 @@ def _partition(site: Site, partition: PartitionSpec) -> dict[str, Any]:
         "prepare_cmds": _prepare(site),
         "sched_options": {"sched_access_in_submit": False},
     }
-    return {**_without(stated, partition.reframe, "[partitions.reframe]", site), **stated}
+    return _with_own(stated, partition.reframe)
+
+
+def _with_own(ours: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ours with the site's own keys of ReFrame: lists follow ours, ours win in tables."""
+    merged = {**ours}
+    for key, value in own.items():
+        if isinstance(ours.get(key), list):
+            merged[key] = [*ours[key], *value]
+        else:
+            merged[key] = {**value, **ours[key]} if isinstance(ours.get(key), dict) else value
+    return merged
 
 
 def _prepare(site: Site) -> list[str]:
@@ -151,7 +155,7 @@ def _environment(stack: StackSpec) -> dict[str, Any]:
     # build cannot be loaded here.  The checks load it, and set the site's variables after it.
     ours = stack.spack is None
     # ReFrame writes modules and values into the job's script as they are.
-    return {
+    stated = {
         "name": stack.name,
         "modules": [shell_word(each) for each in stack.modules] if ours else [],
         "features": ["mpi", stack.family],
@@ -160,6 +164,7 @@ def _environment(stack: StackSpec) -> dict[str, Any]:
         "cxx": "mpicxx",
         "ftn": "mpifort",
     }
+    return _with_own(stated, stack.reframe)
 
 
 def _exported(stack: StackSpec) -> dict[str, str]:

@@ -79,6 +79,7 @@ from fabricproof.rfm.staging import (
     with_baseline,
 )
 from fabricproof.site import PartitionSpec
+from fabricproof.stacks.environment import shell_word
 from fabricproof.stacks.launch import Layout, turned_command
 
 ask_nodes_once()
@@ -394,10 +395,11 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
     def write_script(self) -> None:
         """Put the launcher inside the script: one launch for each leg, not one for the job."""
         partition = current_site().partition(self.current_partition.name)
+        python = shell_word(partition.python or sys.executable)
         script = render_script(
             self.legs,
             launch=" ".join(self._launch()),
-            judge=f'{sys.executable} -E -m {self.asks_next} "$here"',
+            judge=f'{python} -E -m {self.asks_next} "$here"',
             leg_seconds_limit=leg_limit_seconds(partition),
             look_seconds=partition.look_seconds if self.looks(partition) else None,
             job_seconds=60 * self.job_minutes(partition),
