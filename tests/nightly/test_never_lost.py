@@ -165,7 +165,7 @@ def test_what_no_library_should_raise_is_a_failed_delivery_too(server, monkeypat
     def broken(*_, **__):
         raise error(SECRET)
 
-    monkeypatch.setattr("urllib.request.build_opener", broken)
+    monkeypatch.setattr("requests.post", broken)
     (done,) = send(WEBHOOK)
     assert (done.sent, done.reason) == (False, f"webhook: {error.__name__}")
 

@@ -168,9 +168,7 @@ def _night(site: Site, place: Workplace, wishes: _Wishes) -> int:
         click.echo(
             f"fabricproof: {NODES_VARIABLE} is ignored: a night chooses for itself", err=True
         )
-    with night_lock(state_file(place.perflogs, site.name).parent) as notes:
-        for note in notes:
-            click.echo(f"fabricproof: {note}", err=True)
+    with night_lock(state_file(place.perflogs, site.name).parent):
         return _spend(site, place, wishes)
 
 
