@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fabricproof.job.leg import Leg, shell_name
+from fabricproof.job.leg import Leg, Traffic, shell_name
 from fabricproof.physics import Fabric, find_link
 from fabricproof.verdict.value import Judgement, Report, is_of_errors
 
@@ -32,9 +32,7 @@ def make_leg(**changes: object) -> Leg:
         "environment": {"OMPI_MCA_btl_tcp_if_include": "rail0"},
         "commands": (("osu_put_bw", "-m", "1:4194304"),),
         "expected_sizes": PUT_BW_SIZES,
-        "sent_bytes": (PUT_BW_SENT, 0),
-        "sent_per_message": None,
-        "sent_messages": None,
+        "traffic": Traffic(exact=(PUT_BW_SENT, 0)),
         "spread": False,
         "required": ("bandwidth_4MiB",),
         "fabric": GIGABIT,
@@ -100,7 +98,7 @@ def leave(
     (path / "stderr").write_text(stderr)
     if status is not None:
         (path / "status").write_text(status)
-    forth, back = leg.sent_bytes or (0, 0)
+    forth, back = leg.traffic.exact or (0, 0)
     if ranks is None:
         ranks = (
             rank_text(0, sent=forth, received=back),

@@ -135,7 +135,7 @@ def test_several_pairs_need_ranks_beside_each_other(cases: dict[str, Any]) -> No
     (argv,) = plan.legs[0].commands
     window = int(argv[argv.index("-window_size") + 1])
     # two pairs, a window for each repetition, one way
-    assert plan.legs[0].sent_per_message == (2 * window, 0)
+    assert plan.legs[0].traffic.per_repetition == (2 * window, 0)
     assert cases["OsuManyPairs"]["openmpi5"]["skip_reason"]
 
 

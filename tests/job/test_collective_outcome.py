@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.measure import Verdict
-from fabricproof.job.leg import Leg
+from fabricproof.job.leg import Leg, Traffic
 from fabricproof.job.outcome import Outcome, judge_leg
 from fabricproof.physics import Fabric, Shaper, find_link
 from fabricproof.traffic import PathState
@@ -29,13 +29,9 @@ LEG = Leg(
     environment={},
     commands=(("osu_allreduce", "-f", "-m", "65536", "-i", "24", "-x", "2"),),
     expected_sizes=tuple(2**step for step in range(17)),
-    sent_bytes=None,
-    sent_per_message=None,
-    sent_messages=None,
     spread=False,
     num_nodes=4,
-    least_bytes=((LEAST, LEAST),) * 4,
-    least_packets=(24 * 17,) * 4,
+    traffic=Traffic(at_least=((LEAST, LEAST, 24 * 17),) * 4),
     required=("latency_4B", "latency_64KiB"),
     fabric=Fabric(
         link=find_link("200MbE"),
@@ -85,14 +81,19 @@ def _exchanged(text: str) -> str:
     return text.replace("mgmt0", "\0").replace("rail0", "mgmt0").replace("\0", "rail0")
 
 
+def _least(*node: int) -> Leg:
+    sent, received, packets = node
+    return replace(LEG, traffic=Traffic(at_least=((sent, received, packets),) * 4))
+
+
 @pytest.mark.parametrize(
     ("leg", "pattern", "change", "verdict", "said"),
     [
         (LEG, "rank.*", _exchanged, Verdict.INVALID, "another path"),
         # bytes that left by the rail and came by another
-        (replace(LEG, least_bytes=((LEAST, 3 * LEAST),) * 4), "", str, Verdict.INVALID,
+        (_least(LEAST, 3 * LEAST, 24 * 17), "", str, Verdict.INVALID,
             "must have received"),
-        (replace(LEG, least_packets=(10**6,) * 4), "", str, Verdict.INVALID,
+        (_least(LEAST, LEAST, 10**6), "", str, Verdict.INVALID,
             "small messages took another path"),
         (LEG, "rank.1.0", lambda text: text.replace("node vc2", "node vc1"), Verdict.INVALID,
             "ranks on each node"),

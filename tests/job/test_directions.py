@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.measure import Verdict
-from fabricproof.job.leg import Leg
+from fabricproof.job.leg import Leg, Traffic
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.outcomes import against_directions, backward, judge_legs
 from fabricproof.job.script import render_script
@@ -117,10 +117,10 @@ def test_two_like_directions_blame_no_end(tmp_path: Path, factor: float, verdict
 
 
 def test_a_program_without_mpi_changes_roles_and_not_ranks() -> None:
-    leg = replace(FORTH, suite="iperf3", program="iperf3", sent_bytes=None)
+    leg = replace(FORTH, suite="iperf3", program="iperf3", traffic=Traffic())
     turned = backward(leg)
     assert turned.environment["FABRICPROOF_BACKWARD"] == "1"
-    assert backward(replace(leg, sent_bytes=(7, 1))).sent_bytes == (1, 7)
+    assert backward(replace(leg, traffic=Traffic(exact=(7, 1)))).traffic.exact == (1, 7)
 
 
 def test_who_ran_where_is_known_or_the_other_way_is_no_pass(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import Verdict
-from fabricproof.job.leg import Leg, Relation
+from fabricproof.job.leg import Leg, Relation, Traffic
 from fabricproof.job.outcome import Outcome, judge_leg
 from fabricproof.job.relations.judge import judge_relation
 from fabricproof.verdict.value import Judgement, around, at_least, at_most
@@ -34,7 +34,7 @@ def iperf_leg(name: str = "rail0", **changes: object) -> Leg:
     return make_leg(
         name=name, suite="iperf3", program="iperf3",
         commands=(("bash", "peer.sh", "8", "rail0", "iperf3", "-t", "2"),), expected_sizes=(),
-        sent_bytes=None, required=("bandwidth",), fabric=GIGABIT, **changes,
+        traffic=Traffic(), required=("bandwidth",), fabric=GIGABIT, **changes,
     )  # fmt: skip
 
 
@@ -240,7 +240,7 @@ def untold(folder: Path, *moved: tuple[str, int]) -> Judgement:
     return one(judge_leg(folder, leg))
 
 
-DUE = make_leg().sent_bytes[0]  # type: ignore[index]
+DUE = make_leg().traffic.exact[0]  # type: ignore[index]
 
 
 THIRD = DUE // 3

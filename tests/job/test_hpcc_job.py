@@ -10,7 +10,7 @@ import pytest
 
 import fabricproof.job
 from fabricproof.job import collective_commands as hpcc
-from fabricproof.job.collective_commands import hpcc_command, hpcc_seconds, moved_bytes
+from fabricproof.job.collective_commands import hpcc_command, hpcc_seconds, hpcc_traffic
 from fabricproof.physics import Fabric, find_link
 from fabricproof.physics.collective import RankLayout
 
@@ -71,7 +71,10 @@ def test_each_rank_is_told_the_program() -> None:
 
 
 def test_every_node_sends_and_receives_the_least() -> None:
-    assert moved_bytes(RankLayout(num_ranks=8, ranks_per_node=2)) == ((792_000_000,) * 2,) * 4
+    assert (
+        hpcc_traffic(RankLayout(num_ranks=8, ranks_per_node=2)).at_least
+        == ((792_000_000, 792_000_000, 0),) * 4
+    )
 
 
 @pytest.mark.parametrize(("rate", "least", "most"), [("1GbE", 10, 25), ("100GbE", 6, 8)])

@@ -37,25 +37,25 @@ def test_the_ports_measure_everything_in_one_run() -> None:
 
 def test_the_bytes_of_a_window_are_foretold() -> None:
     job = make_job("osu", "osu_bw", ("osu_bw",), EFFORT)
-    assert job.sent_bytes is not None
-    forth, back = job.sent_bytes
+    assert job.traffic.exact is not None
+    forth, back = job.traffic.exact
     assert forth == 110 * 64 * SMALL + 7 * 16 * LARGE
     assert 0 < back < forth / 1000
-    assert job.sent_messages is None
+    assert job.traffic.messages is None
 
 
 def test_the_bytes_of_a_ping_pong_are_foretold_in_both_directions() -> None:
     job = make_job("osu", "osu_latency", ("osu_latency",), EFFORT)
     moved = 110 * SMALL + 7 * LARGE
     messages = 110 * 14 + 7 * 3
-    assert job.sent_bytes == (moved, moved)
-    assert job.sent_messages == (messages, messages)
+    assert job.traffic.exact == (moved, moved)
+    assert job.traffic.messages == (messages, messages)
 
 
 def test_a_get_moves_the_other_way() -> None:
     job = make_job("osu", "osu_get_bw", ("osu_get_bw",), EFFORT)
-    assert job.sent_bytes is not None
-    assert job.sent_bytes[0] < job.sent_bytes[1]
+    assert job.traffic.exact is not None
+    assert job.traffic.exact[0] < job.traffic.exact[1]
 
 
 @pytest.mark.parametrize("suite", ["osu", "osu-mpi4py", "imb"])
@@ -81,8 +81,8 @@ def test_imb_says_itself_how_often_each_size_ran(
     program: str, per_message: tuple[int, int]
 ) -> None:
     job = make_job("imb", program, ("IMB", program), EFFORT)
-    assert job.sent_bytes is None
-    assert job.sent_per_message == per_message
+    assert job.traffic.exact is None
+    assert job.traffic.per_repetition == per_message
     assert len(job.commands) == 1
 
 
@@ -122,9 +122,9 @@ def test_every_size_of_any_effort_is_in_exactly_one_command(
             asked.append(low)
             low *= 2
     assert tuple(asked) == job.sizes == effort.sizes
-    assert job.sent_bytes is not None
+    assert job.traffic.exact is not None
     rounds = min(effort.iterations, effort.large_iterations)
-    assert max(job.sent_bytes) >= sum(effort.sizes) * rounds
+    assert max(job.traffic.exact) >= sum(effort.sizes) * rounds
 
 
 @pytest.mark.parametrize(("suite", "starts"), [("osu", 3), ("osu-mpi4py", 3)])
@@ -134,7 +134,7 @@ def test_a_program_starts_anew_above_each_size_asked_for(suite: str, starts: int
     assert len(job.commands) == starts
     assert "1:1024" in job.commands[0] or job.commands[0][1].startswith("1,2,4,")
     assert "2048" in " ".join(job.commands[1])
-    assert (job.sizes, job.sent_bytes) == (plain.sizes, plain.sent_bytes), "the same work"
+    assert (job.sizes, job.traffic.exact) == (plain.sizes, plain.traffic.exact), "the same work"
 
 
 @given(st.lists(st.sampled_from(EFFORT.sizes), unique=True, max_size=4))
@@ -165,6 +165,6 @@ def test_imb_with_a_window_is_told_it_and_its_bytes_count_windows_and_pairs() ->
     assert command[command.index("-window_size") + 1] == "16"
     assert "100,1" in command
     assert command[command.index("-npmin") + 1] == "4"
-    assert job.sent_per_message == (16 * 2, 0)
+    assert job.traffic.per_repetition == (16 * 2, 0)
     both = make_job("imb", "Biband", ("IMB-MPI1", "Biband"), EFFORT)
-    assert both.sent_per_message == (16, 16)
+    assert both.traffic.per_repetition == (16, 16)

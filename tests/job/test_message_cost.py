@@ -15,8 +15,7 @@ from tables import table
 
 LEG = Leg(
     name="rail0.4x1", rails=("rail0",), suite="osu", program="osu_bcast", environment={},
-    commands=(("prog",),), expected_sizes=(4, 65536), sent_bytes=None, sent_per_message=None,
-    sent_messages=None, spread=False, num_nodes=4, required=("latency_4B",),
+    commands=(("prog",),), expected_sizes=(4, 65536), num_nodes=4, required=("latency_4B",),
     fabric=Fabric(link=find_link("200MbE"), protocol="tcp", mtu=1500), tolerance=0.1,
     channel_leg="rail0.pair", model_factor=3.0,
 )  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 
 from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import Verdict
-from fabricproof.job.leg import Leg, read_plan, write_plan
+from fabricproof.job.leg import Leg, Traffic, read_plan, write_plan
 from fabricproof.job.outcome import judge_leg, needs_second_look
 from fabricproof.job.second_look import doubtful_legs
 from fabricproof.physics import Fabric, find_link, latency_floor_us
@@ -63,7 +63,7 @@ def _p2p(share: int) -> dict[str, object]:
 PASS, FAIL, INVALID, UNJUDGED, MISSING, *_ = Verdict
 P2P_LEG = make_leg(
     suite="imb", program="PingPong", commands=(("IMB-P2P", "PingPong"),), expected_sizes=P2P_SIZES,
-    sent_bytes=None, sent_per_message=(1, 1),
+    traffic=Traffic(per_repetition=(1, 1)),
 )  # fmt: skip
 LIBRARY = "/opt/mpi/lib/libmpi.so.40"
 ABI = LIBRARY.replace("libmpi.so.40", "libmpi_abi.so.1")
@@ -359,8 +359,8 @@ def test_the_floor_of_a_mean_of_both_ends_follows_from_the_planned_repetitions(
     floor = latency_floor_us(Fabric(link=find_link("1GbE"), protocol="tcp", mtu=1500), size).us
     leg = make_leg(
         suite="osu-mpi4py", program="osu_multi_lat", commands=(("osu_multi_lat.py",),),
-        expected_sizes=(size,), sent_bytes=(60 * size, 60 * size), required=("latency_1MiB",),
-        least_repetitions=repetitions,
+        expected_sizes=(size,), required=("latency_1MiB",),
+        traffic=Traffic(exact=(60 * size, 60 * size), repetitions=repetitions),
     )  # fmt: skip
     write_plan(tmp_path, [leg])
     (planned,) = read_plan(tmp_path).legs

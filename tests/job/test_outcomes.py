@@ -15,7 +15,7 @@ from test_collective_outcome import DATA, LEG, words
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job import outcomes as all_legs
-from fabricproof.job.leg import Leg
+from fabricproof.job.leg import Leg, Traffic
 from fabricproof.job.outcome import Outcome, judge_leg, needs_second_look
 from fabricproof.job.outcomes import judge_legs
 from fabricproof.verdict.value import at_most
@@ -27,7 +27,7 @@ SIZES = tuple(2**step for step in range(21))
 
 PAIR = replace(
     LEG, name="rail0.pair", program="osu_latency", commands=(("osu_latency",), ("osu_latency",)),
-    expected_sizes=SIZES, num_nodes=2, sent_bytes=(1, 1), least_bytes=None, least_packets=None,
+    expected_sizes=SIZES, num_nodes=2, traffic=Traffic(exact=(1, 1)),
     required=("latency_1B",), channel_leg="", references=GOOD, curve_tolerance=100.0,
 )  # fmt: skip
 
@@ -67,7 +67,7 @@ def test_a_good_pair_changes_nothing(job: Path) -> None:
 
 def test_a_pair_over_another_path_judges_no_collective(job: Path) -> None:
     change(job, "rank.*", elsewhere)
-    outcome = collective(job, replace(PAIR, sent_bytes=(10**6, 10**6)))
+    outcome = collective(job, replace(PAIR, traffic=Traffic(exact=(10**6, 10**6))))
     assert set(words(outcome).values()) == {Verdict.UNJUDGED}
     assert "leg rail0.pair, which says what it should take" in outcome.report.quantities[0].reason
     assert "another path" in outcome.report.quantities[0].reason

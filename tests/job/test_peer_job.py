@@ -23,7 +23,7 @@ def test_one_connection_and_several() -> None:
     job = peer_job("iperf3", "iperf3", "rail0", SLOW)
     (one,) = job.commands
     assert one == ("bash", "peer.sh", str(2 + ANSWER_SECONDS), "rail0", "iperf3", "-t", "2")
-    assert (job.sent_bytes, job.sizes) == (None, ())  # a timed run's bytes are not foretold
+    assert (job.traffic.exact, job.sizes) == (None, ())  # a timed run's bytes are not foretold
     (many,) = peer_job("iperf3", "iperf3", "rail0", SLOW, streams=8).commands
     assert many[-2:] == ("-P", "8")
     (argv,) = peer_job("iperf", "iperf", "rail0", SLOW, streams=8).commands
@@ -37,7 +37,7 @@ def test_a_fast_port_is_measured_at_all_sizes() -> None:
     assert argv[3:6] == ("mlx5_0:1", "ib_write_bw", "-a")
     assert MIN_PERFTEST_ITERATIONS <= rounds <= MAX_PERFTEST_ITERATIONS
     assert job.sizes == ALL_SIZES
-    assert job.sent_bytes == (rounds * sum(ALL_SIZES), 0)
+    assert job.traffic.exact == (rounds * sum(ALL_SIZES), 0)
     assert rounds * sum(ALL_SIZES) / FDR.rate_mb_s <= FDR.seconds * 1e6
 
 
@@ -58,7 +58,7 @@ def test_what_is_read_comes_back_and_a_latency_goes_both_ways() -> None:
     ):
         job = peer_job("perftest", program, "mlx5_0:1", FDR)
         payload = int(job.commands[0][-1]) * sum(job.sizes)
-        assert job.sent_bytes == (forth * payload, back * payload), program
+        assert job.traffic.exact == (forth * payload, back * payload), program
 
 
 def test_a_leg_never_asks_for_longer_than_its_limit() -> None:

@@ -14,6 +14,7 @@ import pytest
 import fabricproof.job
 from fabricproof.core.measure import Verdict
 from fabricproof.job.commands import PEER_FILE
+from fabricproof.job.leg import Traffic
 from fabricproof.job.outcome import judge_leg
 from leg_folders import make_leg, rank_text
 
@@ -193,7 +194,7 @@ def test_an_hca_port_that_is_down(leg: Path, tools: Path, tmp_path: Path) -> Non
 
 
 def test_the_reason_is_the_verdict_whatever_the_launcher_said_after_it(tmp_path: Path) -> None:
-    wanted = make_leg(suite="iperf3", program="iperf3", required=("bandwidth",), sent_bytes=None)
+    wanted = make_leg(suite="iperf3", program="iperf3", required=("bandwidth",), traffic=Traffic())
     path = tmp_path / "legs" / "rail0.1"
     path.mkdir(parents=True)
     (path / "stdout").write_text("")

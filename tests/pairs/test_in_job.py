@@ -33,7 +33,7 @@ CUT = (0.0, 0.9)
 def _leg(name: str) -> Leg:
     return Leg(
         name=name, rails=("rail0",), suite="osu", program="osu_bw", environment={}, commands=(),
-        expected_sizes=(), sent_bytes=None, sent_per_message=None, sent_messages=None,
+        expected_sizes=(),
         spread=False, required=(), fabric=None, tolerance=0.1, in_turn=True, backward=True,
     )  # fmt: skip
 

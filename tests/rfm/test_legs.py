@@ -61,7 +61,7 @@ def test_each_rail_is_a_leg_of_its_own(vcluster: Site) -> None:
     assert [leg.rails for leg in legs] == [("rail0",), ("rail1",)]
     for leg in legs:
         assert leg.environment["OMPI_MCA_btl_tcp_if_include"] == leg.name
-        assert leg.sent_bytes is not None
+        assert leg.traffic.exact is not None
         assert not leg.spread
 
 
@@ -87,13 +87,13 @@ def test_the_largest_message_of_a_bandwidth_is_due(vcluster: Site) -> None:
 def test_the_smallest_message_of_a_latency_is_due(vcluster: Site) -> None:
     legs, _ = _plan(vcluster, "openmpi5", "osu-mpi4py", "osu_latency")
     assert {leg.required for leg in legs} == {("latency_1B",)}
-    assert all(leg.sent_messages is not None for leg in legs)
+    assert all(leg.traffic.messages is not None for leg in legs)
 
 
 def test_a_ping_pong_with_a_reference_for_its_latency_owes_both(vcluster: Site) -> None:
     legs, _ = _plan(vcluster, "mpich5", "imb", "PingPong")
     assert {leg.required for leg in legs} == {("bandwidth_1MiB", "latency_0B")}
-    assert all(leg.sent_bytes is None and leg.sent_per_message == (1, 1) for leg in legs)
+    assert all(leg.traffic.exact is None and leg.traffic.per_repetition == (1, 1) for leg in legs)
 
 
 def test_references_of_the_site_travel_with_the_leg(vcluster: Site) -> None:

@@ -32,8 +32,8 @@ def test_a_port_is_measured_at_all_sizes_and_its_bytes_are_foretold() -> None:
     leg = peer_leg(planner("fdr-lab", "perftest", "ib_write_bw"), "mlx4_0:1")
     assert leg.commands[0][:6] == ("bash", "peer.sh", "10", "mlx4_0:1", "ib_write_bw", "-a")
     assert leg.required == ("bandwidth_8MiB",)
-    assert leg.sent_bytes is not None
-    assert leg.sent_bytes[1] == 0
+    assert leg.traffic.exact is not None
+    assert leg.traffic.exact[1] == 0
     assert leg.fabric is not None
     assert (leg.fabric.link.name, leg.fabric.num_rails) == ("FDR 4x", 1)
 
@@ -81,7 +81,7 @@ def test_one_flow_is_not_granted_the_connections_of_an_mpi() -> None:
     leg = peer_leg(two, "rail0")
     assert leg.fabric is not None
     assert leg.fabric.num_flows == 1
-    assert leg.sent_bytes is None
+    assert leg.traffic.exact is None
     assert leg.required == ("bandwidth",)
 
 

@@ -50,9 +50,9 @@ def test_all_nodes_over_one_rail_and_over_all(planner: LegPlanner, tmp_path: Pat
     assert one.environment["FABRICPROOF_PROGRAM"] == str(tmp_path / "hpcc")
     (tmp_path / "hpcc").write_bytes(b"a build\n")
     assert binary_digest(one) == sha256(b"a build\n").hexdigest()
-    assert one.least_bytes == ((792_000_000, 792_000_000),) * 4
+    assert one.traffic.at_least == ((792_000_000, 792_000_000, 0),) * 4
     assert one.required == ("natural_ring_bandwidth", "random_ring_bandwidth")
-    assert one.sent_bytes is None
+    assert one.traffic.exact is None
 
 
 def test_two_rails_are_to_carry_twice_a_ring(planner: LegPlanner) -> None:

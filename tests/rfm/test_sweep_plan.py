@@ -86,7 +86,7 @@ def test_one_relation_owns_all_legs_and_no_model_judges_them(vcluster: Site) -> 
     assert relation.settings["sizes"] == [16384, 32768, 65536]
     assert any("two_proc" in each for each in relation.settings["left_out"])
     assert all(not leg.channel_leg and not leg.references for leg in plan.legs)
-    assert all(leg.least_bytes for leg in plan.legs), "the path is proven all the same"
+    assert all(leg.traffic.at_least for leg in plan.legs), "the path is proven all the same"
 
 
 def test_the_own_choice_is_told_nothing_and_the_others_are_forced(vcluster: Site) -> None:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from fabricproof.benchmarks.catalogue import collective_of, program_of
-from fabricproof.benchmarks.program import Collective
 from fabricproof.core.errors import ConfigError
-from fabricproof.job.commands import LARGE_MESSAGE_BYTES
+from fabricproof.job.commands import LARGE_MESSAGE_BYTES, Job
+from fabricproof.job.leg import Traffic
 from fabricproof.physics import Fabric, bound
 from fabricproof.physics.collective import (
     LEAST_REPETITIONS,
@@ -51,25 +50,6 @@ _HOLDS_ALL_BLOCKS = frozenset(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class CollectiveJob:
-    """What is run for one leg of a collective, and what is known of it beforehand.
-
-    Attributes:
-        commands: argument lists, each prints one table.
-        sizes: message sizes that the tables hold together; empty for a barrier.
-        least_bytes: payload (sent, received) that each node must show, in the order of the nodes.
-        least_packets: packets that each node must send: one for each operation in which every rank
-            waits for all others, since then nobody begins the next one before all have spoken in
-            this, and no two share a packet; None where there is none.
-    """
-
-    commands: tuple[tuple[str, ...], ...]
-    sizes: tuple[int, ...]
-    least_bytes: tuple[tuple[int, int], ...]
-    least_packets: tuple[int, ...] | None
-
-
 def collective_sizes(operation: Operation, layout: RankLayout, max_size: int) -> tuple[int, ...]:
     """Return the message sizes to measure: doubling from 4 B, as far as buffers allow."""
     if operation is Operation.BARRIER:
@@ -89,12 +69,17 @@ def make_collective_job(
     max_size: int,
     channel: Channel,
     seconds: float,
-) -> CollectiveJob:
+) -> Job:
     """Return the job that measures ``program`` on ``layout`` in about ``seconds``.
 
-    ``channel``, what a message is thought to cost, only sizes the effort; ``seconds`` is the budget
-    of the leg without its start, ``max_size`` in bytes.  ``is_load``: it is no measurement, but the
-    largest size over and over, for ``seconds`` at least.
+    Args:
+        suite: of the program.
+        program: a collective.
+        argv: how it is called.
+        layout: of the ranks.
+        max_size: of a message, in bytes.
+        channel: what a message is thought to cost; it only sizes the effort.
+        seconds: the budget of the leg without its start.
 
     Raises:
         ConfigError: the program is no collective that is known.
@@ -105,70 +90,40 @@ def make_collective_job(
             "not a known collective", expected="osu_allreduce, Bcast ...", got=program
         )
     sizes = collective_sizes(known.operation, layout, max_size)
-    segments = _segments(suite, known, sizes, layout, channel, seconds)
-    total = _least(suite, known, segments, layout)
-    operations = sum(
-        each.iterations
-        for each in segments
-        for size in each.sizes
-        if everyone_waits(known.operation, size, layout)
-    )
-    return CollectiveJob(
-        commands=collective_lines(suite, program, argv, segments, num_ranks=layout.num_ranks),
-        sizes=sizes,
-        least_bytes=tuple((each.sent, each.received) for each in total),
-        least_packets=(operations,) * layout.num_nodes if operations else None,
-    )
-
-
-def _segments(
-    suite: str,
-    known: Collective,
-    sizes: tuple[int, ...],
-    layout: RankLayout,
-    channel: Channel,
-    seconds: float,
-) -> tuple[Segment, ...]:
-    """Return the sizes with their repetitions: small and large ones apart, where it may be."""
-    in_one = suite == "imb" or not sizes
     small = tuple(size for size in sizes if size <= LARGE_MESSAGE_BYTES)
-    large = tuple(size for size in sizes if size > LARGE_MESSAGE_BYTES)
-    parts = [sizes or (0,)] if in_one else [part for part in (small, large) if part]
-    return tuple(_segment(known, part, layout, channel, seconds / len(parts)) for part in parts)
-
-
-def _once_us(
-    known: Collective, sizes: tuple[int, ...], layout: RankLayout, channel: Channel
-) -> float:
-    """Return what each size once takes with the best algorithm, microseconds in all."""
+    parts = [small, sizes[len(small) :]] if suite != "imb" and sizes else [sizes or (0,)]
+    parts = [part for part in parts if part]
     shares = layout.num_ranks if known.share_sized else 1
-    return sum(best_model(known.operation, size * shares, layout, channel)[1] for size in sizes)
-
-
-def _segment(
-    known: Collective,
-    sizes: tuple[int, ...],
-    layout: RankLayout,
-    channel: Channel,
-    seconds: float,
-) -> Segment:
-    once_us = _once_us(known, sizes, layout, channel)
-    fitting = int(seconds * 1e6 / (MODEL_SLACK * once_us))
-    iterations = max(LEAST_REPETITIONS, min(MOST_REPETITIONS, fitting))
-    return Segment(sizes=sizes, iterations=iterations, warmups=max(2, iterations // 10))
-
-
-def _least(
-    suite: str, known: Collective, segments: Sequence[Segment], layout: RankLayout
-) -> tuple[NodeBytes, ...]:
-    """Return the least bytes of the whole leg; IMB's own warm-ups are not counted."""
+    segments = []
+    for part in parts:
+        once_us = sum(
+            best_model(known.operation, each * shares, layout, channel)[1] for each in part
+        )
+        fitting = int(seconds / len(parts) * 1e6 / (MODEL_SLACK * once_us))
+        iterations = max(LEAST_REPETITIONS, min(MOST_REPETITIONS, fitting))
+        segments.append(
+            Segment(sizes=part, iterations=iterations, warmups=max(2, iterations // 10))
+        )
     total = [NodeBytes(sent=0, received=0)] * layout.num_nodes
+    packets = 0
     for segment in segments:
+        # IMB's own warm-ups are not counted.
         rounds = segment.iterations + (0 if suite == "imb" else segment.warmups)
         for size in segment.sizes:
             once = least_bytes(known.operation, size, layout)
             total = [sum_ + each.times(rounds) for sum_, each in zip(total, once, strict=True)]
-    return tuple(total)
+            # If every rank waits for all others, nobody begins the next operation before all have
+            # spoken in this one, and no two share a packet.
+            packets += segment.iterations * everyone_waits(known.operation, size, layout)
+    return Job(
+        commands=collective_lines(suite, program, argv, segments, num_ranks=layout.num_ranks),
+        sizes=sizes,
+        traffic=_at_least(total, packets),
+    )
+
+
+def _at_least(total: Sequence[NodeBytes], packets: int = 0) -> Traffic:
+    return Traffic(at_least=tuple((each.sent, each.received, packets) for each in total))
 
 
 #: nccl-tests on the GPUs of each kind; rccl-tests is its port
@@ -183,9 +138,7 @@ BUS_BYTES = (1024, 128 * 1024 * 1024)
 BUS_REPETITIONS, BUS_WARMUPS, BUS_SECONDS = 20, 5, 180
 
 
-def make_bus_job(
-    suite: str, program: str, argv: Sequence[str], layout: RankLayout
-) -> CollectiveJob:
+def make_bus_job(suite: str, program: str, argv: Sequence[str], layout: RankLayout) -> Job:
     """Return the job of one of nccl-tests with a GPU for each rank.
 
     What must be seen: each size, so many times out of place and as often in place (``TimeTest`` of
@@ -209,12 +162,7 @@ def make_bus_job(
         total = [sum_ + each for sum_, each in zip(total, both, strict=True)]
     options = ["-b", str(least), "-e", str(most), "-f", "2", "-g", "1"]
     options += ["-n", str(BUS_REPETITIONS), "-w", str(BUS_WARMUPS)]
-    return CollectiveJob(
-        commands=((*argv, *options),),
-        sizes=sizes,
-        least_bytes=tuple((each.sent, each.received) for each in total),
-        least_packets=None,
-    )
+    return Job(commands=((*argv, *options),), sizes=sizes, traffic=_at_least(total))
 
 
 HPCC_FILE = "hpcc.sh"
@@ -249,10 +197,10 @@ def hpcc_command(argv: tuple[str, ...]) -> tuple[str, ...]:
     return ("bash", HPCC_FILE, *argv)
 
 
-def moved_bytes(layout: RankLayout) -> tuple[tuple[int, int], ...]:
+def hpcc_traffic(layout: RankLayout) -> Traffic:
     """Return what each node must send and receive, whatever the random rings were."""
     due = least_ring_bytes(layout, HPCC_MESSAGE_BYTES)
-    return ((due, due),) * layout.num_nodes
+    return _at_least([NodeBytes(sent=due, received=due)] * layout.num_nodes)
 
 
 def hpcc_seconds(fabric: Fabric | None, layout: RankLayout) -> float:

@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import os
 import shutil
+from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import cast
 
 from fabricproof.benchmarks.catalogue import meaning
 from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.core.errors import ConfigError
+from fabricproof.job.leg import Traffic
 from fabricproof.stacks.programs import Located
 from fabricproof.stacks.workload import (
     BytesMoved,
@@ -153,25 +156,18 @@ def plan_ping_pong(
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What is run for one leg and what is known of it beforehand.
+    """What is run for one leg.
 
     Attributes:
         commands: argument lists, to be run one after the other; each prints one table.
-        sizes: message sizes that the tables hold together, in bytes, ascending.
-        sent_bytes: payload of the first and the second half of the ranks; None where the output
-            itself says how often each size ran (IMB's ``#repetitions``).
-        sent_per_message: with such an output, messages of each half per repetition.
-        sent_messages: messages of each half that wait for an answer, None where they may share
-            packets or where the output says how many there were.
-        least_repetitions: how often the least repeated size runs; None where the output says it.
+        sizes: message sizes that the tables hold together, in bytes, ascending; empty if none is
+            printed, or if the program ran for a time.
+        traffic: what it is going to move.
     """
 
     commands: tuple[tuple[str, ...], ...]
     sizes: tuple[int, ...]
-    sent_bytes: tuple[int, int] | None
-    sent_per_message: tuple[int, int] | None = None
-    sent_messages: tuple[int, int] | None = None
-    least_repetitions: int | None = None
+    traffic: Traffic
 
 
 def make_job(
@@ -194,54 +190,38 @@ def make_job(
     if suite == "imb":
         return _imb_job(program, argv, effort, num_ranks, starts_above)
     _, small, large = _by_size(effort.sizes, effort.sizes[-1])
-    rounds = (
-        (small, effort.iterations, effort.warmups, effort.small_window_size),
-        (large, effort.large_iterations, effort.large_warmups, effort.window_size),
-    )
-    whole = tuple(
-        Segment(sizes=sizes, iterations=iterations, warmups=warmups, window_size=window)
-        for sizes, iterations, warmups, window in rounds
-        if sizes
-    )
-    segments = _cut(whole, starts_above)
+    segments = [
+        Segment(sizes=part, iterations=iterations, warmups=warmups, window_size=window)
+        for sizes, iterations, warmups, window in (
+            (small, effort.iterations, effort.warmups, effort.small_window_size),
+            (large, effort.large_iterations, effort.large_warmups, effort.window_size),
+        )
+        for part in _cut(sizes, starts_above)
+    ]
     moved = _foretold(suite, program, segments, num_ranks)
-    messages = None
-    if moved.messages_by_first is not None and moved.messages_by_second is not None:
-        messages = (moved.messages_by_first, moved.messages_by_second)
+    messages = (moved.messages_by_first, moved.messages_by_second)
+    edges = (*starts_above, effort.sizes[-1])
+    starts = [
+        [each for each in segments if low < each.sizes[-1] <= high]
+        for low, high in pairwise((0, *edges))
+    ]
     return Job(
         commands=tuple(
-            argv_of_part
-            for part in _parts(segments, starts_above)
-            for argv_of_part in command_lines(suite, program, argv, part)
+            line for start in starts if start for line in command_lines(suite, program, argv, start)
         ),
         sizes=effort.sizes,
-        sent_bytes=(moved.sent_by_first, moved.sent_by_second),
-        sent_messages=messages,
-        least_repetitions=min(segment.iterations for segment in segments),
+        traffic=Traffic(
+            exact=(moved.sent_by_first, moved.sent_by_second),
+            messages=None if None in messages else cast("tuple[int, int]", messages),
+            repetitions=min(each.iterations for each in segments),
+        ),
     )
 
 
-def _cut(segments: Sequence[Segment], above: Sequence[int]) -> tuple[Segment, ...]:
-    """Return the same measurement in segments none of which crosses a size of ``above``."""
-    pieces = list(segments)
-    for size in above:
-        halves = [
-            (segment, tuple(each for each in segment.sizes if (each <= size) == low))
-            for segment in pieces
-            for low in (True, False)
-        ]
-        pieces = [replace(segment, sizes=sizes) for segment, sizes in halves if sizes]
-    return tuple(pieces)
-
-
-def _parts(segments: Sequence[Segment], above: Sequence[int]) -> list[tuple[Segment, ...]]:
-    """Return the segments start by start."""
-    edges = (0, *above, segments[-1].sizes[-1])
-    parts = [
-        tuple(segment for segment in segments if low < segment.sizes[-1] <= high)
-        for low, high in pairwise(edges)
-    ]
-    return [part for part in parts if part]
+def _cut(sizes: Sequence[int], above: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return the sizes in parts none of which crosses a size of ``above``."""
+    parts = groupby(sizes, key=lambda size: bisect_left(above, size))
+    return [tuple(part) for _, part in parts]
 
 
 def _foretold(suite: str, program: str, segments: Sequence[Segment], num_ranks: int) -> BytesMoved:
@@ -279,13 +259,11 @@ def _imb_job(
     if binary == "IMB-RMA":
         options += ["-aggregate_mode", "non_aggregate"]
     with_zero = binary != "IMB-P2P" and effort.sizes[0] == 1
-    edges = (0, *(starts_above if binary == "IMB-MPI1" else ()), effort.sizes[-1])
-    parts = [[size for size in effort.sizes if low < size <= high] for low, high in pairwise(edges)]
+    parts = _cut(effort.sizes, starts_above if binary == "IMB-MPI1" else ())
     return Job(
-        commands=tuple((*argv, *_imb_sizes(part), *options) for part in parts if part),
+        commands=tuple((*argv, *_imb_sizes(part), *options) for part in parts),
         sizes=(0, *effort.sizes) if with_zero else effort.sizes,
-        sent_bytes=None,
-        sent_per_message=(moved.sent_by_first, moved.sent_by_second),
+        traffic=Traffic(per_repetition=(moved.sent_by_first, moved.sent_by_second)),
     )
 
 
@@ -358,7 +336,7 @@ def peer_job(suite: str, program: str, rail: str, pace: Pace, *, streams: int = 
     options = ["-t", str(seconds), *(["-P", str(streams)] if streams > 1 else [])]
     if suite == "iperf":
         options += ["-f", "k"]  # more digits than "187 Mbits/sec"
-    return Job(commands=(_command(seconds, rail, program, options),), sizes=(), sent_bytes=None)
+    return Job(commands=(_command(seconds, rail, program, options),), sizes=(), traffic=Traffic())
 
 
 def _command(seconds: float, rail: str, program: str, options: list[str]) -> tuple[str, ...]:
@@ -383,7 +361,7 @@ def _perftest_job(program: str, rail: str, pace: Pace) -> Job:
     return Job(
         commands=(_command(2 * pace.seconds, rail, program, [*options, "-n", str(iterations)]),),
         sizes=sizes,
-        sent_bytes=(moved.sent_by_first, moved.sent_by_second),
+        traffic=Traffic(exact=(moved.sent_by_first, moved.sent_by_second)),
     )
 
 

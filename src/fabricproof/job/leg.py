@@ -44,6 +44,36 @@ def own_name(name: str, rails: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Traffic:
+    """What a leg is to move, as far as that is known before it runs.
+
+    Attributes:
+        exact: payload bytes that the first and the second half of the ranks send; None if the
+            output says how often each size ran, or if nobody can foretell them.
+        messages: messages that each half sends one by one; None if they may share packets.
+        per_repetition: messages of each half per repetition, if the output says the repetitions.
+        at_least: payload bytes sent and received, and packets sent, that each node must show, in
+            the order of its lowest rank, whatever the algorithm; then it stands for ``exact``.
+        repetitions: how often the least repeated size runs; None if the output says it.
+    """
+
+    exact: tuple[int, int] | None = None
+    messages: tuple[int, int] | None = None
+    per_repetition: tuple[int, int] | None = None
+    at_least: tuple[tuple[int, int, int], ...] = ()
+    repetitions: int | None = None
+
+    @property
+    def turned(self) -> Traffic:
+        """The same with the halves exchanged."""
+        return replace(
+            self,
+            exact=self.exact and self.exact[::-1],
+            messages=self.messages and self.messages[::-1],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Leg:
     """One measurement to be made and judged.
 
@@ -55,71 +85,58 @@ class Leg:
         program: ``osu_bw``, ``PingPong``.
         environment: variables that make the MPI take this path.
         commands: the program with its arguments, once for each table it is to print.
-        ranks_per_node: ranks to start on each of them; ranks follow each other on a node (block).
-        nodes: their names; empty where any nodes of the job will do.
-        launch: launcher and options that start this layout; empty: as the whole job's.
         expected_sizes: message sizes the table must hold, in bytes.
-        sent_bytes: payload bytes the first and the second half of the ranks must have sent; None
-            where the output says how often each size ran.
-        sent_per_message: with such an output, messages of each half per repetition.
-        sent_messages: messages each half sends one by one, None where they may share packets.
-        least_repetitions: how often the least repeated size runs; None where the output says it.
-        least_bytes: for a program whose exact bytes nobody can foretell, the payload that each
-            node, in the order of its lowest rank, must send and receive whatever the algorithm;
-            then it stands for ``sent_bytes``.
-        least_packets: likewise the packets that each node must send, for messages without payload.
+        traffic: what it is to move.
         spread: every rail of several must carry a share.
+        ranks_per_node: ranks to start on each of them; ranks follow each other on a node (block).
+        nodes: their names; empty if any nodes of the job will do.
+        launch: launcher and options that start this layout; empty: as the whole job's.
         required: quantities that are due: ``bandwidth_1MiB``, ``latency_8B``.
+        fabric: the fabric of this path, None if the site declares none.
         references: the site's references that apply, by quantity.
         tolerance: allowed fraction below the physical reference.
         curve_tolerance: how much longer than the model a point inside the curve may take.
-        fabric: the fabric of this path, None where the site declares none.
         same_node: both ranks run on one machine on purpose; no path is proven.
+        ask: a question of ``ask.sh`` with its arguments, which every node answers before the leg;
+            if one says no, the leg is SKIPPED with its reason.
+        node_rails: if each node takes another interface, theirs, in the order of their lowest
+            ranks; ``rails`` then holds one name for the path between them.
         channel_leg: name of the point-to-point leg of the same job whose times, put into a cost
             model, say what this collective should take; empty for all others.
         stated_alpha_us: what the site says that a message may cost; the model takes no less.
         model_factor: how many times the best algorithm's modelled time it may take.
-        ask: a question of ``ask.sh`` with its arguments, which every node answers before the leg;
-            where one says no, the leg is SKIPPED with its reason.
-        node_rails: where each node takes another interface, theirs, in the order of their lowest
-            ranks; ``rails`` then holds one name for the path between them.
         library: the MPI library that the program was proven to load when it was built, absolute;
-            None where nobody proved one.
+            None if nobody proved one.
         free_path: the MPI is told no path on purpose, and all that is judged is which interfaces it
-            took; what users should set where those are the wrong ones.  Empty for all other legs.
-        limit_seconds: it may take this long where that is more than the job gives every leg.
+            took; what users should set if those are the wrong ones.  Empty for all other legs.
+        limit_seconds: it may take this long if that is more than the job gives every leg.
         error_limits: what the site says may be lost or damaged, in events per million packets, by
             the names of :data:`fabricproof.job.evidence.error_rates.NAMES`.
         error_limits_origin: why, in the site's words.
         baseline: name of the baseline that judges it last; what that says of the leg lies beside
-            the plan (``baseline.json``).  Empty where there is none.
+            the plan (``baseline.json``).  Empty if there is none.
         backward: it sends the other way: from the node that receives in the legs beside it.
-        in_turn: it runs only where a relation asks for a round, as often as that asks.
-        container: the image that its program runs in; None where it runs on the node itself.
+        in_turn: it runs only when a relation asks for a round, as often as that asks.
+        container: the image that its program runs in; None if it runs on the node itself.
     """
 
     name: str
     rails: tuple[str, ...]
     suite: str
     program: str
-    environment: dict[str, str]
-    commands: tuple[tuple[str, ...], ...]
-    expected_sizes: tuple[int, ...]
-    sent_bytes: tuple[int, int] | None
-    sent_per_message: tuple[int, int] | None
-    sent_messages: tuple[int, int] | None
-    spread: bool
+    environment: dict[str, str] = field(default_factory=dict)
+    commands: tuple[tuple[str, ...], ...] = ()
+    expected_sizes: tuple[int, ...] = ()
+    traffic: Traffic = field(default_factory=Traffic)
+    spread: bool = False
     num_nodes: int = 2
     ranks_per_node: int = 1
     nodes: tuple[str, ...] = ()
     launch: tuple[str, ...] = ()
-    least_bytes: tuple[tuple[int, int], ...] | None = None
-    least_packets: tuple[int, ...] | None = None
-    least_repetitions: int | None = None
-    required: tuple[str, ...]
-    fabric: Fabric | None
+    required: tuple[str, ...] = ()
+    fabric: Fabric | None = None
     references: dict[str, Reference] = field(default_factory=dict)
-    tolerance: float
+    tolerance: float = 0.0
     curve_tolerance: float = CURVE_TOLERANCE
     same_node: bool = False
     ask: tuple[str, ...] = ()
@@ -175,16 +192,12 @@ class Leg:
         layout = None
         if self.num_ranks > 1:
             layout = RankLayout(num_ranks=self.num_ranks, ranks_per_node=self.ranks_per_node)
-        if self.fabric is None:
-            return Rules(fabric=None, references=self.references, path_required=True, layout=layout)
-        return Rules(
-            fabric=self.fabric,
-            references=self.references,
-            tolerance=self.tolerance,
-            curve_tolerance=self.curve_tolerance,
-            path_required=True,
-            layout=layout,
+        rules = Rules(
+            fabric=self.fabric, references=self.references, path_required=True, layout=layout
         )
+        if self.fabric is None:
+            return rules
+        return replace(rules, tolerance=self.tolerance, curve_tolerance=self.curve_tolerance)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,22 +230,7 @@ class Relation:
 
     def as_leg(self) -> Leg:
         """Return the leg under whose name the relation stands in records and reports."""
-        return Leg(
-            name=self.name,
-            rails=self.rails,
-            suite=self.suite,
-            program=self.program,
-            environment={},
-            commands=(),
-            expected_sizes=(),
-            sent_bytes=None,
-            sent_per_message=None,
-            sent_messages=None,
-            spread=False,
-            required=(),
-            fabric=None,
-            tolerance=0.0,
-        )
+        return Leg(name=self.name, rails=self.rails, suite=self.suite, program=self.program)
 
 
 def in_turns(relation: Relation, turns: Mapping[str, Leg]) -> Relation:
@@ -253,9 +251,7 @@ ADMISSION_CHECK = "AllPairsAdmission"
 ADMITTED, PARTNER = "admit", "partner"
 
 PLAN_FILE = "plan.json"
-#: 2: layouts and relations; 3: what a relation owns, and the load beside a leg; 4: the physics of
-#: a path as it is judged, where names were to be looked up again
-PLAN_VERSION = 4
+PLAN_VERSION = 5
 
 #: attempts at a leg: a second look is the last
 MOST_ATTEMPTS = 2

@@ -418,14 +418,15 @@ def _failure(folder: Path, status: int | None, leg: Leg, ranks: Sequence[RankRec
 
 def _moved(leg: Leg, table: Table) -> tuple[tuple[int, int], tuple[int, int] | None]:
     """Return the bytes, and the messages one by one, that each half of the ranks says it sent."""
-    if leg.least_bytes is not None:
+    traffic = leg.traffic
+    if traffic.at_least:
         return (0, 0), None
-    if leg.sent_bytes is not None:
-        return leg.sent_bytes, leg.sent_messages
+    if traffic.exact is not None:
+        return traffic.exact, traffic.messages
     if "moved_bytes" in table.attributes:
         moved = int(table.attributes["moved_bytes"])
         return ((0, moved) if leg.backward else (moved, 0)), None
-    forth, back = leg.sent_per_message or (0, 0)
+    forth, back = traffic.per_repetition or (0, 0)
     counts, sizes = table.column("repetitions"), table.column("message_size")
     payload = sum(int(count * size) for count, size in zip(counts, sizes, strict=True))
     in_turn = int(sum(counts)) if forth == back == 1 else None
@@ -451,6 +452,7 @@ def _net_path(
 def _meant(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> tuple[Evidence, Expectation]:
     """Return what was seen, under the names of the leg's rails, and what the leg was to move."""
     sent_bytes, sent_messages = _moved(leg, table)
+    least = leg.traffic.at_least
     return _evidence(leg, ranks), Expectation(
         rails=leg.rails,
         sent_bytes=sent_bytes,
@@ -458,10 +460,10 @@ def _meant(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> tuple[Evide
         ranks_per_node=leg.ranks_per_node,
         nodes=leg.nodes,
         spread=leg.spread,
-        exact=leg.sent_bytes is not None and leg.least_bytes is None,
+        exact=leg.traffic.exact is not None and not least,
         sent_messages=sent_messages,
-        least_bytes=leg.least_bytes,
-        least_packets=leg.least_packets,
+        least_bytes=tuple((sent, received) for sent, received, _ in least) or None,
+        least_packets=tuple(packets for *_, packets in least if packets) or None,
     )
 
 

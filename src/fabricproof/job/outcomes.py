@@ -108,8 +108,7 @@ def backward(leg: Leg) -> Leg:
     return replace(
         turned,
         environment={**leg.environment, "FABRICPROOF_BACKWARD": "1"},
-        sent_bytes=leg.sent_bytes[::-1] if leg.sent_bytes else None,
-        sent_messages=leg.sent_messages[::-1] if leg.sent_messages else None,
+        traffic=leg.traffic.turned,
     )
 
 
@@ -170,8 +169,8 @@ def _ends(outcome: Outcome) -> tuple[str, str] | None:
     first, second = ranks[0][1], ranks[1][1]
     leg = outcome.leg
     swapped = leg.backward and leg.suite in PEER_SUITES
-    if leg.sent_bytes is not None:  # who reads is sent to
-        swapped = leg.sent_bytes[1] > leg.sent_bytes[0]
+    if leg.traffic.exact is not None:  # who reads is sent to
+        swapped = leg.traffic.exact[1] > leg.traffic.exact[0]
     return (second, first) if swapped else (first, second)
 
 

@@ -400,8 +400,8 @@ def _joined(tables: Sequence[Table], leg: Leg) -> Table:
     """Return the parts of one leg as the one table they are."""
     # OSU's multi-pair programs do not always print how many pairs ran, and never how often.
     planned = {"num_pairs": max(1, leg.num_ranks // 2)}
-    if leg.least_repetitions is not None:
-        planned["least_repetitions"] = leg.least_repetitions
+    if leg.traffic.repetitions is not None:
+        planned["least_repetitions"] = leg.traffic.repetitions
     return replace(
         tables[0],
         attributes={**planned, **tables[0].attributes},

@@ -98,12 +98,8 @@ def collective_leg(
         program=program,
         commands=job.commands,
         expected_sizes=_printed_sizes(planner.suite, job.sizes),
-        sent_bytes=None,
-        sent_per_message=None,
-        sent_messages=None,
         spread=len(rails) > 1 and bool(job.sizes),
-        least_bytes=job.least_bytes,
-        least_packets=job.least_packets,
+        traffic=job.traffic,
         required=_required(job.sizes),
         references=planner.site.references_for(
             fabric=planner.fabric,

@@ -247,10 +247,9 @@ class LegPlanner:
             ranks_per_node=layout.ranks_per_node,
             nodes=layout.nodes,
             expected_sizes=job.sizes,
-            sent_bytes=job.sent_bytes,
-            sent_per_message=job.sent_per_message,
-            sent_messages=None if len(rails) > 1 or windowed else job.sent_messages,
-            least_repetitions=job.least_repetitions,
+            traffic=replace(job.traffic, messages=None)
+            if len(rails) > 1 or windowed
+            else job.traffic,
             spread=len(rails) > 1 and reading.kind is ProgramKind.BANDWIDTH,
             required=self._required(job.sizes, references),
             references=references,

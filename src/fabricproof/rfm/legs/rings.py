@@ -11,7 +11,7 @@ from fabricproof.job.collective_commands import (
     LIMIT_FACTOR,
     hpcc_command,
     hpcc_seconds,
-    moved_bytes,
+    hpcc_traffic,
 )
 from fabricproof.job.leg import Leg, Plan, Relation, in_turns
 from fabricproof.physics.collective import RankLayout as Ranks
@@ -121,10 +121,7 @@ def _leg(
         program=HPCC_PROGRAM,
         commands=(hpcc_command(found.argv),),
         expected_sizes=(HPCC_MESSAGE_BYTES,),
-        sent_bytes=None,
-        sent_per_message=None,
-        sent_messages=None,
-        least_bytes=moved_bytes(ranks),
+        traffic=hpcc_traffic(ranks),
         spread=len(rails) > 1,
         required=QUANTITIES,
         references=planner.references(rails),
