@@ -58,7 +58,7 @@ def test_a_plan_of_another_version_is_named(tmp_path: Path) -> None:
     write_plan(tmp_path, LEGS)
     path = tmp_path / PLAN_FILE
     path.write_text(path.read_text().replace(f'"version": {PLAN_VERSION}', '"version": 1'))
-    with pytest.raises(ParseError, match="plan of another version: .*got 1"):
+    with pytest.raises(ParseError, match=r"plan of another version: .*got 1"):
         read_plan(tmp_path)
 
 
