@@ -23,7 +23,7 @@ SECOND_LOOK = f'{sys.executable} -E -m fabricproof.job.second_look "$here"'
 
 GOLDEN = """\
 leg_rail0() { # osu_put_bw over rail0
-    env FABRICPROOF_PART=0 \\
+    env FABRICPROOF_PART=0 FABRICPROOF_RAILS=rail0 \\
     OMPI_MCA_btl_tcp_if_include=rail0 \\
     timeout -k 5 60 \\
     srun -n 2 "$here/rank.sh" osu_put_bw -m 1:4194304
@@ -32,12 +32,12 @@ leg_rail0() { # osu_put_bw over rail0
 
 GOLDEN_TWO_PARTS = """\
 leg_rail0_rail1() { # osu_put_bw over rail0+rail1
-    env FABRICPROOF_PART=0 \\
+    env FABRICPROOF_PART=0 FABRICPROOF_RAILS='rail0 rail1' \\
     A='two words' \\
     UCX_NET_DEVICES=mlx5_0:1,mlx5_1:1 \\
     timeout -k 5 60 \\
     srun -n 2 "$here/rank.sh" osu_put_bw -m 1:8192 &&
-    env FABRICPROOF_PART=1 \\
+    env FABRICPROOF_PART=1 FABRICPROOF_RAILS='rail0 rail1' \\
     A='two words' \\
     UCX_NET_DEVICES=mlx5_0:1,mlx5_1:1 \\
     timeout -k 5 60 \\

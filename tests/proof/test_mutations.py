@@ -50,7 +50,7 @@ REASONS = {
     "plumbing: it hands on, or holds rules that are here": (
         "_largest _attempt_folders _check_name _confirmation _ends _evidence _excess _is _is_red "
         "_job _job_of_case _leg_result _meant _moved _nodes_of _numbered _part "
-        "_judged_in added measure_disturbances _concentration "
+        "_judged_in added measure_disturbances _concentration wire_events "
         "as_notes at_size by_key largest_of_each_kind error_rates gather is_of_errors key_of "
         "megabytes missing no_number rules_of join_by_node smallest_message_us worst "
         "judge_table judge_value _numbers _size wire_bytes _bandwidths _times _judge_attempt "

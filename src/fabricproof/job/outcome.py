@@ -51,11 +51,12 @@ from fabricproof.traffic import (
     PathState,
     prove_one_node,
     prove_path,
+    wire_events,
 )
 from fabricproof.traffic.disturbance import Disturbances
 from fabricproof.traffic.error_rates import ErrorRate, added, error_rates
 from fabricproof.verdict.causes.suspects import unended
-from fabricproof.verdict.objections import FOREIGN, Objection
+from fabricproof.verdict.objections import FOREIGN, Objection, ObjectionKind
 from fabricproof.verdict.table import judge_table
 from fabricproof.verdict.value import Judgement, Report, is_of_errors, missing
 
@@ -169,6 +170,11 @@ def judge_leg(folder: Path, leg: Leg, channel_attempt: int = 0) -> Outcome:
             each.report for each in attempts if any(map(is_of_errors, each.report.quantities))
         ]
         report = errors_of_all(report, (counted or [attempts[-1].report])[-1])
+    if not (leg.in_turn or leg.same_node or leg.free_path):
+        looks = [_evidence(leg, each.ranks).samples for each in attempts]
+        if events := "; ".join(wire_events(looks, leg.rails)):
+            event = Objection(kind=ObjectionKind.WIRE_EVENT, reason=events)
+            report = report.objected([event] if report.verdict is Verdict.PASS else [])
     outcome = Outcome(leg=leg, attempts=attempts, report=report)
     if len(attempts) == 1 and needs_second_look(outcome):
         return replace(outcome, report=_without_second_look(folder, outcome.report))

@@ -105,6 +105,50 @@ tcp() {
     done
 }
 
+# The addresses of this node, as its routing table has them.
+addresses() {
+    local mark word rest last="" found=""
+    while read -r mark word rest; do
+        [ "$mark" != "|--" ] || last=$word
+        [ "$mark $word $rest" = "/32 host LOCAL" ] || continue
+        [[ $last == 127.* || "$found " == *" $last "* ]] || found+=" $last"
+    done 2>/dev/null </proc/net/fib_trie
+    [ -z "$found" ] || echo "addresses$found"
+}
+
+# Whom this node takes for its neighbours on the rails (DEVICE/ADDRESS=FLAGS/HARDWARE), and the time
+# to live of one packet of each node of this leg there: a node between takes one off.  Only ping
+# forks, and the first peer that does not answer is the last.
+neighbours() {
+    local rail port device=" " ip type flags hardware mask name file key own line="" peers=" " live=""
+    [ "$first" = 0 ] || return 0
+    for rail in $FABRICPROOF_RAILS; do
+        port=$sys/class/infiniband/${rail%%:*}/ports/${rail##*:}
+        { read -r name <"$port/gid_attrs/ndevs/0" || read -r name <"$port/../../parent"; } \
+            2>/dev/null && rail=$name
+        device+="$rail "
+    done
+    set -- "$FABRICPROOF_LEG"/rank.*."${FABRICPROOF_PART:-0}"
+    for file in "${@:1:16}"; do # of many ranks the entries alone
+        while read -r key own; do
+            [ "$key" != addresses ] || { peers+="$own " && break; }
+        done 2>/dev/null <"$file"
+    done
+    while read -r ip type flags hardware mask name; do
+        [[ $device == *" $name "* && $flags != 0x0 ]] || continue
+        line+=" $name/$ip=$flags/$hardware"
+        [[ $peers == *" $ip "* && $live != *" none" ]] || continue
+        if [[ $(ping -n -c 1 -W 1 "$ip" 2>/dev/null) =~ ttl=([0-9]+) ]]; then
+            live+=" $name/$ip=${BASH_REMATCH[1]}"
+        else
+            live+=" none"
+        fi
+    done 2>/dev/null </proc/net/arp
+    [ -z "$line" ] || echo "neighbours$line"
+    live=${live% none}
+    [ -z "$live" ] || echo "ttl$live"
+}
+
 # A Soft-RoCE port: its counters/ (newer kernels) has bytes and packets, and errors that never move;
 # what happened to it stands in hw_counters.
 soft() {
@@ -270,27 +314,42 @@ facts() {
 # The library as this very job's variables make it: a module or a path that somebody changed shows.
 # A line of ldd:  libmpi.so.40 => PATH (0x...), or, where it is preloaded,  PATH (0x...).
 libraries() {
-    local line found=""
+    local line found="" files=()
     [[ ${1##*/} != python* ]] || return # linked with no MPI: what it loads it says itself, see loaded
     type -P ldd >/dev/null || { echo "library unknown" && return; }
     [ "${1##*/}" != bash ] || { echo "library none" && return; }
     while read -r line; do
         case "${line%% (0x*}" in
         libmpi?(ch|_abi).so.* | */libmpi?(ch|_abi).so.*[0-9])
-            line=${line#* => } found+="${found:+ and }${line%% (0x*}" ;;
+            line=${line#* => } found+="${found:+ and }${line%% (0x*}"
+            files+=("${line%% (0x*}") ;;
+        libuc[pts].so.* | libfabric.so.* | libopen-pal.so.*)
+            line=${line#* => } files+=("${line%% (0x*}") ;;
         esac
     done < <(ldd "$(type -P -- "$1")" 2>/dev/null)
     echo "library ${found:-none}"
+    digests "${files[@]}"
+}
+
+# What is in the files of the MPI library and of what carries its messages: NAME=SHA256...
+digests() { # FILE...
+    local line="" sum file
+    [ "$first" = 0 ] && [ $# -gt 0 ] && type -P sha256sum >/dev/null || return 0
+    while read -r sum file; do
+        line+=" ${file##*/}=${sum#\\}"
+    done < <(sha256sum -- "$@" 2>/dev/null)
+    [ -z "$line" ] || echo "digests$line"
 }
 
 # What a Python program, such as portrunner.py, had in its memory: a line for each library.
 loaded() { # PROGRAM
-    local line found=""
+    local line found="" files=()
     [[ ${1##*/} == python* && -z ${FABRICPROOF_CONTAINER:-} ]] || return
     while read -r line; do
-        found+="${found:+ and }$line"
+        found+="${found:+ and }$line" files+=("$line")
     done 2>/dev/null <"$FABRICPROOF_LOADED"
     echo "library ${found:-none}"
+    digests "${files[@]}"
 }
 
 hypervisor=""
@@ -318,6 +377,7 @@ done
     echo "cpus $cpus"
     echo "kernel $kernel"
     echo "machine $machine"
+    addresses
     if [ -n "${FABRICPROOF_CONTAINER:-}" ]; then # inside.sh says the library
         echo "root ${FABRICPROOF_OUTSIDE:-$(stat -c %d:%i /)}"
     else
@@ -331,6 +391,7 @@ status=$?
 {
     cores after
     snapshot after
+    neighbours
     loaded "${FABRICPROOF_PROGRAM:-$1}"
     echo "status $status"
 } >>"$out" || exit 74

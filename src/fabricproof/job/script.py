@@ -184,9 +184,14 @@ def _starts(leg: Leg, launch: str, limit: int) -> str:
     limit = max(limit, leg.limit_seconds)
     if leg.container is not None and image_file(leg.container.image) is None:
         limit += FETCH_SECONDS
-    return " &&\n".join(
-        f"    env FABRICPROOF_PART={number} \\\n{_settings(leg)}{_image(leg)}"
-        f"    timeout -k 5 {limit} \\\n"
+    rails = shell_word(" ".join(dict.fromkeys(leg.node_rails or leg.rails)))
+    return " &&
+".join(
+        f"    env FABRICPROOF_PART={number} FABRICPROOF_RAILS={rails} \
+"
+        f"{_settings(leg)}{_image(leg)}"
+        f"    timeout -k 5 {limit} \
+"
         f"    {_launch(leg, launch)} {shell_line(argv)}"
         for number, argv in enumerate(leg.commands)
     )

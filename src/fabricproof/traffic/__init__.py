@@ -17,6 +17,7 @@ from fabricproof.traffic.counters import (
     in_our_names,
     is_device,
     read_rises,
+    wire_events,
 )
 from fabricproof.traffic.expectation import (
     MAX_SHARE,
@@ -64,6 +65,7 @@ __all__ = [
     "prove_one_node",
     "prove_path",
     "read_rises",
+    "wire_events",
 ]
 
 #: What must hold, in the order in which a failure says most.

@@ -12,8 +12,11 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from fabricproof.core.units import by_key
 
 #: the TCP of a whole node stands in the evidence as an interface of this name
 TCP = "node/tcp"
@@ -42,7 +45,10 @@ RATES: Mapping[str, frozenset[str]] = {
 }
 
 #: counters whose rise during a run makes its number doubtful, whatever it is
-ERROR_COUNTERS = frozenset(name for name, row in _ROWS.items() if row.rise == "error")
+ERROR_COUNTERS = frozenset(name for name, row in _ROWS.items() if row.rise in {"error", "event"})
+
+#: those that tell of the link itself, which no quiet look afterwards makes undone
+WIRE_EVENTS = frozenset(name for name, row in _ROWS.items() if row.rise == "event")
 
 #: packets that RDMA sent again, waited for in vain, or got out of order
 LOSS_COUNTERS = frozenset(name for name, row in _ROWS.items() if row.rise == "loss")
@@ -173,12 +179,15 @@ def read_rises(samples: Iterable[CounterSample], rails: Sequence[str]) -> Rises:
         packets = sum(map(sample.moved, ("tx_packets", "rx_packets", "OutSegs")))
         for name in sorted({*sample.before, *sample.after}):
             row, rise, about = _row(name), sample.moved(name), sample.about(name)
+            is_error = row.rise in {"error", "event"}
             said = f"{about} rose by {rise}" + (f": {row.means}" if row.means else "")
-            if rise > 0 and (row.rise == "error" or rise >= row.error_from):
+            if rise > 0 and (
+                name in ERROR_COUNTERS or row.rise == "error" or rise >= row.error_from
+            ):
                 errors[sample.node, sample.interface, name] = said
             elif rise > 0 and row.rise == "note" and rise >= row.from_share * packets:
                 notes.append(said)
-            if row.rise == "error":
+            if is_error:
                 doubts += _doubt_of(sample, name)
                 if (stood := sample.before.get(name, 0)) >= HIGH:
                     notes.append(f"{about} stood at {stood} before the run")
@@ -189,6 +198,29 @@ def read_rises(samples: Iterable[CounterSample], rails: Sequence[str]) -> Rises:
         notes=(*notes, *_one_sided(ours)),
         rose=tuple(sorted(errors)),
     )
+
+
+def wire_events(looks: Sequence[Sequence[CounterSample]], rails: Sequence[str]) -> tuple[str, ...]:
+    """Return what happened to the links of the rails during several looks and between them.
+
+    ``looks``: the counters of each, oldest first.  A counter that was reset meanwhile adds nothing.
+    """
+    samples = [each for look in looks for each in look]
+    watched = {
+        (each.node, name)
+        for each in samples
+        if each.interface in rails
+        for name in (each.interface, each.parent)
+    }
+    seen = by_key(
+        ((sample.about(name), _row(name).means), counters[name])
+        for sample in samples
+        if (sample.node, sample.interface) in watched
+        for counters in (sample.before, sample.after)
+        for name in sorted(WIRE_EVENTS & counters.keys())
+    )
+    rises = {key: sum(max(0, b - a) for a, b in pairwise(values)) for key, values in seen.items()}
+    return tuple(f"{about} rose by {num}: {means}" for (about, means), num in rises.items() if num)
 
 
 def _row(name: str) -> _Row:

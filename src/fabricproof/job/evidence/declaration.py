@@ -7,10 +7,14 @@ nobody told an MPI its path, all that is judged is which interfaces it took.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fabricproof.core.measure import Verdict
+from fabricproof.core.units import by_key
+from fabricproof.job.evidence.hops import other_hops
 from fabricproof.job.evidence.leg_folder import RankRecord, gather, layer_of
 from fabricproof.job.leg import DEFAULT_PATH, Leg
 from fabricproof.physics import (
@@ -41,6 +45,7 @@ def objections_of(leg: Leg, ranks: Sequence[RankRecord]) -> tuple[Objection, ...
     """Return what image, devices and MPI library of the ranks speak against the leg's numbers."""
     device = leg.fabric is not None and not leg.same_node
     rails = leg.node_rails or leg.rails
+    hops = other_hops(ranks) if device else ()
     found = (
         (ObjectionKind.NOT_IN_IMAGE, _outside(leg, ranks)),
         # A rail that no rank saw says nothing here: then its counters are missing too.
@@ -51,8 +56,10 @@ def objections_of(leg: Leg, ranks: Sequence[RankRecord]) -> tuple[Objection, ...
         (ObjectionKind.IMAGE_UNSEEN, _image_unseen(leg, ranks)),
         (ObjectionKind.DEVICE_UNSEEN, _device_unseen(rails, ranks) if device else ""),
         *_library(leg, ranks),
+        (ObjectionKind.UNLIKE_LIBRARIES, unlike_libraries(ranks, leg.library)),
     )
-    return tuple(Objection(kind=kind, reason=reason) for kind, reason in found if reason)
+    raised = (Objection(kind=kind, reason=reason) for kind, reason in found if reason)
+    return (*raised, *hops)
 
 
 def _outside(leg: Leg, ranks: Sequence[RankRecord]) -> str:
@@ -126,6 +133,34 @@ def _library(leg: Leg, ranks: Sequence[RankRecord]) -> Iterator[tuple[ObjectionK
         return
     why = "no ldd on the node" if leg.container is None else "none was in its memory in time"
     yield ObjectionKind.LIBRARY_UNSEEN, f"{said}: {why}"
+
+
+def unlike_libraries(ranks: Iterable[RankRecord], built_with: str | None = None) -> str:
+    """Return which node loaded another file of a library than the others; empty if none did.
+
+    By the SHA-256 of what the loader finds there, of the MPI library and of UCX and libfabric.  Of
+    two nodes the odd one is whose file is not the one that the judge has at ``built_with``.
+    """
+    files = by_key(
+        (name, (each.node, digest)) for each in ranks for name, digest in each.digests.items()
+    )
+    for name, seen in files.items():
+        of_digests = by_key((digest, node) for node, digest in dict.fromkeys(seen))
+        if len(of_digests) < 2:
+            continue
+        mine = ""
+        if built_with and Path(built_with).name == name:
+            with contextlib.suppress(OSError):
+                mine = hashlib.sha256(Path(built_with).read_bytes()).hexdigest()
+        groups = sorted(of_digests, key=lambda each: (each != mine, -len(of_digests[each])))
+        said = "; ".join(
+            f"{', '.join(dict.fromkeys(of_digests[each]))}: sha256 {each[:12]}" for each in groups
+        )
+        odd = ", ".join(node for each in groups[1:] for node in dict.fromkeys(of_digests[each]))
+        known = mine in of_digests or len(of_digests[groups[0]]) > len(of_digests[groups[1]])
+        who = f"{odd} loaded another" if known else "the nodes loaded unlike files of"
+        return f"{who} {name} ({said})"
+    return ""
 
 
 def _is_file(path: str, other: str) -> bool:

@@ -3,6 +3,8 @@
 A file of ``rank.sh`` holds one fact a line: ``rank N``, ``node NAME``, ``cpus LIST``,
 ``kernel RELEASE``, ``library PATH`` (several joined by `` and ``, ``none``, or ``unknown`` where
 nobody could look), ``machine ID`` (the kernel's boot id: nodes that share it are one machine),
+``addresses IP...`` (of the node), ``neighbours DEVICE/IP=FLAGS/HARDWARE...`` and ``ttl
+DEVICE/IP=NUMBER...`` (after the leg, on its rails), ``digests FILE=SHA256...``,
 ``root DEVICE:INODE`` (of the node, where the program is in a container: then ``inside.N.PART`` has
 the library), ``fact INTERFACE key=value ...``, ``before|after INTERFACE counter=value ...``,
 ``status N``.
@@ -38,7 +40,9 @@ _EXITED = re.compile(r"srun: error: .*: Exited with exit code \d+")
 _COUNTER_END = 2**64
 
 #: facts that stand once in a rank's file; twice means that two ranks wrote into one
-_SINGLE = frozenset({"rank", "node", "cpus", "kernel", "library", "machine", "root", "status"})
+_SINGLE = frozenset({"rank", "node", "cpus", "kernel", "library", "machine", "root", "status"}) | {
+    "addresses", "neighbours", "ttl", "digests",
+}  # fmt: skip
 
 #: the CPUs that one rank may run on stand among the counters as an interface of this name
 CORES = "node/cores"
@@ -52,6 +56,7 @@ class RankRecord:
     ``library`` is the MPI library that the loader gives the program in the job, ``none`` where it
     links none; ``status`` is the program's exit status, None where the rank did not come back;
     ``part`` is which start of its leg it was, from 0; ``machine`` tells nodes of one kernel;
+    ``addresses`` are the node's own; ``neighbours``, ``ttl``, ``digests`` as in its file, by key;
     ``root`` is the node's, where the program ran in a container, and ``inside`` what that saw.
     """
 
@@ -67,6 +72,10 @@ class RankRecord:
     after: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     facts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     root: str = ""
+    addresses: tuple[str, ...] = ()
+    neighbours: Mapping[str, str] = field(default_factory=dict)
+    ttl: Mapping[str, str] = field(default_factory=dict)
+    digests: Mapping[str, str] = field(default_factory=dict)
     inside: Inside | None = None
 
 
@@ -103,6 +112,10 @@ def parse_rank(text: str, source: str) -> RankRecord:
         library=single.get("library", "unknown"),
         machine=single.get("machine", single["node"]),
         root=single.get("root", ""),
+        addresses=tuple(single.get("addresses", "").split()),
+        neighbours=_pairs(single, "neighbours", source),
+        ttl=_pairs(single, "ttl", source),
+        digests=_pairs(single, "digests", source),
         status=_whole(single["status"], source) if "status" in single else None,
         before=named_counters(tables["before"], tables["fact"], source),
         after=named_counters(tables["after"], tables["fact"], source),
@@ -117,6 +130,10 @@ def _pair(text: str, source: str, line: int) -> tuple[str, str]:
             "damaged evidence", source=source, line=line, expected="key=value", got=repr(text)
         )
     return key, value
+
+
+def _pairs(single: Mapping[str, str], name: str, source: str) -> dict[str, str]:
+    return dict(_pair(each, source, 0) for each in single.get(name, "").split())
 
 
 def _whole(text: object, source: str) -> int:
