@@ -185,13 +185,10 @@ def _starts(leg: Leg, launch: str, limit: int) -> str:
     if leg.container is not None and image_file(leg.container.image) is None:
         limit += FETCH_SECONDS
     rails = shell_word(" ".join(dict.fromkeys(leg.node_rails or leg.rails)))
-    return " &&
-".join(
-        f"    env FABRICPROOF_PART={number} FABRICPROOF_RAILS={rails} \
-"
+    return " &&\n".join(
+        f"    env FABRICPROOF_PART={number} FABRICPROOF_RAILS={rails} \\\n"
         f"{_settings(leg)}{_image(leg)}"
-        f"    timeout -k 5 {limit} \
-"
+        f"    timeout -k 5 {limit} \\\n"
         f"    {_launch(leg, launch)} {shell_line(argv)}"
         for number, argv in enumerate(leg.commands)
     )
