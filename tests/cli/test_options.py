@@ -27,7 +27,7 @@ Command = Callable[..., Any]
 main_module = importlib.import_module("fabricproof.cli.main")
 
 #: Those of a group count once.
-MOST_OPTIONS = 116
+MOST_OPTIONS = 118
 
 
 def commands(

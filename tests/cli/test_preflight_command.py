@@ -228,3 +228,32 @@ def test_every_line_about_a_software_device_says_so(
     assert [line for line in told if "Soft-RoCE" not in line and "software" not in line] == []
     (fabric,) = fabricproof("preflight", "--site", "soft", "--json").record["fabrics"]
     assert fabric["device"] == "Soft-RoCE"
+
+
+def test_this_node_is_judged_at_once_in_one_line(
+    perflogs: Path, monkeypatch: pytest.MonkeyPatch, fabricproof: Command
+) -> None:
+    """A look that a node left, as this one's: by the fabric of which it has a rail."""
+    monkeypatch.setenv("SLURMD_NODENAME", "n9")
+    for name, status, line in (
+        ("mlx5-healthy", 0, "PASS n9: hdr: 5 facts as declared\n"),
+        ("bnxt-healthy", 0, "PASS n9: eth: 2 facts as declared\n"),
+        ("mlx5-degraded", 1, "FAIL n9: mlx5_0:1 on n9 runs at 100 of 200 Gb/s"),
+    ):
+        text = (DATA / f"{name}.txt").read_text()
+        monkeypatch.setattr(
+            "fabricproof.nodes.preflight.here.run_group", lambda *_, said=text, **__: (0, said, "")
+        )
+        ended = fabricproof("preflight", "--here")
+        assert (ended.status, ended.err) == (status, "")
+        assert ended.out.startswith(line)
+        assert ended.out.count("\n") == 1
+
+
+def test_a_node_that_lost_all_its_cards_is_red(perflogs: Path, fabricproof: Command) -> None:
+    """A real look at this machine, which has none of the rails of the site."""
+    ended = fabricproof("preflight", "--here")
+    assert ended.status == 1
+    assert "does not exist" in ended.out
+    record = fabricproof("preflight", "--here", "--json").record
+    assert {each["fabric"] for each in record["fabrics"]} == {"hdr", "eth"}

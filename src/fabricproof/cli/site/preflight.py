@@ -15,6 +15,7 @@ import click
 from fabricproof.cli import options
 from fabricproof.cli.output import STATUSES, Only, only_option
 from fabricproof.cli.site.inventory import looks_of, machine_of, place
+from fabricproof.core.errors import InputMissingError
 from fabricproof.core.findings import Finding
 from fabricproof.core.hostlist import fold
 from fabricproof.core.measure import Verdict, worst
@@ -23,7 +24,12 @@ from fabricproof.core.project import site_option
 from fabricproof.core.records import read_records, record_files
 from fabricproof.core.units import by_key
 from fabricproof.nodes.inventory.store import StateSeen
-from fabricproof.nodes.preflight import Preflight, preflight
+from fabricproof.nodes.preflight import (
+    Preflight,
+    fabrics_of,
+    look_here,
+    preflight,
+)
 from fabricproof.site import Site, site_of
 
 _EPILOG = """\b
@@ -33,6 +39,7 @@ Examples:
   fabricproof preflight latest                # as the newest run saw them
   fabricproof preflight n17@RUN               # one node, as that run saw it
   fabricproof run -n LinkPreflight            # look anew, in seconds, and judge that
+  fabricproof preflight --here                # this node, now: for a prolog or a health check
 
 The exit status is 0 only where everything was seen and is as declared; 1 FAIL, 4 MISSING (a node
 that nobody saw), 5 UNJUDGED (something stated could not be read), 66 nobody looked yet.
@@ -43,8 +50,16 @@ that nobody saw), 5 UNJUDGED (something stated could not be read), 66 nobody loo
 @click.argument("words", nargs=-1, metavar="[NODE|RUN|NODE@RUN...]")
 @options.site
 @only_option("fabric")
+@click.option("--here", is_flag=True, help="Look at this node now, without a job; print one line.")
 @options.as_json
-def command(words: tuple[str, ...], site_name: str | None, only: Only, *, as_json: bool) -> int:
+def command(
+    words: tuple[str, ...],
+    site_name: str | None,
+    only: Only,
+    *,
+    here: bool,
+    as_json: bool,
+) -> int:
     """Judge each node's links and cards by the site file, as they were last seen.
 
     Every job looks at its nodes before it measures; this judges what it kept: rails that are
@@ -53,6 +68,8 @@ def command(words: tuple[str, ...], site_name: str | None, only: Only, *, as_jso
     states, and nodes that are unlike each other.  Nothing is measured and no job is started: the
     output says how old the look is.
     """
+    if here:
+        return _here(site_of(site_name), only["fabric"], as_json=as_json)
     name, folder = place(site_name)
     seen, run_id = looks_of(words, site_name)
     results = list(_results(site_of(site_name), folder, run_id, seen, only["fabric"]))
@@ -62,6 +79,34 @@ def command(words: tuple[str, ...], site_name: str | None, only: Only, *, as_jso
     else:
         for line in _told(name, results, seen, verdict):
             click.echo(line)
+    return STATUSES[verdict]
+
+
+def _here(site: Site, fabrics: Sequence[str], *, as_json: bool) -> int:
+    """Judge this node by the fabrics of which it has a rail, in one line."""
+    asked = [
+        each
+        for each in site.fabrics
+        if not fabrics or any(fnmatchcase(each.name, pattern) for pattern in fabrics)
+    ]
+    machine = look_here(asked)
+    mine = fabrics_of(machine, asked)
+    results = [preflight(spec, {machine.node: machine}) for spec in mine]
+    if not results:
+        raise InputMissingError(
+            f"no fabric of site {site.name} with a link to judge {machine.node} by",
+            expected="fabrics with link = ... in fabric.toml",
+        )
+    verdict = worst([each.verdict for each in results])
+    if as_json:
+        click.echo(json.dumps(_record(site.name, verdict, results, {}), indent=2))
+        return STATUSES[verdict]
+    findings = [each for result in results for each in result.findings]
+    red = [each for each in findings if each.verdict is not Verdict.PASS]
+    more = f" (and {len(red) - 1} more: --json)" if len(red) > 1 else ""
+    fine = f"{', '.join(spec.name for spec in mine)}: {len(findings)} facts as declared"
+    said = next((each.reason for each in red if each.verdict is verdict), fine)
+    click.echo(f"{verdict.value} {machine.node}: {said}{more}")
     return STATUSES[verdict]
 
 

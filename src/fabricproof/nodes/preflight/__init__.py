@@ -6,11 +6,14 @@ one node), ``judge`` (all of them over one fabric, and the nodes against each ot
 
 from __future__ import annotations
 
+from fabricproof.nodes.preflight.here import fabrics_of, look_here
 from fabricproof.nodes.preflight.judge import preflight
 from fabricproof.nodes.preflight.sight import FLEET, Preflight
 
 __all__ = [
     "FLEET",
     "Preflight",
+    "fabrics_of",
+    "look_here",
     "preflight",
 ]
