@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from fabricproof.stacks.catalog import stacks_root
+from fabricproof.stacks.environment import stacks_root
 
 #: a root of its own with the machine's /usr for its image; more words of bubblewrap may follow
 ENTER = (

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from fabricproof.benchmarks.catalogue import SUITES
-from fabricproof.stacks.catalog import ROOT_VARIABLE, load_catalog
-from fabricproof.stacks.environment import ports_folder
-from fabricproof.stacks.programs import IMB_HOME
+from fabricproof.stacks.environment import ROOT_VARIABLE
+from fabricproof.stacks.wheels import IMB_HOME, ports_folder, wheel_stacks
 
 
 def pretend_stacks(root: Path, patch: pytest.MonkeyPatch) -> Path:
     """Make ``root`` look like a folder of installed stacks, and have it taken for theirs."""
-    for name in load_catalog().stacks:
+    for name in wheel_stacks():
         folder = ports_folder(root / name)
         folder.mkdir(parents=True)
         for row in SUITES["osu-mpi4py"]:

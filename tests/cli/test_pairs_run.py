@@ -21,12 +21,12 @@ from fabricproof.cli.measure.run import Performed
 from fabricproof.core.errors import ConfigError, ExitStatus
 from fabricproof.history.store import labels
 from fabricproof.job.run import SessionResult
-from fabricproof.nodes.doctor.subject import Subject, make_subject
 from fabricproof.pairs.campaign.conduct import seconds_of_round
 from fabricproof.pairs.campaign.further import all_on_one
 from fabricproof.pairs.campaign.ledger import Campaign, save
 from fabricproof.pairs.campaign.nodes import Standing
 from fabricproof.site import load_site
+from fabricproof.stacks.stack import ResolvedStack, resolve
 
 BLANK = Campaign(
     id="test", site="vcluster", site_name="vcluster", partition="compute", fabric="eth0",
@@ -41,9 +41,9 @@ WISHES = _Wishes(
 STANDING = Standing(free=("vc1", "vc2", "vc10"), busy=("vc3",), out={"vc4": "drain", "vc5": "down"})
 
 
-def subject(stack: str = "openmpi5") -> Subject:
+def subject(stack: str = "openmpi5") -> ResolvedStack:
     site = load_site("vcluster")
-    return make_subject(site, site.stack(stack), site.partition("compute"))
+    return resolve(site, site.partition("compute"), site.stack(stack))
 
 
 @pytest.mark.parametrize(

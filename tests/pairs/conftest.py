@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from made_machine import Machine
 
-from fabricproof.nodes.doctor.subject import make_subject
 from fabricproof.pairs.campaign import conduct as conducted
 from fabricproof.pairs.campaign import job
 from fabricproof.pairs.campaign.conduct import Means, conduct
 from fabricproof.pairs.campaign.ledger import Campaign, save
 from fabricproof.pairs.campaign.verdict import Outcome
 from fabricproof.site import Site, load_site
+from fabricproof.stacks.stack import resolve
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def climb(
     tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., tuple[Outcome, Path]]:
     """Run a campaign on a made machine."""
-    subject = make_subject(site, site.stack("openmpi5"), site.partition("compute"))
+    subject = resolve(site, site.partition("compute"), site.stack("openmpi5"))
 
     def run(machine: Machine, campaign: Campaign) -> tuple[Outcome, Path]:
         monkeypatch.setattr(conducted, "submit", machine.submit)

@@ -22,7 +22,6 @@ from fabricproof.core.errors import ConfigError, InputMissingError, ParseError, 
 from fabricproof.core.measure import Verdict
 from fabricproof.core.records import QuantityRecord
 from fabricproof.job.run import LegResult, SessionResult
-from fabricproof.nodes.doctor.subject import make_subject
 from fabricproof.nodes.slurm import read_states
 from fabricproof.pairs import ladder
 from fabricproof.pairs.blame.judged import MatrixVerdict
@@ -55,6 +54,7 @@ from fabricproof.pairs.campaign.verdict import Outcome
 from fabricproof.pairs.fabric import leaves_by_name, leaves_of
 from fabricproof.pairs.schedule import Order
 from fabricproof.site import Site, load_site
+from fabricproof.stacks.stack import resolve
 
 
 def _pairs_measured(folder: Path) -> Counter[tuple[int, int, frozenset[str]]]:
@@ -1022,7 +1022,7 @@ def test_the_job_starts_one_rank_on_each_node(
 ) -> None:
     spec = site.stack(stack).model_copy(update={"launcher": launcher})
     subject = replace(
-        make_subject(site, spec, site.partition("compute")), absent="", stale="", launch_fault=""
+        resolve(site, site.partition("compute"), spec), absent="", stale="", launch_fault=""
     )
     if subject.launch is None:
         pytest.skip("no PMI-2 library here")
@@ -1100,7 +1100,7 @@ def test_a_job_that_does_not_end_is_named(tmp_path: Path) -> None:
 
 
 def test_a_stack_that_is_not_there_starts_no_job(site: Site, tmp_path: Path) -> None:
-    subject = make_subject(site, site.stack("openmpi5"), site.partition("compute"))
+    subject = resolve(site, site.partition("compute"), site.stack("openmpi5"))
     plan = job.KernelPlan(nodes=NODES, steps=(), rounds=())
     net_path = conducted.path_of(subject, planned(site), 0)
     with pytest.raises(ConfigError):

@@ -9,7 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from fabricproof.stacks.catalog import stacks_root
+from fabricproof.stacks.environment import stacks_root
 from fabricproof.stacks.spack.installation.record import Built, Package, write_built
 from fabricproof.stacks.spack.layout import layout_for
 

@@ -300,34 +300,36 @@ def test_a_stack_of_the_sites_own_that_does_not_load_says_why(said: str, reason:
 def test_what_is_built_is_read_from_where_the_build_leaves_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, builds: HouseRun
 ) -> None:
-    from fabricproof.rfm.stacks import built_of, identity  # noqa: PLC0415
+    from fabricproof.stacks.stack import resolve  # noqa: PLC0415
 
     monkeypatch.setenv("FABRICPROOF_STACKS", str(tmp_path))
     site = load_site(str(builds.project / "site"))
-    assert built_of(site, site.stack("good")) is None
-    assert identity(site, site.stack("good"), "osu").mpi == "not built"
+    assert resolve(site, site.partitions[0], site.stack("good")).built is None
+    assert resolve(site, site.partitions[0], site.stack("good")).identity("osu").mpi == "not built"
     built = make_built("good", tmp_path)
     write_built(layout_for("builds", site.folder).built("good"), built)
-    assert built_of(site, site.stack("good")) == built
-    assert built_of(site, site.stack("plain")) is None
-    assert json.dumps(identity(site, site.stack("good"), "osu").record())
+    assert resolve(site, site.partitions[0], site.stack("good")).built == built
+    assert resolve(site, site.partitions[0], site.stack("plain")).built is None
+    assert json.dumps(
+        resolve(site, site.partitions[0], site.stack("good")).identity("osu").record()
+    )
 
 
 def test_a_library_that_is_replaced_in_place_is_another_stack(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fabricproof.rfm.stacks import identity  # noqa: PLC0415 - as above
+    from fabricproof.stacks.stack import resolve  # noqa: PLC0415 - as above
 
     monkeypatch.setenv("FABRICPROOF_STACKS", str(tmp_path / "stacks"))
     site = load_site(str(Path(__file__).parent / "spack_site"))
     stack = site.stack("good")
     built = make_built("good", tmp_path / "good")
     write_built(layout_for("builds", site.folder).built("good"), built)
-    seen = [identity(site, stack, "osu")]
+    seen = [resolve(site, site.partitions[0], stack).identity("osu")]
     for content in (b"one", b"another"):
         Path(built.library).parent.mkdir(exist_ok=True)
         Path(built.library).write_bytes(content)
-        seen.append(identity(site, stack, "osu"))
+        seen.append(resolve(site, site.partitions[0], stack).identity("osu"))
     assert len({each.library for each in seen}) == 3
     assert [each.library == "" for each in seen] == [True, False, False]
     (unlike,) = differences(seen[1], seen[2])

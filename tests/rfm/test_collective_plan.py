@@ -11,8 +11,9 @@ from fabricproof.job.leg import Plan
 from fabricproof.rfm.legs.collective import layouts_of, node_counts, plan_collective
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.site import Site, load_site
-from fabricproof.stacks.catalog import ROOT_VARIABLE
-from fabricproof.stacks.environment import ports_folder
+from fabricproof.stacks.environment import ROOT_VARIABLE
+from fabricproof.stacks.stack import resolve
+from fabricproof.stacks.wheels import ports_folder
 
 SITES = Path(__file__).parents[2] / "site-configs"
 
@@ -47,7 +48,7 @@ def planned(
     planner = LegPlanner(
         site=site,
         partition=changed,
-        stack=site.stack(stack),
+        stack=resolve(site, changed, site.stack(stack)),
         fabric="eth0",
         suite=suite,
         program=program,
@@ -117,7 +118,9 @@ def test_a_stack_that_measures_no_pair_has_no_collective(vcluster: Site) -> None
     planner = LegPlanner(
         site=bare,
         partition=bare.partitions[0].model_copy(update={"num_nodes": 4}),
-        stack=bare.stack("mpich5"),
+        stack=resolve(
+            bare, bare.partitions[0].model_copy(update={"num_nodes": 4}), bare.stack("mpich5")
+        ),
         fabric="eth0",
         suite="imb",
         program="Bcast",

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from fabricproof.rfm.legs.programs import find_program
-from fabricproof.rfm.stacks import identity
 from fabricproof.rfm.staging import in_container
 from fabricproof.site import load_site
 from fabricproof.site.schema import StackSpec
+from fabricproof.stacks.stack import resolve
 from leg_folders import make_leg
 
 
@@ -48,16 +48,16 @@ def test_an_image_that_changes_in_its_place_is_another_build(tmp_path: Path) -> 
     image = tmp_path / "osu.sif"
     image.write_bytes(b"one")
     site, stack = load_site("vcluster"), _stack(str(image))
-    first = identity(site, stack, "osu")
+    first = resolve(site, site.partitions[0], stack).identity("osu")
     assert first.mpi == f"openmpi@5 in {image} sha256:{sha256(b'one').hexdigest()}"
     image.write_bytes(b"other")
-    assert identity(site, stack, "osu").digest != first.digest
+    assert resolve(site, site.partitions[0], stack).identity("osu").digest != first.digest
 
 
 def test_an_image_that_is_not_to_be_read_here_is_known_by_its_name(tmp_path: Path) -> None:
     site = load_site("vcluster")
     for image in ("reg.example#osu@sha256:ab", str(tmp_path), str(tmp_path / "gone.sif")):
-        found = identity(site, _stack(image), "osu")
+        found = resolve(site, site.partitions[0], _stack(image)).identity("osu")
         assert found.mpi == f"openmpi@5 in {image}"
     plain = _stack().model_copy(update={"container": None})
-    assert " in " not in identity(site, plain, "osu").mpi
+    assert " in " not in resolve(site, site.partitions[0], plain).identity("osu").mpi

@@ -9,6 +9,7 @@ import pytest
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.rails import duplex_plan
 from fabricproof.site import load_site
+from fabricproof.stacks.stack import resolve
 
 SITES = Path(__file__).parents[2] / "site-configs"
 
@@ -20,7 +21,7 @@ def planner(folder: Path | None, **stack: object) -> LegPlanner:
     return LegPlanner(
         site=site,
         partition=site.partitions[0],
-        stack=site.stack("openmpi5").model_copy(update=update),
+        stack=resolve(site, site.partitions[0], site.stack("openmpi5").model_copy(update=update)),
         fabric="eth0",
         suite="osu",
         program="osu_bw",

@@ -19,9 +19,9 @@ from fabricproof.job.outcome import judge_leg
 from fabricproof.physics import bound
 from fabricproof.rfm.legs.gpu import bus_plan, pair_plan, why_no_bus, why_no_gpus
 from fabricproof.rfm.legs.leg import LegPlanner
-from fabricproof.rfm.legs.programs import locate_built
 from fabricproof.site import GpuSpec, Site, load_site
 from fabricproof.stacks.family import bus_environment, gpu_environment
+from fabricproof.stacks.stack import resolve
 from fabricproof.traffic import PathProof, PathState
 from fabricproof.verdict.table import judge_table
 from leg_folders import leave, make_leg
@@ -44,11 +44,10 @@ def planner(
     return LegPlanner(
         site=site,
         partition=partition,
-        stack=site.stack(stack),
+        stack=resolve(site, partition, site.stack(stack), assumed=True),
         fabric="ndr",
         suite=suite,
         program=program,
-        assumed=True,
     )
 
 
@@ -110,11 +109,13 @@ def test_no_gpus_no_legs_and_each_with_its_reason() -> None:
     reason = why_no_gpus(site.partitions[0], site.stacks[0])
     assert reason == "partition compute has no GPUs: site.toml has no gpus there"
     cuda = planner()
-    assert why_no_gpus(cuda.partition, cuda.stack) == ""
+    assert why_no_gpus(cuda.partition, cuda.stack.spec) == ""
     plain = planner(stack="mvapich")
-    assert "stack mvapich takes no buffers on GPUs" in why_no_gpus(plain.partition, plain.stack)
+    assert "stack mvapich takes no buffers on GPUs" in why_no_gpus(
+        plain.partition, plain.stack.spec
+    )
     named = planner(stack="mvapich", stacks=["mvapich"])
-    assert why_no_gpus(named.partition, named.stack) == ""
+    assert why_no_gpus(named.partition, named.stack.spec) == ""
 
 
 def test_the_ports_have_no_buffers_on_gpus() -> None:
@@ -140,7 +141,8 @@ def test_imb_that_spack_built_has_no_gpu_binary_and_is_nothing_that_was_lost(
     stack = planner().stack
     built = make_built("openmpi-cuda", tmp_path)
     built = replace(built, programs={**built.programs, "imb": built.programs["osu"]})
-    found = locate_built(stack, "imb", "IMB-MPI1-GPU", built)
+    stack = replace(stack, built=built, absent="")
+    found = stack._built_program("imb", "IMB-MPI1-GPU")
     assert (found.argv, found.lost) == (None, False)
     assert "built without IMB-MPI1-GPU" in found.reason
 
@@ -150,7 +152,8 @@ def test_imb_that_spack_built_has_no_gpu_binary_and_is_nothing_that_was_lost(
 
 def with_nccl(program: str = "all_reduce_perf", **gpus: Any) -> LegPlanner:
     found = planner(program, suite="nccl-tests", **gpus)
-    stack = found.stack.model_copy(update={"suites": {"nccl-tests": "/opt/nccl-tests/build"}})
+    suites = {"suites": {"nccl-tests": "/opt/nccl-tests/build"}}
+    stack = replace(found.stack, spec=found.stack.spec.model_copy(update=suites), assumed=True)
     return replace(found, stack=stack)
 
 

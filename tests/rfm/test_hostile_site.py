@@ -22,9 +22,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricproof.nodes.doctor.probes import render_script
-from fabricproof.nodes.doctor.subject import make_subject
 from fabricproof.site import load_site
 from fabricproof.stacks.environment import shell_values, shell_word
+from fabricproof.stacks.stack import resolve
 
 ROOT = Path(__file__).parents[2]
 BAD = "a b;touch MARK \"d\" 'q' $(touch MARK) `touch MARK` \\n $HOME ${X:-y} é * ~ #! & | < > %s {}"
@@ -190,7 +190,7 @@ def test_access_is_for_sbatch_and_stays_on_its_lines(job: Job) -> None:
 
 def test_the_doctor_asks_in_the_environment_of_the_job(job: Job) -> None:
     site = load_site(str(job.folder / "sites" / "hostile"))
-    subject = make_subject(site, site.stacks[0], site.partitions[0])
+    subject = resolve(site, site.partitions[0], site.stacks[0])
     script = render_script((), subject)
     exports = [line for line in script.splitlines() if line.startswith("export ")]
     assert exports

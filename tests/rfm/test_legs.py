@@ -11,17 +11,20 @@ from pathlib import Path
 import pytest
 from pretended_build import make_built
 
-from fabricproof.core.errors import ConfigError, UnavailableError
+from fabricproof.core.errors import UnavailableError
 from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import Bind, Leg
 from fabricproof.rfm.legs.leg import LegPlanner, quantity_key
 from fabricproof.rfm.legs.placement import bound_leg
-from fabricproof.rfm.legs.programs import choose_suite, find_program, launcher_of, printed_name
+from fabricproof.rfm.legs.programs import choose_suite, find_program
 from fabricproof.rfm.legs.rails import cell
-from fabricproof.rfm.stacks import binary_digest, identity, modules_of, variables_of
-from fabricproof.site import Site, load_site
-from fabricproof.stacks.catalog import ROOT_VARIABLE, load_catalog, stacks_root
-from fabricproof.stacks.environment import ports_folder
+from fabricproof.rfm.staging import digest_of_program
+from fabricproof.site import Site, StackSpec, load_site
+from fabricproof.stacks.environment import ROOT_VARIABLE, stacks_root
+from fabricproof.stacks.spack.installation.record import Built, write_built
+from fabricproof.stacks.spack.layout import layout_for
+from fabricproof.stacks.stack import ResolvedStack, printed_name, resolve
+from fabricproof.stacks.wheels import find_wheels, ports_folder
 from fabricproof.verdict.value import Judgement
 
 SITES = Path(__file__).parents[2] / "site-configs"
@@ -41,13 +44,21 @@ def vcluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     return load_site(str(SITES / "vcluster"))
 
 
+def _on(site: Site, stack: str | StackSpec, built: Built | None = None) -> ResolvedStack:
+    """Return a stack on the first partition; ``built`` is recorded as what Spack built."""
+    spec = site.stack(stack) if isinstance(stack, str) else stack
+    if built is not None:
+        write_built(layout_for(site.name, site.folder).built(spec.name), built)
+    return resolve(site, site.partitions[0], spec)
+
+
 def _plan(
     site: Site, stack: str, suite: str, program: str, net_paths: str = "each"
 ) -> tuple[tuple[Leg, ...], str]:
     plan = LegPlanner(
         site=site,
         partition=site.partitions[0],
-        stack=site.stack(stack),
+        stack=resolve(site, site.partitions[0], site.stack(stack)),
         fabric="eth0",
         suite=suite,
         program=program,
@@ -104,7 +115,7 @@ def test_references_of_the_site_travel_with_the_leg(vcluster: Site) -> None:
 
 
 def test_the_ports_stand_in_where_a_stack_has_no_c_programs(vcluster: Site) -> None:
-    assert choose_suite(vcluster.stack("openmpi5"), "osu", "osu_bw") == ("osu-mpi4py", "")
+    assert choose_suite(_on(vcluster, "openmpi5"), "osu", "osu_bw") == ("osu-mpi4py", "")
 
 
 @pytest.mark.parametrize(
@@ -118,7 +129,7 @@ def test_the_ports_stand_in_where_a_stack_has_no_c_programs(vcluster: Site) -> N
 def test_what_a_stack_does_not_have_is_said(
     vcluster: Site, stack: str, suite: str, program: str, words: str
 ) -> None:
-    chosen, reason = choose_suite(vcluster.stack(stack), suite, program)
+    chosen, reason = choose_suite(_on(vcluster, stack), suite, program)
     assert chosen is None
     assert words in reason
 
@@ -131,7 +142,7 @@ def test_a_stack_that_should_have_a_program_and_lost_it_is_nothing_to_skip(
     vcluster: Site, stack: str, suite: str, program: str
 ) -> None:
     with pytest.raises(UnavailableError, match=f"{stack} is not installed: fabricproof stack"):
-        choose_suite(vcluster.stack(stack), suite, program)
+        choose_suite(_on(vcluster, stack), suite, program)
 
 
 def test_a_sites_own_programs_are_found_in_the_folders_of_an_osu_install(
@@ -150,15 +161,15 @@ def test_a_sites_own_programs_are_found_in_the_folders_of_an_osu_install(
 
 def test_a_stack_may_have_a_launcher_of_its_own(vcluster: Site) -> None:
     partition, stack = vcluster.partitions[0], vcluster.stack("openmpi5")
-    assert launcher_of(stack, partition) == "srun"
+    assert resolve(vcluster, partition, stack).launcher == "srun"
     own = stack.model_copy(update={"launcher": "mpirun"})
-    assert launcher_of(own, partition) == "mpirun"
+    assert resolve(vcluster, partition, own).launcher == "mpirun"
 
 
 def test_the_local_site_is_not_started_by_slurm() -> None:
     site = load_site(str(SITES / "local"))
     for stack in site.stacks:
-        assert launcher_of(stack, site.partitions[0]) == "mpirun"
+        assert resolve(site, site.partitions[0], stack).launcher == "mpirun"
 
 
 @pytest.mark.parametrize(
@@ -190,7 +201,7 @@ def test_rails_in_unlike_slots_are_judged_by_the_slower_one(
     planner = LegPlanner(
         site=gordon,
         partition=gordon.partition("compute"),
-        stack=stack,
+        stack=resolve(gordon, gordon.partition("compute"), stack),
         fabric="ib0",
         suite="osu",
         program="osu_bw",
@@ -213,9 +224,9 @@ def spack_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 
 def test_the_programs_of_a_build_are_where_it_put_them(spack_site: Site, tmp_path: Path) -> None:
-    stack, built = spack_site.stack("good"), make_built("good", tmp_path)
-    assert choose_suite(stack, "osu", "osu_bw", built) == ("osu", "")
-    found = find_program(stack, "osu", "osu_bw", built)
+    stack = _on(spack_site, "good", make_built("good", tmp_path))
+    assert choose_suite(stack, "osu", "osu_bw") == ("osu", "")
+    found = find_program(stack, "osu", "osu_bw")
     assert found.argv is not None
     assert Path(found.argv[0]).is_file()
     assert found.argv[0].endswith("libexec/osu-micro-benchmarks/mpi/pt2pt/osu_bw")
@@ -227,19 +238,19 @@ def test_a_benchmark_of_imb_is_named_after_its_binary(spack_site: Site, tmp_path
     (tmp_path / "imb" / "bin").mkdir(parents=True)
     (tmp_path / "imb" / "bin" / "IMB-P2P").touch()
     built = replace(built, programs={"imb": imb})
-    argv = find_program(spack_site.stack("good"), "imb", "P2P/PingPong", built).argv
+    argv = find_program(_on(spack_site, "good", built), "imb", "P2P/PingPong").argv
     assert argv == (str(tmp_path / "imb" / "bin" / "IMB-P2P"), "PingPong")
 
 
 def test_a_stack_that_is_not_built_is_nothing_to_skip(spack_site: Site) -> None:
     with pytest.raises(UnavailableError, match="good is not built: fabricproof stack build good"):
-        choose_suite(spack_site.stack("good"), "osu", "osu_bw")
+        choose_suite(_on(spack_site, "good"), "osu", "osu_bw")
 
 
 def test_a_dry_run_takes_the_suites_of_a_build_for_granted(spack_site: Site) -> None:
-    stack = spack_site.stack("good")
-    assert choose_suite(stack, "osu", "osu_bw", assumed=True) == ("osu", "")
-    assert find_program(stack, "imb", "PingPong", assumed=True).argv == ("IMB-MPI1", "PingPong")
+    stack = replace(_on(spack_site, "good"), assumed=True)
+    assert choose_suite(stack, "osu", "osu_bw") == ("osu", "")
+    assert find_program(stack, "imb", "PingPong").argv == ("IMB-MPI1", "PingPong")
 
 
 def test_a_program_that_was_removed_from_a_build_is_nothing_to_skip(
@@ -247,7 +258,7 @@ def test_a_program_that_was_removed_from_a_build_is_nothing_to_skip(
 ) -> None:
     built = make_built("good", tmp_path)
     with pytest.raises(UnavailableError, match="osu_latency of good is gone"):
-        choose_suite(spack_site.stack("good"), "osu", "osu_latency", built)
+        choose_suite(_on(spack_site, "good", built), "osu", "osu_latency")
 
 
 @pytest.mark.parametrize(
@@ -266,7 +277,7 @@ def test_what_a_build_was_told_to_leave_out_is_skipped_with_that_reason(
     name = "imb" if "imb" in spec else "osu"
     package = replace(built.programs["osu"], spec=spec)
     built = replace(built, programs={name: package})
-    chosen, reason = choose_suite(spack_site.stack("good"), suite, program, built)
+    chosen, reason = choose_suite(_on(spack_site, "good", built), suite, program)
     assert chosen is None
     assert words in reason
 
@@ -275,18 +286,18 @@ def test_a_site_may_have_programs_of_its_own_beside_a_build(
     spack_site: Site, tmp_path: Path
 ) -> None:
     stack = spack_site.stack("good").model_copy(update={"suites": {"imb": "PATH"}})
-    built = make_built("good", tmp_path)
-    assert find_program(stack, "imb", "PingPong", built).argv == ("IMB-MPI1", "PingPong")
+    stack = _on(spack_site, stack, make_built("good", tmp_path))
+    assert find_program(stack, "imb", "PingPong").argv == ("IMB-MPI1", "PingPong")
 
 
 def test_without_modules_a_build_is_used_by_its_folders(spack_site: Site, tmp_path: Path) -> None:
-    stack, built = spack_site.stack("good"), make_built("good", tmp_path)
-    stack = stack.model_copy(update={"environment": {"OMPI_MCA_x": "1"}})
-    variables = variables_of(spack_site, stack, built)
+    spec = spack_site.stack("good").model_copy(update={"environment": {"OMPI_MCA_x": "1"}})
+    stack = _on(spack_site, spec, make_built("good", tmp_path))
+    variables = stack.exported
     assert variables["PATH"] == f"{tmp_path}/mpi/bin${{PATH:+:$PATH}}"
     assert variables["LD_LIBRARY_PATH"].startswith(f"{tmp_path}/mpi/lib$")
     assert list(variables)[-1] == "OMPI_MCA_x"
-    assert modules_of(spack_site, stack) == []
+    assert stack.modules == ()
 
 
 def test_intels_programs_lie_beside_its_library(spack_site: Site, tmp_path: Path) -> None:
@@ -297,7 +308,7 @@ def test_intels_programs_lie_beside_its_library(spack_site: Site, tmp_path: Path
         library=str(tmp_path / "mpi" / "lib" / "release" / "libmpi.so.12"),
     )
     stack = spack_site.stack("good").model_copy(update={"family": "intelmpi"})
-    variables = variables_of(spack_site, stack, built)
+    variables = _on(spack_site, stack, built).exported
     assert variables["PATH"].startswith(f"{tmp_path}/mpi/bin$")
     assert variables["I_MPI_ROOT"] == f"{tmp_path}/mpi"
 
@@ -305,23 +316,23 @@ def test_intels_programs_lie_beside_its_library(spack_site: Site, tmp_path: Path
 def test_without_modules_and_launcher_a_build_is_refused(spack_site: Site, tmp_path: Path) -> None:
     built = make_built("good", tmp_path)
     built = replace(built, mpi=replace(built.mpi, prefix="/nowhere"), library="/a/b/c/libmpi.so")
-    with pytest.raises(ConfigError, match=r"site\.toml: stack good cannot be used without modules"):
-        variables_of(spack_site, spack_site.stack("good"), built)
+    with pytest.raises(UnavailableError, match=r"site\.toml: stack good cannot be used without"):
+        choose_suite(_on(spack_site, "good", built), "osu", "osu_bw")
 
 
 def test_with_modules_a_build_is_the_module_of_its_name(spack_site: Site) -> None:
     spec = spack_site.spec.model_copy(update={"modules_system": "lmod"})
     site = replace(spack_site, spec=spec)
     stack = site.stack("good").model_copy(update={"modules": ["gcc"]})
-    assert modules_of(site, stack) == ["gcc", "stack-good"]
-    assert variables_of(site, stack, None) == {}
+    assumed = resolve(site, site.partitions[0], stack, assumed=True)
+    assert (assumed.modules, assumed.exported) == (("gcc", "stack-good"), {})
 
 
 @pytest.mark.parametrize("suite", ["osu-mpi4py", "imb"])
 def test_a_stack_of_wheels_has_to_load_its_own_library(vcluster: Site, suite: str) -> None:
     program = {"imb": "PingPong"}.get(suite, "osu_latency")
     legs, _ = _plan(vcluster, "intelmpi", suite, program)
-    due = stacks_root() / "intelmpi" / load_catalog().find("intelmpi").library
+    due = stacks_root() / "intelmpi" / find_wheels("intelmpi").library
     assert {leg.library for leg in legs} == {str(due)}
 
 
@@ -331,7 +342,7 @@ def test_nobody_says_which_library_is_the_systems_or_a_sites_own(vcluster: Site)
     )
     system = vcluster.stack("openmpi4")
     for stack in (own, system):
-        planner = replace(_planner(vcluster), stack=stack)
+        planner = replace(_planner(vcluster), stack=_on(vcluster, stack))
         assert planner.mpi_library() is None
 
 
@@ -339,7 +350,7 @@ def _planner(site: Site) -> LegPlanner:
     return LegPlanner(
         site=site,
         partition=site.partitions[0],
-        stack=site.stack("mpich5"),
+        stack=resolve(site, site.partitions[0], site.stack("mpich5")),
         fabric="eth0",
         suite="osu-mpi4py",
         program="osu_bw",
@@ -348,23 +359,25 @@ def _planner(site: Site) -> LegPlanner:
 
 def test_wheels_are_known_by_their_pins(vcluster: Site, tmp_path: Path) -> None:
     stack = vcluster.stack("mpich5")
-    before = identity(vcluster, stack, "osu-mpi4py")
+    before = resolve(vcluster, vcluster.partitions[0], stack).identity("osu-mpi4py")
     pins = {"wheels": ["mpich==5.0.2", "mpi4py==4.1.2"]}
     (tmp_path / "mpich5" / "stamp.json").write_text(json.dumps({"pins": pins, "answer": "x"}))
-    after = identity(vcluster, stack, "osu-mpi4py")
+    after = resolve(vcluster, vcluster.partitions[0], stack).identity("osu-mpi4py")
     assert (after.origin, after.mpi, after.program) == ("wheels", "mpich==5.0.2", "mpi4py==4.1.2")
     assert before.digest == ""
     assert len(after.digest) == 64
     intel = {"wheels": ["impi-rt==2021.18.1", "mpi4py==4.1.2"]}
     (tmp_path / "intelmpi" / "stamp.json").write_text(json.dumps({"pins": intel}))
-    imb = identity(vcluster, stack, "imb")
+    imb = resolve(vcluster, vcluster.partitions[0], stack).identity("imb")
     assert (imb.digest, imb.program) == (after.digest, "impi-rt==2021.18.1")
 
 
 def test_what_the_site_declares_makes_the_identity(spack_site: Site) -> None:
     plain = spack_site.stack("plain")
-    one = identity(spack_site, plain, "osu")
-    other = identity(spack_site, plain.model_copy(update={"modules": ["openmpi/5"]}), "osu")
+    one = resolve(spack_site, spack_site.partitions[0], plain).identity("osu")
+    other = resolve(
+        spack_site, spack_site.partitions[0], plain.model_copy(update={"modules": ["openmpi/5"]})
+    ).identity("osu")
     assert (one.origin, one.program) == ("declared", "PATH")
     assert one.digest != other.digest
     assert other.mpi == "openmpi@0 openmpi/5"
@@ -392,21 +405,20 @@ def test_one_build_of_a_suite_serves_several_stacks_from_wheels(
     site = _with_own_osu(vcluster, tmp_path)
     digests = set()
     for name in ("mpich5", "intelmpi"):
-        assert choose_suite(site.stack(name), "osu", "osu_bw") == ("osu", "")
+        assert choose_suite(_on(site, name), "osu", "osu_bw") == ("osu", "")
         legs, reason = _plan(site, name, "osu", "osu_bw")
         assert reason == ""
         assert Path(legs[0].commands[0][0]).name == "osu_bw"
-        digests |= {binary_digest(leg) for leg in legs}
+        digests |= {digest_of_program(leg) for leg in legs}
     assert digests == {sha256(b"one build\n").hexdigest()}
 
 
 def test_one_build_of_a_suite_has_to_load_the_mpi_of_its_stack(
-    vcluster: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    vcluster: Site, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("fabricproof.rfm.legs.leg.installed_library", lambda stack: stack.name)
     site = _with_own_osu(vcluster, tmp_path)
     legs, _ = _plan(site, "intelmpi", "osu", "osu_bw")
-    assert {leg.library for leg in legs} == {"intelmpi"}
+    assert {leg.library for leg in legs} == {str(tmp_path / "intelmpi" / "lib" / "libmpi.so.12")}
 
 
 def test_a_program_behind_a_script_of_ours_is_the_one_that_is_read(
@@ -418,7 +430,7 @@ def test_a_program_behind_a_script_of_ours_is_the_one_that_is_read(
     planner = LegPlanner(
         site=site,
         partition=site.partitions[0],
-        stack=stack,
+        stack=_on(site, stack),
         fabric="eth0",
         suite="osu",
         program="osu_bw",
@@ -426,21 +438,21 @@ def test_a_program_behind_a_script_of_ours_is_the_one_that_is_read(
     legs = (bound_leg(planner, "rail0", Bind.NEAR), cell(planner, "rail0", "rail1"))
     assert {leg.commands[0][1] for leg in legs} == {"bind.sh", "each_node.sh"}
     built = sha256(b"one build\n").hexdigest()
-    assert {binary_digest(leg) for leg in legs} == {built}
-    port = replace(planner, site=vcluster, suite="osu-mpi4py", stack=vcluster.stack("openmpi5"))
+    assert {digest_of_program(leg) for leg in legs} == {built}
+    port = replace(planner, site=vcluster, suite="osu-mpi4py", stack=_on(vcluster, "openmpi5"))
     script = ports_folder(stacks_root() / "openmpi5") / "osu_bw.py"
     moved = bound_leg(port, "rail0", Bind.NEAR)
-    assert binary_digest(moved) == sha256(script.read_bytes()).hexdigest()
+    assert digest_of_program(moved) == sha256(script.read_bytes()).hexdigest()
 
 
 def test_what_else_a_stack_from_wheels_runs_stays_its_own(vcluster: Site, tmp_path: Path) -> None:
     site = _with_own_osu(vcluster, tmp_path)
-    here, there = (find_program(each.stack("mpich5"), "imb", "PingPong", None, assumed=True)
+    here, there = (find_program(_on(each, "mpich5"), "imb", "PingPong")
                    for each in (site, vcluster))  # fmt: skip
     assert here == there
     (port, _), _ = _plan(vcluster, "openmpi5", "osu-mpi4py", "osu_bw")
     script = ports_folder(stacks_root() / "openmpi5") / "osu_bw.py"
-    assert binary_digest(port) == sha256(script.read_bytes()).hexdigest()
+    assert digest_of_program(port) == sha256(script.read_bytes()).hexdigest()
 
 
 @pytest.mark.parametrize("words", [("osu_bw",), ("/nowhere/osu_bw",)])
@@ -448,16 +460,18 @@ def test_a_program_that_cannot_be_read_here_has_no_digest(
     vcluster: Site, words: tuple[str, ...]
 ) -> None:
     (leg, _), _ = _plan(vcluster, "openmpi5", "osu-mpi4py", "osu_bw")
-    assert binary_digest(replace(leg, commands=(words,))) == ""
-    assert binary_digest(replace(leg, commands=())) == ""
+    assert digest_of_program(replace(leg, commands=(words,))) == ""
+    assert digest_of_program(replace(leg, commands=())) == ""
 
 
-def test_programs_of_a_sites_own_are_another_identity(
-    vcluster: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("fabricproof.rfm.stacks._pins", lambda _: {"mpi": ["mpich==5.0.2"]})
+def test_programs_of_a_sites_own_are_another_identity(vcluster: Site, tmp_path: Path) -> None:
+    pins = {"pins": {"wheels": ["mpich==5.0.2"]}}
+    (tmp_path / "mpich5" / "stamp.json").write_text(json.dumps(pins))
     site = _with_own_osu(vcluster, tmp_path)
-    own, usual = (identity(each, each.stack("mpich5"), "osu") for each in (site, vcluster))
+    own, usual = (
+        resolve(each, each.partitions[0], each.stack("mpich5")).identity("osu")
+        for each in (site, vcluster)
+    )
     assert own.program == str(tmp_path / "abi" / "pt2pt")
     assert own.mpi == usual.mpi
     assert own.digest != usual.digest

@@ -10,6 +10,7 @@ import pytest
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.peer import peer_leg, with_links
 from fabricproof.site import Site, load_site
+from fabricproof.stacks.stack import resolve
 from fabricproof.verdict.value import Reference, at_most
 
 SITES = Path(__file__).parents[2] / "site-configs"
@@ -21,7 +22,7 @@ def planner(site_name: str, suite: str, program: str, stack: str | None = None) 
     return LegPlanner(
         site=site,
         partition=partition,
-        stack=site.stack(stack or partition.stacks[0]),
+        stack=resolve(site, partition, site.stack(stack or partition.stacks[0])),
         fabric=partition.fabrics[0],
         suite=suite,
         program=program,

@@ -33,8 +33,9 @@ from fabricproof.rfm.legs.rails import cell, expected_gain, rails_plan
 from fabricproof.rfm.staging import launch_command
 from fabricproof.site import load_site
 from fabricproof.site.schema import PartitionSpec, ReferenceSpec
-from fabricproof.stacks.catalog import ROOT_VARIABLE
-from fabricproof.stacks.environment import ports_folder
+from fabricproof.stacks.environment import ROOT_VARIABLE
+from fabricproof.stacks.stack import ResolvedStack, resolve
+from fabricproof.stacks.wheels import ports_folder
 from fabricproof.traffic import CounterSample, Evidence, Rank
 
 SITES = Path(__file__).parents[2] / "site-configs"
@@ -53,11 +54,17 @@ def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LegPlanner:
     return LegPlanner(
         site=site,
         partition=site.partitions[0],
-        stack=site.stack("openmpi5"),
+        stack=resolve(site, site.partitions[0], site.stack("openmpi5")),
         fabric="eth0",
         suite="osu-mpi4py",
         program="osu_bw",
     )
+
+
+def changed(planner: LegPlanner, **update: object) -> ResolvedStack:
+    """Return the planner's stack as the site would state it otherwise."""
+    spec = planner.stack.spec.model_copy(update=update)
+    return resolve(planner.site, planner.partition, spec)
 
 
 def test_each_rail_and_all_rails_are_legs_of_one_job(planner: LegPlanner) -> None:
@@ -143,7 +150,7 @@ def test_the_far_socket_is_a_witness_and_the_near_one_is_judged(planner: LegPlan
 
 def test_open_mpi_4_under_its_own_launcher_is_also_tried_by_distance(planner: LegPlanner) -> None:
     assert policies(planner) == ("near", "far", AS_LAUNCHED)
-    stack = planner.stack.model_copy(update={"version": "4.1", "launcher": "mpirun"})
+    stack = changed(planner, version="4.1", launcher="mpirun")
     own = replace(planner, stack=stack)
     assert policies(own)[-1] == MAP_BY_DIST
     leg = bound_leg(own, "rail0", MAP_BY_DIST)
@@ -357,6 +364,6 @@ def test_a_slurm_without_a_default_and_a_partition_without_nodes_are_missing(slu
 
 def test_the_threshold_that_the_site_states_is_planned(planner: LegPlanner) -> None:
     assert rails_plan(planner).relations[1].settings["threshold"] == ""
-    stack = planner.stack.model_copy(update={"sharing_threshold": "128KiB"})
+    stack = changed(planner, sharing_threshold="128KiB")
     relation = rails_plan(replace(planner, stack=stack)).relations[1]
     assert relation.settings["threshold"] == "128KiB"

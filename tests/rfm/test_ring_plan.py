@@ -14,10 +14,11 @@ from fabricproof.job.relations.ratio import judge_against
 from fabricproof.job.script import render_script
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.rings import placed_plan, ranks_on_a_node, ring_plan
-from fabricproof.rfm.stacks import binary_digest
+from fabricproof.rfm.staging import digest_of_program
 from fabricproof.site import load_site
-from fabricproof.stacks.catalog import ROOT_VARIABLE
-from fabricproof.stacks.environment import ports_folder
+from fabricproof.stacks.environment import ROOT_VARIABLE
+from fabricproof.stacks.stack import resolve
+from fabricproof.stacks.wheels import ports_folder
 
 SITES = Path(__file__).parents[2] / "site-configs"
 
@@ -35,7 +36,7 @@ def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LegPlanner:
     return LegPlanner(
         site=site,
         partition=site.partitions[0].model_copy(update={"num_nodes": 4, "ranks_per_node": [1, 2]}),
-        stack=site.stack("openmpi4"),
+        stack=resolve(site, site.partitions[0], site.stack("openmpi4")),
         fabric="eth0",
         suite="hpcc",
         program="LatencyBandwidth",
@@ -49,7 +50,8 @@ def test_all_nodes_over_one_rail_and_over_all(planner: LegPlanner, tmp_path: Pat
     assert one.commands == (("bash", "hpcc.sh", str(tmp_path / "hpcc")),)
     assert one.environment["FABRICPROOF_PROGRAM"] == str(tmp_path / "hpcc")
     (tmp_path / "hpcc").write_bytes(b"a build\n")
-    assert binary_digest(one) == sha256(b"a build\n").hexdigest()
+    assert digest_of_program(one) == sha256(b"a build
+").hexdigest()
     assert one.traffic.at_least == ((792_000_000, 792_000_000, 0),) * 4
     assert one.required == ("natural_ring_bandwidth", "random_ring_bandwidth")
     assert one.traffic.exact is None

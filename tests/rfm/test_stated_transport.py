@@ -14,12 +14,12 @@ from fabricproof.job.script import render_script
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.programs import find_program
 from fabricproof.rfm.settings import reframe_configuration
-from fabricproof.rfm.stacks import identity
 from fabricproof.rfm.staging import launch_command
 from fabricproof.site import Site, load_site
-from fabricproof.stacks.catalog import ROOT_VARIABLE
-from fabricproof.stacks.environment import ports_folder
+from fabricproof.stacks.environment import ROOT_VARIABLE
 from fabricproof.stacks.launch import Layout, layout_options, plan_launch
+from fabricproof.stacks.stack import ResolvedStack, resolve
+from fabricproof.stacks.wheels import ports_folder
 
 SITE = """\
 [site]
@@ -98,11 +98,17 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     return load_site(str(tmp_path))
 
 
+def changed(planner: LegPlanner, **update: object) -> ResolvedStack:
+    """Return the planner's stack as the site would state it otherwise."""
+    spec = planner.stack.spec.model_copy(update=update)
+    return resolve(planner.site, planner.partition, spec)
+
+
 def _planner(site: Site, stack: str, fabric: str = "roce0") -> LegPlanner:
     return LegPlanner(
         site=site,
         partition=site.partitions[0],
-        stack=site.stack(stack),
+        stack=resolve(site, site.partitions[0], site.stack(stack)),
         fabric=fabric,
         suite="osu-mpi4py",
         program="osu_bw",
@@ -152,10 +158,15 @@ def test_mpichs_wheel_under_srun_has_no_ucx_for_one_rail_either(site: Site) -> N
 
 def test_one_installation_serves_the_stacks_that_name_it(site: Site) -> None:
     mine, others = (site.stack(name) for name in ("openmpi4", "openmpi4-ud"))
-    found = [find_program(each, "osu-mpi4py", "osu_bw").argv for each in (mine, others)]
+    found = [
+        find_program(resolve(site, site.partitions[0], each), "osu-mpi4py", "osu_bw").argv
+        for each in (mine, others)
+    ]
     assert found[0] == found[1]
     assert "openmpi4/" in str(found[0])
-    assert identity(site, mine, "osu-mpi4py") == identity(site, others, "osu-mpi4py")
+    assert resolve(site, site.partitions[0], mine).identity("osu-mpi4py") == resolve(
+        site, site.partitions[0], others
+    ).identity("osu-mpi4py")
     environs = {each["name"]: each for each in reframe_configuration(site)["environments"]}
     plain = environs["openmpi4"]["env_vars"]
     assert environs["openmpi4-ud"]["env_vars"] == plain
@@ -165,7 +176,7 @@ def test_one_installation_serves_the_stacks_that_name_it(site: Site) -> None:
 def test_a_name_that_no_catalogue_has_is_refused_by_name(site: Site) -> None:
     lost = site.stack("openmpi4").model_copy(update={"provisioned": "openmpi9"})
     with pytest.raises(ConfigError, match=r"unknown stack.*openmpi5.*'openmpi9'"):
-        find_program(lost, "osu-mpi4py", "osu_bw")
+        find_program(resolve(site, site.partitions[0], lost), "osu-mpi4py", "osu_bw")
 
 
 @pytest.mark.parametrize(
@@ -202,7 +213,7 @@ def test_mpis_own_launchers_measure_each_rail_the_other_way_too(site: Site) -> N
 def test_intel_mpis_launcher_does_not_hand_on_the_name_of_the_scripts_own_node(site: Site) -> None:
     """It would: then both ranks call themselves the first node's (seen with 2021.18)."""
     job = SimpleNamespace(num_tasks=2)
-    intel, open_mpi = site.stack("intelmpi"), site.stack("openmpi4")
+    intel, open_mpi = (_planner(site, name).stack for name in ("intelmpi", "openmpi4"))
     started = launch_command(job, intel, "mpirun", None)
     assert started[:6] == ["env", "-u", "SLURMD_NODENAME", "-u", "HOSTNAME", "mpirun"]
     assert launch_command(job, open_mpi, "mpirun", None)[0] == "mpirun"
@@ -223,6 +234,6 @@ def test_every_check_that_tells_a_path_asks_first_whether_it_can(site: Site) -> 
 
 def test_a_site_may_keep_a_stack_to_one_rail_and_says_why(site: Site) -> None:
     planner = _planner(site, "openmpi4-ud")
-    alone = replace(planner, stack=planner.stack.model_copy(update={"one_rail": "it drops"}))
+    alone = replace(planner, stack=changed(planner, one_rail="it drops"))
     assert alone.plan("all").reason == "left out by the site: it drops"
     assert [leg.rails for leg in alone.plan("each").legs] == [("rxe0:1",), ("rxe1:1",)]

@@ -16,8 +16,9 @@ from fabricproof.nightly.state import LegColour, states_of
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.sweep import FILES_VARIABLE, plan_sweep, why_no_comparison
 from fabricproof.site import Site, load_site
-from fabricproof.stacks.catalog import ROOT_VARIABLE
-from fabricproof.stacks.environment import ports_folder
+from fabricproof.stacks.environment import ROOT_VARIABLE
+from fabricproof.stacks.stack import resolve
+from fabricproof.stacks.wheels import ports_folder
 
 SITES = Path(__file__).parents[2] / "site-configs"
 PLANT = {"OMPI_MCA_coll_tuned_allgather_algorithm": "1"}
@@ -45,10 +46,12 @@ def planned(
 ) -> Plan:
     changed = {"num_nodes": 4, "ranks_per_node": [1, 2], "sweep_smallest": "16KiB", **partition}
     spec = site.stack(stack)
+    stated = {"environment": {**spec.environment, **(environment or {})}}
+    partition = site.partitions[0].model_copy(update=changed)
     planner = LegPlanner(
         site=site,
-        partition=site.partitions[0].model_copy(update=changed),
-        stack=spec.model_copy(update={"environment": {**spec.environment, **(environment or {})}}),
+        partition=partition,
+        stack=resolve(site, partition, spec.model_copy(update=stated)),
         fabric="eth0",
         suite="osu-mpi4py",
         program=f"osu_{collective}",

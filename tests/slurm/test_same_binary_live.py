@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from slurm_session import ROOT, Session, is_green
 
-from fabricproof.stacks.catalog import stacks_root
+from fabricproof.stacks.environment import stacks_root
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
 

@@ -9,12 +9,17 @@ import pytest
 
 from fabricproof.job.commands import make_job, plan_ping_pong
 from fabricproof.stacks import witness as witness_module
-from fabricproof.stacks.catalog import load_catalog, stacks_root
-from fabricproof.stacks.environment import stack_environment, stack_python
+from fabricproof.stacks.environment import stacks_root
 from fabricproof.stacks.family import path_environment
-from fabricproof.stacks.install import InstallState, observe
 from fabricproof.stacks.launch import plan_launch
-from fabricproof.stacks.programs import locate
+from fabricproof.stacks.wheels import (
+    InstallState,
+    locate,
+    observe,
+    stack_environment,
+    stack_python,
+    wheel_stacks,
+)
 from fabricproof.stacks.witness import read_witnesses, world_fault
 from fabricproof.stacks.workload import Segment, command_lines
 
@@ -28,7 +33,7 @@ def _opted_in(request: pytest.FixtureRequest) -> None:
         pytest.skip("opt in: pytest -m mpi")
 
 
-CATALOG = load_catalog()
+CATALOG = wheel_stacks()
 ROOT = stacks_root()
 #: the distribution's mpirun may be another MPI's (alternatives); its own name is never wrong.
 EXACT = {"openmpi4": "mpirun.openmpi"}
@@ -40,8 +45,8 @@ SEGMENTS = [
 
 def _start(name: str, command: Sequence[str], *, ranks: int = 2) -> str:
     """Start ``ranks`` ranks over the loopback interface and return what they print."""
-    stack = CATALOG.stacks[name]
-    if observe(CATALOG, stack, ROOT).state is not InstallState.INSTALLED:
+    stack = CATALOG[name]
+    if observe(stack, ROOT).state is not InstallState.INSTALLED:
         pytest.skip(f"fabricproof stack install {name}")
     net_path = path_environment(
         stack.family,
@@ -67,19 +72,19 @@ def _start(name: str, command: Sequence[str], *, ranks: int = 2) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("name", CATALOG.stacks)
+@pytest.mark.parametrize("name", CATALOG)
 def test_the_pinned_mpi_answers_two_ranks_of_one_world(name: str):
     python = str(stack_python(ROOT / name))
     out = _start(name, [python, "-EsP", str(witness_module.__file__)])
     witnesses = read_witnesses(out)
     assert world_fault(witnesses, num_ranks=2, num_nodes=1) is None
-    assert all(CATALOG.stacks[name].answers[:9] in each.library for each in witnesses)
+    assert all(CATALOG[name].answers[:9] in each.library for each in witnesses)
 
 
 @pytest.mark.parametrize("program", ["osu_bw", "osu_latency", "osu_allgather"])
-@pytest.mark.parametrize("name", CATALOG.stacks)
+@pytest.mark.parametrize("name", CATALOG)
 def test_a_port_prints_the_rows_it_was_told(name: str, program: str):
-    argv = locate(CATALOG.stacks[name], ROOT, "osu-mpi4py", program).argv or ("absent",)
+    argv = locate(CATALOG[name], ROOT, "osu-mpi4py", program).argv or ("absent",)
     (line,) = command_lines("osu-mpi4py", program, argv, SEGMENTS)
     lines = _start(name, line).splitlines()
     assert [row.split()[0] for row in lines if not row.startswith("#")] == ["1", "64", "16384"]
@@ -88,7 +93,7 @@ def test_a_port_prints_the_rows_it_was_told(name: str, program: str):
 
 @pytest.mark.parametrize("name", ["intelmpi", "mpich5"])
 def test_imb_runs_on_both_mpis_of_its_abi(name: str):
-    argv = locate(CATALOG.stacks[name], ROOT, "imb", "PingPong").argv or ("absent",)
+    argv = locate(CATALOG[name], ROOT, "imb", "PingPong").argv or ("absent",)
     effort = plan_ping_pong(
         max_size=2048, rate_mb_s=1e3, latency_us=10, seconds=1, sizes=(1024, 2048)
     )
@@ -98,8 +103,8 @@ def test_imb_runs_on_both_mpis_of_its_abi(name: str):
 
 
 def test_the_library_that_imb_loads_is_the_stacks_own():
-    argv = locate(CATALOG.stacks["mpich5"], ROOT, "imb", "PingPong").argv or ("absent",)
-    stack = CATALOG.stacks["mpich5"]
+    argv = locate(CATALOG["mpich5"], ROOT, "imb", "PingPong").argv or ("absent",)
+    stack = CATALOG["mpich5"]
     environment = stack_environment(stack, ROOT / "mpich5").applied_to(dict(os.environ))
     ldd = subprocess.run(
         ["ldd", argv[0]], env=environment, capture_output=True, text=True, check=True

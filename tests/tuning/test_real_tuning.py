@@ -10,16 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.stacks.catalog import load_catalog, stacks_root
-from fabricproof.stacks.environment import stack_environment, stack_python
+from fabricproof.stacks.environment import stacks_root
 from fabricproof.stacks.family import path_environment
-from fabricproof.stacks.install import InstallState, observe
 from fabricproof.stacks.launch import plan_launch
+from fabricproof.stacks.wheels import (
+    InstallState,
+    observe,
+    stack_environment,
+    stack_python,
+    wheel_stacks,
+)
 from fabricproof.tuning.knobs import Algorithm, Knobs, find_knobs
 
 pytestmark = pytest.mark.mpi
 
-CATALOG, ROOT = load_catalog(), stacks_root()
+CATALOG, ROOT = wheel_stacks(), stacks_root()
 PROGRAM = Path(__file__).with_name("calls_of_a_collective.py")
 LOOPBACK = Path("/sys/class/net/lo/statistics/tx_bytes")
 TIMES = 20
@@ -44,8 +49,8 @@ def find(knobs: Knobs, algorithm: str) -> Algorithm:
 
 def start(name: str, collective: str, size: int, ranks: int, environment: dict[str, str]):
     """Run the collective on ``ranks`` ranks over the loopback interface."""
-    stack = CATALOG.stacks[name]
-    if observe(CATALOG, stack, ROOT).state is not InstallState.INSTALLED:
+    stack = CATALOG[name]
+    if observe(stack, ROOT).state is not InstallState.INSTALLED:
         pytest.skip(f"fabricproof stack install {name}")
     net_path = path_environment(
         stack.family, "tcp", ["lo"], version=stack.version, launcher="mpirun", oversubscribed=True
@@ -95,7 +100,7 @@ LINEAR, PIPELINE = {1: 1, 2: 1, 3: 1}, {1: 1}
 
 @pytest.mark.parametrize("name", ["openmpi4", "openmpi5"])
 def test_open_mpi_takes_the_algorithm_that_is_forced(name: str, tmp_path: Path):
-    knobs = knobs_of("openmpi", CATALOG.stacks[name].version, "bcast")
+    knobs = knobs_of("openmpi", CATALOG[name].version, "bcast")
     for algorithm, peers in (("1", LINEAR), ("3", PIPELINE)):
         forced = knobs.forcing(find(knobs, algorithm))
         assert peers_of_the_root(name, "bcast", 4096, 4, forced, tmp_path) == peers
@@ -117,14 +122,14 @@ def loopback_bytes(name: str, collective: str, size: int, ranks: int, environmen
 
 def test_mpich_takes_the_algorithm_that_is_forced():
     """Of 4 ranks a binomial tree moves 3 payloads, scatter and ring 1 + 3."""
-    knobs = knobs_of("mpich", CATALOG.stacks["mpich5"].version, "bcast")
+    knobs = knobs_of("mpich", CATALOG["mpich5"].version, "bcast")
     assert loopback_bytes("mpich5", "bcast", 1 << 19, 4, {}) == pytest.approx(3, rel=0.1)
     forced = knobs.forcing(find(knobs, "scatter_ring_allgather"))
     assert loopback_bytes("mpich5", "bcast", 1 << 19, 4, forced) == pytest.approx(4, rel=0.1)
 
 
 def test_mpich_ends_where_it_cannot_take_the_forced_algorithm():
-    knobs = knobs_of("mpich", CATALOG.stacks["mpich5"].version, "allgather")
+    knobs = knobs_of("mpich", CATALOG["mpich5"].version, "allgather")
     forced = knobs.forcing(find(knobs, "recursive_doubling"))
     assert start("mpich5", "allgather", 64, 4, forced).returncode == 0
     done = start("mpich5", "allgather", 64, 3, forced)
@@ -135,7 +140,7 @@ def test_mpich_ends_where_it_cannot_take_the_forced_algorithm():
 
 def test_intel_mpi_takes_the_preset_that_is_forced():
     """Of 4 ranks preset 1 of bcast moves 3 payloads (a tree), preset 2 moves 4 (scatter first)."""
-    knobs = knobs_of("intelmpi", CATALOG.stacks["intelmpi"].version, "bcast")
+    knobs = knobs_of("intelmpi", CATALOG["intelmpi"].version, "bcast")
     for preset, payloads in (("1", 3), ("2", 4)):
         forced = knobs.forcing(find(knobs, preset))
         moved = loopback_bytes("intelmpi", "bcast", 1 << 19, 4, forced)
@@ -144,7 +149,7 @@ def test_intel_mpi_takes_the_preset_that_is_forced():
 
 def test_intel_mpi_ends_where_it_would_fall_back():
     """Recursive doubling (allgather's preset 1) wants a power of two of ranks."""
-    knobs = knobs_of("intelmpi", CATALOG.stacks["intelmpi"].version, "allgather")
+    knobs = knobs_of("intelmpi", CATALOG["intelmpi"].version, "allgather")
     forced = knobs.forcing(find(knobs, "1"))
     assert start("intelmpi", "allgather", 64, 4, forced).returncode == 0
     assert start("intelmpi", "allgather", 64, 3, forced).returncode != 0

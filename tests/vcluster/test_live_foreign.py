@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.errors import ExitStatus
-from fabricproof.stacks.catalog import stacks_root
+from fabricproof.stacks.environment import stacks_root
 from vcluster.paths import Paths, project_root
 
 pytestmark = [pytest.mark.vcluster, pytest.mark.timeout(560)]

@@ -23,7 +23,7 @@ from fabricproof.benchmarks.catalogue import meaning
 from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.core.errors import ConfigError
 from fabricproof.job.leg import Traffic
-from fabricproof.stacks.programs import Located
+from fabricproof.stacks.wheels import Located
 from fabricproof.stacks.workload import (
     BytesMoved,
     Segment,

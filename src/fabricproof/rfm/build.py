@@ -19,8 +19,8 @@ from reframe.core.logging import getlogger
 from fabricproof.core.errors import FabricproofError
 from fabricproof.job.evidence.leg_folder import read_text
 from fabricproof.rfm.current import current_site
-from fabricproof.rfm.stacks import built_of
 from fabricproof.stacks.environment import shell_line
+from fabricproof.stacks.spack import layout_for, read_built
 
 #: the build, and what it said, in the stage folder
 SCRIPT_FILE = "build.sh"
@@ -87,7 +87,7 @@ class StackBuild(rfm.RunOnlyRegressionTest):
             return True
         folder = Path(self.stagedir)
         try:
-            there = built_of(site, stack) is not None
+            there = read_built(layout_for(site.name, site.folder).built(stack.name)) is not None
         except FabricproofError as error:
             self.build_reason = str(error)
         else:

@@ -11,16 +11,15 @@ from typing import Any
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.project import check_folders, project_root
 from fabricproof.job.job_end import RECORD_END
-from fabricproof.rfm.stacks import layout_of, spack_stacks
 from fabricproof.site import PartitionSpec, Site, StackSpec, check_access
-from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.environment import (
     defines_module,
-    shell_values,
     shell_word,
-    stack_environment,
+    stacks_root,
 )
-from fabricproof.stacks.install import check_provisioned
+from fabricproof.stacks.spack import layout_for
+from fabricproof.stacks.stack import resolve
+from fabricproof.stacks.wheels import MODULEFILES, check_provisioned
 
 #: one fixed column list, so that a new quantity never renames an old perflog (reframe-traps)
 PERFLOG_COLUMNS = (
@@ -77,7 +76,7 @@ def reframe_configuration(site: Site) -> dict[str, Any]:
     }
     return {
         "systems": [_system(site)],
-        "environments": [_environment(stack) for stack in site.stacks],
+        "environments": [_environment(site, stack) for stack in site.stacks],
         "general": [general],
         "logging": [_logging()],
         "storage": [{"enable": True}],
@@ -144,36 +143,28 @@ def _provisioned_paths(site: Site) -> list[str]:
     """Return the folders of the modules that fabricproof itself writes for this site's stacks."""
     paths = []
     if any(stack.provisioned for stack in site.stacks):
-        paths.append(str(stacks_root() / "modulefiles"))
-    if spack_stacks(site):
-        paths.append(str(layout_of(site).modulefiles))
+        paths.append(str(stacks_root() / MODULEFILES))
+    if any(stack.spack for stack in site.stacks):
+        paths.append(str(layout_for(site.name, site.folder).modulefiles))
     return paths
 
 
-def _environment(stack: StackSpec) -> dict[str, Any]:
+def _environment(site: Site, stack: StackSpec) -> dict[str, Any]:
     # The build fixture runs in this environment too: the module of a stack that Spack is still to
     # build cannot be loaded here.  The checks load it, and set the site's variables after it.
     ours = stack.spack is None
+    exported = resolve(site, site.partitions[0], stack).exported if ours else {}
     # ReFrame writes modules and values into the job's script as they are.
     stated = {
         "name": stack.name,
         "modules": [shell_word(each) for each in stack.modules] if ours else [],
         "features": ["mpi", stack.family],
-        "env_vars": [list(each) for each in _exported(stack).items()] if ours else [],
+        "env_vars": [list(each) for each in exported.items()],
         "cc": "mpicc",
         "cxx": "mpicxx",
         "ftn": "mpifort",
     }
     return _with_own(stated, stack.reframe)
-
-
-def _exported(stack: StackSpec) -> dict[str, str]:
-    """Return what is exported for ``stack``; for a provisioned one without modules theirs too."""
-    if not stack.provisioned or stack.modules:
-        return shell_values(stack.environment, {})
-    entry = load_catalog().find(stack.installed_as)
-    environment = stack_environment(entry, stacks_root() / entry.name)
-    return shell_values({**environment.settings, **stack.environment}, environment.prepend)
 
 
 def _logging() -> dict[str, Any]:

@@ -31,15 +31,15 @@ from fabricproof.job.script import (
 )
 from fabricproof.nodes.discover.probe import LOOK
 from fabricproof.site import PartitionSpec, Site, StackSpec
-from fabricproof.stacks.container import INSIDE, enter
+from fabricproof.stacks.container import INSIDE
 from fabricproof.stacks.environment import option_words, shell_word
 from fabricproof.stacks.launch import (
     TURN_FILE,
     Layout,
     layout_options,
     naming_the_nodes,
-    plan_launch,
 )
+from fabricproof.stacks.stack import ResolvedStack, binary_digest, container_of
 from fabricproof.verdict.references import STAGE_FILE, Baseline, for_legs
 
 #: where the scripts of a job lie
@@ -75,16 +75,16 @@ def copy_scripts(folder: Path) -> None:
         shutil.copy(script, folder / script.name)
 
 
-def launch_command(job: Job, stack: StackSpec, name: str, layout: Layout | None) -> list[str]:
+def launch_command(job: Job, stack: ResolvedStack, name: str, layout: Layout | None) -> list[str]:
     """Return the launcher's command for the ranks that ``job`` states, as words for a shell.
 
     Without ``layout`` it is for all ranks of the job.
     """
-    launch = plan_launch(stack.family, name)
+    launch = stack.launch_by(name)
     without = [word for each in launch.hidden for word in ("-u", each)]
     options = [
         *launch.options,
-        *option_words(stack.launcher_options),
+        *option_words(stack.spec.launcher_options),
         *(layout_options(stack.family, name, layout) if layout else ()),
     ]
     command = [shell_word(each) for each in (*_command(job, name), *options)]
@@ -100,10 +100,14 @@ def in_container(leg: Leg, stack: StackSpec) -> Leg:
     """
     if stack.container is None or leg.suite not in stack.suites:
         return leg
-    spec = stack.container
-    options = option_words(spec.options)
-    container = enter(spec.runtime, spec.image, binds=spec.binds, options=options)
-    return replace(leg, container=container, library=spec.library)
+    return replace(leg, container=container_of(stack), library=stack.container.library)
+
+
+def digest_of_program(leg: Leg) -> str:
+    """Return the SHA-256 of the program that a leg runs; empty if unknown, as in an image."""
+    if leg.container is not None or not leg.commands:
+        return ""
+    return binary_digest(leg.commands[0], leg.environment)
 
 
 def _command(job: Job, name: str) -> list[str]:

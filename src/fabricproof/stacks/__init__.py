@@ -2,14 +2,13 @@
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
-    "catalog": "the stacks that come as wheels",
     "container": "how a program gets into a container image, and what it says there",
-    "environment": "the environment in which a stack answers",
+    "environment": "how a shell is told the environment of a stack",
     "family": "how an MPI is told its path",
-    "install": "stacks of wheels, put in place",
     "launch": "how ranks are started",
-    "programs": "where the programs of a suite are",
     "spack": "stacks that Spack builds",
+    "stack": "one stack of a site on a partition: all that a run has to know of it",
+    "wheels": "stacks from wheels: which there are, putting them in place",
     "witness": "ranks that say where they are",
     "workload": "what a program moves, and the options that make it",
 }

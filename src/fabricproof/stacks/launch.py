@@ -18,26 +18,35 @@ PMI2_LIBRARIES = (
     "/opt/slurm/lib/libpmi2.so.0",
 )
 
-#: what to tell srun, by family.  Open MPI speaks PMIx alone; Intel MPI and MPICH's wheel do not.
-#: With a PMI that does not fit, every rank becomes a world of its own (or refuses to start).
-SRUN_OPTIONS: Mapping[str, tuple[str, ...]] = {
-    "openmpi": ("--mpi=pmix",),
-    "mpich": ("--mpi=pmi2",),
-    "mvapich": ("--mpi=pmi2",),
-    "intelmpi": ("--mpi=pmi2",),
+#: What srun is told with ``--mpi=``, by family; empty: the scheduler's default.  With a PMI that
+#: does not fit, every rank becomes a world of its own, or refuses to start.  Open MPI speaks PMIx
+#: alone; Cray MPICH's PMI is Slurm's plugin cray_shasta (Slurm's MPI guide, "HPE Cray PMI").
+#: ParaStation MPI is built with PMIx or not, and the srun of psslurm has pspmix for it where
+#: Slurm's has pmix: only the site knows.
+SRUN_PMI: Mapping[str, str] = {
+    "openmpi": "pmix",
+    "mpich": "pmi2",
+    "mvapich": "pmi2",
+    "mvapich2": "pmi2",
+    "intelmpi": "pmi2",
+    "craympich": "cray_shasta",
+    "parastation": "",
 }
 
-#: the family's own launcher, which finds the nodes of a Slurm allocation by itself.
+#: the family's own launcher, which finds the nodes of a Slurm allocation by itself
 OWN_LAUNCHER: Mapping[str, str] = {
+    **dict.fromkeys(SRUN_PMI, "mpiexec"),
     "openmpi": "mpirun",
-    "mpich": "mpiexec",
-    "mvapich": "mpiexec",
     "intelmpi": "mpirun",
 }
 
 #: what tells a rank its node's name.  Intel MPI's mpirun hands the script's own to every node (seen
 #: with 2021.18: both ranks call themselves vc1); without them Slurm and bash set each node's.
 NAMES_OF_A_NODE = ("SLURMD_NODENAME", "HOSTNAME")
+
+#: the library by which Intel MPI speaks to a launcher (developer reference, "Other Environment
+#: Variables")
+_PMI_LIBRARY = "I_MPI_PMI_LIBRARY"
 
 #: in a job's folder: its nodes, the last first
 BACKWARDS_FILE = "backwards.hosts"
@@ -63,13 +72,13 @@ class Launch:
     hidden: tuple[str, ...] = ()
 
 
-def find_pmi2_library(candidates: Iterable[str] = PMI2_LIBRARIES) -> str:
+def find_pmi2_library(candidates: Iterable[str] | None = None) -> str:
     """Return the path of Slurm's PMI-2 library.
 
     Raises:
         UnavailableError: there is none; the message names the package.
     """
-    for path in candidates:
+    for path in PMI2_LIBRARIES if candidates is None else candidates:
         if Path(path).exists():
             return path
     raise UnavailableError(
@@ -79,24 +88,41 @@ def find_pmi2_library(candidates: Iterable[str] = PMI2_LIBRARIES) -> str:
     )
 
 
-def plan_launch(family: str, launcher: str = "srun", *, pmi2_library: str | None = None) -> Launch:
-    """Return how ``family`` is started by ``launcher``.
+def plan_launch(
+    family: str,
+    launcher: str = "srun",
+    *,
+    pmi: str | None = None,
+    stated: Mapping[str, str] | None = None,
+    pmi2_library: str | None = None,
+) -> Launch:
+    """Return how ``family`` is started by ``launcher``; what the site states is left as it is.
+
+    Args:
+        family: one of :data:`SRUN_PMI`.
+        launcher: ``srun``, ``mpirun`` or ``mpiexec``.
+        pmi: as the site states it; ``default`` for the scheduler's, None for the family's.
+        stated: variables of the site: ``I_MPI_PMI_LIBRARY`` is looked for only if it is not there.
+        pmi2_library: for Intel MPI; looked for if None.
 
     Raises:
         ConfigError: unknown family or launcher.
         UnavailableError: Intel MPI under srun without libpmi2.
     """
-    if family not in SRUN_OPTIONS:
-        raise ConfigError("unknown MPI family", expected=", ".join(SRUN_OPTIONS), got=repr(family))
+    if family not in SRUN_PMI:
+        raise ConfigError("unknown MPI family", expected=", ".join(SRUN_PMI), got=repr(family))
     if launcher in {"mpirun", "mpiexec"}:
         hidden = NAMES_OF_A_NODE if family == "intelmpi" else ()
         return Launch(launcher=OWN_LAUNCHER[family], hidden=hidden)
     if launcher != "srun":
         raise ConfigError("unknown launcher", expected="srun, mpirun or mpiexec", got=launcher)
+    # Slurm's pmi2 answers PMI-1's words too.
+    word = {"pmi1": "pmi2", "default": "", None: SRUN_PMI[family]}.get(pmi, pmi)
     environment: dict[str, str] = {}
-    if family == "intelmpi":
-        environment["I_MPI_PMI_LIBRARY"] = pmi2_library or find_pmi2_library()
-    return Launch(launcher="srun", options=SRUN_OPTIONS[family], environment=environment)
+    if family == "intelmpi" and word == "pmi2" and _PMI_LIBRARY not in (stated or {}):
+        environment[_PMI_LIBRARY] = pmi2_library or find_pmi2_library()
+    options = (f"--mpi={word}",) if word else ()
+    return Launch(launcher="srun", options=options, environment=environment)
 
 
 @dataclass(frozen=True, kw_only=True)

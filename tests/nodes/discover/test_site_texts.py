@@ -33,7 +33,7 @@ from fabricproof.nodes.discover.write import (
 from fabricproof.physics import bound
 from fabricproof.site import Site, load_site
 from fabricproof.site.scheduling import SlurmTraits
-from fabricproof.stacks.catalog import load_catalog
+from fabricproof.stacks.wheels import wheel_stacks
 
 
 def written(seen: ClusterSeen, folder: Path, **around: Any) -> tuple[Site, dict[str, str]]:
@@ -61,7 +61,7 @@ def test_every_recorded_cluster_gives_a_valid_site(name: str, tmp_path: Path) ->
 
 
 def test_the_virtual_cluster_becomes_what_its_own_site_says(tmp_path: Path) -> None:
-    ours = load_catalog().stacks["openmpi5"]
+    ours = wheel_stacks()["openmpi5"]
     site, _ = written(cluster("virtual-cluster"), tmp_path, provisioned=(ours,))
     shipped = load_site("vcluster")
     mine, theirs = (bound(each.fabric("eth0", ["rail0"])) for each in (site, shipped))

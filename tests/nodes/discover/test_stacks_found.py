@@ -10,13 +10,13 @@ from seen_clusters import cluster
 from fabricproof.nodes.discover.facts import HostSeen, ProgramSeen, SlurmSeen
 from fabricproof.nodes.discover.stacks import family_of, find_stacks, version_of
 from fabricproof.site.schema import StackSpec
-from fabricproof.stacks.catalog import Stack, load_catalog
+from fabricproof.stacks.wheels import WheelStack, wheel_stacks
 
 SLURM = SlurmSeen(mpi_types=("none", "pmi2", "pmix", "pmix_v4"))
 
 
 def stacks(
-    host: HostSeen, slurm: SlurmSeen | None = SLURM, *provisioned: Stack
+    host: HostSeen, slurm: SlurmSeen | None = SLURM, *provisioned: WheelStack
 ) -> dict[str, dict[str, Any]]:
     drafts, _ = find_stacks(host, slurm, provisioned)
     found = {}
@@ -126,7 +126,7 @@ def test_where_nothing_has_programs_one_stack_is_to_be_built() -> None:
 
 
 def test_provisioned_stacks_come_first_and_their_modules_not_again() -> None:
-    ours = load_catalog().stacks["openmpi5"]
+    ours = wheel_stacks()["openmpi5"]
     found = stacks(with_modules("openmpi5/5.0.11", "mpich/4.1"), SLURM, ours)
     assert list(found) == ["openmpi5", "mpich"]
     assert found["openmpi5"]["provisioned"] is True

@@ -9,11 +9,11 @@ from fabricproof.nodes.doctor.examination import gather
 from fabricproof.nodes.doctor.facts import Answer, Facts, NodeFacts
 from fabricproof.nodes.doctor.probes import read_answers
 from fabricproof.nodes.doctor.read import read_slurm
-from fabricproof.nodes.doctor.subject import NetPath, Subject
 from fabricproof.nodes.inventory.facts import Machine, Value
-from fabricproof.site import FabricSpec
+from fabricproof.site import FabricSpec, PartitionSpec, StackSpec
 from fabricproof.stacks.family import path_environment
 from fabricproof.stacks.launch import Launch, plan_launch
+from fabricproof.stacks.stack import NetPath, ResolvedStack
 
 DATA = Path(__file__).parents[2] / "data" / "doctor"
 LOOKS = DATA.parent / "inventory"
@@ -52,14 +52,21 @@ def net_path(family: str, protocol: str = "tcp", rails=("rail0",), transport=Non
     )  # fmt: skip
 
 
-def subject(stack: str, **changes) -> Subject:
+COMPUTE = PartitionSpec(name="compute", scheduler="squeue", fabrics=["eth0"], stacks=["mpich5"])
+
+
+def subject(stack: str, partition=COMPUTE, **changes) -> ResolvedStack:
     family, version = STACKS[stack]
     launcher = changes.get("launcher", "srun")
     launch: Launch = plan_launch(family, launcher, pmi2_library=PMI2)
-    made = Subject(
-        site="test", source="site.toml", stack=stack, family=family, version=version,
-        kind="provisioned", partition="compute", scheduler="slurm", launcher=launcher,
-        launch=launch, options=launch.options,
+    if "options" in changes:
+        launch = replace(launch, options=())
+    options = list(changes.pop("options", ()))
+    declares = changes.pop("family", family)
+    spec = StackSpec(name=stack, family=declares, version=version, launcher_options=options)
+    made = ResolvedStack(
+        site="test", source="site.toml", spec=spec, version=version, kind="provisioned",
+        partition=partition, launcher=launcher, launch=launch,
         net_paths=(net_path(family), net_path(family, rails=("rail1",))), fabrics=(declared(),),
         prefix="" if stack == "openmpi4" else f"/stacks/{stack}",
         settings={"OMPI_MCA_btl_tcp_links": "2"} if family == "openmpi" else {},

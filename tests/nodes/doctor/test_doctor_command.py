@@ -3,11 +3,10 @@
 import json
 import re
 import subprocess
-from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
-from doctor_facts import facts
+from doctor_facts import COMPUTE, facts
 
 from fabricproof.cli.site import doctor, stack
 from fabricproof.core.errors import ConfigError, UnavailableError
@@ -57,7 +56,8 @@ def test_a_stack_that_the_site_lacks():
 
 def test_no_node_is_said_in_one_line():
     busy = Answer(command="srun", output="srun: error: Requested nodes are busy\n", status=1)
-    subject = replace(facts("openmpi5").subject, scheduler="local")
+    local = COMPUTE.model_copy(update={"scheduler": "local"})
+    subject = facts("openmpi5", partition=local).subject
     with pytest.raises(UnavailableError, match="Requested nodes are busy"):
         examine(subject, lambda *_: busy, lambda *_: busy)
 

@@ -425,7 +425,7 @@ def _bare(scheduler, max_jobs):
         access=["--partition=compute", "--exclusive"],
         max_jobs=max_jobs,
     )
-    seen = facts("openmpi5", declared=declared, scheduler=scheduler)
+    seen = facts("openmpi5", partition=declared)
     traits = SlurmTraits(accounting="(null)", oversubscribe={"compute": "FORCE:4"})
     return diagnose(replace(seen, slurm=replace(seen.slurm, traits=traits)))
 

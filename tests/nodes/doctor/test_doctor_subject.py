@@ -7,13 +7,13 @@ import pytest
 
 from fabricproof.nodes.doctor.examination import judge_world_output, launch_line, render_job
 from fabricproof.nodes.doctor.probes import node_probes
-from fabricproof.nodes.doctor.subject import make_subject
 from fabricproof.site import load_site
 from fabricproof.site.schema import StackSpec
 from fabricproof.stacks.launch import Launch
 from fabricproof.stacks.spack.environment.lock import digest_of_lock
 from fabricproof.stacks.spack.installation.record import Built, Package, write_built
 from fabricproof.stacks.spack.layout import layout_for
+from fabricproof.stacks.stack import resolve
 
 LOCK = Path(__file__).resolve().parents[2] / "data" / "spack" / "openmpi.lock"
 LOCKED = LOCK.read_bytes()
@@ -38,7 +38,7 @@ def site(tmp_path):
 
 
 def subject_of(site, stack, tmp_path):
-    return make_subject(site, stack, site.partitions[0], root=tmp_path / "stacks")
+    return resolve(site, site.partitions[0], stack, root=tmp_path / "stacks")
 
 
 def build(site, tmp_path, lock=LOCKED):

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.stacks.catalog import stacks_root
+from fabricproof.stacks.environment import stacks_root
 
 pytestmark = [pytest.mark.spack, pytest.mark.timeout(3000)]
 

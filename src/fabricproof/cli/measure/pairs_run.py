@@ -34,7 +34,6 @@ from fabricproof.job.run import (
     session_environment,
     workplace,
 )
-from fabricproof.nodes.doctor import Subject, make_subject
 from fabricproof.pairs import Leaves, Order
 from fabricproof.pairs.campaign.conduct import (
     Means,
@@ -53,6 +52,7 @@ from fabricproof.pairs.campaign.ledger import Campaign, load, only_one, save
 from fabricproof.pairs.campaign.nodes import Standing, ask_leaves, ask_standing
 from fabricproof.pairs.campaign.verdict import pictures_of, places_of
 from fabricproof.site import PartitionSpec, Site, site_of
+from fabricproof.stacks.stack import ResolvedStack, resolve
 
 _EPILOG = """\b
 Examples:
@@ -256,13 +256,13 @@ def _begin(folder: Path, campaign: Campaign) -> None:
     save(folder, campaign)
 
 
-def _subject(site: Site, campaign: Campaign) -> Subject:
+def _subject(site: Site, campaign: Campaign) -> ResolvedStack:
     partition: PartitionSpec = site.partition(campaign.partition)
-    return make_subject(site, site.stack(campaign.stack), partition)
+    return resolve(site, partition, site.stack(campaign.stack))
 
 
 def _net_paths(
-    campaign: Campaign, subject: Subject, over: Sequence[str]
+    campaign: Campaign, subject: ResolvedStack, over: Sequence[str]
 ) -> tuple[tuple[str, ...], ...]:
     mine = [net_path for net_path in subject.net_paths if net_path.fabric == campaign.fabric]
     able = [net_path.rails for net_path in mine if not net_path.refusal]

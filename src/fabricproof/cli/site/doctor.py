@@ -16,13 +16,11 @@ from fabricproof.core.project import project_root
 from fabricproof.job.run import session_environment, workplace
 from fabricproof.nodes.doctor import (
     Facts,
-    Subject,
     diagnose,
     examine,
     exit_status,
     heading,
     make_shell,
-    make_subject,
     node_launcher,
     plain_lines,
     record,
@@ -30,6 +28,7 @@ from fabricproof.nodes.doctor import (
     summary,
 )
 from fabricproof.site import site_of
+from fabricproof.stacks.stack import ResolvedStack, resolve
 
 
 @click.command(
@@ -92,7 +91,7 @@ def command(
 
 def _prepare(
     name: str, site_name: str | None, partition_name: str | None
-) -> tuple[Subject, dict[str, str]]:
+) -> tuple[ResolvedStack, dict[str, str]]:
     """Return what is examined, and the environment of the site's commands."""
     site = site_of(site_name)
     stack = site.stack(name)
@@ -108,11 +107,11 @@ def _prepare(
             expected=f'stacks = [..., "{name}"] in a partition, or --partition',
         )
     environment = session_environment(site, workplace(project_root()), "doctor")
-    return make_subject(site, stack, partition), environment
+    return resolve(site, partition, stack), environment
 
 
 def _examine(
-    subject: Subject,
+    subject: ResolvedStack,
     environment: dict[str, str],
     *,
     on_node: bool,
@@ -121,7 +120,7 @@ def _examine(
 ) -> Facts:
     here = make_shell(environment)
     node = None
-    if on_node and subject.uses_slurm:
+    if on_node and subject.partition.uses_slurm:
         node = make_shell(environment, node_launcher(subject, wait_seconds))
     facts = examine(subject, here, node, wait_seconds=wait_seconds)
     if not live or subject.absent or subject.launch is None:

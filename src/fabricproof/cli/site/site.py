@@ -24,7 +24,7 @@ from fabricproof.job.run import (
 from fabricproof.physics import bound
 from fabricproof.site import Site, load_site, site_folders
 from fabricproof.site.roll import ROLL_FILE, make_roll, read_roll, write_roll
-from fabricproof.stacks.install import check_provisioned
+from fabricproof.stacks.wheels import check_provisioned
 
 
 @click.group(name="site", cls=options.HelpGroup)

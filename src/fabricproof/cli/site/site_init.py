@@ -25,8 +25,8 @@ from fabricproof.nodes.discover import (
     write_site,
 )
 from fabricproof.site import Site, load_site, site_folders, sites_root
-from fabricproof.stacks.catalog import Stack, load_catalog, stacks_root
-from fabricproof.stacks.install import InstallState, observe
+from fabricproof.stacks.environment import stacks_root
+from fabricproof.stacks.wheels import InstallState, WheelStack, observe, wheel_stacks
 
 #: as the schema's Name
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -138,10 +138,9 @@ def _only(cluster: ClusterSeen, partitions: tuple[str, ...]) -> ClusterSeen:
     return dataclasses.replace(cluster, slurm=dataclasses.replace(cluster.slurm, partitions=chosen))
 
 
-def _surroundings() -> tuple[list[Stack], dict[str, str]]:
+def _surroundings() -> tuple[list[WheelStack], dict[str, str]]:
     """Return the stacks that are installed here, and the sites that claim hosts."""
-    catalog, root = load_catalog(), stacks_root()
-    entries = [observe(catalog, stack, root) for stack in catalog.select(())]
+    entries = [observe(stack, stacks_root()) for stack in wheel_stacks().values()]
     return [each.stack for each in entries if each.state is InstallState.INSTALLED], _claims()
 
 

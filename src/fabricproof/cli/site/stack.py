@@ -20,11 +20,19 @@ from fabricproof.cli.site.building import (
 )
 from fabricproof.cli.site.doctor import command as doctor_command
 from fabricproof.core.plain import plain
-from fabricproof.stacks import catalog as stack_catalog
-from fabricproof.stacks import install as stack_install
+from fabricproof.stacks.environment import stacks_root
+from fabricproof.stacks.wheels import (
+    MODULEFILES,
+    Installed,
+    find_wheels,
+    install,
+    observe,
+    remove,
+    wheel_stacks,
+)
 
 
-def _record(entry: stack_install.Installed) -> dict[str, Any]:
+def _record(entry: Installed) -> dict[str, Any]:
     return plain(entry.stack, "module") | plain(entry, without={"stack"})
 
 
@@ -70,12 +78,11 @@ def install_command(names: tuple[str, ...], as_json: bool) -> None:
     Instant when they are there with the present pins; an interrupted installation is done
     again, without downloading anything twice.
     """
-    catalog = stack_catalog.load_catalog()
-    root = named("root") or stack_catalog.stacks_root()
+    root = named("root") or stacks_root()
     records = []
-    for stack in catalog.select(names):
+    for stack in [find_wheels(name) for name in names or wheel_stacks()]:
         begin = time.monotonic()
-        entry = stack_install.install(catalog, stack, root, tell)
+        entry = install(stack, root, tell)
         seconds = time.monotonic() - begin
         records.append({**_record(entry), "wall_seconds": round(seconds, 2)})
         line = f"{stack.name}: {entry.answer} in {entry.prefix} ({seconds:.1f} s)"
@@ -83,7 +90,7 @@ def install_command(names: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(records, indent=2))
         return
-    click.echo(f"modules: module use {root / 'modulefiles'}")
+    click.echo(f"modules: module use {root / MODULEFILES}")
 
 
 @command.command("list")
@@ -94,10 +101,8 @@ def list_command(site_name: str | None, as_json: bool) -> None:
     Those from wheels, and those that Spack builds for the site (--site, $FABRICPROOF_SITE or the
     one that knows this host).
     """
-    catalog = stack_catalog.load_catalog()
-    root = named("root") or stack_catalog.stacks_root()
-    entries = [stack_install.observe(catalog, stack, root) for stack in catalog.select(())]
-    records = [_record(entry) for entry in entries]
+    root = named("root") or stacks_root()
+    records = [_record(observe(stack, root)) for stack in wheel_stacks().values()]
     records += spack_records(site_name)
     if as_json:
         click.echo(json.dumps(records, indent=2))
@@ -119,12 +124,11 @@ def remove_command(names: tuple[str, ...], site_name: str | None, as_json: bool)
     Of a stack that Spack built its packages go too, unless another stack uses them.  Its lock
     stays with the site.
     """
-    catalog = stack_catalog.load_catalog()
-    root = named("root") or stack_catalog.stacks_root()
+    root = named("root") or stacks_root()
     records = []
     for name in names:
-        if name in catalog.stacks:
-            was_there = stack_install.remove(catalog.stacks[name], root, tell)
+        if name in wheel_stacks():
+            was_there = remove(find_wheels(name), root, tell)
         else:
             was_there = remove_built(name, site_name)
         records.append({"name": name, "removed": was_there})

@@ -32,7 +32,7 @@ from fabricproof.site.scheduling import (
     find_troubles,
     read_traits,
 )
-from fabricproof.stacks.install import check_provisioned
+from fabricproof.stacks.wheels import check_provisioned
 
 #: how long the scheduler may take to say that it is there
 SCHEDULER_PATIENCE_SECONDS = 20

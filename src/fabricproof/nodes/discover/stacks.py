@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fabricproof.core.units import by_key
 from fabricproof.nodes.discover.draft import Entry, guess, seen
 from fabricproof.nodes.discover.facts import HostSeen, SlurmSeen
-from fabricproof.stacks.catalog import Stack
-from fabricproof.stacks.launch import OWN_LAUNCHER, SRUN_OPTIONS
+from fabricproof.stacks.launch import OWN_LAUNCHER, SRUN_PMI
+from fabricproof.stacks.wheels import WheelStack
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +45,9 @@ _ANSWERS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("mpich", re.compile(r"HYDRA|mpich|Version:", re.IGNORECASE)),
 )
 
-#: which PMI each family needs from srun, by the options that it is started with
-_PMI = {family: options[0].removeprefix("--mpi=") for family, options in SRUN_OPTIONS.items()}
-
 
 def find_stacks(
-    host: HostSeen, slurm: SlurmSeen | None, provisioned: Sequence[Stack]
+    host: HostSeen, slurm: SlurmSeen | None, provisioned: Sequence[WheelStack]
 ) -> tuple[list[StackDraft], list[str]]:
     """Return the stacks that a node has, at least one, and sentences on what was passed over."""
     passed_over: list[str] = []
@@ -63,7 +60,7 @@ def find_stacks(
     return drafts, passed_over
 
 
-def _provisioned(stack: Stack) -> StackDraft:
+def _provisioned(stack: WheelStack) -> StackDraft:
     entries = [
         Entry(key="name", value=stack.name, note="installed by fabricproof stack install"),
         Entry(key="family", value=stack.family),
@@ -163,7 +160,7 @@ def _launch_entries(host: HostSeen, slurm: SlurmSeen | None, family: str) -> Ite
     """Yield a launcher of the family's own where srun does not speak its PMI."""
     if slurm is None:
         return
-    pmi = _PMI[family]
+    pmi = SRUN_PMI[family]
     speaks = any(each == pmi or each.startswith(f"{pmi}_") for each in slurm.mpi_types)
     if slurm.mpi_types and not speaks:
         why = f"srun has no {pmi}, only {', '.join(slurm.mpi_types)}"

@@ -11,7 +11,7 @@ from fabricproof.nodes.discover.fabrics import FabricDraft, RailDraft, find_fabr
 from fabricproof.nodes.discover.facts import ClusterSeen, HostSeen, PartitionSeen
 from fabricproof.nodes.discover.stacks import StackDraft, find_stacks
 from fabricproof.site.scheduling import keeps_accounts, shares_nodes
-from fabricproof.stacks.catalog import Stack
+from fabricproof.stacks.wheels import WheelStack
 
 #: the file names of a site folder, in the order in which a person should read them
 SITE, FABRIC, REFERENCES = "site.toml", "fabric.toml", "references.toml"
@@ -26,7 +26,7 @@ MEMORY = "memory"
 def write_site(
     name: str,
     cluster: ClusterSeen,
-    provisioned: Sequence[Stack] = (),
+    provisioned: Sequence[WheelStack] = (),
     claims: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Return the texts of a site folder, by file name.

@@ -18,18 +18,14 @@ from fabricproof.nodes.doctor.findings import (
     summary,
 )
 from fabricproof.nodes.doctor.probes import render_script
-from fabricproof.nodes.doctor.subject import NetPath, Subject, make_subject
 
 __all__ = [
     "Facts",
-    "NetPath",
-    "Subject",
     "diagnose",
     "examine",
     "exit_status",
     "heading",
     "make_shell",
-    "make_subject",
     "node_launcher",
     "plain_lines",
     "record",

@@ -38,9 +38,9 @@ from fabricproof.nodes.doctor.rules.launch import judge_launch
 from fabricproof.nodes.doctor.rules.node import judge_node, judge_world
 from fabricproof.nodes.doctor.rules.path import judge_paths
 from fabricproof.nodes.doctor.rules.stack import judge_stack
-from fabricproof.nodes.doctor.subject import Subject
 from fabricproof.stacks import witness
 from fabricproof.stacks.environment import shell_line, shell_word
+from fabricproof.stacks.stack import ResolvedStack
 
 #: a script for bash, and the seconds it may take, to what it printed.
 Shell = Callable[[str, float], Answer]
@@ -75,13 +75,13 @@ def run_command(
     return Answer(command=" ".join(command), output=output, status=status)
 
 
-def node_launcher(subject: Subject, wait_seconds: int) -> list[str]:
+def node_launcher(subject: ResolvedStack, wait_seconds: int) -> list[str]:
     """Return the srun that gives one node of the partition, or gives up after ``wait_seconds``."""
     return ["srun", *subject.access, "-N1", "-n1", "-t2", f"--immediate={wait_seconds}", "-Q"]
 
 
 def examine(
-    subject: Subject, here: Shell, node: Shell | None = None, *, wait_seconds: int = 60
+    subject: ResolvedStack, here: Shell, node: Shell | None = None, *, wait_seconds: int = 60
 ) -> Facts:
     """Ask everything about ``subject``.
 
@@ -91,7 +91,7 @@ def examine(
         UnavailableError: no node answered.
     """
     facts = Facts(subject=subject)
-    if subject.uses_slurm:
+    if subject.partition.uses_slurm:
         facts = _ask_slurm(facts, here)
     probes = node_probes(subject)
     script = render_script(probes, subject)
@@ -106,7 +106,7 @@ def examine(
             expected=f"what {reply.command} prints",
             next_step="ask this machine instead, without --on-node" if node else "install bash",
         )
-    is_node = node is not None or not subject.uses_slurm
+    is_node = node is not None or not subject.partition.uses_slurm
     return replace(
         gather(facts, answers, is_node=is_node),
         commands={**facts.commands, **{name: each.command for name, each in answers.items()}},
@@ -141,7 +141,11 @@ def gather(facts: Facts, answers: Mapping[str, Answer], *, is_node: bool) -> Fac
             for name, answer in answers.items()
             if name.startswith("ldd:")
         ),
-        node=read_node(answers, is_node=is_node, rails=facts.subject.rails),
+        node=read_node(
+            answers,
+            is_node=is_node,
+            rails=tuple(each.interface for spec in facts.subject.fabrics for each in spec.rails),
+        ),
         module=answers.get(MODULE),
         launcher=answers.get("launcher"),
         container=answers.get(CONTAINER),
@@ -151,7 +155,7 @@ def gather(facts: Facts, answers: Mapping[str, Answer], *, is_node: bool) -> Fac
 def diagnose(facts: Facts) -> tuple[Finding, ...]:
     """Return everything that is to be said of ``facts``, each thing once, in order of reading."""
     rules = [judge_stack, judge_launch, judge_paths, judge_node, judge_world]
-    here = Where(partition=facts.subject.partition, node=facts.node.host)
+    here = Where(partition=facts.subject.partition.name, node=facts.node.host)
     found = (finding for rule in rules for finding in rule(facts))
     return tuple(
         dict.fromkeys(
@@ -170,7 +174,7 @@ _RANKS = 2
 _SECONDS = 60
 
 
-def program_line(subject: Subject) -> list[str] | None:
+def program_line(subject: ResolvedStack) -> list[str] | None:
     """Return the program that witnesses, None where the stack has none."""
     if subject.python:
         return [subject.python, "-EsP", str(Path(witness.__file__))]
@@ -181,18 +185,18 @@ def program_line(subject: Subject) -> list[str] | None:
     return [first, "-npmin", "1", "Barrier"] if first.endswith("IMB-MPI1") else [first]
 
 
-def launch_line(subject: Subject) -> str:
+def launch_line(subject: ResolvedStack) -> str:
     """Return the launch as the checks do it: srun, or the MPI's own launcher inside a job."""
     program = program_line(subject)
     assert program is not None
     assert subject.launch is not None
     if subject.launcher == "srun":
-        options = [] if subject.same_node else ["--nodes=2", "--ntasks-per-node=1"]
+        options = [] if subject.partition.same_node else ["--nodes=2", "--ntasks-per-node=1"]
         return shell_line(["srun", "--ntasks=2", *options, *subject.options, *program])
     return shell_line([subject.launch.launcher, "-np", "2", *subject.options, *program])
 
 
-def render_job(subject: Subject) -> str:
+def render_job(subject: ResolvedStack) -> str:
     """Return the script that starts two ranks in the stack's environment."""
     assert subject.launch is not None
     net_path = next((net_path for net_path in subject.net_paths if net_path.environment), None)
@@ -202,7 +206,7 @@ def render_job(subject: Subject) -> str:
 
 
 def start_world(
-    subject: Subject, environment: Mapping[str, str], folder: Path, *, wait_seconds: int
+    subject: ResolvedStack, environment: Mapping[str, str], folder: Path, *, wait_seconds: int
 ) -> World:
     """Start two ranks and return what they say.
 
@@ -213,11 +217,11 @@ def start_world(
     """
     if subject.launch is None or program_line(subject) is None:
         raise UnavailableError(
-            f"{subject.stack} has nothing to start two ranks of",
+            f"{subject.name} has nothing to start two ranks of",
             next_step=subject.mend or "suites of the stack in site.toml",
         )
     script = render_job(subject)
-    if not subject.uses_slurm:
+    if not subject.partition.uses_slurm:
         answer = run_command(["bash", "-s"], environment, _SECONDS + 5, script)
         return judge_world_output(subject, answer.output)
     folder.mkdir(parents=True, exist_ok=True)
@@ -240,17 +244,17 @@ def start_world(
         return judge_world_output(subject, text_of(output, errors="replace"))
 
 
-def _batch(subject: Subject, output: Path, name: str) -> list[str]:
-    nodes = [] if subject.same_node else ["--nodes=2", "--ntasks-per-node=1"]
+def _batch(subject: ResolvedStack, output: Path, name: str) -> list[str]:
+    nodes = [] if subject.partition.same_node else ["--nodes=2", "--ntasks-per-node=1"]
     return [
         *("sbatch", "--wait", "--quiet", "--no-requeue", "--time=2", f"--job-name={name}"),
         *("--ntasks=2", *nodes, f"--output={output}", *subject.access),
     ]
 
 
-def judge_world_output(subject: Subject, output: str) -> World:
+def judge_world_output(subject: ResolvedStack, output: str) -> World:
     """Return the world that the ranks' output shows."""
-    nodes = 1 if subject.same_node else 2
+    nodes = 1 if subject.partition.same_node else 2
     if subject.python:
         said = witness.read_witnesses(output)
         fault = witness.world_fault(said, num_ranks=_RANKS, num_nodes=nodes)

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from fabricproof.nodes.doctor.subject import Subject
 from fabricproof.nodes.inventory.facts import Machine, Value
 from fabricproof.site.scheduling import SlurmTraits
+from fabricproof.stacks.stack import ResolvedStack
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +186,7 @@ class Facts:
         world: of ``--run``, None where it was not asked for.
     """
 
-    subject: Subject
+    subject: ResolvedStack
     library: LibraryFacts = LibraryFacts()
     mpi: MpiFacts = MpiFacts()
     wrapper: WrapperFacts | None = None

@@ -84,10 +84,10 @@ _DETAILS = (("seen by", "seen_by"), ("means", "means"), ("mend", "next_step"))
 def heading(facts: Facts) -> str:
     """Return who was examined, where, in one line."""
     subject = facts.subject
-    where = "node" if facts.node.is_node and subject.uses_slurm else "machine"
+    where = "node" if facts.node.is_node and subject.partition.uses_slurm else "machine"
     return (
-        f"stack {subject.stack} ({subject.family} {subject.version}, {subject.kind}) of site "
-        f"{subject.site}, partition {subject.partition}, launcher {subject.launcher}; seen on "
+        f"stack {subject.name} ({subject.family} {subject.version}, {subject.kind}) of site "
+        f"{subject.site}, partition {subject.partition.name}, launcher {subject.launcher}; seen on "
         f"{where} {facts.node.host}"
     )
 
@@ -131,11 +131,11 @@ def record(facts: Facts, findings: Sequence[Finding]) -> dict[str, Any]:
     subject = facts.subject
     return {
         "site": subject.site,
-        "stack": subject.stack,
+        "stack": subject.name,
         "family": subject.family,
         "version": subject.version,
         "kind": subject.kind,
-        "partition": subject.partition,
+        "partition": subject.partition.name,
         "launcher": subject.launcher,
         "host": facts.node.host,
         "on_node": facts.node.is_node,

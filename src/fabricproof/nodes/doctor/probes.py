@@ -10,10 +10,10 @@ from pathlib import Path
 
 from fabricproof.nodes.discover.probe import LOOK
 from fabricproof.nodes.doctor.facts import Answer
-from fabricproof.nodes.doctor.subject import Subject
 from fabricproof.stacks.container import INSIDE, in_folder
 from fabricproof.stacks.environment import defines_module, shell_line, shell_values, shell_word
 from fabricproof.stacks.launch import OWN_LAUNCHER, PMI2_LIBRARIES
+from fabricproof.stacks.stack import ResolvedStack
 
 _MARK = "@@fabricproof"
 _BEGIN = re.compile(rf"^{_MARK} begin (\S+)$")
@@ -37,7 +37,7 @@ class Probe:
 
 def render_script(
     probes: Sequence[Probe],
-    subject: Subject | None = None,
+    subject: ResolvedStack | None = None,
     *,
     settings: Mapping[str, str] | None = None,
     probe_seconds: int = 20,
@@ -117,7 +117,7 @@ fi
 """
 
 
-def node_probes(subject: Subject) -> list[Probe]:
+def node_probes(subject: ResolvedStack) -> list[Probe]:
     """Return what is asked on the node, in the stack's environment."""
     return [
         Probe(name="host", command="hostname"),
@@ -139,7 +139,7 @@ def node_probes(subject: Subject) -> list[Probe]:
     ]
 
 
-def _mpi_probes(subject: Subject) -> list[Probe]:
+def _mpi_probes(subject: ResolvedStack) -> list[Probe]:
     return [
         Probe(name="wrapper", command=_WRAPPER, shown="readlink $(command -v mpicc); mpicc -v"),
         *_tool_probes(subject),
@@ -165,7 +165,7 @@ exit $status"""
 _PYXIS = "srun --help | grep -e --container-image"
 
 
-def _container_probe(subject: Subject) -> Probe:
+def _container_probe(subject: ResolvedStack) -> Probe:
     """Return what asks whether the runtime starts the image, and what is seen there."""
     container = subject.container
     assert container is not None
@@ -200,7 +200,7 @@ def _pmi_probe() -> Probe:
     )
 
 
-def _tool_probes(subject: Subject) -> list[Probe]:
+def _tool_probes(subject: ResolvedStack) -> list[Probe]:
     if subject.family == "openmpi":
         return [
             Probe(name="ompi_info", command="ompi_info --parsable"),
@@ -211,7 +211,7 @@ def _tool_probes(subject: Subject) -> list[Probe]:
     return [Probe(name="mpichversion", command="mpichversion")] * (subject.family == "mpich")
 
 
-def _asker_probe(subject: Subject) -> Probe:
+def _asker_probe(subject: ResolvedStack) -> Probe:
     ask = f"{shell_word(sys.executable)} -EsP {shell_word(str(ASKER))}"
     shown = "MPI_Get_library_version, fi_getinfo, uct_query_components"
     if subject.library:

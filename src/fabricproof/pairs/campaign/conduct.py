@@ -18,7 +18,6 @@ import numpy as np
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.units import parse_size
 from fabricproof.core.whole_file import write_whole
-from fabricproof.nodes.doctor import NetPath, Subject
 from fabricproof.pairs.campaign.further import next_round
 from fabricproof.pairs.campaign.job import Ended, end_left, follow, prepare, run_here, submit
 from fabricproof.pairs.campaign.ledger import (
@@ -52,6 +51,7 @@ from fabricproof.pairs.ladder import FIRST_ROUNDS, Ladder
 from fabricproof.pairs.schedule import Order, Schedule
 from fabricproof.physics import Link, bound, latency_floor_us
 from fabricproof.site import PartitionSpec, Site
+from fabricproof.stacks.stack import NetPath, ResolvedStack
 from fabricproof.traffic import PathState
 
 #: launches over one path that come to nothing new before the rest is left
@@ -78,7 +78,7 @@ class Means:
     """
 
     site: Site
-    subject: Subject
+    subject: ResolvedStack
     folder: Path
     environment: Mapping[str, str]
     standing: Callable[[], Standing]
@@ -384,7 +384,7 @@ def _launch(
     )
 
 
-def path_of(subject: Subject, campaign: Campaign, net_path: int) -> NetPath:
+def path_of(subject: ResolvedStack, campaign: Campaign, net_path: int) -> NetPath:
     """Return how the stack is told to take a path of the campaign."""
     for each in subject.net_paths:
         if (each.fabric, each.rails) == (campaign.fabric, campaign.net_paths[net_path]):

@@ -17,7 +17,7 @@ from fabricproof.core.hostlist import fold
 from fabricproof.core.whole_file import write_whole
 from fabricproof.job.evidence.leg_folder import read_text
 from fabricproof.job.job_end import REACHED_END, RECORD_END, read_end
-from fabricproof.nodes.doctor import NetPath, Subject, render_script
+from fabricproof.nodes.doctor import render_script
 from fabricproof.nodes.slurm import ask
 from fabricproof.pairs.campaign.ledger import RECORD_FILE, SCHEDULE_FILE, read_launch
 from fabricproof.pairs.campaign.plan import (
@@ -30,6 +30,7 @@ from fabricproof.pairs.campaign.plan import (
 from fabricproof.pairs.campaign.record import GrowingRecord, KernelRecord
 from fabricproof.stacks.environment import shell_line, shell_word
 from fabricproof.stacks.launch import Layout, layout_options, naming_the_nodes
+from fabricproof.stacks.stack import NetPath, ResolvedStack
 
 SCRIPT_FILE = "job.sh"
 LOOK = Path(__file__).parent / "look.sh"
@@ -96,7 +97,12 @@ def job_minutes(plan: KernelPlan) -> int:
 
 
 def render_job(
-    subject: Subject, net_path: NetPath, plan: KernelPlan, folder: Path, *, named: bool = False
+    subject: ResolvedStack,
+    net_path: NetPath,
+    plan: KernelPlan,
+    folder: Path,
+    *,
+    named: bool = False,
 ) -> str:
     """Return the script of the job that runs ``plan`` in ``folder``.
 
@@ -108,7 +114,7 @@ def render_job(
     why = subject.absent or subject.launch_fault or net_path.refusal
     if why or subject.launch is None:
         raise ConfigError(
-            f"{subject.stack} cannot measure over {'+'.join(net_path.rails)}: {why}",
+            f"{subject.name} cannot measure over {'+'.join(net_path.rails)}: {why}",
             source=subject.source,
             next_step=subject.mend or None,
         )
@@ -131,7 +137,7 @@ def render_job(
     begin = min(_START_SECONDS, _LEAST_BEGIN_SECONDS + len(plan.nodes) // _NODES_A_SECOND)
     return (
         f"#!/bin/bash\ncd {shell_word(str(folder))} || exit 74\n{RECORD_END}\n{head}"
-        f"{_BUILD.format(build=BUILD, stack=subject.stack)}"
+        f"{_BUILD.format(build=BUILD, stack=subject.name)}"
         f"timeout -k 5 {_START_SECONDS} {launch} bash ./{LOOK.name} {shell_line(net_path.rails)} "
         ">rails 2>look.err\n"
         "if ! grep -v ' up$' rails >down; then\n"
@@ -144,7 +150,12 @@ def render_job(
 
 
 def prepare(
-    folder: Path, subject: Subject, net_path: NetPath, plan: KernelPlan, *, named: bool = False
+    folder: Path,
+    subject: ResolvedStack,
+    net_path: NetPath,
+    plan: KernelPlan,
+    *,
+    named: bool = False,
 ) -> None:
     """Write all that the job needs into ``folder``; arguments as of :func:`render_job`."""
     script = render_job(subject, net_path, plan, folder, named=named)
@@ -154,7 +165,9 @@ def prepare(
     write_whole(folder / SCRIPT_FILE, script)
 
 
-def submit(folder: Path, subject: Subject, plan: KernelPlan, environment: Mapping[str, str]) -> str:
+def submit(
+    folder: Path, subject: ResolvedStack, plan: KernelPlan, environment: Mapping[str, str]
+) -> str:
     """Submit the job in ``folder``; return its number.
 
     Raises:

@@ -22,7 +22,6 @@ from fabricproof.job.outcome import Outcome as LegOutcome
 from fabricproof.job.outcomes import judge_legs
 from fabricproof.job.script import chosen_file
 from fabricproof.job.second_look import answer
-from fabricproof.nodes.doctor import make_subject
 from fabricproof.pairs.campaign.conduct import Means, conduct
 from fabricproof.pairs.campaign.confirm import (
     MOST_TRIES,
@@ -39,6 +38,7 @@ from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.nodes import Standing
 from fabricproof.pairs.campaign.verdict import Outcome, judge_campaign
 from fabricproof.site import Site, load_site
+from fabricproof.stacks.stack import resolve
 from fabricproof.traffic.disturbance import share_taken
 from fabricproof.verdict.objections import Objection, ObjectionKind
 from fabricproof.verdict.value import Report
@@ -206,7 +206,7 @@ def due(folder: Path) -> str:
         partition = site.partition(campaign.partition)
         means = Means(
             site=site,
-            subject=make_subject(site, site.stack(campaign.stack), partition),
+            subject=resolve(site, partition, site.stack(campaign.stack)),
             folder=place,
             environment=os.environ,
             standing=lambda: Standing(free=campaign.nodes, busy=(), out={}),

@@ -62,17 +62,10 @@ from fabricproof.rfm.legs.leg import LegPlanner, quantity_key, with_error_limits
 from fabricproof.rfm.legs.programs import choose_suite
 from fabricproof.rfm.settings import perflog_root
 from fabricproof.rfm.slurm_nodes import lost_nodes
-from fabricproof.rfm.stacks import (
-    binary_digest,
-    built_of,
-    identity,
-    modules_of,
-    spack_stacks,
-    variables_of,
-)
 from fabricproof.rfm.staging import (
     KEPT_FILES,
     copy_scripts,
+    digest_of_program,
     in_container,
     launch_command,
     leg_limit_seconds,
@@ -81,6 +74,7 @@ from fabricproof.rfm.staging import (
 from fabricproof.site import PartitionSpec
 from fabricproof.stacks.environment import shell_word
 from fabricproof.stacks.launch import Layout, turned_command
+from fabricproof.stacks.stack import ResolvedStack, resolve
 
 ask_nodes_once()
 
@@ -124,7 +118,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
     stack_compiler = variable(str, value="", loggable=True)
     stack_target = variable(str, value="", loggable=True)
 
-    if not why_no_site() and spack_stacks(current_site()):
+    if not why_no_site() and any(stack.spack for stack in current_site().stacks):
         #: what builds the stack first; sites without a stack of Spack have no such fixture
         stack_build = fixture(StackBuild, scope="environment", action="join")
 
@@ -219,39 +213,42 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         self.suite = self.choose_suite()
         self._identify()
 
+    def resolved(self) -> ResolvedStack:
+        """Return the stack on the partition, as it stands now."""
+        site = current_site()
+        return resolve(
+            site,
+            site.partition(self.current_partition.name),
+            site.stack(self.current_environ.name),
+            assumed=self.is_dry_run(),
+        )
+
     def choose_suite(self) -> str:
         """Return the suite that has the program; skip, with a reason, where there is none."""
-        site = current_site()
-        stack = site.stack(self.current_environ.name)
-        suite, reason = choose_suite(
-            stack, self.suite, self.program, built_of(site, stack), assumed=self.is_dry_run()
-        )
+        suite, reason = choose_suite(self.resolved(), self.suite, self.program)
         if suite is None:
             self._skip(reason)
         return str(suite)
 
     def _identify(self) -> None:
         """Take down what the stack is; it must be the same when the legs have been run."""
-        site = current_site()
-        stack = site.stack(self.current_environ.name)
-        built = built_of(site, stack)
-        self.stack_identity = identity(site, stack, self.suite)
-        self.stack_version = f"{stack.family} {built.mpi.version if built else stack.version}"
+        stack = self.resolved()
+        self.stack_identity = stack.identity(self.suite)
+        self.stack_version = f"{stack.family} {stack.version}"
         self.stack_digest = self.stack_identity.short
         for name in ("mpi", "program", "compiler", "target"):
             # A bar ends a column of the perflog.
             setattr(self, f"stack_{name}", getattr(self.stack_identity, name).replace("|", "/"))
-        if stack.spack is not None:
-            self.modules = modules_of(site, stack)
-            self.env_vars.update(variables_of(site, stack, built))
+        if stack.kind == "spack":
+            self.modules = [shell_word(each) for each in stack.modules]
+            self.env_vars.update(stack.exported)
 
     def _identities(self) -> Mapping[str, StackIdentity]:
         """Return what the stack is now, for every suite of the legs and relations."""
-        site = current_site()
-        stack = site.stack(self.current_environ.name)
+        stack = self.resolved()
         suites = {self.suite, *(leg.suite for leg in self.legs)}
         suites |= {relation.suite for relation in self.relations}
-        return {suite: identity(site, stack, suite) for suite in sorted(suites)}
+        return {suite: stack.identity(suite) for suite in sorted(suites)}
 
     def _skip(self, reason: str) -> None:
         self.skip_reason = reason
@@ -360,12 +357,11 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
 
     def _launch(self, layout: Layout | None = None) -> list[str]:
         """Return the launcher's command for ``layout``, or for all ranks of the job."""
-        site = current_site()
-        stack = site.stack(self.current_environ.name)
+        planner = self._planner()
         # ReFrame tells the job only later; mpirun and mpiexec write the number on their line.
         self.job.num_tasks = layout.num_ranks if layout else self.num_tasks
         self.job.num_tasks_per_node = layout.ranks_per_node if layout else self.num_tasks_per_node
-        return launch_command(self.job, stack, self._planner().launcher, layout)
+        return launch_command(self.job, planner.stack, planner.launcher, layout)
 
     def _partition(self) -> PartitionSpec:
         """Return the partition as this job gets it, with ReFrame's -J behind its access."""
@@ -376,18 +372,15 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
 
     def _planner(self) -> LegPlanner:
         site = current_site()
-        stack = site.stack(self.current_environ.name)
         assert self.stack_identity is not None, "taken before the legs are planned"
         return LegPlanner(
             site=site,
             partition=self._partition(),
-            stack=stack,
+            stack=self.resolved(),
             fabric=self.fabric,
             suite=self.suite,
             program=self.program,
-            built=built_of(site, stack),
             stack_digest=self.stack_identity.digest,
-            assumed=self.is_dry_run(),
             own_launcher=self.own_launcher,
         )
 
@@ -429,7 +422,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
             end=self.job_end,
             doubt=doubt,
             declined=self._planner().declined,
-            binary=binary_digest,
+            binary=digest_of_program,
             inventory=perflogs / FOLDER if self.looks(partition) else None,
         )
         done = judge_job(folder, Plan(legs=self.legs, relations=self.relations), facts, self.rows)

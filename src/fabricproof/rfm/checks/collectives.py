@@ -10,14 +10,13 @@ from fabricproof.job.collective_commands import HPCC_PROGRAM, HPCC_SUITE
 from fabricproof.job.leg import Plan
 from fabricproof.nodes.topology import contiguous, spread
 from fabricproof.rfm.checks.base import FabricBenchmark
-from fabricproof.rfm.current import current_site, why_one_rail
+from fabricproof.rfm.current import why_one_rail
 from fabricproof.rfm.legs.collective import plan_collective
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.programs import choose_suite
 from fabricproof.rfm.legs.rings import placed_plan, ranks_on_a_node, ring_plan
 from fabricproof.rfm.legs.sweep import plan_sweep, programs_of, why_no_comparison
 from fabricproof.rfm.slurm_nodes import distances, require_not_due
-from fabricproof.rfm.stacks import built_of
 from fabricproof.tuning import COLLECTIVES, find_knobs
 
 
@@ -102,15 +101,12 @@ class AlgorithmSweepBenchmark(FabricBenchmark):
 
     def why_not(self) -> str:
         """Take the first suite that has the collective; tell where there is nothing to sweep."""
-        site = current_site()
-        stack = site.stack(self.current_environ.name)
-        built = built_of(site, stack)
-        version = built.mpi.version if built else stack.version
-        knobs, reason = find_knobs(stack.family, version, self.collective)
+        stack = self.resolved()
+        knobs, reason = find_knobs(stack.family, stack.version, self.collective)
         if knobs is None:
             return reason
         for suite, program in programs_of(self.collective):
-            found, reason = choose_suite(stack, suite, program, built, assumed=self.is_dry_run())
+            found, reason = choose_suite(stack, suite, program)
             if found is not None:
                 reason = why_no_comparison(found, program)
             if not reason:

@@ -22,7 +22,7 @@ from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.peer import peer_leg, with_links
 from fabricproof.site.roll import stack_of_looks
 from fabricproof.stacks.family import NATIVE, crowd_environment, default_transport
-from fabricproof.stacks.launch import Layout, plan_launch
+from fabricproof.stacks.launch import Layout
 from fabricproof.traffic import is_device
 from fabricproof.traffic.transports import VERBS
 from fabricproof.verdict.value import Reference, around, at_least, at_most
@@ -155,7 +155,7 @@ class MpiOverTcp(FabricBenchmark):
         below, reason = planner.of("iperf3", "iperf3")
         if below is None:
             return Plan(reason=reason)
-        streams = planner.stack.connections
+        streams = planner.stack.spec.connections
         legs: list[Leg] = []
         again: list[Leg] = []
         relations: list[Relation] = []
@@ -203,7 +203,7 @@ class LinksBenchmark(FabricBenchmark):
         reason = _no_links(planner)
         if reason:
             return Plan(reason=reason)
-        in_force = planner.stack.connections
+        in_force = planner.stack.spec.connections
         legs = {links: _linked(planner, links) for links in sorted({*LINKS, in_force})}
         largest = legs[in_force].expected_sizes[-1:]
         turns = {leg.name: _linked(planner, n, largest).turn() for n, leg in legs.items()}
@@ -308,7 +308,7 @@ class FreePathBenchmark(FabricBenchmark):
         """Return one leg without any path, over what the site declares."""
         leg = planner.leg(planner.rails[:1], variant="untold")
         told = leg.environment
-        launch = plan_launch(planner.stack.family, planner.launcher).environment
+        launch = planner.launch.environment
         untold = replace(
             leg,
             name="untold",
@@ -332,7 +332,7 @@ _FOR_LEGS_ONLY = frozenset({"OMPI_MCA_btl", "OMPI_MCA_osc", "MPIR_CVAR_NOLOCAL",
 
 def _advice(planner: LegPlanner, told: dict[str, str]) -> str:
     """Return the variables that users have to set, as they stand on a command line."""
-    others = {*manners(planner), *plan_launch(planner.stack.family, planner.launcher).environment}
+    others = {*manners(planner), *planner.launch.environment}
     net_path = {name: value for name, value in told.items() if name not in others | _FOR_LEGS_ONLY}
     return " ".join(f"{name}={value}" for name, value in sorted(net_path.items()))
 

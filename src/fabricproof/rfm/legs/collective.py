@@ -13,9 +13,10 @@ from fabricproof.physics import bound
 from fabricproof.physics.collective import RankLayout as Ranks
 from fabricproof.physics.collective_models import Channel
 from fabricproof.rfm.legs.leg import LegPlanner
-from fabricproof.rfm.legs.programs import find_program, printed_name
+from fabricproof.rfm.legs.programs import find_program
 from fabricproof.site import PartitionSpec
 from fabricproof.stacks.launch import Layout
+from fabricproof.stacks.stack import printed_name
 
 #: A collective is measured on several layouts: each gets this part of a leg's budget.
 LAYOUT_SHARE = 0.5
@@ -74,9 +75,7 @@ def collective_leg(
     Raises:
         ConfigError: the program is no known collective, or the stack has not got it.
     """
-    found = find_program(
-        planner.stack, planner.suite, planner.program, planner.built, assumed=planner.assumed
-    )
+    found = find_program(planner.stack, planner.suite, planner.program)
     if found.argv is None:
         raise ConfigError("a leg without its program", got=found.reason)
     shape = f"{layout.num_nodes}x{layout.ranks_per_node}"

@@ -98,9 +98,7 @@ def bus_plan(planner: LegPlanner) -> Plan:
         path = bus_environment(planner.protocol, planner.rails)
     except ConfigError as error:
         return Plan(reason=f"{error.problem}: {planner.protocol}")
-    found = find_program(
-        planner.stack, planner.suite, planner.program, planner.built, assumed=planner.assumed
-    )
+    found = find_program(planner.stack, planner.suite, planner.program)
     assert found.argv is not None, "choose_suite found it before"
     rails = planner.rails
     layout = Layout(num_nodes=planner.partition.num_nodes, ranks_per_node=gpus.per_node)

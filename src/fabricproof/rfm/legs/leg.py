@@ -23,14 +23,11 @@ from fabricproof.physics import Fabric, bound, latency_floor_us
 from fabricproof.rfm.legs.programs import (
     choose_suite,
     find_program,
-    installed_library,
-    launcher_of,
-    printed_name,
 )
-from fabricproof.site import FabricSpec, PartitionSpec, Site, StackSpec, protocol_of
-from fabricproof.stacks.family import path_environment, rails_refusal, stated_transport
-from fabricproof.stacks.launch import OWN_LAUNCHER, Layout, plan_launch
-from fabricproof.stacks.spack import Built
+from fabricproof.site import FabricSpec, PartitionSpec, Site, protocol_of
+from fabricproof.stacks.family import stated_transport
+from fabricproof.stacks.launch import OWN_LAUNCHER, Launch, Layout
+from fabricproof.stacks.stack import ResolvedStack, printed_name
 from fabricproof.stacks.workload import has_window
 from fabricproof.traffic.transports import transport_refusal
 from fabricproof.verdict.value import Judgement, Reference
@@ -62,16 +59,12 @@ class LegPlanner:
 
     site: Site
     partition: PartitionSpec
-    stack: StackSpec
+    stack: ResolvedStack
     fabric: str
     suite: str
     program: str
-    built: Built | None = None
-    """What Spack built for the stack; None for all others."""
     stack_digest: str = ""
     """The build that is measured, which a reference may ask for."""
-    assumed: bool = False
-    """A dry run: a stack of Spack that is not built counts as built."""
     hops: int | None = None
     """Switches between the pair that is measured, which a reference may ask for."""
     own_launcher: bool = False
@@ -82,7 +75,16 @@ class LegPlanner:
         """What starts the ranks."""
         if self.own_launcher:
             return OWN_LAUNCHER[self.stack.family]
-        return launcher_of(self.stack, self.partition)
+        return self.stack.launcher
+
+    @property
+    def launch(self) -> Launch:
+        """How the ranks are started.
+
+        Raises:
+            UnavailableError: Intel MPI under srun without libpmi2.
+        """
+        return self.stack.launch_by(self.launcher)
 
     @property
     def spec(self) -> FabricSpec:
@@ -124,16 +126,7 @@ class LegPlanner:
 
     def refusal(self, rails: tuple[str, ...]) -> str | None:
         """Return why this stack cannot be told to use ``rails``, None where it can."""
-        if len(rails) > 1 and self.stack.one_rail:
-            return f"left out by the site: {self.stack.one_rail}"
-        return rails_refusal(
-            self.stack.family,
-            self.protocol,
-            len(rails),
-            transport=self.transport,
-            launcher=self.launcher,
-            pmi1=self.stack.speaks_pmi1,
-        )
+        return self.stack.net_path(self.spec, rails, launcher=self.launcher).refusal or None
 
     def of(self, suite: str, program: str) -> tuple[LegPlanner | None, str]:
         """Return the planner of another program of this stack, or None and why it has none.
@@ -141,7 +134,7 @@ class LegPlanner:
         Raises:
             UnavailableError: the stack should have it, and it is gone.
         """
-        found, reason = choose_suite(self.stack, suite, program, self.built, assumed=self.assumed)
+        found, reason = choose_suite(self.stack, suite, program)
         if found is None:
             return None, reason
         return replace(self, suite=found, program=program), ""
@@ -154,13 +147,13 @@ class LegPlanner:
     @property
     def transport(self) -> str | None:
         """What the site says shall carry the messages; None for the family's default."""
-        return stated_transport(self.stack.family, self.stack.transport, self.spec.transport)
+        return stated_transport(self.stack.family, self.stack.spec.transport, self.spec.transport)
 
     def physics(self, rails: tuple[str, ...]) -> Fabric | None:
         """Return the physics of a path, None where the site declares no link."""
         if self.spec.link is None:
             return None
-        return self.site.fabric(self.fabric, rails, num_flows=self.stack.connections)
+        return self.site.fabric(self.fabric, rails, num_flows=self.stack.spec.connections)
 
     def references(self, rails: tuple[str, ...]) -> dict[str, Reference]:
         """Return the site's own expectations of the planner's program over ``rails``."""
@@ -183,16 +176,8 @@ class LegPlanner:
     def _environment(self, rails: tuple[str, ...]) -> dict[str, str]:
         """Return the variables that start the ranks and force their path over ``rails``."""
         return {
-            **plan_launch(self.stack.family, self.launcher).environment,
-            **path_environment(
-                self.stack.family,
-                self.protocol,
-                rails,
-                version=self.built.mpi.version if self.built else self.stack.version,
-                transport=self.transport,
-                launcher=self.launcher,
-                oversubscribed=self.partition.oversubscribed,
-            ),
+            **self.launch.environment,
+            **self.stack.net_path(self.spec, rails, launcher=self.launcher).environment,
         }
 
     def leg(
@@ -224,7 +209,7 @@ class LegPlanner:
         effort = self._effort(self.physics(rails), references, layout)
         if sizes:
             effort = replace(effort, sizes=tuple(each for each in effort.sizes if each in sizes))
-        found = find_program(self.stack, self.suite, self.program, self.built, assumed=self.assumed)
+        found = find_program(self.stack, self.suite, self.program)
         assert found.argv is not None, "choose_suite found it before"
         job = make_job(
             self.suite,
@@ -264,15 +249,8 @@ class LegPlanner:
         return Layout(num_nodes=1, ranks_per_node=2) if self.partition.same_node else Layout()
 
     def mpi_library(self) -> str | None:
-        """Return the MPI library that the program has to load; None where nobody proved one.
-
-        A suite that the site declares beside the build is the site's own; beside an MPI from wheels
-        it loads that MPI, or it measures another one.  What measures without MPI loads none.
-        """
-        is_the_sites = self.suite in self.stack.suites and not self.stack.provisioned
-        if is_the_sites or self.suite in PEER_SUITES:
-            return None
-        return self.built.library if self.built is not None else installed_library(self.stack)
+        """Return the MPI library that the program has to load; None if nobody proved one."""
+        return None if self.suite in PEER_SUITES else self.stack.loaded_library(self.suite)
 
     def latency_guess_us(self, fabric: Fabric) -> float:
         """Return what a small message may take, to size the effort: as stated, else by physics."""
@@ -327,5 +305,6 @@ def idle_leg(planner: LegPlanner, name: str, suite: str, program: str) -> Leg:
     ``suite`` and ``program``: as what its row stands in records.
     """
     row = Relation(name=name, kind="", legs=(), suite=suite, program=program, rails=planner.rails)
-    launch = plan_launch(planner.stack.family, planner.launcher)
-    return replace(row.as_leg(), environment=dict(launch.environment), commands=(("true",),))
+    return replace(
+        row.as_leg(), environment=dict(planner.launch.environment), commands=(("true",),)
+    )

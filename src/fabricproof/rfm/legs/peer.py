@@ -11,14 +11,15 @@ from fabricproof.job.commands import Pace, peer_job
 from fabricproof.job.leg import Leg
 from fabricproof.physics import bound
 from fabricproof.rfm.legs.leg import MEMORY_MB_S, LegPlanner
-from fabricproof.stacks.launch import plan_launch
 from fabricproof.verdict.value import Reference
 
 
 def with_links(planner: LegPlanner, links: int) -> LegPlanner:
     """Return ``planner`` for ``links`` TCP connections of a pair on each rail."""
-    environment = {**planner.stack.environment, "OMPI_MCA_btl_tcp_links": str(links)}
-    return replace(planner, stack=planner.stack.model_copy(update={"environment": environment}))
+    stack = planner.stack
+    environment = {**stack.spec.environment, "OMPI_MCA_btl_tcp_links": str(links)}
+    spec = stack.spec.model_copy(update={"environment": environment})
+    return replace(planner, stack=replace(stack, spec=spec))
 
 
 def peer_leg(
@@ -42,7 +43,7 @@ def peer_leg(
         suite=planner.suite,
         program=planner.program,
         environment={
-            **plan_launch(planner.stack.family, planner.launcher).environment,
+            **planner.launch.environment,
             **(environment or {}),
         },
         commands=job.commands,

@@ -130,7 +130,7 @@ def sharing(planner: LegPlanner, singles: dict[str, Leg], together: Leg) -> Rela
             "expected_gain": expected_gain(planner),
             "weights": weights,
             "reference": asdict(_even(weights)),
-            "threshold": planner.stack.sharing_threshold or "",
+            "threshold": planner.stack.spec.sharing_threshold or "",
             "hint": BALANCE_HINT,
         },
     )

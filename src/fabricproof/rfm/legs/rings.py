@@ -103,9 +103,7 @@ def _leg(
     planner: LegPlanner, pair: LegPlanner, rails: tuple[str, ...], name: str, layout: Layout
 ) -> Leg:
     shape = f"{layout.num_nodes}x{layout.ranks_per_node}"
-    found = find_program(
-        planner.stack, HPCC_SUITE, HPCC_PROGRAM, planner.built, assumed=planner.assumed
-    )
+    found = find_program(planner.stack, HPCC_SUITE, HPCC_PROGRAM)
     assert found.argv is not None, "choose_suite found it before"
     ranks = Ranks(num_ranks=layout.num_ranks, ranks_per_node=layout.ranks_per_node)
     base = pair.leg(

@@ -57,8 +57,7 @@ def sweep_layout(partition: PartitionSpec) -> Layout:
 def plan_sweep(planner: LegPlanner, collective: str) -> Plan:
     """Return the legs of one sweep and what is to hold between them, or the reason for none."""
     partition = planner.partition
-    version = planner.built.mpi.version if planner.built else planner.stack.version
-    knobs, reason = find_knobs(planner.stack.family, version, collective)
+    knobs, reason = find_knobs(planner.stack.family, planner.stack.version, collective)
     pair, no_pair = channel_planner(planner)
     if knobs is None or pair is None:
         return Plan(reason=reason or no_pair)
@@ -93,7 +92,7 @@ class _Sweep:
     ) -> None:
         self.pair, self.knobs, self.layout = pair, knobs, layout
         self.usable, self.left_out = knobs.usable(layout.num_ranks)
-        self.touched = knobs.touched(planner.stack.environment)
+        self.touched = knobs.touched(planner.stack.spec.environment)
         self.rails = planner.rails[:1]
         self.environments = self._environments()
         self.turns = TURNS_OF_FEW if len(self.environments) <= FEW else TURNS
@@ -118,7 +117,7 @@ class _Sweep:
 
     def legs(self) -> Iterator[Leg]:
         """Yield the legs in the order in which they run."""
-        stack = self.planner.stack.environment
+        stack = self.planner.stack.spec.environment
         files = [stack[name] for name in self.knobs.files if stack.get(name)]
         own = {FILES_VARIABLE: ":".join(files)} if files else {}
         for turn in range(1, self.turns + 1):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabricproof.core.project import recipes_folder
-from fabricproof.stacks.catalog import stacks_root
+from fabricproof.stacks.environment import stacks_root
 
 
 @dataclass(frozen=True, kw_only=True)

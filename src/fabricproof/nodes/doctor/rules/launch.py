@@ -49,11 +49,11 @@ def judge_launch(facts: Facts) -> Iterator[Finding]:
             subject.launch_fault,
             means="no rank can be started this way",
             mend="apt-get install libpmi2-0 (RPM systems: slurm-libpmi), or launcher = "
-            f'"mpirun" in the stack {subject.stack} of {subject.source}',
+            f'"mpirun" in the stack {subject.name} of {subject.source}',
         )
         return
     yield from _scheduling(facts)
-    if subject.uses_slurm and subject.launcher == "srun":
+    if subject.partition.uses_slurm and subject.launcher == "srun":
         yield from _slurm(facts)
     elif subject.launcher != "srun":
         yield from _own_launcher(facts)
@@ -62,8 +62,8 @@ def judge_launch(facts: Facts) -> Iterator[Finding]:
 
 def _scheduling(facts: Facts) -> Iterator[Finding]:
     """Yield what this Slurm will not do for the partition, whatever the stack."""
-    partition = facts.subject.declared
-    if facts.slurm is None or partition is None:
+    partition = facts.subject.partition
+    if facts.slurm is None:
         return
     for trouble in find_troubles(partition, facts.slurm.traits):
         yield replace(trouble, seen_by=facts.seen_by("config", "partitions"))
@@ -200,12 +200,12 @@ def _pmi_mend(facts: Facts, speaks: set[str]) -> str:
     word = "pmix" if "pmix" in speaks else "pmi2"
     plan = subject.launch.options if subject.launch else ()
     if f"--mpi={word}" in plan:
-        return f"remove --mpi from launcher_options of {subject.stack} in {subject.source}"
+        return f"remove --mpi from launcher_options of {subject.name} in {subject.source}"
     if slurm is not None and word in (slurm.mpi_types or ()):
         return (
-            f'launcher_options = ["--mpi={word}"] in the stack {subject.stack} of {subject.source}'
+            f'launcher_options = ["--mpi={word}"] in the stack {subject.name} of {subject.source}'
         )
-    return f'launcher = "mpirun" in the stack {subject.stack} of {subject.source}'
+    return f'launcher = "mpirun" in the stack {subject.name} of {subject.source}'
 
 
 def _pmix_versions(facts: Facts, chosen: str) -> Iterator[Finding]:
@@ -277,7 +277,7 @@ def _short_lines(facts: Facts) -> Iterator[Finding]:
             seen_by=facts.seen_by("asker", "mpichversion"),
             means="UCX addresses do not fit Slurm's PMI-1 lines of 1024 bytes: now and then the "
             'start fails with "value not properly terminated in client request", or hangs',
-            mend=f'launcher = "mpiexec" in the stack {subject.stack} of {subject.source}, or build '
+            mend=f'launcher = "mpiexec" in the stack {subject.name} of {subject.source}, or build '
             "mpich pmi=pmix",
         )
 
@@ -328,7 +328,7 @@ def _launcher_identity(facts: Facts, name: str, output: str, command: str) -> Fi
         f"{name} is {told}: of {family}, not {facts.subject.family}",
         seen_by=command,
         means=_ALONE,
-        mend=facts.subject.mend or f"load the modules of {facts.subject.stack} last",
+        mend=facts.subject.mend or f"load the modules of {facts.subject.name} last",
     )
 
 

@@ -63,7 +63,7 @@ def judge_node(facts: Facts) -> Iterator[Finding]:
         yield diagnosis(
             None,
             "node",
-            f"{facts.node.host} was asked, on which no job of {facts.subject.partition} runs",
+            f"{facts.node.host} was asked, on which no job of {facts.subject.partition.name} runs",
             means="what is said of interfaces, devices and limits may differ on the nodes",
             mend="--on-node asks a node",
         )

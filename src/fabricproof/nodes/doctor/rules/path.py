@@ -9,9 +9,9 @@ from fabricproof.core.findings import Finding
 from fabricproof.core.measure import Verdict
 from fabricproof.nodes.doctor.facts import Facts
 from fabricproof.nodes.doctor.findings import diagnosis, fine, noted, unseen
-from fabricproof.nodes.doctor.subject import NetPath
 from fabricproof.nodes.preflight.soft import is_soft
 from fabricproof.stacks.family import LIBFABRIC, NATIVE, UCX
+from fabricproof.stacks.stack import NetPath
 
 #: UCX's transports over verbs: rc_verbs, rc_mlx5, dc_mlx5, ud_verbs, ud_mlx5; srd is EFA's.
 _UCX_VERBS = re.compile(r"^(rc|ud|dc)(_|$)")
@@ -157,7 +157,7 @@ def _ucx_on_soft(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
         f"{net_path.name}: UCX {version} checks the GID of what it receives, on Soft-RoCE",
         seen_by=facts.seen_by("asker", "look"),
         means="it drops all that comes over IPv4: each leg ends in an unhandled timeout error",
-        mend=f'environment = {{ {_GID_CHECK} = "n" }} of {facts.subject.stack} in site.toml',
+        mend=f'environment = {{ {_GID_CHECK} = "n" }} of {facts.subject.name} in site.toml',
     )
 
 

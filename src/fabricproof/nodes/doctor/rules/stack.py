@@ -34,7 +34,7 @@ def _presence(facts: Facts) -> Iterator[Finding]:
         yield diagnosis(
             Verdict.MISSING,
             "stack",
-            f"{subject.stack}: {subject.absent}",
+            f"{subject.name}: {subject.absent}",
             means="none of its programs can run; every check on it would be MISSING",
             mend=subject.mend,
         )
@@ -42,7 +42,7 @@ def _presence(facts: Facts) -> Iterator[Finding]:
         yield diagnosis(
             Verdict.UNJUDGED,
             "stack",
-            f"{subject.stack} is stale: {subject.stale}",
+            f"{subject.name} is stale: {subject.stale}",
             means="what runs is not what the site's files say",
             mend=subject.mend,
         )
@@ -76,7 +76,7 @@ def _container(facts: Facts, container: Container) -> Finding:
         seen = "not asked" if answer is None else f"srun has Pyxis; not started: {container.image}"
         return unseen("container", seen, command)
     lines = [line.strip() for line in answer.output.splitlines() if line.strip()]
-    table = f"[container] of {subject.stack} in {subject.source}"
+    table = f"[container] of {subject.name} in {subject.source}"
     if answer.status != 0:
         runtime = "Pyxis" if container.outer else container.inner[0]
         said = (lines or [answer.fault])[-1]
@@ -124,7 +124,7 @@ def _identity(facts: Facts) -> Finding:
     if library.version is None:
         if not (library.fault and library.has_command):
             return unseen("MPI", "not asked", command)
-        where = f"check modules and suites of {subject.stack} in {subject.source}"
+        where = f"check modules and suites of {subject.name} in {subject.source}"
         return diagnosis(
             Verdict.MISSING,
             "MPI",
@@ -143,7 +143,7 @@ def _identity(facts: Facts) -> Finding:
             f"{seen} answers, declared is {subject.family} {subject.version}",
             seen_by=command,
             means=f"PMI, launcher and paths would be chosen for {subject.family} and not fit",
-            mend=f"set family and version of {subject.stack} in {subject.source}, or load the "
+            mend=f"set family and version of {subject.name} in {subject.source}, or load the "
             "right module",
         )
     return _version_finding(facts, seen, version)
@@ -162,7 +162,7 @@ def _version_finding(facts: Facts, seen: str, version: str | None) -> Finding:
         means="" if same else "results would be kept under a version that did not run",
         mend=""
         if same
-        else f'version = "{version}" in the stack {subject.stack} of {subject.source}',
+        else f'version = "{version}" in the stack {subject.name} of {subject.source}',
     )
 
 
@@ -250,7 +250,7 @@ def _wrong_wrapper(facts: Facts, told: str, command: str) -> Finding:
         "mpicc",
         f"two MPIs: mpicc is {told}{why}, and builds for {wrapper.family}, not {subject.family}",
         seen_by=command,
-        means=f"what is built as {subject.stack} would be linked with {wrapper.family}",
+        means=f"what is built as {subject.name} would be linked with {wrapper.family}",
         mend=_wrapper_mend(facts),
     )
 
@@ -262,4 +262,4 @@ def _wrapper_mend(facts: Facts) -> str:
             "let Spack build this MPI (remove its external), or point the link: "
             f"update-alternatives --config mpi (to mpicc.{facts.subject.family})"
         )
-    return f"load the modules of {facts.subject.stack} after every other MPI's"
+    return f"load the modules of {facts.subject.name} after every other MPI's"
