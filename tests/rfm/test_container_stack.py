@@ -41,7 +41,9 @@ def test_the_image_is_not_searched_from_outside(tmp_path: Path) -> None:
     below.mkdir(parents=True)
     (below / "osu_bw").touch()
     stack = _stack().model_copy(update={"suites": {"osu": str(tmp_path / "osu")}})
-    assert find_program(stack, "osu", "osu_bw").argv == (str(tmp_path / "osu" / "osu_bw"),)
+    site = load_site("vcluster")
+    found = resolve(site, site.partitions[0], stack)
+    assert find_program(found, "osu", "osu_bw").argv == (str(tmp_path / "osu" / "osu_bw"),)
 
 
 def test_an_image_that_changes_in_its_place_is_another_build(tmp_path: Path) -> None:

@@ -280,7 +280,7 @@ def test_a_node_that_shows_no_gpu_makes_the_leg_skipped_with_its_words(tmp_path:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ('gpus = { kind = "cuda", stacks = ["no-such"] }', "name another stack"),
+        ('gpus = { kind = "cuda", stacks = ["no-such"] }', "an unknown stack"),
         ('gpus = { kind = "cuda", pcie = "9.0x3" }', "unknown PCIe slot"),
         ('gpus = { kind = "tpu" }', "kind"),
         ('gpus = { kind = "cuda", per_node = 0 }', "per_node"),

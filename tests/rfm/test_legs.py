@@ -151,9 +151,9 @@ def test_a_sites_own_programs_are_found_in_the_folders_of_an_osu_install(
     program = tmp_path / "osu" / "mpi" / "pt2pt" / "osu_bw"
     program.parent.mkdir(parents=True)
     program.touch()
-    own = vcluster.stack("openmpi5").model_copy(
-        update={"provisioned": False, "suites": {"osu": str(tmp_path / "osu"), "imb": "PATH"}}
-    )
+    suites = {"osu": str(tmp_path / "osu"), "imb": "PATH"}
+    spec = vcluster.stack("openmpi5")
+    own = _on(vcluster, spec.model_copy(update={"provisioned": False, "suites": suites}))
     assert find_program(own, "osu", "osu_bw").argv == (str(program),)
     assert find_program(own, "imb", "P2P/PingPong").argv == ("IMB-P2P", "PingPong")
     assert find_program(own, "osu-mpi4py", "osu_bw").argv is None

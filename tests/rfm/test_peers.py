@@ -78,7 +78,7 @@ def test_a_latency_of_the_site_is_one_way_unless_it_names_the_read(
 def test_one_flow_is_not_granted_the_connections_of_an_mpi() -> None:
     """Open MPI's two connections may take twice a limit per flow, iperf3's one may not."""
     two = planner("vcluster", "iperf3", "iperf3", "openmpi5")
-    assert two.stack.connections == 2
+    assert two.stack.spec.connections == 2
     leg = peer_leg(two, "rail0")
     assert leg.fabric is not None
     assert leg.fabric.num_flows == 1
@@ -104,5 +104,5 @@ def test_an_mpi_path_is_not_told_to_what_has_no_mpi() -> None:
 def test_links_change_nothing_but_the_connections() -> None:
     before = planner("vcluster", "osu", "osu_bw", "openmpi5")
     after = with_links(before, 4)
-    assert after.stack.connections == 4
+    assert after.stack.spec.connections == 4
     assert replace(after, stack=before.stack) == before

@@ -12,7 +12,7 @@ LIBRARY = "/l/libpmi2.so.0"
 
 
 def test_each_family_is_started_with_the_pmi_it_speaks():
-    assert set(SRUN_PMI) == set(FAMILIES)
+    assert set(SRUN_PMI) >= set(FAMILIES)
     assert plan_launch("openmpi").options == ("--mpi=pmix",)
     assert plan_launch("mpich").options == ("--mpi=pmi2",)
     assert plan_launch("craympich").options == ("--mpi=cray_shasta",)

@@ -198,13 +198,10 @@ def _match(facts: Facts, chosen: str, command: str) -> Finding:
 def _pmi_mend(facts: Facts, speaks: set[str]) -> str:
     subject, slurm = facts.subject, facts.slurm
     word = "pmix" if "pmix" in speaks else "pmi2"
-    plan = subject.launch.options if subject.launch else ()
-    if f"--mpi={word}" in plan:
+    if any("--mpi" in each for each in subject.spec.launcher_options):
         return f"remove --mpi from launcher_options of {subject.name} in {subject.source}"
     if slurm is not None and word in (slurm.mpi_types or ()):
-        return (
-            f'launcher_options = ["--mpi={word}"] in the stack {subject.name} of {subject.source}'
-        )
+        return f'pmi = "{word}" in the stack {subject.name} of {subject.source}'
     return f'launcher = "mpirun" in the stack {subject.name} of {subject.source}'
 
 
