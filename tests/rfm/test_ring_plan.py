@@ -50,8 +50,7 @@ def test_all_nodes_over_one_rail_and_over_all(planner: LegPlanner, tmp_path: Pat
     assert one.commands == (("bash", "hpcc.sh", str(tmp_path / "hpcc")),)
     assert one.environment["FABRICPROOF_PROGRAM"] == str(tmp_path / "hpcc")
     (tmp_path / "hpcc").write_bytes(b"a build\n")
-    assert digest_of_program(one) == sha256(b"a build
-").hexdigest()
+    assert digest_of_program(one) == sha256(b"a build\n").hexdigest()
     assert one.traffic.at_least == ((792_000_000, 792_000_000, 0),) * 4
     assert one.required == ("natural_ring_bandwidth", "random_ring_bandwidth")
     assert one.traffic.exact is None
