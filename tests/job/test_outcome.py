@@ -205,6 +205,23 @@ def test_a_killed_rank_is_not_called_one_that_reached_its_time_limit(
     assert "MPI_Finalize" not in _reason(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        ("srun: error: n1: task 0: Segmentation fault\nsrun: error: n2: task 1: Killed\n", None),
+        ("srun: error: n2: task 1: Killed\n", 139),
+        ("mpirun noticed that process rank 0 exited on signal 11 (Segmentation fault).\n", None),
+    ],
+)
+def test_the_rank_that_died_first_is_the_reason_and_not_its_victims(
+    tmp_path: Path, said: str, status: int | None
+) -> None:
+    ranks = _ranks({"status": None}, status=status)
+    leave(tmp_path, LEG, "", status="137\n", stderr=said, ranks=ranks)
+    assert "Segmentation fault" in _reason(tmp_path).partition("Killed")[0]
+    assert "time limit" not in _reason(tmp_path)
+
+
 # Second looks.
 
 

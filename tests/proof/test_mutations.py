@@ -48,9 +48,9 @@ DECIDING = {
 #: what they call that is no rule here, by the reason
 REASONS = {
     "plumbing: it hands on, or holds rules that are here": (
-        "_largest _attempt_folders _check_name _confirmation _ends _evidence _excess _is _is_red "
-        "_job _job_of_case _leg_result _meant _moved _nodes_of _numbered _part "
-        "_judged_in added measure_disturbances _concentration wire_events "
+        "_largest _check_name _confirmation _ends _evidence _excess _is _is_red "
+        "_job _job_of_case _leg_result _meant _moved _nodes_of _part "
+        "_number added measure_disturbances _concentration wire_events "
         "as_notes at_size by_key largest_of_each_kind error_rates gather is_of_errors key_of "
         "megabytes missing no_number rules_of join_by_node smallest_message_us worst "
         "judge_table judge_value _numbers _size wire_bytes _bandwidths _times _judge_attempt "
@@ -62,16 +62,16 @@ REASONS = {
         "_num_looks records_of "
     ),
     "words: it says why, and decides nothing": (
-        "_with_note "
-        "_both_ends _failure _never_started "
+        "_noted last_words shell_name "
+        "_both_ends _failure "
         "_reason _ruled_out _told _what_a_file_cannot_show "
-        "_without_second_look describe_loss describe_shape explained inverted_latencies "
-        "site_option told_reason "
+        "describe_loss describe_shape explained inverted_latencies "
+        "site_option read_reason "
         "_mixed _same _undecided _warnings counted _label "
     ),
     "excuse by others: two sides switches off what it asks": "_beside_others",
     "not in the model: other programs, baselines, cut files of others, one node": (
-        "_against_pair _in_decimal_megabytes _side_times _skipped _doubt _too_fast "
+        "_against_pair _in_decimal_megabytes _side_times _doubt _too_fast "
         "_unless_too_fast _due_sizes _not_in_the_table collective_of "
         "collective_floor describe_collective judge_busbw describe_busbw judge_rings "
         "describe_rings "
@@ -85,7 +85,7 @@ REASONS = {
     ),
     "a rule that no fault of the library needs, yet; tests of its own module do": (
         "doubt_of possible_up_to _unless_set_back _other_way_alone "
-        "_with_required _lost "
+        "_lost "
         "_of_unjudged _worst limit_of "
     ),
     "statistics, which tests/history/stats and benchmarks hold against others": (

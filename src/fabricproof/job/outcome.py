@@ -1,4 +1,4 @@
-"""Judge what a job's legs left behind: folders in, reports out.
+"""Judge what one leg of a job left behind: a folder for each attempt in, a report out.
 
 The same reading serves the second look inside the job and the judgement after it, so that the two
 cannot disagree.
@@ -6,8 +6,7 @@ cannot disagree.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -32,14 +31,14 @@ from fabricproof.job.evidence.leg_folder import (
     RankRecord,
     as_one_path,
     failed_rank,
+    first_death,
     gather,
     last_words,
     read_ranks,
+    read_reason,
     read_refusal,
     read_status,
     read_table,
-    read_text,
-    told_reason,
 )
 from fabricproof.job.evidence.references import after_baseline, rules_of
 from fabricproof.job.leg import MOST_ATTEMPTS, Leg, shell_name
@@ -71,10 +70,13 @@ DOUBTFUL = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING, Verdict.UN
 class Attempt:
     """One run of one leg.
 
-    ``table`` is None where the output could not be read; ``ranks`` is empty where no rank wrote
-    its record; ``status`` is the launcher's exit status, None where the leg never ended;
-    ``foreign`` says why its numbers are not known to be those of the leg's device or MPI library;
-    ``disturbances`` is what others took of its rails and CPUs meanwhile.
+    Attributes:
+        status: the launcher's exit status; None if the leg never ended.
+        table: None if the output could not be read.
+        ranks: empty if no rank wrote its record.
+        objections: what was raised against its numbers.
+        errors: what was lost or damaged on its rails in this attempt alone.
+        disturbances: what others took of its rails and CPUs meanwhile.
     """
 
     number: int
@@ -85,7 +87,6 @@ class Attempt:
     report: Report
     objections: tuple[Objection, ...] = ()
     errors: tuple[ErrorRate, ...] = ()
-    """What was lost or damaged on its rails in this attempt alone."""
     disturbances: Disturbances = field(default_factory=Disturbances)
 
     @property
@@ -111,18 +112,23 @@ class Outcome:
         """What each rank of each attempt left."""
         return tuple(rank for attempt in self.attempts for rank in attempt.ranks)
 
+    @property
+    def counted(self) -> Attempt | None:
+        """The latest attempt that has numbers in the report; None if there is none."""
+        return next((each for each in reversed(self.attempts) if self.counts(each)), None)
+
     def look(self, attempt: Attempt) -> Outcome:
         """Return the leg as one of its attempts alone shows it."""
         return replace(self, attempts=(attempt,), report=attempt.report)
 
-    @property
-    def counted(self) -> Attempt | None:
-        """The latest attempt that has numbers in the report; None where there is none."""
-        return next((each for each in reversed(self.attempts) if self.counts(each)), None)
-
     def counts(self, attempt: Attempt) -> bool:
-        """Tell whether any number of ``attempt`` stands in the report."""
+        """Return whether any number of ``attempt`` stands in the report."""
         return any(self.takes(each) for each in attempt.report.quantities)
+
+    def takes(self, judgement: Judgement) -> bool:
+        """Return whether the report holds this judgement, not its twin of another attempt."""
+        mine = (judgement.name, judgement.attempt)
+        return any(mine == (each.name, each.attempt) for each in self.report.quantities)
 
     def objected(self, raised: Raised, findings: Sequence[Finding] = ()) -> Outcome:
         """Return the leg after what ``raised`` says against each of its reports.
@@ -140,11 +146,6 @@ class Outcome:
         report = replace(report, findings=(*findings, *report.findings))
         return replace(self, attempts=attempts, report=report)
 
-    def takes(self, judgement: Judgement) -> bool:
-        """Tell whether the report holds this judgement, not its twin of another attempt."""
-        mine = (judgement.name, judgement.attempt)
-        return any(mine == (each.name, each.attempt) for each in self.report.quantities)
-
 
 def first_reason(report: Report) -> str:
     """Return what a report says first, for one whose leg has no number."""
@@ -158,11 +159,19 @@ def judge_leg(folder: Path, leg: Leg, channel_attempt: int = 0) -> Outcome:
     that there were several.  ``channel_attempt``: of its ``channel_leg``; 0 for the latest.
     """
     attempts: tuple[Attempt, ...] = ()
-    for number, path in enumerate(_attempt_folders(folder, leg), start=1):
-        found = _judge_attempt(path, leg, number, channel_attempt)
-        attempts += (_numbered(_with_errors(found, leg, attempts)),)
+    for number in count(1) if leg.in_turn else range(1, MOST_ATTEMPTS + 1):
+        path = folder / "legs" / f"{shell_name(leg.name)}.{number}"
+        if not path.is_dir():
+            break
+        found = _with_errors(_judge_attempt(path, leg, number, channel_attempt), leg, attempts)
+        numbered = [replace(each, attempt=number) for each in found.report.quantities]
+        report = replace(found.report, quantities=tuple(numbered), judged=None, objections=())
+        attempts += (replace(found, report=report),)
     if not attempts:
-        return Outcome(leg=leg, attempts=(), report=missing(leg.required, _never_started(folder)))
+        why = f"the job left nothing in {folder}; do the nodes share it?"
+        why = "the job ended before it" if (folder / "legs").is_dir() else why
+        report = missing(leg.required, f"the leg was never started: {why}")
+        return Outcome(leg=leg, attempts=(), report=report)
     report = weighed([each.report for each in attempts])
     if len(attempts) > 1:
         # The latest that was counted: one that never ended has none, and clears no other.
@@ -171,22 +180,16 @@ def judge_leg(folder: Path, leg: Leg, channel_attempt: int = 0) -> Outcome:
         ]
         report = errors_of_all(report, (counted or [attempts[-1].report])[-1])
     if not (leg.in_turn or leg.same_node or leg.free_path):
-        looks = [_evidence(leg, each.ranks).samples for each in attempts]
-        if events := "; ".join(wire_events(looks, leg.rails)):
+        seen = [_evidence(leg, each.ranks).samples for each in attempts]
+        if events := "; ".join(wire_events(seen, leg.rails)):
             event = Objection(kind=ObjectionKind.WIRE_EVENT, reason=events)
             report = report.objected([event] if report.verdict is Verdict.PASS else [])
     outcome = Outcome(leg=leg, attempts=attempts, report=report)
     if len(attempts) == 1 and needs_second_look(outcome):
-        return replace(outcome, report=_without_second_look(folder, outcome.report))
+        said = last_words(folder / SECOND_LOOK_ERRORS)
+        text = "no second look was made" + (f": {said}" if said else "")
+        outcome = replace(outcome, report=_noted(report, text, FindingKind.NO_SECOND_LOOK))
     return outcome
-
-
-def _numbered(attempt: Attempt) -> Attempt:
-    """Return the attempt with its number in each of its judgements."""
-    quantities = attempt.report.quantities
-    numbered = tuple(replace(each, attempt=attempt.number) for each in quantities)
-    report = replace(attempt.report, quantities=numbered, judged=None, objections=())
-    return replace(attempt, report=report)
 
 
 def _with_errors(attempt: Attempt, leg: Leg, earlier: Sequence[Attempt]) -> Attempt:
@@ -195,9 +198,8 @@ def _with_errors(attempt: Attempt, leg: Leg, earlier: Sequence[Attempt]) -> Atte
     A lossy link that happens to lose nothing at the second look is a lossy link still.
     """
     net_path = attempt.report.net_path
-    if net_path is None or net_path.state is PathState.WRONG or attempt.foreign:
-        return attempt
-    if leg.same_node or leg.free_path:
+    is_wrong = net_path is None or net_path.state is PathState.WRONG
+    if is_wrong or attempt.foreign or leg.same_node or leg.free_path:
         return attempt
     evidence = _evidence(leg, attempt.ranks)
     mine = error_rates(evidence, leg.rails)
@@ -206,36 +208,16 @@ def _with_errors(attempt: Attempt, leg: Leg, earlier: Sequence[Attempt]) -> Atte
     return replace(attempt, report=report, errors=mine)
 
 
-def _attempt_folders(folder: Path, leg: Leg) -> Iterator[Path]:
-    """Yield the folders of the attempts: all rounds of a leg that runs in turn."""
-    for number in count(1) if leg.in_turn else range(1, MOST_ATTEMPTS + 1):
-        path = folder / "legs" / f"{shell_name(leg.name)}.{number}"
-        if not path.is_dir():
-            return
-        yield path
-
-
-def _never_started(folder: Path) -> str:
-    if (folder / "legs").is_dir():
-        return "the leg was never started: the job ended before it"
-    return f"the leg was never started: the job left nothing in {folder}; do the nodes share it?"
-
-
-def _without_second_look(folder: Path, report: Report) -> Report:
-    """Say that a leg is red after one look only: the job may have ended before the second."""
-    said = last_words(folder / SECOND_LOOK_ERRORS)
-    note = "no second look was made" + (f": {said}" if said else "")
-    finding = Finding(text=note, kind=FindingKind.NO_SECOND_LOOK)
-    return replace(report, findings=(finding, *report.findings))
-
-
 def weighed(
     looks: Sequence[Report], *, needs_proven_path: bool = True, in_rounds: Collection[str] = ()
 ) -> Report:
     """Return the report of the first and the last look: FAIL needs both, red.
 
+    A look without a number counts as one in which it is MISSING.  What only the first look has (a
+    point of the curve that the last took for a switch of protocol) counts if the last has no table.
+
     Args:
-        looks: oldest first.  The first counts where it passed, for then no other was for it.
+        looks: oldest first.  The first counts if it passed, for then no other was for it.
         needs_proven_path: only what was measured on a proven path clears what was red.  A relation
             has no path of its own; its judge asks for those of its legs.
         in_rounds: names of numbers that are decided from several rounds, each of them a look.
@@ -243,44 +225,37 @@ def weighed(
     first, last = looks[0], looks[-1]
     if last is first or first.verdict is Verdict.PASS:
         return first
+    said = f"the first said {first.verdict}"
     if last.verdict is Verdict.PASS:
         why = next(each for each in first.quantities if each.verdict is first.verdict)
-        note = f"second look: passed; the first said {first.verdict} ({why.name}: {why.reason})"
-        return _with_note(last, note, FindingKind.SECOND_LOOK_PASSED)
-    again = f"second look: red again on the same nodes; the first said {first.verdict}"
+        text = f"second look: passed; {said} ({why.name}: {why.reason})"
+        return _noted(last, text, FindingKind.SECOND_LOOK_PASSED)
+    again = f"second look: red again on the same nodes; {said}"
     if Verdict.INVALID in {first.verdict, last.verdict}:
         # A stall makes numbers worse, never impossible: nothing is cleared.
-        return _with_note(last, again, FindingKind.SECOND_LOOK_RED)
-    # A program that died at the last look clears no number that was red before.  A number that a
-    # last look with a table has no judgement of is none: what a switch of protocol costs, say.
-    before = [each for each in first.quantities if not is_of_errors(each)]
-    names = dict.fromkeys(
-        each.name for each in (*last.quantities, *(before if last.net_path is None else ()))
-    )
-    proven = first.net_path is not None and first.net_path.state is PathState.PROVEN
-    seen = {
-        name: (
-            _judged_in(first, name, clears=proven or not needs_proven_path),
-            _judged_in(last, name, clears=True),
-        )
-        for name in names
+        return _noted(last, again, FindingKind.SECOND_LOOK_RED)
+    before = [] if last.net_path else [each for each in first.quantities if not is_of_errors(each)]
+    clears = not needs_proven_path or (first.net_path and first.net_path.state is PathState.PROVEN)
+    pairs = {
+        name: (_number(first, name, clears=bool(clears)), _number(last, name, clears=True))
+        for name in dict.fromkeys(each.name for each in (*last.quantities, *before))
     }
     joined = last.with_quantities(
-        tuple(two[-1] if name in in_rounds else _of_looks(two) for name, two in seen.items())
+        two[-1] if name in in_rounds else _of_looks(two) for name, two in pairs.items()
     )
     if joined.verdict is Verdict.PASS:
         both = (*first.quantities, *last.quantities)
         red = ", ".join(each.name for each in both if each.verdict is not Verdict.PASS)
-        note = f"second look: no quantity was red twice; red once: {red}"
-        return _with_note(joined, note, FindingKind.SECOND_LOOK_PASSED)
-    once = [name for name, two in seen.items() if _is_red_once(two) and name not in in_rounds]
+        text = f"second look: no quantity was red twice; red once: {red}"
+        return _noted(joined, text, FindingKind.SECOND_LOOK_PASSED)
+    once = [name for name, two in pairs.items() if _is_red_once(two) and name not in in_rounds]
     if joined.verdict is Verdict.UNJUDGED and once:
-        note = f"red at one of two looks, and the other could not judge it: {', '.join(once)}"
-        return _with_note(joined, note, FindingKind.NOTE)
-    return _with_note(joined, again, FindingKind.SECOND_LOOK_RED)
+        text = f"red at one of two looks, and the other could not judge it: {', '.join(once)}"
+        return _noted(joined, text, FindingKind.NOTE)
+    return _noted(joined, again, FindingKind.SECOND_LOOK_RED)
 
 
-def _judged_in(look: Report, name: str, *, clears: bool) -> Judgement:
+def _number(look: Report, name: str, *, clears: bool) -> Judgement:
     """Return what one look made of a number; a PASS that clears nothing is UNJUDGED."""
     found = next((each for each in look.quantities if each.name == name), None)
     if found is None:
@@ -289,68 +264,64 @@ def _judged_in(look: Report, name: str, *, clears: bool) -> Judgement:
     return replace(found, verdict=Verdict.UNJUDGED) if is_open else found
 
 
-def _with_note(report: Report, text: str, kind: FindingKind) -> Report:
+def _noted(report: Report, text: str, kind: FindingKind) -> Report:
     return replace(report, findings=(Finding(text=text, kind=kind), *report.findings))
 
 
-def _of_looks(seen: Sequence[Judgement]) -> Judgement:
+def _of_looks(two: Sequence[Judgement]) -> Judgement:
     """Return what one number is by two looks at it, neither of which holds an impossible one.
 
-    What passed once is cleared; what was red at both is red.  Red at one look, and not judged at
-    the other, is what that other made of it.  What is lost on the way is counted over both looks
-    together: the last has it.
+    What passed once is cleared; what was red at both is red; red at one look alone, it is what the
+    other made of it.  What is lost on the way is counted over both looks together: the last has it.
     """
-    first, last = seen
+    first, last = two
     if is_of_errors(last) or last.verdict is Verdict.PASS:
         return last
     if first.verdict is Verdict.PASS:
         return first
-    if not _is_red_once(seen):
+    if not _is_red_once(two):
         return last
     red, other = (first, last) if first.verdict is Verdict.FAIL else (last, first)
     return replace(other, reason=f"{other.reason}; red at one look alone: {red.reason}")
 
 
-def _is_red_once(seen: Sequence[Judgement]) -> bool:
-    """Tell whether a number was red at one look, and the other could not judge it."""
-    verdicts = [each.verdict for each in seen if not is_of_errors(each)]
+def _is_red_once(two: Sequence[Judgement]) -> bool:
+    """Return whether a number was red at one look, and the other could not judge it."""
+    verdicts = [each.verdict for each in two if not is_of_errors(each)]
     return Verdict.PASS not in verdicts and verdicts.count(Verdict.FAIL) == 1 < len(verdicts)
 
 
 def needs_second_look(outcome: Outcome) -> bool:
-    """Tell whether a leg should run again before it is called red."""
-    if len(outcome.attempts) != 1 or outcome.leg.in_turn:
+    """Return whether a leg should run again before it is called red."""
+    report, leg = outcome.report, outcome.leg
+    if len(outcome.attempts) != 1 or leg.in_turn or outcome.attempts[0].foreign:
         return False
-    if not outcome.leg.required and not outcome.report.quantities:
+    if not leg.required and not report.quantities:
         return False  # it measures nothing that could be cleared: preflight's looks are taken once
-    net_path = outcome.report.net_path
-    if (net_path is not None and net_path.state is PathState.WRONG) or outcome.attempts[0].foreign:
-        return False
-    if outcome.report.verdict is Verdict.UNJUDGED and net_path is not None:
-        # Nobody says what it should be: no other number would be judged either.
-        open_ones = [each for each in outcome.report.quantities if each.verdict is not Verdict.PASS]
-        return net_path.state is not PathState.PROVEN or any(
-            each.reference is not None for each in open_ones
-        )
-    return outcome.report.verdict in DOUBTFUL
+    state = report.net_path.state if report.net_path else None
+    if report.verdict is Verdict.UNJUDGED and state is PathState.PROVEN:
+        # If no reference says what it should be, no other number would be judged either.
+        open_ones = [each for each in report.quantities if each.verdict is not Verdict.PASS]
+        return any(each.reference is not None for each in open_ones)
+    return report.verdict in DOUBTFUL and state is not PathState.WRONG
 
 
 def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) -> Attempt:
     status = read_status(folder)
     ranks, trouble = read_ranks(folder)
-    table: Table | None = None
     if trouble is None and status is None:
         trouble = "the leg was cut off: it never ended"
     if trouble is None and status != 0:
         trouble = _failure(folder, status, leg, ranks)
-    if trouble is None:
-        trouble = failed_rank(ranks) and (told_reason(folder) or failed_rank(ranks))
+    if trouble is None and (failed := failed_rank(ranks)):
+        trouble = read_reason(folder) or failed
+    table: Table | None = None
     if trouble is None:
         table, trouble = read_table(folder, leg)
     others = Disturbances()
     nodes = {each.node for each in ranks}
     if status == 0 and (refusal := read_refusal(folder)):
-        report = _skipped(leg, refusal)
+        report = missing(leg.required, refusal, verdict=Verdict.SKIPPED)
     elif table is None or trouble is not None:
         report = missing(leg.required, trouble or "no table")
         report = _heard(report, neighbours_of(report, folder, nodes))
@@ -360,7 +331,13 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
     else:
         rules = rules_of(leg, folder.parents[1], channel_attempt)
         meant = _meant(leg, ranks, table)
-        report = _with_required(leg, judge_table(table, rules, _net_path(leg, ranks, meant)))
+        report = judge_table(table, rules, _net_path(leg, ranks, meant))
+        there = {each.name for each in report.quantities}
+        if absent := [name for name in leg.required if name not in there]:
+            # What the path says of the others is no number of these.
+            lost = missing(absent, "due, but not in the output").quantities
+            judged = (*(report.judged or report.quantities), *lost)
+            report = replace(report, judged=judged).objected(())
         report = after_baseline(report, leg, ranks, table, folder.parents[1])
         others = measure_disturbances(leg, ranks, *meant)
         report = _heard(
@@ -387,23 +364,15 @@ def _heard(report: Report, *witnesses: Testimony) -> Report:
     return report.objected(objections, *(note for _, notes in witnesses for note in notes))
 
 
-#: a launcher's word of a rank that was killed: srun's, that of Open MPI's mpirun and hydra's
-_KILLED = re.compile(r"tasks? [\d,-]+: Killed|exited on signal 9|KILLED BY SIGNAL: 9")
-
-
 def _failure(folder: Path, status: int | None, leg: Leg, ranks: Sequence[RankRecord]) -> str:
     """Return why a start that did not end with 0 says nothing; a whole table says no more.
 
     Without its end nobody counted the path to the end.
     """
-    told = told_reason(folder)
-    if told:
-        return told
-    words = f"exit status {status}"
-    if status == 137 and _KILLED.search(read_text(folder / "stderr")):
-        # timeout(1) says 137, too, where it had to kill the launcher.
-        words = "a rank was killed (signal 9), at the time limit or before"
-    elif status in {124, 137}:  # timeout(1): ended, or killed because it would not end
+    if reason := read_reason(folder):
+        return reason
+    words = first_death(folder, ranks)
+    if not words and status in {124, 137}:  # timeout(1): ended, or killed because it would not end
         words = "it was ended at its time limit"
         table, cut = read_table(folder, leg)
         if cut is not None:
@@ -411,15 +380,13 @@ def _failure(folder: Path, status: int | None, leg: Leg, ranks: Sequence[RankRec
         elif table is not None and leg.suite not in PEER_SUITES:
             ended = len(ranks) == leg.num_ranks and all(each.status == 0 for each in ranks)
             words += f"; {unended(ranks_ended=ended)}"
-    said = last_words(folder / "stderr") or last_words(folder / "stdout")
+    words = words or f"exit status {status}"
     if leg.container is not None and ranks and not any(each.inside for each in ranks):
         words += f", before the container {leg.container.image} started it"
-    why = "".join(
-        f"{each}; "
-        for each in (rails_down(leg, ranks), what_the_container_lacks(leg, ranks))
-        if each
-    )
-    return f"{why}the benchmark failed, {words}" + (f": {said}" if said else "")
+    said = last_words(folder / "stderr") or last_words(folder / "stdout")
+    why = (rails_down(leg, ranks), what_the_container_lacks(leg, ranks))
+    text = f"the benchmark failed, {words}" + (f": {said}" if said else "")
+    return "; ".join(filter(None, (*why, text)))
 
 
 def _moved(leg: Leg, table: Table) -> tuple[tuple[int, int], tuple[int, int] | None]:
@@ -434,10 +401,9 @@ def _moved(leg: Leg, table: Table) -> tuple[tuple[int, int], tuple[int, int] | N
         return ((0, moved) if leg.backward else (moved, 0)), None
     forth, back = traffic.per_repetition or (0, 0)
     counts, sizes = table.column("repetitions"), table.column("message_size")
-    payload = sum(int(count * size) for count, size in zip(counts, sizes, strict=True))
-    in_turn = int(sum(counts)) if forth == back == 1 else None
-    messages = (in_turn, in_turn) if in_turn is not None and len(leg.rails) == 1 else None
-    return (forth * payload, back * payload), messages
+    payload = sum(int(times * size) for times, size in zip(counts, sizes, strict=True))
+    in_turn = int(sum(counts)) if forth == back == 1 and len(leg.rails) == 1 else None
+    return (forth * payload, back * payload), None if in_turn is None else (in_turn, in_turn)
 
 
 def _net_path(
@@ -445,11 +411,9 @@ def _net_path(
 ) -> PathProof:
     if leg.same_node:
         return prove_one_node(gather(ranks))
-    lost = [str(each.rank) for each in ranks if each.status is None]
-    if lost:
-        return PathProof(
-            state=PathState.UNKNOWN, reason=f"rank {', '.join(lost)} never came back to be counted"
-        )
+    if lost := [str(each.rank) for each in ranks if each.status is None]:
+        reason = f"rank {', '.join(lost)} never came back to be counted"
+        return PathProof(state=PathState.UNKNOWN, reason=reason)
     proof = prove_path(*meant)
     lacks = "" if proof.state is PathState.PROVEN else what_the_container_lacks(leg, ranks)
     return replace(proof, reason=f"{lacks}; {proof.reason}") if lacks else proof
@@ -475,24 +439,4 @@ def _meant(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> tuple[Evide
 
 def _evidence(leg: Leg, ranks: Sequence[RankRecord]) -> Evidence:
     evidence = gather(ranks)
-    if leg.node_rails:
-        return as_one_path(evidence, leg.rails[0], leg.node_rails)
-    return evidence
-
-
-def _skipped(leg: Leg, reason: str) -> Report:
-    lost = missing(leg.required, reason)
-    quantities = tuple(replace(each, verdict=Verdict.SKIPPED) for each in lost.quantities)
-    return replace(lost, verdict=Verdict.SKIPPED, quantities=quantities)
-
-
-def _with_required(leg: Leg, report: Report) -> Report:
-    """Return the report with every due quantity in it: what is absent is MISSING, not passed."""
-    there = {judgement.name for judgement in report.quantities}
-    absent = [name for name in leg.required if name not in there]
-    if not absent:
-        return report
-    lost = missing(absent, "due, but not in the output").quantities
-    # What the path says of the others is no number of these.
-    judged = (*(report.judged or report.quantities), *lost)
-    return replace(report, judged=judged).objected(())
+    return as_one_path(evidence, leg.rails[0], leg.node_rails) if leg.node_rails else evidence

@@ -377,7 +377,7 @@ def no_number(name: str, verdict: Verdict, reason: str, unit: str = "") -> Judge
     )
 
 
-def missing(names: Sequence[str], reason: str) -> Report:
-    """Return the report of quantities that were due and not measured, all MISSING."""
-    judgements = tuple(no_number(name, Verdict.MISSING, reason) for name in names)
-    return Report(verdict=Verdict.MISSING, quantities=judgements)
+def missing(names: Sequence[str], reason: str, *, verdict: Verdict = Verdict.MISSING) -> Report:
+    """Return the report of quantities that were due and not measured, all MISSING or SKIPPED."""
+    judgements = tuple(no_number(name, verdict, reason) for name in names)
+    return Report(verdict=verdict, quantities=judgements)

@@ -33,8 +33,19 @@ from fabricproof.job.leg import Leg
 from fabricproof.stacks.container import Inside, parse_inside
 from fabricproof.traffic import CounterSample, Evidence, Rank, in_our_names
 
-#: srun's line about a task whose status is known anyhow
-_EXITED = re.compile(r"srun: error: .*: Exited with exit code \d+")
+#: srun's line about a task whose status is known anyhow, or that was ended after another
+_EXITED = re.compile(r"srun: error: .*: (?:Exited with exit code \d+|Killed|Terminated)")
+
+#: a launcher's word of a rank that was killed: srun's, that of Open MPI's mpirun and hydra's
+_KILLED = re.compile(r"tasks? [\d,-]+: Killed|exited on signal 9|KILLED BY SIGNAL: 9")
+
+#: signals of a program's own fault (signal(7)), and a launcher's word of them
+_CRASHES = {4: "Illegal instruction", 6: "Aborted", 7: "Bus error", 8: "Floating point exception",
+            11: "Segmentation fault"}  # fmt: skip
+_CRASHED = re.compile(
+    rf"srun: error: (\S+): tasks? ([\d,-]+): ({'|'.join(_CRASHES.values())})"
+    r"|exited on signal (?:4|6|7|8|11) .*|KILLED BY SIGNAL: (?:4|6|7|8|11) .*"
+)
 
 #: no counter of the kernel is as large: it has 64 bits
 _COUNTER_END = 2**64
@@ -329,11 +340,26 @@ def failed_rank(ranks: Sequence[RankRecord]) -> str | None:
     return None
 
 
-def told_reason(folder: Path) -> str:
+def first_death(folder: Path, ranks: Sequence[RankRecord]) -> str:
+    """Return which rank died of its own, or else that one was killed; empty if nobody saw that.
+
+    A launcher kills the other ranks of one that died, and its last words are of these.
+    """
+    for each in ranks:
+        if (number := (each.status or 0) - 128) in _CRASHES:
+            return f"rank {each.rank} on {each.node} died of signal {number} ({_CRASHES[number]})"
+    said = read_text(folder / "stderr")
+    if crash := _CRASHED.search(said):
+        node, task, word = crash.groups()
+        return f"rank {task} on {node} died: {word}" if node else f"a rank {crash[0]}"
+    killed = "a rank was killed (signal 9), at the time limit or before"
+    return killed if _KILLED.search(said) else ""
+
+
+def read_reason(folder: Path) -> str:
     """Return the reason that a script of ours left: the launcher may have stderr's last line."""
-    return next(
-        filter(None, (read_text(path).strip() for path in sorted(folder.glob("reason.*")))), ""
-    )
+    texts = (read_text(path).strip() for path in sorted(folder.glob("reason.*")))
+    return next(filter(None, texts), "")
 
 
 def last_words(path: Path) -> str:
