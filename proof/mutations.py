@@ -167,7 +167,7 @@ RULES: tuple[MutatedRule, ...] = (
     _rule("directions", "proof.machine.night:against_directions", _returns({})),
     _rule("case without records", f"{_JOIN}_without_records", _NOTHING),
     _rule(
-        "required checks", "proof.machine.night:assemble", lambda old: lambda *g: old(*g[:3], ())
+        "required checks", "proof.machine.night:assemble", lambda old: lambda *g: old(*g[:2], ())
     ),
     _rule("failed case against its records", f"{_JOIN}_unless_another_leg", _argument(1)),
     _rule("confirmation", "nightly.decide:decide", lambda old: lambda red, *_: old(red, ())),

@@ -27,9 +27,9 @@ from fabricproof.job.outcome import Outcome
 from fabricproof.job.outcomes import BACK, LARGEST_SIZES, against_directions, backward, judge_legs
 from fabricproof.job.recording import describe_outcome
 from fabricproof.job.relations.judge import legs_to_repeat
-from fabricproof.job.run import LegResult, SessionResult, assemble, read_run
+from fabricproof.job.run import LegResult, RunResult, assemble, read_run
 from fabricproof.job.script import MOST_LOOKS
-from fabricproof.nightly import Budget, Confirmation, Confirmer, Ran, settled
+from fabricproof.nightly import Budget, Confirmation, Confirmer, settled
 from fabricproof.verdict.value import Reference, at_most
 from proof.machine.model import ModelFabric, ModelMachine
 from proof.machine.scene import LIBRARY, Scene
@@ -141,7 +141,7 @@ class ModelNight:
         confirmations: of what was red or left open.
     """
 
-    result: SessionResult
+    result: RunResult
     confirmations: tuple[Confirmation, ...] = ()
 
     @property
@@ -191,7 +191,6 @@ class Conductor:
     def night(self, nodes: Sequence[str]) -> ModelNight:
         """Run all checks on a pair of nodes and confirm what is not green."""
         ran = self.run(self.checks, tuple(nodes))
-        assert ran.result is not None
         confirmer = Confirmer(
             SITE,
             self._again,
@@ -199,18 +198,18 @@ class Conductor:
             Budget(checks=60, until=1.0, clock=lambda: 0.0),
             lambda _: None,
         )
-        found = confirmer.confirm(ran.result, ran.job_nodes).confirmations
-        return ModelNight(result=settled(ran.result, found), confirmations=found)
+        found = confirmer.confirm(ran).confirmations
+        return ModelNight(result=settled(ran, found), confirmations=found)
 
     def end(self) -> None:
         """Delete all files."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _again(self, arguments: Sequence[str], nodes: tuple[str, ...]) -> Ran:
+    def _again(self, arguments: Sequence[str], nodes: tuple[str, ...]) -> RunResult:
         asked = [re.match(r"\^(\w+)%", each) for each in arguments]
         return self.run([each.group(1) for each in asked if each], nodes)
 
-    def run(self, checks: Iterable[str], nodes: tuple[str, ...]) -> Ran:
+    def run(self, checks: Iterable[str], nodes: tuple[str, ...]) -> RunResult:
         """Run ``checks`` on ``nodes``, as one start of ReFrame would."""
         self.num_runs += 1
         number = self.num_runs
@@ -232,9 +231,12 @@ class Conductor:
         for damage in self.damages:
             damage(file, cases)
         records, torn = read_run([file], run_id)
-        result = assemble(run_id, cases, records, due)
-        result = SessionResult(run_id=run_id, legs=result.legs, notes=tuple(torn))
-        return Ran(result=result, job_nodes={str(each["jobid"]): nodes for each in cases})
+        return RunResult(
+            run_id=run_id,
+            legs=assemble(cases, records, due),
+            notes=tuple(torn),
+            job_nodes={str(each["jobid"]): nodes for each in cases},
+        )
 
     def _job(self, check: str, nodes: tuple[str, ...]) -> tuple[Outcome, ...]:
         """Run the job of one check, second looks included, and judge it."""

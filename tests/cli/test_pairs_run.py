@@ -17,10 +17,9 @@ from fabricproof.cli.measure.pairs_run import (
     _with_nodes,
     _with_rounds,
 )
-from fabricproof.cli.measure.run import Performed
-from fabricproof.core.errors import ConfigError, ExitStatus
+from fabricproof.core.errors import ConfigError, ExitStatus, UnavailableError
 from fabricproof.history.store import labels
-from fabricproof.job.run import SessionResult
+from fabricproof.job.run import RunResult
 from fabricproof.pairs.campaign.conduct import seconds_of_round
 from fabricproof.pairs.campaign.further import all_on_one
 from fabricproof.pairs.campaign.ledger import Campaign, save
@@ -143,11 +142,12 @@ def test_a_second_look_is_no_sample_of_the_site(
     monkeypatch.setenv("FABRICPROOF_WORK", str(tmp_path / "work"))
     made: list[str] = []
 
-    def perform(*_: object, run_id: str, **__: object) -> Performed:
-        made.append(run_id)
-        return Performed(run_id=run_id, result=None, status=ExitStatus.UNAVAILABLE, whole=False)
+    def run(_: object, environment: dict[str, str], *__: object, **___: object) -> int:
+        made.append(environment["FABRICPROOF_RUN_ID"])
+        raise UnavailableError("away")
 
-    monkeypatch.setattr("fabricproof.cli.measure.run.perform", perform)
+    monkeypatch.setattr("fabricproof.cli.measure.run.run_reframe", run)
+    monkeypatch.setattr("fabricproof.cli.measure.run.ready_to_run", lambda *_: [])
     assert _looked(load_site("vcluster"), ["-r"], ("vc1", "vc2")) is None
     assert len(made) == 1
     assert labels(tmp_path, "vcluster") == {"night-look": tuple(made)}
@@ -159,12 +159,8 @@ def test_an_interrupt_during_a_second_look_is_one_of_all_of_them(
     """The next look began, and had to be interrupted too."""
     monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path))
     monkeypatch.setenv("FABRICPROOF_WORK", str(tmp_path / "work"))
-    result = SessionResult(run_id="r", legs=())
-
-    def perform(*_: object, run_id: str, **__: object) -> Performed:
-        return Performed(run_id=run_id, result=result, status=ExitStatus.INTERRUPTED, whole=False)
-
-    monkeypatch.setattr("fabricproof.cli.measure.run.perform", perform)
+    result = RunResult(run_id="r", stopped="interrupted", status=130)
+    monkeypatch.setattr("fabricproof.cli.measure.pairs_run.perform", lambda *_, **__: result)
     with pytest.raises(KeyboardInterrupt):
         _looked(load_site("vcluster"), ["-r"], ("vc1", "vc2"))
 

@@ -18,7 +18,7 @@ from fabricproof.core.errors import ExitStatus, UnavailableError
 from fabricproof.core.measure import Verdict
 from fabricproof.core.records import append_records
 from fabricproof.history.store import labels
-from fabricproof.job.run import collect_again, workplace
+from fabricproof.job.run import collect, workplace
 from fabricproof.job.run import start as runner
 from fabricproof.site import load_site
 from fabricproof.site.roll import write_roll
@@ -269,9 +269,23 @@ def test_all_skipped_is_nothing_judged(fabricproof: Command, project: Pretended)
 def test_no_check_selected_is_nothing_judged(fabricproof: Command, project: Pretended) -> None:
     project.cases = None
     project.lines = ["[==========] Running 0 check(s)"]
-    ended = fabricproof("run", "--site", project.site, "-n", "Nothing")
+    ended = fabricproof("run", "--site", project.site, "-x", "Osu")
     assert ended.status == 6
-    assert "no check was selected by -n Nothing; stacks: " in ended.out
+    assert "no check was selected by -x Osu" in ended.out
+    assert fabricproof("run", "--site", project.site, "-n", "Nothing").status == 4
+
+
+def test_an_option_that_reframe_does_not_know_is_a_usage_error(
+    fabricproof: Command, project: Pretended
+) -> None:
+    project.cases = None
+    project.lines = [
+        "usage: reframe [-h] [-t PATTERN] [--tag PATTERN]",
+        "reframe: error: unrecognized arguments: --tagg quick --sit x",
+    ]
+    ended = fabricproof("run", "--site", project.site, "--tagg", "quick", "--sit", "x")
+    assert ended.status == 2
+    assert "did you mean --tag, --site?" in ended.err
 
 
 def test_a_name_that_no_check_fits_is_missing_beside_what_ran(
@@ -368,14 +382,10 @@ def test_a_failure_of_reframe_that_no_check_explains_is_not_green(
     assert "ended with status 1 although no check failed" in ended.out
     (report,) = (project.folder / "perflogs" / "reports").glob("*.json")
     place = workplace(project.folder)
-    later, _ = collect_again(load_site(str(project.site)), place, report.stem)
+    later, _ = collect(load_site(str(project.site)), place, report.stem)
     assert later.verdict is Verdict.UNJUDGED
     assert later.legs[-1].doubts_run
     assert later.legs[-1].reason in ended.out
-    log = place.log_file(report.stem)
-    log.write_text(log.read_text().rstrip()[:-5])
-    later, _ = collect_again(load_site(str(project.site)), place, report.stem)
-    assert later.verdict is Verdict.MISSING
 
 
 def test_a_failure_of_reframe_that_a_check_explains_adds_nothing(

@@ -10,14 +10,12 @@ from typing import Any
 import pytest
 
 from fabricproof.cli.measure import run_progress
-from fabricproof.cli.measure.run import progress_of
 from fabricproof.cli.measure.run_progress import Progress
-from fabricproof.job.leg import write_plan
-from fabricproof.job.run.watch import LISTENS_VARIABLE, JobEvent, heard, tell
+from fabricproof.job.run import LISTENS_VARIABLE, JobEvent, heard, tell
 from fabricproof.site import load_site
 
 SITE = Path(__file__).parents[2] / "site-configs" / "vcluster"
-OVER = "[       OK ] ( 1/9) OsuBandwidth %fabric=eth0 /{mark} @vcluster:compute+openmpi5"
+OVER = "[       OK ] ({nth:2}/{total}) OsuBandwidth %fabric=eth0 /{mark} @vcluster:compute+{stack}"
 
 
 class Clock:
@@ -38,35 +36,34 @@ class Run:
         self.site = load_site(str(SITE))
         self.environment = {"FABRICPROOF_REFRAME_LOG": "logs/id.log", "PATH": ""}
         self.folder = folder
+        self.planned = self.ended = self.more = 0
 
     def tell(self, event: JobEvent, number: int, **facts: object) -> None:
         identity = {"unique_name": f"job{number}", "partition": "compute", "environ": "openmpi5"}
         self.progress.line(json.dumps({"fabricproof_job": event, **identity, **facts}))
 
     def plan(self, number: int) -> None:
-        (self.folder / str(number)).mkdir()
-        write_plan(self.folder / str(number), (), ())
         case = {
             "name": "OsuBandwidth",
             "hashcode": f"{number:08x}",
-            "fabric": "eth0",
-            "fixture": False,
-            "suite": "osu",
             "program": "osu_bw",
-            "tags": ["quick"],
-            "num_tasks": 2,
-            "num_tasks_per_node": 1,
             "time_limit": 600,
             "stagedir": str(self.folder / str(number)),
-            "result": "pass",
         }
+        self.planned += 1
         self.tell(JobEvent.PLANNED, number, **case)
 
     def finish(self, number: int, *verdicts: str) -> None:
         legs = [[f"rail{at}", verdict, "too slow"] for at, verdict in enumerate(verdicts)]
         if legs:
             self.tell(JobEvent.JUDGED, number, legs=legs, nodes=["vc1", "vc2"])
-        self.progress.line(OVER.format(mark=f"{number:08x}"))
+        self.end(number)
+
+    def end(self, number: int, stack: str = "openmpi5") -> None:
+        self.ended += 1
+        total = self.planned + self.more
+        facts = {"nth": self.ended, "total": total, "stack": stack}
+        self.progress.line(OVER.format(mark=f"{number:08x}", **facts))
 
 
 @pytest.fixture
@@ -80,13 +77,14 @@ def test_without_a_terminal_there_is_one_line_a_job_which_names_what_is_red(
     with run.progress.following(run.site, run.environment):
         for number in range(3):
             run.plan(number)
-        run.progress.line("[     SKIP ] ( 1/9) ImbPingPong /99 @vcluster:compute+openmpi5")
+        run.more = 1
+        run.end(99)  # one that was skipped
         for number, verdicts in enumerate([("PASS", "PASS"), ("PASS", "FAIL"), ()]):
             run.tell(JobEvent.SUBMITTED, number)
             run.clock.now += 10
             run.finish(number, *verdicts)
     begun, *over = capsys.readouterr().out.splitlines()
-    assert begun == "3 jobs; the lines of ReFrame: logs/id.log, or here with -v"
+    assert begun == "3 jobs; the lines of ReFrame: logs/id.log"
     name = "OsuBandwidth (osu_bw) openmpi5, compute"
     assert [line.partition(", about ")[0] for line in over] == [
         f"1 of 3 jobs: {name} on vc[1-2]: 2 PASS",
@@ -124,14 +122,6 @@ def test_reframes_own_lines_are_kept_and_shown_with_v_alone(
         assert run.progress.lines == words
 
 
-@pytest.mark.parametrize(
-    ("arguments", "verbose"),
-    [(["-r"], False), (["-r", "-v"], True), (["-r", "-vv"], True), (["--verbose"], True)],
-)
-def test_v_is_reframes_own(arguments: list[str], verbose: bool) -> None:
-    assert progress_of(arguments, quiet=False).verbose is verbose
-
-
 def test_a_quiet_run_asks_the_checks_to_tell_nothing(run: Run) -> None:
     run.progress.quiet = True
     with run.progress.following(run.site, run.environment):
@@ -143,12 +133,12 @@ def test_the_terminal_shows_what_runs_where_and_what_is_red(
 ) -> None:
     asked: list[list[str]] = []
 
-    def squeue(command: list[str], *_: Any) -> tuple[str, None]:
+    def squeue(command: list[str], *_: Any, **__: Any) -> str:
         asked.append(command)
         rows = [f"41|RUNNING|vc[3-4]|None|{run.folder}/1", f"42|PENDING||Resources|{run.folder}/2"]
-        return "\n".join([*rows, "7|RUNNING|vc9|None|/of/another", "what is this"]), None
+        return "\n".join([*rows, "7|RUNNING|vc9|None|/of/another", "what is this"])
 
-    monkeypatch.setattr(run_progress, "ask", squeue)
+    monkeypatch.setattr(run_progress.slurm, "ask", squeue)
     with run.progress.following(run.site, run.environment):
         run.progress._live = True
         assert "loads the checks" in run.progress._screen().plain
@@ -216,3 +206,26 @@ def test_that_nobody_reads_any_more_fails_no_check(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(LISTENS_VARIABLE, "1")
     monkeypatch.setattr("sys.stdout", Gone())
     tell(JobEvent.JUDGED, {})
+
+
+def test_the_end_of_one_stacks_job_is_not_that_of_another_whose_name_begins_so(run: Run) -> None:
+    with run.progress.following(run.site, run.environment):
+        run.plan(1)
+        run.tell(JobEvent.SUBMITTED, 1)
+        run.end(1, stack="openmpi52")
+        assert run.progress._num_over == 0
+        run.end(1)
+    assert run.progress._num_over == 1
+
+
+def test_jobs_that_are_planned_later_are_counted_from_the_first_end_on(run: Run) -> None:
+    """Jobs of a stack that is still to be built: 19 became 39, and four minutes eight."""
+    with run.progress.following(run.site, run.environment):
+        for number in range(2):
+            run.plan(number)
+        run.more = 8
+        run.tell(JobEvent.SUBMITTED, 0)
+        run.clock.now += 10
+        run.finish(0, "PASS")
+    assert run.progress._count() == "1 of 10 jobs"
+    assert run.progress._left() == ", about 90 s left"

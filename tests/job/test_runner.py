@@ -13,22 +13,23 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.errors import ConfigError, ExitStatus, OutputError, UnavailableError
-from fabricproof.job.run import start as runner
-from fabricproof.job.run.start import (
+from fabricproof.job.run import (
     Workplace,
     check_scheduler,
     describe_checks,
     new_run_id,
     reframe_command,
     refuse_full_disk,
-    refuse_troubles,
+    refused_troubles,
     run_reframe,
+    scheduler,
     scheduling_troubles,
     session_environment,
     unloadable,
     wants_run,
     workplace,
 )
+from fabricproof.job.run import start as runner
 from fabricproof.site import Site, load_site
 
 SITES = Path(__file__).parents[2] / "site-configs"
@@ -159,7 +160,7 @@ def test_a_scheduler_that_will_not_do_is_said_in_one_line(
 def test_a_scheduler_that_hangs_is_not_waited_for(
     tmp_path: Path, slurm_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "SCHEDULER_PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(scheduler, "SCHEDULER_PATIENCE_SECONDS", 0.2)
     _program(tmp_path, "sinfo", "exec sleep 60")
     start = time.monotonic()
     with pytest.raises(UnavailableError, match=r"did not answer within 0\.2 s"):
@@ -369,7 +370,7 @@ def test_without_accounts_no_run_begins_and_one_line_says_what_to_do(
 ) -> None:
     environment = _slurm(tmp_path, f"accounting_storage/{storage}", "OverSubscribe=NO", sacct)
     with pytest.raises(ConfigError, match=said) as caught:
-        refuse_troubles(slurm_site, scheduling_troubles(slurm_site, environment))
+        refused_troubles(slurm_site, scheduling_troubles(slurm_site, environment))
     assert "\n" not in str(caught.value)
 
 
@@ -409,3 +410,42 @@ def test_whatever_could_not_be_written_is_a_full_disk(said: str) -> None:
 def test_the_full_disk_of_a_node_throws_nothing_away(said: str) -> None:
     """ReFrame repeats what the jobs printed; that pair is MISSING, and all others count."""
     refuse_full_disk(["--- rfm_job.err (last 10 lines) ---", said])
+
+
+# The scheduler is watched while ReFrame waits: silence ends the run, a hiccup does not.
+
+
+def _slept(
+    monkeypatch: pytest.MonkeyPatch, place: Workplace, site: Site, text: str, *answers: bool
+) -> int:
+    monkeypatch.setattr(runner, "FAREWELL_SECONDS", 0.3)
+    _pretend_reframe(monkeypatch, place.project / "bin", text)
+    said = iter(answers)
+    environment = session_environment(site, place, "id")
+    return run_reframe(["-r"], environment, print, alive=lambda: next(said, answers[-1]))
+
+
+@pytest.mark.parametrize(
+    "text", ["exec sleep 60", "trap '' INT TERM; while true; do sleep 1; done"]
+)
+def test_silence_ends_reframe_even_one_that_will_not_stop(
+    monkeypatch: pytest.MonkeyPatch, place: Workplace, slurm_site: Site, text: str
+) -> None:
+    monkeypatch.setenv(runner.PATIENCE_VARIABLE, "0.2")
+    with pytest.raises(UnavailableError, match="stopped answering during the run"):
+        _slept(monkeypatch, place, slurm_site, text, False)
+
+
+def test_a_hiccup_is_no_death(
+    monkeypatch: pytest.MonkeyPatch, place: Workplace, slurm_site: Site
+) -> None:
+    monkeypatch.setenv(runner.PATIENCE_VARIABLE, "0.6")
+    assert _slept(monkeypatch, place, slurm_site, "sleep 1; exit 3", False, False, True) == 3
+
+
+@pytest.mark.parametrize("nonsense", ["", "soon", "-1", "inf", "nan", "0"])
+def test_nonsense_leaves_the_patience_as_it_is(
+    nonsense: str, monkeypatch: pytest.MonkeyPatch, place: Workplace, slurm_site: Site
+) -> None:
+    monkeypatch.setenv(runner.PATIENCE_VARIABLE, nonsense)
+    assert _slept(monkeypatch, place, slurm_site, "sleep 0.5", False) == 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,19 @@ from fabricproof.core.errors import ExitStatus, ParseError
 from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import Verdict
 from fabricproof.core.records import append_records
-from fabricproof.job.run import BUILD_PROGRAM, SessionResult, assemble, read_report, read_run
-from fabricproof.job.run.collection import cases_of, collect_again
-from fabricproof.job.run.start import Workplace
+from fabricproof.job.run import (
+    BUILD_PROGRAM,
+    LegResult,
+    RunNote,
+    RunResult,
+    Workplace,
+    assemble,
+    collect,
+    read_report,
+    read_run,
+    selects_nothing,
+    useful_words,
+)
 from fabricproof.site import load_site
 
 RUN = "20260101T000000Z-abcdef"
@@ -58,15 +70,15 @@ def _entry(**changes: str) -> dict[str, str]:
     }
 
 
-def _verdicts(result: SessionResult) -> list[str]:
-    return [leg.verdict.value for leg in result.legs]
+def _verdicts(legs: Sequence[LegResult]) -> list[str]:
+    return [leg.verdict.value for leg in legs]
 
 
 def test_a_passed_case_with_its_records_passes() -> None:
-    result = assemble(RUN, [make_case()], make_records(), [_entry()])
-    assert _verdicts(result) == ["PASS"]
-    assert result.legs[0].nodes == ("n1", "n2")
-    assert result.verdict is Verdict.PASS
+    legs = assemble([make_case()], make_records(), [_entry()])
+    assert _verdicts(legs) == ["PASS"]
+    assert legs[0].nodes == ("n1", "n2")
+    assert RunResult(run_id=RUN, legs=legs).verdict is Verdict.PASS
 
 
 def test_a_leg_whose_last_look_left_no_rank_has_the_nodes_of_the_one_before() -> None:
@@ -74,7 +86,7 @@ def test_a_leg_whose_last_look_left_no_rank_has_the_nodes_of_the_one_before() ->
     first |= {"counts": False}
     last, leg = make_records(verdict="MISSING")
     last |= {"attempt": 2, "nodes": []}
-    (found,) = assemble(RUN, [make_case()], [first, last, leg], []).legs
+    (found,) = assemble([make_case()], [first, last, leg], [])
     assert (found.verdict, found.nodes) == (Verdict.MISSING, ("n1", "n2"))
 
 
@@ -86,14 +98,14 @@ def test_a_leg_of_which_no_rank_wrote_has_the_nodes_of_its_job(
 ) -> None:
     last, leg = make_records(verdict="MISSING", job_end=ended)
     last |= {"nodes": []}
-    (found,) = assemble(RUN, [make_case()], [last, leg], []).legs
+    (found,) = assemble([make_case()], [last, leg], [])
     assert found.nodes == nodes
 
 
 def test_what_was_skipped_ran_on_no_nodes() -> None:
     last, leg = make_records(verdict="SKIPPED", job_end={"nodes": ["n3", "n4"]})
     last |= {"nodes": []}
-    (found,) = assemble(RUN, [make_case()], [last, leg], []).legs
+    (found,) = assemble([make_case()], [last, leg], [])
     assert found.nodes == ()
 
 
@@ -223,15 +235,16 @@ RUNS: dict[str, tuple[list[Any], list[Any], list[Any], list[str], str]] = {
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_is_what_was_due_what_ran_and_what_was_recorded(name: str) -> None:
     cases, records, due, verdicts, words = RUNS[name]
-    result = assemble(RUN, cases, records, due)
-    assert _verdicts(result) == verdicts
+    legs = assemble(cases, records, due)
+    assert _verdicts(legs) == verdicts
+    result = RunResult(run_id=RUN, legs=legs)
     assert (result.verdict is Verdict.SKIPPED) == ({*verdicts} <= {"SKIPPED"})
-    assert words in (result.legs[-1].reason if result.legs else "")
+    assert words in (legs[-1].reason if legs else "")
 
 
 def test_a_build_that_failed_is_missing_with_reason_and_log() -> None:
     case = make_build("fail") | {"build_reason": "no  compiler", "build_log": ["==> Error"]}
-    (leg,) = assemble(RUN, [case], [], []).legs
+    (leg,) = assemble([case], [], [])
     assert (leg.verdict, leg.program, leg.stack) == (Verdict.MISSING, BUILD_PROGRAM, "openmpi5")
     assert (leg.reason, texts_of(leg.findings)) == ("no compiler", ["==> Error"])
     assert not leg.for_want_of
@@ -250,7 +263,7 @@ def test_what_waits_for_a_build_that_did_not_pass_is_missing(
     result: str, build: str, reason: str
 ) -> None:
     failed = make_build(build, fail_phase="run", fail_reason="no node")
-    waiting = assemble(RUN, [failed, _waiting(result)], [], [_entry()]).legs[1]
+    waiting = assemble([failed, _waiting(result)], [], [_entry()])[1]
     assert (waiting.verdict, waiting.reason) == (Verdict.MISSING, reason)
     assert waiting.for_want_of == "openmpi5"
 
@@ -274,7 +287,7 @@ def test_green_needs_a_passed_case_with_a_passed_record_and_nothing_red(
     for number, (result, verdict) in enumerate(results):
         cases.append(make_case(result, jobid=str(number), skip_reason="a reason"))
         records += make_records(verdict, job_id=str(number)) if verdict else []
-    session = assemble(RUN, cases, records, [])
+    session = RunResult(run_id=RUN, legs=assemble(cases, records, []))
     assert len(session.legs) == len(cases)
     if session.verdict is Verdict.PASS:
         assert ("pass", "PASS") in results
@@ -316,25 +329,23 @@ def test_a_leg_that_others_of_its_job_know_of_and_nobody_finds_is_missing() -> N
     """A crash cut the records between two whole legs, or within one."""
     both = [*make_records(), *make_records(leg="rail1")]
     two = [{**each, "legs_of_job": 2} if each["kind"] == "leg" else each for each in both]
-    assert _verdicts(assemble(RUN, [make_case()], two, [])) == ["PASS", "PASS"]
-    found = assemble(RUN, [make_case()], two[:2], [])
+    assert _verdicts(assemble([make_case()], two, [])) == ["PASS", "PASS"]
+    found = assemble([make_case()], two[:2], [])
     assert _verdicts(found) == ["PASS", "MISSING"]
-    assert found.legs[1].reason == "1 of the job's 2 legs have records: the others were lost"
-    assert _verdicts(assemble(RUN, [make_case()], both[:3], [])) == ["PASS", "MISSING"]
-    (alone,) = assemble(RUN, cases_of(both[:1]), both[:1], []).legs
-    assert alone.verdict is Verdict.MISSING
+    assert found[1].reason == "1 of the job's 2 legs have records: the others were lost"
+    assert _verdicts(assemble([make_case()], both[:3], [])) == ["PASS", "MISSING"]
 
 
 def test_a_leg_knows_its_link_and_an_old_record_says_nothing_of_it() -> None:
     soft = make_records(leg="rxe0:1", link="Soft-RoCE 100 Mb/s")
-    (leg,) = assemble(RUN, [make_case()], soft, []).legs
+    (leg,) = assemble([make_case()], soft, [])
     assert (leg.link, leg.device, leg.path_name) == (
         "Soft-RoCE 100 Mb/s",
         "Soft-RoCE",
         "rxe0:1 Soft-RoCE",
     )
     for records in (make_records(), make_records(link=""), make_records(link="EDR 4x")):
-        (leg,) = assemble(RUN, [make_case()], records, []).legs
+        (leg,) = assemble([make_case()], records, [])
         assert (leg.device, leg.path_name) == ("", "rail0")
 
 
@@ -352,7 +363,7 @@ def test_a_leg_knows_its_link_and_an_old_record_says_nothing_of_it() -> None:
 def test_a_leg_knows_its_rails_its_layout_and_whether_it_is_a_relation(
     name: str, recorded: dict[str, Any], layout: str, relation: str
 ) -> None:
-    (leg,) = assemble(RUN, [make_case()], make_records(leg=name, **recorded), []).legs
+    (leg,) = assemble([make_case()], make_records(leg=name, **recorded), [])
     assert (leg.leg, leg.layout, leg.relation) == (name, layout, relation)
     assert leg.rails == tuple(recorded.get("rails", ()))
 
@@ -378,10 +389,74 @@ def test_what_left_no_record_has_the_link_that_the_site_declares(tmp_path: Path)
     lost = make_case("fail", fabric="roce0", jobid="43", unique_name="Other_0", name="Other")
     cases = [make_case(fabric="roce0"), lost]
     report.write_text(json.dumps({"runs": [{"testcases": cases}]}), encoding="utf-8")
-    session, _ = collect_again(load_site(str(folder)), place, RUN)
+    session, _ = collect(load_site(str(folder)), place, RUN)
     assert {leg.leg: leg.link for leg in session.legs} == {
         # older than the field: what the site was then is not known
         "rxe0:1": "",
         "": "Soft-RoCE 100 Mb/s",
     }
     assert [leg.path_name for leg in session.legs if not leg.leg] == ["Soft-RoCE"]
+
+
+# What a run was asked for and did not select, what was refused, and how it ended.
+
+DESCRIBED = [{"name": "OsuLatency %fabric=eth0", "tags": ["quick", "ethernet"]}]
+
+
+@pytest.mark.parametrize(
+    ("given", "found", "meant"),
+    [
+        (["-n", "OsuLatency"], [], ""),
+        (["-n", "OsuLatncy", "-n", "OsuLatency"], ["-n OsuLatncy"], "did you mean OsuLatency?"),
+        (["-n", "/a1b2c3", "-n", "Other@2"], [], ""),
+        (["-p", "openmpi6"], ["-p openmpi6"], "did you mean openmpi5?"),
+        (["-p", "^openmpi5$", "-p", "open"], [], ""),
+        (["-t", "quik"], ["-t quik"], "did you mean quick?"),
+        (["-t", "quick", "-t", "ether|inf"], [], ""),
+    ],
+)
+def test_what_selects_nothing_is_named_with_what_may_be_meant(
+    given: list[str], found: list[str], meant: str
+) -> None:
+    ran = ["OsuLatency %fabric=eth0"]
+    told = selects_nothing(["-r", *given], ran, ["openmpi5", "mpich5"], DESCRIBED)
+    assert [option for option, _ in told] == found
+    assert all(meant in reason for _, reason in told)
+
+
+def test_a_refused_submission_shows_the_line_that_says_why() -> None:
+    refused = (
+        "command 'sbatch rfm_job.sh' failed with exit code 1:\n--- stdout ---\n"
+        "--- stdout ---\n--- stderr ---\nsbatch: warning: x\n"
+        "sbatch: error: Batch job submission failed: Invalid qos specification\n\n--- stderr ---"
+    )
+    assert useful_words(refused) == (
+        "command 'sbatch rfm_job.sh' failed with exit code 1: "
+        "sbatch: error: Batch job submission failed: Invalid qos specification"
+    )
+    assert useful_words("a\n  b") == "a b"
+
+
+def test_a_run_that_was_stopped_before_it_left_anything_is_missing() -> None:
+    stopped = RunResult(run_id=RUN, stopped="interrupted", status=130)
+    assert stopped.left_nothing
+    assert stopped.verdict is Verdict.MISSING
+    assert RunResult(run_id=RUN).verdict is Verdict.SKIPPED
+
+
+@pytest.mark.parametrize(
+    ("verdict", "becomes"), [("PASS", "UNJUDGED"), ("FAIL", "FAIL"), ("SKIPPED", "UNJUDGED")]
+)
+def test_a_doubt_takes_away_green_and_nothing_else(
+    tmp_path: Path, verdict: str, becomes: str
+) -> None:
+    place = Workplace(project=tmp_path, root=tmp_path / "work", perflogs=tmp_path / "perflogs")
+    site = load_site("vcluster")
+    append_records(place.perflogs / "vcluster" / "node" / "records.jsonl", make_records(verdict))
+    report = place.report_file(RUN)
+    report.parent.mkdir(parents=True)
+    report.write_text(json.dumps({"runs": [{"testcases": [make_case()]}]}))
+    doubt = [Verdict.UNJUDGED.value, "ended with status 1"]
+    note = RunNote(site="vcluster", arguments=["-r", "-n", "OsuBandwidth"], perflogs="", ended=True)
+    replace(note, doubts=[doubt]).write(place, RUN)
+    assert collect(site, place, RUN)[0].verdict is Verdict(becomes)

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from fabricproof.core.measure import Verdict
 from fabricproof.core.records import QuantityRecord
-from fabricproof.job.run import LegResult, SessionResult
-from fabricproof.nightly.conduct import Ran
+from fabricproof.job.run import LegResult, RunResult
 from fabricproof.nightly.confirm import LegKey, Look, LookColour, Red, Role
 from fabricproof.nightly.state import LegColour, LegState, Night, NightEnd
 
@@ -76,12 +75,12 @@ OPEN = {"is_open": True}
 
 
 def session(*legs, run_id=RUN):
-    return SessionResult(run_id=run_id, legs=legs)
+    return RunResult(run_id=run_id, legs=legs)
 
 
 def ran(*legs, run_id=RUN, jobs=None, **more):
     nodes = {each.job_id: tuple(sorted(each.nodes)) for each in legs if each.nodes}
-    return Ran(result=session(*legs, run_id=run_id), job_nodes=jobs or nodes, **more)
+    return replace(session(*legs, run_id=run_id), job_nodes=jobs or nodes, **more)
 
 
 def night(number, legs=(), ended=NightEnd.WHOLE, run_id=None, **more):

@@ -18,9 +18,8 @@ from fabricproof.core.errors import ConfigError, UnavailableError
 from fabricproof.core.measure import Verdict
 from fabricproof.history.store import labels
 from fabricproof.job.evidence.error_rates import UNCOUNTED
-from fabricproof.job.run import OF_REFRAME, LegResult
+from fabricproof.job.run import OF_REFRAME, LegResult, RunResult
 from fabricproof.nightly.admission import AdmissionMeans, admit, plan, planned
-from fabricproof.nightly.conduct import Ran
 from fabricproof.pairs.campaign.nodes import Standing, standing_of
 from fabricproof.pairs.check.partners import ALL_ALIKE
 from fabricproof.site import load_site
@@ -45,17 +44,15 @@ class World:
         self.without = ""
         self.doubt: tuple[LegResult, ...] = ()
 
-    def run(self, arguments: Sequence[str], nodes: tuple[str, ...]) -> Ran:
+    def run(self, arguments: Sequence[str], nodes: tuple[str, ...]) -> RunResult:
         self.runs.append((tuple(arguments), nodes))
         admitted = next(each for each in arguments if "admitted=" in each).partition("=")[2]
         legs = [self._row(node, path, admitted) for node in nodes for path in self.rows]
         legs += self.doubt
         if self.refused:
             legs.append(leg("SKIPPED", nodes=(), name=self.refused, check="AllPairsAdmission"))
-        return Ran(
-            result=session(*legs, run_id=f"r{len(self.runs)}"), whole=self.whole,
-            reason="" if self.whole else "interrupted", status=0 if self.whole else 130,
-        )  # fmt: skip
+        made = session(*legs, run_id=f"r{len(self.runs)}")
+        return made if self.whole else replace(made, stopped="interrupted", status=130)
 
     def _states(self) -> Mapping[str, str]:
         return self.after.pop(0) if self.runs and self.after else self.states
@@ -475,16 +472,13 @@ def test_a_run_of_an_admission_gets_its_label(
     It has it also where Slurm goes away in the middle.
     """
     monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path))
-    made: list[str] = []
 
-    def perform(*_: object, run_id: str, **__: object) -> None:
-        made.append(run_id)
+    def away(*_: object) -> None:
         raise UnavailableError("Slurm does not answer")
 
-    monkeypatch.setattr("fabricproof.cli.measure.run.perform", perform)
+    monkeypatch.setattr("fabricproof.cli.measure.run.ready_to_run", away)
     monkeypatch.setattr(command, "check_scheduler", lambda *_: None)
     monkeypatch.setattr(command, "admit", lambda names, means: means.run(["-r"], names))
     done = CliRunner().invoke(command.command, ["vc1", "--site", "vcluster"])
     assert isinstance(done.exception, UnavailableError)
-    assert len(made) == 1
-    assert labels(tmp_path, "vcluster") == {"admit": tuple(made)}
+    assert len(labels(tmp_path, "vcluster")["admit"]) == 1

@@ -13,8 +13,8 @@ from fabricproof.core.provenance import StackIdentity, rebuilt
 from fabricproof.core.records import read_records
 from fabricproof.history.store.label_file import labels
 from fabricproof.job.leg import CAMPAIGN_SUITE
-from fabricproof.job.run import LegResult, read_run
-from fabricproof.nightly.conduct import Budget, Confirmer, Ran, keep
+from fabricproof.job.run import LegResult, RunResult, read_run
+from fabricproof.nightly.conduct import Budget, Confirmer, keep
 from fabricproof.nightly.confirm import LookResult
 from fabricproof.nightly.course import NightMeans, alive, spend
 from fabricproof.nightly.looks import settled
@@ -59,7 +59,7 @@ def confirmer(cluster, checks=20, minutes=60.0, usable=FOUR):
 
 def confirm(cluster, night=None, **more):
     night = night or cluster.night()
-    return confirmer(cluster, **more).confirm(night.result, night.job_nodes)
+    return confirmer(cluster, **more).confirm(night)
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,7 @@ def test_a_small_budget_is_shared_so_that_somebody_is_blamed():
 
     night = ran(*(leg("FAIL", check=each) for each in checks))
     budget = Budget(checks=6, until=1.0, clock=lambda: 0.0)
-    found = Confirmer("vcluster", run, lambda _: FOUR, budget, lambda _: None).confirm(
-        night.result, night.job_nodes
-    )
+    found = Confirmer("vcluster", run, lambda _: FOUR, budget, lambda _: None).confirm(night)
     words = [each.finding for each in found.confirmations]
     assert words == [LookResult.CONFIRMED] * 2 + [LookResult.UNCONFIRMED] * 38
     assert [each.blamed for each in found.confirmations[:2]] == [("vc2",)] * 2
@@ -287,8 +285,8 @@ def test_a_scheduler_that_dies_while_confirming_clears_nothing():
     night = cluster.night()
     cluster.fails = UnavailableError("Slurm does not answer")
     found = confirm(cluster, night)
-    assert not found.whole
-    assert found.status == ExitStatus.UNAVAILABLE
+    assert found.ended is not None
+    assert found.ended.status == ExitStatus.UNAVAILABLE
     assert found.confirmations[0].finding is LookResult.UNCONFIRMED
 
 
@@ -298,12 +296,13 @@ def test_a_look_that_was_interrupted_says_nothing_of_the_leg():
     night = cluster.night()
 
     def broken(arguments, nodes):
-        return ran(leg("PASS", nodes=nodes), whole=False, reason="interrupted", status=130)
+        return ran(leg("PASS", nodes=nodes), stopped="interrupted", status=130)
 
     cluster.run = broken
     found = confirm(cluster, night)
     assert found.confirmations[0].stays_red
-    assert found.status == ExitStatus.INTERRUPTED
+    assert found.ended is not None
+    assert found.ended.status == ExitStatus.INTERRUPTED
 
 
 def test_kept_confirmations_spoil_no_reading_of_the_run(tmp_path):
@@ -338,8 +337,8 @@ def again(answer, *before, checks=20):
     budget = Budget(checks=checks, until=1.0, clock=lambda: 0.0)
     first = ran(*(before or (unjudged(DISTURBED),)))
     looking = Confirmer("vcluster", run, lambda _: FOUR, budget, said.append)
-    found = looking.confirm(first.result, first.job_nodes)
-    return found, settled(first.result, found.confirmations), calls, said
+    found = looking.confirm(first)
+    return found, settled(first, found.confirmations), calls, said
 
 
 def test_what_was_disturbed_and_passes_when_measured_again_is_pass_and_says_both():
@@ -349,7 +348,7 @@ def test_what_was_disturbed_and_passes_when_measured_again_is_pass_and_says_both
     assert (one.finding, one.stays_red, one.flutters) == (LookResult.NOW_GREEN, False, 0)
     assert result.verdict is Verdict.PASS
     (settled_leg,) = result.legs
-    assert settled_leg.quantities == numbers.result.legs[0].quantities
+    assert settled_leg.quantities == numbers.legs[0].quantities
     (told,) = settled_leg.findings
     assert told.kind is FindingKind.SECOND_LOOK_PASSED
     said_of_it = "was disturbed; measured again: PASS on vc1 and vc2; first UNJUDGED: half of it"
@@ -394,7 +393,7 @@ def test_a_look_whose_check_left_no_leg_is_missing_under_the_name_of_the_leg():
         (ran(leg("PASS", nodes=("vc3", "vc4"))), 9, "asked for vc1,vc2, it ran on vc3,vc4"),
         (ran(leg("MISSING", nodes=())), 9, "it ran nowhere"),
         (ran(leg("PASS", check="Other")), 9, "it was not run"),
-        (Ran(result=None), 9, "no report"),
+        (RunResult(run_id="", stopped="no report"), 9, "no report"),
         (ran(leg("SKIPPED")), 9, "SKIPPED"),
         (KeyboardInterrupt(), 9, "interrupted"),
     ],
@@ -406,7 +405,7 @@ def test_without_a_look_it_stays_unjudged_and_says_why(answer, checks, why):
     assert result.verdict is Verdict.UNJUDGED
     assert "stays UNJUDGED, not measured again: " in texts_of(result.legs[0].findings)[0]
     assert why in texts_of(result.legs[0].findings)[0]
-    assert found.whole is not isinstance(answer, KeyboardInterrupt)
+    assert (found.ended is None) is (why not in {"no report", "interrupted"})
 
 
 def test_red_comes_before_what_is_open():
@@ -434,7 +433,7 @@ def test_a_check_that_runs_again_for_its_red_leg_is_the_look_at_its_open_one():
 def test_a_run_measures_again_what_is_open_and_nothing_red():
     cluster = Cluster()
     first = ran(leg("FAIL"), unjudged(OPEN, nodes=("vc3", "vc4"), name="rail0", job="2"))
-    found = confirmer(cluster).measure_again(first.result, first.job_nodes)
+    found = confirmer(cluster).measure_again(first)
     assert [each.red.key.leg for each in found.confirmations] == ["rail0"]
     assert cluster.runs == [("vc3", "vc4")]
 
@@ -472,8 +471,7 @@ def spent(tmp_path):
             if isinstance(first, BaseException):
                 raise first
             made = first or cluster.night()
-            renamed = made.result and dataclasses.replace(made.result, run_id=of or night)
-            return dataclasses.replace(made, result=renamed)
+            return dataclasses.replace(made, run_id=of or night)
 
         means = NightMeans(
             site=site,
@@ -616,8 +614,8 @@ def test_a_system_that_has_no_process_for_a_look_ends_the_night_with_its_line(sp
 
 def test_an_interrupt_keeps_what_had_finished_and_reddens_nothing(spent):
     """What is MISSING because the night was ended is not what is MISSING because it is broken."""
-    early = ran(leg("PASS"), leg("MISSING", name="", nodes=(), check="OsuLatency"), whole=False)
-    early = dataclasses.replace(early, reason="interrupted", status=130)
+    early = ran(leg("PASS"), leg("MISSING", name="", nodes=(), check="OsuLatency"))
+    early = dataclasses.replace(early, stopped="interrupted", status=130)
     outcome = spent(Cluster(), 0, first=early)
     assert (outcome.night.ended, outcome.status) == (NightEnd.EARLY, 130)
     assert [each.colour for each in outcome.night.legs.values()] == [LegColour.GREEN]
@@ -753,5 +751,5 @@ def test_a_run_handed_over_hides_no_silence(spent):
 
 
 def test_a_run_without_a_result_and_reason_is_failed(spent):
-    outcome = spent(Cluster(), 0, first=Ran(result=None, whole=False, reason="?", status=70))
+    outcome = spent(Cluster(), 0, first=RunResult(run_id="", stopped="?", status=70))
     assert outcome.night.ended is NightEnd.FAILED

@@ -27,13 +27,13 @@ FOUR = {"compute": ("vc1", "vc2", "vc3", "vc4")}
 
 
 def seen(one, run, asked=("vc1", "vc2")):
-    return look_at(one, Role.SAME, asked, run.result, run.job_nodes)
+    return look_at(one, Role.SAME, asked, run)
 
 
 def test_only_fail_invalid_and_missing_are_red():
     verdicts = ["FAIL", "INVALID", "MISSING", "PASS", "UNJUDGED", "SKIPPED"]
     run = ran(*(leg(each, name=f"rail{i}") for i, each in enumerate(verdicts)))
-    assert [each.verdict for each in reds_of(run.result, run.job_nodes)] == verdicts[:3]
+    assert [each.verdict for each in reds_of(run)] == verdicts[:3]
 
 
 @pytest.mark.parametrize(
@@ -53,14 +53,14 @@ def test_only_fail_invalid_and_missing_are_red():
 def test_only_what_passes_is_measured_again(one, cause):
     """Want of a reference, or of a proof, is the same at every look; nor is red measured so."""
     run = ran(one)
-    found = open_of(run.result, run.job_nodes)
+    found = open_of(run)
     assert [each.cause for each in found] == [cause] * (cause is not None)
 
 
 def test_a_path_over_a_software_device_says_so_to_people_and_not_to_machines():
     soft = replace(leg("FAIL", name="rxe0:1"), link="Soft-RoCE 80 Mb/s")
     run = ran(soft, leg("FAIL"))
-    one, other = reds_of(run.result, run.job_nodes)
+    one, other = reds_of(run)
     assert (one.net_path, one.rails, one.key.leg) == ("rxe0:1 Soft-RoCE", ("rxe0:1",), "rxe0:1")
     assert other.net_path == "rail1"
 
@@ -68,7 +68,7 @@ def test_a_path_over_a_software_device_says_so_to_people_and_not_to_machines():
 def test_the_nodes_of_a_red_leg_are_those_of_its_job():
     """A pair leg within a job of four is looked at again with the four."""
     run = ran(leg("FAIL"), jobs={"1": ("vc1", "vc2", "vc3", "vc4")})
-    (one,) = reds_of(run.result, run.job_nodes)
+    (one,) = reds_of(run)
     assert one.nodes == ("vc1", "vc2", "vc3", "vc4")
 
 
@@ -206,7 +206,7 @@ def test_halves_of_four_take_two_partners_each():
 
 def beside(one, role, asked, *legs):
     run = ran(*legs)
-    return look_at(one, role, asked, run.result, run.job_nodes)
+    return look_at(one, role, asked, run)
 
 
 def test_beside_others_the_leg_the_other_way_answers_too():
@@ -243,7 +243,7 @@ def test_partners_keep_a_side_in_its_place_where_they_can():
     usable = {"compute": ("n1", "n2", "n9", "n10", "n11", "n12")}
     one = red(nodes=("n10", "n9"))  # sorted as text; Slurm has n9 first
     run = ran(leg("FAIL", one.nodes))
-    tried = swaps([one], partners([one], run.result, usable))
+    tried = swaps([one], partners([one], run, usable))
     assert [each.nodes for each in tried] == [("n1", "n10"), ("n11", "n9")]
 
 
@@ -285,7 +285,7 @@ def of_two(first, second, unit="MB/s"):
 )
 def test_a_fail_by_other_numbers_alone_is_no_fail_again(before, after, colour):
     first = ran(before)
-    (one,) = reds_of(first.result, first.job_nodes)
+    (one,) = reds_of(first)
     assert seen(one, ran(after)).colour is colour
 
 
@@ -319,16 +319,16 @@ def test_a_side_that_misses_its_bound_by_a_little_does_not_explain_a_pair_that_i
 ):
     """A healthy node at 89.8 % of 90 was blamed beside one whose rails have 68 %."""
     first = ran(pair)
-    (one,) = reds_of(first.result, first.job_nodes)
+    (one,) = reds_of(first)
     again = ran(beside)
-    look = look_at(one, Role.FIRST, one.nodes, again.result, again.job_nodes)
+    look = look_at(one, Role.FIRST, one.nodes, again)
     assert look.colour is colour
     assert seen(one, ran(off_by(89.5))).colour is LookColour.RED, "the same nodes are red again"
 
 
 def test_red_by_another_number_is_told_as_that():
     first = ran(of_two("FAIL", "PASS"))
-    (one,) = reds_of(first.result, first.job_nodes)
+    (one,) = reds_of(first)
     again = replace(of_two("PASS", "FAIL"), reason="bandwidth_1MiB: half of it")
     found = decide(one, [seen(one, ran(again))])
     assert (found.verdict, found.finding) == (Verdict.PASS, LookResult.NOT_REPEATED)

@@ -8,13 +8,10 @@ import sys
 import pytest
 from nights import leg, session
 
-from fabricproof.cli.measure import run as command
-from fabricproof.cli.measure.run import Performed
-from fabricproof.core.errors import ExitStatus, UnavailableError
+from fabricproof.core.errors import UnavailableError
 from fabricproof.core.records import append_records
-from fabricproof.history.store.label_file import labels, set_label
-from fabricproof.job.run.start import NODES_VARIABLE
-from fabricproof.job.run.watch import ends_as_interrupt
+from fabricproof.history.store.label_file import set_label
+from fabricproof.job.run import NODES_VARIABLE, RunResult, ends_as_interrupt
 from fabricproof.nightly.display import write_reports
 from fabricproof.nightly.lock import night_lock
 from fabricproof.nodes.slurm import read_states, usable
@@ -30,11 +27,12 @@ def pretended(tmp_path, monkeypatch, fabricproof):
     monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path / "perflogs"))
     monkeypatch.setenv("FABRICPROOF_WORK", str(tmp_path / "work"))
     monkeypatch.setattr("fabricproof.cli.measure.nightly._usable", lambda *_: FOUR)
-    asked = []
+    asked, labelled = [], []
 
     def call(*arguments, answer=lambda _: "PASS"):
-        def perform(site, options, *, progress, run_id=None, nodes=()):
-            del site, progress
+        def perform(site, options, *, run_id=None, nodes=(), label="", **more):
+            del site, more
+            labelled.append(label)
             asked.append((tuple(options), tuple(nodes)))
             run_id = run_id or f"20261121T0300{len(asked):02}Z-00000b"
             there = tuple(nodes) or ("vc1", "vc2")
@@ -42,20 +40,14 @@ def pretended(tmp_path, monkeypatch, fabricproof):
             if isinstance(verdict, Exception):
                 raise verdict
             if verdict is None:
-                return Performed(
-                    run_id=run_id,
-                    result=None,
-                    status=ExitStatus.INTERRUPTED,
-                    whole=False,
-                    reason="interrupted",
-                )
-            result = session(leg(verdict, nodes=there), run_id=run_id)
-            return Performed(run_id=run_id, result=result, status=ExitStatus.PASS, whole=True)
+                return RunResult(run_id=run_id, stopped="interrupted", status=130)
+            return session(leg(verdict, nodes=there), run_id=run_id)
 
-        monkeypatch.setattr(command, "perform", perform)
+        monkeypatch.setattr("fabricproof.cli.measure.nightly.perform", perform)
         return fabricproof("nightly", "--site", "vcluster", *arguments)
 
     call.asked = asked
+    call.labels = labelled
     call.folder = tmp_path / "perflogs" / "vcluster" / ".night"
     return call
 
@@ -124,17 +116,8 @@ def test_json_has_first_verdict_looks_and_changes(pretended):
 
 def test_each_look_has_its_label_before_it_begins(pretended):
     """A night that is killed in a look leaves no run that counts as a sample of the site."""
-    perflogs = pretended.folder.parents[1]
-    labelled = []
-
-    def answer(nodes):
-        labelled.append(len(labels(perflogs, "vcluster").get("night-look", ())))
-        return bad_vc2(nodes)
-
-    (confirmed,) = pretended("--json", answer=answer).record["confirmations"]
-    assert labelled == [0, 1, 2, 3]
-    looks = {each["run_id"] for each in confirmed["looks"]}
-    assert set(labels(perflogs, "vcluster")["night-look"]) == looks
+    pretended("--json", answer=bad_vc2)
+    assert pretended.labels == ["", *["night-look"] * 3]
 
 
 def test_a_second_night_leaves_with_75(pretended):

@@ -21,7 +21,7 @@ from fabricproof.cli.measure import pairs_display as shown
 from fabricproof.core.errors import ConfigError, InputMissingError, ParseError, UnavailableError
 from fabricproof.core.measure import Verdict
 from fabricproof.core.records import QuantityRecord
-from fabricproof.job.run import LegResult, SessionResult
+from fabricproof.job.run import LegResult, RunResult
 from fabricproof.nodes.slurm import read_states
 from fabricproof.pairs import ladder
 from fabricproof.pairs.blame.judged import MatrixVerdict
@@ -492,10 +492,10 @@ def test_red_is_fail_only_where_a_stock_program_sees_it(
     outcome, _ = climb(Machine(slow), planned(site))
     asked: list[tuple[str, ...]] = []
 
-    def look(arguments: Any, nodes: tuple[str, ...]) -> SessionResult:
+    def look(arguments: Any, nodes: tuple[str, ...]) -> RunResult:
         asked.append(nodes)
         found = tuple(_leg(each, name, nodes) for name, each in legs.items())
-        return SessionResult(run_id="r", legs=found)
+        return RunResult(run_id="r", legs=found)
 
     seen, looks = confirm(outcome, by_check(outcome, look))
     assert seen.verdict is verdict
@@ -527,9 +527,7 @@ def test_an_interface_may_have_a_dot_in_its_name(path: str, verdict: Verdict | N
     blank = Confirmation(
         name="vc3", net_path=path, nodes=nodes, check="OsuBandwidth", verdict=None, reason=""
     )
-    said, look = confirmed._of_legs(
-        blank, SessionResult(run_id="r", legs=tuple(legs)), lambda *_: 0.0
-    )
+    said, look = confirmed._of_legs(blank, RunResult(run_id="r", legs=tuple(legs)), lambda *_: 0.0)
     assert (said.verdict, look is not None) == (verdict, verdict is not None)
 
 
@@ -566,9 +564,9 @@ def test_a_pair_is_looked_at_in_the_order_in_which_slurm_has_its_nodes(
     outcome, _ = climb(machine, planned(site, nodes=nodes))
     asked: list[tuple[str, ...]] = []
 
-    def look(arguments: Any, nodes: tuple[str, ...]) -> SessionResult:
+    def look(arguments: Any, nodes: tuple[str, ...]) -> RunResult:
         asked.append(nodes)
-        return SessionResult(run_id="r", legs=(_leg(Verdict.FAIL, "rail0", nodes),))
+        return RunResult(run_id="r", legs=(_leg(Verdict.FAIL, "rail0", nodes),))
 
     (red,) = reds_of(outcome)
     said = by_check(outcome, look)(replace(red, source="vc9", destination="vc10"))
@@ -598,8 +596,8 @@ def test_of_a_shared_link_a_pair_alone_tells_only_where_the_link_carries_less(
         "receive",
     ) or blame.name == "leaf1"
 
-    def look(arguments: Any, nodes: tuple[str, ...]) -> SessionResult:
-        return SessionResult(run_id="r", legs=(_leg(alone, "rail0", nodes),))
+    def look(arguments: Any, nodes: tuple[str, ...]) -> RunResult:
+        return RunResult(run_id="r", legs=(_leg(alone, "rail0", nodes),))
 
     seen, (found,) = confirm(outcome, by_check(outcome, look))
     assert seen.verdict is verdict
@@ -681,7 +679,7 @@ def test_a_good_pair_is_measured_in_turn_where_others_had_the_cores(
     outcome, _ = climb(machine, planned(site))
     asked: list[tuple[str, ...]] = []
 
-    def look(arguments: Any, nodes: tuple[str, ...]) -> SessionResult:
+    def look(arguments: Any, nodes: tuple[str, ...]) -> RunResult:
         asked.append(nodes)
         name = "rail0"
         if "vc3" in nodes:
@@ -691,7 +689,7 @@ def test_a_good_pair_is_measured_in_turn_where_others_had_the_cores(
         else:
             found = None if good else _disturbed(name, nodes, 7.0, "bandwidth_64KiB")
         run_id = "red" if "vc3" in nodes else "good"
-        return SessionResult(run_id=run_id, legs=(found or _good(name, nodes),))
+        return RunResult(run_id=run_id, legs=(found or _good(name, nodes),))
 
     share = dict(zip(("red", "good"), taken, strict=True))
     seen, (said,) = confirm(outcome, by_check(outcome, look, lambda run_id, _: share[run_id]))
@@ -718,7 +716,7 @@ def test_what_others_cost_a_leg_is_that_of_its_last_attempt() -> None:
 def test_a_second_look_that_cannot_be_had_makes_no_fail(climb: Any, site: Site) -> None:
     outcome, _ = climb(Machine(lambda a, b: healthy(a, b) / 2), planned(site))
 
-    def away(arguments: Any, nodes: tuple[str, ...]) -> SessionResult:
+    def away(arguments: Any, nodes: tuple[str, ...]) -> RunResult:
         raise UnavailableError("Slurm is away")
 
     seen, (look,) = confirm(outcome, by_check(outcome, away))
@@ -732,7 +730,7 @@ def test_an_interrupt_during_a_second_look_begins_no_other(climb: Any, site: Sit
     twice = replace(outcome, results=(red, replace(red, quantity=Quantity.LATENCY)))
     asked: list[tuple[str, ...]] = []
 
-    def interrupted(arguments: Any, nodes: tuple[str, ...]) -> SessionResult:
+    def interrupted(arguments: Any, nodes: tuple[str, ...]) -> RunResult:
         asked.append(nodes)
         raise KeyboardInterrupt
 

@@ -49,13 +49,13 @@ DECIDING = {
 REASONS = {
     "plumbing: it hands on, or holds rules that are here": (
         "_largest _check_name _confirmation _ends _evidence _excess _is _is_red "
-        "_job _job_of_case _leg_result _meant _moved _nodes_of _part "
+        "_names_of findings_of _meant _moved _nodes_of _part "
         "_number added measure_disturbances _concentration wire_events "
         "as_notes at_size by_key largest_of_each_kind error_rates gather is_of_errors key_of "
         "megabytes missing no_number rules_of join_by_node smallest_message_us worst "
         "judge_table judge_value _numbers _size wire_bytes _bandwidths _times _judge_attempt "
         "_judged _beside _from_records _of_kind with_errors _heard "
-        "_never_ran _after judge_retransmissions unless_limited "
+        "_after judge_retransmissions unless_limited "
         "_groups _quantities metric_of class_of numbered _part _counts _too_few _steps "
         "_asked _fits _nothing_fits find_changes _check _cuts _told _stretches scaled "
         "scatter_of_classes _around_levels _scales _rounded events_of "
@@ -81,7 +81,7 @@ REASONS = {
     "not in the model: buffers on GPUs": "_of_buffers buffers_of on_gpus",
     "not in the model: containers": "what_the_container_lacks",
     "not in the model: stacks that are built in a run": (
-        "_of_reframe _not_built _of_one_build rebuilt "
+        "_of_others _of_build _build_reason _of_one_build rebuilt "
     ),
     "a rule that no fault of the library needs, yet; tests of its own module do": (
         "doubt_of possible_up_to _unless_set_back _other_way_alone "

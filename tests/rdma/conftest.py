@@ -15,7 +15,7 @@ import pytest
 from rdma_session import ROOT, SITE, Session, unavailable
 
 from fabricproof.core.errors import FabricproofError
-from fabricproof.job.run.start import check_scheduler, session_environment, workplace
+from fabricproof.job.run import check_scheduler, session_environment, workplace
 from fabricproof.site import load_site
 from vcluster import state
 from vcluster.paths import Paths

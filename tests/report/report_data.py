@@ -15,7 +15,7 @@ from fabricproof.core.findings import Finding, FindingKind, Where
 from fabricproof.core.measure import QUANTITY_KEYS, Verdict
 from fabricproof.core.records import QuantityRecord
 from fabricproof.history.store import Matrix, Run
-from fabricproof.job.run import LegResult, SessionResult
+from fabricproof.job.run import LegResult, RunResult
 from fabricproof.job.run.start import Workplace
 from fabricproof.report.model import ReportData
 
@@ -121,7 +121,7 @@ def report(*legs: LegResult, **changes: Any) -> ReportData:
         "site": "here",
         "made": datetime.datetime(2026, 11, 1, 7, tzinfo=datetime.UTC),
         "run": RUN,
-        "session": SessionResult(run_id=RUN.run_id, legs=legs),
+        "session": RunResult(run_id=RUN.run_id, legs=legs),
         "matrix": Matrix(keys=(), runs=(), values=np.empty((0, 0))),
         **changes,
     }

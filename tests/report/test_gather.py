@@ -6,6 +6,7 @@ import gzip
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from report_data import DOWN, HEALTHY, LINKS, NEWEST, SLOW, recorded
@@ -14,7 +15,7 @@ from fabricproof.core.errors import InputMissingError, ParseError
 from fabricproof.core.measure import Verdict
 from fabricproof.core.records import append_records, read_records
 from fabricproof.history.store import ADMISSION_LABEL, set_label
-from fabricproof.job.run.start import Workplace
+from fabricproof.job.run import RunNote, Workplace
 from fabricproof.report.formats.page import render_html
 from fabricproof.report.gather import Gathered, gather
 from fabricproof.site import Site, load_site
@@ -143,32 +144,35 @@ def test_without_reframes_report_the_records_speak_and_the_roll_is_due(
     assert "nobody knows what was selected, so all required checks count as due" in notes
 
 
-def logged(place: Workplace, *lines: str) -> None:
-    place.log_file(HEALTHY).parent.mkdir(parents=True)
-    begin = "[2026-11-21T20:01:52] info: reframe: "
-    command = "  command:  '/x/reframe -r -n OsuMultiRail'"
-    text = "".join(f"{begin}{each}\n" for each in (command, *lines))
-    place.log_file(HEALTHY).write_text(f"first\n{text}")
+def noted(place: Workplace, run_id: str, **changes: Any) -> None:
+    note = {
+        "site": "vcluster",
+        "arguments": ["-r", "-n", "OsuMultiRail"],
+        "perflogs": str(place.perflogs),
+    }
+    RunNote(**{**note, **changes}).write(place, run_id)
 
 
-def test_reframes_log_still_says_what_was_selected(site: Site, place: Workplace) -> None:
-    """A log without a report is of a ReFrame that was killed or still runs: what is lost is red."""
+def test_the_note_of_a_run_says_what_was_selected(site: Site, place: Workplace) -> None:
+    """A note without a report is of a run that was killed or still runs: what is lost is red."""
     place.report_file(HEALTHY).unlink()
-    logged(place)
+    noted(place, HEALTHY)
     found = gather(site, place, HEALTHY)
     assert counts(found) == {Verdict.MISSING: 1, Verdict.PASS: 5}
     (lost,) = [leg for leg in found.data.session.legs if leg.verdict is Verdict.MISSING]
     assert (lost.check, "no readable report of ReFrame" in lost.reason) == ("ReFrame", True)
 
 
-def test_a_log_that_says_why_there_is_no_report_loses_nothing(site: Site, place: Workplace) -> None:
+def test_a_note_that_says_why_there_is_no_report_loses_nothing(
+    site: Site, place: Workplace
+) -> None:
     place.report_file(HEALTHY).unlink()
-    logged(place, "[==========] Running 0 check(s)")
+    noted(place, HEALTHY, ended=True, ran_nothing=True)
     assert counts(gather(site, place, HEALTHY)) == {Verdict.PASS: 5}
 
 
-def test_a_log_beside_a_whole_report_changes_nothing(site: Site, place: Workplace) -> None:
-    logged(place, "[==========] Running 1 check(s)")
+def test_a_note_beside_a_whole_report_changes_nothing(site: Site, place: Workplace) -> None:
+    noted(place, HEALTHY)
     assert counts(gather(site, place, HEALTHY)) == {Verdict.PASS: 5}
 
 
@@ -183,9 +187,7 @@ def test_a_damaged_report_is_noted_and_is_no_green(
 
 
 def test_a_check_file_that_could_not_be_loaded_is_missing(site: Site, place: Workplace) -> None:
-    place.log_file(HEALTHY).parent.mkdir(parents=True)
-    line = "[t] warning: reframe: WARNING: skipping test file '/x/osu_bw.py' due to errors"
-    place.log_file(HEALTHY).write_text(line + "\n")
+    noted(place, HEALTHY, ended=True, missing=[["check file", "skipping test file '/x/osu_bw.py'"]])
     assert counts(gather(site, place, HEALTHY))[Verdict.MISSING] == 1
 
 
@@ -310,60 +312,33 @@ def test_a_rehearsal_and_another_sites_report_are_no_runs(site: Site, place: Wor
 LATE = "20261122T020000Z-ffffff"
 
 
-def late_log(place: Workplace, **changes: str) -> None:
-    """Leave the log of a run after the newest, and nothing else."""
-    said = {
-        "command": "'/x/reframe -r -t nightly'",
-        "system": "'vcluster'",
-        "report": str(place.report_file(LATE)),
-        "more": "",
-        **changes,
-    }
-    begin = "[2026-11-22T02:00:01] info: reframe: "
-    place.log_file(LATE).parent.mkdir(parents=True)
-    place.log_file(LATE).write_text(
-        f"  RFM_REPORT_FILE={said['report']}\n"
-        f"{begin}  command:           {said['command']}\n"
-        f"{begin}  selected system:   {said['system']}\n{said['more']}"
-    )
-
-
 @pytest.mark.parametrize("words", ["", "latest", "last:2", ".."])
 def test_a_run_that_was_killed_before_its_first_record_is_the_newest(
     words: str, site: Site, place: Workplace
 ) -> None:
-    """Only its log is there, and the green of the night before is not shown in its place."""
-    late_log(place)
+    """Only its note is there, and the green of the night before is not shown in its place."""
+    noted(place, LATE)
     data = gather(site, place, words).data
     assert data.run.run_id == LATE
     assert data.session.verdict is Verdict.MISSING
 
 
-NOTHING_RAN = "[x] info: reframe: [==========] Running 0 check(s)\n"
-
-
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"command": "'/x/reframe -l'"},
-        {"command": "'/x/reframe -r -t nightly --dry-run'"},
-        {"system": "'elsewhere'"},
-        {"report": "/elsewhere/perflogs/reports/20261122T020000Z-ffffff.json"},
-        {"command": "'/x/reframe -r -n OsuBandwith'", "more": NOTHING_RAN},
-    ],
+    [{"site": "elsewhere"}, {"perflogs": "/elsewhere"}, {"ended": True, "ran_nothing": True}],
 )
-def test_a_log_of_what_is_no_run_of_this_site_is_passed_over(
-    changes: dict[str, str], site: Site, place: Workplace
+def test_a_note_of_what_is_no_run_of_this_site_is_passed_over(
+    changes: dict[str, Any], site: Site, place: Workplace
 ) -> None:
-    late_log(place, **changes)
+    noted(place, LATE, **changes)
     assert gather(site, place).data.run.run_id == NEWEST
 
 
-def test_a_log_of_a_run_in_which_all_that_was_due_had_no_check_is_a_run(
+def test_a_note_of_a_run_in_which_all_that_was_due_had_no_check_is_a_run(
     site: Site, place: Workplace
 ) -> None:
     """The list of required checks knows what was to run."""
-    late_log(place, more=NOTHING_RAN)
+    noted(place, LATE, arguments=["-r", "-t", "nightly"], ended=True, ran_nothing=True)
     data = gather(site, place).data
     assert (data.run.run_id, data.session.verdict) == (LATE, Verdict.MISSING)
 

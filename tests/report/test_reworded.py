@@ -25,7 +25,7 @@ from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome, judge_leg, needs_second_look
 from fabricproof.job.recording import describe_outcome
 from fabricproof.job.relations.judge import judge_relations, legs_to_repeat
-from fabricproof.job.run import SessionResult, assemble
+from fabricproof.job.run import RunResult, assemble
 from fabricproof.physics import Fabric, find_link
 from fabricproof.report.formats.junit import render_junit
 from fabricproof.report.formats.prometheus import render_prometheus
@@ -143,7 +143,7 @@ def told(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
-def readers(session: SessionResult, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def readers(session: RunResult, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what every reader makes of a run."""
     screen = Console(width=400, record=True, file=io.StringIO())
     render(session, screen, "here")

@@ -14,7 +14,7 @@ from rich.console import Console
 from fabricproof.core.findings import as_notes
 from fabricproof.core.measure import Verdict
 from fabricproof.core.records import QuantityRecord
-from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
+from fabricproof.job.run import BUILD_PROGRAM, LegResult, RunResult
 from fabricproof.report.text.terminal import render
 
 
@@ -55,7 +55,7 @@ def _shown(
 ) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, soft_wrap=width > 80, color_system=None)
-    result = SessionResult(run_id="run-1", legs=legs, notes=notes)
+    result = RunResult(run_id="run-1", legs=legs, notes=notes)
     render(result, console, every_leg=every_leg)
     return out.getvalue()
 
@@ -324,5 +324,5 @@ def test_the_command_to_repeat_can_be_copied() -> None:
         red
     )
     out = io.StringIO()
-    render(SessionResult(run_id="r", legs=(red,)), Console(file=out, width=200), "here")
+    render(RunResult(run_id="r", legs=(red,)), Console(file=out, width=200), "here")
     assert "fabricproof run --site here -n OsuBandwidth -p 'my mpi';" in out.getvalue()

@@ -8,7 +8,7 @@ import pytest
 from reframe.core.schedulers.slurm import _SlurmJob
 
 from fabricproof.core.records import QuantityRecord
-from fabricproof.job.run.join import _ended
+from fabricproof.job.run.join import _complaint
 from fabricproof.rfm.ending import ask_nodes_once
 from fabricproof.rfm.slurm_nodes import lost_nodes
 
@@ -52,7 +52,8 @@ def test_a_job_without_nodes_asks_nobody(tmp_path: Path, monkeypatch: pytest.Mon
     ],
 )
 def test_a_job_says_which_node_it_lost(record: dict[str, object], words: str) -> None:
-    assert _ended(QuantityRecord.read({"quantity_verdict": "FAIL", **record})) == words
+    quantity = {"quantity_verdict": "FAIL", "quantity_reason": "cut off", **record}
+    assert _complaint([QuantityRecord.read(quantity)]).partition("cut off")[2] == words
 
 
 def test_slurm_is_asked_once_for_the_nodes_of_a_job_that_has_ended(

@@ -9,7 +9,7 @@ import pytest
 from fabricproof.core.measure import Verdict
 from fabricproof.core.records import QuantityRecord
 from fabricproof.job.leg import Plan, owned_legs
-from fabricproof.job.run import LegResult, SessionResult
+from fabricproof.job.run import LegResult, RunResult
 from fabricproof.nightly.confirm import LookColour, Role
 from fabricproof.nightly.looks import look_at, reds_of
 from fabricproof.nightly.state import LegColour, states_of
@@ -198,9 +198,9 @@ def test_a_look_at_one_collective_is_not_answered_by_the_sweep_of_another(vclust
     """Both are of one check: one is red at 16 KiB in both runs, the other elsewhere, and first."""
     other = _judged(vcluster, "allgather", own_choice_16KiB="PASS", own_choice_64KiB="FAIL")
     mine = _judged(vcluster, "alltoall", own_choice_16KiB="FAIL", own_choice_64KiB="PASS")
-    result = SessionResult(run_id="r", legs=(other, mine))
-    (red,) = reds_of(SessionResult(run_id="r", legs=(mine,)), {})
-    look = look_at(red, Role.SAME, ("n1", "n2"), result, {})
+    result = RunResult(run_id="r", legs=(other, mine))
+    (red,) = reds_of(RunResult(run_id="r", legs=(mine,)))
+    look = look_at(red, Role.SAME, ("n1", "n2"), result)
     assert look.leg is mine
     assert look.colour is LookColour.RED
 
@@ -210,7 +210,7 @@ def test_each_collective_has_a_state_of_its_own(vcluster: Site) -> None:
         _judged(vcluster, "allgather", own_choice_16KiB="FAIL"),
         _judged(vcluster, "alltoall", own_choice_16KiB="PASS"),
     )
-    states = states_of(SessionResult(run_id="r", legs=legs), (), whole=True)
+    states = states_of(RunResult(run_id="r", legs=legs), (), whole=True)
     assert {key.leg: state.colour for key, state in states.items()} == {
         "rail0.4x1.allgather.algorithms": LegColour.RED,
         "rail0.4x1.alltoall.algorithms": LegColour.GREEN,

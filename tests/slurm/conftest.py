@@ -14,7 +14,7 @@ import pytest
 from slurm_session import Session, bandwidth
 
 from fabricproof.core.errors import FabricproofError
-from fabricproof.job.run.start import check_scheduler, session_environment, workplace
+from fabricproof.job.run import check_scheduler, session_environment, workplace
 from fabricproof.site import load_site
 
 ROOT = Path(__file__).parents[2]

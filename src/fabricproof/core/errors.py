@@ -142,6 +142,12 @@ class InputMissingError(FabricproofError, OSError):
     exit_status = ExitStatus.NO_INPUT
 
 
+class UnknownOptionError(FabricproofError, ValueError):
+    """An option that a program we start does not know."""
+
+    exit_status = ExitStatus.USAGE
+
+
 class UnavailableError(FabricproofError, RuntimeError):
     """A daemon, tool or service that is needed is not there or does not answer."""
 

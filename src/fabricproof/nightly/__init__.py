@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fabricproof.nightly.changes import red_of
-from fabricproof.nightly.conduct import Budget, Confirmer, Ran, keep
+from fabricproof.nightly.conduct import Budget, Confirmer, keep
 from fabricproof.nightly.confirm import Blame, Confirmation, LookColour, LookResult, record
 from fabricproof.nightly.course import NightMeans, NightOutcome, alive, spend
 from fabricproof.nightly.display import render_night, write_reports
@@ -25,7 +25,6 @@ __all__ = [
     "LookResult",
     "NightMeans",
     "NightOutcome",
-    "Ran",
     "alive",
     "channels",
     "keep",

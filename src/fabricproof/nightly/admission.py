@@ -19,8 +19,8 @@ from fabricproof.core.plain import plain
 from fabricproof.core.units import counted, natural
 from fabricproof.job.evidence.error_rates import UNCOUNTED
 from fabricproof.job.leg import ADMISSION_CHECK, ADMITTED, PARTNER
-from fabricproof.job.run import LegResult, SessionResult
-from fabricproof.nightly.conduct import Ran, Runner
+from fabricproof.job.run import LegResult, RunResult
+from fabricproof.nightly.conduct import Runner
 from fabricproof.nodes.slurm import RESERVED
 from fabricproof.pairs.campaign.conduct import (
     blank_campaign,
@@ -146,15 +146,15 @@ def admit(nodes: Sequence[str], means: AdmissionMeans) -> Admittance:
                 said[node].append(_missing(node, why))
             break
         ran = _run(left, partners, means)
-        runs.append((ran.result.run_id if ran.result else "", partners))
+        runs.append(("" if ran.left_nothing else ran.run_id, partners))
         for node in left:
             said[node].append(_of_run(node, ran, means))
         status = ran.status
-        new = bad_partners(ran.result, partners)
+        new = bad_partners(None if ran.left_nothing else ran, partners)
         bad |= new
         for partner, reason in new.items():
             means.say(f"{partner} is no partner: {reason}")
-        left = [node for node in left if new and ran.whole and _is_open(said[node][-1], ran)]
+        left = [node for node in left if new and not ran.stopped and _is_open(said[node][-1], ran)]
         if left:
             standing = once_ended((*left, *partners), means.standing)
             left = [node for node in left if _can_be_had(node, said, standing, means)]
@@ -269,7 +269,7 @@ def _why_no_run(
     return _too_few(partners, bad, means)
 
 
-def _run(nodes: Sequence[str], partners: Sequence[str], means: AdmissionMeans) -> Ran:
+def _run(nodes: Sequence[str], partners: Sequence[str], means: AdmissionMeans) -> RunResult:
     for line in planned(nodes, partners, means):
         means.say(line)
     return means.run(arguments(nodes, means), (*nodes, *partners))
@@ -289,12 +289,12 @@ def _missing(node: str, reason: str, lines: Sequence[str] = ()) -> Admitted:
     return Admitted(node=node, verdict=Verdict.MISSING, reasons=(reason,), lines=tuple(lines))
 
 
-def _is_open(admitted: Admitted, ran: Ran) -> bool:
+def _is_open(admitted: Admitted, ran: RunResult) -> bool:
     """Return whether other partners may change what a run says of a node.
 
     What its own counters say they do not: a fault that comes and goes may stay away then.
     """
-    rows = ran.result.legs if ran.result else ()
+    rows = ran.legs
     is_its_own = any(
         each.name == UNCOUNTED and each.verdict is Verdict.FAIL
         for leg in rows
@@ -374,7 +374,7 @@ def resume_line(node: str) -> str:
     return f"scontrol update NodeName={node} State=RESUME"
 
 
-def bad_partners(result: SessionResult | None, partners: Sequence[str]) -> dict[str, str]:
+def bad_partners(result: RunResult | None, partners: Sequence[str]) -> dict[str, str]:
     """Return the partners that are none -> why, as the rows of a run say.
 
     Where nothing of any of them was measured that is the run's doing, and nobody's fault.  So is a
@@ -400,7 +400,7 @@ def bad_partners(result: SessionResult | None, partners: Sequence[str]) -> dict[
     return found
 
 
-def _paths_invalid(result: SessionResult | None) -> set[tuple[str, str]]:
+def _paths_invalid(result: RunResult | None) -> set[tuple[str, str]]:
     """Return the paths over which all partners are INVALID, each behind its fabric."""
     verdicts: dict[tuple[str, str], set[Verdict]] = {}
     for leg in result.legs if result else ():
@@ -409,22 +409,22 @@ def _paths_invalid(result: SessionResult | None) -> set[tuple[str, str]]:
     return {path for path, found in verdicts.items() if found == {Verdict.INVALID}}
 
 
-def _of_run(node: str, ran: Ran, means: AdmissionMeans) -> Admitted:
+def _of_run(node: str, ran: RunResult, means: AdmissionMeans) -> Admitted:
     """Return what a run says of a node: the worst over all fabrics.
 
     What makes the whole run doubtful is said of each node.
     """
-    if ran.result is None:
-        return _missing(node, f"the run came to nothing: {ran.reason}")
-    rows = [leg for leg in ran.result.legs if leg.row_of(ADMITTED) == node]
+    if ran.left_nothing:
+        return _missing(node, f"the run came to nothing: {ran.stopped}")
+    rows = [leg for leg in ran.legs if leg.row_of(ADMITTED) == node]
     said: list[tuple[Verdict, LegResult]] = [
         (leg.verdict, leg) for leg in rows if leg.verdict is not Verdict.SKIPPED
     ]
     specs = [means.site.fabric_spec(name) for name in means.fabrics]
-    absent = [_why_absent(ran.result, spec, node, [leg for _, leg in said]) for spec in specs]
+    absent = [_why_absent(ran, spec, node, [leg for _, leg in said]) for spec in specs]
     absent = [why for why in absent if why]
-    absent += [f"the run did not come to its end: {ran.reason}"] if not ran.whole else []
-    said += [(leg.verdict, leg) for leg in ran.result.legs if leg.doubts_run]
+    absent += [f"the run did not come to its end: {ran.stopped}"] if ran.stopped else []
+    said += [(leg.verdict, leg) for leg in ran.legs if leg.doubts_run]
     verdict = worst([*(each for each, _ in said), *(Verdict.MISSING for _ in absent)])
     mine = [
         f"{_path(leg, node) or leg.check}: {leg.reason}" for each, leg in said if each is verdict
@@ -434,7 +434,7 @@ def _of_run(node: str, ran: Ran, means: AdmissionMeans) -> Admitted:
     reasons = tuple(dict.fromkeys((*(absent if verdict is Verdict.MISSING else ()), *mine)))
     notes = tuple(dict.fromkeys(str(each) for leg in rows for each in leg.findings))
     invalid = {(leg.fabric, _path(leg, node)) for each, leg in said if each is Verdict.INVALID}
-    is_of_all = bool(invalid) and invalid <= _paths_invalid(ran.result)
+    is_of_all = bool(invalid) and invalid <= _paths_invalid(ran)
     if is_of_all and ALL_ALIKE not in reasons[0]:
         reasons = (ALL_ALIKE, *reasons)
     return Admitted(
@@ -442,7 +442,7 @@ def _of_run(node: str, ran: Ran, means: AdmissionMeans) -> Admitted:
         verdict=verdict,
         reasons=reasons,
         notes=notes,
-        run_id=ran.result.run_id,
+        run_id=ran.run_id,
         is_of_all=is_of_all,
     )
 
@@ -456,9 +456,7 @@ def _shown(leg: LegResult, node: str) -> str:
     return f"{_path(leg, node)}: {'; '.join(said)}"
 
 
-def _why_absent(
-    result: SessionResult, fabric: FabricSpec, node: str, rows: Sequence[LegResult]
-) -> str:
+def _why_absent(result: RunResult, fabric: FabricSpec, node: str, rows: Sequence[LegResult]) -> str:
     """Return of which path of a fabric a node has no row and why; empty where it has all.
 
     All rails together are not due where the stack cannot take them.

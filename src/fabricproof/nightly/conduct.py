@@ -7,15 +7,15 @@ is asked when, so that it can be tried without a cluster.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from fabricproof.core.errors import ExitStatus, FabricproofError
 from fabricproof.core.measure import Verdict
 from fabricproof.core.records import append_records
-from fabricproof.job.run import SessionResult
+from fabricproof.job.run import RunResult
 from fabricproof.nightly.confirm import Confirmation, Look, LookColour, Red, Role, record
 from fabricproof.nightly.decide import decide_all
 from fabricproof.nightly.looks import (
@@ -36,26 +36,10 @@ from fabricproof.site import NightSpec
 LOOKS_OF_A_RED = 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ran:
-    """A run of checks.
-
-    ``refused``: the system gave no process, memory or file for it, which is no fault of a
-    scheduler, whatever ``status`` says.
-    """
-
-    result: SessionResult | None
-    job_nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    whole: bool = True
-    reason: str = ""
-    status: int = 0
-    refused: bool = False
-
-
 class Runner(Protocol):
     """Starts ReFrame with ``arguments``, on ``nodes`` where they are named."""
 
-    def __call__(self, arguments: Sequence[str], nodes: tuple[str, ...]) -> Ran:
+    def __call__(self, arguments: Sequence[str], nodes: tuple[str, ...]) -> RunResult:
         """Return what the run came to."""
 
 
@@ -89,16 +73,10 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class Confirmed:
-    """What looking again came to.
-
-    ``refused``: as of :class:`Ran`.
-    """
+    """What looking again came to; ``ended``: the look that did not come to its end."""
 
     confirmations: tuple[Confirmation, ...]
-    whole: bool = True
-    reason: str = ""
-    status: int = 0
-    refused: bool = False
+    ended: RunResult | None = None
 
 
 class Confirmer:
@@ -118,28 +96,21 @@ class Confirmer:
         self.budget = budget
         self.say = say
         self.looks: dict[int, list[Look]] = {}
-        self.ended: Ran | None = None
+        self.ended: RunResult | None = None
 
-    def confirm(self, result: SessionResult, job_nodes: Mapping[str, tuple[str, ...]]) -> Confirmed:
+    def confirm(self, result: RunResult) -> Confirmed:
         """Look at every red leg of ``result`` again, on the same nodes and with others.
 
         What is left of the budget is for what is UNJUDGED for a cause that passes.
         """
-        return self._confirm(reds_of(result, job_nodes), result, job_nodes)
+        return self._confirm(reds_of(result), result)
 
-    def measure_again(
-        self, result: SessionResult, job_nodes: Mapping[str, tuple[str, ...]]
-    ) -> Confirmed:
+    def measure_again(self, result: RunResult) -> Confirmed:
         """Look once more at what is UNJUDGED for a cause that passes, never at what is red."""
-        return self._confirm((), result, job_nodes)
+        return self._confirm((), result)
 
-    def _confirm(
-        self,
-        reds: tuple[Red, ...],
-        result: SessionResult,
-        job_nodes: Mapping[str, tuple[str, ...]],
-    ) -> Confirmed:
-        every = (*reds, *open_of(result, job_nodes))
+    def _confirm(self, reds: tuple[Red, ...], result: RunResult) -> Confirmed:
+        every = (*reds, *open_of(result))
         self.looks = {index: [] for index in range(len(every))}
         for index, red in enumerate(every):
             if why := why_no_look(red):
@@ -158,15 +129,7 @@ class Confirmer:
             self._with_others(again, reds, result)
         self._at_what_is_open([each for each in first if each[0] >= len(reds)])
         found = decide_all(every, [self.looks[index] for index in range(len(every))])
-        if self.ended is None:
-            return Confirmed(confirmations=found)
-        return Confirmed(
-            confirmations=found,
-            whole=False,
-            reason=f"while confirming: {self.ended.reason}",
-            status=self.ended.status,
-            refused=self.ended.refused,
-        )
+        return Confirmed(confirmations=found, ended=self.ended)
 
     def _at_what_is_open(self, every: Sequence[tuple[int, Red, Role]]) -> None:
         left = [each for each in every if not any(look.run_id for look in self.looks[each[0]])]
@@ -180,7 +143,7 @@ class Confirmer:
         )
 
     def _with_others(
-        self, again: Sequence[tuple[int, Red]], reds: Sequence[Red], result: SessionResult
+        self, again: Sequence[tuple[int, Red]], reds: Sequence[Red], result: RunResult
     ) -> None:
         usable: dict[str, tuple[str, ...]] = {}
         for partition in sorted({red.key.partition for _, red in again}):
@@ -214,19 +177,20 @@ class Confirmer:
             and (red.key.check, red.key.fabric) in batch.checks
             and (role is not Role.SAME or red.nodes == batch.nodes)
         ]
-        taken, refusal = (None, self.ended.reason) if self.ended else self.budget.take(batch, most)
-        ran = self._started(taken, [red for _, red, _ in mine]) if taken else Ran(result=None)
+        taken, refusal = (None, self.ended.stopped) if self.ended else self.budget.take(batch, most)
+        ran = self._started(taken, [red for _, red, _ in mine]) if taken else None
         for index, red, role in mine:
-            if taken is None or (red.key.check, red.key.fabric) not in taken.checks:
+            if taken is None or ran is None or (red.key.check, red.key.fabric) not in taken.checks:
                 seen = unseen(red, role, batch.nodes, refusal)
-            elif ran.result is None:
-                seen = unseen(red, role, batch.nodes, ran.reason or "the run left no report")
+            elif ran.stopped:
+                # What a look had not come to is not red: only a look that ended counts.
+                seen = unseen(red, role, batch.nodes, ran.stopped)
             else:
-                seen = look_at(red, role, batch.nodes, ran.result, ran.job_nodes)
+                seen = look_at(red, role, batch.nodes, ran)
             self.looks[index].append(seen)
         return len(taken.checks) if taken else 0
 
-    def _started(self, batch: Batch, reds: Sequence[Red]) -> Ran:
+    def _started(self, batch: Batch, reds: Sequence[Red]) -> RunResult:
         names = ", ".join(check for check, _ in batch.checks)
         where = f"{names} with {batch.stack} on {','.join(batch.nodes)}"
         if all(red.verdict is Verdict.UNJUDGED for red in reds):
@@ -234,26 +198,26 @@ class Confirmer:
             self.say(f"measuring again: {where}: {', '.join(causes)}")
         else:
             self.say(f"looking again: {where}")
-        try:
-            ran = self.run(batch.arguments(self.site), batch.nodes)
-        except FabricproofError as error:
-            ran = Ran(result=None, whole=False, reason=str(error), status=int(error.exit_status))
-        except OSError as error:
-            # As of the night's own run: it ends with a line, and what was measured is kept.
-            ran = refused_by(error)
-        except KeyboardInterrupt:
-            ran = Ran(result=None, whole=False, reason="interrupted", status=130)
-        if not ran.whole:
+        ran = started(lambda: self.run(batch.arguments(self.site), batch.nodes))
+        if ran.stopped:
             self.ended = ran
-            # What a look had not come to is not red: only a look that ended counts.
-            return Ran(result=None, whole=False, reason=ran.reason, status=ran.status)
         return ran
 
 
-def refused_by(error: OSError) -> Ran:
-    """Return what comes of a run for which the system has no process, memory or file left."""
-    status, reason = int(ExitStatus.UNAVAILABLE), f"the system refuses: {error}"
-    return Ran(result=None, whole=False, reason=reason, status=status, refused=True)
+def started(run: Callable[[], RunResult]) -> RunResult:
+    """Return what a run came to, also one that could not begin."""
+    try:
+        return run()
+    except FabricproofError as error:
+        return RunResult(run_id="", stopped=str(error), status=int(error.exit_status))
+    except OSError as error:
+        # No process, no memory, no file left: the night ends with a line, and tells of it.
+        reason = f"the system refuses: {error}"
+        unavailable = int(ExitStatus.UNAVAILABLE)
+        return RunResult(run_id="", stopped=reason, status=unavailable, refused=True)
+    except KeyboardInterrupt:
+        interrupted = int(ExitStatus.INTERRUPTED)
+        return RunResult(run_id="", stopped="interrupted", status=interrupted)
 
 
 def _share(left: int, batches: int) -> int:

@@ -18,16 +18,15 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.project import site_option
 from fabricproof.core.records import append_records
 from fabricproof.history.store import set_label
-from fabricproof.job.run import SessionResult
+from fabricproof.job.run import RunResult
 from fabricproof.nightly.changes import NightChange, body, changes, subject
 from fabricproof.nightly.conduct import (
     Budget,
     Confirmed,
     Confirmer,
-    Ran,
     Runner,
     keep,
-    refused_by,
+    started,
 )
 from fabricproof.nightly.confirm import Confirmation
 from fabricproof.nightly.looks import key_of, settled, with_flutters
@@ -70,7 +69,7 @@ class NightMeans:
     night: str
     arguments: tuple[str, ...]
     run: Runner
-    first: Callable[[], Ran]
+    first: Callable[[], RunResult]
     usable: Callable[[str], tuple[str, ...]]
     say: Callable[[str], object]
     confirm: bool = True
@@ -93,8 +92,8 @@ class NightOutcome:
 
     night: Night
     site: str = ""
-    first: SessionResult | None = None
-    result: SessionResult | None = None
+    first: RunResult | None = None
+    result: RunResult | None = None
     confirmations: tuple[Confirmation, ...] = ()
     changes: tuple[NightChange, ...] = ()
     red: dict[str, LegState] = field(default_factory=dict)
@@ -114,76 +113,71 @@ def spend(means: NightMeans) -> NightOutcome:
     notes: list[str] = []
     history = read_history(means.state_path, on_torn=notes.append)
     append_began(means.state_path, means.night, host=socket.gethostname(), pid=os.getpid())
-    ran, ended = _run(means)
+    ran = started(means.first)
+    ended = _end_of(ran)
     confirmed = (
         _confirm(means, ran, history) if ended is NightEnd.WHOLE else Confirmed(confirmations=())
     )
-    if not confirmed.whole:
-        ended = NightEnd.FAILED if confirmed.refused else _early(confirmed.status)
-        ran = replace(ran, reason=confirmed.reason, status=confirmed.status)
-    outcome = _outcome(means, ran, ended, confirmed, history, notes)
+    reason, status = ran.stopped, ran.status
+    if confirmed.ended is not None:
+        ended, status = _end_of(confirmed.ended), confirmed.ended.status
+        reason = f"while confirming: {confirmed.ended.stopped}"
+    outcome = _outcome(means, ran, (ended, reason), confirmed, history, notes)
+    early = None if ended is NightEnd.WHOLE else int(status or ExitStatus.SOFTWARE)
+    outcome = replace(outcome, status=early)
     notice = _notice(means, outcome) if means.notify else None
     outcome = _kept(means, outcome, notice)
     return _told(means, outcome, history, notice)
 
 
-def _run(means: NightMeans) -> tuple[Ran, NightEnd]:
-    try:
-        ran = means.first()
-    except KeyboardInterrupt:
-        ran = Ran(result=None, whole=False, reason="interrupted", status=ExitStatus.INTERRUPTED)
-    except FabricproofError as error:
-        ran = Ran(result=None, whole=False, reason=str(error), status=error.exit_status)
-    except OSError as error:
-        # No process, no memory, no file left: the night ends with a line, and tells of it.
-        return refused_by(error), NightEnd.FAILED
-    return ran, NightEnd.WHOLE if ran.whole else _early(ran.status)
-
-
-def _early(status: int) -> NightEnd:
+def _end_of(ran: RunResult) -> NightEnd:
+    if not ran.stopped:
+        return NightEnd.WHOLE
     ends = {
         int(ExitStatus.UNAVAILABLE): NightEnd.NO_SCHEDULER,
         int(ExitStatus.INTERRUPTED): NightEnd.EARLY,
     }
-    return ends.get(int(status), NightEnd.FAILED)
+    return NightEnd.FAILED if ran.refused else ends.get(int(ran.status), NightEnd.FAILED)
 
 
-def _confirm(means: NightMeans, ran: Ran, history: Nights) -> Confirmed:
-    if ran.result is None or not means.confirm:
+def _confirm(means: NightMeans, ran: RunResult, history: Nights) -> Confirmed:
+    if not means.confirm:
         return Confirmed(confirmations=())
     spec = means.site.night
     confirmer = Confirmer(means.site.name, means.run, means.usable, Budget.of(spec), means.say)
     try:
-        found = confirmer.confirm(ran.result, ran.job_nodes)
+        found = confirmer.confirm(ran)
     except KeyboardInterrupt:
         early = int(ExitStatus.INTERRUPTED)
-        return Confirmed(confirmations=(), whole=False, reason="interrupted", status=early)
-    before = history.flutters(spec.flutter_nights, ran.result.run_id)
+        ended = RunResult(run_id="", stopped="interrupted", status=early)
+        return Confirmed(confirmations=(), ended=ended)
+    before = history.flutters(spec.flutter_nights, ran.run_id)
     counted = with_flutters(found.confirmations, before, spec.flutter_nights)
     return replace(found, confirmations=counted)
 
 
 def _outcome(
     means: NightMeans,
-    ran: Ran,
-    ended: NightEnd,
+    ran: RunResult,
+    how: tuple[NightEnd, str],
     confirmed: Confirmed,
     history: Nights,
     notes: Sequence[str],
 ) -> NightOutcome:
-    result = settled(ran.result, confirmed.confirmations) if ran.result else None
+    result = None if ran.left_nothing else settled(ran, confirmed.confirmations)
     legs = {}
     if result is not None:
         # A run that came to its end is whole, even where confirming it did not.
-        legs = states_of(result, confirmed.confirmations, whole=ran.whole)
-        if ran.whole and means.arguments:
+        legs = states_of(result, confirmed.confirmations, whole=not ran.stopped)
+        if not ran.stopped and means.arguments:
             skipped = (key_of(leg) for leg in result.legs if leg.verdict is Verdict.SKIPPED)
             legs |= gone(history, means.arguments, legs, skipped)
+    ended, reason = how
     night = Night(
         night=means.night,
         time=now(),
         ended=ended,
-        reason=ran.reason,
+        reason=reason,
         run_id=result.run_id if result else "",
         arguments=means.arguments,
         legs=legs,
@@ -192,7 +186,7 @@ def _outcome(
     return NightOutcome(
         night=night,
         site=means.site.name,
-        first=ran.result,
+        first=None if ran.left_nothing else ran,
         result=result,
         confirmations=confirmed.confirmations,
         changes=changes(history, night, max_gap_hours=means.site.night.max_gap_hours),
@@ -201,7 +195,6 @@ def _outcome(
             for key, state in sorted(states.items())
             if state.colour is LegColour.RED
         },
-        status=None if ended is NightEnd.WHOLE else int(ran.status or ExitStatus.SOFTWARE),
         notes=(*notes, *_kept_from_newer(history, night)),
     )
 

@@ -15,7 +15,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.units import natural
 from fabricproof.job.leg import CAMPAIGN_SUITE
 from fabricproof.job.outcomes import BACK
-from fabricproof.job.run import LegResult, SessionResult
+from fabricproof.job.run import LegResult, RunResult
 from fabricproof.nightly.confirm import (
     RED,
     Confirmation,
@@ -46,19 +46,16 @@ class Batch:
         return ["-r", f"--system={site}:{self.partition}", "-p", f"^{self.stack}$", *named]
 
 
-def reds_of(result: SessionResult, job_nodes: Mapping[str, tuple[str, ...]]) -> tuple[Red, ...]:
-    """Return what was red in a run.
-
-    ``job_nodes``: job to the nodes that it had; a leg of two may belong to a job of four.
-    """
+def reds_of(result: RunResult) -> tuple[Red, ...]:
+    """Return what was red in a run."""
     return tuple(
-        _with_campaign(_to_look_at(leg, result, job_nodes), leg, result)
+        _with_campaign(_to_look_at(leg, result), leg, result)
         for leg in result.legs
         if leg.verdict in RED
     )
 
 
-def _with_campaign(red: Red, leg: LegResult, result: SessionResult) -> Red:
+def _with_campaign(red: Red, leg: LegResult, result: RunResult) -> Red:
     """Return ``red`` with what rounds over all nodes say of it, where the run had some.
 
     A row over one rail says something of several rails of which it is one, not the reverse.
@@ -119,13 +116,10 @@ def _kinds(leg: LegResult) -> set[str]:
     }
 
 
-def open_of(result: SessionResult, job_nodes: Mapping[str, tuple[str, ...]]) -> tuple[Red, ...]:
-    """Return what was UNJUDGED in a run for a cause that another look can change.
-
-    Arguments as of :func:`reds_of`.
-    """
+def open_of(result: RunResult) -> tuple[Red, ...]:
+    """Return what was UNJUDGED in a run for a cause that another look can change."""
     return tuple(
-        _with_campaign(_to_look_at(leg, result, job_nodes, cause), leg, result)
+        _with_campaign(_to_look_at(leg, result, cause), leg, result)
         for leg in result.legs
         if (cause := _open_cause(leg))
     )
@@ -145,17 +139,12 @@ def _open_cause(leg: LegResult) -> str:
     return "was disturbed" if disturbed else "was left open by its rounds"
 
 
-def _to_look_at(
-    leg: LegResult,
-    result: SessionResult,
-    job_nodes: Mapping[str, tuple[str, ...]],
-    cause: str = "",
-) -> Red:
+def _to_look_at(leg: LegResult, result: RunResult, cause: str = "") -> Red:
     return Red(
         key=key_of(leg),
         verdict=leg.verdict,
         reason=leg.reason,
-        nodes=_nodes_of(leg, job_nodes),
+        nodes=_nodes_of(leg, result),
         run_id=result.run_id,
         rails=_rails(leg),
         device=leg.device,
@@ -175,8 +164,9 @@ def key_of(leg: LegResult) -> LegKey:
     )
 
 
-def _nodes_of(leg: LegResult, job_nodes: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(sorted(job_nodes.get(leg.job_id or "") or leg.nodes))
+def _nodes_of(leg: LegResult, result: RunResult) -> tuple[str, ...]:
+    """Return the nodes of a leg's job: a leg of two may belong to a job of four."""
+    return tuple(sorted(result.job_nodes.get(leg.job_id or "") or leg.nodes))
 
 
 def _rails(leg: LegResult) -> tuple[str, ...]:
@@ -255,7 +245,7 @@ class Partners:
 
 
 def partners(
-    reds: Iterable[Red], result: SessionResult, usable: Mapping[str, tuple[str, ...]]
+    reds: Iterable[Red], result: RunResult, usable: Mapping[str, tuple[str, ...]]
 ) -> Partners:
     """Return who may be a partner after the run ``result``."""
     reds = tuple(reds)
@@ -343,8 +333,7 @@ def look_at(
     red: Red,
     role: Role,
     asked: tuple[str, ...],
-    result: SessionResult,
-    job_nodes: Mapping[str, tuple[str, ...]],
+    result: RunResult,
 ) -> Look:
     """Return what the run ``result`` saw of ``red`` on the nodes ``asked``.
 
@@ -364,7 +353,7 @@ def look_at(
         said = f"{doubt.check} {doubt.reason}" if doubt else "it was not run when looked at again"
         return replace(base, reason=said)
     leg = min(mine, key=lambda each: (each.verdict not in RED, each.verdict is Verdict.PASS))
-    there = _nodes_of(leg, job_nodes)
+    there = _nodes_of(leg, result)
     seen = replace(base, verdict=leg.verdict, reason=leg.reason, leg=leg)
     if there != asked:
         # No verdict is kept beside nodes that it is not of: others read looks as evidence.
@@ -438,7 +427,7 @@ def _counted(confirmation: Confirmation, before: int, nights: int) -> Confirmati
     )
 
 
-def settled(result: SessionResult, confirmations: Sequence[Confirmation]) -> SessionResult:
+def settled(result: RunResult, confirmations: Sequence[Confirmation]) -> RunResult:
     """Return the run's result with what was not repeated as the PASS that the look saw.
 
     What was UNJUDGED and is judged now is what its look measured.  Everything else keeps its

@@ -19,7 +19,7 @@ from fabricproof.core.records import read_json
 from fabricproof.job.run import Workplace
 
 #: name of a run's folder, log or report; the first group is its beginning
-_RUN = re.compile(r"(\d{8}T\d{6}Z)-[0-9a-f]{6}(?:\.log|\.json)?")
+_RUN = re.compile(r"(\d{8}T\d{6}Z)-[0-9a-f]{6}(?:\.log|\.run|\.json)?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +105,7 @@ def _logs(
     place: Workplace, site: str, before: datetime.datetime, spare: Collection[str]
 ) -> Iterator[Path]:
     """Yield the logs of runs whose report is this site's; of others nobody knows whose they are."""
-    for path in sorted((place.root / "logs").glob("*Z-*.log")):
+    for path in sorted((place.root / "logs").glob("*Z-*")):
         if _old(path, before, spare) and _system_of(place.report_file(path.stem)) == site:
             yield path
 

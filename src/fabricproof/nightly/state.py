@@ -23,7 +23,7 @@ from fabricproof.core.records import (
     read_records,
 )
 from fabricproof.core.units import TIME_FORM, stamp
-from fabricproof.job.run import SessionResult
+from fabricproof.job.run import RunResult
 from fabricproof.nightly.confirm import FLUTTERED, RED, Confirmation, LegKey, mildest_first
 from fabricproof.nightly.looks import key_of
 
@@ -281,7 +281,7 @@ def append_night(path: Path, night: Night, *, before: Sequence[Mapping[str, Any]
 
 
 def states_of(
-    result: SessionResult, confirmations: Sequence[Confirmation], *, whole: bool
+    result: RunResult, confirmations: Sequence[Confirmation], *, whole: bool
 ) -> dict[LegKey, LegState]:
     """Return the state of each leg of a run that was confirmed and settled.
 

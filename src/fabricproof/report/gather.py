@@ -24,7 +24,7 @@ from fabricproof.history.store import (
     open_store,
     start_of,
 )
-from fabricproof.job.run import Workplace, collect_again, left_a_log_only
+from fabricproof.job.run import Workplace, collect, left_a_note_only
 from fabricproof.pairs import RECORD_KIND, Picture, read_picture
 from fabricproof.report.model import ReportData
 from fabricproof.report.sources import (
@@ -87,7 +87,7 @@ def with_unrecorded(runs: Sequence[Run], site: Site, place: Workplace) -> list[R
     newest = runs[-1].run_id if runs else ""
     files = [
         *place.report_file("*").parent.glob("*Z-*.json"),
-        *place.log_file("*").parent.glob("*Z-*.log"),
+        *place.note_file("*").parent.glob("*Z-*.run"),
     ]
     late = sorted((path for path in files if path.stem > newest), key=lambda path: path.stem)
     return [
@@ -98,7 +98,7 @@ def with_unrecorded(runs: Sequence[Run], site: Site, place: Workplace) -> list[R
             if (
                 _is_run_of(path, site.name)
                 if path.suffix == ".json"
-                else left_a_log_only(site, place, path.stem)
+                else left_a_note_only(site, place, path.stem)
             )
         ),
     ]
@@ -159,7 +159,7 @@ def gather(
     runs = with_unrecorded(store.runs if store else (), site, place)
     run = _chosen(words, site, place, runs, known)
     on_step(f"reading run {run.run_id}")
-    session, records = collect_again(site, place, run.run_id)
+    session, records = collect(site, place, run.run_id)
     earlier = before(run, runs)
     machines = Machines.of_site(place.perflogs, site.name)
     data = ReportData(

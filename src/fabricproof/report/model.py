@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fabricproof.history.compare.model import Comparison, FieldChange, Group
 from fabricproof.history.store import Key, Matrix, Run
 from fabricproof.history.trend.model import Trend
-from fabricproof.job.run import SessionResult
+from fabricproof.job.run import RunResult
 from fabricproof.physics import device_word, find_link
 from fabricproof.site import Site
 
@@ -89,7 +89,7 @@ class ReportData:
     site: str
     made: datetime.datetime
     run: Run
-    session: SessionResult
+    session: RunResult
     matrix: Matrix
     bounds: Mapping[Key, JudgedBounds] = field(default_factory=dict)
     raw: Mapping[Key, tuple[RawNumber, ...]] = field(default_factory=dict)

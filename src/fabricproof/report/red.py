@@ -14,7 +14,7 @@ from fabricproof.core.measure import BADNESS, Quantity, Verdict, worst
 from fabricproof.core.project import site_option
 from fabricproof.core.units import by_key
 from fabricproof.job.leg import ADMISSION_CHECK, ADMITTED, CAMPAIGN_SUITE, PARTNER
-from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
+from fabricproof.job.run import BUILD_PROGRAM, LegResult, RunResult
 
 #: verdicts that are told one by one; PASS and SKIPPED are counted
 RED = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING, Verdict.UNJUDGED})
@@ -45,7 +45,7 @@ _NEXT: dict[Verdict, str] = {
 _NEXT_DISTURBED = "end what runs beside it, as named above, or wait; then repeat it"
 
 
-def next_step(result: SessionResult) -> str:
+def next_step(result: RunResult) -> str:
     """Return what a person does after a run with this verdict; empty after a PASS."""
     unjudged = [leg for leg in result.legs if leg.verdict is Verdict.UNJUDGED]
     if result.verdict is Verdict.UNJUDGED and all(
@@ -104,7 +104,7 @@ def with_device(rails: str, device: str) -> str:
 
 
 def red_groups(
-    session: SessionResult, confirmations: Sequence[Mapping[str, Any]] = ()
+    session: RunResult, confirmations: Sequence[Mapping[str, Any]] = ()
 ) -> list[RedGroup]:
     """Return what is red: the worst verdict first, single rails first, then where most is red."""
     places = by_key((_place(leg), leg) for leg in session.legs if leg.verdict in RED)

@@ -205,18 +205,9 @@ def setting_options(arguments: Sequence[str]) -> list[str]:
     return _words([pair for pair in _parse(arguments)[0] if pair[0] in kept])
 
 
-def unfitting_names(arguments: Sequence[str], ran: Iterable[str]) -> list[str]:
-    """Return the values of ``-n`` that fit none of the checks that ran or were skipped.
-
-    As ReFrame does (``have_any_name`` in reframe/frontend/filters.py), a value is searched for in
-    the name without blanks.  Those by hash (``/...``) and variant (``NAME@2``) are not followed.
-
-    Names in ``ran`` are as its report has them, ``OsuBandwidth %fabric=eth0``.
-    """
-    names = [name.replace(" ", "") for name in ran]
-    asked = _values(_parse(arguments)[0], "--name")
-    followed = [each for each in asked if "@" not in each and not each.startswith("/")]
-    return [each for each in followed if not any(re.search(each, name) for name in names)]
+def values_of(arguments: Sequence[str], option: str) -> list[str]:
+    """Return what ReFrame is given with ``--tag``, ``--name`` or ``--prgenv``."""
+    return _values(_parse(arguments)[0], option)
 
 
 def with_whole_stacks(arguments: Sequence[str], stacks: Collection[str]) -> list[str]:

@@ -29,7 +29,7 @@ from fabricproof.history.stats.shifts import Change, Shift
 from fabricproof.history.stats.steps import Drift, Step
 from fabricproof.history.store import Key, Matrix, Run, open_store
 from fabricproof.history.trend.model import Event, FoundDrift, FoundStep, Trend
-from fabricproof.job.run import LegResult, SessionResult
+from fabricproof.job.run import LegResult, RunResult
 from fabricproof.report.model import Band, JudgedBounds, RawNumber, ReportData
 
 RECORDED = Path(__file__).with_name("recorded") / "records.jsonl.gz"
@@ -89,7 +89,7 @@ def report_of(perflogs: Path, site: str, run_id: str | None = None) -> ReportDat
         site=site,
         made=MADE,
         run=run,
-        session=SessionResult(run_id=run.run_id, legs=tuple(_legs(records))),
+        session=RunResult(run_id=run.run_id, legs=tuple(_legs(records))),
         matrix=matrix,
         bounds=bounds,
         raw={key: tuple(numbers) for key, numbers in raw.items()},
@@ -311,7 +311,7 @@ def _raw(matrix: Matrix, spoil: str) -> dict[Key, tuple[RawNumber, ...]]:
     return raw
 
 
-def _session(matrix: Matrix, run: Run, spoil: str) -> SessionResult:
+def _session(matrix: Matrix, run: Run, spoil: str) -> RunResult:
     groups: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for row, key in enumerate(matrix.keys):
         groups[key.stack, key.program, key.leg, key.nodes].append(row)
@@ -325,7 +325,7 @@ def _session(matrix: Matrix, run: Run, spoil: str) -> SessionResult:
         net_path=None,
         reason="job 7: TIMEOUT",
     )
-    return SessionResult(run_id=run.run_id, legs=(*legs, missing))
+    return RunResult(run_id=run.run_id, legs=(*legs, missing))
 
 
 def _leg(matrix: Matrix, rows: list[int], spoil: str) -> LegResult:

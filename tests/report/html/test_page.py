@@ -18,7 +18,7 @@ from made_report import HOSTILE, made_report, recorded_report
 
 from fabricproof.core.findings import Finding, FindingKind
 from fabricproof.core.measure import Verdict
-from fabricproof.job.run import SessionResult
+from fabricproof.job.run import RunResult
 from fabricproof.report.formats import svg
 from fabricproof.report.formats.page import number, render_html
 from fabricproof.report.model import ReportData
@@ -128,7 +128,7 @@ def test_the_first_screen_says_what_is_red_how_often_and_what_to_run(page: str) 
 def test_a_red_run_without_a_number_is_no_green_page(data: ReportData) -> None:
     """What was not measured has no sparkline, and is said before all else."""
     legs = [each for each in data.session.legs if each.verdict is Verdict.MISSING]
-    page = render_html(replace(data, session=SessionResult(run_id="r", legs=tuple(legs))))
+    page = render_html(replace(data, session=RunResult(run_id="r", legs=tuple(legs))))
     first = page[page.index("<header") : page.index('<section id="curves"')]
     assert '<header class="v-MISSING">' in first
     assert "TIMEOUT" in first
@@ -141,7 +141,7 @@ def test_a_green_page_says_so_and_what_was_found_on_green_legs(data: ReportData)
     legs = tuple(
         replace(each, findings=(Finding(text=said, kind=FindingKind.PREFLIGHT),)) for each in green
     )
-    page = render_html(replace(data, session=SessionResult(run_id="r", legs=legs)))
+    page = render_html(replace(data, session=RunResult(run_id="r", legs=legs)))
     first = page[page.index("<header") : page.index('<section id="curves"')]
     assert "Every leg that was due was measured, took its path, and was good enough." in first
     assert "Found on green legs" in first
@@ -165,7 +165,7 @@ def test_a_bare_report_says_what_it_does_not_know(data: ReportData) -> None:
         site=data.site,
         made=data.made,
         run=data.run,
-        session=SessionResult(run_id=data.run.run_id, legs=()),
+        session=RunResult(run_id=data.run.run_id, legs=()),
         matrix=replace(data.matrix, keys=(), values=np.empty((0, 8)), verdicts=()),
     )
     text = render_html(bare)

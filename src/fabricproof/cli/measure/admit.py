@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import click
 
 from fabricproof.cli import options
-from fabricproof.cli.measure.run import ran
+from fabricproof.cli.measure.run import perform
 from fabricproof.cli.output import STATUSES, Only, one_fitting, only_option
 from fabricproof.cli.selection import nodes_named
 from fabricproof.core.errors import ConfigError
@@ -81,7 +81,7 @@ def command(
     means = AdmissionMeans(
         site=site,
         partition=spec,
-        run=lambda asked, where: ran(
+        run=lambda asked, where: perform(
             site, asked, quiet=as_json, nodes=where, label=ADMISSION_LABEL
         ),
         standing=lambda: ask_standing(spec, environment, reservation=reservation or ""),

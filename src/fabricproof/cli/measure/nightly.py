@@ -14,7 +14,7 @@ import click
 
 from fabricproof.cli import options
 from fabricproof.cli.console import HonestConsole
-from fabricproof.cli.measure.run import job_nodes, ran, result_record, show
+from fabricproof.cli.measure.run import perform, result_record, show
 from fabricproof.cli.output import STATUSES
 from fabricproof.core.errors import ExitStatus, InputMissingError
 from fabricproof.core.plain import plain
@@ -25,8 +25,9 @@ from fabricproof.job.leg import ADMISSION_CHECK
 from fabricproof.job.run import (
     KEPT_STAGES,
     NODES_VARIABLE,
+    RunResult,
     Workplace,
-    collect_again,
+    collect,
     ends_as_interrupt,
     new_run_id,
     prune_stages,
@@ -37,7 +38,6 @@ from fabricproof.job.run import (
 from fabricproof.nightly import (
     NightMeans,
     NightOutcome,
-    Ran,
     channels,
     night_lock,
     now,
@@ -182,7 +182,7 @@ def _spend(site: Site, place: Workplace, wishes: _Wishes) -> int:
         perflogs=place.perflogs,
         night=night,
         arguments=tuple(arguments),
-        run=lambda asked, nodes: ran(
+        run=lambda asked, nodes: perform(
             site, [*settings, *asked], quiet=wishes.as_json, nodes=nodes, label=LOOK_LABEL
         ),
         first=partial(_first, site, place, wishes, arguments, night),
@@ -212,11 +212,12 @@ def _usable(partition: PartitionSpec, environment: Mapping[str, str]) -> tuple[s
     return usable(ask_states(partition, environment))
 
 
-def _first(site: Site, place: Workplace, wishes: _Wishes, arguments: list[str], night: str) -> Ran:
+def _first(
+    site: Site, place: Workplace, wishes: _Wishes, arguments: list[str], night: str
+) -> RunResult:
     if wishes.of is None:
-        return ran(site, arguments, quiet=wishes.as_json, run_id=night)
-    result, _ = collect_again(site, place, wishes.of)
-    return Ran(result=result, job_nodes=job_nodes(place.report_file(wishes.of)))
+        return perform(site, arguments, quiet=wishes.as_json, run_id=night)
+    return collect(site, place, wishes.of)[0]
 
 
 def _status(outcome: NightOutcome) -> int:

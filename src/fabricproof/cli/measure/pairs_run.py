@@ -15,7 +15,7 @@ import click
 
 from fabricproof.cli import options
 from fabricproof.cli.measure.pairs_display import PICTURE, campaign_record, campaign_text, draw
-from fabricproof.cli.measure.run import ran
+from fabricproof.cli.measure.run import perform
 from fabricproof.cli.output import STATUSES, Only, one_fitting, only_option
 from fabricproof.cli.selection import nodes_named
 from fabricproof.core.errors import ConfigError, ExitStatus
@@ -25,7 +25,7 @@ from fabricproof.core.units import natural
 from fabricproof.core.whole_file import refusal_of
 from fabricproof.history.store import LOOK_LABEL
 from fabricproof.job.run import (
-    SessionResult,
+    RunResult,
     Workplace,
     check_scheduler,
     ends_as_interrupt,
@@ -190,11 +190,11 @@ def _folder(place: Workplace, resume: str | None) -> Path:
     return place.root.resolve() / "pairs" / (resume or new_run_id())
 
 
-def _looked(site: Site, asked: Sequence[str], nodes: tuple[str, ...]) -> SessionResult | None:
-    done = ran(site, asked, quiet=True, nodes=nodes, label=LOOK_LABEL)
-    if not done.whole and done.status == ExitStatus.INTERRUPTED:
+def _looked(site: Site, asked: Sequence[str], nodes: tuple[str, ...]) -> RunResult | None:
+    done = perform(site, asked, quiet=True, nodes=nodes, label=LOOK_LABEL)
+    if done.status == ExitStatus.INTERRUPTED:
         raise KeyboardInterrupt
-    return done.result
+    return None if done.left_nothing else done
 
 
 def _taken(site: Site, place: Workplace, run_id: str, leg: str) -> float:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,26 +18,33 @@ import click
 from fabricproof.cli import options
 from fabricproof.cli.measure.run_progress import Progress
 from fabricproof.cli.output import STATUSES
-from fabricproof.core.errors import ExitStatus, FabricproofError, UnavailableError
+from fabricproof.core.errors import (
+    ExitStatus,
+    FabricproofError,
+    UnavailableError,
+    UnknownOptionError,
+)
 from fabricproof.core.measure import Verdict
 from fabricproof.core.project import project_root
 from fabricproof.job.run import (
     KEPT_STAGES,
     NODES_VARIABLE,
-    SessionResult,
+    RunNote,
+    RunResult,
     Workplace,
-    check_scheduler,
     collect,
-    doubted,
+    describe_checks,
     new_run_id,
     prune_stages,
     read_report,
+    ready_to_run,
     reframe_command,
-    refuse_troubles,
+    refuse_full_disk,
     run_reframe,
     scheduler_answers,
-    scheduling_troubles,
+    selects_nothing,
     session_environment,
+    unloadable,
     wants_run,
     workplace,
 )
@@ -44,7 +52,7 @@ from fabricproof.site import Site, choose_site, load_site
 from fabricproof.site.roll import selects_only, setting_options, with_whole_stacks
 
 if TYPE_CHECKING:
-    from fabricproof.nightly import Confirmation, Ran
+    from fabricproof.nightly import Confirmation
 
 #: names the run that ``reframe -r`` starts, as ``--label`` does
 LABEL_VARIABLE = "FABRICPROOF_LABEL"
@@ -82,8 +90,8 @@ def command(
     they run (-c, -R, -S, -J, -m, -M, -u).
 
     The exit status is 0 only if something was judged and nothing is FAIL (1), INVALID (3),
-    MISSING (4) or UNJUDGED (5); 6: nothing was judged; 69: no Slurm; 130: interrupted.  A -n that
-    no check fits is MISSING.
+    MISSING (4) or UNJUDGED (5); 6: nothing was judged; 69: no Slurm; 130: interrupted.  A -n, -t or
+    -p that nothing fits is MISSING.
     """
     selection = [part for tag in tags for part in ("-t", tag)]
     site = load_site(site_name) if site_name else choose_site()
@@ -100,30 +108,12 @@ def reframe(arguments: tuple[str, ...]) -> None:
     if wants_run(arguments):
         label = os.environ.get(LABEL_VARIABLE)
         sys.exit(int(accept(site, list(arguments), label=label)))
-    run_id = new_run_id()
-    environment = session_environment(site, workplace(project_root()), run_id)
-    Path(environment["FABRICPROOF_REFRAME_LOG"]).parent.mkdir(parents=True, exist_ok=True)
-    Path(environment["RFM_SQLITE_DB_FILE"]).parent.mkdir(parents=True, exist_ok=True)
+    environment = session_environment(site, workplace(project_root()), new_run_id())
+    for name in ("FABRICPROOF_REFRAME_LOG", "RFM_SQLITE_DB_FILE"):
+        Path(environment[name]).parent.mkdir(parents=True, exist_ok=True)
     program = reframe_command()
     words = with_whole_stacks(arguments, [stack.name for stack in site.stacks])
     os.execve(program, [program, *words], environment)  # noqa: S606 - it replaces us
-
-
-@dataclass(frozen=True, kw_only=True)
-class Performed:
-    """What starting ReFrame came to.
-
-    Attributes:
-        status: exit status: the verdict's, or why the run did not come to its end.
-        whole: the run came to its end.
-        reason: why it did not; empty where it did.
-    """
-
-    run_id: str
-    result: SessionResult | None
-    status: ExitStatus
-    whole: bool
-    reason: str = ""
 
 
 def accept(
@@ -138,108 +128,65 @@ def accept(
 
     ``again``: measure once more what others disturbed or too few rounds left open.
     """
-    from fabricproof.history.store import require_label  # noqa: PLC0415 - start-up time
-    from fabricproof.nightly import keep  # noqa: PLC0415
-
     place = workplace(project_root())
     if label:
+        from fabricproof.history.store import require_label  # noqa: PLC0415 - start-up time
+
         require_label(label)
-    performed = perform(site, arguments, progress=progress_of(arguments, quiet=shown == "json"))
-    if performed.result is not None:
-        confirmations: tuple[Confirmation, ...] = ()
-        if again and performed.whole and selects_only(arguments):
-            settings = setting_options(arguments)
-            performed, confirmations = _measured_again(
-                site, place, performed, settings, quiet=shown == "json"
-            )
-        assert performed.result is not None, "it has one still"
-        show(performed.result, shown, site=site.name, again=confirmations)
-        if label:
-            label_run(label, site, performed.run_id)
-        prune_stages(place, KEPT_STAGES + len(confirmations))
-        keep(place.perflogs, site.name, confirmations, performed.run_id)
-    return performed.status
+    result = perform(site, arguments, quiet=shown == "json")
+    if result.left_nothing:
+        return ExitStatus(result.status)
+    from fabricproof.nightly import keep  # noqa: PLC0415 - start-up time
+
+    confirmations: tuple[Confirmation, ...] = ()
+    if again and not result.stopped and selects_only(arguments):
+        settings = setting_options(arguments)
+        result, confirmations = _measured_again(site, result, settings, quiet=shown == "json")
+    show(
+        replace(
+            result,
+            notes=(
+                f"perflogs: {place.perflogs / site.name}",
+                f"ReFrame's report: {place.report_file(result.run_id)}",
+                f"stage folders of what failed: {place.root / 'stage'}",
+                *result.notes,
+            ),
+        ),
+        shown,
+        site=site.name,
+        again=confirmations,
+    )
+    if label:
+        label_run(label, site, result.run_id)
+    prune_stages(place, KEPT_STAGES + len(confirmations))
+    keep(place.perflogs, site.name, confirmations, result.run_id)
+    return ExitStatus(result.status) if result.status else STATUSES[result.verdict]
 
 
 def _measured_again(
-    site: Site, place: Workplace, performed: Performed, settings: Sequence[str], *, quiet: bool
-) -> tuple[Performed, tuple[Confirmation, ...]]:
-    """Measure once more what is UNJUDGED for a cause that passes; return both outcomes.
+    site: Site, result: RunResult, settings: Sequence[str], *, quiet: bool
+) -> tuple[RunResult, tuple[Confirmation, ...]]:
+    """Measure once more what is UNJUDGED for a cause that passes; return what then counts.
 
     ``settings``: ReFrame's options of the run that its second looks need as well.
     """
     from fabricproof.history.store import LOOK_LABEL  # noqa: PLC0415 - start-up time
-    from fabricproof.nightly import (  # noqa: PLC0415
-        Budget,
-        Confirmer,
-        settled,
-    )
+    from fabricproof.nightly import Budget, Confirmer, settled  # noqa: PLC0415
 
-    assert performed.result is not None, "the caller asked"
     confirmer = Confirmer(
         site.name,
-        run=lambda asked, nodes: ran(
+        run=lambda asked, nodes: perform(
             site, [*settings, *asked], quiet=quiet, nodes=nodes, label=LOOK_LABEL
         ),
         usable=lambda _: (),
         budget=Budget.of(site.night),
         say=lambda text: click.echo(text, err=quiet),
     )
-    nodes = job_nodes(place.report_file(performed.run_id))
-    found = confirmer.measure_again(performed.result, nodes)
-    result = settled(performed.result, found.confirmations)
-    status = STATUSES[result.verdict]
-    if found.status == ExitStatus.INTERRUPTED:
-        status = ExitStatus.INTERRUPTED
-    return replace(performed, result=result, status=status), found.confirmations
-
-
-def ran(
-    site: Site,
-    arguments: Sequence[str],
-    *,
-    quiet: bool,
-    run_id: str | None = None,
-    nodes: tuple[str, ...] = (),
-    label: str = "",
-) -> Ran:
-    """Start ReFrame and return what came of it, in the words of who looks again.
-
-    The run has its ``label`` before it begins: one that is killed is no sample of the site either.
-    """
-    from fabricproof.nightly import Ran  # noqa: PLC0415 - start-up time
-
-    progress = progress_of(arguments, quiet=quiet)
-    run_id = run_id or new_run_id()
-    if label:
-        label_run(label, site, run_id)
-    done = perform(site, arguments, progress=progress, run_id=run_id, nodes=nodes)
-    return Ran(
-        result=done.result,
-        job_nodes=job_nodes(workplace(project_root()).report_file(done.run_id)),
-        whole=done.whole,
-        reason=done.reason,
-        status=int(done.status) if not done.whole else 0,
-    )
-
-
-def progress_of(arguments: Sequence[str], *, quiet: bool) -> Progress:
-    """Return what shows how far a run is; with ReFrame's own lines where it is asked for more."""
-    verbose = any(each == "--verbose" or re.match(r"-v+$", each) for each in arguments)
-    return Progress(quiet=quiet, verbose=verbose)
-
-
-def job_nodes(report: Path) -> dict[str, tuple[str, ...]]:
-    """Return the nodes of each job, as ReFrame's report has them; none without a report."""
-    try:
-        cases = read_report(report)
-    except FabricproofError:
-        return {}
-    return {
-        str(case["jobid"]): tuple(sorted(case["job_nodelist"]))
-        for case in cases
-        if case.get("jobid") and case.get("job_nodelist")
-    }
+    found = confirmer.measure_again(result)
+    result = settled(result, found.confirmations)
+    if found.ended is not None and found.ended.status == ExitStatus.INTERRUPTED:
+        result = replace(result, status=ExitStatus.INTERRUPTED)
+    return result, found.confirmations
 
 
 def label_run(label: str, site: Site, run_id: str) -> None:
@@ -256,64 +203,124 @@ def perform(
     site: Site,
     arguments: Sequence[str],
     *,
-    progress: Progress,
+    quiet: bool,
     run_id: str | None = None,
     nodes: Sequence[str] = (),
-) -> Performed:
+    label: str = "",
+) -> RunResult:
     """Run ReFrame with ``arguments`` on ``site`` and return what came of it; print no verdict.
 
-    Without ``run_id`` it gets a new one; without ``nodes`` any will do.
+    Args:
+        site: of the checks.
+        arguments: of ReFrame.
+        quiet: show no progress.
+        run_id: of the run; a new one without it.
+        nodes: to measure on; any without them.
+        label: that the run has before it begins: one that is killed is no sample of the site.
 
     Raises:
         ConfigError: this Slurm cannot be measured on as the site says; nothing was started.
         UnavailableError: the scheduler is not there; nothing was started.
+        UnknownOptionError: ReFrame does not know an option.
     """
     place = workplace(project_root())
     run_id = run_id or new_run_id()
+    if label:
+        label_run(label, site, run_id)
     arguments = with_whole_stacks(arguments, [stack.name for stack in site.stacks])
     environment = session_environment(site, place, run_id)
     if nodes:
         environment[NODES_VARIABLE] = ",".join(nodes)
-    check_scheduler(site, environment)
-    _warn_of_scheduling(site, environment)
+    for trouble in ready_to_run(site, environment):
+        click.echo(f"fabricproof: warning: {trouble.line}", err=True)
+    note = RunNote(site=site.name, arguments=list(arguments), perflogs=str(place.perflogs))
+    if "--dry-run" not in arguments:
+        note.write(place, run_id)
+    progress = Progress(
+        quiet=quiet, verbose=any(re.match(r"-v+$|--verbose$", a) for a in arguments)
+    )
     ended: int | None = None
-    status, reason = ExitStatus.INTERRUPTED, "interrupted"
-    alive = partial(scheduler_answers, site, environment)
+    stopped, status = "interrupted", ExitStatus.INTERRUPTED
     try:
         with progress.following(site, environment):
-            ended = run_reframe(arguments, environment, progress.line, alive=alive)
+            ended = run_reframe(
+                arguments,
+                environment,
+                progress.line,
+                alive=partial(scheduler_answers, site, environment),
+            )
     except KeyboardInterrupt:
         click.echo("fabricproof: interrupted; what had finished is kept", err=True)
     except UnavailableError as error:
         click.echo(f"fabricproof: {error}", err=True)
-        status, reason = error.exit_status, str(error)
-    if ended is None and not place.report_file(run_id).exists():
-        return Performed(run_id=run_id, result=None, status=status, whole=False, reason=reason)
-    result = collect(site, place, run_id, arguments, progress.lines)
+        stopped, status = str(error), error.exit_status
+    refuse_full_disk(progress.lines)
+    has_report = place.report_file(run_id).exists()
+    if ended is None and not has_report:
+        return RunResult(run_id=run_id, stopped=stopped, status=int(status))
+    broken = list(unloadable(progress.lines))
+    ran_nothing = not has_report and (
+        bool(broken) or "[==========] Running 0 check(s)" in progress.lines
+    )
+    if not has_report and not ran_nothing:
+        _refuse_unknown_option(progress.lines)
+        read_report(place.report_file(run_id))  # raises: there is none
+    missing = [("check file", complaint) for complaint in broken]
+    missing += _not_selected(site, place, arguments, run_id, nothing=ran_nothing and not broken)
+    doubts = []
     if ended is None:
-        why = "interrupted before the end of the run"
-        result = doubted(result, place, Verdict.MISSING, why)
-        return Performed(run_id=run_id, result=result, status=status, whole=False, reason=reason)
-    if ended:
+        doubts = [(Verdict.MISSING.value, "interrupted before the end of the run")]
+    elif ended and has_report:
         why = f"ended with status {ended} although no check failed: read its log"
-        result = doubted(result, place, Verdict.UNJUDGED, why)
-    return Performed(run_id=run_id, result=result, status=STATUSES[result.verdict], whole=True)
+        doubts = [(Verdict.UNJUDGED.value, why)]
+    note = replace(note, ended=True, ran_nothing=ran_nothing, missing=missing, doubts=doubts)
+    note.write(place, run_id)
+    result, _ = collect(site, place, run_id)
+    if ran_nothing and not broken:
+        chosen = " ".join(arguments[1:])
+        said = f"no check was selected{' by ' * bool(chosen)}{chosen}: fabricproof reframe -l"
+        result = replace(result, notes=(said, *result.notes))
+    if ended is None:
+        return replace(result, stopped=stopped, status=int(status))
+    return result
 
 
-def _warn_of_scheduling(site: Site, environment: dict[str, str]) -> None:
-    """Say what this Slurm will not do; refuse where no number would count.
+def _not_selected(
+    site: Site, place: Workplace, arguments: Sequence[str], run_id: str, *, nothing: bool
+) -> list[tuple[str, str]]:
+    """Return what was asked for and selects nothing, said at once, and the reason of each."""
+    report = place.report_file(run_id)
+    ran = [str(case.get("name", "")) for case in read_report(report)] if report.exists() else []
+    described: list[dict[str, Any]] = []
+    if nothing:
+        # What there is to select is asked for only where nothing was.
+        try:
+            described = describe_checks(site, place)
+        except FabricproofError as error:
+            click.echo(f"fabricproof: nobody knows what there is to select: {error}", err=True)
+    stacks = [stack.name for stack in site.stacks]
+    found = selects_nothing(arguments, ran, stacks, described)
+    for option, reason in found:
+        click.echo(f"fabricproof: {option} selects nothing: {reason}", err=True)
+    return found
 
-    Raises:
-        ConfigError: nothing that was measured there could be believed.
-    """
-    troubles = scheduling_troubles(site, environment)
-    refuse_troubles(site, troubles)
-    for trouble in troubles:
-        click.echo(f"fabricproof: warning: {trouble.line}", err=True)
+
+def _refuse_unknown_option(lines: Sequence[str]) -> None:
+    """Refuse what ReFrame's own parser refused, with the option that may be meant."""
+    message = next((line for line in lines if line.startswith("reframe: error: ")), "")
+    if not message:
+        return
+    # argparse shows all options before it says which it does not know.
+    usage = " ".join(line for line in lines if line is not message)
+    known = {"--site", "--label", "--json", *re.findall(r"--[a-z][a-z-]+", usage)}
+    words = re.findall(r"--\w[\w-]*", message)
+    meant = [near for word in words for near in difflib.get_close_matches(word, known, n=1)]
+    message = message.removeprefix("reframe: error: ")
+    raise UnknownOptionError(message + (f"; did you mean {', '.join(meant)}?" if meant else ""))
 
 
 def show(
-    result: SessionResult,
+    result: RunResult,
     shown: Shown = "table",
     *,
     site: str = "",
@@ -334,7 +341,7 @@ def show(
     render(result, console, site, every_leg=shown == "every leg")
 
 
-def result_record(result: SessionResult) -> dict[str, Any]:
+def result_record(result: RunResult) -> dict[str, Any]:
     """Return a run's result as plain data, the form of ``--json``."""
     from fabricproof.report.formats.record import leg_record  # noqa: PLC0415 - slow, needed at the end
 

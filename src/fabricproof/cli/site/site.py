@@ -15,7 +15,7 @@ from fabricproof.core.findings import Finding
 from fabricproof.core.project import project_root, site_word
 from fabricproof.job.run import (
     describe_checks,
-    refuse_troubles,
+    refused_troubles,
     scheduler_answers,
     scheduling_troubles,
     session_environment,
@@ -82,9 +82,7 @@ def _troubles(site: Site) -> list[Finding]:
     environment = session_environment(site, workplace(project_root()), "check")
     if not scheduler_answers(site, environment):
         return []
-    troubles = scheduling_troubles(site, environment)
-    refuse_troubles(site, troubles)
-    return troubles
+    return refused_troubles(site, scheduling_troubles(site, environment))
 
 
 @command.command(name="list")

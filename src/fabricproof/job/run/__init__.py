@@ -1,47 +1,45 @@
-"""One acceptance run: what was due, what ReFrame did, what the records say; pure but for reading.
-
-:mod:`~fabricproof.job.run.join` makes the verdict, :mod:`~fabricproof.job.run.collection` finds
-what it is made of, right after a run or any time later.
-"""
+"""One acceptance run: what was due, what ReFrame did, what the records say."""
 
 from __future__ import annotations
 
 from fabricproof.job.run.collection import (
-    ALL_LEGS,
+    RunNote,
     collect,
-    collect_again,
-    doubted,
-    left_a_log_only,
-)
-from fabricproof.job.run.join import (
-    BUILD_PROGRAM,
-    OF_REFRAME,
-    LegResult,
-    SessionResult,
-    assemble,
+    left_a_note_only,
     read_report,
     read_run,
+    selects_nothing,
+)
+from fabricproof.job.run.errors_of_run import ALL_LEGS
+from fabricproof.job.run.join import assemble, useful_words
+from fabricproof.job.run.result import BUILD_PROGRAM, OF_REFRAME, LegResult, RunResult
+from fabricproof.job.run.scheduler import (
+    check_scheduler,
+    ready_to_run,
+    refused_troubles,
+    scheduler_answers,
+    scheduling_troubles,
 )
 from fabricproof.job.run.start import (
     KEPT_STAGES,
+    LISTENS_VARIABLE,
     NODES_VARIABLE,
+    JobEvent,
     Workplace,
-    ask,
-    check_scheduler,
     describe_checks,
+    ends_as_interrupt,
+    heard,
     new_run_id,
     prune_stages,
     reframe_command,
-    refuse_troubles,
+    refuse_full_disk,
     run_reframe,
-    scheduler_answers,
-    scheduling_troubles,
     session_environment,
+    tell,
     unloadable,
     wants_run,
     workplace,
 )
-from fabricproof.job.run.watch import LISTENS_VARIABLE, JobEvent, ends_as_interrupt, heard, tell
 
 __all__ = [
     "ALL_LEGS",
@@ -52,30 +50,32 @@ __all__ = [
     "OF_REFRAME",
     "JobEvent",
     "LegResult",
-    "SessionResult",
+    "RunNote",
+    "RunResult",
     "Workplace",
-    "ask",
     "assemble",
     "check_scheduler",
     "collect",
-    "collect_again",
     "describe_checks",
-    "doubted",
     "ends_as_interrupt",
     "heard",
-    "left_a_log_only",
+    "left_a_note_only",
     "new_run_id",
     "prune_stages",
     "read_report",
     "read_run",
+    "ready_to_run",
     "reframe_command",
-    "refuse_troubles",
+    "refuse_full_disk",
+    "refused_troubles",
     "run_reframe",
     "scheduler_answers",
     "scheduling_troubles",
+    "selects_nothing",
     "session_environment",
     "tell",
     "unloadable",
+    "useful_words",
     "wants_run",
     "workplace",
 ]

@@ -1,4 +1,4 @@
-"""Start ReFrame for a site: environment, command line, progress, and what is checked before.
+"""Start ReFrame for a site: folders, environment, the process and a watch over its scheduler.
 
 ReFrame runs as a program of its own, exactly as an administrator would start it; this module
 never imports it.
@@ -6,42 +6,45 @@ never imports it.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
-from fabricproof.core.findings import Finding
-from fabricproof.core.measure import Verdict
 from fabricproof.core.project import ROOT_VARIABLE, check_folders
-from fabricproof.job.run.watch import Watch, ends_as_interrupt, patience_seconds
-from fabricproof.nodes import slurm
 from fabricproof.site import Site, check_access
-from fabricproof.site.scheduling import (
-    SlurmTraits,
-    asked_partitions,
-    find_troubles,
-    read_traits,
-)
 from fabricproof.stacks.wheels import check_provisioned
-
-#: how long the scheduler may take to say that it is there
-SCHEDULER_PATIENCE_SECONDS = 20
 
 #: stage folders of this many runs are kept
 KEPT_STAGES = 20
 
 #: nodes that the checks of a session are to measure on, joined by commas
 NODES_VARIABLE = "FABRICPROOF_NODES"
+
+#: how long the scheduler may be silent during a run, in seconds; the variable overrides it
+PATIENCE_SECONDS = 180.0
+PATIENCE_VARIABLE = "FABRICPROOF_SCHEDULER_PATIENCE"
+
+#: how often it is asked, as a share of the patience
+ASKS_PER_PATIENCE = 6
+
+#: how long ReFrame may take to cancel its jobs when it is told to stop, in seconds
+FAREWELL_SECONDS = 30.0
 
 #: -r by itself, after flags without a value (-vr), before more of them (-rv) or a tag (-rtquick)
 _RUN_FLAG = re.compile(r"^(-[vqR]*r|--run$)")
@@ -88,6 +91,10 @@ class Workplace:
     def log_file(self, run_id: str) -> Path:
         """Return where ReFrame's debug log of ``run_id`` goes."""
         return self.root / "logs" / f"{run_id}.log"
+
+    def note_file(self, run_id: str) -> Path:
+        """Return where our own note of ``run_id`` goes (``job.run.collection.RunNote``)."""
+        return self.root / "logs" / f"{run_id}.run"
 
 
 def workplace(project: Path) -> Workplace:
@@ -174,91 +181,6 @@ def wants_run(arguments: Sequence[str]) -> bool:
     return any(_RUN_FLAG.match(argument) for argument in arguments)
 
 
-def check_scheduler(site: Site, environment: Mapping[str, str]) -> None:
-    """Say at once when the scheduler is not there, instead of failing in every check.
-
-    Raises:
-        UnavailableError: its command is missing, does not answer, or knows no such partition.
-    """
-    if not any(each.uses_slurm for each in site.partitions):
-        return
-    hint = site.spec.start_hint or "start Slurm, or choose another site with --site"
-    try:
-        answer = slurm.ask(
-            ["sinfo", "-h", "-o", "%P %T %D"], environment, seconds=SCHEDULER_PATIENCE_SECONDS
-        )
-    except UnavailableError as error:
-        raise UnavailableError(
-            error.problem,
-            source=str(site.folder),
-            expected=error.expected or "a list of partitions from sinfo",
-            got=error.got,
-            next_step=hint,
-        ) from None
-    marked = {line.split()[0] for line in answer.splitlines() if line.strip()}
-    known = {name.rstrip("*") for name in marked}
-    for partition in filter(lambda each: each.uses_slurm, site.partitions):
-        asked = set(asked_partitions(partition.access)) or marked - known
-        if asked and not (unknown := {name.rstrip("*") for name in asked} - known):
-            continue
-        raise UnavailableError(
-            "Slurm has no such partition" if asked else "Slurm has no default partition",
-            source=str(site.folder / "site.toml"),
-            expected=f"one of: {', '.join(sorted(known)) or 'none at all'}",
-            got=", ".join(map(repr, sorted(unknown))) if asked else "access that names none",
-            next_step=f"correct access of partition {partition.name}, or: {hint}",
-        )
-
-
-def ask_traits(site: Site, environment: Mapping[str, str]) -> SlurmTraits:
-    """Ask the Slurm of ``site`` what decides whether its partitions can be measured on.
-
-    What does not answer is unknown: whether Slurm is there at all says :func:`check_scheduler`.
-    """
-    if not any(each.uses_slurm for each in site.partitions):
-        return SlurmTraits()
-    config, _ = ask(["scontrol", "show", "config"], environment)
-    partitions, _ = ask(["scontrol", "-o", "show", "partition"], environment)
-    # What was asked for is not there, and that is an answer; a database that is away is none.
-    wanted = ["sacct", "-n", "-X", "-j", "1", "-o", "jobid"]
-    keeps = any(each.scheduler == "slurm" for each in site.partitions)
-    fault = ask(wanted, environment)[1] if keeps else None
-    return read_traits(config, partitions, fault)
-
-
-def ask(
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    patience_seconds: float = SCHEDULER_PATIENCE_SECONDS,
-) -> tuple[str, str | None]:
-    """Return what a command of Slurm printed, and what it said where it failed."""
-    try:
-        return slurm.ask(command, environment, seconds=patience_seconds), None
-    except UnavailableError as error:
-        return "", error.got or error.problem
-
-
-def scheduling_troubles(site: Site, environment: Mapping[str, str]) -> list[Finding]:
-    """Return what this Slurm will not do for the partitions of ``site``, before any job."""
-    traits = ask_traits(site, environment)
-    return [trouble for each in site.partitions for trouble in find_troubles(each, traits)]
-
-
-def refuse_troubles(site: Site, troubles: Sequence[Finding]) -> None:
-    """Refuse a run of which no number would count.
-
-    Raises:
-        ConfigError: the first that is FAIL, with its next step.
-    """
-    for trouble in troubles:
-        if trouble.verdict is Verdict.FAIL:
-            raise ConfigError(
-                f"{trouble.text}: {trouble.means}",
-                source=str(site.folder / "site.toml"),
-                next_step=trouble.next_step,
-            )
-
-
 def reframe_command() -> str:
     """Return ReFrame's own program, the one installed beside this library."""
     beside = Path(sys.executable).parent / "reframe"
@@ -270,15 +192,6 @@ def reframe_command() -> str:
             "ReFrame is not installed", expected="its reframe command", next_step="make install"
         )
     return found
-
-
-def scheduler_answers(site: Site, environment: Mapping[str, str]) -> bool:
-    """Tell whether the scheduler of ``site`` is there and knows its partitions."""
-    try:
-        check_scheduler(site, environment)
-    except UnavailableError:
-        return False
-    return True
 
 
 def run_reframe(
@@ -293,15 +206,21 @@ def run_reframe(
     Ctrl-C reaches ReFrame too, which cancels its jobs; this waits for it to finish doing so.
     Another signal that would end us is handed to it as one.
 
-    ``alive`` tells whether the scheduler answers; it is asked now and then while ReFrame runs.
+    ``alive`` tells whether the scheduler answers; it is asked now and then while ReFrame runs: with
+    accounting up and the controller dead, ``sacct`` goes on saying RUNNING, and ReFrame would wait
+    for ever.
 
     Raises:
         UnavailableError: the scheduler stopped answering; ReFrame was ended.
     """
     for key in ("RFM_REPORT_FILE", "FABRICPROOF_REFRAME_LOG"):
         Path(environment[key]).parent.mkdir(parents=True, exist_ok=True)
+    # ReFrame's result store then calls the session by our run: reframe --performance-compare
+    # '?run_id=="A"/?run_id=="B"/median:' asks for it.
+    stored = "FABRICPROOF_RUN_ID" in environment and wants_run(arguments)
+    extras = [f"--session-extras=run_id={environment['FABRICPROOF_RUN_ID']}"] if stored else []
     process = subprocess.Popen(
-        [reframe_command(), *arguments, *_stored_with(arguments, environment)],
+        [reframe_command(), *arguments, *extras],
         env=dict(environment),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -309,8 +228,13 @@ def run_reframe(
         errors="replace",
     )
     assert process.stdout is not None
-    patience = patience_seconds()
-    with ends_as_interrupt(), Watch(process, alive, patience=patience) as watch:
+    over, gave_up = threading.Event(), threading.Event()
+    patience = _patience_seconds()
+    watch = threading.Thread(
+        target=_watch, args=(process, alive, patience, over, gave_up), daemon=True
+    )
+    with ends_as_interrupt():
+        watch.start()
         try:
             for line in process.stdout:
                 on_line(line.rstrip("\n"))
@@ -321,8 +245,10 @@ def run_reframe(
             raise
         finally:
             process.stdout.close()
-        status = process.wait()
-    if watch.gave_up:
+            status = process.wait()
+            over.set()
+            watch.join()
+    if gave_up.is_set():
         raise UnavailableError(
             f"the scheduler stopped answering during the run, for {patience:.0f} s",
             expected="an answer from sinfo",
@@ -331,14 +257,77 @@ def run_reframe(
     return status
 
 
-def _stored_with(arguments: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """Return what makes ReFrame's result store call the session by the identity of our run.
+def _patience_seconds() -> float:
+    """Return the patience in force; a value that is no positive number is ignored."""
+    with contextlib.suppress(ValueError):
+        chosen = float(os.environ.get(PATIENCE_VARIABLE, ""))
+        return chosen if 0 < chosen < float("inf") else PATIENCE_SECONDS
+    return PATIENCE_SECONDS
 
-    ``reframe --performance-compare '?run_id=="A"/?run_id=="B"/median:'`` then asks for our runs.
+
+def _watch(
+    process: subprocess.Popen[str],
+    alive: Callable[[], bool],
+    patience: float,
+    over: threading.Event,
+    gave_up: threading.Event,
+) -> None:
+    """End the process once ``alive`` has said no for as long as the patience."""
+    silent_since: float | None = None
+    while not over.wait(patience / ASKS_PER_PATIENCE):
+        asked = time.monotonic()
+        if alive():
+            silent_since = None
+            continue
+        silent_since = asked if silent_since is None else silent_since
+        if time.monotonic() - silent_since >= patience:
+            gave_up.set()
+            process.send_signal(_ending_signal())
+            try:
+                process.wait(FAREWELL_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            return
+
+
+@contextlib.contextmanager
+def ends_as_interrupt() -> Iterator[None]:
+    """Take SIGTERM and SIGHUP as Ctrl-C: what runs is told too, and what had finished is kept.
+
+    A timer, ``timeout`` or ``kill`` ends the main process only: ReFrame and its jobs would go on.
+    Threads cannot take signals (Python's signal module): in one this does nothing.
     """
-    if not wants_run(arguments) or "FABRICPROOF_RUN_ID" not in environment:
-        return []
-    return ["--session-extras", f"run_id={environment['FABRICPROOF_RUN_ID']}"]
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupted(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        for task in Path("/proc/self/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                for child in task.read_text(encoding="ascii").split():
+                    os.kill(int(child), _ending_signal())
+        raise KeyboardInterrupt
+
+    # polars, once imported, has reading go on after Ctrl-C (SA_RESTART) until somebody writes.
+    signal.siginterrupt(signal.SIGINT, True)
+    before: dict[int, Callable[..., Any] | int | None] = {
+        number: signal.signal(number, interrupted) for number in (signal.SIGTERM, signal.SIGHUP)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _ending_signal() -> signal.Signals:
+    """Return what a child of ours listens to: it ignores SIGINT where we were started so.
+
+    A shell without job control starts ``fabricproof run &`` with SIGINT ignored, and every child
+    inherits that.  SIGTERM then has ReFrame cancel its jobs likewise.
+    """
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    return signal.SIGTERM if ignored else signal.SIGINT
 
 
 def describe_checks(site: Site, place: Workplace) -> list[dict[str, Any]]:
@@ -388,3 +377,36 @@ def unloadable(lines: Sequence[str]) -> Iterator[str]:
         match = _CANNOT_LOAD.search(line)
         if match:
             yield match[1] or f"{match[2]}: no check of any file ran"
+
+
+# How far a run is: one line of JSON of a check for each of its jobs.  Nothing is judged by it.
+
+#: set where the reader of ReFrame's output takes these lines
+LISTENS_VARIABLE = "FABRICPROOF_LISTENS"
+
+_START = '{"fabricproof_job": '
+
+
+class JobEvent(StrEnum):
+    """What became of a job."""
+
+    PLANNED = "planned"
+    SUBMITTED = "submitted"
+    JUDGED = "judged"
+
+
+def tell(event: JobEvent, facts: Mapping[str, Any]) -> None:
+    """Print one event, where somebody listens; that nobody does any more is no trouble."""
+    if os.environ.get(LISTENS_VARIABLE):
+        with contextlib.suppress(OSError):
+            sys.stdout.write(json.dumps({"fabricproof_job": event, **facts}) + "\n")
+            sys.stdout.flush()
+
+
+def heard(line: str) -> tuple[JobEvent, dict[str, Any]] | None:
+    """Return the event of a line of ReFrame's output; None if the line is none."""
+    if line.startswith(_START):
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            facts = json.loads(line)
+            return JobEvent(facts.pop("fabricproof_job")), facts
+    return None

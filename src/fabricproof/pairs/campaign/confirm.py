@@ -17,7 +17,7 @@ from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Quantity as Measured
 from fabricproof.core.measure import Verdict
 from fabricproof.core.units import natural
-from fabricproof.job.run import ALL_LEGS, LegResult, SessionResult
+from fabricproof.job.run import ALL_LEGS, LegResult, RunResult
 from fabricproof.pairs.blame.judged import MatrixVerdict, WhyUndecided
 from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.pairs.campaign.ledger import Campaign
@@ -58,7 +58,7 @@ _TURNS = 2
 Ends = tuple[str, str]
 
 #: runs ReFrame with arguments on nodes; None where it came to no result
-Run = Callable[[Sequence[str], tuple[str, ...]], SessionResult | None]
+Run = Callable[[Sequence[str], tuple[str, ...]], RunResult | None]
 
 #: what share of a leg's time others cost it at most, 0 to 1, of the run and the leg's name
 Taken = Callable[[str, str], float]
@@ -392,7 +392,7 @@ def _looked(
 
 
 def _of_legs(
-    blank: Confirmation, result: SessionResult, taken: Taken
+    blank: Confirmation, result: RunResult, taken: Taken
 ) -> tuple[Confirmation, PairLook | None]:
     mine = [each for each in result.legs if _is_over(each, blank.net_path) and each.nodes]
     elsewhere = [each for each in mine if not set(each.nodes) <= set(blank.nodes)]

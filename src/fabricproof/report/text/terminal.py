@@ -12,7 +12,7 @@ from rich.text import Text
 from fabricproof.core.hostlist import fold
 from fabricproof.core.measure import BADNESS, Quantity, Verdict
 from fabricproof.core.units import by_key, counted
-from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
+from fabricproof.job.run import BUILD_PROGRAM, LegResult, RunResult
 from fabricproof.report.red import again, held, next_step, told_of_passes
 from fabricproof.verdict.value import ERROR_UNIT, Source
 
@@ -33,9 +33,7 @@ FINDINGS_SHOWN = 3
 LOST_TOLD_APART = 5
 
 
-def render(
-    result: SessionResult, console: Console, site: str = "", *, every_leg: bool = False
-) -> None:
+def render(result: RunResult, console: Console, site: str = "", *, every_leg: bool = False) -> None:
     """Print what is red in full sentences, what is green in a few lines, and one line that sums up.
 
     Args:
@@ -199,7 +197,7 @@ def _where(leg: LegResult) -> str:
 
 
 def _folded_legs(
-    result: SessionResult,
+    result: RunResult,
 ) -> dict[tuple[Verdict, str, str], list[LegResult]]:
     """Return, by reason, the legs that never ran and are told in one line for each reason.
 
@@ -251,7 +249,7 @@ def _text(words: str, style: str = "") -> Text:
     return Text(held(words), style=style)
 
 
-def _summary(result: SessionResult) -> Text:
+def _summary(result: RunResult) -> Text:
     counts = result.counts()
     parts = [f"{counts[verdict]} {verdict}" for verdict in reversed(BADNESS) if verdict in counts]
     verdict = result.verdict

@@ -1,0 +1,104 @@
+"""What the legs of a run lost or damaged together, which no leg alone can tell.
+
+Thirty packets of a million are below what a leg of 45,000 can tell from the ten that it may lose; a
+run of a million tells.  The law is the legs' own: the exact lower limit of a Poisson rate, against
+the events that the limits of all those legs allow together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from fabricproof.core.measure import Verdict
+from fabricproof.core.records import QuantityRecord
+from fabricproof.core.units import by_key
+from fabricproof.job.evidence.error_rates import NAMES, red_from
+from fabricproof.job.run.result import LegResult
+from fabricproof.traffic.error_rates import Direction, ErrorKind, way_between
+
+#: what the row is called beside its rail
+ALL_LEGS = "all_legs"
+
+_NAME_OF = {kind.value: name for kind, name in NAMES.items()}
+
+#: one leg's share of a direction: the leg, its error rate there, what judged it
+_Part = tuple[LegResult, Mapping[str, Any], QuantityRecord]
+
+
+def pooled_errors(legs: Sequence[LegResult]) -> tuple[LegResult, ...]:
+    """Return a FAIL for each direction that lost too much in all its legs together.
+
+    It is UNJUDGED if the counters do not tell whether that much was lost.  A direction is kind,
+    rail, node and partner.  One whose errors are not PASS in a leg by itself is left to that leg.
+    """
+    keys = ("kind", "rail", "node", "peer", "direction")
+    pools = by_key(
+        ((part[0].partition, part[0].fabric, *(part[1][key] for key in keys)), part)
+        for part in _parts(legs)
+    )
+    found = (_judged_pool(pool) for pool in pools.values())
+    return tuple(each for each in found if each is not None)
+
+
+def _parts(legs: Iterable[LegResult]) -> Iterator[_Part]:
+    for leg in legs:
+        if leg.verdict in {Verdict.INVALID, Verdict.MISSING, Verdict.SKIPPED}:
+            continue
+        judged = {each.name: each for each in leg.quantities}
+        for rate in leg.errors:
+            mine = judged.get(_NAME_OF.get(rate["kind"], ""))
+            # Among many nodes the other end is unknown; what a leg may not judge, none may.
+            if mine is None or mine.reference is None or not rate["peer"]:
+                continue
+            doubtful = rate.get("arrivals_unknown") or rate.get("set_back")
+            if not doubtful and rate.get("beside", 0) <= rate["packets"]:
+                yield leg, rate, mine
+
+
+def _judged_pool(pool: Sequence[_Part]) -> LegResult | None:
+    if len(pool) < 2 or any(judged.verdict is not Verdict.PASS for _, _, judged in pool):
+        return None
+    rates = [rate for _, rate, _ in pool]
+    sizes = [max(int(rate["packets"]), int(rate["events"])) for rate in rates]
+    events = sum(int(rate["events"]) for rate in rates)
+    unsure = sum(int(rate.get("may_have_arrived", 0)) for rate in rates)
+    packets = sum(sizes)
+    if not events + unsure:
+        return None
+    allowed = (float(part[2].reference or 0) * size for part, size in zip(pool, sizes, strict=True))
+    limit = sum(allowed) / packets
+    critical = red_from(packets, limit)
+    if events + unsure < critical:
+        return None
+    verdict, doubt, counted = Verdict.FAIL, "", ["events"]
+    if events < critical:
+        verdict, events = Verdict.UNJUDGED, events + unsure
+        counted.append("may_have_arrived")
+        doubt = f"; of {unsure} of them the counters do not tell whether they had arrived"
+    shares = [sum(int(rate.get(key, 0)) for key in counted) for rate in rates]
+    most = max(shares)
+    leg, rate, judged = pool[shares.index(most)]
+    way = way_between(rate["rail"], rate["node"], rate["peer"], Direction(rate["direction"]))
+    reason = (
+        f"{way}: {events} of {packets} packets {ErrorKind(rate['kind']).value} in {len(pool)} legs "
+        f"together, {events / packets * 1e6:.4g} per million; {limit:.4g} per million are allowed "
+        f"({judged.origin}), {critical} or more are no chance; most of them ({most}) in "
+        f"{leg.check} {leg.leg} with {leg.stack}{doubt}"
+    )
+    value, upper = (each / packets * 1e6 for each in (events, critical - 1))
+    quantity = replace(judged, value=value, upper=upper, reason=reason, verdict=verdict, named=True)
+    # The row stands under the check of the leg that lost most: it repeats it.
+    return replace(
+        leg,
+        verdict=verdict,
+        leg=f"{rate['rail']}.{ALL_LEGS}",
+        nodes=tuple(sorted((rate["node"], rate["peer"]))),
+        quantities=(quantity,),
+        findings=(),
+        reason=f"{quantity.name}: {reason}",
+        errors=(),
+        rails=(),
+        relation="",
+    )
