@@ -67,7 +67,7 @@ REASONS = {
         "_reason _ruled_out _told _what_a_file_cannot_show "
         "describe_loss describe_shape explained inverted_latencies "
         "site_option read_reason "
-        "_mixed _same _undecided _warnings counted _label "
+        "site_word _complaint _said _mixed _same _undecided _warnings counted _label "
     ),
     "excuse by others: two sides switches off what it asks": "_beside_others",
     "not in the model: other programs, baselines, cut files of others, one node": (
@@ -84,9 +84,7 @@ REASONS = {
         "_of_others _of_build _build_reason _of_one_build rebuilt "
     ),
     "a rule that no fault of the library needs, yet; tests of its own module do": (
-        "doubt_of possible_up_to _unless_set_back _other_way_alone "
-        "_lost "
-        "_of_unjudged _worst limit_of "
+        "doubt_of possible_up_to _unless_set_back _other_way_alone _of_unjudged _worst limit_of "
     ),
     "statistics, which tests/history/stats and benchmarks hold against others": (
         "in_time split_statistic fewer_nights _located _drift _drifts _moderated _priors _rates "

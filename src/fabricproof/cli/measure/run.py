@@ -240,7 +240,7 @@ def perform(
         quiet=quiet, verbose=any(re.match(r"-v+$|--verbose$", a) for a in arguments)
     )
     ended: int | None = None
-    stopped, status = "interrupted", ExitStatus.INTERRUPTED
+    early = RunResult(run_id=run_id, stopped="interrupted", status=int(ExitStatus.INTERRUPTED))
     try:
         with progress.following(site, environment):
             ended = run_reframe(
@@ -253,35 +253,49 @@ def perform(
         click.echo("fabricproof: interrupted; what had finished is kept", err=True)
     except UnavailableError as error:
         click.echo(f"fabricproof: {error}", err=True)
-        stopped, status = str(error), error.exit_status
+        early = replace(early, stopped=str(error), status=int(error.exit_status))
     refuse_full_disk(progress.lines)
+    if ended is None and not place.report_file(run_id).exists():
+        return early
+    result = _concluded(site, place, run_id, note, progress.lines, ended)
+    if ended is None:
+        return replace(result, stopped=early.stopped, status=early.status)
+    return result
+
+
+def _concluded(
+    site: Site,
+    place: Workplace,
+    run_id: str,
+    note: RunNote,
+    lines: Sequence[str],
+    ended: int | None,
+) -> RunResult:
+    """Note what ReFrame's report does not tell of a run, and return its result.
+
+    ``ended``: ReFrame's exit status; None if it was ended.
+    """
     has_report = place.report_file(run_id).exists()
-    if ended is None and not has_report:
-        return RunResult(run_id=run_id, stopped=stopped, status=int(status))
-    broken = list(unloadable(progress.lines))
-    ran_nothing = not has_report and (
-        bool(broken) or "[==========] Running 0 check(s)" in progress.lines
-    )
-    if not has_report and not ran_nothing:
-        _refuse_unknown_option(progress.lines)
+    broken = list(unloadable(lines))
+    selected_nothing = not has_report and "[==========] Running 0 check(s)" in lines
+    if not has_report and not broken and not selected_nothing:
+        _refuse_unknown_option(lines)
         read_report(place.report_file(run_id))  # raises: there is none
     missing = [("check file", complaint) for complaint in broken]
-    missing += _not_selected(site, place, arguments, run_id, nothing=ran_nothing and not broken)
+    missing += _not_selected(site, place, note.arguments, run_id, nothing=selected_nothing)
     doubts = []
     if ended is None:
         doubts = [(Verdict.MISSING.value, "interrupted before the end of the run")]
     elif ended and has_report:
         why = f"ended with status {ended} although no check failed: read its log"
         doubts = [(Verdict.UNJUDGED.value, why)]
-    note = replace(note, ended=True, ran_nothing=ran_nothing, missing=missing, doubts=doubts)
+    note = replace(note, ended=True, ran_nothing=not has_report, missing=missing, doubts=doubts)
     note.write(place, run_id)
     result, _ = collect(site, place, run_id)
-    if ran_nothing and not broken:
-        chosen = " ".join(arguments[1:])
+    if selected_nothing:
+        chosen = " ".join(note.arguments[1:])
         said = f"no check was selected{' by ' * bool(chosen)}{chosen}: fabricproof reframe -l"
         result = replace(result, notes=(said, *result.notes))
-    if ended is None:
-        return replace(result, stopped=stopped, status=int(status))
     return result
 
 
