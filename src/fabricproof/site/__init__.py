@@ -7,6 +7,7 @@ from fabricproof.site.load import (
     check_access,
     choose_site,
     error_at,
+    gallery_folders,
     load_site,
     site_folders,
     site_of,
@@ -23,6 +24,7 @@ from fabricproof.site.schema import (
     Stated,
 )
 from fabricproof.site.texts import host_and_port
+from fabricproof.site.toml_file import did_you_mean
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
@@ -44,7 +46,9 @@ __all__ = [
     "build_fabric",
     "check_access",
     "choose_site",
+    "did_you_mean",
     "error_at",
+    "gallery_folders",
     "gpus_of",
     "host_and_port",
     "load_site",

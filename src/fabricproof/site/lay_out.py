@@ -21,7 +21,7 @@ _LAID_OUT = (
     "env.sh",
     "perflogs",
     ENTRY_POINT,
-    "site-configs",
+    "site-configs/vcluster",
 )
 
 _README = """# The fabric acceptance of this site

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fabricproof.core.errors import ConfigError, FabricproofError, InputMissingError
-from fabricproof.core.project import project_root, remember_site
+from fabricproof.core.project import project_root, remember_site, shipped
 from fabricproof.core.records import may_exist
 from fabricproof.site.fits import Misfit, misfits
 from fabricproof.site.model import Site
@@ -33,6 +33,12 @@ def sites_root() -> Path:
 def site_folders() -> list[Path]:
     """Return the site folders there are, sorted by name; those of the gallery are none."""
     return sorted(path.parent for path in sites_root().glob("*/site.toml"))
+
+
+def gallery_folders() -> list[Path]:
+    """Return the published systems that a site may be begun like, sorted by name."""
+    root = (shipped() or project_root()) / "site-configs" / "gallery"
+    return sorted(path.parent for path in root.glob("*/site.toml"))
 
 
 def load_site(name_or_folder: str) -> Site:

@@ -24,7 +24,14 @@ from fabricproof.nodes.discover import (
     used_partitions,
     write_site,
 )
-from fabricproof.site import Site, load_site, site_folders, sites_root
+from fabricproof.site import (
+    Site,
+    did_you_mean,
+    gallery_folders,
+    load_site,
+    site_folders,
+    sites_root,
+)
 from fabricproof.stacks.environment import stacks_root
 from fabricproof.stacks.wheels import InstallState, WheelStack, observe, wheel_stacks
 
@@ -49,6 +56,12 @@ def _name(_context: click.Context, _parameter: click.Parameter, value: str) -> s
     metavar="NAME",
     help="Only this partition of Slurm.  Repeatable.  [default: all that take jobs]",
 )
+@click.option(
+    "--like",
+    metavar="SYSTEM",
+    help="Begin like a published system instead of looking at this machine; an unknown name lists "
+    "those there are.",
+)
 @click.option("--no-jobs", is_flag=True, help="Start no job: then no compute node is seen.")
 @options.keep
 @options.kept
@@ -58,6 +71,7 @@ def init(
     name: str,
     *,
     partitions: tuple[str, ...],
+    like: str | None,
     no_jobs: bool,
     keep: str | None,
     folder: str | None,
@@ -76,13 +90,13 @@ def init(
     place = sites_root() / name
     if not dry_run:
         _refuse_existing(place)
-    cluster = _look(
-        partitions,
-        no_jobs=no_jobs,
-        keep=Path(keep) if keep else None,
-        kept=Path(folder) if folder else None,
-    )
-    texts = write_site(name, cluster, *(_surroundings() if folder is None else ()))
+    cluster = None
+    if like is not None:
+        texts = _like(name, like)
+    else:
+        kept = Path(folder) if folder else None
+        cluster = _look(partitions, no_jobs=no_jobs, keep=Path(keep) if keep else None, kept=kept)
+        texts = write_site(name, cluster, *(_surroundings() if folder is None else ()))
     site = _check(name, texts)
     guesses = [each for file, text in texts.items() for each in find_guesses(file, text)]
     if not dry_run:
@@ -95,6 +109,19 @@ def init(
             click.echo(f"# --- {name}/{file}\n{text}")
     else:
         _tell(site, place, cluster, guesses)
+
+
+def _like(name: str, like: str) -> dict[str, str]:
+    """Return the files of a published system under the new name, chosen by no host yet."""
+    known = {folder.name: folder for folder in gallery_folders()}
+    if like not in known:
+        raise ConfigError(
+            "no such published system", expected=did_you_mean(like, known), got=repr(like)
+        )
+    texts = {path.name: path.read_text(encoding="utf-8") for path in known[like].glob("*.toml")}
+    site = re.sub(r'^name = ".*"', f'name = "{name}"', texts["site.toml"], count=1, flags=re.M)
+    hosts = "hostnames = []  # guess: patterns of your login nodes' names; hostname"
+    return {**texts, "site.toml": re.sub(r"^hostnames = .*", hosts, site, count=1, flags=re.M)}
 
 
 def _refuse_existing(folder: Path) -> None:
@@ -191,7 +218,7 @@ def _write(folder: Path, texts: Mapping[str, str]) -> None:
 def _record(
     site: Site,
     folder: Path,
-    cluster: ClusterSeen,
+    cluster: ClusterSeen | None,
     texts: Mapping[str, str],
     guesses: list[Guess],
     *,
@@ -202,8 +229,7 @@ def _record(
         "folder": str(folder),
         "written": written,
         "files": dict(texts),
-        "hosts": {"head": cluster.head.name}
-        | {partition: node.name for partition, node in cluster.nodes.items()},
+        "hosts": _hosts(cluster),
         "partitions": [each.name for each in site.partitions],
         "fabrics": {
             each.name: {"link": each.link, "rails": [rail.interface for rail in each.rails]}
@@ -211,13 +237,24 @@ def _record(
         },
         "stacks": [each.name for each in site.stacks],
         "guesses": [dataclasses.asdict(each) for each in guesses],
-        "troubles": [*cluster.troubles, *used_partitions(cluster)[1]],
+        "troubles": _troubles(cluster),
     }
 
 
-def _tell(site: Site, folder: Path, cluster: ClusterSeen, guesses: list[Guess]) -> None:
-    hosts = [cluster.head.name, *(f"{n.name} ({p})" for p, n in cluster.nodes.items())]
-    click.echo(f"looked at: {', '.join(hosts)}")
+def _hosts(cluster: ClusterSeen | None) -> dict[str, str]:
+    if cluster is None:
+        return {}
+    return {"head": cluster.head.name, **{name: node.name for name, node in cluster.nodes.items()}}
+
+
+def _troubles(cluster: ClusterSeen | None) -> list[str]:
+    return [*cluster.troubles, *used_partitions(cluster)[1]] if cluster else []
+
+
+def _tell(site: Site, folder: Path, cluster: ClusterSeen | None, guesses: list[Guess]) -> None:
+    if hosts := _hosts(cluster):
+        shown = (host if p == "head" else f"{host} ({p})" for p, host in hosts.items())
+        click.echo(f"looked at: {', '.join(shown)}")
     for fabric in site.fabrics:
         rails = ", ".join(rail.interface for rail in fabric.rails)
         click.echo(f"fabric {fabric.name}: {fabric.link or 'rate unknown'}: {rails}")
@@ -226,7 +263,7 @@ def _tell(site: Site, folder: Path, cluster: ClusterSeen, guesses: list[Guess]) 
         click.echo(f"stack {stack.name}: {stack.family} {stack.version} ({how})")
     for partition in site.partitions:
         click.echo(f"partition {partition.name}: {', '.join(partition.fabrics)}")
-    for trouble in [*cluster.troubles, *used_partitions(cluster)[1]]:
+    for trouble in _troubles(cluster):
         click.echo(f"not seen: {trouble}", err=True)
     click.echo(f"\n{folder}: written; {len(guesses)} guesses for you to settle:")
     for each in guesses:
