@@ -67,7 +67,8 @@ def job_scripts(folder: Path, prefix: Path) -> str:
 def _start(leg: str) -> list[str]:
     """Return what a leg's first command is started with, up to the program."""
     lines = leg.split("\n}\n", maxsplit=1)[0].split(" &&\n", maxsplit=1)[0].splitlines()
-    kept = [line.strip(" \\") for line in lines if not re.match(r" +(timeout -k|env FABRICPROOF_PART)", line)]
+    alike = re.compile(r" +(timeout -k|env FABRICPROOF_PART)")
+    kept = [line.strip(" \\") for line in lines if not alike.match(line)]
     return [re.sub(r"(\"\$here/rank\.sh\" \S+).*", r"\1", line) for line in kept]
 
 
