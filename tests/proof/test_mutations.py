@@ -48,9 +48,9 @@ DECIDING = {
 #: what they call that is no rule here, by the reason
 REASONS = {
     "plumbing: it hands on, or holds rules that are here": (
-        "_largest _check_name _confirmation _ends _evidence _excess _is _is_red "
+        "_largest _check_name _confirmation _ends _evidence _is "
         "_names_of findings_of _meant _moved _nodes_of _part "
-        "_number added measure_disturbances _concentration wire_events "
+        "_number added measure_disturbances _concentration wire_events counters_set_back "
         "as_notes at_size by_key largest_of_each_kind error_rates gather is_of_errors key_of "
         "megabytes missing no_number rules_of join_by_node smallest_message_us worst "
         "judge_table judge_value _numbers _size wire_bytes _bandwidths _times _judge_attempt "
@@ -63,7 +63,7 @@ REASONS = {
     ),
     "words: it says why, and decides nothing": (
         "_noted last_words shell_name "
-        "_both_ends _failure "
+        "went_back _both_ends _failure "
         "_reason _ruled_out _told _what_a_file_cannot_show "
         "describe_loss describe_shape explained inverted_latencies "
         "site_option read_reason "
@@ -84,7 +84,7 @@ REASONS = {
         "_of_others _of_build _build_reason _of_one_build rebuilt "
     ),
     "a rule that no fault of the library needs, yet; tests of its own module do": (
-        "doubt_of possible_up_to _unless_set_back _other_way_alone _of_unjudged _worst limit_of "
+        "doubt_of possible_up_to _other_way_alone _of_unjudged _worst limit_of "
     ),
     "statistics, which tests/history/stats and benchmarks hold against others": (
         "in_time split_statistic fewer_nights _located _drift _drifts _moderated _priors _rates "

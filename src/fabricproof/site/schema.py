@@ -122,6 +122,8 @@ class ErrorsSpec(_Model):
     retransmitted_per_million_packets: PerMillion | None = None
     damaged_per_million_packets: PerMillion | None = None
     dropped_per_million_packets: PerMillion | None = None
+    reordered_per_million_packets: PerMillion | None = None
+    duplicated_per_million_packets: PerMillion | None = None
     bit_error_rate: Annotated[float, Field(gt=0, lt=1e-3, strict=False)] | None = None
     """Wrong bits of all bits, as the vendor or a standard states it (1e-12)."""
     origin: Words

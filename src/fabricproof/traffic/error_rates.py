@@ -30,6 +30,8 @@ class ErrorKind(StrEnum):
     """Thrown away whole, for want of a buffer or of credits."""
     GAP = "gap"
     """Seen by the receiver: packets that came before others which were due."""
+    DUPLICATED = "duplicated"
+    """Received twice, although nobody sent them again."""
 
 
 class Direction(StrEnum):
@@ -87,9 +89,14 @@ class ErrorRate:
     counters: Mapping[str, int]
 
     @property
+    def most_packets(self) -> int:
+        """Packets, no fewer than events."""
+        return max(self.packets, self.events)
+
+    @property
     def per_million_packets(self) -> float:
-        """Events per million packets; 0 where none flowed and nothing happened."""
-        return self.events / max(self.packets, self.events, 1) * 1e6
+        """Events per million packets; 0 if none flowed and nothing happened."""
+        return self.events / max(self.most_packets, 1) * 1e6
 
     @property
     def per_gigabyte(self) -> float:
@@ -201,7 +208,7 @@ def _of_tcp(
         segments = tcp.moved("OutSegs") + tcp.moved("RetransSegs")
         local = sum(each.moved("tx_packets") for each in mine if each.interface == "lo")
         beside = sum(each.moved("tx_packets") for each in mine) - local - on_rails("tx_packets")
-        yield ErrorRate(
+        lost = ErrorRate(
             kind=ErrorKind.RETRANSMITTED,
             rail=rail,
             node=tcp.node,
@@ -218,6 +225,13 @@ def _of_tcp(
             may_have_arrived=most - events,
             counters=_risen(tcp, rise),
         )
+        yield lost
+        # The other end got more of them twice than this one sent again: the network made two.
+        twice = max(0, max(blocks, in_vain) - again)
+        yield replace(
+            lost, kind=ErrorKind.DUPLICATED, events=twice, may_have_arrived=0,
+            arrivals_unknown=False,
+        )  # fmt: skip
     yield from _counted(tcp, rail, on_rails, peer)
 
 
