@@ -11,7 +11,7 @@ from reframe.core.builtins import run_after, run_before, variable
 
 from fabricproof.job.leg import write_plan
 from fabricproof.rfm.checks.base import PairBenchmark
-from fabricproof.rfm.checks.multirail import RailsBenchmark
+from fabricproof.rfm.families.rails import RailsBenchmark
 from fabricproof.stacks.launch import plan_launch
 
 _MPI_TAKES = "OMPI_MCA_btl_tcp_if_include"

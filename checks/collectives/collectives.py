@@ -2,8 +2,9 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.checks.collectives import AlgorithmSweepBenchmark, CollectiveBenchmark
 from fabricproof.rfm.checks.family import family
+from fabricproof.rfm.families.collectives import CollectiveBenchmark
+from fabricproof.rfm.families.sweep import AlgorithmSweepBenchmark
 
 osu = family(rfm.simple_test, __name__, CollectiveBenchmark, "collectives", suite="osu")
 osu("OsuAllgather", "osu_allgather", "quick", "Every rank's block to all")

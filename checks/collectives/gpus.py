@@ -3,7 +3,7 @@
 import reframe as rfm
 
 from fabricproof.rfm.checks.family import family
-from fabricproof.rfm.checks.gpu import BusBenchmark
+from fabricproof.rfm.families.gpus import BusBenchmark
 
 nccl = family(rfm.simple_test, __name__, BusBenchmark, "collectives", "gpu", suite="nccl-tests")
 nccl("NcclAllReduce", "all_reduce_perf", "full", "Bus bandwidth of a sum over all GPUs")

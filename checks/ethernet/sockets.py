@@ -2,7 +2,8 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.checks.ethernet import (
+from fabricproof.rfm.checks.family import family
+from fabricproof.rfm.families.sockets import (
     FlowsBenchmark,
     FramesBenchmark,
     FreePathBenchmark,
@@ -11,7 +12,6 @@ from fabricproof.rfm.checks.ethernet import (
     PairsBenchmark,
     PeerBenchmark,
 )
-from fabricproof.rfm.checks.family import family
 
 one = family(rfm.simple_test, __name__, PeerBenchmark, "ethernet", suite="iperf3")
 one("TcpSingleFlow", "iperf3", "quick", "One TCP connection over each rail: what MPI stands on")

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import reframe as rfm
 
-from fabricproof.rfm.checks.all_pairs import AdmissionBenchmark, AllPairsBenchmark, Extent
+from fabricproof.rfm.families.all_pairs import AdmissionBenchmark, AllPairsBenchmark, Extent
 
 
 @rfm.simple_test

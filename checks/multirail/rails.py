@@ -3,7 +3,8 @@
 import reframe as rfm
 
 from fabricproof.rfm.checks.family import family
-from fabricproof.rfm.checks.multirail import LocalityBenchmark, RailMatrix, RailsBenchmark
+from fabricproof.rfm.families.places import LocalityBenchmark
+from fabricproof.rfm.families.rails import RailMatrix, RailsBenchmark
 
 osu = family(rfm.simple_test, __name__, RailsBenchmark, "multirail", suite="osu")
 osu("OsuMultiRailBandwidth", "osu_bw", "quick", "One way: gain, sharing and threshold")

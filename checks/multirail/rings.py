@@ -2,8 +2,8 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.checks.collectives import RingBenchmark, RingPlacement
 from fabricproof.rfm.checks.family import family
+from fabricproof.rfm.families.collectives import RingBenchmark, RingPlacement
 
 PROGRAM = "LatencyBandwidth"
 

@@ -3,7 +3,7 @@
 import reframe as rfm
 
 from fabricproof.rfm.checks.family import family
-from fabricproof.rfm.checks.gpu import GpuBenchmark
+from fabricproof.rfm.families.gpus import GpuBenchmark
 
 osu = family(rfm.simple_test, __name__, GpuBenchmark, "pt2pt", "gpu", suite="osu")
 osu("GpuBandwidth", "osu_bw", "full", "Bandwidth one way between GPUs, and GPU and host")

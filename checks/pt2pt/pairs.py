@@ -2,9 +2,9 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.checks.base import FabricBenchmark, PairBenchmark
+from fabricproof.rfm.checks.base import PairBenchmark
 from fabricproof.rfm.checks.family import family
-from fabricproof.rfm.legs.rails import duplex_plan
+from fabricproof.rfm.families.rails import DuplexBenchmark
 
 osu = family(rfm.simple_test, __name__, PairBenchmark, "pt2pt", suite="osu")
 osu("OsuBandwidth", "osu_bw", "quick", "Bandwidth one way, a window in flight", one_way=True)
@@ -26,15 +26,5 @@ imb("ImbP2pPingPong", "P2P/PingPong", "full", "IMB-P2P's own PingPong, with its 
 imb("ImbRmaUnidirPut", "Unidir_put", "full", "One-sided puts in one direction")
 imb("ImbRmaUnidirGet", "Unidir_get", "full", "One-sided gets in one direction")
 
-
-@rfm.simple_test
-class OsuDuplex(FabricBenchmark):
-    """Both directions at once beside one direction, over the first rail (osu_bw, osu_bibw)."""
-
-    suite = "osu"
-    program = "osu_bw"
-    family_tags = ["pt2pt", "nightly", "full"]
-
-    def plan(self, planner):
-        """Return a leg each way of loading the rail, and their ratio."""
-        return duplex_plan(planner)
+duplex = family(rfm.simple_test, __name__, DuplexBenchmark, "pt2pt", suite="osu")
+duplex("OsuDuplex", "osu_bw", "nightly", "Both directions at once beside one, over the first rail")

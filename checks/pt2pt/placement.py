@@ -3,7 +3,7 @@
 import reframe as rfm
 
 from fabricproof.rfm.checks.family import family
-from fabricproof.rfm.checks.multirail import PlacementBenchmark
+from fabricproof.rfm.families.places import PlacementBenchmark
 
 osu = family(rfm.simple_test, __name__, PlacementBenchmark, "pt2pt", "placement", suite="osu")
 osu("PlacementBandwidth", "osu_bw", "full", "Bandwidth on one leaf and across the spine")

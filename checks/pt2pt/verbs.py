@@ -2,8 +2,8 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.checks.ethernet import PeerBenchmark
 from fabricproof.rfm.checks.family import family
+from fabricproof.rfm.families.sockets import PeerBenchmark
 
 verbs = family(rfm.simple_test, __name__, PeerBenchmark, "pt2pt", suite="perftest")
 verbs("PerftestReadBandwidth", "ib_read_bw", "nightly", "Bandwidth of RDMA reads")

@@ -12,6 +12,7 @@ import pytest
 from checks_as_reframe_sees_them import SITES, dry_run
 
 from fabricproof.job.leg import Plan, read_plan
+from fabricproof.job.relation import Ratio, Relation
 from fabricproof.site import load_site
 
 GOLDEN = Path(__file__).parent / "golden" / "ethernet.sh"
@@ -55,6 +56,11 @@ def cases(
 
 def plan_of(case: dict[str, Any]) -> Plan:
     return read_plan(Path(case["stagedir"]))
+
+
+def of(relation: Relation) -> Ratio:
+    assert isinstance(relation.what, Ratio)
+    return relation.what
 
 
 def test_what_needs_no_mpi_runs_once_and_says_so_elsewhere(cases: dict[str, Any]) -> None:
@@ -103,29 +109,26 @@ def test_what_needs_an_address_is_not_run_where_rails_are_devices(
 
 
 def test_connections_are_open_mpis_own(cases: dict[str, Any]) -> None:
-    of = cases["TcpLinks"]
-    legs = [leg for leg in plan_of(of["openmpi4"]).legs if not leg.in_turn]
-    assert [leg.name for leg in legs] == [
-        "rail0.links1",
-        "rail0.links2",
-        "rail0.links4",
-    ]
-    flows = [leg.fabric.num_flows for leg in legs if leg.fabric]
-    assert flows == [1, 2, 4]
-    (best,) = plan_of(of["openmpi4"]).relations
-    assert best.settings["in_force"] == "2", "as the site's environment has it"
-    assert "only Open MPI" in of["mpich5"]["skip_reason"]
+    links = cases["TcpLinks"]
+    legs = [leg for leg in plan_of(links["openmpi4"]).legs if not leg.in_turn]
+    flows = {leg.name: leg.fabric.num_flows for leg in legs if leg.fabric}
+    assert flows == {"rail0.links2": 2, "rail0.links1": 1, "rail0.links4": 4}
+    (best,) = plan_of(links["openmpi4"]).relations
+    assert of(best).under.legs == ("rail0.links2",), "as the site's environment has it"
+    assert "only Open MPI" in links["mpich5"]["skip_reason"]
 
 
 def test_mpi_stands_beside_as_many_connections_as_it_has_itself(cases: dict[str, Any]) -> None:
     plan = plan_of(cases["MpiOverTcpBandwidth"]["openmpi5"])
     legs = [leg for leg in plan.legs if not leg.in_turn]
-    assert [leg.name for leg in legs] == ["rail0", "rail0.iperf3", "rail1", "rail1.iperf3"]
-    assert legs[1].commands[0][-2:] == ("-P", "2")
+    assert [leg.name for leg in legs] == ["rail0.iperf3", "rail0", "rail1.iperf3", "rail1"]
+    assert legs[0].commands[0][-2:] == ("-P", "2")
     share = plan.relations[0]
-    assert share.legs == ("rail0", "rail0.iperf3")
-    assert share.settings["over"]["size"] == legs[0].expected_sizes[-1]
-    assert "document 001" in share.settings["reference"]["origin"]
+    assert (share.program, set(share.legs)) == ("osu_bw", {"rail0", "rail0.iperf3"})
+    what = of(share)
+    assert (what.over.sizes, what.under.sizes) == (legs[1].expected_sizes[-1:], (None,))
+    assert what.reference is not None
+    assert "document 001" in what.reference.origin
 
 
 def test_several_pairs_need_ranks_beside_each_other(cases: dict[str, Any]) -> None:
@@ -174,10 +177,10 @@ def test_a_declared_limit_per_flow_makes_the_gain_that_is_due(
     monkeypatch.setenv("PATH", os.pathsep.join([str(programs), os.environ["PATH"]]))
     cases = dry_run(load_site(str(SITES / "cloud-efa")), tmp_path, "-n", "^TcpManyFlows%")
     gains = {
-        case["fabric"]: plan_of(case).relations[0].settings["reference"]
+        case["fabric"]: of(plan_of(case).relations[0]).reference
         for case in cases
         if case["result"] == "pass" and "fabric" in case and not case["fixture"]
     }
-    assert gains["eth0"]["value"] == pytest.approx(8.0, rel=0.02)
-    assert gains["eth0"]["origin"] == "fabric.toml declares a limit per flow"
-    assert gains["eth0-many-flows"]["value"] == 1.0
+    assert gains["eth0"].value == pytest.approx(8.0, rel=0.02)
+    assert gains["eth0"].origin == "fabric.toml declares a limit per flow"
+    assert gains["eth0-many-flows"].value == 1.0

@@ -15,11 +15,11 @@ from fabricproof.job.evidence.disturbance import (
     starved_cores,
 )
 from fabricproof.job.evidence.leg_folder import parse_rank
-from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import judge_leg
+from fabricproof.job.relation import Ratio, Relation, Side
 from fabricproof.job.relations.judge import judge_relation
 from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind, Disturbances, share_taken
-from fabricproof.verdict.value import Judgement, Report
+from fabricproof.verdict.value import Judgement, Report, at_least
 from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg, rank_text, slower
 
 #: 6.4 GB at 118 MB/s take as long
@@ -277,24 +277,14 @@ def test_a_relation_is_disturbed_where_one_of_its_legs_was(tmp_path):
     quiet = _judged(tmp_path / "a", (_rank(0), _rank(1)))
     slow = _judged(tmp_path / "b", (_rank(0), _rank(1, foreign=foreign)), factor=1.5)
     twin = replace(slow, leg=replace(slow.leg, name="twin"))
-    settings = {
-        "quantity": "bandwidth",
-        "sizes": [4 * 1024 * 1024],
-        "over": ["twin"],
-        "under": ["rail0"],
-        "reference": {
-            "value": 1.0,
-            "lower": 0.9,
-            "upper": None,
-            "unit": "x",
-            "tolerance": 0.1,
-            "origin": "even",
-        },
-    }
-    relation = Relation(
-        name="even", kind="ratio", legs=("rail0", "twin"), suite="", program="", settings=settings
+    over, under = (
+        Side(legs=(leg,), quantity="bandwidth", sizes=(4 * 1024 * 1024,))
+        for leg in ("twin", "rail0")
     )
+    even = at_least(1.0, unit="x", tolerance=0.1, origin="even")
+    what = Ratio(over=over, under=under, reference=even)
+    relation = Relation(name="even", what=what, legs=("rail0", "twin"), suite="", program="")
     report = judge_relation(relation, [quiet, twin]).report
     assert report.quantities[0].disturbance == "foreign_traffic"
-    settings["under"], settings["over"] = ["rail0"], ["rail0"]
+    relation = replace(relation, what=replace(what, over=under))
     assert judge_relation(relation, [quiet, twin]).report.verdict is Verdict.PASS

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import Verdict
-from fabricproof.job.leg import Leg, Relation, Traffic
+from fabricproof.job.leg import Leg, Traffic
 from fabricproof.job.outcome import Outcome, judge_leg
+from fabricproof.job.relation import Frames, Ratio, Relation, Side
 from fabricproof.job.relations.judge import judge_relation
-from fabricproof.verdict.value import Judgement, around, at_least, at_most
+from fabricproof.verdict.value import Judgement, Reference, around, at_least
 from leg_folders import GIGABIT, leave, make_leg, rank_text, speeds
 
 REPORT = (Path(__file__).parents[1] / "data/iperf3/one-stream-report.txt").read_text()
@@ -45,20 +45,22 @@ def measured(folder: Path, leg: Leg, mb_s: float, **facts: int) -> Outcome:
     return judge_leg(folder, leg)
 
 
-def share(reference: object, **sides: object) -> Relation:
+def share(reference: Reference, sizes: tuple[int | None, ...] = (None,)) -> Relation:
+    over, under = (
+        Side(legs=(leg,), quantity="bandwidth", sizes=sizes) for leg in ("rail0_a", "rail0_b")
+    )
     return Relation(
         name="rail0.mpi_share",
-        kind="share",
+        what=Ratio(
+            over=over,
+            under=under,
+            reference=reference,
+            hint="look at the MPI",
+            names={"rail0_a": "a", "rail0_b": "b"},
+        ),
         legs=("rail0_a", "rail0_b"),
         suite="osu",
         program="osu_bw",
-        settings={
-            "over": {"leg": "rail0_a", "quantity": "bandwidth", "size": None},
-            "under": {"leg": "rail0_b", "quantity": "bandwidth", "size": None},
-            "reference": asdict(reference),  # type: ignore[call-overload]
-            "hint": "look at the MPI",
-            **sides,
-        },
     )
 
 
@@ -96,9 +98,8 @@ def test_a_share_passes_fails_with_its_hint_and_shows_both_numbers(tmp_path: Pat
         over = measured(tmp_path / str(number), iperf_leg("rail0_a"), mb_s)
         result = judge_relation(share(AT_LEAST), [over, under])
         assert one(result).verdict is verdict
-        assert one(result).name == "mpi_share"
         assert one(result).value == pytest.approx(mb_s / 117.0)
-        assert texts_of(result.report.findings) == [f"rail0_a {mb_s:.5g} MB/s, rail0_b 117 MB/s"]
+    assert texts_of(result.report.findings) == ["best first: b 117 MB/s, a 80 MB/s"]
     assert "look at the MPI" in one(result).reason
 
 
@@ -118,51 +119,10 @@ def test_a_gain_above_what_is_declared_fails_too(tmp_path: Path) -> None:
     assert "above the upper bound" in judgement.reason
 
 
-def best(in_force: str) -> Relation:
-    return Relation(
-        name="rail0.best_links",
-        kind="best",
-        legs=("rail0_links1", "rail0_links4"),
-        suite="iperf3",
-        program="iperf3",
-        settings={
-            "quantity": "bandwidth",
-            "size": 1048576,
-            "tried": {"1": "rail0_links1", "4": "rail0_links4"},
-            "in_force": in_force,
-            "advice": "set LINKS={best}",
-            "reference": asdict(at_most(1.0, unit="x", tolerance=0.1, origin="in force")),
-        },
-    )
-
-
-def number_of(leg: Leg, mb_s: float, folder: Path) -> Outcome:
-    outcome = measured(folder, leg, mb_s)
-    judgement = replace(one(outcome), name="bandwidth_1MiB")
-    attempts = tuple(
-        replace(each, report=replace(each.report, quantities=(judgement,)))
-        for each in outcome.attempts
-    )
-    return replace(outcome, attempts=attempts, report=attempts[0].report)
-
-
-def test_the_best_setting_is_named_and_must_be_in_force(tmp_path: Path) -> None:
-    legs = [
-        number_of(iperf_leg("rail0_links1"), 60.0, tmp_path),
-        number_of(iperf_leg("rail0_links4"), 117.0, tmp_path),
-    ]
-    good, bad = (judge_relation(best(in_force), legs) for in_force in ("4", "1"))
-    assert one(good).verdict is Verdict.PASS
-    assert one(bad).verdict is Verdict.FAIL
-    assert one(bad).value == pytest.approx(1.95)
-    assert "set LINKS=4" in one(bad).reason
-    assert texts_of(bad.report.findings) == ["1: 60, 4: 117 MB/s at 1MiB; best with 4"]
-
-
 def frames(mtu: int = 1500) -> Relation:
     return Relation(
-        name="rail0.frames", kind="frames", legs=("rail0",), suite="iperf3", program="iperf3",
-        rails=("rail0",), settings={"mtu": mtu},
+        name="rail0.frames", what=Frames(mtu_bytes=mtu), legs=("rail0",), suite="iperf3",
+        program="iperf3", rails=("rail0",),
     )  # fmt: skip
 
 

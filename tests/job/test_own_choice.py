@@ -8,10 +8,12 @@ import pytest
 from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import Verdict
 from fabricproof.core.units import size_label
-from fabricproof.job.leg import Relation
+from fabricproof.job.leg import row_leg
 from fabricproof.job.outcome import Attempt, Outcome
+from fabricproof.job.relation import OwnChoice, Relation
 from fabricproof.job.relations.judge import judge_relation, legs_to_repeat
 from fabricproof.traffic import PathProof, PathState
+from fabricproof.tuning import Bar
 from fabricproof.verdict.objections import Objection, ObjectionKind
 from fabricproof.verdict.value import Judgement, Report, missing
 
@@ -20,27 +22,27 @@ PROVEN = PathProof(state=PathState.PROVEN, reason="all bytes on rail0")
 SERIES = {"own": 3, "1": 2, "4": 2}
 
 
-def relation(**settings) -> Relation:
+def relation() -> Relation:
     series = {
-        name: [f"{name}.{turn + 1}" for turn in range(turns)] for name, turns in SERIES.items()
+        name: tuple(f"{name}.{turn + 1}" for turn in range(turns)) for name, turns in SERIES.items()
     }
+    names = tuple(leg for legs in series.values() for leg in legs)
+    what = OwnChoice(
+        series=series,
+        labels={"1": "1 linear", "4": "4 ring"},
+        sizes=SIZES,
+        left_out=("left out: 6 two_proc: needs two ranks",),
+        bar=Bar(sure_factor=1.25, loss_limit=1.5, false_alarms=0.01),
+        mended_by={"1": "set A=1 in the environment", "4": "set A=4 in the environment"},
+    )
     return Relation(
         name="rail0.4x1.algorithms",
-        kind="own_choice",
-        legs=(names := tuple(leg for legs in series.values() for leg in legs)),
+        what=what,
+        legs=names,
         suite="osu",
         program="osu_allgather",
         rails=("rail0",),
         owns=names,
-        settings={
-            "series": series,
-            "labels": {"1": "1 linear", "4": "4 ring"},
-            "sizes": list(SIZES),
-            "left_out": ["left out: 6 two_proc: needs two ranks"],
-            "bar": {"sure_factor": 1.25, "loss_limit": 1.5, "false_alarms": 0.01},
-            "mended_by": {"1": "set A=1 in the environment", "4": "set A=4 in the environment"},
-            **settings,
-        },
     )
 
 
@@ -74,7 +76,7 @@ def outcomes(own: float, *, other: float = 1000.0, **changed: Report) -> list[Ou
     found = []
     for name, turns in SERIES.items():
         for turn in range(turns):
-            leg = replace(relation().as_leg(), name=f"{name}.{turn + 1}")
+            leg = row_leg(f"{name}.{turn + 1}", "osu", "osu_allgather", ("rail0",))
             time = base[name] * (1 + 0.01 * turn)
             look = changed.get(f"{name}_{turn + 1}", report({16384: time, 65536: 3 * time}))
             found.append(Outcome(leg=leg, attempts=(attempt(look),), report=look))

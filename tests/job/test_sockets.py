@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -17,9 +17,9 @@ import fabricproof.job
 from fabricproof.core.errors import ParseError
 from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import Verdict
-from fabricproof.job.leg import Bind, Relation
 from fabricproof.job.outcome import Outcome, judge_leg
-from fabricproof.job.relations.comparison import judge_locality, loose, parse_binding
+from fabricproof.job.relation import Bind, Ratio, Relation, Side
+from fabricproof.job.relations.binding import parse_binding, why_loose
 from fabricproof.job.relations.judge import judge_relation, legs_to_repeat
 from fabricproof.verdict.value import at_least
 from leg_folders import leave, make_leg
@@ -181,11 +181,11 @@ def test_a_bound_rank_runs_where_it_was_sent(tmp_path: Path, leg: Path, bind: Bi
     run("bind.sh", bind, "rail0", "sleep", "0.5", leg=leg, FABRICPROOF_SYS=str(sys))
     path = leg / "bind.0.0"
     look = look_at("near", bandwidths({1: 1.0}), folder=leg)
-    assert "1 of 2 ranks said" in loose(look, bind)
+    assert "1 ranks said 1 times where they ran, 2 were due" in why_loose(look, bind)
     (leg / "bind.1.0").write_text(path.read_text())
-    assert loose(look, bind) == ""
+    assert why_loose(look, bind) == ""
     twice = replace(look, leg=replace(look.leg, commands=(("sleep", "0.5"),) * 2))
-    assert loose(twice, bind) == "the ranks said where they ran 2 times, 4 were due"
+    assert why_loose(twice, bind) == "2 ranks said 2 times where they ran, 4 were due"
 
 
 @pytest.mark.parametrize("text", ["", "near\n", "bind near\n", "bind near\nhome x\n", TOLD * 2])
@@ -196,19 +196,16 @@ def test_damaged_bindings_are_refused(text: str) -> None:
 
 RELATION = Relation(
     name="near_over_far",
-    kind="locality",
+    what=Ratio(
+        over=Side(legs=("near",), quantity="bandwidth", sizes=(4194304,)),
+        under=Side(legs=("far",), quantity="bandwidth", sizes=(4194304,)),
+        reference=at_least(1.0, unit="x", tolerance=0.05, origin="its own socket"),
+        held={"near": Bind.NEAR, "far": Bind.FAR},
+        names={"near": "near", "far": "far"},
+    ),
     legs=("near", "far"),
     suite="osu",
     program="osu_bw",
-    settings={
-        "quantity": "bandwidth",
-        "sizes": [4194304],
-        "over": ["near"],
-        "under": ["far"],
-        "reference": asdict(at_least(1.0, unit="x", tolerance=0.05, origin="its own socket")),
-        "policies": {"near": "near", "far": "far"},
-        "bound": {"near": "near", "far": "far"},
-    },
 )
 
 
@@ -230,14 +227,14 @@ def _looks(
 @pytest.mark.parametrize(
     ("near", "far", "verdict", "said"),
     [  # document 000: near wins
-        (6300, 5600, Verdict.PASS, "bind near: 6.3 GB/s against 5.6 GB/s (far)"),
-        (5600, 6300, Verdict.FAIL, "bind far: 6.3 GB/s against 5.6 GB/s (near)"),
+        (6300, 5600, Verdict.PASS, "best first: near 6.3 GB/s, far 5.6 GB/s"),
+        (5600, 6300, Verdict.FAIL, "best first: far 6.3 GB/s, near 5.6 GB/s"),
     ],
 )
 def test_near_must_win_and_the_report_names_who_did(
     tmp_path: Path, near: float, far: float, verdict: Verdict, said: str
 ) -> None:
-    report = judge_locality(RELATION, _looks(tmp_path, near, far))
+    report = judge_relation(RELATION, list(_looks(tmp_path, near, far).values())).report
     assert (report.verdict, texts_of(report.findings)) == (verdict, [said])
     assert report.quantities[0].value == pytest.approx(near / far)
 
@@ -248,7 +245,9 @@ def test_near_must_win_and_the_report_names_who_did(
 def test_a_binding_that_did_not_hold_leaves_nothing_green(
     tmp_path: Path, leg_name: str, cpus: Any
 ) -> None:
-    report = judge_locality(RELATION, _looks(tmp_path, 6300, 5600, {leg_name: cpus}))
+    report = judge_relation(
+        RELATION, list(_looks(tmp_path, 6300, 5600, {leg_name: cpus}).values())
+    ).report
     assert report.verdict is Verdict.UNJUDGED
     assert f"leg {leg_name}: rank 0 was not held {leg_name}" in report.quantities[0].reason
 

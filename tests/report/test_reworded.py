@@ -21,9 +21,9 @@ from fabricproof.cli.measure.run import result_record
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.findings import FindingKind
 from fabricproof.core.measure import Table
-from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome, judge_leg, needs_second_look
 from fabricproof.job.recording import describe_outcome
+from fabricproof.job.relation import Ratio, Relation, Side
 from fabricproof.job.relations.judge import judge_relations, legs_to_repeat
 from fabricproof.job.run import RunResult, assemble
 from fabricproof.physics import Fabric, find_link
@@ -47,19 +47,16 @@ BENCHMARKS = {"osu", "osu-mpi4py", "imb", "iperf", "iperf3", "hpcc", "perftest",
 ONE, OTHER = make_leg(name="one"), make_leg(name="other")
 ALIKE = Relation(
     name="likeness",
-    kind="ratio",
+    what=Ratio(
+        over=Side(legs=("other",), quantity="bandwidth", sizes=(1 << 20, 1 << 22)),
+        under=Side(legs=("one",), quantity="bandwidth", sizes=(1 << 20, 1 << 22)),
+        reference=at_least(1.0, unit="x", tolerance=0.05, origin="test: alike"),
+        most=1.2,
+        hint="look at the cable",
+    ),
     legs=("one", "other"),
     suite="osu",
     program="osu_put_bw",
-    settings={
-        "quantity": "bandwidth",
-        "sizes": [1 << 20, 1 << 22],
-        "over": ["other"],
-        "under": ["one"],
-        "reference": asdict(at_least(1.0, unit="x", tolerance=0.05, origin="test: alike")),
-        "most": 1.2,
-        "hint": "look at the cable",
-    },
 )
 
 

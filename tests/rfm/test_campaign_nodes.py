@@ -10,7 +10,7 @@ import pytest
 from fabricproof.core.errors import UnavailableError
 from fabricproof.pairs.campaign.nodes import Standing
 from fabricproof.rfm.current import NODES_VARIABLE
-from fabricproof.rfm.legs import campaign
+from fabricproof.rfm.families import all_pairs as campaign
 from fabricproof.site import load_site
 
 BUSY = "busy with another user's job (later: fabricproof admit vc5 --site vcluster)"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fabricproof.job.leg import Plan
-from fabricproof.rfm.legs.collective import layouts_of, node_counts, plan_collective
+from fabricproof.rfm.families.collectives import layouts_of, node_counts, plan_collective
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.site import Site, load_site
 from fabricproof.stacks.environment import ROOT_VARIABLE

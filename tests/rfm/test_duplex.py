@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from fabricproof.job.relation import Ratio
+from fabricproof.rfm.families.rails import duplex_plan
 from fabricproof.rfm.legs.leg import LegPlanner
-from fabricproof.rfm.legs.rails import duplex_plan
 from fabricproof.site import load_site
 from fabricproof.stacks.stack import resolve
 
@@ -36,22 +37,22 @@ def programs(tmp_path: Path) -> Path:
 
 
 def test_a_full_duplex_link_carries_twice(programs: Path) -> None:
-    plan = duplex_plan(planner(programs))
+    forth = planner(programs)
+    both, _ = forth.of("osu", "osu_bibw")
+    assert both is not None
+    plan = duplex_plan(forth, both)
     (relation,) = plan.relations
-    settings = relation.settings
     assert [leg.name for leg in plan.legs if not leg.in_turn] == ["rail0.forth", "rail0.both"]
     assert relation.turns == {
         "rail0.forth": "rail0.forth.turn",
         "rail0.both": "rail0.both.turn",
     }
-    assert (settings["under"], settings["over"]) == (["rail0.forth"], ["rail0.both"])
-    assert settings["scale"] == 1.0
-    assert settings["reference"]["value"] == pytest.approx(2.0)
-    assert settings["reference"]["lower"] == pytest.approx(1.6)
-    assert 2.0 < settings["most"] < 2.4
-
-
-def test_a_stack_without_the_program_of_both_ways_is_skipped_with_the_reason() -> None:
-    plan = duplex_plan(planner(None))
-    assert plan.legs == ()
-    assert "has no suite osu" in plan.reason
+    what = relation.what
+    assert isinstance(what, Ratio)
+    assert (what.under.legs, what.over.legs) == (("rail0.forth",), ("rail0.both",))
+    assert (what.scale, len(what.over.sizes)) == (1.0, 3)
+    assert what.reference is not None
+    assert what.reference.value == pytest.approx(2.0)
+    assert what.reference.lower == pytest.approx(1.6)
+    assert what.most is not None
+    assert 2.0 < what.most < 2.4

@@ -17,7 +17,7 @@ from fabricproof.job.evidence.leg_folder import read_table
 from fabricproof.job.leg import Leg, read_plan, write_plan
 from fabricproof.job.outcome import judge_leg
 from fabricproof.physics import bound
-from fabricproof.rfm.legs.gpu import bus_plan, pair_plan, why_no_bus, why_no_gpus
+from fabricproof.rfm.families.gpus import bus_plan, pair_plan, why_no_bus, why_no_gpus
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.site import GpuSpec, Site, load_site
 from fabricproof.stacks.family import bus_environment, gpu_environment

@@ -13,11 +13,12 @@ from pretended_build import make_built
 
 from fabricproof.core.errors import UnavailableError
 from fabricproof.core.measure import Verdict
-from fabricproof.job.leg import Bind, Leg
+from fabricproof.job.leg import Leg
+from fabricproof.job.relation import Bind
+from fabricproof.rfm.families.places import bound_leg
+from fabricproof.rfm.families.rails import cell
 from fabricproof.rfm.legs.leg import LegPlanner, quantity_key
-from fabricproof.rfm.legs.placement import bound_leg
 from fabricproof.rfm.legs.programs import choose_suite, find_program
-from fabricproof.rfm.legs.rails import cell
 from fabricproof.rfm.staging import digest_of_program
 from fabricproof.site import Site, StackSpec, load_site
 from fabricproof.stacks.environment import ROOT_VARIABLE, stacks_root

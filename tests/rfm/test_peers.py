@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fabricproof.rfm.families.sockets import peer_leg, with_links
 from fabricproof.rfm.legs.leg import LegPlanner
-from fabricproof.rfm.legs.peer import peer_leg, with_links
 from fabricproof.site import Site, load_site
 from fabricproof.stacks.stack import resolve
 from fabricproof.verdict.value import Reference, at_most

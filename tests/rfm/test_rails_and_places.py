@@ -15,21 +15,23 @@ from reframe.core.schedulers import Job
 
 from fabricproof.core.errors import ParseError, UnavailableError
 from fabricproof.job.evidence.leg_folder import as_one_path
-from fabricproof.job.leg import Bind, Leg, Plan, read_plan, write_plan
+from fabricproof.job.leg import Leg, Plan, read_plan, write_plan
+from fabricproof.job.relation import Balance, Bind, Pick, Ratio, Relation
 from fabricproof.job.script import render_script
 from fabricproof.nodes.slurm import slurm_partition
 from fabricproof.nodes.topology.model import Pair, Shape
 from fabricproof.rfm import slurm_nodes
-from fabricproof.rfm.legs.leg import LegPlanner
-from fabricproof.rfm.legs.placement import (
+from fabricproof.rfm.families.places import (
     AS_LAUNCHED,
     MAP_BY_DIST,
     bound_leg,
-    near_over_far,
+    locality_plan,
     placement_plan,
     policies,
 )
-from fabricproof.rfm.legs.rails import cell, expected_gain, rails_plan
+from fabricproof.rfm.families.rails import cell, expected_gain, rails_plan
+from fabricproof.rfm.legs.compare import with_twins
+from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.staging import launch_command
 from fabricproof.site import load_site
 from fabricproof.site.schema import PartitionSpec, ReferenceSpec
@@ -37,6 +39,7 @@ from fabricproof.stacks.environment import ROOT_VARIABLE
 from fabricproof.stacks.stack import ResolvedStack, resolve
 from fabricproof.stacks.wheels import ports_folder
 from fabricproof.traffic import CounterSample, Evidence, Rank
+from fabricproof.verdict.value import Reference
 
 SITES = Path(__file__).parents[2] / "site-configs"
 DATA = Path(__file__).parents[1] / "data" / "slurm"
@@ -67,6 +70,13 @@ def changed(planner: LegPlanner, **update: object) -> ResolvedStack:
     return resolve(planner.site, planner.partition, spec)
 
 
+def of(relation: Relation) -> tuple[Ratio, Reference]:
+    """Return what is to hold, and by what it is judged."""
+    assert isinstance(relation.what, Ratio)
+    assert relation.what.reference is not None
+    return relation.what, relation.what.reference
+
+
 def test_each_rail_and_all_rails_are_legs_of_one_job(planner: LegPlanner) -> None:
     plan = rails_plan(planner)
     due = [leg for leg in plan.legs if not leg.in_turn]
@@ -78,16 +88,16 @@ def test_each_rail_and_all_rails_are_legs_of_one_job(planner: LegPlanner) -> Non
 def test_two_rails_are_red_below_one_point_nine_and_impossible_above_their_links(
     planner: LegPlanner,
 ) -> None:
-    settings = rails_plan(planner).relations[0].settings
-    assert settings["reference"]["value"] == pytest.approx(2.0)
-    assert settings["reference"]["lower"] == pytest.approx(1.9)
-    assert 2.0 < settings["most"] < 2.4
-    assert settings["over"] == ["rail0+rail1"]
-    assert settings["under"] == ["rail0", "rail1"]
+    what, reference = of(rails_plan(planner).relations[0])
+    assert (reference.value, reference.lower) == (pytest.approx(2.0), pytest.approx(1.9))
+    assert what.most is not None
+    assert 2.0 < what.most < 2.4
+    assert what.over.legs == ("rail0+rail1",)
+    assert what.under.legs == ("rail0", "rail1")
 
 
 def test_both_ways_expect_the_same_gain(planner: LegPlanner) -> None:
-    assert expected_gain(replace(planner, program="osu_bibw")) == pytest.approx(2.0)
+    assert expected_gain(replace(planner, program="osu_bibw"))[0] == pytest.approx(2.0)
 
 
 def test_rails_that_share_a_slot_are_expected_to_gain_less(planner: LegPlanner) -> None:
@@ -97,7 +107,7 @@ def test_rails_that_share_a_slot_are_expected_to_gain_less(planner: LegPlanner) 
     )  # fmt: skip
     site = replace(planner.site, fabrics=(fabric,))
     # Document 000: near the socket two rails gave 6.5 against 6.3.
-    assert 1.0 < expected_gain(replace(planner, site=site)) < 1.2
+    assert 1.0 < expected_gain(replace(planner, site=site))[0] < 1.2
 
 
 def test_a_leg_for_each_rail_and_distance(planner: LegPlanner) -> None:
@@ -108,14 +118,16 @@ def test_a_leg_for_each_rail_and_distance(planner: LegPlanner) -> None:
     ]  # fmt: skip
     assert (plan.nodes, plan.num_nodes) == (("vc1", "vc2", "vc3"), 3)
     relation = plan.relations[0]
-    assert (relation.name, relation.settings["quantity"]) == ("rail0.far_over_near", "latency")
-    assert relation.settings["reference"]["value"] == pytest.approx(1.4)
+    what, reference = of(relation)
+    assert (relation.name, what.over.quantity) == ("rail0.far_over_near", "latency")
+    assert (what.over.legs, what.under.legs) == (("rail0.hops3",), ("rail0.hops1",))
+    assert reference.value == pytest.approx(1.4)
 
 
 def test_a_far_pair_is_to_carry_what_a_near_one_carries(planner: LegPlanner) -> None:
     pairs = (Pair(nodes=("a", "b"), hops=1), Pair(nodes=("a", "c"), hops=5))
-    settings = placement_plan(planner, pairs).relations[0].settings
-    assert (settings["quantity"], settings["reference"]["lower"]) == ("bandwidth", 0.9)
+    what, reference = of(placement_plan(planner, pairs).relations[0])
+    assert (what.over.quantity, reference.lower) == ("bandwidth", 0.9)
 
 
 def test_a_reference_may_be_for_one_distance(planner: LegPlanner) -> None:
@@ -141,11 +153,9 @@ def test_the_far_socket_is_a_witness_and_the_near_one_is_judged(planner: LegPlan
     assert near.environment["SLURM_CPU_BIND"] == "none"
     launched = bound_leg(planner, "rail0", AS_LAUNCHED)
     assert "SLURM_CPU_BIND" not in launched.environment
-    legs = {"near": near, "far": far, AS_LAUNCHED: launched}
-    assert near_over_far(planner, "rail0", legs).settings["bound"] == {
-        "rail0.near": "near",
-        "rail0.far": "far",
-    }
+    what, _ = of(locality_plan(planner).relations[0])
+    assert what.held == {"rail0.near": "near", "rail0.far": "far"}
+    assert list(what.names) == ["rail0.near", "rail0.far", "rail0.as_launched"]
 
 
 def test_open_mpi_4_under_its_own_launcher_is_also_tried_by_distance(planner: LegPlanner) -> None:
@@ -275,12 +285,13 @@ compute = SimpleNamespace(name="compute", features=["fabric-eth0"], environs=[mp
 system = SimpleNamespace(name="vcluster", partitions=[compute])
 runtime.runtime = lambda: SimpleNamespace(system=system)
 from fabricproof.core.errors import UnavailableError
-from fabricproof.rfm.checks.collectives import RingPlacement
-from fabricproof.rfm.checks.multirail import PlacementBenchmark
+from fabricproof.rfm.families.collectives import RingPlacement
+from fabricproof.rfm.families.places import PlacementBenchmark
 from fabricproof.site import load_site
 site = load_site("vcluster")
 planner = SimpleNamespace(partition=site.partition("compute"), spec=site.fabric_spec("eth0"))
 test = SimpleNamespace(is_dry_run=lambda: "dry" in sys.argv, seed=1, packed=False)
+test.ranks = lambda planner: 1
 said = []
 for check in (PlacementBenchmark, RingPlacement):
     try:
@@ -363,7 +374,38 @@ def test_a_slurm_without_a_default_and_a_partition_without_nodes_are_missing(slu
 
 
 def test_the_threshold_that_the_site_states_is_planned(planner: LegPlanner) -> None:
-    assert rails_plan(planner).relations[1].settings["threshold"] == ""
+    def threshold(planner: LegPlanner) -> int | None:
+        what = rails_plan(planner).relations[1].what
+        assert isinstance(what, Balance)
+        return what.threshold_bytes
+
+    assert threshold(planner) is None
     stack = changed(planner, sharing_threshold="128KiB")
-    relation = rails_plan(replace(planner, stack=stack)).relations[1]
-    assert relation.settings["threshold"] == "128KiB"
+    assert threshold(replace(planner, stack=stack)) == 128 << 10
+
+
+@pytest.mark.parametrize(
+    ("program", "quantity", "over", "bound"),
+    [("osu_latency", "latency", Pick.LARGEST, 3.0), ("osu_bw", "bandwidth", Pick.SMALLEST, 0.7)],
+)
+def test_like_rails_are_held_against_each_other_without_another_leg(
+    planner: LegPlanner, program: str, quantity: str, over: Pick, bound: float
+) -> None:
+    """A rail 50 times slower than its twin passed: the site's bound was 2 ms."""
+    own = replace(planner, program=program)
+    before = own.plan("each")
+    plan = with_twins(own, replace(before, legs=(*before.legs, *own.backwards())))
+    assert plan.legs[: len(before.legs)] == before.legs
+    (twins,) = plan.relations
+    what, reference = of(twins)
+    assert (twins.legs, twins.rails, twins.turns) == (("rail0", "rail1"), ("rail0", "rail1"), {})
+    assert (what.over.quantity, what.over.pick) == (quantity, over)
+    assert (reference.upper or reference.lower) == pytest.approx(bound)
+
+
+def test_rails_of_two_kinds_are_no_twins(planner: LegPlanner) -> None:
+    spec = planner.site.fabric_spec("eth0")
+    unlike = [spec.rails[0], spec.rails[1].model_copy(update={"link": "10GbE"})]
+    fabric = spec.model_copy(update={"rails": unlike, "shaper": None})
+    own = replace(planner, site=replace(planner.site, fabrics=(fabric,)))
+    assert with_twins(own, own.plan("each")).relations == ()

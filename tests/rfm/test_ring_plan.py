@@ -10,10 +10,11 @@ import pytest
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import read_plan, write_plan
-from fabricproof.job.relations.ratio import judge_against
+from fabricproof.job.relation import Ratio, Relation
+from fabricproof.job.relations.measured import judge_ratio
 from fabricproof.job.script import render_script
+from fabricproof.rfm.families.collectives import placed_plan, ring_plan
 from fabricproof.rfm.legs.leg import LegPlanner
-from fabricproof.rfm.legs.rings import placed_plan, ranks_on_a_node, ring_plan
 from fabricproof.rfm.staging import digest_of_program
 from fabricproof.site import load_site
 from fabricproof.stacks.environment import ROOT_VARIABLE
@@ -43,6 +44,11 @@ def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LegPlanner:
     )
 
 
+def of(relation: Relation) -> Ratio:
+    assert isinstance(relation.what, Ratio)
+    return relation.what
+
+
 def test_all_nodes_over_one_rail_and_over_all(planner: LegPlanner, tmp_path: Path) -> None:
     plan = ring_plan(planner, 2)
     assert [leg.name for leg in plan.legs if not leg.in_turn] == ["rail0.4x2", "rail0+rail1.4x2"]
@@ -59,16 +65,18 @@ def test_all_nodes_over_one_rail_and_over_all(planner: LegPlanner, tmp_path: Pat
 def test_two_rails_are_to_carry_twice_a_ring(planner: LegPlanner) -> None:
     (relation,) = ring_plan(planner, 1).relations
     assert relation.name == "rail0+rail1.4x1.over_one_rail"
-    assert relation.settings["quantity"] == "random_ring_bandwidth"
-    assert relation.settings["reference"]["lower"] == pytest.approx(1.6)
+    what = of(relation)
+    assert what.over.quantity == "random_ring_bandwidth"
+    assert what.over.sizes == what.under.sizes == (None,)
+    assert what.reference is not None
+    assert what.reference.lower == pytest.approx(1.6)
 
 
 def test_two_rings_that_pass_by_themselves_are_not_red_together(planner: LegPlanner) -> None:
     """What the virtual cluster measured: 5 to 8 % below one rail, 14 to 17 % below two."""
     (relation,) = ring_plan(planner, 1).relations
-    assert judge_against("r", 2 * 0.83 / 0.95, relation.settings).verdict is Verdict.PASS
-    half_a_rail = judge_against("r", 1.5, relation.settings)
-    assert half_a_rail.verdict is Verdict.FAIL
+    assert judge_ratio("r", 2 * 0.83 / 0.95, of(relation)).verdict is Verdict.PASS
+    assert judge_ratio("r", 1.5, of(relation)).verdict is Verdict.FAIL, "half a rail"
 
 
 def test_a_run_longer_than_other_legs_has_the_time_it_needs(planner: LegPlanner) -> None:
@@ -85,8 +93,10 @@ def test_near_and_far_nodes_are_asked_for_by_name(planner: LegPlanner, tmp_path:
         ("rail0.2x1.spread", ("vc1", "vc3")),
     ]
     (relation,) = plan.relations
-    assert relation.settings["over"] == ["rail0.2x1.spread"]
-    assert relation.settings["reference"]["lower"] == pytest.approx(0.9)
+    reference = of(relation).reference
+    assert of(relation).over.legs == ("rail0.2x1.spread",)
+    assert reference is not None
+    assert reference.lower == pytest.approx(0.9)
     write_plan(tmp_path, plan.legs, plan.relations)
     assert read_plan(tmp_path).legs == plan.legs
 
@@ -95,10 +105,3 @@ def test_one_node_has_no_ring_between_nodes(planner: LegPlanner) -> None:
     alone = replace(planner, partition=planner.partition.model_copy(update={"num_nodes": 1}))
     plan = ring_plan(alone, 1)
     assert (plan.legs, plan.reason) == ((), "num_nodes of partition compute is below 2")
-
-
-@pytest.mark.parametrize(("packed", "ranks"), [(False, 1), (True, 2)])
-def test_packed_is_the_most_that_the_partition_tries(
-    planner: LegPlanner, packed: bool, ranks: int
-) -> None:
-    assert ranks_on_a_node(planner, packed=packed) == ranks

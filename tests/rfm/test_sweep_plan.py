@@ -8,13 +8,14 @@ import pytest
 
 from fabricproof.core.measure import Verdict
 from fabricproof.core.records import QuantityRecord
-from fabricproof.job.leg import Plan, owned_legs
+from fabricproof.job.leg import Plan
+from fabricproof.job.relation import OwnChoice, owned_legs
 from fabricproof.job.run import LegResult, RunResult
 from fabricproof.nightly.confirm import LookColour, Role
 from fabricproof.nightly.looks import look_at, reds_of
 from fabricproof.nightly.state import LegColour, states_of
+from fabricproof.rfm.families.sweep import FILES_VARIABLE, plan_sweep, why_no_comparison
 from fabricproof.rfm.legs.leg import LegPlanner
-from fabricproof.rfm.legs.sweep import FILES_VARIABLE, plan_sweep, why_no_comparison
 from fabricproof.site import Site, load_site
 from fabricproof.stacks.environment import ROOT_VARIABLE
 from fabricproof.stacks.stack import resolve
@@ -86,8 +87,9 @@ def test_one_relation_owns_all_legs_and_no_model_judges_them(vcluster: Site) -> 
     plan = planned(vcluster)
     (relation,) = plan.relations
     assert owned_legs(plan.relations) == {leg.name for leg in plan.legs}
-    assert relation.settings["sizes"] == [16384, 32768, 65536]
-    assert any("two_proc" in each for each in relation.settings["left_out"])
+    assert isinstance(relation.what, OwnChoice)
+    assert relation.what.sizes == (16384, 32768, 65536)
+    assert any("two_proc" in each for each in relation.what.left_out)
     assert all(not leg.channel_leg and not leg.references for leg in plan.legs)
     assert all(leg.traffic.at_least for leg in plan.legs), "the path is proven all the same"
 
@@ -100,18 +102,24 @@ def test_the_own_choice_is_told_nothing_and_the_others_are_forced(vcluster: Site
     assert forced["OMPI_MCA_coll_han_allgather_dynamic_global_communicator_module"] == "3"
 
 
+def _mended_by(plan: Plan) -> dict[str, str]:
+    (relation,) = plan.relations
+    assert isinstance(relation.what, OwnChoice)
+    return relation.what.mended_by
+
+
 def test_where_the_site_forces_one_the_librarys_own_choice_is_a_candidate(vcluster: Site) -> None:
     assert "auto.1" not in turns(planned(vcluster))
     plan = planned(vcluster, environment=PLANT)
     assert "auto.1" in turns(plan)
-    mended_by = plan.relations[0].settings["mended_by"]
+    mended_by = _mended_by(plan)
     assert mended_by["auto"] == f"take {next(iter(PLANT))} out of the stack's environment"
 
 
 def test_the_row_can_name_the_variables_that_mend_it(vcluster: Site) -> None:
-    mended_by = planned(vcluster).relations[0].settings["mended_by"]
+    mended_by = _mended_by(planned(vcluster))
     assert "OMPI_MCA_coll_tuned_allgather_algorithm=4" in mended_by["4"].split()
-    strict = planned(vcluster, stack="mpich5").relations[0].settings["mended_by"]
+    strict = _mended_by(planned(vcluster, stack="mpich5"))
     assert not any("FALLBACK" in each for each in strict.values()), "other layouts would end"
 
 
@@ -186,7 +194,7 @@ def _judged(site: Site, collective: str, **verdicts: str) -> LegResult:
         suite=relation.suite,
         program=relation.program,
         leg=relation.name,
-        relation=relation.kind,
+        relation="algorithms",
         nodes=("n1", "n2"),
         rails=relation.rails,
         quantities=quantities,

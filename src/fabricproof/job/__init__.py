@@ -19,6 +19,7 @@ FRONT: dict[str, str] = {
     "outcome": "what one leg came to",
     "outcomes": "what all legs of a job came to",
     "recording": "what a leg came to, as records",
+    "relation": "what is to hold between legs",
     "relations.judge": "what is to hold between legs",
     "run": "ReFrame started and watched, and what the run came to",
     "second_look": "the judge inside a job",

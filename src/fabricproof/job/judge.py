@@ -14,11 +14,12 @@ from fabricproof.core.findings import Finding
 from fabricproof.core.measure import Verdict
 from fabricproof.core.units import stamp
 from fabricproof.job.job_end import JobEnd, find_strangers
-from fabricproof.job.leg import Leg, Plan, owned_legs
+from fabricproof.job.leg import Leg, Plan
 from fabricproof.job.links import SUITE, against_links, judge_looks, read_looks
 from fabricproof.job.outcome import Outcome, Raised
 from fabricproof.job.outcomes import against_directions, judge_legs
 from fabricproof.job.recording import LEGS_KEY, describe_outcome, environment_digest
+from fabricproof.job.relation import owned_legs
 from fabricproof.job.relations.judge import judge_relations
 from fabricproof.job.script import INVENTORY_FOLDER
 from fabricproof.nodes.inventory.store import inventory_of_job

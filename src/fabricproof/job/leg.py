@@ -1,9 +1,7 @@
 """What one job measures: legs, relations between them, and the plan that holds both.
 
 A leg is one program over one path between the nodes of a job, with all it is judged by.  A relation
-is a judgement across legs, where no single number says enough: two rails over one, MPI over the TCP
-below it, the far socket over the near one.  Each is a ratio of two measurements on the same nodes
-at the same time, and shows a fault where both numbers alone look fine.
+is a judgement across legs (:mod:`fabricproof.job.relation`).
 
 The plan lies as ``plan.json`` beside the script of the job: the second look inside the job and the
 judgement after it read the same file.
@@ -12,15 +10,15 @@ judgement after it read the same file.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.core.plain import typed
 from fabricproof.core.records import text_of
+from fabricproof.job.relation import Relation
 from fabricproof.physics import Fabric
 from fabricproof.physics.collective import RankLayout
 from fabricproof.stacks.container import Container
@@ -164,29 +162,6 @@ class Leg:
         named = replace(self, name=f"{self.name}.turn", in_turn=True)
         return replace(named, **changes)
 
-    def relation(
-        self,
-        name: str,
-        kind: str,
-        legs: Iterable[Leg],
-        settings: dict[str, Any],
-        owns: Iterable[Leg] = (),
-    ) -> Relation:
-        """Return a relation between legs, in whose row this one's suite, program, rails stand.
-
-        ``owns``: those of them that are measured for it alone.
-        """
-        return Relation(
-            name=name,
-            kind=kind,
-            legs=tuple(leg.name for leg in legs),
-            suite=self.suite,
-            program=self.program,
-            rails=self.rails,
-            settings=settings,
-            owns=tuple(leg.name for leg in owns),
-        )
-
     def rules(self) -> Rules:
         """Return what this leg's table is judged by."""
         layout = None
@@ -200,47 +175,9 @@ class Leg:
         return replace(rules, tolerance=self.tolerance, curve_tolerance=self.curve_tolerance)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Relation:
-    """What is to hold between legs.
-
-    Attributes:
-        name: what a row is called, unique among the legs and relations of a job: ``scaling``.
-        kind: how it is judged: a key of :data:`fabricproof.job.relations.judge.JUDGES`.
-        legs: names of the legs it rests on, which run again before it is called red.
-        suite: for the row, as a leg's.
-        program: for the row, as a leg's.
-        rails: the rails it speaks of.
-        settings: what its kind needs; plain values, they are written to ``plan.json``.
-        owns: names of the legs that are measured for it alone: it judges them, and by themselves
-            they are neither due nor judged.
-        turns: leg -> the leg that measures in one start what the relation needs of it, which runs
-            in turn with the others until the relation is decided; empty where one look decides.
-    """
-
-    name: str
-    kind: str
-    legs: tuple[str, ...]
-    suite: str
-    program: str
-    rails: tuple[str, ...] = ()
-    settings: dict[str, Any] = field(default_factory=dict)
-    owns: tuple[str, ...] = ()
-    turns: dict[str, str] = field(default_factory=dict)
-
-    def as_leg(self) -> Leg:
-        """Return the leg under whose name the relation stands in records and reports."""
-        return Leg(name=self.name, rails=self.rails, suite=self.suite, program=self.program)
-
-
-def in_turns(relation: Relation, turns: Mapping[str, Leg]) -> Relation:
-    """Return the relation, to be decided by rounds of ``turns``: leg -> the leg in its stead."""
-    return replace(relation, turns={name: leg.name for name, leg in turns.items()})
-
-
-def owned_legs(relations: Iterable[Relation]) -> frozenset[str]:
-    """Return the names of the legs that are raw material of a relation."""
-    return frozenset(name for each in relations for name in (*each.owns, *each.turns.values()))
+def row_leg(name: str, suite: str, program: str, rails: tuple[str, ...]) -> Leg:
+    """Return a leg that runs nothing: under its name a row stands in records and reports."""
+    return Leg(name=name, rails=rails, suite=suite, program=program)
 
 
 #: suite of the rows of a campaign over all nodes: our own kernel measured them
@@ -251,7 +188,7 @@ ADMISSION_CHECK = "AllPairsAdmission"
 ADMITTED, PARTNER = "admit", "partner"
 
 PLAN_FILE = "plan.json"
-PLAN_VERSION = 5
+PLAN_VERSION = 6
 
 #: attempts at a leg: a second look is the last
 MOST_ATTEMPTS = 2
@@ -339,12 +276,3 @@ def read_plan(folder: Path) -> Plan:
         raise
     except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise ParseError(f"damaged plan: {error}", source=str(path)) from None
-
-
-class Bind(StrEnum):
-    """Where a rank is to run: on which NUMA node, seen from the slot of its rail."""
-
-    NEAR = "near"
-    """On that of the slot."""
-    FAR = "far"
-    """On any other."""

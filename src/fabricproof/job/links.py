@@ -14,7 +14,7 @@ from fabricproof.core.findings import Finding, as_notes, texts_of
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.records import text_of
 from fabricproof.job.evidence.leg_folder import gather
-from fabricproof.job.leg import Relation
+from fabricproof.job.leg import row_leg
 from fabricproof.job.outcome import Outcome
 from fabricproof.nodes.inventory.facts import Machine, ReadTrouble
 from fabricproof.nodes.inventory.read import read_machine
@@ -129,10 +129,10 @@ def _row(rail: str, result: Preflight, looks: NodeLooks, num_nodes: int) -> Outc
         quantities += missing(["nodes"], reason).quantities
     notes = [each for each in result.notes if each.where.rail in {rail, ""}]
     notes += as_notes(read_rises(looks.samples, [rail]).notes)
-    relation = Relation(name=rail, kind=SUITE, legs=(), suite=SUITE, program=PROGRAM, rails=(rail,))
+    leg = row_leg(rail, SUITE, PROGRAM, (rail,))
     report = Report(
         verdict=worst([each.verdict for each in quantities]),
         quantities=tuple(quantities),
         findings=tuple(dict.fromkeys(notes)),
     )
-    return Outcome(leg=relation.as_leg(), attempts=(), report=report, nodes=tuple(looks.machines))
+    return Outcome(leg=leg, attempts=(), report=report, nodes=tuple(looks.machines))

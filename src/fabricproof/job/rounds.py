@@ -32,6 +32,10 @@ LEAST_RED = 6
 #: machine needs 16 of them against a bound of 1.9
 MOST = 24
 
+#: A relation's budget: after so many rounds that do not count, or after its first six once so much
+#: time is spent, it is UNJUDGED.  One took 336 s of a ten-minute run beside other load.
+MOST_LOST, MOST_SECONDS = LEAST_RED, 60.0
+
 #: A ratio at its bound may pass with this probability each time it is looked at ...
 GREEN_TAIL = 0.025
 
@@ -112,19 +116,22 @@ def decide_rounds(ratios: Sequence[float], bounds: RoundBounds) -> Decision:
     )
 
 
-def rounds_to_add(ratios: Sequence[float], num_lost: int, bounds: RoundBounds) -> int:
-    """Return how many rounds a job should add now: 0 where it is decided, or hopeless.
+def rounds_to_add(
+    ratios: Sequence[float], num_lost: int, bounds: RoundBounds, seconds: float = 0.0
+) -> int:
+    """Return how many rounds a job should add now: 0 if it is decided, hopeless or too expensive.
 
-    ``num_lost`` rounds were made and gave no ratio, or were disturbed.
+    ``num_lost`` rounds were made and gave no ratio, or were disturbed; all took ``seconds``.
     """
     made = len(ratios) + num_lost
-    if not ratios:
-        return min(LEAST, max(0, MOST - made))
-    decision = decide_rounds(ratios, bounds)
-    if decision.standing is not RatioStanding.OPEN or made >= MOST:
+    is_spent = made >= LEAST_RED and seconds >= MOST_SECONDS
+    if made >= MOST or num_lost >= MOST_LOST or is_spent:
         return 0
     if len(ratios) < LEAST:
         return min(LEAST - len(ratios), MOST - made)
+    decision = decide_rounds(ratios, bounds)
+    if decision.standing is not RatioStanding.OPEN:
+        return 0
     total = decision.would_tell
     if made >= LEAST_RED and (total is None or total > MOST):
         return 0

@@ -5,14 +5,15 @@ Only ``checks/``, ``reframe_settings.py`` and the tests import it; nothing else 
 
 #: What the checks may import.
 FRONT: dict[str, str] = {
-    "checks.all_pairs": "the checks of all nodes",
     "checks.base": "what every check is",
-    "checks.collectives": "checks of collectives",
-    "checks.ethernet": "checks of sockets, of verbs without MPI, and of MPI over TCP",
     "checks.family": "checks between two nodes",
-    "checks.gpu": "checks with buffers on GPUs",
-    "checks.multirail": "checks of several rails",
     "checks.preflight": "the check of the nodes themselves",
-    "legs.rails": "legs over several rails",
+    "families.all_pairs": "the checks of all nodes",
+    "families.collectives": "checks of collectives and of rings",
+    "families.gpus": "checks with buffers on GPUs",
+    "families.places": "checks by distance and by socket",
+    "families.rails": "checks of several rails",
+    "families.sockets": "checks of sockets, of verbs without MPI, and of MPI over TCP",
+    "families.sweep": "the check of a collective's algorithms",
     "settings": "the configuration that ReFrame is given",
 }

@@ -6,6 +6,7 @@ import functools
 import os
 
 import reframe.core.runtime as rt
+from reframe.core.exceptions import ReframeFatalError
 
 from fabricproof.core.errors import ConfigError, FabricproofError, InputMissingError
 from fabricproof.job.run import NODES_VARIABLE, new_run_id
@@ -46,7 +47,11 @@ def why_no_site() -> FabricproofError | None:
     a run without its checks ends well (4.10, ``frontend/loader.py``).  So each check fails with
     this, whatever options selected it.
     """
-    name, hint = rt.runtime().system.name, "fabricproof run --site SITE [-c FOLDER], or site init"
+    hint = "fabricproof run --site SITE [-c FOLDER], or site init"
+    try:
+        name = rt.runtime().system.name
+    except ReframeFatalError:  # whoever imports a check without ReFrame: a test, a page's example
+        return ConfigError("these checks run in a session of ReFrame", next_step=hint)
     try:
         site = current_site()
     except FabricproofError as error:

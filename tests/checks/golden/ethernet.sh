@@ -29,11 +29,11 @@ leg_rail0_mtu() { # iperf3 over rail0
 }
 
 # TcpLinks
-leg_rail0_links1() { # osu_bw over rail0
+leg_rail0_links2() { # osu_bw over rail0
     env FABRICPROOF_PART=0 \
     OMPI_MCA_btl=self,tcp \
     OMPI_MCA_btl_tcp_if_include=rail0 \
-    OMPI_MCA_btl_tcp_links=1 \
+    OMPI_MCA_btl_tcp_links=2 \
     OMPI_MCA_hwloc_base_binding_policy=none \
     OMPI_MCA_mpi_yield_when_idle=1 \
     OMPI_MCA_pml=ob1 \
@@ -41,11 +41,11 @@ leg_rail0_links1() { # osu_bw over rail0
     timeout -k 5 30 \
     srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi5/venv/bin/python -EsP portrunner.py {STACKS}/openmpi5/share/osu-mpi4py/osu_bw.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:10:2:64 16384,32768,65536,131072,262144,524288,1048576:3:2:4
 }
-leg_rail0_links2() { # osu_bw over rail0
+leg_rail0_links1() { # osu_bw over rail0
     env FABRICPROOF_PART=0 \
     OMPI_MCA_btl=self,tcp \
     OMPI_MCA_btl_tcp_if_include=rail0 \
-    OMPI_MCA_btl_tcp_links=2 \
+    OMPI_MCA_btl_tcp_links=1 \
     OMPI_MCA_hwloc_base_binding_policy=none \
     OMPI_MCA_mpi_yield_when_idle=1 \
     OMPI_MCA_pml=ob1 \
@@ -65,11 +65,11 @@ leg_rail0_links4() { # osu_bw over rail0
     timeout -k 5 30 \
     srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi5/venv/bin/python -EsP portrunner.py {STACKS}/openmpi5/share/osu-mpi4py/osu_bw.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:10:2:64 16384,32768,65536,131072,262144,524288,1048576:3:2:4
 }
-leg_rail0_links1_turn() { # osu_bw over rail0
+leg_rail0_links2_turn() { # osu_bw over rail0
     env FABRICPROOF_PART=0 \
     OMPI_MCA_btl=self,tcp \
     OMPI_MCA_btl_tcp_if_include=rail0 \
-    OMPI_MCA_btl_tcp_links=1 \
+    OMPI_MCA_btl_tcp_links=2 \
     OMPI_MCA_hwloc_base_binding_policy=none \
     OMPI_MCA_mpi_yield_when_idle=1 \
     OMPI_MCA_pml=ob1 \
@@ -77,11 +77,11 @@ leg_rail0_links1_turn() { # osu_bw over rail0
     timeout -k 5 30 \
     srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi5/venv/bin/python -EsP portrunner.py {STACKS}/openmpi5/share/osu-mpi4py/osu_bw.py 1048576:3:2:4
 }
-leg_rail0_links2_turn() { # osu_bw over rail0
+leg_rail0_links1_turn() { # osu_bw over rail0
     env FABRICPROOF_PART=0 \
     OMPI_MCA_btl=self,tcp \
     OMPI_MCA_btl_tcp_if_include=rail0 \
-    OMPI_MCA_btl_tcp_links=2 \
+    OMPI_MCA_btl_tcp_links=1 \
     OMPI_MCA_hwloc_base_binding_policy=none \
     OMPI_MCA_mpi_yield_when_idle=1 \
     OMPI_MCA_pml=ob1 \

@@ -12,8 +12,7 @@ import reframe as rfm
 
 from fabricproof.job.leg import Plan
 from fabricproof.rfm.checks.base import FabricBenchmark
-from fabricproof.rfm.checks.ethernet import PeerBenchmark
-from fabricproof.rfm.legs.peer import peer_leg
+from fabricproof.rfm.families.sockets import PeerBenchmark, peer_leg
 
 #: one leg moves some 10 MB at 80 Mb/s
 BUDGET = {"leg_seconds": 1.0, "max_message_size": "64KiB"}

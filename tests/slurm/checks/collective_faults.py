@@ -6,7 +6,7 @@ from typing import ClassVar
 import reframe as rfm
 
 from fabricproof.job.leg import Plan
-from fabricproof.rfm.checks.collectives import CollectiveBenchmark
+from fabricproof.rfm.families.collectives import CollectiveBenchmark
 from fabricproof.stacks.launch import Layout, layout_options, plan_launch
 
 

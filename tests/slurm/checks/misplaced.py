@@ -8,7 +8,7 @@ import reframe as rfm
 from reframe.core.builtins import run_after
 
 from fabricproof.job.leg import write_plan
-from fabricproof.rfm.checks.multirail import PlacementBenchmark
+from fabricproof.rfm.families.places import PlacementBenchmark
 
 
 @rfm.simple_test

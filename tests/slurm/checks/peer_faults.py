@@ -8,7 +8,7 @@ import reframe as rfm
 from reframe.core.builtins import run_after
 
 from fabricproof.job.leg import write_plan
-from fabricproof.rfm.checks.ethernet import PeerBenchmark
+from fabricproof.rfm.families.sockets import PeerBenchmark
 
 
 class SpoiledPeer(PeerBenchmark):

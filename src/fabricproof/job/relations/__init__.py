@@ -1,1 +1,1 @@
-"""What is to hold between the legs of one job, measured in rounds."""
+"""How relations between the legs of one job are judged, most of them in rounds."""

@@ -10,7 +10,7 @@ import numpy as np
 from fabricproof.core.findings import Finding, FindingKind, as_notes
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.units import at_size, counted, first_few, parse_size
-from fabricproof.job.leg import CAMPAIGN_SUITE, Relation
+from fabricproof.job.leg import CAMPAIGN_SUITE, row_leg
 from fabricproof.job.outcome import Outcome as Row
 from fabricproof.pairs.blame.judged import MatrixVerdict
 from fabricproof.pairs.campaign.confirm import Confirmation
@@ -59,8 +59,8 @@ def row_of(
     """Return a row with its quantities, and with notes."""
     verdict = worst([each.verdict for each in quantities])
     report = Report(verdict=verdict, quantities=tuple(quantities), findings=notes)
-    relation = Relation(name=name, kind=SUITE, legs=(), suite=SUITE, program=PROGRAM, rails=rails)
-    return Row(leg=relation.as_leg(), attempts=(), report=report, nodes=nodes)
+    leg = row_leg(name, SUITE, PROGRAM, rails)
+    return Row(leg=leg, attempts=(), report=report, nodes=nodes)
 
 
 def _of_path(outcome: Outcome, looks: Sequence[Confirmation], number: int, said: str) -> Row:

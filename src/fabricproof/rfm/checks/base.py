@@ -37,8 +37,9 @@ from fabricproof.core.units import first_few
 from fabricproof.job.commands import PEER_SUITES
 from fabricproof.job.job_end import REACHED_END, RECORD_END, JobEnd
 from fabricproof.job.judge import JobFacts, judge_job
-from fabricproof.job.leg import Leg, Plan, Relation, write_plan
+from fabricproof.job.leg import Leg, Plan, write_plan
 from fabricproof.job.outcome import Outcome
+from fabricproof.job.relation import Relation
 from fabricproof.job.run import JobEvent, tell
 from fabricproof.job.script import JOB_END_FILE, SCRIPT_FILE, render_script
 from fabricproof.nodes.inventory.store import FOLDER
@@ -58,6 +59,7 @@ from fabricproof.rfm.current import (
 )
 from fabricproof.rfm.ending import ask_nodes_once, settle
 from fabricproof.rfm.handover import bounds, complaints, handed_over
+from fabricproof.rfm.legs.compare import with_twins
 from fabricproof.rfm.legs.leg import LegPlanner, quantity_key, with_error_limits
 from fabricproof.rfm.legs.programs import choose_suite
 from fabricproof.rfm.settings import perflog_root
@@ -542,8 +544,8 @@ class PairBenchmark(FabricBenchmark):
         return why_one_rail(self.fabric) if self.net_paths == "all" else ""
 
     def plan(self, planner: LegPlanner) -> Plan:
-        """Return one leg for each path."""
-        plan = planner.plan(self.net_paths)
+        """Return one leg for each path; like rails are held against each other."""
+        plan = with_twins(planner, planner.plan(self.net_paths))
         if not plan.legs or not self.one_way:
             return plan
         return replace(plan, legs=(*plan.legs, *planner.backwards()))

@@ -17,7 +17,7 @@ from fabricproof.job.commands import (
     plan_ping_pong,
     plan_windowed,
 )
-from fabricproof.job.leg import Leg, Plan, Relation
+from fabricproof.job.leg import Leg, Plan, row_leg
 from fabricproof.job.outcomes import BACK, LARGEST_SIZES, backward
 from fabricproof.physics import Fabric, bound, latency_floor_us
 from fabricproof.rfm.legs.programs import (
@@ -304,7 +304,5 @@ def idle_leg(planner: LegPlanner, name: str, suite: str, program: str) -> Leg:
 
     ``suite`` and ``program``: as what its row stands in records.
     """
-    row = Relation(name=name, kind="", legs=(), suite=suite, program=program, rails=planner.rails)
-    return replace(
-        row.as_leg(), environment=dict(planner.launch.environment), commands=(("true",),)
-    )
+    row = row_leg(name, suite, program, planner.rails)
+    return replace(row, environment=dict(planner.launch.environment), commands=(("true",),))

@@ -1,19 +1,24 @@
-"""Plan the sweep over the algorithms of a collective: own choice and all others in turns."""
+"""The check of a collective's algorithms: own choice and all others in turns, in one job."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
+
+from reframe.core.builtins import parameter, run_after
 
 from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.core.units import parse_size
 from fabricproof.job.collective_commands import SMALLEST_BYTES
-from fabricproof.job.leg import Leg, Plan, Relation
-from fabricproof.rfm.legs.collective import channel_planner, collective_leg
+from fabricproof.job.leg import Leg, Plan
+from fabricproof.job.relation import OwnChoice, Relation
+from fabricproof.rfm.checks.base import FabricBenchmark
+from fabricproof.rfm.families.collectives import channel_planner, collective_leg
 from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.rfm.legs.programs import choose_suite
 from fabricproof.site import PartitionSpec
 from fabricproof.stacks.launch import Layout
-from fabricproof.tuning import AUTO, OWN, Bar, Knobs, find_knobs
+from fabricproof.tuning import AUTO, COLLECTIVES, OWN, Bar, Knobs, find_knobs
 
 #: what rank.sh takes the names of files from
 FILES_VARIABLE = "FABRICPROOF_FILES"
@@ -30,9 +35,41 @@ FIRST_LOOK_SHARE = 0.5
 LEAST_SECONDS = 0.5
 
 
-def programs_of(collective: str) -> tuple[tuple[str, str], ...]:
-    """Return what measures a collective, suite and program, best first."""
-    return ("osu", f"osu_{collective}"), ("imb", collective.capitalize())
+class AlgorithmSweepBenchmark(FabricBenchmark):
+    """One collective under the stack's own choice and under each algorithm that can be forced."""
+
+    suite = "osu"
+    program = ""
+
+    #: what is swept: ``bcast``, ``allreduce`` ...
+    collective = parameter(COLLECTIVES, loggable=True)
+
+    @run_after("init")
+    def name_the_program(self) -> None:
+        """Say what is measured before anything is planned; another suite may have to do it."""
+        self.program = f"osu_{self.collective}"
+
+    def why_not(self) -> str:
+        """Take the first suite that has the collective; tell where there is nothing to sweep."""
+        stack = self.resolved()
+        knobs, reason = find_knobs(stack.family, stack.version, self.collective)
+        if knobs is None:
+            return reason
+        for suite, program in (
+            ("osu", f"osu_{self.collective}"),
+            ("imb", self.collective.capitalize()),
+        ):
+            found, reason = choose_suite(stack, suite, program)
+            if found is not None:
+                reason = why_no_comparison(found, program)
+            if not reason:
+                self.suite, self.program = suite, program
+                return ""
+        return reason
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return the turns of all series, and the relation that owns them."""
+        return plan_sweep(planner, self.collective)
 
 
 def why_no_comparison(suite: str, program: str) -> str:
@@ -45,25 +82,15 @@ def why_no_comparison(suite: str, program: str) -> str:
     return ""
 
 
-def sweep_layout(partition: PartitionSpec) -> Layout:
-    """Return where the ranks go: as full as the site says, but never several spinning on a core."""
-    ranks = partition.ranks_per_node
-    return Layout(
-        num_nodes=partition.num_nodes,
-        ranks_per_node=min(ranks) if partition.oversubscribed else max(ranks),
-    )
-
-
 def plan_sweep(planner: LegPlanner, collective: str) -> Plan:
     """Return the legs of one sweep and what is to hold between them, or the reason for none."""
-    partition = planner.partition
     knobs, reason = find_knobs(planner.stack.family, planner.stack.version, collective)
     pair, no_pair = channel_planner(planner)
     if knobs is None or pair is None:
         return Plan(reason=reason or no_pair)
-    if reason := _no_sweep_there(partition, collective):
+    if reason := _no_sweep_there(planner.partition, collective):
         return Plan(reason=reason)
-    sweep = _Sweep(planner, pair, knobs, sweep_layout(partition))
+    sweep = _Sweep(planner, pair, knobs)
     return Plan(legs=tuple(sweep.legs()), relations=(sweep.relation(),))
 
 
@@ -83,37 +110,30 @@ def _no_sweep_there(partition: PartitionSpec, collective: str) -> str:
 class _Sweep:
     """The series of one sweep and their turns."""
 
-    def __init__(
-        self,
-        planner: LegPlanner,
-        pair: LegPlanner,
-        knobs: Knobs,
-        layout: Layout,
-    ) -> None:
-        self.pair, self.knobs, self.layout = pair, knobs, layout
-        self.usable, self.left_out = knobs.usable(layout.num_ranks)
+    def __init__(self, planner: LegPlanner, pair: LegPlanner, knobs: Knobs) -> None:
+        partition = planner.partition
+        # As full as the site says, but never several spinning on a core.
+        choose = min if partition.oversubscribed else max
+        self.layout = Layout(
+            num_nodes=partition.num_nodes, ranks_per_node=choose(partition.ranks_per_node)
+        )
+        self.pair, self.knobs, self.rails = pair, knobs, planner.rails[:1]
+        self.usable, self.left_out = knobs.usable(self.layout.num_ranks)
         self.touched = knobs.touched(planner.stack.spec.environment)
-        self.rails = planner.rails[:1]
-        self.environments = self._environments()
-        self.turns = TURNS_OF_FEW if len(self.environments) <= FEW else TURNS
-        self.planner = replace(planner, partition=self._partition(planner.partition))
-        self.made: dict[str, list[Leg]] = {}
-
-    def _environments(self) -> dict[str, Mapping[str, str]]:
-        """Return the series in the order of a turn, each with its variables."""
-        series: dict[str, Mapping[str, str]] = {
-            each.id: self.knobs.forcing(each) for each in self.usable
+        auto = {AUTO: knobs.neutral} if self.touched else {}
+        #: the series in the order of a turn, each with its variables
+        self.environments: Mapping[str, Mapping[str, str]] = {
+            **auto,
+            **{each.id: knobs.forcing(each) for each in self.usable},
         }
-        if self.touched:
-            series = {AUTO: self.knobs.neutral, **series}
-        return series
-
-    def _partition(self, partition: PartitionSpec) -> PartitionSpec:
-        """Return the partition with as much time for a leg as the job has for so many."""
+        self.turns = TURNS_OF_FEW if len(self.environments) <= FEW else TURNS
+        # As much time for a leg as the job has for so many.
         count = self.turns * len(self.environments) + self.turns + 1
         seconds = partition.job_minutes * 60 * FIRST_LOOK_SHARE / count - START_SECONDS
         wanted = max(LEAST_SECONDS, min(partition.leg_seconds, seconds))
-        return partition.model_copy(update={"leg_seconds": wanted})
+        changed = partition.model_copy(update={"leg_seconds": wanted})
+        self.planner = replace(planner, partition=changed)
+        self.made: dict[str, list[Leg]] = {}
 
     def legs(self) -> Iterator[Leg]:
         """Yield the legs in the order in which they run."""
@@ -145,30 +165,35 @@ class _Sweep:
         """Return what owns the legs; to be asked for after them."""
         first = self.made[OWN][0]
         smallest = parse_size(self.planner.partition.sweep_smallest)
-        sizes = [size for size in first.expected_sizes if size >= smallest]
-        all_legs = [leg for legs in self.made.values() for leg in legs]
-        return first.relation(
-            f"{first.name.removesuffix('.own.1')}.{self.knobs.collective}.algorithms",
-            "own_choice",
-            all_legs,
-            {
-                "series": {name: [leg.name for leg in legs] for name, legs in self.made.items()},
-                "labels": {
+        sizes = tuple(size for size in first.expected_sizes if size >= smallest)
+        series = {name: tuple(leg.name for leg in legs) for name, legs in self.made.items()}
+        mended = {
+            each.id: f"set {self.knobs.choosing(each)} in the stack's environment"
+            for each in self.usable
+        }
+        legs = tuple(name for each in series.values() for name in each)
+        collective = self.knobs.collective
+        return Relation(
+            name=f"{first.name.removesuffix('.own.1')}.{collective}.algorithms",
+            what=OwnChoice(
+                series=series,
+                labels={
                     AUTO: "the library's own choice",
                     **{each.id: each.label for each in self.usable},
                 },
-                "mended_by": {
+                mended_by={
                     AUTO: f"take {' and '.join(self.touched)} out of the stack's environment",
-                    **{
-                        each.id: f"set {self.knobs.choosing(each)} in the stack's environment"
-                        for each in self.usable
-                    },
+                    **mended,
                 },
-                "sizes": [None] if self.knobs.collective == "barrier" else sizes,
-                "left_out": [
+                sizes=(None,) if collective == "barrier" else sizes,
+                left_out=tuple(
                     f"left out: {each.algorithm.label}: {each.reason}" for each in self.left_out
-                ],
-                "bar": asdict(Bar()),
-            },
-            owns=all_legs,
+                ),
+                bar=Bar(),
+            ),
+            legs=legs,
+            suite=first.suite,
+            program=first.program,
+            rails=first.rails,
+            owns=legs,
         )

@@ -1,0 +1,153 @@
+"""Plan two sides in turn and their ratio; and hold like rails against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+
+from fabricproof.benchmarks.catalogue import meaning
+from fabricproof.benchmarks.program import ProgramKind
+from fabricproof.job.leg import Leg, Plan
+from fabricproof.job.relation import Bind, Pick, Ratio, Relation, Side
+from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.verdict.value import Reference, at_least, at_most
+
+#: makes a leg with these message sizes alone, in bytes; with all its sizes if there are none
+MakeLeg = Callable[[Sequence[int]], Leg]
+
+#: Sizes whose median ratio counts: one alone may have met a stall.
+LARGEST, LAST, SMALLEST = slice(-3, None), slice(-1, None), slice(0, 11)
+
+
+def compare(
+    name: str,
+    *,
+    over: Sequence[MakeLeg],
+    under: Sequence[MakeLeg],
+    reference: Reference | None,
+    quantity: str = "bandwidth",
+    sizes: slice | None = LARGEST,
+    beside: Sequence[MakeLeg] = (),
+    most: float | None = None,
+    scale: float = 1.0,
+    hint: str = "",
+    held: Mapping[str, Bind] | None = None,
+    names: Mapping[str, str] | None = None,
+) -> Plan:
+    """Return the legs of both sides, those that measure them again in turn, and their ratio.
+
+    Args:
+        name: of the relation's row.
+        over: make the legs above the line; of several the largest number counts.
+        under: make those below it, likewise.
+        reference: in unit ``x``; None if nobody says what the ratio should be.
+        quantity: of both sides.
+        sizes: which of a leg's message sizes count; None if the quantity has none.
+        beside: make legs that are measured once, and shown with the others.
+        most: above this the ratio is impossible.
+        scale: what the ratio is multiplied by.
+        hint: what is usually wrong where it is red.
+        held: leg -> where its ranks must have run.
+        names: leg -> what a person calls it.
+    """
+    below, above, rest = ([make(()) for make in each] for each in (under, over, beside))
+    legs = (*below, *above, *rest)
+    wanted = above[0].expected_sizes[sizes] if sizes is not None else ()
+
+    def side(mine: Sequence[Leg]) -> Side:
+        # What has no message sizes, such as iperf3, has one number.
+        counts = wanted if mine[0].expected_sizes and wanted else (None,)
+        return Side(legs=tuple(leg.name for leg in mine), quantity=quantity, sizes=counts)
+
+    makes = zip((*below, *above), (*under, *over), strict=True)
+    turns = {leg.name: make(wanted).turn() for leg, make in makes}
+    ratio = Ratio(
+        over=side(above),
+        under=side(below),
+        reference=reference,
+        most=most,
+        scale=scale,
+        hint=hint,
+        held=dict(held or {}),
+        names=dict(names or {leg.name: leg.name for leg in legs}),
+    )
+    relation = _relation(name, ratio, legs, above[0], turns)
+    return Plan(legs=(*legs, *turns.values()), relations=(relation,))
+
+
+def _relation(
+    name: str, ratio: Ratio, legs: Iterable[Leg], row: Leg, turns: Mapping[str, Leg] | None = None
+) -> Relation:
+    return Relation(
+        name=name,
+        what=ratio,
+        legs=tuple(leg.name for leg in legs),
+        suite=row.suite,
+        program=row.program,
+        rails=row.rails,
+        turns={leg: each.name for leg, each in (turns or {}).items()},
+    )
+
+
+def joined(plans: Iterable[Plan]) -> Plan:
+    """Return one plan of several: first looks, then what runs in turn."""
+    plans = list(plans)
+    legs = list(chain.from_iterable(each.legs for each in plans))
+    return Plan(
+        legs=tuple(sorted(legs, key=lambda leg: leg.in_turn)),
+        relations=tuple(chain.from_iterable(each.relations for each in plans)),
+    )
+
+
+#: How many times a rail's latency may be that of its twin on the same nodes.  Across the socket it
+#: is 1.3 times (document 000); load comes and goes between two legs, and adds to one of them.
+TWIN_LATENCY = 3.0
+
+#: What a rail may fall behind its twin: 18 % from the far socket (document 000), and 10 % of noise.
+TWIN_BANDWIDTH_TOLERANCE = 0.3
+
+
+def with_twins(planner: LegPlanner, plan: Plan) -> Plan:
+    """Return the plan with the worst rail held against the best one of its kind.
+
+    Both are measured anyway: no leg is added.  Whatever a site's bounds allow, like rails between
+    the same nodes are alike.
+    """
+    single = [leg for leg in plan.legs if len(leg.rails) == 1 and not leg.backward]
+    alike: list[list[Leg]] = []
+    for leg in single:
+        group = next((each for each in alike if each[0].fabric == leg.fabric), None)
+        if group is None:
+            alike.append([leg])
+        else:
+            group.append(leg)
+    of_time = meaning(planner.suite, planner.program).kind is ProgramKind.LATENCY
+    twins = [
+        _twins(legs, of_time=of_time)
+        for legs in alike
+        if len(legs) > 1 and legs[0].fabric is not None and legs[0].expected_sizes
+    ]
+    return Plan(legs=plan.legs, relations=(*plan.relations, *twins), reason=plan.reason)
+
+
+def _twins(legs: Sequence[Leg], *, of_time: bool) -> Relation:
+    quantity = "latency" if of_time else "bandwidth"
+    sizes = legs[0].expected_sizes[SMALLEST if of_time else LARGEST]
+    names = tuple(leg.name for leg in legs)
+    worst, best = (Pick.LARGEST, Pick.SMALLEST) if of_time else (Pick.SMALLEST, Pick.LARGEST)
+    origin = "rails of one kind between the same nodes"
+    reference = (
+        at_most(1.0, unit="x", tolerance=TWIN_LATENCY - 1, origin=origin)
+        if of_time
+        else at_least(1.0, unit="x", tolerance=TWIN_BANDWIDTH_TOLERANCE, origin=origin)
+    )
+    ratio = Ratio(
+        over=Side(legs=names, quantity=quantity, sizes=sizes, pick=worst),
+        under=Side(legs=names, quantity=quantity, sizes=sizes, pick=best),
+        reference=reference,
+        hint="the rail at the end of the list: its cable, its port, the path behind it",
+        names=dict(zip(names, names, strict=True)),
+    )
+    rails = tuple(rail for leg in legs for rail in leg.rails)
+    row = _relation(f"{'+'.join(rails)}.twins", ratio, legs, legs[0])
+    return Relation(**{**vars(row), "rails": rails})
