@@ -16,7 +16,7 @@ from fabricproof.job.evidence.disturbance import (
 )
 from fabricproof.job.evidence.leg_folder import parse_rank
 from fabricproof.job.outcome import judge_leg
-from fabricproof.job.relation import Ratio, Relation, Side
+from fabricproof.job.relation import Ratio, RatioSide, Relation
 from fabricproof.job.relations.judge import judge_relation
 from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind, Disturbances, share_taken
 from fabricproof.verdict.value import Judgement, Report, at_least
@@ -278,7 +278,7 @@ def test_a_relation_is_disturbed_where_one_of_its_legs_was(tmp_path):
     slow = _judged(tmp_path / "b", (_rank(0), _rank(1, foreign=foreign)), factor=1.5)
     twin = replace(slow, leg=replace(slow.leg, name="twin"))
     over, under = (
-        Side(legs=(leg,), quantity="bandwidth", sizes=(4 * 1024 * 1024,))
+        RatioSide(legs=(leg,), quantity="bandwidth", sizes=(4 * 1024 * 1024,))
         for leg in ("twin", "rail0")
     )
     even = at_least(1.0, unit="x", tolerance=0.1, origin="even")

@@ -10,7 +10,7 @@ from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import Leg, Traffic
 from fabricproof.job.outcome import Outcome, judge_leg
-from fabricproof.job.relation import Frames, Ratio, Relation, Side
+from fabricproof.job.relation import Frames, Ratio, RatioSide, Relation
 from fabricproof.job.relations.judge import judge_relation
 from fabricproof.verdict.value import Judgement, Reference, around, at_least
 from leg_folders import GIGABIT, leave, make_leg, rank_text, speeds
@@ -47,7 +47,7 @@ def measured(folder: Path, leg: Leg, mb_s: float, **facts: int) -> Outcome:
 
 def share(reference: Reference, sizes: tuple[int | None, ...] = (None,)) -> Relation:
     over, under = (
-        Side(legs=(leg,), quantity="bandwidth", sizes=sizes) for leg in ("rail0_a", "rail0_b")
+        RatioSide(legs=(leg,), quantity="bandwidth", sizes=sizes) for leg in ("rail0_a", "rail0_b")
     )
     return Relation(
         name="rail0.mpi_share",

@@ -18,7 +18,7 @@ from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import Leg, Plan, read_plan, write_plan
 from fabricproof.job.outcome import Outcome, judge_leg
-from fabricproof.job.relation import Balance, Bind, Pick, Ratio, Relation, Side
+from fabricproof.job.relation import Balance, Bind, Pick, Ratio, RatioSide, Relation
 from fabricproof.job.relations import judge as judging
 from fabricproof.job.relations.binding import why_not_held
 from fabricproof.job.relations.judge import judge_relation, judge_relations, legs_to_repeat
@@ -37,7 +37,7 @@ ONE, OTHER = make_leg(name="one"), make_leg(name="other")
 def ratio(over: str = "other", under: str = "one", **changes: Any) -> Relation:
     sizes = changes.pop("sizes", (1 << 20, 1 << 22))
     sides = {
-        name: Side(legs=tuple(legs.split()), quantity="bandwidth", sizes=sizes)
+        name: RatioSide(legs=tuple(legs.split()), quantity="bandwidth", sizes=sizes)
         for name, legs in (("over", over), ("under", under))
     }
     what = Ratio(**{"reference": TWICE, "most": 1.2, "hint": "a cable", **sides, **changes})
@@ -117,7 +117,7 @@ def test_of_several_legs_on_one_side_the_one_that_was_asked_for_counts(
     tmp_path: Path, pick: Pick, value: float
 ) -> None:
     outcomes = [measured(tmp_path, ONE), measured(tmp_path, OTHER, **TENTH)]
-    both = Side(legs=("one", "other"), quantity="bandwidth", sizes=(1 << 22,), pick=pick)
+    both = RatioSide(legs=("one", "other"), quantity="bandwidth", sizes=(1 << 22,), pick=pick)
     relation = ratio(sizes=(1 << 22,))
     assert isinstance(relation.what, Ratio)
     relation = replace(relation, what=replace(relation.what, over=both))
@@ -184,8 +184,8 @@ def of_latency(upper: float, tolerance: float, *, twins: bool = False) -> Relati
     over, under = (("near", "far"), ("near", "far")) if twins else (("far",), ("near",))
     side = {"quantity": "latency", "sizes": (1, 2)}
     what = Ratio(
-        over=Side(legs=over, **side),  # type: ignore[arg-type]
-        under=Side(legs=under, pick=Pick.SMALLEST, **side),  # type: ignore[arg-type]
+        over=RatioSide(legs=over, **side),  # type: ignore[arg-type]
+        under=RatioSide(legs=under, pick=Pick.SMALLEST, **side),  # type: ignore[arg-type]
         reference=at_most(upper, unit="x", tolerance=tolerance, origin="test"),
         names={"near": "1 switch", "far": "5 switches"},
     )

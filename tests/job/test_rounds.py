@@ -17,7 +17,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import read_plan, write_plan
 from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.job.outcomes import judge_legs
-from fabricproof.job.relation import Ratio, Relation, Side
+from fabricproof.job.relation import Ratio, RatioSide, Relation
 from fabricproof.job.relations.judge import judge_relation, rounds_due
 from fabricproof.job.rounds import (
     LEAST,
@@ -138,8 +138,8 @@ TURNS = {leg.name: leg.turn() for leg in (ONE, OTHER)}
 LEGS = (ONE, OTHER, *TURNS.values())
 
 
-def _side(leg: str) -> Side:
-    return Side(legs=(leg,), quantity="bandwidth", sizes=(1 << 20, 1 << 22))
+def _side(leg: str) -> RatioSide:
+    return RatioSide(legs=(leg,), quantity="bandwidth", sizes=(1 << 20, 1 << 22))
 
 
 RELATION = Relation(

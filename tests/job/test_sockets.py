@@ -18,7 +18,7 @@ from fabricproof.core.errors import ParseError
 from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import Verdict
 from fabricproof.job.outcome import Outcome, judge_leg
-from fabricproof.job.relation import Bind, Ratio, Relation, Side
+from fabricproof.job.relation import Bind, Ratio, RatioSide, Relation
 from fabricproof.job.relations.binding import parse_binding, why_loose
 from fabricproof.job.relations.judge import judge_relation, legs_to_repeat
 from fabricproof.verdict.value import at_least
@@ -197,8 +197,8 @@ def test_damaged_bindings_are_refused(text: str) -> None:
 RELATION = Relation(
     name="near_over_far",
     what=Ratio(
-        over=Side(legs=("near",), quantity="bandwidth", sizes=(4194304,)),
-        under=Side(legs=("far",), quantity="bandwidth", sizes=(4194304,)),
+        over=RatioSide(legs=("near",), quantity="bandwidth", sizes=(4194304,)),
+        under=RatioSide(legs=("far",), quantity="bandwidth", sizes=(4194304,)),
         reference=at_least(1.0, unit="x", tolerance=0.05, origin="its own socket"),
         held={"near": Bind.NEAR, "far": Bind.FAR},
         names={"near": "near", "far": "far"},

@@ -23,7 +23,7 @@ from fabricproof.core.findings import FindingKind
 from fabricproof.core.measure import Table
 from fabricproof.job.outcome import Outcome, judge_leg, needs_second_look
 from fabricproof.job.recording import describe_outcome
-from fabricproof.job.relation import Ratio, Relation, Side
+from fabricproof.job.relation import Ratio, RatioSide, Relation
 from fabricproof.job.relations.judge import judge_relations, legs_to_repeat
 from fabricproof.job.run import RunResult, assemble
 from fabricproof.physics import Fabric, find_link
@@ -48,8 +48,8 @@ ONE, OTHER = make_leg(name="one"), make_leg(name="other")
 ALIKE = Relation(
     name="likeness",
     what=Ratio(
-        over=Side(legs=("other",), quantity="bandwidth", sizes=(1 << 20, 1 << 22)),
-        under=Side(legs=("one",), quantity="bandwidth", sizes=(1 << 20, 1 << 22)),
+        over=RatioSide(legs=("other",), quantity="bandwidth", sizes=(1 << 20, 1 << 22)),
+        under=RatioSide(legs=("one",), quantity="bandwidth", sizes=(1 << 20, 1 << 22)),
         reference=at_least(1.0, unit="x", tolerance=0.05, origin="test: alike"),
         most=1.2,
         hint="look at the cable",

@@ -32,7 +32,7 @@ class Pick(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Side:
+class RatioSide:
     """One side of a ratio.
 
     Attributes:
@@ -61,8 +61,8 @@ class Ratio:
         names: leg -> what a person calls it; these are shown, best first.
     """
 
-    over: Side
-    under: Side
+    over: RatioSide
+    under: RatioSide
     reference: Reference | None
     most: float | None = None
     scale: float = 1.0

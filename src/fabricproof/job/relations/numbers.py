@@ -9,7 +9,7 @@ from statistics import median
 from fabricproof.core.measure import Verdict
 from fabricproof.core.units import at_size, size_label
 from fabricproof.job.outcome import Outcome, first_reason
-from fabricproof.job.relation import Pick, Ratio, Side
+from fabricproof.job.relation import Pick, Ratio, RatioSide
 from fabricproof.job.relations.binding import why_loose
 from fabricproof.traffic import PathState
 
@@ -74,7 +74,7 @@ def ratio_of(ratio: Ratio, looks: Looks) -> float:
     return ratio.scale * median(above / below for above, below in both)
 
 
-def _picked(side: Side, looks: Looks) -> list[float]:
+def _picked(side: RatioSide, looks: Looks) -> list[float]:
     choose = max if side.pick is Pick.LARGEST else min
     found = (
         [value_at(looks[leg], side.quantity, size) for leg in side.legs] for size in side.sizes

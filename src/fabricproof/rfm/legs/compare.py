@@ -8,7 +8,7 @@ from itertools import chain
 from fabricproof.benchmarks.catalogue import meaning
 from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.job.leg import Leg, Plan
-from fabricproof.job.relation import Bind, Pick, Ratio, Relation, Side
+from fabricproof.job.relation import Bind, Pick, Ratio, RatioSide, Relation
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.verdict.value import Reference, at_least, at_most
 
@@ -54,10 +54,10 @@ def compare(
     legs = (*below, *above, *rest)
     wanted = above[0].expected_sizes[sizes] if sizes is not None else ()
 
-    def side(mine: Sequence[Leg]) -> Side:
+    def side(mine: Sequence[Leg]) -> RatioSide:
         # What has no message sizes, such as iperf3, has one number.
         counts = wanted if mine[0].expected_sizes and wanted else (None,)
-        return Side(legs=tuple(leg.name for leg in mine), quantity=quantity, sizes=counts)
+        return RatioSide(legs=tuple(leg.name for leg in mine), quantity=quantity, sizes=counts)
 
     makes = zip((*below, *above), (*under, *over), strict=True)
     turns = {leg.name: make(wanted).turn() for leg, make in makes}
@@ -142,8 +142,8 @@ def _twins(legs: Sequence[Leg], *, of_time: bool) -> Relation:
         else at_least(1.0, unit="x", tolerance=TWIN_BANDWIDTH_TOLERANCE, origin=origin)
     )
     ratio = Ratio(
-        over=Side(legs=names, quantity=quantity, sizes=sizes, pick=worst),
-        under=Side(legs=names, quantity=quantity, sizes=sizes, pick=best),
+        over=RatioSide(legs=names, quantity=quantity, sizes=sizes, pick=worst),
+        under=RatioSide(legs=names, quantity=quantity, sizes=sizes, pick=best),
         reference=reference,
         hint="the rail at the end of the list: its cable, its port, the path behind it",
         names=dict(zip(names, names, strict=True)),
