@@ -19,10 +19,9 @@ from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.job.outcomes import judge_legs
 from fabricproof.job.relation import Ratio, RatioSide, Relation
 from fabricproof.job.relations.judge import judge_relation, rounds_due
-from fabricproof.job.rounds import (
+from fabricproof.job.relations.rounds import (
     LEAST,
     LEAST_RED,
-    MOST,
     MOST_LOST,
     MOST_SECONDS,
     Decision,
@@ -31,6 +30,7 @@ from fabricproof.job.rounds import (
     decide_rounds,
     rounds_to_add,
 )
+from fabricproof.job.script import MOST_ROUNDS
 from fabricproof.job.second_look import doubtful_legs
 from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind, Disturbances
 from fabricproof.verdict.value import at_least
@@ -124,13 +124,13 @@ def test_green_lies_within_and_red_beyond(values: list[float], upper: float) -> 
 
 
 @settings(deadline=None)
-@given(ratios, st.integers(0, MOST), st.floats(0.1, 10.0))
+@given(ratios, st.integers(0, MOST_ROUNDS), st.floats(0.1, 10.0))
 def test_a_job_never_makes_more_rounds_than_its_share(
     values: list[float], lost: int, upper: float
 ) -> None:
     more = rounds_to_add(values, lost, RoundBounds(upper=upper))
     assert more >= 0
-    assert more == 0 or len(values) + lost + more <= MOST
+    assert more == 0 or len(values) + lost + more <= MOST_ROUNDS
 
 
 ONE, OTHER = make_leg(name="one"), make_leg(name="other")

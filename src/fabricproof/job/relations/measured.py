@@ -9,8 +9,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.disturbance import counted_seconds
 from fabricproof.job.relation import Balance, Ratio, Relation
 from fabricproof.job.relations.numbers import Looks, NoNumberError, ratio_of, require_sound
-from fabricproof.job.relations.sharing import balance_of
-from fabricproof.job.rounds import (
+from fabricproof.job.relations.rounds import (
     LEAST,
     MOST_LOST,
     MOST_SECONDS,
@@ -19,6 +18,7 @@ from fabricproof.job.rounds import (
     decide_rounds,
     rounds_to_add,
 )
+from fabricproof.job.relations.sharing import balance_of
 from fabricproof.traffic import PathState
 from fabricproof.traffic.disturbance import Disturbance
 from fabricproof.verdict.value import Judgement, no_number

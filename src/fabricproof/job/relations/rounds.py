@@ -21,16 +21,13 @@ from enum import StrEnum
 from statistics import fmean, stdev
 
 from fabricproof.core.student import student_quantile
+from fabricproof.job.script import MOST_ROUNDS
 
 #: rounds before anything is green; three is the least for which t is not absurd (two: 12.7)
 LEAST = 3
 
 #: rounds before anything is red: a burst of load that lasts three may hit one side harder
 LEAST_RED = 6
-
-#: rounds a job makes at most for one relation; a scaling of 1.92 that scatters by 2 % on a busy
-#: machine needs 16 of them against a bound of 1.9
-MOST = 24
 
 #: A relation's budget: after so many rounds that do not count, or after its first six once so much
 #: time is spent, it is UNJUDGED.  One took 336 s of a ten-minute run beside other load.
@@ -125,19 +122,19 @@ def rounds_to_add(
     """
     made = len(ratios) + num_lost
     is_spent = made >= LEAST_RED and seconds >= MOST_SECONDS
-    if made >= MOST or num_lost >= MOST_LOST or is_spent:
+    if made >= MOST_ROUNDS or num_lost >= MOST_LOST or is_spent:
         return 0
     if len(ratios) < LEAST:
-        return min(LEAST - len(ratios), MOST - made)
+        return min(LEAST - len(ratios), MOST_ROUNDS - made)
     decision = decide_rounds(ratios, bounds)
     if decision.standing is not RatioStanding.OPEN:
         return 0
     total = decision.would_tell
-    if made >= LEAST_RED and (total is None or total > MOST):
+    if made >= LEAST_RED and (total is None or total > MOST_ROUNDS):
         return 0
     # The scatter of few rounds is itself uncertain: not more than three on its word.
     wanted = 3 if total is None else min(3, max(1, total - len(ratios)))
-    return min(wanted, MOST - made)
+    return min(wanted, MOST_ROUNDS - made)
 
 
 def _side(centre: float, bounds: RoundBounds) -> RatioStanding | None:
