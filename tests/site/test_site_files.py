@@ -80,6 +80,26 @@ def test_the_fabrics_own_maxpayload_counts_for_rails_that_state_none() -> None:
     assert build_fabric(spec, ("a:1", "b:1")).max_payload_bytes == 256
 
 
+NODE = {"mlx5_0:1": "0000:81:00.0", "mlx5_0:2": "0000:81:00.0", "mlx5_2:1": "0000:c1:00.0"}
+
+
+@pytest.mark.parametrize(
+    ("rail", "name"),
+    [
+        (RailSpec(interface="mlx5_0:1"), "mlx5_0:1"),
+        (RailSpec(interface="mlx5_9:1", other_names=["mlx5_2:1", "mlx5_0:1"]), "mlx5_2:1"),
+        (RailSpec(interface="mlx5_0:1", pci_address="c1:00.0"), "mlx5_2:1"),
+        (RailSpec(interface="mlx5_7:2", pci_address="0000:81:00.0"), "mlx5_0:2"),
+        (RailSpec(interface="mlx5_7:1", pci_address="0000:e1:00.0"), "mlx5_7:1"),
+        (RailSpec(interface="ib0", other_names=["ib1"]), "ib0"),
+    ],
+)
+def test_a_rail_is_found_by_its_address_or_by_its_first_name_on_the_node(
+    rail: RailSpec, name: str
+) -> None:
+    assert rail.name_on(NODE) == name
+
+
 def _applied(folder: Path, **asked: str | int) -> dict[str, float]:
     stated = {"fabric": "ib0", "suite": "osu", "program": "osu_bw", "stack": "openmpi"}
     found = load_site(str(folder)).references_for(**{**stated, "num_rails": 1, **asked})

@@ -20,6 +20,7 @@ from fabricproof.site.schema import (
     GpuSpec,
     NightSpec,
     PartitionSpec,
+    RailSpec,
     StackSpec,
     Stated,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "Misfit",
     "NightSpec",
     "PartitionSpec",
+    "RailSpec",
     "Site",
     "StackSpec",
     "Stated",

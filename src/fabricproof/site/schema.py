@@ -6,6 +6,7 @@ site expects beyond physics.  Unknown keys are refused: a typo must not become a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
@@ -60,6 +61,23 @@ class RailSpec(_Model):
     pcie: Named | None = None
     max_payload_bytes: int | None = None
 
+    def name_on(self, addresses: Mapping[str, str]) -> str:
+        """Return the rail's name on a node: that at its PCI address, else its first name there.
+
+        Args:
+            addresses: PCI address of each interface and port of the node, empty if unknown.
+        """
+        _, colon, port = self.interface.partition(":")
+        if self.pci_address:
+            there = [
+                name
+                for name, address in addresses.items()
+                if address.endswith(self.pci_address) and name.partition(":")[1:] == (colon, port)
+            ]
+        else:
+            there = [name for name in (self.interface, *self.other_names) if name in addresses]
+        return next(iter(there), self.interface)
+
 
 class ShaperSpec(_Model):
     """A token bucket on every rail (tc-tbf, a cloud's shaper): see ``physics.Shaper``."""
@@ -72,22 +90,16 @@ class ShaperSpec(_Model):
 Stated = str | Annotated[list[str], Field(min_length=1)]
 """One text, or several of which any will do."""
 
-Tuned = Annotated[
-    str,
-    one_of(
-        "autonegotiation busy_poll coalescing connector governor huge_pages irq_cpus irqbalance "
-        "irqs kernel locked_memory microcode netdev_max_backlog numa_balancing offloads options os "
-        "pause queue_pairs_best queues rings rmem_max smt tcp_congestion_control tcp_mtu_probing "
-        "tcp_rmem tcp_wmem transceiver turbo wmem_max"
-    ),
-]
-"""Facts of an inventory that :attr:`ExpectSpec.tuning` may state."""
+#: facts of an inventory that :attr:`ExpectSpec.tuning` may state
+TUNED = (
+    "autonegotiation busy_poll coalescing connector governor huge_pages irq_cpus irqbalance "
+    "irqs kernel locked_memory microcode netdev_max_backlog numa_balancing offloads options os "
+    "pause queue_pairs_best queues rings rmem_max smt tcp_congestion_control tcp_mtu_probing "
+    "tcp_rmem tcp_wmem transceiver turbo wmem_max"
+)
 
-Unlike = Annotated[
-    str,
-    one_of("board driver driver_version fec firmware max_payload_bytes model pcie psid type"),
-]
-"""Facts in which :attr:`ExpectSpec.mixed` may let nodes be unlike."""
+#: facts in which :attr:`ExpectSpec.mixed` may let nodes be unlike
+UNLIKE = "board driver driver_version fec firmware max_payload_bytes model pcie psid type"
 
 
 class ExpectSpec(_Model):
@@ -104,10 +116,10 @@ class ExpectSpec(_Model):
     driver_version: Stated | None = None
     numa_node: Annotated[int, Field(ge=0)] | None = None
     fec: Stated | None = None
-    tuning: dict[Tuned, str | int] = Field(default_factory=dict)
+    tuning: dict[Annotated[str, one_of(TUNED)], str | int] = Field(default_factory=dict)
     """Facts as ``fabricproof inventory show --json`` has them; of a list (``TSO, GRO``) each item
     must be there, and ``RX 1024`` of rings means that many of however many."""
-    mixed: list[Unlike] = Field(default_factory=list)
+    mixed: list[Annotated[str, one_of(UNLIKE)]] = Field(default_factory=list)
     """What may be unlike between nodes, because it is so on purpose."""
     not_told: list[Literal["rate", "state", "mtu"]] = Field(default_factory=list)
     """What no driver of these cards says (ENA's rate): then it is a note that nobody saw it."""

@@ -214,6 +214,6 @@ def far_ranks(sight: Sight, bound_cpus: Iterable[str]) -> Iterator[Finding]:
     """Yield a note for each set of CPUs that lies on another NUMA node than the rail's card."""
     for cpus in dict.fromkeys(bound_cpus):
         for each in distances(sight.machine, cpus):
-            if each.part == sight.wanted.part and each.is_far:
+            if each.part == sight.part and each.is_far:
                 those = f"CPUs {cpus}, which its ranks are bound to"
                 yield note(sight, f"{sight.words} is on {each.place} from {those}", FAR)

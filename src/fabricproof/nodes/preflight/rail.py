@@ -108,7 +108,7 @@ def _other_name(sight: Sight, others: Sequence[Machine]) -> str:
 
     An interface that both nodes have by one name is no card under another.
     """
-    part, here = sight.wanted.part, sight.machine.facts
+    part, here = sight.part, sight.machine.facts
     for other in others:
         model = other.facts.get(part)
         if model is None:
@@ -257,7 +257,7 @@ def _split_port(sight: Sight) -> list[str]:
         if card
         and str(each.get("pci", "")).rpartition(".")[0] == card
         and part.startswith("interface ")
-        and (part == sight.wanted.part or each.get("speed_mbit_s") in {speed, None})
+        and (part == sight.part or each.get("speed_mbit_s") in {speed, None})
     ]
     return names if len(names) >= sight.wanted.link.lanes >= 2 else []
 

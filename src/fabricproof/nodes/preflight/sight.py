@@ -9,7 +9,7 @@ from fabricproof.core.findings import Finding, FindingKind, Where
 from fabricproof.core.measure import Quantity, Verdict, worst
 from fabricproof.nodes.inventory.facts import Machine, Value
 from fabricproof.physics import Fabric, Link, Slot
-from fabricproof.site import ExpectSpec, FabricSpec, build_fabric
+from fabricproof.site import ExpectSpec, FabricSpec, RailSpec, build_fabric
 from fabricproof.verdict.value import no_number
 
 #: whether the cards of a rail are alike
@@ -100,6 +100,7 @@ class Wanted:
         shaped: the site declares a shaper, so that the link's own rate is none.
         expect: what else is stated of the cards.
         switches: patterns of the names of those that it hangs on; none where nobody says.
+        names: what the nodes call it; None: as ``rail``.
     """
 
     rail: str
@@ -108,6 +109,7 @@ class Wanted:
     shaped: bool
     expect: ExpectSpec
     switches: tuple[str, ...] = ()
+    names: RailSpec | None = None
 
     @property
     def link(self) -> Link:
@@ -124,10 +126,12 @@ class Wanted:
         """Whether the rail is a port of an HCA rather than a network interface."""
         return ":" in self.rail
 
-    @property
-    def part(self) -> str:
-        """What an inventory calls it."""
-        return f"{'port' if self.is_port else 'interface'} {self.rail}"
+    def part_of(self, machine: Machine) -> str:
+        """Return what the inventory of a node calls it."""
+        kind = "port " if self.is_port else "interface "
+        parts = {each.removeprefix(kind): each for each in machine.facts if each.startswith(kind)}
+        addresses = {name: str(machine.facts[each].get("pci", "")) for name, each in parts.items()}
+        return kind + (self.names.name_on(addresses) if self.names else self.rail)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +146,11 @@ class Sight:
     def place(self) -> Where:
         """The rail and its node."""
         return Where(node=self.machine.node, rail=self.wanted.rail)
+
+    @property
+    def part(self) -> str:
+        """What the node's inventory calls the rail."""
+        return self.wanted.part_of(self.machine)
 
     @property
     def words(self) -> str:
@@ -161,6 +170,7 @@ def wanted_rails(spec: FabricSpec) -> tuple[Wanted, ...]:
             shaped=spec.shaper is not None,
             expect=spec.expect or ExpectSpec(),
             switches=tuple(rail.switches),
+            names=rail,
         )
         for rail in spec.rails
     )
@@ -168,7 +178,7 @@ def wanted_rails(spec: FabricSpec) -> tuple[Wanted, ...]:
 
 def look_up(wanted: Wanted, machine: Machine) -> Sight:
     """Return what was seen of a rail on a node, a port with what ethtool says of its interface."""
-    facts = machine.facts.get(wanted.part)
+    facts = machine.facts.get(wanted.part_of(machine))
     if facts is not None and "netdev" in facts:
         interface = machine.facts.get(f"interface {facts['netdev']}", {})
         told = {name: value for name, value in interface.items() if name in _OF_INTERFACE}
