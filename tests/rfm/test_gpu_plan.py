@@ -188,7 +188,7 @@ def test_what_nccl_must_move_is_what_no_algorithm_does_with_less() -> None:
 def test_sockets_are_named_too_and_what_nccl_does_not_speak_is_a_reason() -> None:
     assert bus_environment("tcp", ["rail0"])["NCCL_SOCKET_IFNAME"] == "=rail0"
     with pytest.raises(ConfigError, match="no network module"):
-        bus_environment("efa", ["efa0"])
+        bus_environment("opa", ["hfi1_0:1"])
 
 
 def test_nccl_needs_gpus_of_its_kind_and_two_nodes() -> None:

@@ -73,6 +73,8 @@ WRONG = [
     # Transports: that no family has, or that no fabric of the partition speaks.
     (SITE, 'family = "mvapich"', 'family = "intelmpi"\ntransport = "ucx"', "ucx", "libfabric"),
     (SITE, 'family = "mvapich"', 'family = "mpich"\ntransport = "native"', "native", "ucx"),
+    # Families: MVAPICH 2 is another than 3 and 4, and Spack builds only those of its recipes.
+    (SITE, 'version = "1.9"', 'version = "2.3.7"', "mvapich", "mvapich2"),
     # Fabrics.
     (FABRIC, "= 5.0", "= inf", "inf", "a finite number"),
     (FABRIC, "payload_bytes = 256", "payload_bytes = 100", "= 100", "128, 256"),

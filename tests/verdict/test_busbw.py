@@ -280,6 +280,9 @@ MNNVL = "gpu00:7:19 [0] NCCL INFO comm 0xa rank 0 nRanks 16 nNodes 2 localRanks 
 UCX = "[1.2] [gpu00:7:0] ucp_worker.c:1912 UCX  INFO    mpi inter-node cfg#1 tag(tcp/eth0)"
 ROCE = Fabric(link=find_link("400GbE"), num_rails=8, protocol="rocev2")
 TCP = Fabric(link=find_link("400GbE"), num_rails=8, protocol="tcp")
+#: what EFA and Slingshot carry NCCL by: the plugin aws-ofi-nccl
+EFA, CXI = (Fabric(link=find_link(name), num_rails=8) for name in ("EFA 400", "Slingshot 400"))
+OFI = USING.format("AWS Libfabric")
 IB, SOCKET = USING.format("IB"), USING.format("Socket")
 
 
@@ -301,6 +304,9 @@ def heard(fabric: Fabric, *lines: str, without: str = "\0") -> Report:
         (ROCE, [SOCKET], "(rocev2): the run took another path"),
         (EIGHT, [USING.format("Libfabric"), PROVIDER.format("tcp")], "used Libfabric and tcp"),
         (EIGHT, [USING.format("AWS Libfabric"), PROVIDER.format("efa")], "AWS Libfabric and efa"),
+        (EFA, [OFI, PROVIDER.format("tcp")], "used AWS Libfabric and tcp"),
+        (EFA, [SOCKET], "used Socket, and the declared link is EFA 400"),
+        (CXI, [OFI, PROVIDER.format("efa")], "AWS Libfabric and efa"),
         (TCP, [IB], "used IB, and the declared link is 400GbE (tcp)"),
         (EIGHT, [CHANNEL.format("IB"), CHANNEL.format("Socket")], "did not take one path"),
         (EIGHT, [IB, CARDS.format("RoCE", "RoCE")], "used RoCE on mlx5_0:1 and mlx5_1:1"),
@@ -322,6 +328,9 @@ def test_what_nccl_says_of_another_path_is_invalid(
         (EIGHT, [IB, CARDS.format("IB", "RoCE")]),
         (EIGHT, [USING.format("IBext_v8")]),
         (EIGHT, [USING.format("AWS Libfabric"), PROVIDER.format("verbs")]),
+        (EFA, [OFI, PROVIDER.format("efa")]),
+        (EFA, [USING.format("Libfabric"), PROVIDER.format("efa")]),
+        (CXI, [OFI, PROVIDER.format("cxi")]),
         (EIGHT, ["gpu00:7:19 [0] NCCL INFO NET/Socket : Using [0]ib0:10.0.0.1<0>"]),
         (EIGHT, [SOCKET, CHANNEL.format("IB")]),
         (EIGHT, [SOCKET, MNNVL]),

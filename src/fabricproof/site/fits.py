@@ -172,6 +172,12 @@ def _stack(index: int, stack: StackSpec, site: Site) -> Iterator[Misfit]:
         if stack.spack is None and getattr(stack, wish):
             problem = f"stack {stack.name!r} has {wish} and is not built by Spack"
             yield Misfit((*where, wish), problem, 'spack = "FOLDER" beside it')
+    if stack.family == "mvapich" and stack.version.startswith("2"):
+        problem = f"stack {stack.name!r}: MVAPICH 2 takes other variables than MVAPICH 3 and 4"
+        yield Misfit((*where, "family"), problem, 'family = "mvapich2"', repr(stack.family))
+    if stack.spack is not None and stack.family in {"mvapich2", "craympich", "parastation"}:
+        problem = f"stack {stack.name!r}: no recipe of spack-envs builds {stack.family}"
+        yield Misfit((*where, "spack"), problem, "its modules", repr(stack.spack))
     yield from _reframe((*where, "reframe"), stack.reframe, "environments")
     users = [each for each in site.partitions if stack.name in each.stacks]
     for key, expected, got in _container(stack, {stack.launcher or p.launcher for p in users}):

@@ -223,14 +223,17 @@ class StackSpec(_Model):
     """One MPI stack: how it is loaded, started and where its programs are."""
 
     name: ReframeName
-    family: Literal["openmpi", "mpich", "intelmpi", "mvapich"]
+    family: Literal[
+        "openmpi", "mpich", "intelmpi", "mvapich", "mvapich2", "craympich", "parastation"
+    ]
     version: Named
     modules: list[Module] = Field(default_factory=list)
     launcher: Launcher | None = None
     """None: the partition's."""
-    pmi: Literal["pmi1", "pmi2", "pmix"] | None = None
-    """What this MPI speaks to srun, if it is less than its family: ``pmi1`` for an MPICH that was
-    built without PMI-2 (``mpichversion``), whose lines are too short for UCX addresses."""
+    pmi: Literal["pmi1", "pmi2", "pmix", "pspmix", "cray_shasta", "default"] | None = None
+    """What srun is told with ``--mpi=``; None: as the family needs it, ``default``: nothing, the
+    scheduler's own.  ``pmi1``: an MPICH that was built without PMI-2 (``mpichversion``), whose
+    lines are too short for UCX addresses."""
     launcher_options: list[Options] = Field(default_factory=list)
     transport: Transport | None = None
     """What carries this stack's messages, whatever the fabric says: so one MPI may stand in a site

@@ -9,7 +9,8 @@ InfiniBand, RoCE and the others, the families' own documents: Open MPI 5.0 docs 
 support"), UCX FAQ (docs/source/faq.md: UCX_NET_DEVICES, UCX_TLS, multi-rail), libfabric manual
 pages fi_tcp(7), fi_verbs(7), fi_opx(7), fi_psm2(7), fi_cxi(7), fi_efa(7), Open MPI 5.0 docs
 ("Omni-Path Architecture": HFI_UNIT), Intel MPI developer guide ("OFI Providers Support"), MPICH's
-control variables (mpivars).
+control variables (mpivars), HPE Cray MPI's intro_mpi (cpe.ext.hpe.com), MVAPICH2 2.3.7 user guide,
+ParaStation's pscom (doc/RuntimeConfig.md), NCCL user guide and the README of aws-ofi-nccl.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from fabricproof.traffic.transports import (
     library_of,
     stated_transport,
     transport_refusal,
-    transports_of,
+    transports_over,
     wire,
 )
 
@@ -98,9 +99,10 @@ def default_transport(family: str, protocol: str, *, launcher: str = "srun", rai
     spoken = wire(protocol)
     if family == "openmpi":
         return NATIVE if spoken == "tcp" else UCX if spoken in VERBS else LIBFABRIC
-    if family == "intelmpi" or (UCX, spoken) not in _UCX_TRANSPORTS:
-        return LIBFABRIC
-    return LIBFABRIC if spoken == "tcp" and launcher == "srun" and rails == 1 else UCX
+    fitting = transports_over(family, protocol)
+    if family in {"mpich", "mvapich"} and spoken == "tcp":
+        return LIBFABRIC if launcher == "srun" and rails == 1 else UCX
+    return fitting[0] if fitting else LIBFABRIC
 
 
 def _check_family(family: str) -> None:
@@ -131,29 +133,37 @@ def rails_refusal(
             "this MPICH speaks PMI-1 to srun, whose lines of 1024 bytes are too short for "
             "UCX addresses: start it with its own mpiexec"
         )
-    if rails == 1 or chosen == NATIVE or library_of(chosen) == UCX:
+    if rails == 1 or library_of(chosen) == UCX:
         return None
-    return _one_device(family, protocol)
+    takes_a_list = chosen == NATIVE and family != "parastation" and wire(protocol) != "opa"
+    return None if takes_a_list else _one_device(family, protocol)
 
 
 def _one_device(family: str, protocol: str) -> str | None:
-    """Return why libfabric gives a process of ``family`` no second device; None where it does."""
-    if wire(protocol) == "tcp":
-        return (
-            "libfabric's tcp provider offers each interface by itself and the MPI takes one of "
-            "them: measured, all bytes on one rail"
-        )
-    if wire(protocol) == "opa":
-        return "FI_OPX_HFI_SELECT and HFI_UNIT name one Omni-Path adapter for a process (fi_opx(7))"
-    if family == "openmpi":
-        return "Open MPI's mtl/ofi gives a process one device; several are for several processes"
-    if _PROVIDERS[protocol][1] == "FI_VERBS_DEVICE_NAME" and not _is_mlx(family, protocol):
+    """Return why a process of ``family`` is given no second device; None if it is."""
+    spoken = wire(protocol)
+    reasons = {
+        "Cray MPICH gives each rank one NIC (MPICH_OFI_NIC_POLICY); pairs have a rank a node": (
+            family == "craympich"
+        ),
+        "PSP_OPENIB_HCA names one adapter to pscom; its plugin of UCX takes several": (
+            family == "parastation" and spoken == "ib"
+        ),
+        "libfabric's tcp provider offers each interface by itself and the MPI takes one of "
+        "them: measured, all bytes on one rail": spoken == "tcp",
+        "FI_OPX_HFI_SELECT and HFI_UNIT name one Omni-Path adapter for a process (fi_opx(7))": (
+            spoken == "opa"
+        ),
+        "Open MPI's mtl/ofi gives a process one device; several are for several processes": (
+            family == "openmpi"
+        ),
         # vrb_getinfo of libfabric's prov/verbs/src/verbs_info.c compares with one name.
-        return (
-            "FI_VERBS_DEVICE_NAME names one device to libfabric's verbs provider; nobody has seen "
-            "an MPI share its messages among several there"
-        )
-    return None
+        "FI_VERBS_DEVICE_NAME names one device to libfabric's verbs provider; nobody has seen "
+        "an MPI share its messages among several there": (
+            spoken in VERBS and not _is_mlx(family, protocol)
+        ),
+    }
+    return next((why for why, holds in reasons.items() if holds), None)
 
 
 def _is_mlx(family: str, protocol: str) -> bool:
@@ -188,18 +198,19 @@ def path_environment(
     """
     if not interfaces:
         raise ConfigError("a path needs an interface", got="none")
+    _check_family(family)
     spoken = wire(protocol)
-    chosen = transport or _transport(family, protocol, launcher, interfaces)
-    make = _ROADS.get((family, library_of(chosen)))
-    if make is None:
-        raise ConfigError(
-            f"{family} has no transport {chosen!r}",
-            expected=" or ".join(transports_of(family)),
-            got=chosen,
-        )
-    environment = make(spoken, tuple(interfaces))
+    chosen = transport or default_transport(
+        family, protocol, launcher=launcher, rails=len(interfaces)
+    )
+    if chosen == UCX and list(interfaces) == ["lo"]:
+        # UCX's tcp makes no connection over the loopback interface ("no route to ...").
+        chosen = LIBFABRIC
+    if refusal := transport_refusal(family, protocol, chosen):
+        raise ConfigError(refusal, got=f"{family}, {protocol}, {chosen}")
+    environment = _MAKERS[family, library_of(chosen)](spoken, tuple(interfaces))
     if library_of(chosen) == UCX:
-        environment["UCX_TLS"] = _ucx_transports(chosen, spoken)
+        environment["UCX_TLS"] = _UCX_TRANSPORTS[chosen, spoken]
     if family == "openmpi" and version.startswith("4.") and library_of(chosen) != UCX:
         # osc/rdma over btl/tcp aborts MPI_Win_allocate with MPI_ERR_WIN in 4.1; 5 lacks pt2pt.
         environment["OMPI_MCA_osc"] = "pt2pt"
@@ -208,28 +219,10 @@ def path_environment(
     return environment
 
 
-def _transport(family: str, protocol: str, launcher: str, interfaces: Sequence[str]) -> str:
-    chosen = default_transport(family, protocol, launcher=launcher, rails=len(interfaces))
-    # UCX's tcp makes no connection over the loopback interface ("no route to ...").
-    on_loopback = chosen == UCX and list(interfaces) == ["lo"]
-    return LIBFABRIC if on_loopback else chosen
-
-
-def _ucx_transports(transport: str, spoken: str) -> str:
-    if (transport, spoken) not in _UCX_TRANSPORTS:
-        known = sorted(protocol for name, protocol in _UCX_TRANSPORTS if name == transport)
-        raise ConfigError(
-            f"{'UCX' if transport == UCX else transport} does not speak this protocol",
-            expected=", ".join(known),
-            got=spoken,
-        )
-    return _UCX_TRANSPORTS[transport, spoken]
-
-
 def _ucx(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
     rails = str(len(interfaces))
     return {
-        "UCX_TLS": _ucx_transports(UCX, spoken),
+        "UCX_TLS": _UCX_TRANSPORTS[UCX, spoken],
         "UCX_NET_DEVICES": ",".join(interfaces),
         "UCX_MAX_RNDV_RAILS": rails,
         "UCX_MAX_EAGER_RAILS": rails,
@@ -240,10 +233,6 @@ def _libfabric(
     spoken: str, interfaces: tuple[str, ...], known: tuple[str, str] | None = None
 ) -> dict[str, str]:
     """Return what libfabric is told; ``known``: provider and variable of another build of it."""
-    if spoken not in _PROVIDERS:
-        raise ConfigError(
-            "no libfabric provider for this protocol", expected=", ".join(_PROVIDERS), got=spoken
-        )
     provider, variable = known or _PROVIDERS[spoken]
     environment = {"FI_PROVIDER": provider}
     if spoken == "opa":
@@ -264,9 +253,7 @@ def _unit(rail: str) -> str:
     return found["unit"]
 
 
-def _openmpi_native(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
-    if spoken != "tcp":
-        raise ConfigError("Open MPI's own transport is TCP", expected="tcp", got=spoken)
+def _openmpi_native(_spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
     # No sm or vader: two ranks on one node must fail to meet, not measure memory.
     return {
         "OMPI_MCA_pml": "ob1",
@@ -350,7 +337,61 @@ def _both_providers(provider: str) -> dict[str, str]:
     return {"FI_PROVIDER": provider, "I_MPI_OFI_PROVIDER": provider}
 
 
-_ROADS = {
+def _cray_libfabric(_spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+    """Cray MPICH: each rank takes one NIC of those that it is left, by turns.
+
+    intro_mpi: MPICH_OFI_NUM_NICS is ``number:indices``, MPICH_OFI_NIC_POLICY may have been set by a
+    module.  The index of a NIC is the number of its device (HPE's own bandwidth script has cxi0 to
+    cxi7 for ``8:0,1,2,3,4,5,6,7``).  No variable is documented that keeps ranks of one node off
+    shared memory: the counters tell.
+    """
+    indices = ",".join(each.removeprefix("cxi") for each in interfaces)
+    return {
+        "MPICH_OFI_NIC_POLICY": "ROUND-ROBIN",
+        "MPICH_OFI_NUM_NICS": f"{len(interfaces)}:{indices}",
+    }
+
+
+#: pscom's plugins, each with its variable: 0 switches it off (doc/RuntimeConfig.md)
+_PSCOM = (
+    "TCP", "SHM", "GATEWAY", "DAPL", "ELAN", "EXTOLL", "MXM", "OFED", "MVAPI", "GM", "OPENIB",
+    "PSM", "UCP", "PORTALS", "VELO",
+)  # fmt: skip
+
+
+def _pscom(plugin: str) -> dict[str, str]:
+    return {f"PSP_{name}": "1" if name == plugin else "0" for name in _PSCOM}
+
+
+def _parastation_ucx(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+    return {**_pscom("UCP"), **_ucx(spoken, interfaces)}
+
+
+def _parastation_native(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+    if spoken == "opa":
+        return {**_pscom("PSM"), "HFI_UNIT": _unit(interfaces[0])}
+    device, _, port = interfaces[0].partition(":")
+    return {**_pscom("OPENIB"), "PSP_OPENIB_HCA": device, "PSP_OPENIB_PORT": port or "1"}
+
+
+def _mvapich2(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+    """MVAPICH2 2.x, whose devices are its own: user guide 2.3.7, "MVAPICH2 Parameters"."""
+    alone = {"MV2_USE_SHARED_MEM": "0"}
+    if spoken == "opa":  # built for CH3-PSM2, which reads PSM2's variable
+        return {**alone, "HFI_UNIT": _unit(interfaces[0])}
+    ports = sorted({each.partition(":")[2] or "1" for each in interfaces})
+    if len(ports) > 1:
+        raise ConfigError("MV2_DEFAULT_PORT is one port of all HCAs", got=", ".join(interfaces))
+    return {
+        **alone,
+        "MV2_IBA_HCA": ":".join(each.partition(":")[0] for each in interfaces),
+        "MV2_NUM_HCAS": str(len(interfaces)),
+        "MV2_DEFAULT_PORT": ports[0],
+        **({"MV2_USE_RoCE": "1"} if spoken == "rocev2" else {}),
+    }
+
+
+_MAKERS = {
     ("openmpi", NATIVE): _openmpi_native,
     ("openmpi", UCX): _openmpi_ucx,
     ("openmpi", LIBFABRIC): _openmpi_libfabric,
@@ -359,7 +400,13 @@ _ROADS = {
     # MVAPICH 3 and 4 are built on MPICH's ch4 and take its variables (MVAPICH user guide).
     ("mvapich", UCX): _ch4_ucx,
     ("mvapich", LIBFABRIC): _ch4_libfabric,
+    ("mvapich2", NATIVE): _mvapich2,
     ("intelmpi", LIBFABRIC): _intel_libfabric,
+    # The module cray-mpich-ucx has one network module.
+    ("craympich", UCX): _ucx,
+    ("craympich", LIBFABRIC): _cray_libfabric,
+    ("parastation", UCX): _parastation_ucx,
+    ("parastation", NATIVE): _parastation_native,
 }
 
 #: what lets ranks that share a core live with each other.  mpirun binds rank 0 of every node to
@@ -378,6 +425,9 @@ _OVERSUBSCRIBED: Mapping[str, Mapping[str, str]] = {
     "mvapich": {"MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1"},
     # 3: an idle rank sleeps. 1 and 2 yield only, and one-sided transfers fell to a quarter.
     "intelmpi": {"I_MPI_PIN": "off", "I_MPI_THREAD_YIELD": "3"},
+    "mvapich2": {"MV2_ENABLE_AFFINITY": "0"},
+    "craympich": {},
+    "parastation": {"PSP_SCHED_YIELD": "1"},
 }
 
 
@@ -385,12 +435,16 @@ _OVERSUBSCRIBED: Mapping[str, Mapping[str, str]] = {
 _UCX_OF_GPUS: Mapping[str, str] = {"cuda": "cuda", "rocm": "rocm", "level-zero": "ze"}
 
 #: what lets a family take buffers on GPUs (Intel MPI developer reference, "GPU Support"; MPICH's
-#: control variables); Open MPI does where it was built so
+#: control variables; intro_mpi; pscom's RuntimeConfig.md; MVAPICH2-GDR user guide); Open MPI does
+#: if it was built so
 _WITH_GPUS: Mapping[str, Mapping[str, str]] = {
     "openmpi": {},
     "mpich": {"MPIR_CVAR_ENABLE_GPU": "1"},
     "mvapich": {"MPIR_CVAR_ENABLE_GPU": "1"},
     "intelmpi": {"I_MPI_OFFLOAD": "1"},
+    "craympich": {"MPICH_GPU_SUPPORT_ENABLED": "1"},
+    "parastation": {"PSP_CUDA": "1"},
+    "mvapich2": {"MV2_USE_{kind}": "1"},
 }
 
 
@@ -402,33 +456,49 @@ def gpu_environment(family: str, kind: str, path: Mapping[str, str]) -> dict[str
     have not got it): the rails are measured.
     """
     _check_family(family)
-    found = dict(_WITH_GPUS[family])
+    found = {name.format(kind=kind.upper()): to for name, to in _WITH_GPUS[family].items()}
     if "UCX_TLS" in path:
         found["UCX_TLS"] = f"{path['UCX_TLS']},{_UCX_OF_GPUS[kind]}"
         found |= {"UCX_CUDA_IPC_ENABLE_MNNVL": "n"} if kind == "cuda" else {}
     return found
 
 
-def bus_environment(protocol: str, interfaces: Sequence[str]) -> dict[str, str]:
+def bus_environment(
+    protocol: str, interfaces: Sequence[str], stated: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """Return the variables that make NCCL and RCCL use these interfaces and no other.
 
     NCCL user guide, "Environment Variables": ``=`` before a list compares whole names,
-    ``NCCL_NET`` names the only network module that may be taken.  Ranks of one node still share
-    memory and NVLink, as users have it; NVLink between nodes is off, for the rails are measured.
+    ``NCCL_NET`` names the only network module that may be taken: NCCL ends if it has none of that
+    name.  Ranks of one node still share memory and NVLink, as users have it; NVLink between nodes
+    is off, for the rails are measured.
+
+    EFA and Slingshot need the plugin aws-ofi-nccl (its twin for RCCL): it names itself "AWS
+    Libfabric", newer ones "Libfabric": the site's own ``NCCL_NET`` wins (``stated``).  It prints
+    its provider with NCCL_DEBUG=INFO.
 
     Raises:
-        ConfigError: no module of NCCL's own speaks the protocol.
+        ConfigError: no module speaks the protocol.
     """
     spoken, names = wire(protocol), "=" + ",".join(interfaces)
+    stated = stated or {}
     if spoken in VERBS:
-        return {"NCCL_NET": "IB", "NCCL_IB_HCA": names, "NCCL_MNNVL_ENABLE": "0"}
-    if spoken != "tcp":
+        found = {"NCCL_NET": "IB", "NCCL_IB_HCA": names}
+    elif spoken == "tcp":
+        found = {"NCCL_NET": "Socket", "NCCL_SOCKET_IFNAME": names}
+    elif spoken in {"efa", "slingshot"}:
+        name = stated.get("NCCL_NET", "AWS Libfabric")
+        provider, variable = _PROVIDERS[spoken]
+        devices = ",".join(each.partition(":")[0] for each in interfaces)
+        found = {"NCCL_NET": name, "FI_PROVIDER": provider, variable: devices}
+        found["NCCL_DEBUG"] = stated.get("NCCL_DEBUG", "INFO")
+    else:
         raise ConfigError(
-            "NCCL has no network module of its own for this protocol",
-            expected=", ".join(sorted({"tcp", *VERBS})),
+            "NCCL has no network module for this protocol",
+            expected=", ".join(sorted({"efa", "slingshot", "tcp", *VERBS})),
             got=spoken,
         )
-    return {"NCCL_NET": "Socket", "NCCL_SOCKET_IFNAME": names, "NCCL_MNNVL_ENABLE": "0"}
+    return {**found, "NCCL_MNNVL_ENABLE": "0"}
 
 
 def crowd_environment(family: str) -> dict[str, str]:

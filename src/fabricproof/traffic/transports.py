@@ -9,7 +9,9 @@ import re
 from collections.abc import Mapping
 from typing import Literal, get_args
 
-FAMILIES = ("openmpi", "mpich", "intelmpi", "mvapich")
+FAMILIES = (
+    "openmpi", "mpich", "intelmpi", "mvapich", "mvapich2", "craympich", "parastation",
+)  # fmt: skip
 
 #: libraries that carry the messages below the MPI.
 UCX, LIBFABRIC, NATIVE = "ucx", "libfabric", "native"
@@ -35,22 +37,26 @@ DEVICE_NAMES: Mapping[str, re.Pattern[str]] = {
     "slingshot": re.compile(r"cxi[0-9]{1,2}"),
 }
 
-#: Protocols that each transport speaks.  UCX's queue pairs exist on verbs alone (UCX FAQ,
-#: UCX_TLS); libfabric's are those that have a provider here (fi_provider(7)); Open MPI's own
-#: network transport is btl/tcp.
-_SPOKEN: Mapping[str, frozenset[str]] = {
-    UCX: frozenset({"tcp"}) | VERBS,
-    UCX_RC: VERBS,
-    UCX_UD: VERBS,
-    LIBFABRIC: frozenset({"tcp", "opa", "slingshot", "efa"}) | VERBS,
-    NATIVE: frozenset({"tcp"}),
-}
+#: UCX's queue pairs exist on verbs alone (UCX FAQ, UCX_TLS); libfabric speaks what it has a
+#: provider for here (fi_provider(7)).
+_UCX: Mapping[str, frozenset[str]] = {UCX: VERBS | {"tcp"}, UCX_RC: VERBS, UCX_UD: VERBS}
+_LIBFABRIC = {LIBFABRIC: VERBS | {"tcp", "opa", "slingshot", "efa"}}
 
-_OF_FAMILY: Mapping[str, tuple[str, ...]] = {
-    "openmpi": TRANSPORTS,
-    "mpich": (UCX, UCX_RC, UCX_UD, LIBFABRIC),
-    "mvapich": (UCX, UCX_RC, UCX_UD, LIBFABRIC),
-    "intelmpi": (LIBFABRIC,),
+#: Protocols that each transport of a family speaks.  Native is Open MPI's btl/tcp; MVAPICH2's verbs
+#: or, as built, PSM2 (MVAPICH2 2.3.7 user guide, 4); ParaStation's own plugins (pscom,
+#: doc/RuntimeConfig.md), whose TCP takes a network's address where a site names interfaces.  HPE's
+#: libfabric is for Slingshot, cray-mpich-ucx for verbs (HPE Cray MPI, intro_mpi).
+_OF_FAMILY: Mapping[str, Mapping[str, frozenset[str]]] = {
+    "openmpi": {**_UCX, **_LIBFABRIC, NATIVE: frozenset({"tcp"})},
+    "mpich": {**_UCX, **_LIBFABRIC},
+    "mvapich": {**_UCX, **_LIBFABRIC},
+    "mvapich2": {NATIVE: VERBS | {"opa"}},
+    "intelmpi": _LIBFABRIC,
+    "craympich": {
+        LIBFABRIC: frozenset({"slingshot"}),
+        **dict.fromkeys((UCX, UCX_RC, UCX_UD), VERBS),
+    },
+    "parastation": {**_UCX, NATIVE: frozenset({"ib", "opa"})},
 }
 
 
@@ -66,12 +72,13 @@ def library_of(transport: str) -> str:
 
 def transports_of(family: str) -> tuple[str, ...]:
     """Return the transports that ``family`` can be told to use; none of an unknown family."""
-    return _OF_FAMILY.get(family, ())
+    return tuple(_OF_FAMILY.get(family, ()))
 
 
 def transports_over(family: str, protocol: str) -> tuple[str, ...]:
     """Return the transports of ``family`` that speak ``protocol``."""
-    return tuple(each for each in transports_of(family) if wire(protocol) in _SPOKEN[each])
+    spoken = _OF_FAMILY.get(family, {}).items()
+    return tuple(name for name, protocols in spoken if wire(protocol) in protocols)
 
 
 def stated_transport(family: str, of_stack: str | None, of_fabric: str | None) -> str | None:
@@ -86,8 +93,10 @@ def stated_transport(family: str, of_stack: str | None, of_fabric: str | None) -
 def transport_refusal(family: str, protocol: str, transport: str | None) -> str | None:
     """Return why ``family`` cannot take ``transport`` over ``protocol``; None if it can."""
     there, fitting = transports_of(family), transports_over(family, protocol)
-    if transport is None or transport in fitting:
+    if transport in fitting or (transport is None and fitting):
         return None
+    if transport is None:
+        return f"nobody has documented how {family} is told to take {protocol}"
     if transport not in there:
         return f"{family} has no transport {transport!r}, it has {' or '.join(there) or 'none'}"
     other = f": there {family} has {' or '.join(fitting)}" if fitting else ""

@@ -44,9 +44,11 @@ def with_modules(*names: str, **more: Any) -> HostSeen:
         ("intel-oneapi-mpi/2021.12.1", "intelmpi"),
         ("intelmpi/2021.13.1", "intelmpi"),
         ("mpich/3.4.3-ofi", "mpich"),
-        ("cray-mpich/8.1.27", "mpich"),
         ("mpi/mpich-x86_64", "mpich"),
-        ("mvapich2/2.3.7", "mvapich"),
+        ("mvapich2/2.3.7", "mvapich2"),
+        ("mvapich-plus/4.0", "mvapich"),
+        ("psmpi/5.9.2-1", "parastation"),
+        ("cray-mpich/8.1.29", "craympich"),
         ("mvapich/4.0", "mvapich"),
         ("gcc/12.3.0", None),
         ("intel/2023", None),
@@ -68,11 +70,9 @@ def test_the_newest_module_is_taken_and_the_others_are_said() -> None:
     assert len(drafts) == 1
 
 
-def test_mvapich2_is_passed_over_because_checks_cannot_steer_it() -> None:
-    drafts, passed_over = find_stacks(with_modules("mvapich2/2.3.7"), SLURM, ())
-    assert [draft.name for draft in drafts] == ["openmpi"]
-    assert "choose rails from MVAPICH 3 on only" in passed_over[0]
-    assert "mvapich" in stacks(with_modules("mvapich/4.0"))
+def test_mvapich2_is_another_family_than_mvapich() -> None:
+    for module, family in (("mvapich2/2.3.7", "mvapich2"), ("mvapich/4.0", "mvapich")):
+        assert family in stacks(with_modules(module))
 
 
 def test_a_launcher_of_its_own_where_srun_lacks_the_pmi() -> None:
@@ -140,5 +140,5 @@ def test_a_version_is_a_number_with_a_dot() -> None:
 def test_the_recorded_clusters_have_the_stacks_that_their_modules_say() -> None:
     seen = cluster("infiniband-two-rails")
     found = stacks(seen.nodes["cpu"], seen.slurm)
-    assert list(found) == ["openmpi", "intelmpi"]
+    assert list(found) == ["openmpi", "mvapich2", "intelmpi"]
     assert found["openmpi"]["version"] == "5.0.3"

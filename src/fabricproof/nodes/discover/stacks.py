@@ -30,9 +30,12 @@ class StackDraft:
 #: what module files and folders of the families are called: Lmod and EasyBuild names, Debian's and
 #: Red Hat's, OpenHPC's (openmpi4), Intel's, NVIDIA's (hpcx) and Cray's
 _FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("mvapich2", re.compile(r"mvapich2(?!/[3-9])|mvapich[^/]*/2\.", re.IGNORECASE)),
     ("mvapich", re.compile(r"mvapich", re.IGNORECASE)),
+    ("craympich", re.compile(r"(?:^|/)cray-mpich", re.IGNORECASE)),
+    ("parastation", re.compile(r"(?:^|/)(?:psmpi|parastation-?mpi)\b", re.IGNORECASE)),
     ("intelmpi", re.compile(r"(?:^|/)(?:impi|intel-?mpi|intel-oneapi-mpi)\b", re.IGNORECASE)),
-    ("mpich", re.compile(r"(?:^|/)(?:cray-)?mpich", re.IGNORECASE)),
+    ("mpich", re.compile(r"(?:^|/)mpich", re.IGNORECASE)),
     ("openmpi", re.compile(r"(?:^|/)(?:openmpi|ompi|hpcx)", re.IGNORECASE)),
 )
 _OSU = re.compile(r"(?:^|/)(?:osu-micro-benchmarks|omb|osu)\b", re.IGNORECASE)
@@ -101,10 +104,6 @@ def _from_modules(
     )
     for family, modules in by_family.items():
         newest = max(modules, key=_newness)
-        if family == "mvapich" and _newness(newest)[:1] < (3,):
-            # docs of MVAPICH2: rails are chosen by MV2_IBA_HCA, which checks do not set.
-            passed_over.append(f"module {newest}: checks can choose rails from MVAPICH 3 on only")
-            continue
         passed_over += [f"module {each}: an older {family}" for each in modules if each != newest]
         yield _from_module(host, slurm, family, newest)
 
@@ -161,6 +160,8 @@ def _launch_entries(host: HostSeen, slurm: SlurmSeen | None, family: str) -> Ite
     if slurm is None:
         return
     pmi = SRUN_PMI[family]
+    if not pmi:  # the scheduler's default
+        return
     speaks = any(each == pmi or each.startswith(f"{pmi}_") for each in slurm.mpi_types)
     if slurm.mpi_types and not speaks:
         why = f"srun has no {pmi}, only {', '.join(slurm.mpi_types)}"

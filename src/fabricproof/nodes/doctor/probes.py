@@ -94,7 +94,7 @@ def read_answers(text: str, shown: Mapping[str, str]) -> dict[str, Answer]:
 ASKER = Path(__file__).parent / "asker.py"
 
 #: variables by which MPIs and transports are steered.
-_STEERING = "FI|UCX|OMPI|OPAL|PMIX|PRTE|I_MPI|MPIR|MV2|MVP|PSM2|HFI|SLURM_MPI"
+_STEERING = "FI|UCX|OMPI|OPAL|PMIX|PRTE|I_MPI|MPIR|MPICH|MV2|MVP|PSP|PSM2|HFI|SLURM_MPI"
 
 _WRAPPER = """first=$(command -v mpicc) || exit 127
 printf '%s\\n' "$first"
@@ -206,9 +206,11 @@ def _tool_probes(subject: ResolvedStack) -> list[Probe]:
             Probe(name="ompi_info", command="ompi_info --parsable"),
             Probe(name="pmix_info", command="pmix_info --parsable"),
         ]
-    if subject.family == "mvapich":
+    if subject.family in {"mvapich", "mvapich2"}:
         return [Probe(name="mpichversion", command="mpichversion || mpiname -a")]
-    return [Probe(name="mpichversion", command="mpichversion")] * (subject.family == "mpich")
+    return [Probe(name="mpichversion", command="mpichversion")] * (
+        subject.family in {"mpich", "parastation"}
+    )
 
 
 def _asker_probe(subject: ResolvedStack) -> Probe:

@@ -86,13 +86,19 @@ _PMIX_FULL = re.compile(r"^pmix:version:full:(\S+)", re.M)
 _FAMILIES = {
     "openmpi": re.compile(r"Open MPI|open-?mpi", re.I),
     "intelmpi": re.compile(r"Intel\(R\) MPI", re.I),
+    "mvapich2": re.compile(r"MVAPICH2\b", re.I),
     "mvapich": re.compile(r"MVAPICH", re.I),
+    "craympich": re.compile(r"CRAY MPICH", re.I),
+    "parastation": re.compile(r"ParaStation", re.I),
     "mpich": re.compile(r"MPICH", re.I),
 }
 _VERSION = {
     "openmpi": re.compile(r"Open MPI\)?:?\s+v?(\d+(?:\.\d+)*\w*)"),
     "intelmpi": re.compile(r"(?:Library|Version)\s+(\d{4}(?:\.\d+)*)"),
     "mvapich": re.compile(r"MVAPICH\S*\s+(?:Version\s*:?\s*)?(\d+(?:\.\d+)*\w*)", re.I),
+    "mvapich2": re.compile(r"MVAPICH2\s+(?:Version\s*:?\s*)?(\d+(?:\.\d+)*\w*)", re.I),
+    "craympich": re.compile(r"CRAY MPICH version (\d+(?:\.\d+)*)", re.I),
+    "parastation": re.compile(r"ParaStation\s?MPI\s+v?(\d+(?:\.\d+)*\S*)", re.I),
     "mpich": re.compile(r"MPICH Version:\s*(\d+(?:\.\d+)*\w*)"),
 }
 

@@ -59,6 +59,9 @@ _OWN_WORDS = {
     "openmpi": "open mpi",
     "mpich": "mpich version",
     "mvapich": "mvapich",
+    "mvapich2": "mvapich2",
+    "craympich": "cray mpich",
+    "parastation": "parastation",
     "intelmpi": "intel(r) mpi",
 }
 

@@ -154,7 +154,7 @@ def bus_plan(planner: LegPlanner) -> Plan:
     if refusal is not None:
         return Plan(reason=refusal)
     try:
-        path = bus_environment(planner.protocol, rails)
+        path = bus_environment(planner.protocol, rails, planner.stack.spec.environment)
     except ConfigError as error:
         return Plan(reason=f"{error.problem}: {planner.protocol}")
     found = find_program(planner.stack, planner.suite, planner.program)

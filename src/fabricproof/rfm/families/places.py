@@ -57,7 +57,10 @@ UNBOUND: Mapping[str, Mapping[str, str]] = {
     },
     "mpich": {},
     "mvapich": {"MVP_ENABLE_AFFINITY": "0", "MV2_ENABLE_AFFINITY": "0"},
+    "mvapich2": {"MV2_ENABLE_AFFINITY": "0"},
     "intelmpi": {"I_MPI_PIN": "off"},
+    "craympich": {},
+    "parastation": {},
 }
 
 #: srun binds by its own rules unless told not to (srun(1): SLURM_CPU_BIND)

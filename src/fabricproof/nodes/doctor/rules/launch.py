@@ -20,6 +20,9 @@ from fabricproof.site.scheduling import find_troubles
 #: what Spack's stub for Open MPI 4 ``schedulers=slurm ~legacylaunchers`` prints before ``exit 2``.
 _STUB = re.compile(r"legacylaunchers")
 
+#: families whose mpiexec is MPICH's Hydra
+_HYDRA = {"mvapich", "mvapich2", "parastation", "craympich"}
+
 _ALONE = "every rank would start as its own world of one: no message crosses anything"
 
 #: (family, plugin) -> what happens; measured, see the module's docstring.
@@ -311,7 +314,7 @@ def _launcher_identity(facts: Facts, name: str, output: str, command: str) -> Fi
     lines = [" ".join(line.split()) for line in output.splitlines() if line.strip()]
     told = " ".join(lines[:2])[:80]
     family = family_of(output) or ("mpich" if "HYDRA" in output else None)
-    kin = {family, "mvapich"} if family == "mpich" else {family}
+    kin = {family, *_HYDRA} if family == "mpich" else {family}
     if family is None or facts.subject.family in kin:
         return diagnosis(
             Verdict.PASS if family else Verdict.UNJUDGED,
