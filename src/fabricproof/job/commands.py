@@ -22,7 +22,7 @@ from typing import cast
 from fabricproof.benchmarks.catalogue import meaning
 from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.core.errors import ConfigError
-from fabricproof.job.leg import Traffic
+from fabricproof.job.leg import PEER_SUITES, Traffic
 from fabricproof.stacks.wheels import Located
 from fabricproof.stacks.workload import (
     BytesMoved,
@@ -281,9 +281,6 @@ MIN_VOLUME_MB = 8
 
 
 PEER_FILE = "peer.sh"
-
-#: suite -> Debian's package of it
-PEER_SUITES = {"iperf3": "iperf3", "iperf": "iperf", "perftest": "perftest"}
 
 #: what perftest's ``-a`` measures: 2 B to 8 MiB (``for (i = 1; i < 24; ++i)``, src/write_bw.c)
 ALL_SIZES = tuple(2**power for power in range(1, 24))

@@ -180,6 +180,9 @@ def row_leg(name: str, suite: str, program: str, rails: tuple[str, ...]) -> Leg:
     return Leg(name=name, rails=rails, suite=suite, program=program)
 
 
+#: suites without MPI -> Debian's package of each
+PEER_SUITES = {"iperf3": "iperf3", "iperf": "iperf", "perftest": "perftest"}
+
 #: suite of the rows of a campaign over all nodes: our own kernel measured them
 CAMPAIGN_SUITE = "fabricproof"
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from fabricproof.core.findings import Finding, FindingKind
 from fabricproof.core.measure import Table, Verdict
-from fabricproof.job.commands import PEER_SUITES
 from fabricproof.job.evidence.declaration import (
     judge_free_path,
     objections_of,
@@ -41,7 +40,7 @@ from fabricproof.job.evidence.leg_folder import (
     read_table,
 )
 from fabricproof.job.evidence.references import after_baseline, rules_of
-from fabricproof.job.leg import MOST_ATTEMPTS, Leg, shell_name
+from fabricproof.job.leg import MOST_ATTEMPTS, PEER_SUITES, Leg, shell_name
 from fabricproof.job.script import SECOND_LOOK_ERRORS
 from fabricproof.traffic import (
     Evidence,

@@ -15,8 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fabricproof.core.measure import Verdict
-from fabricproof.job.commands import PEER_SUITES
-from fabricproof.job.leg import Leg
+from fabricproof.job.leg import PEER_SUITES, Leg
 from fabricproof.job.outcome import Attempt, Outcome, Raised, first_reason, judge_leg
 from fabricproof.traffic import PathState
 from fabricproof.verdict.objections import Objection, ObjectionKind

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from fabricproof.job.commands import PEER_SUITES
-from fabricproof.job.leg import Leg, shell_name
+from fabricproof.job.leg import PEER_SUITES, Leg, shell_name
 from fabricproof.stacks.container import INSIDE, image_file, in_folder
 from fabricproof.stacks.environment import shell_line, shell_word
 from fabricproof.stacks.launch import BACKWARDS_FILE

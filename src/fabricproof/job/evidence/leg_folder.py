@@ -17,18 +17,16 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.benchmarks.program import UNNAMED
 from fabricproof.core.errors import FabricproofError, ParseError
 from fabricproof.core.measure import Table
 from fabricproof.core.records import text_of
-from fabricproof.core.units import size_label
-from fabricproof.job.collective_commands import BUS_SUITES
+from fabricproof.core.units import by_key, size_label
 from fabricproof.job.leg import Leg
 from fabricproof.stacks.container import Inside, parse_inside
 from fabricproof.traffic import CounterSample, Evidence, Rank, in_our_names
@@ -103,18 +101,15 @@ def parse_rank(text: str, source: str) -> RankRecord:
         word, _, rest = line.partition(" ")
         interface, *pairs = rest.split() or [""]
         if word in tables and interface and interface not in tables[word]:
-            tables[word][interface] = dict(_pair(each, source, number) for each in pairs)
+            tables[word][interface] = _pairs(pairs, source, number)
         elif word in _SINGLE and interface and word not in single:
             single[word] = rest.strip()
         else:
-            raise ParseError(
-                "damaged evidence", source=source, line=number, expected="a fact", got=repr(line)
-            )
+            raise _damaged(source, "a fact", line, number)
     if not text.endswith("\n"):
         raise ParseError("cut evidence", source=source, expected="a newline at its end")
-    for due in ("rank", "node"):
-        if due not in single:
-            raise ParseError("damaged evidence", source=source, expected=f"a {due} line")
+    if not {"rank", "node"} <= single.keys():
+        raise _damaged(source, "a rank and a node", "neither or one")
     return RankRecord(
         rank=_whole(single["rank"], source),
         node=single["node"],
@@ -124,9 +119,9 @@ def parse_rank(text: str, source: str) -> RankRecord:
         machine=single.get("machine", single["node"]),
         root=single.get("root", ""),
         addresses=tuple(single.get("addresses", "").split()),
-        neighbours=_pairs(single, "neighbours", source),
-        ttl=_pairs(single, "ttl", source),
-        digests=_pairs(single, "digests", source),
+        neighbours=_pairs(single.get("neighbours", "").split(), source),
+        ttl=_pairs(single.get("ttl", "").split(), source),
+        digests=_pairs(single.get("digests", "").split(), source),
         status=_whole(single["status"], source) if "status" in single else None,
         before=named_counters(tables["before"], tables["fact"], source),
         after=named_counters(tables["after"], tables["fact"], source),
@@ -134,17 +129,19 @@ def parse_rank(text: str, source: str) -> RankRecord:
     )
 
 
-def _pair(text: str, source: str, line: int) -> tuple[str, str]:
-    key, mark, value = text.partition("=")
-    if not mark:
-        raise ParseError(
-            "damaged evidence", source=source, line=line, expected="key=value", got=repr(text)
-        )
-    return key, value
+def _damaged(source: str, expected: str, got: object, line: int | None = None) -> ParseError:
+    return ParseError(
+        "damaged evidence", source=source, line=line, expected=expected, got=repr(got)[:60]
+    )
 
 
-def _pairs(single: Mapping[str, str], name: str, source: str) -> dict[str, str]:
-    return dict(_pair(each, source, 0) for each in single.get(name, "").split())
+def _pairs(texts: Iterable[str], source: str, line: int | None = None) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        key, mark, found[key] = text.partition("=")
+        if not mark:
+            raise _damaged(source, "key=value", text, line)
+    return found
 
 
 def _whole(text: object, source: str) -> int:
@@ -152,10 +149,7 @@ def _whole(text: object, source: str) -> int:
         number = text if type(text) is int else int(str(text))
         if abs(number) < _COUNTER_END:
             return number
-    raise ParseError(
-        "damaged evidence", source=source, expected="a whole number of 64 bits",
-        got=repr(text)[:60],
-    )  # fmt: skip
+    raise _damaged(source, "a whole number of 64 bits", text)
 
 
 def named_counters(
@@ -203,91 +197,57 @@ def _is_omni_path(port: str, facts: Mapping[str, str]) -> bool:
 
 
 def gather(records: Iterable[RankRecord]) -> Evidence:
-    """Join the ranks' records into the evidence of one leg.
-
-    Several ranks of one node see the same counters, and a leg may start several times; the
-    earliest before and the latest after count, so that nothing any of them moved is missed.  A
-    counter that ran backwards for one of them did so for all: another that began after the reset
-    must not hide it.  Nor must one that was reset between two starts look as if it had moved.
-    """
+    """Join the ranks' records into the evidence of one leg."""
     records = tuple(records)
-    samples: dict[tuple[str, str], CounterSample] = {}
-    for record in records:
-        for interface, before in record.before.items():
-            if interface == CORES:
-                continue  # each rank's own
-            key = (record.node, interface)
-            after = record.after.get(interface, {})
-            facts = record.facts.get(interface, {})
-            known = samples.get(key)
-            samples[key] = CounterSample(
-                node=record.node,
-                interface=interface,
-                before=_merge(known.before if known else {}, before, min),
-                after=_merge(known.after if known else {}, after, max),
-                # A rank that does not say it unsays no other's word.
-                address=facts.get("address", known.address if known else None),
-                parent=facts.get("parent", known.parent if known else None),
-                netdev=facts.get("netdev", known.netdev if known else None),
-            )
-    for place, names in _set_back(records).items():
-        samples[place] = replace(samples[place], set_back=names)
-    for record in records:
-        for interface, (before, after) in _backwards(record).items():
-            sample = samples[record.node, interface]
-            samples[record.node, interface] = replace(
-                sample, before={**sample.before, **before}, after={**sample.after, **after}
-            )
+    seen = by_key(
+        ((each.node, interface), each)
+        for each in records
+        for interface in each.before
+        if interface != CORES  # each rank's own
+    )
     places = sorted({(each.rank, each.node) for each in records})
     return Evidence(
         ranks=tuple(Rank(rank=rank, node=node) for rank, node in places),
-        samples=tuple(samples.values()),
+        samples=tuple(_sample(*place, ranks) for place, ranks in seen.items()),
     )
 
 
-def _backwards(record: RankRecord) -> dict[str, tuple[dict[str, int], dict[str, int]]]:
-    """Return interface -> what its counters that ran backwards were before and after."""
-    found = {}
-    for interface, before in record.before.items():
-        if interface == CORES:
-            continue
-        after = record.after.get(interface, {})
-        names = [name for name in before if name in after and after[name] < before[name]]
-        if names:
-            found[interface] = (
-                {name: before[name] for name in names},
-                {name: after[name] for name in names},
-            )
-    return found
+def _sample(node: str, interface: str, records: Sequence[RankRecord]) -> CounterSample:
+    """Return what all ranks of a node, in all starts of the leg, saw of one interface.
 
-
-def _set_back(records: Sequence[RankRecord]) -> dict[tuple[str, str], frozenset[str]]:
-    """Return node and interface -> counters that a later start found lower than one left them.
-
-    The starts of a leg come one after the other, its ranks of one start at the same time.
+    The earliest before and the latest after count, so that nothing any of them moved is missed.  A
+    counter that ran backwards for one of them did so for all: another that began after the reset
+    must not hide it.  Nor must one that a later start found lower than an earlier one left it.
     """
-    left: dict[tuple[str, str, str], int] = {}
-    found: dict[tuple[str, str], set[str]] = {}
-    for part in sorted({each.part for each in records}):
+    before: dict[str, int] = {}
+    after: dict[str, int] = {}
+    set_back: set[str] = set()
+    for part in sorted({each.part for each in records}):  # ranks of one start ran at the same time
         now = [each for each in records if each.part == part]
-        for node, interface, name, value in _readings(now, "before"):
-            if value < left.get((node, interface, name), value):
-                found.setdefault((node, interface), set()).add(name)
-        for node, interface, name, value in _readings(now, "after"):
-            key = (node, interface, name)
-            left[key] = max(value, left.get(key, value))
-    return {place: frozenset(names) for place, names in found.items()}
-
-
-def _readings(
-    records: Iterable[RankRecord], when: Literal["before", "after"]
-) -> Iterator[tuple[str, str, str, int]]:
-    for record in records:
-        for interface, counters in (record.before if when == "before" else record.after).items():
-            if interface == CORES:
-                continue
-            for name, value in counters.items():
-                yield record.node, interface, name, value
+        left = dict(after)
+        for name, value in (pair for each in now for pair in each.before[interface].items()):
+            before[name] = min(value, before.get(name, value))
+            set_back |= {name} if value < left.get(name, value) else set()
+        for each in now:
+            for name, value in each.after.get(interface, {}).items():
+                after[name] = max(value, after.get(name, value))
+    facts: dict[str, str] = {}
+    for each in records:
+        facts |= each.facts.get(interface, {})
+        ends = each.after.get(interface, {})
+        for name, value in each.before[interface].items():
+            if ends.get(name, value) < value:
+                before[name], after[name] = value, ends[name]
+    return CounterSample(
+        node=node,
+        interface=interface,
+        before=before,
+        after=after,
+        address=facts.get("address"),
+        parent=facts.get("parent"),
+        netdev=facts.get("netdev"),
+        set_back=frozenset(set_back),
+    )
 
 
 def as_one_path(evidence: Evidence, net_path: str, interfaces: Sequence[str]) -> Evidence:
@@ -299,29 +259,18 @@ def as_one_path(evidence: Evidence, net_path: str, interfaces: Sequence[str]) ->
         interfaces: of each node, in the order of their lowest ranks; one too few for the nodes that
             ran leaves a node without the path, which then is not proven.
     """
-    mine = dict(zip(evidence.nodes, interfaces, strict=False))
-    return replace(
-        evidence,
-        samples=tuple(
-            replace(
-                sample,
-                interface=net_path if own == sample.interface else sample.interface,
-                # A device over it stays over it, and its verbs are told from sockets.
-                parent=net_path if own and own == sample.parent else sample.parent,
-            )
-            for sample in evidence.samples
-            for own in (mine.get(sample.node),)
-        ),
-    )
+    own = dict(zip(evidence.nodes, interfaces, strict=False))
 
+    def named(sample: CounterSample) -> CounterSample:
+        mine = own.get(sample.node)
+        # A device over it stays over it, and its verbs are told from sockets.
+        return replace(
+            sample,
+            interface=net_path if mine == sample.interface else sample.interface,
+            parent=net_path if mine and mine == sample.parent else sample.parent,
+        )
 
-def _merge(
-    first: Mapping[str, int], second: Mapping[str, int], pick: Callable[..., int]
-) -> dict[str, int]:
-    return {
-        key: pick(mapping[key] for mapping in (first, second) if key in mapping)
-        for key in {*first, *second}
-    }
+    return replace(evidence, samples=tuple(map(named, evidence.samples)))
 
 
 def read_status(folder: Path) -> int | None:
@@ -383,24 +332,20 @@ def read_text(path: Path) -> str:
 
 def read_ranks(folder: Path) -> tuple[tuple[RankRecord, ...], str | None]:
     """Return what the ranks wrote, as far as it is whole, and what is wrong with the rest."""
-    records = []
+    records: list[RankRecord] = []
     for path in sorted(folder.glob("rank.*")):
+        part = path.suffix.removeprefix(".")
+        in_container = folder / path.name.replace("rank", "inside", 1)
         try:
-            part = path.suffix.removeprefix(".")
             record = parse_rank(read_text(path), str(path))
             record = replace(record, part=int(part) if part.isdecimal() else 0)
-            records.append(_with_inside(record, folder / path.name.replace("rank", "inside", 1)))
+            if in_container.is_file():
+                inside = parse_inside(read_text(in_container), str(in_container))
+                record = replace(record, inside=inside, library=inside.library)
         except FabricproofError as error:
             return tuple(records), str(error)
+        records.append(record)
     return tuple(records), None
-
-
-def _with_inside(record: RankRecord, path: Path) -> RankRecord:
-    """Return the record with what its container showed, where there was one and it said so."""
-    if not path.is_file():
-        return record
-    inside = parse_inside(read_text(path), str(path))
-    return replace(record, inside=inside, library=inside.library)
 
 
 def read_table(folder: Path, leg: Leg) -> tuple[Table | None, str | None]:
@@ -410,47 +355,32 @@ def read_table(folder: Path, leg: Leg) -> tuple[Table | None, str | None]:
         tables = parse_text(read_text(source), str(source))
     except FabricproofError as error:
         return None, str(error)
-    if leg.suite in BUS_SUITES.values():
-        tables = _out_of_place(tables, leg.program)
+    # Of nccl-tests what is in place is left out; before 2.17 they do not print their name.
+    placed = [each for each in tables if each.attributes.get("placement") == "out-of-place"]
+    tables = tuple(
+        replace(each, program=leg.program) if each.program == UNNAMED else each
+        for each in placed or tables
+    )
     wanted = [table for table in tables if table.program == leg.program]
     if len(wanted) != len(leg.commands):
         due = len(leg.commands)
         return None, f"{len(wanted)} tables of {leg.program} in the output, expected {due}"
     if any(table.columns != wanted[0].columns for table in wanted):
         return None, f"the {len(wanted)} tables of {leg.program} have unlike columns"
-    whole = _joined(wanted, leg)
-    if not leg.expected_sizes:
-        return whole, None
-    sizes = tuple(int(size) for size in whole.column("message_size"))
-    if sizes != leg.expected_sizes:
-        return None, f"message sizes {_span(leg.expected_sizes)} were asked for, got {_span(sizes)}"
-    return whole, None
-
-
-def _out_of_place(tables: Sequence[Table], program: str) -> tuple[Table, ...]:
-    """Return nccl-tests' tables out of place, or those in place where it prints no others.
-
-    Before 2.17 it does not print its name: the leg knows what it started.
-    """
-    placed = [each for each in tables if each.attributes["placement"] == "out-of-place"]
-    return tuple(
-        replace(each, program=program) if each.program == UNNAMED else each
-        for each in placed or tables
-    )
-
-
-def _joined(tables: Sequence[Table], leg: Leg) -> Table:
-    """Return the parts of one leg as the one table they are."""
     # OSU's multi-pair programs do not always print how many pairs ran, and never how often.
     planned = {"num_pairs": max(1, leg.num_ranks // 2)}
     if leg.traffic.repetitions is not None:
         planned["least_repetitions"] = leg.traffic.repetitions
-    return replace(
-        tables[0],
-        attributes={**planned, **tables[0].attributes},
-        rows=tuple(row for table in tables for row in table.rows),
-        row_lines=tuple(line for table in tables for line in table.row_lines),
+    whole = replace(
+        wanted[0],
+        attributes={**planned, **wanted[0].attributes},
+        rows=tuple(row for table in wanted for row in table.rows),
+        row_lines=tuple(line for table in wanted for line in table.row_lines),
     )
+    sizes = tuple(map(int, whole.column("message_size"))) if leg.expected_sizes else ()
+    if sizes != leg.expected_sizes:
+        return None, f"message sizes {_span(leg.expected_sizes)} were asked for, got {_span(sizes)}"
+    return whole, None
 
 
 def _span(sizes: Sequence[int]) -> str:

@@ -34,10 +34,9 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.provenance import AFTERWARDS_KEY, IDENTITY_KEY, LegPlace, StackIdentity
 from fabricproof.core.records import append_records
 from fabricproof.core.units import first_few
-from fabricproof.job.commands import PEER_SUITES
 from fabricproof.job.job_end import REACHED_END, RECORD_END, JobEnd
 from fabricproof.job.judge import JobFacts, judge_job
-from fabricproof.job.leg import Leg, Plan, write_plan
+from fabricproof.job.leg import PEER_SUITES, Leg, Plan, write_plan
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.relation import Relation
 from fabricproof.job.run import JobEvent, tell

@@ -11,13 +11,12 @@ from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.core.findings import Finding
 from fabricproof.core.units import at_size, parse_size
 from fabricproof.job.commands import (
-    PEER_SUITES,
     Effort,
     make_job,
     plan_ping_pong,
     plan_windowed,
 )
-from fabricproof.job.leg import Leg, Plan, row_leg
+from fabricproof.job.leg import PEER_SUITES, Leg, Plan, row_leg
 from fabricproof.job.outcomes import BACK, LARGEST_SIZES, backward
 from fabricproof.physics import Fabric, bound, latency_floor_us
 from fabricproof.rfm.legs.programs import (

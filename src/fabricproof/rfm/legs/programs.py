@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fabricproof.core.errors import UnavailableError
-from fabricproof.job.commands import PEER_SUITES, find_tool
+from fabricproof.job.commands import find_tool
+from fabricproof.job.leg import PEER_SUITES
 from fabricproof.stacks.stack import ResolvedStack, printed_name
 from fabricproof.stacks.wheels import Located
 
