@@ -15,9 +15,8 @@ import pytest
 
 from fabricproof.site.schema import StackSpec
 from fabricproof.stacks.spack.builder import build
-from fabricproof.stacks.spack.environment.compose import Environment, compose
-from fabricproof.stacks.spack.installation.record import Built
-from fabricproof.stacks.spack.layout import SpackLayout
+from fabricproof.stacks.spack.environment import Environment, SpackLayout, compose
+from fabricproof.stacks.spack.proof import Built
 from fabricproof.stacks.spack.tool import Spack, open_spack
 
 TESTS = Path(__file__).parent
@@ -119,8 +118,11 @@ class Lab:
         plain = {name.replace("_", " "): what for name, what in orders.items()}
         (self.folder / "orders.json").write_text(json.dumps(plain))
 
-    def compose(self, **changed: Any) -> Environment:
-        return compose(self.stack, self.layout, **changed)
+    def change(self, **changed: Any) -> None:
+        self.stack = self.stack.model_copy(update=changed)
+
+    def compose(self) -> Environment:
+        return compose(self.stack, self.layout)
 
     def open(self) -> Spack:
         return open_spack(self.program, self.layout)
@@ -128,14 +130,8 @@ class Lab:
     def build(
         self, *, open_tool: Callable[[], Spack] | None = None, **wishes: Any
     ) -> tuple[Built, bool]:
-        """Build the stack; two ranks are started only where a test asks for ``smoke``."""
         listen = lambda step, line: self.heard.append((step, line))  # noqa: E731
-        how = {"smoke": False, **wishes}
-        return build(self.stack, self.layout, open_tool or self.open, listen, **how)
-
-    def program_of(self, package: str) -> Path:
-        """The folder where a package is installed."""
-        return next((self.folder / "install").glob(f"{package}-*"))
+        return build(self.stack, self.layout, open_tool or self.open, listen, **wishes)
 
 
 def executable(path: Path, text: str) -> Path:
@@ -158,8 +154,6 @@ def make_lab(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
         (lab.site / name).parent.mkdir(parents=True, exist_ok=True)
         (lab.site / name).write_text(text)
     shutil.copyfile(RECORDED_LOCK, folder / "recorded.lock")
-    shutil.copyfile(TESTS / "data" / "osu" / "osu_latency-c-7.2.txt", folder / "osu.txt")
-    shutil.copyfile(TESTS / "data" / "imb" / "mpi1-pingpong.txt", folder / "imb.txt")
     lab.order()
     _variables(lab, monkeypatch)
     return lab

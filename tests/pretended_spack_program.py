@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import time
 from pathlib import Path
@@ -60,17 +59,15 @@ def install(environment: Path, rest: list[str]) -> None:
 
 def make(name: str, prefix: Path) -> None:
     programs = {
-        OSU: ("libexec/osu-micro-benchmarks/mpi/pt2pt/osu_latency", "osu.txt"),
-        IMB: ("bin/IMB-MPI1", "imb.txt"),
+        OSU: "libexec/osu-micro-benchmarks/mpi/pt2pt/osu_latency",
+        IMB: "bin/IMB-MPI1",
     }
     prefix.mkdir(parents=True, exist_ok=True)
-    if name not in programs or name in ORDERS.get("empty", ()):
-        return
-    inside, said = programs[name]
-    path = prefix / inside
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\ncat {HOME / said}\nexit {ORDERS.get('program status', 0)}\n")
-    path.chmod(0o755)
+    if name in programs and name not in ORDERS.get("empty", ()):
+        path = prefix / programs[name]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
 
 
 def find(environment: Path, rest: list[str]) -> None:
@@ -80,36 +77,13 @@ def find(environment: Path, rest: list[str]) -> None:
             print(key if rest[-1] == "{hash}" else "\x1f".join(facts))
 
 
-def module(environment: Path, rest: list[str]) -> None:
-    text = (environment / "own" / "modules.yaml").read_text()
-    tree = Path(re.search(r"roots:\s+lmod: (\S+)", text)[1])
-    assert "core_compilers:\n      - gcc@12.2.0" in text
-    below = tree / "openmpi" / "5.0.11-xp2tpao" / "Core"
-    places = {"openmpi": tree / "Core", OSU: below, IMB: below}
-    for spec in specs_of(environment).values():
-        if spec["name"] in places and spec["name"] not in ORDERS.get("no module of", ()):
-            path = places[spec["name"]] / spec["name"] / f"{spec['version']}.lua"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text("-- a module\n")
-
-
 def load(environment: Path, rest: list[str]) -> None:
-    print("export FAKE_LOADED=yes;")
-
-
-def compiler(environment: Path, rest: list[str]) -> None:
-    if rest[0] == "list":
-        print("\n".join(ORDERS.get("knows", ["==> No compilers available"])))
-        return
-    file = environment / "spack.yaml"
-    found = ORDERS.get("finds", {"c": f"{HOME}/bin/gcc", "cxx": f"{HOME}/bin/g++"})
-    external = {
-        "spec": "gcc@12.2.0 languages:='c,c++'",
-        "prefix": str(HOME),
-        "extra_attributes": {"compilers": found},
-    }
-    sections = {"specs": [], "packages": {"gcc": {"externals": [external]}}} if found else {}
-    file.write_text(json.dumps({"spack": sections}))
+    folders = [HOME / "openmpi5" / "bin", HOME / "install" / "osu"]
+    print(f"export CMAKE_PREFIX_PATH={HOME}/openmpi5;")
+    print("export MANPATH=/man:;")
+    print("export MPICC='a b';")
+    print(f"export PATH={':'.join(map(str, folders))}:{os.environ['PATH']};")
+    print("export SPACK_LOADED_HASHES=x;")
 
 
 def uninstall(environment: Path, rest: list[str]) -> None:

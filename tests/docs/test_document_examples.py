@@ -16,9 +16,7 @@ from documents import ROOT, examples
 
 from fabricproof.core.errors import ConfigError
 from fabricproof.site.schema import StackSpec
-from fabricproof.stacks.spack.environment.compose import compose
-from fabricproof.stacks.spack.environment.externals import check_externals
-from fabricproof.stacks.spack.layout import layout_for
+from fabricproof.stacks.spack.environment import compose, layout_for
 from fabricproof.stacks.wheels import DATA, wheel_stacks
 
 
@@ -119,17 +117,20 @@ def test_a_stack_of_spack_on_a_page_can_be_composed(
     entry = tomllib.loads(titled(document)[title])
     stack = StackSpec.model_validate(entry.get("stacks", [entry])[0])
     environment = compose(stack, layout_for("mycluster", tmp_path, tmp_path))
-    written = yaml.safe_load(environment.texts[environment.folder]["spack.yaml"])["spack"]
+    written = yaml.safe_load(environment.texts[environment.folder / "spack.yaml"])["spack"]
     assert written["packages"]["mpi"]["require"] == [stack.mpi_spec or "openmpi"]
     assert ("iperf3" in written["specs"]) == ("tools" in stack.options)
 
 
-def test_the_externals_of_the_spack_page_are_read_and_looked_for() -> None:
+def test_the_externals_of_the_spack_page_are_read_and_looked_for(tmp_path: Path) -> None:
     text, *offline = examples("docs/spack.md", "yaml")
     assert [set(yaml.safe_load(each)) for each in offline] == [{"mirrors:"}, {"repos:"}]
     assert {"slurm", "pmix", "rdma-core"} < set(yaml.safe_load(text)["packages"])
+    (tmp_path / "spack").mkdir()
+    (tmp_path / "spack" / "packages.yaml").write_text(text.replace("/usr", "/nowhere"))
+    stack = StackSpec(name="m", family="openmpi", version="5", spack="openmpi")
     with pytest.raises(ConfigError, match="is not where the site says"):
-        check_externals(text.replace("/usr", "/nowhere"), Path("packages.yaml"))
+        compose(stack, layout_for("mycluster", tmp_path, tmp_path))
 
 
 def test_the_overlay_of_the_page_is_expanded() -> None:

@@ -9,9 +9,9 @@ import shutil
 import sys
 from pathlib import Path
 
-from fabricproof.stacks.environment import stacks_root
-from fabricproof.stacks.spack.installation.record import Built, Package, write_built
-from fabricproof.stacks.spack.layout import layout_for
+from fabricproof.stacks.environment import StackEnvironment, stacks_root
+from fabricproof.stacks.spack.environment import layout_for
+from fabricproof.stacks.spack.proof import Built, Package, write_built
 
 HERE = Path(__file__).parent
 
@@ -28,7 +28,7 @@ def make_built(stack: str, root: Path, *, digest: str = "a" * 64, version: str =
             shutil.copy(source, target)
     return Built(
         stack=stack,
-        environment="openmpi",
+        inputs="",
         mpi=_package("openmpi", version, root / "mpi"),
         programs={"osu": _package("osu-micro-benchmarks", "7.2", root / "osu")},
         module=f"openmpi/{version}",
@@ -38,7 +38,8 @@ def make_built(stack: str, root: Path, *, digest: str = "a" * 64, version: str =
         target="x86_64_v3",
         spack="1.1.1",
         library=str(root / "mpi" / "lib" / "libmpi.so.40"),
-        seconds={},
+        library_digest="",
+        environment=StackEnvironment(prepend={"PATH": str(root / "mpi" / "bin")}),
     )
 
 

@@ -18,8 +18,8 @@ from fabricproof.core.provenance import differences, identity_of
 from fabricproof.core.records import read_records
 from fabricproof.rfm import build
 from fabricproof.site import load_site
-from fabricproof.stacks.spack.installation.record import write_built
-from fabricproof.stacks.spack.layout import layout_for
+from fabricproof.stacks.spack.environment import layout_for
+from fabricproof.stacks.spack.proof import write_built
 
 STACKS = ("good", "bad", "passed_over", "moving", "plain")
 DUE = [

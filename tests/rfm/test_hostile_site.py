@@ -238,6 +238,7 @@ FILLED = {
     "nodes/discover/stacks.py": {"' '.join([module, *suites.values()])"},
     "nodes/discover/stacks.py:srun": {"pmi", "', '.join(slurm.mpi_types)", "host.name"},
     "nodes/doctor/rules/stack.py": {"container.image"},
+    "stacks/stack.py": {"build", "found.name", "found.mend"},
     "nodes/doctor/rules/launch.py": {"chosen", "subject.family", "how"},
     "nodes/doctor/rules/launch.py:types": {"', '.join(slurm.mpi_types or ())"},
     "site/load.py": {"SITE_VARIABLE"},
@@ -254,7 +255,6 @@ FILLED = {
     "pairs/campaign/job.py:ends": {"RECORD_FILE", "RECORD_END", "REACHED_END"},
     "pairs/campaign/job.py:begins": {"_WATCH.format(seconds=begin, record=RECORD_FILE)"},
     "stacks/environment.py": {"' '.join(MODULE_INITS)"},
-    "stacks/spack/installation/proof.py": {"settings"},
     # Lines that shell_word, shell_line or shell_values made before.
     "job/script.py:made": {"_settings(leg)", "' '.join(leg.launch) or launch"},
     "job/script.py:container": {"_image(leg)", "_launch(leg, launch)"},
@@ -264,7 +264,6 @@ FILLED = {
     "pairs/campaign/job.py:made": {
         "head", "launch", "_BUILD.format(build=BUILD, stack=subject.name)"
     },
-    "stacks/spack/installation/proof.py:made": {"load", "loaded"},
 }  # fmt: skip
 
 

@@ -22,8 +22,8 @@ from fabricproof.rfm.legs.programs import choose_suite, find_program
 from fabricproof.rfm.staging import digest_of_program
 from fabricproof.site import Site, StackSpec, load_site
 from fabricproof.stacks.environment import ROOT_VARIABLE, stacks_root
-from fabricproof.stacks.spack.installation.record import Built, write_built
-from fabricproof.stacks.spack.layout import layout_for
+from fabricproof.stacks.spack.environment import layout_for
+from fabricproof.stacks.spack.proof import Built, write_built
 from fabricproof.stacks.stack import ResolvedStack, printed_name, resolve
 from fabricproof.stacks.wheels import find_wheels, ports_folder
 from fabricproof.verdict.value import Judgement
@@ -291,34 +291,14 @@ def test_a_site_may_have_programs_of_its_own_beside_a_build(
     assert find_program(stack, "imb", "PingPong").argv == ("IMB-MPI1", "PingPong")
 
 
-def test_without_modules_a_build_is_used_by_its_folders(spack_site: Site, tmp_path: Path) -> None:
+def test_without_modules_a_build_is_used_as_spack_loads_it(
+    spack_site: Site, tmp_path: Path
+) -> None:
     spec = spack_site.stack("good").model_copy(update={"environment": {"OMPI_MCA_x": "1"}})
     stack = _on(spack_site, spec, make_built("good", tmp_path))
-    variables = stack.exported
-    assert variables["PATH"] == f"{tmp_path}/mpi/bin${{PATH:+:$PATH}}"
-    assert variables["LD_LIBRARY_PATH"].startswith(f"{tmp_path}/mpi/lib$")
-    assert list(variables)[-1] == "OMPI_MCA_x"
+    assert stack.exported["PATH"] == f"{tmp_path}/mpi/bin${{PATH:+:$PATH}}"
+    assert list(stack.exported)[-1] == "OMPI_MCA_x"
     assert stack.modules == ()
-
-
-def test_intels_programs_lie_beside_its_library(spack_site: Site, tmp_path: Path) -> None:
-    built = make_built("good", tmp_path)
-    built = replace(
-        built,
-        mpi=replace(built.mpi, prefix=str(tmp_path / "oneapi")),
-        library=str(tmp_path / "mpi" / "lib" / "release" / "libmpi.so.12"),
-    )
-    stack = spack_site.stack("good").model_copy(update={"family": "intelmpi"})
-    variables = _on(spack_site, stack, built).exported
-    assert variables["PATH"].startswith(f"{tmp_path}/mpi/bin$")
-    assert variables["I_MPI_ROOT"] == f"{tmp_path}/mpi"
-
-
-def test_without_modules_and_launcher_a_build_is_refused(spack_site: Site, tmp_path: Path) -> None:
-    built = make_built("good", tmp_path)
-    built = replace(built, mpi=replace(built.mpi, prefix="/nowhere"), library="/a/b/c/libmpi.so")
-    with pytest.raises(UnavailableError, match=r"site\.toml: stack good cannot be used without"):
-        choose_suite(_on(spack_site, "good", built), "osu", "osu_bw")
 
 
 def test_with_modules_a_build_is_the_module_of_its_name(spack_site: Site) -> None:

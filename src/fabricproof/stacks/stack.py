@@ -27,13 +27,12 @@ from fabricproof.stacks.spack import (
     PACKAGE_OF,
     Built,
     SpackLayout,
-    is_of_lock,
-    kept_lock,
+    compose,
     layout_for,
     module_name,
     read_built,
     sha256_of,
-    without_modules,
+    why_not_built,
 )
 from fabricproof.stacks.wheels import (
     IMB_HOME,
@@ -137,6 +136,11 @@ class ResolvedStack:
     built: Built | None = None
     root: Path = Path()
     assumed: bool = False
+
+    @property
+    def nowhere(self) -> bool:
+        """It is absent and so is its MPI: another's would answer in its place."""
+        return bool(self.absent) and not (self.prefix and Path(self.prefix).is_dir())
 
     @property
     def name(self) -> str:
@@ -435,8 +439,7 @@ def _with_wheels(found: ResolvedStack) -> ResolvedStack:
 def _with_build(found: ResolvedStack, layout: SpackLayout, site: Site) -> ResolvedStack:
     """Return ``found`` with what Spack built, loaded by one module that is named after the stack.
 
-    The site's variables win.  Without modules, PATH leads to the MPI and the loader finds the
-    library that the programs were verified to load.
+    Without modules the environment is what Spack sets to load it; the site's variables win.
     """
     found = replace(found, mend=f"fabricproof stack build {found.name}")
     uses_modules = site.spec.modules_system != "nomod"
@@ -458,20 +461,38 @@ def _with_build(found: ResolvedStack, layout: SpackLayout, site: Site) -> Resolv
         library=built.library,
         folders=folders,
         absent=f"it was built, but {gone[0]} is gone" if gone else "",
-        stale=_staleness(found.spec, built, layout),
     )
+    if gone:
+        # Spack's database still has what somebody removed by hand.
+        found = replace(found, mend=f"fabricproof stack remove {found.name} && {found.mend}")
     if uses_modules:
         return replace(
             found,
             modules=(*found.modules, built.module),
             module_paths=(*found.module_paths, built.module_path),
         )
+    settings = {**built.environment.settings, **found.settings}
+    return replace(found, settings=settings, prepend=built.environment.prepend)
+
+
+def with_build_checked(found: ResolvedStack, site: Site) -> ResolvedStack:
+    """Return a stack of Spack with why it does not stand as locked; all its inputs are read."""
+    if found.kind != "spack":
+        return found
+    build = f"fabricproof stack build {found.name}"
     try:
-        environment = without_modules(built, found.family, found.source)
+        environment = compose(found.spec, layout_for(site.name, site.folder, found.root))
+        reason = why_not_built(environment) or ""
     except ConfigError as error:
-        return replace(found, absent=str(error), mend=error.next_step or found.mend)
-    settings = {**environment.settings, **found.settings}
-    return replace(found, settings=settings, prepend=environment.prepend)
+        mend = error.next_step or "correct that file"
+        mend = mend if build in mend else f"{mend}, then {build}"
+        return replace(found, absent=f"{error.source}: {error.problem}", prefix="", mend=mend)
+    if found.absent:
+        return found
+    if reason.endswith(" is gone"):
+        mend = f"fabricproof stack remove {found.name} && {build}"
+        return replace(found, absent=f"it was built, but {reason}", mend=mend)
+    return replace(found, stale=reason)
 
 
 def _before_build(found: ResolvedStack, layout: SpackLayout) -> ResolvedStack:
@@ -485,17 +506,6 @@ def _before_build(found: ResolvedStack, layout: SpackLayout) -> ResolvedStack:
     except (OSError, yaml.YAMLError, KeyError, TypeError, IndexError):
         return found
     return replace(found, prefix=prefix, prepend={"PATH": f"{prefix}/bin"})
-
-
-def _staleness(stack: StackSpec, built: Built, layout: SpackLayout) -> str:
-    """Return why what was built is not what the site asks for now."""
-    if built.environment != stack.spack:
-        return f"it was built from {built.environment}, the site says {stack.spack}"
-    lock = kept_lock(layout, stack.name)
-    if not lock.is_file():
-        return f"the site keeps no lock of it ({lock})"
-    same = is_of_lock(built.lock_digest, lock)
-    return "" if same else "the site's lock is another than it was built from"
 
 
 def printed_name(program: str) -> str:

@@ -1,5 +1,7 @@
 """What is examined, told from site files and manifests; nothing is run."""
 
+import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,14 +11,13 @@ from fabricproof.nodes.doctor.examination import judge_world_output, launch_line
 from fabricproof.nodes.doctor.probes import node_probes
 from fabricproof.site import load_site
 from fabricproof.site.schema import StackSpec
+from fabricproof.stacks.environment import StackEnvironment
 from fabricproof.stacks.launch import Launch
-from fabricproof.stacks.spack.environment.lock import digest_of_lock
-from fabricproof.stacks.spack.installation.record import Built, Package, write_built
-from fabricproof.stacks.spack.layout import layout_for
-from fabricproof.stacks.stack import resolve
+from fabricproof.stacks.spack.environment import compose, layout_for, read_lock
+from fabricproof.stacks.spack.proof import Built, Package, programs_of, sha256_of, write_built
+from fabricproof.stacks.stack import resolve, with_build_checked
 
 LOCK = Path(__file__).resolve().parents[2] / "data" / "spack" / "openmpi.lock"
-LOCKED = LOCK.read_bytes()
 
 
 def package(name, prefix, *, external=False):
@@ -38,26 +39,34 @@ def site(tmp_path):
 
 
 def subject_of(site, stack, tmp_path):
-    return resolve(site, site.partitions[0], stack, root=tmp_path / "stacks")
+    found = resolve(site, site.partitions[0], stack, root=tmp_path / "stacks")
+    return with_build_checked(found, site)
 
 
-def build(site, tmp_path, lock=LOCKED):
+def build(site, stack, tmp_path):
+    """Put what a build leaves there; return the programs."""
     layout = layout_for(site.name, site.folder, tmp_path / "stacks")
-    layout.locks.mkdir(parents=True)
-    (layout.locks / "mpich.lock").write_bytes(lock)
-    program = tmp_path / "osu" / "libexec" / "mpi" / "startup" / "osu_init"
-    program.parent.mkdir(parents=True)
-    program.touch()
-    (tmp_path / "mpi").mkdir()
+    inputs = compose(stack, layout).digest
+    kept = layout.kept_lock("mpich")
+    kept.parent.mkdir(parents=True)
+    kept.write_text(json.dumps({**json.loads(LOCK.read_text()), "fabricproof": {"inputs": inputs}}))
+    packages = {suite: package(suite, tmp_path / suite) for suite in ("osu", "imb")}
+    library = tmp_path / "mpi" / "lib" / "libmpi.so.12"
+    init = tmp_path / "osu" / "libexec" / "mpi" / "startup" / "osu_init"
+    module = tmp_path / "modules" / "stack-mpich" / "4.0.2.lua"
+    imb = programs_of(packages)[1]
+    for path in (library, init, module, *programs_of(packages)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
     built = Built(
-        stack="mpich", environment="mpich", mpi=package("mpich", tmp_path / "mpi"),
-        programs={"osu": package("osu-micro-benchmarks", tmp_path / "osu")},
-        module="stack-mpich/4.0.2", module_path="/modules", lock_digest=digest_of_lock(LOCK),
-        compiler="gcc", target="x86_64", spack="1.1.1", library="/mpi/lib/libmpi.so.12",
-        seconds={},
+        stack="mpich", inputs=inputs, lock_digest=read_lock(kept).digest,
+        mpi=package("mpich", tmp_path / "mpi"), programs=packages, compiler="gcc",
+        target="x86_64", spack="1.1.1", library=str(library), library_digest=sha256_of(library),
+        environment=StackEnvironment(), module="stack-mpich/4.0.2",
+        module_path=str(tmp_path / "modules"),
     )  # fmt: skip
     write_built(layout.built("mpich"), built)
-    return program
+    return str(init), str(imb)
 
 
 def test_a_stack_that_was_not_built_is_absent(site, spack_stack, tmp_path):
@@ -78,40 +87,57 @@ def test_an_external_is_looked_at_before_the_build(site, spack_stack, tmp_path):
 
 
 def test_a_built_stack_is_loaded_as_the_checks_load_it(site, spack_stack, tmp_path):
-    program = build(site, tmp_path)
+    programs = build(site, spack_stack, tmp_path)
     subject = subject_of(site, spack_stack, tmp_path)
     assert (subject.absent, subject.stale) == ("", "")
     assert subject.modules == ("stack-mpich/4.0.2",)
-    assert subject.module_paths == ("/modules",)
-    assert subject.programs == (str(program),)
+    assert subject.module_paths == (str(tmp_path / "modules"),)
+    assert subject.programs == programs
 
 
 def test_modules_are_found_and_loaded_as_in_a_job(site, spack_stack, tmp_path):
-    build(site, tmp_path)
+    build(site, spack_stack, tmp_path)
     spec = site.spec.model_copy(
         update={"module_paths": ["/site/modules"], "modules_init": "/opt/its own/init"}
     )
     stack = spack_stack.model_copy(update={"modules": ["gcc/13"]})
     subject = subject_of(replace(site, spec=spec), stack, tmp_path)
     assert subject.modules == ("gcc/13", "stack-mpich/4.0.2")
-    assert subject.module_paths == ("/site/modules", "/modules")
+    assert subject.module_paths == ("/site/modules", str(tmp_path / "modules"))
     defined = "type module >/dev/null 2>&1 || . '/opt/its own/init'"
     assert defined in render_job(replace(subject, launch=Launch(launcher="srun")))
 
 
-def test_a_changed_lock_makes_a_stack_stale(site, spack_stack, tmp_path):
-    build(site, tmp_path, lock=b"another")
-    assert "lock" in subject_of(site, spack_stack, tmp_path).stale
+def test_a_changed_recipe_makes_a_stack_stale(site, spack_stack, tmp_path):
+    build(site, spack_stack, tmp_path)
+    changed = spack_stack.model_copy(update={"mpi_spec": "mpich@4.1"})
+    subject = subject_of(site, changed, tmp_path)
+    assert subject.stale.startswith("lock: ")
+    assert subject.mend == "fabricproof stack build mpich"
 
 
-def test_a_prefix_that_went_away_makes_a_stack_absent(site, spack_stack, tmp_path):
-    build(site, tmp_path)
-    (tmp_path / "mpi").rmdir()
-    assert "is gone" in subject_of(site, spack_stack, tmp_path).absent
+def test_what_went_away_makes_a_stack_absent_and_a_command_that_works_mends_it(
+    site, spack_stack, tmp_path
+):
+    build(site, spack_stack, tmp_path)
+    shutil.rmtree(tmp_path / "osu")
+    subject = subject_of(site, spack_stack, tmp_path)
+    assert "is gone" in subject.absent
+    assert subject.mend == "fabricproof stack remove mpich && fabricproof stack build mpich"
+
+
+def test_an_external_that_went_away_is_the_sites_to_mend(site, spack_stack, tmp_path):
+    build(site, spack_stack, tmp_path)
+    packages = site.folder / "spack" / "packages.yaml"
+    packages.write_text("packages: {mpich: {externals: [{spec: mpich@4, prefix: /nowhere}]}}\n")
+    subject = subject_of(site, spack_stack, tmp_path)
+    assert str(packages) in subject.absent
+    assert "mpich@4" in subject.absent
+    assert subject.mend.startswith("correct the prefix")
 
 
 def test_a_damaged_manifest_is_absent_and_no_traceback(site, spack_stack, tmp_path):
-    build(site, tmp_path)
+    build(site, spack_stack, tmp_path)
     layout_for(site.name, site.folder, tmp_path / "stacks").built("mpich").write_text("{")
     assert "damaged" in subject_of(site, spack_stack, tmp_path).absent
 
@@ -135,13 +161,13 @@ def test_the_sites_options_come_after_ours(site, tmp_path):
 
 
 def test_every_probe_has_a_name_of_its_own(site, spack_stack, tmp_path):
-    build(site, tmp_path)
+    build(site, spack_stack, tmp_path)
     names = [probe.name for probe in node_probes(subject_of(site, spack_stack, tmp_path))]
     assert len(set(names)) == len(names)
 
 
 def test_two_ranks_are_started_as_the_checks_do_it(site, spack_stack, tmp_path):
-    program = build(site, tmp_path)
+    program, _ = build(site, spack_stack, tmp_path)
     subject = subject_of(site, spack_stack, tmp_path)
     line = launch_line(subject)
     assert line.startswith("srun --ntasks=2 --nodes=2 --ntasks-per-node=1 --mpi=pmi2 ")
@@ -163,7 +189,7 @@ def test_two_ranks_are_started_as_the_checks_do_it(site, spack_stack, tmp_path):
     ],
 )
 def test_the_world_that_c_programs_see(site, spack_stack, tmp_path, output, fault):
-    build(site, tmp_path)
+    build(site, spack_stack, tmp_path)
     world = judge_world_output(subject_of(site, spack_stack, tmp_path), output)
     assert (world.fault is None) == (fault is None)
     assert fault is None or fault in world.fault

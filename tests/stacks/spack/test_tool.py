@@ -12,10 +12,17 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fabricproof.core.errors import OutputError, UnavailableError
+from fabricproof.core.errors import (
+    FabricproofError,
+    InterruptedBuildError,
+    OutputError,
+    UnavailableError,
+)
 from fabricproof.stacks.spack import tool
-from fabricproof.stacks.spack.tool import fetch_spack, find_spack, solver_python
+from fabricproof.stacks.spack.tool import failure_of, fetch_spack, find_spack, solver_python
 from pretended_spack import Lab, executable
 from process_groups import is_gone
 
@@ -54,14 +61,14 @@ def test_nothing_of_the_callers_mpi_python_or_spack_reaches_spack(
 ):
     for name, value in LEAKS.items():
         monkeypatch.setenv(name, value)
-    lab.open().call(["find", "--format", "{hash}"])
+    lab.open().do(lab.folder, "find", "--format", "{hash}")
     seen = json.loads((lab.folder / "environment.json").read_text())
     ours = {"SPACK_PYTHON", "SPACK_DISABLE_LOCAL_CONFIG", "SPACK_USER_CACHE_PATH", "SPACK_ROOT"}
     assert not (LEAKS.keys() - ours) & seen.keys()
     assert {name for name in seen if name.startswith("SPACK_")} == ours
     assert seen["SPACK_PYTHON"] == str(lab.layout.root / "python" / "bin" / "python")
     assert seen["SPACK_DISABLE_LOCAL_CONFIG"] == "1"
-    assert seen["SPACK_USER_CACHE_PATH"] == str(lab.layout.cache)
+    assert seen["SPACK_USER_CACHE_PATH"] == str(lab.layout.root / "cache")
     assert seen["SPACK_ROOT"] == str(lab.folder / "tool")
     assert seen["LC_ALL"] == "C.UTF-8"
     assert seen["PATH"].endswith(os.environ["PATH"])
@@ -72,7 +79,7 @@ def test_spack_is_what_was_named_then_the_variable_then_path_then_the_fetched(
 ):
     monkeypatch.setenv("PATH", "/nowhere")
     assert find_spack(lab.layout) is None
-    fetched = executable(lab.layout.spack_home / "bin" / "spack", "")
+    fetched = executable(lab.layout.root / "home" / "bin" / "spack", "")
     assert find_spack(lab.layout) == fetched
     on_path = executable(lab.folder / "path" / "spack", "")
     monkeypatch.setenv("PATH", str(on_path.parent))
@@ -95,8 +102,7 @@ def test_a_spack_that_was_named_and_is_not_there_is_refused(
 
 
 def test_a_version_with_its_commit_is_kept(lab: Lab):
-    spack = lab.open()
-    assert (spack.version, spack.label) == ("1.1.1", "1.1.1 (0123456789ab)")
+    assert lab.open().label == "1.1.1 (0123456789ab)"
 
 
 @pytest.mark.parametrize("version", ["0.23.1", "1.0.4 (abc)"])
@@ -149,13 +155,13 @@ def test_a_spack_that_never_answers_is_refused(lab: Lab, monkeypatch: pytest.Mon
 
 
 def test_every_line_is_heard_and_kept_in_the_log(lab: Lab):
-    lab.order(find={"output": "one\ntwo \xe4\n", "status": 4})
+    lab.order(find={"output": "one\ntwo \xe4\n"})
     heard: list[str] = []
     log = lab.folder / "logs" / "a.log"
-    answer = lab.open().call(["find"], on_line=heard.append, log=log)
-    assert (answer.status, answer.output) == (4, "one\ntwo \xe4\n")
+    output = lab.open().do(lab.folder, "find", on_line=heard.append, log=log)
+    assert output == "one\ntwo \xe4\n"
     assert heard == ["one", "two \xe4"]
-    assert log.read_text() == answer.output
+    assert log.read_text() == output
 
 
 def pids_of(lab: Lab) -> tuple[int, int]:
@@ -163,34 +169,31 @@ def pids_of(lab: Lab) -> tuple[int, int]:
     return int(spack), int(child)
 
 
+def stop(line: str) -> None:
+    raise KeyboardInterrupt
+
+
 def test_a_failing_listener_ends_spack_and_what_it_started(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(tool, "PATIENCE_S", 0.3)
     lab.order(install={"child": True})
-
-    def stop(line: str) -> None:
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        lab.open().call(["install"], on_line=stop)
+        lab.open().do(lab.folder, "install", on_line=stop)
     assert is_gone(pids_of(lab)[0])
 
 
-def test_a_second_interrupt_while_spack_ends_leaves_nothing_running(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-):
-    lab.order(install={"child": True})
+def test_a_second_interrupt_while_spack_ends_leaves_nothing_running(lab: Lab):
     spack = lab.open()
 
-    def stop(line: str) -> None:
+    def stop_twice(line: str) -> None:
         threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
         raise KeyboardInterrupt
 
     # The pretended Spack waits for a child that does not care for SIGINT.
     lab.program.write_text("#!/bin/sh\ntrap '' INT\necho $$ >$FAKE_SPACK/pids\necho go\nsleep 60\n")
     with pytest.raises(KeyboardInterrupt):
-        spack.call(["install"], on_line=stop)
+        spack.do(lab.folder, "install", on_line=stop_twice)
     assert is_gone(int((lab.folder / "pids").read_text()))
 
 
@@ -198,75 +201,48 @@ def test_a_full_log_disk_ends_spack_and_is_one_message(lab: Lab, monkeypatch: py
     monkeypatch.setattr(tool, "PATIENCE_S", 0.3)
     lab.order(install={"child": True})
     with pytest.raises(OutputError, match="cannot keep what Spack prints: No space left"):
-        lab.open().call(["install"], log=Path("/dev/full"))
+        lab.open().do(lab.folder, "install", log=Path("/dev/full"))
     assert is_gone(pids_of(lab)[0])
 
 
 def test_a_listener_without_a_reader_is_no_matter_of_the_log(lab: Lab):
-    lab.order(find={"output": "one\n", "status": 0})
+    lab.order(find={"output": "one\n"})
 
     def gone(line: str) -> None:
         raise BrokenPipeError
 
     with pytest.raises(BrokenPipeError) as caught:
-        lab.open().call(["find"], on_line=gone)
+        lab.open().do(lab.folder, "find", on_line=gone)
     assert not isinstance(caught.value, OutputError)
 
 
 def test_what_spack_leaves_behind_is_ended_after_a_good_call_too(lab: Lab):
     spack = lab.open()
     lab.program.write_text("#!/bin/sh\nsleep 60 >/dev/null 2>&1 &\necho $$ >$FAKE_SPACK/pids\n")
-    assert spack.call(["find"]).status == 0
+    spack.do(lab.folder, "find")
     assert is_gone(int((lab.folder / "pids").read_text()))
 
 
 BUILDER = """\
-import sys
+import os, sys
 from pathlib import Path
-sys.path.insert(0, {tests!r})
-from fabricproof.stacks.spack.builder import building
-from fabricproof.stacks.spack.layout import SpackLayout
 from fabricproof.stacks.spack.tool import Spack
-root = Path(sys.argv[1])
-layout = SpackLayout(root=root, site="lab", recipes=root, site_folder=root)
-with building(layout, "openmpi", lambda *_: None):
-    import os
-    spack = Spack(program=root / "spack", version="1", label="1", environment=dict(os.environ))
-    spack.call(["install"])
+folder = Path(sys.argv[1])
+Spack(program=folder / "spack", label="1", environment=dict(os.environ)).do(folder, "install")
 """
 
 
-def killed_builder(folder: Path, *script: str) -> tuple[int, int]:
-    """Kill a builder while its Spack runs ``script``; return the process ids of the two."""
-    lines = ("#!/bin/sh", f"cd {folder}", "echo $$ >pid", "mv pid on", *script, "")
-    executable(folder / "spack", "\n".join(lines))
-    code = BUILDER.format(tests=str(Path(__file__).parents[2]))
-    killed = subprocess.Popen([sys.executable, "-c", code, str(folder)])
-    while not (folder / "on").exists():
+def test_a_builder_that_is_killed_takes_its_spack_along(tmp_path: Path):
+    lines = ("#!/bin/sh", f"cd {tmp_path}", "echo $$ >pid", "mv pid on", "sleep 600", "touch done")
+    executable(tmp_path / "spack", "\n".join([*lines, ""]))
+    killed = subprocess.Popen([sys.executable, "-c", BUILDER, str(tmp_path)])
+    while not (tmp_path / "on").exists():
         assert killed.poll() is None
         time.sleep(0.01)
     killed.kill()
     killed.wait()
-    return killed.pid, int((folder / "on").read_text())
-
-
-def test_the_lock_of_a_killed_builder_is_free_when_its_spack_has_ended(tmp_path: Path):
-    from fabricproof.stacks.spack.builder import building  # noqa: PLC0415
-    from fabricproof.stacks.spack.layout import SpackLayout  # noqa: PLC0415
-
-    # One that does not care for Ctrl-C.
-    killed, _ = killed_builder(tmp_path, "trap '' INT", "sleep 1", "touch done")
-    layout = SpackLayout(root=tmp_path, site="lab", recipes=tmp_path, site_folder=tmp_path)
-    heard: list[str] = []
-    with building(layout, "next", lambda step, line: heard.append(line)):
-        assert (tmp_path / "done").exists()
-    assert heard == [heard[0]]
-    assert f"another build is under way (openmpi, pid {killed} on " in heard[0]
-
-
-def test_a_builder_that_is_killed_takes_its_spack_along(tmp_path: Path):
-    _, spack = killed_builder(tmp_path, "sleep 600", "touch done")
     # A shell that is about to start its program may lose Ctrl-C: then it is killed, later.
+    spack = int((tmp_path / "on").read_text())
     assert is_gone(spack, within_seconds=tool.PATIENCE_S + 20)
     assert not (tmp_path / "done").exists()
 
@@ -305,11 +281,64 @@ def test_a_fetched_spack_is_whole_or_not_there(lab: Lab):
         '#!/bin/sh\nfor last; do :; done\nmkdir -p "$last/bin"\ntouch "$last/bin/spack"\n',
     )
     program = fetch_spack(lab.layout, lambda text: None)
-    assert program == lab.layout.spack_home / "bin" / "spack"
+    assert program == lab.layout.root / "home" / "bin" / "spack"
     assert find_spack(lab.layout) is not None
 
 
 def test_without_git_it_says_so(lab: Lab, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(UnavailableError, match="git is not installed"):
+    with pytest.raises(UnavailableError, match="got git: No such file"):
         fetch_spack(lab.layout, lambda text: None)
+
+
+DATA = Path(__file__).resolve().parents[2] / "data" / "spack"
+RUNS = json.loads((DATA / "runs.json").read_text())
+
+#: recording -> what the message says, in Spack's own words
+EXPECTED = {
+    "interrupted": "spack install was interrupted; next: run the same",
+    "disk-full-compile": "final link failed: No space left on device",
+    "disk-full-environment": "[Errno 28] No space left on device",
+    "disk-full-prefix": "[Errno 28] No space left on device",
+    "disk-full-stage": "configure.ac: Cannot write: No space left on device",
+    "killed-spack": "signal 9",
+    "terminated-spack": "signal 15",
+    "killed-build": "The process has stopped unexpectedly (signal 9)",
+    "killed-compiler": "spack-build-out.txt: spack install failed",
+    "compile-error": "<command-line>: fatal error: nosuch.h: No such file",
+    "compile-error-colour": "fatal error: nosuch.h: No such file",
+    "missing-tool": "spack-build-out.txt: spack install failed",
+    "no-sources": "All fetchers failed for spack-stage-compiler-wrapper-1.1.0",
+    "no-binary": "No binary found when cache-only was specified",
+    "checksum-cut-archive": "ChecksumError: sha256 checksum failed for",
+    "no-permission": "[Errno 13] Permission denied: '/stacks/spack/install'",
+    "lock-timeout": "Timed out waiting for a read lock",
+    "no-compiler": "no compiler configured, and Spack cannot find working",
+    "unsatisfiable": "Cannot satisfy 'osu-micro-benchmarks@7.2'",
+    "unknown-package": "'osu-micro-benchmark' does not exist",
+    "yaml-schema-scope": "/site/spack/packages.yaml:3: ",
+    "recipes-offline": "Failed to clone repository builtin",
+    "recipes-missing": "No repo.yaml found in",
+}
+
+
+def test_every_recorded_failure_is_in_the_table() -> None:
+    assert EXPECTED.keys() == RUNS.keys()
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_recorded_failure_is_one_line_in_spacks_words(name: str) -> None:
+    step = "install" if "install" in RUNS[name]["command"] else "concretize"
+    error = failure_of(step, RUNS[name]["status"], (DATA / f"{name}.out").read_text())
+    assert type(error) is (InterruptedBuildError if name == "interrupted" else UnavailableError)
+    assert EXPECTED[name] in str(error)
+    assert "\n" not in str(error)
+    assert error.next_step
+    assert len(str(error)) < 800
+
+
+@given(st.text(max_size=300), st.integers(-64, 255))
+def test_whatever_spack_prints_is_one_line(output: str, status: int) -> None:
+    error = failure_of("install", status, output)
+    assert isinstance(error, FabricproofError)
+    assert "\n" not in str(error)

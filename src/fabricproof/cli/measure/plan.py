@@ -116,7 +116,7 @@ def _built_first(site: Site, due: Sequence[Case]) -> dict[str, str]:
     if not wanted & {stack.name for stack in site.stacks if stack.spack}:
         return {}
     return {
-        str(each["name"]): str(each["label"]).rpartition(f" for {site.name}: ")[2]
+        str(each["name"]): str(each["reason"])
         for each in spack_records(str(site.folder))
         if each["state"] != "installed" and each["name"] in wanted
     }

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 import click
 from rich.markup import escape
-from rich.status import Status
 
 from fabricproof.cli import options
 from fabricproof.cli.console import HonestConsole
@@ -31,18 +31,24 @@ from fabricproof.stacks.spack import (
     build,
     building,
     compose,
-    explain,
     fetch_spack,
     find_spack,
-    kept_lock,
     layout_for,
     lock,
     module_name,
     open_spack,
     read_built,
     remove,
-    why_not_whole,
+    why_not_built,
+    why_stale,
 )
+
+#: what each step of a build is, for people
+_STEPS = {
+    "lock": "solving",
+    "install": "installing",
+    "linkage": "checking which MPI is loaded",
+}
 
 
 def named(option: str) -> Path | None:
@@ -52,133 +58,118 @@ def named(option: str) -> Path | None:
     return path.absolute() if path else None
 
 
-def site_and_layout(site_name: str | None) -> tuple[Site, SpackLayout]:
-    """Return the site that is meant and the layout of its stacks."""
+def tell(text: str) -> None:
+    """Say how far it is, beside the output."""
+    click.echo(text, err=True)
+
+
+def _site_and_layout(site_name: str | None) -> tuple[Site, SpackLayout]:
     site = site_of(site_name)
     return site, layout_for(site.name, site.folder, named("root"))
 
 
-def chosen_stacks(site: Site, names: tuple[str, ...]) -> list[StackSpec]:
-    """Return the stacks called ``names``, or all that Spack builds for ``site``.
-
-    Raises:
-        ConfigError: an unknown name, or one that Spack does not build.
-    """
+def _chosen(site: Site, names: tuple[str, ...]) -> list[StackSpec]:
+    """Return the stacks called ``names``, or all that Spack builds for ``site``."""
     stacks = [site.stack(name) for name in names] or [each for each in site.stacks if each.spack]
-    for stack in stacks:
-        if stack.spack is None:
-            how = "provisioned from wheels: fabricproof stack install" if stack.provisioned else ""
-            raise ConfigError(
-                f"stack {stack.name!r} of site {site.name} is not built by Spack",
-                source=str(site.folder / "site.toml"),
-                expected='spack = "FOLDER" in its [[stacks]] entry',
-                got=how or "the site's own modules",
-            )
-    if not stacks:
+    others = [stack.name for stack in stacks if stack.spack is None]
+    if others or not stacks:
         raise ConfigError(
-            f"site {site.name} has no stack that Spack builds",
+            f"stack {others[0]!r} of site {site.name} is not built by Spack"
+            if others
+            else f"site {site.name} has no stack that Spack builds",
             source=str(site.folder / "site.toml"),
-            expected='a [[stacks]] entry with spack = "openmpi"',
+            expected='spack = "RECIPE" in its [[stacks]] entry',
         )
     return stacks
 
 
-def opener(layout: SpackLayout) -> Callable[[], Spack]:
+def _opener(layout: SpackLayout) -> Callable[[], Spack]:
     """Return a function that finds Spack, or fetches it, when it is first needed."""
     spack = named("spack")
     return lambda: open_spack(find_spack(layout, spack) or fetch_spack(layout, tell), layout)
-
-
-#: what each step of a build is, for people.
-_STEPS = {
-    "wait": "waiting",
-    "lock": "solving",
-    "install": "installing",
-    "modules": "writing modules",
-    "linkage": "checking which MPI is loaded",
-    "smoke": "starting two ranks",
-}
-
-#: a cancelled job, a closed session.
-_ENDS = (signal.SIGTERM, signal.SIGHUP)
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - the signal's own shape
     raise KeyboardInterrupt
 
 
-class Display:
-    """Shows the steps of one stack on the error stream, so that results stay alone on stdout.
+@contextlib.contextmanager
+def display(stack: str) -> Iterator[Callable[[str, str], None]]:
+    """Show the steps of one stack on the error stream; results stay alone on stdout.
 
-    One moving line with what Spack prints last on a terminal, plain lines elsewhere.
+    On a terminal it is one moving line with what Spack prints last, elsewhere a line for each step.
+    A cancelled job and a closed session end Spack too, as Ctrl-C does; nohup is heeded.
     """
-
-    def __init__(self, stack: str) -> None:
-        self._stack = stack
-        self._step = ""
-        self._begin = time.monotonic()
-        self._status: Status | None = None
-        self._log: Path | None = None
-
-    def __enter__(self) -> Self:
-        # They must end Spack too, not leave it building; but nohup is to be heeded.
-        self._before = {
-            sign: signal.signal(sign, _interrupt)
-            for sign in _ENDS
-            if signal.getsignal(sign) is not signal.SIG_IGN
-        }
-        console = HonestConsole(stderr=True)
-        if console.is_terminal:
-            self._status = console.status(self._stack)
-            self._status.start()
-        return self
-
-    def __exit__(self, _kind: object, error: object, _trace: object) -> None:
-        for sign, before in self._before.items():
-            signal.signal(sign, before)
-        if self._status is not None:
-            self._status.stop()
-        if isinstance(error, FabricproofError) and self._log is not None and self._log.is_file():
-            tell(f"{self._stack}: all that Spack printed is in {self._log}")
-
-    def listen(self, step: str, line: str) -> None:
-        """Take a line of ``step``; of step ``log`` it is the file that Spack's words go to."""
-        if step == "log":
-            self._log = Path(line)
-            return
-        is_new, self._step = step != self._step, step
-        label = _STEPS.get(step, step)
-        if is_new and (self._status is None or step == "wait"):
-            tell(f"{self._stack}: {line if step == 'wait' else label}")
-        if self._status is not None:
-            seconds = time.monotonic() - self._begin
-            text = (
-                f"{self._stack}: {label} ({seconds:.0f} s) {without_control_characters(line)[:100]}"
-            )
-            self._status.update(escape(text))
-        elif step == "install" and line.startswith("==> "):
-            tell(f"{self._stack}: {line.removeprefix('==> ')}")
-
-
-def tell(text: str) -> None:
-    """Say how far it is, beside the output."""
-    click.echo(text, err=True)
-
-
-def _record(built: Built, layout: SpackLayout, *, stood: bool, seconds: float) -> dict[str, Any]:
-    return {
-        **asdict(built),
-        "stood": stood,
-        "wall_seconds": round(seconds, 2),
-        "lock": str(kept_lock(layout, built.stack)),
+    begin, step_now, log = time.monotonic(), "", ""
+    before = {
+        sign: signal.signal(sign, _interrupt)
+        for sign in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(sign) is not signal.SIG_IGN
     }
+    console = HonestConsole(stderr=True)
+    status = console.status(stack) if console.is_terminal else None
+
+    def listen(step: str, line: str) -> None:
+        nonlocal step_now, log
+        label, is_new, step_now = _STEPS.get(step, step), step != step_now, step
+        if step == "log":
+            log = line
+        elif step == "wait":
+            tell(f"{stack}: {line}")
+        elif status is not None:
+            shown = without_control_characters(line)[:100]
+            status.update(escape(f"{stack}: {label} ({time.monotonic() - begin:.0f} s) {shown}"))
+        else:
+            if is_new:
+                tell(f"{stack}: {label}")
+            if step == "install" and line.startswith("==> "):
+                tell(f"{stack}: {line.removeprefix('==> ')}")
+
+    try:
+        with status or contextlib.nullcontext():
+            yield listen
+    except FabricproofError:
+        if log and Path(log).is_file():
+            tell(f"{stack}: all that Spack printed is in {log}")
+        raise
+    finally:
+        for sign, handler in before.items():
+            signal.signal(sign, handler)
 
 
-_force = click.option(
-    "--force",
-    is_flag=True,
-    help="Solve again though what is there seems to fit; build also verifies and tries it.",
-)
+def _mpi_of(built: Built) -> str:
+    return f"{built.mpi.name} {built.mpi.version}"
+
+
+def _each(stacks: list[StackSpec], as_json: bool, act: Callable[[StackSpec], Any]) -> None:
+    """Do ``act`` with each stack, though one fails; end as the first that failed.
+
+    ``act`` returns a record and its lines for people.
+    """
+    records: list[dict[str, Any]] = []
+    failed: list[FabricproofError] = []
+    for stack in stacks:
+        try:
+            record, lines = act(stack)
+        except InterruptedBuildError:
+            raise
+        except FabricproofError as error:
+            if failed:
+                tell(f"fabricproof: {stack.name}: {error}")
+            elif len(stacks) > 1:
+                tell(f"{stack.name}: failed, the other stacks go on")
+            failed.append(error)
+            continue
+        records.append(record)
+        if not as_json:
+            click.echo("\n".join(lines))
+    if as_json:
+        click.echo(json.dumps(records, indent=2))
+    if failed:
+        raise failed[0]
+
+
+_force = click.option("--force", is_flag=True, help="Solve again though the lock seems to fit.")
 
 
 @click.command("build", cls=options.OfGroup)
@@ -188,70 +179,36 @@ _force = click.option(
     "-j", "--jobs", type=click.IntRange(1, 1024), metavar="N", help="Compile with N processes."
 )
 @_force
-@click.option("--no-smoke", is_flag=True, help="Do not start two ranks at the end.")
 def build_command(
-    names: tuple[str, ...],
-    site_name: str | None,
-    jobs: int | None,
-    *,
-    force: bool,
-    no_smoke: bool,
-    as_json: bool,
+    names: tuple[str, ...], site_name: str | None, jobs: int | None, *, force: bool, as_json: bool
 ) -> None:
     """Build the site's stacks NAMES with Spack (all of Spack's, where none is named).
 
     Solves once and keeps spack.lock with the site, installs, proves which MPI the programs load,
-    writes Lmod modules, starts two ranks.  Instant when all of it is there and nothing changed.
-    An interrupted build goes on where it ended: run the same command again.  One stack that fails
-    does not keep the others from being built; the command then fails at its end.
+    writes one module.  Instant when all of it is there and nothing changed.  An interrupted build
+    goes on where it ended: run the same command again.  One stack that fails does not keep the
+    others from being built; the command then fails at its end.
     """
-    site, layout = site_and_layout(site_name)
-    open_tool = opener(layout)
-    records, failed = [], []
-    chosen = chosen_stacks(site, names)
-    for stack in chosen:
+    site, layout = _site_and_layout(site_name)
+    open_tool = _opener(layout)
+
+    def act(stack: StackSpec) -> tuple[dict[str, Any], list[str]]:
         begin = time.monotonic()
-        try:
-            with Display(stack.name) as display:
-                built, stood = build(
-                    stack,
-                    layout,
-                    open_tool,
-                    display.listen,
-                    jobs=jobs,
-                    force=force,
-                    smoke=not no_smoke,
-                )
-        except InterruptedBuildError:
-            raise
-        except FabricproofError as error:
-            failed.append(error)
-            if len(chosen) > 1:
-                tell(f"{stack.name}: not built: {error}")
-            continue
-        seconds = time.monotonic() - begin
-        records.append(_record(built, layout, stood=stood, seconds=seconds))
-        if not as_json:
-            _echo(built, layout, stood=stood, seconds=seconds)
-    if as_json:
-        click.echo(json.dumps(records, indent=2))
-    if failed:
-        raise failed[0]
+        with display(stack.name) as listen:
+            built, stood = build(stack, layout, open_tool, listen, jobs=jobs, force=force)
+        seconds, path = time.monotonic() - begin, layout.kept_lock(stack.name)
+        how = "stands as locked, nothing to do" if stood else "built"
+        record = {"stood": stood, "wall_seconds": round(seconds, 2), "lock": str(path)}
+        return {**asdict(built), **record}, [
+            f"{stack.name}: {how} ({seconds:.0f} s)",
+            f"  MPI       {_mpi_of(built)}{' (the site has it)' * built.mpi.external}",
+            f"  library   {built.library}",
+            f"  built for {built.target} with {built.compiler}, lock {built.lock_digest[:12]}",
+            f"  lock      {path} (the site's: commit it)",
+            f"  use       module use {built.module_path}; module load {built.module}",
+        ]
 
-
-def _echo(built: Built, layout: SpackLayout, *, stood: bool, seconds: float) -> None:
-    if stood:
-        click.echo(f"{built.stack}: stands as locked, nothing to do ({seconds:.1f} s)")
-    else:
-        click.echo(f"{built.stack}: built in {seconds:.0f} s: {explain(built.seconds)}")
-        click.echo(f"  installed {', '.join(built.installed) or 'nothing'}")
-        click.echo(f"  reused    {', '.join(built.reused) or 'nothing'}")
-        click.echo(f"  smoke     {built.smoke}")
-    click.echo(f"  MPI       {built.mpi.telling}{' (the site has it)' * built.mpi.external}")
-    click.echo(f"  library   {built.library}")
-    click.echo(f"  built for {built.target} with {built.compiler}, lock {built.lock_digest[:12]}")
-    click.echo(f"  lock      {kept_lock(layout, built.stack)} (the site's: commit it)")
-    click.echo(f"  use       module use {built.module_path}; module load {built.module}")
+    _each(_chosen(site, names), as_json, act)
 
 
 @click.command("lock", cls=options.OfGroup)
@@ -259,97 +216,68 @@ def _echo(built: Built, layout: SpackLayout, *, stood: bool, seconds: float) -> 
 @options.of_group("site_name", "as_json")
 @_force
 def lock_command(
-    names: tuple[str, ...],
-    site_name: str | None,
-    *,
-    force: bool,
-    as_json: bool,
+    names: tuple[str, ...], site_name: str | None, *, force: bool, as_json: bool
 ) -> None:
     """Solve the stacks NAMES and keep their spack.lock with the site; nothing is installed.
 
     A lock that still fits recipe and site configuration is kept as it is.  It lies in
     site-configs/SITE/spack/locks: commit it, it says exactly what will run.
     """
-    site, layout = site_and_layout(site_name)
-    open_tool = opener(layout)
-    records = []
-    for stack in chosen_stacks(site, names):
-        with Display(stack.name) as display, building(layout, stack.name, display.listen):
-            environment, log = compose(stack, layout), layout.new_log(stack.name)
-            display.listen("log", str(log))
-            kept = lock(
-                environment,
-                layout,
-                open_tool(),
-                force=force,
-                on_line=lambda line: display.listen("lock", line),
-                log=log,
+    site, layout = _site_and_layout(site_name)
+    open_tool = _opener(layout)
+
+    def act(stack: StackSpec) -> tuple[dict[str, Any], list[str]]:
+        with display(stack.name) as listen, building(layout, stack.name, listen) as log:
+            environment = compose(stack, layout)
+            kept = not force and why_stale(environment) is None
+            solved = lock(
+                environment, open_tool(), lambda line: listen("lock", line), log, force=force
             )
-        names_of = sorted(f"{each['name']}@{each['version']}" for each in kept.specs.values())
-        records.append(
-            {
-                "stack": stack.name,
-                "lock": str(kept.path),
-                "digest": kept.digest,
-                "kept": kept.kept,
-                "seconds": round(kept.seconds, 2),
-                "packages": names_of,
-            }
-        )
-        if not as_json:
-            how = "still holds" if kept.kept else f"solved in {kept.seconds:.0f} s"
-            click.echo(
-                f"{stack.name}: {how}, {kept.digest[:12]}: {kept.path} (the site's: commit it)"
-            )
-            click.echo(f"  {', '.join(names_of)}")
-    if as_json:
-        click.echo(json.dumps(records, indent=2))
+        packages = sorted(f"{each['name']}@{each['version']}" for each in solved.specs.values())
+        record = {"stack": stack.name, "lock": str(solved.path), "digest": solved.digest}
+        how = "still holds" if kept else "solved"
+        return {**record, "kept": kept, "packages": packages}, [
+            f"{stack.name}: {how}, {solved.digest[:12]}: {solved.path} (the site's: commit it)",
+            f"  {', '.join(packages)}",
+        ]
+
+    _each(_chosen(site, names), as_json, act)
 
 
 def spack_records(site_name: str | None) -> list[dict[str, str | None]]:
-    """Return one record for each stack that Spack builds for the site; none without a site.
-
-    Raises:
-        FabricproofError: the site that was named cannot be loaded.
-    """
+    """Return one record for each stack that Spack builds for the site; none without a site."""
     try:
-        site, layout = site_and_layout(site_name)
+        site, layout = _site_and_layout(site_name)
     except InputMissingError:
         if site_name:
             raise
         return []
-    return [_state_of(site, layout, stack) for stack in site.stacks if stack.spack]
-
-
-def _state_of(site: Site, layout: SpackLayout, stack: StackSpec) -> dict[str, str | None]:
-    try:
-        reason = why_not_whole(layout, compose(stack, layout))
-        built = read_built(layout.built(stack.name))
-    except FabricproofError as error:
-        reason, built = str(error), None
-    label = f"{stack.family} {stack.version} by Spack for {site.name}"
-    state = "installed" if reason is None else "stale" if built else "absent"
-    return {
-        "name": stack.name,
-        "label": f"{label}: {reason}" if reason else label,
-        "family": stack.family,
-        "version": stack.version,
-        "module": built.module if built else module_name(stack.name),
-        "state": state,
-        "prefix": built.mpi.prefix if built else None,
-        "answer": f"{built.mpi.telling}, OSU and IMB" if built and reason is None else None,
-        "lock_digest": built.lock_digest if built else None,
-    }
+    records = []
+    for stack in (each for each in site.stacks if each.spack):
+        built = None
+        try:
+            built = read_built(layout.built(stack.name))
+            reason = why_not_built(compose(stack, layout))
+        except FabricproofError as error:
+            reason = str(error)
+        label = f"{stack.family} {stack.version} by Spack for {site.name}"
+        records.append(
+            {
+                "name": stack.name,
+                "label": f"{label}: {reason}" if reason else label,
+                "reason": reason,
+                "module": built.module if built else module_name(stack.name),
+                "state": "installed" if reason is None else "stale" if built else "absent",
+                "answer": f"{built.mpi.name} {built.mpi.version}, OSU and IMB"
+                if built and reason is None
+                else None,
+            }
+        )
+    return records
 
 
 def remove_built(name: str, site_name: str | None) -> bool:
-    """Remove a stack that Spack built; False where it was not there.
-
-    Raises:
-        ConfigError: the site has no such stack, or Spack does not build it.
-    """
-    site, layout = site_and_layout(site_name)
-    stack = chosen_stacks(site, (name,))[0]
-    open_tool = opener(layout)
-    with Display(name) as display:
-        return remove(stack, layout, open_tool, display.listen)
+    """Remove a stack that Spack built; False if it was not there."""
+    site, layout = _site_and_layout(site_name)
+    with display(name) as listen:
+        return remove(_chosen(site, (name,))[0], layout, _opener(layout), listen)

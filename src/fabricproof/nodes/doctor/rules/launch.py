@@ -58,7 +58,7 @@ def judge_launch(facts: Facts) -> Iterator[Finding]:
     yield from _scheduling(facts)
     if subject.partition.uses_slurm and subject.launcher == "srun":
         yield from _slurm(facts)
-    elif subject.launcher != "srun":
+    elif subject.launcher != "srun" and not subject.nowhere:
         yield from _own_launcher(facts)
         yield from _root(facts)
 

@@ -25,7 +25,8 @@ def judge_stack(facts: Facts) -> Iterator[Finding]:
         yield _identity(facts)
         yield from (_program(facts, each) for each in facts.programs)
     yield from _build(facts)
-    yield from _wrapper(facts)
+    if not facts.subject.nowhere:
+        yield from _wrapper(facts)
 
 
 def _presence(facts: Facts) -> Iterator[Finding]:
