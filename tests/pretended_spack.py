@@ -125,7 +125,7 @@ class Lab:
         return compose(self.stack, self.layout)
 
     def open(self) -> Spack:
-        return open_spack(self.program, self.layout)
+        return open_spack(self.program, self.layout.root)
 
     def build(
         self, *, open_tool: Callable[[], Spack] | None = None, **wishes: Any

@@ -78,27 +78,27 @@ def test_spack_is_what_was_named_then_the_variable_then_path_then_the_fetched(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("PATH", "/nowhere")
-    assert find_spack(lab.layout) is None
+    assert find_spack(lab.layout.root) is None
     fetched = executable(lab.layout.root / "home" / "bin" / "spack", "")
-    assert find_spack(lab.layout) == fetched
+    assert find_spack(lab.layout.root) == fetched
     on_path = executable(lab.folder / "path" / "spack", "")
     monkeypatch.setenv("PATH", str(on_path.parent))
-    assert find_spack(lab.layout) == on_path
+    assert find_spack(lab.layout.root) == on_path
     by_variable = executable(lab.folder / "root" / "bin" / "spack", "")
     monkeypatch.setenv("SPACK_ROOT", str(lab.folder / "root"))
-    assert find_spack(lab.layout) == by_variable
-    assert find_spack(lab.layout, lab.folder / "tool") == lab.program
-    assert find_spack(lab.layout, lab.program) == lab.program
+    assert find_spack(lab.layout.root) == by_variable
+    assert find_spack(lab.layout.root, lab.folder / "tool") == lab.program
+    assert find_spack(lab.layout.root, lab.program) == lab.program
 
 
 def test_a_spack_that_was_named_and_is_not_there_is_refused(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ):
     with pytest.raises(UnavailableError, match="where --spack says"):
-        find_spack(lab.layout, lab.folder)
+        find_spack(lab.layout.root, lab.folder)
     monkeypatch.setenv("SPACK_ROOT", str(lab.folder / "none"))
     with pytest.raises(UnavailableError, match=r"where \$SPACK_ROOT says"):
-        find_spack(lab.layout)
+        find_spack(lab.layout.root)
 
 
 def test_a_version_with_its_commit_is_kept(lab: Lab):
@@ -248,7 +248,7 @@ def test_a_builder_that_is_killed_takes_its_spack_along(tmp_path: Path):
 
 
 def test_a_python_with_the_solver_is_used_as_it_is(lab: Lab):
-    assert solver_python(lab.layout) == lab.layout.root / "python" / "bin" / "python"
+    assert solver_python(lab.layout.root) == lab.layout.root / "python" / "bin" / "python"
 
 
 def test_a_solver_that_cannot_be_had_is_one_message_and_leaves_no_python(
@@ -259,7 +259,7 @@ def test_a_solver_that_cannot_be_had_is_one_message_and_leaves_no_python(
     failing = executable(lab.folder / "failing", "#!/bin/sh\necho ERROR: no clingo >&2\nexit 1\n")
     monkeypatch.setattr(sys, "executable", str(failing))
     with pytest.raises(UnavailableError, match="from the package index, got ERROR: no clingo"):
-        solver_python(lab.layout)
+        solver_python(lab.layout.root)
     assert not python.exists()
 
 
@@ -270,7 +270,7 @@ def test_a_spack_that_cannot_be_fetched_leaves_nothing(lab: Lab, monkeypatch: py
     )
     heard: list[str] = []
     with pytest.raises(UnavailableError, match=r"got fatal: no route; next: name one"):
-        fetch_spack(lab.layout, heard.append)
+        fetch_spack(lab.layout.root, heard.append)
     assert "fetching 1.1.1" in heard[0]
     assert not [path for path in lab.layout.root.iterdir() if "spack" in path.name]
 
@@ -280,15 +280,15 @@ def test_a_fetched_spack_is_whole_or_not_there(lab: Lab):
         lab.folder / "bin" / "git",
         '#!/bin/sh\nfor last; do :; done\nmkdir -p "$last/bin"\ntouch "$last/bin/spack"\n',
     )
-    program = fetch_spack(lab.layout, lambda text: None)
+    program = fetch_spack(lab.layout.root, lambda text: None)
     assert program == lab.layout.root / "home" / "bin" / "spack"
-    assert find_spack(lab.layout) is not None
+    assert find_spack(lab.layout.root) is not None
 
 
 def test_without_git_it_says_so(lab: Lab, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(UnavailableError, match="got git: No such file"):
-        fetch_spack(lab.layout, lambda text: None)
+        fetch_spack(lab.layout.root, lambda text: None)
 
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "spack"

@@ -85,8 +85,8 @@ def _chosen(site: Site, names: tuple[str, ...]) -> list[StackSpec]:
 
 def _opener(layout: SpackLayout) -> Callable[[], Spack]:
     """Return a function that finds Spack, or fetches it, when it is first needed."""
-    spack = named("spack")
-    return lambda: open_spack(find_spack(layout, spack) or fetch_spack(layout, tell), layout)
+    spack, root = named("spack"), layout.root
+    return lambda: open_spack(find_spack(root, spack) or fetch_spack(root, tell), root)
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - the signal's own shape

@@ -17,7 +17,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
@@ -28,9 +28,7 @@ from fabricproof.core.units import stamp
 from fabricproof.core.whole_file import refusal_of, write_whole
 from fabricproof.site import StackSpec
 from fabricproof.stacks.environment import answer_of, stacks_root
-
-if TYPE_CHECKING:
-    from fabricproof.stacks.spack.tool import Listener, Spack
+from fabricproof.stacks.spack.tool import Listener, Spack
 
 #: the families by Spack's names
 PACKAGE_OF = {

