@@ -14,15 +14,7 @@ from fabricproof.core.whole_file import write_whole
 
 #: what is laid out from the package; its checks and recipes stay there, so that a new version of
 #: the package brings new ones and nothing is merged
-_LAID_OUT = (
-    ".gitignore",
-    "bin",
-    "ci",
-    "env.sh",
-    "perflogs",
-    ENTRY_POINT,
-    "site-configs/vcluster",
-)
+_LAID_OUT = (".gitignore", "bin", "ci", "env.sh", "perflogs", ENTRY_POINT, "site-configs/vcluster")
 
 _README = """# The fabric acceptance of this site
 
@@ -36,14 +28,10 @@ fabricproof stack install       # the MPI stacks that come as wheels
 fabricproof run -t quick --site NAME
 ```
 
-| path | what |
-| --- | --- |
-| `site-configs/<site>/` | your cluster; `vcluster` is the virtual one to try things with |
-| `checks/` | checks of your own; those of fabricproof are in its package |
-| `ci/nightly/` | the night as a timer, a cron job or a pipeline |
-| `perflogs/`, `work/` | what runs leave |
-| `requirements.txt` | the version: change it, then `.venv/bin/pip install -r requirements.txt` |
-| `.venv` | the Python environment; compute nodes must see it under the same path |
+`site-configs/<site>/` is your cluster, `vcluster` the virtual one to try things with; `checks/` has
+checks of your own; `ci/nightly/` the night as a timer, a cron job or a pipeline; `perflogs/` and
+`work/` what runs leave. Another version: change `requirements.txt`, then
+`.venv/bin/pip install -r requirements.txt`. Compute nodes must see `.venv` under the same path.
 """
 
 _CHECKS = """# Checks of your own

@@ -56,12 +56,12 @@ def read_traits(config: str, partitions: str, sacct_fault: str | None = None) ->
         accounting=dict(_SETTING.findall(config)).get("AccountingStorageType", ""),
         sacct_fault=sacct_fault,
         oversubscribe={
-            line["PartitionName"]: line["OverSubscribe"]
+            line["PartitionName"]: line.get("OverSubscribe", "")
             for line in lines
-            if "PartitionName" in line and "OverSubscribe" in line
+            if "PartitionName" in line
         },
-        default_partition=next(
-            (line.get("PartitionName", "") for line in lines if line.get("Default") == "YES"), ""
+        default_partition="".join(
+            line.get("PartitionName", "") for line in lines if line.get("Default") == "YES"
         ),
     )
 
@@ -107,54 +107,35 @@ def find_troubles(partition: PartitionSpec, traits: SlurmTraits) -> Iterator[Fin
 
     FAIL where no number would count; UNJUDGED where jobs of others may disturb.
     """
-    if partition.scheduler == "slurm":
-        yield from _no_accounting(partition, traits)
-    if partition.uses_slurm:
-        yield from _shared(partition, traits)
 
+    def trouble(verdict: Verdict, text: str, means: str, next_step: str) -> Finding:
+        return Finding(
+            kind=FindingKind.SCHEDULER,
+            verdict=verdict,
+            where=Where(partition=partition.name),
+            fact="scheduler",
+            text=f"partition {partition.name}: {text}",
+            means=means,
+            next_step=next_step,
+        )
 
-def _no_accounting(partition: PartitionSpec, traits: SlurmTraits) -> Iterator[Finding]:
+    seen = f"sacct fails ({traits.sacct_fault})" if traits.sacct_fault is not None else ""
     if keeps_accounts(traits.accounting) is False:
         seen = f"this Slurm keeps no accounts (AccountingStorageType = {traits.accounting})"
-    elif traits.sacct_fault is not None:
-        seen = f"sacct fails ({traits.sacct_fault})"
-    else:
-        return
-    yield _trouble(
-        partition,
-        Verdict.FAIL,
-        f'scheduler = "slurm" asks sacct how a job ended, and {seen}',
-        means="no check would come to a verdict",
-        next_step='set scheduler = "squeue" in site.toml',
-    )
-
-
-def _shared(partition: PartitionSpec, traits: SlurmTraits) -> Iterator[Finding]:
-    for name in asked_partitions(partition.access) or [traits.default_partition]:
+    if seen and partition.scheduler == "slurm":
+        text = f'scheduler = "slurm" asks sacct how a job ended, and {seen}'
+        mend = 'set scheduler = "squeue" in site.toml'
+        yield trouble(Verdict.FAIL, text, "no check would come to a verdict", mend)
+    asked = asked_partitions(partition.access) or [traits.default_partition]
+    for name in asked if partition.uses_slurm else ():
         how = traits.oversubscribe.get(name, "")
         if not shares_nodes(how):
             continue
-        apart = partition.max_jobs == 1 or access_options(partition.access).licenses
-        whose = "jobs of others" if apart else "our own jobs, and those of others,"
-        other = "give it a partition with OverSubscribe=EXCLUSIVE or a reservation"
-        yield _trouble(
-            partition,
-            Verdict.UNJUDGED if apart else Verdict.FAIL,
-            f"Slurm's {name} has OverSubscribe={how}, so --exclusive is not honoured",
-            means=f"{whose} may run on the nodes that are measured",
-            next_step=other if apart else f"set max_jobs = 1 in site.toml; against others, {other}",
-        )
-
-
-def _trouble(
-    partition: PartitionSpec, verdict: Verdict, text: str, *, means: str, next_step: str
-) -> Finding:
-    return Finding(
-        kind=FindingKind.SCHEDULER,
-        verdict=verdict,
-        where=Where(partition=partition.name),
-        fact="scheduler",
-        text=f"partition {partition.name}: {text}",
-        means=means,
-        next_step=next_step,
-    )
+        text = f"Slurm's {name} has OverSubscribe={how}, so --exclusive is not honoured"
+        means = "jobs of others{} may run on the nodes that are measured"
+        mend = "give it a partition with OverSubscribe=EXCLUSIVE or a reservation"
+        if partition.max_jobs == 1 or access_options(partition.access).licenses:
+            yield trouble(Verdict.UNJUDGED, text, means.format(""), mend)
+        else:
+            mend = f"set max_jobs = 1 in site.toml; against others, {mend}"
+            yield trouble(Verdict.FAIL, text, means.format(", and our own jobs,"), mend)

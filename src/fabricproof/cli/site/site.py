@@ -74,11 +74,7 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
 
 
 def _troubles(site: Site) -> list[Finding]:
-    """Return what the site's Slurm will not do for it; none where it does not answer here.
-
-    Raises:
-        ConfigError: no number that is measured there could count.
-    """
+    """Return what the site's Slurm will not do for it; none if it does not answer here."""
     environment = session_environment(site, workplace(project_root()), "check")
     if not scheduler_answers(site, environment):
         return []
@@ -121,12 +117,12 @@ def roll(name: str, *, write: bool, as_json: bool) -> None:
 
 
 def _compare_rolls(site: Site, now: list[dict[str, Any]], *, quiet: bool) -> None:
-    kept = read_roll(site.folder)
-    lost = [entry for entry in kept if entry not in now]
-    new = [entry for entry in now if entry not in kept]
-    for sign, entries in (("-", lost), ("+", new)):
-        for entry in entries:
-            click.echo(f"{sign} {json.dumps(entry, sort_keys=True)}", err=quiet)
+    kept, found = (
+        {json.dumps(e, sort_keys=True) for e in r} for r in (read_roll(site.folder), now)
+    )
+    lost, new = kept - found, found - kept
+    for line in (*(f"- {each}" for each in sorted(lost)), *(f"+ {each}" for each in sorted(new))):
+        click.echo(line, err=quiet)
     if lost or new:
         raise ConfigError(
             f"the required checks are not what ReFrame loads: {len(lost)} gone, {len(new)} new",
