@@ -159,7 +159,7 @@ RULES: tuple[MutatedRule, ...] = (
     _rule("losses that nobody counted", "job.evidence.error_rates:_uncounted", _returns([])),
     _rule("excuse by others", f"{_OUTCOME}disturbances_of", _returns(((), ()))),
     _rule("others explain the number", "job.evidence.disturbance:_explains", _returns(False)),
-    _rule("excuse by other jobs", f"{_OUTCOME}neighbours_of", _returns(((), ()))),
+    _rule("excuse by other jobs", f"{_OUTCOME}other_jobs_of", _returns(((), ()))),
     _rule("second look", f"{_AGAIN} job.relations.judge:needs_second_look", _returns(False)),
     _rule("both looks weighed", f"{_OUTCOME}weighed", _last_look),
     _rule("red twice", f"{_OUTCOME}_of_looks", _last_look),

@@ -14,9 +14,9 @@ from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.job.evidence.disturbance import (
     JOBS_FILE,
-    Neighbour,
-    of_other_jobs,
-    read_neighbours,
+    OtherJob,
+    explain_by_other_jobs,
+    read_other_jobs,
 )
 from fabricproof.job.script import render_script
 from fabricproof.verdict.value import Judgement, Report
@@ -34,23 +34,23 @@ def _jobs(folder: Path, *rows: str, begin: int, end: int, last: str = "answered"
 
 def test_a_job_that_overlaps_is_a_neighbour_and_our_own_is_none(tmp_path: Path) -> None:
     folder = _jobs(tmp_path, *_ROWS, begin=1795400430, end=1795400445)
-    assert read_neighbours(folder, _NODES) == (
-        Neighbour(job_id="3", user="root", nodes=("vc1", "vc2")),
+    assert read_other_jobs(folder, _NODES) == (
+        OtherJob(job_id="3", user="root", nodes=("vc1", "vc2")),
     )
-    assert read_neighbours(folder, {"vc2"}) == (Neighbour(job_id="3", user="root", nodes=("vc2",)),)
-    assert read_neighbours(folder, {"vc3"}) == ()
+    assert read_other_jobs(folder, {"vc2"}) == (OtherJob(job_id="3", user="root", nodes=("vc2",)),)
+    assert read_other_jobs(folder, {"vc3"}) == ()
 
 
 @pytest.mark.parametrize(("begin", "end"), [(1795400439, 1795400445), (1795400390, 1795400403)])
 def test_one_that_ended_or_began_at_that_second_is_none(
     tmp_path: Path, begin: int, end: int
 ) -> None:
-    assert read_neighbours(_jobs(tmp_path, *_ROWS, begin=begin, end=end), _NODES) == ()
+    assert read_other_jobs(_jobs(tmp_path, *_ROWS, begin=begin, end=end), _NODES) == ()
 
 
 def test_a_job_without_an_end_runs_on(tmp_path: Path) -> None:
     row = "9|bob|1795400403|NONE|vc2"
-    (found,) = read_neighbours(_jobs(tmp_path, row, begin=1795400500, end=1795400510), _NODES) or ()
+    (found,) = read_other_jobs(_jobs(tmp_path, row, begin=1795400500, end=1795400510), _NODES) or ()
     assert str(found) == "job 9 of bob was on vc2 during this leg"
 
 
@@ -59,8 +59,8 @@ def test_a_job_without_an_end_runs_on(tmp_path: Path) -> None:
 )
 def test_what_squeue_did_not_say_is_unknown(tmp_path: Path, text: str) -> None:
     (tmp_path / JOBS_FILE).write_text(text)
-    assert read_neighbours(tmp_path, _NODES) is None
-    assert read_neighbours(tmp_path / "gone", _NODES) is None
+    assert read_other_jobs(tmp_path, _NODES) is None
+    assert read_other_jobs(tmp_path / "gone", _NODES) is None
 
 
 def _report(*verdicts: Verdict, unit: str = "MB/s") -> Report:
@@ -78,11 +78,11 @@ def _report(*verdicts: Verdict, unit: str = "MB/s") -> Report:
     return Report(verdict=worst(verdicts), quantities=quantities)
 
 
-_OTHER = Neighbour(job_id="9", user="bob", nodes=("vc2",))
+_OTHER = OtherJob(job_id="9", user="bob", nodes=("vc2",))
 
 
-def beside(report: Report, found: tuple[Neighbour, ...] | None) -> Report:
-    objections, notes = of_other_jobs(report, found)
+def beside(report: Report, found: tuple[OtherJob, ...] | None) -> Report:
+    objections, notes = explain_by_other_jobs(report, found)
     return report.objected(objections, *notes)
 
 
@@ -100,7 +100,7 @@ def test_beside_a_job_nothing_is_red_and_nothing_becomes_green(
             assert new.reason.startswith("disturbed: job 9 of bob was on vc2")
             assert new.reason.endswith(old.reason)
     assert "disturbed: job 9 of bob was on vc2 during this leg" in texts_of(after.findings)
-    assert of_other_jobs(before, ()) == ((), ())
+    assert explain_by_other_jobs(before, ()) == ((), ())
 
 
 def test_damage_is_nobodys_load() -> None:
@@ -117,14 +117,14 @@ def test_where_nobody_knows_red_stays_red_and_says_so() -> None:
 @pytest.mark.parametrize(
     ("squeue", "found"),
     [
-        ("echo '9|bob|1|NONE|vc[1-2]'", (Neighbour(job_id="9", user="bob", nodes=("vc2",)),)),
+        ("echo '9|bob|1|NONE|vc[1-2]'", (OtherJob(job_id="9", user="bob", nodes=("vc2",)),)),
         ("true", ()),
         ("exit 1", None),
         ("echo '9|bob|1|NONE|vc2'; exit 1", None),
     ],
 )
 def test_the_script_asks_after_each_leg(
-    tmp_path: Path, squeue: str, found: tuple[Neighbour, ...] | None
+    tmp_path: Path, squeue: str, found: tuple[OtherJob, ...] | None
 ) -> None:
     (tmp_path / "bin").mkdir()
     for name, text in (("squeue", squeue), ("rank.sh", 'exec "$@"')):
@@ -142,4 +142,4 @@ def test_the_script_asks_after_each_leg(
     subprocess.run(["bash", "legs.sh"], cwd=tmp_path, env=environment, check=True, timeout=30)
     folder = tmp_path / "legs" / "rail0.1"
     assert (folder / "status").read_text() == "0\n"
-    assert read_neighbours(folder, {"vc2"}) == found
+    assert read_other_jobs(folder, {"vc2"}) == found

@@ -146,9 +146,6 @@ PROOFS: dict[str, tuple[Expectation, Moved, dict[str, object], PathState, tuple[
     "a wire below that was reset": (
         ONE, USED, {"changed": ("before rail0 tx_bytes=1000", "before rail0 tx_bytes=9000000000")},
         UNKNOWN, ("counters of rail0 below rxe0:1 on vc1 ran backwards",)),
-    "losses that one node does not count": (
-        ONE, USED, {"of": 1, "changed": (" retry_exceeded_err=0", "")}, PROVEN,
-        ("over rxe0:1 ", "retry_exceeded_err of rxe0:1 were read on another node and not on vc2")),
 }  # fmt: skip
 
 
@@ -174,8 +171,6 @@ def test_packets_sent_again_are_noted_and_judged_as_a_rate(
     lost = {f"{HARDWARE}/{name}": rise for name in ("out_of_seq_request", "rcvd_seq_err")}
     found = proof(tmp_path, ONE, {"rxe0": SENT}, extra=lost)
     assert found.state is PathState.PROVEN
-    said = f"lost packets or their order: out_of_seq_request {rise}, rcvd_seq_err {rise}"
-    assert said in " ".join(found.findings)
     read = texts(tmp_path / "again", {"rxe0": SENT}, extra=lost)
     rates = error_rates(gather(parse_rank(text, "x") for text in read), ["rxe0:1"])
     worst = max(each.events for each in rates if each.kind is ErrorKind.RETRANSMITTED)

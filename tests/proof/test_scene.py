@@ -8,7 +8,7 @@ import pytest
 
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.measure import Verdict
-from fabricproof.job.evidence.disturbance import read_neighbours
+from fabricproof.job.evidence.disturbance import read_other_jobs
 from fabricproof.job.evidence.leg_folder import read_ranks, read_status, read_table
 from fabricproof.job.outcome import judge_leg
 from proof.machine.model import SOCKETS, VERBS, ModelMachine, NoiseKind
@@ -39,7 +39,7 @@ def test_its_files_are_read_and_its_numbers_pass(tmp_path, fabric, check):
     assert len(ranks) == 2 * len(leg.commands)
     assert read_status(folder) == 0
     assert read_table(folder, leg)[1] is None
-    assert read_neighbours(folder, ["n01"]) == ()
+    assert read_other_jobs(folder, ["n01"]) == ()
     outcome = judge_leg(tmp_path, leg)
     assert outcome.report.verdict is Verdict.PASS
     assert {each.share for each in outcome.attempts[0].disturbances.found} == {0.0}

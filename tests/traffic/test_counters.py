@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import fabricproof
 from fabricproof.traffic import Evidence, Expectation, PathState, Rank, prove_path
-from fabricproof.traffic.counters import ERROR_COUNTERS, FEW, TCP, CounterSample, Rises, read_rises
+from fabricproof.traffic.counters import ERROR_COUNTERS, TCP, CounterSample, Rises, read_rises
 
 BYTES = {"tx_bytes": 10_000_000, "rx_bytes": 10_000_000, "tx_packets": 7000, "rx_packets": 7000}
 
@@ -68,15 +68,13 @@ WORDS = BYTES["tx_bytes"] // 4
             for counter in ("np_ecn_marked_roce_packets", "np_cnp_sent")
             for rise, notes in ((13, 0), (14, 1))
         ),
-        ("mlx5_0:1", "duplicate_request", 5, 0, 1, ""),
         # a port that waits longer than it sends
         ("mlx5_0:1", "port_xmit_wait", WORDS // 2, 0, 0, ""),
         ("mlx5_0:1", "port_xmit_wait", WORDS, 0, 1, "waited for credits"),
         (TCP, "ListenDrops", 4, 0, 1,
          "ListenDrops of TCP on n1 rose by 4: connections were refused at first"),
-        # RDMA that loses is noted, and judged as a rate
-        ("mlx5_0:1", "packet_seq_err", 5, 0, 1, "packet_seq_err 5 (0.07% of 7000 packets)"),
-        ("mlx5_0:1", "out_of_sequence", 700, 0, 1, ""),
+        # what RDMA loses is judged as a rate
+        ("mlx5_0:1", "packet_seq_err", 5, 0, 0, ""),
     ],
 )  # fmt: skip
 def test_what_rose_is_an_error_or_a_note(
@@ -115,44 +113,10 @@ def test_what_is_read_on_the_nodes_are_rows_of_the_table_and_each_row_is_read() 
     assert due <= set(re.findall(r"\w+", script))
 
 
-# TCP and RDMA that send again.
-
-
-@pytest.mark.parametrize(
-    ("sent", "again", "errors", "notes"),
-    [
-        (100_000, 0, 0, 0),
-        (100_000, 99, 0, 0),
-        (100_000, 200, 0, 1),
-        (100_000, 2000, 0, 1),
-        (50, 50, 0, 0),
-        (0, 0, 0, 0),
-    ],
-)
-def test_segments_sent_again_count_by_their_share(
-    sent: int, again: int, errors: int, notes: int
-) -> None:
-    rises = _rises(
-        TCP, {"OutSegs": 7, "RetransSegs": 3}, {"OutSegs": 7 + sent, "RetransSegs": 3 + again}
-    )
-    assert (len(rises.errors), len(rises.notes)) == (errors, notes)
-
-
 def test_tcp_says_nothing_of_a_path_over_verbs() -> None:
-    tcp = _sample(TCP, {"OutSegs": 0, "RetransSegs": 0}, {"OutSegs": 1000, "RetransSegs": 1000})
+    tcp = _sample(TCP, {"ListenDrops": 0}, {"ListenDrops": 9})
     assert read_rises([tcp], ["mlx5_0:1"]) == Rises()
     assert read_rises([tcp], ["rail0"]).notes
-
-
-@given(st.integers(0, 10**7), st.integers(0, 10**7))
-def test_more_loss_is_never_judged_milder(sent: int, again: int) -> None:
-    def weight(count: int) -> int:
-        rises = _rises(
-            TCP, {"OutSegs": 0, "RetransSegs": 0}, {"OutSegs": sent, "RetransSegs": count}
-        )
-        return 2 * len(rises.errors) + len(rises.notes)
-
-    assert weight(again) <= weight(again + FEW)
 
 
 # Doubts.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
-from fabricproof.core.findings import Finding, FindingKind
+from fabricproof.core.findings import Finding, FindingKind, as_notes
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.job.evidence.declaration import (
     judge_free_path,
@@ -23,7 +23,7 @@ from fabricproof.job.evidence.disturbance import (
     Testimony,
     disturbances_of,
     measure_disturbances,
-    neighbours_of,
+    other_jobs_of,
 )
 from fabricproof.job.evidence.error_rates import errors_of_all, with_errors
 from fabricproof.job.evidence.leg_folder import (
@@ -182,7 +182,7 @@ def judge_leg(folder: Path, leg: Leg, channel_attempt: int = 0) -> Outcome:
         seen = [_evidence(leg, each.ranks).samples for each in attempts]
         if events := "; ".join(wire_events(seen, leg.rails)):
             event = Objection(kind=ObjectionKind.WIRE_EVENT, reason=events)
-            report = report.objected([event] if report.verdict is Verdict.PASS else [])
+            report = report.objected([event], *as_notes([events]))
     outcome = Outcome(leg=leg, attempts=attempts, report=report)
     if len(attempts) == 1 and needs_second_look(outcome):
         said = last_words(folder / SECOND_LOOK_ERRORS)
@@ -323,7 +323,7 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
         report = missing(leg.required, refusal, verdict=Verdict.SKIPPED)
     elif table is None or trouble is not None:
         report = missing(leg.required, trouble or "no table")
-        report = _heard(report, neighbours_of(report, folder, nodes))
+        report = _heard(report, other_jobs_of(report, folder, nodes))
     elif leg.free_path:
         report = judge_free_path(leg, ranks, _moved(leg, table)[0])
         report = report.objected(objections_of(leg, ranks))
@@ -342,7 +342,7 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
         report = _heard(
             report,
             disturbances_of(report, others, leg.num_ranks),
-            neighbours_of(report, folder, nodes),
+            other_jobs_of(report, folder, nodes),
             (objections_of(leg, ranks), ()),
         )
     return Attempt(

@@ -59,11 +59,6 @@ ENDS = {name: row.end for name, row in _ROWS.items() if row.end >= 0}
 #: of ``ethtool -S``, whose names are each driver's own
 _ETHTOOL_ERRORS = re.compile(r"crc.*err|symbol_err|link_down_events")
 
-#: Share of TCP's segments sent again from which it is noted, and how many they must be: our choice.
-#: What of it was lost is judged as a rate: :mod:`fabricproof.traffic.error_rates`.
-TCP_NOTE_SHARE = 0.001
-FEW = 100
-
 #: A port that waited for credits this many times as long as it took to send its data is noted.  The
 #: tick of PortXmitWait is the port's own (IBA specification vol. 1, 16.1.3.5), about the time of
 #: one word of four bytes: our choice.
@@ -191,11 +186,11 @@ def read_rises(samples: Iterable[CounterSample], rails: Sequence[str]) -> Rises:
                 doubts += _doubt_of(sample, name)
                 if (stood := sample.before.get(name, 0)) >= HIGH:
                     notes.append(f"{about} stood at {stood} before the run")
-        notes += _noted_by_share(sample)
+        notes += _noted_wait(sample)
     return Rises(
         errors=tuple(errors.values()),
         doubts=tuple(doubts),
-        notes=(*notes, *_one_sided(ours)),
+        notes=tuple(notes),
         rose=tuple(sorted(errors)),
     )
 
@@ -240,39 +235,10 @@ def _doubt_of(sample: CounterSample, name: str) -> Iterator[str]:
         yield f"{end} (reset it {sample.how_to_reset})"
 
 
-def _noted_by_share(sample: CounterSample) -> Iterator[str]:
-    """Yield waits beside what was sent, and what TCP or RDMA sent again."""
+def _noted_wait(sample: CounterSample) -> Iterator[str]:
     words, wait = sample.moved("tx_bytes") / 4, sample.moved("port_xmit_wait")
     if wait > WAIT_SHARE * words > 0:
         yield (
             f"{sample.about('port_xmit_wait')} rose by {wait} ticks for {words:.0f} words sent: it "
             "waited for credits of its peer: congestion, or a slow receiver"
         )
-    segments, again = sample.moved("OutSegs"), sample.moved("RetransSegs")
-    if segments > 0 and again >= max(FEW, TCP_NOTE_SHARE * (segments + again)):
-        part = f"{again} of {segments + again} segments"
-        yield f"TCP on {sample.node} sent {part} again ({again / (segments + again):.2%})"
-    lost = {name: rise for name in sorted(LOSS_COUNTERS) if (rise := sample.moved(name)) > 0}
-    if lost:
-        packets = max(sample.moved("tx_packets"), sample.moved("rx_packets"), 1)
-        named = ", ".join(f"{name} {rise}" for name, rise in lost.items())
-        said = f"RDMA over {sample.interface} on {sample.node} lost packets or their order: {named}"
-        yield f"{said} ({max(lost.values()) / packets:.2%} of {packets} packets)"
-
-
-def _one_sided(samples: Sequence[CounterSample]) -> Iterator[str]:
-    """Yield which ports count errors and losses on one node that they do not on another.
-
-    The counters of interfaces are the kernel's own and the same on every node.
-    """
-    for rail in filter(is_device, dict.fromkeys(each.interface for each in samples)):
-        read = {
-            each.node: (ERROR_COUNTERS | LOSS_COUNTERS) & {*each.before, *each.after}
-            for each in samples
-            if each.interface == rail
-        }
-        for node, names in read.items():
-            absent = ", ".join(sorted(frozenset().union(*read.values()) - names))
-            if absent:
-                blind = f"were read on another node and not on {node}"
-                yield f"{absent} of {rail} {blind}: had they risen there, nobody would know"

@@ -52,9 +52,8 @@ PORT_COUNTERS: Mapping[tuple[ErrorKind, Direction], frozenset[str]] = {
 
 def way_between(rail: str, node: str, peer: str, direction: Direction) -> str:
     """Return ``rail0 from vc1 to vc2``, for a person; an empty ``peer`` is ``the others``."""
-    ends = [node, peer or "the others"]
-    sender, receiver = ends if direction is Direction.OUT else ends[::-1]
-    return f"{rail} from {sender} to {receiver}"
+    ends = (node, peer or "the others")
+    return f"{rail} from {' to '.join(ends if direction is Direction.OUT else ends[::-1])}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,41 +140,40 @@ def added(rates: Iterable[ErrorRate]) -> tuple[ErrorRate, ...]:
     together: dict[tuple[object, ...], ErrorRate] = {}
     for each in rates:
         key = (each.kind, each.rail, each.node, each.direction)
-        if known := together.get(key):
-            names = ("events", "packets", "bytes", "beside", "may_have_arrived")
-            sums = {name: getattr(known, name) + getattr(each, name) for name in names}
-            each = replace(  # noqa: PLW2901 - a later attempt that was counted clears set_back
-                each,
-                peer=known.peer if known.peer == each.peer else "",
-                arrivals_unknown=known.arrivals_unknown or each.arrivals_unknown,
-                counters=dict(Counter(known.counters) + Counter(each.counters)),
-                **sums,
-            )
-        together[key] = each
+        known = together.get(key)
+        if known is None:
+            together[key] = each
+            continue
+        names = ("events", "packets", "bytes", "beside", "may_have_arrived")
+        together[key] = replace(  # a later attempt that was counted clears set_back
+            each,
+            peer=known.peer if known.peer == each.peer else "",
+            arrivals_unknown=known.arrivals_unknown or each.arrivals_unknown,
+            counters=dict(Counter(known.counters) + Counter(each.counters)),
+            **{name: getattr(known, name) + getattr(each, name) for name in names},
+        )
     return tuple(together.values())
 
 
 def _counted(
     sample: CounterSample, rail: str, moved: Callable[[str], int], peer: str
 ) -> Iterator[ErrorRate]:
-    """Yield each kind and direction that ``sample`` counts, beside what its rail ``moved``."""
     for (kind, direction), names in PORT_COUNTERS.items():
         there = [name for name in sorted(names) if sample.has(name)]
-        if not there:
-            continue
         way = "tx" if direction is Direction.OUT else "rx"
-        yield ErrorRate(
-            kind=kind,
-            rail=rail,
-            node=sample.node,
-            direction=direction,
-            peer=peer,
-            events=max(0, *(sample.moved(name) for name in there)),
-            packets=max(0, moved(f"{way}_packets")),
-            bytes=max(0, moved(f"{way}_bytes")),
-            set_back=tuple(filter(sample.ran_backwards, there)),
-            counters=_risen(sample, there),
-        )
+        if there:
+            yield ErrorRate(
+                kind=kind,
+                rail=rail,
+                node=sample.node,
+                direction=direction,
+                peer=peer,
+                events=max(0, *map(sample.moved, there)),
+                packets=max(0, moved(f"{way}_packets")),
+                bytes=max(0, moved(f"{way}_bytes")),
+                set_back=tuple(filter(sample.ran_backwards, there)),
+                counters=_risen(sample, there),
+            )
 
 
 def _of_tcp(
@@ -191,7 +189,7 @@ def _of_tcp(
     the two older counters the blocks that name them, one or several each.  The same function stops
     counting segments of a connection whose peer named more than was sent again.  So if there are
     fewer segments than blocks, the rest was sent again in vain, or the network made two of one and
-    hides as many losses.
+    hides as many losses.  Blocks beyond what was sent again are duplicates of the network.
     """
     rail, sent_again = "+".join(rails), ("RetransSegs", "TCPSynRetrans")
     mine = [each for each in evidence.samples if each.node == tcp.node and each.interface != TCP]
@@ -204,34 +202,34 @@ def _of_tcp(
         again = max(0, rise["RetransSegs"] - rise["TCPSynRetrans"])
         blocks = rise["TCPDSACKRecv"] + rise["TCPDSACKOfoRecv"]
         in_vain = rise["TCPDSACKRecvSegs"] if tcp.has("TCPDSACKRecvSegs") else blocks
-        most, events = max(0, again - in_vain), max(0, again - max(blocks, in_vain))
+        named = max(blocks, in_vain)
         segments = tcp.moved("OutSegs") + tcp.moved("RetransSegs")
         local = sum(each.moved("tx_packets") for each in mine if each.interface == "lo")
         beside = sum(each.moved("tx_packets") for each in mine) - local - on_rails("tx_packets")
-        lost = ErrorRate(
-            kind=ErrorKind.RETRANSMITTED,
+        twice = ErrorRate(
+            kind=ErrorKind.DUPLICATED,
             rail=rail,
             node=tcp.node,
             direction=Direction.OUT,
             peer=peer,
-            events=events,
-            # The rails count fewer than TCP where an interface cuts segments itself, more where
-            # others use them.
+            events=max(0, named - again),
+            # The rails count fewer than TCP if an interface cuts segments itself, more if others
+            # use them.
             packets=max(segments - local - beside, min(segments, on_rails("tx_packets"))),
             bytes=on_rails("tx_bytes"),
             beside=beside,
             set_back=tuple(filter(tcp.ran_backwards, ("OutSegs", *sent_again))),
-            arrivals_unknown=not any(map(tcp.has, _TWICE)),
-            may_have_arrived=most - events,
             counters=_risen(tcp, rise),
         )
-        yield lost
-        # The other end got more of them twice than this one sent again: the network made two.
-        twice = max(0, max(blocks, in_vain) - again)
+        events = max(0, again - named)
         yield replace(
-            lost, kind=ErrorKind.DUPLICATED, events=twice, may_have_arrived=0,
-            arrivals_unknown=False,
-        )  # fmt: skip
+            twice,
+            kind=ErrorKind.RETRANSMITTED,
+            events=events,
+            arrivals_unknown=not any(map(tcp.has, _TWICE)),
+            may_have_arrived=max(0, again - in_vain) - events,
+        )
+        yield twice
     yield from _counted(tcp, rail, on_rails, peer)
 
 

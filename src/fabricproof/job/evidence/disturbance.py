@@ -265,7 +265,7 @@ _DISTURBED_UNITS = frozenset({"MB/s", "us"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Neighbour:
+class OtherJob:
     """Another job that was on nodes of a leg while it ran."""
 
     job_id: str
@@ -276,24 +276,21 @@ class Neighbour:
         return f"job {self.job_id} of {self.user} was on {', '.join(self.nodes)} during this leg"
 
 
-def neighbours_of(report: Report, folder: Path, nodes: Collection[str]) -> Testimony:
-    """Return what the other jobs on the nodes of the attempt in ``folder`` explain.
+def other_jobs_of(report: Report, folder: Path, nodes: Collection[str]) -> Testimony:
+    """Return what other jobs on the nodes of the attempt in ``folder`` explain.
 
-    Outside Slurm nobody was asked, and nothing is said.  What passed although they were there stays
-    PASS: it is within its bounds.
+    Outside Slurm nobody was asked, and nothing is said.
     """
-    if not (folder / JOBS_FILE).exists():
-        return (), ()
-    return of_other_jobs(report, read_neighbours(folder, nodes))
+    asked = (folder / JOBS_FILE).exists()
+    return explain_by_other_jobs(report, read_other_jobs(folder, nodes)) if asked else ((), ())
 
 
-def of_other_jobs(report: Report, found: tuple[Neighbour, ...] | None) -> Testimony:
-    """Return what other jobs on the nodes explain; ``found`` is None if nobody could say."""
+def explain_by_other_jobs(report: Report, found: tuple[OtherJob, ...] | None) -> Testimony:
+    """Return what other jobs explain; ``found`` is None if unknown.  What passed stays PASS."""
     if found is None:
-        if all(each.verdict is not Verdict.FAIL for each in report.quantities):
-            return (), ()
+        red = any(each.verdict is Verdict.FAIL for each in report.quantities)
         text = "not known: whether other jobs were on the nodes, squeue did not answer"
-        return (), as_notes([text])
+        return (), as_notes([text] if red else [])
     if not found:
         return (), ()
     notes = [f"disturbed: {each}" for each in found]
@@ -310,32 +307,24 @@ def of_other_jobs(report: Report, found: tuple[Neighbour, ...] | None) -> Testim
     return (objection,), as_notes(notes)
 
 
-def read_neighbours(folder: Path, nodes: Collection[str]) -> tuple[Neighbour, ...] | None:
+def read_other_jobs(folder: Path, nodes: Collection[str]) -> tuple[OtherJob, ...] | None:
     """Return the other jobs that were on ``nodes`` while the attempt in ``folder`` ran.
 
-    None if the scheduler was not asked or did not answer.
+    None if the scheduler was not asked or did not answer.  Times are whole seconds: jobs that touch
+    do not overlap.
     """
+    found = []
     try:
-        lines = text_of(folder / JOBS_FILE, errors="replace").splitlines()
-        own, begin, end = lines[0].split(" ")
-        if lines[-1] != "answered":
-            return None
-        rows = [line.split("|") for line in lines[1:-1]]
-        found = [_neighbour(row, nodes, float(begin), float(end)) for row in rows]
-    except (OSError, ValueError, IndexError, FabricproofError):
+        first, *rows, last = text_of(folder / JOBS_FILE, errors="replace").splitlines()
+        own, begin, end = first.split(" ")
+        for job_id, user, started, ended, where in (row.split("|") for row in rows):
+            shared = tuple(sorted({*expand(where)} & {*nodes}))
+            overlaps = _seconds(started) < float(end) and _seconds(ended) > float(begin)
+            if shared and overlaps and job_id != own:
+                found.append(OtherJob(job_id=job_id, user=user, nodes=shared))
+    except (OSError, ValueError, FabricproofError):
         return None
-    return tuple(each for each in found if each is not None and each.job_id != own)
-
-
-def _neighbour(
-    row: list[str], nodes: Collection[str], begin: float, end: float
-) -> Neighbour | None:
-    """Return the job of one row where it overlaps; times are whole seconds, touching is none."""
-    job_id, user, started, ended, where = row
-    shared = tuple(sorted({*expand(where)} & {*nodes}))
-    if not shared or _seconds(started) >= end or _seconds(ended) <= begin:
-        return None
-    return Neighbour(job_id=job_id, user=user, nodes=shared)
+    return tuple(found) if last == "answered" else None
 
 
 def _seconds(text: str) -> float:
