@@ -6,8 +6,10 @@ import json
 import re
 from pathlib import Path
 
-from checks_as_reframe_sees_them import CHECKS, SITES, reframe
+from checks_as_reframe_sees_them import CHECKS, ROOT, SITES, dry_run, reframe
 
+from fabricproof.job.leg import read_plan
+from fabricproof.job.relation import Ratio
 from fabricproof.site import load_site
 
 #: A file as docs/how-to-add-a-check.md has it, of the name of one of ours.
@@ -72,3 +74,18 @@ def test_a_level_that_there_is_not_loses_its_file_and_reframe_says_so(tmp_path: 
     own.write_text(OWN.format(level="daily"))
     out = reframe(load_site(str(SITES / "vcluster")), tmp_path, "-l", "-c", str(own))
     assert re.search(r"skipping test file '\S*own.py': .*daily", out)
+
+
+def test_the_page_s_check_of_two_legs_and_a_ratio_plans_them(tmp_path: Path, stacks: Path) -> None:
+    page = (ROOT / "docs" / "how-to-add-a-check.md").read_text("utf-8")
+    _, text = re.findall(r"^```python\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
+    own = tmp_path / "puts.py"
+    own.write_text(text)
+    cases = dry_run(load_site(str(SITES / "vcluster")), tmp_path, "-c", str(own))
+    plans = [read_plan(Path(case["stagedir"])) for case in cases if case["result"] == "pass"]
+    assert plans, [case["fail_reason"] or case["skip_reason"] for case in cases]
+    for plan in plans:
+        names = [leg.name for leg in plan.legs if not leg.in_turn and leg.rails == ("rail0",)]
+        assert names == ["rail0", "rail0.puts"]
+        assert all(isinstance(each.what, Ratio) and each.turns for each in plan.relations)
+    assert all(case["result"] in {"pass", "skip"} for case in cases)

@@ -311,30 +311,3 @@ def _by_leaf(topology: Topology, nodes: Sequence[str]) -> list[list[str]]:
     if topology.shape is Shape.FLAT:
         return [list(nodes)]
     return list(by_key((topology.leaf(node), node) for node in nodes).values())
-
-
-def switch_us(latency_us: Mapping[int, float]) -> float | None:
-    """Return what each switch adds, in us, by the least-squares line through latencies by hops.
-
-    Below 0 where the farther pair was the faster; None with fewer than two distances.
-    """
-    if len(latency_us) < 2:
-        return None
-    mean_hops = sum(latency_us) / len(latency_us)
-    mean_us = sum(latency_us.values()) / len(latency_us)
-    spread = sum((hops - mean_hops) ** 2 for hops in latency_us)
-    return sum((hops - mean_hops) * (us - mean_us) for hops, us in latency_us.items()) / spread
-
-
-def latency_words(latency_us: Mapping[int, float]) -> str:
-    """Return the latencies by distance, for a person, with what a switch costs."""
-    said = ", ".join(
-        f"{hops} switch{'es' if hops > 1 else ''} {us:.3g} us"
-        for hops, us in sorted(latency_us.items())
-    )
-    each = switch_us(latency_us)
-    if each is None:
-        return said
-    if each <= 0:
-        return f"{said}: the farther pair is no slower, so noise or a wrong topology is larger"
-    return f"{said}: {each:.2g} us for each switch"
