@@ -38,6 +38,7 @@ def reported_case(check: str = "OsuBandwidth", **changes: Any) -> dict[str, Any]
     """Return a test case as ReFrame 4.10 reports it, cut down to what is read of it."""
     facts: dict[str, Any] = {
         "name": f"{check} %fabric=eth0",
+        "unique_name": f"{check}_0",
         "environ": "openmpi5",
         "fabric": "eth0",
         "partition": "compute",

@@ -8,66 +8,25 @@ from typing import Any
 
 import pytest
 
-from fabricproof.core.errors import ConfigError, ParseError, UnavailableError
+from fabricproof.core.errors import ConfigError, UnavailableError
 from fabricproof.history import plan
-from fabricproof.history.plan import ask_reframe, last_seconds, read_cases, refusals
-from fabricproof.job.leg import write_plan
+from fabricproof.history.plan import Case, ask_reframe, last_seconds, refusals
 from fabricproof.site import load_site
-from reported_cases import make_leg, reported_case, write_report
+from reported_cases import reported_case, write_report
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAPS = ROOT / "tests" / "rfm" / "site"
+CASE = Case(check="OsuBandwidth", fabric="eth0", partition="compute", stack="openmpi5")
 
 
-def planned(folder: Path, **changes: Any) -> dict[str, Any]:
-    folder.mkdir(exist_ok=True)
-    write_plan(folder, [make_leg()])
-    return reported_case(stagedir=str(folder), **changes)
-
-
-def test_a_planned_case_has_its_legs(tmp_path: Path) -> None:
-    (case,) = read_cases([planned(tmp_path)])
-    assert case.key == ("OsuBandwidth", "eth0", "compute", "openmpi5")
-    assert case.legs == ("rail0",)
-    assert case.is_due
-    assert (case.nodes, case.limit_seconds) == (2, 300.0)
-
-
-def test_ranks_of_one_node_take_one_node(tmp_path: Path) -> None:
-    (case,) = read_cases([planned(tmp_path)], one_node=["compute"])
-    assert case.nodes == 1
-    (packed,) = read_cases([planned(tmp_path, num_tasks=5, num_tasks_per_node=2)])
-    assert packed.nodes == 3
-
-
-def test_builds_and_other_fixtures_are_no_cases() -> None:
-    build = reported_case("StackBuild", fixture=True)
-    del build["fabric"]
-    assert read_cases([build]) == []
-
-
-def test_what_is_skipped_or_lost_keeps_its_reason() -> None:
-    error = "config error: not installed:\n  | base.py:154\n  | raise"
-    cases = read_cases(
-        [
-            reported_case(result="skip", skip_reason="fabric eth0 has one rail"),
-            reported_case(result="fail", fail_reason=error),
-            reported_case(),
-        ]
-    )
-    assert [(word, why) for word, why, _ in refusals(cases)] == [
-        ("SKIPPED", "fabric eth0 has one rail"),
-        ("MISSING", "config error: not installed"),
-        ("MISSING", "its legs were not planned"),
-    ]
-    assert not any(each.is_due for each in cases)
-
-
-def test_a_damaged_plan_is_named(tmp_path: Path) -> None:
-    record = planned(tmp_path)
-    (tmp_path / "plan.json").write_text("{")
-    with pytest.raises(ParseError, match="damaged plan"):
-        read_cases([record])
+def planned(**changes: Any) -> str:
+    """Return the line of a check that tells its plan."""
+    facts = {
+        "unique_name": "OsuBandwidth_0", "partition": "compute", "environ": "openmpi5",
+        "name": "OsuBandwidth", "fabric": "eth0", "tags": ["quick"], "num_nodes": 2,
+        "time_limit": 300, "legs": ["rail0"], **changes,
+    }  # fmt: skip
+    return json.dumps({"fabricproof_job": "planned", **facts})
 
 
 class Reframe:
@@ -96,11 +55,38 @@ def asked(monkeypatch: pytest.MonkeyPatch, reframe: Reframe, *given: Any) -> Any
 def test_reframe_is_asked_in_a_dry_run_that_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    reframe = Reframe([reported_case(result="skip", skip_reason="no")])
-    (case,) = asked(monkeypatch, reframe, ["quick"], "openmpi")
-    assert case.skipped == "no"
-    assert reframe.arguments == ["--dry-run", "--keep-stage-files", "-t", "quick", "-p", "openmpi"]
+    skipped = reported_case(result="skip", skip_reason="planned")
+    reframe = Reframe([skipped, {**skipped, "environ": "mpich5"}], planned())
+    due, other = asked(monkeypatch, reframe, ["quick"], "openmpi")
+    assert due.key == ("OsuBandwidth", "eth0", "compute", "openmpi5")
+    assert (due.is_due, due.nodes, due.limit_seconds, due.legs) == (True, 2, 300.0, ("rail0",))
+    assert (other.stack, other.skipped) == ("mpich5", "planned")
+    assert reframe.arguments == ["--dry-run", "-t", "quick", "-p", "openmpi"]
     assert not reframe.report.exists()
+
+
+def test_ranks_of_one_node_take_one_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    (case,) = asked(monkeypatch, Reframe([], planned(partition="node")))
+    assert case.nodes == 1
+
+
+def test_what_is_skipped_or_lost_keeps_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    build = reported_case("StackBuild", fixture=True)
+    del build["fabric"]
+    error = "config error: not installed:\n  | base.py:154\n  | raise"
+    told = [
+        build,
+        reported_case("A", result="skip", skip_reason="fabric eth0 has one rail"),
+        reported_case("B", result="fail", fail_reason=error),
+        reported_case("C"),
+    ]
+    cases = asked(monkeypatch, Reframe(told))
+    assert [(word, why) for word, why, _ in refusals(cases)] == [
+        ("SKIPPED", "fabric eth0 has one rail"),
+        ("MISSING", "config error: not installed"),
+        ("MISSING", "its legs were not planned"),
+    ]
+    assert not any(each.is_due for each in cases)
 
 
 def test_without_a_check_nothing_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +122,7 @@ def test_the_real_checks_say_what_they_would_run(
 
 
 def test_the_newest_run_that_has_a_job_of_the_case_says_what_it_took(tmp_path: Path) -> None:
-    (case,) = read_cases([planned(tmp_path / "stage")])
+    case = CASE
     other = reported_case(system="elsewhere", job_completion_time_unix=900.0)
     never = reported_case(job_completion_time_unix=None)
     write_report(tmp_path, "20261101T000000Z-000001", [reported_case()])
@@ -147,7 +133,7 @@ def test_the_newest_run_that_has_a_job_of_the_case_says_what_it_took(tmp_path: P
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"runs": [{"testcases": [1]}]}', "\0"])
 def test_a_report_that_cannot_be_read_is_a_note(text: str, tmp_path: Path) -> None:
-    (case,) = read_cases([planned(tmp_path / "stage")])
+    case = CASE
     path = write_report(tmp_path, "20261101T000000Z-000001", [])
     path.write_text(text)
     took, notes = last_seconds(tmp_path, "vcluster", [case])

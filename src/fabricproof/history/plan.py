@@ -1,13 +1,13 @@
 """What a run would start, as the checks themselves plan it, and what its jobs took last time.
 
-One case is one check on one stack and fabric.  ReFrame is asked in a dry run, so that a new check
-needs nothing to be planned.
+One case is one check on one stack and fabric.  ReFrame is asked in a dry run in which each check
+tells its plan and is skipped, so that a new check needs nothing to be planned.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,11 @@ from typing import Any
 from fabricproof.core.errors import ConfigError, UnavailableError
 from fabricproof.core.records import read_json
 from fabricproof.core.units import by_key
-from fabricproof.job.leg import PLAN_FILE, read_plan
 from fabricproof.job.run import (
+    LISTENS_VARIABLE,
+    PLANS_VARIABLE,
     Workplace,
+    heard,
     new_run_id,
     read_report,
     run_reframe,
@@ -54,9 +56,9 @@ class Case:
     fabric: str
     partition: str
     stack: str
-    tags: tuple[str, ...]
-    nodes: int
-    limit_seconds: float
+    tags: tuple[str, ...] = ()
+    nodes: int = 0
+    limit_seconds: float = 0.0
     legs: tuple[str, ...] = ()
     skipped: str = ""
     lost: str = ""
@@ -72,50 +74,19 @@ class Case:
         return not self.skipped and not self.lost
 
 
-def key_of(record: Mapping[str, Any]) -> Key:
-    """Return the key of a test case of ReFrame's report."""
+def _key(record: Mapping[str, Any]) -> Key:
+    """Return the key of a test case of ReFrame's report, or of what a check tells."""
     check = str(record["name"]).split(" ", maxsplit=1)[0]
     fabric = str(record.get("fabric", ""))
     return check, fabric, str(record["partition"]), str(record["environ"])
 
 
-def read_cases(records: Sequence[Mapping[str, Any]], one_node: Collection[str] = ()) -> list[Case]:
-    """Return the cases of a dry run's report; builds and other fixtures are none.
-
-    Raises:
-        ParseError: a plan that a check left is damaged.
-    """
-    return [
-        _case(record, one_node)
-        for record in records
-        if "fabric" in record and not record["fixture"]
-    ]
+def _name(record: Mapping[str, Any]) -> tuple[str, str, str]:
+    return str(record["unique_name"]), str(record["partition"]), str(record["environ"])
 
 
-def _case(record: Mapping[str, Any], one_node: Collection[str]) -> Case:
-    check, fabric, partition, stack = key_of(record)
-    folder = Path(record["stagedir"] or "")
-    is_whole = record["result"] == "pass" and (folder / PLAN_FILE).is_file()
-    is_skipped = record["result"] == "skip"
-    tasks, per_node = int(record["num_tasks"] or 1), int(record["num_tasks_per_node"] or 1)
-    reason = str(record.get("fail_reason") or "")
-    skipped = str(record.get("skip_reason") or reason or "the check says no more")
-    # After its first line ReFrame shows where in the source the error was raised.
-    lost = reason.strip().partition("\n")[0].rstrip(": ") or "its legs were not planned"
-    return Case(
-        check=check,
-        fabric=fabric,
-        partition=partition,
-        stack=stack,
-        tags=tuple(sorted(record["tags"])),
-        nodes=1 if partition in one_node else -(-tasks // per_node),
-        limit_seconds=float(record["time_limit"] or 0),
-        legs=tuple(leg.name for leg in read_plan(folder).legs if not leg.in_turn)
-        if is_whole
-        else (),
-        skipped=skipped if is_skipped else "",
-        lost="" if is_whole or is_skipped else lost,
-    )
+def _names(key: Key) -> dict[str, Any]:
+    return dict(zip(("check", "fabric", "partition", "stack"), key, strict=True))
 
 
 def ask_reframe(
@@ -126,26 +97,38 @@ def ask_reframe(
     Raises:
         ConfigError: a check file cannot be loaded; a plan of the others would be too cheap.
         UnavailableError: ReFrame ended without saying what it would run.
-        ParseError: its report or a plan is damaged.
+        ParseError: its report is damaged.
     """
+    one_node = {each.name for each in site.partitions if each.same_node}
+    # By ReFrame's own names: variants of a check have one key.
+    cases: dict[tuple[str, str, str], Case] = {}
+    lines: list[str] = []
+
+    def take(line: str) -> None:
+        if (event := heard(line)) is None:
+            lines.append(line)
+            return
+        facts = event[1]
+        cases[_name(facts)] = Case(
+            **_names(_key(facts)),
+            tags=tuple(facts["tags"]),
+            nodes=1 if facts["partition"] in one_node else int(facts["num_nodes"]),
+            limit_seconds=float(facts["time_limit"]),
+            legs=tuple(facts["legs"]),
+        )
+
     with tempfile.TemporaryDirectory(prefix="fabricproof-plan-") as name:
-        root = Path(name)
-        place = Workplace(project=project, root=root, perflogs=root / "perflogs")
+        place = Workplace(project=project, root=Path(name), perflogs=Path(name, "perflogs"))
         run_id = new_run_id()
+        environment = session_environment(site, place, run_id)
+        environment |= {LISTENS_VARIABLE: "1", PLANS_VARIABLE: "1"}
         chosen = with_whole_stacks(["-p", stacks] if stacks else [], [s.name for s in site.stacks])
         wanted = [word for tag in tags for word in ("-t", tag)]
-        lines: list[str] = []
-        status = run_reframe(
-            ["--dry-run", "--keep-stage-files", *wanted, *chosen],
-            session_environment(site, place, run_id),
-            lines.append,
-        )
+        status = run_reframe(["--dry-run", *wanted, *chosen], environment, take)
         if broken := list(unloadable(lines)):
             raise ConfigError(broken[0], source=str(project / "checks"), next_step="mend it")
-        report = place.report_file(run_id)
-        if report.exists():
-            one_node = [each.name for each in site.partitions if each.same_node]
-            return read_cases(read_report(report), one_node)
+        if place.report_file(run_id).exists():
+            return [*cases.values(), *_not_planned(read_report(place.report_file(run_id)), cases)]
     if any("Running 0 check(s)" in line for line in lines):
         return []
     raise UnavailableError(
@@ -153,6 +136,24 @@ def ask_reframe(
         expected="the report of a dry run",
         got=" ".join(" ".join(lines[-3:]).split())[:300] or "nothing",
     )
+
+
+def _not_planned(
+    records: Iterable[Mapping[str, Any]], planned: Container[tuple[str, str, str]]
+) -> Iterable[Case]:
+    """Yield the cases of ReFrame's report that told no plan; builds and other fixtures are none."""
+    for record in records:
+        key = _key(record)
+        if "fabric" not in record or record["fixture"] or _name(record) in planned:
+            continue
+        reason = str(record.get("fail_reason") or "")
+        if record["result"] == "skip":
+            skipped = str(record.get("skip_reason") or reason or "the check says no more")
+            yield Case(**_names(key), skipped=skipped)
+        else:
+            # After its first line ReFrame shows where in the source the error was raised.
+            lost = reason.strip().partition("\n")[0].rstrip(": ") or "its legs were not planned"
+            yield Case(**_names(key), lost=lost)
 
 
 def last_seconds(
@@ -175,7 +176,7 @@ def last_seconds(
             for record in (each for run in runs for each in run["testcases"]):
                 begin, end = record.get("job_submit_time"), record.get("job_completion_time_unix")
                 if begin and end and record["system"] == site and "fabric" in record:
-                    found.setdefault(key_of(record), max(0.0, float(end) - float(begin)))
+                    found.setdefault(_key(record), max(0.0, float(end) - float(begin)))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             notes.append(f"{path}: no readable report, passed over")
     return {key: found[key] for key in wanted & found.keys()}, notes

@@ -384,6 +384,9 @@ def unloadable(lines: Sequence[str]) -> Iterator[str]:
 #: set where the reader of ReFrame's output takes these lines
 LISTENS_VARIABLE = "FABRICPROOF_LISTENS"
 
+#: set where checks are to tell their plans and do nothing else
+PLANS_VARIABLE = "FABRICPROOF_PLANS"
+
 _START = '{"fabricproof_job": '
 
 
