@@ -46,12 +46,7 @@ class Container:
 
 
 def in_folder(word: str, folder: str) -> str:
-    """Return ``word`` for the shell with the job's folder in the place of :data:`FOLDER`.
-
-    Args:
-        word: one of a container's.
-        folder: what the shell expands to the folder, with a dollar sign: ``$here``.
-    """
+    """Return ``word`` for the shell with ``folder`` (``$here``) in the place of :data:`FOLDER`."""
     parts = (shell_word(each) if each else "" for each in word.split(FOLDER))
     return f'"{folder}"'.join(parts) or "''"
 
@@ -59,17 +54,10 @@ def in_folder(word: str, folder: str) -> str:
 def enter(
     runtime: str, image: str, *, binds: Sequence[str] = (), options: Sequence[str] = ()
 ) -> Container:
-    """Return how ``runtime`` starts a program in ``image``.
+    """Return how ``runtime`` (as in a site file) starts a program in ``image``.
 
     Sources: apptainer-exec(1) of Apptainer 1.3 (``--bind``); the help of Pyxis 0.20 in srun
     (``--container-image``, ``--container-mounts``).
-
-    Args:
-        runtime: ``apptainer``, ``singularity``, ``pyxis``, or a command in the quotes of a shell in
-            which :data:`IMAGE` and :data:`FOLDER` stand for image and job's folder.
-        image: as :attr:`Container.image`.
-        binds: folders of the node to be seen inside, ``PATH`` or ``PATH:INSIDE``.
-        options: words for the runtime, or for srun with Pyxis.
 
     Raises:
         ValueError: a quote of the command that is not closed.
@@ -92,13 +80,9 @@ def image_file(image: str) -> Path | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Inside:
-    """What one rank's program saw of its container.
-
-    Attributes:
-        root: device and inode of its root; empty where nobody saw it.
-        lacks: what it does not have of the leg's rails and of the variables that tell its path.
-        library: the MPI library in its memory; ``unknown`` where nobody saw one.
-    """
+    """What one rank's program saw: device and inode of its root (empty if unknown), what it lacks
+    of the leg's rails and variables, the MPI library in its memory.
+    """  # noqa: D205 - one sentence
 
     root: str = ""
     lacks: tuple[str, ...] = ()
@@ -126,28 +110,24 @@ def parse_inside(text: str, source: str) -> Inside:
     )
 
 
-def told_lacks(lacks: Iterable[tuple[str, Inside]]) -> str:
-    """Return what containers lack, and what mends it, in words; empty where they lack nothing.
+#: what containers lack -> what mends it
+_MENDS = {
+    "infiniband": "bind /dev/infiniband and /sys into it, or let the runtime show the node's "
+    "devices",
+    "interface ": "let it share the node's network",
+    " in its environment": "let the runtime hand the job's variables on, and the image not set "
+    "them",
+}
 
-    Args:
-        lacks: each rank's node, and what its program saw.
-    """
+
+def told_lacks(lacks: Iterable[tuple[str, Inside]]) -> str:
+    """Return what containers lack, by their nodes, and what mends it; empty if nothing."""
     by_text: dict[str, dict[str, None]] = {}
     for node, inside in lacks:
         if inside.lacks:
             by_text.setdefault(", no ".join(inside.lacks), {})[node] = None
-    if not by_text:
-        return ""
     told = "; ".join(
         f"the container on {', '.join(nodes)} has no {text}" for text, nodes in by_text.items()
     )
-    return f"{told} ({'; '.join(_mends(' '.join(by_text)))})"
-
-
-def _mends(text: str) -> Iterable[str]:
-    if "infiniband" in text:
-        yield "bind /dev/infiniband and /sys into it, or let the runtime show the node's devices"
-    if "interface " in text:
-        yield "let it share the node's network"
-    if " in its environment" in text:
-        yield "let the runtime hand the job's variables on, and the image not set them"
+    mends = "; ".join(mend for word, mend in _MENDS.items() if word in " ".join(by_text))
+    return f"{told} ({mends})" if told else ""

@@ -63,10 +63,9 @@ _TO_CODES = re.compile(r"[^ -~]|[$`\\']")
 def shell_word(text: str) -> str:
     r"""Return ``text`` as one word of bash that means these bytes and nothing else.
 
-    Whatever a site file says goes through here where a shell reads it.  What a shell would expand
-    is written as codes (``$'\x24(cmd)'``): ReFrame runs ``$(cmd)`` and expands ``$NAME`` in the
-    values of variables itself, on the login node, within quotes too (``osext.expandvars`` of
-    4.10.4, called by ``runtime.loadenv``), and writes a script in whatever coding the locale has.
+    What a shell would expand is written as codes (``$'\x24(cmd)'``): ReFrame runs ``$(cmd)`` and
+    expands ``$NAME`` in the values of variables itself, on the login node, within quotes too
+    (``osext.expandvars`` of 4.10.4), and writes a script in whatever coding the locale has.
     """
     if not _TO_CODES.search(text):
         return shlex.quote(text)
@@ -92,11 +91,8 @@ def answer_of(
 ) -> subprocess.CompletedProcess[str]:
     """Return what a command printed, each stream by itself, and its status, whatever that is.
 
-    Args:
-        command: the program and its arguments.
-        environment: it runs in; our own where None.
-        seconds: after which it is killed; never where None.
-        text: what it reads from its input; where None, that is our own.
+    ``environment`` is our own if None, ``text`` its input, ``seconds`` the time after which it is
+    killed.
 
     Raises:
         OSError: it cannot be started.
@@ -157,11 +153,7 @@ MODULE_INITS = (
 
 
 def defines_module(init: str | None = None) -> str:
-    """Return the line that defines ``module`` where the shell does not know it yet.
-
-    Args:
-        init: the file that does; the usual places where None.
-    """
+    """Return the line that defines ``module`` if the shell has none: by ``init``, or as usual."""
     if init:
         return f"type module >/dev/null 2>&1 || . {shell_word(init)}"
     return (

@@ -136,34 +136,32 @@ def rails_refusal(
     if rails == 1 or library_of(chosen) == UCX:
         return None
     takes_a_list = chosen == NATIVE and family != "parastation" and wire(protocol) != "opa"
-    return None if takes_a_list else _one_device(family, protocol)
+    return None if takes_a_list else _one_device(family, wire(protocol))
 
 
-def _one_device(family: str, protocol: str) -> str | None:
+def _one_device(family: str, spoken: str) -> str | None:
     """Return why a process of ``family`` is given no second device; None if it is."""
-    spoken = wire(protocol)
-    reasons = {
-        "Cray MPICH gives each rank one NIC (MPICH_OFI_NIC_POLICY); pairs have a rank a node": (
-            family == "craympich"
-        ),
-        "PSP_OPENIB_HCA names one adapter to pscom; its plugin of UCX takes several": (
-            family == "parastation" and spoken == "ib"
-        ),
-        "libfabric's tcp provider offers each interface by itself and the MPI takes one of "
-        "them: measured, all bytes on one rail": spoken == "tcp",
-        "FI_OPX_HFI_SELECT and HFI_UNIT name one Omni-Path adapter for a process (fi_opx(7))": (
-            spoken == "opa"
-        ),
-        "Open MPI's mtl/ofi gives a process one device; several are for several processes": (
-            family == "openmpi"
-        ),
+    if family == "craympich":
+        return "Cray MPICH gives each rank one NIC (MPICH_OFI_NIC_POLICY); pairs have a rank a node"
+    if family == "parastation" and spoken == "ib":
+        return "PSP_OPENIB_HCA names one adapter to pscom; its plugin of UCX takes several"
+    why = _ONE_DEVICE.get(spoken)
+    if why is None and family == "openmpi":
+        why = "Open MPI's mtl/ofi gives a process one device; several are for several processes"
+    if why is None and spoken in VERBS and not _is_mlx(family, spoken):
         # vrb_getinfo of libfabric's prov/verbs/src/verbs_info.c compares with one name.
-        "FI_VERBS_DEVICE_NAME names one device to libfabric's verbs provider; nobody has seen "
-        "an MPI share its messages among several there": (
-            spoken in VERBS and not _is_mlx(family, protocol)
-        ),
-    }
-    return next((why for why, holds in reasons.items() if holds), None)
+        why = (
+            "FI_VERBS_DEVICE_NAME names one device to libfabric's verbs provider; nobody has seen "
+            "an MPI share its messages among several there"
+        )
+    return why
+
+
+_ONE_DEVICE: Mapping[str, str] = {
+    "tcp": "libfabric's tcp provider offers each interface by itself and the MPI takes one of "
+    "them: measured, all bytes on one rail",
+    "opa": "FI_OPX_HFI_SELECT and HFI_UNIT name one Omni-Path adapter for a process (fi_opx(7))",
+}
 
 
 def _is_mlx(family: str, protocol: str) -> bool:
@@ -183,15 +181,10 @@ def path_environment(
 ) -> dict[str, str]:
     """Return the variables that make an MPI of ``family`` use these interfaces and no other.
 
-    Args:
-        family: one of :data:`FAMILIES`.
-        protocol: as in the fabric data: ``tcp``, ``ib``, ``rocev2`` ...
-        interfaces: netdevs (``eth0``) for TCP, HCA ports (``mlx5_0:1``) or devices otherwise.
-        version: of the MPI; matters for Open MPI 4.
-        transport: one of ``traffic.transports.TRANSPORTS``; None for the family's default.
-        launcher: ``srun`` or ``mpirun``.
-        oversubscribed: more spinning ranks than cores, or several nodes on one machine: let
-            ranks yield and bind them to no core.  Never on a real cluster: it costs latency.
+    ``interfaces`` are netdevs (``eth0``) for TCP, HCA ports (``mlx5_0:1``) or devices otherwise;
+    ``version`` matters for Open MPI 4.  ``oversubscribed``: more spinning ranks than cores, or
+    several nodes on one machine: let ranks yield and bind them to no core.  Never on a real
+    cluster: it costs latency.
 
     Raises:
         ConfigError: unknown family or protocol, no interface, or a transport the family lacks.

@@ -57,14 +57,7 @@ TURN_FILE = "turn.sh"
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """A launcher with what it needs.
-
-    Attributes:
-        launcher: as ReFrame names it: ``srun``, ``mpirun``, ``mpiexec``.
-        options: between the launcher and the program.
-        environment: variables that belong to this way of starting.
-        hidden: variables of the job script that the launcher must not see.
-    """
+    """A launcher, its options, its variables, and those of the script that it must not see."""
 
     launcher: str
     options: tuple[str, ...] = ()
@@ -98,12 +91,8 @@ def plan_launch(
 ) -> Launch:
     """Return how ``family`` is started by ``launcher``; what the site states is left as it is.
 
-    Args:
-        family: one of :data:`SRUN_PMI`.
-        launcher: ``srun``, ``mpirun`` or ``mpiexec``.
-        pmi: as the site states it; ``default`` for the scheduler's, None for the family's.
-        stated: variables of the site: ``I_MPI_PMI_LIBRARY`` is looked for only if it is not there.
-        pmi2_library: for Intel MPI; looked for if None.
+    ``pmi`` is as the site states it (``default``: the scheduler's, None: the family's), ``stated``
+    the site's variables: ``I_MPI_PMI_LIBRARY`` is looked for only if it is not among them.
 
     Raises:
         ConfigError: unknown family or launcher.
@@ -129,11 +118,8 @@ def plan_launch(
 class Layout:
     """How the ranks of a leg lie on nodes: block by block.
 
-    Attributes:
-        num_nodes: nodes that take part, 1 or more.
-        ranks_per_node: ranks on each, 1 or more.
-        nodes: their names; empty where any nodes of the job will do.  srun fills them in its own
-            order (srun(1), --nodelist), the others in this.
+    ``nodes`` are empty if any of the job will do; srun fills them in its own order (srun(1),
+    --nodelist), the others in this.
     """
 
     num_nodes: int = 2
@@ -181,9 +167,7 @@ def naming_the_nodes(command: Sequence[str], nodes: Sequence[str] | str) -> tupl
     are the same (32 starts).  Slurm counts both in the order of the job's nodes.  Other launchers
     and other PMIs are left as they are.
 
-    Args:
-        command: srun with its options, or another launcher.
-        nodes: of the step, by name; or the file that holds them, as a word for a shell.
+    ``nodes`` are names, or the file that holds them as a word for a shell.
     """
     if not any(word.startswith("--mpi=pmix") for word in command):
         return tuple(command)

@@ -47,30 +47,23 @@ def read_segment(text: str) -> tuple[list[int], int, int, int]:
     return [int(size) for size in sizes.split(",")], int(iterations), int(warmups), int(window)
 
 
-class _SizesFromOutside(ast.NodeTransformer):
-    """Replace the value of every ``message_sizes = [...]`` by the global of another name."""
-
-    def __init__(self) -> None:
-        self.replaced = 0
-
-    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
-        if any(isinstance(target, ast.Name) and target.id == _SIZES for target in node.targets):
-            node.value = ast.copy_location(ast.Name("_chosen_sizes", ast.Load()), node.value)
-            self.replaced += 1
-        return node
-
-
 def compile_port(source: str, filename: str) -> CodeType:
-    """Compile a port so that its sizes come from the global ``_chosen_sizes``.
+    """Compile a port so that its ``message_sizes = [...]`` is the global ``_chosen_sizes``.
 
     Raises:
         ValueError: the port sets its sizes in another way than all known versions do.
     """
     tree = ast.parse(source, filename)
-    chooser = _SizesFromOutside()
-    tree = chooser.visit(tree)
+    makers = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and any(isinstance(each, ast.Name) and each.id == _SIZES for each in node.targets)
+    ]
+    for node in makers:
+        node.value = ast.copy_location(ast.Name("_chosen_sizes", ast.Load()), node.value)
     helper = any(isinstance(node, ast.FunctionDef) and node.name == _SIZES for node in tree.body)
-    if chooser.replaced != 1 and not helper and _SIZES in source:
+    if len(makers) != 1 and not helper and _SIZES in source:
         raise ValueError(f"{filename}: no {_SIZES} to replace: an unknown version of this port")
     return compile(ast.fix_missing_locations(tree), filename, "exec")
 
@@ -94,13 +87,6 @@ def loaded_libraries(maps: str) -> list[str]:
     return list(dict.fromkeys(_LIBRARY.findall(maps)))
 
 
-def _tell_libraries() -> None:
-    file = os.environ.get("FABRICPROOF_LOADED")
-    if file:
-        found = loaded_libraries(Path("/proc/self/maps").read_text(encoding="utf-8"))
-        Path(file).write_text("".join(f"{each}\n" for each in found), encoding="utf-8")
-
-
 def run_port(path: Path, segments: list[tuple[list[int], int, int, int]]) -> None:
     """Run the port for each segment, as one table."""
     header_done = False
@@ -115,7 +101,9 @@ def run_port(path: Path, segments: list[tuple[list[int], int, int, int]]) -> Non
     space: dict[str, Any] = {"__name__": path.stem, "print": say}
     exec(compile_port(source, str(path)), space)  # noqa: S102
     function = space[path.stem]
-    _tell_libraries()
+    if file := os.environ.get("FABRICPROOF_LOADED"):
+        found = loaded_libraries(Path("/proc/self/maps").read_text(encoding="utf-8"))
+        Path(file).write_text("".join(f"{each}\n" for each in found), encoding="utf-8")
     time.sleep(SETTLE_SECONDS)
     for segment in segments if has_sizes else segments[:1]:
         space["_chosen_sizes"] = segment[0]

@@ -60,13 +60,7 @@ _WITNESSES = ("osu_init", "osu_hello", "IMB-MPI1")
 
 @dataclass(frozen=True, kw_only=True)
 class NetPath:
-    """Some rails of a fabric, as a stack is told to take them.
-
-    Attributes:
-        transport: the library that carries the messages.
-        environment: the variables that force the path.
-        refusal: why this stack cannot take it; empty if it can.
-    """
+    """Some rails of a fabric, the library and variables that force them, or why they cannot be."""
 
     fabric: str
     protocol: str
@@ -86,26 +80,19 @@ class ResolvedStack:
     """A stack on a partition.
 
     Attributes:
-        site: its name.
         source: the site's file that says all this.
         kind: ``provisioned``, ``spack``, ``container`` or ``modules``.
         version: of the MPI that is there, else the declared one.
-        launcher: the stack's own, else the partition's.
         launch: how ranks are started, None if that is impossible; ``launch_fault`` says why.
-        settings: variables of the stack and of the site.
         prepend: folders to put in front of path variables.
-        modules: to load; none of a stack from wheels, which ``settings`` and ``prepend`` put in
-            use.
+        modules: to load; of a stack from wheels none, ``settings`` and ``prepend`` put it in use.
         prefix: where the MPI should lie; empty if only the modules know.
         library: the MPI library, a path or a soname; empty if only the loader knows.
-        folders: where programs of the stack are.
-        python: interpreter with mpi4py, of the stacks that have one.
+        folders: where its programs are.
+        python: interpreter with mpi4py; empty if it has none.
         net_paths: each rail of the partition's fabrics, and all rails of each together.
-        absent: why there is nothing to use; empty if there is.
-        stale: why what is there is not what the site asks for.
-        mend: the command that puts absent and stale right.
-        container: the image that programs and MPI are in; None if they are on the node.
-        built: what Spack built.
+        absent, stale: why there is nothing to use, or not what the site asks for; ``mend`` is the
+            command for that.
         assumed: a stack of Spack counts as built (a dry run).
     """
 
@@ -296,11 +283,8 @@ class ResolvedStack:
         image: tuple[str, ...] = ()
         if self.spec.container is not None:
             image = ("in", *_image_identity(self.spec.container.image))
-            declared["container"] = [
-                *image,
-                self.spec.container.runtime,
-                *self.spec.container.options,
-            ]
+            box = self.spec.container
+            declared["container"] = [*image, box.runtime, *box.options]
         return StackIdentity(
             origin="declared",
             digest=digest_of(json.loads(json.dumps(declared))),

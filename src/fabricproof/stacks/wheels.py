@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from fabricproof.benchmarks.catalogue import program_of
 from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
@@ -78,17 +79,9 @@ class InstallState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class WheelStack:
-    """One MPI of ``stacks.toml``.
+    """One MPI of ``stacks.toml``, whose keys are told there.
 
-    Attributes:
-        name: folder and module name, for example ``openmpi5``.
-        library: the MPI library below the stack's folder; a soname for the distribution's.
-        answers: text in the MPI library's own version string.
-        mpi4py_abi: value of ``MPI4PY_MPIABI``: ``openmpi`` or ``mpich``.
-        mpi4py: the requirement, and the archive with its ports of OSU programs.
-        wheels: pinned requirements; empty for a distribution's MPI.
-        system_packages: Debian's packages that the MPI comes from; empty for wheels.
-        oneapi: release whose folder layout is laid beside it, empty for none.
+    ``mpi4py``: its requirement, and the archive with its ports of OSU programs.
     """
 
     name: str
@@ -192,12 +185,9 @@ def stack_environment(stack: WheelStack, prefix: Path) -> StackEnvironment:
 
 @dataclass(frozen=True, kw_only=True)
 class Located:
-    """A program, or why there is none.
+    """How a program is called, or why there is none.
 
-    Attributes:
-        argv: how it is called, None if the stack does not have it.
-        reason: why not; empty if it is there.
-        lost: the stack should have it: its installation is what is missing, nothing to skip over.
+    ``lost``: the stack should have it: its installation is what is missing, nothing to skip over.
     """
 
     argv: tuple[str, ...] | None
@@ -247,12 +237,7 @@ def locate(stack: WheelStack, root: Path, suite: str, program: str) -> Located:
 
 @dataclass(frozen=True, kw_only=True)
 class Installed:
-    """How one stack stands.
-
-    Attributes:
-        state: whether it is there, with the present pins.
-        answer: first line of the MPI library's version string, None unless installed.
-    """
+    """How one stack stands; ``answer`` is the first line of the library's version, if installed."""
 
     stack: WheelStack
     prefix: Path
@@ -272,10 +257,11 @@ def observe(stack: WheelStack, root: Path) -> Installed:
     return Installed(stack=stack, prefix=prefix, state=InstallState.INSTALLED, answer=answer)
 
 
-def _read_stamp(prefix: Path) -> dict[str, object] | None:
-    stamp: object = None
-    with contextlib.suppress(OSError, ValueError):
+def _read_stamp(prefix: Path) -> dict[str, Any] | None:
+    try:
         stamp = json.loads(text_of(prefix / "stamp.json"))
+    except (OSError, ValueError):
+        return None
     return stamp if isinstance(stamp, dict) else None
 
 

@@ -19,14 +19,7 @@ _LINE = re.compile(re.escape(_MARK) + r"(\{.*?\})")
 
 @dataclass(frozen=True, kw_only=True)
 class Witness:
-    """What one rank says.
-
-    Attributes:
-        rank: in MPI_COMM_WORLD.
-        size: of MPI_COMM_WORLD.
-        cpus: CPUs it may run on.
-        library: first line of the MPI library's version string.
-    """
+    """What one rank says: its world, its node and CPUs, the library's version in one line."""
 
     rank: int
     size: int
@@ -37,10 +30,8 @@ class Witness:
 
 def read_witnesses(text: str) -> tuple[Witness, ...]:
     """Return the witnesses in ``text``, by rank; other output between them does not matter."""
-    found = []
-    for match in _LINE.finditer(text):
-        record = json.loads(match[1])
-        found.append(Witness(**{**record, "cpus": tuple(record["cpus"])}))
+    records = [json.loads(match[1]) for match in _LINE.finditer(text)]
+    found = (Witness(**{**each, "cpus": tuple(each["cpus"])}) for each in records)
     return tuple(sorted(found, key=lambda witness: witness.rank))
 
 

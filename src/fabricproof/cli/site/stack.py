@@ -33,7 +33,9 @@ from fabricproof.stacks.wheels import (
 
 
 def _record(entry: Installed) -> dict[str, Any]:
-    return plain(entry.stack, "module") | plain(entry, without={"stack"})
+    return plain(entry.stack, "module", "is_system", without={"mpi4py"}) | plain(
+        entry, without={"stack"}
+    )
 
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
