@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 import tomllib
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -133,10 +135,28 @@ def test_the_externals_of_the_spack_page_are_read_and_looked_for(tmp_path: Path)
         compose(stack, layout_for("mycluster", tmp_path, tmp_path))
 
 
-def test_the_overlay_of_the_page_is_expanded() -> None:
+def test_the_overlay_of_the_page_is_expanded_and_its_recipe_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     (text,) = examples("docs/how-to-add-a-stack.md", "yaml")
     place = yaml.safe_load(text)["repos"]["mycluster"]
     assert place.startswith("${FABRICPROOF_PROJECT}/")
+    # Spack's own modules, with no more than the page takes from them.
+    versions: dict[str, str] = {}
+    package = types.ModuleType("spack.package")
+    package.version = lambda name, *, sha256: versions.update({name: sha256})  # type: ignore[attr-defined]
+    builtin = "spack_repo.builtin.packages.osu_micro_benchmarks.package"
+    recipe = types.ModuleType(builtin)
+    recipe.OsuMicroBenchmarks = type("OsuMicroBenchmarks", (), {})  # type: ignore[attr-defined]
+    for name, module in (("spack.package", package), (builtin, recipe)):
+        parent = name
+        while "." in parent:
+            parent = parent.rpartition(".")[0]
+            monkeypatch.setitem(sys.modules, parent, types.ModuleType(parent))
+        monkeypatch.setitem(sys.modules, name, module)
+    (text,) = examples("docs/how-to-add-a-stack.md", "python")
+    exec(text, {})
+    assert versions == {"7.2": "..."}
 
 
 #: how the messages of the troubleshooting table are cut into what the code says

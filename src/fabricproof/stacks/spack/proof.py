@@ -140,12 +140,14 @@ def installed_packages(environment: Environment, lock: Lock, spack: Spack) -> di
                 prefix=prefix,
                 external=bool(lock.specs[digest].get("external")),
             )
-    missing = sorted(set(environment.packages.values()) - found.keys())
     packages = {key: found[name] for key, name in environment.packages.items() if name in found}
-    if missing or not all(path.is_file() for path in programs_of(packages)):
+    missing = [name for name in environment.packages.values() if name not in found]
+    if not missing:
+        missing = [str(path) for path in programs_of(packages) if not path.is_file()]
+    if missing:
         raise UnavailableError(
             "Spack takes for installed what is not there",
-            expected=", ".join(missing or map(str, programs_of(packages))),
+            expected=", ".join(missing),
             next_step=_ANEW.format(environment.stack.name),
         )
     return packages
