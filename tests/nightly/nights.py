@@ -6,9 +6,10 @@ import datetime
 from dataclasses import replace
 
 from fabricproof.core.measure import Verdict
+from fabricproof.core.provenance import LegKey
 from fabricproof.core.records import QuantityRecord
 from fabricproof.job.run import LegResult, RunResult
-from fabricproof.nightly.confirm import LegKey, Look, LookColour, Red, Role
+from fabricproof.nightly.confirm import Look, LookColour, Red, Role
 from fabricproof.nightly.state import LegColour, LegState, Night, NightEnd
 
 QUANTITY = {

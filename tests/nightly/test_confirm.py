@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from nights import key, look, red
 
 from fabricproof.core.measure import Verdict
+from fabricproof.core.provenance import LegKey
 from fabricproof.nightly.confirm import (
     Blame,
-    LegKey,
     Look,
     LookColour,
     LookResult,

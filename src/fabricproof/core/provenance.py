@@ -156,29 +156,60 @@ def rebuilt(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class LegPlace:
-    """Everything but the quantity in which two numbers must agree: a leg of a check of a stack.
+@dataclass(frozen=True, kw_only=True, order=True)
+class LegKey:
+    """What makes a leg of one run the leg of another, from its plan to its records and reports.
+
+    Nodes and build are not part of it: Slurm chooses other nodes every time.
 
     Attributes:
-        fabric: the network that was measured.
-        build: the beginning of the digest of the stack's identity.
-        tool_version: of the suite as it printed it; empty if it prints none.
-        leg: the path and the layout, ``rail0``, ``rail1.hops3``.
-        rails: that the leg went over, joined by commas.
-        nodes: that took part, sorted, joined by commas; of a pair its two ends.
-        settings: what the tool said of its own setting: ``num_pairs=1 window_size=64``.
+        fabric: the network that is measured.
+        leg: the path and the layout, ``rail0``, ``rail1.hops3``; empty for a check that left none.
     """
 
     partition: str
     fabric: str
     stack: str
+    check: str
+    leg: str
+
+    def __str__(self) -> str:
+        """``compute/eth0/openmpi5/OsuBandwidth/rail1``."""
+        return "/".join((self.partition, self.fabric, self.stack, self.check, self.leg))
+
+    @classmethod
+    def of(cls, text: str) -> LegKey:
+        """Return the key that :meth:`__str__` wrote; ValueError for any other text."""
+        partition, fabric, stack, check, leg = text.split("/", 4)
+        return LegKey(partition=partition, fabric=fabric, stack=stack, check=check, leg=leg)
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> LegKey:
+        """Return the key of the leg that a record is of."""
+        return LegKey(**{each.name: str(record.get(each.name) or "") for each in fields(LegKey)})
+
+    @property
+    def label(self) -> str:
+        """``openmpi5 OsuBandwidth rail1``, for a person."""
+        return " ".join(filter(None, (self.stack, self.check, self.leg))) or "the run"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LegPlace(LegKey):
+    """Everything but the quantity in which two numbers must agree: a leg as one job measured it.
+
+    Attributes:
+        build: the beginning of the digest of the stack's identity.
+        tool_version: of the suite as it printed it; empty if it prints none.
+        rails: that the leg went over, joined by commas.
+        nodes: that took part, sorted, joined by commas; of a pair its two ends.
+        settings: what the tool said of its own setting: ``num_pairs=1 window_size=64``.
+    """
+
     build: str
     suite: str
     program: str
     tool_version: str
-    check: str
-    leg: str
     rails: str
     nodes: str
     settings: str

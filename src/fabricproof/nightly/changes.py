@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fabricproof.core.project import site_option
+from fabricproof.core.provenance import LegKey
 from fabricproof.core.units import by_key
-from fabricproof.nightly.confirm import LegKey, labels_of
+from fabricproof.nightly.confirm import labels_of
 from fabricproof.nightly.state import LegColour, LegState, Night, NightEnd, Nights
 
 #: lines of a notice on changes, and on what is red; the rest are counted

@@ -10,41 +10,13 @@ from typing import Any
 from fabricproof.core.findings import Finding
 from fabricproof.core.measure import BADNESS, Verdict
 from fabricproof.core.plain import plain
+from fabricproof.core.provenance import LegKey
 from fabricproof.core.units import first_few
 from fabricproof.job.run import LegResult
 from fabricproof.verdict.value import ERROR_UNIT
 
 #: verdicts that are red: judged and bad, impossible, or due and not there
 RED: frozenset[Verdict] = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING})
-
-
-@dataclass(frozen=True, kw_only=True, order=True)
-class LegKey:
-    """What makes a leg of one night the leg of another; the nodes are not part of it.
-
-    Slurm chooses other nodes every night.  ``leg`` is empty for a check that left no leg at all.
-    """
-
-    partition: str
-    fabric: str
-    stack: str
-    check: str
-    leg: str
-
-    def __str__(self) -> str:
-        """``compute/eth0/openmpi5/OsuBandwidth/rail1``: the form of the state file."""
-        return "/".join((self.partition, self.fabric, self.stack, self.check, self.leg))
-
-    @classmethod
-    def of(cls, text: str) -> LegKey:
-        """Return the key that :meth:`__str__` wrote; ValueError for any other text."""
-        partition, fabric, stack, check, leg = text.split("/", 4)
-        return cls(partition=partition, fabric=fabric, stack=stack, check=check, leg=leg)
-
-    @property
-    def label(self) -> str:
-        """``openmpi5 OsuBandwidth rail1``, for a person."""
-        return " ".join(filter(None, (self.stack, self.check, self.leg))) or "the run"
 
 
 #: legs that are named where one thing is said of many

@@ -29,7 +29,7 @@ from fabricproof.nightly.conduct import (
     started,
 )
 from fabricproof.nightly.confirm import Confirmation
-from fabricproof.nightly.looks import key_of, settled, with_flutters
+from fabricproof.nightly.looks import settled, with_flutters
 from fabricproof.nightly.notify import Delivery, Notice, deliver, pending, unsent
 from fabricproof.nightly.state import (
     LegColour,
@@ -170,7 +170,7 @@ def _outcome(
         # A run that came to its end is whole, even where confirming it did not.
         legs = states_of(result, confirmed.confirmations, whole=not ran.stopped)
         if not ran.stopped and means.arguments:
-            skipped = (key_of(leg) for leg in result.legs if leg.verdict is Verdict.SKIPPED)
+            skipped = (leg.key for leg in result.legs if leg.verdict is Verdict.SKIPPED)
             legs |= gone(history, means.arguments, legs, skipped)
     ended, reason = how
     night = Night(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from fabricproof.benchmarks.catalogue import program_of
 from fabricproof.core.findings import Finding, FindingKind
 from fabricproof.core.measure import Verdict
+from fabricproof.core.provenance import LegKey
 from fabricproof.core.units import natural
 from fabricproof.job.leg import CAMPAIGN_SUITE
 from fabricproof.job.outcomes import BACK
@@ -19,7 +20,6 @@ from fabricproof.job.run import LegResult, RunResult
 from fabricproof.nightly.confirm import (
     RED,
     Confirmation,
-    LegKey,
     Look,
     LookColour,
     LookResult,
@@ -141,7 +141,7 @@ def _open_cause(leg: LegResult) -> str:
 
 def _to_look_at(leg: LegResult, result: RunResult, cause: str = "") -> Red:
     return Red(
-        key=key_of(leg),
+        key=leg.key,
         verdict=leg.verdict,
         reason=leg.reason,
         nodes=_nodes_of(leg, result),
@@ -150,17 +150,6 @@ def _to_look_at(leg: LegResult, result: RunResult, cause: str = "") -> Red:
         device=leg.device,
         cause=cause,
         leg=leg,
-    )
-
-
-def key_of(leg: LegResult) -> LegKey:
-    """Return the key of a leg."""
-    return LegKey(
-        partition=leg.partition,
-        fabric=leg.fabric,
-        stack=leg.stack,
-        check=leg.check,
-        leg=leg.leg,
     )
 
 
@@ -347,7 +336,7 @@ def look_at(
     """
     base = Look(role=role, nodes=asked, colour=LookColour.NONE, run_id=result.run_id)
     keys = _answering(red.key) if role is not Role.SAME else (red.key,)
-    mine = [leg for leg in result.legs if any(_is(key, key_of(leg)) for key in keys)]
+    mine = [leg for leg in result.legs if any(_is(key, leg.key) for key in keys)]
     doubt = next((leg for leg in result.legs if leg.doubts_run), None)
     if doubt or not mine:
         said = f"{doubt.check} {doubt.reason}" if doubt else "it was not run when looked at again"
@@ -438,7 +427,7 @@ def settled(result: RunResult, confirmations: Sequence[Confirmation]) -> RunResu
 
 
 def _settled(leg: LegResult, found: Mapping[tuple[LegKey, Verdict], Confirmation]) -> LegResult:
-    mine = found.get((key_of(leg), leg.verdict))
+    mine = found.get((leg.key, leg.verdict))
     if mine is None:
         return leg
     if mine.counting is not None:
@@ -459,7 +448,7 @@ def _measured_again(leg: LegResult, mine: Confirmation) -> LegResult:
     passed = mine.verdict is Verdict.PASS
     kind = FindingKind.SECOND_LOOK_PASSED if passed else FindingKind.NOTE
     told = Finding(text=f"confirmation: {mine.finding.value}: {mine.sentence}", kind=kind)
-    if look.leg is not None and key_of(look.leg) == mine.red.key:
+    if look.leg is not None and look.leg.key == mine.red.key:
         return replace(look.leg, findings=(told, *look.leg.findings))
     # A look whose check left no leg at all: the leg keeps its name.
     return replace(leg, verdict=mine.verdict, reason=look.reason, findings=(told, *leg.findings))

@@ -17,6 +17,7 @@ from typing import Any
 from fabricproof.core.errors import ParseError, words_of
 from fabricproof.core.measure import Verdict
 from fabricproof.core.plain import typed_at
+from fabricproof.core.provenance import LegKey
 from fabricproof.core.records import (
     append_records,
     may_exist,
@@ -24,8 +25,7 @@ from fabricproof.core.records import (
 )
 from fabricproof.core.units import TIME_FORM, stamp
 from fabricproof.job.run import RunResult
-from fabricproof.nightly.confirm import FLUTTERED, RED, Confirmation, LegKey, mildest_first
-from fabricproof.nightly.looks import key_of
+from fabricproof.nightly.confirm import FLUTTERED, RED, Confirmation, mildest_first
 
 FOLDER = ".night"
 STATE_FILE = "state.jsonl"
@@ -295,7 +295,7 @@ def states_of(
         unseen = not whole and leg.verdict is Verdict.MISSING
         if colour is None or unseen or leg.doubts_run:
             continue
-        key = key_of(leg)
+        key = leg.key
         mine = found.get(key)
         flutter = mine is not None and mine.finding in FLUTTERED
         state = LegState(

@@ -12,6 +12,7 @@ from fabricproof.core.findings import FindingKind
 from fabricproof.core.hostlist import fold
 from fabricproof.core.measure import BADNESS, Quantity, Verdict, worst
 from fabricproof.core.project import site_option
+from fabricproof.core.provenance import LegKey
 from fabricproof.core.units import by_key
 from fabricproof.job.leg import ADMISSION_CHECK, ADMITTED, CAMPAIGN_SUITE, PARTNER
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, RunResult
@@ -183,9 +184,8 @@ def _has(leg: LegResult, kind: FindingKind) -> bool:
 def _confirmed(
     legs: Sequence[LegResult], confirmations: Sequence[Mapping[str, Any]]
 ) -> tuple[str, str]:
-    names = {(leg.partition, leg.fabric, leg.stack, leg.check, leg.leg) for leg in legs}
-    keys = ("partition", "fabric", "stack", "check", "leg")
-    mine = [each for each in confirmations if tuple(each.get(key) for key in keys) in names]
+    keys = {leg.key for leg in legs}
+    mine = [each for each in confirmations if LegKey.of_record(each) in keys]
     if not mine:
         return "", ""
     words = dict.fromkeys(str(each["finding"]) for each in mine)

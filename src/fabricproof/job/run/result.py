@@ -8,6 +8,7 @@ from typing import Any
 
 from fabricproof.core.findings import Finding
 from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.provenance import LegKey
 from fabricproof.core.records import QuantityRecord
 from fabricproof.job.leg import ADMISSION_CHECK, own_name
 from fabricproof.physics import device_word
@@ -60,6 +61,17 @@ class LegResult:
     rails: tuple[str, ...] = ()
     relation: str = ""
     check_file: str = ""
+
+    @property
+    def key(self) -> LegKey:
+        """Its identity, the same in every run."""
+        return LegKey(
+            partition=self.partition,
+            fabric=self.fabric,
+            stack=self.stack,
+            check=self.check,
+            leg=self.leg,
+        )
 
     @property
     def layout(self) -> str:
