@@ -73,12 +73,13 @@ def test_a_job_that_still_runs_is_no_end_and_is_cancelled(
     monkeypatch.setattr(ending, "FILE_PATIENCE_SECONDS", 0.0)
     monkeypatch.setattr(ending, "ask_job", lambda _: SchedulerSays(state="RUNNING"))
     job = _Job()
-    end, doubt = ending.settle(job, tmp_path, "squeue")  # type: ignore[arg-type]
+    end, doubt, says = ending.settle(job, tmp_path, "squeue")  # type: ignore[arg-type]
     assert end is None
     assert doubt is not None
     assert "has not ended: the scheduler says RUNNING" in doubt.reason
     assert job.cancelled
     assert job.exitcode is None
+    assert says.state == "RUNNING"
 
 
 @pytest.mark.parametrize(

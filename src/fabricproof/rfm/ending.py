@@ -1,13 +1,17 @@
-"""How ReFrame's job ended: its own file, what the scheduler says, and what ReFrame is told of both.
+"""How ReFrame's job ended, by its own file and by what the scheduler says.
 
 ReFrame's backend ``squeue`` takes a job that squeue does not list for COMPLETED, knows no exit
-status, and may know no nodes; where squeue fails, so it takes one that runs.
+status, and may know no nodes; where squeue fails, so it takes one that runs.  The verdict goes by
+what is found here, and ReFrame keeps its own view but for two things, which it gives no other way
+to (4.8 to 4.10): the exit status that squeue does not know, for which ``trap_job_errors`` would
+fail every check; and the nodes of a job, which it asks for again and again.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from reframe.core.exceptions import ReframeError
@@ -47,8 +51,10 @@ def ask_nodes_once() -> None:
     _SlurmJob.nodelist = property(nodelist_once)
 
 
-def settle(job: Job, folder: Path, scheduler: str) -> tuple[JobEnd | None, Objection | None]:
-    """Return how ``job`` ended and what is wrong with that; tell ReFrame what it did not know."""
+def settle(
+    job: Job, folder: Path, scheduler: str
+) -> tuple[JobEnd | None, Objection | None, SchedulerSays]:
+    """Return how ``job`` ended, what is wrong with that, and its state and nodes."""
     says = _says(job, scheduler)
     end = _await_end(folder, says)
     if scheduler == "squeue" and end is None:
@@ -60,11 +66,11 @@ def settle(job: Job, folder: Path, scheduler: str) -> tuple[JobEnd | None, Objec
             job.cancel()
     if end is not None and job.exitcode is None:
         job._exitcode = end.status if end.reached or end.status else None
-    if scheduler == "squeue":
-        job._state = "COMPLETED" if doubt is None else says.state or "None"
-        nodes = says.nodes or (end.nodes if end is not None else ())
-        job._nodespec = ",".join(nodes) or None
-    return end, doubt
+    if scheduler != "squeue":
+        return end, doubt, replace(says, state=str(job.state), nodes=tuple(job.nodelist or ()))
+    state = "COMPLETED" if doubt is None else says.state or "None"
+    nodes = says.nodes or (end.nodes if end is not None else ())
+    return end, doubt, replace(says, state=state, nodes=nodes)
 
 
 def _says(job: Job, scheduler: str) -> SchedulerSays:

@@ -32,6 +32,8 @@ from fabricproof.stacks.container import Inside, parse_inside
 from fabricproof.traffic import CounterSample, Evidence, Rank, in_our_names
 
 #: srun's line about a task whose status is known anyhow, or that was ended after another
+_LMOD = "Lmod has detected the following error"
+
 _EXITED = re.compile(r"srun: error: .*: (?:Exited with exit code \d+|Killed|Terminated)")
 
 #: a launcher's word of a rank that was killed: srun's, that of Open MPI's mpirun and hydra's
@@ -318,6 +320,9 @@ def last_words(path: Path) -> str:
     """
     lines = [line.strip() for line in read_text(path).splitlines()]
     lines = [each for each in lines if not _EXITED.fullmatch(each)] or lines
+    # Lmod's last line is advice on all modules; what it says first is why.
+    if lmod := next((each for each in lines if each.startswith(_LMOD)), ""):
+        return lmod[:160]
     # Of a long line the end says what went wrong, the beginning is paths.
     return next((line[-160:] for line in reversed(lines) if any(map(str.isalnum, line))), "")
 

@@ -110,17 +110,23 @@ def collect(site: Site, place: Workplace, run_id: str) -> tuple[RunResult, list[
         run_id=run_id,
         legs=(*legs, *pooled_errors(legs), *more),
         notes=tuple(notes),
-        job_nodes={
-            str(case["jobid"]): tuple(sorted(case["job_nodelist"]))
-            for case in cases
-            if case.get("jobid") and case.get("job_nodelist")
-        },
+        job_nodes=_nodes_of_jobs(cases, kept),
     )
     for verdict, reason in noted.doubts if noted else ():
         if result.verdict in {Verdict.PASS, Verdict.SKIPPED}:
             doubt = LegResult(verdict=Verdict(verdict), check=OF_REFRAME, reason=reason)
             result = replace(result, legs=(*result.legs, doubt))
     return result, kept
+
+
+def _nodes_of_jobs(
+    cases: Iterable[Mapping[str, Any]], kept: Iterable[Mapping[str, Any]]
+) -> dict[str, tuple[str, ...]]:
+    """Return the nodes of each job: as it said itself, which the backend squeue does not know."""
+    own = {str(each["job_id"]): (each.get("job_end") or {}).get("nodes") for each in kept}
+    known = {str(case["jobid"]): case.get("job_nodelist") for case in cases if case.get("jobid")}
+    found = {job: nodes or own.get(job) for job, nodes in known.items()}
+    return {job: tuple(sorted(nodes)) for job, nodes in found.items() if nodes}
 
 
 def left_a_note_only(site: Site, place: Workplace, run_id: str) -> bool:

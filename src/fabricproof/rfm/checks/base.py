@@ -35,7 +35,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.provenance import AFTERWARDS_KEY, IDENTITY_KEY, LegPlace, StackIdentity
 from fabricproof.core.records import append_records
 from fabricproof.core.units import first_few
-from fabricproof.job.job_end import REACHED_END, RECORD_END, JobEnd
+from fabricproof.job.job_end import REACHED_END, RECORD_END, JobEnd, SchedulerSays
 from fabricproof.job.judge import JobFacts, judge_job
 from fabricproof.job.leg import PEER_SUITES, Leg, Plan, write_plan
 from fabricproof.job.outcome import Outcome
@@ -142,6 +142,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
     relations: tuple[Relation, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
     job_end: JobEnd | None = None
+    job_says: SchedulerSays = SchedulerSays()
     stack_identity: StackIdentity | None = None
 
     #: identity of the stack with the package of each suite that the legs take their program from
@@ -415,7 +416,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
             return
         folder = Path(self.stagedir)
         partition = current_site().partition(self.current_partition.name)
-        self.job_end, doubt = settle(self.job, folder, partition.scheduler)
+        self.job_end, doubt, self.job_says = settle(self.job, folder, partition.scheduler)
         perflogs = perflog_root() / current_site().name
         facts = JobFacts(
             spec=current_site().fabric_spec(self.fabric),
@@ -468,8 +469,8 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         }
 
     def _job_identity(self) -> Mapping[str, object]:
-        state = str(self.job.state)
-        lost = lost_nodes(self.job.nodelist or ()) if "NODE_FAIL" in state else ()
+        state = self.job_says.state or "None"
+        lost = lost_nodes(self.job_says.nodes) if "NODE_FAIL" in state else ()
         return {
             **({"lost_nodes": list(lost)} if lost else {}),
             "run_id": self.run_id,

@@ -69,7 +69,7 @@ class PreflightBenchmark(OnceBenchmark):
 
     def rows(self, of_legs: Sequence[Outcome]) -> tuple[Outcome, ...]:
         """Judge what the nodes left of themselves; one outcome for each rail."""
-        due = [str(node) for node in self.job.nodelist or ()]
+        due = [*self.job_says.nodes]
         looks = read_looks(Path(self.stagedir) / INVENTORY_FOLDER, of_legs, due)
         spec = current_site().fabric_spec(self.fabric)
         rails = [rail.interface for rail in spec.rails]
