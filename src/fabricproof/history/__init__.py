@@ -12,6 +12,7 @@ FRONT: dict[str, str] = {
     "compare.model": "a comparison as data and as a record",
     "compare.sides": "words that choose runs",
     "compare.text": "a comparison as lines",
+    "imported": "runs that ReFrame alone made",
     "known_good": "the quantities of a baseline under the keys of history",
     "plan": "what a run would start, and what it took last time",
     "stats.shifts": "the words BETTER, WORSE and what they rest on",

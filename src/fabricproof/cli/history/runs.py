@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,8 +15,10 @@ from fabricproof.cli import options
 from fabricproof.cli.console import HonestConsole
 from fabricproof.cli.selection import perflogs, runs_of
 from fabricproof.core.measure import BADNESS, Verdict, worst
-from fabricproof.core.units import first_few, stamp
+from fabricproof.core.records import append_records, record_files
+from fabricproof.core.units import by_key, counted, first_few, stamp
 from fabricproof.history.compare.facts import Machines, changed_builds, last_known
+from fabricproof.history.imported import read_reframe_report
 from fabricproof.history.store import Run, Store, labels_of, open_store, require_label, set_label
 from fabricproof.nodes.inventory.words import name_of
 from fabricproof.site import site_of
@@ -44,6 +47,7 @@ def command(**_: object) -> None:
     fabricproof runs 2026-11-01..2026-11-10
     fabricproof runs label 20261121T213422Z-1a6c68 before-swap
     fabricproof runs label --remove 20261121T213422Z-1a6c68 before-swap
+    fabricproof runs import run-report-*.json
 
     RUN and RUNS in every command are: a run's identity or its beginning, latest, latest~1, a label,
     or a date.  Where several runs can be meant also last:5, last:5@2026-11-10, a range of dates
@@ -105,6 +109,35 @@ def label(words: tuple[str, ...], remove: bool, site_name: str | None) -> None:
         f"{name}: {len(changed)} {'removed' if remove else 'added'}, "
         f"{count} {'run has' if count == 1 else 'runs have'} it now"
     )
+
+
+@command.command(name="import")
+@click.argument("reports", nargs=-1, required=True, metavar="REPORT...", type=click.Path())
+@options.of_group("site_name")
+def import_(reports: tuple[str, ...], site_name: str | None) -> None:
+    r"""Read runs of ReFrame from before fabricproof, or without it: its reports (--report-file).
+
+    \b
+    fabricproof runs import ~/.reframe/reports/run-report-*.json
+
+    Their numbers are shown and compared, and are UNJUDGED: no path of theirs was proven.
+
+    Exit status: 0; 65 no report of ReFrame, or one without a number; 74 not written.
+    """
+    name = site_of(site_name).name
+    has_records = bool(record_files(perflogs() / name))
+    there = {run.run_id for run in open_store(perflogs(), name).runs} if has_records else set()
+    read = [(each, *read_reframe_report(Path(each))) for each in reports]
+    for source, run_id, records in read:
+        if run_id in there:
+            click.echo(f"{source}: run {run_id} is there already")
+            continue
+        for partition, mine in by_key((each["partition"], each) for each in records).items():
+            path = perflogs() / name / partition / "records.jsonl"
+            append_records(path, [{**each, "site": name} for each in mine])
+        there.add(run_id)
+        num = sum(each["kind"] == "quantity" for each in records)
+        click.echo(f"{source}: run {run_id}, {counted(num, 'number')}")
 
 
 def _store(site_name: str | None) -> Store:

@@ -1,0 +1,121 @@
+"""Runs of ReFrame that knew nothing of us, as records: shown and compared, never PASS.
+
+A report of ReFrame (``--report-file``; data versions 3 and 4, releases 4.0 to 4.10) has each
+number with its unit, and nodes and job, and nothing of the path that the bytes took.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from fabricproof.core.errors import ParseError, UnitError, words_of
+from fabricproof.core.measure import Quantity, Verdict
+from fabricproof.core.records import read_json
+from fabricproof.core.units import convert, dimension
+
+#: what a folder of records may be called
+_PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
+
+#: dimension of a unit -> the unit in which we keep it
+_OWN_UNIT = {"bandwidth": "MB/s", "time": "us"}
+
+
+def read_reframe_report(path: Path) -> tuple[str, list[dict[str, Any]]]:
+    """Return the identity of the run that a report of ReFrame tells, and its records.
+
+    The identity begins with the session's own start and ends with its digest: a report that is read
+    twice has the same.
+
+    Raises:
+        ParseError: it is no such report, or has no number.
+    """
+    try:
+        report = read_json(path)
+        session = report["session_info"]
+        start = _start(session)
+        name = hashlib.sha256(f"{session.get('uuid')} {session['time_start']}".encode())
+        run_id = f"{start:%Y%m%dT%H%M%SZ}-{name.hexdigest()[:6]}"
+        cases = [case for run in report["runs"] for case in run["testcases"]]
+        records = [
+            {**record, "run_id": run_id} for case in cases for record in _records(case, path.name)
+        ]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ParseError(
+            "no report of ReFrame",
+            source=str(path),
+            expected="what reframe --report-file writes: session_info, runs, testcases",
+            got=words_of(error),
+        ) from None
+    if not records:
+        raise ParseError(
+            "a report without a number",
+            source=str(path),
+            expected="test cases with perfvalues",
+            got=f"{len(cases)} test cases without",
+        )
+    return run_id, records
+
+
+def _start(session: Mapping[str, Any]) -> datetime.datetime:
+    start = datetime.datetime.fromisoformat(str(session["time_start"]))
+    return start.astimezone(datetime.UTC)
+
+
+def _records(case: Mapping[str, Any], source: str) -> Iterator[dict[str, Any]]:
+    """Yield a record for each number of a test case, and one of the case."""
+    values = dict(case.get("perfvalues") or {})
+    if not values:
+        return
+    partition = str(case["partition"])
+    if _PARTITION.fullmatch(partition) is None:
+        raise ValueError(f"partition {partition!r:.40}")
+    check = str(case["name"]).split(" ", maxsplit=1)[0]
+    said = f"imported from {source}: ReFrame says {case['result']}; no path was proven"
+    base: dict[str, Any] = {
+        "check": check,
+        "unique_name": str(case.get("unique_name") or check),
+        "partition": partition,
+        "stack": str(case["environ"]),
+        "stack_version": "",
+        "fabric": "",
+        "job_id": str(case.get("jobid") or ""),
+        "stage_folder": "",
+        "completed": case.get("job_completion_time_unix"),
+        "suite": "ReFrame",
+        "program": check,
+        "leg": "imported",
+        "rails": [],
+        "relation": "",
+        "attempt": 1,
+        "counts": True,
+        "tool_version": None,
+        "attributes": {},
+        "nodes": sorted(map(str, case.get("job_nodelist") or ())),
+    }
+    for name, (value, _, _, _, unit, *_) in values.items():
+        number, own = _in_own_unit(value, str(unit or ""))
+        quantity = Quantity(
+            name=name.rpartition(":")[2],
+            value=number,
+            unit=own,
+            message_size=None,
+            verdict=Verdict.UNJUDGED,
+            reason=said,
+        )
+        yield {**base, "kind": "quantity", "road_state": None, **quantity.record()}
+    leg = {"verdict": Verdict.UNJUDGED.value, "findings": [], "attempts": 1, "reasons": [said]}
+    yield {**base, "kind": "leg", **leg, "road": None, "errors": []}
+
+
+def _in_own_unit(value: Any, unit: str) -> tuple[float, str]:
+    """Return a number in MB/s or us if its unit is a bandwidth or a time, else as it is."""
+    try:
+        own = _OWN_UNIT.get(dimension(unit), unit)
+        return (convert(float(value), unit, own) if own != unit else float(value)), own
+    except UnitError:
+        return float(value), unit
