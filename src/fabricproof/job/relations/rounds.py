@@ -91,24 +91,38 @@ class Decision:
 def decide_rounds(ratios: Sequence[float], bounds: RoundBounds) -> Decision:
     """Decide about one ratio.
 
-    ``ratios``: one of each round, at least one; 0 where one side measured nothing.
+    ``ratios``: one of each round, at least one; 0 if one side measured nothing.
     """
     logs = [math.log(max(each, _NOTHING)) for each in ratios]
-    centre = fmean(logs)
-    scatter = stdev(logs) if len(logs) > 1 else math.inf
-    side = _side(centre, bounds)
-    low, high = _interval(centre, scatter, len(logs), RED_TAIL if side else GREEN_TAIL)
-    is_clear = _clear(side, low, high, bounds)
-    enough = len(logs) >= (LEAST_RED if side else LEAST)
-    standing, would_tell = RatioStanding.OPEN, _would_tell(centre, scatter, len(logs), side, bounds)
-    if is_clear and enough:
-        standing, would_tell = side or RatioStanding.INSIDE, len(logs)
+    centre, count = fmean(logs), len(logs)
+    scatter = stdev(logs) if count > 1 else math.inf
+    region = _region(centre, bounds)
+    is_good = region.standing is RatioStanding.INSIDE
+    tail, least = (GREEN_TAIL, LEAST) if is_good else (RED_TAIL, LEAST_RED)
+
+    def interval(rounds: int) -> tuple[float, float]:
+        if count < 2:
+            return -math.inf, math.inf
+        half = student_quantile(tail, rounds - 1) * scatter / math.sqrt(rounds)
+        return centre - half, centre + half
+
+    low, high = interval(count)
+    would_tell: int | None
+    if count >= least and region.holds(low, high):
+        standing, would_tell = region.standing, count
+    else:
+        # The interval only shrinks with the rounds.
+        totals = range(max(count + 1, least), _UNTOLD)
+        first = bisect_left(totals, 1, key=lambda total: region.holds(*interval(total)))
+        standing = RatioStanding.OPEN
+        would_tell = totals[first] if first < len(totals) else None
+        would_tell = totals[0] if count < 2 else would_tell
     return Decision(
         standing=standing,
         centre=math.exp(centre),
         low=_exp(low),
         high=_exp(high),
-        rounds=len(logs),
+        rounds=count,
         would_tell=would_tell,
     )
 
@@ -137,50 +151,29 @@ def rounds_to_add(
     return min(wanted, MOST_ROUNDS - made)
 
 
-def _side(centre: float, bounds: RoundBounds) -> RatioStanding | None:
-    """Return on which side of its bounds the middle lies; None within."""
-    if bounds.most is not None and centre > math.log(bounds.most):
-        return RatioStanding.IMPOSSIBLE
-    if bounds.lower is not None and bounds.lower > 0 and centre < math.log(bounds.lower):
-        return RatioStanding.BELOW
-    if bounds.upper is not None and centre > math.log(bounds.upper):
-        return RatioStanding.ABOVE
-    return None
+@dataclass(frozen=True)
+class _Region:
+    """Where a ratio stands, and the logarithms between which that is so."""
+
+    standing: RatioStanding
+    low: float
+    high: float
+
+    def holds(self, low: float, high: float) -> bool:
+        return self.low <= low and high <= self.high
 
 
-def _interval(centre: float, scatter: float, count: int, tail: float) -> tuple[float, float]:
-    if count < 2:
-        return -math.inf, math.inf
-    half = student_quantile(tail, count - 1) * scatter / math.sqrt(count)
-    return centre - half, centre + half
-
-
-def _clear(side: RatioStanding | None, low: float, high: float, bounds: RoundBounds) -> bool:
-    match side:
-        case RatioStanding.IMPOSSIBLE:
-            return bounds.most is not None and low > math.log(bounds.most)
-        case RatioStanding.BELOW:
-            return bounds.lower is not None and high < math.log(bounds.lower)
-        case RatioStanding.ABOVE:
-            return bounds.upper is not None and low > math.log(bounds.upper)
-        case _:
-            above = not bounds.lower or low >= math.log(bounds.lower)
-            return above and (bounds.upper is None or high <= math.log(bounds.upper))
-
-
-def _would_tell(
-    centre: float, scatter: float, count: int, side: RatioStanding | None, bounds: RoundBounds
-) -> int | None:
-    least = max(count + 1, LEAST_RED if side else LEAST)
-    if count < 2:
-        return least
-    tail = RED_TAIL if side else GREEN_TAIL
-    totals = range(least, _UNTOLD)
-    # The interval only shrinks with the rounds.
-    first = bisect_left(
-        totals, 1, key=lambda total: _clear(side, *_interval(centre, scatter, total, tail), bounds)
-    )
-    return totals[first] if first < len(totals) else None
+def _region(centre: float, bounds: RoundBounds) -> _Region:
+    """Return the region in which the middle lies."""
+    most, upper = (math.log(each) if each else math.inf for each in (bounds.most, bounds.upper))
+    lower = math.log(bounds.lower) if bounds.lower else -math.inf
+    if centre > most:
+        return _Region(RatioStanding.IMPOSSIBLE, most, math.inf)
+    if centre < lower:
+        return _Region(RatioStanding.BELOW, -math.inf, lower)
+    if centre > upper:
+        return _Region(RatioStanding.ABOVE, upper, math.inf)
+    return _Region(RatioStanding.INSIDE, lower, upper)
 
 
 def _exp(logarithm: float) -> float:
