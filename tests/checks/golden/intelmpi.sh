@@ -20,6 +20,7 @@ _onerror()
 trap _onerror ERR
 
 fabricproof_end=$PWD/job_end fabricproof_reached=no
+export SLURM_EXPORT_ENV=ALL
 rm -f "$fabricproof_end"
 fabricproof_ends() { # how this job ended, for who judges it
     local status=$?
@@ -67,6 +68,12 @@ neighbours() { # BEGIN: the jobs on our nodes since then, ours too; squeue knows
     return 0
 }
 
+ask_judge() { # [LEGS]: the legs to run next, to $again; LEGS still fit in the job's time
+    again=
+    [ $# = 0 ] || printf '%s\n' "$1" >&"${JUDGE[1]}" || return
+    IFS= read -r again <&"${JUDGE[0]}" || { again= && return 1; }
+} 2>/dev/null
+
 means_nothing() { # whether a node said, or all of them together show, that the leg means nothing
     bash "$here/ask.sh" settle
     for each in "$FABRICPROOF_LEG"/no.*; do [ ! -e "$each" ] || return 0; done
@@ -74,7 +81,7 @@ means_nothing() { # whether a node said, or all of them together show, that the 
 }
 
 leg_rail0() { # osu_latency over rail0
-    env FABRICPROOF_PART=0 \
+    env FABRICPROOF_PART=0 FABRICPROOF_RAILS=rail0 \
     FI_PROVIDER=tcp \
     FI_TCP_IFACE=rail0 \
     I_MPI_FABRICS=ofi \
@@ -87,7 +94,7 @@ leg_rail0() { # osu_latency over rail0
 }
 
 leg_rail1() { # osu_latency over rail1
-    env FABRICPROOF_PART=0 \
+    env FABRICPROOF_PART=0 FABRICPROOF_RAILS=rail1 \
     FI_PROVIDER=tcp \
     FI_TCP_IFACE=rail1 \
     I_MPI_FABRICS=ofi \
@@ -119,12 +126,17 @@ if [ $# -gt 0 ]; then
 fi
 # A job that is started again must not be judged by what its first start left.
 rm -rf legs second_look.err
+# The judge lives as long as this script, so that it starts once, before anything is measured.  It
+# may die: a write to it must not end the script.
+trap : PIPE
+coproc JUDGE { exec {PYTHON} -E -m fabricproof.job.second_look "$here" 2>>second_look.err; }
 inventory
+ask_judge || [ -s second_look.err ] || echo "the judge in the job did not start" >>second_look.err
 for leg in rail0 rail1; do attempt "$leg" 1; done
 # A second look, on the same nodes, before anything is called red; then rounds of what is related,
 # in turn, until each relation is decided or has had its share.
 for ((look = 0; look < 25; look++)); do
-    again=$(FABRICPROOF_LEGS_FIT=$(((300 - 30 - SECONDS) / ${longest:-1})) {PYTHON} -E -m fabricproof.job.second_look "$here" 2>>second_look.err)
+    ask_judge "$(((300 - 30 - SECONDS) / ${longest:-1}))" || [ -s second_look.err ] || echo "the judge in the job died" >>second_look.err
     [ -n "$again" ] || break
     longest=1 # of what is run last: rounds are as long as the rounds before
     for leg in $again; do

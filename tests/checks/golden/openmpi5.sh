@@ -20,6 +20,7 @@ _onerror()
 trap _onerror ERR
 
 fabricproof_end=$PWD/job_end fabricproof_reached=no
+export SLURM_EXPORT_ENV=ALL
 rm -f "$fabricproof_end"
 fabricproof_ends() { # how this job ended, for who judges it
     local status=$?
@@ -68,6 +69,12 @@ neighbours() { # BEGIN: the jobs on our nodes since then, ours too; squeue knows
     return 0
 }
 
+ask_judge() { # [LEGS]: the legs to run next, to $again; LEGS still fit in the job's time
+    again=
+    [ $# = 0 ] || printf '%s\n' "$1" >&"${JUDGE[1]}" || return
+    IFS= read -r again <&"${JUDGE[0]}" || { again= && return 1; }
+} 2>/dev/null
+
 means_nothing() { # whether a node said, or all of them together show, that the leg means nothing
     bash "$here/ask.sh" settle
     for each in "$FABRICPROOF_LEG"/no.*; do [ ! -e "$each" ] || return 0; done
@@ -75,7 +82,7 @@ means_nothing() { # whether a node said, or all of them together show, that the 
 }
 
 leg_rail0() { # osu_bw over rail0
-    env FABRICPROOF_PART=0 \
+    env FABRICPROOF_PART=0 FABRICPROOF_RAILS=rail0 \
     OMPI_MCA_btl=self,tcp \
     OMPI_MCA_btl_tcp_if_include=rail0 \
     OMPI_MCA_hwloc_base_binding_policy=none \
@@ -87,7 +94,7 @@ leg_rail0() { # osu_bw over rail0
 }
 
 leg_rail1() { # osu_bw over rail1
-    env FABRICPROOF_PART=0 \
+    env FABRICPROOF_PART=0 FABRICPROOF_RAILS=rail1 \
     OMPI_MCA_btl=self,tcp \
     OMPI_MCA_btl_tcp_if_include=rail1 \
     OMPI_MCA_hwloc_base_binding_policy=none \
@@ -100,7 +107,7 @@ leg_rail1() { # osu_bw over rail1
 
 leg_rail0_back() { # osu_bw over rail0
     scontrol show hostnames "$SLURM_JOB_NODELIST" | tac >backwards.hosts || return
-    env FABRICPROOF_PART=0 \
+    env FABRICPROOF_PART=0 FABRICPROOF_RAILS=rail0 \
     OMPI_MCA_btl=self,tcp \
     OMPI_MCA_btl_tcp_if_include=rail0 \
     OMPI_MCA_hwloc_base_binding_policy=none \
@@ -113,7 +120,7 @@ leg_rail0_back() { # osu_bw over rail0
 
 leg_rail1_back() { # osu_bw over rail1
     scontrol show hostnames "$SLURM_JOB_NODELIST" | tac >backwards.hosts || return
-    env FABRICPROOF_PART=0 \
+    env FABRICPROOF_PART=0 FABRICPROOF_RAILS=rail1 \
     OMPI_MCA_btl=self,tcp \
     OMPI_MCA_btl_tcp_if_include=rail1 \
     OMPI_MCA_hwloc_base_binding_policy=none \
@@ -143,12 +150,17 @@ if [ $# -gt 0 ]; then
 fi
 # A job that is started again must not be judged by what its first start left.
 rm -rf legs second_look.err
+# The judge lives as long as this script, so that it starts once, before anything is measured.  It
+# may die: a write to it must not end the script.
+trap : PIPE
+coproc JUDGE { exec {PYTHON} -E -m fabricproof.job.second_look "$here" 2>>second_look.err; }
 inventory
+ask_judge || [ -s second_look.err ] || echo "the judge in the job did not start" >>second_look.err
 for leg in rail0 rail1 rail0_back rail1_back; do attempt "$leg" 1; done
 # A second look, on the same nodes, before anything is called red; then rounds of what is related,
 # in turn, until each relation is decided or has had its share.
 for ((look = 0; look < 25; look++)); do
-    again=$(FABRICPROOF_LEGS_FIT=$(((300 - 30 - SECONDS) / ${longest:-1})) {PYTHON} -E -m fabricproof.job.second_look "$here" 2>>second_look.err)
+    ask_judge "$(((300 - 30 - SECONDS) / ${longest:-1}))" || [ -s second_look.err ] || echo "the judge in the job died" >>second_look.err
     [ -n "$again" ] || break
     longest=1 # of what is run last: rounds are as long as the rounds before
     for leg in $again; do
