@@ -131,28 +131,28 @@ def foreign_traffic(
     if len(evidence.nodes) < 2:
         return ()
     run, found = join_by_node(evidence, expected), []
-    lost = _lost_bytes(run)
-    ways = (("rx", "received", "sent"), ("tx", "sent", "received"))
-    for (way, verb, who), rail in product(ways, expected.rails):
-        of_all = {node.name: excess for node, excess in _excess(run, expected.rails, way, lost)}
-        for node, excess in _excess(run, [rail], way, lost):
+    vain = _bytes_in_vain(run)
+    ways = (("rx", "tx", "received", "sent"), ("tx", "rx", "sent", "received"))
+    for (way, back, verb, who), rail in product(ways, expected.rails):
+        of_all = dict(_excess(run, expected.rails, way, back, vain))
+        for name, excess in _excess(run, [rail], way, back, vain):
+            node = next(each for each in run.nodes if each.name == name)
             # A rail carries both directions at once: what comes in costs nothing of what goes out.
-            if not node.due[f"{way}_bytes"] or seconds.get(node.name, 0) <= 0:
+            if not node.due[f"{way}_bytes"] or seconds.get(name, 0) <= 0:
                 continue
-            taken, own = min(excess, of_all.get(node.name, excess)), _moved(node, [rail], way)
+            taken, own = min(excess, of_all.get(name, excess)), _moved(node, [rail], way)
             if expected.exact and way == "tx" and len(expected.rails) == 1:
-                answers = UNLIKE_COUNTS * _moved(node, [rail], "rx")
+                answers = UNLIKE_COUNTS * _moved(node, [rail], back)
                 due = MAX_SHARE * node.due["tx_bytes"] + SLACK_BYTES + answers
-                taken = max(taken, own - due - sum(lost))
-            rate = taken / 1e6 / seconds[node.name]
+                taken = max(taken, own - due - sum(vain))
+            rate = taken / 1e6 / seconds[name]
             share = rate / rail_mb_s if rail_mb_s else taken / max(own, 1)
-            said = f"{rail} of {node.name} {verb} {rate:.2f} MB/s that nobody of this job {who}"
             found.append(
                 Disturbance(
                     kind=DisturbanceKind.FOREIGN_TRAFFIC,
                     share=min(1.0, share),
-                    reason=said,
-                    node=node.name,
+                    reason=f"{rail} of {name} {verb} {rate:.2f} MB/s that nobody of this job {who}",
+                    node=name,
                     burst_us=BURST_BYTES / rail_mb_s if rail_mb_s else 0.0,
                 )
             )
@@ -160,30 +160,28 @@ def foreign_traffic(
 
 
 def _moved(node: NodeTraffic, rails: Sequence[str], way: str) -> int:
-    """Return what passed over some rails; of a Soft-RoCE port the interface below counts."""
     mine = [each for each in node.rails if each.interface in rails]
     wires = [node.raw.get(each.parent or each.interface, each) for each in mine]
     return sum(each.moved(f"{way}_bytes") for each in wires)
 
 
 def _excess(
-    run: RunTraffic, rails: Sequence[str], way: str, lost: Sequence[float]
-) -> Iterator[tuple[NodeTraffic, float]]:
+    run: RunTraffic, rails: Sequence[str], way: str, back: str, vain: Sequence[float]
+) -> Iterator[tuple[str, float]]:
     """Yield a node and the bytes that it moved and no other node of the run answers for."""
-    back = "rx" if way == "tx" else "tx"
     mine, theirs = ([_moved(node, rails, each) for node in run.nodes] for each in (way, back))
-    rows = list(zip(run.nodes, mine, reversed(theirs), lost, strict=True))
+    rows = list(zip((node.name for node in run.nodes), mine, theirs[::-1], vain, strict=True))
     if len(rows) > 2:
         most = max(range(len(mine)), key=lambda at: mine[at] - theirs[at])
-        rows = [(run.nodes[most], sum(mine), sum(theirs), sum(lost))]
-    for node, seen, answered_for, sent_in_vain in rows:
+        rows = [(run.nodes[most].name, sum(mine), sum(theirs), sum(vain))]
+    for name, seen, answered_for, in_vain in rows:
+        foreign = seen - answered_for
         # Less than this may be unlike counts and chatter.
-        is_foreign = seen - answered_for > UNLIKE_COUNTS * answered_for + CHATTER_BYTES
-        foreign = seen - answered_for - (sent_in_vain if way == "tx" else 0.0)
-        yield node, max(0.0, foreign) if is_foreign else 0.0
+        is_foreign = foreign > UNLIKE_COUNTS * answered_for + CHATTER_BYTES
+        yield name, max(0.0, foreign - (in_vain if way == "tx" else 0.0)) if is_foreign else 0.0
 
 
-def _lost_bytes(run: RunTraffic) -> list[float]:
+def _bytes_in_vain(run: RunTraffic) -> list[float]:
     """Return what each node may have sent in vain: a loss of its own is no stranger's traffic."""
     ports = [each for node in run.nodes for each in node.rails if is_device(each.interface)]
     if any(each.moved(counter) > 0 for each in ports for counter in LOSS_COUNTERS):

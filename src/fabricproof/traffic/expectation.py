@@ -189,8 +189,10 @@ def join_by_node(evidence: Evidence, expected: Expectation) -> RunTraffic:
             _by_sockets(each, raw.values()) if each.interface in over else each
             for each in raw.values()
         ]
-        rails = tuple(each for each in samples if each.interface in expected.rails)
-        others = tuple(each for each in samples if each.interface not in expected.rails)
+        rails, others = (
+            tuple(each for each in samples if (each.interface in expected.rails) is is_rail)
+            for is_rail in (True, False)
+        )
         nodes.append(
             NodeTraffic(name=name, due=due, rails=rails, others=others, raw=raw, over=over)
         )
@@ -198,13 +200,13 @@ def join_by_node(evidence: Evidence, expected: Expectation) -> RunTraffic:
 
 
 def _due(evidence: Evidence, expected: Expectation) -> dict[str, dict[str, int]]:
+    counters = ("tx_bytes", "rx_bytes", "tx_packets")
+    due = {node: dict.fromkeys(counters, 0) for node in evidence.nodes}
     by_rank = [rank.node for rank in sorted(evidence.ranks, key=lambda rank: rank.rank)]
     half = max(1, len(by_rank) // 2)
     halves = ({*by_rank[:half]}, {*by_rank[half:]})
-    counters = ("tx_bytes", "rx_bytes", "tx_packets")
-    due = {node: dict.fromkeys(counters, 0) for node in evidence.nodes}
     sent, least = expected.sent_bytes, expected.least_bytes
-    of_halves = ((*sent,), sent[::-1]) if least is None else ((), ())
+    of_halves = (sent, sent[::-1]) if least is None else ((), ())
     for counter, amounts in zip(counters, (*of_halves, expected.sent_messages or ()), strict=True):
         for amount, nodes in zip(amounts, halves, strict=False):
             for node in nodes:

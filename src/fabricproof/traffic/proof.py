@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 
 from fabricproof.traffic.counters import TCP, CounterSample, is_device
 from fabricproof.traffic.expectation import (
@@ -165,18 +166,18 @@ def rails_shared(run: RunTraffic) -> Iterator[PathProof]:
     that connects both to one adapter of the other node.
     """
     num_rails = len(run.expected.rails)
+    if num_rails < 2 or not run.expected.spread:
+        return
     ways = (("tx_bytes", "carried", "{}'s traffic"), ("rx_bytes", "brought", "what {} received"))
-    for counter, verb, whose in ways:
-        for node in run.nodes if num_rails > 1 and run.expected.spread else ():
-            total = node.moved(counter)
-            # A node that only acknowledges may do so over one rail.
-            if min(node.due[counter], total) < SLACK_BYTES:
-                continue
-            for rail in node.rails:
-                share = rail.moved(counter) / total
-                if share < MIN_EVEN_SHARE / num_rails:
-                    said = f"{rail.interface} {verb} {share:.1%} of {whose.format(node.name)}"
-                    yield wrong(f"{said}: this is not a {num_rails}-rail number")
+    for (counter, verb, whose), node in product(ways, run.nodes):
+        total = node.moved(counter)
+        if min(node.due[counter], total) < SLACK_BYTES:
+            continue  # a node that only acknowledges may do so over one rail
+        for rail in node.rails:
+            share = rail.moved(counter) / total
+            if share < MIN_EVEN_SHARE / num_rails:
+                said = f"{rail.interface} {verb} {share:.1%} of {whose.format(node.name)}"
+                yield wrong(f"{said}: this is not a {num_rails}-rail number")
 
 
 #: Two interfaces whose bytes differ by no more than this are one wire counted twice (a VLAN, a
@@ -211,7 +212,7 @@ def no_other_path_fits(run: RunTraffic) -> Iterator[PathProof]:
             stacked = run.expected.exact and sample.interface not in node.over
             if sample.interface == "lo" or moved < max(telling, SLACK_BYTES):
                 continue
-            if not _is_same_wire(node, sample, "tx_bytes", stacked=stacked):
+            if not _is_same_wire(node, sample, "tx_bytes", SAME_WIRE, stacked=stacked):
                 on_both = f"{megabytes(on_rails)} and {sample.interface} {megabytes(moved)}"
                 says = f"the benchmark says {node.name} sent {megabytes(due)}"
                 yield unknown(f"two paths fit: {says}, {run.rails} sent {on_both}")
@@ -241,19 +242,14 @@ def no_other_path_fits_messages(run: RunTraffic) -> Iterator[PathProof]:
             stacked = is_pingpong and expected.exact and sample.interface not in node.over
             stacked = stacked and not is_device(sample.interface)
             same = SAME_WIRE if is_pingpong else 0.0
-            if not _is_same_wire(node, sample, "tx_packets", stacked=stacked, tolerance=same):
+            if not _is_same_wire(node, sample, "tx_packets", same, stacked=stacked):
                 on_both = f"{node.moved('tx_packets')} packets and {sample.interface} {packets}"
                 says = f"{node.name} sent {due} messages one by one at least"
                 yield unknown(f"two paths fit: {says}, {run.rails} sent {on_both}")
 
 
 def _is_same_wire(
-    node: NodeTraffic,
-    sample: CounterSample,
-    counter: str,
-    *,
-    stacked: bool,
-    tolerance: float = SAME_WIRE,
+    node: NodeTraffic, sample: CounterSample, counter: str, tolerance: float, *, stacked: bool
 ) -> bool:
     """Tell whether ``sample`` may count what the rails moved a second time.
 
@@ -267,20 +263,18 @@ def _is_same_wire(
 
 
 def _known_apart(node: NodeTraffic, sample: CounterSample) -> bool | None:
-    """Return whether ``sample`` is another wire than the rails'; None if nobody can say.
+    """Return whether ``sample`` is another wire than the rails'; None if unknown.
 
-    Addresses tell network interfaces apart, names the ports of devices: mlx5_0:1 and mlx5_1:1.  A
-    Soft-RoCE device has the address of the interface below it.
+    By the addresses of interfaces (a Soft-RoCE device has that of the interface below it), and by
+    the names of devices: mlx5_0:1 and mlx5_1:1.
     """
     if sample.interface in node.over:
         return True  # what it counted of the device above is taken off already
     if sample.netdev is not None and sample.netdev in {each.interface for each in node.rails}:
         return False  # a Slingshot device counts all of its interface
-
-    def address_of(each: CounterSample) -> str | None:
-        return node.raw.get(each.parent or each.interface, each).address
-
-    own, addresses = address_of(sample), {address_of(each) for each in node.rails}
+    own, *addresses = (
+        node.raw.get(each.parent or each.interface, each).address for each in (sample, *node.rails)
+    )
     if own is not None and (own in addresses or None not in addresses):
         return own not in addresses
     return all(is_device(each.interface) for each in (sample, *node.rails)) or None
