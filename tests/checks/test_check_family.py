@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -31,7 +30,7 @@ class OwnLatency(PairBenchmark):
     suite = "osu"
     program = "osu_latency"
     family_tags = ["pt2pt", "full"]
-    roads = "all"
+    net_paths = "all"
 '''
 
 
@@ -56,17 +55,6 @@ def test_a_file_kept_elsewhere_is_loaded_beside_ours_of_the_same_name(tmp_path: 
     assert names > {"OwnPersistent", "OwnLatency", "OsuBandwidth"}
     assert listed(tmp_path, "-c", str(own), "-t", "ours") == {"OwnPersistent"}
     assert listed(tmp_path, "-c", str(own), "-t", "nightly") == {"OwnPersistent"}
-
-
-def test_a_check_written_for_version_1_measures_over_the_paths_it_names(tmp_path: Path) -> None:
-    own = tmp_path / "own.py"
-    own.write_text(OWN.format(level="full"))
-    out = reframe(load_site(str(SITES / "vcluster")), tmp_path, "--describe", "-c", str(own))
-    described = json.loads(out[out.index("[") :])
-    assert {each["@class"]: each["net_paths"] for each in described} == {
-        "OwnPersistent": "each",
-        "OwnLatency": "all",
-    }
 
 
 def test_a_level_that_there_is_not_loses_its_file_and_reframe_says_so(tmp_path: Path) -> None:

@@ -5,10 +5,19 @@ ReFrame leaves out a check file that raises at import with a warning, and ends w
 
 from __future__ import annotations
 
+import copy
+import json
+import os
+import shutil
 from pathlib import Path
 
 import pytest
-from reframe_sessions import HERE, ROOT, run_stock
+from reframe_sessions import HERE, ROOT, StockRun, run_stock
+
+from fabricproof.core.errors import ConfigError
+from fabricproof.job.job_end import RECORD_END
+from fabricproof.rfm import extend
+from fabricproof.site.roll import write_roll
 
 CHECKS = str(ROOT / "checks")
 
@@ -46,24 +55,111 @@ def test_without_a_site_every_check_fails_and_says_what_is_missing(
     for case in ended.cases.values():
         assert case["result"] == "fail"
         assert case["fail_reason"].startswith("config error: these checks need a site of fabric")
-        assert "a site.toml for ReFrame's system 'hpcville'" in case["fail_reason"]
-        assert "next: fabricproof run --site" in case["fail_reason"]
+        assert "ReFrame's system 'hpcville'" in case["fail_reason"]
+        assert "fabricproof.rfm.extend(" in case["fail_reason"]
 
 
-@pytest.mark.parametrize("partition", ["login", "node"])
-def test_where_no_partition_has_the_site_s_fabric_they_fail_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partition: str
-) -> None:
-    """valid_systems = "+fabric-eth0" would select nothing, and ReFrame pass without a check."""
-    monkeypatch.setenv("FABRICPROOF_SITE", str(HERE / "site"))
-    (tmp_path / "settings.py").write_text(
-        SETTINGS.replace("hpcville", "traps").replace("login", partition)
+#: of a site with ReFrame of its own: its launcher, environments and handlers, and our one line
+EXTENDED = """
+import os
+from fabricproof.rfm import extend
+site_configuration = {
+    "systems": [{"name": "hpcville", "hostnames": [".*"], "partitions": [
+        {"name": "login", "scheduler": "local", "launcher": "local", "environs": ["gnu"]},
+        {"name": "node", "scheduler": "local", "launcher": "mpirun", "environs": ["gnu"],
+         "prepare_cmds": ["echo theirs"], "features": ["big"], "extras": {"racks": 2}}]}],
+    "environments": [{"name": "gnu", "features": ["mpi"]}, {"name": "fake", "cc": "theirs"}],
+    "general": [{"poll_rate_max": 50.0, "poll_rate_min": 20.0,
+                 "check_search_path": [os.environ.get("TRAPS_CHECKS", "checks")]}],
+}
+site_configuration = extend(site_configuration, site=SITE)
+"""
+
+
+def _extended(folder: Path, *options: str, checks: str, site: Path = HERE / "site") -> StockRun:
+    """Run stock ReFrame as a user of a site with settings of its own."""
+    (folder / "settings.py").write_text(EXTENDED.replace("SITE)", f"{str(site)!r})"))
+    return run_stock(
+        folder,
+        *options,
+        checks=checks,
+        RFM_CONFIG_FILES=str(folder / "settings.py"),
+        PATH=f"{HERE / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        FABRICPROOF_PERFLOGS=str(folder / "ours"),
     )
-    ended = run_stock(tmp_path, "-R", checks=CHECKS, RFM_CONFIG_FILES=str(tmp_path / "settings.py"))
-    assert ended.status == 1
-    reasons = {case["fail_reason"] for case in ended.cases.values()}
-    assert all("has no partition, or not the fabrics, of its site.toml" in each for each in reasons)
-    assert all("expected node" in each for each in reasons)
+
+
+def test_extended_settings_keep_theirs_and_add_ours() -> None:
+    theirs = {"environments": [{"name": "fake", "cc": "cc", "features": ["gpu"]}]}
+    theirs["systems"] = [{"name": "s", "partitions": [{"name": "node", "features": ["big"]}]}]
+    before = copy.deepcopy(theirs)
+    found = extend(theirs, str(HERE / "site"))
+    assert theirs == before
+    (partition,) = found["systems"][0]["partitions"]
+    assert partition["features"] == ["big", "fabric-eth0"]
+    assert partition["environs"] == ["fake"]
+    assert partition["prepare_cmds"] == [RECORD_END]
+    assert found["environments"] == [
+        {"name": "fake", "cc": "cc", "features": ["gpu", "mpi", "openmpi"]}
+    ]
+    assert "logging" not in found
+
+
+def test_partitions_that_are_none_of_the_site_s_are_refused_or_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ConfigError, match="one of: node"):
+        extend({"systems": [{"name": "s", "partitions": [{"name": "gpu"}]}]}, str(HERE / "site"))
+    site = shutil.copytree(HERE / "site", tmp_path / "traps")
+    text = (site / "site.toml").read_text()
+    table = text[text.index("[[partitions]]") : text.index("[[stacks]]")]
+    more = table.replace('"node"', '"fat"')
+    (site / "site.toml").write_text(text.replace("[[stacks]]", f"{more}[[stacks]]"))
+    extend({"systems": [{"name": "s", "partitions": [{"name": "node"}]}]}, str(site))
+    assert "not measured: fat of" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("check", "status", "verdict"),
+    [("Well", 0, "PASS"), ("Slow", 1, "FAIL"), ("Fast", 3, "INVALID")],
+)
+def test_stock_reframe_of_a_site_gives_records_table_and_status(
+    tmp_path: Path, check: str, status: int, verdict: str
+) -> None:
+    ended = _extended(tmp_path, "-n", f"^{check}%", checks=str(HERE / "house" / "leg_traps.py"))
+    assert ended.status == status, ended.out
+    after = ended.out.partition("Run report saved in")[2] or ended.out.partition("Log file(s)")[2]
+    assert verdict in after
+    (path,) = (tmp_path / "ours").glob("*/node/records.jsonl")
+    legs = [json.loads(line) for line in path.read_text().splitlines()]
+    assert {each["verdict"] for each in legs if each["kind"] == "leg"} == {verdict}
+
+
+def test_a_required_check_that_stock_reframe_did_not_load_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(HERE / "site", tmp_path / "traps")
+    due = {"check": "Gone", "fabric": "eth0", "partition": "node", "stack": "fake"}
+    write_roll(tmp_path / "traps", [{**due, "tags": ["trap"]}])
+    text = (HERE / "house" / "leg_traps.py").read_text()
+    (tmp_path / "well.py").write_text(text[: text.index("@rfm.simple_test\nclass Slow(")])
+    # "-c" of a file would be a choice.
+    monkeypatch.setenv("TRAPS_CHECKS", str(tmp_path / "well.py"))
+    ended = _extended(tmp_path, "-t", "trap", checks="", site=tmp_path / "traps")
+    assert ended.status == 4
+    assert "Gone" in ended.out
+
+
+def test_a_selection_without_a_check_is_no_pass(tmp_path: Path) -> None:
+    checks = str(HERE / "house" / "leg_traps.py")
+    ended = _extended(tmp_path, "-t", "infinband", checks=checks)
+    assert ended.status == 4
+    assert "nothing was judged" in ended.out
+
+
+def test_a_session_of_their_own_checks_alone_is_theirs(tmp_path: Path) -> None:
+    ended = _extended(tmp_path, "-n", "^Plain", checks=str(HERE / "stock" / "plain.py"))
+    assert "fabricproof" not in ended.out.partition("[==========]")[2]
 
 
 def test_a_reframe_whose_python_has_no_fabricproof_fails(tmp_path: Path) -> None:

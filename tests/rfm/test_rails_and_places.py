@@ -10,8 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from reframe.core.backends import getlauncher, getscheduler
-from reframe.core.schedulers import Job
 
 from fabricproof.core.errors import ParseError, UnavailableError
 from fabricproof.job.evidence.leg_folder import as_one_path
@@ -32,7 +30,6 @@ from fabricproof.rfm.families.places import (
 from fabricproof.rfm.families.rails import cell, expected_gain, rails_plan
 from fabricproof.rfm.legs.compare import with_twins
 from fabricproof.rfm.legs.leg import LegPlanner
-from fabricproof.rfm.staging import launch_command
 from fabricproof.site import load_site
 from fabricproof.site.schema import PartitionSpec, ReferenceSpec
 from fabricproof.stacks.environment import ROOT_VARIABLE
@@ -280,15 +277,14 @@ _PLAN = """
 import json, sys
 from types import SimpleNamespace
 from reframe.core import runtime
-mpi = SimpleNamespace(features=["mpi"])
-compute = SimpleNamespace(name="compute", features=["fabric-eth0"], environs=[mpi])
+from fabricproof.site import load_site
+site = load_site("vcluster")
+compute = SimpleNamespace(name="compute", extras={"fabricproof_site": str(site.folder)})
 system = SimpleNamespace(name="vcluster", partitions=[compute])
 runtime.runtime = lambda: SimpleNamespace(system=system)
 from fabricproof.core.errors import UnavailableError
 from fabricproof.rfm.families.collectives import RingPlacement
 from fabricproof.rfm.families.places import PlacementBenchmark
-from fabricproof.site import load_site
-site = load_site("vcluster")
 planner = SimpleNamespace(partition=site.partition("compute"), spec=site.fabric_spec("eth0"))
 test = SimpleNamespace(is_dry_run=lambda: "dry" in sys.argv, seed=1, packed=False)
 test.ranks = lambda planner: 1
@@ -330,17 +326,6 @@ def test_what_all_nodes_would_allow_is_missing_where_those_of_a_leaf_are_out(
     assert [each for each, _ in said] == [outcome] * 2
     told = "vc[5-8] drain" if outcome == "MISSING" else "usable nodes"
     assert all(told in reason for _, reason in said)
-
-
-def test_a_launch_through_srun_is_planned_without_starting_it(
-    slurm: Path, planner: LegPlanner
-) -> None:
-    """ReFrame's own object for it runs ``srun --version`` each time that it is made."""
-    _pretend(slurm, "srun", f"touch {slurm}/asked")
-    job = Job.create(getscheduler("local")(), getlauncher("local")(), name="x")
-    line = launch_command(job, planner.stack, "srun", None)
-    assert line[0] == "srun"
-    assert not (slurm / "asked").exists()
 
 
 def test_slurm_is_not_asked_where_its_configuration_is_no_file(

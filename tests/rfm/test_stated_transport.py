@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -212,11 +211,11 @@ def test_mpis_own_launchers_measure_each_rail_the_other_way_too(site: Site) -> N
 
 def test_intel_mpis_launcher_does_not_hand_on_the_name_of_the_scripts_own_node(site: Site) -> None:
     """It would: then both ranks call themselves the first node's (seen with 2021.18)."""
-    job = SimpleNamespace(num_tasks=2)
     intel, open_mpi = (_planner(site, name).stack for name in ("intelmpi", "openmpi4"))
-    started = launch_command(job, intel, "mpirun", None)
+    started = launch_command(intel, "mpirun", Layout(), is_whole=True)
     assert started[:6] == ["env", "-u", "SLURMD_NODENAME", "-u", "HOSTNAME", "mpirun"]
-    assert launch_command(job, open_mpi, "mpirun", None)[0] == "mpirun"
+    line = launch_command(open_mpi, "mpirun", Layout(), is_whole=True)
+    assert line[:3] == ["mpirun", "-np", "2"]
 
 
 def test_every_check_that_tells_a_path_asks_first_whether_it_can(site: Site) -> None:

@@ -1,12 +1,18 @@
 """The only room that imports ReFrame: base classes, guards, settings.
 
-Only ``checks/``, ``reframe_settings.py`` and the tests import it; nothing else of the library does.
+Only ``checks/``, ``reframe_settings.py``, a site's own settings and checks, and the tests import
+it; nothing else of the library does.
 """
+
+from fabricproof.rfm.settings import extend
+
+__all__ = ["extend"]
 
 #: What the checks may import.
 FRONT: dict[str, str] = {
     "checks.base": "what every check is",
     "checks.family": "checks between two nodes",
+    "checks.own": "a site's own checks, judged as ours are",
     "checks.preflight": "the check of the nodes themselves",
     "families.all_pairs": "the checks of all nodes",
     "families.collectives": "checks of collectives and of rings",

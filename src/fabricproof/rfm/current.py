@@ -1,17 +1,32 @@
-"""What the running ReFrame session says of the site, for the check classes."""
+"""The running ReFrame session: which site it measures, who it is, and what it says at its end."""
 
 from __future__ import annotations
 
+import atexit
 import functools
+import json
+import logging
 import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
 
 import reframe.core.runtime as rt
 from reframe.core.exceptions import ReframeFatalError
+from reframe.core.systems import SystemPartition
 
-from fabricproof.core.errors import ConfigError, FabricproofError, InputMissingError
-from fabricproof.job.run import NODES_VARIABLE, new_run_id
+from fabricproof.core.errors import ConfigError, ExitStatus, FabricproofError
+from fabricproof.core.project import check_folders, project_root
+from fabricproof.job.run import NODES_VARIABLE, new_run_id, wants_run, workplace
 from fabricproof.physics import find_link
-from fabricproof.site import FabricSpec, Site, choose_site, load_site
+from fabricproof.site import FabricSpec, PartitionSpec, Site, load_site
+from fabricproof.stacks.environment import shell_line
+
+#: key of a partition's ``extras``: the folder of the site that says what is measured there
+SITE_KEY = "fabricproof_site"
 
 #: one identity for all checks of one session
 RUN_VARIABLE = "FABRICPROOF_RUN_ID"
@@ -22,21 +37,29 @@ TAGGED_TECHNOLOGIES = ("ethernet", "infiniband")
 #: stands for the fabrics of a session without a site
 NO_SITE = "no-site"
 
+#: checks of ours that took part in this session
+took_part: set[str] = set()
+
 
 @functools.cache
 def current_site() -> Site:
     """Return the site of this ReFrame session.
 
     Raises:
-        InputMissingError: there is none of the name of ReFrame's system.
-        ConfigError: it is wrong.
+        ConfigError: ReFrame's settings name none, or it is wrong.
+        InputMissingError: it is not there.
     """
-    name = rt.runtime().system.name
-    try:
-        chosen = choose_site()
-    except InputMissingError:
-        return load_site(name)
-    return chosen if chosen.name == name else load_site(name)
+    system = rt.runtime().system
+    named = {str(each.extras[SITE_KEY]) for each in system.partitions if SITE_KEY in each.extras}
+    if named:
+        return load_site(min(named))
+    raise ConfigError(
+        "these checks need a site of fabricproof",
+        expected=f"a partition that it measures in ReFrame's system {system.name!r}",
+        got=", ".join(each.name for each in system.partitions) or "no partition",
+        next_step="site_configuration = fabricproof.rfm.extend(site_configuration, site=NAME) in "
+        "your settings, or fabricproof run --site NAME",
+    )
 
 
 @functools.cache
@@ -47,45 +70,29 @@ def why_no_site() -> FabricproofError | None:
     a run without its checks ends well (4.10, ``frontend/loader.py``).  So each check fails with
     this, whatever options selected it.
     """
-    hint = "fabricproof run --site SITE [-c FOLDER], or site init"
     try:
-        name = rt.runtime().system.name
-    except ReframeFatalError:  # whoever imports a check without ReFrame: a test, a page's example
-        return ConfigError("these checks run in a session of ReFrame", next_step=hint)
-    try:
-        site = current_site()
+        current_site()
     except FabricproofError as error:
-        return ConfigError(
-            "these checks need a site of fabricproof",
-            source=error.source,
-            expected=f"a folder with a site.toml for ReFrame's system {name!r}",
-            got=error.problem,
-            next_step=hint,
-        )
-    # With --system=NAME:PARTITION ReFrame has that one alone.
-    partitions = rt.runtime().system.partitions
-    named = {each.name for each in partitions}
-    needed = {
-        (each.name, f"fabric-{fabric}")
-        for each in site.partitions
-        if each.name in named
-        for fabric in each.fabrics
-    }
-    there = {
-        (each.name, feature)
-        for each in partitions
-        if any("mpi" in environ.features for environ in each.environs)
-        for feature in each.features
-    }
-    if needed and needed <= there:
-        return None
-    lacking = " and ".join(min(needed - there, default=(site.partitions[0].name, "")))
-    return ConfigError(
-        f"ReFrame's system {name!r} has no partition, or not the fabrics, of its site.toml",
-        source=str(site.folder / "site.toml"),
-        expected=f"{lacking} in its partitions and their features, mpi in its environments'",
-        got=f"{sorted(named)} with {sorted(there)}",
-        next_step=hint,
+        return error
+    except ReframeFatalError:  # whoever imports a check without ReFrame: a test, a page's example
+        return ConfigError("these checks run in a session of ReFrame")
+    return None
+
+
+def partition_of(partition: SystemPartition, options: Sequence[str] = ()) -> PartitionSpec:
+    """Return the site's partition, submitted to and started on as ReFrame's settings say.
+
+    ``options``: of the job, behind those of access (ReFrame's ``-J``).
+    """
+    spec = current_site().partition(partition.name)
+    launcher = partition.launcher_type.registered_name.partition("-")[0]  # mpirun-openmpi
+    known = launcher in {"srun", "mpirun", "mpiexec"}
+    return spec.model_copy(
+        update={
+            "access": [*partition.access, *options],
+            "scheduler": partition.scheduler.registered_name,
+            "launcher": launcher if known else spec.launcher,
+        }
     )
 
 
@@ -98,11 +105,6 @@ def technology(spec: FabricSpec) -> str:
     if link.is_soft or spec.protocol in {"rocev2", "ib"}:
         return "infiniband"
     return link.technology
-
-
-def link_name(spec: FabricSpec) -> str:
-    """Return the declared link of a fabric in the project's spelling; empty where it has none."""
-    return find_link(spec.link).name if spec.link is not None else ""
 
 
 def is_roce(spec: FabricSpec) -> bool:
@@ -143,3 +145,62 @@ def why_one_rail(fabric: str) -> str:
     """Return why ``fabric`` has nothing for several rails; empty where it has them."""
     one_rail = len(current_site().fabric_spec(fabric).rails) < 2
     return f"fabric {fabric} has one rail" if one_rail else ""
+
+
+def tell_at_the_end(site: Site) -> None:
+    """Have this session of ReFrame, if it runs checks, print their verdicts when it ends.
+
+    Under ``fabricproof run`` that prints them.
+    """
+    if wants_run(sys.argv[1:]) and not os.environ.get(RUN_VARIABLE):
+        atexit.register(_tell, site.folder.resolve(), run_id(), time.time())
+
+
+def _tell(site: Path, run: str, began: float) -> None:
+    """Print the verdicts, and end with their exit status: ReFrame's knows of no absent check."""
+    report = _report_since(began)
+    loaded = "fabricproof.rfm.checks.base" in sys.modules
+    if not (took_part or (loaded and report is None)):
+        return
+    status: int = ExitStatus.MISSING
+    if report is None:
+        sys.stderr.write(
+            "fabricproof: nothing was judged: ReFrame ran no check, or left no report "
+            "(generate_file_reports, --report-file)\n"
+        )
+    else:
+        place = workplace(project_root())
+        kept = place.report_file(run)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        said = json.loads(report.read_text(encoding="utf-8"))
+        said["session_info"]["cmdline"] = _without_our_checks(said["session_info"]["cmdline"])
+        kept.write_text(json.dumps(said), encoding="utf-8")
+        sys.stdout.flush()
+        words = [sys.executable, "-m", "fabricproof.cli", "report", run, "--site", str(site)]
+        status = subprocess.run(words, check=False).returncode
+    if status:
+        # Nothing else lets what ends with the interpreter change its status.
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _without_our_checks(line: str) -> str:
+    """Return ReFrame's command line without ``-c`` of all our checks: that leaves out none."""
+    ours = {folder.resolve() for folder in check_folders(project_root())}
+    left: list[str] = []
+    for word in shlex.split(line):
+        if left and left[-1] in {"-c", "--checkpath"} and Path(word).resolve() in ours:
+            left.pop()
+        else:
+            left.append(word)
+    return shell_line(left)
+
+
+def _report_since(began: float) -> Path | None:
+    """Return the report that ReFrame has written since then; None if none."""
+    pattern = Path(os.path.expandvars(rt.runtime().get_option("general/0/report_file")))
+    found = pattern.parent.glob(pattern.name.replace("{sessionid}", "*"))
+    new = [path for path in found if path.stat().st_mtime >= began - 1]
+    return max(new, key=lambda path: path.stat().st_mtime, default=None)

@@ -8,9 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from reframe.core.backends import getlauncher
-from reframe.core.schedulers import Job
-
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.provenance import LegPlace
 from fabricproof.history.baseline_file import find_baseline, path_of, write_baseline
@@ -75,20 +72,21 @@ def copy_scripts(folder: Path) -> None:
         shutil.copy(script, folder / script.name)
 
 
-def launch_command(job: Job, stack: ResolvedStack, name: str, layout: Layout | None) -> list[str]:
-    """Return the launcher's command for the ranks that ``job`` states, as words for a shell.
+def launch_command(
+    stack: ResolvedStack, name: str, layout: Layout, *, is_whole: bool = False
+) -> list[str]:
+    """Return launcher ``name`` with its options for the ranks of a layout, as words for a shell.
 
-    Without ``layout`` it is for all ranks of the job.
+    ``is_whole``: the layout is the job's, which the launcher knows.
     """
     launch = stack.launch_by(name)
     without = [word for each in launch.hidden for word in ("-u", each)]
-    options = [
-        *launch.options,
-        *option_words(stack.spec.launcher_options),
-        *(layout_options(stack.family, name, layout) if layout else ()),
-    ]
-    command = [shell_word(each) for each in (*_command(job, name), *options)]
-    if name == "srun" and layout and layout.nodes:
+    number = {"mpirun": "-np", "mpiexec": "-n"}  # as ReFrame's launchers write it
+    words = [name, *([number[name], str(layout.num_ranks)] if name in number else [])]
+    options = [*launch.options, *option_words(stack.spec.launcher_options)]
+    options += [] if is_whole else layout_options(stack.family, name, layout)
+    command = [shell_word(each) for each in (*words, *options)]
+    if name == "srun" and layout.nodes and not is_whole:
         command = list(naming_the_nodes(command, layout.nodes))
     return ["env", *without, *command] if without else command
 
@@ -108,14 +106,6 @@ def digest_of_program(leg: Leg) -> str:
     if leg.container is not None or not leg.commands:
         return ""
     return binary_digest(leg.commands[0], leg.environment)
-
-
-def _command(job: Job, name: str) -> list[str]:
-    # ReFrame's object for srun asks "srun --version" when it is made, to know whether cores of a
-    # task must be named.  Our jobs state none, so its command is one word.
-    if name == "srun":
-        return ["srun"]
-    return list(getlauncher(name)().command(job))
 
 
 @functools.lru_cache(maxsize=2)

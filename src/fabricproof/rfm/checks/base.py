@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from types import MappingProxyType
 
 import reframe as rfm
 import reframe.utility.sanity as sn
@@ -35,7 +34,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.provenance import AFTERWARDS_KEY, IDENTITY_KEY, LegPlace, StackIdentity
 from fabricproof.core.records import append_records
 from fabricproof.core.units import first_few
-from fabricproof.job.job_end import REACHED_END, RECORD_END, JobEnd, SchedulerSays
+from fabricproof.job.job_end import REACHED_END, RECORD_END, SchedulerSays
 from fabricproof.job.judge import JobFacts, judge_job
 from fabricproof.job.leg import PEER_SUITES, Leg, Plan, write_plan
 from fabricproof.job.outcome import Outcome
@@ -43,6 +42,7 @@ from fabricproof.job.relation import Relation
 from fabricproof.job.run import PLANS_VARIABLE, JobEvent, tell
 from fabricproof.job.script import JOB_END_FILE, SCRIPT_FILE, render_script
 from fabricproof.nodes.inventory.store import FOLDER
+from fabricproof.physics import find_link
 from fabricproof.rfm.build import StackBuild
 from fabricproof.rfm.current import (
     NO_SITE,
@@ -51,9 +51,10 @@ from fabricproof.rfm.current import (
     current_site,
     fabric_choices,
     is_roce,
-    link_name,
+    partition_of,
     run_id,
     technology,
+    took_part,
     why_no_site,
     why_one_rail,
 )
@@ -128,6 +129,8 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
     num_tasks_per_node = 1
     require_reference = True
     sourcesdir = None
+    executable = "bash"
+    executable_opts = [SCRIPT_FILE]  # noqa: RUF012 - ReFrame reads class attributes as variables
 
     #: the MPI is told its path; False where there is none or nobody tells it
     tells_the_path: bool = True
@@ -138,15 +141,15 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
     #: module that the job asks, again and again, which leg to run next
     asks_next: str = "fabricproof.job.second_look"
 
+    #: what counts of the legs, if not they and the plan's relations
+    rows: Callable[[Sequence[Outcome]], Sequence[Outcome]] | None = None
+
+    #: site, partition, stack and program, from setup on
+    planner: LegPlanner
     legs: tuple[Leg, ...] = ()
     relations: tuple[Relation, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
-    job_end: JobEnd | None = None
-    job_says: SchedulerSays = SchedulerSays()
-    stack_identity: StackIdentity | None = None
-
-    #: identity of the stack with the package of each suite that the legs take their program from
-    suite_identities: Mapping[str, StackIdentity] = MappingProxyType({})
+    job_says = SchedulerSays()
 
     @classmethod
     def loggable_attrs(cls) -> list[tuple[str, str | None]]:
@@ -157,6 +160,8 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         """
         found = type(rfm.RunOnlyRegressionTest).loggable_attrs(cls)
         return [each for each in found if each[0] != "variables"]
+
+    # What a check may say differently.
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return what this check measures: legs and relations, or the reason for none.
@@ -170,61 +175,9 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         """Return why this fabric has nothing for the check; empty where it has."""
         return ""
 
-    @run_after("init")
-    def choose_where(self) -> None:
-        """Bind the check to the partitions that have its fabric; name its tags."""
-        if not hasattr(self, "env_vars"):  # ReFrame's --setvar may have set it
-            self.env_vars = {}
-        self.run_id = run_id()
-        if self.fabric == NO_SITE:
-            self.tags = {*self.family_tags, *TAGGED_TECHNOLOGIES}
-            self.valid_systems = self.valid_prog_environs = ["*"]
-            return
-        self.valid_prog_environs = self.environs()
-        if self.fabric.startswith("no-"):
-            self.tags = {*self.family_tags, self.fabric.removeprefix("no-")}
-            self.valid_systems = ["*"]
-            return
-        spec = current_site().fabric_spec(self.fabric)
-        self.tags = {*self.family_tags, technology(spec)}
-        if is_roce(spec):
-            self.tags |= {"roce"}
-        self.valid_systems = [f"+fabric-{self.fabric}"]
-
     def environs(self) -> list[str]:
         """Return the stacks with which the check runs, as ReFrame selects environments."""
-        return ["+mpi"]
-
-    def depends_on(self, target: str, how: object = None, *args: object) -> None:
-        """Depend on a fixture, unless there is nothing to measure: that needs no stack built."""
-        if not self.fabric.startswith("no-"):
-            super().depends_on(target, how, *args)
-
-    @run_before("setup")
-    def skip_what_this_site_does_not_have(self) -> None:
-        """Skip, with a reason, a technology that this site does not have; fail without a site."""
-        if error := why_no_site():
-            raise error
-        if self.fabric.startswith("no-"):
-            self._skip(f"this site has no {self.fabric.removeprefix('no-')} fabric")
-
-    @run_after("setup")
-    def skip_what_is_not_there(self) -> None:
-        """Skip, with a reason, what the fabric does not have or this stack was not given."""
-        if reason := self.why_not():
-            self._skip(reason)
-        self.suite = self.choose_suite()
-        self._identify()
-
-    def resolved(self) -> ResolvedStack:
-        """Return the stack on the partition, as it stands now."""
-        site = current_site()
-        return resolve(
-            site,
-            site.partition(self.current_partition.name),
-            site.stack(self.current_environ.name),
-            assumed=self.is_dry_run(),
-        )
+        return [stack.name for stack in current_site().stacks]
 
     def choose_suite(self) -> str:
         """Return the suite that has the program; skip, with a reason, where there is none."""
@@ -232,218 +185,6 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         if suite is None:
             self._skip(reason)
         return str(suite)
-
-    def _identify(self) -> None:
-        """Take down what the stack is; it must be the same when the legs have been run."""
-        stack = self.resolved()
-        self.stack_identity = stack.identity(self.suite)
-        self.stack_version = f"{stack.family} {stack.version}"
-        self.stack_digest = self.stack_identity.short
-        for name in ("mpi", "program", "compiler", "target"):
-            # A bar ends a column of the perflog.
-            setattr(self, f"stack_{name}", getattr(self.stack_identity, name).replace("|", "/"))
-        if stack.kind == "spack":
-            self.modules = [shell_word(each) for each in stack.modules]
-            self.env_vars.update(stack.exported)
-
-    def _identities(self) -> Mapping[str, StackIdentity]:
-        """Return what the stack is now, for every suite of the legs and relations."""
-        stack = self.resolved()
-        suites = {self.suite, *(leg.suite for leg in self.legs)}
-        suites |= {relation.suite for relation in self.relations}
-        return {suite: stack.identity(suite) for suite in sorted(suites)}
-
-    def _skip(self, reason: str) -> None:
-        self.skip_reason = reason
-        self.skip(reason)
-
-    def _create_job(self, *args: object, **options: object) -> Job:
-        """Return a job that starts a script: the script starts the ranks, and ReFrame nothing.
-
-        ReFrame's object for srun would run "srun --version" for each test case, and without a
-        slurm.conf that answers after a minute.
-        """
-        partition = self.current_partition
-        launcher, partition._launcher_type = partition._launcher_type, getlauncher("local")
-        try:
-            return super()._create_job(*args, **options)
-        finally:
-            partition._launcher_type = launcher
-
-    @run_after("setup")
-    def plan_legs(self) -> None:
-        """Write ``plan.json``, ``legs.sh`` and ``rank.sh`` into the stage folder."""
-        site = current_site()
-        partition = site.partition(self.current_partition.name)
-        planner = self._planner()
-        plan = planner.told(self.plan) if self.tells_the_path else self.plan(planner)
-        if not plan.legs:
-            self._skip(plan.reason)
-        self.num_tasks = plan.num_nodes * plan.ranks_per_node
-        self.num_tasks_per_node = plan.ranks_per_node
-        told = self._as_planned(partition)
-        if os.environ.get(PLANS_VARIABLE):
-            legs = [self._with_launch(leg, plan) for leg in plan.legs]
-            names = [leg.name for leg in legs if not leg.in_turn]
-            self._tell(JobEvent.PLANNED, **told, num_nodes=plan.num_nodes, legs=names)
-            self._skip("planned, and nothing more was asked for")
-        self._write_plan(plan)
-        self.time_limit = f"{self.job_minutes(partition)}m"
-        self.max_pending_time = f"{partition.queue_minutes}m"
-        self.executable = "bash"
-        self.executable_opts = [SCRIPT_FILE]
-        if RECORD_END not in self.current_partition.prepare_cmds:
-            self.prerun_cmds = [RECORD_END]
-        self.postrun_cmds = [REACHED_END]
-        self._tell(JobEvent.PLANNED, **told)
-
-    def _as_planned(self, partition: PartitionSpec) -> Mapping[str, object]:
-        """Return what is told of a job before it is submitted."""
-        return {
-            "name": type(self).__name__,
-            "hashcode": self.hashcode,
-            "fabric": self.fabric,
-            "program": self.program,
-            "tags": sorted(self.tags),
-            "time_limit": 60 * self.job_minutes(partition),
-            "stagedir": self.stagedir,
-        }
-
-    def _tell(self, event: JobEvent, **facts: object) -> None:
-        """Tell whoever shows how far the run is what became of this job."""
-        identity = {
-            "unique_name": self.unique_name,
-            "partition": self.current_partition.name,
-            "environ": self.current_environ.name,
-        }
-        tell(event, {**identity, **facts})
-
-    def _write_plan(self, plan: Plan) -> None:
-        folder = Path(self.stagedir)
-        # With --dont-restage an old attempt lies here still, and might clear a new one.
-        shutil.rmtree(folder / "legs", ignore_errors=True)
-        (folder / JOB_END_FILE).unlink(missing_ok=True)
-        spec = current_site().fabric_spec(self.fabric)
-        self.legs = with_error_limits((self._with_launch(leg, plan) for leg in plan.legs), spec)
-        self.relations = plan.relations
-        self.suite_identities = self._identities()
-        builds = {suite: each.short for suite, each in self.suite_identities.items()}
-        self.legs = with_baseline(self.legs, folder, current_site(), self._place(), builds)
-        write_plan(folder, self.legs, self.relations)
-        copy_scripts(folder)
-        self.keep_files = list(KEPT_FILES)
-
-    def _place(self) -> LegPlace:
-        """Return what all legs have in common, for the baseline."""
-        return LegPlace(
-            partition=self.current_partition.name,
-            fabric=self.fabric,
-            stack=self.current_environ.name,
-            check=type(self).__name__,
-            **dict.fromkeys(("build", "suite", "program", "tool_version", "leg"), ""),
-            **dict.fromkeys(("rails", "nodes", "settings"), ""),
-        )
-
-    def _with_launch(self, leg: Leg, plan: Plan) -> Leg:
-        """Return ``leg`` with its own launcher line where its layout is not the whole job's."""
-        leg = in_container(leg, current_site().stack(self.current_environ.name))
-        if leg.backward and leg.suite not in PEER_SUITES:
-            planner = self._planner()
-            turned = turned_command(planner.stack.family, planner.launcher, self._launch())
-            return replace(leg, launch=turned)
-        layout = Layout(num_nodes=leg.num_nodes, ranks_per_node=leg.ranks_per_node, nodes=leg.nodes)
-        if leg.launch or layout == Layout(
-            num_nodes=plan.num_nodes, ranks_per_node=plan.ranks_per_node
-        ):
-            return leg
-        return replace(leg, launch=tuple(self._launch(layout)))
-
-    def _launch(self, layout: Layout | None = None) -> list[str]:
-        """Return the launcher's command for ``layout``, or for all ranks of the job."""
-        planner = self._planner()
-        # ReFrame tells the job only later; mpirun and mpiexec write the number on their line.
-        self.job.num_tasks = layout.num_ranks if layout else self.num_tasks
-        self.job.num_tasks_per_node = layout.ranks_per_node if layout else self.num_tasks_per_node
-        return launch_command(self.job, planner.stack, planner.launcher, layout)
-
-    def _partition(self) -> PartitionSpec:
-        """Return the partition as this job gets it, with ReFrame's -J behind its access."""
-        spec = current_site().partition(self.current_partition.name)
-        if not spec.uses_slurm or not self.job.cli_options:
-            return spec
-        return spec.model_copy(update={"access": [*spec.access, *self.job.cli_options]})
-
-    def _planner(self) -> LegPlanner:
-        site = current_site()
-        assert self.stack_identity is not None, "taken before the legs are planned"
-        return LegPlanner(
-            site=site,
-            partition=self._partition(),
-            stack=self.resolved(),
-            fabric=self.fabric,
-            suite=self.suite,
-            program=self.program,
-            stack_digest=self.stack_identity.digest,
-            own_launcher=self.own_launcher,
-        )
-
-    @run_before("run")
-    def write_script(self) -> None:
-        """Put the launcher inside the script: one launch for each leg, not one for the job."""
-        partition = current_site().partition(self.current_partition.name)
-        python = shell_word(partition.python or sys.executable)
-        script = render_script(
-            self.legs,
-            launch=" ".join(self._launch()),
-            judge=f'{python} -E -m {self.asks_next} "$here"',
-            leg_seconds_limit=leg_limit_seconds(partition),
-            look_seconds=partition.look_seconds if self.looks(partition) else None,
-            job_seconds=60 * self.job_minutes(partition),
-        )
-        (Path(self.stagedir) / SCRIPT_FILE).write_text(script, encoding="utf-8")
-        if partition.uses_slurm:
-            # After a node's death Slurm would run the job again, behind the verdict's back.
-            self.job.options.append("--no-requeue")
-            pinned = Plan(legs=self.legs).nodes or asked_nodes()
-            self.job.options += [f"--nodelist={','.join(pinned)}"] if pinned else []
-        # What runs after ReFrame's "run" runs when the job is over.
-        self._tell(JobEvent.SUBMITTED)
-
-    @run_before("sanity")
-    def judge_and_keep(self) -> None:
-        """Judge every leg and keep the records before anything can fail this check."""
-        if self.is_dry_run():
-            return
-        folder = Path(self.stagedir)
-        partition = current_site().partition(self.current_partition.name)
-        self.job_end, doubt, self.job_says = settle(self.job, folder, partition.scheduler)
-        perflogs = perflog_root() / current_site().name
-        facts = JobFacts(
-            spec=current_site().fabric_spec(self.fabric),
-            identity=self._job_identity(),
-            builds=self._stack_identities(),
-            end=self.job_end,
-            doubt=doubt,
-            declined=self._planner().declined,
-            binary=digest_of_program,
-            inventory=perflogs / FOLDER if self.looks(partition) else None,
-        )
-        done = judge_job(folder, Plan(legs=self.legs, relations=self.relations), facts, self.rows)
-        self.outcomes = done.outcomes
-        if all(each.report.verdict is Verdict.SKIPPED for each in self.outcomes):
-            self._skip(self.outcomes[0].report.quantities[0].reason)
-        self.environment_digest = done.environment_digest
-        path = perflogs / self.current_partition.name / "records.jsonl"
-        append_records(path, done.records)
-        told = [[e["leg"], e["verdict"], "; ".join(e["reasons"][:1])] for e in done.leg_records]
-        nodes = sorted({node for each in done.records for node in each.get("nodes", ())})
-        self._tell(JobEvent.JUDGED, legs=told, nodes=nodes)
-        # After what was measured is safe: what a check makes of it may go wrong.
-        own = {**facts.builds[self.suite], **done.identity}
-        append_records(path, [{**own, **each} for each in self.more_records()])
-
-    #: what counts of the legs, if not they and the relations
-    rows: Callable[[Sequence[Outcome]], Sequence[Outcome]] | None = None
 
     def job_minutes(self, partition: PartitionSpec) -> int:
         """Return what the job may take."""
@@ -453,55 +194,275 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         """Tell whether the nodes are asked what they are made of; preflight always does."""
         return partition.look_each_job
 
+    def launched(self, leg: Leg, plan: Plan) -> Leg:
+        """Return ``leg`` with its own launcher line where its layout is not the whole job's."""
+        stack, launcher = self.planner.stack, self.planner.launcher
+        whole = Layout(num_nodes=plan.num_nodes, ranks_per_node=plan.ranks_per_node)
+        if leg.backward and leg.suite not in PEER_SUITES:
+            command = launch_command(stack, launcher, whole, is_whole=True)
+            return replace(leg, launch=turned_command(stack.family, launcher, command))
+        layout = Layout(num_nodes=leg.num_nodes, ranks_per_node=leg.ranks_per_node, nodes=leg.nodes)
+        if leg.launch or layout == whole:
+            return leg
+        return replace(leg, launch=tuple(launch_command(stack, launcher, layout)))
+
     def more_records(self) -> Sequence[Mapping[str, object]]:
         """Return what a check keeps beside the records of its legs and relations, of own kinds."""
         return ()
 
-    def _stack_identities(self) -> Mapping[str, Mapping[str, object]]:
-        """Return what records say of the stack, by suite: before the legs, and after if unlike."""
-        now = self._identities()
-        return {
-            suite: {
-                IDENTITY_KEY: before.record(),
-                **({} if now[suite] == before else {AFTERWARDS_KEY: now[suite].record()}),
-            }
-            for suite, before in self.suite_identities.items()
-        }
+    # The stages of ReFrame's pipeline.
 
-    def _job_identity(self) -> Mapping[str, object]:
-        state = self.job_says.state or "None"
+    @run_after("init")
+    def choose_where(self) -> None:
+        """Bind the check to the partitions that have its fabric; name its tags."""
+        if not hasattr(self, "env_vars"):  # ReFrame's --setvar may have set it
+            self.env_vars = {}
+        self.run_id = run_id()
+        self.valid_systems = ["*"]
+        if self.fabric == NO_SITE:
+            self.tags = {*self.family_tags, *TAGGED_TECHNOLOGIES}
+            self.valid_prog_environs = ["*"]
+            return
+        self.valid_prog_environs = self.environs()
+        if self.fabric.startswith("no-"):
+            self.tags = {*self.family_tags, self.fabric.removeprefix("no-")}
+            return
+        spec = current_site().fabric_spec(self.fabric)
+        roce = {"roce"} if is_roce(spec) else set()
+        self.tags = {*self.family_tags, technology(spec), *roce}
+        self.valid_systems = [f"+fabric-{self.fabric}"]
+
+    def depends_on(self, target: str, how: object = None, *args: object) -> None:
+        """Depend on a fixture, unless there is nothing to measure: that needs no stack built."""
+        if not self.fabric.startswith("no-"):
+            super().depends_on(target, how, *args)
+
+    def _skip(self, reason: str) -> None:
+        self.skip_reason = reason
+        self.skip(reason)
+
+    @run_before("setup")
+    def skip_what_this_site_does_not_have(self) -> None:
+        """Skip, with a reason, a technology that this site does not have; fail without a site."""
+        if error := why_no_site():
+            raise error
+        took_part.add(type(self).__name__)
+        if self.fabric.startswith("no-"):
+            self._skip(f"this site has no {self.fabric.removeprefix('no-')} fabric")
+
+    def _create_job(self, job_type: str, *_: object, **options: object) -> Job:
+        """Return a job that starts a script: the script starts the ranks, and ReFrame nothing.
+
+        ReFrame's object for srun, which it would make here and a hook could replace, runs
+        ``srun --version``: for each test case, and without a slurm.conf that answers after a
+        minute.
+        """
+        partition = self.current_partition
+        return Job.create(
+            partition.scheduler,
+            getlauncher("local")(),
+            name=f"rfm_{self.short_name}",
+            script_filename="rfm_job.sh" if job_type == "run" else "rfm_build.sh",
+            workdir=self.stagedir,
+            sched_access=partition.access,
+            **options,
+        )
+
+    @run_after("setup")
+    def plan_the_job(self) -> None:
+        """Plan the legs, or skip with a reason; write what the job needs into its folder."""
+        if reason := self.why_not():
+            self._skip(reason)
+        self.suite = self.choose_suite()
+        stack = self.resolved()
+        partition = stack.partition
+        found = stack.identity(self.suite)
+        self.stack_digest = found.short
+        for name in ("mpi", "program", "compiler", "target"):
+            # A bar ends a column of the perflog.
+            setattr(self, f"stack_{name}", getattr(found, name).replace("|", "/"))
+        self.stack_version = f"{stack.family} {stack.version}"
+        if stack.kind == "spack":
+            self.modules = [shell_word(each) for each in stack.modules]
+            self.env_vars.update(stack.exported)
+        self.planner = LegPlanner(
+            site=current_site(),
+            partition=partition,
+            stack=stack,
+            fabric=self.fabric,
+            suite=self.suite,
+            program=self.program,
+            stack_digest=found.digest,
+            own_launcher=self.own_launcher,
+        )
+        plan = self.planner.told(self.plan) if self.tells_the_path else self.plan(self.planner)
+        if not plan.legs:
+            self._skip(plan.reason)
+        self.num_tasks = plan.num_nodes * plan.ranks_per_node
+        self.num_tasks_per_node = plan.ranks_per_node
+        told: dict[str, object] = {
+            "name": type(self).__name__,
+            "hashcode": self.hashcode,
+            "fabric": self.fabric,
+            "program": self.program,
+            "tags": sorted(self.tags),
+            "time_limit": 60 * self.job_minutes(partition),
+            "stagedir": self.stagedir,
+        }
+        if os.environ.get(PLANS_VARIABLE):
+            names = [self.launched(leg, plan).name for leg in plan.legs if not leg.in_turn]
+            self._tell(JobEvent.PLANNED, **told, num_nodes=plan.num_nodes, legs=names)
+            self._skip("planned, and nothing more was asked for")
+        self.write_legs(plan)
+        self.time_limit = f"{self.job_minutes(partition)}m"
+        self.max_pending_time = f"{partition.queue_minutes}m"
+        if RECORD_END not in self.current_partition.prepare_cmds:
+            self.prerun_cmds = [RECORD_END]
+        self.postrun_cmds = [REACHED_END]
+        self._tell(JobEvent.PLANNED, **told)
+
+    def resolved(self) -> ResolvedStack:
+        """Return the stack on the partition, as it stands now."""
+        return resolve(
+            current_site(),
+            partition_of(self.current_partition, self.job.cli_options),
+            current_site().stack(self.current_environ.name),
+            assumed=self.is_dry_run(),
+        )
+
+    def identities(self) -> Mapping[str, StackIdentity]:
+        """Return what the stack is now, for every suite of the legs and relations."""
+        stack = self.resolved()
+        suites = {self.suite, *(leg.suite for leg in self.legs)}
+        suites |= {relation.suite for relation in self.relations}
+        return {suite: stack.identity(suite) for suite in sorted(suites)}
+
+    def _tell(self, event: JobEvent, **facts: object) -> None:
+        """Tell whoever shows how far the run is what became of this job."""
+        names = {
+            "unique_name": self.unique_name,
+            "partition": self.current_partition.name,
+            "environ": self.current_environ.name,
+        }
+        tell(event, {**names, **facts})
+
+    def write_legs(self, plan: Plan) -> None:
+        """Write the plan, and lay what the job may start beside it."""
+        folder, stack = Path(self.stagedir), self.planner.stack
+        # With --dont-restage an old attempt lies here still, and might clear a new one.
+        shutil.rmtree(folder / "legs", ignore_errors=True)
+        (folder / JOB_END_FILE).unlink(missing_ok=True)
+        launched = (self.launched(in_container(leg, stack.spec), plan) for leg in plan.legs)
+        self.legs = with_error_limits(launched, self.planner.spec)
+        self.relations = plan.relations
+        self.builds = self.identities()
+        place = LegPlace(
+            partition=self.current_partition.name,
+            fabric=self.fabric,
+            stack=self.current_environ.name,
+            check=type(self).__name__,
+            **dict.fromkeys(("build", "suite", "program", "tool_version", "leg"), ""),
+            **dict.fromkeys(("rails", "nodes", "settings"), ""),
+        )
+        builds = {suite: each.short for suite, each in self.builds.items()}
+        self.legs = with_baseline(self.legs, folder, current_site(), place, builds)
+        write_plan(folder, self.legs, self.relations)
+        copy_scripts(folder)
+        self.keep_files = list(KEPT_FILES)
+
+    @run_before("run")
+    def write_script(self) -> None:
+        """Put the launcher inside the script: one launch for each leg, not one for the job."""
+        partition, plan = self.planner.partition, Plan(legs=self.legs)
+        whole = Layout(num_nodes=plan.num_nodes, ranks_per_node=plan.ranks_per_node)
+        launch = launch_command(self.planner.stack, self.planner.launcher, whole, is_whole=True)
+        python = shell_word(partition.python or sys.executable)
+        script = render_script(
+            self.legs,
+            launch=" ".join(launch),
+            judge=f'{python} -E -m {self.asks_next} "$here"',
+            leg_seconds_limit=leg_limit_seconds(partition),
+            look_seconds=partition.look_seconds if self.looks(partition) else None,
+            job_seconds=60 * self.job_minutes(partition),
+        )
+        (Path(self.stagedir) / SCRIPT_FILE).write_text(script, encoding="utf-8")
+        if partition.uses_slurm:
+            # After a node's death Slurm would run the job again, behind the verdict's back.
+            self.job.options.append("--no-requeue")
+            pinned = plan.nodes or asked_nodes()
+            self.job.options += [f"--nodelist={','.join(pinned)}"] if pinned else []
+        # What runs after ReFrame's "run" runs when the job is over.
+        self._tell(JobEvent.SUBMITTED)
+
+    @run_before("sanity")
+    def judge_and_keep(self) -> None:
+        """Judge every leg and keep the records before anything can fail this check."""
+        if self.is_dry_run():
+            return
+        folder, site, partition = Path(self.stagedir), current_site(), self.planner.partition
+        end, doubt, self.job_says = settle(self.job, folder, partition.scheduler)
+        state, spec = self.job_says.state or "None", self.planner.spec
+        perflogs = perflog_root() / site.name
         lost = lost_nodes(self.job_says.nodes) if "NODE_FAIL" in state else ()
-        return {
+        job = {
             **({"lost_nodes": list(lost)} if lost else {}),
             "run_id": self.run_id,
             "check": type(self).__name__,
             "unique_name": self.unique_name,
-            "site": current_site().name,
-            "partition": self.current_partition.name,
+            "site": site.name,
+            "partition": partition.name,
             "stack": self.current_environ.name,
             "stack_version": self.stack_version,
             "fabric": self.fabric,
-            "link": link_name(current_site().fabric_spec(self.fabric)),
+            "link": find_link(spec.link).name if spec.link is not None else "",
             "job_id": str(self.job.jobid),
             "job_state": state,
             "stage_folder": self.stagedir,
             "completed": self.job.completion_time,
-            "job_end": None if self.job_end is None else asdict(self.job_end),
+            "job_end": None if end is None else asdict(end),
         }
+        now = self.identities()
+        builds = {
+            suite: {
+                IDENTITY_KEY: before.record(),
+                **({} if now[suite] == before else {AFTERWARDS_KEY: now[suite].record()}),
+            }
+            for suite, before in self.builds.items()
+        }
+        facts = JobFacts(
+            spec=spec,
+            identity=job,
+            builds=builds,
+            end=end,
+            doubt=doubt,
+            declined=self.planner.declined,
+            binary=digest_of_program,
+            inventory=perflogs / FOLDER if self.looks(partition) else None,
+        )
+        plan = Plan(legs=self.legs, relations=self.relations)
+        done = judge_job(folder, plan, facts, self.rows)
+        self.outcomes = done.outcomes
+        if all(each.report.verdict is Verdict.SKIPPED for each in self.outcomes):
+            self._skip(self.outcomes[0].report.quantities[0].reason)
+        self.environment_digest = done.environment_digest
+        path = perflogs / partition.name / "records.jsonl"
+        append_records(path, done.records)
+        told = [[e["leg"], e["verdict"], "; ".join(e["reasons"][:1])] for e in done.leg_records]
+        nodes = sorted({node for each in done.records for node in each.get("nodes", ())})
+        self._tell(JobEvent.JUDGED, legs=told, nodes=nodes)
+        # After what was measured is safe: what a check makes of it may go wrong.
+        own = {**builds[self.suite], **done.identity}
+        append_records(path, [{**own, **each} for each in self.more_records()])
 
     @sanity_function
     @deferrable
     def every_leg_left_a_table(self) -> bool:
         """Fail where a leg left no readable table: nothing was measured there."""
         for outcome in self.outcomes:
-            for judgement in outcome.report.quantities:
-                if judgement.verdict is Verdict.MISSING:
-                    sn.evaluate(
-                        sn.assert_true(
-                            False,
-                            msg=f"MISSING {outcome.leg.name} {judgement.name}: {judgement.reason}",
-                        )
-                    )
+            for each in outcome.report.quantities:
+                if each.verdict is Verdict.MISSING:
+                    message = f"MISSING {outcome.leg.name} {each.name}: {each.reason}"
+                    sn.evaluate(sn.assert_true(False, msg=message))
         return bool(sn.evaluate(sn.assert_true(self.outcomes, msg="MISSING: no leg was judged")))
 
     @run_before("performance")
@@ -534,8 +495,6 @@ class PairBenchmark(FabricBenchmark):
 
     #: ``each``: every rail by itself; ``all``: the first rail, then all rails together
     net_paths = variable(str, value="each")
-    #: its name in version 1: in a site's own check it must not be passed over
-    roads = variable(alias=net_paths)
 
     #: its program sends one way: each rail is measured the other way as well
     one_way = variable(bool, value=False)

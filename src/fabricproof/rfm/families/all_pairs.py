@@ -54,9 +54,9 @@ from fabricproof.pairs.check.rows import PROGRAM, SUITE, lost_row, refused_row, 
 from fabricproof.rfm.checks.preflight import OnceBenchmark
 from fabricproof.rfm.current import asked_nodes, current_site
 from fabricproof.rfm.legs.leg import LegPlanner, idle_leg
-from fabricproof.rfm.staging import active
+from fabricproof.rfm.staging import active, launch_command
 from fabricproof.site import PartitionSpec, Site
-from fabricproof.stacks.launch import Layout, layout_options, turned_command
+from fabricproof.stacks.launch import Layout, turned_command
 
 #: launches beside the planned ones that a job has time for: suspects, second looks
 _MORE_LAUNCHES = 12
@@ -268,8 +268,9 @@ class AllPairsBenchmark(OnceBenchmark):
         """Return what all rounds may take."""
         return self.planned.minutes if self.planned else partition.job_minutes
 
-    def _write_plan(self, plan: Plan) -> None:
-        super()._write_plan(plan)
+    def write_legs(self, plan: Plan) -> None:
+        """Write the campaign beside the plan."""
+        super().write_legs(plan)
         folder = Path(self.stagedir) / FOLDER
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
@@ -278,18 +279,13 @@ class AllPairsBenchmark(OnceBenchmark):
         save(folder, replace(self.planned.campaign, id=str(folder)))
         self.keep_files = [*self.keep_files, FOLDER]
 
-    def _with_launch(self, leg: Leg, plan: Plan) -> Leg:
+    def launched(self, leg: Leg, plan: Plan) -> Leg:
         """Return a leg that looks at two nodes, in the order that the job writes down."""
         if not leg.backward:
-            return super()._with_launch(leg, plan)
-        planner = self._planner()
-        num_tasks, self.num_tasks = self.num_tasks, Layout().num_ranks
-        command = self._launch()
-        self.num_tasks = num_tasks
-        if planner.launcher == "srun":
-            command += layout_options(planner.stack.family, planner.launcher, Layout())
-        turned = turned_command(planner.stack.family, planner.launcher, command)
-        return replace(leg, launch=turned)
+            return super().launched(leg, plan)
+        stack, launcher = self.planner.stack, self.planner.launcher
+        command = launch_command(stack, launcher, Layout(), is_whole=launcher != "srun")
+        return replace(leg, launch=turned_command(stack.family, launcher, command))
 
     def rows(self, of_legs: Sequence[Outcome]) -> tuple[Outcome, ...]:
         """Return a row for each path of the campaign, and the looks at what was red."""
