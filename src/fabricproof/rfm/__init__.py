@@ -12,7 +12,6 @@ __all__ = ["extend"]
 FRONT: dict[str, str] = {
     "checks.base": "what every check is",
     "checks.family": "checks between two nodes",
-    "checks.own": "a site's own checks, judged as ours are",
     "checks.preflight": "the check of the nodes themselves",
     "families.all_pairs": "the checks of all nodes",
     "families.collectives": "checks of collectives and of rings",
