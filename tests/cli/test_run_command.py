@@ -531,3 +531,54 @@ def test_reframe_without_r_becomes_reframe(
     assert seen["arguments"][1:] == ["-l", "-t", "quick"]
     assert seen["program"].endswith("/reframe")
     assert seen["environment"]["RFM_SYSTEM"] == "traps"
+
+
+#: as ReFrame 4.10.4 writes it for a check whose stack a fixture builds
+PIPELINE = """\
+stages:
+- rfm-stage-0
+- rfm-stage-1
+StackBuild_1:
+  stage: rfm-stage-0
+  script:
+  - reframe --prefix=rfm-stage/${CI_COMMIT_SHORT_SHA} -C /s.py -R --report-file=b.json -n /1 -r
+  needs: []
+Well_0:
+  stage: rfm-stage-1
+  script:
+  - reframe --prefix=p -C /s.py -c /checks -R --report-file=Well_0-report.json \
+--restore-session=b.json --report-junit=Well_0-report.xml -n /14c7 -r
+  artifacts:
+    paths:
+    - Well_0-report.json
+  needs:
+  - StackBuild_1
+"""
+
+
+def test_the_jobs_of_a_pipeline_give_the_verdict(tmp_path: Path) -> None:
+    pipeline = run_module.with_verdicts(PIPELINE, tmp_path)
+    assert "StackBuild" not in pipeline
+    assert (
+        f"  - FABRICPROOF_SITE={tmp_path} fabricproof reframe -c /checks -R "
+        "--report-junit=Well_0-report.xml -n /14c7 -r\n"
+    ) in pipeline
+    assert (
+        "    - Well_0-report.xml\n  allow_failure:\n    exit_codes: [6]\n  needs: []\n" in pipeline
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "words"),
+    [
+        ("ERROR: invalid mode: 'x'", 78, "invalid mode: 'x'"),
+        ("reframe: error: unrecognized arguments: --nodelist=n1", 2, "-J nodelist=VALUE"),
+    ],
+)
+def test_what_reframe_refuses_is_said(
+    fabricproof: Command, project: Pretended, line: str, status: int, words: str
+) -> None:
+    project.cases, project.lines = None, [line]
+    ended = fabricproof("run", "--site", project.site)
+    assert ended.status == status
+    assert words in ended.err

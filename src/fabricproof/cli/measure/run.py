@@ -6,6 +6,7 @@ import difflib
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,6 +20,7 @@ from fabricproof.cli import options
 from fabricproof.cli.measure.run_progress import Progress
 from fabricproof.cli.output import STATUSES
 from fabricproof.core.errors import (
+    ConfigError,
     ExitStatus,
     FabricproofError,
     UnavailableError,
@@ -26,6 +28,8 @@ from fabricproof.core.errors import (
 )
 from fabricproof.core.measure import Verdict
 from fabricproof.core.project import project_root
+from fabricproof.core.records import text_of
+from fabricproof.core.whole_file import write_whole
 from fabricproof.job.run import (
     KEPT_STAGES,
     NODES_VARIABLE,
@@ -56,6 +60,12 @@ if TYPE_CHECKING:
 
 #: names the run that ``reframe -r`` starts, as ``--label`` does
 LABEL_VARIABLE = "FABRICPROOF_LABEL"
+
+#: options of sbatch that are none of ReFrame's, which hands them on with -J
+OF_SBATCH = ("reservation", "nodelist", "exclude", "constraint", "account", "qos", "partition")
+
+#: check that builds a stack, a fixture of all others (``rfm.build``)
+BUILD_CHECK = "StackBuild"
 
 Shown = Literal["table", "every leg", "json"]
 
@@ -113,7 +123,31 @@ def reframe(arguments: tuple[str, ...]) -> None:
         Path(environment[name]).parent.mkdir(parents=True, exist_ok=True)
     program = reframe_command()
     words = with_whole_stacks(arguments, [stack.name for stack in site.stacks])
+    option, _, file = next((a for a in words if a.startswith("--ci-g")), "").partition("=")
+    if option:
+        status = run_reframe(words, environment, click.echo)
+        path = Path(file or words[words.index(option) + 1])
+        if status == 0:
+            write_whole(path, with_verdicts(text_of(path), site.folder))
+        sys.exit(status)
     os.execve(program, [program, *words], environment)  # noqa: S606 - it replaces us
+
+
+def with_verdicts(pipeline: str, site_folder: Path) -> str:
+    """Return a pipeline of ``--ci-generate`` whose jobs give our verdict and its status.
+
+    ReFrame 4.10 has each job start plain ``reframe``, and one for each fixture, whose hash selects
+    nothing: a check brings its fixtures itself.
+    """
+    jobs = [each for each in re.split(r"(?m)^(?=\S)", pipeline) if not each.startswith(BUILD_CHECK)]
+    text = re.sub(r"(?m)^  needs:\n(?:  - .*\n)*", "  needs: []\n", "".join(jobs))
+    # Nothing judged: this site has not the fabric of the check.
+    allowed = "  allow_failure:\n    exit_codes: [6]\n  needs: []\n"
+    text = text.replace("  needs: []\n", allowed)
+    text = re.sub(r" --(?:prefix|report-file|restore-session)=\S+| -C \S+", "", text)
+    text = text.replace("-report.json", "-report.xml")
+    start = f"FABRICPROOF_SITE={shlex.quote(str(site_folder.resolve()))} fabricproof reframe"
+    return re.sub(r"(?m)^  - reframe\b", lambda _: f"  - {start}", text)
 
 
 def accept(
@@ -280,6 +314,9 @@ def _concluded(
     selected_nothing = not has_report and "[==========] Running 0 check(s)" in lines
     if not has_report and not broken and not selected_nothing:
         _refuse_unknown_option(lines)
+        refused = next((line for line in lines if line.startswith("ERROR: ")), "")
+        if refused:
+            raise ConfigError(refused.removeprefix("ERROR: "), source="ReFrame")
         read_report(place.report_file(run_id))  # raises: there is none
     missing = [("check file", complaint) for complaint in broken]
     missing += _not_selected(site, place, note.arguments, run_id, nothing=selected_nothing)
@@ -328,7 +365,8 @@ def _refuse_unknown_option(lines: Sequence[str]) -> None:
     usage = " ".join(line for line in lines if line is not message)
     known = {"--site", "--label", "--json", *re.findall(r"--[a-z][a-z-]+", usage)}
     words = re.findall(r"--\w[\w-]*", message)
-    meant = [near for word in words for near in difflib.get_close_matches(word, known, n=1)]
+    meant = [near for word in words for near in difflib.get_close_matches(word, known, 1, 0.8)]
+    meant += [f"-J {word[2:]}=VALUE" for word in words if word[2:] in OF_SBATCH]
     message = message.removeprefix("reframe: error: ")
     raise UnknownOptionError(message + (f"; did you mean {', '.join(meant)}?" if meant else ""))
 
