@@ -12,6 +12,7 @@ from fabricproof.rfm.legs.programs import choose_suite
 from fabricproof.rfm.settings import reframe_configuration
 from fabricproof.site import load_site
 from fabricproof.site.schema import StackSpec
+from fabricproof.stacks.stack import ResolvedStack, resolve
 
 SITES = Path(__file__).parents[2] / "site-configs"
 
@@ -20,8 +21,13 @@ def _stack(**facts: object) -> StackSpec:
     return StackSpec.model_validate({"name": "one", "version": "5", "family": "openmpi", **facts})
 
 
+def _resolved(**facts: object) -> ResolvedStack:
+    site = load_site(str(SITES / "vcluster"))
+    return resolve(site, site.partitions[0], _stack(**facts))
+
+
 def test_a_program_that_says_nothing_is_skipped_with_the_sites_reason() -> None:
-    stack = _stack(suites={"osu": "PATH"}, left_out={"osu_put_latency": "no wire in it"})
+    stack = _resolved(suites={"osu": "PATH"}, left_out={"osu_put_latency": "no wire in it"})
     assert choose_suite(stack, "osu", "osu_put_latency") == (
         None,
         "left out by the site: no wire in it",
@@ -30,13 +36,13 @@ def test_a_program_that_says_nothing_is_skipped_with_the_sites_reason() -> None:
 
 
 def test_a_stack_without_a_suite_says_how_to_come_to_one_that_has_it() -> None:
-    reason = choose_suite(_stack(), "osu", "osu_bw")[1]
+    reason = choose_suite(_resolved(), "osu", "osu_bw")[1]
     ways = "stacks that have it: fabricproof stack install (wheels), stack build (Spack)"
     assert reason == f"stack one has no suite osu; {ways}"
 
 
 def test_a_benchmark_of_imb_is_left_out_by_the_name_it_prints() -> None:
-    stack = _stack(suites={"imb": "PATH"}, left_out={"PingPong": "why"})
+    stack = _resolved(suites={"imb": "PATH"}, left_out={"PingPong": "why"})
     assert choose_suite(stack, "imb", "P2P/PingPong")[1] == "left out by the site: why"
 
 
@@ -68,6 +74,17 @@ def test_a_limit_of_one_flow_counts_for_each_connection() -> None:
 )
 def test_who_speaks_pmi1_alone(facts: dict[str, object], speaks: bool) -> None:
     assert _stack(**facts).speaks_pmi1 is speaks
+
+
+def test_the_sites_word_on_pmi_reaches_the_ranks() -> None:
+    library = {"I_MPI_PMI_LIBRARY": "/slurm/lib/libpmi.so"}
+    intel = _resolved(family="intelmpi", environment=library)
+    assert intel.launch is not None
+    assert (intel.launch.environment, intel.settings) == ({}, library)
+    assert _resolved(family="mpich", pmi="pmix").options == ("--mpi=pmix",)
+    assert _resolved(pmi="default").options == ()
+    last = _resolved(family="mpich", launcher_options=["--mpi=pmi2 --label"])
+    assert last.options[-2:] == ("--mpi=pmi2", "--label")
 
 
 def _defining_line(tmp_path: Path, init: Path | None) -> str:

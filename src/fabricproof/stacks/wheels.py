@@ -450,13 +450,12 @@ def lay_out(prefix: Path, release: str, final: Path) -> Path:
         for placeholder in _PLACEHOLDERS:
             text = text.replace(placeholder, str(named))
         path.write_text(text, encoding="utf-8")
-    library = shell_word(str(named / "lib"))
     lines = (
         "# Sourced by Spack, as Intel's own env/vars.sh is.",
         f"export I_MPI_ROOT={shell_word(str(named))}",
         f'export PATH={shell_word(str(named / "bin"))}:"$PATH"',
-        f"export LD_LIBRARY_PATH={library}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}",
-        f"export FI_PROVIDER_PATH={library}",
+        f"export FI_PROVIDER_PATH={shell_word(str(named / 'lib'))}",
+        'export LD_LIBRARY_PATH="$FI_PROVIDER_PATH${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"',
     )
     (tree / "env" / "vars.sh").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return tree
