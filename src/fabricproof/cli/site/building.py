@@ -71,12 +71,10 @@ def _site_and_layout(site_name: str | None) -> tuple[Site, SpackLayout]:
 def _chosen(site: Site, names: tuple[str, ...]) -> list[StackSpec]:
     """Return the stacks called ``names``, or all that Spack builds for ``site``."""
     stacks = [site.stack(name) for name in names] or [each for each in site.stacks if each.spack]
-    others = [stack.name for stack in stacks if stack.spack is None]
+    others = ", ".join(stack.name for stack in stacks if stack.spack is None)
     if others or not stacks:
         raise ConfigError(
-            f"stack {others[0]!r} of site {site.name} is not built by Spack"
-            if others
-            else f"site {site.name} has no stack that Spack builds",
+            f"Spack does not build {others or 'any stack'} of site {site.name}",
             source=str(site.folder / "site.toml"),
             expected='spack = "RECIPE" in its [[stacks]] entry',
         )
@@ -95,9 +93,8 @@ def _interrupt(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - the si
 
 @contextlib.contextmanager
 def display(stack: str) -> Iterator[Callable[[str, str], None]]:
-    """Show the steps of one stack on the error stream; results stay alone on stdout.
+    """Show the steps of one stack beside the output; on a terminal it is one moving line.
 
-    On a terminal it is one moving line with what Spack prints last, elsewhere a line for each step.
     A cancelled job and a closed session end Spack too, as Ctrl-C does; nohup is heeded.
     """
     begin, step_now, log = time.monotonic(), "", ""
@@ -142,10 +139,7 @@ def _mpi_of(built: Built) -> str:
 
 
 def _each(stacks: list[StackSpec], as_json: bool, act: Callable[[StackSpec], Any]) -> None:
-    """Do ``act`` with each stack, though one fails; end as the first that failed.
-
-    ``act`` returns a record and its lines for people.
-    """
+    """Get a record and lines of each stack, though one fails; end as the first that failed."""
     records: list[dict[str, Any]] = []
     failed: list[FabricproofError] = []
     for stack in stacks:

@@ -233,7 +233,7 @@ def remove(
         FabricproofError: Spack could not uninstall something, or a lock cannot be read.
     """
     with building(layout, stack.name, listen):
-        folder = layout.environment(stack.name)
+        folder = layout.mine / "environments" / stack.name
         file = folder / "spack.lock"
         was_there = layout.built(stack.name).exists() or file.exists()
         # Before anything goes: without a Spack the packages would stay, and nobody know of them.

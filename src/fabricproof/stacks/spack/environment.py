@@ -47,13 +47,7 @@ _DECIDES = frozenset({"packages.yaml", "concretizer.yaml", "toolchains.yaml"})
 
 @dataclass(frozen=True, kw_only=True)
 class SpackLayout:
-    """Where the Spack-built stacks of one site lie.
-
-    Attributes:
-        root: what all sites share: ``spack`` below the root of all stacks.
-        recipes: ``spack-envs`` of the project.
-        site_folder: the site's own folder, with ``spack`` in it.
-    """
+    """Where the stacks of one site lie, below a ``root`` that all sites share."""
 
     root: Path
     site: str
@@ -69,10 +63,6 @@ class SpackLayout:
     def modulefiles(self) -> Path:
         """One module for each stack."""
         return self.mine / "modulefiles"
-
-    def environment(self, stack: str) -> Path:
-        """Return what ``spack -e`` takes."""
-        return self.mine / "environments" / stack
 
     def kept_lock(self, stack: str) -> Path:
         """Return the lock of ``stack``, which is committed with the site."""
@@ -91,13 +81,9 @@ def layout_for(site: str, site_folder: Path, root: Path | None = None) -> SpackL
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """The inputs of a stack, ready for Spack.
+    """The inputs of a stack: the files for Spack, and the SHA-256 of all that decides its lock.
 
-    Attributes:
-        folder: what ``spack -e`` takes.
-        digest: SHA-256 over all that decides its lock, hexadecimal.
-        packages: what is asked for: ``mpi``, the suites and the tools -> Spack's name.
-        texts: the files that :func:`lock` puts down.
+    ``packages``: what is asked for, ``mpi``, the suites and the tools -> Spack's name.
     """
 
     stack: StackSpec
@@ -117,7 +103,7 @@ def compose(stack: StackSpec, layout: SpackLayout) -> Environment:
     Raises:
         ConfigError: a file is wrong, an external is not where it is said to be.
     """
-    mpi, folder = PACKAGE_OF[stack.family], layout.environment(stack.name)
+    mpi, folder = PACKAGE_OF[stack.family], layout.mine / "environments" / stack.name
     recipe = load_yaml(layout.recipes / str(stack.spack) / "spack.yaml")["spack"]
     options = {
         each: load_yaml(layout.recipes / "options" / f"{each}.yaml") for each in stack.options
@@ -241,15 +227,12 @@ def _of_one_mpi(content: Mapping[str, Any], mpi: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Lock:
-    """A solved environment.
+    """A solved environment: its concrete ``specs`` by hash, as Spack writes them.
 
-    Attributes:
-        digest: its identity, which two solves with the same answer share.  It is the SHA-256 of the
-            hashes of all concrete specs and of which of them were asked for, in order.  A spec's
-            hash covers its versions, variants, compiler, target and all below it (Spack's
-            ``dag_hash``); the file itself has the solver's order, and which Spack wrote it.
-        inputs: the digest of the environment that it was solved from.
-        specs: its concrete specs by hash, as Spack writes them.
+    ``digest`` is its identity, which two solves with the same answer share: the SHA-256 of the
+    hashes of all concrete specs and of which of them were asked for, in order.  A spec's hash covers
+    versions, variants, compiler, target and all below it (Spack's ``dag_hash``).  ``inputs`` is the
+    digest of the environment that it was solved from.
     """
 
     path: Path

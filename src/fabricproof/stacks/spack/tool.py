@@ -22,9 +22,6 @@ from fabricproof.core.errors import (
 from fabricproof.core.group import end_group
 from fabricproof.stacks.environment import answer_of
 
-#: included scopes and compilers as dependencies came with 1.0, the options of ``include:`` with 1.1
-OLDEST = (1, 1)
-
 #: the release that is fetched where a machine has no Spack
 RELEASE = "1.1.1"
 REPOSITORY = "https://github.com/spack/spack.git"
@@ -68,11 +65,7 @@ class Spack:
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def do(
-        self,
-        folder: Path,
-        *words: str,
-        on_line: Listener = str,
-        log: Path = Path(os.devnull),
+        self, folder: Path, *words: str, on_line: Listener = str, log: Path = Path(os.devnull)
     ) -> str:
         """Run ``spack -e FOLDER WORDS``; return what it printed, both streams in order.
 
@@ -202,16 +195,14 @@ def find_spack(root: Path, explicit: Path | None = None) -> Path | None:
     Raises:
         UnavailableError: the one that was named, by option or variable, is not there.
     """
-    for origin, named in (("--spack", explicit), ("$SPACK_ROOT", os.environ.get("SPACK_ROOT"))):
-        if not named:
-            continue
+    variable = os.environ.get("SPACK_ROOT")
+    if named := explicit or variable:
         place = Path(named).absolute()
         program = place if place.is_file() else place / "bin" / "spack"
-        if not program.is_file():
-            raise UnavailableError(
-                f"there is no Spack where {origin} says", expected="bin/spack", got=str(place)
-            )
-        return program
+        if program.is_file():
+            return program
+        origin = "--spack" if explicit else "$SPACK_ROOT"
+        raise UnavailableError(f"there is no Spack where {origin} says", got=str(place))
     on_path, fetched = shutil.which("spack"), root / "home" / "bin" / "spack"
     return Path(on_path) if on_path else fetched if fetched.is_file() else None
 
@@ -223,21 +214,18 @@ def fetch_spack(root: Path, report: Listener) -> Path:
         UnavailableError: there is no git, or the download failed.
     """
     report(f"there is no Spack here: fetching {RELEASE} from {REPOSITORY}")
-    partial = root / f".partial-spack-{os.getpid()}"
+    home, partial = root / "home", root / f".partial-spack-{os.getpid()}"
     partial.parent.mkdir(parents=True, exist_ok=True)
     command = ["git", "clone", "--quiet", "--depth=1", f"--branch=v{RELEASE}", REPOSITORY]
-    got = _words_of([*command, str(partial)], seconds=600)
-    if got is not None or not (partial / "bin" / "spack").is_file():
+    if got := _words_of([*command, str(partial)], seconds=600):
         shutil.rmtree(partial, ignore_errors=True)
         raise UnavailableError(
             f"there is no Spack, and release {RELEASE} could not be fetched",
-            expected="--spack, $SPACK_ROOT, spack on PATH, or a network",
-            got=got or "no bin/spack in it",
+            got=got,
             next_step="name one with --spack or $SPACK_ROOT",
         )
-    shutil.rmtree(root / "home", ignore_errors=True)
-    partial.rename(root / "home")
-    return root / "home" / "bin" / "spack"
+    shutil.rmtree(home, ignore_errors=True)
+    return partial.rename(home) / "bin" / "spack"
 
 
 def open_spack(program: Path, root: Path) -> Spack:
@@ -269,15 +257,12 @@ def open_spack(program: Path, root: Path) -> Spack:
         label, got = "", str(error.strerror)
     match = re.match(r"(\d+)\.(\d+)", label)
     if match is None:
+        raise UnavailableError("Spack does not run", source=str(program), got=got)
+    if (int(match[1]), int(match[2])) < (1, 1):
+        # Compilers as dependencies came with 1.0, what we use of include: with 1.1.
         raise UnavailableError(
-            "Spack does not run", source=str(program), expected="a version", got=got
-        )
-    if (int(match[1]), int(match[2])) < OLDEST:
-        raise UnavailableError(
-            "this Spack is too old",
+            f"this Spack is too old: expected 1.1 or newer, got {label}",
             source=str(program),
-            expected=f"{OLDEST[0]}.{OLDEST[1]} or newer",
-            got=label,
             next_step=f"name another with --spack; without any, {RELEASE} is fetched",
         )
     return Spack(program=program, label=label, environment=environment)
@@ -292,13 +277,13 @@ def solver_python(root: Path) -> Path:
     folder = root / "python"
     python = folder / "bin" / "python"
     asked = [str(python), "-c", "import clingo"]
-    if python.exists() and _words_of(asked) is None:
+    if not _words_of(asked):
         return python
     shutil.rmtree(folder, ignore_errors=True)
     made = [sys.executable, "-m", "venv", "--without-pip", str(folder)]
     pip = [sys.executable, "-m", "pip", "--no-input", "--python", str(python), "install"]
     for command in (made, [*pip, "--quiet", "--only-binary", ":all:", *WHEELS], asked):
-        if (got := _words_of(command)) is not None:
+        if got := _words_of(command):
             shutil.rmtree(folder, ignore_errors=True)
             raise UnavailableError(
                 "Spack's solver could not be installed",
@@ -310,8 +295,8 @@ def solver_python(root: Path) -> Path:
     return python
 
 
-def _words_of(command: Sequence[str], seconds: float | None = None) -> str | None:
-    """Run a command; return its last error or line if it failed, None if it did not."""
+def _words_of(command: Sequence[str], seconds: float | None = None) -> str:
+    """Run a command; return its last error or line if it failed, "" if it did not."""
     try:
         done = answer_of(command, seconds=seconds)
     except subprocess.TimeoutExpired:
@@ -320,4 +305,4 @@ def _words_of(command: Sequence[str], seconds: float | None = None) -> str | Non
         return f"{command[0]}: {error.strerror}"
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     lines = [line for line in lines if line.startswith("ERROR")] or lines or ["it said nothing"]
-    return lines[-1] if done.returncode else None
+    return lines[-1] if done.returncode else ""
