@@ -230,9 +230,9 @@ class Lock:
     """A solved environment: its concrete ``specs`` by hash, as Spack writes them.
 
     ``digest`` is its identity, which two solves with the same answer share: the SHA-256 of the
-    hashes of all concrete specs and of which of them were asked for, in order.  A spec's hash covers
-    versions, variants, compiler, target and all below it (Spack's ``dag_hash``).  ``inputs`` is the
-    digest of the environment that it was solved from.
+    hashes of all concrete specs and of which of them were asked for, in order.  A spec's hash
+    covers versions, variants, compiler, target and all below it (Spack's ``dag_hash``).  ``inputs``
+    is the digest of the environment that it was solved from.
     """
 
     path: Path
