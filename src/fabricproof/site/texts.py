@@ -49,13 +49,10 @@ def host_and_port(text: str) -> tuple[str, int]:
     """
     try:
         parts = urlsplit(f"//{text}")
-        host, port = parts.hostname or "", parts.port or 25
-        host.encode("idna")
-    except ValueError:
-        host = ""
-    if not host or parts.path:
-        raise ValueError("host or host:port")
-    return host, port
+        parts.hostname.encode("idna")  # type: ignore[union-attr]
+        return str(parts.hostname), parts.port or 25
+    except (ValueError, AttributeError):
+        raise ValueError("host or host:port") from None
 
 
 def _mail_server(text: str) -> str:

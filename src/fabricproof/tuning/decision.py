@@ -44,7 +44,7 @@ MISSES = 0.05
 
 
 class ChoiceResult(StrEnum):
-    """What was found out about the own choice for one message size."""
+    """The own choice, for one message size."""
 
     AS_GOOD = "as good"
     LOSES = "loses"
@@ -54,13 +54,7 @@ class ChoiceResult(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Bar:
-    """How large a loss is one.
-
-    Attributes:
-        sure_factor: smallest gain that names a winner.
-        loss_limit: largest gain of another that the own choice is forgiven.
-        false_alarms: probability that a whole sweep of equals names a winner.
-    """
+    """How large a loss is one; each as the constant of its name."""
 
     sure_factor: float = SURE_FACTOR
     loss_limit: float = LOSS_LIMIT
@@ -69,12 +63,9 @@ class Bar:
 
 @dataclass(frozen=True, kw_only=True)
 class Times:
-    """All times of one message size.
+    """All times of one message size in bytes, None for an operation without messages.
 
-    Attributes:
-        size: message size in bytes; None for an operation without messages.
-        own_us: times under the own choice in us, in the order of measurement.
-        others_us: algorithm id to its times in us.
+    Each in the order of measurement: those of the own choice, and of others by their id.
     """
 
     size: int | None

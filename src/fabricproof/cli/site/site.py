@@ -133,15 +133,11 @@ def _compare_rolls(site: Site, now: list[dict[str, Any]], *, quiet: bool) -> Non
 
 
 def _record(site: Site) -> dict[str, Any]:
-    return {
-        "name": site.name,
-        "folder": str(site.folder),
-        "description": site.spec.description,
-        "partitions": [each.model_dump() for each in site.partitions],
-        "stacks": [each.model_dump() for each in site.stacks],
-        "fabrics": [_fabric_record(site, each.name) for each in site.fabrics],
-        "references": [each.model_dump() for each in site.references],
-    }
+    tables = ("partitions", "stacks", "references")
+    dumped = {name: [each.model_dump() for each in getattr(site, name)] for name in tables}
+    fabrics = [_fabric_record(site, each.name) for each in site.fabrics]
+    about = {"folder": str(site.folder), "description": site.spec.description}
+    return {"name": site.name, **about, **dumped, "fabrics": fabrics}
 
 
 def _fabric_record(site: Site, name: str) -> dict[str, Any]:
@@ -149,12 +145,10 @@ def _fabric_record(site: Site, name: str) -> dict[str, Any]:
     if spec.link is None:
         return {**spec.model_dump(), "ceilings": {}, "meaning": "no link: nothing to judge by"}
     rails = [rail.interface for rail in spec.rails]
-    net_paths = [[rail] for rail in rails] + ([rails] if len(rails) > 1 else [])
-    ceilings = {
-        "+".join(net_path): asdict(bound(site.fabric(name, net_path))) for net_path in net_paths
-    }
+    paths = [*([rail] for rail in rails), *([rails] if len(rails) > 1 else [])]
+    ceilings = {"+".join(path): asdict(bound(site.fabric(name, path))) for path in paths}
     meaning = ", ".join(
-        f"{rails} {ceiling['low_mb_s']:.0f} to {ceiling['high_mb_s']:.0f} MB/s ({ceiling['name']})"
-        for rails, ceiling in ceilings.items()
+        f"{path} {each['low_mb_s']:.0f} to {each['high_mb_s']:.0f} MB/s ({each['name']})"
+        for path, each in ceilings.items()
     )
     return {**spec.model_dump(), "ceilings": ceilings, "meaning": f"{spec.link}: {meaning}"}
