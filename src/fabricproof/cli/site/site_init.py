@@ -35,14 +35,14 @@ from fabricproof.site import (
 from fabricproof.stacks.environment import stacks_root
 from fabricproof.stacks.wheels import InstallState, WheelStack, observe, wheel_stacks
 
-#: as the schema's Name
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+#: as the schema's ReframeName
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 def _name(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
     if not _NAME.fullmatch(value):
         raise click.BadParameter(
-            f"{value!r}: letters, digits, '-' and '_', beginning with a letter or a digit"
+            f"{value!r}: letters, digits, '-' and '_', beginning with a letter or '_'"
         )
     return value
 

@@ -284,7 +284,7 @@ def used_partitions(cluster: ClusterSeen) -> tuple[list[PartitionSeen], list[str
 def _site_name_of(partition: str) -> str:
     """Return a partition's name in the alphabet that ReFrame and the site file take."""
     name = re.sub(r"[^A-Za-z0-9_-]", "-", partition)
-    return name if re.match(r"[A-Za-z0-9]", name) else f"p{name}"
+    return name if re.match(r"[A-Za-z_]", name) else f"p{name}"
 
 
 def _partition_table(
