@@ -157,6 +157,26 @@ def with_nccl(program: str = "all_reduce_perf", **gpus: Any) -> LegPlanner:
     return replace(found, stack=stack)
 
 
+def test_nccl_goes_over_efa_by_its_plugin() -> None:
+    site = load_site(str(SITES / "cloud-efa"))
+    gpus = {"gpus": GpuSpec.model_validate(FOUR), "stacks": ["openmpi"]}
+    partition = site.partition("compute").model_copy(update=gpus)
+    suites = {"osu": "PATH", "nccl-tests": "/opt/nccl-tests"}
+    spec = site.stack("openmpi").model_copy(update={"suites": suites})
+    (leg,) = bus_plan(
+        LegPlanner(
+            site=site,
+            partition=partition,
+            stack=resolve(site, partition, spec, assumed=True),
+            fabric="efa0",
+            suite="nccl-tests",
+            program="all_reduce_perf",
+        )
+    ).legs
+    told = {"NCCL_NET": "AWS Libfabric", "FI_PROVIDER": "efa", "FI_EFA_IFACE": "efa_0"}
+    assert told.items() <= leg.environment.items()
+
+
 def test_nccl_takes_all_gpus_of_all_nodes_over_all_rails_and_no_other() -> None:
     (leg,) = bus_plan(with_nccl()).legs
     assert leg.name == "mlx5_0:1+mlx5_3:1.2x4"
