@@ -53,6 +53,14 @@ def test_a_job_that_came_to_its_end_says_all_of_it(tmp_path: Path) -> None:
     assert find_doubt(end, "7", SchedulerSays()) is None
 
 
+def test_a_job_that_was_submitted_with_nothing_exported_starts_its_ranks_with_all(
+    tmp_path: Path,
+) -> None:
+    """Of ``--export=NONE`` sbatch makes SLURM_EXPORT_ENV=NONE, which each srun of the job obeys."""
+    _run(tmp_path, "env >seen", REACHED_END, SLURM_EXPORT_ENV="NONE")
+    assert "SLURM_EXPORT_ENV=ALL" in (tmp_path / "seen").read_text().splitlines()
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [

@@ -39,12 +39,8 @@ def _digest(environment: Mapping[str, Any]) -> str:
 
 def environment_digest(outcomes: Sequence[Outcome]) -> str:
     """Return one short digest of what all legs of a job ran in."""
-    parts = [
-        _environment(outcome.counted, outcome.leg.environment)
-        for outcome in outcomes
-        if outcome.counted is not None
-    ]
-    return _digest({"legs": parts})
+    counted = [(each.counted, each.leg.environment) for each in outcomes]
+    return _digest({"legs": [_environment(each, told) for each, told in counted if each]})
 
 
 #: key of a leg's record: of how many legs the job kept records, all at once
@@ -97,47 +93,36 @@ def describe_outcome(
         for record, judgement in _quantities(run, attempt.report):
             yield {**record, "counts": outcome.takes(judgement)}
     report = outcome.report
-    findings = [*notes, *report.findings]
+    reasons = [each.reason for each in report.quantities if each.verdict is report.verdict]
+    errors = added(rate for attempt in outcome.attempts for rate in attempt.errors)
     yield {
         **base,
         "kind": "leg",
-        "verdict": outcome.report.verdict.value,
-        "findings": [each.record() for each in findings],
+        "verdict": report.verdict.value,
+        "findings": [each.record() for each in (*notes, *report.findings)],
         "attempts": len(outcome.attempts),
-        "reasons": [each.reason for each in report.quantities if each.verdict is report.verdict][
-            :3
-        ],
-        "road": _net_path(outcome.report),
-        "errors": [
-            each.record()
-            for each in added(rate for attempt in outcome.attempts for rate in attempt.errors)
-        ],
+        "reasons": reasons[:3],
+        "road": _net_path(report),
+        "errors": [each.record() for each in errors],
         **({BINARY_KEY: binary} if binary else {}),
     }
     if not outcome.attempts:
         run = {**base, "attempt": 0, "counts": True, "nodes": list(outcome.nodes)}
-        for record, _ in _quantities(run, outcome.report):
+        for record, _ in _quantities(run, report):
             yield record
 
 
 def _quantities(
     run: Mapping[str, Any], report: Report
 ) -> Iterator[tuple[dict[str, Any], Judgement]]:
-    for judgement in report.quantities:
-        record = {
-            **run,
-            "kind": "quantity",
-            **judgement.record(),
-            "road_state": report.net_path.state.value if report.net_path else None,
-        }
-        yield record, judgement
+    state = report.net_path.state.value if report.net_path else None
+    for each in report.quantities:
+        yield {**run, "kind": "quantity", **each.record(), "road_state": state}, each
 
 
 def _net_path(report: Report) -> dict[str, Any] | None:
-    if report.net_path is None:
+    proof = report.net_path
+    if proof is None:
         return None
-    return {
-        "state": report.net_path.state.value,
-        "reason": report.net_path.reason,
-        "moved_bytes": dict(report.net_path.moved_bytes or {}),
-    }
+    moved = dict(proof.moved_bytes or {})
+    return {"state": proof.state.value, "reason": proof.reason, "moved_bytes": moved}

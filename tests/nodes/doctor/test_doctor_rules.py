@@ -17,7 +17,7 @@ from doctor_facts import (
 
 from fabricproof.core.errors import ExitStatus
 from fabricproof.core.measure import Verdict
-from fabricproof.nodes.doctor.examination import diagnose
+from fabricproof.nodes.doctor.examination import diagnose, node_launcher
 from fabricproof.nodes.doctor.facts import (
     Answer,
     LibraryFacts,
@@ -415,6 +415,16 @@ def test_what_is_shown_holds_every_error_and_its_mend():
     assert "vc1" in heading(seen)
     assert "1 FAIL" in summary(findings)
     assert record(seen, findings)["status"] == 78
+
+
+@pytest.mark.parametrize("words", [["--export=NONE"], ["--export", "NONE"], ["--export NONE"]])
+def test_a_probe_keeps_its_variables_where_the_site_exports_none(words):
+    """EESSI's configurations submit with --export=NONE: a step started so has no module loaded."""
+    declared = make_partition(
+        name="compute", scheduler="slurm", access=["--partition=compute", *words, "--exclusive"]
+    )
+    command = node_launcher(facts("openmpi5", partition=declared).subject, 5)
+    assert command[:4] == ["srun", "--partition=compute", "--exclusive", "-N1"]
 
 
 def _bare(scheduler, max_jobs):

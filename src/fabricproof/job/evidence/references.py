@@ -7,6 +7,7 @@ allows.  Without numbers of that leg nothing is made up: the collective stays UN
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -90,11 +91,9 @@ def measured_channel(job_folder: Path, name: str, attempt: int = 0) -> Channel |
     """
     for number in (attempt,) if attempt else range(MOST_ATTEMPTS, 0, -1):
         folder = job_folder / "legs" / f"{shell_name(name)}.{number}"
-        try:
+        with contextlib.suppress(FabricproofError):
             if read_status(folder) == 0:
                 return channel_of(parse_text(read_text(folder / "stdout"), str(folder)))
-        except FabricproofError:
-            continue
     return None
 
 

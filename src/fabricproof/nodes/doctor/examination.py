@@ -77,7 +77,22 @@ def run_command(
 
 def node_launcher(subject: ResolvedStack, wait_seconds: int) -> list[str]:
     """Return the srun that gives one node of the partition, or gives up after ``wait_seconds``."""
-    return ["srun", *subject.access, "-N1", "-n1", "-t2", f"--immediate={wait_seconds}", "-Q"]
+    return ["srun", *_access(subject), "-N1", "-n1", "-t2", f"--immediate={wait_seconds}", "-Q"]
+
+
+def _access(subject: ResolvedStack) -> list[str]:
+    """Return the site's access without ``--export``: a probe needs the variables that it is given.
+
+    Of sbatch(1) ``--export=NONE`` is meant for the shell of who submits.
+    """
+    kept: list[str] = []
+    words = iter(subject.access)
+    for word in words:
+        if word == "--export":
+            next(words, None)
+        elif not word.startswith("--export="):
+            kept.append(word)
+    return kept
 
 
 def examine(
@@ -248,7 +263,7 @@ def _batch(subject: ResolvedStack, output: Path, name: str) -> list[str]:
     nodes = [] if subject.partition.same_node else ["--nodes=2", "--ntasks-per-node=1"]
     return [
         *("sbatch", "--wait", "--quiet", "--no-requeue", "--time=2", f"--job-name={name}"),
-        *("--ntasks=2", *nodes, f"--output={output}", *subject.access),
+        *("--ntasks=2", *nodes, f"--output={output}", *_access(subject)),
     ]
 
 
