@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.job.leg import Plan
 from fabricproof.job.script import render_script
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.programs import find_program
@@ -218,17 +217,10 @@ def test_intel_mpis_launcher_does_not_hand_on_the_name_of_the_scripts_own_node(s
     assert line[:3] == ["mpirun", "-np", "2"]
 
 
-def test_every_check_that_tells_a_path_asks_first_whether_it_can(site: Site) -> None:
-    told: list[str] = []
-
-    def plan(planner: LegPlanner) -> Plan:
-        told.append(planner.stack.name)
-        return Plan()
-
-    refused = _planner(site, "openmpi4-ud", "eth0").told(plan)
-    assert "ucx-ud does not speak tcp" in refused.reason
-    _planner(site, "openmpi4-ud").told(plan)
-    assert told == ["openmpi4-ud"]
+def test_a_transport_that_does_not_go_over_the_fabric_is_refused(site: Site) -> None:
+    reason = _planner(site, "openmpi4-ud", "eth0").transport_refusal()
+    assert "ucx-ud does not speak tcp" in str(reason)
+    assert _planner(site, "openmpi4-ud").transport_refusal() is None
 
 
 def test_a_site_may_keep_a_stack_to_one_rail_and_says_why(site: Site) -> None:

@@ -295,7 +295,8 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
             stack_digest=found.digest,
             own_launcher=self.own_launcher,
         )
-        plan = self.planner.told(self.plan) if self.tells_the_path else self.plan(self.planner)
+        refusal = self.planner.transport_refusal() if self.tells_the_path else None
+        plan = Plan(reason=refusal) if refusal else self.plan(self.planner)
         if not plan.legs:
             self._skip(plan.reason)
         self.num_tasks = plan.num_nodes * plan.ranks_per_node

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -118,10 +118,9 @@ class LegPlanner:
         sizes = self.leg(self.rails[:1]).expected_sizes[-LARGEST_SIZES:]
         return tuple(backward(self.leg((rail,), variant=BACK, sizes=sizes)) for rail in self.rails)
 
-    def told(self, plan: Callable[[LegPlanner], Plan]) -> Plan:
-        """Return ``plan`` of this planner, or why the stack cannot be told the fabric."""
-        refusal = transport_refusal(self.stack.family, self.protocol, self.transport)
-        return plan(self) if refusal is None else Plan(reason=refusal)
+    def transport_refusal(self) -> str | None:
+        """Return why this stack's transport does not go over the fabric; None if it does."""
+        return transport_refusal(self.stack.family, self.protocol, self.transport)
 
     def refusal(self, rails: tuple[str, ...]) -> str | None:
         """Return why this stack cannot be told to use ``rails``, None where it can."""
