@@ -29,7 +29,7 @@ from fabricproof.cli.main import group
 from fabricproof.cli.measure.run import result_record
 from fabricproof.job.outcome import judge_leg
 from fabricproof.job.recording import describe_outcome
-from fabricproof.job.run import assemble
+from fabricproof.job.run import RunResult, assemble
 from fabricproof.report.text.terminal import render
 
 ROOT = Path(__file__).parents[1]
@@ -68,7 +68,7 @@ def a_leg_that_ran() -> None:
         {"format": 1, **each} for each in describe_outcome(judge_leg(folder, leg), _IDENTITY)
     ]
     case = {**_IDENTITY, "name": "OsuPut", "environ": "here", "jobid": "42", "result": "fail"}
-    session = assemble(_IDENTITY["run_id"], [case], records, ())
+    session = RunResult(run_id=_IDENTITY["run_id"], legs=assemble([case], records, ()))
     render(session, Console(file=io.StringIO(), width=200))
     result_record(session)
     shutil.rmtree(folder)

@@ -131,7 +131,7 @@ def told(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     ]
     is_green = all(each.report.verdict.value == "PASS" for each in outcomes)
     case = {**CASE, "result": "pass" if is_green else "fail"}
-    session = assemble(IDENTITY["run_id"], [case], records, ())
+    session = RunResult(run_id=IDENTITY["run_id"], legs=assemble([case], records, ()))
     return {
         "again": [needs_second_look(each) for each in outcomes],
         "repeated": sorted(legs_to_repeat([ALIKE], outcomes[:2])),
