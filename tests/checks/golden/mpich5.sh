@@ -47,29 +47,37 @@ attempt() { # LEG ATTEMPT: run once, keep everything
     export FABRICPROOF_LEG="$here/legs/$1.$2"
     mkdir -p "$FABRICPROOF_LEG" || exit 74
     echo "== $1, attempt $2"
-    local begin from=$SECONDS
+    local begin end from=$SECONDS
     printf -v begin '%(%s)T' -1
     "leg_$1" >"$FABRICPROOF_LEG/stdout" 2>"$FABRICPROOF_LEG/stderr"
     echo $? >"$FABRICPROOF_LEG/status"
-    neighbours "$begin"
+    printf -v end '%(%s)T' -1
+    ran+=("$FABRICPROOF_LEG|$begin $end")
+    [ $((SECONDS - told)) -lt 60 ] || neighbours
     longest=$((SECONDS - from + 1 > ${longest:-1} ? SECONDS - from + 1 : ${longest:-1}))
     cat "$FABRICPROOF_LEG/stdout"
     cat "$FABRICPROOF_LEG/stderr" >&2
 }
 
-neighbours() { # BEGIN: the jobs on our nodes since then, ours too; squeue knows the ended ones
-    [ -n "${SLURM_JOB_ID:-}" ] || return 0
-    local now
-    printf -v now '%(%s)T' -1
-    {
-        echo "$SLURM_JOB_ID $1 $now"
+ran=() told=0 # attempts whose neighbours were not asked for; when that was done last
+neighbours() { # to each of them: the jobs on our nodes since it began; squeue knows the ended ones
+    local each jobs=
+    [ -n "${SLURM_JOB_ID:-}" ] && [ ${#ran[@]} -gt 0 ] || return 0
+    # of a job that ended squeue knows for MinJobAge (slurm.conf(5)), 300 s by default
+    jobs=$(
+        exec 2>/dev/null </dev/null
         env -u SQUEUE_USERS -u SQUEUE_PARTITION -u SQUEUE_ACCOUNT -u SQUEUE_QOS -u SQUEUE_NAMES             SLURM_TIME_FORMAT=%s timeout -k 1 5             squeue -h -t all -w "$SLURM_JOB_NODELIST" -o '%A|%u|%S|%e|%N' && echo answered
-    } >"$FABRICPROOF_LEG/jobs" 2>/dev/null </dev/null
-    return 0
+    )
+    for each in "${ran[@]}"; do
+        printf '%s
+' "$SLURM_JOB_ID ${each##*|}" ${jobs:+"$jobs"} >"${each%|*}/jobs"
+    done
+    ran=() told=$SECONDS
 }
 
 ask_judge() { # [LEGS]: the legs to run next, to $again; LEGS still fit in the job's time
     again=
+    neighbours
     [ $# = 0 ] || printf '%s\n' "$1" >&"${JUDGE[1]}" || return
     IFS= read -r again <&"${JUDGE[0]}" || { again= && return 1; }
 } 2>/dev/null
@@ -116,6 +124,7 @@ inventory() { # what each node is made of, to inventory/NODE.txt; no measurement
 
 if [ $# -gt 0 ]; then
     for leg in "$@"; do attempt "$leg" "hand.$$"; done
+    neighbours
     exit
 fi
 # A job that is started again must not be judged by what its first start left.
