@@ -4,9 +4,13 @@ Only ``checks/``, ``reframe_settings.py``, a site's own settings and checks, and
 it; nothing else of the library does.
 """
 
+from fabricproof.core.project import check_folders, project_root
 from fabricproof.rfm.settings import extend
 
-__all__ = ["extend"]
+__all__ = ["CHECKS", "extend"]
+
+#: the folder of our checks, for ReFrame's ``-c``
+CHECKS = str(check_folders(project_root())[0])
 
 #: What the checks may import.
 FRONT: dict[str, str] = {
