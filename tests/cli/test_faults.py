@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import errno
 import io
+import json
 import os
 import re
 import shutil
@@ -68,6 +69,7 @@ COMMANDS: list[list[object]] = [
     ["stack", "lock", "--site", "vcluster-spack"],
     ["stack", "build", "--site", "vcluster-spack"],
     ["stack", "remove", "openmpi5"],
+    ["runs", "import", "{out}/run-report.json"],
     ["site", "list"],
     ["site", "roll", "vcluster", "--write"],
     ["run", "-t", "quick"],
@@ -107,10 +109,15 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _prepare(place: Path) -> None:
-    """Have a baseline."""
+    """Have a baseline, and a report of ReFrame."""
     site = place / "sites" / "vcluster"
     (site / "baselines").mkdir(exist_ok=True)
     shutil.copy(BASELINE, site / "baselines" / "old-spring.json")
+    case = {"name": "bw", "partition": "p", "environ": "e", "result": "pass"}
+    case["perfvalues"] = {"l:p:bw": [1.0, 0, None, None, "GB/s"]}
+    session = {"time_start": "2026-10-01T02:00:00+0000"}
+    report = {"session_info": session, "runs": [{"testcases": [case]}]}
+    (place / "out" / "run-report.json").write_text(json.dumps(report))
 
 
 class Nth:

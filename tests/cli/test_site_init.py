@@ -38,7 +38,7 @@ def test_a_recorded_cluster_becomes_a_folder_that_passes_site_check(
     }
     checked = fabricproof("site", "check", "mine")
     assert (checked.status, checked.err) == (0, "")
-    assert checked.out.startswith("mine: fine: 3 partitions, 2 stacks, 0 references")
+    assert checked.out.startswith("mine: fine: 3 partitions, 3 stacks, 0 references")
 
 
 def test_the_end_says_what_was_found_what_is_a_guess_and_what_is_next(

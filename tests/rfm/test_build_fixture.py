@@ -13,7 +13,7 @@ from pretended_build import make_built
 from reframe_sessions import HouseRun, run_builds
 
 from fabricproof.cli.measure.run_progress import Progress
-from fabricproof.core.errors import ParseError
+from fabricproof.core.errors import ConfigError
 from fabricproof.core.provenance import differences, identity_of
 from fabricproof.core.records import read_records
 from fabricproof.rfm import build
@@ -167,7 +167,7 @@ def test_a_restored_session_that_cannot_restore_a_failed_build_is_not_green(
 ) -> None:
     run_id = builds.record["run_id"]
     report = builds.project / "perflogs" / "reports" / f"{run_id}.json"
-    with pytest.raises(ParseError, match="nothing of this run counts"):
+    with pytest.raises(ConfigError, match="could not restore testcase"):
         run_builds(builds.project, [f"--restore-session={report}", "--failed"])
 
 

@@ -245,7 +245,9 @@ FILLED = {
     "verdict/causes/suspects.py": {"who if ranks_ended else 'MPI_Finalize had not returned'"},
     # Numbers, and names that are constants of ours or of one of a few families.
     "job/script.py": {"ASK_SECONDS", "ASK_FILE", "BACKWARDS_FILE", "number"},
-    "job/script.py:limits": {"max(limit, leg.limit_seconds)"},
+    "job/script.py:limits": {"limit"},
+    "job/script.py:quoted": {"rails"},
+    "job/job_end.py": {"JOB_END_FILE"},
     "job/script.py:names": {"chosen_file(leg.name)"},
     "nodes/doctor/examination.py": {"_SECONDS"},
     "nodes/doctor/probes.py": {"name", "probe_seconds", "known", "subject.family"},
