@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fabricproof.core.errors import ParseError
+from fabricproof.core.errors import InputMissingError, ParseError
 from fabricproof.history.imported import read_reframe_report
 
 Command = Callable[..., Any]
@@ -87,6 +87,12 @@ def test_what_is_no_report_is_one_message(tmp_path: Path, text: str, problem: st
     path.write_text(text)
     with pytest.raises(ParseError, match=problem):
         read_reframe_report(path)
+
+
+def test_a_report_that_cannot_be_read_is_no_damaged_one(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none.json"):
+        with pytest.raises(InputMissingError, match="cannot read"):
+            read_reframe_report(path)
 
 
 def test_a_partition_that_is_a_path_is_refused(tmp_path: Path) -> None:

@@ -119,6 +119,32 @@ def test_partitions_that_are_none_of_the_site_s_are_refused_or_named(
     assert "not measured: fat of" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("system", ["lmod", "nomod"])
+def test_modules_of_the_site_are_found_where_reframe_loads_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], system: str
+) -> None:
+    site = shutil.copytree(HERE / "site", tmp_path / "traps")
+    text = (site / "site.toml").read_text()
+    text = text.replace('"nomod"', '"lmod"\nmodule_paths = ["/ours"]')
+    text = text.replace('version = "0"', 'version = "0"\nmodules = ["fake/0"]')
+    (site / "site.toml").write_text(text)
+    monkeypatch.setenv("MODULEPATH", "/theirs")
+    theirs = {"name": "s", "modules_system": system, "partitions": [{"name": "node"}]}
+    found = extend({"systems": [theirs]}, str(site))
+    assert os.environ["MODULEPATH"] == "/ours:/theirs"
+    uses = "module use /ours" in found["systems"][0]["partitions"][0]["prepare_cmds"]
+    # Where nothing defines it, the line would end every job and build of theirs.
+    assert uses == (system == "lmod")
+    assert ("modules of fake are not loaded" in capsys.readouterr().err) == (not uses)
+
+
+def test_a_reframe_that_does_not_begin_ends_with_its_own_words(tmp_path: Path) -> None:
+    ended = _extended(tmp_path, "--system=nowhere", checks=CHECKS)
+    assert ended.status == 1
+    assert "nowhere" in ended.out
+    assert "Traceback" not in ended.out
+
+
 @pytest.mark.parametrize(
     ("check", "status", "verdict"),
     [("Well", 0, "PASS"), ("Slow", 1, "FAIL"), ("Fast", 3, "INVALID")],

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fabricproof.core.errors import ParseError, UnitError, words_of
+from fabricproof.core.errors import InputMissingError, ParseError, UnitError, words_of
 from fabricproof.core.measure import Quantity, Verdict
 from fabricproof.core.records import read_json
 from fabricproof.core.units import convert, dimension
@@ -33,6 +33,7 @@ def read_reframe_report(path: Path) -> tuple[str, list[dict[str, Any]]]:
 
     Raises:
         ParseError: it is no such report, or has no number.
+        InputMissingError: it cannot be read.
     """
     try:
         report = read_json(path)
@@ -44,7 +45,11 @@ def read_reframe_report(path: Path) -> tuple[str, list[dict[str, Any]]]:
         records = [
             {**record, "run_id": run_id} for case in cases for record in _records(case, path.name)
         ]
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+    except OSError as error:
+        raise InputMissingError(
+            f"cannot read: {error.strerror}", source=str(path), expected="a report of ReFrame"
+        ) from None
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ParseError(
             "no report of ReFrame",
             source=str(path),

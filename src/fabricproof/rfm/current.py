@@ -200,7 +200,11 @@ def _without_our_checks(line: str) -> str:
 
 def _report_since(began: float) -> Path | None:
     """Return the report that ReFrame has written since then; None if none."""
-    pattern = Path(os.path.expandvars(rt.runtime().get_option("general/0/report_file")))
+    try:
+        option = rt.runtime().get_option("general/0/report_file")
+    except ReframeFatalError:  # it ended before it knew its system, and has said why
+        return None
+    pattern = Path(os.path.expandvars(option))
     found = pattern.parent.glob(pattern.name.replace("{sessionid}", "*"))
     new = [path for path in found if path.stat().st_mtime >= began - 1]
     return max(new, key=lambda path: path.stat().st_mtime, default=None)

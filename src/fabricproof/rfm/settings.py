@@ -123,14 +123,22 @@ def extend(site_configuration: Mapping[str, Any], site: str) -> dict[str, Any]:
         )
     for system, partition in extended:
         spec = specs[partition["name"]]
-        prepare = [RECORD_END, *_module_paths(ours), *partition.get("prepare_cmds", [])]
-        partition["prepare_cmds"] = prepare
+        stacks = [ours.stack(name) for name in spec.stacks]
+        modules = _finds_modules(ours, system.get("modules_system", "nomod"))
+        if not modules and (need := [each.name for each in stacks if each.modules or each.spack]):
+            sys.stderr.write(
+                f"fabricproof: the modules of {', '.join(need)} are not loaded: ReFrame's system "
+                f"{system['name']} has no modules_system\n"
+            )
+        partition["prepare_cmds"] = [RECORD_END, *modules, *partition.get("prepare_cmds", [])]
         partition["extras"] = {**partition.get("extras", {}), **_extras(ours)}
         for key, more in (("features", _features(spec)), ("environs", spec.stacks)):
             partition[key] = list(dict.fromkeys([*partition.get(key, []), *more]))
-        for name in spec.stacks:
-            where = (system["name"], partition["name"])
-            _add_environment(configuration, ours, ours.stack(name), *where)
+        for stack in stacks:
+            _add_environment(configuration, ours, stack, system["name"], partition["name"])
+    # ReFrame itself asks about each module, unless told not to resolve conflicts.
+    paths = [*_module_paths(ours), os.environ.get("MODULEPATH", "")]
+    os.environ["MODULEPATH"] = os.pathsep.join(dict.fromkeys(filter(None, paths)))
     for logging in configuration.get("logging", []):
         # Without a line for each number our columns say nothing.
         if logging.get("perflog_multiline"):
@@ -158,9 +166,6 @@ def _add_environment(
 
 
 def _partition(site: Site, partition: PartitionSpec) -> dict[str, Any]:
-    prepare = [RECORD_END]
-    if site.spec.modules_system != "nomod":
-        prepare += [defines_module(site.spec.modules_init), *_module_paths(site)]
     stated = {
         "name": partition.name,
         "scheduler": partition.scheduler,
@@ -169,7 +174,7 @@ def _partition(site: Site, partition: PartitionSpec) -> dict[str, Any]:
         "environs": list(partition.stacks),
         "max_jobs": partition.max_jobs,
         "features": _features(partition),
-        "prepare_cmds": prepare,
+        "prepare_cmds": [RECORD_END, *_finds_modules(site, site.spec.modules_system)],
         "sched_options": {"sched_access_in_submit": False},
         "extras": _extras(site),
     }
@@ -195,16 +200,21 @@ def _features(partition: PartitionSpec) -> list[str]:
     return sorted({f"fabric-{name}" for name in partition.fabrics})
 
 
-def _module_paths(site: Site) -> list[str]:
+def _finds_modules(site: Site, modules_system: str) -> list[str]:
     """Return the lines by which a job finds the site's modules, and those that we write for it."""
-    if site.spec.modules_system == "nomod":
+    if modules_system == "nomod":
         return []
+    uses = [f"module use {shell_word(path)}" for path in _module_paths(site)]
+    return [defines_module(site.spec.modules_init), *uses]
+
+
+def _module_paths(site: Site) -> list[str]:
     paths = list(site.spec.module_paths)
     if any(stack.provisioned for stack in site.stacks):
         paths.append(str(stacks_root() / MODULEFILES))
     if any(stack.spack for stack in site.stacks):
         paths.append(str(layout_for(site.name, site.folder).modulefiles))
-    return [f"module use {shell_word(path)}" for path in paths]
+    return paths
 
 
 def _environment(site: Site, stack: StackSpec) -> dict[str, Any]:

@@ -122,7 +122,8 @@ def import_(reports: tuple[str, ...], site_name: str | None) -> None:
 
     Their numbers are shown and compared, and are UNJUDGED: no path of theirs was proven.
 
-    Exit status: 0; 65 no report of ReFrame, or one without a number; 74 not written.
+    Exit status: 0; 65 no report of ReFrame, or one without a number; 66 no such
+    file; 74 not written.
     """
     name = site_of(site_name).name
     has_records = bool(record_files(perflogs() / name))

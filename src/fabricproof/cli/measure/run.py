@@ -111,10 +111,11 @@ def command(
 
 
 @click.command(name="reframe", context_settings={**options.PASSED_ON, "help_option_names": []})
+@options.site
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def reframe(arguments: tuple[str, ...]) -> None:
+def reframe(site_name: str | None, arguments: tuple[str, ...]) -> None:
     """Start ReFrame with this site's configuration; with -r the verdict table follows."""
-    site = choose_site()
+    site = load_site(site_name) if site_name else choose_site()
     if wants_run(arguments):
         label = os.environ.get(LABEL_VARIABLE)
         sys.exit(int(accept(site, list(arguments), label=label)))
