@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 Indices = npt.NDArray[np.int32]
 Values = npt.NDArray[np.float64]
@@ -156,6 +155,8 @@ class Matrix:
         good once in two looks is not slow.
         """
         key = self.look_keys()
+        import polars as pl  # noqa: PLC0415 - start-up time of reframe -l
+
         unique = pl.Series(key).n_unique() if len(key) else 0
         if unique == len(key):
             return self

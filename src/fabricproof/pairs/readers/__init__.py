@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from fabricproof.pairs.matrix import Matrix
-from fabricproof.pairs.readers.linktest import is_of_linktest, read_linktest
-from fabricproof.pairs.readers.mpigraph import is_of_mpigraph, read_mpigraph
-from fabricproof.pairs.readers.table import bytes_of, read_table
 
 #: a program says who it is in the beginning of its output, behind what launchers say
 _BEGINNING = 2**20
@@ -19,6 +16,11 @@ def read_matrix(name: str, *, unit: str = "") -> Matrix:
 
     ``unit`` is that of rows that name none; empty: more is better, and no verdict on the level.
     """
+    # polars is loaded where a file is read, and not with each check that may measure pairs.
+    from fabricproof.pairs.readers.linktest import is_of_linktest, read_linktest  # noqa: PLC0415
+    from fabricproof.pairs.readers.mpigraph import is_of_mpigraph, read_mpigraph  # noqa: PLC0415
+    from fabricproof.pairs.readers.table import bytes_of, read_table  # noqa: PLC0415
+
     data = bytes_of(name)
     source = "<stdin>" if name == "-" else name
     beginning = data[:_BEGINNING].decode("utf-8", errors="replace")
