@@ -74,6 +74,15 @@ def _verdicts(legs: Sequence[LegResult]) -> list[str]:
     return [leg.verdict.value for leg in legs]
 
 
+def test_a_matrix_of_pairs_beside_the_legs_is_of_none_of_them() -> None:
+    """A campaign of all pairs keeps its matrix with the records of its rows."""
+    matrix = {"kind": "pair matrix", "run_id": RUN, "unique_name": "OsuBandwidth_0"}
+    matrix |= {"partition": "node", "stack": "openmpi5", "job_id": "42"}
+    (leg,) = assemble([make_case()], [*make_records(), matrix], [])
+    assert leg.verdict is Verdict.PASS
+    assert len(leg.quantities) == 1
+
+
 def test_a_passed_case_with_its_records_passes() -> None:
     legs = assemble([make_case()], make_records(), [_entry()])
     assert _verdicts(legs) == ["PASS"]

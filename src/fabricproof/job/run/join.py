@@ -133,7 +133,8 @@ def _from_records(
 ) -> Iterator[LegResult]:
     of_legs = [each for each in records if each["kind"] == "leg"]
     for record in of_legs:
-        mine = [each for each in records if each["leg"] == record["leg"]]
+        # A matrix of pairs is of no leg.
+        mine = [each for each in records if each.get("leg") == record["leg"]]
         quantities = tuple(
             QuantityRecord.read(each)
             for each in mine
