@@ -66,7 +66,7 @@ def test_a_level_that_there_is_not_loses_its_file_and_reframe_says_so(tmp_path: 
 
 def test_the_page_s_check_of_two_legs_and_a_ratio_plans_them(tmp_path: Path, stacks: Path) -> None:
     page = (ROOT / "docs" / "how-to-add-a-check.md").read_text("utf-8")
-    _, text = re.findall(r"^```python\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
+    _, text, _ = re.findall(r"^```python\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
     own = tmp_path / "puts.py"
     own.write_text(text)
     cases = dry_run(load_site(str(SITES / "vcluster")), tmp_path, "-c", str(own))

@@ -97,6 +97,16 @@ def split_quantity(text: str) -> tuple[float, str]:
     Raises:
         UnitError: no number, no unit or an unknown unit.
     """
+    value, unit = split_any(text)
+    return value, canonical_unit(unit)
+
+
+def split_any(text: str) -> tuple[float, str]:
+    """Read ``'12.5 ns/day'`` likewise, whatever its unit, which stays as it is written.
+
+    Raises:
+        UnitError: no number or no unit.
+    """
     match = _QUANTITY.match(text)
     if match is None or not any(letter.isdecimal() for letter in match[1]):
         expected = "a number and a unit, as '3.4 GB/s'"
@@ -104,7 +114,17 @@ def split_quantity(text: str) -> tuple[float, str]:
     value = float(match[1].replace(",", ""))
     if not math.isfinite(value):
         raise UnitError("not a finite number", expected="a number below 1e308", got=repr(text))
-    return value, canonical_unit(match[2])
+    return value, match[2]
+
+
+def converted(value: float, unit: str, to: str) -> float | None:
+    """Return ``value`` in unit ``to``; None if a unit is unknown or of another dimension."""
+    if unit == to:
+        return value
+    try:
+        return convert(value, unit, to)
+    except UnitError:
+        return None
 
 
 def dimension(unit: str) -> str:

@@ -17,6 +17,7 @@ from fabricproof.core.errors import InputMissingError, ParseError, UnitError, wo
 from fabricproof.core.measure import Quantity, Verdict
 from fabricproof.core.records import read_json
 from fabricproof.core.units import convert, dimension
+from fabricproof.job.recording import describe_numbers
 
 #: what a folder of records may be called
 _PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
@@ -82,39 +83,29 @@ def _records(case: Mapping[str, Any], source: str) -> Iterator[dict[str, Any]]:
     check = str(case["name"]).split(" ", maxsplit=1)[0]
     said = f"imported from {source}: ReFrame says {case['result']}; no path was proven"
     base: dict[str, Any] = {
-        "check": check,
         "unique_name": str(case.get("unique_name") or check),
         "partition": partition,
         "stack": str(case["environ"]),
         "stack_version": "",
-        "fabric": "",
         "job_id": str(case.get("jobid") or ""),
         "stage_folder": "",
         "completed": case.get("job_completion_time_unix"),
-        "suite": "ReFrame",
-        "program": check,
-        "leg": "imported",
-        "rails": [],
-        "relation": "",
-        "attempt": 1,
-        "counts": True,
-        "tool_version": None,
-        "attributes": {},
-        "nodes": sorted(map(str, case.get("job_nodelist") or ())),
     }
+    quantities = []
     for name, (value, _, _, _, unit, *_) in values.items():
         number, own = _in_own_unit(value, str(unit or ""))
-        quantity = Quantity(
-            name=name.rpartition(":")[2],
-            value=number,
-            unit=own,
-            message_size=None,
-            verdict=Verdict.UNJUDGED,
-            reason=said,
+        quantities.append(
+            Quantity(
+                name=name.rpartition(":")[2],
+                value=number,
+                unit=own,
+                message_size=None,
+                verdict=Verdict.UNJUDGED,
+                reason=said,
+            )
         )
-        yield {**base, "kind": "quantity", "road_state": None, **quantity.record()}
-    leg = {"verdict": Verdict.UNJUDGED.value, "findings": [], "attempts": 1, "reasons": [said]}
-    yield {**base, "kind": "leg", **leg, "road": None, "errors": []}
+    nodes = tuple(map(str, case.get("job_nodelist") or ()))
+    yield from describe_numbers(base, quantities, check=check, leg="imported", nodes=nodes)
 
 
 def _in_own_unit(value: Any, unit: str) -> tuple[float, str]:

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fabricproof.core.findings import Finding
+from fabricproof.core.measure import Quantity, worst
 from fabricproof.core.provenance import BINARY_KEY
 from fabricproof.job.leg import own_name
 from fabricproof.job.outcome import Attempt, Outcome
@@ -42,6 +43,9 @@ def environment_digest(outcomes: Sequence[Outcome]) -> str:
     counted = [(each.counted, each.leg.environment) for each in outcomes]
     return _digest({"legs": [_environment(each, told) for each, told in counted if each]})
 
+
+#: suite of a check that is none of ours
+SUITE_OF_OTHERS = "ReFrame"
 
 #: key of a leg's record: of how many legs the job kept records, all at once
 LEGS_KEY = "legs_of_job"
@@ -110,6 +114,49 @@ def describe_outcome(
         run = {**base, "attempt": 0, "counts": True, "nodes": list(outcome.nodes)}
         for record, _ in _quantities(run, report):
             yield record
+
+
+def describe_numbers(
+    identity: Mapping[str, object],
+    quantities: Sequence[Quantity],
+    *,
+    check: str,
+    leg: str,
+    nodes: Sequence[str],
+) -> Iterator[dict[str, Any]]:
+    """Yield a record for each number of a check that is none of ours, then one with the verdict.
+
+    No path is proven there, and no leg has rails.
+    """
+    base: dict[str, Any] = {
+        **identity,
+        "check": check,
+        "program": check,
+        "suite": SUITE_OF_OTHERS,
+        "leg": leg,
+        "fabric": "",
+        "rails": [],
+        "relation": "",
+        "attempt": 1,
+        "counts": True,
+        "tool_version": None,
+        "attributes": {},
+        "nodes": sorted(nodes),
+    }
+    for each in quantities:
+        yield {**base, "kind": "quantity", "road_state": None, **each.record()}
+    verdict = worst([each.verdict for each in quantities])
+    reasons = [each.reason for each in quantities if each.verdict is verdict]
+    yield {
+        **base,
+        "kind": "leg",
+        "verdict": verdict.value,
+        "findings": [],
+        "attempts": 1,
+        "reasons": list(dict.fromkeys(reasons))[:3],
+        "road": None,
+        "errors": [],
+    }
 
 
 def _quantities(

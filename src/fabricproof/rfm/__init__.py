@@ -5,9 +5,10 @@ it; nothing else of the library does.
 """
 
 from fabricproof.core.project import check_folders, project_root
+from fabricproof.rfm.own import Referenced
 from fabricproof.rfm.settings import extend
 
-__all__ = ["CHECKS", "extend"]
+__all__ = ["CHECKS", "Referenced", "extend"]
 
 #: the folder of our checks, for ReFrame's ``-c``
 CHECKS = str(check_folders(project_root())[0])

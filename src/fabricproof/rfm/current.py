@@ -153,10 +153,10 @@ def tell_at_the_end(site: Site) -> None:
     Under ``fabricproof run`` that prints them.
     """
     if wants_run(sys.argv[1:]) and not os.environ.get(RUN_VARIABLE):
-        atexit.register(_tell, site.folder.resolve(), run_id(), time.time())
+        atexit.register(_tell, site, run_id(), time.time())
 
 
-def _tell(site: Path, run: str, began: float) -> None:
+def _tell(site: Site, run: str, began: float) -> None:
     """Print the verdicts, and end with their exit status: ReFrame's knows of no absent check."""
     report = _report_since(began)
     loaded = "fabricproof.rfm.checks.base" in sys.modules
@@ -174,9 +174,19 @@ def _tell(site: Path, run: str, began: float) -> None:
         kept.parent.mkdir(parents=True, exist_ok=True)
         said = json.loads(report.read_text(encoding="utf-8"))
         said["session_info"]["cmdline"] = _without_our_checks(said["session_info"]["cmdline"])
+        for case in (case for each in said["runs"] for case in each["testcases"]):
+            case["system"] = site.name  # theirs may have another name
         kept.write_text(json.dumps(said), encoding="utf-8")
         sys.stdout.flush()
-        words = [sys.executable, "-m", "fabricproof.cli", "report", run, "--site", str(site)]
+        words = [
+            sys.executable,
+            "-m",
+            "fabricproof.cli",
+            "report",
+            run,
+            "--site",
+            str(site.folder.resolve()),
+        ]
         status = subprocess.run(words, check=False).returncode
     if status:
         # Nothing else lets what ends with the interpreter change its status.

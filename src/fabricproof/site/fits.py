@@ -19,7 +19,7 @@ from fabricproof.core.errors import FabricproofError
 from fabricproof.core.provenance import same_build
 from fabricproof.physics import find_slot
 from fabricproof.site.model import Site, build_fabric, protocol_of, quantity_of, to_reference
-from fabricproof.site.schema import RUNTIMES, FabricSpec, PartitionSpec, StackSpec
+from fabricproof.site.schema import OF_FABRICS, RUNTIMES, FabricSpec, PartitionSpec, StackSpec
 from fabricproof.site.toml_file import Key, did_you_mean
 from fabricproof.traffic.transports import (
     DEVICE_NAMES,
@@ -86,6 +86,8 @@ def _names(site: Site) -> Iterator[Misfit]:
                 where = ("partitions", index, *key)
                 yield Misfit(where, problem, did_you_mean(name, names), repr(name))
     for index, spec in enumerate(site.references):
+        if spec.check is not None:
+            continue  # it may run where ours do not
         for kind, names in known.items():
             stated = getattr(spec, kind)
             if stated is not None and stated not in names:
@@ -250,11 +252,33 @@ def _reframe_keys(table: str) -> set[str]:
     return set()
 
 
+#: keys of a reference for a fabric alone, and of one for a check of the site's own alone
+_NOT_OF_CHECKS = (
+    *("fabric", "suite", "program", "num_rails", "hops", "num_nodes", "ranks_per_node"),
+    "stack_digest",
+)
+_OF_CHECKS = ("partition", "better")
+
+
 def _references(site: Site) -> Iterator[Misfit]:
     """Yield references that are no quantity, stand twice, or would judge nothing."""
     seen: dict[tuple[Any, ...], list[str | None]] = {}
     for index, spec in enumerate(site.references):
         where: Key = ("references", index)
+        if spec.check is None and not re.fullmatch(OF_FABRICS, spec.quantity):
+            expected = "bandwidth, latency, device_busbw, mpi_share, one size of it as latency_8B; "
+            expected += "a quantity of your own check with check = NAME"
+            yield Misfit((*where, "quantity"), "unknown quantity", expected, repr(spec.quantity))
+            continue
+        own = spec.check is not None
+        needed, refused = ("better", _NOT_OF_CHECKS) if own else ("fabric", _OF_CHECKS)
+        kind = "your own check" if own else "a fabric"
+        if getattr(spec, needed) is None:
+            yield Misfit(where, f"missing key {needed!r}", f"it in a reference of {kind}")
+        for key in refused:
+            if getattr(spec, key) is not None:
+                problem = f"unknown key {key!r} in a reference of {kind}"
+                yield Misfit((*where, key), problem, "another reference, or none", repr(key))
         try:
             to_reference(spec)
         except FabricproofError as error:
@@ -268,6 +292,8 @@ def _references(site: Site) -> Iterator[Misfit]:
             problem = f"a second value of {spec.quantity!r} for the same runs"
             yield Misfit((*where, "quantity"), problem, "one value", repr(spec.value))
         builds.append(spec.stack_digest)
+        if spec.fabric is None:
+            continue
         users = [each for each in site.partitions if spec.fabric in each.fabrics]
         rails = len(site.fabric_spec(spec.fabric).rails)
         for key, known in (

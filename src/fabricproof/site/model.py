@@ -25,7 +25,7 @@ from fabricproof.site.schema import (
     StackSpec,
 )
 from fabricproof.site.toml_file import did_you_mean
-from fabricproof.verdict.references import from_text
+from fabricproof.verdict.references import from_text, open_reference
 from fabricproof.verdict.value import Reference, Source
 
 
@@ -169,6 +169,22 @@ class Site:
                 chosen[quantity] = (rank, spec)
         return {quantity: to_reference(spec) for quantity, (_, spec) in chosen.items()}
 
+    def references_of_check(self, check: str, partition: str, stack: str) -> dict[str, Reference]:
+        """Return what is expected of a check of the site's own software, by quantity.
+
+        The most specific one wins: one of a partition and a stack before one of a partition.
+        """
+        asked = {"check": check, "partition": partition, "stack": stack}
+        ranked = sorted(
+            (spec for spec in self.references if spec.check == check),
+            key=lambda spec: (spec.partition is not None) + (spec.stack is not None),
+        )
+        return {
+            spec.quantity: to_reference(spec)
+            for spec in ranked
+            if all(getattr(spec, key) in {None, value} for key, value in asked.items())
+        }
+
     def references_of_other_builds(
         self, *, fabric: str, stack_digest: str, **asked: str | int | None
     ) -> tuple[Finding, ...]:
@@ -202,6 +218,8 @@ class Site:
 
 def quantity_of(spec: ReferenceSpec) -> str:
     """Return the quantity as the judge spells it: ``bandwidth_1024KiB`` is ``bandwidth_1MiB``."""
+    if spec.check is not None:
+        return spec.quantity
     return _spelt(spec.quantity, spec.value)
 
 
@@ -213,8 +231,17 @@ def _spelt(quantity: str, value: str) -> str:
 
 def to_reference(spec: ReferenceSpec) -> Reference:
     """Return the reference record of one line of ``references.toml``."""
-    text, origin = f"{spec.quantity}={spec.value}", f"site ({spec.origin})"
-    _, reference = from_text(text, tolerance=spec.tolerance, origin=origin)
+    origin = f"site ({spec.origin})"
+    if spec.check is not None:
+        reference = open_reference(
+            spec.value,
+            more_is_better=spec.better == "more",
+            tolerance=spec.tolerance,
+            origin=origin,
+        )
+    else:
+        text = f"{spec.quantity}={spec.value}"
+        _, reference = from_text(text, tolerance=spec.tolerance, origin=origin)
     return replace(reference, source=Source.SITE)
 
 

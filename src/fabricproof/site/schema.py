@@ -424,20 +424,30 @@ class SiteFile(_Model):
     reframe: dict[str, Any] = Field(default_factory=dict)
 
 
+#: the quantities that a reference of a fabric may have, as a pattern
+OF_FABRICS = (
+    r"(host_to_device_|device_to_host_|device_)?(bandwidth|latency)(_\d+(B|KiB|MiB|GiB))?"
+    r"|device_busbw(_\d+(B|KiB|MiB|GiB))?|mpi_share"
+)
+
+
 class ReferenceSpec(_Model):
     """One expectation of the site: a quantity, where it holds, and why we believe it."""
 
-    quantity: Annotated[
-        str,
-        StringConstraints(
-            pattern=r"^((host_to_device_|device_to_host_|device_)?(bandwidth|latency)"
-            r"(_\d+(B|KiB|MiB|GiB))?|device_busbw(_\d+(B|KiB|MiB|GiB))?|mpi_share)$"
-        ),
-    ]
-    """``mpi_share``: what MPI is to carry of what TCP does below it, as ``0.9 x``."""
+    quantity: Named
+    """As :data:`OF_FABRICS`, or a performance variable of ``check``.
+    ``mpi_share``: what MPI is to carry of what TCP does below it, as ``0.9 x``."""
     value: str
+    """Of a quantity of ``check`` in any unit."""
     tolerance: Annotated[float, Field(ge=0, le=10)] | None = None
-    fabric: Name
+    fabric: Name | None = None
+    """Of all quantities but those of ``check``."""
+    check: Named | None = None
+    """A check of the site's own software, by its class; ``stack`` may be any environment."""
+    partition: Name | None = None
+    """With ``check``: where it holds; None: anywhere."""
+    better: Literal["more", "less"] | None = None
+    """With ``check``: which side of the value is good."""
     suite: Named | None = None
     program: Named | None = None
     stack: Name | None = None

@@ -27,6 +27,7 @@ from fabricproof.core.units import (
     convert,
     dimension,
     parse_size,
+    split_any,
     split_buffers,
     split_quantity,
 )
@@ -339,6 +340,22 @@ def from_text(text: str, *, tolerance: float | None, origin: str) -> tuple[str, 
     own = "us" if is_time else "x" if kind == SHARE else "MB/s"
     make = at_most if is_time else at_least
     return name, make(convert(number, unit, own), unit=own, tolerance=tolerance, origin=origin)
+
+
+def open_reference(
+    text: str, *, more_is_better: bool, tolerance: float | None, origin: str
+) -> Reference:
+    """Read what a site expects of a quantity of its own, ``'12.5 ns/day'``: in any unit.
+
+    Raises:
+        UnitError: no number or no unit.
+        ConfigError: the value is not positive, or the tolerance is none.
+    """
+    value, unit = split_any(text)
+    if tolerance is None:
+        tolerance = DEFAULT_TOLERANCE if more_is_better else DEFAULT_LATENCY_TOLERANCE
+    make = at_least if more_is_better else at_most
+    return make(value, unit=unit, tolerance=tolerance, origin=origin)
 
 
 def _spelled(name: str) -> tuple[str, str]:

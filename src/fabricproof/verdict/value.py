@@ -360,13 +360,17 @@ def impossible(value: float, ceiling: Ceiling | None, floor: Floor | None) -> st
     return None
 
 
+def _plain(number: float) -> str:
+    return f"{number:.5g}" if abs(number) < 1e5 else f"{number:.0f}"
+
+
 def _against(value: float, reference: Reference) -> tuple[Verdict, str]:
     unit = "" if reference.unit == "1" else f" {reference.unit}"
-    text = f"{value / reference.value:.1%} of {reference.value:.5g}{unit} ({reference.origin})"
+    text = f"{value / reference.value:.1%} of {_plain(reference.value)}{unit} ({reference.origin})"
     if reference.lower is not None and value < reference.lower:
-        return Verdict.FAIL, f"{text}, below the lower bound {reference.lower:.5g}"
+        return Verdict.FAIL, f"{text}, below the lower bound {_plain(reference.lower)}"
     if reference.upper is not None and value > reference.upper:
-        return Verdict.FAIL, f"{text}, above the upper bound {reference.upper:.5g}"
+        return Verdict.FAIL, f"{text}, above the upper bound {_plain(reference.upper)}"
     return Verdict.PASS, text
 
 

@@ -4,7 +4,9 @@
 
 import reframe as rfm
 import reframe.utility.sanity as sn
-from reframe.core.builtins import performance_function, run_before, sanity_function
+from reframe.core.builtins import parameter, performance_function, run_before, sanity_function
+
+from fabricproof.rfm import Referenced
 
 
 class _Own(rfm.RunOnlyRegressionTest):
@@ -77,3 +79,67 @@ class OwnSkipped(_Own):
     @run_before("setup")
     def leave_out(self):
         self.skip("not today")
+
+
+# Those that take the site's references, and leave records.
+
+
+class _Kept(_Number, Referenced):
+    pass
+
+
+@rfm.simple_test
+class KeptWell(_Kept):
+    """110 GB/s by the site, in another unit; 900 by itself."""
+
+    threads = parameter([1, 2])
+    reference = {"*": {"triad": (900, -0.1, None, "GB/s")}}
+
+
+@rfm.simple_test
+class KeptSlow(_Kept):
+    reference = {"*": {"triad": (100, -0.1, None, "GB/s")}}
+
+
+@rfm.simple_test
+class KeptByItself(_Kept):
+    reference = {"*": {"triad": (100, -0.1, None, "GB/s")}}
+
+
+@rfm.simple_test
+class KeptUnjudged(_Kept):
+    """The site's reference is for another partition."""
+
+
+@rfm.simple_test
+class KeptInOtherUnit(_Kept):
+    """The site's reference is a time."""
+
+
+@rfm.simple_test
+class KeptEndless(_Kept):
+    executable_opts = ["triad inf"]
+
+
+@rfm.simple_test
+class KeptUnread(_Kept):
+    executable_opts = ["triad none"]
+
+
+@rfm.simple_test
+class KeptMisspelt(_Kept):
+    """The site's reference has another variable."""
+
+    reference = {"*": {"triad": (100, -0.1, None, "GB/s")}}
+
+
+@rfm.simple_test
+class KeptInsane(_Kept):
+    executable_opts = ["nothing"]
+
+
+@rfm.simple_test
+class KeptDays(_Own, Referenced):
+    @performance_function("ns/day")
+    def speed(self):
+        return 12.0

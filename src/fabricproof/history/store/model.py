@@ -142,7 +142,13 @@ MARGINS: Mapping[str, float] = {
     "latency": 0.05,
 }
 
-_METRICS = {"MB/s": "bandwidth", "MiB/s": "bandwidth", "1/s": "message rate", "x": "ratio"}
+_METRICS = {
+    "MB/s": "bandwidth",
+    "GB/s": "bandwidth",
+    "MiB/s": "bandwidth",
+    "1/s": "message rate",
+    "x": "ratio",
+}
 
 #: messages up to here cost the time of a start, above they cost bytes: unlike scatter
 _SHORT, _MEDIUM = 1 << 10, 1 << 16
@@ -210,7 +216,7 @@ SETTINGS = (
 )  # fmt: skip
 
 #: units of which more is better, and less
-_HIGHER, _LOWER = ("1/s", "MB/s", "MiB/s"), ("ms", "us")
+_HIGHER, _LOWER = ("1/s", "MB/s", "MiB/s", "GB/s"), ("s", "ms", "us", "ns")
 
 #: a verdict that spoils a number, however good it looks
 INVALID = "INVALID"
@@ -246,13 +252,15 @@ def usable_rows() -> pl.Expr:
 def better_rows() -> pl.Expr:
     """Return 1 where more is better, -1 where less is, 0 where nobody can say.
 
-    A ratio (``x``) is better on the side that has no bound.  Link states, rates and counts are
-    facts: the inventory compares them.
+    A ratio (``x``), and what a site has a reference for in a unit of its own (``ns/day``), is
+    better on the side that has no bound.  Link states, rates and counts are facts: the inventory
+    compares them.
     """
     import polars as pl  # noqa: PLC0415 - start-up time
 
     unit, lower, upper = pl.col("unit"), pl.col("lower"), pl.col("upper")
-    one_sided = (unit == "x") & (lower.is_null() != upper.is_null())
+    is_open = (unit == "x") | (pl.col("source") == "site").fill_null(value=False)
+    one_sided = is_open & (lower.is_null() != upper.is_null())
     return (
         pl.when(unit.is_in(_HIGHER) | (one_sided & upper.is_null()))
         .then(1)

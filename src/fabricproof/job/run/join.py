@@ -18,7 +18,7 @@ from fabricproof.core.project import site_word
 from fabricproof.core.provenance import rebuilt
 from fabricproof.core.records import QuantityRecord
 from fabricproof.core.units import by_key
-from fabricproof.job.recording import LEGS_KEY
+from fabricproof.job.recording import LEGS_KEY, SUITE_OF_OTHERS
 from fabricproof.job.run.result import BUILD_PROGRAM, LegResult
 
 #: verdict and reason of a check that is none of ours, by ReFrame's result
@@ -164,6 +164,7 @@ def _from_records(
             errors=tuple(record.get("errors") or ()),
             rails=tuple(map(str, record.get("rails") or ())),
             relation=record.get("relation") or "",
+            check_file=str(case.get("filename", "")) if record["suite"] == SUITE_OF_OTHERS else "",
         )
     # A leg's own record is written behind its quantities and says how many legs there were.
     named = {each["leg"] for each in records if each["kind"] in {"leg", "quantity"}}
@@ -242,7 +243,7 @@ def _of_others(case: Mapping[str, Any]) -> LegResult:
         check=_check_name(case),
         partition=str(case["partition"]),
         stack=str(case["environ"]),
-        suite="ReFrame",
+        suite=SUITE_OF_OTHERS,
         program=_check_name(case),
         nodes=tuple(map(str, case.get("job_nodelist") or ())),
         quantities=quantities,
