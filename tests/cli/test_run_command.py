@@ -286,6 +286,8 @@ def test_an_option_that_reframe_does_not_know_is_a_usage_error(
     ended = fabricproof("run", "--site", project.site, "--tagg", "quick", "--sit", "x")
     assert ended.status == 2
     assert "did you mean --tag, --site?" in ended.err
+    project.lines[1] = "reframe: error: argument --tag: not allowed with argument -r"
+    assert "did you mean" not in fabricproof("run", "--site", project.site, "--tag", "x").err
 
 
 def test_a_name_that_no_check_fits_is_missing_beside_what_ran(

@@ -90,8 +90,9 @@ def test_the_check_of_the_page_is_loaded(tmp_path: Path) -> None:
 
 
 def test_the_stack_of_a_site_is_one() -> None:
-    text = titled("docs/how-to-add-a-stack.md")["site.toml, one of [[stacks]]"]
-    stack = StackSpec.model_validate(tomllib.loads(text))
+    text = titled("docs/how-to-add-a-stack.md")["site.toml, a stack of modules"]
+    (entry,) = tomllib.loads(text)["stacks"]
+    stack = StackSpec.model_validate(entry)
     assert (stack.family, stack.provisioned) == ("mpich", False)
     assert stack.suites["osu"] == "PATH"
 

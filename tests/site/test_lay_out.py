@@ -1,6 +1,7 @@
 """What ``fabricproof init`` lays out, from a package that is really built and really read."""
 
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -104,6 +105,13 @@ def test_sites_and_checks_are_found_in_and_below_the_folder(package, laid_out):
     listed = call(package, laid_out, "reframe", "-l", FABRICPROOF_SITE="vcluster").stdout
     assert "OursLatency" in listed
     assert "OsuLatency" in listed
+
+
+def test_a_site_beside_settings_of_its_own_needs_nothing_laid_out(package, laid_out, tmp_path):
+    site = tmp_path / "mine"
+    shutil.copytree(laid_out / "site-configs" / "vcluster", site)
+    listed = call(package, tmp_path, "reframe", "--site", str(site), "-l", "-n", "OsuLatency")
+    assert "OsuLatency" in listed.stdout, listed.stderr
 
 
 def test_a_second_time_nothing_is_touched_and_what_differs_is_named(package, laid_out):

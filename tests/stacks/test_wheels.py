@@ -209,7 +209,7 @@ def test_programs_are_found(tmp_path: Path):
 @pytest.mark.parametrize(
     ("name", "suite", "program", "reason", "lost"),
     [
-        ("mpich5", "osu-mpi4py", "osu_mbw_mr", "no port of it", False),
+        ("mpich5", "osu-mpi4py", "osu_mbw_mr", "no port of osu_mbw_mr", False),
         ("mpich5", "osu-mpi4py", "osu_bw", "fabricproof stack install mpich5", True),
         ("mpich5", "imb", "PingPong", "fabricproof stack install intelmpi", False),
         ("intelmpi", "imb", "PingPong", "fabricproof stack install intelmpi", True),

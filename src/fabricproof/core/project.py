@@ -46,6 +46,12 @@ def check_folders(project: Path) -> list[Path]:
     return [ours / "checks", *([own] if own.is_dir() else [])]
 
 
+def entry_point(project: Path) -> Path:
+    """Return ReFrame's settings file: that of ``project``, else the one that the package brings."""
+    ours, own = shipped(), project / ENTRY_POINT
+    return own if ours is None or own.is_file() else ours / ENTRY_POINT
+
+
 def recipes_folder() -> Path:
     """Return the folder of the stacks' Spack recipes: the project's own where it has one."""
     ours, own = shipped(), project_root() / "spack-envs"

@@ -213,7 +213,7 @@ def locate(stack: WheelStack, root: Path, suite: str, program: str) -> Located:
             # -E -s -P: nothing of the caller's Python gets in.
             argv = (str(stack_python(prefix)), "-EsP", str(PORT_RUNNER), str(port))
             return Located(argv=argv) if port.is_file() else lost
-        reason = "mpi4py has no port of it"
+        reason = f"mpi4py has no port of {program}"
     elif suite == "imb":
         binary = imb_binary(program)
         path = root / IMB_HOME / "bin" / (binary or "")

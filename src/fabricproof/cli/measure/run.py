@@ -365,7 +365,7 @@ def _refuse_unknown_option(lines: Sequence[str]) -> None:
     # argparse shows all options before it says which it does not know.
     usage = " ".join(line for line in lines if line is not message)
     known = {"--site", "--label", "--json", *re.findall(r"--[a-z][a-z-]+", usage)}
-    words = re.findall(r"--\w[\w-]*", message)
+    words = [word for word in re.findall(r"--\w[\w-]*", message) if word not in known]
     meant = [near for word in words for near in difflib.get_close_matches(word, known, 1, 0.8)]
     meant += [f"-J {word[2:]}=VALUE" for word in words if word[2:] in OF_SBATCH]
     message = message.removeprefix("reframe: error: ")

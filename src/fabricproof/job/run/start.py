@@ -26,7 +26,7 @@ from types import FrameType
 from typing import Any
 
 from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
-from fabricproof.core.project import ROOT_VARIABLE, check_folders
+from fabricproof.core.project import ROOT_VARIABLE, check_folders, entry_point
 from fabricproof.site import Site, check_access
 from fabricproof.stacks.wheels import check_provisioned
 
@@ -154,7 +154,7 @@ def session_environment(site: Site, place: Workplace, run_id: str) -> dict[str, 
         "FABRICPROOF_RUN_ID": run_id,
         "FABRICPROOF_PERFLOGS": str(place.perflogs),
         "FABRICPROOF_REFRAME_LOG": str(place.log_file(run_id)),
-        "RFM_CONFIG_FILES": str(place.project / "reframe_settings.py"),
+        "RFM_CONFIG_FILES": str(entry_point(place.project)),
         "RFM_SYSTEM": site.name,
         "RFM_CHECK_SEARCH_PATH": os.pathsep.join(map(str, check_folders(place.project))),
         "RFM_CHECK_SEARCH_RECURSIVE": "yes",
