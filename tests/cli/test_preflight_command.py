@@ -250,6 +250,10 @@ def test_this_node_is_judged_at_once_in_one_line(
         assert ended.out.count("\n") == 1
 
 
+def test_here_is_no_other_node(fabricproof: Command) -> None:
+    assert fabricproof("preflight", "--here", "n9").status == 2
+
+
 def test_a_node_that_lost_all_its_cards_is_red(perflogs: Path, fabricproof: Command) -> None:
     """A real look at this machine, which has none of the rails of the site."""
     ended = fabricproof("preflight", "--here")

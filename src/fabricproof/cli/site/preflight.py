@@ -68,6 +68,8 @@ def command(
     states, and nodes that are unlike each other.  Nothing is measured and no job is started: the
     output says how old the look is.
     """
+    if here and words:
+        raise click.UsageError("--here looks at this node: leave out " + ", ".join(words))
     if here:
         return _here(site_of(site_name), only["fabric"], as_json=as_json)
     name, folder = place(site_name)
