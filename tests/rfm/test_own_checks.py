@@ -30,6 +30,7 @@ RECORDS = Path("perflogs", "traps", "node", "records.jsonl")
         ("KeptUnread", "MISSING", "fail", "triad"),
         ("KeptMisspelt", "MISSING", "fail", "triade"),
         ("KeptDays", "PASS", "pass", ""),
+        ("KeptHello", "SKIPPED", "pass", "no number judged"),
     ],
 )
 def test_a_check_is_judged_by_the_site_s_reference_once(

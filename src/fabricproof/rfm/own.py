@@ -61,6 +61,8 @@ class Referenced(_Plugin):
                 theirs[name] = scoped[f"{partition.fullname}:{name}"]
         ours = site.references_of_check(check, partition.name, stack)
         self.judged = tuple(self._judge(ours, theirs))
+        if not self.judged:  # an MPI hello: it stands by ReFrame's own result
+            return
         identity: dict[str, Any] = {
             "run_id": run_id(),
             "unique_name": self.unique_name,
@@ -96,8 +98,6 @@ class Referenced(_Plugin):
     ) -> Iterator[Judgement]:
         for name in sorted(ours.keys() - self.perf_variables.keys()):
             yield no_number(name, Verdict.MISSING, "the check has no such performance variable")
-        if not self.perf_variables and not ours:
-            yield no_number("number", Verdict.MISSING, "the check has no performance variable")
         for name, variable in self.perf_variables.items():
             unit = str(variable.unit or "")
             with contextlib.suppress(UnitError):

@@ -153,9 +153,9 @@ def test_kinds_tell_unlike_scatter_apart() -> None:
     small = replace(KEY, unit="us", message_size=8, better=-1)
     keys = [KEY, replace(KEY, rails="rail1"), small, replace(KEY, message_size=8)]
     assert numbered([class_of(each) for each in keys]) == [0, 0, 1, 2]
-    ratio = replace(KEY, unit="x")
-    assert [metric_of(each) for each in (KEY, small, ratio, replace(ratio, better=-1))] == [
-        "bandwidth", "latency", "ratio", "cost ratio",
+    ratio, days = replace(KEY, unit="x"), replace(KEY, unit="ns/day")
+    assert [metric_of(each) for each in (KEY, small, ratio, replace(ratio, better=-1), days)] == [
+        "bandwidth", "latency", "ratio", "cost ratio", "own number",
     ]  # fmt: skip
 
 

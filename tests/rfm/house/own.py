@@ -139,6 +139,11 @@ class KeptInsane(_Kept):
 
 
 @rfm.simple_test
+class KeptHello(_Own, Referenced):
+    """No number."""
+
+
+@rfm.simple_test
 class KeptDays(_Own, Referenced):
     @performance_function("ns/day")
     def speed(self):

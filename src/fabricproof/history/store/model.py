@@ -133,6 +133,9 @@ class Matrix:
         )
 
 
+#: units of which more is better, and less
+_HIGHER, _LOWER = ("1/s", "MB/s", "MiB/s", "GB/s"), ("s", "ms", "us", "ns")
+
 #: smallest change that matters, as a fraction; a site or ``--margin`` may say otherwise
 MARGINS: Mapping[str, float] = {
     "bandwidth": 0.03,
@@ -140,6 +143,7 @@ MARGINS: Mapping[str, float] = {
     "ratio": 0.05,
     "cost ratio": 0.05,
     "latency": 0.05,
+    "own number": 0.05,
 }
 
 _METRICS = {
@@ -148,6 +152,7 @@ _METRICS = {
     "MiB/s": "bandwidth",
     "1/s": "message rate",
     "x": "ratio",
+    **dict.fromkeys(_LOWER, "latency"),
 }
 
 #: messages up to here cost the time of a start, above they cost bytes: unlike scatter
@@ -155,10 +160,13 @@ _SHORT, _MEDIUM = 1 << 10, 1 << 16
 
 
 def metric_of(key: Key) -> str:
-    """Return the metric, a name of :data:`MARGINS`; of a ``cost ratio`` less is better."""
+    """Return the metric, a name of :data:`MARGINS`; of a ``cost ratio`` less is better.
+
+    An ``own number`` is of a site's own check, in any other unit.
+    """
     if key.unit == "x" and key.better < 0:
         return "cost ratio"
-    return _METRICS.get(key.unit, "latency")
+    return _METRICS.get(key.unit, "own number")
 
 
 def band_of(key: Key) -> str:
@@ -214,9 +222,6 @@ SETTINGS = (
     "binary", "datatype", "group", "mode", "num_pairs", "num_processes", "protocol", "streams",
     "synchronization", "threads", "window_creation", "window_size",
 )  # fmt: skip
-
-#: units of which more is better, and less
-_HIGHER, _LOWER = ("1/s", "MB/s", "MiB/s", "GB/s"), ("s", "ms", "us", "ns")
 
 #: a verdict that spoils a number, however good it looks
 INVALID = "INVALID"
