@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ from fabricproof.core.errors import UnitError
 from fabricproof.core.measure import Verdict
 from fabricproof.core.provenance import IDENTITY_KEY
 from fabricproof.core.records import append_records
-from fabricproof.core.units import canonical_unit, converted
+from fabricproof.core.units import canonical_unit
 from fabricproof.job.recording import LEGS_KEY, SUITE_OF_OTHERS, describe_numbers
 from fabricproof.rfm.current import current_site, run_id, took_part, why_no_site
 from fabricproof.rfm.handover import bounds
@@ -108,16 +109,11 @@ class Referenced(_Plugin):
             except Exception as error:
                 yield no_number(name, Verdict.MISSING, f"not read: {error}", unit)
                 continue
+            if not math.isfinite(value):
+                yield no_number(name, Verdict.INVALID, f"{value:g} is not a measurement", unit)
+                continue
             reference = ours.get(name) or _as_reference(theirs.get(name, ()), unit)
-            factor = converted(1.0, reference.unit, unit) if reference else None
-            if reference and factor is not None:
-                reference = replace(
-                    reference,
-                    value=reference.value * factor,
-                    lower=None if reference.lower is None else reference.lower * factor,
-                    upper=None if reference.upper is None else reference.upper * factor,
-                    unit=unit,
-                )
+            reference = reference and reference.in_unit(unit)
             found = judge_value(name=name, value=value, unit=unit, reference=reference)
             yield replace(found, reason=f"{found.reason}; no path is proven")
 
@@ -135,7 +131,7 @@ def _as_reference(stated: tuple[Any, ...], unit: str) -> Reference | None:
     if not value > 0 or (low is None and high is None):
         return None
     return Reference(
-        value=value,
+        value=float(value),
         lower=None if low is None else value * (1 + low),
         upper=None if high is None else value * (1 + high),
         unit=(stated[3] if len(stated) > 3 else "") or unit,

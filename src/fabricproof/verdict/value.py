@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.findings import Finding
 from fabricproof.core.measure import Quantity, Verdict, worst
-from fabricproof.core.units import by_key, counted
+from fabricproof.core.units import by_key, converted, counted
 from fabricproof.physics import CLOCK_TOLERANCE, Ceiling, Fabric, Floor
 from fabricproof.verdict.objections import Objection, apply
 
@@ -81,6 +81,14 @@ class Reference:
     tolerance: float
     origin: str
     source: Source = Source.OTHER
+
+    def in_unit(self, unit: str) -> Reference:
+        """Return it in another unit; itself if one is unknown or they measure unlike things."""
+        factor = converted(1.0, self.unit, unit)
+        if factor is None:
+            return self
+        lower, upper = (None if x is None else x * factor for x in (self.lower, self.upper))
+        return replace(self, value=self.value * factor, lower=lower, upper=upper, unit=unit)
 
 
 def _reference(
