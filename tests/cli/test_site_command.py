@@ -25,7 +25,7 @@ def test_all_shipped_sites_are_fine(fabricproof: Command) -> None:
 def test_a_site_is_checked_by_its_folder(fabricproof: Command) -> None:
     ended = fabricproof("site", "check", DATA / "full")
     assert ended.status == 0
-    assert "gordon: fine: 1 partitions, 2 stacks, 4 references" in ended.out
+    assert "gordon: fine: 1 partition, 2 stacks, 4 references" in ended.out
     assert "ib0: QDR 4x: mlx4_0:1 3950 to 3950 MB/s (protocol), mlx4_1:1" in ended.out
 
 

@@ -48,7 +48,7 @@ def test_the_site_of_the_page_is_fine(site: Path, fabricproof: Callable[..., Any
     }
     ended = fabricproof("site", "check", site)
     assert (ended.status, ended.err) == (0, "")
-    assert "mycluster: fine: 1 partitions, 1 stacks, 2 references" in ended.out
+    assert "mycluster: fine: 1 partition, 1 stack, 2 references" in ended.out
 
 
 def test_the_site_of_the_page_lists_its_checks(site: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from fabricproof.cli.site.site_init import init
 from fabricproof.core.errors import ConfigError, InputMissingError
 from fabricproof.core.findings import Finding
 from fabricproof.core.project import project_root, site_word
+from fabricproof.core.units import counted
 from fabricproof.job.run import (
     describe_checks,
     refused_troubles,
@@ -63,10 +64,10 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
         click.echo(json.dumps(records, indent=2))
         return
     for record, found in zip(records, troubles, strict=True):
-        click.echo(
-            f"{record['name']}: fine: {len(record['partitions'])} partitions, "
-            f"{len(record['stacks'])} stacks, {len(record['references'])} references"
-        )
+        counts = [
+            counted(len(record[f"{kind}s"]), kind) for kind in ("partition", "stack", "reference")
+        ]
+        click.echo(f"{record['name']}: fine: {', '.join(counts)}")
         for fabric in record["fabrics"]:
             click.echo(f"  {fabric['name']}: {fabric['meaning']}")
         for trouble in found:
