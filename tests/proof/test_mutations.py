@@ -64,7 +64,7 @@ REASONS = {
     "words: it says why, and decides nothing": (
         "_noted last_words shell_name "
         "went_back _both_ends _failure "
-        "_reason _ruled_out _told _what_a_file_cannot_show "
+        "_plain _reason _ruled_out _told _what_a_file_cannot_show "
         "describe_loss describe_shape explained inverted_latencies "
         "site_option read_reason "
         "site_word _complaint _said _mixed _same _undecided _warnings counted _label "
