@@ -377,7 +377,8 @@ def test_like_rails_are_held_against_each_other_without_another_leg(
     planner: LegPlanner, program: str, quantity: str, over: Pick, bound: float
 ) -> None:
     """A rail 50 times slower than its twin passed: the site's bound was 2 ms."""
-    own = replace(planner, program=program)
+    partition = planner.partition.model_copy(update={"oversubscribed": False})
+    own = replace(planner, program=program, partition=partition)
     before = own.plan("each")
     plan = with_twins(own, replace(before, legs=(*before.legs, *own.backwards())))
     assert plan.legs[: len(before.legs)] == before.legs
@@ -386,6 +387,13 @@ def test_like_rails_are_held_against_each_other_without_another_leg(
     assert (twins.legs, twins.rails, twins.turns) == (("rail0", "rail1"), ("rail0", "rail1"), {})
     assert (what.over.quantity, what.over.pick) == (quantity, over)
     assert (reference.upper or reference.lower) == pytest.approx(bound)
+
+
+def test_ranks_that_share_cores_may_wait_longer_for_one_rail(planner: LegPlanner) -> None:
+    assert planner.partition.oversubscribed
+    own = replace(planner, program="osu_latency")
+    (twins,) = with_twins(own, own.plan("each")).relations
+    assert of(twins)[1].upper == pytest.approx(12.0)
 
 
 def test_rails_of_two_kinds_are_no_twins(planner: LegPlanner) -> None:
