@@ -122,7 +122,7 @@ def test_the_ports_stand_in_where_a_stack_has_no_c_programs(vcluster: Site) -> N
 @pytest.mark.parametrize(
     ("stack", "suite", "program", "words"),
     [
-        ("openmpi5", "osu", "osu_put_bw", "no port of it"),
+        ("openmpi5", "osu", "osu_put_bw", "no port of osu_put_bw"),
         ("openmpi5", "imb", "PingPong", "another ABI"),
         ("intelmpi", "imb", "NoSuch", "no IMB binary has NoSuch"),
     ],
