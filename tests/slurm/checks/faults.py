@@ -22,6 +22,7 @@ class FaultyBenchmark(PairBenchmark):
     def spoil(self):
         """Keep one leg and let the subclass change it."""
         self.legs = (self.spoiled(self.legs[0]),)
+        self.relations = ()
         write_plan(Path(self.stagedir), self.legs)
 
     def spoiled(self, leg):

@@ -28,6 +28,7 @@ class SpoiledPeer(PeerBenchmark):
         (argv,) = leg.commands
         program = f'[ "$SLURM_PROCID" = 0 ] || {{ {self.instead}; }}; exec {" ".join(argv)}'
         self.legs = (replace(leg, commands=(("sh", "-c", program),)),)
+        self.relations = ()
         write_plan(Path(self.stagedir), self.legs)
 
 
