@@ -25,5 +25,4 @@ class RankOnTheWrongNode(PlacementBenchmark):
         near, far = self.legs[:2]
         self.legs = (replace(far, launch=near.launch),)
         self.relations = ()
-        self.relations = ()
         write_plan(Path(self.stagedir), self.legs)
