@@ -15,7 +15,7 @@ from fabricproof.history.imported import read_reframe_report
 Command = Callable[..., Any]
 
 
-def report(folder: Path, day: int, value: float, **case: object) -> Path:
+def report(folder: Path, day: int, value: float | None, **case: object) -> Path:
     """Write a report as ReFrame 4.10.4 writes it, of one test case with two numbers."""
     test = {
         "name": "osu_bw_check %x=1",
@@ -68,6 +68,16 @@ def test_imported_runs_are_listed_and_compared_and_are_no_green(
     compared = fabricproof("compare", "2026-10-01..2026-10-08", "2026-10-11..2026-10-18", "--json")
     assert compared.record["overall"] == "WORSE"
     assert fabricproof("report").status == 4  # what the site requires was not measured
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), None])
+def test_a_number_that_is_none_is_missing_and_damages_no_history(
+    lab: Path, fabricproof: Command, value: float | None
+) -> None:
+    """ReFrame writes NaN, and null for a number that it could not read."""
+    assert fabricproof("runs", "import", report(lab, 1, value)).status == 0
+    (run,) = fabricproof("runs", "--json").record["runs"]
+    assert run["worst"] == "MISSING"
 
 
 @pytest.mark.parametrize(

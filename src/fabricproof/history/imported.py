@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-import re
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import InputMissingError, ParseError, UnitError, words_of
+from fabricproof.core.hostlist import SAFE_NAME
 from fabricproof.core.measure import Quantity, Verdict
 from fabricproof.core.records import read_json
 from fabricproof.core.units import convert, dimension
 from fabricproof.job.recording import describe_numbers
-
-#: what a folder of records may be called
-_PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 
 #: dimension of a unit -> the unit in which we keep it
 _OWN_UNIT = {"bandwidth": "MB/s", "time": "us"}
@@ -78,10 +76,10 @@ def _records(case: Mapping[str, Any], source: str) -> Iterator[dict[str, Any]]:
     if not values:
         return
     partition = str(case["partition"])
-    if _PARTITION.fullmatch(partition) is None:
+    if SAFE_NAME.fullmatch(partition) is None:  # it becomes a folder's name
         raise ValueError(f"partition {partition!r:.40}")
     check = str(case["name"]).split(" ", maxsplit=1)[0]
-    said = f"imported from {source}: ReFrame says {case['result']}; no path was proven"
+    said = f"imported from {source}: ReFrame says {case['result']}"
     base: dict[str, Any] = {
         "unique_name": str(case.get("unique_name") or check),
         "partition": partition,
@@ -94,24 +92,31 @@ def _records(case: Mapping[str, Any], source: str) -> Iterator[dict[str, Any]]:
     quantities = []
     for name, (value, _, _, _, unit, *_) in values.items():
         number, own = _in_own_unit(value, str(unit or ""))
+        verdict, why = Verdict.UNJUDGED, "no path was proven"
+        if number is None:  # also of one that failed; NaN would be no JSON
+            verdict, why = Verdict.MISSING, f"{value} is no finite number"
         quantities.append(
             Quantity(
                 name=name.rpartition(":")[2],
                 value=number,
                 unit=own,
                 message_size=None,
-                verdict=Verdict.UNJUDGED,
-                reason=said,
+                verdict=verdict,
+                reason=f"{said}; {why}",
             )
         )
     nodes = tuple(map(str, case.get("job_nodelist") or ()))
     yield from describe_numbers(base, quantities, check=check, leg="imported", nodes=nodes)
 
 
-def _in_own_unit(value: Any, unit: str) -> tuple[float, str]:
-    """Return a number in MB/s or us if its unit is a bandwidth or a time, else as it is."""
+def _in_own_unit(value: Any, unit: str) -> tuple[float | None, str]:
+    """Return a number in MB/s or us if its unit is a bandwidth or a time, else as it is.
+
+    None for what is no finite number.
+    """
+    number = None if value is None or not math.isfinite(value) else float(value)
     try:
         own = _OWN_UNIT.get(dimension(unit), unit)
-        return (convert(float(value), unit, own) if own != unit else float(value)), own
+        return (number if number is None else convert(number, unit, own)), own
     except UnitError:
-        return float(value), unit
+        return number, unit
