@@ -30,7 +30,7 @@ from fabricproof.nodes.preflight import (
     look_here,
     preflight,
 )
-from fabricproof.site import Site, site_of
+from fabricproof.site import FabricSpec, Site, site_of
 
 _EPILOG = """\b
 Examples:
@@ -86,11 +86,7 @@ def command(
 
 def _here(site: Site, fabrics: Sequence[str], *, as_json: bool) -> int:
     """Judge this node by the fabrics of which it has a rail, in one line."""
-    asked = [
-        each
-        for each in site.fabrics
-        if not fabrics or any(fnmatchcase(each.name, pattern) for pattern in fabrics)
-    ]
+    asked = _asked(site, fabrics)
     machine = look_here(asked)
     mine = fabrics_of(machine, asked)
     results = [preflight(spec, {machine.node: machine}) for spec in mine]
@@ -118,13 +114,7 @@ def _results(
     """Yield the judgement of each fabric that has a link."""
     machines = {node: machine_of(folder, each) for node, each in seen.items()}
     reasons = {node: each.reason for node, each in seen.items() if each.reason}
-    specs = [
-        each
-        for each in site.fabrics
-        if not fabrics or any(fnmatchcase(each.name, pattern) for pattern in fabrics)
-    ]
-    if not specs:
-        site.fabric_spec(fabrics[0])
+    specs = _asked(site, fabrics)
     members = _members(site, folder, run_id) if len(site.fabrics) > 1 else {}
     for spec in specs:
         # Where no record says which fabric a node is of, it is judged by all.
@@ -135,6 +125,18 @@ def _results(
         }
         if spec.link is not None and mine:
             yield preflight(spec, mine, reasons=reasons)
+
+
+def _asked(site: Site, patterns: Sequence[str]) -> list[FabricSpec]:
+    """Return the fabrics that ``--only fabric`` names, all by default.
+
+    Raises:
+        ConfigError: it names none.
+    """
+    if not patterns:
+        return list(site.fabrics)
+    found = [e for e in site.fabrics if any(fnmatchcase(e.name, each) for each in patterns)]
+    return found or [site.fabric_spec(patterns[0])]
 
 
 def _members(site: Site, folder: Path, run_id: str) -> dict[str, set[str]]:

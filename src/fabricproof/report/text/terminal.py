@@ -13,7 +13,7 @@ from fabricproof.core.hostlist import fold
 from fabricproof.core.measure import BADNESS, Quantity, Verdict
 from fabricproof.core.units import by_key, counted
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, RunResult
-from fabricproof.report.red import again, held, next_step, told_of_passes
+from fabricproof.report.red import again, held, next_step, told_of_passes, with_device
 from fabricproof.verdict.value import ERROR_UNIT, Source
 
 #: verdict -> rich style; the word itself always stands beside the colour
@@ -96,7 +96,7 @@ def _program(leg: LegResult) -> str:
 
 
 def _rails(leg: LegResult) -> str:
-    return " ".join(filter(None, ("+".join(leg.rails) or leg.leg, leg.device))) or "-"
+    return with_device("+".join(leg.rails) or leg.leg, leg.device) or "-"
 
 
 def _table(legs: Sequence[LegResult]) -> Table:
