@@ -167,7 +167,6 @@ def make_bus_job(suite: str, program: str, argv: Sequence[str], layout: RankLayo
 
 HPCC_FILE = "hpcc.sh"
 HPCC_SUITE, HPCC_PROGRAM = "hpcc", "LatencyBandwidth"
-HPCC_BINARY = "hpcc"
 
 #: the message of the bandwidth measurement (bench_lat_bw), bytes
 HPCC_MESSAGE_BYTES = 2_000_000

@@ -38,7 +38,6 @@ _IS_QUANTITY = b'"kind": "quantity"'
 _IS_CONFIRMATION = b'"kind": "confirmation"'
 
 #: keys that a quantity cannot be without
-_VERDICT = QUANTITY_KEYS["verdict"]
 _NEEDED = tuple(QUANTITY_KEYS[each] for each in ("name", "unit", "verdict"))
 
 _OWN_TEXT = ("name", "unit", "verdict", "reason", "ceiling_name", "origin", "source")
