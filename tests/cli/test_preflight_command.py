@@ -261,3 +261,16 @@ def test_a_node_that_lost_all_its_cards_is_red(perflogs: Path, fabricproof: Comm
     assert "does not exist" in ended.out
     record = fabricproof("preflight", "--here", "--json").record
     assert {each["fabric"] for each in record["fabrics"]} == {"hdr", "eth"}
+
+
+@pytest.mark.parametrize("said", ["", "#== host\n"])
+def test_a_look_that_hung_blames_no_card(
+    perflogs: Path, monkeypatch: pytest.MonkeyPatch, fabricproof: Command, said: str
+) -> None:
+    """A dead file server below a tool is no missing card: nothing was seen, nothing is red."""
+    monkeypatch.setattr(
+        "fabricproof.nodes.preflight.here.run_group", lambda *_, **__: (None, said, "")
+    )
+    ended = fabricproof("preflight", "--here")
+    assert ended.status == 5
+    assert "whether it exists is not known" in ended.out

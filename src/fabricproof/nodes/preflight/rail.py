@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.findings import Finding
 from fabricproof.nodes.inventory.differences import is_like
-from fabricproof.nodes.inventory.facts import Machine
+from fabricproof.nodes.inventory.facts import Machine, ReadTroubleKind
 from fabricproof.nodes.preflight.sight import Facts, Sight, as_stated, measured, not_known
 from fabricproof.nodes.preflight.soft import (
     SHAPER_TOLERANCE,
@@ -95,6 +95,8 @@ def _absent(sight: Sight, others: Sequence[Machine]) -> Finding:
 def _doubt(sight: Sight) -> str | None:
     """Return why the look at this node cannot tell that an interface is absent; None if it can."""
     for trouble in sight.machine.troubles:
+        if trouble.kind is ReadTroubleKind.NO_LOOK:
+            return trouble.text
         if trouble.section in _BEFORE_INTERFACES:
             return "the look at the node was cut off"
         is_blind = trouble.tool == "ip" or trouble.section in _BEFORE_ADDRESSES
