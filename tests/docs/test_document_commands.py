@@ -50,6 +50,7 @@ NOT_RUN_HERE: tuple[tuple[str, str, str], ...] = (
     (r"\.venv/bin/python benchmarks/", "target", "takes minutes; make bench"),
     (r"fabricproof plan\b", "parsed", "asks ReFrame; tests/cli/test_plan_command.py"),
     (r"fabricproof run ", "cluster", "needs the virtual cluster"),
+    (r"reframe -C settings.py ", "elsewhere", "own settings: tests/slurm/test_any_site_live.py"),
     (r"reframe .*-r\b", "cluster", "needs the virtual cluster"),
     (r"(\.venv/bin/)?(pytest|ruff|mypy|lint-imports)\b", "target", "make check runs them all"),
     (r"\.venv/bin/python tests/benchmarks/parsers/recordings.py", "target", "writes tests/data"),

@@ -22,11 +22,18 @@ SETTINGS = """
 site_configuration = {
     "systems": [{"name": "vcluster", "hostnames": [".*"], "modules_system": "nomod",
         "partitions": [{"name": "compute", "scheduler": "slurm", "launcher": "srun",
-            "access": ["-p compute"], "environs": ["openmpi5"], "features": FEATURES,
+            "access": ["-p compute"], "environs": ["openmpi5"],
             "prepare_cmds": [". /usr/share/lmod/lmod/init/bash", "module use MODULES",
                 "module load openmpi5"]}]}],
     "environments": [{"name": "openmpi5", "features": ["mpi"]}],
 }
+"""
+
+#: the lines that docs/how-to-add-a-site.md adds
+EXTENDED = """
+from fabricproof.rfm import extend
+
+site_configuration = extend(site_configuration, site="vcluster")
 """
 
 
@@ -73,21 +80,28 @@ def test_a_site_s_own_check_runs_with_srun_and_is_judged_by_its_reference(sessio
     assert "srun echo" in script.read_text()
 
 
-@pytest.mark.parametrize("features", [["fabric-eth0"], []])
+@pytest.mark.parametrize("extended", [True, False])
 def test_our_checks_under_a_site_s_own_settings_measure_or_fail(
-    session: Session, tmp_path: Path, features: list[str]
+    session: Session, tmp_path: Path, extended: bool
 ) -> None:
+    """As docs/how-to-add-a-site.md types it, and without the two lines that it adds."""
     settings = tmp_path / "settings.py"
-    modules = str(ROOT / ".stacks" / "modulefiles")
-    text = SETTINGS.replace("FEATURES", json.dumps(features)).replace("MODULES", modules)
-    settings.write_text(text)
+    text = SETTINGS.replace("MODULES", str(ROOT / ".stacks" / "modulefiles"))
+    settings.write_text(text + (EXTENDED if extended else ""))
     report = tmp_path / "report.json"
     cluster = Path("/run/fabricproof/vcluster") / session.environment["FABRICPROOF_VCLUSTER"]
     place = Path(session.environment["FABRICPROOF_WORK"]) / "stock"
     ended = subprocess.run(
         [
             *(Path(sys.executable).parent / "reframe", "-C", settings, "--prefix", place, "-r"),
-            *("-c", ROOT / "checks" / "pt2pt" / "pairs.py", "-n", "^OsuBandwidth"),
+            *(
+                "-c",
+                ROOT / "checks" / "pt2pt" / "pairs.py",
+                "-n",
+                "^OsuBandwidth",
+                "-p",
+                "openmpi5",
+            ),
             *("--report-file", report),
         ],
         env={
@@ -103,8 +117,9 @@ def test_our_checks_under_a_site_s_own_settings_measure_or_fail(
     cases = [case for run in json.loads(report.read_text())["runs"] for case in run["testcases"]]
     there = [case for case in cases if case["result"] != "skip"]
     assert there, ended.stdout
-    if features:
+    if extended:
         assert all("MB/s" in str(case["perfvalues"]) for case in there), ended.stdout
+        assert "\nPASS  vcluster, run " in ended.stdout, ended.stdout
     else:
         assert ended.returncode == 1
-        assert "has no partition, or not the fabrics, of its site.toml" in ended.stdout
+        assert "these checks need a site of fabricproof" in ended.stdout
