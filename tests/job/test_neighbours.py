@@ -7,17 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import Verdict, worst
-from fabricproof.job.evidence.disturbance import (
-    JOBS_FILE,
-    OtherJob,
-    explain_by_other_jobs,
-    read_other_jobs,
-)
+from fabricproof.job.evidence.disturbance import JOBS_FILE, other_jobs_of, read_other_jobs
 from fabricproof.job.script import render_script
 from fabricproof.verdict.value import Judgement, Report
 from leg_folders import make_leg
@@ -25,6 +18,7 @@ from leg_folders import make_leg
 #: two jobs before ours and ours, as squeue of Slurm 22.05 lists them (virtual cluster)
 _ROWS = ("3|root|1795400403|1795400439|vc[1-2]", "4|ann|1795400439|1795400471|vc[1-2]")
 _NODES = {"vc1", "vc2"}
+_BOB = "job 9 of bob was on vc2 during this leg"
 
 
 def _jobs(folder: Path, *rows: str, begin: int, end: int, last: str = "answered") -> Path:
@@ -32,26 +26,23 @@ def _jobs(folder: Path, *rows: str, begin: int, end: int, last: str = "answered"
     return folder
 
 
-def test_a_job_that_overlaps_is_a_neighbour_and_our_own_is_none(tmp_path: Path) -> None:
-    folder = _jobs(tmp_path, *_ROWS, begin=1795400430, end=1795400445)
-    assert read_other_jobs(folder, _NODES) == (
-        OtherJob(job_id="3", user="root", nodes=("vc1", "vc2")),
-    )
-    assert read_other_jobs(folder, {"vc2"}) == (OtherJob(job_id="3", user="root", nodes=("vc2",)),)
-    assert read_other_jobs(folder, {"vc3"}) == ()
-
-
-@pytest.mark.parametrize(("begin", "end"), [(1795400439, 1795400445), (1795400390, 1795400403)])
-def test_one_that_ended_or_began_at_that_second_is_none(
-    tmp_path: Path, begin: int, end: int
+@pytest.mark.parametrize(
+    ("rows", "begin", "end", "nodes", "found"),
+    [
+        (_ROWS, 1795400430, 1795400445, _NODES, "job 3 of root was on vc1, vc2 during this leg"),
+        (_ROWS, 1795400430, 1795400445, {"vc2"}, "job 3 of root was on vc2 during this leg"),
+        (_ROWS, 1795400430, 1795400445, {"vc3"}, ""),
+        # one that ended or began at that second
+        (_ROWS, 1795400439, 1795400445, _NODES, ""),
+        (_ROWS, 1795400390, 1795400403, _NODES, ""),
+        (("9|bob|1795400403|NONE|vc2",), 1795400500, 1795400510, _NODES, _BOB),
+    ],
+)
+def test_a_job_that_overlaps_is_a_neighbour_and_our_own_is_none(
+    tmp_path: Path, rows: tuple[str, ...], begin: int, end: int, nodes: set[str], found: str
 ) -> None:
-    assert read_other_jobs(_jobs(tmp_path, *_ROWS, begin=begin, end=end), _NODES) == ()
-
-
-def test_a_job_without_an_end_runs_on(tmp_path: Path) -> None:
-    row = "9|bob|1795400403|NONE|vc2"
-    (found,) = read_other_jobs(_jobs(tmp_path, row, begin=1795400500, end=1795400510), _NODES) or ()
-    assert str(found) == "job 9 of bob was on vc2 during this leg"
+    folder = _jobs(tmp_path, *rows, begin=begin, end=end)
+    assert read_other_jobs(folder, nodes) == ((found,) if found else ())
 
 
 @pytest.mark.parametrize(
@@ -78,53 +69,47 @@ def _report(*verdicts: Verdict, unit: str = "MB/s") -> Report:
     return Report(verdict=worst(verdicts), quantities=quantities)
 
 
-_OTHER = OtherJob(job_id="9", user="bob", nodes=("vc2",))
-
-
-def beside(report: Report, found: tuple[OtherJob, ...] | None) -> Report:
-    objections, notes = explain_by_other_jobs(report, found)
+def beside(report: Report, folder: Path) -> Report:
+    objections, notes = other_jobs_of(report, folder, _NODES)
     return report.objected(objections, *notes)
 
 
-@given(st.lists(st.sampled_from(Verdict), min_size=1, max_size=4), st.integers(1, 3))
-def test_beside_a_job_nothing_is_red_and_nothing_becomes_green(
-    verdicts: list[Verdict], jobs: int
-) -> None:
-    before = _report(*verdicts)
-    after = beside(before, (_OTHER,) * jobs)
+def test_beside_a_job_nothing_is_red_and_nothing_becomes_green(tmp_path: Path) -> None:
+    before = _report(*Verdict)
+    after = beside(before, _jobs(tmp_path, "9|bob|1|NONE|vc2", begin=2, end=3))
     for old, new in zip(before.quantities, after.quantities, strict=True):
         expected = Verdict.UNJUDGED if old.verdict is Verdict.FAIL else old.verdict
         assert new.disturbance == ("other_job" if new.verdict is not old.verdict else None)
         assert new.verdict is expected
         if old.verdict in {Verdict.FAIL, Verdict.MISSING, Verdict.UNJUDGED}:
-            assert new.reason.startswith("disturbed: job 9 of bob was on vc2")
+            assert _BOB in new.reason
             assert new.reason.endswith(old.reason)
-    assert "disturbed: job 9 of bob was on vc2 during this leg" in texts_of(after.findings)
-    assert explain_by_other_jobs(before, ()) == ((), ())
+    assert f"disturbed: {_BOB}" in texts_of(after.findings)
+    damaged = _report(Verdict.FAIL, unit="1/GB")  # nobody's load
+    assert beside(damaged, tmp_path).verdict is Verdict.FAIL
 
 
-def test_damage_is_nobodys_load() -> None:
-    assert beside(_report(Verdict.FAIL, unit="1/GB"), (_OTHER,)).verdict is Verdict.FAIL
-
-
-def test_where_nobody_knows_red_stays_red_and_says_so() -> None:
-    after = beside(_report(Verdict.FAIL), None)
+def test_where_nobody_knows_red_stays_red_and_says_so(tmp_path: Path) -> None:
+    red = _report(Verdict.FAIL)
+    assert other_jobs_of(red, tmp_path, _NODES) == ((), ())  # outside Slurm
+    _jobs(tmp_path, begin=2, end=3, last="no answer")
+    after = beside(red, tmp_path)
     assert after.verdict is Verdict.FAIL
     assert "not known: whether other jobs" in texts_of(after.findings)[0]
-    assert texts_of(beside(_report(Verdict.PASS), None).findings) == []
+    assert texts_of(beside(_report(Verdict.PASS), tmp_path).findings) == []
 
 
 @pytest.mark.parametrize(
     ("squeue", "found"),
     [
-        ("echo '9|bob|1|NONE|vc[1-2]'", (OtherJob(job_id="9", user="bob", nodes=("vc2",)),)),
+        ("echo '9|bob|1|NONE|vc[1-2]'", (_BOB,)),
         ("true", ()),
         ("exit 1", None),
         ("echo '9|bob|1|NONE|vc2'; exit 1", None),
     ],
 )
 def test_the_script_asks_after_each_leg(
-    tmp_path: Path, squeue: str, found: tuple[OtherJob, ...] | None
+    tmp_path: Path, squeue: str, found: tuple[str, ...] | None
 ) -> None:
     (tmp_path / "bin").mkdir()
     for name, text in (("squeue", squeue), ("rank.sh", 'exec "$@"')):

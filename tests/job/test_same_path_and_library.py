@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.measure import Verdict
-from fabricproof.job.evidence.declaration import unlike_libraries
-from fabricproof.job.evidence.hops import other_hops
+from fabricproof.job.evidence.declaration import objections_of, unlike_libraries
 from fabricproof.job.evidence.leg_folder import parse_rank
 from fabricproof.job.outcome import judge_leg
 from fabricproof.verdict.objections import ObjectionKind
@@ -68,7 +67,8 @@ RIGHT = (entry(2, OWN[2]), entry(1, OWN[1]))
 def test_who_was_between(
     first: tuple[str, ...], second: tuple[str, ...], kinds: set[ObjectionKind]
 ) -> None:
-    found = list(other_hops([parse_rank(rank(0, *first), "x"), parse_rank(rank(1, *second), "y")]))
+    ranks = [parse_rank(rank(0, *first), "x"), parse_rank(rank(1, *second), "y")]
+    found = objections_of(LEG, ranks)
     assert {each.kind for each in found} == kinds
 
 
@@ -81,7 +81,7 @@ def test_a_leg_through_a_third_node_is_invalid_and_that_node_named_if_it_is_know
     assert report.quantities[0].objections == (HOP,)
     third = parse_rank(rank(2), "z")
     ranks = [parse_rank(rank(0, RIGHT[0]), "x"), parse_rank(rank(1, entry(1, THIRD)), "y"), third]
-    (found,) = other_hops(ranks)
+    (found,) = objections_of(LEG, ranks)
     assert found.reason.startswith("packets from n2 to n1 went through n3: ")
 
 

@@ -1,16 +1,14 @@
 """What one job measures: legs, relations between them, and the plan that holds both.
 
-A leg is one program over one path between the nodes of a job, with all it is judged by.  A relation
-is a judgement across legs (:mod:`fabricproof.job.relation`).
-
-The plan lies as ``plan.json`` beside the script of the job: the second look inside the job and the
-judgement after it read the same file.
+A leg is one program over one path between the nodes of a job, with all it is judged by.  The plan
+lies as ``plan.json`` beside the script of the job: the second look inside the job and the judgement
+after it read the same file.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +31,7 @@ def shell_name(leg_name: str) -> str:
 def own_name(name: str, rails: Sequence[str]) -> str:
     """Return the name of a leg or relation without its rails: ``4x2`` of ``rail0.4x2``.
 
-    Empty where the rails are all of it; the whole name where it does not begin with them.
+    Empty if the rails are all of it; the whole name if it does not begin with them.
     """
     joined = "+".join(rails)
     if name.startswith(f"{joined}."):  # an interface may have a dot in its name: eth0.100
@@ -43,113 +41,66 @@ def own_name(name: str, rails: Sequence[str]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Traffic:
-    """What a leg is to move, as far as that is known before it runs.
+    """What a leg is to move, as far as that is known before it runs."""
 
-    Attributes:
-        exact: payload bytes that the first and the second half of the ranks send; None if the
-            output says how often each size ran, or if nobody can foretell them.
-        messages: messages that each half sends one by one; None if they may share packets.
-        per_repetition: messages of each half per repetition, if the output says the repetitions.
-        at_least: payload bytes sent and received, and packets sent, that each node must show, in
-            the order of its lowest rank, whatever the algorithm; then it stands for ``exact``.
-        repetitions: how often the least repeated size runs; None if the output says it.
-    """
-
-    exact: tuple[int, int] | None = None
-    messages: tuple[int, int] | None = None
-    per_repetition: tuple[int, int] | None = None
+    exact: tuple[int, int] | None = None  # payload bytes sent by the two halves of the ranks
+    messages: tuple[int, int] | None = None  # sent one by one; None if they may share packets
+    per_repetition: tuple[int, int] | None = None  # messages; the output says the repetitions
+    #: Bytes sent, bytes received and packets sent that each node must show, in the order of its
+    #: lowest rank, whatever the algorithm; then it stands for ``exact``.
     at_least: tuple[tuple[int, int, int], ...] = ()
-    repetitions: int | None = None
+    repetitions: int | None = None  # of the least repeated size; None if the output says it
 
     @property
     def turned(self) -> Traffic:
         """The same with the halves exchanged."""
-        return replace(
-            self,
-            exact=self.exact and self.exact[::-1],
-            messages=self.messages and self.messages[::-1],
-        )
+        exact, messages = (each and each[::-1] for each in (self.exact, self.messages))
+        return replace(self, exact=exact, messages=messages)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leg:
-    """One measurement to be made and judged.
+    """One measurement to be made and judged."""
 
-    Attributes:
-        name: the path in a word, with what else tells it from its neighbours: ``rail0``,
-            ``rail0+rail1``, ``rail0.links4``; unique within a job.
-        rails: the interfaces or ports of that path.
-        suite: ``osu``, ``osu-mpi4py``, ``imb``.
-        program: ``osu_bw``, ``PingPong``.
-        environment: variables that make the MPI take this path.
-        commands: the program with its arguments, once for each table it is to print.
-        expected_sizes: message sizes the table must hold, in bytes.
-        traffic: what it is to move.
-        spread: every rail of several must carry a share.
-        ranks_per_node: ranks to start on each of them; ranks follow each other on a node (block).
-        nodes: their names; empty if any nodes of the job will do.
-        launch: launcher and options that start this layout; empty: as the whole job's.
-        required: quantities that are due: ``bandwidth_1MiB``, ``latency_8B``.
-        fabric: the fabric of this path, None if the site declares none.
-        references: the site's references that apply, by quantity.
-        tolerance: allowed fraction below the physical reference.
-        curve_tolerance: how much longer than the model a point inside the curve may take.
-        same_node: both ranks run on one machine on purpose; no path is proven.
-        ask: a question of ``ask.sh`` with its arguments, which every node answers before the leg;
-            if one says no, the leg is SKIPPED with its reason.
-        node_rails: if each node takes another interface, theirs, in the order of their lowest
-            ranks; ``rails`` then holds one name for the path between them.
-        channel_leg: name of the point-to-point leg of the same job whose times, put into a cost
-            model, say what this collective should take; empty for all others.
-        stated_alpha_us: what the site says that a message may cost; the model takes no less.
-        model_factor: how many times the best algorithm's modelled time it may take.
-        library: the MPI library that the program was proven to load when it was built, absolute;
-            None if nobody proved one.
-        free_path: the MPI is told no path on purpose, and all that is judged is which interfaces it
-            took; what users should set if those are the wrong ones.  Empty for all other legs.
-        limit_seconds: it may take this long if that is more than the job gives every leg.
-        error_limits: what the site says may be lost or damaged, in events per million packets, by
-            the names of :data:`fabricproof.job.evidence.error_rates.NAMES`.
-        error_limits_origin: why, in the site's words.
-        baseline: name of the baseline that judges it last; what that says of the leg lies beside
-            the plan (``baseline.json``).  Empty if there is none.
-        backward: it sends the other way: from the node that receives in the legs beside it.
-        in_turn: it runs only when a relation asks for a round, as often as that asks.
-        container: the image that its program runs in; None if it runs on the node itself.
-    """
-
-    name: str
-    rails: tuple[str, ...]
-    suite: str
-    program: str
-    environment: dict[str, str] = field(default_factory=dict)
-    commands: tuple[tuple[str, ...], ...] = ()
-    expected_sizes: tuple[int, ...] = ()
+    name: str  # unique within a job: ``rail0``, ``rail0+rail1``, ``rail0.links4``
+    rails: tuple[str, ...]  # interfaces or ports of its path
+    suite: str  # ``osu``, ``osu-mpi4py``, ``imb``
+    program: str  # ``osu_bw``, ``PingPong``
+    environment: dict[str, str] = field(default_factory=dict)  # makes the MPI take this path
+    commands: tuple[tuple[str, ...], ...] = ()  # each prints one table
+    expected_sizes: tuple[int, ...] = ()  # message sizes that the table must hold, in bytes
     traffic: Traffic = field(default_factory=Traffic)
-    spread: bool = False
+    spread: bool = False  # every rail of several must carry a share
     num_nodes: int = 2
-    ranks_per_node: int = 1
-    nodes: tuple[str, ...] = ()
-    launch: tuple[str, ...] = ()
-    required: tuple[str, ...] = ()
-    fabric: Fabric | None = None
-    references: dict[str, Reference] = field(default_factory=dict)
-    tolerance: float = 0.0
+    ranks_per_node: int = 1  # ranks follow each other on a node (block)
+    nodes: tuple[str, ...] = ()  # by name; empty if any nodes of the job will do
+    launch: tuple[str, ...] = ()  # launcher of this layout; empty for the whole job's
+    required: tuple[str, ...] = ()  # quantities that are due: ``bandwidth_1MiB``
+    fabric: Fabric | None = None  # of this path; None if the site declares none
+    references: dict[str, Reference] = field(default_factory=dict)  # the site's, by quantity
+    tolerance: float = 0.0  # allowed fraction below the physical reference
     curve_tolerance: float = CURVE_TOLERANCE
-    same_node: bool = False
-    ask: tuple[str, ...] = ()
+    same_node: bool = False  # all ranks on one machine on purpose; no path is proven
+    ask: tuple[str, ...] = ()  # question of ``ask.sh``; a node that says no makes it SKIPPED
+    #: If each node takes another interface, theirs in the order of their lowest ranks; ``rails``
+    #: then holds one name for the path between them.
     node_rails: tuple[str, ...] = ()
+    #: The leg of a pair in the same job whose times say, by a cost model, what this collective
+    #: should take: ``stated_alpha_us`` a message at least, times ``model_factor``.
     channel_leg: str = ""
     stated_alpha_us: float = 0.0
     model_factor: float = 1.0
-    library: str | None = None
+    library: str | None = None  # the MPI library that the stack was built with; None if unknown
+    #: The MPI is told no path, and only which interfaces it took is judged: what users should set
+    #: if those are the wrong ones.
     free_path: str = ""
-    limit_seconds: int = 0
+    limit_seconds: int = 0  # if that is more than the job gives every leg
+    #: what the site lets be lost, per million packets (``evidence.error_rates.NAMES``), and why
     error_limits: dict[str, float] = field(default_factory=dict)
     error_limits_origin: str = ""
-    baseline: str = ""
-    backward: bool = False
-    in_turn: bool = False
+    baseline: str = ""  # name of the baseline that judges it last (``baseline.json``)
+    backward: bool = False  # it sends from the node that receives in the legs beside it
+    in_turn: bool = False  # it runs only in the rounds of a relation
     container: Container | None = None
 
     @property
@@ -159,8 +110,7 @@ class Leg:
 
     def turn(self, **changes: Any) -> Leg:
         """Return the leg that measures this one's path again, for a relation and for it alone."""
-        named = replace(self, name=f"{self.name}.turn", in_turn=True)
-        return replace(named, **changes)
+        return replace(replace(self, name=f"{self.name}.turn", in_turn=True), **changes)
 
     def rules(self) -> Rules:
         """Return what this leg's table is judged by."""
@@ -202,12 +152,9 @@ DEFAULT_PATH = "default_road"
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What one job is to measure.
+    """What one job is to measure: legs in the order in which they run, and relations.
 
-    Attributes:
-        legs: in the order in which they run; empty where there is nothing to measure.
-        relations: what is judged across them.
-        reason: why there are no legs, empty where there are.
+    ``reason`` says why there are no legs; it is empty if there are.
     """
 
     legs: tuple[Leg, ...] = ()
@@ -221,7 +168,7 @@ class Plan:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Nodes that legs ask for by name, each once; empty where any will do."""
+        """Nodes that legs ask for by name, each once; empty if any will do."""
         return tuple(sorted({node for leg in self.legs for node in leg.nodes}))
 
     @property
@@ -236,26 +183,22 @@ def write_plan(folder: Path, legs: Sequence[Leg], relations: Sequence[Relation] 
     Raises:
         ConfigError: two of them share a name, or a folder: one would be judged by the other's run.
     """
-    _check_apart([leg.name for leg in legs], shell_name)
-    _check_apart([*(leg.name for leg in legs), *(each.name for each in relations)], str)
+    names = [leg.name for leg in legs]
+    rows = [*names, *(each.name for each in relations)]
+    for taken in ([*map(shell_name, names)], rows):
+        if twice := next((each for each in taken if taken.count(each) > 1), ""):
+            alike = [name for name in rows if twice in {name, shell_name(name)}]
+            raise ConfigError(
+                "two measurements of one job cannot be told apart",
+                expected="names that differ in letters and digits",
+                got=" and ".join(map(repr, alike[:2])),
+            )
     record = {
         "version": PLAN_VERSION,
         "legs": [asdict(leg) for leg in legs],
         "relations": [asdict(relation) for relation in relations],
     }
     (folder / PLAN_FILE).write_text(json.dumps(record), encoding="utf-8")
-
-
-def _check_apart(names: Sequence[str], folder_of: Callable[[str], str]) -> None:
-    folders: dict[str, str] = {}
-    for name in names:
-        other = folders.setdefault(folder_of(name), name)
-        if names.count(name) > 1 or other != name:
-            raise ConfigError(
-                "two measurements of one job cannot be told apart",
-                expected="names that differ in letters and digits",
-                got=f"{other!r} and {name!r}",
-            )
 
 
 def read_plan(folder: Path) -> Plan:
@@ -267,15 +210,11 @@ def read_plan(folder: Path) -> Plan:
     path = folder / PLAN_FILE
     try:
         record = json.loads(text_of(path))
-        if record["version"] != PLAN_VERSION:
-            raise ParseError(
-                "plan of another version",
-                source=str(path),
-                expected=str(PLAN_VERSION),
-                got=str(record["version"]),
-            )
-        return typed(Plan, {name: record[name] for name in ("legs", "relations")})
-    except ParseError:
-        raise
+        version = record["version"]
+        if version == PLAN_VERSION:
+            return typed(Plan, {name: record[name] for name in ("legs", "relations")})
     except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise ParseError(f"damaged plan: {error}", source=str(path)) from None
+    raise ParseError(
+        "plan of another version", source=str(path), expected=str(PLAN_VERSION), got=str(version)
+    )

@@ -1,28 +1,28 @@
-"""Hold what the ranks saw against what the leg declares: device, MPI library, interfaces.
+"""Hold what the ranks saw against what the leg declares: image, device, MPI library, path.
 
 A Soft-RoCE device speaks verbs like an HCA, and its rate says nothing: a number of it judged as EDR
-would be a lie, and so would an adapter's number that only Soft-RoCE's ceiling lets pass.  Where
-nobody told an MPI its path, all that is judged is which interfaces it took.
+would be a lie.  If nobody told an MPI its path, all that is judged is which interfaces it took.
+
+Whether packets went through a third node, the counters of a leg's own nodes cannot tell.  Three
+facts can: whom a node takes for its neighbours (``/proc/net/arp``), the peer's own hardware
+addresses, and the time to live of a packet that came from the peer, of which each node that
+forwards takes one off (RFC 1812, 5.3.1).  If a node does not take the peer for its neighbour the
+network routes, and nothing is said.  InfiniBand's and Slingshot's routes and IPv6 are not seen.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import permutations
 from pathlib import Path
 
 from fabricproof.core.measure import Verdict
 from fabricproof.core.units import by_key
-from fabricproof.job.evidence.hops import other_hops
 from fabricproof.job.evidence.leg_folder import RankRecord, gather, layer_of
 from fabricproof.job.leg import DEFAULT_PATH, Leg
-from fabricproof.physics import (
-    SOFT_ROCE_NAME,
-    Link,
-    why_not_the_device,
-    why_not_the_layer,
-)
+from fabricproof.physics import SOFT_ROCE_NAME, Link, why_not_the_device, why_not_the_layer
 from fabricproof.stacks.container import told_lacks
 from fabricproof.traffic import (
     MIN_RAIL_SHARE,
@@ -32,7 +32,6 @@ from fabricproof.traffic import (
     Expectation,
     PathProof,
     PathState,
-    RunTraffic,
     doubt_of_counters,
     join_by_node,
     megabytes,
@@ -40,61 +39,61 @@ from fabricproof.traffic import (
 from fabricproof.verdict.objections import Objection, ObjectionKind
 from fabricproof.verdict.value import Judgement, Report, at_least
 
+#: what systems begin with: Linux and BSD, Windows, routers (RFC 1700's 64 and what became of it)
+_FIRST_TTLS = (64, 128, 255)
+#: no path within a cluster is as long: a smaller number began elsewhere
+_MOST_HOPS = 30
+
+#: of the flags in ``/proc/net/arp``: complete, and stated by a person (Linux if_arp.h: ATF_COM,
+#: ATF_PERM)
+_COMPLETE, _STATED = 0x2, 0x4
+
 
 def objections_of(leg: Leg, ranks: Sequence[RankRecord]) -> tuple[Objection, ...]:
     """Return what image, devices and MPI library of the ranks speak against the leg's numbers."""
-    device = leg.fabric is not None and not leg.same_node
-    rails = leg.node_rails or leg.rails
-    hops = other_hops(ranks) if device else ()
-    found = (
-        (ObjectionKind.NOT_IN_IMAGE, _outside(leg, ranks)),
+    found = [*_image(leg, ranks)]
+    if leg.fabric is not None and not leg.same_node:
+        rails = dict.fromkeys(leg.node_rails or leg.rails)
         # A rail that no rank saw says nothing here: then its counters are missing too.
-        (
-            ObjectionKind.OTHER_DEVICE,
-            device_fault(leg.fabric.link, rails, ranks) if leg.fabric and device else "",
-        ),
-        (ObjectionKind.IMAGE_UNSEEN, _image_unseen(leg, ranks)),
-        (ObjectionKind.DEVICE_UNSEEN, _device_unseen(rails, ranks) if device else ""),
-        *_library(leg, ranks),
-        (ObjectionKind.UNLIKE_LIBRARIES, unlike_libraries(ranks, leg.library)),
-    )
-    raised = (Objection(kind=kind, reason=reason) for kind, reason in found if reason)
-    return (*raised, *hops)
+        found.append((ObjectionKind.OTHER_DEVICE, device_fault(leg.fabric.link, rails, ranks)))
+        unseen = (
+            f"{each.place} counted {rail} and does not say what it is"
+            for each in ranks
+            for rail in rails
+            if rail in each.before and rail not in each.facts
+        )
+        found.append((ObjectionKind.DEVICE_UNSEEN, next(unseen, "")))
+        found += _other_hops(ranks)
+    found += [*_library(leg, ranks)]
+    found.append((ObjectionKind.UNLIKE_LIBRARIES, unlike_libraries(ranks, leg.library)))
+    return tuple(Objection(kind=kind, reason=reason) for kind, reason in found if reason)
 
 
-def _outside(leg: Leg, ranks: Sequence[RankRecord]) -> str:
-    """Return which rank did not run in the leg's image; empty where all did, or nobody saw."""
+def _image(leg: Leg, ranks: Sequence[RankRecord]) -> Iterator[tuple[ObjectionKind, str]]:
+    """Yield which rank did not run in the leg's image, or which nobody saw there."""
     if leg.container is None:
-        return ""
-    for each in ranks:
-        if each.inside is not None and each.root and each.inside.root == each.root:
-            who = f"rank {each.rank} on {each.node}"
-            return f"{who} ran with the root of the node itself, not in {leg.container.image}"
-    return ""
-
-
-def _image_unseen(leg: Leg, ranks: Sequence[RankRecord]) -> str:
-    """Return which rank nobody saw in the leg's image; empty where all were seen there."""
-    if leg.container is None:
-        return ""
+        return
+    image, unseen = leg.container.image, False
     for each in ranks:
         if each.inside is None or not each.inside.root or not each.root:
-            return f"nobody saw rank {each.rank} on {each.node} in {leg.container.image}"
-    return ""
+            if not unseen:
+                yield ObjectionKind.IMAGE_UNSEEN, f"nobody saw {each.place} in {image}"
+            unseen = True
+        elif each.inside.root == each.root:
+            reason = f"{each.place} ran with the root of the node itself, not in {image}"
+            yield ObjectionKind.NOT_IN_IMAGE, reason
+            return
 
 
 def what_the_container_lacks(leg: Leg, ranks: Sequence[RankRecord]) -> str:
-    """Return what the leg's containers do not have of its rails, in words with what mends it.
-
-    Empty where they have all, and where there is no container.
-    """
+    """Return what the leg's containers do not have of its rails, with what mends it; or nothing."""
     if leg.container is None:
         return ""
     return told_lacks((each.node, each.inside) for each in ranks if each.inside is not None)
 
 
 def rails_down(leg: Leg, ranks: Sequence[RankRecord]) -> str:
-    """Return which of the leg's rails were down when its ranks began; empty where none was.
+    """Return which of the leg's rails were down when its ranks began; empty if none was.
 
     An MPI that finds no device says so somewhere above its last words, and of one node alone.
     """
@@ -116,12 +115,15 @@ def _library(leg: Leg, ranks: Sequence[RankRecord]) -> Iterator[tuple[ObjectionK
     """Yield which rank loaded another MPI library than the leg's, or was not seen to load any."""
     if leg.library is None:
         return
+    built = Path(leg.library).resolve()
     for each in ranks:
-        if each.library != "unknown" and not _is_file(each.library, leg.library):
+        seen = Path(each.library).resolve()
+        # A program of the standard MPI ABI loads its stack's libmpi_abi, which lies beside it.
+        of_abi = seen.name.startswith("libmpi_abi.so") and seen.parent == built.parent
+        if each.library != "unknown" and seen != built and not of_abi:
             loads = "no MPI library" if each.library == "none" else f"MPI library {each.library}"
-            who = f"rank {each.rank} on {each.node}"
-            built = f"the stack was built with {leg.library}"
-            yield ObjectionKind.OTHER_LIBRARY, f"{who} loads {loads}, {built}"
+            reason = f"{each.place} loads {loads}, the stack was built with {leg.library}"
+            yield ObjectionKind.OTHER_LIBRARY, reason
             return
     unseen = [each for each in ranks if each.library == "unknown"]
     if not unseen:
@@ -148,10 +150,9 @@ def unlike_libraries(ranks: Iterable[RankRecord], built_with: str | None = None)
         of_digests = by_key((digest, node) for node, digest in dict.fromkeys(seen))
         if len(of_digests) < 2:
             continue
-        mine = ""
-        if built_with and Path(built_with).name == name:
-            with contextlib.suppress(OSError):
-                mine = hashlib.sha256(Path(built_with).read_bytes()).hexdigest()
+        here, mine = Path(built_with or "/"), ""
+        if here.name == name and here.is_file():
+            mine = hashlib.sha256(here.read_bytes()).hexdigest()
         groups = sorted(of_digests, key=lambda each: (each != mine, -len(of_digests[each])))
         said = "; ".join(
             f"{', '.join(dict.fromkeys(of_digests[each]))}: sha256 {each[:12]}" for each in groups
@@ -163,142 +164,145 @@ def unlike_libraries(ranks: Iterable[RankRecord], built_with: str | None = None)
     return ""
 
 
-def _is_file(path: str, other: str) -> bool:
-    """Tell whether two paths are one file, by their names or by where links lead.
-
-    A program of the standard MPI ABI loads its stack's libmpi_abi, which lies beside the other.
-    """
-    seen, built = Path(path).resolve(), Path(other).resolve()
-    is_of_abi = seen.name.startswith("libmpi_abi.so")
-    return seen == built or (is_of_abi and seen.parent == built.parent)
-
-
 def device_fault(link: Link, rails: Iterable[str], ranks: Iterable[RankRecord]) -> str:
-    """Return why rails, as ranks saw them, are not of the declared link; empty where they are."""
+    """Return why rails, as ranks saw them, are not of the declared link; empty if they are."""
     rails = tuple(dict.fromkeys(rails))
     for record in ranks:
-        for rail in rails:
-            facts = record.facts.get(rail)
-            if facts is None:
-                continue
-            parent = facts.get("parent")
-            where, layer = f"{rail} on {record.node}", layer_of(rail, facts)
-            why = why_not_the_device(link, where, parent)
-            if why:
+        for rail in filter(record.facts.__contains__, rails):
+            facts = record.facts[rail]
+            parent, layer = facts.get("parent"), layer_of(rail, facts)
+            where = f"{rail} on {record.node}"
+            if why := why_not_the_device(link, where, parent):
                 kind = SOFT_ROCE_NAME if parent is not None else "an adapter"
                 return f"measured on {kind}, judged as {link.name}: {why}"
-            why = why_not_the_layer(link, where, layer)
-            if why:
+            if why := why_not_the_layer(link, where, layer):
                 return f"measured over {layer}, judged as {link.name}: {why}"
     return ""
 
 
-def _device_unseen(rails: Iterable[str], ranks: Sequence[RankRecord]) -> str:
-    """Return which rail was counted by a rank that does not say what it is; empty where none was.
+class _Node:
+    """What the ranks of one node say of it."""
 
-    ``rank.sh`` writes a line of facts for all that it counts: without it the evidence is cut, and
-    nobody knows whether the device is the declared one.
-    """
-    for record in ranks:
-        for rail in dict.fromkeys(rails):
-            if rail in record.before and rail not in record.facts:
-                who = f"rank {record.rank} on {record.node}"
-                return f"{who} counted {rail} and does not say what it is"
-    return ""
+    def __init__(self, name: str, records: Sequence[RankRecord]) -> None:
+        self.name = name
+        self.addresses = {each for record in records for each in record.addresses}
+        facts = [each for record in records for each in record.facts.values()]
+        self.hardware = {each["address"].lower() for each in facts if each.get("address")}
+        self.neighbours = {at: what for each in records for at, what in each.neighbours.items()}
+        self.ttl = {at: int(what) for each in records for at, what in each.ttl.items()}
+
+    def has(self, hardware: str) -> bool:
+        """Tell whether it is its own; ``/proc/net/arp`` shows half of an IPoIB address."""
+        return any(each.startswith(hardware) for each in self.hardware)
+
+    def hops_from(self, peer: _Node) -> int | None:
+        """Return how many nodes forwarded what came from a neighbour, at most; None if unknown."""
+        numbers = [
+            min(first for first in _FIRST_TTLS if first >= ttl) - ttl
+            for at, ttl in self.ttl.items()
+            if at.partition("/")[2] in peer.addresses and ttl <= max(_FIRST_TTLS)
+        ]
+        return max((each for each in numbers if each <= _MOST_HOPS), default=None)
+
+
+def _other_hops(records: Sequence[RankRecord]) -> Iterator[tuple[ObjectionKind, str]]:
+    """Yield what says that packets between nodes of a leg went through another node."""
+    of_nodes = by_key((each.node, each) for each in records)
+    nodes = [_Node(name, own) for name, own in of_nodes.items()]
+    for sender, receiver in permutations(nodes, 2):
+        hops = receiver.hops_from(sender)
+        wrong = owner = ""
+        for at, what in sender.neighbours.items():
+            device, _, address = at.partition("/")
+            flags, _, hardware = what.lower().partition("/")
+            is_complete = int(flags, 16) & _COMPLETE
+            if address not in receiver.addresses or not is_complete or receiver.has(hardware):
+                continue
+            owner = next((each.name for each in nodes if each.has(hardware)), "")
+            whose = f"that is {owner}'s" if owner else "which no node of this leg has"
+            wrong = f": for {address} on {device} {sender.name} takes {hardware}, {whose}"
+            if hops is None and (owner or int(flags, 16) & _STATED):
+                hops = 1
+        if hops or (wrong and hops is None):
+            kind = ObjectionKind.OTHER_HOP if hops else ObjectionKind.PATH_UNKNOWN
+            verb, way = (
+                "went" if hops else "may have gone",
+                f"from {sender.name} to {receiver.name}",
+            )
+            yield kind, f"packets {way} {verb} through {owner or 'another node'}{wrong}"
 
 
 def judge_free_path(leg: Leg, ranks: Sequence[RankRecord], sent_bytes: tuple[int, int]) -> Report:
-    """Return PASS where the leg's rails carried all that the benchmark says it moved.
+    """Return PASS if the leg's rails carried all that the benchmark says it moved.
 
     ``sent_bytes`` is the payload that the first and the second half of the ranks sent.
     """
     evidence = gather(ranks)
-    told = Expectation(
+    expected = Expectation(
         rails=leg.rails, sent_bytes=sent_bytes, num_ranks=leg.num_ranks, spread=False
     )
-    due = sum(sent_bytes)
-    moved = _moved(join_by_node(evidence, told))
-    on_rails = sum(moved.get(rail, 0) for rail in leg.rails)
+    due, moved = sum(sent_bytes), Counter[str]()
+    for node in join_by_node(evidence, expected).nodes:
+        for each in (*node.rails, *node.others):
+            moved[each.interface] += max(0, each.moved("tx_bytes"))
+    del moved["lo"]  # what stays on a node is not counted
+    # Another interface may have carried a part, and is not the rails' own wire.
+    addresses = {each.address for each in evidence.samples if each.interface in leg.rails} - {None}
+    least = max(SLACK_BYTES, MIN_RAIL_SHARE * due)
+    twins = [
+        each.interface
+        for each in evidence.samples
+        if each.interface not in leg.rails and each.address not in addresses
+        if moved[each.interface] >= least
+    ]
+    share = min(1.0, sum(moved[rail] for rail in leg.rails) / max(due, 1))
+    doubt = doubt_of_counters(evidence, expected)
     seen = ", ".join(
         f"{name} {megabytes(count)}"
-        for name, count in sorted(moved.items(), key=lambda each: -each[1])
+        for name, count in moved.most_common()
         if count >= max(1_000_000, due / 100) or name in leg.rails
     )
+    verdict, value = Verdict.UNJUDGED, None
     if len(evidence.nodes) < 2 or not due:
         reason = "the ranks did not run on two nodes, or nothing was moved between them"
-        return _report(None, Verdict.UNJUDGED, reason, evidence)
-    if sum(moved.values()) < MIN_SHARE * due:
+    elif sum(moved.values()) < MIN_SHARE * due:
         reason = f"no interface carried the {megabytes(due)} that the benchmark moved: {seen}"
-        return _report(None, Verdict.UNJUDGED, reason, evidence)
-    twin = _other_that_fits(evidence, leg.rails, moved, due)
-    if on_rails >= MIN_SHARE * due and twin:
-        reason = f"two paths fit, the declared rails and {twin}: {seen}"
-        return _report(None, Verdict.UNJUDGED, reason, evidence)
-    share = min(1.0, on_rails / due)
-    doubt = doubt_of_counters(evidence, told)
-    if share >= MIN_SHARE and doubt is not None:
-        return _report(None, Verdict.UNJUDGED, doubt.reason, evidence)
-    if share >= MIN_SHARE:
+    elif share >= MIN_SHARE and twins:
+        reason = f"two paths fit, the declared rails and {twins[0]}: {seen}"
+    elif share >= MIN_SHARE and doubt is not None:
+        reason = doubt.reason
+    elif share >= MIN_SHARE:
+        verdict, value = Verdict.PASS, share
         reason = f"left alone it took the declared fabric: {seen} of {megabytes(due)}"
-        return _report(share, Verdict.PASS, reason, evidence)
-    reason = (
-        f"nobody told this MPI its path, and the declared rails carried {share:.0%} of "
-        f"{megabytes(due)}: {seen}; users should set {leg.free_path}"
-    )
-    return _report(share, Verdict.FAIL, reason, evidence)
+    else:
+        verdict, value = Verdict.FAIL, share
+        reason = (
+            f"nobody told this MPI its path, and the declared rails carried {share:.0%} of "
+            f"{megabytes(due)}: {seen}; users should set {leg.free_path}"
+        )
+    return _of_free_path(value, verdict, reason, evidence)
 
 
-def _moved(run: RunTraffic) -> dict[str, int]:
-    """Return the bytes that left all nodes, by interface; what stayed on a node is not counted."""
-    moved: dict[str, int] = {}
-    for node in run.nodes:
-        for sample in (*node.rails, *node.others):
-            if sample.interface != "lo":
-                sent = max(0, sample.moved("tx_bytes"))
-                moved[sample.interface] = moved.get(sample.interface, 0) + sent
-    return moved
-
-
-def _other_that_fits(
-    evidence: Evidence, rails: Sequence[str], moved: Mapping[str, int], due: int
-) -> str:
-    """Return another interface that may have carried a part and is not the rails' own wire.
-
-    The rails then show all of it only with somebody else's help.
-    """
-    rail_addresses = {each.address for each in evidence.samples if each.interface in rails} - {None}
-    for each in evidence.samples:
-        other = each.interface not in rails and each.address not in rail_addresses
-        if other and moved.get(each.interface, 0) >= max(SLACK_BYTES, MIN_RAIL_SHARE * due):
-            return each.interface
-    return ""
-
-
-def _report(
-    share: float | None,
-    verdict: Verdict,
-    reason: str,
-    evidence: Evidence,
-) -> Report:
+def _of_free_path(value: float | None, verdict: Verdict, reason: str, evidence: Evidence) -> Report:
     wanted = at_least(
         1.0, unit="x", tolerance=1 - MIN_SHARE, origin="all bytes on the declared rails"
     )
     judgement = Judgement(
         name=DEFAULT_PATH,
-        value=share,
+        value=value,
         unit="x",
         message_size=None,
         verdict=verdict,
         reason=reason,
-        reference=wanted.value if share is not None else None,
-        lower=wanted.lower if share is not None else None,
-        origin=wanted.origin if share is not None else None,
+        reference=None if value is None else wanted.value,
+        lower=None if value is None else wanted.lower,
+        origin=None if value is None else wanted.origin,
     )
-    net_path = PathProof(
+    proof = PathProof(
         state=PathState.PROVEN if verdict is Verdict.PASS else PathState.UNKNOWN,
         reason=reason,
         moved_bytes={
             f"{each.node}:{each.interface}": each.moved("tx_bytes") for each in evidence.samples
         },
     )
-    return Report(verdict=verdict, quantities=(judgement,), net_path=net_path)
+    return Report(verdict=verdict, quantities=(judgement,), net_path=proof)

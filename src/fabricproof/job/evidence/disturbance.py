@@ -13,7 +13,7 @@ other, and that counts for nothing here.  Of other jobs squeue lists also what h
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,9 +21,8 @@ from fabricproof.core.errors import FabricproofError
 from fabricproof.core.findings import Finding, as_notes
 from fabricproof.core.hostlist import cpus_of, expand
 from fabricproof.core.measure import Verdict
-from fabricproof.core.records import text_of
 from fabricproof.core.units import by_key
-from fabricproof.job.evidence.leg_folder import CORES, RankRecord
+from fabricproof.job.evidence.leg_folder import CORES, RankRecord, read_text
 from fabricproof.job.leg import Leg
 from fabricproof.traffic import Evidence, Expectation, PathState
 from fabricproof.traffic.disturbance import (
@@ -51,14 +50,19 @@ LEAST_SECONDS = 1.0
 #: gaps of a smaller share are interrupts and the timer, not the work of others
 MIN_GAPS = 0.05
 
+#: what the script of the legs leaves in the folder of an attempt
+JOBS_FILE = "jobs"
+
+#: rates and times: what another job on the node takes from; a damaged packet is nobody's load
+_DISTURBED_UNITS = frozenset({"MB/s", "us"})
+
+#: objections, and what is worth reading beside them
+Testimony = tuple[tuple[Objection, ...], tuple[Finding, ...]]
+
 
 @dataclass(frozen=True, kw_only=True)
 class _CoreTimes:
-    """What one rank saw of its CPUs between its two looks, in seconds.
-
-    ``waited`` is None if the kernel keeps no pressure.  ``gaps`` is the share of time, 0 to 1, that
-    a hypervisor took in a loop right around the leg, if the kernel counts no stolen time.
-    """
+    """What one rank saw of its CPUs between its two looks, in seconds."""
 
     record: RankRecord
     start: float
@@ -67,15 +71,16 @@ class _CoreTimes:
     idle: float
     steal: float
     own: float
-    waited: float | None
-    gaps: float
+    waited: float | None  # None if the kernel keeps no pressure
+    gaps: float  # share of a loop right around the leg that a hypervisor took
 
     @property
     def cpus(self) -> frozenset[int]:
         return cpus_of(self.record.cpus) or frozenset()
 
 
-def _core_times(records: Iterable[RankRecord]) -> Iterator[_CoreTimes]:
+def _core_times(records: Iterable[RankRecord]) -> list[_CoreTimes]:
+    found = []
     for each in records:
         before, after = each.before.get(CORES, {}), each.after.get(CORES, {})
         rise = {name: after[name] - before[name] for name in before if name in after}
@@ -83,7 +88,7 @@ def _core_times(records: Iterable[RankRecord]) -> Iterator[_CoreTimes]:
         if not {"clock_us", *due} <= rise.keys() or min(rise.values()) < 0 or not rise["clock_us"]:
             continue
         busy, idle, steal, own = (rise[name] / TICKS_PER_SECOND for name in due)
-        yield _CoreTimes(
+        times = _CoreTimes(
             record=each,
             start=before["clock_us"] / 1e6,
             end=after["clock_us"] / 1e6,
@@ -94,6 +99,8 @@ def _core_times(records: Iterable[RankRecord]) -> Iterator[_CoreTimes]:
             waited=rise["waited_us"] / 1e6 if "waited_us" in rise else None,
             gaps=after["lost_us"] / after["paced_us"] if after.get("paced_us") else 0.0,
         )
+        found.append(times)
+    return found
 
 
 def counted_seconds(records: Iterable[RankRecord]) -> dict[str, float]:
@@ -114,7 +121,7 @@ def starved_cores(records: Sequence[RankRecord]) -> tuple[Disturbance, ...]:
     """
     if max(counted_seconds(records).values(), default=0.0) < LEAST_SECONDS:
         return ()
-    times = list(_core_times(records))
+    times = _core_times(records)
     of_cpus = by_key(((each.record.machine, each.record.cpus), each) for each in times)
     return tuple(_on_cpus(here, times) for here in of_cpus.values())
 
@@ -162,17 +169,12 @@ def measure_disturbances(
     traffic = foreign_traffic(evidence, expected, seconds, rate)
     cores = starved_cores(ranks)
     unknown = [] if traffic or leg.same_node else ["other traffic"]
-    unknown += [] if cores else ["waits for a core"]
     return Disturbances(
         found=(*traffic, *cores),
-        unknown=tuple(unknown),
+        unknown=(*unknown, *([] if cores else ["waits for a core"])),
         seconds=max(seconds.values(), default=0.0),
         sent_bytes=sum(expected.sent_bytes),
     )
-
-
-#: objections, and what is worth reading beside them
-Testimony = tuple[tuple[Objection, ...], tuple[Finding, ...]]
 
 
 def disturbances_of(report: Report, others: Disturbances, num_ranks: int = 2) -> Testimony:
@@ -182,7 +184,8 @@ def disturbances_of(report: Report, others: Disturbances, num_ranks: int = 2) ->
     """
     if report.net_path is not None and report.net_path.state is not PathState.PROVEN:
         return (), ()  # errors rose, or nobody knows the path: that comes first
-    heavy = [each for each in largest_of_each_kind(others.found) if each.counts]
+    largest = largest_of_each_kind(others.found)
+    heavy = [each for each in largest if each.counts]
     failed = [each for each in report.quantities if each.verdict is Verdict.FAIL]
     speeds = [each for each in failed if not is_of_errors(each)]
     times = _concentration(report, speeds, others)
@@ -195,7 +198,11 @@ def disturbances_of(report: Report, others: Disturbances, num_ranks: int = 2) ->
     notes = [f"disturbed: {each.reason}" for each in heavy if red or each.weight >= NOTED]
     known = report.net_path is not None or others.found  # a relation speaks for its legs
     if known and len(failed) > len(explained):
-        notes.append(_ruled_out(others))
+        said = [
+            each.reason + (", too little to explain it" if each.counts else "") for each in largest
+        ]
+        unknown = f"; not known: {', '.join(others.unknown)}" if others.unknown else ""
+        notes.append(f"ruled out: {'; '.join(said) or 'nothing'}{unknown}")
     if not explained:
         return (), as_notes(notes)
     objection = Objection(
@@ -211,14 +218,15 @@ def _concentration(report: Report, red: Sequence[Judgement], others: Disturbance
     """Return how many times the mean share others can have taken of the time of the red numbers.
 
     All that they took, at most, fell into the time t of the red message sizes: seconds / t times
-    the mean.  t is bytes of the size / its bandwidth, where each size is sent equally often: the
+    the mean.  t is bytes of the size / its bandwidth, if each size is sent equally often: the
     large ones, that decide, then have no more than they had.  Never above :data:`CONCENTRATION`.
     """
     sizes = {each.name: each.message_size or 0 for each in report.quantities}
-    of_bandwidth = [each for each in red if each.unit == "MB/s" and each.value]
     each_size = others.sent_bytes / max(1, sum(sizes.values()))
     red_seconds = sum(
-        each_size * sizes[each.name] / 1e6 / each.value for each in of_bandwidth if each.value
+        each_size * sizes[each.name] / 1e6 / each.value
+        for each in red
+        if each.unit == "MB/s" and each.value
     )
     if not red_seconds or not others.seconds:
         return CONCENTRATION
@@ -232,61 +240,28 @@ def _explains(
     value, lower, upper = judgement.value, judgement.lower, judgement.upper
     if value is None:
         return False
+    too_low = lower is not None and value < lower
+    too_high = upper is not None and value > upper
     if any(each.share is None for each in found):  # nobody knows how much
-        return (lower is not None and value < lower) or (upper is not None and value > upper)
+        return too_low or too_high
     share = min(MOST, concentration * share_taken(found))
-    if lower is not None and value < lower:
-        return value / (1 - share) >= lower
-    if upper is None or value <= upper:
-        return False  # it is red for another reason
+    if too_low:
+        return value / (1 - share) >= (lower or 0)
     traffic = largest_of(found, DisturbanceKind.FOREIGN_TRAFFIC)
     queued_us = 0.0
     if traffic is not None and traffic.counts and judgement.unit == "us":
         # Each message that has to cross finds the wire taken as often as the others have it.
         steps = max(1, num_ranks - 1)
         queued_us = CONCENTRATION * (traffic.share or 0) * traffic.burst_us * steps
-    return value * (1 - share) - queued_us <= upper
-
-
-def _ruled_out(others: Disturbances) -> str:
-    said = [
-        each.reason + (", too little to explain it" if each.counts else "")
-        for each in largest_of_each_kind(others.found)
-    ]
-    text = f"ruled out: {'; '.join(said) or 'nothing'}"
-    return f"{text}; not known: {', '.join(others.unknown)}" if others.unknown else text
-
-
-#: what the script of the legs leaves in the folder of an attempt
-JOBS_FILE = "jobs"
-
-#: rates and times: what another job on the node takes from; a damaged packet is nobody's load
-_DISTURBED_UNITS = frozenset({"MB/s", "us"})
-
-
-@dataclass(frozen=True, kw_only=True)
-class OtherJob:
-    """Another job that was on nodes of a leg while it ran."""
-
-    job_id: str
-    user: str
-    nodes: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"job {self.job_id} of {self.user} was on {', '.join(self.nodes)} during this leg"
+    return too_high and value * (1 - share) - queued_us <= (upper or 0)
 
 
 def other_jobs_of(report: Report, folder: Path, nodes: Collection[str]) -> Testimony:
     """Return what other jobs on the nodes of the attempt in ``folder`` explain.
 
-    Outside Slurm nobody was asked, and nothing is said.
+    Outside Slurm nobody was asked, and nothing is said.  What passed stays PASS.
     """
-    asked = (folder / JOBS_FILE).exists()
-    return explain_by_other_jobs(report, read_other_jobs(folder, nodes)) if asked else ((), ())
-
-
-def explain_by_other_jobs(report: Report, found: tuple[OtherJob, ...] | None) -> Testimony:
-    """Return what other jobs explain; ``found`` is None if unknown.  What passed stays PASS."""
+    found = read_other_jobs(folder, nodes) if (folder / JOBS_FILE).exists() else ()
     if found is None:
         red = any(each.verdict is Verdict.FAIL for each in report.quantities)
         text = "not known: whether other jobs were on the nodes, squeue did not answer"
@@ -307,26 +282,23 @@ def explain_by_other_jobs(report: Report, found: tuple[OtherJob, ...] | None) ->
     return (objection,), as_notes(notes)
 
 
-def read_other_jobs(folder: Path, nodes: Collection[str]) -> tuple[OtherJob, ...] | None:
-    """Return the other jobs that were on ``nodes`` while the attempt in ``folder`` ran.
+def read_other_jobs(folder: Path, nodes: Collection[str]) -> tuple[str, ...] | None:
+    """Return a sentence for each other job on ``nodes`` while the attempt in ``folder`` ran.
 
     None if the scheduler was not asked or did not answer.  Times are whole seconds: jobs that touch
     do not overlap.
     """
     found = []
     try:
-        first, *rows, last = text_of(folder / JOBS_FILE, errors="replace").splitlines()
+        first, *rows, last = read_text(folder / JOBS_FILE).splitlines()
         own, begin, end = first.split(" ")
-        for job_id, user, started, ended, where in (row.split("|") for row in rows):
-            shared = tuple(sorted({*expand(where)} & {*nodes}))
-            overlaps = _seconds(started) < float(end) and _seconds(ended) > float(begin)
-            if shared and overlaps and job_id != own:
-                found.append(OtherJob(job_id=job_id, user=user, nodes=shared))
-    except (OSError, ValueError, FabricproofError):
+        for job_id, user, *times, where in (row.split("|") for row in rows):
+            # A job without an end (NONE, N/A) has none yet.
+            started, ended = (float(x) if x.isdecimal() else math.inf for x in times)
+            shared = sorted({*expand(where)} & {*nodes})
+            if shared and started < float(end) and ended > float(begin) and job_id != own:
+                there = ", ".join(shared)
+                found.append(f"job {job_id} of {user} was on {there} during this leg")
+    except (ValueError, FabricproofError):
         return None
     return tuple(found) if last == "answered" else None
-
-
-def _seconds(text: str) -> float:
-    """Return a time of squeue; of a job without an end (``NONE``, ``N/A``) it is never."""
-    return float(text) if text.isdecimal() else math.inf

@@ -8,7 +8,8 @@ lower limit of a Poisson rate (Garwood, Biometrika 28, 1936).  docs/errors.md ha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -45,14 +46,11 @@ ORDER_LIMIT = 1000.0
 
 #: what is judged, as the names of quantities and of the site's own limits
 NAMES = {
-    kind: f"{word}_per_million_packets"
-    for kind, word in {
-        ErrorKind.RETRANSMITTED: "retransmitted",
-        ErrorKind.DAMAGED: "damaged",
-        ErrorKind.DROPPED: "dropped",
-        ErrorKind.GAP: "reordered",
-        ErrorKind.DUPLICATED: "duplicated",
-    }.items()
+    ErrorKind.RETRANSMITTED: "retransmitted_per_million_packets",
+    ErrorKind.DAMAGED: "damaged_per_million_packets",
+    ErrorKind.DROPPED: "dropped_per_million_packets",
+    ErrorKind.GAP: "reordered_per_million_packets",
+    ErrorKind.DUPLICATED: "duplicated_per_million_packets",
 }
 
 _LOSS = ErrorKind.RETRANSMITTED
@@ -92,15 +90,15 @@ class ErrorLimit:
 
 def limit_of(leg: Leg, kind: ErrorKind) -> ErrorLimit | None:
     """Return what a leg may lose; None for what is told and not judged."""
-    stated, why = leg.error_limits, leg.error_limits_origin
-    if NAMES[kind] in stated:
-        limit = stated[NAMES[kind]]
-        return ErrorLimit(per_million_packets=limit, source=LimitSource.SITE, why=why)
-    if kind in _OF_ORDER:
+    if kind in _OF_ORDER and NAMES[kind] not in leg.error_limits:
         return ErrorLimit(per_million_packets=ORDER_LIMIT, source=LimitSource.ORDER)
-    technology = "" if leg.fabric is None else leg.fabric.link.technology
     return limit_between(
-        kind, leg.rails, technology=technology, num_nodes=leg.num_nodes, stated=stated, why=why
+        kind,
+        leg.rails,
+        technology="" if leg.fabric is None else leg.fabric.link.technology,
+        num_nodes=leg.num_nodes,
+        stated=leg.error_limits,
+        why=leg.error_limits_origin,
     )
 
 
@@ -120,14 +118,12 @@ def limit_between(
     ``stated`` is what the site says, by the names of :data:`NAMES`, ``why`` its reason.
     """
     over_tcp = not any(map(is_device, rails))
-    if kind in _OF_ORDER:
-        return None
-    limit, source = 0.0, LimitSource.LOSSLESS
     if NAMES[kind] in stated:
         limit = stated[NAMES[kind]]
         return ErrorLimit(per_million_packets=limit, source=LimitSource.SITE, why=why)
-    if kind is ErrorKind.DROPPED and over_tcp:
+    if kind in _OF_ORDER or (kind is ErrorKind.DROPPED and over_tcp):
         return None
+    limit, source = 0.0, LimitSource.LOSSLESS
     if kind is ErrorKind.DAMAGED:
         source = LimitSource.NO_DAMAGE
     elif over_tcp and num_nodes > 2:
@@ -200,25 +196,34 @@ def _of_kind(
     chosen = max(mine, key=excess)
     if not excess(chosen)[0]:
         chosen = next((each for each in map(ErrorRate.at_most, mine) if excess(each)[0]), chosen)
-    critical = red_from(chosen.most_packets, allowed)
-    is_red, verdict, why = chosen.events >= critical, Verdict.PASS, ""
-    if is_red:
+    packets, critical = chosen.most_packets, red_from(chosen.most_packets, allowed)
+    reason = (
+        f"{chosen.way}: {chosen.events} of {packets} packets {kind.value}, "
+        f"{chosen.per_million_packets:.4g} per million ({chosen.per_gigabyte:.3g} per GB); "
+        f"{allowed:.4g} per million are allowed ({limit.origin})"
+    )
+    verdict = Verdict.PASS
+    if chosen.events >= critical:
         doubt = doubt_of(chosen)
         verdict = Verdict.UNJUDGED if doubt else Verdict.FAIL
-        why = f"; {doubt}" if doubt else _both_ends(chosen, rates)
-    elif names := counters_set_back(mine):
-        verdict, why = Verdict.UNJUDGED, f"; but {went_back(names)}"
-    elif kind in _OF_ORDER:
-        return None
+        reason += f", {critical} or more are no chance"
+        reason += f"; {doubt}" if doubt else _both_ends(chosen, rates)
+    else:
+        seen = visible_rate(packets, allowed)
+        reason += f"; so few packets show no rate below {seen:.3g} per million" if packets else ""
+        if names := counters_set_back(mine):
+            verdict, reason = Verdict.UNJUDGED, f"{reason}; but {went_back(names)}"
+        elif kind in _OF_ORDER:
+            return None
     judged = Judgement(
         name=NAMES[kind],
         value=chosen.per_million_packets,
         unit=ERROR_UNIT,
         message_size=None,
         verdict=verdict,
-        reason=_reason(chosen, limit, critical) + why,
+        reason=reason,
         reference=allowed,
-        upper=(critical - 1) / max(chosen.most_packets, 1) * 1e6,
+        upper=(critical - 1) / max(packets, 1) * 1e6,
         origin=limit.origin,
         named=verdict is not Verdict.PASS,
     )
@@ -260,19 +265,6 @@ def doubt_of(rate: ErrorRate) -> str:
     return ""
 
 
-def _reason(rate: ErrorRate, limit: ErrorLimit, critical: int) -> str:
-    allowed, packets = limit.per_million_packets, rate.most_packets
-    said = (
-        f"{rate.way}: {rate.events} of {packets} packets {rate.kind.value}, "
-        f"{rate.per_million_packets:.4g} per million ({rate.per_gigabyte:.3g} per GB); "
-        f"{allowed:.4g} per million are allowed ({limit.origin})"
-    )
-    if rate.events >= critical:
-        return f"{said}, {critical} or more are no chance"
-    seen = visible_rate(packets, allowed)
-    return f"{said}; so few packets show no rate below {seen:.3g} per million" if packets else said
-
-
 def _both_ends(rate: ErrorRate, rates: Iterable[ErrorRate]) -> str:
     """Return what the receiver saw of it, and that one pair cannot say which end it is."""
     gaps = [each.events for each in rates if each.kind is ErrorKind.GAP and each.node == rate.peer]
@@ -307,47 +299,31 @@ def red_from(packets: int, limit: float) -> int:
     The first number n with P(X >= n) < 1 / ONE_IN for X of Poisson with mean limit x packets.
     """
     mean = limit * packets / 1e6
-    low, high = 0, 1
-    while _at_least(high, mean) >= 1 / ONE_IN:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if _at_least(middle, mean) >= 1 / ONE_IN else (low, middle)
-    return high
+    end = int(2 * mean + 10 * math.sqrt(mean) + 20)
+    numbers = range(1, end)
+    return 1 + bisect_left(numbers, 1, key=lambda events: _at_least(events, mean) < 1 / ONE_IN)
 
 
 @cache
 def _mean_with(events: int, chance: float) -> float:
     """Return the mean at which so many events or more have this chance."""
-    low, high = 0.0, float(events + 10)
-    while _at_least(events, high) < chance:
-        high *= 2
+    low, high = 0.0, 2.0 * events + 20
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (low, middle) if _at_least(events, middle) >= chance else (middle, high)
     return high
 
 
-#: from here on the sum is long, and the cube root of a Poisson mean is normal to a thousandth
-_EXACT = 300
-
-
 def _at_least(events: int, mean: float) -> float:
     """Return P(X >= events) for X of Poisson with this mean."""
     if mean <= 0:
         return float(events <= 0)
-    if events > _EXACT:  # Wilson and Hilferty 1931
+    if events > 300:  # the cube root of a Poisson mean is normal to a thousandth (Wilson, Hilferty)
         root = (mean / events) ** (1 / 3) - 1 + 1 / (9 * events)
         return 0.5 * math.erfc(-root * 3 * math.sqrt(events) / math.sqrt(2))
     # Short sums only: what is farther above the mean than below is summed from there on.
-    if events <= mean:
-        return max(0.0, 1.0 - math.fsum(_chances(0, events, mean)))
-    return math.fsum(_chances(events, events + 40 + int(10 * math.sqrt(mean)), mean))
-
-
-def _chances(first: int, end: int, mean: float) -> Iterator[float]:
-    """Yield P(X = n) for X of Poisson with this mean, from ``first`` to before ``end``."""
-    chance = math.exp(first * math.log(mean) - mean - math.lgamma(first + 1))
-    for number in range(first, end):
-        yield chance
-        chance *= mean / (number + 1)
+    below = events <= mean
+    terms = range(events) if below else range(events, events + 40 + int(10 * math.sqrt(mean)))
+    logs = (n * math.log(mean) - mean - math.lgamma(n + 1) for n in terms)
+    total = math.fsum(map(math.exp, logs))
+    return max(0.0, 1.0 - total) if below else total

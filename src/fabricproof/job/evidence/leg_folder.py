@@ -1,25 +1,18 @@
 """Read what an attempt of a leg left: status, output, reasons, and what ``rank.sh`` wrote.
 
-A file of ``rank.sh`` holds one fact a line: ``rank N``, ``node NAME``, ``cpus LIST``,
-``kernel RELEASE``, ``library PATH`` (several joined by `` and ``, ``none``, or ``unknown`` where
-nobody could look), ``machine ID`` (the kernel's boot id: nodes that share it are one machine),
-``addresses IP...`` (of the node), ``neighbours DEVICE/IP=FLAGS/HARDWARE...`` and ``ttl
-DEVICE/IP=NUMBER...`` (after the leg, on its rails), ``digests FILE=SHA256...``,
-``root DEVICE:INODE`` (of the node, where the program is in a container: then ``inside.N.PART`` has
-the library), ``fact INTERFACE key=value ...``, ``before|after INTERFACE counter=value ...``,
-``status N``.
-The TCP of a node stands there as an interface ``node/tcp``, by the first of its ranks; what its
-CPUs did as ``node/cores``, by each rank for those that it may run on.
-A line of another form is damage, never skipped.
+A file of ``rank.sh`` holds one fact a line, as :class:`RankRecord` names them, ``fact INTERFACE
+key=value ...`` and ``before|after INTERFACE counter=value ...``.  The TCP of a node stands there as
+an interface ``node/tcp``, by the first of its ranks; what its CPUs did as ``node/cores``, by each
+rank for those that it may run on.  A line of another form is damage, never skipped.
 """
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.benchmarks.program import UNNAMED
@@ -31,9 +24,10 @@ from fabricproof.job.leg import Leg
 from fabricproof.stacks.container import Inside, parse_inside
 from fabricproof.traffic import CounterSample, Evidence, Rank, in_our_names
 
-#: srun's line about a task whose status is known anyhow, or that was ended after another
+#: Lmod's last line is advice on all modules; what it says first is why.
 _LMOD = "Lmod has detected the following error"
 
+#: srun's line about a task whose status is known anyhow, or that was ended after another
 _EXITED = re.compile(r"srun: error: .*: (?:Exited with exit code \d+|Killed|Terminated)")
 
 #: a launcher's word of a rank that was killed: srun's, that of Open MPI's mpirun and hydra's
@@ -51,9 +45,8 @@ _CRASHED = re.compile(
 _COUNTER_END = 2**64
 
 #: facts that stand once in a rank's file; twice means that two ranks wrote into one
-_SINGLE = frozenset({"rank", "node", "cpus", "kernel", "library", "machine", "root", "status"}) | {
-    "addresses", "neighbours", "ttl", "digests",
-}  # fmt: skip
+_WORDS, _MAPS = ("cpus", "kernel", "library", "root"), ("neighbours", "ttl", "digests")
+_SINGLE = frozenset({*_WORDS, *_MAPS, "rank", "node", "machine", "status", "addresses"})
 
 #: the CPUs that one rank may run on stand among the counters as an interface of this name
 CORES = "node/cores"
@@ -61,33 +54,30 @@ CORES = "node/cores"
 
 @dataclass(frozen=True, kw_only=True)
 class RankRecord:
-    """What one rank's file says.
-
-    ``before`` and ``after`` hold counters by interface; ``facts`` what the interface is;
-    ``library`` is the MPI library that the loader gives the program in the job, ``none`` where it
-    links none; ``status`` is the program's exit status, None where the rank did not come back;
-    ``part`` is which start of its leg it was, from 0; ``machine`` tells nodes of one kernel;
-    ``addresses`` are the node's own; ``neighbours``, ``ttl``, ``digests`` as in its file, by key;
-    ``root`` is the node's, where the program ran in a container, and ``inside`` what that saw.
-    """
+    """What one rank's file says."""
 
     rank: int
     node: str
-    part: int = 0
+    part: int = 0  # which start of its leg it was
     cpus: str = "unknown"
     kernel: str = "unknown"
-    library: str = "unknown"
-    machine: str = ""
-    status: int | None = None
-    before: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    library: str = "unknown"  # MPI libraries that the loader gives the program; or ``none``
+    machine: str = ""  # the kernel's boot id: nodes that share it are one machine
+    status: int | None = None  # of the program; None if the rank did not come back
+    before: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by interface, counter
     after: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    facts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    root: str = ""
-    addresses: tuple[str, ...] = ()
-    neighbours: Mapping[str, str] = field(default_factory=dict)
-    ttl: Mapping[str, str] = field(default_factory=dict)
-    digests: Mapping[str, str] = field(default_factory=dict)
-    inside: Inside | None = None
+    facts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # what an interface is
+    root: str = ""  # DEVICE:INODE of the node's, if the program ran in a container
+    addresses: tuple[str, ...] = ()  # of the node
+    neighbours: Mapping[str, str] = field(default_factory=dict)  # DEVICE/IP -> FLAGS/HARDWARE
+    ttl: Mapping[str, str] = field(default_factory=dict)  # DEVICE/IP -> of what came from there
+    digests: Mapping[str, str] = field(default_factory=dict)  # library's file -> SHA-256
+    inside: Inside | None = None  # what it saw in its container
+
+    @property
+    def place(self) -> str:
+        """The rank and its node, for a person."""
+        return f"rank {self.rank} on {self.node}"
 
 
 def parse_rank(text: str, source: str) -> RankRecord:
@@ -112,18 +102,14 @@ def parse_rank(text: str, source: str) -> RankRecord:
         raise ParseError("cut evidence", source=source, expected="a newline at its end")
     if not {"rank", "node"} <= single.keys():
         raise _damaged(source, "a rank and a node", "neither or one")
+    facts: dict[str, Any] = {word: single[word] for word in _WORDS if word in single}
+    facts |= {word: _pairs(single[word].split(), source) for word in _MAPS if word in single}
     return RankRecord(
+        **facts,
         rank=_whole(single["rank"], source),
         node=single["node"],
-        cpus=single.get("cpus", "unknown"),
-        kernel=single.get("kernel", "unknown"),
-        library=single.get("library", "unknown"),
         machine=single.get("machine", single["node"]),
-        root=single.get("root", ""),
         addresses=tuple(single.get("addresses", "").split()),
-        neighbours=_pairs(single.get("neighbours", "").split(), source),
-        ttl=_pairs(single.get("ttl", "").split(), source),
-        digests=_pairs(single.get("digests", "").split(), source),
         status=_whole(single["status"], source) if "status" in single else None,
         before=named_counters(tables["before"], tables["fact"], source),
         after=named_counters(tables["after"], tables["fact"], source),
@@ -147,11 +133,13 @@ def _pairs(texts: Iterable[str], source: str, line: int | None = None) -> dict[s
 
 
 def _whole(text: object, source: str) -> int:
-    with contextlib.suppress(ValueError):
+    try:
         number = text if type(text) is int else int(str(text))
-        if abs(number) < _COUNTER_END:
-            return number
-    raise _damaged(source, "a whole number of 64 bits", text)
+    except ValueError:
+        number = _COUNTER_END
+    if abs(number) >= _COUNTER_END:
+        raise _damaged(source, "a whole number of 64 bits", text)
+    return number
 
 
 def named_counters(
@@ -178,10 +166,7 @@ def named_counters(
 
 
 def layer_of(port: str, facts: Mapping[str, str]) -> str:
-    """Return the link layer of a port, empty where none is said; Omni-Path says InfiniBand.
-
-    What is said and no driver was read may be either.
-    """
+    """Return the link layer of a port, empty if unknown; Omni-Path calls itself InfiniBand."""
     if _is_omni_path(port, facts):
         return "Omni-Path"
     layer = facts.get("link_layer", "")
@@ -189,11 +174,7 @@ def layer_of(port: str, facts: Mapping[str, str]) -> str:
 
 
 def _is_omni_path(port: str, facts: Mapping[str, str]) -> bool:
-    """Tell whether a port is Omni-Path's: by its driver, else by the name that hfi1 gives it.
-
-    ``facts``: its; the first line of ``uevent`` is ``DRIVER=hfi1`` (Linux drivers/base/core.c,
-    dev_uevent).  Its link layer is InfiniBand's word.
-    """
+    # The first line of uevent is the driver (Linux drivers/base/core.c, dev_uevent).
     driver = facts.get("uevent")
     return driver == "DRIVER=hfi1" if driver else port.startswith("hfi1_")
 
@@ -255,11 +236,8 @@ def _sample(node: str, interface: str, records: Sequence[RankRecord]) -> Counter
 def as_one_path(evidence: Evidence, net_path: str, interfaces: Sequence[str]) -> Evidence:
     """Return ``evidence`` with each node's own interface under the one name of their path.
 
-    Args:
-        evidence: of one leg.
-        net_path: the name, which no interface has.
-        interfaces: of each node, in the order of their lowest ranks; one too few for the nodes that
-            ran leaves a node without the path, which then is not proven.
+    ``interfaces`` are of each node, in the order of their lowest ranks; one too few leaves a node
+    without the path, which then is not proven.
     """
     own = dict(zip(evidence.nodes, interfaces, strict=False))
 
@@ -275,20 +253,22 @@ def as_one_path(evidence: Evidence, net_path: str, interfaces: Sequence[str]) ->
     return replace(evidence, samples=tuple(map(named, evidence.samples)))
 
 
+def evidence_of(leg: Leg, ranks: Sequence[RankRecord]) -> Evidence:
+    """Return what the ranks of ``leg`` saw, under the names of its rails."""
+    evidence = gather(ranks)
+    return as_one_path(evidence, leg.rails[0], leg.node_rails) if leg.node_rails else evidence
+
+
 def read_status(folder: Path) -> int | None:
-    """Return the launcher's exit status; None where the leg never ended."""
-    try:
-        return int(text_of(folder / "status"))
-    except (OSError, ValueError):
-        return None
+    """Return the launcher's exit status; None if the leg never ended."""
+    text = read_text(folder / "status").strip()
+    return int(text) if text.removeprefix("-").isdecimal() else None
 
 
 def failed_rank(ranks: Sequence[RankRecord]) -> str | None:
     """Return what a rank's own status says against a launcher that said 0."""
-    for each in ranks:
-        if each.status not in {0, None}:
-            return f"rank {each.rank} on {each.node} ended with exit status {each.status}"
-    return None
+    ended = (f"{each.place} ended with exit status {each.status}" for each in ranks if each.status)
+    return next(ended, None)
 
 
 def first_death(folder: Path, ranks: Sequence[RankRecord]) -> str:
@@ -298,7 +278,7 @@ def first_death(folder: Path, ranks: Sequence[RankRecord]) -> str:
     """
     for each in ranks:
         if (number := (each.status or 0) - 128) in _CRASHES:
-            return f"rank {each.rank} on {each.node} died of signal {number} ({_CRASHES[number]})"
+            return f"{each.place} died of signal {number} ({_CRASHES[number]})"
     said = read_text(folder / "stderr")
     if crash := _CRASHED.search(said):
         node, task, word = crash.groups()
@@ -313,22 +293,24 @@ def read_reason(folder: Path) -> str:
     return next(filter(None, texts), "")
 
 
-def last_words(path: Path) -> str:
-    """Return the last line of a file that says something, rulers left out.
+def read_refusal(folder: Path) -> str:
+    """Return why the nodes said that this leg means nothing; empty if they did not."""
+    reasons = dict.fromkeys(read_text(path).strip() for path in sorted(folder.glob("no.*")))
+    return "; ".join(filter(None, reasons))
 
-    That srun saw a task end says less than whatever the task said.
-    """
+
+def last_words(path: Path) -> str:
+    """Return the last line of a file that says something; that srun saw a task end says less."""
     lines = [line.strip() for line in read_text(path).splitlines()]
     lines = [each for each in lines if not _EXITED.fullmatch(each)] or lines
-    # Lmod's last line is advice on all modules; what it says first is why.
     if lmod := next((each for each in lines if each.startswith(_LMOD)), ""):
         return lmod[:160]
-    # Of a long line the end says what went wrong, the beginning is paths.
+    # Of a long line the end says what went wrong, the beginning is paths; rulers say nothing.
     return next((line[-160:] for line in reversed(lines) if any(map(str.isalnum, line))), "")
 
 
 def read_text(path: Path) -> str:
-    """Return what a file of a leg or a job holds; empty where it is not there."""
+    """Return what a file of a leg or a job holds; empty if it is not there."""
     try:
         return text_of(path, errors="replace")
     except OSError:
@@ -362,11 +344,7 @@ def read_table(folder: Path, leg: Leg) -> tuple[Table | None, str | None]:
         return None, str(error)
     # Of nccl-tests what is in place is left out; before 2.17 they do not print their name.
     placed = [each for each in tables if each.attributes.get("placement") == "out-of-place"]
-    tables = tuple(
-        replace(each, program=leg.program) if each.program == UNNAMED else each
-        for each in placed or tables
-    )
-    wanted = [table for table in tables if table.program == leg.program]
+    wanted = [each for each in placed or tables if each.program in {leg.program, UNNAMED}]
     if len(wanted) != len(leg.commands):
         due = len(leg.commands)
         return None, f"{len(wanted)} tables of {leg.program} in the output, expected {due}"
@@ -378,21 +356,16 @@ def read_table(folder: Path, leg: Leg) -> tuple[Table | None, str | None]:
         planned["least_repetitions"] = leg.traffic.repetitions
     whole = replace(
         wanted[0],
+        program=leg.program,
         attributes={**planned, **wanted[0].attributes},
         rows=tuple(row for table in wanted for row in table.rows),
         row_lines=tuple(line for table in wanted for line in table.row_lines),
     )
     sizes = tuple(map(int, whole.column("message_size"))) if leg.expected_sizes else ()
-    if sizes != leg.expected_sizes:
-        return None, f"message sizes {_span(leg.expected_sizes)} were asked for, got {_span(sizes)}"
-    return whole, None
-
-
-def _span(sizes: Sequence[int]) -> str:
-    return f"{size_label(sizes[0])} to {size_label(sizes[-1])} ({len(sizes)})" if sizes else "none"
-
-
-def read_refusal(folder: Path) -> str:
-    """Return why the nodes said that this leg means nothing; empty where they did not."""
-    reasons = dict.fromkeys(read_text(path).strip() for path in sorted(folder.glob("no.*")))
-    return "; ".join(reason for reason in reasons if reason)
+    if sizes == leg.expected_sizes:
+        return whole, None
+    asked, got = (
+        f"{size_label(each[0])} to {size_label(each[-1])} ({len(each)})" if each else "none"
+        for each in (leg.expected_sizes, sizes)
+    )
+    return None, f"message sizes {asked} were asked for, got {got}"
