@@ -6,6 +6,7 @@ cluster uses the same ones, because none of them leaves its namespaces.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -62,7 +63,7 @@ class Wishes:
         kind: one of :data:`KINDS`.
         acceleration: ``kvm`` or ``tcg`` for guests; None: the fastest that works.
         accounting: whether Slurm keeps accounts, with slurmdbd and MariaDB.
-        oversubscribe: whether jobs share nodes, ``--exclusive`` or not.
+        slurm: lines of ``slurm.conf`` as another site has them.
     """
 
     nodes: int | None = None
@@ -78,7 +79,7 @@ class Wishes:
     memory_mb: int | None = None
     acceleration: str | None = None
     accounting: bool | None = None
-    oversubscribe: bool | None = None
+    slurm: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +133,7 @@ class Plan:
         acceleration: what guests must run with; None: the fastest that works.
         accounting: slurmdbd and MariaDB run; else ``accounting_storage/none``, as on many a small
             cluster.
-        oversubscribe: the partition has ``OverSubscribe=FORCE``.
+        slurm: lines of ``slurm.conf`` in front of its nodes and partition.
         leaf_count: leaf switches of each rail, at most one a node.
         uplink_bit_s: line rate of the link between a leaf and the spine, each way; None where
             nothing limits it.
@@ -148,7 +149,7 @@ class Plan:
     kind: str = NAMESPACES
     acceleration: str | None = None
     accounting: bool = True
-    oversubscribe: bool = False
+    slurm: tuple[str, ...] = ()
     leaf_count: int = DEFAULT_LEAVES
     uplink_bit_s: int | None = None
 
@@ -160,6 +161,8 @@ class Plan:
         _within("number of CPUs of a node", self.cpus, 1, 1024)
         for share in self.shares:
             _check_share(share)
+        for line in self.slurm:
+            _check_slurm_line(line)
         if self.kind == RDMA:
             _check_guests(self)
 
@@ -218,9 +221,9 @@ class Plan:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Plan:
         """Return the plan that :meth:`as_json` wrote, but for what only another version knows."""
-        rates, shares = tuple(data["rail_rates_bit_s"]), tuple(data["shares"])
         known = {each.name: data[each.name] for each in fields(cls) if each.name in data}
-        return cls(**{**known, "rail_rates_bit_s": rates, "shares": shares})
+        tuples = {key: tuple(value) for key, value in known.items() if isinstance(value, list)}
+        return cls(**{**known, **tuples})
 
 
 def _within(what: str, value: int, low: int, high: int) -> None:
@@ -237,6 +240,15 @@ def _check_share(share: str) -> None:
             expected=f"an absolute path that does not contain {', '.join(PRIVATE_FOLDERS)}, "
             "which each node has for itself",
             got=repr(share),
+        )
+
+
+def _check_slurm_line(line: str) -> None:
+    if not re.fullmatch(r"[A-Za-z]+=[^\n]+", line):
+        raise ConfigError(
+            "not a line of slurm.conf",
+            expected="KEY=VALUE on one line, as PrivateData=jobs",
+            got=repr(line),
         )
 
 
@@ -289,7 +301,7 @@ def make_plan(name: str, wishes: Wishes, machine_memory_mb: int) -> Plan:
         kind=kind,
         acceleration=wishes.acceleration,
         accounting=wishes.accounting is not False,
-        oversubscribe=bool(wishes.oversubscribe),
+        slurm=wishes.slurm,
         leaf_count=DEFAULT_LEAVES if wishes.leaves is None else wishes.leaves,
         uplink_bit_s=wishes.uplink_bit_s,
     )
@@ -308,7 +320,6 @@ def _wished(plan: Plan) -> dict[str, Any]:
         "mtu": plan.mtu,
         "cpus": plan.cpus,
         "accounting": plan.accounting,
-        "oversubscribe": plan.oversubscribe,
     }
 
 
@@ -322,6 +333,7 @@ def inherit(wishes: Wishes, plan: Plan) -> Wishes:
         **left_open,
         rail_rates_bit_s={**planned, **wishes.rail_rates_bit_s},
         shares=tuple(dict.fromkeys(plan.shares + wishes.shares)),
+        slurm=wishes.slurm or plan.slurm,
     )
 
 
@@ -331,7 +343,6 @@ _WORDS = {
     "mtu": "MTU",
     "cpus": "CPUs",
     "uplink_bit_s": "uplinks in bit/s",
-    "oversubscribe": "nodes that jobs share",
 }
 
 
@@ -346,6 +357,8 @@ def unmet(plan: Plan, wishes: Wishes) -> str | None:
     for rail, rate in named.items():
         if rail >= len(rates) or rates[rail] != rate:
             return f"rail {rail} at {rate_label(rate)}"
+    if wishes.slurm and wishes.slurm != plan.slurm:
+        return f"in slurm.conf {'; '.join(wishes.slurm)}"
     for key, has in _wished(plan).items():
         wish = getattr(wishes, key)
         if wish is not None and wish != has:

@@ -169,7 +169,8 @@ def slurmd(paths: Paths, node: str) -> Daemon:
     """Return a compute node's daemon."""
     return Daemon(
         name="slurmd",
-        argv=("slurmd", "-D", "-N", node),
+        # -b: a node that starts has booted, and Slurm waits for that after its resume program.
+        argv=("slurmd", "-D", "-b", "-N", node),
         log=paths.log / f"slurmd-{node}.log",
         ready=lambda space: listens(space, 6818),
         environment={"SLURM_CONF": str(paths.slurm_conf)},
@@ -209,6 +210,7 @@ def _names(nodes: Iterable[Node]) -> str:
 
 def render_slurm_conf(plan: Plan, paths: Paths) -> str:
     """Return ``slurm.conf``: fast scheduling, quick detection of dead nodes, no cgroups."""
+    # A line of the caller stands behind ours: Slurm takes the last of two with one key.
     settings = [*_identity(plan, paths), *_behaviour(), *_patience(plan), *_accounting(plan, paths)]
     nodes = [
         f"NodeName={node.name} NodeAddr={node.management_address} Boards=1 SocketsPerBoard=1 "
@@ -217,10 +219,9 @@ def render_slurm_conf(plan: Plan, paths: Paths) -> str:
     ]
     partition = (
         f"PartitionName=compute Nodes={_names(plan.nodes)} Default=YES "
-        f"OverSubscribe={'FORCE:4' if plan.oversubscribe else 'NO'} "
         "DefaultTime=00:30:00 MaxTime=INFINITE State=UP"
     )
-    return "\n".join([*settings, *nodes, partition]) + "\n"
+    return "\n".join([*settings, *plan.slurm, *nodes, partition]) + "\n"
 
 
 def _identity(plan: Plan, paths: Paths) -> list[str]:

@@ -52,7 +52,8 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
         "SLURM_CONF": str(paths.slurm_conf),
     }
     (folder / "sites").mkdir()
-    options = ["--nodes", "2", "--rate", "150mbit", "--no-accounting", "--oversubscribe"]
+    options = ["--nodes", "2", "--rate", "150mbit", "--no-accounting"]
+    options += ["--slurm", "PartitionName=DEFAULT OverSubscribe=FORCE:4"]
     try:
         done = _call(environment, "vcluster", "up", *options)
         assert done.returncode == 0, done.stderr

@@ -133,9 +133,9 @@ def test_a_plan_survives_its_state_file(plan: Plan) -> None:
         (Wishes(uplink_bit_s=10**8), "uplinks in bit/s 100000000"),
         (Wishes(mtu=9000), "MTU 9000"),
         (Wishes(cpus=1), "CPUs 1"),
-        (Wishes(accounting=True, oversubscribe=False), None),
+        (Wishes(accounting=True, slurm=()), None),
         (Wishes(accounting=False), "accounting no"),
-        (Wishes(oversubscribe=True), "nodes that jobs share yes"),
+        (Wishes(slurm=("PrivateData=jobs",)), "in slurm.conf PrivateData=jobs"),
     ],
 )
 def test_only_wishes_that_were_made_can_be_unmet(
@@ -146,7 +146,7 @@ def test_only_wishes_that_were_made_can_be_unmet(
 
 def test_a_broken_cluster_comes_back_as_it_was(plan: Plan) -> None:
     assert make_plan("tiny", inherit(Wishes(), plan), 6000) == plan
-    bare = replace(plan, accounting=False, oversubscribe=True)
+    bare = replace(plan, accounting=False, slurm=("PrivateData=jobs",))
     assert make_plan("tiny", inherit(Wishes(), bare), 6000) == bare
     leafy = replace(plan, leaf_count=3, uplink_bit_s=10**8)
     assert make_plan("tiny", inherit(Wishes(), leafy), 6000) == leafy

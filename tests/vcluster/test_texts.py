@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from vcluster import outside, slurm
+from vcluster.errors import ConfigError
 from vcluster.node import Space
 from vcluster.paths import Paths
 from vcluster.plan import Plan
@@ -83,12 +84,22 @@ def test_each_leaf_has_a_link_to_the_spine_that_is_shaped_at_both_ends(plan: Pla
     assert network.uplink_rate_commands(plan) == []
 
 
-def test_without_accounting_and_with_shared_nodes_slurm_is_told_so(plan: Plan) -> None:
-    bare = replace(plan, accounting=False, oversubscribe=True)
+def test_slurm_as_another_site_has_it(plan: Plan) -> None:
+    theirs = ("SlurmdTimeout=99", "PartitionName=DEFAULT OverSubscribe=FORCE:4")
+    bare = replace(plan, accounting=False, slurm=theirs)
     text = slurm.render_slurm_conf(bare, _PATHS)
     assert "AccountingStorageType=accounting_storage/none\n" in text
     assert "slurmdbd" not in text
-    assert "OverSubscribe=FORCE:4 " in text
+    lines = text.splitlines()
+    first, default = (lines.index(line) for line in theirs)
+    assert lines.index("SlurmdTimeout=10") < first, "Slurm takes the last of two"
+    assert default < min(at for at, line in enumerate(lines) if line.startswith("NodeName="))
+
+
+@pytest.mark.parametrize("line", ["PrivateData", "=jobs", "A=b\nSlurmUser=x", ""])
+def test_what_is_no_line_of_slurm_conf_is_refused(plan: Plan, line: str) -> None:
+    with pytest.raises(ConfigError, match="not a line of slurm"):
+        replace(plan, slurm=(line,))
 
 
 @pytest.mark.parametrize(

@@ -144,10 +144,12 @@ def _rates(texts: tuple[str, ...]) -> dict[int, int]:
     help="Without: no slurmdbd and no database, as on many a small cluster.  [default: with]",
 )
 @click.option(
-    "--oversubscribe/--no-oversubscribe",
-    default=None,
-    help="With: OverSubscribe=FORCE, so that jobs share nodes whatever they ask for.  "
-    "[default: without]",
+    "--slurm",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A line of slurm.conf as another site has it, as PrivateData=jobs or "
+    "'PartitionName=DEFAULT OverSubscribe=FORCE:4'; it stands in front of the nodes and the "
+    "partition.",
 )
 @_json
 def up(name: str, *, as_json: bool, **options: Any) -> None:

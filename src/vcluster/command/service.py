@@ -116,7 +116,7 @@ def describe(plan: Plan) -> str:
     """Return a plan in one line for people."""
     rates = " and ".join(rate_label(rate) for rate in plan.rail_rates_bit_s)
     more = "" if plan.accounting else ", no accounting"
-    more += ", jobs share nodes" if plan.oversubscribe else ""
+    more += "".join(f", {line}" for line in plan.slurm)
     default = plan.leaf_count == DEFAULT_LEAVES and plan.uplink_bit_s is None
     uplink = rate_label(plan.uplink_bit_s) if plan.uplink_bit_s else "no limit"
     more += "" if default else f", {plan.leaf_count} leaves with uplinks at {uplink}"
