@@ -310,6 +310,6 @@ def test_a_night_without_a_process_left_ends_with_its_line(
     site.write_text(re.sub(r'SLURM_CONF = "[^"]*"', f'SLURM_CONF = "{config}"', site.read_text()))
     ended = fabricproof("nightly", "--no-notify")
     assert ended.status == 69
-    state = (place / "perflogs" / "vcluster" / ".night" / "state.jsonl").read_text()
+    state = (place / "perflogs" / "vcluster" / ".night" / "events.jsonl").read_text()
     assert '"ended": "no scheduler"' in state
     assert "Resource temporarily unavailable" in state

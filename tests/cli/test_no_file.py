@@ -49,7 +49,7 @@ def test_references_that_cannot_be_read_are_not_taken_for_none(
         ("vcluster/compute", ["report", NEWEST]),
         ("vcluster/labels.jsonl", ["runs"]),
         ("vcluster/.inventory/index.jsonl", ["preflight"]),
-        ("vcluster/.night/state.jsonl", ["nightly", "--alive"]),
+        ("vcluster/.night/events.jsonl", ["nightly", "--alive"]),
     ],
 )
 def test_a_history_that_cannot_be_read_is_not_taken_for_none(

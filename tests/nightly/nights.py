@@ -8,9 +8,10 @@ from dataclasses import replace
 from fabricproof.core.measure import Verdict
 from fabricproof.core.provenance import LegKey
 from fabricproof.core.records import QuantityRecord
+from fabricproof.core.units import stamp
 from fabricproof.job.run import LegResult, RunResult
 from fabricproof.nightly.confirm import Look, LookColour, Red, Role
-from fabricproof.nightly.state import LegColour, LegState, Night, NightEnd
+from fabricproof.nightly.log import LegColour, LegState, Night, NightEnd
 
 QUANTITY = {
     "quantity_name": "bandwidth_1MiB",
@@ -89,10 +90,10 @@ def night(number, legs=(), ended=NightEnd.WHOLE, run_id=None, **more):
     time = datetime.datetime(2026, 11, 1, 2, tzinfo=datetime.UTC)
     return Night(
         night=f"n{number}",
-        time=time + datetime.timedelta(days=number),
+        time=stamp(time + datetime.timedelta(days=number)),
         ended=ended,
         run_id=f"r{number}" if run_id is None else run_id,
-        legs=dict(legs),
+        legs={str(each): leg for each, leg in legs},
         **{"arguments": ("-r", "-t", "nightly")} | more,
     )
 

@@ -143,7 +143,7 @@ def test_both_outcomes_are_in_the_record():
     assert set(line) == {
         *("leg", "check", "partition", "stack", "fabric", "rails", "nodes", "first_verdict"),
         *("first_reason", "first_run_id", "finding", "stays_red", "blame", "blamed", "sentence"),
-        *("flutters", "looks", "notes"),
+        *("flutters", "looks"),
     }
     assert set(line["looks"][0]) == {"role", "nodes", "outcome", "run_id", "verdict", "reason"}
     assert [each["nodes"] for each in line["looks"]][1:] == [["vc1", "vc3"], ["vc2", "vc4"]]

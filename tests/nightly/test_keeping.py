@@ -16,7 +16,7 @@ OLD, YOUNG = "20261001T020000Z-0a0a0a", "20261120T020000Z-0b0b0b"
 #: what must outlive any retention
 HISTORY = (
     *("vcluster/compute/records.jsonl", "vcluster/compute/OsuBandwidth.log", "results.db"),
-    *("vcluster/labels.jsonl", "vcluster/.inventory/2026.jsonl", "vcluster/.night/state.jsonl"),
+    *("vcluster/labels.jsonl", "vcluster/.inventory/2026.jsonl", "vcluster/.night/events.jsonl"),
     "vcluster/baselines/a.json",
 )
 

@@ -4,21 +4,19 @@ import re
 from dataclasses import replace
 
 import pytest
-from nights import DISTURBED, OPEN, leg, look, ran, red, session, unjudged
+from nights import DISTURBED, OPEN, leg, ran, red, unjudged
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.run import OF_REFRAME, LegResult
 from fabricproof.nightly.confirm import LookColour, LookResult, Role
 from fabricproof.nightly.decide import decide
 from fabricproof.nightly.looks import (
-    Batch,
+    Ask,
+    Partners,
     batches_of,
-    first_looks,
     look_at,
     open_of,
-    partners,
     reds_of,
-    swaps,
     why_no_look,
 )
 from fabricproof.verdict.value import ERROR_UNIT
@@ -26,8 +24,20 @@ from fabricproof.verdict.value import ERROR_UNIT
 FOUR = {"compute": ("vc1", "vc2", "vc3", "vc4")}
 
 
-def seen(one, run, asked=("vc1", "vc2")):
-    return look_at(one, Role.SAME, asked, run)
+def ask(one, role=Role.SAME, nodes=("vc1", "vc2")):
+    return Ask(at=0, red=one, role=role, nodes=nodes)
+
+
+def seen(one, run, nodes=("vc1", "vc2")):
+    return look_at(ask(one, nodes=nodes), run)
+
+
+def batches(*reds):
+    return batches_of(ask(one, nodes=one.nodes) for one in reds)
+
+
+def sides(one, *others, usable=FOUR, run=None):
+    return Partners.after(run or ran(), [one, *others], usable).sides_of(one)
 
 
 def test_only_fail_invalid_and_missing_are_red():
@@ -121,13 +131,12 @@ def test_a_leg_whose_check_leaves_none_when_looked_at_again_is_red():
 
 
 def test_what_ran_nowhere_cannot_be_looked_at():
-    assert "ran nowhere" in why_no_look(red(Verdict.MISSING, nodes=(), leg=""))
-    assert first_looks([red(nodes=())]) == ()
+    assert why_no_look(red(Verdict.MISSING, nodes=(), leg=""))
 
 
 def test_legs_of_one_stack_on_the_same_nodes_share_one_look():
-    batches = first_looks([red(), red(leg="rail0"), red(check="OsuLatency"), red(stack="mpich5")])
-    assert [(each.stack, each.checks) for each in batches] == [
+    found = batches(red(), red(leg="rail0"), red(check="OsuLatency"), red(stack="mpich5"))
+    assert [(each.stack, each.checks) for each in found] == [
         ("openmpi5", (("OsuBandwidth", "eth0"), ("OsuLatency", "eth0"))),
         ("mpich5", (("OsuBandwidth", "eth0"),)),
     ]
@@ -136,14 +145,12 @@ def test_legs_of_one_stack_on_the_same_nodes_share_one_look():
 def test_each_set_of_nodes_is_looked_at_once_before_any_twice():
     """A budget that ends early has then seen all places."""
     one, other = ("vc1", "vc2"), ("vc3", "vc4")
-    batches = first_looks([red(), red(stack="mpich5"), red(nodes=other)])
-    assert [each.nodes for each in batches] == [one, other, one]
+    found = batches(red(), red(stack="mpich5"), red(nodes=other))
+    assert [each.nodes for each in found] == [one, other, one]
 
 
 def test_the_options_select_exactly_the_check():
-    batch = Batch(
-        partition="compute", stack="openmpi5", nodes=("vc1",), checks=(("OsuBandwidth", "eth0"),)
-    )
+    (batch,) = batches(red())
     options = batch.arguments("vcluster")
     assert options[:4] == ["-r", "--system=vcluster:compute", "-p", "^openmpi5$"]
     pattern = re.compile(options[options.index("-n") + 1])
@@ -154,59 +161,43 @@ def test_the_options_select_exactly_the_check():
     assert not pattern.search("OsuBandwidthRails%fabric=eth0")
 
 
-def test_partners_are_nodes_that_are_not_red_those_that_passed_first():
-    run = session(leg("PASS", nodes=("vc4", "vc1"), name="rail0"))
-    free = partners([red()], run, FOUR)
-    assert free.of(red()) == ("vc4", "vc3")
+EIGHT = {"compute": tuple(f"n{i}" for i in range(8))}
+PLACES = {"compute": ("n1", "n2", "n9", "n10", "n11", "n12")}
 
 
-def test_unlike_partners_for_both_sides():
-    reds = [red()]
-    found = swaps(reds, partners(reds, session(), FOUR))
-    assert [(each.role, each.nodes) for each in found] == [
-        (Role.FIRST, ("vc1", "vc3")),
-        (Role.SECOND, ("vc2", "vc4")),
-    ]
+@pytest.mark.parametrize(
+    ("one", "others", "usable", "nodes"),
+    [
+        (red(), [], FOUR, [("vc1", "vc3"), ("vc2", "vc4")]),
+        (red(), [], {"compute": ("vc1", "vc2", "vc3")}, [("vc1", "vc3"), ("vc2", "vc3")]),
+        (red(), [], {"compute": ("vc1", "vc2")}, []),
+        (red(), [red(nodes=("vc3", "vc4"))], FOUR, []),
+        # All four are red together whenever one of them is.
+        (red(), [red(nodes=FOUR["compute"])], FOUR, [("vc1", "vc3"), ("vc2", "vc4")]),
+        (red(nodes=("n0", "n1", "n2", "n3")), [], EIGHT, [
+            ("n0", "n1", "n4", "n5"), ("n2", "n3", "n6", "n7")
+        ]),
+        # Sorted as text; Slurm has n9 first, and each side keeps its place.
+        (red(nodes=("n10", "n9")), [], PLACES, [("n1", "n10"), ("n11", "n9")]),
+    ],
+    ids=["unlike", "one for both", "none", "suspects", "a collective", "halves", "in place"],
+)  # fmt: skip
+def test_both_sides_get_partners(one, others, usable, nodes):
+    found, why = sides(one, *others, usable=usable)
+    assert [each for _, each in found] == nodes
+    assert bool(why) is not bool(nodes)
 
 
-def test_one_partner_serves_both_sides():
-    reds = [red()]
-    found = swaps(reds, partners(reds, session(), {"compute": ("vc1", "vc2", "vc3")}))
-    assert [each.nodes for each in found] == [("vc1", "vc3"), ("vc2", "vc3")]
-
-
-def test_no_partner_is_said_and_starts_nothing():
-    reds = [red()]
-    found = swaps(reds, partners(reds, session(), {"compute": ("vc1", "vc2")}))
-    assert all("no node of compute" in each.why_not for each in found)
-    assert batches_of(found) == ()
-
-
-def test_a_red_pair_is_no_partner_of_another():
-    reds = [red(), red(nodes=("vc3", "vc4"))]
-    assert all(each.why_not for each in swaps(reds, partners(reds, session(), FOUR)))
-
-
-def test_a_red_collective_does_not_make_all_its_nodes_suspects_of_pairs():
-    """All four are red together whenever one of them is: vc3 and vc4 may still be partners."""
-    reds = [red(), red(nodes=FOUR["compute"], check="OsuAllreduce")]
-    found = swaps(reds[:1], partners(reds, session(), FOUR))
-    assert [each.nodes for each in found] == [("vc1", "vc3"), ("vc2", "vc4")]
-
-
-def test_halves_of_four_take_two_partners_each():
-    eight = {"compute": tuple(f"n{i}" for i in range(8))}
-    reds = [red(nodes=("n0", "n1", "n2", "n3"))]
-    found = swaps(reds, partners(reds, session(), eight))
-    assert [each.nodes for each in found] == [("n0", "n1", "n4", "n5"), ("n2", "n3", "n6", "n7")]
+def test_partners_that_passed_come_first():
+    run = ran(leg("PASS", nodes=("vc4", "vc1"), name="rail0"))
+    assert [nodes for _, nodes in sides(red(), run=run)[0]] == [("vc1", "vc4"), ("vc2", "vc3")]
 
 
 # --- a program that sends one way, on a node that changes its place
 
 
 def beside(one, role, asked, *legs):
-    run = ran(*legs)
-    return look_at(one, role, asked, run)
+    return look_at(ask(one, role, asked), ran(*legs))
 
 
 def test_beside_others_the_leg_the_other_way_answers_too():
@@ -237,18 +228,6 @@ def test_a_pass_the_other_way_alone_clears_nobody(program, colour):
 def test_a_red_the_other_way_alone_is_seen():
     one, asked = red(nodes=("vc1", "vc3")), ("vc3", "vc4")
     assert beside(one, Role.SECOND, asked, leg("FAIL", asked)).colour is LookColour.RED
-
-
-def test_partners_keep_a_side_in_its_place_where_they_can():
-    usable = {"compute": ("n1", "n2", "n9", "n10", "n11", "n12")}
-    one = red(nodes=("n10", "n9"))  # sorted as text; Slurm has n9 first
-    run = ran(leg("FAIL", one.nodes))
-    tried = swaps([one], partners([one], run, usable))
-    assert [each.nodes for each in tried] == [("n1", "n10"), ("n11", "n9")]
-
-
-def test_looks_keep_what_they_were_asked():
-    assert look("same nodes", "red").nodes == ("vc1", "vc2")
 
 
 def of_two(first, second, unit="MB/s"):
@@ -321,21 +300,14 @@ def test_a_side_that_misses_its_bound_by_a_little_does_not_explain_a_pair_that_i
     first = ran(pair)
     (one,) = reds_of(first)
     again = ran(beside)
-    look = look_at(one, Role.FIRST, one.nodes, again)
-    assert look.colour is colour
+    assert look_at(ask(one, Role.FIRST), again).colour is colour
     assert seen(one, ran(off_by(89.5))).colour is LookColour.RED, "the same nodes are red again"
 
 
-def test_red_by_another_number_is_told_as_that():
-    first = ran(of_two("FAIL", "PASS"))
-    (one,) = reds_of(first)
-    again = replace(of_two("PASS", "FAIL"), reason="bandwidth_1MiB: half of it")
-    found = decide(one, [seen(one, ran(again))])
+def test_red_by_another_number_is_a_flutter():
+    (one,) = reds_of(ran(of_two("FAIL", "PASS")))
+    found = decide(one, [seen(one, ran(of_two("PASS", "FAIL")))])
     assert (found.verdict, found.finding) == (Verdict.PASS, LookResult.NOT_REPEATED)
-    assert found.sentence == (
-        "green, but for another number (bandwidth_1MiB: half of it), when looked at again on "
-        "vc1 and vc2: kept as a flutter"
-    )
 
 
 def test_a_look_that_reframe_did_not_end_as_it_should_saw_nothing():

@@ -156,7 +156,7 @@ def test_a_run_that_is_not_there_is_66_and_no_night(pretended):
     """The deliberate bad case: a mistyped run must not become a night that is MISSING."""
     ended = pretended("20261121T000000Z-ffffff")
     assert ended.status == 66
-    assert not (pretended.folder / "state.jsonl").exists()
+    assert not (pretended.folder / "events.jsonl").exists()
 
 
 @pytest.fixture
@@ -209,7 +209,7 @@ def test_an_admission_is_no_night(pretended, two_runs):
         assert ended.status == 66
         assert f"run {two_runs[1]} is an admission" in ended.err
         assert f"next: fabricproof report --site vcluster {two_runs[1]}" in ended.err
-    assert not (pretended.folder / "state.jsonl").exists()
+    assert not (pretended.folder / "events.jsonl").exists()
 
 
 def test_a_dry_run_does_nothing(pretended):
@@ -229,11 +229,11 @@ def test_alive_is_4_before_the_first_night_and_0_after(pretended):
 
 def test_a_damaged_state_is_65_with_file_and_line(pretended):
     pretended()
-    path = pretended.folder / "state.jsonl"
+    path = pretended.folder / "events.jsonl"
     path.write_text('{"format": 1, "kind": "night", "night": "x"}\n' + path.read_text())
     ended = pretended()
     assert ended.status == 65
-    assert f"{path}:1: damaged state of the nights" in ended.err
+    assert f"{path}:1: damaged log of the nights" in ended.err
 
 
 def test_a_state_file_that_cannot_be_written_starts_nothing(pretended, monkeypatch):
@@ -276,7 +276,7 @@ def test_sigterm_reaches_what_was_started_and_becomes_an_interrupt():
 
 def test_the_label_and_the_end_are_kept(pretended):
     pretended()
-    text = (pretended.folder / "state.jsonl").read_text()
+    text = (pretended.folder / "events.jsonl").read_text()
     lines = [json.loads(each) for each in text.splitlines()]
     assert [each["kind"] for each in lines] == ["began", "night"]
     assert lines[1]["ended"] == "whole"

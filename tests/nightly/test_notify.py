@@ -8,11 +8,9 @@ import socketserver
 import threading
 
 import pytest
-from nights import key, night, state
 
-from fabricproof.nightly.changes import ChangeKind, NightChange, body, changes, subject
-from fabricproof.nightly.notify import NIGHTS_TRIED, Notice, deliver, unsent, what_was_sent
-from fabricproof.nightly.state import Nights
+from fabricproof.nightly.log import Notice
+from fabricproof.nightly.notify import deliver
 from fabricproof.site.schema import NightSpec
 
 NOTICE = Notice(name="n1", subject="2 legs\nturned RED", text="vc2 rail1")
@@ -68,8 +66,9 @@ WEBHOOK = NightSpec(webhook="NIGHT_URL")
 MAIL = NightSpec(mail_to=["ops@example.org", "root"], mail_from="night@example.org")
 
 
-def send(spec, notice=NOTICE, waiting=()):
-    return deliver(spec, notice, waiting, pauses=(0.0, 0.0))
+def send(spec, notice=NOTICE):
+    waiting = {(channel, notice.name): (notice, 0) for channel in ("mail", "webhook")}
+    return tuple(deliver(spec, waiting, pauses=(0.0, 0.0)))
 
 
 def test_a_webhook_gets_text_as_chats_take_it(chat):
@@ -98,7 +97,7 @@ def test_the_secret_stands_in_no_message(chat):
     chat.server_close()
     (done,) = send(WEBHOOK)
     assert not done.sent
-    assert "secret" not in json.dumps(done.record())
+    assert "secret" not in str(done)
 
 
 @pytest.mark.parametrize("url", ["", "file:///etc/passwd", "hooks.example.org"])
@@ -172,106 +171,7 @@ def test_nobody_named_is_nobody_told():
     assert send(NightSpec()) == ()
 
 
-def test_what_was_not_sent_is_sent_the_next_night_and_once(chat):
-    chat.answers = [404]
-    first = [each.record() for each in send(WEBHOOK)]
-    waiting = unsent(first)
-    assert [(channel, each.name) for channel, each in waiting] == [("webhook", "n1")]
-    second = send(WEBHOOK, notice=None, waiting=waiting)
-    assert [each.sent for each in second] == [True]
-    assert unsent([*first, *(each.record() for each in second)]) == ()
-    assert "of an earlier night" in next(iter(what_was_sent(second)))
-
-
-def test_an_old_notice_is_given_up_after_a_week(chat):
-    chat.answers = [404] * 20
-    lines = [each.record() for each in send(WEBHOOK)]
-    tried = 1
-    while waiting := unsent(lines):
-        lines += [each.record() for each in send(WEBHOOK, notice=None, waiting=waiting)]
-        tried += 1
-    assert tried == NIGHTS_TRIED
-
-
-def test_a_channel_that_was_taken_away_is_not_tried():
-    assert deliver(NightSpec(), None, [("mail", NOTICE)]) == ()
-
-
 def test_a_url_in_the_site_file_is_refused():
     """The deliberate bad case: the secret itself where its variable's name belongs."""
     with pytest.raises(ValueError, match="webhook"):
         NightSpec(webhook="https://hooks.example.org/T0/secret")
-
-
-def history(*nights, notices=()):
-    return Nights(nights=nights, notices=tuple(notices))
-
-
-def told(before, tonight, **more):
-    return [each.kind for each in changes(before, tonight, max_gap_hours=30, **more)]
-
-
-RED_VC2 = (key(), state("red", ("vc2",), sentence="red again"))
-GREEN = (key(), state("green"))
-
-
-@pytest.mark.parametrize(
-    ("before", "now", "kinds"),
-    [
-        ([], RED_VC2, [ChangeKind.RED]),
-        ([GREEN], RED_VC2, [ChangeKind.RED]),
-        ([RED_VC2], RED_VC2, []),
-        ([RED_VC2], GREEN, [ChangeKind.GREEN]),
-        ([GREEN], GREEN, []),
-        ([], GREEN, []),
-        ([RED_VC2], (key(), state("red", ("vc1",))), [ChangeKind.BLAME]),
-        ([RED_VC2], (key(), state("red")), []),
-        ([GREEN], (key(), state("unjudged")), [ChangeKind.UNJUDGED]),
-        ([], (key(), state("unjudged")), []),
-        ([RED_VC2], (key(), state("gone")), [ChangeKind.GREEN]),
-    ],
-)
-def test_what_is_a_change(before, now, kinds):
-    nights = [night(i, [each]) for i, each in enumerate(before)]
-    assert told(history(*nights), night(len(before), [now])) == kinds
-
-
-def test_a_leg_that_was_not_measured_in_between_keeps_its_state():
-    """Red, not selected, red: nothing changed."""
-    assert told(history(night(0, [RED_VC2]), night(1)), night(2, [RED_VC2])) == []
-
-
-def test_a_gap_is_told():
-    (change,) = changes(history(night(0, [GREEN])), night(3, [GREEN]), max_gap_hours=30)
-    assert change.kind is ChangeKind.NIGHT
-    assert "no night ran for 72 hours" in change.sentence
-
-
-def test_a_notice_names_leg_node_rail_and_next_step():
-    tonight = night(1, [RED_VC2])
-    found = changes(history(), tonight, max_gap_hours=30)
-    red = {str(key()): RED_VC2[1]}
-    line = subject("vcluster", found, len(red))
-    assert line == "fabricproof vcluster: 1 leg turned RED (vc2 rail1); 1 red now"
-    text = body("vcluster", found, red, tonight)
-    assert "openmpi5 OsuBandwidth rail1: red again" in text
-    assert "next: fabricproof report r1 --site vcluster" in text
-
-
-def test_a_thousand_changes_are_counted_not_listed():
-    many = [
-        NightChange(kind=ChangeKind.RED, sentence=f"x{i}", key=key(f"rail{i}")) for i in range(1000)
-    ]
-    text = body("vcluster", many, {}, night(1))
-    assert "and 980 more changes" in text
-    assert len(text) < 4000
-
-
-def test_legs_of_which_the_same_is_said_share_a_line_of_a_notice():
-    legs = [(key(f"leg{i}"), state("red", ("vc2",), sentence="vc2 is slow")) for i in range(11)]
-    tonight = night(1, legs)
-    found = changes(history(), tonight, max_gap_hours=30)
-    text = body("vcluster", found, {str(each): one for each, one in legs}, tonight)
-    assert text.count("vc2 is slow") == 2, "a change, and what is red now"
-    assert "openmpi5 OsuBandwidth leg0, " in text
-    assert "and 3 more legs: vc2 is slow" in text

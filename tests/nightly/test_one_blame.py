@@ -12,9 +12,9 @@ from rich.console import Console
 
 from fabricproof.core.measure import Verdict
 from fabricproof.nightly.confirm import Blame, LookColour, LookResult
-from fabricproof.nightly.course import NightOutcome
 from fabricproof.nightly.decide import decide_all
 from fabricproof.nightly.display import render_night
+from fabricproof.nightly.night import NightOutcome
 
 R, G, N = "red", "green", "not seen"
 
@@ -47,25 +47,23 @@ def test_a_leg_that_was_not_tried_with_others_takes_what_the_others_saw():
     assert {each.blamed for each in found} == {("vc1",)}
 
 
-#: what each of two or three legs saw of both sides with others -> blame and words
+#: what each of two or three legs saw of both sides with others -> blame
 CASES = [
-    ([(R, G), (R, G)], Blame.FIRST, "vc1 on rail1 is red with others in 2 of 2 legs"),
-    ([(R, G), (G, R)], Blame.BOTH, "the legs contradict each other"),
-    ([(R, G), (G, R), (G, R)], Blame.SECOND, "vc1 is red with others in 1 of 3 legs: the legs"),
-    ([(R, R), (R, N)], Blame.BOTH, "each, or what all share"),
-    ([(R, R), (R, G)], Blame.BOTH, "vc2 is red with others in 1 of 2 legs: each, or"),
-    ([(G, G), (G, N)], Blame.PAIR, "in 2 legs: only the way between vc1 and vc2 on rail1"),
-    ([(G, R), (G, G), (G, G)], Blame.SECOND, "vc2 on rail1 is red with others in 1 of 3 legs"),
-    ([(G, N), (N, G)], Blame.UNKNOWN, "not told apart"),
-    ([(G, N), (G, N)], Blame.UNKNOWN, "vc1 is green with others: vc2, or the way between"),
+    ([(R, G), (R, G)], Blame.FIRST),
+    ([(R, G), (G, R)], Blame.BOTH),
+    ([(R, G), (G, R), (G, R)], Blame.SECOND),
+    ([(R, R), (R, N)], Blame.BOTH),
+    ([(R, R), (R, G)], Blame.BOTH),
+    ([(G, G), (G, N)], Blame.PAIR),
+    ([(G, R), (G, G), (G, G)], Blame.SECOND),
+    ([(G, N), (N, G)], Blame.UNKNOWN),
+    ([(G, N), (G, N)], Blame.UNKNOWN),
 ]
 
 
-@pytest.mark.parametrize(("legs", "blame", "words"), CASES)
-def test_what_several_legs_say_together(legs, blame, words):
-    found = blamed(*legs)
-    assert {each.blame for each in found} == {blame}
-    assert all(words in each.sentence for each in found)
+@pytest.mark.parametrize(("legs", "blame"), CASES)
+def test_what_several_legs_say_together(legs, blame):
+    assert {each.blame for each in blamed(*legs)} == {blame}
 
 
 colours = st.sampled_from([each.value for each in LookColour])

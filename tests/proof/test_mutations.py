@@ -32,7 +32,7 @@ DECIDING = {
     ],
     "job.outcomes": ["judge_legs", "against_directions", "_beside"],
     "job.run.join": ["assemble", "_from_records"],
-    "nightly.decide": ["decide_all", "decide", "_of_unjudged"],
+    "nightly.decide": ["decide_all", "decide"],
     "nightly.looks": ["look_at"],
     "job.evidence.error_rates": ["with_errors", "_of_kind"],
     "job.evidence.disturbance": ["disturbances_of"],
@@ -48,7 +48,7 @@ DECIDING = {
 #: what they call that is no rule here, by the reason
 REASONS = {
     "plumbing: it hands on, or holds rules that are here": (
-        "_largest _check_name _confirmation _ends _evidence _is "
+        "_largest _check_name _ends _evidence _is "
         "_names_of findings_of _meant _moved _nodes_of _part "
         "_number added measure_disturbances _concentration wire_events counters_set_back "
         "as_notes at_size by_key largest_of_each_kind error_rates gather is_of_errors "
@@ -64,7 +64,7 @@ REASONS = {
     "words: it says why, and decides nothing": (
         "_noted last_words shell_name "
         "went_back _both_ends _failure "
-        "_plain _reason _ruled_out _told _what_a_file_cannot_show "
+        "_plain _reason _sentence _who _ruled_out _told _what_a_file_cannot_show "
         "describe_loss describe_shape explained inverted_latencies "
         "site_option read_reason "
         "site_word _complaint _said _mixed _same _undecided _warnings counted _label "
@@ -84,7 +84,7 @@ REASONS = {
         "_of_others _of_build _build_reason _of_one_build rebuilt "
     ),
     "a rule that no fault of the library needs, yet; tests of its own module do": (
-        "doubt_of possible_up_to _other_way_alone _of_unjudged _worst limit_of "
+        "doubt_of possible_up_to _sends_the_other_way _worst limit_of "
     ),
     "statistics, which tests/history/stats and benchmarks hold against others": (
         "in_time split_statistic fewer_nights _located _drift _drifts _moderated _priors _rates "

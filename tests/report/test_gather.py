@@ -67,7 +67,7 @@ def test_runs_of_the_past_keep_their_verdicts(site: Site, place: Workplace) -> N
 
 
 def a_night(place: Workplace, name: str, **line: object) -> None:
-    path = place.perflogs / "vcluster" / ".night" / "state.jsonl"
+    path = place.perflogs / "vcluster" / ".night" / "events.jsonl"
     path.parent.mkdir(exist_ok=True)
     append_records(path, [{"night": name, "time": "2026-11-30T02:00:00Z", **line}])
 

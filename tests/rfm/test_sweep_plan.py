@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.measure import Verdict
+from fabricproof.core.provenance import LegKey
 from fabricproof.core.records import QuantityRecord
 from fabricproof.job.leg import Plan
 from fabricproof.job.relation import OwnChoice, owned_legs
 from fabricproof.job.run import LegResult, RunResult
 from fabricproof.nightly.confirm import LookColour, Role
-from fabricproof.nightly.looks import look_at, reds_of
-from fabricproof.nightly.state import LegColour, states_of
+from fabricproof.nightly.log import LegColour, states_of
+from fabricproof.nightly.looks import Ask, look_at, reds_of
 from fabricproof.rfm.families.sweep import FILES_VARIABLE, plan_sweep, why_no_comparison
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.site import Site, load_site
@@ -208,7 +209,7 @@ def test_a_look_at_one_collective_is_not_answered_by_the_sweep_of_another(vclust
     mine = _judged(vcluster, "alltoall", own_choice_16KiB="FAIL", own_choice_64KiB="PASS")
     result = RunResult(run_id="r", legs=(other, mine))
     (red,) = reds_of(RunResult(run_id="r", legs=(mine,)))
-    look = look_at(red, Role.SAME, ("n1", "n2"), result)
+    look = look_at(Ask(at=0, red=red, role=Role.SAME, nodes=("n1", "n2")), result)
     assert look.leg is mine
     assert look.colour is LookColour.RED
 
@@ -219,7 +220,7 @@ def test_each_collective_has_a_state_of_its_own(vcluster: Site) -> None:
         _judged(vcluster, "alltoall", own_choice_16KiB="PASS"),
     )
     states = states_of(RunResult(run_id="r", legs=legs), (), whole=True)
-    assert {key.leg: state.colour for key, state in states.items()} == {
+    assert {LegKey.of(key).leg: state.colour for key, state in states.items()} == {
         "rail0.4x1.allgather.algorithms": LegColour.RED,
         "rail0.4x1.alltoall.algorithms": LegColour.GREEN,
     }

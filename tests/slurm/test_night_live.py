@@ -273,7 +273,7 @@ def test_two_nights_at_once_and_one_that_is_ended(nights):
     with night_lock(folder):
         pass
     assert "rfm_OsuBandw" not in queue("R,PD"), "its job was left running"
-    state = (nights.perflogs / "vcluster" / ".night" / "state.jsonl").read_text().splitlines()
+    state = (nights.perflogs / "vcluster" / ".night" / "events.jsonl").read_text().splitlines()
     assert "ended early" in [json.loads(line).get("ended") for line in state]
 
 

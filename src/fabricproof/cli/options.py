@@ -76,6 +76,30 @@ kept = click.option(
 )
 
 
+#: Slurm's own options that a command which starts jobs hands on
+_SLURM = {
+    "reservation": ("NAME", "Slurm's reservation that has the nodes."),
+    "account": ("NAME", "Slurm's account that pays."),
+    "qos": ("NAME", "Slurm's quality of service."),
+    "nodelist": ("LIST", "Measure on these nodes and no others."),
+}
+
+
+def slurm(function: _Function) -> _Function:
+    """Give a command Slurm's options; it gets ``slurm``, ReFrame's words for them."""
+
+    @functools.wraps(function)
+    def with_words(*args: Any, **named: Any) -> Any:
+        given = {name: named.pop(name) for name in _SLURM}
+        pairs = [f"{name}={value}" for name, value in given.items() if value]
+        words = tuple(word for pair in pairs for word in ("-J", pair))
+        return function(*args, slurm=words, **named)
+
+    for name, (metavar, text) in reversed(_SLURM.items()):
+        with_words = click.option(f"--{name}", metavar=metavar, help=text)(with_words)
+    return with_words  # type: ignore[return-value]
+
+
 #: settings of a command that takes ReFrame's options beside its own
 PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 

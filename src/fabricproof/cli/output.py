@@ -1,13 +1,14 @@
 """What several subcommands read and print the same way.
 
 A benchmark's output in any usual encoding; the options that state a fabric and that choose what is
-looked at; judgements as a table, as data, as a status.
+looked at; what was found as data, as lines, as a status.
 """
 
 from __future__ import annotations
 
 import codecs
 import functools
+import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -27,8 +28,23 @@ from fabricproof.physics.stated import KEYS, fabric_from
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
+#: what a command prints for a person
+Lines = Iterable[str] | Callable[[], Iterable[str]]
+
 #: key of ``--only`` -> the patterns that were given for it
 Only = Mapping[str, tuple[str, ...]]
+
+
+def emit(record: object, lines: Lines = (), *, as_json: bool) -> None:
+    """Print what a command found: as JSON for programs, else as lines for a person.
+
+    ``lines``: or what returns them, and may print what is no line, a table, before.
+    """
+    if as_json:
+        click.echo(json.dumps(record, indent=2, allow_nan=False))
+        return
+    for line in lines() if callable(lines) else lines:
+        click.echo(line)
 
 
 def only_option(*keys: str) -> Callable[[_Function], _Function]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from fabricproof.nightly.changes import red_of
 from fabricproof.nightly.conduct import Budget, Confirmer, keep
 from fabricproof.nightly.confirm import Blame, Confirmation, LookColour, LookResult, record
-from fabricproof.nightly.course import NightMeans, NightOutcome, alive, spend
 from fabricproof.nightly.display import render_night, write_reports
 from fabricproof.nightly.lock import night_lock
+from fabricproof.nightly.log import log_file, now, read_log
 from fabricproof.nightly.looks import settled
-from fabricproof.nightly.notify import channels, what_was_sent
+from fabricproof.nightly.night import NightMeans, NightOutcome, alive, spend, what_was_sent
+from fabricproof.nightly.notify import channels
 from fabricproof.nightly.retention import prune, what_was_removed
-from fabricproof.nightly.state import now, read_history, state_file
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {"admission": "whether users get a repaired node back"}
@@ -28,16 +27,15 @@ __all__ = [
     "alive",
     "channels",
     "keep",
+    "log_file",
     "night_lock",
     "now",
     "prune",
-    "read_history",
+    "read_log",
     "record",
-    "red_of",
     "render_night",
     "settled",
     "spend",
-    "state_file",
     "what_was_removed",
     "what_was_sent",
     "write_reports",

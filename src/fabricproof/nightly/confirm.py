@@ -1,4 +1,4 @@
-"""What is looked at again after a run, what the looks saw, and what became of it: plain data."""
+"""What is measured again after a run, what each look saw, and what became of it: plain data."""
 
 from __future__ import annotations
 
@@ -11,21 +11,15 @@ from fabricproof.core.findings import Finding
 from fabricproof.core.measure import BADNESS, Verdict
 from fabricproof.core.plain import plain
 from fabricproof.core.provenance import LegKey
-from fabricproof.core.units import first_few
 from fabricproof.job.run import LegResult
 from fabricproof.verdict.value import ERROR_UNIT
 
 #: verdicts that are red: judged and bad, impossible, or due and not there
 RED: frozenset[Verdict] = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING})
 
-
-#: legs that are named where one thing is said of many
-LEGS_NAMED = 8
-
-
-def labels_of(keys: Iterable[LegKey]) -> str:
-    """Return legs of which the same is said, for a person; of many the first are named."""
-    return first_few([each.label for each in keys], LEGS_NAMED, " legs")
+#: Less than this part of how far a pair is beyond its bound explains nothing of it.  Our choice; in
+#: simulation noise put a healthy node 0.2 % beyond its bound where the pair was 32 % beyond.
+MILD_SHARE = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,15 +27,14 @@ class Red:
     """A leg that is looked at again: it was red, or UNJUDGED for a cause that passes.
 
     Attributes:
-        verdict: FAIL, INVALID or MISSING; UNJUDGED where there is a ``cause``.
-        nodes: of its job, sorted; empty where it ran nowhere.
-        rails: interfaces of its path; empty where nobody said.
-        device: what software stood for an adapter there (``Soft-RoCE``); empty where none did.
+        nodes: of its job, sorted; empty if it ran nowhere.
+        rails: interfaces of its path; empty if unknown.
+        device: what software stood for an adapter there (``Soft-RoCE``); empty if none did.
         cause: what left it UNJUDGED, for a person: ``was disturbed``; empty for what is red.
         of_campaign: rounds over all nodes showed it, and a stock program was asked in the same job.
         faults: whom such rounds of the same night blame for it.
         cleared_by: the check whose rounds of the same night measured the same over the same rails
-            and blame none of its nodes; empty where there is none.
+            and blame none of its nodes; empty if there is none.
         leg: all that the run says of it.
     """
 
@@ -58,37 +51,27 @@ class Red:
     cleared_by: str = ""
     leg: LegResult | None = field(default=None, compare=False, repr=False)
 
-    def is_by_other_numbers(self, seen: LegResult) -> bool:
-        """Tell whether each number that failed here passed in ``seen``, and the reverse.
+    def is_explained_by(self, seen: LegResult, *, beside_others: bool) -> bool:
+        """Tell whether what is red in ``seen`` repeats or explains this.
 
-        Two jobs that fail, each by a number that was good in the other, repeat nothing, as two
-        looks within a job do not (docs/decisions/0012).  What was lost or damaged on the way is
-        no such number: it is added up over looks.
+        Two jobs that fail, each by a number that was good in the other, repeat nothing.  Beside
+        others a side that misses its bound by a little does not explain a pair that misses it by
+        far, nor does any FAIL explain what is impossible.
         """
-        return self.leg is not None and _passed(self.leg, seen) and _passed(seen, self.leg)
-
-    def is_far_worse_than(self, seen: LegResult) -> bool:
-        """Tell whether this is far more beyond its bounds than ``seen``: it has another cause.
-
-        A side that misses its bound by a little with others is not what makes the pair miss it by
-        far: it may be noise, or a lesser fault of its own.  Nor does any FAIL explain what is
-        impossible.
-        """
-        if (self.verdict, seen.verdict) == (Verdict.INVALID, Verdict.FAIL):
+        if self.leg is not None and _passed(self.leg, seen) and _passed(seen, self.leg):
+            return False
+        if not beside_others:
             return True
+        if (self.verdict, seen.verdict) == (Verdict.INVALID, Verdict.FAIL):
+            return False
         here, there = _beyond(self.leg) if self.leg is not None else None, _beyond(seen)
-        return here is not None and there is not None and there < MILD_SHARE * here
+        return here is None or there is None or there >= MILD_SHARE * here
 
     @property
     def halves(self) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-        """The two sides that partners tell apart: the two nodes of a pair, the halves of more.
-
-        None where there are no two equal sides: then only the same nodes can be looked at.
-        """
-        if len(self.nodes) < 2 or len(self.nodes) % 2:
-            return None
-        middle = len(self.nodes) // 2
-        return self.nodes[:middle], self.nodes[middle:]
+        """The two nodes of a pair, or the halves of more; None if there are no two equal sides."""
+        middle, odd = divmod(len(self.nodes), 2)
+        return None if odd or not middle else (self.nodes[:middle], self.nodes[middle:])
 
     @property
     def at_fault(self) -> tuple[str, ...]:
@@ -97,42 +80,34 @@ class Red:
 
     @property
     def net_path(self) -> str:
-        """``rail1`` or ``rxe0:1 Soft-RoCE``; the leg's name where nobody said the rails."""
+        """``rail1`` or ``rxe0:1 Soft-RoCE``; the leg's name if its rails are unknown."""
         return " ".join(filter(None, ("+".join(self.rails) or self.key.leg or "-", self.device)))
 
 
-#: Less than this part of how far a pair is beyond its bound explains nothing of it.  Our choice; in
-#: simulation noise put a healthy node 0.2 % beyond its bound where the pair was 32 % beyond.
-MILD_SHARE = 0.2
-
-
 def _beyond(leg: LegResult) -> float | None:
-    """Return how far the worst number is beyond its bound, as a part of it; None where not told.
-
-    What was lost or damaged has no such bound; nor has what was not measured or is impossible.
-    """
+    """Return how far the worst number is beyond its bound, as a part of it; None if it has none."""
     bad = [each for each in leg.quantities if each.verdict in RED]
-    if not bad or any(each.verdict is not Verdict.FAIL or not each.value for each in bad):
+    if any(each.verdict is not Verdict.FAIL or each.unit == ERROR_UNIT for each in bad):
         return None
-    if any(each.unit == ERROR_UNIT or not (each.lower or each.upper) for each in bad):
-        return None
-    return max(
-        max(
-            each.lower / each.value if each.lower else 0.0,
-            each.value / each.upper if each.upper else 0.0,
+    shares = []
+    for each in bad:
+        if not each.value or not (each.lower or each.upper):
+            return None
+        shares.append(
+            max((each.lower or 0.0) / each.value, each.value / each.upper if each.upper else 0.0)
         )
-        - 1
-        for each in bad
-        if each.value
-    )
+    return max(shares) - 1 if shares else None
 
 
 def _passed(failed: LegResult, other: LegResult) -> bool:
+    """Tell whether all numbers that failed in one look passed in the other.
+
+    What was lost or damaged is no such number: it is added up over looks.
+    """
     bad = [each for each in failed.quantities if each.verdict in RED]
     good = {each.name for each in other.quantities if each.verdict is Verdict.PASS}
-    if failed.verdict is not Verdict.FAIL or any(each.unit == ERROR_UNIT for each in bad):
-        return False
-    return bool(bad) and {each.name for each in bad} <= good
+    is_counted = failed.verdict is Verdict.FAIL and all(each.unit != ERROR_UNIT for each in bad)
+    return is_counted and bool(bad) and {each.name for each in bad} <= good
 
 
 class Role(StrEnum):
@@ -157,8 +132,8 @@ class Look:
 
     Attributes:
         nodes: that it was asked to run on.
-        verdict: of the leg in that run; None where it is not in it.
-        leg: all that the run says of it, where it was seen.
+        verdict: of the leg in that run; None if it is not in it.
+        leg: all that the run says of it, if it was seen.
     """
 
     role: Role
@@ -191,7 +166,7 @@ class LookResult(StrEnum):
     """UNJUDGED at first, and when measured again: that is the verdict."""
 
 
-#: findings of a leg that was green when it was looked at again
+#: results of a leg that was green when it was looked at again
 FLUTTERED: frozenset[LookResult] = frozenset({LookResult.NOT_REPEATED, LookResult.FLUTTERS})
 
 
@@ -212,9 +187,10 @@ class Confirmation:
 
     Attributes:
         looks: all of them, both outcomes kept.
-        blame: who; UNKNOWN unless it is CONFIRMED (or INVALID and red again).
-        blamed: the nodes to look at, sorted; empty where nobody can be told apart.
+        blame: who; UNKNOWN unless it is CONFIRMED.
+        blamed: the nodes to look at, sorted; empty if nobody can be told apart.
         sentence: all of this for a person.
+        flutters: nights, this one included, in which it was red once and then green.
     """
 
     red: Red
@@ -224,8 +200,6 @@ class Confirmation:
     blamed: tuple[str, ...]
     sentence: str
     flutters: int = 0
-    """Nights, this one included, in which the leg was red once and green when looked at again."""
-    notes: tuple[str, ...] = field(default=())
 
     @property
     def stays_red(self) -> bool:
@@ -241,11 +215,10 @@ class Confirmation:
 
     @property
     def counting(self) -> Look | None:
-        """The look that takes the place of what was UNJUDGED; None where none does."""
-        if self.finding not in {LookResult.NOW_GREEN, LookResult.NOW_RED}:
-            return None
-        colour = LookColour.RED if self.finding is LookResult.NOW_RED else LookColour.GREEN
-        return next(look for look in self.looks if look.colour is colour)
+        """The look that takes the place of what was UNJUDGED; None if none does."""
+        colours = {LookResult.NOW_GREEN: LookColour.GREEN, LookResult.NOW_RED: LookColour.RED}
+        colour = colours.get(self.finding)
+        return next((look for look in self.looks if look.colour is colour), None)
 
 
 def mildest_first(confirmations: Iterable[Confirmation]) -> list[Confirmation]:
@@ -254,7 +227,7 @@ def mildest_first(confirmations: Iterable[Confirmation]) -> list[Confirmation]:
 
 
 def record(confirmation: Confirmation) -> dict[str, Any]:
-    """Return a confirmation as plain data, the form of ``--json`` and of the perflog."""
+    """Return a confirmation as plain data, the form of ``--json`` and of the records."""
     red = confirmation.red
     looks = [
         plain(each, without={"colour", "leg"}, outcome=each.colour) for each in confirmation.looks

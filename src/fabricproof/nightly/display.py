@@ -14,7 +14,7 @@ from rich.text import Text
 from fabricproof.core.errors import ExitStatus
 from fabricproof.core.project import site_option
 from fabricproof.core.units import by_key
-from fabricproof.nightly.changes import ChangeKind, NightChange, told_together, words_of
+from fabricproof.nightly.changes import ChangeKind, labels_of, told_together, words_of
 from fabricproof.nightly.confirm import (
     RED,
     Blame,
@@ -23,11 +23,9 @@ from fabricproof.nightly.confirm import (
     LookColour,
     LookResult,
     Role,
-    labels_of,
 )
-from fabricproof.nightly.course import NightOutcome
-from fabricproof.nightly.notify import what_was_sent
-from fabricproof.nightly.state import NightEnd
+from fabricproof.nightly.log import NightEnd
+from fabricproof.nightly.night import NightOutcome, what_was_sent
 from fabricproof.site import Site
 
 _STYLES = {
@@ -58,14 +56,15 @@ def render_night(outcome: NightOutcome, console: Console) -> None:
         console.print()
         console.print(_table(outcome.confirmations))
         said = by_key(
-            ((each.finding, each.sentence), each.red.key) for each in outcome.confirmations
+            ((each.finding, each.sentence), str(each.red.key)) for each in outcome.confirmations
         )
         for (finding, sentence), keys in said.items():
             text = Text(f"{finding.value:<14}", style=_STYLES[finding])
             console.print(text.append(f"{labels_of(keys)}: {sentence}", style="default"))
     for group in told_together(outcome.changes):
-        console.print(_change(group))
-    for line in (*what_was_sent(outcome.deliveries), *outcome.notes):
+        text = Text(f"{group[0].kind.value:<14}", style=_CHANGE_STYLES[group[0].kind])
+        console.print(text.append(words_of(group), style="default"))
+    for line in (*what_was_sent(outcome.told, outcome.night.night), *outcome.notes):
         console.print(Text(f"note          {line}", style="dim"))
     console.print(_summary(outcome))
 
@@ -105,32 +104,22 @@ def _blamed(each: Confirmation) -> str:
     return f"only between {nodes}" if each.blame is Blame.PAIR else nodes
 
 
-def _change(group: Sequence[NightChange]) -> Text:
-    text = Text(f"{group[0].kind.value:<14}", style=_CHANGE_STYLES[group[0].kind])
-    return text.append(words_of(group), style="default")
-
-
 def _summary(outcome: NightOutcome) -> Text:
     night = outcome.night
     line = Text(f"night {night.night}: {night.ended.value}")
     if night.ended is not NightEnd.WHOLE:
         line.append(f" ({night.reason})", style="bold yellow")
+    found = [each.finding for each in outcome.confirmations]
+    counts = [f"{found.count(each)} {each.value}" for each in LookResult if each in found]
+    legs = outcome.result.legs if outcome.result is not None else ()
+    alone = sum(leg.verdict in RED for leg in legs)
+    if alone and not found:
+        counts = [f"{alone} red, not looked at again"]
     nothing = "nothing was red" if outcome.result is not None else "no run"
-    counts = ", ".join(_counts(outcome)) or nothing
-    line.append(f"; {counts}; {len(outcome.changes) or 'no'} change(s) of state")
+    num = len(outcome.changes) or "no"
+    line.append(f"; {', '.join(counts) or nothing}; {num} change(s) of state")
     step = _next_step(outcome)
     return line.append(f"\nnext: {step}") if step else line
-
-
-def _counts(outcome: NightOutcome) -> Iterator[str]:
-    for finding in LookResult:
-        count = sum(each.finding is finding for each in outcome.confirmations)
-        if count:
-            yield f"{count} {finding.value}"
-    legs = outcome.result.legs if outcome.result is not None else ()
-    alone = sum(leg.verdict in RED for leg in legs) if not outcome.confirmations else 0
-    if alone:
-        yield f"{alone} red, not looked at again"
 
 
 def _next_step(outcome: NightOutcome) -> str:
@@ -138,11 +127,9 @@ def _next_step(outcome: NightOutcome) -> str:
         return "look at slurmctld; this says nothing of the network"
     blamed = sorted({node for each in outcome.confirmations for node in each.blamed})
     site = site_option(outcome.site)
-    show, report = (
-        " ".join(filter(None, ("fabricproof", *words, site)))
-        for words in (("inventory", "show"), ("report", outcome.night.run_id))
-    )
+    report = " ".join(filter(None, ("fabricproof report", outcome.night.run_id, site)))
     if blamed:
+        show = " ".join(filter(None, ("fabricproof inventory show", site)))
         return f"look at {', '.join(blamed)}: {show}, {report}"
     if any(each.stays_red for each in outcome.confirmations):
         return f"read the reasons above; {report}"

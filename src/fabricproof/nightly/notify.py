@@ -1,8 +1,7 @@
 """Tell people what changed: by mail and by webhook; a notice that fails is kept and sent again.
 
-Nothing here changes a verdict.  What is to be told is a line of the state file before anybody is
-told (:func:`pending`), so that no end of the process loses it, and the next night tries again what
-was not sent.  Somebody may be told twice, never not at all.
+Nothing here changes a verdict.  What is to be told is in the log before anybody is told, so that no
+end of the process loses it, and the next night tries again what was not sent.
 """
 
 from __future__ import annotations
@@ -13,12 +12,11 @@ import smtplib
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from email.message import EmailMessage
-from typing import Any
 from urllib.parse import urlsplit
 
+from fabricproof.nightly.log import Notice, Told
 from fabricproof.site import NightSpec, host_and_port
 
 #: a mail server or a webhook may be silent for so long, in s
@@ -31,142 +29,63 @@ DEADLINE_SECONDS = 60.0
 #: tries in one night, and how long after each of them
 PAUSES_SECONDS = (2.0, 8.0)
 
-#: nights in which an old notice is tried again; after a week nobody wants it
-NIGHTS_TRIED = 7
-
 #: Slack takes 40 000 characters of text, Mattermost 16 383, Teams 28 KB; mail takes all
 WEBHOOK_CHARACTERS = 12_000
 
 
-@dataclass(frozen=True, kw_only=True)
-class Notice:
-    """What is to be told."""
-
-    name: str
-    subject: str
-    text: str
-    tries: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Delivery:
-    """What became of a notice on one channel."""
-
-    notice: Notice
-    channel: str
-    sent: bool
-    reason: str = ""
-
-    def record(self) -> dict[str, Any]:
-        """Return the line of the state file."""
-        return {
-            "kind": "notice",
-            "notice": self.notice.name,
-            "subject": self.notice.subject,
-            "text": self.notice.text,
-            "tries": self.notice.tries + 1,
-            "channel": self.channel,
-            "sent": self.sent,
-            "reason": self.reason,
-        }
-
-
 def channels(spec: NightSpec) -> tuple[str, ...]:
     """Return the channels that the site names: ``mail``, ``webhook``."""
-    return tuple(
-        name for name, named in (("mail", spec.mail_to), ("webhook", spec.webhook)) if named
-    )
-
-
-def unsent(notices: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, Notice], ...]:
-    """Return each (channel, notice) whose last try failed and that may be tried again."""
-    last: dict[tuple[str, str], Mapping[str, Any]] = {}
-    for line in notices:
-        last[line["channel"], line["notice"]] = line
-    return tuple(
-        (
-            channel,
-            Notice(name=name, subject=line["subject"], text=line["text"], tries=line["tries"]),
-        )
-        for (channel, name), line in last.items()
-        if not line["sent"] and line["tries"] < NIGHTS_TRIED
-    )
-
-
-def pending(spec: NightSpec, notice: Notice | None) -> list[dict[str, Any]]:
-    """Return the lines of the state file that say what is still to be told, before it is."""
-    if notice is None:
-        return []
-    reason = "the night ended before it was told"
-    return [
-        Delivery(notice=notice, channel=each, sent=False, reason=reason).record()
-        for each in channels(spec)
-    ]
+    named = {"mail": spec.mail_to, "webhook": spec.webhook}
+    return tuple(name for name, value in named.items() if value)
 
 
 def deliver(
     spec: NightSpec,
-    notice: Notice | None,
-    waiting: Sequence[tuple[str, Notice]],
+    waiting: Mapping[tuple[str, str], tuple[Notice, int]],
     *,
     pauses: Sequence[float] = PAUSES_SECONDS,
-) -> tuple[Delivery, ...]:
-    """Send what waited since earlier nights, then ``notice``, on every channel of the site.
+) -> Iterator[Told]:
+    """Send each notice that waits for a channel of the site; yield what became of it, one by one.
 
     No exception of a library leaves this: it is the reason of a delivery that failed.
     """
-    known = channels(spec)
-    due = [(channel, old) for channel, old in waiting if channel in known]
-    due += [(channel, notice) for channel in known if notice is not None]
     failed: set[str] = set()
-    done = []
-    for channel, each in due:
+    for (channel, name), (notice, _) in waiting.items():
+        if channel not in channels(spec):
+            continue
+        error = None
         # A channel that is down is asked once for every further notice, not three times.
-        delivery = _delivered(spec, channel, each, () if channel in failed else pauses)
-        if not delivery.sent:
+        for pause in (*(() if channel in failed else pauses), None):
+            error = _try(spec, channel, notice)
+            if error is None or error.for_good or pause is None:
+                break
+            time.sleep(pause)
+        if error is not None:
             failed.add(channel)
-        done.append(delivery)
-    return tuple(done)
-
-
-def _delivered(spec: NightSpec, channel: str, notice: Notice, pauses: Sequence[float]) -> Delivery:
-    reason = ""
-    for pause in (*pauses, None):
-        error = _try(spec, channel, notice)
-        if error is None:
-            return Delivery(notice=notice, channel=channel, sent=True)
-        reason = str(error)
-        if error.for_good or pause is None:
-            break
-        time.sleep(pause)
-    return Delivery(notice=notice, channel=channel, sent=False, reason=reason)
+        yield Told(notice=name, channel=channel, sent=error is None, reason=str(error or ""))
 
 
 def _try(spec: NightSpec, channel: str, notice: Notice) -> _NotSentError | None:
     """Try once, for :data:`DEADLINE_SECONDS` at most; return why it was not sent, None if it was.
 
     Time-outs of sockets hold for one read, and none for a look-up: the try has a thread of its own,
-    which is left behind when it does not come back.
+    which is left behind if it does not come back.
     """
-    send: Callable[[NightSpec, Notice], None] = {"mail": _mail, "webhook": _post}[channel]
-    found: list[_NotSentError | None] = []
+    found = [_NotSentError(f"{channel}: not done in {DEADLINE_SECONDS:g} seconds")]
 
     def run() -> None:
         try:
-            send(spec, notice)
+            {"mail": _mail, "webhook": _post}[channel](spec, notice)
+            found.clear()
         except _NotSentError as error:
-            found.append(error)
+            found[:] = [error]
         except Exception as error:  # an alarm outlives whatever a library raises
-            found.append(_NotSentError(f"{channel}: {type(error).__name__}"))
-        else:
-            found.append(None)
+            found[:] = [_NotSentError(f"{channel}: {type(error).__name__}")]
 
     thread = threading.Thread(target=run, name=f"tell by {channel}", daemon=True)
     thread.start()
     thread.join(DEADLINE_SECONDS)
-    return (
-        found[0] if found else _NotSentError(f"{channel}: not done in {DEADLINE_SECONDS:g} seconds")
-    )
+    return next(iter(found), None)
 
 
 class _NotSentError(Exception):
@@ -265,13 +184,3 @@ def _why_no_url(url: str) -> str:
     if parts is None or parts.scheme not in {"http", "https"} or not parts.netloc:
         return "is no http or https URL"
     return "is no URL of a webhook: it holds a user before @" if "@" in parts.netloc else ""
-
-
-def what_was_sent(deliveries: Sequence[Delivery]) -> Iterator[str]:
-    """Yield a sentence for each delivery."""
-    for each in deliveries:
-        old = " (of an earlier night)" if each.notice.tries else ""
-        if each.sent:
-            yield f"told by {each.channel}{old}: {each.notice.subject}"
-        else:
-            yield f"NOT told by {each.channel}{old}, tried again next night: {each.reason}"

@@ -41,8 +41,8 @@ from fabricproof.report.sources import (
 )
 from fabricproof.site import Site
 
-#: beside the records of a site: what became of each night (fabricproof.nightly.state writes it)
-NIGHTS = Path(".night") / "state.jsonl"
+#: beside the records of a site: what became of each night (fabricproof.nightly.log writes it)
+NIGHTS = Path(".night") / "events.jsonl"
 
 #: words that mean the run of the last night, or the newest one
 _LAST_NIGHT = {"", "night", "latest"}
@@ -65,7 +65,8 @@ def night_without_run(words: str, run: Run, folder: Path) -> list[str]:
     if words not in _LAST_NIGHT or not may_exist(path):
         return []
     try:
-        lines = {line["night"]: line for line in read_records(path) if line["kind"] != "notice"}
+        kinds = {"began", "night"}
+        lines = {line["night"]: line for line in read_records(path) if line["kind"] in kinds}
         # What a run was handed over to has an end without arguments: it is no night.
         own = [line for line in lines.values() if line.get("arguments", True)]
         # The run of a night has its name.

@@ -20,7 +20,7 @@ from fabricproof.history.store import FIELDS, Store, open_store
 from fabricproof.history.store import ingest as ingest_module
 from fabricproof.history.store import parse as parse_module
 from fabricproof.history.store.model import FACTS
-from fabricproof.nightly.state import state_file
+from fabricproof.nightly.log import log_file
 from fabricproof.nodes.inventory.store import FOLDER as LOOKS
 from fabricproof.nodes.inventory.store import keep_looks
 
@@ -286,7 +286,7 @@ def test_a_partition_may_have_any_name_that_slurm_takes(tmp_path: Path, partitio
     for run in RUNS[:2]:
         path = write(tmp_path, [quantity(run)])
     path.parent.rename(path.parent.with_name(partition))
-    append_records(state_file(tmp_path, SITE), [{"kind": "notice"}])
+    append_records(log_file(tmp_path, SITE), [{"kind": "notice"}])
     keep_looks(tmp_path / SITE / LOOKS, tmp_path, ["n1"], run_id=FIRST, time="2026-11-01")
     store = open_store(tmp_path, SITE)
     assert ids(store) == [FIRST, SECOND]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,7 +14,7 @@ import click
 from fabricproof.cli import options
 from fabricproof.cli.console import HonestConsole
 from fabricproof.cli.measure.run import perform, result_record, show
-from fabricproof.cli.output import STATUSES
+from fabricproof.cli.output import STATUSES, emit
 from fabricproof.core.errors import ExitStatus, InputMissingError
 from fabricproof.core.plain import plain
 from fabricproof.core.project import project_root, site_option
@@ -39,15 +38,14 @@ from fabricproof.nightly import (
     NightMeans,
     NightOutcome,
     channels,
+    log_file,
     night_lock,
     now,
     prune,
-    read_history,
+    read_log,
     record,
-    red_of,
     render_night,
     spend,
-    state_file,
     what_was_removed,
     what_was_sent,
     write_reports,
@@ -60,19 +58,43 @@ from fabricproof.site.roll import setting_options
 
 @dataclass(frozen=True, kw_only=True)
 class _Wishes:
-    tags: tuple[str, ...]
-    arguments: tuple[str, ...]
+    """A night as it was asked for; ``of``: a run that was made before, in place of its own."""
+
+    site: Site
+    place: Workplace
     of: str | None
-    as_json: bool
+    words: tuple[str, ...]
     keep_days: int | None
+    as_json: bool
     dry_run: bool
     no_notify: bool
     no_confirm: bool
+
+    @property
+    def arguments(self) -> list[str]:
+        """ReFrame's, of the night's own run; none if it is handed one."""
+        return ["-r", *self.words] if self.of is None else []
+
+    def prune(self, *, dry_run: bool = False) -> Iterator[str]:
+        """Remove what is old, and yield a sentence for each kind of thing."""
+        if self.keep_days is None:
+            return
+        state = read_log(log_file(self.place.perflogs, self.site.name))
+        removed = prune(
+            self.place,
+            self.site.name,
+            keep_days=self.keep_days,
+            now=now(),
+            spare=state.evidence(),
+            dry_run=dry_run,
+        )
+        yield from what_was_removed(removed, dry_run=dry_run)
 
 
 @click.command(name="nightly", context_settings=options.PASSED_ON)
 @options.tags
 @options.site
+@options.slurm
 @options.as_json
 @click.option(
     "--keep-days",
@@ -86,11 +108,13 @@ class _Wishes:
 @click.option("--alive", is_flag=True, help="Run nothing: was there a whole night lately?")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[RUN] [REFRAME OPTION...]")
 def command(
+    tags: tuple[str, ...],
     site_name: str | None,
+    slurm: tuple[str, ...],
     keep_days: int | None,
     alive: bool,
     arguments: tuple[str, ...],
-    **wished: Any,
+    **wished: bool,
 ) -> None:
     r"""Run the checks of the night, look again at what is red, tell of what changed.
 
@@ -108,37 +132,40 @@ def command(
     fabricproof nightly --alive               # for a second timer: the dead man's line
 
     Exit status: as for run, of what is confirmed: 0, FAIL 1, INVALID 3, MISSING 4, UNJUDGED 5,
-    nothing judged 6; 65: damaged state; 66: no such run; 69: no Slurm, which is no red network;
+    nothing judged 6; 65: damaged log; 66: no such run; 69: no Slurm, which is no red network;
     74: cannot write; 75: another night of the site runs; 130: interrupted, what had finished is
     kept. --alive: 0, or 4 where no night was whole lately; a RUN that was made before is none.
     """
     if arguments and not arguments[0].strip():
         raise click.UsageError("RUN: it is empty; say which run is meant")
-    site = site_of(site_name)
+    site, place = site_of(site_name), workplace(project_root())
+    if alive:
+        why, told = ask_alive(site, place.perflogs, notify=not wished["no_notify"])
+        lines = [f"{site.name}: {why or 'the nights run'}"]
+        lines += [f"note  {line}" for line in what_was_sent(told)]
+        found = {"site": site.name, "alive": not why, "reason": why}
+        emit(found, lines, as_json=wished["as_json"])
+        sys.exit(int(ExitStatus.MISSING if why else ExitStatus.PASS))
     of = None
     if arguments and not arguments[0].startswith("-"):
-        of, *rest = arguments
-        arguments = tuple(rest)
-    kept = keep_days or site.night.keep_days
-    wishes = _Wishes(arguments=arguments, of=of, keep_days=kept, **wished)
-    place = workplace(project_root())
-    if alive:
-        why, deliveries = ask_alive(site, place.perflogs, notify=not wishes.no_notify)
-        if wishes.as_json:
-            click.echo(json.dumps({"site": site.name, "alive": not why, "reason": why}))
-        else:
-            click.echo(f"{site.name}: {why or 'the nights run'}")
-            for line in what_was_sent(deliveries):
-                click.echo(f"note  {line}")
-        sys.exit(int(ExitStatus.MISSING if why else ExitStatus.PASS))
-    if of is not None:
-        wishes = replace(wishes, of=_run_meant(site, place, of))
+        of, arguments = _run_meant(site, place, arguments[0]), arguments[1:]
+    tags = tags or (() if arguments else tuple(site.night.tags))
+    wishes = _Wishes(
+        site=site,
+        place=place,
+        of=of,
+        words=(*(part for tag in tags for part in ("-t", tag)), *slurm, *arguments),
+        keep_days=keep_days or site.night.keep_days,
+        **wished,
+    )
     if wishes.dry_run:
-        _show_plan(site, place, wishes)
+        _show_plan(wishes)
         return
-
-    with ends_as_interrupt():
-        sys.exit(_night(site, place, wishes))
+    if os.environ.pop(NODES_VARIABLE, ""):
+        said = f"{NODES_VARIABLE} is ignored: a night chooses for itself"
+        click.echo(f"fabricproof: {said}", err=True)
+    with ends_as_interrupt(), night_lock(log_file(place.perflogs, site.name).parent):
+        sys.exit(_spend(wishes))
 
 
 def _run_meant(site: Site, place: Workplace, words: str) -> str:
@@ -163,100 +190,55 @@ def _run_meant(site: Site, place: Workplace, words: str) -> str:
     return found
 
 
-def _night(site: Site, place: Workplace, wishes: _Wishes) -> int:
-    if os.environ.pop(NODES_VARIABLE, ""):
-        click.echo(
-            f"fabricproof: {NODES_VARIABLE} is ignored: a night chooses for itself", err=True
-        )
-    with night_lock(state_file(place.perflogs, site.name).parent):
-        return _spend(site, place, wishes)
-
-
-def _spend(site: Site, place: Workplace, wishes: _Wishes) -> int:
-    night = new_run_id()
-    arguments = _arguments(site, wishes) if wishes.of is None else []
+def _spend(wishes: _Wishes) -> int:
+    site, place, night = wishes.site, wishes.place, new_run_id()
     environment = session_environment(site, place, night)
-    settings = setting_options(wishes.arguments)
-    means = NightMeans(
-        site=site,
-        perflogs=place.perflogs,
-        night=night,
-        arguments=tuple(arguments),
-        run=lambda asked, nodes: perform(
-            site, [*settings, *asked], quiet=wishes.as_json, nodes=nodes, label=LOOK_LABEL
-        ),
-        first=partial(_first, site, place, wishes, arguments, night),
-        usable=lambda name: _usable(site.partition(name), environment),
-        say=lambda text: click.echo(f"[ night ] {text}", err=wishes.as_json),
-        confirm=not wishes.no_confirm,
-        notify=not wishes.no_notify,
+    settings = setting_options(wishes.words)
+
+    def first() -> RunResult:
+        if wishes.of is not None:
+            return collect(site, place, wishes.of)[0]
+        return perform(site, wishes.arguments, quiet=wishes.as_json, run_id=night)
+
+    outcome = spend(
+        NightMeans(
+            site=site,
+            perflogs=place.perflogs,
+            night=night,
+            arguments=tuple(wishes.arguments),
+            run=lambda asked, nodes: perform(
+                site, [*settings, *asked], quiet=wishes.as_json, nodes=nodes, label=LOOK_LABEL
+            ),
+            first=first,
+            usable=lambda name: _usable(site.partition(name), environment),
+            say=lambda text: click.echo(f"[ night ] {text}", err=wishes.as_json),
+            confirm=not wishes.no_confirm,
+            notify=not wishes.no_notify,
+        )
     )
-    outcome = spend(means)
-    notes = [*_clean(site, place, wishes, outcome), *write_reports(site, outcome.night.run_id)]
-    status = _status(outcome)
-    _show(outcome, notes, status, as_json=wishes.as_json)
+    notes = [*wishes.prune(), *write_reports(site, outcome.night.run_id)]
+    status = outcome.status
+    if status is None:
+        assert outcome.result is not None, "a whole night has a result"
+        status = int(STATUSES[outcome.result.verdict])
+    emit(_record(outcome, notes, status), partial(_show, outcome, notes), as_json=wishes.as_json)
     looks = {look.run_id for each in outcome.confirmations for look in each.looks}
     # The looks of one red night must not push out what the nights before left as evidence.
     prune_stages(place, KEPT_STAGES + len(looks) if wishes.keep_days is None else sys.maxsize)
     return status
 
 
-def _arguments(site: Site, wishes: _Wishes) -> list[str]:
-    tags = wishes.tags or (() if wishes.arguments else tuple(site.night.tags))
-    return ["-r", *(part for tag in tags for part in ("-t", tag)), *wishes.arguments]
+def _usable(partition: PartitionSpec, environment: dict[str, str]) -> tuple[str, ...]:
+    return usable(ask_states(partition, environment)) if partition.uses_slurm else ()
 
 
-def _usable(partition: PartitionSpec, environment: Mapping[str, str]) -> tuple[str, ...]:
-    if not partition.uses_slurm:
-        return ()
-    return usable(ask_states(partition, environment))
-
-
-def _first(
-    site: Site, place: Workplace, wishes: _Wishes, arguments: list[str], night: str
-) -> RunResult:
-    if wishes.of is None:
-        return perform(site, arguments, quiet=wishes.as_json, run_id=night)
-    return collect(site, place, wishes.of)[0]
-
-
-def _status(outcome: NightOutcome) -> int:
-    if outcome.status is not None:
-        return outcome.status
-    assert outcome.result is not None, "a whole night has a result"
-    return int(STATUSES[outcome.result.verdict])
-
-
-def _clean(site: Site, place: Workplace, wishes: _Wishes, outcome: NightOutcome) -> Iterator[str]:
-    if wishes.keep_days is not None:
-        removed = _prune(site, place, wishes, outcome.red)
-        yield from what_was_removed(removed, dry_run=False)
-
-
-def _prune(site: Site, place: Workplace, wishes: _Wishes, red: Mapping[str, Any]) -> Any:
-    history = read_history(state_file(place.perflogs, site.name))
-    return prune(
-        place,
-        site.name,
-        keep_days=wishes.keep_days or 1,
-        now=now(),
-        spare=history.evidence(red),
-        dry_run=wishes.dry_run,
-    )
-
-
-def _show(outcome: NightOutcome, notes: list[str], status: int, *, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(_record(outcome, notes, status), indent=2, allow_nan=False))
-        return
-
+def _show(outcome: NightOutcome, notes: list[str]) -> Iterator[str]:
     if outcome.result is not None:
         show(outcome.result)
-    width = None if sys.stdout.isatty() else 200
-    console = HonestConsole(width=width, soft_wrap=not sys.stdout.isatty())
+    is_terminal = sys.stdout.isatty()
+    console = HonestConsole(width=None if is_terminal else 200, soft_wrap=not is_terminal)
     render_night(outcome, console)
-    for note in notes:
-        click.echo(f"note          {note}")
+    return (f"note          {note}" for note in notes)
 
 
 def _record(outcome: NightOutcome, notes: list[str], status: int) -> dict[str, Any]:
@@ -270,31 +252,17 @@ def _record(outcome: NightOutcome, notes: list[str], status: int) -> dict[str, A
         "first_verdict": outcome.first.verdict.value if outcome.first else None,
         "run": result_record(outcome.result) if outcome.result else None,
         "confirmations": [record(each) for each in outcome.confirmations],
-        "changes": [
-            plain(each, without={"key"}, leg=str(each.key) if each.key else None)
-            for each in outcome.changes
-        ],
+        "changes": [plain(each) for each in outcome.changes],
         "red_now": sorted(outcome.red),
-        "told": [plain(each, without={"notice"}) for each in outcome.deliveries],
+        "told": [plain(each, without={"notice"}) for each in outcome.told],
         "notes": [*outcome.notes, *notes],
     }
 
 
-def _show_plan(site: Site, place: Workplace, wishes: _Wishes) -> None:
-    history = read_history(state_file(place.perflogs, site.name))
-    removed = ()
-    if wishes.keep_days is not None:
-        removed = _prune(site, place, wishes, red_of(history))
-    told = ", ".join(channels(site.night)) if not wishes.no_notify else ""
-    plan = {
-        **({"confirm": wishes.of} if wishes.of else {"run": " ".join(_arguments(site, wishes))}),
-        "tell by": told or "nobody",
-        "remove": list(what_was_removed(removed, dry_run=True)),
-    }
-    if wishes.as_json:
-        click.echo(json.dumps(plan, indent=2))
-        return
-    click.echo(f"would confirm: {wishes.of}" if wishes.of else f"would run: {plan['run']}")
-    click.echo(f"would tell by: {plan['tell by']}, on a change")
-    for line in plan["remove"] or ["would remove nothing"]:
-        click.echo(line)
+def _show_plan(wishes: _Wishes) -> None:
+    told = "nobody" if wishes.no_notify else ", ".join(channels(wishes.site.night)) or "nobody"
+    what = ("confirm", wishes.of) if wishes.of else ("run", " ".join(wishes.arguments))
+    removed = list(wishes.prune(dry_run=True))
+    lines = [f"would {what[0]}: {what[1]}", f"would tell by: {told}, on a change"]
+    lines += removed or ["would remove nothing"]
+    emit({what[0]: what[1], "tell by": told, "remove": removed}, lines, as_json=wishes.as_json)
