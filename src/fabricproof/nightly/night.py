@@ -109,28 +109,11 @@ def spend(means: NightMeans) -> NightOutcome:
     append(path, Began(night=means.night, time=stamp(), host=socket.gethostname(), pid=os.getpid()))
     ran = started(means.first)
     found = _confirmed(means, ran, state)
-    last = found.ended or ran
-    ended = _end_of(last)
-    result = None if ran.left_nothing else settled(ran, found.confirmations)
-    legs: dict[str, LegState] = {}
-    if result is not None:
-        # A run that came to its end is whole, even if confirming it did not.
-        legs = states_of(result, found.confirmations, whole=not ran.stopped)
-        if not ran.stopped and means.arguments:
-            skipped = (leg.key for leg in result.legs if leg.verdict is Verdict.SKIPPED)
-            legs |= gone(state, means.arguments, legs, skipped)
-        if not means.arguments:
-            # What came to no leg of a run that was handed over no night would mend.
-            legs = {key: leg for key, leg in legs.items() if LegKey.of(key).partition}
-    night = Night(
-        night=means.night,
-        time=stamp(now()),
-        ended=ended,
-        reason=f"while confirming: {last.stopped}" if found.ended else ran.stopped,
-        run_id=result.run_id if result else "",
-        arguments=means.arguments,
-        legs=legs,
-    )
+    last, result = found.ended or ran, None
+    if not ran.left_nothing:
+        result = settled(ran, found.confirmations)
+    night = _ended(means, ran, found, result, state)
+    legs = night.legs
     changed = changes(state, night, max_gap_hours=spec.max_gap_hours)
     resting = state.resting()
     old = sum(night.looks_back(resting[key][0]) for key in legs if key in resting)
@@ -154,7 +137,7 @@ def spend(means: NightMeans) -> NightOutcome:
     ]
     if night.run_id:
         troubles += _trouble(lambda: set_label(means.perflogs, site, [night.run_id], LABEL))
-    status = None if ended is NightEnd.WHOLE else int(last.status or ExitStatus.SOFTWARE)
+    status = None if night.ended is NightEnd.WHOLE else int(last.status or ExitStatus.SOFTWARE)
     if troubles:
         status = status or int(ExitStatus.IO)
     told, more = _tell(means, path, fold([night], state)) if means.notify else ((), [])
@@ -169,6 +152,36 @@ def spend(means: NightMeans) -> NightOutcome:
         told=told,
         status=status,
         notes=(*notes, *troubles, *more),
+    )
+
+
+def _ended(
+    means: NightMeans,
+    ran: RunResult,
+    found: Confirmed,
+    result: RunResult | None,
+    state: NightState,
+) -> Night:
+    """Return the event that ends the night, without what it has to tell."""
+    last = found.ended or ran
+    legs: dict[str, LegState] = {}
+    if result is not None:
+        # A run that came to its end is whole, even if confirming it did not.
+        legs = states_of(result, found.confirmations, whole=not ran.stopped)
+        if not ran.stopped and means.arguments:
+            skipped = (leg.key for leg in result.legs if leg.verdict is Verdict.SKIPPED)
+            legs |= gone(state, means.arguments, legs, skipped)
+        if not means.arguments:
+            # What came to no leg of a run that was handed over no night would mend.
+            legs = {key: leg for key, leg in legs.items() if LegKey.of(key).partition}
+    return Night(
+        night=means.night,
+        time=stamp(now()),
+        ended=_end_of(last),
+        reason=f"while confirming: {last.stopped}" if found.ended else ran.stopped,
+        run_id=result.run_id if result else "",
+        arguments=means.arguments,
+        legs=legs,
     )
 
 
