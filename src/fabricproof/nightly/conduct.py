@@ -20,9 +20,9 @@ from fabricproof.job.run import RunResult
 from fabricproof.nightly.confirm import Confirmation, Look, LookColour, Red, Role, record
 from fabricproof.nightly.decide import decide_all
 from fabricproof.nightly.looks import (
-    Ask,
     Batch,
     Partners,
+    Question,
     batches_of,
     look_at,
     open_of,
@@ -114,7 +114,8 @@ class Confirmer:
         every = (*reds, *open_of(result))
         self.looks = [[] for _ in every]
         asks = [
-            Ask(at=at, red=red, role=Role.SAME, nodes=red.nodes) for at, red in enumerate(every)
+            Question(at=at, red=red, role=Role.SAME, nodes=red.nodes)
+            for at, red in enumerate(every)
         ]
         for ask in asks:
             if why := why_no_look(ask.red):
@@ -141,7 +142,9 @@ class Confirmer:
         self._look(left, left, self.budget.checks)
         return Confirmed(confirmations=decide_all(every, self.looks), ended=self.ended)
 
-    def _with_others(self, again: Sequence[Ask], reds: Sequence[Red], result: RunResult) -> None:
+    def _with_others(
+        self, again: Sequence[Question], reds: Sequence[Red], result: RunResult
+    ) -> None:
         usable: dict[str, tuple[str, ...]] = {}
         for partition in sorted({ask.red.key.partition for ask in again}):
             try:
@@ -157,7 +160,7 @@ class Confirmer:
                 self.looks[ask.at].append(unseen(replace(ask, role=Role.FIRST), why))
         self._look(asks, asks, self.budget.checks)
 
-    def _look(self, asks: Sequence[Ask], answered: Sequence[Ask], allowance: int) -> None:
+    def _look(self, asks: Sequence[Question], answered: Sequence[Question], allowance: int) -> None:
         """Run what ``asks`` need, within an allowance of checks; keep what ``answered`` saw.
 
         Each batch gets a fair share.  The batches of both sides of a pair have their checks in one
@@ -182,7 +185,7 @@ class Confirmer:
                     look = unseen(ask, ran.stopped) if ran.stopped else look_at(ask, ran)
                 self.looks[ask.at].append(look)
 
-    def _started(self, batch: Batch, asks: Sequence[Ask]) -> RunResult:
+    def _started(self, batch: Batch, asks: Sequence[Question]) -> RunResult:
         names = ", ".join(check for check, _ in batch.checks)
         where = f"{names} with {batch.stack} on {','.join(batch.nodes)}"
         reds = [ask.red for ask in asks]
