@@ -11,8 +11,8 @@ from fabricproof.job.run import OF_REFRAME, LegResult
 from fabricproof.nightly.confirm import LookColour, LookResult, Role
 from fabricproof.nightly.decide import decide
 from fabricproof.nightly.looks import (
+    LookAsked,
     Partners,
-    Question,
     batches_of,
     look_at,
     open_of,
@@ -25,7 +25,7 @@ FOUR = {"compute": ("vc1", "vc2", "vc3", "vc4")}
 
 
 def ask(one, role=Role.SAME, nodes=("vc1", "vc2")):
-    return Question(at=0, red=one, role=role, nodes=nodes)
+    return LookAsked(at=0, red=one, role=role, nodes=nodes)
 
 
 def seen(one, run, nodes=("vc1", "vc2")):

@@ -14,7 +14,7 @@ from fabricproof.job.relation import OwnChoice, owned_legs
 from fabricproof.job.run import LegResult, RunResult
 from fabricproof.nightly.confirm import LookColour, Role
 from fabricproof.nightly.log import LegColour, states_of
-from fabricproof.nightly.looks import Question, look_at, reds_of
+from fabricproof.nightly.looks import LookAsked, look_at, reds_of
 from fabricproof.rfm.families.sweep import FILES_VARIABLE, plan_sweep, why_no_comparison
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.site import Site, load_site
@@ -209,7 +209,7 @@ def test_a_look_at_one_collective_is_not_answered_by_the_sweep_of_another(vclust
     mine = _judged(vcluster, "alltoall", own_choice_16KiB="FAIL", own_choice_64KiB="PASS")
     result = RunResult(run_id="r", legs=(other, mine))
     (red,) = reds_of(RunResult(run_id="r", legs=(mine,)))
-    look = look_at(Question(at=0, red=red, role=Role.SAME, nodes=("n1", "n2")), result)
+    look = look_at(LookAsked(at=0, red=red, role=Role.SAME, nodes=("n1", "n2")), result)
     assert look.leg is mine
     assert look.colour is LookColour.RED
 

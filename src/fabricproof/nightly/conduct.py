@@ -21,8 +21,8 @@ from fabricproof.nightly.confirm import Confirmation, Look, LookColour, Red, Rol
 from fabricproof.nightly.decide import decide_all
 from fabricproof.nightly.looks import (
     Batch,
+    LookAsked,
     Partners,
-    Question,
     batches_of,
     look_at,
     open_of,
@@ -114,7 +114,7 @@ class Confirmer:
         every = (*reds, *open_of(result))
         self.looks = [[] for _ in every]
         asks = [
-            Question(at=at, red=red, role=Role.SAME, nodes=red.nodes)
+            LookAsked(at=at, red=red, role=Role.SAME, nodes=red.nodes)
             for at, red in enumerate(every)
         ]
         for ask in asks:
@@ -143,7 +143,7 @@ class Confirmer:
         return Confirmed(confirmations=decide_all(every, self.looks), ended=self.ended)
 
     def _with_others(
-        self, again: Sequence[Question], reds: Sequence[Red], result: RunResult
+        self, again: Sequence[LookAsked], reds: Sequence[Red], result: RunResult
     ) -> None:
         usable: dict[str, tuple[str, ...]] = {}
         for partition in sorted({ask.red.key.partition for ask in again}):
@@ -160,7 +160,9 @@ class Confirmer:
                 self.looks[ask.at].append(unseen(replace(ask, role=Role.FIRST), why))
         self._look(asks, asks, self.budget.checks)
 
-    def _look(self, asks: Sequence[Question], answered: Sequence[Question], allowance: int) -> None:
+    def _look(
+        self, asks: Sequence[LookAsked], answered: Sequence[LookAsked], allowance: int
+    ) -> None:
         """Run what ``asks`` need, within an allowance of checks; keep what ``answered`` saw.
 
         Each batch gets a fair share.  The batches of both sides of a pair have their checks in one
@@ -185,7 +187,7 @@ class Confirmer:
                     look = unseen(ask, ran.stopped) if ran.stopped else look_at(ask, ran)
                 self.looks[ask.at].append(look)
 
-    def _started(self, batch: Batch, asks: Sequence[Question]) -> RunResult:
+    def _started(self, batch: Batch, asks: Sequence[LookAsked]) -> RunResult:
         names = ", ".join(check for check, _ in batch.checks)
         where = f"{names} with {batch.stack} on {','.join(batch.nodes)}"
         reds = [ask.red for ask in asks]

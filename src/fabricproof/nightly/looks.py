@@ -138,7 +138,7 @@ def why_no_look(red: Red) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class LookAsked:
     """One question to a look: a leg, by its number, in a role, on nodes."""
 
     at: int
@@ -163,14 +163,14 @@ class Batch:
         named = [part for name in names for part in ("-n", name)]
         return ["-r", f"--system={site}:{self.partition}", "-p", f"^{self.stack}$", *named]
 
-    def answers(self, ask: Question) -> bool:
+    def answers(self, ask: LookAsked) -> bool:
         """Tell whether this measures what is asked."""
         key = ask.red.key
         is_there = (key.partition, key.stack, ask.nodes) == (self.partition, self.stack, self.nodes)
         return is_there and (key.check, key.fabric) in self.checks
 
 
-def batches_of(asks: Iterable[Question]) -> list[Batch]:
+def batches_of(asks: Iterable[LookAsked]) -> list[Batch]:
     """Return the runs that answer; each set of nodes comes once before any comes twice."""
     groups: dict[tuple[str, str, tuple[str, ...]], dict[tuple[str, str], None]] = {}
     for ask in asks:
@@ -259,14 +259,14 @@ def _comes_first(side: Iterable[str], others: Iterable[str]) -> bool:
     return max(map(natural, side)) < min(map(natural, others))
 
 
-def unseen(ask: Question, reason: str) -> Look:
+def unseen(ask: LookAsked, reason: str) -> Look:
     """Return a look that came to nothing."""
     return Look(
         role=ask.role, nodes=ask.nodes or ask.red.nodes, colour=LookColour.NONE, reason=reason
     )
 
 
-def look_at(ask: Question, result: RunResult) -> Look:
+def look_at(ask: LookAsked, result: RunResult) -> Look:
     """Return what a run saw of what was asked.
 
     Another verdict than PASS or a red one, and any verdict from other nodes, is nothing seen; so is
@@ -306,7 +306,7 @@ def _answering(key: LegKey) -> tuple[LegKey, LegKey]:
     return key, replace(key, leg=name)
 
 
-def _sends_the_other_way(ask: Question, leg: LegResult) -> bool:
+def _sends_the_other_way(ask: LookAsked, leg: LegResult) -> bool:
     """Tell whether a pair's one-way program sends from the side here that received before."""
     nodes, row = ask.red.nodes, program_of(leg.suite, leg.program)
     if len(nodes) != 2 or row is None or row.messages is None or row.messages.back:
