@@ -18,6 +18,9 @@ from slurm_session import Session, bandwidth, is_green, is_red
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
 
+#: five of five on request (``-m "slurm or long"``); CI makes each fault once
+ATTEMPTS = [0, *(pytest.param(number, marks=pytest.mark.long) for number in range(1, 5))]
+
 CLUSTER = os.environ.get("FABRICPROOF_VCLUSTER", "vcluster")
 FABRICPROOF = Path(sys.executable).parent / "fabricproof"
 ROOT = Path(__file__).parents[2]
@@ -68,7 +71,7 @@ def another_library() -> Iterator[None]:
 HOP, MIXED, EVENT = "through another node", "loaded ", "carrier_changes of rail0 on vc2"
 
 
-@pytest.mark.parametrize("attempt", range(5))
+@pytest.mark.parametrize("attempt", ATTEMPTS)
 @pytest.mark.parametrize(
     ("fault", "words", "rails"),
     [
@@ -90,7 +93,7 @@ def test_a_wrong_hop_and_mixed_libraries_are_invalid(
         assert (words in leg["reason"] and "vc2" in leg["reason"]) is (name in rails)
 
 
-@pytest.mark.parametrize("attempt", range(5))
+@pytest.mark.parametrize("attempt", ATTEMPTS)
 def test_a_link_that_went_down_for_a_moment_is_not_cleared(session: Session, attempt: int) -> None:
     script = (
         "bytes=/sys/class/net/rail0/statistics/rx_bytes; from=$(cat $bytes); "
@@ -107,7 +110,7 @@ def test_a_link_that_went_down_for_a_moment_is_not_cleared(session: Session, att
     assert is_green(legs["rail1"]), legs["rail1"]["reason"]
 
 
-@pytest.mark.parametrize("attempt", range(5))
+@pytest.mark.parametrize("attempt", ATTEMPTS)
 def test_a_rail_that_preflight_saw_slow_is_red_beside_any_load(
     session: Session, attempt: int
 ) -> None:
@@ -125,7 +128,7 @@ def test_a_rail_that_preflight_saw_slow_is_red_beside_any_load(
     assert is_green(legs["rail1"]) or is_red(legs["rail1"]), legs["rail1"]["reason"]
 
 
-@pytest.mark.parametrize("attempt", range(5))
+@pytest.mark.parametrize("attempt", ATTEMPTS)
 def test_none_of_it_is_said_of_a_whole_cluster(session: Session, attempt: int) -> None:
     for name, leg in bandwidth(session).items():
         assert is_green(leg), (attempt, name, leg["reason"])

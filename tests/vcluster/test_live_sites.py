@@ -148,6 +148,7 @@ def test_a_job_that_slurm_refuses_is_missing_in_slurm_s_words(theirs: dict[str, 
     assert all("Invalid account" in reason for reason in reasons), reasons
 
 
+@pytest.mark.long
 def test_nodes_that_slurm_powered_down_are_woken_and_measured(theirs: dict[str, str]) -> None:
     _slurm("scontrol", "update", "NodeName=vc3,vc4", "State=POWER_DOWN")
     _until(lambda: all("~" in state for state in _states("vc[3-4]")), "not powered down")
