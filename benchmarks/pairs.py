@@ -30,9 +30,16 @@ from fabricproof.pairs import (
     judge_matrix,
     leaves_of,
 )
-from fabricproof.pairs.campaign import conduct, further, ledger
-from fabricproof.pairs.campaign.job import render_schedule
-from fabricproof.pairs.campaign.plan import KernelPlan, plan_steps
+from fabricproof.pairs.campaign.kernel import KernelPlan, plan_steps, render_schedule
+from fabricproof.pairs.campaign.plan import Campaign as Planned
+from fabricproof.pairs.campaign.plan import planned_rounds
+from fabricproof.pairs.campaign.record import (
+    LAUNCH_FILE,
+    SCHEDULE_FILE,
+    left_on,
+    measured,
+    read_launch,
+)
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "pairs"))
 from made_kernel import write_record
@@ -209,32 +216,31 @@ def launch(*, full: bool) -> None:
         with tempfile.TemporaryDirectory() as name:
             campaign, place = made_launch(Path(name), nodes)
             begun = time.process_time()
-            ledger.read_launch(place)
+            read_launch(place)
             read = time.process_time()
-            done = ledger.Readings(Path(name)).measured(campaign)
-            assert not ledger.left_on(0, campaign, done)
+            done = measured(Path(name), campaign)
+            assert not left_on(0, campaign, done)
             share = (time.process_time() - read) / (read - begun)
         print(f"| {nodes} nodes | {len(done.rounds)} | {share:.2f} |")
 
 
-def made_launch(folder: Path, nodes: int) -> tuple[ledger.Campaign, Path]:
+def made_launch(folder: Path, nodes: int) -> tuple[Planned, Path]:
     """Return a campaign of a full matrix, and the folder of the launch that measured all of it."""
     names = tuple(f"n{number}" for number in range(nodes))
-    leaves = further.all_on_one(nodes)
-    rounds = conduct.planned_rounds(leaves, 1, is_full=True, order=Order.CIRCLE, seed=1)
     steps = plan_steps(max_size=65536, rate_mb_s=22.5, latency_us=20.0, seconds=0.5)
-    campaign = ledger.Campaign(
+    blank = Planned(
         id="made", site="", site_name="", partition="", fabric="", stack="", nodes=names,
-        leaf_of=(), out={}, skipped={}, net_paths=(("rail0",),), rounds=rounds,
-        size=65536, seconds=0.5, both_ways=False, is_full=True,
+        out={}, skipped={}, net_paths=(("rail0",),), size=65536, seconds=0.5, seed=1,
     )  # fmt: skip
+    rounds = planned_rounds(blank, order=Order.CIRCLE)
+    campaign = replace(blank, rounds=rounds)
     place = folder / "launch.0"
     place.mkdir()
-    (place / ledger.LAUNCH_FILE).write_text('{"net_path": 0}')
+    (place / LAUNCH_FILE).write_text('{"net_path": 0}')
     plan = KernelPlan(
         nodes=names, steps=steps, rounds=tuple((each.number, each.pairs) for each in rounds)
     )
-    (place / ledger.SCHEDULE_FILE).write_text(render_schedule(plan))
+    (place / SCHEDULE_FILE).write_text(render_schedule(plan))
     write_record(place, lambda *_: 22.5, ("rail0",))
     return campaign, place
 

@@ -10,6 +10,7 @@ takes it down.  No round may be measured twice, and none be lost.
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -64,7 +65,11 @@ def counts(folder: Path) -> tuple[int, int, int]:
 
 def _kill(how: str, process: subprocess.Popen[str], node: str) -> None:
     if how in SIGNALS:
-        process.send_signal(getattr(signal, how))
+        number = getattr(signal, how)
+        if how == "SIGINT":  # Ctrl-C reaches ReFrame as well
+            os.killpg(process.pid, number)
+        else:
+            process.send_signal(number)
     elif how == "scancel":
         jobs = subprocess.run(
             [BIN / "squeue", "-h", "-o", "%A"], capture_output=True, text=True, check=True
@@ -92,6 +97,7 @@ def killed(how: str, seed: int) -> dict[str, Any]:
         process = subprocess.Popen(
             [*command, *full, "--no-confirm"],
             env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            start_new_session=True,
         )  # fmt: skip
         assert process.stderr is not None
         said = [process.stderr.readline() for _ in range(words)]

@@ -4,7 +4,12 @@ from typing import ClassVar
 
 import reframe as rfm
 
-from fabricproof.rfm.families.all_pairs import AdmissionBenchmark, AllPairsBenchmark, Extent
+from fabricproof.rfm.families.all_pairs import (
+    AdmissionBenchmark,
+    AllPairsBenchmark,
+    CampaignBenchmark,
+    Extent,
+)
 
 
 @rfm.simple_test
@@ -36,3 +41,10 @@ class AllPairsAdmission(AdmissionBenchmark):
     """Nodes after a repair, each with partners known good (fabricproof admit)."""
 
     family_tags: ClassVar = ["multirail", "admission"]
+
+
+@rfm.simple_test
+class AllPairsCampaign(CampaignBenchmark):
+    """A campaign as its options say, or what is left of it (fabricproof pairs run)."""
+
+    family_tags: ClassVar = ["multirail", "campaign"]

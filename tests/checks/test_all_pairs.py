@@ -7,7 +7,7 @@ from pathlib import Path
 from checks_as_reframe_sees_them import dry_run
 
 from fabricproof.job.leg import read_plan
-from fabricproof.pairs.campaign.ledger import load
+from fabricproof.pairs.campaign.plan import load
 from fabricproof.pairs.check.in_job import FOLDER
 from fabricproof.site import load_site
 
@@ -36,9 +36,10 @@ def test_one_job_measures_all_nodes_over_every_path_with_one_stack(
         there, *looks = read_plan(folder).legs
         assert there.nodes == campaign.nodes
         assert [leg.name for leg in looks] == [
-            f"{'+'.join(rails)}.{role}"
+            f"{'+'.join(rails)}.{role}{quantity}"
+            for quantity in ("", "_latency")
             for rails in NET_PATHS
-            for role in ("confirm", "control", "confirm_latency", "control_latency")
+            for role in ("confirm", "control")
         ]
         of_latency = [leg for leg in looks if leg.name.endswith("_latency")]
         assert {(leg.program, leg.expected_sizes) for leg in of_latency} == {("osu_latency", (1,))}

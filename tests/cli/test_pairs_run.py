@@ -9,34 +9,21 @@ from typing import Any
 
 import pytest
 
-from fabricproof.cli.measure.pairs_run import (
-    _chosen,
-    _looked,
-    _net_paths,
-    _Wishes,
-    _with_nodes,
-    _with_rounds,
-)
-from fabricproof.core.errors import ConfigError, ExitStatus, UnavailableError
-from fabricproof.history.store import labels
+from fabricproof.cli.measure import pairs_run
+from fabricproof.cli.measure.pairs_run import _chosen, _net_paths, _Wishes, _with_nodes
+from fabricproof.core.errors import ConfigError, ExitStatus
 from fabricproof.job.run import RunResult
-from fabricproof.pairs.campaign.conduct import seconds_of_round
-from fabricproof.pairs.campaign.further import all_on_one
-from fabricproof.pairs.campaign.ledger import Campaign, save
 from fabricproof.pairs.campaign.nodes import Standing
+from fabricproof.pairs.campaign.plan import Campaign, save, seconds_over_paths, with_rounds
 from fabricproof.site import load_site
 from fabricproof.stacks.stack import ResolvedStack, resolve
 
 BLANK = Campaign(
     id="test", site="vcluster", site_name="vcluster", partition="compute", fabric="eth0",
-    stack="openmpi5", nodes=(), leaf_of=(), out={}, skipped={}, net_paths=(), rounds=(),
-    size=65536, seconds=0.5, both_ways=False, is_full=False,
+    stack="openmpi5", out={}, skipped={}, size=65536, seconds=0.5, is_full=False,
 )  # fmt: skip
-WISHES = _Wishes(
-    only=dict.fromkeys(("partition", "stack", "fabric"), ()), over=(), full=False,
-    minutes=None, order="leafwise", seed=0, size=None, seconds=None, both_ways=False, without=(),
-    skip_out=False,
-)  # fmt: skip
+COMPUTE = load_site("vcluster").partition("compute")
+WISHES = _Wishes(only=dict.fromkeys(("partition", "stack", "fabric"), ()))
 STANDING = Standing(free=("vc1", "vc2", "vc10"), busy=("vc3",), out={"vc4": "drain", "vc5": "down"})
 
 
@@ -84,18 +71,18 @@ def test_only_names_partition_stack_and_fabric() -> None:
 
 
 def test_busy_nodes_take_part_and_those_out_are_named() -> None:
-    campaign = _with_nodes(BLANK, STANDING, WISHES)
+    campaign = _with_nodes(BLANK, COMPUTE, STANDING, WISHES)
     assert campaign.nodes == ("vc1", "vc2", "vc3", "vc10")
     assert campaign.out == {"vc4": "drain", "vc5": "down"}
     assert campaign.skipped == {}
 
 
 def test_what_the_site_leaves_out_is_skipped_and_named() -> None:
-    campaign = _with_nodes(BLANK, STANDING, replace(WISHES, without=("vc2", "vc4")))
+    campaign = _with_nodes(BLANK, COMPUTE, STANDING, replace(WISHES, without=("vc2", "vc4")))
     assert campaign.nodes == ("vc1", "vc3", "vc10")
     assert campaign.out == {"vc5": "down"}
     assert set(campaign.skipped) == {"vc2", "vc4"}
-    campaign = _with_nodes(BLANK, STANDING, replace(WISHES, skip_out=True))
+    campaign = _with_nodes(BLANK, COMPUTE, STANDING, replace(WISHES, skip_out=True))
     assert campaign.out == {}
     assert set(campaign.skipped) == {"vc4", "vc5"}
 
@@ -103,7 +90,7 @@ def test_what_the_site_leaves_out_is_skipped_and_named() -> None:
 @pytest.mark.parametrize("without", [("vc9",), ("vc1", "vc2", "vc3")])
 def test_unknown_nodes_and_too_few_are_refused(without: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError):
-        _with_nodes(BLANK, STANDING, replace(WISHES, without=without))
+        _with_nodes(BLANK, COMPUTE, STANDING, replace(WISHES, without=without))
 
 
 def test_a_campaign_that_is_not_there_ends_with_66(
@@ -134,47 +121,53 @@ def test_without_slurm_it_ends_with_69_and_leaves_nothing(
     assert not (tmp_path / "pairs").exists()
 
 
-def test_a_second_look_is_no_sample_of_the_site(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is of a pair that was chosen for being slow, and is not the newest run of a report."""
-    monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path))
-    monkeypatch.setenv("FABRICPROOF_WORK", str(tmp_path / "work"))
-    made: list[str] = []
-
-    def run(_: object, environment: dict[str, str], *__: object, **___: object) -> int:
-        made.append(environment["FABRICPROOF_RUN_ID"])
-        raise UnavailableError("away")
-
-    monkeypatch.setattr("fabricproof.cli.measure.run.run_reframe", run)
-    monkeypatch.setattr("fabricproof.cli.measure.run.ready_to_run", lambda *_: [])
-    assert _looked(load_site("vcluster"), ["-r"], ("vc1", "vc2")) is None
-    assert len(made) == 1
-    assert labels(tmp_path, "vcluster") == {"night-look": tuple(made)}
-
-
-def test_an_interrupt_during_a_second_look_is_one_of_all_of_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The next look began, and had to be interrupted too."""
-    monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path))
-    monkeypatch.setenv("FABRICPROOF_WORK", str(tmp_path / "work"))
-    result = RunResult(run_id="r", stopped="interrupted", status=130)
-    monkeypatch.setattr("fabricproof.cli.measure.pairs_run.perform", lambda *_, **__: result)
-    with pytest.raises(KeyboardInterrupt):
-        _looked(load_site("vcluster"), ["-r"], ("vc1", "vc2"))
-
-
 @pytest.mark.parametrize("at_once", [0, 1])
-def test_for_so_long_reaches_every_node_and_then_goes_on(at_once: int) -> None:
-    site, leaves = load_site("vcluster"), all_on_one(5)
+def test_for_so_long_reaches_every_node_and_then_goes_on(
+    monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr("fabricproof.pairs.campaign.plan.pairs_at_once", lambda *_: at_once)
+    site = load_site("vcluster")
     nodes = tuple(f"vc{number}" for number in range(1, 6))
     blank = replace(BLANK, nodes=nodes, net_paths=(("rail0",), ("rail1",)), at_once=at_once)
-    usual = _with_rounds(site, blank, leaves, WISHES).rounds
-    short = _with_rounds(site, blank, leaves, replace(WISHES, minutes=0.001)).rounds
-    assert short == usual
-    assert {node for each in short for pair in each.pairs for node in pair} == set(range(5))
-    minutes = 50.5 * seconds_of_round(site, blank) / 60
-    long = _with_rounds(site, blank, leaves, replace(WISHES, minutes=minutes)).rounds
+    usual = with_rounds(site, blank).rounds
+    assert with_rounds(site, blank, minutes=0.001).rounds == usual
+    assert {node for each in usual for pair in each.pairs for node in pair} == set(range(5))
+    minutes = 50.5 * sum(seconds_over_paths(site, blank)) / 60
+    long = with_rounds(site, blank, minutes=minutes).rounds
     assert long[: len(usual)] == usual
     assert [each.number for each in long] == list(range(50))
+
+
+@pytest.mark.parametrize(
+    ("free", "starts"), [(("vc1", "vc2"), 1), (("vc1",), 0), ((), 0), (("vc3", "vc9"), 0)]
+)
+def test_a_job_is_started_only_where_a_pair_can_be_had_and_not_again_without_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: tuple[str, ...], starts: int
+) -> None:
+    site = load_site("vcluster")
+    campaign = with_rounds(site, replace(BLANK, nodes=("vc1", "vc2"), net_paths=(("rail0",),)))
+    save(tmp_path, campaign)
+    asked = []
+
+    def run(*_: Any, nodes: tuple[str, ...], **__: Any) -> RunResult:
+        asked.append(nodes)
+        return RunResult(run_id="r", stopped="the scheduler is away")
+
+    monkeypatch.setattr(pairs_run, "perform", run)
+    standing = Standing(free=free, busy=(), out={})
+    notes = pairs_run._measure(site, tmp_path, lambda: standing, confirms=True)
+    assert asked == [free] * starts
+    assert notes == ("the scheduler is away",) * starts
+
+
+def test_an_interrupted_job_is_the_last_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = load_site("vcluster")
+    save(tmp_path, with_rounds(site, replace(BLANK, nodes=("vc1", "vc2"), net_paths=(("rail0",),))))
+    stopped = RunResult(run_id="r", stopped="interrupted", status=130)
+    monkeypatch.setattr(pairs_run, "perform", lambda *_, **__: stopped)
+    standing = Standing(free=("vc1", "vc2"), busy=(), out={})
+    with pytest.raises(SystemExit) as ended:
+        pairs_run._measure(site, tmp_path, lambda: standing, confirms=True)
+    assert ended.value.code == 130

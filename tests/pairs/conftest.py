@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from made_machine import Machine
 
-from fabricproof.pairs.campaign import conduct as conducted
-from fabricproof.pairs.campaign import job
-from fabricproof.pairs.campaign.conduct import Means, conduct
-from fabricproof.pairs.campaign.ledger import Campaign, save
+from fabricproof.pairs.campaign import launch
+from fabricproof.pairs.campaign.launch import Means, conduct
+from fabricproof.pairs.campaign.plan import Campaign, save
 from fabricproof.pairs.campaign.verdict import Outcome
 from fabricproof.site import Site, load_site
 from fabricproof.stacks.stack import resolve
@@ -27,22 +25,20 @@ def site() -> Site:
 def climb(
     tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., tuple[Outcome, Path]]:
-    """Run a campaign on a made machine."""
+    """Run a campaign on a made machine: one job after the other, each with the nodes it can get."""
     subject = resolve(site, site.partition("compute"), site.stack("openmpi5"))
+    monkeypatch.setattr(launch, "render_launch", lambda *_: "")
 
-    def run(machine: Machine, campaign: Campaign) -> tuple[Outcome, Path]:
-        monkeypatch.setattr(conducted, "submit", machine.submit)
-        monkeypatch.setattr(conducted, "follow", machine.follow)
-        monkeypatch.setattr(conducted, "prepare", _prepare)
-        means = Means(
-            site=site, subject=subject, folder=tmp_path, environment={},
-            standing=machine.standing, say=lambda text: None,
-        )  # fmt: skip
+    def run(machine: Machine, campaign: Campaign, *, jobs: int = 1) -> tuple[Outcome, Path]:
+        monkeypatch.setattr(launch, "run_script", machine.run_script)
         save(tmp_path, campaign)
-        return conduct(campaign, means), tmp_path
+        for _ in range(jobs):
+            means = Means(
+                site=site, subject=subject, folder=tmp_path, environment={},
+                nodes=machine.free & set(campaign.nodes), say=lambda text: None,
+            )  # fmt: skip
+            outcome = conduct(campaign, means)
+            campaign = outcome.campaign
+        return outcome, tmp_path
 
     return run
-
-
-def _prepare(folder: Path, subject: Any, net_path: Any, plan: Any) -> None:
-    (folder / "schedule").write_text(job.render_schedule(plan))

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from made_kernel import Delay, Edit, Lost, Rate, write_record
 
-from fabricproof.pairs.campaign import job
-from fabricproof.pairs.campaign.conduct import planned_rounds
-from fabricproof.pairs.campaign.further import all_on_one
-from fabricproof.pairs.campaign.ledger import Campaign, load
-from fabricproof.pairs.campaign.nodes import Standing
-from fabricproof.pairs.schedule import Order
+from fabricproof.pairs.campaign.plan import Campaign, load, planned_rounds
 from fabricproof.site import Site
 
 NODES = tuple(f"vc{number}" for number in range(1, 9))
@@ -28,20 +24,19 @@ def planned(
     is_full: bool = False,
     net_paths: Iterable[Any] = (("rail0",),),
     nodes: tuple[str, ...] = NODES,
+    first_rounds: int = 4,
+    **more: Any,
 ) -> Campaign:
-    chosen = tuple(net_paths)
-    return Campaign(
+    campaign = Campaign(
         id="test", site=str(site.folder), site_name=site.name, partition="compute",
-        fabric="eth0", stack="openmpi5", nodes=nodes, leaf_of=(), out={}, skipped={},
-        net_paths=chosen, size=65536, seconds=0.5, both_ways=False, is_full=is_full,
-        rounds=planned_rounds(
-            all_on_one(len(nodes)), len(chosen), is_full=is_full, order=Order.LEAFWISE, seed=3
-        ),
+        fabric="eth0", stack="openmpi5", nodes=nodes, out={}, skipped={},
+        net_paths=tuple(net_paths), size=65536, seconds=0.5, is_full=is_full, seed=3, **more,
     )  # fmt: skip
+    return replace(campaign, rounds=planned_rounds(campaign, first_rounds=first_rounds))
 
 
 class Machine:
-    """Slurm and the kernel of a machine with faults; ``launched`` counts what was measured."""
+    """The nodes of a job and the kernel of a machine with faults."""
 
     def __init__(self, rate: Rate) -> None:
         self.rate = rate
@@ -54,10 +49,15 @@ class Machine:
         self.free = set(NODES)
         self.lost_on_death: set[str] = set()
 
-    def submit(self, folder: Path, *_: Any) -> str:
-        return "7"
-
-    def follow(self, folder: Path, *_: Any, **__: Any) -> job.Ended:
+    def run_script(self, folder: Path, *_: Any) -> None:
+        """Be the script of a launch: of one that has not all its nodes nothing comes."""
+        nodes = {
+            line.split()[1]
+            for line in (folder / "schedule").read_text().splitlines()
+            if line.startswith("node ")
+        }
+        if not nodes <= self.free:
+            return
         net_path = json.loads((folder / "launch.json").read_text())["net_path"]
         rounds = self.dies_after.pop(0) if self.dies_after else 999
         rails = self.rails or load(folder.parent).net_paths[net_path]
@@ -67,10 +67,6 @@ class Machine:
         )  # fmt: skip
         if rounds != 999:
             self.free -= self.lost_on_death
-        return job._ended(folder, "" if rounds == 999 else "killed")
-
-    def standing(self) -> Standing:
-        return Standing(free=tuple(sorted(self.free)), busy=(), out={})
 
 
 def healthy(source: str, destination: str) -> float:

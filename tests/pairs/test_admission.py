@@ -18,8 +18,8 @@ from fabricproof.job.evidence.error_rates import UNCOUNTED, most_rate
 from fabricproof.job.outcome import Outcome as Row
 from fabricproof.nodes.inventory.facts import Machine as Seen
 from fabricproof.nodes.preflight import FLEET, Preflight, preflight
-from fabricproof.pairs.campaign.confirm import Confirmation, RedPair, confirm
-from fabricproof.pairs.campaign.ledger import Campaign, PlannedRound
+from fabricproof.pairs.campaign.again import Confirmation, RedPair, confirm
+from fabricproof.pairs.campaign.plan import Campaign, PlannedRound
 from fabricproof.pairs.check.admission import LEFT, Admission, unlike
 from fabricproof.pairs.check.partners import (
     ALL_ALIKE,

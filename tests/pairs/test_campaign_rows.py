@@ -13,13 +13,9 @@ from made_machine import NODES, Machine, healthy, planned
 from fabricproof.cli.measure.pairs_display import campaign_record
 from fabricproof.core.findings import Finding, FindingKind, findings_of
 from fabricproof.core.measure import Verdict
-from fabricproof.pairs.campaign import job
-from fabricproof.pairs.campaign.conduct import planned_rounds
-from fabricproof.pairs.campaign.confirm import Confirmation, RedPair, confirm
-from fabricproof.pairs.campaign.plan import Binary, Build
-from fabricproof.pairs.campaign.verdict import places_of
+from fabricproof.pairs.campaign.again import Confirmation, RedPair, confirm
+from fabricproof.pairs.campaign.kernel import Binary
 from fabricproof.pairs.check.rows import rows_of
-from fabricproof.pairs.schedule import Order
 from fabricproof.rfm.handover import bounds
 from fabricproof.site import Site
 from fabricproof.traffic.disturbance import DisturbanceKind
@@ -41,11 +37,11 @@ class SlowOverOne(Machine):
 
     share = 0.3
 
-    def follow(self, folder: Any, *_: Any, **__: Any) -> job.Ended:
+    def run_script(self, folder: Any, *_: Any) -> None:
         is_rail0 = '"net_path": 0' in (folder / "launch.json").read_text()
         share = self.share if is_rail0 else 1
         self.rate = lambda a, b: healthy(a, b) * (share if b == "vc3" else 1)
-        return super().follow(folder)
+        super().run_script(folder)
 
 
 def look(verdict: Verdict | None, **more: Any) -> Callable[[RedPair], Confirmation]:
@@ -77,7 +73,7 @@ def test_a_clean_path_is_a_pass_with_bounds_that_reframe_accepts(climb: Any, sit
 
 def test_a_row_keeps_the_digest_of_the_kernel_that_measured_it(climb: Any, site: Site) -> None:
     outcome, _ = climb(Machine(healthy), planned(site))
-    binary = Binary(mpi="MPICH Version: 5.0.2", build=Build.ABI, sha256="0a" * 32)
+    binary = Binary(mpi="MPICH Version: 5.0.2", build="abi", sha256="0a" * 32)
     (row,) = rows_of(replace(outcome, binaries=(binary,)), ())
     kept = Finding(text=binary.sentence, kind=FindingKind.KERNEL, fact=binary.sha256)
     assert kept in row.report.findings
@@ -226,22 +222,18 @@ def two_to_one(over_rail1: Callable[[str, str], float] = lambda *_: 1.0) -> Mach
         return healthy(source, destination) * (0.5 if between else 1)
 
     class OfTwoLeaves(Machine):
-        def follow(self, folder: Any, *_: Any, **__: Any) -> job.Ended:
+        def run_script(self, folder: Any, *_: Any) -> None:
             is_rail1 = '"net_path": 1' in (folder / "launch.json").read_text()
             part = over_rail1 if is_rail1 else lambda *_: 1.0
             self.rate = lambda a, b: rate(a, b) * part(a, b)
-            return super().follow(folder)
+            super().run_script(folder)
 
     return OfTwoLeaves(rate)
 
 
 def on_leaves(site: Site, net_paths: Any = RAILS[:1]) -> Any:
     """Return a full matrix in leaf-wise rounds: in each of four all pairs are between leaves."""
-    blank = replace(planned(site, net_paths=net_paths), is_full=True, leaf_of=LEAVES)
-    leaves = places_of(blank)
-    assert leaves is not None
-    rounds = planned_rounds(leaves, len(net_paths), is_full=True, order=Order.LEAFWISE, seed=3)
-    return replace(blank, rounds=rounds)
+    return planned(site, net_paths=net_paths, is_full=True, leaf_of=LEAVES)
 
 
 def test_where_nobody_knows_the_uplinks_no_path_between_leaves_is_green(
@@ -271,10 +263,10 @@ class OneRailOfThePair(Machine):
 
     slow = ("vc1", "vc2")
 
-    def follow(self, folder: Any, *_: Any, **__: Any) -> job.Ended:
+    def run_script(self, folder: Any, *_: Any) -> None:
         is_rail0 = '"net_path": 0' in (folder / "launch.json").read_text()
         self.rate = lambda a, b: healthy(a, b) * (0.3 if is_rail0 and a in self.slow else 1)
-        return super().follow(folder)
+        super().run_script(folder)
 
 
 @pytest.mark.parametrize("slow", [("vc1", "vc2"), ("vc2",)])
@@ -295,10 +287,10 @@ def test_two_nodes_of_which_a_rail_is_slow_at_both_looks_are_red_and_nobody_is_b
 
 def test_two_nodes_that_were_slow_once_are_good_at_the_second_look(climb: Any, site: Site) -> None:
     class Once(Machine):
-        def follow(self, folder: Any, *_: Any, **__: Any) -> job.Ended:
+        def run_script(self, folder: Any, *_: Any) -> None:
             share = 0.3 if folder.name == "launch.0" else 1
             self.rate = lambda a, b: healthy(a, b) * share
-            return super().follow(folder)
+            super().run_script(folder)
 
     outcome, _ = climb(Once(healthy), planned(site, nodes=NODES[:2]))
     (row,) = rows_of(outcome, ())

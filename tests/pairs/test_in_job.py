@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,12 @@ from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.leg_folder import RankRecord
 from fabricproof.job.leg import Leg, write_plan
 from fabricproof.job.outcome import Attempt, Outcome
-from fabricproof.pairs.campaign import conduct as conducted
-from fabricproof.pairs.campaign import job, ledger
-from fabricproof.pairs.campaign.confirm import RedPair, reds_of
-from fabricproof.pairs.campaign.ledger import CampaignRunsError, load, only_one, save
+from fabricproof.pairs.campaign import launch
+from fabricproof.pairs.campaign.again import RedPair, control_of, reds_of
 from fabricproof.pairs.campaign.matrices import Quantity
+from fabricproof.pairs.campaign.plan import CampaignRunsError, load, only_one, save
 from fabricproof.pairs.check import in_job
-from fabricproof.pairs.check.in_job import LegRole, control_of, leg_name, of_legs, seen_again
+from fabricproof.pairs.check.in_job import LegRole, leg_name, of_legs, seen_again
 from fabricproof.site import Site
 from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind, Disturbances
 from fabricproof.verdict.value import Judgement, Report
@@ -150,10 +148,10 @@ def test_a_red_latency_is_looked_at_by_legs_of_its_own(red: RedPair) -> None:
     leg = Outcome(leg=_leg("rail0.confirm_latency"), attempts=(slow,), report=slow.report)
     found = of_legs(of_latency, [*legs, leg])
     assert found.verdict is Verdict.UNJUDGED
-    wanted = [role for role, _ in in_job._next_look(of_latency, found, [*legs, leg])]
-    assert wanted == [LegRole.CONTROL_LATENCY]
-    wanted = [role for role, _ in in_job._next_look(of_latency, of_legs(of_latency, legs), legs)]
-    assert wanted == [LegRole.CONFIRM_LATENCY]
+    wanted = [role for role, _ in in_job.next_look(of_latency, found, [*legs, leg])]
+    assert wanted == [LegRole.CONTROL]
+    wanted = [role for role, _ in in_job.next_look(of_latency, of_legs(of_latency, legs), legs)]
+    assert wanted == [LegRole.CONFIRM]
 
 
 def test_a_look_that_went_the_other_way_says_nothing(red: RedPair) -> None:
@@ -162,22 +160,11 @@ def test_a_look_that_went_the_other_way_says_nothing(red: RedPair) -> None:
     assert of_legs(red, [leg]).verdict is None
 
 
-class Allocation(Machine):
-    """A job that has all nodes of the campaign."""
-
-    def run_here(self, folder: Path, *_: Any) -> job.Ended:
-        return self.follow(folder)
-
-
 @pytest.fixture
 def folder(tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch) -> Path:
-    machine = Allocation(lambda a, b: healthy(a, b) * (0.3 if b == "vc3" else 1))
-    monkeypatch.setattr(conducted, "run_here", machine.run_here)
-    monkeypatch.setattr(
-        conducted, "prepare", lambda folder, *rest, **_: (folder / "schedule").write_text(
-            job.render_schedule(rest[-1])
-        ),
-    )  # fmt: skip
+    machine = Machine(lambda a, b: healthy(a, b) * (0.3 if b == "vc3" else 1))
+    monkeypatch.setattr(launch, "run_script", machine.run_script)
+    monkeypatch.setattr(launch, "render_launch", lambda *_: "")
     place = tmp_path / in_job.FOLDER
     place.mkdir()
     save(place, planned(site))
@@ -202,16 +189,6 @@ def test_a_campaign_in_a_job_is_not_resumed_from_outside_meanwhile(
     place = tmp_path / in_job.FOLDER
     place.mkdir()
     save(place, replace(planned(site), rounds=()))
-    with only_one(place), pytest.raises(CampaignRunsError):
+    write_plan(tmp_path, [_leg("there")])
+    with only_one(place, "measure"), pytest.raises(CampaignRunsError):
         in_job.due(tmp_path)
-
-
-def test_a_file_system_without_locks_takes_no_campaign_away(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr(ledger.fcntl, "flock", refuse)
-    with only_one(tmp_path):
-        pass

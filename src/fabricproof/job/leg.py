@@ -140,6 +140,9 @@ CAMPAIGN_SUITE = "fabricproof"
 ADMISSION_CHECK = "AllPairsAdmission"
 ADMITTED, PARTNER = "admit", "partner"
 
+#: the check of a campaign of ``fabricproof pairs run``
+CAMPAIGN_CHECK = "AllPairsCampaign"
+
 PLAN_FILE = "plan.json"
 PLAN_VERSION = 6
 

@@ -7,7 +7,6 @@ How ReFrame is started and Slurm is asked is handed in.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,12 +21,8 @@ from fabricproof.job.leg import ADMISSION_CHECK, ADMITTED, PARTNER
 from fabricproof.job.run import LegResult, RunResult
 from fabricproof.nightly.conduct import Runner
 from fabricproof.nodes.slurm import RESERVED
-from fabricproof.pairs.campaign.conduct import (
-    blank_campaign,
-    pairs_at_once,
-    seconds_of_all,
-)
 from fabricproof.pairs.campaign.nodes import Standing, admit_command, once_ended
+from fabricproof.pairs.campaign.plan import blank_campaign, seconds_of_all
 from fabricproof.pairs.check.in_job import PART_OF_LEG
 from fabricproof.pairs.check.partners import (
     ALL_ALIKE,
@@ -232,8 +227,7 @@ def planned(nodes: Sequence[str], partners: Sequence[str], means: AdmissionMeans
             net_paths=(*rails, *([wide] if len(rails) > 1 else [])),
             seconds=blank.seconds / PART_OF_LEG,
         )
-        at_once = pairs_at_once(site, campaign, os.cpu_count() or 1)
-        campaign = plan_admission(site, replace(campaign, at_once=at_once), nodes)
+        campaign = plan_admission(site, campaign, nodes)
         seconds = seconds_of_all(site, campaign)
         yield (
             f"{name}: {', '.join(nodes)} with {', '.join(partners)}: 1 job, "

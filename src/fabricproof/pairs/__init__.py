@@ -35,15 +35,15 @@ from fabricproof.pairs.words import say
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
     "check.admission": "whether users may have a node (back)",
-    "campaign.conduct": "a campaign over all nodes, from its first launch to its end",
-    "campaign.confirm": "what is red, measured again with a stock program",
-    "campaign.further": "one more round, while somebody is undecided",
-    "check.in_job": "a campaign inside the job of a check",
-    "campaign.ledger": "a campaign on file",
+    "campaign.again": "what is measured again, and how two looks become one verdict",
+    "campaign.matrices": "the values of a campaign as matrices",
     "campaign.nodes": "which nodes take part, and why others do not",
+    "campaign.plan": "what a campaign is to measure, and its file",
+    "campaign.record": "what a campaign has measured, and what is left",
+    "campaign.verdict": "what a campaign came to",
+    "check.in_job": "a campaign inside the job of a check",
     "check.partners": "with whom a node is measured for that",
     "check.rows": "what a campaign came to, as rows of a run",
-    "campaign.verdict": "what a campaign came to",
 }
 
 __all__ = [

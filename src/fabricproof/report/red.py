@@ -14,7 +14,7 @@ from fabricproof.core.measure import BADNESS, Quantity, Verdict, worst
 from fabricproof.core.project import site_option
 from fabricproof.core.provenance import LegKey
 from fabricproof.core.units import by_key
-from fabricproof.job.leg import ADMISSION_CHECK, ADMITTED, CAMPAIGN_SUITE, PARTNER
+from fabricproof.job.leg import ADMISSION_CHECK, ADMITTED, CAMPAIGN_CHECK, CAMPAIGN_SUITE, PARTNER
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, RunResult
 
 #: verdicts that are told one by one; PASS and SKIPPED are counted
@@ -280,7 +280,7 @@ def again(leg: LegResult, site: str = "") -> str:
     if node := _of_node(leg):
         only = f"partition={leg.partition}"
         return shlex.join(["fabricproof", "admit", *_of_site(site), "--only", only, node])
-    if leg.check == ADMISSION_CHECK:  # without nodes to admit it runs nowhere
+    if leg.check in {ADMISSION_CHECK, CAMPAIGN_CHECK}:  # alone they have nothing to run on
         return _all_pairs(site, leg.partition)
     where = ["-c", leg.check_file] if leg.check_file else []
     run = ["fabricproof", "run", *_of_site(site), *where, "-n", leg.check, "-p", leg.stack]

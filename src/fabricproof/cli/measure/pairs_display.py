@@ -14,7 +14,7 @@ from fabricproof.core.plain import plain
 from fabricproof.core.units import first_few
 from fabricproof.core.whole_file import write_whole
 from fabricproof.pairs import Blame, MatrixVerdict, Picture, svg
-from fabricproof.pairs.campaign.confirm import Confirmation
+from fabricproof.pairs.campaign.again import Confirmation
 from fabricproof.pairs.campaign.verdict import Outcome, Result
 from fabricproof.report.text.drain import Blamed
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,38 +20,44 @@ from fabricproof.cli.measure.run import perform
 from fabricproof.cli.output import STATUSES, Only, one_fitting, only_option
 from fabricproof.cli.selection import nodes_named
 from fabricproof.core.errors import ConfigError, ExitStatus
+from fabricproof.core.measure import Verdict
 from fabricproof.core.project import project_root
-from fabricproof.core.records import record_files
-from fabricproof.core.units import natural
+from fabricproof.core.records import read_json
+from fabricproof.core.units import parse_size
 from fabricproof.core.whole_file import refusal_of
-from fabricproof.history.store import LOOK_LABEL
+from fabricproof.history.store import CAMPAIGN_LABEL
+from fabricproof.job.evidence.leg_folder import read_text
+from fabricproof.job.leg import CAMPAIGN_CHECK
 from fabricproof.job.run import (
     RunResult,
-    Workplace,
     check_scheduler,
     ends_as_interrupt,
     new_run_id,
-    read_run,
     session_environment,
     workplace,
 )
-from fabricproof.pairs import Leaves, Order
-from fabricproof.pairs.campaign.conduct import (
-    Means,
-    blank_campaign,
-    conduct,
-    default_size,
-    pairs_at_once,
-    planned_rounds,
-    rounds_for,
-    seconds_of_round,
-    take_over,
+from fabricproof.pairs import Order
+from fabricproof.pairs.campaign.again import reds_of
+from fabricproof.pairs.campaign.nodes import (
+    Standing,
+    ask_leaves,
+    ask_standing,
+    end_job,
+    left_out_by_site,
+    once_ended,
+    with_nodes,
 )
-from fabricproof.pairs.campaign.confirm import Confirmation, by_check, confirm, share_of_leg
-from fabricproof.pairs.campaign.further import all_on_one
-from fabricproof.pairs.campaign.ledger import Campaign, load, only_one, save
-from fabricproof.pairs.campaign.nodes import Standing, ask_leaves, ask_standing
-from fabricproof.pairs.campaign.verdict import pictures_of, places_of
+from fabricproof.pairs.campaign.plan import (
+    Campaign,
+    blank_campaign,
+    load,
+    only_one,
+    save,
+    with_rounds,
+)
+from fabricproof.pairs.campaign.record import LAUNCH_FILE, RECORD_FILE, left_over, measured
+from fabricproof.pairs.campaign.verdict import pictures_of
+from fabricproof.pairs.check.in_job import JOB_FILE, LOOKS_FILE, confirmed, outcome_of
 from fabricproof.site import PartitionSpec, Site, site_of
 from fabricproof.stacks.stack import ResolvedStack, resolve
 
@@ -69,20 +76,23 @@ that was not measured), 5 UNJUDGED (no proof, no reference, or red that no stock
 option, 130 interrupted: what was measured is kept.
 """
 
+#: reasons of a job that measured nothing, which are shown
+_REASONS = 3
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Wishes:
     only: Only
-    over: tuple[str, ...]
-    full: bool
-    minutes: float | None
-    order: str
-    seed: int
-    size: str | None
-    seconds: float | None
-    both_ways: bool
-    without: tuple[str, ...]
-    skip_out: bool
+    over: tuple[str, ...] = ()
+    full: bool = False
+    minutes: float | None = None
+    order: str = Order.LEAFWISE.value
+    seed: int = 0
+    size: str | None = None
+    seconds: float | None = None
+    both_ways: bool = False
+    without: tuple[str, ...] = ()
+    skip_out: bool = False
 
 
 @click.command(name="run", cls=options.OfGroup, epilog=_EPILOG)
@@ -137,42 +147,17 @@ def run(
 ) -> None:
     """Measure every node with others, over each rail and over all, and say whose fault red is.
 
-    On the site's first partition, its first stack and fabric, or those that --only names. One job
-    for all rounds over a rail. Nodes that are busy now are left for --resume; those that are down
-    are MISSING. What is red is measured again by a stock program before it is called so.
+    On the site's first partition, its first stack and fabric, or those that --only names, by the
+    check AllPairsCampaign: one job for all rounds. Nodes that are busy now are left for --resume;
+    those that are down are MISSING. What is red is measured again by a stock program in the same
+    job before it is called so.
     """
-    wishes = _Wishes(**wished)
     place = workplace(project_root())
-    folder = _folder(place, resume)
+    is_folder = bool(resume and "/" in resume)
+    folder = Path(resume or "") if is_folder else place.root / "pairs" / (resume or new_run_id())
+    folder = folder.resolve()
     known = load(folder) if resume is not None else None
-    site = _site(site_name, known)
-    environment = session_environment(site, place, "pairs")
-    check_scheduler(site, environment)
-    campaign = known or _planned(site, wishes, folder, environment)
-    means = Means(
-        site=site,
-        subject=_subject(site, campaign),
-        folder=folder,
-        environment=environment,
-        standing=lambda: ask_standing(site.partition(campaign.partition), environment),
-        say=lambda text: click.echo(f"[ pairs ] {text}", err=True),
-    )
-    with only_one(folder), ends_as_interrupt():
-        if known:
-            take_over(means)
-        outcome = conduct(campaign, means)
-        looks: tuple[Confirmation, ...] = ()
-        if not no_confirm:
-            look = by_check(outcome, partial(_looked, site), partial(_taken, site, place))
-            outcome, looks = confirm(outcome, look)
-    as_data = json.dumps(campaign_record(outcome, looks), indent=2) if as_json else None
-    click.echo(as_data or campaign_text(outcome, looks))
-    draw(files, pictures_of(outcome))
-    sys.exit(int(STATUSES[outcome.verdict]))
-
-
-def _site(named: str | None, known: Campaign | None) -> Site:
-    site = site_of(named or (known.site if known else None))
+    site = site_of(site_name or (known.site if known else None))
     if known and known.site_name != site.name:
         raise ConfigError(
             f"campaign {known.id} is of another site, whose links judge it",
@@ -180,65 +165,137 @@ def _site(named: str | None, known: Campaign | None) -> Site:
             got=site.name,
             next_step="leave --site out",
         )
-    return site
+    environment = session_environment(site, place, "pairs")
+    check_scheduler(site, environment)
+    if known is None:
+        known = _planned(site, _Wishes(**wished), folder.name, environment)
+        with refusal_of("make", folder):
+            folder.mkdir(parents=True)
+        save(folder, known)
+    partition = site.partition(known.partition)
+    with only_one(folder, "run"), ends_as_interrupt():
+        if end_job(read_text(folder / JOB_FILE).strip(), environment):
+            _say("cancelled the job that an earlier program left")
+        notes = _measure(
+            site, folder, lambda: ask_standing(partition, environment), confirms=not no_confirm
+        )
+    outcome, looks = (outcome_of(site, folder), ()) if no_confirm else confirmed(site, folder)
+    outcome = replace(outcome, notes=(*notes, *outcome.notes))
+    as_data = json.dumps(campaign_record(outcome, looks), indent=2) if as_json else None
+    click.echo(as_data or campaign_text(outcome, looks))
+    draw(files, pictures_of(outcome))
+    sys.exit(int(STATUSES[outcome.verdict]))
 
 
-def _folder(place: Workplace, resume: str | None) -> Path:
-    """Return the folder of a new campaign, or of the one to go on with, which a check's job has."""
-    if resume and "/" in resume:
-        return Path(resume).resolve()
-    return place.root.resolve() / "pairs" / (resume or new_run_id())
+def _say(text: str) -> None:
+    click.echo(f"[ pairs ] {text}", err=True)
 
 
-def _looked(site: Site, asked: Sequence[str], nodes: tuple[str, ...]) -> RunResult | None:
-    done = perform(site, asked, quiet=True, nodes=nodes, label=LOOK_LABEL)
-    if done.status == ExitStatus.INTERRUPTED:
-        raise KeyboardInterrupt
-    return None if done.left_nothing else done
+def _measure(
+    site: Site, folder: Path, standing: Callable[[], Standing], *, confirms: bool
+) -> tuple[str, ...]:
+    """Start the check until nothing is left that can be had now, or a job measures nothing new.
+
+    Returns what the last job says of why something is left.
+    """
+    notes: tuple[str, ...] = ()
+    before = -1
+    while True:
+        campaign = load(folder)
+        done = measured(folder, campaign)
+        count = sum(len(record.pairs) for _, record in done.rounds)
+        left = left_over(campaign, done)
+        is_open = confirms and not left and not (folder / LOOKS_FILE).exists()
+        if count == before or not (left or (is_open and reds_of(outcome_of(site, folder)))):
+            return notes if left else ()
+        before = count
+        had = once_ended(campaign.nodes, standing).free
+        nodes = tuple(node for node in campaign.nodes if node in had)
+        can = any(
+            campaign.names(pair) <= set(nodes)
+            for rounds in left.values()
+            for each in rounds
+            for pair in each.pairs
+        )
+        if len(nodes) < 2 or (left and not can):
+            return notes
+        (folder / LOOKS_FILE).unlink(missing_ok=True)
+        with _followed(folder, campaign):
+            result = perform(
+                site,
+                arguments(campaign, folder, confirms=confirms),
+                quiet=True,
+                nodes=nodes,
+                label=CAMPAIGN_LABEL,
+            )
+        if result.status == ExitStatus.INTERRUPTED:
+            _say(f"interrupted; later: {campaign.resume}")
+            sys.exit(int(ExitStatus.INTERRUPTED))
+        notes = _reasons(result)
 
 
-def _taken(site: Site, place: Workplace, run_id: str, leg: str) -> float:
-    """Return what share of a leg's time others cost it at most, by the records of its run."""
-    records, _ = read_run(record_files(place.perflogs / site.name), run_id)
-    return share_of_leg(records, leg)
+def _reasons(result: RunResult) -> tuple[str, ...]:
+    """Return why a job measured nothing, or not all."""
+    said = [leg.reason for leg in result.legs if leg.verdict in {Verdict.MISSING, Verdict.SKIPPED}]
+    return tuple(dict.fromkeys(filter(None, [result.stopped, *said])))[:_REASONS]
 
 
-def _planned(site: Site, wishes: _Wishes, folder: Path, environment: Mapping[str, str]) -> Campaign:
+def arguments(campaign: Campaign, folder: Path, *, confirms: bool) -> list[str]:
+    """Return ReFrame's options that measure a campaign, and nothing else."""
+    return [
+        *("-r", f"--system={campaign.site_name}:{campaign.partition}"),
+        *("-p", f"^{campaign.stack}$"),
+        *("-n", f"^{CAMPAIGN_CHECK}%fabric={campaign.fabric}($|[%~])"),
+        *("-S", f"{CAMPAIGN_CHECK}.campaign_folder={folder}"),
+        *([] if confirms else ["-S", f"{CAMPAIGN_CHECK}.confirms=no"]),
+    ]
+
+
+@contextlib.contextmanager
+def _followed(folder: Path, campaign: Campaign) -> Iterator[None]:
+    """Say of each round that it has been measured, while a job writes the records."""
+    said: Counter[Path] = Counter()
+    over = threading.Event()
+
+    def look() -> None:
+        for path in sorted(folder.glob(f"launch.*/{RECORD_FILE}")):
+            ends = [line for line in read_text(path).split("\n")[:-1] if '"record":"end"' in line]
+            for line in ends[said[path] :] if path in said or path not in before else ():
+                name = campaign.path_name(int(read_json(path.parent / LAUNCH_FILE)["net_path"]))
+                _say(f"{name}: round {json.loads(line)['round']}: measured")
+            said[path] = len(ends)
+
+    def follow() -> None:
+        while not over.wait(1):
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                look()
+
+    before = set(folder.glob(f"launch.*/{RECORD_FILE}"))
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _planned(site: Site, wishes: _Wishes, name: str, environment: Mapping[str, str]) -> Campaign:
     where, stack, fabric = _chosen(site, wishes.only)
-    blank = blank_campaign(site, where, fabric, stack, name=folder.name)
+    blank = blank_campaign(site, where, fabric, stack, name=name)
     blank = replace(
         blank,
-        size=default_size(site, where.name, wishes.size),
+        size=parse_size(wishes.size) if wishes.size else blank.size,
         seconds=wishes.seconds or blank.seconds,
         both_ways=wishes.both_ways,
         is_full=wishes.full,
         seed=wishes.seed,
     )
-    net_paths = _net_paths(blank, _subject(site, blank), wishes.over)
-    standing = ask_standing(where, environment)
-    campaign = _with_nodes(replace(blank, net_paths=net_paths), standing, wishes)
+    subject = resolve(site, where, site.stack(stack))
+    blank = replace(blank, net_paths=_net_paths(blank, subject, wishes.over))
+    campaign = _with_nodes(blank, where, ask_standing(where, environment), wishes)
     campaign = replace(campaign, leaf_of=ask_leaves(campaign.nodes, environment))
-    leaves = places_of(campaign) or all_on_one(len(campaign.nodes))
-    at_once = pairs_at_once(site, campaign, os.cpu_count() or 1)
-    campaign = _with_rounds(site, replace(campaign, at_once=at_once), leaves, wishes)
-    _begin(folder, campaign)
-    return campaign
-
-
-def _with_rounds(site: Site, campaign: Campaign, leaves: Leaves, wishes: _Wishes) -> Campaign:
-    """Return the campaign with its rounds: a ladder or every pair, and more of them for so long."""
-    how: dict[str, Any] = {
-        "order": Order(wishes.order),
-        "seed": wishes.seed,
-        "at_once": campaign.at_once,
-    }
-    num_paths = len(campaign.net_paths)
-    rounds = planned_rounds(leaves, num_paths, is_full=wishes.full, **how)
-    # However short it is to be, it reaches the nodes that it would without.
-    left = int(60 * (wishes.minutes or 0) / seconds_of_round(site, campaign)) - len(rounds)
-    more = rounds_for(leaves, num_paths, count=max(left, 0), **how)
-    added = (replace(each, number=len(rounds) + each.number) for each in more)
-    return replace(campaign, rounds=(*rounds, *added))
+    return with_rounds(site, campaign, order=Order(wishes.order), minutes=wishes.minutes or 0)
 
 
 def _chosen(site: Site, only: Only) -> tuple[PartitionSpec, str, str]:
@@ -248,17 +305,6 @@ def _chosen(site: Site, only: Only) -> tuple[PartitionSpec, str, str]:
     stack = one_fitting("stack", only, where.stacks) or where.stacks[0]
     fabric = one_fitting("fabric", only, where.fabrics) or where.fabrics[0]
     return where, site.stack(stack).name, site.fabric_spec(fabric).name
-
-
-def _begin(folder: Path, campaign: Campaign) -> None:
-    with refusal_of("make", folder):
-        folder.mkdir(parents=True)
-    save(folder, campaign)
-
-
-def _subject(site: Site, campaign: Campaign) -> ResolvedStack:
-    partition: PartitionSpec = site.partition(campaign.partition)
-    return resolve(site, partition, site.stack(campaign.stack))
 
 
 def _net_paths(
@@ -290,17 +336,19 @@ def _net_paths(
     return tuple(wanted)
 
 
-def _with_nodes(campaign: Campaign, standing: Standing, wishes: _Wishes) -> Campaign:
+def _with_nodes(
+    campaign: Campaign, partition: PartitionSpec, standing: Standing, wishes: _Wishes
+) -> Campaign:
     known = {*standing.free, *standing.busy, *standing.out}
     unknown = [each for each in wishes.without if each not in known]
     if unknown:
         raise ConfigError("--without names a node that the partition has not", got=unknown[0])
-    skipped = dict.fromkeys(wishes.without, "left out by --without")
-    out = {node: state for node, state in standing.out.items() if node not in skipped}
+    left_out = left_out_by_site(partition) | dict.fromkeys(wishes.without, "left out by --without")
     if wishes.skip_out:
-        skipped |= {node: f"{state}, and --skip-out" for node, state in out.items()}
-        out = {}
-    usable = {*standing.free, *standing.busy} - set(skipped)
-    if len(usable) < 2:
-        raise ConfigError("no pair can be made", expected="two nodes or more", got=str(len(usable)))
-    return replace(campaign, nodes=tuple(sorted(usable, key=natural)), out=out, skipped=skipped)
+        out = {node: f"{state}, and --skip-out" for node, state in standing.out.items()}
+        left_out = out | left_out
+    found = with_nodes(campaign, standing, left_out)
+    if len(found.nodes) < 2:
+        got = str(len(found.nodes))
+        raise ConfigError("no pair can be made", expected="two nodes or more", got=got)
+    return found

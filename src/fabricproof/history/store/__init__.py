@@ -10,6 +10,7 @@ from __future__ import annotations
 from fabricproof.history.store.history import NoHistoryError, Store, open_store, start_of
 from fabricproof.history.store.label_file import (
     ADMISSION_LABEL,
+    CAMPAIGN_LABEL,
     LOOK_LABEL,
     labels,
     labels_of,
@@ -21,6 +22,7 @@ from fabricproof.history.store.model import FIELDS, HOME, Key, Matrix, Run
 
 __all__ = [
     "ADMISSION_LABEL",
+    "CAMPAIGN_LABEL",
     "FIELDS",
     "HOME",
     "LOOK_LABEL",

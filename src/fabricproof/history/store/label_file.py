@@ -24,6 +24,9 @@ LOOK_LABEL = "night-look"
 #: of the runs of an admission: chosen for a repair, they are no sample either
 ADMISSION_LABEL = "admit"
 
+#: name of the runs of ``pairs run``: its sizes and seconds are its own
+CAMPAIGN_LABEL = "pairs"
+
 #: begins with a letter, so that no label reads as a date, a count or the identity of a run
 LABEL = re.compile(r"[A-Za-z][\w.+-]{0,63}")
 
@@ -33,7 +36,11 @@ _TAKEN = frozenset({"latest", "last", "label", "baseline", "stack"})
 
 def no_samples(labels: Mapping[str, Iterable[str]]) -> set[str]:
     """Return the runs that are no sample of the site: second looks and admissions."""
-    return {run for name in (LOOK_LABEL, ADMISSION_LABEL) for run in labels.get(name, ())}
+    return {
+        run
+        for name in (LOOK_LABEL, ADMISSION_LABEL, CAMPAIGN_LABEL)
+        for run in labels.get(name, ())
+    }
 
 
 def labels(

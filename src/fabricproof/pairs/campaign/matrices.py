@@ -13,8 +13,8 @@ from fabricproof.core.units import by_key, size_label
 from fabricproof.pairs.blame.judged import Judged
 from fabricproof.pairs.blame.measure import bound_of
 from fabricproof.pairs.blame.suspects import SuspectKind
-from fabricproof.pairs.campaign.ledger import Campaign
-from fabricproof.pairs.campaign.plan import LATENCY_BYTES, Mode
+from fabricproof.pairs.campaign.kernel import LATENCY_BYTES, Mode
+from fabricproof.pairs.campaign.plan import Campaign
 from fabricproof.pairs.campaign.record import Value
 from fabricproof.pairs.limits import Limits
 from fabricproof.pairs.matrix import BOTH_WAYS, Flags, Kind, Matrix

@@ -6,19 +6,15 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fabricproof.core.errors import FabricproofError, UnavailableError
 from fabricproof.core.hostlist import expand
 from fabricproof.core.project import site_option
 from fabricproof.core.units import natural
-from fabricproof.nodes.slurm import (
-    BUSY,
-    FREE,
-    ask,
-    ask_states,
-)
+from fabricproof.nodes.slurm import BUSY, FREE, ask, ask_states
 from fabricproof.nodes.topology import Shape, parse_topology
+from fabricproof.pairs.campaign.plan import Campaign
 from fabricproof.site import PartitionSpec, Site
 
 #: how long nodes whose job has just ended are waited for, in s
@@ -87,8 +83,28 @@ def standing_of(states: Mapping[str, str]) -> Standing:
     )
 
 
+def left_out_by_site(partition: PartitionSpec) -> dict[str, str]:
+    """Return the nodes that a site leaves out of all pairs -> that it does."""
+    without = partition.pairs_without
+    return dict.fromkeys(expand(without) if without else (), "left out by the site")
+
+
+def with_nodes(campaign: Campaign, standing: Standing, left_out: Mapping[str, str]) -> Campaign:
+    """Return a campaign over all nodes that can be had, now or later, and names the others.
+
+    ``left_out``: nodes that are left out by choice -> why; those of other partitions do not count.
+    """
+    known = {*standing.free, *standing.busy, *standing.out}
+    return replace(
+        campaign,
+        nodes=tuple(sorted({*standing.free, *standing.busy} - set(left_out), key=natural)),
+        out={node: state for node, state in standing.out.items() if node not in left_out},
+        skipped={node: left_out[node] for node in sorted(known & set(left_out), key=natural)},
+    )
+
+
 def ask_leaves(nodes: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the leaf of each node by Slurm's topology; nothing where it does not know them all."""
+    """Return the leaf of each node by Slurm's topology; nothing if it does not know them all."""
     try:
         topology = parse_topology(ask(["scontrol", "show", "topology"], environment))
     except FabricproofError:
@@ -109,3 +125,25 @@ def others_of(said: str, user_id: int) -> frozenset[str]:
     rows = [line.split() for line in said.splitlines()]
     foreign = [row[1] for row in rows if len(row) == 2 and row[0] != str(user_id)]
     return frozenset(node for nodes in foreign for node in expand(nodes))
+
+
+def end_job(job_id: str, environment: Mapping[str, str]) -> bool:
+    """Cancel a job that an earlier program left, and wait for its end; False if there is none.
+
+    It would measure what is to be measured now.  What it has measured is kept.
+
+    Raises:
+        UnavailableError: Slurm does not answer, or the job does not end.
+    """
+    asked = ["squeue", "-h", "-u", str(os.getuid()), "-o", "%A"]
+    if not job_id or job_id not in ask(asked, environment).split():
+        return False
+    ask(["scancel", "--quiet", job_id], environment)
+    for _ in range(60):  # Slurm kills after KillWait, 30 s
+        if job_id not in ask(asked, environment).split():
+            return True
+        time.sleep(1)
+    raise UnavailableError(
+        f"a job that an earlier program left of this campaign does not end: {job_id}",
+        next_step=f"scancel {job_id}",
+    )

@@ -12,13 +12,12 @@ from fabricproof.job.evidence.declaration import device_fault
 from fabricproof.job.evidence.disturbance import counted_seconds, starved_cores
 from fabricproof.job.evidence.leg_folder import RankRecord, gather
 from fabricproof.pairs.blame.suspects import SuspectKind
-from fabricproof.pairs.campaign.record import RoundRecord, Value
+from fabricproof.pairs.campaign.record import Pair, RoundRecord, Value
 from fabricproof.physics import Link
 from fabricproof.traffic import Evidence, Expectation, PathProof, PathState, prove_path
 from fabricproof.traffic.disturbance import Disturbance, foreign_traffic
 from fabricproof.traffic.error_rates import ErrorRate, error_rates
 
-Pair = tuple[str, str]
 #: two nodes, and what the counters said of the path between them
 PairProof = tuple[Pair, PathProof]
 
@@ -33,16 +32,6 @@ LEAST_DOWNS = 2
 #: what happened between two rounds counts where no more than this lies between them, in seconds: a
 #: campaign may be resumed days later, after somebody changed a cable
 MOST_GAP_SECONDS = 60.0
-
-
-def pairs_of(record: RoundRecord) -> dict[Pair, tuple[Value, ...]]:
-    """Return the values of each pair of a round, named in either order."""
-    found: dict[Pair, list[Value]] = {}
-    for value in record.values:
-        back = (value.destination, value.source)
-        key = back if back in found else (value.source, value.destination)
-        found.setdefault(key, []).append(value)
-    return {pair: tuple(values) for pair, values in found.items()}
 
 
 def prove_pair(

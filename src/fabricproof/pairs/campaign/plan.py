@@ -1,234 +1,346 @@
-"""What the kernel is, and what it is told: nodes, steps and rounds, as a plain file."""
+"""What a campaign is to measure: its nodes, paths and rounds, what they take, and its file."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+import contextlib
+import fcntl
+import itertools
+import json
+import os
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
-from fabricproof.core.errors import ConfigError
-from fabricproof.core.provenance import SHOWN_DIGITS
-from fabricproof.job.commands import LARGE_MESSAGE_BYTES, Effort, plan_ping_pong, plan_windowed
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-KERNEL = Path(__file__).parent / "kernel.c"
-#: builds the first where it runs, by the stack's own compiler; without one it leaves none
-BUILD_SCRIPT = Path(__file__).parent / "build.sh"
-BUILD = "bash build.sh >build.log 2>&1"
+from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError, ParseError
+from fabricproof.core.units import parse_size
+from fabricproof.core.whole_file import write_whole
+from fabricproof.pairs.campaign.kernel import (
+    FORMAT,
+    Mode,
+    Step,
+    as_pairs,
+    plan_steps,
+    round_seconds,
+)
+from fabricproof.pairs.fabric import Leaves, leaves_by_name, leaves_of
+from fabricproof.pairs.ladder import FIRST_ROUNDS, Ladder
+from fabricproof.pairs.schedule import Order, Schedule
+from fabricproof.physics import Fabric, bound, latency_floor_us
+from fabricproof.site import PartitionSpec, Site
 
-#: of the schedule and of the record
-FORMAT = 1
+PLAN_FILE = "campaign.json"
 
-#: the kernel's own limits (kernel.c: NAME, STEPS, MOST_WINDOW)
-_MOST_NAME, _MOST_STEPS, _MOST_WINDOW = 39, 32, 1024
+#: a small message is guessed to cost this many times the physical floor, to size the effort
+#: (as in the legs of checks)
+_LATENCY_GUESS = 20
 
-#: Where nodes share cores a rank that waits sleeps so long at a time.  At the rates of such
-#: machines it is a fraction of a frame; ranks that spin would take the core from who measures.
-NAP_US = 100
+#: What a core that plays nodes of a virtual cluster carries, in MB/s: two cores of 2.5 GHz played
+#: sixteen nodes with rails of 25 Mb/s, 200 Mb/s in all; two pairs over two rails of 200 Mb/s each,
+#: four times as much, came to 88.8 % of their rate there.
+CORE_MB_S = 12.5
 
-#: size of the ping-pong's message, in bytes: the smallest of osu_latency
-LATENCY_BYTES = 1
-
-#: A round that takes this many times what it should is ended, and the pair that hangs is named.
-_PATIENCE, _LEAST_PATIENCE_SECONDS = 30, 60
-
-
-class Build(StrEnum):
-    """What the kernel was built against (build.sh)."""
-
-    ABI = "abi"
-    """The standard MPI ABI: all stacks that have it run one binary."""
-    OWN = "own"
-    """The stack's own library, which has no such ABI."""
-    BROKEN = "broken"
-    """The stack's own library, as its ABI did not work."""
+#: numbers of two nodes
+NodePair = tuple[int, int]
 
 
-_BUILT_AGAINST = {
-    Build.ABI: "the standard MPI ABI",
-    Build.OWN: "the stack's own MPI",
-    Build.BROKEN: "the stack's own MPI, as its standard ABI did not work (build.log)",
-}
+class CampaignRunsError(FabricproofError):
+    """Another program measures this campaign."""
+
+    exit_status = ExitStatus.BUSY
 
 
 @dataclass(frozen=True, kw_only=True)
-class Binary:
-    """Which kernel ran with which MPI.
+class PlannedRound:
+    """A round of the campaign.
 
     Attributes:
-        mpi: the library that was loaded, in its own words.
-        build: what the kernel was built against; None where nobody says.
-        sha256: of the kernel's file, hexadecimal; empty likewise.
-        libraries: files of the MPI that the ranks had loaded.
+        pairs: nobody twice.
+        net_paths: numbers of the paths over which it is measured.
+        is_adaptive: whether it was added for suspects.
+        is_again: whether it is a second look at pairs that were low.
+        part: its place in a round that is measured in turns, from 0.
     """
 
-    mpi: str
-    build: Build | None = None
-    sha256: str = ""
-    libraries: tuple[str, ...] = ()
-
-    @property
-    def sentence(self) -> str:
-        """For a person; empty where the record is from before it said so."""
-        if self.build is None:
-            return ""
-        return (
-            f"kernel {self.sha256[:SHOWN_DIGITS]} (SHA-256), built against "
-            f"{_BUILT_AGAINST[self.build]}, ran with {name_of_mpi(self.mpi)} "
-            f"({', '.join(self.libraries) or 'path unknown'})"
-        )
-
-
-def name_of_mpi(said: str) -> str:
-    """Return name and version of what ``MPI_Get_library_version`` says: ``Open MPI v5.0.11``.
-
-    ``said``: as the kernel records it, with semicolons between its lines.
-    """
-    return " ".join(re.split(r"[;,]|MPICH Release", said)[0].split())[:80]
-
-
-class Mode(StrEnum):
-    """What two ranks do."""
-
-    PINGPONG = "pingpong"
-    """One message there and back; half of the time counts (osu_latency)."""
-    UNI = "uni"
-    """A window one way, then an answer (osu_bw); first one way, then the other."""
-    BI = "bi"
-    """A window both ways at once (osu_bibw)."""
+    number: int
+    pairs: tuple[NodePair, ...]
+    net_paths: tuple[int, ...]
+    is_adaptive: bool = False
+    is_again: bool = False
+    part: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
-    """One measurement of every pair of a round.
+class Campaign:
+    """What a campaign is to measure.
 
     Attributes:
-        repetitions: at most.
-        seconds: budget of the measured repetitions, one way.
+        id: the name of its folder; of a check's, the folder itself.
+        site: folder of the site.
+        leaf_of: name of the leaf of each node; empty if unknown.
+        out: nodes of the partition that take no part -> their state in Slurm.
+        skipped: nodes that are left out by choice -> why.
+        net_paths: interfaces of each path to be measured, one or several.
+        size: of the large message, in bytes.
+        seconds: budget of one measurement of a pair.
+        both_ways: whether both ways at once are measured, too.
+        is_full: every pair; else the ladder.
+        at_once: pairs of a round that measure at the same time at most; 0: all of it.
     """
 
-    mode: Mode
+    id: str
+    site: str
+    site_name: str
+    partition: str
+    fabric: str
+    stack: str
+    nodes: tuple[str, ...] = ()
+    leaf_of: tuple[str, ...] = ()
+    out: Mapping[str, str]
+    skipped: Mapping[str, str]
+    net_paths: tuple[tuple[str, ...], ...] = ()
+    rounds: tuple[PlannedRound, ...] = ()
     size: int
-    window: int
-    repetitions: int
-    warmups: int
     seconds: float
-
-
-def plan_steps(
-    *, max_size: int, rate_mb_s: float, latency_us: float, seconds: float, both_ways: bool = False
-) -> tuple[Step, ...]:
-    """Return latency of a small message and bandwidth of a large one, by the rules of all legs.
-
-    ``rate_mb_s``: what a pair is expected to carry, MB/s.
-    ``latency_us``: expected time of a small message, us.
-    ``seconds``: budget of each measurement of a pair, one way.
-    """
-    facts = {"rate_mb_s": rate_mb_s, "latency_us": latency_us, "seconds": seconds}
-    small = plan_ping_pong(max_size=LATENCY_BYTES, sizes=(LATENCY_BYTES,), **facts)
-    large = plan_windowed(max_size=max_size, sizes=(max_size,), **facts)
-    modes = (Mode.UNI, Mode.BI) if both_ways else (Mode.UNI,)
-    latency = Step(
-        mode=Mode.PINGPONG,
-        size=LATENCY_BYTES,
-        window=1,
-        repetitions=small.iterations,
-        warmups=min(small.warmups, 100),
-        seconds=seconds / 2,
-    )
-    return (latency, *(_windowed(mode, max_size, large, seconds) for mode in modes))
-
-
-def _windowed(mode: Mode, size: int, effort: Effort, seconds: float) -> Step:
-    is_large = size > LARGE_MESSAGE_BYTES
-    return Step(
-        mode=mode,
-        size=size,
-        window=effort.window_size if is_large else effort.small_window_size,
-        repetitions=effort.large_iterations if is_large else effort.iterations,
-        warmups=effort.large_warmups if is_large else effort.warmups,
-        seconds=seconds,
-    )
-
-
-def round_seconds(steps: Iterable[Step]) -> float:
-    """Return what a round should take, in seconds: budgets, both ways, with their warm-up."""
-    ways = {Mode.UNI: 2, Mode.PINGPONG: 1, Mode.BI: 1}
-    return sum(2 * ways[step.mode] * step.seconds for step in steps)
-
-
-@dataclass(frozen=True, kw_only=True)
-class KernelPlan:
-    """All that one launch of the kernel does.
-
-    Attributes:
-        nodes: names, one rank on each.
-        steps: of every round.
-        rounds: number of each round, and its pairs as numbers of nodes; nobody twice in a round.
-        share_cores: whether nodes share cores, so that who waits has to sleep.
-    """
-
-    nodes: tuple[str, ...]
-    steps: tuple[Step, ...]
-    rounds: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
-    share_cores: bool = False
+    both_ways: bool = False
+    is_full: bool = True
+    seed: int = 0
+    at_once: int = 0
+    format: int = FORMAT
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     @property
-    def seconds_per_round(self) -> float:
-        """What a round should take, in seconds."""
-        return round_seconds(self.steps)
+    def resume(self) -> str:
+        """The command that measures what is left."""
+        return f"fabricproof pairs run --resume {shlex.quote(self.id)}"
 
     @property
-    def limit_seconds(self) -> int:
-        """When a round is ended, in seconds."""
-        return _LEAST_PATIENCE_SECONDS + int(_PATIENCE * self.seconds_per_round)
+    def places(self) -> Leaves | None:
+        """Where the nodes hang; None if unknown."""
+        if not self.leaf_of:
+            return None
+        return leaves_by_name(self.nodes, dict(zip(self.nodes, self.leaf_of, strict=True)))
+
+    @property
+    def leaves(self) -> Leaves:
+        """Where the nodes hang; all on one leaf if unknown."""
+        return self.places or leaves_of(len(self.nodes), len(self.nodes))
+
+    @cached_property
+    def modes(self) -> Counter[Mode]:
+        """How many values each pair has of each mode."""
+        return Counter({Mode.PINGPONG: 1, Mode.UNI: 2} | ({Mode.BI: 1} if self.both_ways else {}))
+
+    @property
+    def num_adaptive(self) -> int:
+        """Rounds that were added for suspects."""
+        return sum(each.is_adaptive and each.part == 0 for each in self.rounds)
+
+    @property
+    def again(self) -> frozenset[int]:
+        """Numbers of the rounds that are second looks."""
+        return frozenset(each.number for each in self.rounds if each.is_again)
+
+    def path_name(self, net_path: int) -> str:
+        """Return ``rail0+rail1``."""
+        return "+".join(self.net_paths[net_path])
+
+    def names(self, pair: NodePair) -> frozenset[str]:
+        """Return the names of two nodes."""
+        return frozenset((self.nodes[pair[0]], self.nodes[pair[1]]))
+
+    def with_round(
+        self, pairs: tuple[NodePair, ...], net_paths: tuple[int, ...], *, is_again: bool = False
+    ) -> Campaign:
+        """Return the campaign with a further round: for suspects, or as a second look."""
+        first = max((each.number for each in self.rounds), default=-1) + 1
+        added = parts_of_rounds([pairs], net_paths, self.at_once, first=first)
+        more = (replace(each, is_adaptive=not is_again, is_again=is_again) for each in added)
+        return replace(self, rounds=(*self.rounds, *more))
 
 
-def render_schedule(plan: KernelPlan) -> str:
-    """Return the file that the kernel reads.
+def parts_of_rounds(
+    rounds: Iterable[tuple[NodePair, ...]],
+    net_paths: Iterable[int],
+    at_once: int,
+    *,
+    first: int = 0,
+) -> Iterator[PlannedRound]:
+    """Yield rounds over paths, each in as many turns as it takes.
 
-    Raises:
-        ConfigError: a name, a window or a pair that the kernel would refuse.
+    ``at_once``: pairs that measure at the same time at most (:func:`pairs_at_once`); 0: all.
     """
-    _check(plan)
-    lines = [
-        f"fabricproof-pairs {FORMAT}",
-        f"nap_us {NAP_US if plan.share_cores else 0}",
-        f"round_seconds {plan.limit_seconds}",
-        *(f"node {name}" for name in plan.nodes),
-        *(
-            f"step {each.mode} {each.size} {each.window} {each.repetitions} {each.warmups} "
-            f"{each.seconds:.6f}"
-            for each in plan.steps
-        ),
-        "rounds",
-    ]
-    for number, pairs in plan.rounds:
-        lines.append(" ".join([f"round {number}", *(f"{one} {other}" for one, other in pairs)]))
-    return "\n".join([*lines, "end", ""])
+    over = tuple(net_paths)
+    parts = (
+        (number, pairs[begin : begin + (at_once or len(pairs))])
+        for pairs in rounds
+        for number, begin in enumerate(range(0, len(pairs), at_once or max(len(pairs), 1)))
+    )
+    for number, (part, pairs) in enumerate(parts, start=first):
+        yield PlannedRound(number=number, pairs=pairs, net_paths=over, part=part)
 
 
-def _check(plan: KernelPlan) -> None:
-    for name in plan.nodes:
-        if len(name) > _MOST_NAME or not name or not name.replace("-", "a").replace(
-            ".", "a"
-        ).replace("_", "a").isalnum() or name.startswith("."):  # fmt: skip
-            raise ConfigError(
-                "a node of this name cannot be told to the kernel",
-                expected=f"letters, digits, dots and hyphens, {_MOST_NAME} at most",
-                got=repr(name),
-            )
-    if len(plan.steps) > _MOST_STEPS or any(each.window > _MOST_WINDOW for each in plan.steps):
-        raise ConfigError("too many steps, or too large a window")
-    for number, pairs in plan.rounds:
-        named = [node for pair in pairs for node in pair]
-        if len(set(named)) != len(named) or not all(0 <= at < len(plan.nodes) for at in named):
-            raise ConfigError(
-                f"round {number} is no round", expected="each node once at most", got=str(named)
-            )
+def planned_rounds(
+    campaign: Campaign, *, order: Order = Order.LEAFWISE, first_rounds: int = FIRST_ROUNDS
+) -> tuple[PlannedRound, ...]:
+    """Return the rounds that a campaign begins with: every pair, or the first of the ladder.
+
+    Whoever has a bye in all of them gets a partner in one round more.
+    """
+    leaves = campaign.leaves
+    if campaign.is_full:
+        rounds = Schedule(order=order, leaves=leaves, seed=campaign.seed).rounds()
+    else:
+        rounds = Ladder(leaves=leaves, seed=campaign.seed, first_rounds=first_rounds).first()
+    planned = as_pairs(each.tolist() for each in rounds)
+    met = sorted({node for pairs in planned for pair in pairs for node in pair})
+    alone = sorted(set(range(leaves.num_nodes)) - set(met))
+    free = [*alone, *met][: 2 * ((len(alone) + 1) // 2)]
+    byes = tuple(zip(free[::2], free[1::2], strict=False))
+    every = (*planned, byes) if byes else planned
+    return tuple(parts_of_rounds(every, range(len(campaign.net_paths)), campaign.at_once))
 
 
-def as_pairs(rounds: Iterable[Sequence[Sequence[int]]]) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """Return rounds (arrays of shape (pairs, 2)) as plain numbers."""
-    return tuple(tuple((int(one), int(other)) for one, other in pairs) for pairs in rounds)
+def rounds_for(campaign: Campaign, count: int, order: Order) -> tuple[PlannedRound, ...]:
+    """Return ``count`` rounds over every path: each pair once, then all of them again and again."""
+    rounds = (
+        pairs
+        for again in itertools.count()
+        for each in Schedule(
+            order=order, leaves=campaign.leaves, seed=campaign.seed + again
+        ).rounds()
+        for pairs in as_pairs([each.tolist()])
+    )
+    parts = parts_of_rounds(rounds, range(len(campaign.net_paths)), campaign.at_once)
+    return tuple(itertools.islice(parts, count))
+
+
+def with_rounds(
+    site: Site,
+    campaign: Campaign,
+    *,
+    order: Order = Order.LEAFWISE,
+    first_rounds: int = FIRST_ROUNDS,
+    minutes: float = 0,
+) -> Campaign:
+    """Return the campaign with its rounds: as planned, then every pair again for so long in all."""
+    campaign = replace(campaign, at_once=pairs_at_once(site, campaign, os.cpu_count() or 1))
+    rounds = planned_rounds(campaign, order=order, first_rounds=first_rounds)
+    left = int(60 * minutes / sum(seconds_over_paths(site, campaign))) - len(rounds)
+    more = rounds_for(campaign, max(left, 0), order)
+    added = (replace(each, number=len(rounds) + each.number) for each in more)
+    return replace(campaign, rounds=(*rounds, *added))
+
+
+def blank_campaign(
+    site: Site, partition: PartitionSpec, fabric: str, stack: str, *, name: str
+) -> Campaign:
+    """Return a campaign over every pair as the site has it, without nodes, paths and rounds."""
+    return Campaign(
+        id=name,
+        site=str(site.folder.resolve()),
+        site_name=site.name,
+        partition=partition.name,
+        fabric=fabric,
+        stack=stack,
+        out={},
+        skipped={},
+        size=parse_size(partition.max_message_size),
+        seconds=partition.leg_seconds,
+    )
+
+
+def physics(site: Site, campaign: Campaign, net_path: int) -> Fabric:
+    """Return the physics of a path of the campaign."""
+    connections = site.stack(campaign.stack).connections
+    return site.fabric(campaign.fabric, campaign.net_paths[net_path], num_flows=connections)
+
+
+def steps_of(site: Site, campaign: Campaign, net_path: int) -> tuple[Step, ...]:
+    """Return what every pair is measured by over a path, by the rules of all legs."""
+    fabric = physics(site, campaign, net_path)
+    stated = site.fabric_spec(campaign.fabric).typical_latency_us
+    return plan_steps(
+        max_size=campaign.size,
+        rate_mb_s=bound(fabric).low_mb_s,
+        latency_us=stated or _LATENCY_GUESS * latency_floor_us(fabric, 0).us,
+        seconds=campaign.seconds,
+        both_ways=campaign.both_ways,
+    )
+
+
+def seconds_over_paths(site: Site, campaign: Campaign) -> tuple[float, ...]:
+    """Return what one round takes over each path, by its budgets."""
+    paths = range(len(campaign.net_paths))
+    return tuple(round_seconds(steps_of(site, campaign, each)) for each in paths)
+
+
+def seconds_of_all(site: Site, campaign: Campaign) -> float:
+    """Return what all planned rounds take, each over its paths."""
+    over = seconds_over_paths(site, campaign)
+    return sum(over[at] for each in campaign.rounds for at in each.net_paths)
+
+
+def pairs_at_once(site: Site, campaign: Campaign, cores: int) -> int:
+    """Return how many pairs of a round may measure at the same time; 0: all of them.
+
+    Where nodes share cores (``oversubscribed``) the cores carry what on real nodes the wire does:
+    more pairs at once would be held against a rate that this machine does not have.
+
+    ``cores``: of the machine that plays the nodes.
+    """
+    if not site.partition(campaign.partition).oversubscribed:
+        return 0
+    paths = range(len(campaign.net_paths))
+    fastest = max(bound(physics(site, campaign, each)).low_mb_s for each in paths)
+    return max(1, int(cores * CORE_MB_S / fastest))
+
+
+def save(folder: Path, campaign: Campaign) -> None:
+    """Write the plan of a campaign, whole."""
+    write_whole(folder / PLAN_FILE, json.dumps(asdict(campaign), indent=1) + "\n")
+
+
+_PLAN = TypeAdapter(Campaign)
+
+
+def load(folder: Path) -> Campaign:
+    """Return the campaign in ``folder``."""
+    path = folder / PLAN_FILE
+    try:
+        found = _PLAN.validate_json(path.read_bytes(), strict=True)
+    except OSError as error:
+        raise InputMissingError(
+            f"no campaign: {error.strerror}", source=str(path), next_step=f"ls {folder.parent}"
+        ) from None
+    except ValidationError:
+        found = None
+    if found is None or found.format != FORMAT:
+        raise ParseError(
+            "damaged plan of a campaign", source=str(path), expected=f"one of format {FORMAT}"
+        )
+    return found
+
+
+@contextlib.contextmanager
+def only_one(folder: Path, what: str) -> Iterator[None]:
+    """Keep a second program that does the same away from the campaign in ``folder``.
+
+    A file system without locks (Lustre without "flock") keeps nobody away.
+    """
+    with (folder / f"{what}.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CampaignRunsError(
+                "this campaign is going on already",
+                source=str(folder),
+                next_step="wait for it, or end the other one",
+            ) from None
+        except OSError:
+            pass
+        yield

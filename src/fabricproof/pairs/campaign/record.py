@@ -1,26 +1,37 @@
-"""Read what the kernel wrote: JSON lines, each round closed by its end.
+"""What the launches of a campaign left: rounds of values and counters, and what is left to do.
 
-A round without its end is lost, whatever stands of it: the job was killed in it.  A last line
-without its newline is such a loss too.  Any other line that is none of ours is damage, and refused.
+The kernel writes JSON lines, and closes each round with its end.  A round without its end is lost,
+whatever stands of it: the job was killed in it.  Any other line that is none of ours is damage.
+What was measured stands in these records and nowhere else, so that a campaign that was killed goes
+on with what they lack.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from fabricproof.core.errors import ParseError
 from fabricproof.core.plain import typed, typed_at
-from fabricproof.job.evidence.leg_folder import RankRecord, named_counters
-from fabricproof.pairs.campaign.plan import FORMAT, Binary, Build, Mode
+from fabricproof.core.records import read_json, text_if_there
+from fabricproof.core.units import counted, size_label
+from fabricproof.job.evidence.leg_folder import RankRecord, named_counters, read_text
+from fabricproof.pairs.campaign.kernel import FORMAT, Binary, Mode
+from fabricproof.pairs.campaign.plan import PLAN_FILE, Campaign, PlannedRound
 
-#: the times of a few repetitions stand singly, and their sum is what is said; rounding allowed
-_ROUNDING_US = 0.01
+LAUNCH_FILE, RECORD_FILE, SCHEDULE_FILE = "launch.json", "record.jsonl", "schedule"
+
+#: what a rank that hangs says before it ends the launch (kernel.c, too_long)
+_STUCK = re.compile(r"fabricproof kernel: stuck (\S+) with (\S+) in round (\d+),")
+
+Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +42,6 @@ class Value:
         source: node that led: sent first, or one way.
         destination: its partner.
         warmups: unmeasured repetitions.
-        times_us: of each, where they were few.
     """
 
     round: int
@@ -43,10 +53,7 @@ class Value:
     warmups: int
     repetitions: int
     total_us: float
-    least_us: float
     median_us: float
-    most_us: float
-    times_us: tuple[float, ...] = ()
 
     @property
     def bandwidth_mb_s(self) -> float:
@@ -85,222 +92,313 @@ class RoundRecord:
     begin: float
     end: float
 
+    @cached_property
+    def pairs(self) -> Mapping[Pair, tuple[Value, ...]]:
+        """The values of each pair, named in either order."""
+        found: dict[Pair, list[Value]] = {}
+        for value in self.values:
+            back = (value.destination, value.source)
+            key = back if back in found else (value.source, value.destination)
+            found.setdefault(key, []).append(value)
+        return {pair: tuple(values) for pair, values in found.items()}
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(kw_only=True)
 class KernelRecord:
     """What a launch of the kernel left.
 
     Attributes:
         rounds: that ended, in the order in which they ran.
-        binary: what measured them; None where nothing is written yet.
+        binary: what measured them; None if nothing is written yet.
         lost: rounds that began and did not end, and what else was cut, in words.
     """
 
-    rounds: tuple[RoundRecord, ...] = ()
+    rounds: list[RoundRecord] = field(default_factory=list)
     binary: Binary | None = None
     is_done: bool = False
-    lost: tuple[str, ...] = ()
+    lost: list[str] = field(default_factory=list)
 
 
 def read_record(text: str, source: str) -> KernelRecord:
     """Read the record of one launch, also while it is written."""
-    reader = _Reader(source)
-    tail = reader.take_all(text)
-    return reader.record([f"{source}:{reader.line + 1}: a line is cut off"] if tail else [])
-
-
-class GrowingRecord:
-    """A record that is being written: each look reads what is new in it, once."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._reader = _Reader(str(path))
-        self._tail = b""
-        self._offset = 0
-
-    def look(self) -> KernelRecord:
-        """Return what stands in it by now; nothing before it is there."""
-        with contextlib.suppress(OSError), self.path.open("rb") as file:
-            file.seek(self._offset)
-            new = file.read()
-            self._offset += len(new)
-            whole, newline, tail = (self._tail + new).rpartition(b"\n")
-            self._tail = tail
-            self._reader.take_all((whole + newline).decode(errors="replace"))
-        return self._reader.record(())
-
-
-class _Reader:
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self.line = 0
-        self.binary: Binary | None = None
-        self.is_done = False
-        self.facts: dict[str, RankRecord] = {}
-        self.rounds: dict[int, RoundRecord] = {}
-        self.values: dict[tuple[Mode, int, str, str], Value] = {}
-        self.nodes: dict[str, RankRecord] = {}
-        self.round: int | None = None
-
-    def refuse(self, problem: str, expected: str, got: object) -> NoReturn:
-        raise ParseError(
-            problem, source=self.source, line=self.line, expected=expected, got=repr(got)[:120]
-        )
-
-    def take_all(self, text: str) -> str:
-        """Take the lines of ``text``; return what stands behind the last one."""
-        *lines, tail = text.split("\n")
-        for line in lines:
-            self._take(line)
-        return tail
-
-    def _take(self, line: str) -> None:
-        self.line += 1
+    found = KernelRecord()
+    ranks: dict[str, RankRecord] = {}
+    values: list[Value] = []
+    nodes: dict[str, RankRecord] = {}
+    *lines, tail = text.split("\n")
+    for number, line in enumerate(lines, start=1):
         try:
             fields = json.loads(line)
-        except ValueError:
-            self.refuse("damaged record of pairs", "a JSON object", line)
-        if not isinstance(fields, dict):
-            self.refuse("damaged record of pairs", "a JSON object", line)
-        kind = str(fields.get("record"))
-        takers = {
-            "campaign": self._campaign,
-            "rank": self._rank,
-            "value": self._value,
-            "counters": self._counters,
-            "end": self._end,
-            "done": self._done,
-        }
-        if kind not in takers or self.is_done or (self.binary is None) != (kind == "campaign"):
-            self.refuse("a line that does not belong here", "the kernel's next record", line)
-        try:
-            takers[kind](fields)
+            kind = fields["record"]
+            if found.is_done or (found.binary is None) != (kind == "campaign"):
+                raise ValueError("a line that does not belong here")
+            if kind == "campaign":
+                found.binary = _binary(fields)
+            elif kind == "rank":
+                rank = _rank(fields, ranks)
+                ranks[rank.node] = rank
+            elif kind == "value":
+                values.append(_value(fields))
+            elif kind == "counters":
+                node = str(fields["node"])
+                nodes[node] = _with_counters(ranks[node], fields, source)
+            elif kind == "end":
+                found.rounds.append(_round(fields, values, nodes, found.rounds))
+                values, nodes = [], {}
+            elif kind == "done" and not values and not nodes:
+                found.is_done = True
+            else:
+                raise ValueError("a record that the kernel does not write here")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            if isinstance(error, ParseError):
-                raise
-            self.refuse("damaged record of pairs", f"a whole {kind} record", line)
+            raise ParseError(
+                "damaged record of pairs",
+                source=source,
+                line=number,
+                expected=f"the kernel's next record ({error})",
+                got=repr(line)[:120],
+            ) from None
+    unended = f"a round did not end ({len(values)} values of it are lost)"
+    cut = f"{source}:{len(lines) + 1}: a line is cut off"
+    found.lost = [unended] * bool(values or nodes) + [cut] * bool(tail)
+    if found.binary:
+        seen = dict.fromkeys(each.library for each in ranks.values() if each.library != "unknown")
+        found.binary = replace(found.binary, libraries=tuple(seen))
+    return found
 
-    def _campaign(self, fields: dict[str, Any]) -> None:
-        if fields["format"] != FORMAT:
-            self.refuse("a record of another version", f"format {FORMAT}", fields["format"])
-        told = str(fields.get("build", ""))
-        self.binary = Binary(
-            mpi=str(fields["mpi"]) or "unknown",
-            build=Build(told) if told else None,
-            sha256=str(fields.get("sha256", "")),
-        )
 
-    def _rank(self, fields: dict[str, Any]) -> None:
-        node = str(fields["node"])
-        if node in self.facts:
-            self.refuse("a node has two ranks", "one each", node)
-        facts = {
-            str(interface): {str(name): str(value) for name, value in told.items()}
-            for interface, told in fields["facts"].items()
+def _binary(fields: Mapping[str, Any]) -> Binary:
+    if fields["format"] != FORMAT:
+        raise ValueError(f"format {FORMAT}, got {fields['format']}")
+    return Binary(
+        mpi=str(fields["mpi"]) or "unknown",
+        build=str(fields.get("build", "")),
+        sha256=str(fields.get("sha256", "")),
+    )
+
+
+def _rank(fields: Mapping[str, Any], others: Collection[str]) -> RankRecord:
+    if fields["node"] in others:
+        raise ValueError(f"{fields['node']} has two ranks")
+    return RankRecord(
+        rank=typed_at(fields, "rank", int),
+        node=str(fields["node"]),
+        cpus=str(fields["cpus"]),
+        machine=str(fields["machine"]),
+        library=str(fields.get("library", "")) or "unknown",
+        status=0,
+        facts={name: {key: str(fact) for key, fact in told.items()}
+               for name, told in fields["facts"].items()},
+    )  # fmt: skip
+
+
+def _value(fields: dict[str, Any]) -> Value:
+    ends = {"source": str(fields["from"]), "destination": str(fields["to"])}
+    told = {name: fields[name] for name in Value.__dataclass_fields__ if name in fields}
+    value = typed(Value, told | ends)
+    times = (value.median_us, value.total_us)
+    if value.source == value.destination or min(value.size, value.window, value.repetitions) < 1:
+        raise ValueError("no message was measured")
+    if not all(0 < each < math.inf for each in times):
+        raise ValueError("times that cannot be")
+    return value
+
+
+def _with_counters(rank: RankRecord, fields: Mapping[str, Any], source: str) -> RankRecord:
+    """Return a rank with its counters; ``after`` names only what changed."""
+    before = {str(name): dict(told) for name, told in fields["before"].items()}
+    after = {name: dict(told) for name, told in before.items()}
+    for name, told in fields["after"].items():
+        after.setdefault(str(name), {}).update(told)
+    for interface, name in fields["gone"]:
+        del after[interface][name]
+    return replace(
+        rank,
+        before=named_counters(before, rank.facts, source),
+        after=named_counters(after, rank.facts, source),
+    )
+
+
+def _round(
+    fields: Mapping[str, Any],
+    values: Sequence[Value],
+    nodes: Mapping[str, RankRecord],
+    before: Iterable[RoundRecord],
+) -> RoundRecord:
+    number = typed_at(fields, "round", int)
+    named = {name for each in values for name in (each.source, each.destination)}
+    if named != set(nodes):
+        raise ValueError("a round ends without the counters of each of its nodes")
+    if any(each.number == number for each in before) or {each.round for each in values} - {number}:
+        raise ValueError("values of another round")
+    return RoundRecord(
+        number=number,
+        values=tuple(values),
+        nodes=nodes,
+        begin=typed_at(fields, "begin", float),
+        end=typed_at(fields, "end", float),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """A launch of the kernel over one path.
+
+    Attributes:
+        reason: why it did not come to its end; empty if it did.
+        down: node -> which of its rails is not up; then no rank was started.
+        stuck: pairs that hung, with the number of the round.
+    """
+
+    name: str
+    net_path: int
+    record: KernelRecord
+    reason: str = ""
+    down: Mapping[str, str] = field(default_factory=dict)
+    stuck: frozenset[tuple[int, frozenset[str]]] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What the launches of a campaign left.
+
+    Attributes:
+        rounds: path, and a round that ended over it, in the order of the launches.
+        lost: what was cut, and why launches did not come to their end, in words.
+        binaries: kernels and the MPIs that they ran with.
+    """
+
+    rounds: tuple[tuple[int, RoundRecord], ...]
+    lost: tuple[str, ...] = ()
+    binaries: tuple[Binary, ...] = ()
+
+
+def launches(folder: Path) -> list[Path]:
+    """Return the folders of the launches of a campaign, oldest first."""
+    found = [path for path in folder.glob("launch.*") if path.suffix[1:].isdecimal()]
+    return sorted(found, key=lambda path: int(path.suffix[1:]))
+
+
+def read_launch(folder: Path) -> Launch | None:
+    """Return what one launch has left so far; None if it was cut off before it was planned."""
+    try:
+        net_path = int(read_json(folder / LAUNCH_FILE)["net_path"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ParseError("damaged plan of a launch", source=str(folder / LAUNCH_FILE)) from None
+    record = _record_of(folder / RECORD_FILE)
+    if record.is_done:
+        return Launch(name=folder.name, net_path=net_path, record=record)
+    down = dict(
+        line.split(" ", 1) for line in read_text(folder / "down").splitlines() if " " in line
+    )
+    stderr = read_text(folder / "stderr")
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    own = [line for line in lines if line.startswith("fabricproof kernel")]
+    said = (own or lines[-1:] or [""])[0][:300]
+    status = read_text(folder / "status").strip()
+    why = f"the kernel ended with status {status}" if status else "its script was ended"
+    if down:
+        why = "not up: " + ", ".join(f"{node} {rail}" for node, rail in sorted(down.items()))
+    return Launch(
+        name=folder.name,
+        net_path=net_path,
+        record=record,
+        reason=": ".join(filter(None, (why, "" if down else said))),
+        down=down,
+        stuck=frozenset(
+            (int(number), frozenset((one, other))) for one, other, number in _STUCK.findall(stderr)
+        ),
+    )
+
+
+def _record_of(path: Path) -> KernelRecord:
+    try:
+        found = path.stat()
+    except OSError:
+        return KernelRecord()
+    return _read(path, found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=256)
+def _read(path: Path, _size: int, _mtime: int) -> KernelRecord:
+    """Read a record once, and again if it grew: the job of a killed program may still write."""
+    text = text_if_there(
+        path,
+        "the record of a launch",
+        "make it readable: without it its rounds would be measured again",
+        what="cannot read what was measured",
+    )
+    return KernelRecord() if text is None else read_record(text, str(path))
+
+
+def measured(folder: Path, campaign: Campaign) -> Measured:
+    """Return what the campaign in ``folder`` has measured.
+
+    Raises:
+        ParseError: a record is damaged, or of another campaign.
+    """
+    found = [each for place in launches(folder) if (each := read_launch(place)) is not None]
+    for launch in found:
+        planned = {
+            each.number: each for each in campaign.rounds if launch.net_path in each.net_paths
         }
-        self.facts[node] = RankRecord(
-            rank=typed_at(fields, "rank", int),
-            node=node,
-            cpus=str(fields["cpus"]),
-            machine=str(fields["machine"]),
-            library=str(fields.get("library", "")) or "unknown",
-            status=0,
-            before={},
-            after={},
-            facts=facts,
+        for record in launch.record.rounds:
+            _check(campaign, planned.get(record.number), record, str(folder / launch.name))
+    return Measured(
+        rounds=tuple((each.net_path, record) for each in found for record in each.record.rounds),
+        lost=tuple(
+            f"{each.name}: {why}"
+            for each in found
+            for why in (*filter(None, [each.reason]), *each.record.lost)
+        ),
+        binaries=tuple(dict.fromkeys(each.record.binary for each in found if each.record.binary)),
+    )
+
+
+def _check(
+    campaign: Campaign, planned: PlannedRound | None, record: RoundRecord, source: str
+) -> None:
+    """Refuse a round that was not planned, and one in which a measurement is lacking."""
+    pairs = {campaign.names(pair) for pair in (planned.pairs if planned else ())}
+    for pair, values in record.pairs.items():
+        seen = Counter(value.mode for value in values)
+        ways = {value.source for value in values if value.mode is Mode.UNI}
+        sizes = {value.size for value in values if value.mode is not Mode.PINGPONG}
+        is_whole = seen == campaign.modes and ways == set(pair) and sizes == {campaign.size}
+        if frozenset(pair) not in pairs or not is_whole:
+            raise ParseError(
+                "a round that is none of this campaign's",
+                source=f"{source}/{RECORD_FILE}",
+                expected=f"the pairs of round {record.number} in {PLAN_FILE}, all measured, with "
+                f"messages of {size_label(campaign.size)}",
+                got=f"{pair[0]} - {pair[1]}: {counted(seen.total(), 'value')}, messages of "
+                f"{', '.join(size_label(size) for size in sorted(sizes)) or 'no size'}",
+            )
+
+
+def left_on(net_path: int, campaign: Campaign, done: Measured) -> tuple[PlannedRound, ...]:
+    """Return what is planned over one path and not measured."""
+    seen = {
+        (record.number, frozenset(pair))
+        for own, record in done.rounds
+        if own == net_path
+        for pair in record.pairs
+    }
+    cut = (
+        replace(
+            each,
+            pairs=tuple(
+                pair for pair in each.pairs if (each.number, campaign.names(pair)) not in seen
+            ),
         )
-
-    def _in_round(self, fields: dict[str, Any]) -> int:
-        number = typed_at(fields, "round", int)
-        if number in self.rounds or self.round not in {None, number}:
-            self.refuse("a record of another round", f"round {self.round}", number)
-        self.round = number
-        return number
-
-    def _node(self, name: object) -> str:
-        if name not in self.facts:
-            self.refuse("a node without a rank", "one that had a rank", name)
-        return str(name)
-
-    def _value(self, fields: dict[str, Any]) -> None:
-        self._in_round(fields)
-        ends = {"source": self._node(fields["from"]), "destination": self._node(fields["to"])}
-        # The kernel prints more of the times than is read: 95 and 99 % of them.
-        told = {name: fields[name] for name in Value.__dataclass_fields__ if name in fields}
-        value = typed(Value, told | ends)
-        why = _contradiction(value)
-        key = (value.mode, value.size, value.source, value.destination)
-        if why or key in self.values:
-            self.refuse("a value that cannot be", "one that agrees", why or "a second of a pair")
-        self.values[key] = value
-
-    def _counters(self, fields: dict[str, Any]) -> None:
-        self._in_round(fields)
-        node = self._node(fields["node"])
-        if node in self.nodes:
-            self.refuse("the counters of a node stand twice", "once in a round", node)
-        before = {str(name): dict(told) for name, told in fields["before"].items()}
-        after = {name: dict(told) for name, told in before.items()}
-        for name, told in fields["after"].items():
-            after.setdefault(str(name), {}).update(told)
-        for interface, name in fields["gone"]:
-            del after[interface][name]
-        known = self.facts[node]
-        self.nodes[node] = replace(
-            known,
-            before=named_counters(before, known.facts, self.source),
-            after=named_counters(after, known.facts, self.source),
-        )
-
-    def _end(self, fields: dict[str, Any]) -> None:
-        number = self._in_round(fields)
-        named = {name for each in self.values.values() for name in (each.source, each.destination)}
-        if named != set(self.nodes):
-            self.refuse("a round ends without all its counters", "those of each node", number)
-        begin, end = (typed_at(fields, name, float) for name in ("begin", "end"))
-        self.rounds[number] = RoundRecord(
-            number=number,
-            values=tuple(self.values.values()),
-            nodes=self.nodes,
-            begin=begin,
-            end=end,
-        )
-        self.values, self.nodes, self.round = {}, {}, None
-
-    def _done(self, fields: dict[str, Any]) -> None:
-        del fields
-        self.is_done = self.round is None
-        if not self.is_done:
-            self.refuse("an end within a round", f"the end of round {self.round}", "done")
-
-    def record(self, lost: Iterable[str]) -> KernelRecord:
-        unended = [] if self.round is None else [f"round {self.round} did not end"]
-        seen = dict.fromkeys(each.library for each in self.facts.values())
-        libraries = tuple(each for each in seen if each != "unknown")
-        return KernelRecord(
-            rounds=tuple(self.rounds.values()),
-            binary=replace(self.binary, libraries=libraries) if self.binary else None,
-            is_done=self.is_done,
-            lost=(*unended, *lost),
-        )
+        for each in campaign.rounds
+        if net_path in each.net_paths
+    )
+    return tuple(each for each in cut if each.pairs)
 
 
-def _contradiction(value: Value) -> str:
-    if value.source == value.destination:
-        return "a node with itself"
-    if min(value.size, value.window, value.repetitions) < 1:
-        return "no message was measured"
-    if (
-        not 0
-        < value.least_us
-        <= value.median_us
-        <= value.most_us
-        <= value.total_us * 1.001
-        < math.inf
-    ):
-        return "times that contradict each other"
-    few = value.times_us
-    off = _ROUNDING_US * (value.repetitions + 1)
-    if few and (len(few) != value.repetitions or abs(sum(few) - value.total_us) > off):
-        return "times that are not their sum"
-    return ""
+def left_over(campaign: Campaign, done: Measured) -> dict[int, tuple[PlannedRound, ...]]:
+    """Return path -> what is planned over it and not measured; nothing that was measured."""
+    paths = range(len(campaign.net_paths))
+    return {at: rounds for at in paths if (rounds := left_on(at, campaign, done))}

@@ -19,7 +19,7 @@ from fabricproof.job.evidence.error_rates import counters_set_back, due_kinds, w
 from fabricproof.pairs.blame.judge import judge_matrix
 from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
 from fabricproof.pairs.blame.losses import Carried, Loss, Losses
-from fabricproof.pairs.campaign.ledger import Campaign, Measured, PlannedRound, left_over
+from fabricproof.pairs.campaign.kernel import Binary
 from fabricproof.pairs.campaign.matrices import (
     OF_MODE,
     Quantity,
@@ -35,19 +35,17 @@ from fabricproof.pairs.campaign.path import (
     disturbances,
     down_links,
     errors_of,
-    pairs_of,
     prove_pair,
     wrong_paths,
 )
-from fabricproof.pairs.campaign.plan import Binary
-from fabricproof.pairs.fabric import Leaves, leaves_by_name
+from fabricproof.pairs.campaign.plan import Campaign, PlannedRound, physics
+from fabricproof.pairs.campaign.record import Measured, left_over
 from fabricproof.pairs.limits import NO_LIMITS, Limits, limits_of
 from fabricproof.pairs.matrix import Flags, Matrix
 from fabricproof.pairs.picture import Picture, picture_of
 from fabricproof.pairs.population import Population, populations_of
 from fabricproof.pairs.said import Said
 from fabricproof.pairs.words import say
-from fabricproof.physics import Fabric
 from fabricproof.site import Site
 from fabricproof.traffic import PathProof, PathState, Risen
 from fabricproof.traffic.disturbance import DisturbanceKind, share_taken
@@ -200,20 +198,6 @@ def pictures_of(outcome: Outcome) -> list[Picture]:
     return found
 
 
-def places_of(campaign: Campaign) -> Leaves | None:
-    """Return where the nodes hang; None where nobody knows."""
-    if not campaign.leaf_of:
-        return None
-    leaf_of = dict(zip(campaign.nodes, campaign.leaf_of, strict=True))
-    return leaves_by_name(campaign.nodes, leaf_of)
-
-
-def physics(site: Site, campaign: Campaign, net_path: int) -> Fabric:
-    """Return the physics of a path of the campaign."""
-    connections = site.stack(campaign.stack).connections
-    return site.fabric(campaign.fabric, campaign.net_paths[net_path], num_flows=connections)
-
-
 def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
     """Judge what a campaign has measured."""
     rows: list[Row] = []
@@ -223,7 +207,7 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
     proofs: list[tuple[int, PairProof]] = []
     for net_path, record in done.rounds:
         link, rails = physics(site, campaign, net_path).link, campaign.net_paths[net_path]
-        for pair, values in pairs_of(record).items():
+        for pair, values in record.pairs.items():
             proof = prove_pair(record, pair, values, rails, link)
             proofs.append((net_path, (pair, proof)))
             if proof.state is PathState.PROVEN:
@@ -421,7 +405,7 @@ def _result(
 ) -> Result:
     matrix = matrix_of(campaign, quantity, net_paths, rows)
     limits = _limits(site, campaign, quantity, net_paths[0], matrix)
-    leaves = places_of(campaign)
+    leaves = campaign.places
     judged = judge_matrix(matrix, leaves=leaves, limits=limits)
     doubtful = doubtful_rows(judged, limits)
     good_now = good_at_second_look(campaign, rows, doubtful)

@@ -27,8 +27,8 @@ from fabricproof.nodes.preflight import FLEET, Preflight
 from fabricproof.pairs.blame.judged import MatrixVerdict
 from fabricproof.pairs.blame.losses import Loss, SideCarried
 from fabricproof.pairs.blame.suspects import SuspectKind
-from fabricproof.pairs.campaign.ledger import Campaign, PlannedRound
 from fabricproof.pairs.campaign.matrices import Quantity
+from fabricproof.pairs.campaign.plan import Campaign, PlannedRound
 from fabricproof.pairs.campaign.verdict import Outcome, Result
 from fabricproof.pairs.check.partners import ALL_ALIKE, LEAST_PARTNERS, ruled_out_ppm
 from fabricproof.pairs.check.rows import PROGRAM, row_of, worst_of

@@ -5,14 +5,20 @@ It is never its own yardstick: its partners also measure among themselves, in th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
 from fabricproof.core.units import by_key, natural
-from fabricproof.pairs.campaign.conduct import parts_of_rounds
-from fabricproof.pairs.campaign.ledger import Campaign, NodePair, PlannedRound
-from fabricproof.pairs.campaign.verdict import physics
+from fabricproof.pairs.campaign.plan import (
+    Campaign,
+    NodePair,
+    PlannedRound,
+    pairs_at_once,
+    parts_of_rounds,
+    physics,
+)
 from fabricproof.physics import bound
 from fabricproof.site import Site
 
@@ -138,6 +144,7 @@ def plan_admission(site: Site, blank: Campaign, admitted: Sequence[str]) -> Camp
         for at, rails in enumerate(blank.net_paths)
         if len(rails) == 1
     )
+    blank = replace(blank, at_once=pairs_at_once(site, blank, os.cpu_count() or 1))
     rounds = PASSES * min(len(others), PARTNERS)
     one_round = PACKETS * site.fabric_spec(blank.fabric).full_packet_bytes / rounds
     return replace(

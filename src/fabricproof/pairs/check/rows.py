@@ -13,10 +13,10 @@ from fabricproof.core.units import at_size, counted, first_few, parse_size
 from fabricproof.job.leg import CAMPAIGN_SUITE, row_leg
 from fabricproof.job.outcome import Outcome as Row
 from fabricproof.pairs.blame.judged import MatrixVerdict
-from fabricproof.pairs.campaign.confirm import Confirmation
-from fabricproof.pairs.campaign.ledger import Campaign
+from fabricproof.pairs.campaign.again import Confirmation
+from fabricproof.pairs.campaign.kernel import LATENCY_BYTES
 from fabricproof.pairs.campaign.matrices import Quantity
-from fabricproof.pairs.campaign.plan import LATENCY_BYTES
+from fabricproof.pairs.campaign.plan import Campaign
 from fabricproof.pairs.campaign.verdict import Outcome, Result
 from fabricproof.pairs.matrix import Flags
 from fabricproof.verdict.value import Judgement, Report, no_number

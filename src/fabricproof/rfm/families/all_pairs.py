@@ -13,37 +13,41 @@ from pathlib import Path
 from reframe.core.builtins import run_after, variable
 
 from fabricproof.core.errors import FabricproofError, UnavailableError
-from fabricproof.core.hostlist import expand
-from fabricproof.core.units import counted, natural
+from fabricproof.core.units import counted
 from fabricproof.job.evidence.leg_folder import last_words
 from fabricproof.job.leg import Leg, Plan
 from fabricproof.job.links import judge_looks, read_looks
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.script import INVENTORY_FOLDER, SECOND_LOOK_ERRORS
 from fabricproof.nodes.preflight import Preflight
-from fabricproof.pairs import FIRST_ROUNDS, Order
-from fabricproof.pairs.campaign.conduct import (
-    blank_campaign,
-    pairs_at_once,
-    planned_rounds,
-    seconds_of_all,
-    seconds_over_paths,
-)
-from fabricproof.pairs.campaign.further import all_on_one
-from fabricproof.pairs.campaign.ledger import Campaign, save
+from fabricproof.pairs import FIRST_ROUNDS
+from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.nodes import (
     Standing,
     admit_command,
     ask_leaves,
     ask_others,
     ask_standing,
+    left_out_by_site,
+    with_nodes,
 )
+from fabricproof.pairs.campaign.plan import (
+    Campaign,
+    blank_campaign,
+    load,
+    save,
+    seconds_of_all,
+    seconds_over_paths,
+    with_rounds,
+)
+from fabricproof.pairs.campaign.record import left_over, measured
 from fabricproof.pairs.campaign.verdict import Outcome as CampaignOutcome
-from fabricproof.pairs.campaign.verdict import pictures_of, places_of
+from fabricproof.pairs.campaign.verdict import pictures_of
 from fabricproof.pairs.check.admission import Admission
 from fabricproof.pairs.check.in_job import (
     FOLDER,
     PART_OF_LEG,
+    PROGRAMS,
     LegRole,
     judged,
     leg_name,
@@ -51,6 +55,7 @@ from fabricproof.pairs.check.in_job import (
 )
 from fabricproof.pairs.check.partners import plan_admission
 from fabricproof.pairs.check.rows import PROGRAM, SUITE, lost_row, refused_row, rows_of
+from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.checks.preflight import OnceBenchmark
 from fabricproof.rfm.current import asked_nodes, current_site
 from fabricproof.rfm.legs.leg import LegPlanner, idle_leg
@@ -63,10 +68,6 @@ _MORE_LAUNCHES = 12
 
 #: modules, compiler, start of the ranks: at most, and as a rule; s
 _START_SECONDS = 10
-
-
-#: looks at a pair whose latency is red; the check's own program at all else
-LATENCY_PROGRAM = "osu_latency"
 
 
 class Extent(StrEnum):
@@ -113,18 +114,23 @@ def plan_campaign(
     campaign = _campaign(planner, extent, net_paths, standing, admitted)
     if len(campaign.nodes) < 2:
         return PlannedCampaign(plan=Plan(reason=_why_no_pair(campaign)))
-    limit = 2 * seconds_of_all(planner.site, campaign) + _START_SECONDS * len(net_paths)
-    limit += _MORE_LAUNCHES * (max(seconds_over_paths(planner.site, campaign)) + _START_SECONDS)
-    there = replace(
-        idle_leg(planner, "there", SUITE, PROGRAM),
-        num_nodes=len(campaign.nodes),
-        nodes=campaign.nodes,
-    )
+    planned = with_legs(planner, campaign, campaign.nodes)
+    return replace(planned, refused={rails: why for rails, why in paths.items() if why})
+
+
+def with_legs(
+    planner: LegPlanner, campaign: Campaign, nodes: tuple[str, ...], *, confirms: bool = True
+) -> PlannedCampaign:
+    """Return a campaign with the legs of a job on ``nodes``, and with what that may take."""
+    seconds = 2 * seconds_of_all(planner.site, campaign) + _START_SECONDS * len(campaign.net_paths)
+    longest = max(seconds_over_paths(planner.site, campaign))
+    seconds += _MORE_LAUNCHES * (longest + _START_SECONDS)
+    there = replace(idle_leg(planner, "there", SUITE, PROGRAM), num_nodes=len(nodes), nodes=nodes)
+    looks = _looks(planner, campaign) if confirms else ()
     return PlannedCampaign(
         campaign=campaign,
-        plan=Plan(legs=(there, *_looks(planner, net_paths))),
-        minutes=max(partition.job_minutes, math.ceil(limit / 60)),
-        refused={rails: why for rails, why in paths.items() if why},
+        plan=Plan(legs=(there, *looks)),
+        minutes=max(planner.partition.job_minutes, math.ceil(seconds / 60)),
     )
 
 
@@ -186,58 +192,35 @@ def _campaign(
     admitted: Sequence[str],
 ) -> Campaign:
     partition = planner.partition
-    nodes = tuple(sorted(standing.free, key=natural))
-    left_out = set(expand(partition.pairs_without)) if partition.pairs_without else set()
-    known = {*nodes, *standing.out} & left_out
-    skipped = dict.fromkeys(sorted(known, key=natural), "left out by the site")
-    nodes = tuple(node for node in nodes if node not in left_out)
     name = f"{planner.stack.name}-{planner.fabric}"
     blank = replace(
         blank_campaign(planner.site, partition, planner.fabric, planner.stack.name, name=name),
-        nodes=nodes,
-        leaf_of=ask_leaves(nodes, os.environ),
-        out={node: state for node, state in standing.out.items() if node not in left_out},
-        skipped=skipped,
         net_paths=net_paths,
         seconds=partition.leg_seconds / PART_OF_LEG,
         is_full=extent in {Extent.FULL, Extent.ADMISSION},
     )
-    if len(nodes) < 2:
+    blank = with_nodes(blank, standing, left_out_by_site(partition))
+    blank = replace(blank, leaf_of=ask_leaves(blank.nodes, os.environ))
+    if len(blank.nodes) < 2:
         return blank
-    at_once = pairs_at_once(planner.site, blank, os.cpu_count() or 1)
     if extent is Extent.ADMISSION:
-        return plan_admission(planner.site, replace(blank, at_once=at_once), admitted)
-    rounds = planned_rounds(
-        places_of(blank) or all_on_one(len(nodes)),
-        len(net_paths),
-        is_full=blank.is_full,
-        order=Order.LEAFWISE,
-        seed=blank.seed,
-        at_once=at_once,
-        first_rounds=1 if extent is Extent.ROUND else FIRST_ROUNDS,
-    )
-    return replace(blank, rounds=rounds, at_once=at_once)
+        return plan_admission(planner.site, blank, admitted)
+    first = 1 if extent is Extent.ROUND else FIRST_ROUNDS
+    return with_rounds(planner.site, blank, first_rounds=first)
 
 
-def _looks(planner: LegPlanner, net_paths: tuple[tuple[str, ...], ...]) -> tuple[Leg, ...]:
+def _looks(planner: LegPlanner, campaign: Campaign) -> tuple[Leg, ...]:
     """Return legs over each path that look at a red pair and at a good one, whichever they be."""
-    of_latency, _ = planner.of("osu", LATENCY_PROGRAM)
     found: list[Leg] = []
-    for rails in net_paths:
-        largest = planner.leg(rails).expected_sizes[-1:]
-        legs = {False: planner.leg(rails, sizes=largest)}
-        if of_latency is not None:
-            legs[True] = of_latency.leg(rails, sizes=of_latency.leg(rails).expected_sizes[:1])
-        found += [
-            replace(
-                legs[role.is_of_latency],
-                name=leg_name("+".join(rails), role),
-                in_turn=True,
-                backward=True,
-            )
-            for role in LegRole
-            if role.is_of_latency in legs
-        ]
+    for quantity, (program, _) in PROGRAMS.items():
+        own, _ = planner.of("osu", program) if quantity is not Quantity.BANDWIDTH else (planner, "")
+        if own is None or (quantity is Quantity.BOTH_WAYS and not campaign.both_ways):
+            continue
+        for rails in campaign.net_paths:
+            sizes = own.leg(rails).expected_sizes
+            leg = own.leg(rails, sizes=sizes[:1] if quantity is Quantity.LATENCY else sizes[-1:])
+            names = (leg_name("+".join(rails), role, quantity) for role in LegRole)
+            found += [replace(leg, name=name, in_turn=True, backward=True) for name in names]
     return tuple(found)
 
 
@@ -271,7 +254,10 @@ class AllPairsBenchmark(OnceBenchmark):
     def write_legs(self, plan: Plan) -> None:
         """Write the campaign beside the plan."""
         super().write_legs(plan)
-        folder = Path(self.stagedir) / FOLDER
+        self.lay_campaign(Path(self.stagedir) / FOLDER)
+
+    def lay_campaign(self, folder: Path) -> None:
+        """Write the campaign into ``folder``, which is kept."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         assert self.planned is not None
@@ -310,6 +296,49 @@ class AllPairsBenchmark(OnceBenchmark):
     def more_records(self) -> Sequence[Mapping[str, object]]:
         """Keep the matrices, for the report."""
         return [each.record() for each in pictures_of(self.came_to)] if self.came_to else []
+
+
+class CampaignBenchmark(AllPairsBenchmark):
+    """A campaign of ``fabricproof pairs run``, or what is left of it.
+
+    Only that command starts it: without the campaign's folder it has nothing to run on.
+    """
+
+    #: folder of the campaign; ``fabricproof pairs run`` sets it
+    campaign_folder = variable(str, value="")
+
+    #: whether a stock program looks at what is red
+    confirms = variable(bool, value=True)
+
+    @run_after("init")
+    def run_for_somebody(self) -> None:
+        """Be no test of any partition where there is no campaign."""
+        if not self.campaign_folder:
+            self.valid_systems = []
+
+    def environs(self) -> list[str]:
+        """Return all stacks: the campaign has one of them, and ``-p`` names it."""
+        return FabricBenchmark.environs(self)
+
+    def why_not(self) -> str:
+        """Tell that its fabric is measured: ``-n`` names it."""
+        return ""
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return the legs that measure what is left, on those of its nodes that were asked for."""
+        place = Path(self.campaign_folder)
+        campaign = load(place)
+        left = left_over(campaign, measured(place, campaign))
+        rounds = (replace(each, net_paths=(at,)) for at, own in left.items() for each in own)
+        due = replace(campaign, rounds=tuple(rounds))
+        nodes = tuple(node for node in campaign.nodes if node in asked_nodes())
+        self.planned = with_legs(planner, due, nodes, confirms=self.confirms)
+        return self.planned.plan
+
+    def lay_campaign(self, folder: Path) -> None:
+        """Link the campaign, which stays where it is, below the job's folder."""
+        folder.unlink(missing_ok=True)
+        folder.symlink_to(Path(self.campaign_folder).resolve())
 
 
 class AdmissionBenchmark(AllPairsBenchmark):
