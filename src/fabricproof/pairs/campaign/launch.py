@@ -29,7 +29,7 @@ from fabricproof.pairs.campaign.record import (
     LAUNCH_FILE,
     RECORD_FILE,
     SCHEDULE_FILE,
-    Launch,
+    KernelLaunch,
     launches,
     left_on,
     measured,
@@ -130,7 +130,7 @@ class _Hindered:
     down: set[str] = field(default_factory=set)
     stuck: set[tuple[int, frozenset[str]]] = field(default_factory=set)
 
-    def learn(self, launch: Launch) -> bool:
+    def learn(self, launch: KernelLaunch) -> bool:
         """Take what a launch showed; tell whether it is new."""
         before = len(self.down), len(self.stuck)
         self.down |= set(launch.down)
@@ -139,7 +139,7 @@ class _Hindered:
 
 
 def _measure(campaign: Campaign, means: Means, net_path: int, hindered: _Hindered) -> None:
-    """Launch over one path until nothing is left that can be measured, or nothing new comes."""
+    """KernelLaunch over one path until nothing is left that can be measured, or nothing new comes."""
     vain = 0
     left = left_on(net_path, campaign, measured(means.folder, campaign))
     while vain <= _MOST_VAIN:
@@ -173,7 +173,7 @@ def _num_pairs(rounds: Iterable[PlannedRound]) -> int:
 
 def _launch(
     campaign: Campaign, means: Means, net_path: int, rounds: tuple[PlannedRound, ...]
-) -> Launch:
+) -> KernelLaunch:
     used = sorted({node for each in rounds for pair in each.pairs for node in pair})
     at = {node: number for number, node in enumerate(used)}
     plan = KernelPlan(

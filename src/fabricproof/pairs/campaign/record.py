@@ -240,7 +240,7 @@ def _round(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Launch:
+class KernelLaunch:
     """A launch of the kernel over one path.
 
     Attributes:
@@ -278,7 +278,7 @@ def launches(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: int(path.suffix[1:]))
 
 
-def read_launch(folder: Path) -> Launch | None:
+def read_launch(folder: Path) -> KernelLaunch | None:
     """Return what one launch has left so far; None if it was cut off before it was planned."""
     try:
         net_path = int(read_json(folder / LAUNCH_FILE)["net_path"])
@@ -288,7 +288,7 @@ def read_launch(folder: Path) -> Launch | None:
         raise ParseError("damaged plan of a launch", source=str(folder / LAUNCH_FILE)) from None
     record = _record_of(folder / RECORD_FILE)
     if record.is_done:
-        return Launch(name=folder.name, net_path=net_path, record=record)
+        return KernelLaunch(name=folder.name, net_path=net_path, record=record)
     down = dict(
         line.split(" ", 1) for line in read_text(folder / "down").splitlines() if " " in line
     )
@@ -300,7 +300,7 @@ def read_launch(folder: Path) -> Launch | None:
     why = f"the kernel ended with status {status}" if status else "its script was ended"
     if down:
         why = "not up: " + ", ".join(f"{node} {rail}" for node, rail in sorted(down.items()))
-    return Launch(
+    return KernelLaunch(
         name=folder.name,
         net_path=net_path,
         record=record,
