@@ -139,7 +139,7 @@ class _Hindered:
 
 
 def _measure(campaign: Campaign, means: Means, net_path: int, hindered: _Hindered) -> None:
-    """KernelLaunch over one path until nothing is left that can be measured, or nothing new comes."""
+    """Launch over one path until nothing is left that can be measured, or nothing new comes."""
     vain = 0
     left = left_on(net_path, campaign, measured(means.folder, campaign))
     while vain <= _MOST_VAIN:
