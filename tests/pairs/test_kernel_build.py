@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.pairs.campaign.plan import BUILD, BUILD_SCRIPT, KERNEL
+from fabricproof.pairs.campaign.kernel import BUILD, BUILD_SCRIPT, KERNEL
 
 pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
 
