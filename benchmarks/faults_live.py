@@ -393,7 +393,7 @@ def damaged(entry: FaultEntry, draw: Draw, folder: Path) -> dict[str, Any]:
         vcluster("fault", draw["pair"][0], draw["rails"], "--clear")
     perflogs = folder / "perflogs"
     shutil.copytree(PERFLOGS, perflogs)
-    (file,) = [each for each in perflogs.rglob("records.jsonl") if run in each.read_text()]
+    (file,) = perflogs.rglob(f"{run}.jsonl")
     text = file.read_text()
     cut = text.rindex("\n", 0, -1) + draw["amount"]
     file.write_text(_made_green(text) if entry.variant else text[:cut])

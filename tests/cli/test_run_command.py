@@ -202,8 +202,11 @@ def test_what_was_disturbed_is_measured_once_more_and_that_counts(
     (again,) = ended.record["measured_again"]
     assert (again["first_verdict"], again["looks"][0]["verdict"]) == ("UNJUDGED", then)
     assert f"measured again: {then} on n1 and n2" in str(ended.record["legs"][0]["findings"])
-    kept = project.folder / "perflogs" / "traps" / "node" / "records.jsonl"
-    assert kept.read_text().count('"kind": "confirmation"') == 1
+    folder = project.folder / "perflogs" / "traps" / "node"
+    assert (
+        "".join(each.read_text() for each in folder.glob("*.jsonl")).count('"kind": "confirmation"')
+        == 1
+    )
     look = again["looks"][0]["run_id"]
     assert labels(project.folder / "perflogs", "traps") == {"night-look": (look,)}
 

@@ -308,7 +308,7 @@ def test_a_look_that_was_interrupted_says_nothing_of_the_leg():
 def test_kept_confirmations_spoil_no_reading_of_the_run(tmp_path):
     found = confirm(Cluster("vc2")).confirmations
     keep(tmp_path, "vcluster", found, "n1")
-    path = tmp_path / "vcluster" / "compute" / "records.jsonl"
+    path = tmp_path / "vcluster" / "compute" / f"{RUN}.jsonl"
     (line,) = read_records(path)
     assert line["kind"] == "confirmation"
     assert line["run_id"] == RUN
@@ -449,7 +449,8 @@ def test_a_night_settles_by_what_was_measured_again(spent, bad, colour, told):
     assert (outcome.first.verdict, state.verdict) == (Verdict.UNJUDGED, outcome.result.verdict)
     (kept,) = (
         each
-        for each in read_records(spent.perflogs / "vcluster" / "compute" / "records.jsonl")
+        for path in spent.perflogs.glob("vcluster/compute/*.jsonl")
+        for each in read_records(path)
         if each["kind"] == "confirmation"
     )
     assert (kept["first_verdict"], kept["looks"][0]["verdict"]) == ("UNJUDGED", state.verdict)

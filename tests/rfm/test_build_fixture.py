@@ -46,8 +46,8 @@ def _leg(run: HouseRun, check: str, stack: str) -> dict[str, Any]:
 
 
 def _records(run: HouseRun, check: str, stack: str) -> list[dict[str, Any]]:
-    path = run.project / "perflogs" / "builds" / "node" / "records.jsonl"
     run_id = run.record["run_id"]
+    path = run.project / "perflogs" / "builds" / "node" / f"{run_id}.jsonl"
     return [
         each
         for each in read_records(path)

@@ -156,7 +156,7 @@ def test_stock_reframe_of_a_site_gives_records_table_and_status(
     assert ended.status == status, ended.out
     after = ended.out.partition("Run report saved in")[2] or ended.out.partition("Log file(s)")[2]
     assert verdict in after
-    (path,) = (tmp_path / "ours").glob("*/node/records.jsonl")
+    (path,) = (tmp_path / "ours").glob("*/node/*.jsonl")
     legs = [json.loads(line) for line in path.read_text().splitlines()]
     assert {each["verdict"] for each in legs if each["kind"] == "leg"} == {verdict}
 

@@ -22,7 +22,7 @@ def test_without_accounting_what_went_well_is_green(queue: HouseRun, check: str)
     assert queue.case(check)["result"] == "pass"
     (line,) = [
         each
-        for path in queue.project.glob("perflogs/traps/node/records.jsonl")
+        for path in queue.project.glob("perflogs/traps/node/*.jsonl")
         for each in read_records(path)
         if each["check"] == check and each["kind"] == "leg"
     ]

@@ -13,10 +13,8 @@ from reframe_sessions import HERE, ROOT, HouseRun
 from test_foreign_settings import _extended
 
 from fabricproof.core.records import read_records
-from fabricproof.history.store.parse import parse_records
+from fabricproof.history.store import open_store
 from fabricproof.verdict.references import open_reference
-
-RECORDS = Path("perflogs", "traps", "node", "records.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -63,11 +61,13 @@ def test_one_whose_sanity_fails_stands_by_reframe_s_result(house: HouseRun) -> N
 
 
 def test_the_history_has_the_numbers_and_which_side_is_better(house: HouseRun) -> None:
-    path = house.project / RECORDS
+    perflogs = house.project / "perflogs"
+    (path,) = perflogs.glob("traps/node/*.jsonl")
     kept = [each for each in read_records(path) if each["check"] == "KeptDays"]
     assert [each["kind"] for each in kept] == ["quantity", "leg"]
     assert all(each["stack_identity"] for each in kept)
-    rows = parse_records(path.read_bytes(), str(path), 1).rows
+    store = open_store(perflogs, "traps")
+    rows = store.samples(each.run_id for each in store.runs)
     better = {row["check"]: row["better"] for row in rows.iter_rows(named=True)}
     assert (better["KeptDays"], better["KeptUnjudged"]) == (1, 1)
 
@@ -83,7 +83,7 @@ def _blocks(kind: str) -> list[str]:
 
 
 def _records(folder: Path) -> list[dict[str, Any]]:
-    (path,) = (folder / "ours").glob("*/node/records.jsonl")
+    (path,) = (folder / "ours").glob("*/node/*.jsonl")
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 

@@ -185,8 +185,9 @@ def test_what_stays_red_is_told_once_and_what_is_mended_is_told(nights, chat, sl
     assert (status, third["confirmations"]) == (0, [])
     assert ("GREEN", KEY) in [(each["kind"], each["leg"]) for each in third["changes"]]
     assert len(chat.texts) == 2
-    records = nights.perflogs / "vcluster" / "compute" / "records.jsonl"
-    kinds = [json.loads(line)["kind"] for line in records.read_text().splitlines()]
+    files = nights.perflogs.glob("vcluster/compute/*.jsonl")
+    lines = [line for file in files for line in file.read_text().splitlines()]
+    kinds = [json.loads(line)["kind"] for line in lines]
     assert kinds.count("confirmation") == len(first["confirmations"]) + len(second["confirmations"])
 
 

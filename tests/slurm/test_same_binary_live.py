@@ -76,6 +76,6 @@ def test_one_program_runs_under_two_mpis(
 
 
 def _records(logs: Path) -> list[dict[str, Any]]:
-    lines = [line for file in logs.rglob("records.jsonl") for line in file.read_text().splitlines()]
+    lines = [line for file in logs.rglob("*T*Z-*.jsonl") for line in file.read_text().splitlines()]
     legs = [each for each in map(json.loads, lines) if each.get("kind") == "leg"]
     return [each for each in legs if not each["relation"]]

@@ -11,6 +11,7 @@ import fcntl
 import gzip
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -27,6 +28,9 @@ KINDS = frozenset({"confirmation", "environment", "leg", "pair matrix", "quantit
 
 #: how the fields of a quantity are read whose keys a record lacks; all others as None
 _ABSENT: Mapping[str, Any] = {"reason": "", "named": False, "is_open": False}
+
+#: how the record file of a run is named
+_OF_ONE_RUN = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}\.jsonl")
 
 #: what the next writer puts behind a line that a crash left without its end
 TORN = b" #torn"
@@ -67,10 +71,23 @@ def append_records(
         raise OutputError(problem, source=str(path), next_step=next_step) from None
 
 
-def record_files(site_folder: Path) -> list[Path]:
-    """Return the record files of every partition of a site, as :func:`partition_files` does."""
+def record_file(partition_folder: Path, run_id: str) -> Path:
+    """Return the file in which a run keeps what it measured on a partition."""
+    return partition_folder / f"{run_id or 'records'}.jsonl"
+
+
+def record_files(site_folder: Path, run_id: str = "") -> list[Path]:
+    """Return the record files of every partition of a site, as :func:`partition_files` does.
+
+    With ``run_id`` those that may hold records of that run: none that another run is named by.
+    """
     files = partition_files(site_folder)
-    return [path for path in files if is_named(path, "*.jsonl", "*.jsonl.gz")]
+    found = [path for path in files if is_named(path, "*.jsonl", "*.jsonl.gz")]
+    return [
+        path
+        for path in found
+        if not run_id or path.name.startswith(run_id) or not _OF_ONE_RUN.match(path.name)
+    ]
 
 
 def is_named(path: Path, *patterns: str) -> bool:

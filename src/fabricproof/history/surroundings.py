@@ -7,96 +7,19 @@ what they took explains the change it is UNDECIDED, as a red number is UNJUDGED 
 
 from __future__ import annotations
 
-import json
 import math
-import zlib
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fabricproof.core.records import open_lines
-from fabricproof.core.units import by_key
-from fabricproof.traffic.disturbance import (
-    CONCENTRATION,
-    NOTED,
-    Disturbance,
-    DisturbanceKind,
-    Disturbances,
-    largest_of,
-    share_beyond,
-    share_taken,
-)
+from fabricproof.traffic.disturbance import CONCENTRATION, NOTED, share_beyond
 
 if TYPE_CHECKING:
     from fabricproof.history.store import Key, Store
 
 #: a leg of a run: its identity, and the fields of :data:`_OF_LEG`
 LegOfRun = tuple[str, ...]
-
-#: what a job writes before the numbers of an attempt, and of no other: what others did meanwhile
-_ENVIRONMENT = b'"kind": "environment"'
-
-
-def surroundings_of(
-    several: Iterable[tuple[str, int, str]],
-) -> dict[tuple[str, int], Disturbances]:
-    """Return what others did around the attempts that gave some numbers, by file and line.
-
-    Each number is given by the file and the line that it stands in, and its run.  Each file is read
-    once.  What stands in no file any more is absent; what stands beside no sound environment of its
-    run has nobody around it.  Neither explains anything.
-    """
-    wanted: dict[str, dict[int, str]] = defaultdict(dict)
-    for path, line, run_id in several:
-        wanted[path][line] = run_id
-    found = {}
-    for file, lines in wanted.items():
-        try:
-            for line, text in _environments(Path(file), lines):
-                found[file, line] = _surroundings(text, lines[line])
-        except (OSError, EOFError, zlib.error):
-            continue  # put aside meanwhile, or cut
-    return found
-
-
-def _environments(path: Path, lines: Mapping[int, str]) -> Iterator[tuple[int, bytes]]:
-    """Yield each of the lines with the environment that stands last before it."""
-    last, end = b"", max(lines)
-    with open_lines(path) as file:
-        for number, text in enumerate(file, start=1):
-            if _ENVIRONMENT in text:
-                last = text
-            if number in lines:
-                yield number, last
-            if number >= end:
-                return
-
-
-def _surroundings(text: bytes, run_id: str) -> Disturbances:
-    try:
-        record = json.loads(text)
-        if record["run_id"] != run_id:
-            return Disturbances()
-        return Disturbances(found=tuple(map(_disturbance, record["disturbances"])))
-    except (ValueError, KeyError, TypeError):
-        return Disturbances()
-
-
-def _disturbance(told: Mapping[str, Any]) -> Disturbance:
-    """Return a disturbance of a record; ValueError or TypeError where it is none."""
-    found = Disturbance(**{**told, "kind": DisturbanceKind(told["kind"])})
-    share, burst = found.share, found.burst_us
-    if not (share is None or _is_between(share, 1.0)) or not _is_between(burst, math.inf):
-        raise ValueError(f"no share and no time: {share!r}, {burst!r}")
-    return found
-
-
-def _is_between(value: object, most: float) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most
-
 
 #: how a leg is found again: fields of a key
 _OF_LEG = ("check", "leg", "stack", "nodes", "fabric", "partition", "program")
@@ -126,53 +49,31 @@ class Taken:
 
 
 def taken_from(
-    store: Store,
-    run_ids: Iterable[str],
-    *,
-    across: Collection[str] = (),
+    store: Store, run_ids: Iterable[str], *, across: Collection[str] = ()
 ) -> dict[LegOfRun, Taken]:
-    """Return what others took of each leg of these runs; what nobody looked at is not there.
+    """Return what others took of each leg of these runs.
 
     What holds between legs is of no attempt, and is not there.  Of several attempts, or legs that
     ``across`` makes one, the typical one counts.
     """
     import polars as pl  # noqa: PLC0415 - start-up time
 
-    needed = ("run_id", "counts", "attempt", "file", "line")
-    samples = store.samples(run_ids, needed)
-    rows = samples.filter("counts", pl.col("attempt") > 0, pl.col("unit") != "x")
-    last = pl.col("file").last(), pl.col("line").last()
-    places = rows.group_by("run_id", *_OF_LEG, "attempt").agg(*last).rows()
-    near = surroundings_of((file, line, run_id) for run_id, *_, file, line in places)
-    found = by_key(
-        ((run_id, *_names(leg, across)), _taken(near[file, line]))
-        for run_id, *leg, _, file, line in places
-        if (file, line) in near
-    )
-    return {leg: _typical(several) for leg, several in found.items()}
-
-
-def _names(leg: Sequence[str], across: Collection[str]) -> Iterator[str]:
-    """Yield the fields of a leg as keys of a comparison have them."""
-    for name, value in zip(_OF_LEG, leg, strict=True):
-        yield "*" if name in across else value
-
-
-def _taken(others: Disturbances) -> Taken:
-    cores, wire = (
-        [each for each in others.found if each.kind is kind]
-        for kind in (DisturbanceKind.STARVED_CORES, DisturbanceKind.FOREIGN_TRAFFIC)
-    )
-    traffic = largest_of(wire, DisturbanceKind.FOREIGN_TRAFFIC)
-    return Taken(
-        cores=_share(cores), wire=_share(wire), burst_us=traffic.burst_us if traffic else 0.0
-    )
-
-
-def _share(of_kind: Sequence[Disturbance]) -> float | None:
-    if not of_kind:
-        return None
-    return 1.0 if any(each.share is None for each in of_kind) else share_taken(of_kind)
+    columns = ("cores_share", "wire_share", "burst_us")
+    rows = store.samples(run_ids, ("run_id", "counts", "attempt", *columns))
+    rows = rows.filter("counts", pl.col("attempt") > 0, pl.col("unit") != "x")
+    attempts = rows.group_by("run_id", *_OF_LEG, "attempt").agg(pl.col(columns).last())
+    stars = [pl.lit("*").alias(name) for name in across if name in _OF_LEG]
+    legs = attempts.with_columns(stars).group_by("run_id", *_OF_LEG).agg(
+        *(
+            pl.when(2 * pl.col(name).count() > pl.len()).then(pl.col(name).median()).alias(name)
+            for name in columns[:2]
+        ),
+        pl.col("burst_us").median().fill_null(0.0),
+    )  # fmt: skip
+    return {
+        tuple(leg): Taken(cores=cores, wire=wire, burst_us=burst_us)
+        for *leg, cores, wire, burst_us in legs.iter_rows()
+    }
 
 
 def _typical(several: Sequence[Taken]) -> Taken:
@@ -184,7 +85,7 @@ def _typical(several: Sequence[Taken]) -> Taken:
 
 
 def _median(several: Sequence[float | None]) -> float | None:
-    """Return the median of what more than half of them know; None where fewer do."""
+    """Return the median of what more than half of them know; None if fewer do."""
     known = [each for each in several if each is not None]
     return median(known) if 2 * len(known) > len(several) else None
 

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from fabricproof.core.errors import ExitStatus, FabricproofError
 from fabricproof.core.measure import Verdict
-from fabricproof.core.records import append_records
+from fabricproof.core.records import append_records, record_file
 from fabricproof.core.units import by_key
 from fabricproof.job.run import RunResult
 from fabricproof.nightly.confirm import Confirmation, Look, LookColour, Red, Role, record
@@ -222,7 +222,7 @@ def keep(perflogs: Path, site: str, confirmations: Sequence[Confirmation], night
     """Append the confirmations to the records of their partitions, both outcomes of each."""
     lines = (
         (
-            each.red.key.partition,
+            record_file(perflogs / site / each.red.key.partition, each.red.run_id),
             {
                 "kind": "confirmation",
                 "night": night,
@@ -235,7 +235,7 @@ def keep(perflogs: Path, site: str, confirmations: Sequence[Confirmation], night
             },
         )
         for each in confirmations
+        if each.red.key.partition  # what ran nowhere has no records; the log has it
     )
-    for partition, mine in by_key(lines).items():
-        if partition:  # what ran nowhere has no records; the log has it
-            append_records(perflogs / site / partition / "records.jsonl", mine)
+    for path, mine in by_key(lines).items():
+        append_records(path, mine)

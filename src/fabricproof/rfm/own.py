@@ -17,7 +17,7 @@ from reframe.utility import osext
 from fabricproof.core.errors import UnitError
 from fabricproof.core.measure import Verdict
 from fabricproof.core.provenance import IDENTITY_KEY
-from fabricproof.core.records import append_records
+from fabricproof.core.records import append_records, record_file
 from fabricproof.core.units import canonical_unit
 from fabricproof.job.recording import LEGS_KEY, SUITE_OF_OTHERS, describe_numbers
 from fabricproof.rfm.current import current_site, run_id, took_part, why_no_site
@@ -84,7 +84,8 @@ class Referenced(_Plugin):
                 identity[IDENTITY_KEY] = found.record()
         leg, nodes = parameters.replace("%", ""), self.job.nodelist or ()
         records = describe_numbers(identity, self.judged, check=check, leg=leg, nodes=nodes)
-        append_records(perflog_root() / site.name / partition.name / "records.jsonl", records)
+        folder = perflog_root() / site.name / partition.name
+        append_records(record_file(folder, run_id()), records)
         for each in self.judged:
             self.perf_variables.pop(each.name, None)  # it would only warn of what it cannot read
             if each.value is not None:

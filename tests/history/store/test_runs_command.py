@@ -36,7 +36,7 @@ def perflogs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         identity = {"digest": "ffff" if run_ == THIRD else "0123"}
         own = {"inventory": seen, "site": "vcluster", "stack_identity": identity}
         verdict = "FAIL" if run_ == THIRD else "PASS"
-        records = [quantity(run_, **own), leg(run_), leg(run_, verdict)]
+        records = [quantity(run_, **own), leg(run_), leg(run_, verdict, leg="rail1")]
         append_records(folder / "compute" / "records.jsonl", records)
     return tmp_path / "perflogs"
 

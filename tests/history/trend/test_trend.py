@@ -351,19 +351,6 @@ def test_an_inventory_that_is_gone_is_unknown(perflogs: Path, fabricproof: Comma
     assert "whether anything else changed then is not known" in said
 
 
-def test_a_clock_that_jumped_is_said(perflogs: Path, fabricproof: Command) -> None:
-    """Runs stand as they were written; sides are named by run where dates would be wrong."""
-    write_history(perflogs, 10, seed=1, factor=rail_slower(5))
-    path = perflogs / SITE / "compute" / "records.jsonl"
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    path.write_text("".join(reversed(lines)), encoding="utf-8")
-    ended = fabricproof("trend", "--site", SITE)
-    assert ended.status == 0
-    assert "BETTER" in ended.out
-    assert "a clock jumped" in ended.out
-    assert "next: fabricproof compare 20261110T220000Z-000009,20261109T" in ended.out
-
-
 def test_one_rail_better_and_the_other_worse_are_two_events(
     perflogs: Path, fabricproof: Command
 ) -> None:

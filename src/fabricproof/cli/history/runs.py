@@ -15,7 +15,7 @@ from fabricproof.cli import options
 from fabricproof.cli.console import HonestConsole
 from fabricproof.cli.selection import perflogs, runs_of
 from fabricproof.core.measure import BADNESS, Verdict, worst
-from fabricproof.core.records import append_records, record_files
+from fabricproof.core.records import append_records, record_file, record_files
 from fabricproof.core.units import by_key, counted, first_few, stamp
 from fabricproof.history.compare.facts import Machines, changed_builds, last_known
 from fabricproof.history.imported import read_reframe_report
@@ -134,7 +134,7 @@ def import_(reports: tuple[str, ...], site_name: str | None) -> None:
             click.echo(f"{source}: run {run_id} is there already")
             continue
         for partition, mine in by_key((each["partition"], each) for each in records).items():
-            path = perflogs() / name / partition / "records.jsonl"
+            path = record_file(perflogs() / name / partition, run_id)
             append_records(path, [{**each, "site": name} for each in mine])
         there.add(run_id)
         num = sum(each["kind"] == "quantity" for each in records)

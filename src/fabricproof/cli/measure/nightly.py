@@ -122,7 +122,7 @@ def command(
     red again is red, with the node to blame; green is a flutter, kept and counted, and the third
     within ten nights is red. INVALID is never cleared. What others disturbed, or too few rounds
     left UNJUDGED, is measured once more, and what that says counts. Both outcomes are kept in
-    records.jsonl. Mail and webhook ([night] in site.toml) go out only where something changed.
+    the records. Mail and webhook ([night] in site.toml) go out only where something changed.
 
     \b
     fabricproof nightly                       # what a timer calls: the tags of [night]

@@ -157,7 +157,7 @@ def index_of(folder: Path, site: str) -> list[StateSeen]:
 
 def _distances(folder: Path, run_id: str, seen: dict[str, StateSeen]) -> dict[str, dict[str, Any]]:
     """Return node -> ``rank 0 on CPUs 0-3`` -> how far its cards are, from the records of a run."""
-    records, _ = read_run(record_files(folder.parent), run_id)
+    records, _ = read_run(record_files(folder.parent, run_id), run_id)
     bound = {
         (each["node"], each["rank"], each["cpus"])
         for record in records

@@ -1,4 +1,4 @@
-"""The history of a site: what its copy knows of runs and rows, opened for one question."""
+"""The history of a site: its runs, and their numbers as quantities by runs."""
 
 from __future__ import annotations
 
@@ -8,178 +8,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fabricproof.core.errors import InputMissingError
+import numpy as np
+import polars as pl
+
+from fabricproof.core.errors import InputMissingError, ParseError
 from fabricproof.core.project import site_option
-from fabricproof.core.records import record_files
-from fabricproof.history.store.copy import FOLDER, Copy, KeptRows, history_of
-from fabricproof.history.store.files import passed_over
-from fabricproof.history.store.ingest import bring_up_to_date
+from fabricproof.core.records import is_named, partition_files, record_files
 from fabricproof.history.store.label_file import LOOK_LABEL, labels
-from fabricproof.history.store.model import FACTS, Matrix, Run
+from fabricproof.history.store.model import FACTS, FIELDS, Key, Matrix, Run, schema, usable_rows
+from fabricproof.history.store.run_file import COLUMNS, RunFile, add_seen, open_run_file
+from fabricproof.verdict.value import ERROR_UNIT
 
 if TYPE_CHECKING:
-    import polars as pl
+    import numpy.typing as npt
 
 
-#: rows that are looked at together; bounds the memory
-_ROWS_AT_ONCE = 1_000_000
-
-
-@dataclass(kw_only=True)
-class _Told:
-    """What all files that know a run say of it."""
-
-    rows: int = 0
-    first: float | None = None
-    last: float | None = None
-    builds: dict[str, str] = field(default_factory=dict)
-    seen: dict[str, str | None] = field(default_factory=dict)
-    legs: dict[str, int] = field(default_factory=dict)
-
-    def add(self, told: Mapping[str, Any], inventory: Mapping[str, str | None]) -> None:
-        """Add what one source says."""
-        self.rows += told["rows"]
-        times = [each for each in (self.first, told["first"]) if each is not None]
-        self.first = min(times, default=None)
-        times = [each for each in (self.last, told["last"]) if each is not None]
-        self.last = max(times, default=None)
-        self.builds |= told["builds"]
-        for node, digest in inventory.items():
-            self.seen[node] = digest if self.seen.get(node, digest) == digest else None
-        for word, count in told["legs"].items():
-            self.legs[word] = self.legs.get(word, 0) + count
-
-
-def runs_of(history: KeptRows) -> tuple[tuple[Run, ...], tuple[str, ...]]:
-    """Return the runs, oldest first, and a note where clocks jumped."""
-    manifest = history.copy.manifest
-    told: dict[int, _Told] = {}
-    sequences: list[list[int]] = []
-    for source in manifest["sources"].values():
-        mine = [int(each) for each in source["runs"]]
-        sequences.append(mine)
-        for number in mine:
-            each = source["runs"][str(number)]
-            index = each["inventory"]
-            seen = manifest["inventories"][index] if index is not None else {}
-            told.setdefault(number, _Told()).add(each, seen)
-    starts = {each: start_of(manifest["runs"][each], told[each].first) for each in told}
-    places, jumped = _places(sequences, starts, told)
-    runs = tuple(
-        Run(
-            run_id=manifest["runs"][number],
-            start=starts[number],
-            inventory=told[number].seen,
-            builds=told[number].builds,
-            rows=told[number].rows,
-            legs=told[number].legs,
-        )
-        for number in sorted(told, key=lambda each: (places[each], starts[each], each))
-    )
-    return runs, _jumps(history, jumped)
-
-
-def _places(
-    sequences: Iterable[list[int]],
-    starts: Mapping[int, datetime.datetime],
-    told: Mapping[int, _Told],
-) -> tuple[dict[int, tuple[datetime.datetime, int]], list[int]]:
-    """Return where each run stands in time, and those whose clock cannot be right.
-
-    A file is only appended to.  A run that, by its own clock, was over before a run began whose
-    records stand before its own in the file, was measured with a clock that had jumped: it stands
-    behind that run.  Runs that overlap are ordered by their beginning, as they were written.
-    """
-    places = {each: (start, 0) for each, start in starts.items()}
-    jumped: list[int] = []
-    for sequence in sequences:
-        latest: tuple[datetime.datetime, int] | None = None
-        for number in sequence:
-            over = told[number].last
-            late = latest is not None and over is not None and over < latest[0].timestamp()
-            if latest is not None and late and starts[number] < latest[0]:
-                places[number] = (latest[0], latest[1] + 1)
-                jumped.append(number)
-            latest = max(latest or places[number], places[number])
-    return places, jumped
-
-
-def _jumps(history: KeptRows, jumped: list[int]) -> tuple[str, ...]:
-    if not jumped:
-        return ()
-    first = history.copy.manifest["runs"][jumped[0]]
-    more = f" (and {len(jumped) - 1} more)" if len(jumped) > 1 else ""
-    what = f"run {first}{more} is dated before runs that were written earlier: a clock jumped"
-    return (f"{what}; runs stand in the order in which they were written",)
-
-
-def start_of(run_id: str, completed: float | None) -> datetime.datetime:
-    """Return when a run began: its identity says so; else when its first job was over."""
-    try:
-        stamp = datetime.datetime.strptime(run_id.partition("-")[0], "%Y%m%dT%H%M%SZ")
-        return stamp.replace(tzinfo=datetime.UTC)
-    except ValueError:
-        return datetime.datetime.fromtimestamp(completed or 0.0, tz=datetime.UTC)
-
-
-def count_several(history: KeptRows) -> None:
-    """Count, of the runs that were not looked at before, the quantities with several numbers.
-
-    The manifest's ``several`` keeps for each run how many rows were seen, and how many quantities
-    have more than one usable number that counts: of another job, or of two attempts.
-    """
-    import polars as pl  # noqa: PLC0415 - start-up time
-
-    manifest = history.copy.manifest
-    known: dict[str, Any] = manifest["several"]
-    rows = _rows_of_runs(history)
-    due = [run for run, number in rows.items() if known.get(str(run), [])[:1] != [number]]
-    if not due:
-        return
-    for runs in _batches(due, rows):
-        ids = [manifest["runs"][run] for run in runs]
-        counted = history.rows(ids, ("run", "key"), pl.col("counts") & pl.col("usable"))
-        several = counted.group_by("run", "key").len().filter(pl.col("len") > 1)
-        found = dict(several.group_by("run").len().iter_rows())
-        known.update({str(run): [rows[run], found.get(run, 0)] for run in runs})
-    history.copy.save()
-
-
-def several_notes(history: KeptRows) -> tuple[str, ...]:
-    """Return a note where a run has several numbers of one quantity."""
-    runs: list[str] = history.copy.manifest["runs"]
-    having = {
-        int(run): number
-        for run, (_, number) in history.copy.manifest["several"].items()
-        if number and runs[int(run)] in history.numbers
-    }
-    if not having:
-        return ()
-    more = f" (and {len(having) - 1} more runs)" if len(having) > 1 else ""
-    where = f"run {runs[min(having)]}{more}"
-    what = "quantities have several counted numbers in one run: their median is used"
-    return (f"{where}: {sum(having.values())} {what}",)
-
-
-def _batches(runs: Sequence[int], rows: Mapping[int, int]) -> Iterator[list[int]]:
-    """Yield runs of so many rows as are looked at together."""
-    batch: list[int] = []
-    total = 0
-    for run in runs:
-        if batch and total + rows[run] > _ROWS_AT_ONCE:
-            yield batch
-            batch, total = [], 0
-        batch.append(run)
-        total += rows[run]
-    yield batch
-
-
-def _rows_of_runs(history: KeptRows) -> dict[int, int]:
-    found: dict[int, int] = {}
-    for source in history.copy.manifest["sources"].values():
-        for number, told in source["runs"].items():
-            found[int(number)] = found.get(int(number), 0) + told["rows"]
-    return found
+class NoHistoryError(InputMissingError):
+    """No run of a site is in its files, all of which could be read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +41,7 @@ class Store:
     site: str
     runs: tuple[Run, ...]
     notes: tuple[str, ...]
-    _history: KeptRows
+    files: tuple[RunFile, ...]
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def samples(self, run_ids: Iterable[str], facts: Sequence[str] = FACTS) -> pl.DataFrame:
@@ -206,14 +51,13 @@ class Store:
             run_ids: which runs.
             facts: of FACTS those that are needed; each more is read and kept in memory.
         """
-        return self._history.samples(run_ids, facts)
+        rows = self._rows(run_ids, (*FIELDS, *facts))
+        if "file" in facts and self.files:
+            folder = f"{self.files[0].path.parent.parent}/"
+            rows = rows.with_columns(file=pl.lit(folder) + pl.col("file"))
+        return rows
 
-    def matrix(
-        self,
-        run_ids: Iterable[str],
-        *,
-        across: Iterable[str] = (),
-    ) -> Matrix:
+    def matrix(self, run_ids: Iterable[str], *, across: Iterable[str] = ()) -> Matrix:
         """Return the numbers that counted, quantities by runs.
 
         Args:
@@ -221,15 +65,121 @@ class Store:
             across: fields of the key in which numbers may differ (``build``, ``nodes``); the
                 key says ``*`` there.
         """
-        from fabricproof.history.store.matrix import matrix_of  # noqa: PLC0415 - start-up time
-
         wanted = set(run_ids)
         runs = tuple(each for each in self.runs if each.run_id in wanted)
-        return matrix_of(self._history, runs, across=tuple(across))
+        ids = [each.run_id for each in runs]
+        columns = ("key", "run_id", "value", "verdict")
+        usable = usable_rows().alias("usable")
+        rows = self._rows(ids, (*columns, usable), pl.col("counts"))
+        keys, row_of = self._keys(ids, rows["key"], tuple(across))
+        column_of = pl.DataFrame(
+            {"run_id": ids, "column": range(len(ids))},
+            schema={"run_id": pl.String, "column": pl.Int64},
+        )
+
+        def placed(table: pl.DataFrame) -> pl.DataFrame:
+            found = table.join(row_of, on="key", how="left", maintain_order="left")
+            return found.join(column_of, on="run_id", how="left", maintain_order="left")
+
+        rows = placed(rows)
+        place = rows["row"].to_numpy() * len(ids) + rows["column"].to_numpy()
+        shape = (len(keys), len(ids))
+        # What nobody lost is a good rate of errors, and no number that is set aside.
+        spoiled = pl.col("counts") & ~usable_rows() & pl.col("value").is_not_null()
+        spoiled &= (pl.col("unit") != ERROR_UNIT) | (pl.col("value") != 0)
+        aside = placed(self._rows(ids, ("key", "run_id", "verdict", "reason"), spoiled))
+        return Matrix(
+            keys=keys,
+            runs=runs,
+            values=_values(place, rows, shape),
+            verdicts=_verdicts(place, rows["verdict"], shape),
+            set_aside=tuple(
+                sorted(
+                    (row, column, f"{verdict}: {reason}")
+                    for verdict, reason, row, column in aside.select(
+                        "verdict", "reason", "row", "column"
+                    ).iter_rows()
+                )
+            ),
+        )
+
+    def _rows(
+        self,
+        run_ids: Iterable[str],
+        columns: Sequence[str | pl.Expr],
+        predicate: pl.Expr | None = None,
+    ) -> pl.DataFrame:
+        """Return some columns of some rows of some runs; only files that have one are opened."""
+        wanted = set(run_ids)
+        files = [each for each in self.files if wanted & each.facts["runs"].keys()]
+        frames = [each.table.lazy() for each in files if each.table is not None]
+        if kept := [each.parquet for each in files if each.parquet]:
+            frames.insert(0, pl.scan_parquet(kept, schema=schema(COLUMNS), glob=False))
+        if not frames:
+            frames = [pl.LazyFrame(schema=schema(COLUMNS))]
+        rows = pl.concat(frames).filter(pl.col("run_id").is_in(sorted(wanted)))
+        if predicate is not None:
+            rows = rows.filter(predicate)
+        try:
+            return rows.select(columns).collect(engine="streaming")
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise ParseError(
+                "a Parquet file of the history cannot be read",
+                source=", ".join(sorted({str(each.parent) for each in kept})),
+                got=str(error).splitlines()[0][:80],
+                next_step="delete the *.parquet there: they are made again from the records",
+            ) from None
+
+    def _keys(
+        self, run_ids: Sequence[str], present: pl.Series, across: tuple[str, ...]
+    ) -> tuple[tuple[Key, ...], pl.DataFrame]:
+        """Return the keys of the rows of a matrix, and the table of key and row."""
+        order = present.unique(maintain_order=True)
+        missing, found = set(order), []
+        for run_id in run_ids:  # most runs have the same keys
+            if missing:
+                table = self._rows([run_id], ("key", *FIELDS), pl.col("key").is_in(missing))
+                found.append(table.unique("key"))
+                missing -= set(table["key"])
+        known = pl.concat(found) if found else pl.DataFrame(schema=schema(("key", *FIELDS)))
+        known = order.to_frame().join(known, on="key", how="left", maintain_order="left")
+        stars = {name: pl.lit("*" if known.schema[name] == pl.String else None, known.schema[name])
+                 for name in across}  # fmt: skip
+        known = known.with_columns(**stars)
+        groups = known.select(FIELDS).unique(maintain_order=True).with_row_index("row")
+        row_of = known.join(groups, on=FIELDS, nulls_equal=True).select(
+            "key", pl.col("row").cast(pl.Int64)
+        )
+        keys = tuple(Key(**each) for each in groups.select(FIELDS).iter_rows(named=True))
+        return keys, row_of
 
 
-class NoHistoryError(InputMissingError):
-    """No run of a site is in its files, all of which could be read."""
+def _values(
+    place: npt.NDArray[np.int64], rows: pl.DataFrame, shape: tuple[int, int]
+) -> npt.NDArray[np.float64]:
+    """Return the usable numbers; of several in one place their median."""
+    values = np.full(shape[0] * shape[1], np.nan)
+    medians = (
+        rows.with_columns(place=place).filter("usable").group_by("place").agg(pl.median("value"))
+    )
+    values[medians["place"].to_numpy()] = medians["value"].to_numpy()
+    return values.reshape(shape)
+
+
+def _verdicts(
+    place: npt.NDArray[np.int64], words: pl.Series, shape: tuple[int, int]
+) -> tuple[tuple[str, ...], ...]:
+    """Return the verdict of each number; of several in one place that which was written last."""
+    known = ["", *words.unique(maintain_order=True)]
+    codes = words.replace_strict(known, range(len(known)), return_dtype=pl.UInt8).to_numpy()
+    last = np.zeros(shape[0] * shape[1], dtype=np.uint8)
+    last[place] = codes
+    # Most quantities have the same verdicts throughout: one tuple stands for all of these.
+    told: dict[bytes, tuple[str, ...]] = {}
+    rows = (each.tobytes() for each in last.reshape(shape))
+    return tuple(
+        told.get(row) or told.setdefault(row, tuple(known[code] for code in row)) for row in rows
+    )
 
 
 def open_store(perflogs: Path, site: str) -> Store:
@@ -241,46 +191,102 @@ def open_store(perflogs: Path, site: str) -> Store:
         ParseError: a damaged record that no crash explains.
     """
     folder = perflogs / site
-    copy = Copy(folder=folder / FOLDER)
-    if record_files(folder):
-        copy.load()
-        bring_up_to_date(copy, folder)
-    history = history_of(copy, folder)
-    if not history.numbers:
-        hidden = [*copy.notes, *passed_over(folder), *_notes(history)]
+    files: dict[str, RunFile] = {}
+    notes: list[str] = []
+    for each in map(open_run_file, record_files(folder)):
+        first = files.setdefault(each.facts["digest"], each)
+        if first is not each:
+            notes.append(f"{each.path}: the same records as {first.path}: counted once")
+    if problem := next((each for each in files.values() if each.problem), None):
+        notes.append(
+            f"{problem.path.parent}: no Parquet file can be kept ({problem.problem}); nothing is "
+            "lost, the records are read each time"
+        )
+    notes += _passed_over(folder)
+    notes += [note for each in files.values() for note in each.facts["notes"]]
+    runs, several = _runs(files.values())
+    if not runs:
         raise NoHistoryError(
-            f"no run of {site} could be read" if hidden else f"nothing was measured on {site} yet",
+            f"no run of {site} could be read" if notes else f"nothing was measured on {site} yet",
             source=str(folder),
-            expected="records.jsonl below a partition",
-            got="; ".join(dict.fromkeys(hidden)) or None,
+            expected="records of a run below a partition",
+            got="; ".join(dict.fromkeys(notes)) or None,
             next_step=f"fabricproof run {site_option(site)} -t quick",
         )
-    runs, jumps = runs_of(history)
-    count_several(history)
-    notes = [*copy.notes, *passed_over(folder), *_notes(history)]
-    notes += [*several_notes(history), *jumps]
+    notes += several
     known = dict(labels(perflogs, site, on_torn=notes.append))
-    looks = [each for source in copy.manifest["sources"].values() for each in source["looks"]]
-    if looks:
+    if looks := [look for each in files.values() for look in each.facts["looks"]]:
         known[LOOK_LABEL] = tuple(dict.fromkeys((*known.get(LOOK_LABEL, ()), *looks)))
     return Store(
         site=site,
         runs=runs,
         notes=tuple(dict.fromkeys(notes)),
-        _history=history,
+        files=tuple(files.values()),
         labels=known,
     )
 
 
-def _notes(history: KeptRows) -> Sequence[str]:
-    notes: list[str] = []
-    for name, source in history.copy.manifest["sources"].items():
-        notes += source["notes"]
-        notes += [source["rest"]] if source["rest"] else []
-        if source["duplicates"]:
-            path = history.site_folder / name
-            notes.append(
-                f"{path}: {source['duplicates']} lines that stand there or in another file "
-                "already, word for word, were counted once"
+def _runs(files: Iterable[RunFile]) -> tuple[tuple[Run, ...], list[str]]:
+    """Return the runs, oldest first, and a note if one has several numbers of a quantity."""
+    of_run: dict[str, list[Mapping[str, Any]]] = {}
+    for file in files:
+        for run_id, facts in file.facts["runs"].items():
+            of_run.setdefault(run_id, []).append(facts)
+    runs, several = [], {}
+    for run_id, parts in of_run.items():
+        inventory: dict[str, str | None] = {}
+        builds: dict[str, str] = {}
+        legs: dict[str, int] = {}
+        for each in parts:
+            add_seen(inventory, each["inventory"].items())
+            builds |= each["builds"]
+            for verdict, number in each["legs"].items():
+                legs[verdict] = legs.get(verdict, 0) + number
+        several[run_id] = sum(each["several"] for each in parts)
+        first = min((each["first"] for each in parts if each["first"] is not None), default=None)
+        runs.append(
+            Run(
+                run_id=run_id,
+                start=start_of(run_id, first),
+                inventory=inventory,
+                builds=builds,
+                rows=sum(each["rows"] for each in parts),
+                legs=legs,
             )
-    return notes
+        )
+    having = sorted(run_id for run_id, number in several.items() if number)
+    notes = []
+    if having:
+        more = f" (and {len(having) - 1} more runs)" if len(having) > 1 else ""
+        notes.append(
+            f"run {having[0]}{more}: {sum(several.values())} quantities have several counted "
+            "numbers in one run: their median is used"
+        )
+    return tuple(sorted(runs, key=lambda each: (each.start, each.run_id))), notes
+
+
+def start_of(run_id: str, completed: float | None) -> datetime.datetime:
+    """Return when a run began: its identity says so; else when its first job was over."""
+    try:
+        stamp = datetime.datetime.strptime(run_id.partition("-")[0], "%Y%m%dT%H%M%SZ")
+        return stamp.replace(tzinfo=datetime.UTC)
+    except ValueError:
+        return datetime.datetime.fromtimestamp(completed or 0.0, tz=datetime.UTC)
+
+
+def _passed_over(site_folder: Path) -> Iterator[str]:
+    """Yield a note on what is not read: records by another name, hidden, perflogs without any."""
+    files = partition_files(site_folder)
+    records = set(record_files(site_folder))
+    for path in files:
+        is_like = is_named(path, "records*", "*.jsonl.*") and path.suffix != ".parquet"
+        if is_like and path not in records:
+            yield f"{path}: not read, its name is not *.jsonl or *.jsonl.gz"
+    logged = {path.parent for path in files if is_named(path, "*.log", "*.log.h[0-9]*")}
+    for folder in sorted(logged - {path.parent for path in records}):
+        yield (
+            f"{folder}: ReFrame's perflogs are there and no records; what was measured there is in "
+            "no comparison (reframe --performance-compare reads ReFrame's own)"
+        )
+    for path in sorted(site_folder.glob(".*/*T*Z-*.jsonl")):
+        yield f"{path}: not read, its folder begins with a dot; a partition's does not"

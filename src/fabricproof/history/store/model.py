@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -188,33 +188,14 @@ def numbered(kinds: Sequence[object]) -> list[int]:
     return [numbers.setdefault(each, len(numbers)) for each in kinds]
 
 
-#: keys of a quantity's record that are texts
-TEXTS = (
-    "site", "partition", "fabric", "stack", "suite", "program", "tool_version", "check", "leg",
-    "run_id", "road_state", "job_id", "stage_folder",
-)  # fmt: skip
-OBJECTS = ("inventory", "attributes", "stack_identity")
-
-#: columns beside those of :data:`FIELDS`
+#: columns beside those of :data:`FIELDS`, a row for each quantity of each attempt.  Numbers are in
+#: ``unit``, ``completed`` in seconds since 1970 (UTC).  What others took: of the cores of both ends
+#: together (0 to 2), of the wire (0 to 1), and for how many microseconds one burst held the wire
 FACTS: tuple[str, ...] = (
     "run_id", "attempt", "counts", "value", "verdict", "reason", "ceiling", "ceiling_name",
     "reference", "lower", "upper", "origin", "source", "road_state", "job_id", "completed",
-    "inventory", "stage_folder", "file", "line",
+    "inventory", "stage_folder", "cores_share", "wire_share", "burst_us", "file", "line",
 )  # fmt: skip
-
-#: columns of a row as it is kept: the key and the run are numbers that tables beside explain
-KEPT: tuple[str, ...] = (
-    "key", "run", *(name for name in FACTS if name not in {"run_id", "file"}), "usable",
-)  # fmt: skip
-
-#: columns in which two lines that say the same agree; whatever else they hold follows from these
-SAME: tuple[str, ...] = (
-    "key", "run", "attempt", "counts", "value", "verdict", "job_id", "completed", "stage_folder",
-)  # fmt: skip
-
-_WHOLE = frozenset({"message_size", "better", "attempt", "line"})
-_NUMBERS = frozenset({"value", "ceiling", "reference", "lower", "upper", "completed"})
-_YES_NO = frozenset({"named", "counts", "usable"})
 
 #: the tool's own setting, of all that it says of a run; what it measured beside (retransmits,
 #: bytes moved, the MTU that TCP found) is a result and tells no two quantities apart.
@@ -223,26 +204,28 @@ SETTINGS = (
     "synchronization", "threads", "window_creation", "window_size",
 )  # fmt: skip
 
-#: a verdict that spoils a number, however good it looks
-INVALID = "INVALID"
+_WHOLE = frozenset({"message_size", "better", "attempt", "line"})
+_NUMBERS = frozenset(
+    {"value", "ceiling", "reference", "lower", "upper", "completed"}
+    | {"cores_share", "wire_share", "burst_us"}
+)
+_YES_NO = frozenset({"named", "counts"})
 
 
-def kind_of(column: str) -> type[pl.DataType]:
-    """Return the type of a column."""
+def schema(columns: Iterable[str]) -> dict[str, type[pl.DataType]]:
+    """Return column -> type."""
     import polars as pl  # noqa: PLC0415 - start-up time
 
-    if column in {"key", "run"}:
-        return pl.UInt32
-    if column in _WHOLE:
-        return pl.Int64
-    if column in _NUMBERS:
-        return pl.Float64
-    return pl.Boolean if column in _YES_NO else pl.String
+    def kind(column: str) -> type[pl.DataType]:
+        if column == "key":
+            return pl.UInt64
+        if column in _WHOLE:
+            return pl.Int64
+        if column in _NUMBERS:
+            return pl.Float64
+        return pl.Boolean if column in _YES_NO else pl.String
 
-
-def schema(columns: tuple[str, ...] = (*FIELDS, *FACTS)) -> dict[str, type[pl.DataType]]:
-    """Return column -> type; of a table of samples where no columns are named."""
-    return {name: kind_of(name) for name in columns}
+    return {name: kind(name) for name in columns}
 
 
 def usable_rows() -> pl.Expr:
@@ -250,7 +233,7 @@ def usable_rows() -> pl.Expr:
     import polars as pl  # noqa: PLC0415 - start-up time
 
     value = pl.col("value")
-    sound = value.is_finite() & (value > 0) & (pl.col("verdict") != INVALID)
+    sound = value.is_finite() & (value > 0) & (pl.col("verdict") != "INVALID")
     return sound.fill_null(value=False)
 
 
@@ -274,24 +257,3 @@ def better_rows() -> pl.Expr:
         .otherwise(0)
         .cast(pl.Int64)
     )
-
-
-def told_apart_by(rows: pl.DataFrame, known: pl.DataFrame) -> tuple[list[str], pl.DataFrame]:
-    """Return the fields of a key in which ``rows`` differ, at least one, and like ``known`` keys.
-
-    To compare texts with one text costs less than to hash them all, and most fields of a piece of a
-    history are the same throughout.
-    """
-    import polars as pl  # noqa: PLC0415 - start-up time
-
-    if rows.is_empty():
-        return list(FIELDS), known
-    first = {
-        name: pl.lit(value, dtype=kind_of(name))
-        for name, value in rows.select(FIELDS).row(0, named=True).items()
-    }
-    same = rows.select(pl.col(name).eq_missing(value).all() for name, value in first.items())
-    fields = [name for name, is_same in same.row(0, named=True).items() if not is_same]
-    fields = fields or [FIELDS[0]]
-    others = [name for name in FIELDS if name not in fields]
-    return fields, known.filter(pl.col(name).eq_missing(first[name]) for name in others)

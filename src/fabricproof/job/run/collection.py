@@ -74,7 +74,7 @@ def collect(site: Site, place: Workplace, run_id: str) -> tuple[RunResult, list[
     what failed before it left a record.  A note of a run that has no end and no report is of a
     ReFrame that was killed, or still runs: that is MISSING.
     """
-    kept, notes = read_run(record_files(place.perflogs / site.name), run_id)
+    kept, notes = read_run(record_files(place.perflogs / site.name, run_id), run_id)
     noted = read_note(place, run_id)
     arguments = noted.arguments if noted else None
     more: list[LegResult] = []

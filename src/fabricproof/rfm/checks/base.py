@@ -32,7 +32,7 @@ from reframe.core.schedulers import Job
 
 from fabricproof.core.measure import Verdict
 from fabricproof.core.provenance import AFTERWARDS_KEY, IDENTITY_KEY, LegPlace, StackIdentity
-from fabricproof.core.records import append_records
+from fabricproof.core.records import append_records, record_file
 from fabricproof.core.units import first_few
 from fabricproof.job.job_end import REACHED_END, RECORD_END, SchedulerSays
 from fabricproof.job.judge import JobFacts, judge_job
@@ -446,7 +446,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         if all(each.report.verdict is Verdict.SKIPPED for each in self.outcomes):
             self._skip(self.outcomes[0].report.quantities[0].reason)
         self.environment_digest = done.environment_digest
-        path = perflogs / partition.name / "records.jsonl"
+        path = record_file(perflogs / partition.name, self.run_id)
         append_records(path, done.records)
         told = [[e["leg"], e["verdict"], "; ".join(e["reasons"][:1])] for e in done.leg_records]
         nodes = sorted({node for each in done.records for node in each.get("nodes", ())})
