@@ -168,7 +168,7 @@ def write_nights(perflogs: Path, nights: Sequence[MadeNight]) -> Store:
         seen = {name: _machine(perflogs, name, night) for name in names}
         for place, value in night.numbers.items():
             if night.others and place[3] == SIZES[0]:
-                lines.append(_environment(number, night.others))
+                lines.append(_environment(_record(number, night, place, value), night.others))
             if place[0] == night.silent and place[3] not in _NAMED:
                 continue
             inventory = {node: seen[node] for node in place[1]}
@@ -177,15 +177,12 @@ def write_nights(perflogs: Path, nights: Sequence[MadeNight]) -> Store:
     return open_store(perflogs, SITE)
 
 
-def _environment(number: int, others: float) -> dict[str, Any]:
-    """Return what a job keeps of an attempt of a leg before its numbers, of which others matter."""
+def _environment(quantity: Mapping[str, Any], others: float) -> dict[str, Any]:
+    """Return what a job keeps of the attempt of a number, of which what others took matters."""
     taken = Disturbance(kind=DisturbanceKind.STARVED_CORES, share=others, reason="others ran")
-    return {
-        "kind": "environment",
-        "site": SITE,
-        "run_id": run_id_of(number),
-        "disturbances": [asdict(taken)],
-    }
+    same = ("site", "run_id", "partition", "stack", "check", "job_id", "leg", "attempt")
+    attempt = {name: quantity[name] for name in same}
+    return {**attempt, "kind": "environment", "disturbances": [asdict(taken)]}
 
 
 def _machine(perflogs: Path, node: str, night: MadeNight) -> str:

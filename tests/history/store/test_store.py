@@ -352,8 +352,10 @@ def test_processes_that_read_while_another_writes_all_see_a_whole_history(tmp_pa
     assert len(numbers(tmp_path)) == 80
 
 
-def test_the_parquet_files_of_all_runs_and_sites_are_one_table(tmp_path: Path) -> None:
-    """The query of docs/history.md, with polars; one key has one number in all files."""
+def test_the_parquet_files_of_all_runs_and_sites_are_one_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One key has one number in all files; the page's query gives what it says, with DuckDB."""
     for site in ("made", "other"):
         for run in RUNS[:2]:
             path = tmp_path / site / "compute" / f"{run}.jsonl"
@@ -362,6 +364,12 @@ def test_the_parquet_files_of_all_runs_and_sites_are_one_table(tmp_path: Path) -
     table = pl.read_parquet(tmp_path / "*" / "*" / "*.parquet")
     assert table.height == 4
     assert table.group_by("site", "key").len()["len"].to_list() == [2, 2]
+    duckdb = pytest.importorskip("duckdb")
+    (tmp_path / "perflogs").symlink_to(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[3] / "docs" / "history.md").read_text("utf-8")
+    query = page.partition("```sql")[2].partition("```")[0]
+    assert duckdb.sql(query).fetchall() == [("openmpi5", "n1,n2", "rail0", 1000.0, 2)]
 
 
 @settings(

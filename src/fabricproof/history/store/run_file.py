@@ -267,10 +267,6 @@ _OTHERS = pl.Struct(dict.fromkeys(("cores_share", "wire_share", "burst_us"), pl.
 
 def _others(told: Sequence[Mapping[str, Any]]) -> str:
     """Return what others took of an attempt, as JSON; null if nobody looked, 1 if unknown."""
-    try:
-        found = [Disturbance(**{**each, "kind": DisturbanceKind(each["kind"])}) for each in told]
-    except (TypeError, ValueError, LookupError):
-        return "{}"  # of a later version
 
     def share(kind: DisturbanceKind) -> float | None:
         of_kind = [each for each in found if each.kind is kind]
@@ -278,12 +274,16 @@ def _others(told: Sequence[Mapping[str, Any]]) -> str:
             return None
         return 1.0 if any(each.share is None for each in of_kind) else share_taken(of_kind)
 
-    traffic = largest_of(found, DisturbanceKind.FOREIGN_TRAFFIC)
-    return json.dumps({
-        "cores_share": share(DisturbanceKind.STARVED_CORES),
-        "wire_share": share(DisturbanceKind.FOREIGN_TRAFFIC),
-        "burst_us": traffic.burst_us if traffic else 0.0,
-    })  # fmt: skip
+    try:
+        found = [Disturbance(**{**each, "kind": DisturbanceKind(each["kind"])}) for each in told]
+        traffic = largest_of(found, DisturbanceKind.FOREIGN_TRAFFIC)
+        return json.dumps({
+            "cores_share": share(DisturbanceKind.STARVED_CORES),
+            "wire_share": share(DisturbanceKind.FOREIGN_TRAFFIC),
+            "burst_us": traffic.burst_us if traffic else 0.0,
+        })  # fmt: skip
+    except (TypeError, ValueError, LookupError):
+        return "{}"  # of a later version
 
 
 def _keys(rows: pl.DataFrame) -> pl.Series:
