@@ -22,7 +22,7 @@ from fabricproof.core.errors import InputMissingError, ParseError
 from fabricproof.core.records import append_records
 from fabricproof.history.store import FIELDS, Store, open_store, run_file
 from fabricproof.history.store.model import FACTS
-from fabricproof.nightly.state import state_file
+from fabricproof.nightly.log import log_file
 from fabricproof.nodes.inventory.store import FOLDER as LOOKS
 from fabricproof.nodes.inventory.store import keep_looks
 
@@ -191,7 +191,7 @@ def test_a_partition_may_have_any_name_that_slurm_takes(tmp_path: Path, partitio
     """What nights and inventories keep beside the partitions has names that none can have."""
     path = write(tmp_path, [quantity(FIRST)])
     path.parent.rename(path.parent.with_name(partition))
-    append_records(state_file(tmp_path, SITE), [{"kind": "notice"}])
+    append_records(log_file(tmp_path, SITE), [{"kind": "notice"}])
     keep_looks(tmp_path / SITE / LOOKS, tmp_path, ["n1"], run_id=FIRST, time="2026-11-01")
     store = open_store(tmp_path, SITE)
     assert (ids(store), store.notes) == ([FIRST], ())
