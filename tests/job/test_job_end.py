@@ -141,7 +141,7 @@ _ELSEWHERE = Objection(kind=ObjectionKind.STRANGE_NODES, reason="its ranks ran e
 def with_doubt(outcomes: Sequence[Outcome], doubt: Objection) -> list[Outcome]:
     """Return the rows of a job after what is wrong with its end."""
     told = any(each.report.verdict is Verdict.MISSING for each in outcomes)
-    return [each.objected(lambda _, e=each: of_doubt(e, doubt, told=told)) for each in outcomes]
+    return [each.objected(of_doubt(each, doubt, told=told)) for each in outcomes]
 
 
 @given(

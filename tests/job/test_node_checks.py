@@ -61,7 +61,7 @@ def _outcome(verdict: Verdict = Verdict.FAIL, *, rail: str = "rail1") -> Outcome
 
 def with_preflight(outcome: Outcome, result: Preflight) -> Outcome:
     objections, findings = against_links(outcome, result)
-    return outcome.objected(lambda _: objections, findings)
+    return outcome.objected(objections, findings)
 
 
 HALF = ("dev rail1 root refcnt 3 rate 199Mbit", "dev rail1 root refcnt 3 rate 99500Kbit")

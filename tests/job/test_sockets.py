@@ -14,13 +14,12 @@ import pytest
 from looks import bandwidths, look_at
 
 import fabricproof.job
-from fabricproof.core.errors import ParseError
 from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import Verdict
 from fabricproof.job.outcome import Outcome, judge_leg
 from fabricproof.job.relation import Bind, Ratio, RatioSide, Relation
-from fabricproof.job.relations.binding import parse_binding, why_loose
 from fabricproof.job.relations.judge import judge_relation, legs_to_repeat
+from fabricproof.job.relations.measures import why_loose
 from fabricproof.verdict.value import at_least
 from leg_folders import leave, make_leg
 
@@ -167,9 +166,9 @@ def test_a_rank_told_nothing_keeps_its_cpus_and_its_status_is_passed_on(
         "bind.sh", "as_launched", "rail0", "sh", "-c", "sleep 0.3; exit 7",
         leg=leg, FABRICPROOF_SYS=str(sys), PMIX_RANK="3", FABRICPROOF_PART="1",
     )  # fmt: skip
-    told = parse_binding((leg / "bind.3.1").read_text(), "bind")
-    assert (status, told.bind, told.home) == (7, "as_launched", 1)
-    assert told.numa_cpus == {0: "0", 1: "1"}
+    told = (leg / "bind.3.1").read_text().splitlines()
+    assert status == 7
+    assert {"bind as_launched", "home 1", "numa 0 0", "numa 1 1"} <= {*told}
 
 
 @pytest.mark.parametrize("bind", list(Bind))
@@ -186,12 +185,6 @@ def test_a_bound_rank_runs_where_it_was_sent(tmp_path: Path, leg: Path, bind: Bi
     assert why_loose(look, bind) == ""
     twice = replace(look, leg=replace(look.leg, commands=(("sleep", "0.5"),) * 2))
     assert why_loose(twice, bind) == "2 ranks said 2 times where they ran, 4 were due"
-
-
-@pytest.mark.parametrize("text", ["", "near\n", "bind near\n", "bind near\nhome x\n", TOLD * 2])
-def test_damaged_bindings_are_refused(text: str) -> None:
-    with pytest.raises(ParseError):
-        parse_binding(text, "bind.0.0")
 
 
 RELATION = Relation(

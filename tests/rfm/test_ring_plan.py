@@ -11,7 +11,7 @@ import pytest
 from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import read_plan, write_plan
 from fabricproof.job.relation import Ratio, Relation
-from fabricproof.job.relations.measured import judge_ratio
+from fabricproof.job.relations.judge import judge_ratio
 from fabricproof.job.script import render_script
 from fabricproof.rfm.families.collectives import placed_plan, ring_plan
 from fabricproof.rfm.legs.leg import LegPlanner

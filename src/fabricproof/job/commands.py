@@ -38,7 +38,6 @@ LARGE_MESSAGE_BYTES = 8192
 
 #: OSU's default window (WINDOW_SIZE_LARGE, util/osu_util.h); never more, so that results compare
 MAX_WINDOW = 64
-
 #: A window below this no longer hides the latency between messages.
 MIN_WINDOW = 4
 
@@ -51,28 +50,53 @@ WARMUPS = 2
 MIN_ITERATIONS = 3
 MAX_ITERATIONS = 10_000
 
+#: far above what IMB may take for a size; the leg's own limit ends a hang
+IMB_SECONDS_PER_SIZE = "30"
+#: IMB moves at least this much of each size, so that its large rows are more than one message.
+MIN_VOLUME_MB = 8
+
+PEER_FILE = "peer.sh"
+
+#: what perftest's ``-a`` measures: 2 B to 8 MiB (``for (i = 1; i < 24; ++i)``, src/write_bw.c)
+ALL_SIZES = tuple(2**power for power in range(1, 24))
+#: DEF_SIZE_BW and DEF_SIZE_LAT, DEF_ITERS_WB of src/perftest_parameters.h
+BANDWIDTH_BYTES, LATENCY_BYTES, MAX_PERFTEST_ITERATIONS = 65536, 2, 5000
+#: Fewer rounds of each size say too little of it; then one size is measured, more often.
+MIN_PERFTEST_ITERATIONS = 200
+
+#: A client that has not ended this long after its time gets no answer.
+ANSWER_SECONDS = 6
+
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """What one program is told to do.
+    """What one program is told to do: up to :data:`LARGE_MESSAGE_BYTES`, and above it."""
 
-    Attributes:
-        sizes: message sizes in bytes, powers of two from 1.
-        window_size: messages in flight for large messages.
-        small_window_size: messages in flight up to :data:`LARGE_MESSAGE_BYTES`.
-        iterations: measured rounds up to :data:`LARGE_MESSAGE_BYTES`.
-        large_iterations: measured rounds above it.
-        warmups: unmeasured rounds before each size up to :data:`LARGE_MESSAGE_BYTES`.
-        large_warmups: unmeasured rounds before each size above it.
-    """
-
-    sizes: tuple[int, ...]
-    window_size: int
+    sizes: tuple[int, ...]  # of messages in bytes, powers of two
+    window_size: int  # large messages in flight
     small_window_size: int
-    iterations: int
+    iterations: int  # measured rounds of small messages
     large_iterations: int
-    warmups: int
+    warmups: int  # unmeasured rounds before each size
     large_warmups: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What is run for one leg."""
+
+    commands: tuple[tuple[str, ...], ...]  # one after the other; each prints one table
+    sizes: tuple[int, ...]  # that the tables hold together, in bytes; empty if none is printed
+    traffic: Traffic  # what it is going to move
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """What is expected of a path, to size the effort, and a budget in seconds."""
+
+    rate_mb_s: float
+    latency_us: float
+    seconds: float
 
 
 def powers_of_two(max_size: int) -> tuple[int, ...]:
@@ -80,13 +104,9 @@ def powers_of_two(max_size: int) -> tuple[int, ...]:
     return tuple(2**power for power in range(max(max_size, 1).bit_length()))
 
 
-def _by_size(
-    sizes: Sequence[int], max_size: int
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Return all sizes, up to ``max_size`` where none are named, the small and the large ones."""
-    chosen = tuple(sizes) or powers_of_two(max_size)
-    small = tuple(size for size in chosen if size <= LARGE_MESSAGE_BYTES)
-    return chosen, small, tuple(size for size in chosen if size > LARGE_MESSAGE_BYTES)
+def _small_and_large(sizes: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    small = tuple(size for size in sizes if size <= LARGE_MESSAGE_BYTES)
+    return small, tuple(size for size in sizes if size > LARGE_MESSAGE_BYTES)
 
 
 def _clamp(iterations: float) -> int:
@@ -103,29 +123,21 @@ def plan_windowed(
 ) -> Effort:
     """Return the effort of a bandwidth program that keeps a window of messages in flight.
 
-    ``sizes`` in bytes, where not all powers of two up to ``max_size`` are measured.
+    ``sizes`` in bytes, if not all powers of two up to ``max_size`` are measured.
     """
-    sizes, small_ones, large_ones = _by_size(sizes, max_size)
+    sizes = tuple(sizes) or powers_of_two(max_size)
+    small_ones, large_ones = _small_and_large(sizes)
     small, large, count = sum(small_ones), sum(large_ones), len(small_ones)
-    rounds = MIN_ITERATIONS + WARMUPS
     window = MAX_WINDOW
     budget_us = seconds * 1e6 * LARGE_SHARE
-    while window > MIN_WINDOW and large * window * rounds / rate_mb_s > budget_us:
+    least_rounds = MIN_ITERATIONS + WARMUPS
+    while window > MIN_WINDOW and large * window * least_rounds / rate_mb_s > budget_us:
         window //= 2
     fitting = budget_us * rate_mb_s / max(large * window, 1) - WARMUPS
     # A round costs its bytes, an answer, and a share of the latency for each message.
     round_us = MAX_WINDOW * small / rate_mb_s + count * latency_us * (1 + MAX_WINDOW / 16)
     small_fitting = seconds * 1e6 * (1 - LARGE_SHARE) / round_us if count else MIN_ITERATIONS
-    iterations = _clamp(small_fitting)
-    return Effort(
-        sizes=sizes,
-        window_size=window,
-        small_window_size=MAX_WINDOW,
-        iterations=iterations,
-        large_iterations=_clamp(fitting),
-        warmups=max(WARMUPS, iterations // 10),
-        large_warmups=WARMUPS,
-    )
+    return _effort(sizes, window, MAX_WINDOW, small_fitting, fitting)
 
 
 def plan_ping_pong(
@@ -137,37 +149,29 @@ def plan_ping_pong(
     sizes: Sequence[int] = (),
 ) -> Effort:
     """Return the effort of a program that bounces one message at a time; arguments as above."""
-    sizes, small, large = _by_size(sizes, max_size)
-    large_us = sum(2 * (latency_us + size / rate_mb_s) for size in large)
-    small_us = sum(2 * (latency_us + size / rate_mb_s) for size in small)
+    sizes = tuple(sizes) or powers_of_two(max_size)
+    small_us, large_us = (
+        sum(2 * (latency_us + size / rate_mb_s) for size in part)
+        for part in _small_and_large(sizes)
+    )
     half_us = seconds * 1e6 / 2
-    iterations = _clamp(half_us / small_us if small else 1)
-    large_iterations = _clamp(half_us / large_us - WARMUPS if large else 1)
+    fitting = half_us / small_us if small_us else 1
+    return _effort(sizes, 1, 1, fitting, half_us / large_us - WARMUPS if large_us else 1)
+
+
+def _effort(
+    sizes: tuple[int, ...], window: int, small_window: int, small: float, large: float
+) -> Effort:
+    iterations = _clamp(small)
     return Effort(
         sizes=sizes,
-        window_size=1,
-        small_window_size=1,
+        window_size=window,
+        small_window_size=small_window,
         iterations=iterations,
-        large_iterations=large_iterations,
+        large_iterations=_clamp(large),
         warmups=max(WARMUPS, iterations // 10),
         large_warmups=WARMUPS,
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """What is run for one leg.
-
-    Attributes:
-        commands: argument lists, to be run one after the other; each prints one table.
-        sizes: message sizes that the tables hold together, in bytes, ascending; empty if none is
-            printed, or if the program ran for a time.
-        traffic: what it is going to move.
-    """
-
-    commands: tuple[tuple[str, ...], ...]
-    sizes: tuple[int, ...]
-    traffic: Traffic
 
 
 def make_job(
@@ -189,7 +193,7 @@ def make_job(
     """
     if suite == "imb":
         return _imb_job(program, argv, effort, num_ranks, starts_above)
-    _, small, large = _by_size(effort.sizes, effort.sizes[-1])
+    small, large = _small_and_large(effort.sizes)
     segments = [
         Segment(sizes=part, iterations=iterations, warmups=warmups, window_size=window)
         for sizes, iterations, warmups, window in (
@@ -200,10 +204,9 @@ def make_job(
     ]
     moved = _foretold(suite, program, segments, num_ranks)
     messages = (moved.messages_by_first, moved.messages_by_second)
-    edges = (*starts_above, effort.sizes[-1])
     starts = [
         [each for each in segments if low < each.sizes[-1] <= high]
-        for low, high in pairwise((0, *edges))
+        for low, high in pairwise((0, *starts_above, effort.sizes[-1]))
     ]
     return Job(
         commands=tuple(
@@ -240,7 +243,7 @@ def _imb_job(
 ) -> Job:
     """Return IMB's run: repetitions fall with the size, and the table says how many ran.
 
-    ``-iter N,MB``: N repetitions, fewer where they would move more than MB megabytes (IMB user
+    ``-iter N,MB``: N repetitions, fewer if they would move more than MB megabytes (IMB user
     guide, "-iter").  ``-time`` is set so high that IMB never cuts a size off by its own estimate.
     """
     windowed = has_window("imb", program)
@@ -259,49 +262,17 @@ def _imb_job(
     if binary == "IMB-RMA":
         options += ["-aggregate_mode", "non_aggregate"]
     with_zero = binary != "IMB-P2P" and effort.sizes[0] == 1
-    parts = _cut(effort.sizes, starts_above if binary == "IMB-MPI1" else ())
+    commands = []
+    for part in _cut(effort.sizes, starts_above if binary == "IMB-MPI1" else ()):
+        log = ["-msglog", f"{part[0].bit_length() - 1}:{part[-1].bit_length() - 1}"]
+        # IMB puts an empty message first, wanted once a leg.
+        log += [] if part[0] == 1 else ["-zero_size", "off"]
+        commands.append((*argv, *log, *options))
     return Job(
-        commands=tuple((*argv, *_imb_sizes(part), *options) for part in parts),
+        commands=tuple(commands),
         sizes=(0, *effort.sizes) if with_zero else effort.sizes,
         traffic=Traffic(per_repetition=(moved.sent_by_first, moved.sent_by_second)),
     )
-
-
-def _imb_sizes(sizes: Sequence[int]) -> tuple[str, ...]:
-    """Return the option for powers of two; IMB puts an empty message first, wanted once a leg."""
-    log = ("-msglog", f"{sizes[0].bit_length() - 1}:{sizes[-1].bit_length() - 1}")
-    return log if sizes[0] == 1 else (*log, "-zero_size", "off")
-
-
-#: far above what a size may take; the leg's own limit ends a hang
-IMB_SECONDS_PER_SIZE = "30"
-
-#: IMB moves at least this much of each size, so that its large rows are more than one message.
-MIN_VOLUME_MB = 8
-
-
-PEER_FILE = "peer.sh"
-
-#: what perftest's ``-a`` measures: 2 B to 8 MiB (``for (i = 1; i < 24; ++i)``, src/write_bw.c)
-ALL_SIZES = tuple(2**power for power in range(1, 24))
-
-#: DEF_SIZE_BW and DEF_SIZE_LAT, DEF_ITERS_WB of src/perftest_parameters.h
-BANDWIDTH_BYTES, LATENCY_BYTES, MAX_PERFTEST_ITERATIONS = 65536, 2, 5000
-
-#: Fewer rounds of each size say too little of it; then one size is measured, more often.
-MIN_PERFTEST_ITERATIONS = 200
-
-#: A client that has not ended this long after its time gets no answer.
-ANSWER_SECONDS = 6
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pace:
-    """What is expected of a path, to size the effort: MB/s, us, and a budget in seconds."""
-
-    rate_mb_s: float
-    latency_us: float
-    seconds: float
 
 
 def find_tool(suite: str, program: str) -> Located:
@@ -327,44 +298,36 @@ def peer_job(suite: str, program: str, rail: str, pace: Pace, *, streams: int = 
     """
     if suite not in PEER_SUITES:
         raise ConfigError("no such suite", expected=", ".join(PEER_SUITES), got=suite)
-    if suite == "perftest":
-        return _perftest_job(program, rail, pace)
-    seconds = max(1, round(pace.seconds))
+    seconds: float = max(1, round(pace.seconds))
     options = ["-t", str(seconds), *(["-P", str(streams)] if streams > 1 else [])]
-    if suite == "iperf":
-        options += ["-f", "k"]  # more digits than "187 Mbits/sec"
-    return Job(commands=(_command(seconds, rail, program, options),), sizes=(), traffic=Traffic())
-
-
-def _command(seconds: float, rail: str, program: str, options: list[str]) -> tuple[str, ...]:
+    options += ["-f", "k"] if suite == "iperf" else []  # more digits than "187 Mbits/sec"
+    sizes: tuple[int, ...] = ()
+    traffic = Traffic()
+    if suite == "perftest":
+        seconds = 2 * pace.seconds
+        options, sizes, traffic = _perftest(program, pace)
     limit = str(round(seconds) + ANSWER_SECONDS)
-    return ("bash", PEER_FILE, limit, rail, program, *options)
+    command = ("bash", PEER_FILE, limit, rail, program, *options)
+    return Job(commands=(command,), sizes=sizes, traffic=traffic)
 
 
-def _perftest_job(program: str, rail: str, pace: Pace) -> Job:
-    """Return all sizes where the path is fast enough for them, else the program's own one."""
+def _perftest(program: str, pace: Pace) -> tuple[list[str], tuple[int, ...], Traffic]:
+    """Return options for all sizes if the path is fast enough, else for the program's own one."""
     is_latency = meaning("perftest", program).kind is not ProgramKind.BANDWIDTH
-    sizes: tuple[int, ...] = ALL_SIZES
-    iterations = _fitting(pace, sizes, is_latency=is_latency)
-    options = ["-a"]
+
+    def fitting(sizes: Sequence[int]) -> int:
+        round_us = sum(size / pace.rate_mb_s for size in sizes)  # MB/s are bytes per us
+        if is_latency:
+            round_us = 2 * (round_us + len(sizes) * pace.latency_us)
+        return min(MAX_PERFTEST_ITERATIONS, int(pace.seconds * 1e6 / round_us))
+
+    sizes, options = ALL_SIZES, ["-a"]
+    iterations = fitting(sizes)
     if iterations < MIN_PERFTEST_ITERATIONS:
         sizes = (LATENCY_BYTES if is_latency else BANDWIDTH_BYTES,)
-        iterations = max(MIN_PERFTEST_ITERATIONS, _fitting(pace, sizes, is_latency=is_latency))
+        iterations = max(MIN_PERFTEST_ITERATIONS, fitting(sizes))
         options = ["-s", str(sizes[0])]
-    moved = expected_bytes(
-        "perftest", program, (Segment(sizes=sizes, iterations=iterations, warmups=0),)
-    )
-    assert moved is not None, f"{program} is in stack.volume"
-    return Job(
-        commands=(_command(2 * pace.seconds, rail, program, [*options, "-n", str(iterations)]),),
-        sizes=sizes,
-        traffic=Traffic(exact=(moved.sent_by_first, moved.sent_by_second)),
-    )
-
-
-def _fitting(pace: Pace, sizes: tuple[int, ...], *, is_latency: bool) -> int:
-    # MB/s are bytes per us.
-    round_us = sum(size / pace.rate_mb_s for size in sizes)
-    if is_latency:
-        round_us = 2 * (round_us + len(sizes) * pace.latency_us)
-    return min(MAX_PERFTEST_ITERATIONS, int(pace.seconds * 1e6 / round_us))
+    segment = Segment(sizes=sizes, iterations=iterations, warmups=0)
+    moved = _foretold("perftest", program, (segment,), 2)
+    traffic = Traffic(exact=(moved.sent_by_first, moved.sent_by_second))
+    return [*options, "-n", str(iterations)], sizes, traffic

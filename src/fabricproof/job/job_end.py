@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.hostlist import expand
-from fabricproof.core.records import text_of
+from fabricproof.job.evidence.leg_folder import read_text
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.script import JOB_END_FILE
 from fabricproof.verdict.objections import Objection, ObjectionKind
@@ -46,30 +46,19 @@ REACHED_END = "fabricproof_reached=yes"
 
 @dataclass(frozen=True, kw_only=True)
 class JobEnd:
-    """What the job script left at its end.
+    """What the job script left at its end."""
 
-    Attributes:
-        job_id: the scheduler's; None outside Slurm.
-        nodes: that the job had; empty outside Slurm.
-        reached: whether it came to its last command.
-        status: its exit status; of one that a signal ended it says nothing.
-    """
-
-    job_id: str | None
-    nodes: tuple[str, ...]
-    reached: bool
-    status: int
+    job_id: str | None  # None outside Slurm
+    nodes: tuple[str, ...]  # that the job had; empty outside Slurm
+    reached: bool  # whether it came to its last command
+    status: int  # of one that a signal ended it says nothing
 
 
 @dataclass(frozen=True, kw_only=True)
 class SchedulerSays:
-    """What the scheduler knows of a job that has ended; None and empty if it does not know.
+    """What the scheduler knows of a job that has ended; None and empty if it does not know."""
 
-    Attributes:
-        state: in Slurm's words, ``COMPLETED``.
-    """
-
-    state: str | None = None
+    state: str | None = None  # in Slurm's words, ``COMPLETED``
     exit_status: int | None = None
     nodes: tuple[str, ...] = ()
 
@@ -87,18 +76,18 @@ class SchedulerSays:
 
 def read_end(folder: Path) -> JobEnd | None:
     """Return what the job in ``folder`` left at its end; None if it left nothing whole."""
+    text = read_text(folder / JOB_END_FILE)
+    if not text.endswith("\n"):
+        return None
     try:
-        text = text_of(folder / JOB_END_FILE)
         facts = dict(line.split(" ", 1) for line in text.splitlines())
-        if not text.endswith("\n"):
-            return None
         return JobEnd(
             job_id=None if facts["job"] == "none" else facts["job"],
             nodes=() if facts["nodes"] == "none" else expand(facts["nodes"]),
             reached=facts["reached"] == "yes",
             status=int(facts["status"]),
         )
-    except (OSError, ValueError, KeyError, FabricproofError):
+    except (ValueError, KeyError, FabricproofError):
         return None
 
 
@@ -106,17 +95,17 @@ def find_doubt(
     end: JobEnd | None, job_id: str, says: SchedulerSays, last_words: str = ""
 ) -> Objection | None:
     """Return what is wrong with the end of a job; None if it came to its last command."""
-    if end is None or end.job_id not in {None, job_id}:
-        unopened = f": {_UNOPENED}" if says.exit_status == _NO_FILES else ""
-        reason = f"the job did not come to its end: it left no {JOB_END_FILE}{says}{unopened}"
-        if says.unfinished:
-            reason = f"the job has not ended: the scheduler says {says.state}"
-    elif end.reached and end.status == 0:
-        return None
-    else:
+    if end is not None and end.job_id in {None, job_id}:
+        if end.reached and end.status == 0:
+            return None
         where = "" if end.reached else " before its last command"
         words = f": {last_words}" if last_words else ""
         reason = f"the job ended{where}, with exit status {end.status}{says}{words}"
+    elif says.unfinished:
+        reason = f"the job has not ended: the scheduler says {says.state}"
+    else:
+        unopened = f": {_UNOPENED}" if says.exit_status == _NO_FILES else ""
+        reason = f"the job did not come to its end: it left no {JOB_END_FILE}{says}{unopened}"
     return Objection(kind=ObjectionKind.JOB_CUT_OFF, reason=reason)
 
 

@@ -5,7 +5,7 @@ Each witness objects, and all objections of a row are applied once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from fabricproof.core.units import stamp
 from fabricproof.job.job_end import JobEnd, find_strangers
 from fabricproof.job.leg import Leg, Plan
 from fabricproof.job.links import SUITE, against_links, judge_looks, read_looks
-from fabricproof.job.outcome import Outcome, Raised
+from fabricproof.job.outcome import Outcome
 from fabricproof.job.outcomes import against_directions, judge_legs
 from fabricproof.job.recording import LEGS_KEY, describe_outcome, environment_digest
 from fabricproof.job.relation import owned_legs
@@ -29,44 +29,27 @@ from fabricproof.verdict.objections import Objection, ObjectionKind
 
 @dataclass(frozen=True, kw_only=True)
 class JobFacts:
-    """What is known of a job beside its folder and its plan.
+    """What is known of a job beside its folder and its plan."""
 
-    Attributes:
-        spec: the fabric as the site declares it.
-        identity: of site, check, run and job, in each record.
-        builds: suite -> what records say of the stack's build.
-        end: what the job left at its end; None if nothing.
-        doubt: what is wrong with its end; None if nothing is.
-        declined: rails -> findings of references that do not apply to them.
-        binary: leg -> SHA-256 of its program; empty if unknown.
-        inventory: where inventories of the site are kept; None if the nodes were not looked at.
-    """
-
-    spec: FabricSpec
-    identity: Mapping[str, Any]
-    builds: Mapping[str, Mapping[str, Any]]
-    end: JobEnd | None = None
-    doubt: Objection | None = None
+    spec: FabricSpec  # as the site declares it
+    identity: Mapping[str, Any]  # of site, check, run and job, in each record
+    builds: Mapping[str, Mapping[str, Any]]  # suite -> what records say of the stack's build
+    end: JobEnd | None = None  # what the job left at its end
+    doubt: Objection | None = None  # what is wrong with its end
+    #: rails -> findings of references that do not apply to them
     declined: Callable[[tuple[str, ...]], Sequence[Finding]] = lambda _: ()
-    binary: Callable[[Leg], str] = lambda _: ""
-    inventory: Path | None = None
+    binary: Callable[[Leg], str] = lambda _: ""  # SHA-256 of a leg's program; empty if unknown
+    inventory: Path | None = None  # folder; None if the nodes were not looked at
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobOutcome:
-    """What a job came to.
+    """What a job came to."""
 
-    Attributes:
-        outcomes: a row each: legs by themselves, and what holds between legs.
-        legs: all legs as they were measured.
-        identity: what stands in each record of the job.
-        records: of the rows.
-    """
-
-    outcomes: tuple[Outcome, ...]
-    legs: tuple[Outcome, ...]
-    identity: Mapping[str, Any]
-    records: tuple[dict[str, Any], ...]
+    outcomes: tuple[Outcome, ...]  # the rows: legs by themselves, and what holds between legs
+    legs: tuple[Outcome, ...]  # all, as they were measured
+    identity: Mapping[str, Any]  # what stands in each record of the job
+    records: tuple[dict[str, Any], ...]  # of the rows
 
     @property
     def environment_digest(self) -> str:
@@ -94,8 +77,13 @@ def judge_job(
         rows: what counts of its legs; None for the legs by themselves and the plan's relations.
     """
     legs = judge_legs(folder, plan.legs)
-    by_themselves = rows(legs) if rows else _rows(plan, legs)
-    outcomes = _after_witnesses(by_themselves, legs, folder, facts)
+    if rows is None:
+        owned = owned_legs(plan.relations)
+        own_rows = [each for each in legs if each.leg.name not in owned]
+        counted = [*own_rows, *judge_relations(plan.relations, legs)]
+    else:
+        counted = [*rows(legs)]
+    outcomes = _after_witnesses(counted, legs, folder, facts)
     identity = dict(facts.identity)
     if facts.inventory is not None:
         nodes = {rank.node for each in legs for rank in each.ranks}
@@ -123,12 +111,6 @@ def judge_job(
     return JobOutcome(outcomes=outcomes, legs=legs, identity=identity, records=tuple(records))
 
 
-def _rows(plan: Plan, legs: Sequence[Outcome]) -> tuple[Outcome, ...]:
-    owned = owned_legs(plan.relations)
-    by_themselves = tuple(each for each in legs if each.leg.name not in owned)
-    return (*by_themselves, *judge_relations(plan.relations, legs))
-
-
 def _after_witnesses(
     rows: Sequence[Outcome], legs: Sequence[Outcome], folder: Path, facts: JobFacts
 ) -> tuple[Outcome, ...]:
@@ -139,16 +121,14 @@ def _after_witnesses(
     told = any(each.report.verdict is Verdict.MISSING for each in rows)
     after = []
     for each in rows:
-        raised: list[Objection] = []
-        findings: tuple[Finding, ...] = ()
+        raised, findings = [*directions.get(each.leg.name, ())], list[Finding]()
         if each.leg.suite != SUITE:  # whose rows are the links themselves
-            more, findings = against_links(each, links)
-            raised += more
+            of_links, more = against_links(each, links)
+            raised, findings = [*raised, *of_links], [*more]
         if doubt is not None:
             raised += of_doubt(each, doubt, told=told)
-            findings = (Finding(text=doubt.reason), *findings)
-        beside = directions.get(each.leg.name, _nothing)
-        after.append(each.objected(_together(beside, raised), findings))
+            findings.insert(0, Finding(text=doubt.reason))
+        after.append(each.objected(raised, findings))
     return tuple(after)
 
 
@@ -166,11 +146,3 @@ def of_doubt(outcome: Outcome, doubt: Objection, *, told: bool) -> list[Objectio
         reason = f"the leg was never started: {doubt.reason}"
         raised.append(Objection(kind=ObjectionKind.NEVER_STARTED, reason=reason))
     return raised
-
-
-def _nothing(_: object) -> Iterable[Objection]:
-    return ()
-
-
-def _together(beside: Raised, raised: Sequence[Objection]) -> Raised:
-    return lambda report: [*beside(report), *raised]

@@ -31,17 +31,11 @@ PROGRAM = "links"
 
 @dataclass(frozen=True, kw_only=True)
 class NodeLooks:
-    """What the nodes of a job left of themselves before its first leg.
+    """What the nodes of a job left of themselves before its first leg, by node."""
 
-    Attributes:
-        machines: node -> what was seen of it, None if nothing was.
-        reasons: node -> why nothing was.
-        cpus: node -> the CPUs that its ranks were bound to.
-    """
-
-    machines: Mapping[str, Machine | None]
-    reasons: Mapping[str, str] = field(default_factory=dict)
-    cpus: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    machines: Mapping[str, Machine | None]  # None if nothing was seen of it
+    reasons: Mapping[str, str] = field(default_factory=dict)  # why not
+    cpus: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # that its ranks had
     samples: tuple[CounterSample, ...] = ()
 
 
@@ -89,21 +83,17 @@ def against_links(
     """Return what is wrong with the links that a leg used: an objection, and all findings."""
     nodes = {rank.node for rank in outcome.ranks} | {*outcome.nodes}
     warnings = result.warnings(outcome.leg.rails, nodes)
-    more = f" (and {len(warnings) - 1} more)" if len(warnings) > 1 else ""
-    objections = tuple(
-        Objection(kind=ObjectionKind.LINK_NOT_AS_DECLARED, reason=f"{each}{more}")
-        for each in texts_of(warnings[:1])
-    )
-    # What preflight saw red is red: load beside it excuses no bandwidth.
-    excused = frozenset(
-        each.name for each in outcome.report.quantities if each.disturbance and each.unit == "MB/s"
-    )
-    slow = [each.text for each in warnings if each.fact == "rate"]
-    objections += tuple(
-        Objection(kind=ObjectionKind.SLOW_LINK, reason=each, quantities=excused)
-        for each in slow[:1]
-    )
-    return objections, (*warnings, *result.far_ranks(outcome.leg.rails, nodes))
+    objections = []
+    if warnings:
+        more = f" (and {len(warnings) - 1} more)" if len(warnings) > 1 else ""
+        reason = f"{texts_of(warnings)[0]}{more}"
+        objections.append(Objection(kind=ObjectionKind.LINK_NOT_AS_DECLARED, reason=reason))
+    if slow := [each.text for each in warnings if each.fact == "rate"]:
+        # What preflight saw red is red: load beside it excuses no bandwidth.
+        excused = (q.name for q in outcome.report.quantities if q.disturbance and q.unit == "MB/s")
+        kind, names = ObjectionKind.SLOW_LINK, frozenset(excused)
+        objections.append(Objection(kind=kind, reason=slow[0], quantities=names))
+    return tuple(objections), (*warnings, *result.far_ranks(outcome.leg.rails, nodes))
 
 
 def rows_of_links(

@@ -6,7 +6,7 @@ cannot disagree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -20,7 +20,6 @@ from fabricproof.job.evidence.declaration import (
     what_the_container_lacks,
 )
 from fabricproof.job.evidence.disturbance import (
-    Testimony,
     disturbances_of,
     measure_disturbances,
     other_jobs_of,
@@ -28,7 +27,7 @@ from fabricproof.job.evidence.disturbance import (
 from fabricproof.job.evidence.error_rates import errors_of_all, with_errors
 from fabricproof.job.evidence.leg_folder import (
     RankRecord,
-    as_one_path,
+    evidence_of,
     failed_rank,
     first_death,
     gather,
@@ -58,34 +57,22 @@ from fabricproof.verdict.objections import FOREIGN, Objection, ObjectionKind
 from fabricproof.verdict.table import judge_table
 from fabricproof.verdict.value import Judgement, Report, is_of_errors, missing
 
-#: what a witness says against a report
-Raised = Callable[[Report], Iterable[Objection]]
-
 #: A first attempt with one of these verdicts gets a second look; a wrong path does not need one.
 DOUBTFUL = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING, Verdict.UNJUDGED})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """One run of one leg.
-
-    Attributes:
-        status: the launcher's exit status; None if the leg never ended.
-        table: None if the output could not be read.
-        ranks: empty if no rank wrote its record.
-        objections: what was raised against its numbers.
-        errors: what was lost or damaged on its rails in this attempt alone.
-        disturbances: what others took of its rails and CPUs meanwhile.
-    """
+    """One run of one leg."""
 
     number: int
     folder: Path
-    status: int | None
-    table: Table | None
-    ranks: tuple[RankRecord, ...]
+    status: int | None  # the launcher's exit status; None if the leg never ended
+    table: Table | None  # None if the output could not be read
+    ranks: tuple[RankRecord, ...]  # empty if no rank wrote its record
     report: Report
-    objections: tuple[Objection, ...] = ()
-    errors: tuple[ErrorRate, ...] = ()
+    objections: tuple[Objection, ...] = ()  # that were raised against its numbers
+    errors: tuple[ErrorRate, ...] = ()  # on its rails, in this attempt alone
     disturbances: Disturbances = field(default_factory=Disturbances)
 
     @property
@@ -129,14 +116,15 @@ class Outcome:
         mine = (judgement.name, judgement.attempt)
         return any(mine == (each.name, each.attempt) for each in self.report.quantities)
 
-    def objected(self, raised: Raised, findings: Sequence[Finding] = ()) -> Outcome:
-        """Return the leg after what ``raised`` says against each of its reports.
+    def objected(
+        self, objections: Sequence[Objection], findings: Sequence[Finding] = ()
+    ) -> Outcome:
+        """Return the leg after what speaks against its numbers, in each of its reports.
 
         ``findings`` come first in the report that counts.
         """
 
         def after(report: Report) -> Report:
-            objections = tuple(raised(report))
             concerned = any(each.concerns(one) for each in objections for one in report.quantities)
             return report.objected(objections) if concerned else report
 
@@ -179,7 +167,7 @@ def judge_leg(folder: Path, leg: Leg, channel_attempt: int = 0) -> Outcome:
         ]
         report = errors_of_all(report, (counted or [attempts[-1].report])[-1])
     if not (leg.in_turn or leg.same_node or leg.free_path):
-        seen = [_evidence(leg, each.ranks).samples for each in attempts]
+        seen = [evidence_of(leg, each.ranks).samples for each in attempts]
         if events := "; ".join(wire_events(seen, leg.rails)):
             event = Objection(kind=ObjectionKind.WIRE_EVENT, reason=events)
             report = report.objected([event], *as_notes([events]))
@@ -200,7 +188,7 @@ def _with_errors(attempt: Attempt, leg: Leg, earlier: Sequence[Attempt]) -> Atte
     is_wrong = net_path is None or net_path.state is PathState.WRONG
     if is_wrong or attempt.foreign or leg.same_node or leg.free_path:
         return attempt
-    evidence = _evidence(leg, attempt.ranks)
+    evidence = evidence_of(leg, attempt.ranks)
     mine = error_rates(evidence, leg.rails)
     rates = added([*(rate for each in earlier for rate in each.errors), *mine])
     report = with_errors(attempt.report, leg, rates, evidence.nodes)
@@ -234,11 +222,13 @@ def weighed(
         # A stall makes numbers worse, never impossible: nothing is cleared.
         return _noted(last, again, FindingKind.SECOND_LOOK_RED)
     before = [] if last.net_path else [each for each in first.quantities if not is_of_errors(each)]
-    clears = not needs_proven_path or (first.net_path and first.net_path.state is PathState.PROVEN)
-    pairs = {
-        name: (_number(first, name, clears=bool(clears)), _number(last, name, clears=True))
-        for name in dict.fromkeys(each.name for each in (*last.quantities, *before))
-    }
+    clears = first.net_path is not None and first.net_path.state is PathState.PROVEN
+    pairs = {}
+    for name in dict.fromkeys(each.name for each in (*last.quantities, *before)):
+        one, other = _number(first, name), _number(last, name)
+        if one.verdict is Verdict.PASS and needs_proven_path and not clears:
+            one = replace(one, verdict=Verdict.UNJUDGED)
+        pairs[name] = one, other
     joined = last.with_quantities(
         two[-1] if name in in_rounds else _of_looks(two) for name, two in pairs.items()
     )
@@ -254,13 +244,9 @@ def weighed(
     return _noted(joined, again, FindingKind.SECOND_LOOK_RED)
 
 
-def _number(look: Report, name: str, *, clears: bool) -> Judgement:
-    """Return what one look made of a number; a PASS that clears nothing is UNJUDGED."""
+def _number(look: Report, name: str) -> Judgement:
     found = next((each for each in look.quantities if each.name == name), None)
-    if found is None:
-        return missing([name], first_reason(look)).quantities[0]
-    is_open = found.verdict is Verdict.PASS and not clears
-    return replace(found, verdict=Verdict.UNJUDGED) if is_open else found
+    return found or missing([name], first_reason(look)).quantities[0]
 
 
 def _noted(report: Report, text: str, kind: FindingKind) -> Report:
@@ -323,14 +309,15 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
         report = missing(leg.required, refusal, verdict=Verdict.SKIPPED)
     elif table is None or trouble is not None:
         report = missing(leg.required, trouble or "no table")
-        report = _heard(report, other_jobs_of(report, folder, nodes))
+        objections, notes = other_jobs_of(report, folder, nodes)
+        report = report.objected(objections, *notes)
     elif leg.free_path:
         report = judge_free_path(leg, ranks, _moved(leg, table)[0])
         report = report.objected(objections_of(leg, ranks))
     else:
         rules = rules_of(leg, folder.parents[1], channel_attempt)
-        meant = _meant(leg, ranks, table)
-        report = judge_table(table, rules, _net_path(leg, ranks, meant))
+        evidence, expected = _meant(leg, ranks, table)
+        report = judge_table(table, rules, _net_path(leg, ranks, evidence, expected))
         there = {each.name for each in report.quantities}
         if absent := [name for name in leg.required if name not in there]:
             # What the path says of the others is no number of these.
@@ -338,13 +325,11 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
             judged = (*(report.judged or report.quantities), *lost)
             report = replace(report, judged=judged).objected(())
         report = after_baseline(report, leg, ranks, table, folder.parents[1])
-        others = measure_disturbances(leg, ranks, *meant)
-        report = _heard(
-            report,
-            disturbances_of(report, others, leg.num_ranks),
-            other_jobs_of(report, folder, nodes),
-            (objections_of(leg, ranks), ()),
-        )
+        others = measure_disturbances(leg, ranks, evidence, expected)
+        # No witness knows what another one said.
+        taken, more = disturbances_of(report, others, leg.num_ranks)
+        jobs, notes = other_jobs_of(report, folder, nodes)
+        report = report.objected((*taken, *jobs, *objections_of(leg, ranks)), *more, *notes)
     return Attempt(
         number=number,
         folder=folder,
@@ -355,12 +340,6 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
         objections=report.objections,
         disturbances=others,
     )
-
-
-def _heard(report: Report, *witnesses: Testimony) -> Report:
-    """Return the report after all witnesses, none of whom knows what another one said."""
-    objections = (each for raised, _ in witnesses for each in raised)
-    return report.objected(objections, *(note for _, notes in witnesses for note in notes))
 
 
 def _failure(folder: Path, status: int | None, leg: Leg, ranks: Sequence[RankRecord]) -> str:
@@ -406,14 +385,14 @@ def _moved(leg: Leg, table: Table) -> tuple[tuple[int, int], tuple[int, int] | N
 
 
 def _net_path(
-    leg: Leg, ranks: tuple[RankRecord, ...], meant: tuple[Evidence, Expectation]
+    leg: Leg, ranks: tuple[RankRecord, ...], evidence: Evidence, expected: Expectation
 ) -> PathProof:
     if leg.same_node:
         return prove_one_node(gather(ranks))
     if lost := [str(each.rank) for each in ranks if each.status is None]:
         reason = f"rank {', '.join(lost)} never came back to be counted"
         return PathProof(state=PathState.UNKNOWN, reason=reason)
-    proof = prove_path(*meant)
+    proof = prove_path(evidence, expected)
     lacks = "" if proof.state is PathState.PROVEN else what_the_container_lacks(leg, ranks)
     return replace(proof, reason=f"{lacks}; {proof.reason}") if lacks else proof
 
@@ -422,7 +401,7 @@ def _meant(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> tuple[Evide
     """Return what was seen, under the names of the leg's rails, and what the leg was to move."""
     sent_bytes, sent_messages = _moved(leg, table)
     least = leg.traffic.at_least
-    return _evidence(leg, ranks), Expectation(
+    return evidence_of(leg, ranks), Expectation(
         rails=leg.rails,
         sent_bytes=sent_bytes,
         num_ranks=leg.num_ranks,
@@ -434,8 +413,3 @@ def _meant(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> tuple[Evide
         least_bytes=tuple((sent, received) for sent, received, _ in least) or None,
         least_packets=tuple(packets for *_, packets in least if packets) or None,
     )
-
-
-def _evidence(leg: Leg, ranks: Sequence[RankRecord]) -> Evidence:
-    evidence = gather(ranks)
-    return as_one_path(evidence, leg.rails[0], leg.node_rails) if leg.node_rails else evidence

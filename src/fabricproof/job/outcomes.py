@@ -10,16 +10,21 @@ again with the ends exchanged (``rail0.back``), and a red one of the two is expl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import PEER_SUITES, Leg
-from fabricproof.job.outcome import Attempt, Outcome, Raised, first_reason, judge_leg
+from fabricproof.job.outcome import Attempt, Outcome, first_reason, judge_leg
 from fabricproof.traffic import PathState
 from fabricproof.verdict.objections import Objection, ObjectionKind
-from fabricproof.verdict.value import Judgement, Report, is_of_errors, missing
+from fabricproof.verdict.value import Judgement, is_of_errors, missing
+
+#: the largest sizes that a leg the other way has
+LARGEST_SIZES = 3
+
+BACK = "back"
 
 
 def judge_legs(folder: Path, legs: Sequence[Leg]) -> tuple[Outcome, ...]:
@@ -29,7 +34,10 @@ def judge_legs(folder: Path, legs: Sequence[Leg]) -> tuple[Outcome, ...]:
     """
     channels = {leg.channel_leg for leg in legs if leg.channel_leg}
     pairs = {leg.name: _judged(folder, leg) for leg in legs if leg.name in channels}
-    return tuple(pairs.get(leg.name) or _against_pair(folder, leg, pairs) for leg in legs)
+    return tuple(
+        pairs.get(leg.name) or _against_pair(folder, leg, pairs.get(leg.channel_leg))
+        for leg in legs
+    )
 
 
 def _judged(folder: Path, leg: Leg, channel_attempt: int = 0) -> Outcome:
@@ -40,20 +48,31 @@ def _judged(folder: Path, leg: Leg, channel_attempt: int = 0) -> Outcome:
         return Outcome(leg=leg, attempts=(), report=report)
 
 
-def _against_pair(folder: Path, leg: Leg, pairs: dict[str, Outcome]) -> Outcome:
-    pair = pairs.get(leg.channel_leg)
+def _against_pair(folder: Path, leg: Leg, pair: Outcome | None) -> Outcome:
     if pair is None:
         return _judged(folder, leg)
-    sound = next((each.number for each in pair.attempts if not why_unsound(each)), 0)
+    sound = next((each.number for each in pair.attempts if not _why_unsound(each)), 0)
     outcome = _judged(folder, leg, sound)
     if sound or not pair.attempts:
         return outcome
     why = f"leg {pair.leg.name}, which says what it should take, is no measure"
-    return _doubted(outcome, f"{why}: {why_unsound(pair.attempts[-1])}")
+    reports = [outcome.report, *(each.report for each in outcome.attempts)]
+    names = {
+        each.name
+        for report in reports
+        for each in report.quantities
+        if each.source and each.source.rests_on_pair
+    }
+    objection = Objection(
+        kind=ObjectionKind.PAIR_UNSOUND,
+        reason=f"{why}: {_why_unsound(pair.attempts[-1])}",
+        quantities=frozenset(names),
+    )
+    return outcome.objected([objection])
 
 
-def why_unsound(pair: Attempt) -> str:
-    """Return why an attempt of a pair does not say what a message costs; empty where it does.
+def _why_unsound(pair: Attempt) -> str:
+    """Return why an attempt of a pair does not say what a message costs; empty if it does.
 
     What counts of it are its ends: the smallest message and the largest.
     """
@@ -63,36 +82,13 @@ def why_unsound(pair: Attempt) -> str:
     sized = [each for each in pair.report.quantities if each.message_size]
     if not sized:
         return first_reason(pair.report)
-    ends = {max(sized, key=_size), min(sized, key=_size)}
-    return next((each.reason for each in ends if not _stands(each)), "")
-
-
-def _size(judgement: Judgement) -> int:
-    return judgement.message_size or 0
-
-
-def _stands(judgement: Judgement) -> bool:
-    """Tell whether a number is good, or nobody says what it should be."""
-    open_ = judgement.verdict is Verdict.UNJUDGED and judgement.reference is None
-    return judgement.value is not None and (open_ or judgement.verdict is Verdict.PASS)
-
-
-def _doubted(outcome: Outcome, why: str) -> Outcome:
-    """Return the outcome with all that was held against the pair UNJUDGED."""
-
-    def against_pair(report: Report) -> Iterator[Objection]:
-        names = {
-            each.name for each in report.quantities if each.source and each.source.rests_on_pair
-        }
-        yield Objection(kind=ObjectionKind.PAIR_UNSOUND, reason=why, quantities=frozenset(names))
-
-    return outcome.objected(against_pair)
-
-
-#: the largest sizes that a leg the other way has
-LARGEST_SIZES = 3
-
-BACK = "back"
+    sized.sort(key=lambda each: each.message_size or 0)
+    for end in (sized[-1], sized[0]):
+        # Good, or nobody says what it should be.
+        is_open = end.verdict is Verdict.UNJUDGED and end.reference is None
+        if end.value is None or not (is_open or end.verdict is Verdict.PASS):
+            return end.reason
+    return ""
 
 
 def backward(leg: Leg) -> Leg:
@@ -111,10 +107,10 @@ def backward(leg: Leg) -> Leg:
     )
 
 
-def against_directions(outcomes: Sequence[Outcome]) -> Mapping[str, Raised]:
+def against_directions(outcomes: Sequence[Outcome]) -> dict[str, tuple[Objection, ...]]:
     """Return by leg what the leg the other way says against it."""
     by_name = {each.leg.name: each for each in outcomes}
-    found: dict[str, Raised] = {}
+    found: dict[str, tuple[Objection, ...]] = {}
     for name, back in by_name.items():
         forth = by_name.get(name.removesuffix(f".{BACK}"), back)
         if back.leg.backward and forth is not back:
@@ -122,42 +118,34 @@ def against_directions(outcomes: Sequence[Outcome]) -> Mapping[str, Raised]:
     return found
 
 
-def _beside(mine: Outcome, other: Outcome) -> Raised:
+def _beside(mine: Outcome, other: Outcome) -> tuple[Objection, ...]:
     ends, theirs = _ends(mine), _ends(other)
     name = other.leg.name
-    if ends is None or theirs is None or ends != theirs[::-1]:
-        doubt = Objection(
-            kind=ObjectionKind.DIRECTION_UNKNOWN,
-            reason=f"nobody knows which way it sent: {name} or it did not say where it ran",
-        )
-        if ends is not None and theirs is not None:
-            doubt = Objection(
-                kind=ObjectionKind.SAME_DIRECTION,
-                reason=f"sent {' -> '.join(ends)} as {name} did: the other way was not measured",
-            )
-        return lambda _: [doubt] if mine.leg.backward else []
+    if ends is None or theirs is None:
+        kind = ObjectionKind.DIRECTION_UNKNOWN
+        reason = f"nobody knows which way it sent: {name} or it did not say where it ran"
+        return (Objection(kind=kind, reason=reason),) if mine.leg.backward else ()
+    if ends != theirs[::-1]:
+        reason = f"sent {' -> '.join(ends)} as {name} did: the other way was not measured"
+        kind = ObjectionKind.SAME_DIRECTION
+        return (Objection(kind=kind, reason=reason),) if mine.leg.backward else ()
     sender, receiver = ends
     here, there = _largest(mine), _largest(other)
     said = (
         f"{' -> '.join(ends)} of {'+'.join(mine.leg.rails)}: {_part(here)}, "
         f"{' -> '.join(theirs)}: {_part(there)}"
     )
-    is_short = here is not None and here.verdict is Verdict.FAIL
     blame = ""
-    if is_short and other.report.verdict is Verdict.PASS:
+    if here and here.verdict is Verdict.FAIL and other.report.verdict is Verdict.PASS:
         blame = f": {receiver} receives or {sender} sends too little"
-
-    def raised(report: Report) -> list[Objection]:
-        """Return the words for what is red; what others disturbed blames no end."""
-        speeds = [each for each in report.quantities if not is_of_errors(each)]
-        disturbed = frozenset(each.name for each in speeds if each.disturbance)
-        red = {each.name for each in speeds if each.verdict is Verdict.FAIL}
-        return [
-            Objection(kind=ObjectionKind.OTHER_DIRECTION, reason=words, quantities=names)
-            for names, words in ((disturbed, said), (frozenset(red - disturbed), said + blame))
-        ]
-
-    return raised
+    # Words for what is red; what others disturbed blames no end.
+    speeds = [each for each in mine.report.quantities if not is_of_errors(each)]
+    disturbed = frozenset(each.name for each in speeds if each.disturbance)
+    red = frozenset(each.name for each in speeds if each.verdict is Verdict.FAIL) - disturbed
+    return tuple(
+        Objection(kind=ObjectionKind.OTHER_DIRECTION, reason=words, quantities=names)
+        for names, words in ((disturbed, said), (red, said + blame))
+    )
 
 
 def _ends(outcome: Outcome) -> tuple[str, str] | None:

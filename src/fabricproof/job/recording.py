@@ -9,12 +9,12 @@ from dataclasses import asdict
 from typing import Any
 
 from fabricproof.core.findings import Finding
-from fabricproof.core.measure import Quantity, worst
+from fabricproof.core.measure import Quantity, Verdict, worst
 from fabricproof.core.provenance import BINARY_KEY
 from fabricproof.job.leg import own_name
 from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.traffic.error_rates import added
-from fabricproof.verdict.value import Judgement, Report
+from fabricproof.verdict.value import Report
 
 
 def _environment(attempt: Attempt, leg_environment: Mapping[str, str]) -> dict[str, Any]:
@@ -63,21 +63,22 @@ def describe_outcome(
 
     ``identity`` of check, run, job and stack stands in every record; ``notes`` are findings from
     outside the leg, such as references that did not apply; ``binary`` is the SHA-256 of the leg's
-    program, where it is known.
+    program, if it is known.
     """
+    leg, report = outcome.leg, outcome.report
     base: dict[str, Any] = {
         **identity,
-        "leg": outcome.leg.name,
-        "rails": list(outcome.leg.rails),
+        "leg": leg.name,
+        "rails": list(leg.rails),
         # A relation starts no program of its own.
-        "relation": "" if outcome.leg.commands else own_name(outcome.leg.name, outcome.leg.rails),
-        "suite": outcome.leg.suite,
-        "program": outcome.leg.program,
+        "relation": "" if leg.commands else own_name(leg.name, leg.rails),
+        "suite": leg.suite,
+        "program": leg.program,
     }
-    if outcome.leg.fabric is not None:
-        base["link"] = outcome.leg.fabric.link.name
+    if leg.fabric is not None:
+        base["link"] = leg.fabric.link.name
     for attempt in outcome.attempts:
-        environment = _environment(attempt, outcome.leg.environment)
+        environment = _environment(attempt, leg.environment)
         run = {
             **base,
             "attempt": attempt.number,
@@ -94,26 +95,26 @@ def describe_outcome(
             "errors": [each.record() for each in attempt.errors],
             "disturbances": [asdict(each) for each in attempt.disturbances.found],
         }
-        for record, judgement in _quantities(run, attempt.report):
-            yield {**record, "counts": outcome.takes(judgement)}
-    report = outcome.report
-    reasons = [each.reason for each in report.quantities if each.verdict is report.verdict]
+        for each in attempt.report.quantities:
+            yield {**_quantity(run, each, attempt.report), "counts": outcome.takes(each)}
     errors = added(rate for attempt in outcome.attempts for rate in attempt.errors)
+    path = report.net_path
+    net_path = path and {
+        "state": path.state.value,
+        "reason": path.reason,
+        "moved_bytes": dict(path.moved_bytes or {}),
+    }
     yield {
-        **base,
-        "kind": "leg",
-        "verdict": report.verdict.value,
+        **_verdict(base, report.verdict, report.quantities),
         "findings": [each.record() for each in (*notes, *report.findings)],
         "attempts": len(outcome.attempts),
-        "reasons": reasons[:3],
-        "road": _net_path(report),
+        "road": net_path,
         "errors": [each.record() for each in errors],
         **({BINARY_KEY: binary} if binary else {}),
     }
     if not outcome.attempts:
         run = {**base, "attempt": 0, "counts": True, "nodes": list(outcome.nodes)}
-        for record, _ in _quantities(run, report):
-            yield record
+        yield from (_quantity(run, each, report) for each in report.quantities)
 
 
 def describe_numbers(
@@ -144,32 +145,26 @@ def describe_numbers(
         "nodes": sorted(nodes),
     }
     for each in quantities:
-        yield {**base, "kind": "quantity", "road_state": None, **each.record()}
-    verdict = worst([each.verdict for each in quantities])
-    reasons = [each.reason for each in quantities if each.verdict is verdict]
-    yield {
+        yield _quantity(base, each, None)
+    yield _verdict(base, worst([each.verdict for each in quantities]), quantities)
+
+
+def _quantity(run: Mapping[str, Any], each: Quantity, report: Report | None) -> dict[str, Any]:
+    state = report.net_path.state.value if report and report.net_path else None
+    return {**run, "kind": "quantity", **each.record(), "road_state": state}
+
+
+def _verdict(
+    base: Mapping[str, Any], verdict: Verdict, quantities: Sequence[Quantity]
+) -> dict[str, Any]:
+    reasons = dict.fromkeys(each.reason for each in quantities if each.verdict is verdict)
+    return {
         **base,
         "kind": "leg",
         "verdict": verdict.value,
         "findings": [],
         "attempts": 1,
-        "reasons": list(dict.fromkeys(reasons))[:3],
+        "reasons": list(reasons)[:3],
         "road": None,
         "errors": [],
     }
-
-
-def _quantities(
-    run: Mapping[str, Any], report: Report
-) -> Iterator[tuple[dict[str, Any], Judgement]]:
-    state = report.net_path.state.value if report.net_path else None
-    for each in report.quantities:
-        yield {**run, "kind": "quantity", **each.record(), "road_state": state}, each
-
-
-def _net_path(report: Report) -> dict[str, Any] | None:
-    proof = report.net_path
-    if proof is None:
-        return None
-    moved = dict(proof.moved_bytes or {})
-    return {"state": proof.state.value, "reason": proof.reason, "moved_bytes": moved}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 from fabricproof.job.leg import PEER_SUITES, Leg, shell_name
 from fabricproof.stacks.container import INSIDE, image_file, in_folder
@@ -49,98 +50,8 @@ MOST_ROUNDS = 24
 #: what is to run next is asked at most so often: a second look, then rounds by ones to threes
 MOST_LOOKS = 1 + MOST_ROUNDS
 
-_HEAD = """\
-#!/bin/bash
-# Written by fabricproof for this job.  To repeat a leg by hand: allocate the same nodes, load the
-# same modules as the job script does, and run   bash legs.sh LEG
-# Every leg leaves legs/LEG.ATTEMPT/: stdout, stderr, status, and rank.N.PART with where each rank
-# ran and all interface counters before and after it (a leg may need several starts, its parts).
-cd "$(dirname "${BASH_SOURCE[0]}")" || exit 74
-here=$PWD
-
-attempt() { # LEG ATTEMPT: run once, keep everything
-    export FABRICPROOF_LEG="$here/legs/$1.$2"
-    mkdir -p "$FABRICPROOF_LEG" || exit 74
-    echo "== $1, attempt $2"
-    local begin end from=$SECONDS
-    printf -v begin '%(%s)T' -1
-    "leg_$1" >"$FABRICPROOF_LEG/stdout" 2>"$FABRICPROOF_LEG/stderr"
-    echo $? >"$FABRICPROOF_LEG/status"
-    printf -v end '%(%s)T' -1
-    ran+=("$FABRICPROOF_LEG|$begin $end")
-    [ $((SECONDS - told)) -lt 60 ] || neighbours
-    longest=$((SECONDS - from + 1 > ${longest:-1} ? SECONDS - from + 1 : ${longest:-1}))
-    cat "$FABRICPROOF_LEG/stdout"
-    cat "$FABRICPROOF_LEG/stderr" >&2
-}
-
-ran=() told=0 # attempts whose neighbours were not asked for; when that was done last
-neighbours() { # to each of them: the jobs on our nodes since it began; squeue knows the ended ones
-    local each jobs=
-    [ -n "${SLURM_JOB_ID:-}" ] && [ ${#ran[@]} -gt 0 ] || return 0
-    # of a job that ended squeue knows for MinJobAge (slurm.conf(5)), 300 s by default
-    jobs=$(
-        exec 2>/dev/null </dev/null
-        env -u SQUEUE_USERS -u SQUEUE_PARTITION -u SQUEUE_ACCOUNT -u SQUEUE_QOS -u SQUEUE_NAMES \
-            SLURM_TIME_FORMAT=%s timeout -k 1 5 \
-            squeue -h -t all -w "$SLURM_JOB_NODELIST" -o '%A|%u|%S|%e|%N' && echo answered
-    )
-    for each in "${ran[@]}"; do
-        printf '%s\n' "$SLURM_JOB_ID ${each##*|}" ${jobs:+"$jobs"} >"${each%|*}/jobs"
-    done
-    ran=() told=$SECONDS
-}
-
-ask_judge() { # [LEGS]: the legs to run next, to $again; LEGS still fit in the job's time
-    again=
-    neighbours
-    [ $# = 0 ] || printf '%s\\n' "$1" >&"${JUDGE[1]}" || return
-    IFS= read -r again <&"${JUDGE[0]}" || { again= && return 1; }
-} 2>/dev/null
-
-means_nothing() { # whether a node said, or all of them together show, that the leg means nothing
-    bash "$here/ask.sh" settle
-    for each in "$FABRICPROOF_LEG"/no.*; do [ ! -e "$each" ] || return 0; done
-    return 1
-}
-"""
-
-_INVENTORY = """\
-inventory() {{ # what each node is made of, to {folder}/NODE.txt; no measurement depends on it
-    rm -rf {folder} && mkdir {folder} || return
-{settings}
-    timeout -k 1 {seconds} \\
-    {launch} "$here/{script}" "$here/{folder}" {look} >{folder}/stdout 2>{folder}/stderr </dev/null
-}}
-"""
-
-_TAIL = """\
-if [ $# -gt 0 ]; then
-    for leg in "$@"; do attempt "$leg" "hand.$$"; done
-    neighbours
-    exit
-fi
-# A job that is started again must not be judged by what its first start left.
-rm -rf legs {errors}
-# The judge lives as long as this script, so that it starts once, before anything is measured.  It
-# may die: a write to it must not end the script.
-trap : PIPE
-coproc JUDGE {{ exec {judge} 2>>{errors}; }}
-{look}ask_judge || [ -s {errors} ] || echo "the judge in the job did not start" >>{errors}
-for leg in {legs}; do attempt "$leg" 1; done
-# A second look, on the same nodes, before anything is called red; then rounds of what is related,
-# in turn, until each relation is decided or has had its share.
-for ((look = 0; look < {looks}; look++)); do
-    ask_judge "{fits}" || [ -s {errors} ] || echo "the judge in the job died" >>{errors}
-    [ -n "$again" ] || break
-    longest=1 # of what is run last: rounds are as long as the rounds before
-    for leg in $again; do
-        for ((number = 1; ; number++)); do [ -d "legs/$leg.$number" ] || break; done
-        attempt "$leg" "$number"
-    done
-done
-exit 0
-"""
+#: the script of a job, but for what is between two @
+_SCRIPT = Path(__file__).with_name("legs.in")
 
 
 def render_script(
@@ -164,29 +75,26 @@ def render_script(
         job_seconds: when the scheduler ends the job; rounds that would not fit are not begun. None:
             nobody knows.
     """
-    parts = [_HEAD]
-    for leg in legs:
-        starts = _starts(leg, launch, leg_seconds_limit)
-        parts.append(
-            f"leg_{shell_name(leg.name)}() {{ # {leg.program} over {'+'.join(leg.rails)}\n"
-            f"{_turned(leg)}{_question(leg, launch)}{starts}\n}}\n"
-        )
+    functions = [
+        f"leg_{shell_name(leg.name)}() {{ # {leg.program} over {'+'.join(leg.rails)}\n"
+        f"{_turned(leg)}{_question(leg, launch)}{_starts(leg, launch, leg_seconds_limit)}\n}}\n"
+        for leg in legs
+    ]
     if look_seconds is not None:
-        parts.append(_inventory(legs[0], launch, look_seconds))
-    names = " ".join(shell_name(leg.name) for leg in legs if not leg.in_turn)
-    look = "" if look_seconds is None else "inventory\n"
+        functions.append(_inventory(legs[0], launch, look_seconds))
     fits = f"$((({job_seconds} - {END_SECONDS} - SECONDS) / ${{longest:-1}}))"
-    parts.append(
-        _TAIL.format(
-            fits="" if job_seconds is None else fits,
-            legs=names,
-            look=look,
-            looks=MOST_LOOKS,
-            judge=judge,
-            errors=SECOND_LOOK_ERRORS,
-        )
-    )
-    return "\n".join(parts)
+    text = _SCRIPT.read_text(encoding="utf-8")
+    for name, value in {
+        "errors": SECOND_LOOK_ERRORS,
+        "looks": str(MOST_LOOKS),
+        "judge": judge,
+        "fits": "" if job_seconds is None else fits,
+        "look": "" if look_seconds is None else "inventory\n",
+        "legs": " ".join(shell_name(leg.name) for leg in legs if not leg.in_turn),
+        "functions": "\n".join(functions),
+    }.items():
+        text = text.replace(f"@{name}@", value)
+    return text
 
 
 def _starts(leg: Leg, launch: str, limit: int) -> str:
@@ -268,11 +176,11 @@ def _settings(leg: Leg) -> str:
 
 def _inventory(leg: Leg, launch: str, look_seconds: float) -> str:
     """Return the function that looks at the nodes, started as ``leg`` is: so the launcher works."""
-    return _INVENTORY.format(
-        folder=INVENTORY_FOLDER,
-        settings=f"    env \\\n{_settings(leg)}".rstrip("\n"),
-        seconds=math.ceil(look_seconds) + _LAUNCH_SECONDS,
-        look=f"{look_seconds:g}",
-        launch=launch,
-        script=INVENTORY_FILE,
+    folder, seconds = INVENTORY_FOLDER, math.ceil(look_seconds) + _LAUNCH_SECONDS
+    return (
+        f"inventory() {{ # what each node is made of, to {folder}/NODE.txt; no measurement depends "
+        f"on it\n    rm -rf {folder} && mkdir {folder} || return\n"
+        f"    env \\\n{_settings(leg)}    timeout -k 1 {seconds} \\\n"
+        f'    {launch} "$here/{INVENTORY_FILE}" "$here/{folder}" {look_seconds:g} '
+        f">{folder}/stdout 2>{folder}/stderr </dev/null\n}}\n"
     )

@@ -23,19 +23,15 @@ def doubtful_legs(folder: Path, most_in_turn: float = math.inf) -> list[str]:
     """Return the shell names of the legs below ``folder`` to run next, in that order.
 
     First those that a second look might clear, then those that a relation wants in turn.
-
-    Args:
-        folder: of the job.
-        most_in_turn: legs that still fit in the job's time.  Rounds that do not fit are not asked
-            for: a relation that is not decided is UNJUDGED, a job that was cut off leaves nothing.
+    ``most_in_turn`` legs still fit in the job's time, and rounds that do not are not asked for: a
+    relation that is not decided is UNJUDGED, a job that was cut off leaves nothing.
     """
     plan = read_plan(folder)
     outcomes = judge_legs(folder, plan.legs)
     again = legs_to_repeat(plan.relations, outcomes)
     in_turn = () if again else rounds_due(plan.relations, outcomes, most_in_turn)
-    return [
-        *(shell_name(leg.name) for leg in plan.legs if leg.name in again),
-        *map(shell_name, in_turn),
+    return [shell_name(leg.name) for leg in plan.legs if leg.name in again] + [
+        *map(shell_name, in_turn)
     ]
 
 

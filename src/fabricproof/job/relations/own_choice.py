@@ -7,6 +7,7 @@ path, and whether a time is possible, counts as for any other leg.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 
@@ -15,7 +16,7 @@ from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.units import at_size
 from fabricproof.job.outcome import first_reason
 from fabricproof.job.relation import OwnChoice
-from fabricproof.job.relations.numbers import Looks, NoNumberError
+from fabricproof.job.relations.measures import Looks, NoNumberError
 from fabricproof.traffic import PathState
 from fabricproof.tuning import OWN, Choice, ChoiceResult, Times, decide
 from fabricproof.verdict.value import Judgement, Report, no_number
@@ -89,20 +90,20 @@ def _usable(wanted: OwnChoice, looks: Looks) -> tuple[list[str], list[str]]:
 
 
 def _require_usable(legs: Sequence[str], looks: Looks) -> None:
+    """Raise unless every attempt has times of its own path, good or bad."""
     for name in legs:
         if name not in looks:
             raise NoNumberError(Verdict.MISSING, f"leg {name}: it was never planned")
         for each in looks[name].attempts or (looks[name],):
-            report, foreign = each.report, getattr(each, "foreign", "")
-            path = report.net_path
+            report, path = each.report, each.report.net_path
+            verdict, reason = Verdict.UNJUDGED, getattr(each, "foreign", "")
             if report.verdict in {Verdict.MISSING, Verdict.SKIPPED}:
-                raise NoNumberError(report.verdict, f"leg {name}: {first_reason(report)}")
-            if path is None or path.state in _PATHS:
+                verdict, reason = report.verdict, first_reason(report)
+            elif path is None or path.state in _PATHS:
                 verdict = _PATHS[path.state] if path else Verdict.UNJUDGED
                 reason = path.reason if path else "no path was shown"
+            if reason:
                 raise NoNumberError(verdict, f"leg {name}: {reason}")
-            if foreign:
-                raise NoNumberError(Verdict.UNJUDGED, f"leg {name}: {foreign}")
 
 
 def _choices(wanted: OwnChoice, others: Sequence[str], looks: Looks) -> list[Choice | Judgement]:
@@ -117,10 +118,9 @@ def _choices(wanted: OwnChoice, others: Sequence[str], looks: Looks) -> list[Cho
             continue
         others_us = {}
         for name in others:
-            try:
+            # An algorithm without a possible time of that size is not compared there.
+            with contextlib.suppress(NoNumberError):
                 others_us[name] = _times(wanted.series[name], size, looks)
-            except NoNumberError:
-                continue  # an algorithm without a possible time of that size is not compared there
         found.append(Times(size=size, own_us=own_us, others_us=others_us))
     decided = iter(decide([each for each in found if isinstance(each, Times)], wanted.bar))
     return [next(decided) if isinstance(each, Times) else each for each in found]
@@ -128,15 +128,14 @@ def _choices(wanted: OwnChoice, others: Sequence[str], looks: Looks) -> list[Cho
 
 def _times(legs: Sequence[str], size: int | None, looks: Looks) -> tuple[float, ...]:
     """Return the times of all attempts at ``legs`` for one size, in us."""
-    name, times = at_size("latency", size), []
-    for leg in legs:
-        for attempt in looks[leg].attempts:
-            found = next((e for e in attempt.report.quantities if e.name == name), None)
-            if found is None or found.value is None:
-                raise NoNumberError(Verdict.MISSING, f"leg {leg} has no time of it")
-            if found.verdict is Verdict.INVALID or not 0 < found.value < math.inf:
-                raise NoNumberError(Verdict.INVALID, f"leg {leg}: {found.reason}")
-            times.append(found.value)
+    wanted, times = at_size("latency", size), []
+    for leg, attempt in [(name, each) for name in legs for each in looks[name].attempts]:
+        found = next((e for e in attempt.report.quantities if e.name == wanted), None)
+        if found is None or found.value is None:
+            raise NoNumberError(Verdict.MISSING, f"leg {leg} has no time of it")
+        if found.verdict is Verdict.INVALID or not 0 < found.value < math.inf:
+            raise NoNumberError(Verdict.INVALID, f"leg {leg}: {found.reason}")
+        times.append(found.value)
     return tuple(times)
 
 

@@ -60,33 +60,23 @@ class RatioStanding(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class RoundBounds:
-    """What a ratio is held against; None where there is no such bound.
-
-    ``most`` is what physics allows: surely above it is impossible, not bad.
-    """
+    """What a ratio is held against; None if there is no such bound."""
 
     lower: float | None = None
     upper: float | None = None
-    most: float | None = None
+    most: float | None = None  # what physics allows: surely above it is impossible, not bad
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What the rounds of one ratio say.
-
-    Attributes:
-        centre: geometric mean of the rounds.
-        low, high: ends of the interval that decided, or that leaves it open.
-        would_tell: rounds in all that would decide, were they like these; None where the ratio
-            lies on its bound, so that no reasonable number would.
-    """
+    """What the rounds of one ratio say."""
 
     standing: RatioStanding
-    centre: float
-    low: float
+    centre: float  # geometric mean of the rounds
+    low: float  # end of the interval that decided, or that leaves it open
     high: float
     rounds: int
-    would_tell: int | None
+    would_tell: int | None  # rounds in all, were they like these; None if no reasonable number
 
 
 def decide_rounds(ratios: Sequence[float], bounds: RoundBounds) -> Decision:
@@ -97,32 +87,39 @@ def decide_rounds(ratios: Sequence[float], bounds: RoundBounds) -> Decision:
     logs = [math.log(max(each, _NOTHING)) for each in ratios]
     centre, count = fmean(logs), len(logs)
     scatter = stdev(logs) if count > 1 else math.inf
-    region = _region(centre, bounds)
-    is_good = region.standing is RatioStanding.INSIDE
+    most, upper = (math.log(each) if each else math.inf for each in (bounds.most, bounds.upper))
+    lower = math.log(bounds.lower) if bounds.lower else -math.inf
+    region = RatioStanding.INSIDE, lower, upper
+    if centre > most:
+        region = RatioStanding.IMPOSSIBLE, most, math.inf
+    elif centre < lower:
+        region = RatioStanding.BELOW, -math.inf, lower
+    elif centre > upper:
+        region = RatioStanding.ABOVE, upper, math.inf
+    standing, begin, end = region
+    is_good = standing is RatioStanding.INSIDE
     tail, least = (GREEN_TAIL, LEAST) if is_good else (RED_TAIL, LEAST_RED)
 
-    def interval(rounds: int) -> tuple[float, float]:
+    def half(rounds: int) -> float:
         if count < 2:
-            return -math.inf, math.inf
-        half = student_quantile(tail, rounds - 1) * scatter / math.sqrt(rounds)
-        return centre - half, centre + half
+            return math.inf
+        return student_quantile(tail, rounds - 1) * scatter / math.sqrt(rounds)
 
-    low, high = interval(count)
-    would_tell: int | None
-    if count >= least and region.holds(low, high):
-        standing, would_tell = region.standing, count
-    else:
-        # The interval only shrinks with the rounds.
-        totals = range(max(count + 1, least), _UNTOLD)
-        first = bisect_left(totals, 1, key=lambda total: region.holds(*interval(total)))
+    def decided(rounds: int) -> bool:
+        return begin <= centre - half(rounds) and centre + half(rounds) <= end
+
+    would_tell: int | None = count
+    if count < least or not decided(count):
         standing = RatioStanding.OPEN
+        totals = range(max(count + 1, least), _UNTOLD)
+        # The interval only shrinks with the rounds; nobody knows the scatter of one.
+        first = bisect_left(totals, 1, key=decided) if count > 1 else 0
         would_tell = totals[first] if first < len(totals) else None
-        would_tell = totals[0] if count < 2 else would_tell
     return Decision(
         standing=standing,
         centre=math.exp(centre),
-        low=_exp(low),
-        high=_exp(high),
+        low=math.exp(centre - half(count)),
+        high=math.exp(min(centre + half(count), 700.0)),
         rounds=count,
         would_tell=would_tell,
     )
@@ -150,32 +147,3 @@ def rounds_to_add(
     # The scatter of few rounds is itself uncertain: not more than three on its word.
     wanted = 3 if total is None else min(3, max(1, total - len(ratios)))
     return min(wanted, MOST_ROUNDS - made)
-
-
-@dataclass(frozen=True)
-class _Region:
-    """Where a ratio stands, and the logarithms between which that is so."""
-
-    standing: RatioStanding
-    low: float
-    high: float
-
-    def holds(self, low: float, high: float) -> bool:
-        return self.low <= low and high <= self.high
-
-
-def _region(centre: float, bounds: RoundBounds) -> _Region:
-    """Return the region in which the middle lies."""
-    most, upper = (math.log(each) if each else math.inf for each in (bounds.most, bounds.upper))
-    lower = math.log(bounds.lower) if bounds.lower else -math.inf
-    if centre > most:
-        return _Region(RatioStanding.IMPOSSIBLE, most, math.inf)
-    if centre < lower:
-        return _Region(RatioStanding.BELOW, -math.inf, lower)
-    if centre > upper:
-        return _Region(RatioStanding.ABOVE, upper, math.inf)
-    return _Region(RatioStanding.INSIDE, lower, upper)
-
-
-def _exp(logarithm: float) -> float:
-    return math.exp(min(logarithm, 700.0))

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 
 from fabricproof.core.measure import Verdict
@@ -155,15 +154,15 @@ def seen_again(legs: Iterable[LegOutcome], looks: Iterable[Confirmation]) -> lis
         for quantity in Quantity
     }
 
-    def no_excuse(look: Confirmation, report: Report) -> Iterator[Objection]:
+    def no_excuse(look: Confirmation, report: Report) -> Objection:
         names = frozenset(each.name for each in report.quantities if each.disturbance)
-        yield Objection(kind=ObjectionKind.RED_IN_TURN, reason=look.reason, quantities=names)
+        return Objection(kind=ObjectionKind.RED_IN_TURN, reason=look.reason, quantities=names)
 
     rows = []
     for leg in legs:
         look = red.get((leg.leg.name, leg.leg.program))
         if leg.attempts:
-            rows.append(leg if look is None else leg.objected(partial(no_excuse, look)))
+            rows.append(leg if look is None else leg.objected([no_excuse(look, leg.report)]))
     return rows
 
 
