@@ -188,13 +188,12 @@ def matrix(*, full: bool) -> None:
     rows = Matrix(
         nodes=tuple(f"n{number}" for number in range(nodes)),
         rails=tuple(f"rail{number}" for number in range(rails)),
-        kinds=(Kind(quantity="bandwidth", unit="MB/s"),),
+        kind=Kind(quantity="bandwidth", unit="MB/s"),
         source=source,
         destination=destination,
         both_ways=np.ones(count, dtype=bool),
         rail=rail,
         round=np.full(count, -1, dtype=np.int32),
-        kind=np.zeros(count, dtype=np.int32),
         value=value,
     )
     begun = time.process_time()

@@ -14,16 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.pairs.blame.judge import judge_matrix
-from fabricproof.pairs.blame.judged import Judged
-from fabricproof.pairs.blame.measure import evidence_of
+from fabricproof.pairs.blame.judge import Judged, judge_matrix
+from fabricproof.pairs.blame.say import DIRECTIONS, blame_of, kind_of, place
 from fabricproof.pairs.blame.suspects import ALL, RECEIVE, TRANSMIT, Suspect, SuspectKind
 from fabricproof.pairs.fabric import Leaves, leaves_of
 from fabricproof.pairs.ladder import FIRST_ROUNDS, MOST_AGAIN, Ladder
 from fabricproof.pairs.matrix import Kind, Matrix
-from fabricproof.pairs.said import DIRECTIONS, place
 from fabricproof.pairs.schedule import Indices, Order, Schedule
-from fabricproof.pairs.words import kind_of, say
 
 #: what a healthy pair has, in MB/s: one rail of HDR
 _HEALTHY_MB_S = 24_000.0
@@ -183,13 +180,12 @@ class Machine:
         matrix = Matrix(
             nodes=self.names,
             rails=self.rails,
-            kinds=(Kind(quantity="bandwidth", unit="MB/s"),),
+            kind=Kind(quantity="bandwidth", unit="MB/s"),
             source=np.tile(flows[:, 0], rails).astype(np.int32),
             destination=np.tile(flows[:, 1], rails).astype(np.int32),
             both_ways=np.zeros(count, dtype=bool),
             rail=np.repeat(np.arange(rails), len(flows)).astype(np.int32),
             round=np.tile(numbers, rails).astype(np.int32),
-            kind=np.zeros(count, dtype=np.int32),
             value=np.ones(count),
             origin="simulated",
         )
@@ -197,10 +193,9 @@ class Machine:
 
     def _with_values(self, matrix: Matrix) -> Matrix:
         setting, random, count = self.setting, self.random, len(matrix)
-        evidence = evidence_of(matrix, np.zeros(count, dtype=bool), self.leaves)
         factor = np.ones(count)
         for fault in self.faults:
-            rows = fault.suspect.rows(evidence)
+            rows = fault.suspect.rows(matrix, self.leaves)
             factor[rows] = np.minimum(factor[rows], fault.factor)
         by_chance = random.random(count) < setting.chance
         factor[by_chance] *= random.uniform(0.3, 0.8, int(by_chance.sum()))
@@ -210,7 +205,7 @@ class Machine:
 
 def joined(first: Matrix, second: Matrix) -> Matrix:
     """Return the rows of two matrices of the same nodes and rails."""
-    columns = ("source", "destination", "both_ways", "rail", "round", "kind", "value")
+    columns = ("source", "destination", "both_ways", "rail", "round", "value")
     both: dict[str, npt.NDArray[np.generic]] = {
         name: np.concatenate([getattr(first, name), getattr(second, name)]) for name in columns
     }
@@ -270,7 +265,7 @@ def run_campaign(setting: Setting, seed: int) -> Campaign:
 
 
 def _scored(machine: Machine, judged: Judged, seed: int, num_rounds: int) -> Campaign:
-    blame = say(judged).blame
+    blame = blame_of(judged)
     truth = {}
     for fault in machine.faults:
         suspect = fault.suspect

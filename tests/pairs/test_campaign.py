@@ -23,7 +23,7 @@ from fabricproof.core.errors import ConfigError, InputMissingError, ParseError, 
 from fabricproof.core.measure import Verdict
 from fabricproof.nodes.slurm import read_states
 from fabricproof.pairs import ladder
-from fabricproof.pairs.blame.judged import MatrixVerdict
+from fabricproof.pairs.blame.judge import MatrixVerdict
 from fabricproof.pairs.campaign import nodes as room
 from fabricproof.pairs.campaign import plan as plans
 from fabricproof.pairs.campaign.again import Confirmation, RedPair, confirm, reds_of
@@ -127,7 +127,7 @@ def test_a_clean_full_matrix_has_every_pair_once(climb: Any, site: Site) -> None
     assert set(seen.values()) == {1}
     assert len(seen) == 28
     both = _result(outcome, Quantity.BOTH_WAYS).judged.matrix
-    assert both.kinds[0].quantity == "bandwidth both ways"
+    assert both.kind.quantity == "bandwidth both ways"
 
 
 def test_latency_is_judged_and_stated_by_the_leaves_on_the_way(climb: Any, site: Site) -> None:

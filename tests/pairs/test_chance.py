@@ -10,7 +10,6 @@ import pytest
 
 from fabricproof.pairs import Matrix, judge_matrix, say
 from fabricproof.pairs.blame.explain import MARGIN, beyond_chance, explain
-from fabricproof.pairs.blame.measure import evidence_of
 from fabricproof.pairs.matrix import Kind
 
 
@@ -22,13 +21,12 @@ def matrix(num: int, rails: int, *, triangle: bool) -> Matrix:
     return Matrix(
         nodes=tuple(f"n{node}" for node in range(num)),
         rails=tuple(f"rail{rail}" for rail in range(rails)),
-        kinds=(Kind(quantity="bandwidth", unit="GB/s"),),
+        kind=Kind(quantity="bandwidth", unit="GB/s"),
         source=np.tile(first, rails).astype(np.int32),
         destination=np.tile(second, rails).astype(np.int32),
         both_ways=np.full(count, triangle),
         rail=np.repeat(np.arange(rails, dtype=np.int32), len(first)),
         round=np.full(count, -1, dtype=np.int32),
-        kind=np.zeros(count, dtype=np.int32),
         value=np.ones(count),
     )
 
@@ -68,12 +66,12 @@ def test_the_bar_counts_who_could_be_at_fault(rails: int, blamed: bool) -> None:
     """The same low rows of one node blame it among few suspects, and not among many."""
     whole = matrix(6, 1, triangle=True)
     low = (whole.source == 0) | (whole.destination == 0)
-    evidence = evidence_of(whole, low, None)
     if rails > 1:
         # Each good row is of another rail, whose nodes are suspects, too.
         rail = np.where(low, 0, np.arange(len(low)) + 1).astype(np.int32)
-        evidence = replace(evidence, rail=rail, num_rails=rails)
-    explanation = explain(evidence)
+        names = tuple(f"rail{number}" for number in range(rails))
+        whole = replace(whole, rail=rail, rails=names)
+    explanation = explain(whole, low, None)
     assert [each.suspect.number for each in explanation.found] == ([0] if blamed else [])
     assert [each.suspect.number for each in explanation.weak] == ([] if blamed else [0])
     assert math.exp(-MARGIN) == pytest.approx(1 / 2000)

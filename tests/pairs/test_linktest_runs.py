@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.pairs import Judged, MatrixVerdict, judge_matrix, limits_of, read_matrix, say
+from fabricproof.pairs import Judged, MatrixVerdict, judge_matrix, limits_of, read_matrices, say
 
 FOLDER = Path(__file__).parents[1] / "data" / "pairs" / "linktest"
 
 
 def judged(name: str) -> Judged:
-    matrix = read_matrix(str(FOLDER / name))
-    return judge_matrix(matrix, limits=limits_of(matrix, references={}, fabric=None))
+    (matrix,) = read_matrices(str(FOLDER / name))
+    return judge_matrix(matrix, limits=limits_of([matrix])[0])
 
 
 def test_healthy_nodes_one_pair_at_a_time_blame_nobody() -> None:
@@ -21,7 +21,7 @@ def test_healthy_nodes_one_pair_at_a_time_blame_nobody() -> None:
     assert result.verdict is MatrixVerdict.UNJUDGED  # nobody says how fast a pair should be
     assert (len(result.matrix), result.matrix.missing) == (30, ())
     assert result.matrix.nodes == tuple(f"vc{number}" for number in range(1, 7))
-    assert result.yardsticks[0, 0] == pytest.approx(2.68, abs=0.01)
+    assert result.yardsticks[0] == pytest.approx(2.68, abs=0.01)
 
 
 @pytest.mark.parametrize("name", ["serial_slow.txt", "parallel_slow_analysis.txt"])

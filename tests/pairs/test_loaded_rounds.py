@@ -23,7 +23,7 @@ NODES, PER_LEAF = 16, 4
 #: what one pair reaches alone, and the least that the reference lets it have, in MB/s
 ALONE, LEAST = 2.94, 2.65
 
-LIMITS = Limits(bounds={0: LEAST}, levels={0: ALONE}, origins={0: "physics"})
+LIMITS = Limits(bound=LEAST, level=ALONE, origin="physics")
 
 
 def measured(order: Order, *, slow: int | None = None) -> tuple[Matrix, Leaves]:
@@ -45,10 +45,10 @@ def measured(order: Order, *, slow: int | None = None) -> tuple[Matrix, Leaves]:
     joined = [np.concatenate(each) for each in (source, destination, rounds)]
     matrix = Matrix(
         nodes=tuple(f"n{number}" for number in range(NODES)), rails=("rail0",),
-        kinds=(Kind(quantity="bandwidth", unit="MB/s"),), source=joined[0].astype(np.int32),
+        kind=Kind(quantity="bandwidth", unit="MB/s"), source=joined[0].astype(np.int32),
         destination=joined[1].astype(np.int32), both_ways=np.zeros(len(joined[0]), dtype=bool),
         rail=np.zeros(len(joined[0]), dtype=np.int32), round=joined[2].astype(np.int32),
-        kind=np.zeros(len(joined[0]), dtype=np.int32), value=np.concatenate(value), origin="made",
+        value=np.concatenate(value), origin="made",
     )  # fmt: skip
     return matrix, leaves
 
@@ -71,4 +71,4 @@ def test_pairs_between_leaves_that_miss_the_reference_one_at_a_time_are_red() ->
     matrix, leaves = measured(Order.LEAFWISE)
     matrix = replace(matrix, round=np.full(len(matrix), -1, dtype=np.int32))
     judged = judge_matrix(matrix, leaves=leaves, limits=LIMITS)
-    assert (judged.verdict, judged.below) == (MatrixVerdict.FAIL, (0,))
+    assert (judged.verdict, judged.below_rails) == (MatrixVerdict.FAIL, (0,))

@@ -30,7 +30,7 @@ from made_programs import (
 
 from fabricproof.cli.measure.pairs import command
 from fabricproof.core.errors import FabricproofError, ParseError
-from fabricproof.pairs import Judged, MatrixVerdict, judge_matrix, limits_of, read_matrix, say
+from fabricproof.pairs import Judged, MatrixVerdict, judge_matrix, limits_of, read_matrices, say
 from fabricproof.physics import Fabric, find_link
 from fabricproof.verdict.value import at_least
 
@@ -50,10 +50,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def judged_text(folder: Path, text: str, least_mib_s: float = 0.0, link: str = "") -> Judged:
     file = folder / "run.out"
     file.write_text(text, encoding="utf-8")
-    matrix = read_matrix(str(file))
+    (matrix,) = read_matrices(str(file))
     given_ = {"bandwidth": at_least(least_mib_s * 1.048576, origin="test")} if least_mib_s else {}
     fabric = Fabric(link=find_link(link)) if link else None
-    return judge_matrix(matrix, limits=limits_of(matrix, references=given_, fabric=fabric))
+    return judge_matrix(matrix, limits=limits_of([matrix], references=given_, fabric=fabric)[0])
 
 
 @pytest.mark.parametrize("form", WHOLE)
@@ -62,9 +62,9 @@ def test_a_whole_output_of_healthy_nodes_blames_nobody(folder: Path, form: str) 
     assert judged.verdict is MatrixVerdict.UNJUDGED
     assert len(judged.matrix) == (28 if form == "analysis" else 56)
     assert judged.matrix.missing == ()
-    (kind,) = judged.matrix.kinds
+    kind = judged.matrix.kind
     assert (kind.quantity, kind.unit, kind.size) == ("bandwidth", "MiB/s", "1MiB")
-    assert judged.yardsticks[0, 0] == pytest.approx(RATE_MIB_S, rel=0.02)
+    assert judged.yardsticks[0] == pytest.approx(RATE_MIB_S, rel=0.02)
     good = judged_text(folder, WHOLE[form](), least_mib_s=RATE_MIB_S)
     assert good.verdict is MatrixVerdict.PASS
     assert judged_text(folder, WHOLE[form](), RATE_MIB_S * 1.2).verdict is MatrixVerdict.FAIL
@@ -115,7 +115,7 @@ def test_small_messages_are_latencies(folder: Path) -> None:
         mapping(NODES) + gnuplot(8, slow(2), size=1024),
     ):
         judged = judged_text(folder, text)
-        (kind,) = judged.matrix.kinds
+        kind = judged.matrix.kind
         assert (kind.quantity, kind.unit) == ("latency", "us")
         assert [each.where.node for each in say(judged).blame] == ["n2"]
 

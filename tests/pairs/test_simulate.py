@@ -11,7 +11,7 @@ from benchmarks.simulated_pairs import Machine, Setting, climb, draw_faults, run
 from fabricproof.core.errors import ConfigError
 from fabricproof.pairs import Ladder, Order, Schedule, SuspectKind, leaves_of
 from fabricproof.pairs.blame.judge import judge_matrix
-from fabricproof.pairs.words import say
+from fabricproof.pairs.blame.undecided import say
 
 SMALL = Setting(num_nodes=64, per_leaf=8)
 LOW_BOTH_WAYS = 4499

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from matrices import made, of_node, written
 
 from fabricproof.core.errors import FabricproofError, ParseError
-from fabricproof.pairs import Judged, judge_matrix, read_matrix, say
+from fabricproof.pairs import Judged, judge_matrix, read_matrices, say
 
 Command = Callable[..., Any]
 
@@ -23,7 +23,7 @@ Command = Callable[..., Any]
 def judged_text(folder: Path, text: str) -> Judged:
     file = folder / "m.csv"
     file.write_text(text, encoding="utf-8")
-    return judge_matrix(read_matrix(str(file)))
+    return judge_matrix(*read_matrices(str(file)))
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_three_percent_of_scatter_blames_nobody(
     rows = made(num, rails=rails, triangle=triangle, lower_is_better=lower, seed=seed)
     some = [row for row in rows if random.random() < kept] or rows
     file = written(folder / "m.csv", some, unit="us" if lower else "GB/s")
-    judged = judge_matrix(read_matrix(str(file)))
+    judged = judge_matrix(*read_matrices(str(file)))
     assert say(judged).blame == ()
     assert judged.verdict.value in {"UNJUDGED", "UNDECIDED", "MISSING"}
     assert (judged.verdict.value == "MISSING") is bool(judged.matrix.missing)
@@ -72,7 +72,7 @@ def test_many_low_pairs_that_no_node_explains_blame_nobody(
     if alike:  # both directions of a pair
         low = np.triu(low, 1) | np.triu(low, 1).T
     rows = made(num, lambda a, b, _: share if low[a, b] else 1.0, seed=seed)
-    judged = judge_matrix(read_matrix(str(written(folder / "m.csv", rows))))
+    judged = judge_matrix(*read_matrices(str(written(folder / "m.csv", rows))))
     # A node of which chance drew nearly all pairs is no longer told from one at fault.
     ends = np.maximum(np.mean(low, axis=0), np.mean(low, axis=1))
     if ends.max() < 0.55:
@@ -98,7 +98,7 @@ def test_one_low_value_is_undecided_however_low(
         num, lambda a, b, _: share if (a, b) == (first, second) else 1.0, triangle=triangle,
         noise=0.01, seed=seed,
     )  # fmt: skip
-    said = say(judge_matrix(read_matrix(str(written(folder / "m.csv", rows)))))
+    said = say(judge_matrix(*read_matrices(str(written(folder / "m.csv", rows)))))
     assert said.blame == ()
     (entry,) = said.undecided
     assert entry.where.nodes == (f"n{first:04}", f"n{second:04}")
@@ -121,7 +121,7 @@ def test_one_slow_node_is_blamed_and_nobody_else(
     rows = made(num, of_node(node, share, side=side), rails=rails, seed=seed)
     some = [row for row in rows if random.random() < kept]
     file = written(folder / "m.csv", some)
-    judged = judge_matrix(read_matrix(str(file)))
+    judged = judge_matrix(*read_matrices(str(file)))
     assert [(each.where.node, each.where.direction) for each in say(judged).blame] == [
         (f"n{node:04}", side)
     ]
@@ -134,7 +134,7 @@ def test_no_bytes_end_in_a_traceback(folder: Path, data: bytes) -> None:
     for head in (b"", b"a,b,value,unit\n", b"a;b;value;round\n"):
         file.write_bytes(head + data)
         try:
-            judged = judge_matrix(read_matrix(str(file)))
+            judged = judge_matrix(*read_matrices(str(file)))
         except FabricproofError:
             continue
         assert judged.verdict.value != "PASS"
@@ -153,11 +153,11 @@ def test_what_is_no_table_is_called_what_it_is(folder: Path, data: bytes, said: 
     file = folder / "m.csv"
     file.write_bytes(data)
     with pytest.raises(ParseError, match=re.escape(said)):
-        read_matrix(str(file))
+        read_matrices(str(file))
 
 
 def test_a_node_may_have_any_number_of_digits(folder: Path) -> None:
     long = "n" + "9" * 5000
     rows = [{"a": a, "b": b, "value": "1"} for a in ("n10", "n9", long) for b in ("n1", "n2")]
-    matrix = read_matrix(str(written(folder / "m.csv", rows)))
+    (matrix,) = read_matrices(str(written(folder / "m.csv", rows)))
     assert [node for node in matrix.nodes if node != long] == ["n1", "n2", "n9", "n10"]

@@ -17,7 +17,7 @@ import pytest
 from report_data import DOWN, HEALTHY, NEWEST, SLOW, recorded
 
 from fabricproof.core.records import append_records, read_records
-from fabricproof.pairs import judge_matrix, picture_of, read_matrix, say
+from fabricproof.pairs import judge_matrix, picture_of, read_matrices, say
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "pairs"))
 from matrices import made, of_node, written
@@ -80,7 +80,7 @@ def test_the_matrices_of_a_check_stand_in_the_page_each_with_its_stack(
     """A check keeps the record of a picture beside the identity of its job."""
     rows = made(16, of_node(3, 0.3, side="receive"), noise=0.0)
     file = written(tmp_path / "m.csv", rows, unit="MB/s")
-    judged = judge_matrix(read_matrix(str(file)))
+    judged = judge_matrix(*read_matrices(str(file)))
     record = picture_of(judged, say(judged), "bandwidth over rail0").record()
     path = tmp_path / "perflogs" / "vcluster" / "compute" / "records.jsonl"
     job = next(each for each in read_records(path) if each["run_id"] == NEWEST)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from fabricproof.pairs.blame.judge import judge_matrix
-from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
+from fabricproof.pairs.blame.judge import Judged, MatrixVerdict, judge_matrix, verdict_of_all
+from fabricproof.pairs.blame.say import Blame, Said, joined
 from fabricproof.pairs.blame.suspects import SuspectKind
+from fabricproof.pairs.blame.undecided import say
 from fabricproof.pairs.fabric import Leaves, leaves_by_name, leaves_of
 from fabricproof.pairs.ladder import FIRST_ROUNDS, Ladder
 from fabricproof.pairs.limits import Limits, limits_of
@@ -27,10 +28,8 @@ from fabricproof.pairs.population import (
     population_lines,
     populations_of,
 )
-from fabricproof.pairs.readers import read_matrix
-from fabricproof.pairs.said import Blame, Said
+from fabricproof.pairs.readers import read_matrices
 from fabricproof.pairs.schedule import Order, Schedule, least_rounds
-from fabricproof.pairs.words import say
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
@@ -67,6 +66,7 @@ __all__ = [
     "SuspectKind",
     "drawing",
     "healthy_words",
+    "joined",
     "judge_matrix",
     "least_rounds",
     "leaves_by_name",
@@ -76,9 +76,10 @@ __all__ = [
     "population_cells",
     "population_lines",
     "populations_of",
-    "read_matrix",
+    "read_matrices",
     "read_picture",
     "say",
     "side_of",
     "svg",
+    "verdict_of_all",
 ]

@@ -9,19 +9,17 @@ Up to four rounds more follow while somebody is low and nobody is blamed for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from fabricproof.core.units import by_key
-from fabricproof.pairs.blame.judged import Judged
-from fabricproof.pairs.blame.measure import evidence_of
-from fabricproof.pairs.blame.suspects import SuspectKind, Tally
+from fabricproof.pairs.blame.judge import Judged
+from fabricproof.pairs.blame.suspects import EITHER, RECEIVE, TRANSMIT, SuspectKind, Tally
 from fabricproof.pairs.fabric import Leaves
-from fabricproof.pairs.schedule import Indices, Order, Schedule
+from fabricproof.pairs.matrix import Flags, Indices
+from fabricproof.pairs.schedule import Order, Schedule
 
 FIRST_ROUNDS = 4
 _ADAPTIVE_ROUNDS = 2
@@ -53,8 +51,7 @@ class Ladder:
     def first(self) -> Iterator[Indices]:
         """Yield the random rounds: no pair twice, and nobody twice in a round."""
         random = np.random.default_rng([self.seed, 1])
-        num = self.leaves.num_nodes
-        names = random.permutation(num)
+        names = random.permutation(self.leaves.num_nodes)
         leaf_names = random.permutation(self.leaves.num_leaves)
         shuffled = replace(self.leaves, leaf_of=leaf_names[self.leaves.leaf_of[names]])
         schedule = Schedule(order=Order.LEAFWISE, leaves=shuffled)
@@ -75,106 +72,91 @@ class Ladder:
         """
         if made >= _ADAPTIVE_ROUNDS + MORE_ROUNDS:
             return np.zeros((0, 2), dtype=np.int64)
+        counted = _rows_of_nodes(judged)
+        suspects = _suspects(judged, counted) if made < _ADAPTIVE_ROUNDS else []
+        if not suspects:
+            counted = judged.explanation.by == -1
+            suspects = _suspects(judged, counted)
+        good = _is_good(judged, self.leaves, counted)
         # The second of two is inside the leaf, which tells a node from the links of its leaf.
         inside = bool(made % 2) or self.leaves.num_leaves == 1
-        if made < _ADAPTIVE_ROUNDS:
-            pairs = _Pairing(self.leaves, judged, self.seed + made).pairs(inside=inside)
-            if len(pairs):
-                return pairs
-        return self._of_unexplained(judged, self.seed + made).pairs(inside=inside)
-
-    def _of_unexplained(self, judged: Judged, seed: int) -> _Pairing:
-        pairing = _Pairing(self.leaves, judged, seed)
-        evidence = evidence_of(judged.matrix, judged.low, self.leaves)
-        free = judged.explanation.by == -1
-        pairing.low, pairing.measured = Tally(evidence), Tally(evidence)
-        pairing.low.add(np.flatnonzero(evidence.low & free))
-        pairing.measured.add(free)
-        return pairing
+        return self._partners(suspects, np.flatnonzero(good), self.seed + made, inside=inside)
 
     def suspects(self, judged: Judged) -> set[int]:
         """Return the nodes of which several rows are low that nobody who is blamed explains.
 
         Where no node is good, there is none to measure them with, and nobody is a suspect.
         """
-        pairing = self._of_unexplained(judged, self.seed)
-        return set(pairing.suspects()) if len(pairing.good) else set()
+        counted = judged.explanation.by == -1
+        has_good = _is_good(judged, self.leaves, counted).any()
+        return set(_suspects(judged, counted)) if has_good else set()
+
+    def _partners(self, suspects: list[int], good: Indices, seed: int, *, inside: bool) -> Indices:
+        """Pair each suspect with a good node that is free yet."""
+        random = np.random.default_rng([seed, 2])
+        leaf_of = self.leaves.leaf_of
+        good = random.permutation(good)
+        good_on = by_key((int(leaf_of[node]), node) for node in good.tolist())
+        used: set[int] = set()
+        found = []
+        for node in suspects:
+            own = int(leaf_of[node])
+            near = good_on.get(own, []) if inside else []
+            some = random.choice(good, min(len(good), _TRIES), replace=False) if len(good) else good
+            for partner in (*near, *(int(each) for each in some if leaf_of[each] != own)):
+                if not used & {node, partner} and partner != node:
+                    used |= {node, partner}
+                    found.append((node, partner))
+                    break
+        return np.array(found, dtype=np.int64).reshape(-1, 2)
 
 
-class _Pairing:
-    """One adaptive round: who is suspect, who is good, and who measures with whom."""
+def _rows_of_nodes(judged: Judged) -> Flags:
+    """Tell which rows say something of nodes: not those of a leaf that is found, or may be."""
+    explanation = judged.explanation
+    of_leaf = [found.suspect.kind is SuspectKind.LEAF for found in explanation.found]
+    told = np.append(np.array(of_leaf, dtype=bool), [False, False])[explanation.by]
+    by_nobody = explanation.by == -1
+    for found in explanation.weak:
+        if found.suspect.kind is SuspectKind.LEAF:
+            told |= found.suspect.rows(judged.matrix, judged.leaves) & by_nobody
+    return np.asarray(~told)
 
-    def __init__(self, leaves: Leaves, judged: Judged, seed: int) -> None:
-        self.leaves = leaves
-        self.random = np.random.default_rng([seed, 2])
-        evidence = evidence_of(judged.matrix, judged.low, leaves)
-        explanation = judged.explanation
-        # Those with too few values to be blamed are no good partners either.
-        weak = [found.suspect for found in explanation.weak]
-        self.suspected = [*(found.suspect for found in explanation.found), *weak]
-        by_nobody = explanation.by == -1
-        of_leaf = [found.suspect.kind is SuspectKind.LEAF for found in explanation.found]
-        # Rows of a leaf that is found say nothing of its nodes.
-        told = np.append(np.array(of_leaf, dtype=bool), [False, False])[explanation.by]
-        for suspect in weak:
-            rows = suspect.rows(evidence) & by_nobody
-            by_nobody &= ~rows
-            if suspect.kind is SuspectKind.LEAF:
-                told |= rows
-        self.measured, self.low = Tally(evidence), Tally(evidence)
-        self.measured.add(~told)
-        self.low.add(np.flatnonzero(evidence.low & ~told))
-        self.free = Tally(evidence)
-        self.free.add(np.flatnonzero(evidence.low & by_nobody))
-        self.used_nodes = np.zeros(leaves.num_nodes, dtype=bool)
-        self.found: list[tuple[int, int]] = []
 
-    @cached_property
-    def is_good(self) -> npt.NDArray[np.bool_]:
-        """Nodes that are not at fault as far as is known, nor low with several."""
-        low, measured = (each.nodes.sum(axis=(1, 2)) for each in (self.free, self.measured))
-        good = np.asarray((low <= _GOOD_PART * measured) & (measured > 0))
-        for suspect in self.suspected:
-            if suspect.kind is SuspectKind.NODE:
-                good[suspect.number] = False
-            elif suspect.kind is SuspectKind.LEAF:
-                good[self.leaves.leaf_of == suspect.number] = False
-        return good
+def _tally(judged: Judged, rows: Flags) -> Tally:
+    tally = Tally(judged.matrix, judged.leaves)
+    tally.add(rows)
+    return tally
 
-    @cached_property
-    def good(self) -> Indices:
-        return self.random.permutation(np.flatnonzero(self.is_good))
 
-    @cached_property
-    def good_on(self) -> dict[int, list[int]]:
-        return by_key((int(self.leaves.leaf_of[node]), node) for node in self.good.tolist())
+def _suspects(judged: Judged, counted: Flags) -> list[int]:
+    """Return the nodes of which, by the rows that count, a side over a rail is low; worst first."""
+    low, measured = (
+        each[..., [TRANSMIT, RECEIVE]] + each[..., [EITHER]]
+        for each in (
+            _tally(judged, judged.low & counted).nodes,
+            _tally(judged, counted).nodes,
+        )
+    )
+    is_odd = (low >= _LEAST_LOW) & (low >= _LEAST_PART * measured)
+    counts = is_odd.sum(axis=(1, 2))
+    order = np.argsort(-counts, kind="stable")
+    return [int(node) for node in order[: int((counts > 0).sum())]]
 
-    def suspects(self) -> list[int]:
-        """Return the nodes that are suspect by themselves, worst first."""
-        low = self.low.nodes[..., :2] + self.low.nodes[..., 2:]
-        measured = self.measured.nodes[..., :2] + self.measured.nodes[..., 2:]
-        per_node = low[0].size
-        is_odd = (low >= _LEAST_LOW) & (low >= _LEAST_PART * measured)
-        nodes = np.flatnonzero(is_odd) // per_node
-        unique, counts = np.unique(nodes, return_counts=True)
-        return [int(node) for node in unique[np.argsort(-counts, kind="stable")]]
 
-    def pairs(self, *, inside: bool) -> Indices:
-        for node in self.suspects():
-            own = int(self.leaves.leaf_of[node])
-            near = self.good_on.get(own, []) if inside else []
-            self._pair(node, (*near, *self._elsewhere(own)))
-        return np.array(self.found, dtype=np.int64).reshape(-1, 2)
-
-    def _elsewhere(self, leaf: int) -> list[int]:
-        """Return some good nodes on other leaves, in no order."""
-        count = min(len(self.good), _TRIES)
-        some = self.random.choice(self.good, count, replace=False) if count else self.good
-        return [int(node) for node in some if self.leaves.leaf_of[node] != leaf]
-
-    def _pair(self, node: int, partners: Iterable[int]) -> None:
-        for partner in partners:
-            if not self.used_nodes[[node, partner]].any() and partner != node:
-                self.used_nodes[[node, partner]] = True
-                self.found.append((node, partner))
-                return
+def _is_good(judged: Judged, leaves: Leaves, counted: Flags) -> Flags:
+    """Tell which nodes are not at fault as far as is known, nor low in several rows that count."""
+    explanation = judged.explanation
+    free = explanation.by == -1
+    # Those with too few values to be blamed are no good partners either.
+    for found in explanation.weak:
+        free &= ~found.suspect.rows(judged.matrix, judged.leaves)
+    low = _tally(judged, judged.low & free).nodes.sum(axis=(1, 2))
+    measured = _tally(judged, counted).nodes.sum(axis=(1, 2))
+    good: Flags = np.asarray((low <= _GOOD_PART * measured) & (measured > 0))
+    for found in (*explanation.found, *explanation.weak):
+        if found.suspect.kind is SuspectKind.NODE:
+            good[found.suspect.number] = False
+        elif found.suspect.kind is SuspectKind.LEAF:
+            good[leaves.leaf_of == found.suspect.number] = False
+    return good

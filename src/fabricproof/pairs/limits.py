@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from fabricproof.core.errors import ConfigError, UnitError
 from fabricproof.core.units import convert, dimension, parse_size, size_label
 from fabricproof.pairs.matrix import BOTH_WAYS, Kind, Load, Matrix
-from fabricproof.physics import CLOCK_TOLERANCE, Ceiling, Fabric, bound, latency_floor_us
+from fabricproof.physics import CLOCK_TOLERANCE, Fabric, bound, latency_floor_us
 from fabricproof.verdict.value import (
     DEFAULT_LATENCY_TOLERANCE,
     DEFAULT_TOLERANCE,
@@ -24,52 +24,51 @@ LEAST_TRANSFER_US = 300.0
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What the level of the values is judged by; keys are numbers of kinds, values in their unit.
+    """What the values of a matrix are judged by, in its unit; None if unknown.
 
     Attributes:
-        bounds: the worst value that the reference allows.
+        bound: the worst value that the reference allows.
+        level: the reference itself.
         impossible: what no value may be better than.
-        origins: where each bound comes from, in words.
+        origin: where the bound comes from, in words.
         tolerance: a row is low from this fraction off the healthy value on; None: the usual one,
             10 % of a bandwidth and 20 % of a latency.
+        num_rails: a bound of a bandwidth holds for so many rails: twice as many have twice as much.
     """
 
-    bounds: Mapping[int, float] = field(default_factory=dict)
-    levels: Mapping[int, float] = field(default_factory=dict)
-    impossible: Mapping[int, float] = field(default_factory=dict)
-    origins: Mapping[int, str] = field(default_factory=dict)
+    bound: float | None = None
+    level: float | None = None
+    impossible: float | None = None
+    origin: str = ""
     tolerance: float | None = None
+    num_rails: int = 1
 
-    def threshold(self, *, lower_is_better: bool) -> float:
+    def threshold(self, kind: Kind) -> float:
         """Return from where on a row is off the healthy value, as a logarithm above 0."""
-        if lower_is_better:
-            chosen = DEFAULT_LATENCY_TOLERANCE if self.tolerance is None else self.tolerance
-            return math.log1p(chosen)
-        chosen = DEFAULT_TOLERANCE if self.tolerance is None else self.tolerance
-        return -math.log1p(-chosen)
+        usual = DEFAULT_LATENCY_TOLERANCE if kind.lower_is_better else DEFAULT_TOLERANCE
+        chosen = usual if self.tolerance is None else self.tolerance
+        return math.log1p(chosen) if kind.lower_is_better else -math.log1p(-chosen)
+
+    def goodness(self, limit: float | None, matrix: Matrix, rail: int) -> float | None:
+        """Return a limit as :attr:`Matrix.goodness` has it, for a rail or several together."""
+        if limit is None or limit <= 0:
+            return None
+        if matrix.kind.lower_is_better:
+            return -math.log(limit)
+        return math.log(limit * (matrix.rails[rail].count("+") + 1) / self.num_rails)
 
 
 NO_LIMITS = Limits()
 
 
-def _check_tolerance(tolerance: float | None) -> None:
-    if tolerance is not None and not 0 <= tolerance < 1:
-        raise ConfigError(
-            "impossible tolerance",
-            expected="0 or more and below 1",
-            got=repr(tolerance),
-            next_step="it is a fraction: 10 % is 0.1",
-        )
-
-
 def limits_of(
-    matrix: Matrix,
+    matrices: Sequence[Matrix],
     *,
     fabric: Fabric | None = None,
     references: Mapping[str, Reference] | None = None,
     tolerance: float | None = None,
-) -> Limits:
-    """Return the limits of the kinds of a matrix.
+) -> list[Limits]:
+    """Return the limits of the matrices of one file or campaign.
 
     A fabric says how much bandwidth the largest size must have, how much no size can have, and
     the latency that none can beat.  A reference speaks of one size, or of the largest size of a
@@ -80,68 +79,71 @@ def limits_of(
 
     Raises:
         ConfigError: values without a unit; a tolerance that cannot be; a reference of nothing in
-            the matrix; a reference above the ceiling.
+            the matrices; a reference above the ceiling.
     """
     references = references or {}
-    _check_tolerance(tolerance)
-    if (fabric is not None or references) and any(not kind.unit for kind in matrix.kinds):
+    kinds = [matrix.kind for matrix in matrices]
+    if tolerance is not None and not 0 <= tolerance < 1:
+        raise ConfigError("impossible tolerance", expected="0 to below 1", got=repr(tolerance))
+    if (fabric is not None or references) and any(not kind.unit for kind in kinds):
         raise ConfigError(
             "a level cannot be judged without the unit of the values",
-            source=matrix.origin,
+            source=matrices[0].origin,
             expected="a column unit, or --unit",
         )
-    bounds: dict[int, float] = {}
-    levels: dict[int, float] = {}
-    impossible: dict[int, float] = {}
-    origins: dict[int, str] = {}
+    names = [name for matrix in matrices for name in matrix.rails]
+    least = min((name.count("+") + 1 for name in names), default=1)
+    num_rails = least if fabric is None else fabric.num_rails
+    found = [Limits(tolerance=tolerance, num_rails=num_rails) for _ in kinds]
     if fabric is not None:
-        chosen = DEFAULT_TOLERANCE if tolerance is None else tolerance
-        one_way = from_ceiling(_loaded(fabric, matrix.load), tolerance=chosen)
-        both_ways = from_ceiling(bound(replace(fabric, bidirectional=True)), tolerance=chosen)
-        for number, kind in enumerate(matrix.kinds):
-            limit = _forbidden(kind, fabric)
-            if limit is not None:
-                impossible[number] = limit
-        for number in (*_meant(matrix, "bandwidth"), *_meant(matrix, BOTH_WAYS)):
-            is_both = matrix.kinds[number].quantity == BOTH_WAYS
-            physics = both_ways if is_both else one_way
-            if not _shows_rate(matrix.kinds[number], physics, matrix.load):
-                continue
-            bounds[number] = convert(physics.lower or 0.0, "MB/s", matrix.kinds[number].unit)
-            levels[number] = convert(physics.value, "MB/s", matrix.kinds[number].unit)
-            origins[number] = physics.origin
+        found = [
+            replace(each, impossible=_forbidden(kind, fabric))
+            for each, kind in zip(found, kinds, strict=True)
+        ]
+        for quantity in ("bandwidth", BOTH_WAYS):
+            for at in _meant(kinds, quantity):
+                physics = _of_fabric(fabric, matrices[at], tolerance)
+                if physics is not None:
+                    found[at] = _with(found[at], kinds[at], physics)
     for name, reference in references.items():
-        meant = _meant(matrix, name)
+        meant = _meant(kinds, name)
         if not meant:
             raise ConfigError(
                 f"the reference of {name} speaks of nothing in the matrix",
-                source=matrix.origin,
-                expected="one of " + ", ".join(kind.words for kind in matrix.kinds),
+                source=matrices[0].origin if matrices else "",
+                expected="one of " + ", ".join(kind.words for kind in kinds),
             )
-        for number in meant:
-            bounds[number] = _bound(matrix.kinds[number], reference)
-            levels[number] = convert(reference.value, reference.unit, matrix.kinds[number].unit)
-            origins[number] = reference.origin
-    _check_possible(matrix, bounds, impossible)
-    return Limits(
-        bounds=bounds, levels=levels, impossible=impossible, origins=origins, tolerance=tolerance
-    )
+        for at in meant:
+            found[at] = _with(found[at], kinds[at], reference)
+    return found
 
 
-def _loaded(fabric: Fabric, load: Load) -> Ceiling:
-    """Return what one direction has, where the other is busy as well no more than half of both."""
-    one = bound(fabric)
-    if Load.BOTH_AT_ONCE not in load or fabric.bidirectional:
-        return one
+def _of_fabric(fabric: Fabric, matrix: Matrix, tolerance: float | None) -> Reference | None:
+    """Return what a pair must have by the rate of its link; None if the values do not show it."""
+    kind, chosen = matrix.kind, DEFAULT_TOLERANCE if tolerance is None else tolerance
     both = bound(replace(fabric, bidirectional=True))
-    return replace(one, low_mb_s=min(one.low_mb_s, both.low_mb_s / 2))
-
-
-def _shows_rate(kind: Kind, physics: Reference, load: Load) -> bool:
-    """Tell whether a healthy pair has the rate of its link: with long messages, if in turn."""
-    size = _size(kind)
+    ceiling = both if kind.quantity == BOTH_WAYS else bound(fabric)
+    if Load.BOTH_AT_ONCE in matrix.load and ceiling is not both and not fabric.bidirectional:
+        ceiling = replace(ceiling, low_mb_s=min(ceiling.low_mb_s, both.low_mb_s / 2))
+    physics, size = from_ceiling(ceiling, tolerance=chosen), _size(kind)
     long_enough = size is not None and size / physics.value >= LEAST_TRANSFER_US
-    return long_enough or Load.IN_TURN not in load
+    return physics if long_enough or Load.IN_TURN not in matrix.load else None
+
+
+def _with(limits: Limits, kind: Kind, reference: Reference) -> Limits:
+    """Return the limits with a reference; ConfigError if it is beyond physics."""
+    worst = reference.upper if kind.lower_is_better else reference.lower
+    worst = convert(worst or 0.0, reference.unit, kind.unit)
+    limit = limits.impossible
+    if limit is not None and (worst < limit if kind.lower_is_better else worst > limit):
+        raise ConfigError(
+            f"the reference of {kind.words} is beyond what the fabric can do",
+            expected=f"{'at least' if kind.lower_is_better else 'at most'} {limit:.5g} {kind.unit}",
+            got=f"{worst:.5g} {kind.unit}",
+            next_step="check --link and its companions, or the reference",
+        )
+    level = convert(reference.value, reference.unit, kind.unit)
+    return replace(limits, bound=worst, level=level, origin=reference.origin)
 
 
 def _size(kind: Kind) -> int | None:
@@ -151,59 +153,32 @@ def _size(kind: Kind) -> int | None:
         return None
 
 
-def _meant(matrix: Matrix, name: str) -> list[int]:
+def _meant(kinds: Sequence[Kind], name: str) -> list[int]:
     """Return the kinds that a reference speaks of: ``bandwidth``, ``latency_8B``."""
     quantity, _, size = name.partition("_")
-    own = [at for at, kind in enumerate(matrix.kinds) if kind.quantity == quantity]
-    sizes = {at: _size(matrix.kinds[at]) for at in own}
+    sizes = {at: _size(kind) for at, kind in enumerate(kinds) if kind.quantity == quantity}
+    known = {value for value in sizes.values() if value is not None}
     if size:
-        return [at for at in own if (known := sizes[at]) is not None and size_label(known) == size]
-    known_sizes = {value for value in sizes.values() if value is not None}
-    if not known_sizes:
-        return own
-    wanted = min(known_sizes) if quantity == "latency" else max(known_sizes)
-    return [at for at in own if sizes[at] in {wanted, None}]
-
-
-def _bound(kind: Kind, reference: Reference) -> float:
-    worst = reference.upper if kind.lower_is_better else reference.lower
-    assert worst is not None
-    return convert(worst, reference.unit, kind.unit)
+        wanted = {value for value in known if size_label(value) == size}
+        return [at for at, value in sizes.items() if value in wanted]
+    if known:
+        known = {min(known) if quantity == "latency" else max(known)}
+    return [at for at, value in sizes.items() if value is None or value in known]
 
 
 def _forbidden(kind: Kind, fabric: Fabric) -> float | None:
-    measured = dimension(kind.unit)
-    if measured == "bandwidth":
-        if kind.quantity == BOTH_WAYS:
-            fabric = replace(fabric, bidirectional=True)
-        high = _behind_shaper(fabric, bound(fabric).high_mb_s, _size(kind))
-        if not math.isfinite(high):
-            return None
-        return convert(high * (1 + CLOCK_TOLERANCE), "MB/s", kind.unit)
+    measured, size = dimension(kind.unit), _size(kind) or 0
     if measured == "time":
-        return convert(latency_floor_us(fabric, _size(kind) or 0).us, "us", kind.unit)
-    return None
-
-
-def _behind_shaper(fabric: Fabric, high_mb_s: float, size_bytes: int | None) -> float:
-    """Return what a message can have behind a token bucket on each rail; infinite: anything."""
-    if fabric.shaper is None:
-        return high_mb_s
-    share, rails = (size_bytes or 0) / fabric.num_rails, fabric.num_rails
-    least_us = fabric.shaper.least_time_us(int(share), high_mb_s / rails)
-    return share * rails / least_us if least_us > 0 else math.inf
-
-
-def _check_possible(
-    matrix: Matrix, bounds: Mapping[int, float], impossible: Mapping[int, float]
-) -> None:
-    for number, worst in bounds.items():
-        limit, kind = impossible.get(number), matrix.kinds[number]
-        if limit is not None and (worst < limit if kind.lower_is_better else worst > limit):
-            raise ConfigError(
-                f"the reference of {kind.words} is beyond what the fabric can do",
-                expected=f"{'at least' if kind.lower_is_better else 'at most'} "
-                f"{limit:.5g} {kind.unit}",
-                got=f"{worst:.5g} {kind.unit}",
-                next_step="check --link and its companions, or the reference",
-            )
+        return convert(latency_floor_us(fabric, size).us, "us", kind.unit)
+    if measured != "bandwidth":
+        return None
+    if kind.quantity == BOTH_WAYS:
+        fabric = replace(fabric, bidirectional=True)
+    high_mb_s = bound(fabric).high_mb_s
+    if fabric.shaper is not None:  # a token bucket on each rail lets the first bytes pass at once
+        share = size / fabric.num_rails
+        least_us = fabric.shaper.least_time_us(int(share), high_mb_s / fabric.num_rails)
+        high_mb_s = size / least_us if least_us > 0 else math.inf
+    if not math.isfinite(high_mb_s):
+        return None
+    return convert(high_mb_s * (1 + CLOCK_TOLERANCE), "MB/s", kind.unit)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Flag, auto
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-Indices = npt.NDArray[np.int32]
+Numbers = npt.NDArray[np.int32]
+Indices = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 #: what a value of this dimension is called
 QUANTITIES = {"bandwidth": "bandwidth", "rate": "message rate", "time": "latency"}
 
-#: a bandwidth of which what goes both ways at once is counted together, where others are one way
+#: a bandwidth of both directions at once, counted together
 BOTH_WAYS = "bandwidth both ways"
+
+_COLUMNS = ("source", "destination", "both_ways", "rail", "round", "value")
 
 
 class Load(Flag):
@@ -32,12 +35,12 @@ class Load(Flag):
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """Rows that may be held against each other: one quantity at one message size.
+    """What the values of a matrix are: one quantity at one message size.
 
     Attributes:
         quantity: ``bandwidth``, ``bandwidth both ways``, ``latency`` or ``message rate``.
-        unit: of the values; empty where nobody said.
-        size: message size as written; empty where none is.
+        unit: of the values; empty if unknown.
+        size: message size as written; empty if unknown.
     """
 
     quantity: str
@@ -57,43 +60,35 @@ class Kind:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Matrix:
-    """Measured pairs, one row each; rows without a value are not among them.
+    """Measured pairs of one kind, one row each; rows without a value are not among them.
 
     Attributes:
-        rails: names; one empty name where no rail is named.
+        rails: names; one empty name if no rail is named.
         source: node that sends.
         destination: node that receives.
-        both_ways: True where the row says nothing of the direction; then ``source`` and
-            ``destination`` are two ends.
-        round: number of the round, -1 where none is named.
-        kind: number of the kind.
-        num_empty: pairs that were named without a value.
-        num_self: rows of a node with itself, left out.
-        num_repeated: rows that repeat another; of repeated rows the median is taken.
-        missing: what the program that measured them should have printed and did not, in words.
+        both_ways: the row says nothing of the direction; ``source`` and ``destination`` are two
+            ends.
+        round: number of the round, -1 if unknown.
+        missing: what should have been measured and was not, in words.
         notes: what else is known of the values, in words.
-        is_selection: these are the slowest pairs alone: nothing is told of the others.
-        load: how the pairs loaded their links, where the program that measured them tells.
+        is_selection: these are the slowest pairs alone.
+        load: how the pairs loaded their links.
     """
 
     nodes: tuple[str, ...]
     rails: tuple[str, ...]
-    kinds: tuple[Kind, ...]
-    source: Indices
-    destination: Indices
+    kind: Kind
+    source: Numbers
+    destination: Numbers
     both_ways: Flags
-    rail: Indices
-    round: Indices
-    kind: Indices
+    rail: Numbers
+    round: Numbers
     value: Values
-    num_empty: int = 0
-    num_self: int = 0
-    num_repeated: int = 0
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     is_selection: bool = False
     load: Load = Load.UNKNOWN
-    origin: str = field(default="")
+    origin: str = ""
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -106,62 +101,66 @@ class Matrix:
         A bandwidth of 0 counts as a millionth of a unit.
         """
         values = np.log(np.maximum(self.value, 1e-6))
-        for number, kind in enumerate(self.kinds):
-            if kind.lower_is_better:
-                if len(self.kinds) == 1:
-                    return -values
-                of_kind = self.kind == number
-                values[of_kind] = -values[of_kind]
-        return values
+        return -values if self.kind.lower_is_better else values
+
+    @cached_property
+    def pair_keys(self) -> Indices:
+        """One number for each row, shared by all rows of the same two nodes."""
+        first = np.minimum(self.source, self.destination).astype(np.int64)
+        return first * len(self.nodes) + np.maximum(self.source, self.destination)
 
     def name_of(self, row: int) -> str:
-        """Return the pair of a row: ``n1 to n7``, ``n1 with n7`` where it names no direction."""
+        """Return the pair of a row: ``n1 to n7 over rail0``; ``n1 with n7`` without a direction."""
         arrow = "with" if self.both_ways[row] else "to"
-        return f"{self.nodes[self.source[row]]} {arrow} {self.nodes[self.destination[row]]}"
+        pair = f"{self.nodes[self.source[row]]} {arrow} {self.nodes[self.destination[row]]}"
+        return f"{pair}{self.over(int(self.rail[row]))}"
+
+    def over(self, rail: int) -> str:
+        """Return `` over rail1``; empty if rails have no names."""
+        return f" over {self.rails[rail]}" if self.rails[rail] else ""
+
+    def names(self, numbers: Indices | Numbers) -> tuple[str, ...]:
+        """Return the names of nodes."""
+        return tuple(self.nodes[at] for at in numbers.tolist())
+
+    @cached_property
+    def seen(self) -> Flags:
+        """Which nodes have a value."""
+        seen = np.zeros(len(self.nodes), dtype=bool)
+        seen[self.source] = seen[self.destination] = True
+        return seen
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
-        """Nodes that are named and have no value at all."""
-        seen = np.zeros(len(self.nodes), dtype=bool)
-        seen[self.source] = True
-        seen[self.destination] = True
-        return tuple(self.nodes[number] for number in np.flatnonzero(~seen))
+        """Nodes that have no value at all."""
+        return self.names(np.flatnonzero(~self.seen))
 
-    def rows(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Matrix:
+    def rows(self, chosen: Flags | Indices) -> Matrix:
         """Return the matrix of some rows only."""
-        columns = ("source", "destination", "both_ways", "rail", "round", "kind", "value")
-        return replace(self, **{name: getattr(self, name)[chosen] for name in columns})
+        return replace(self, **{name: getattr(self, name)[chosen] for name in _COLUMNS})
 
-    def look_keys(self, *, with_round: bool = True) -> npt.NDArray[np.int64]:
-        """Return for each row a number that rows of one pair, direction, rail and kind share."""
-        low = np.where(self.both_ways, np.minimum(self.source, self.destination), self.source)
-        high = np.where(self.both_ways, np.maximum(self.source, self.destination), self.destination)
-        rounds = self.round.astype(np.int64) - (int(self.round.min()) if len(self) else 0)
-        key = low.astype(np.int64)
-        for part, count in (
-            (high, len(self.nodes)),
-            (self.rail, len(self.rails)),
-            (self.both_ways, 2),
-            (rounds if with_round else np.zeros_like(rounds), int(rounds.max(initial=0)) + 1),
-            (self.kind, len(self.kinds)),
-        ):
-            key = key * count + part
-        return key
+    def look_keys(self, *, with_round: bool = False) -> Indices:
+        """Return for each row a number that rows of one pair, direction and rail share."""
+        way = self.source.astype(np.int64) * len(self.nodes) + self.destination
+        key: Indices = np.where(self.both_ways, self.pair_keys, way)
+        key = (key * len(self.rails) + self.rail) * 2 + self.both_ways
+        if with_round and len(self):
+            rounds = self.round.astype(np.int64) - int(self.round.min())
+            key = key * (int(rounds.max()) + 1) + rounds
+        return np.asarray(key, dtype=np.int64)
 
     def without_repeats(self) -> Matrix:
-        """Return one row for rows of the same pair, rail, direction, round and kind.
+        """Return one row for rows of the same pair, rail, direction and round: their median.
 
-        It is their median, of an even number the better of the two in the middle: a pair that was
-        good once in two looks is not slow.
+        Of an even number it is the better of the two in the middle: a pair that was good once in
+        two looks is not slow.
         """
-        key = self.look_keys()
-        import polars as pl  # noqa: PLC0415 - start-up time of reframe -l
-
-        unique = pl.Series(key).n_unique() if len(key) else 0
-        if unique == len(key):
+        key = self.look_keys(with_round=True)
+        order = np.lexsort((self.goodness, key))
+        starts = np.flatnonzero(np.diff(key[order], prepend=-1))
+        again = len(key) - len(starts)
+        if not again:
             return self
-        goodness = self.goodness
-        order = np.lexsort((goodness, key))
-        _, starts, counts = np.unique(key[order], return_index=True, return_counts=True)
-        kept = self.rows(order[starts + counts // 2])
-        return replace(kept, num_repeated=len(key) - unique)
+        counts = np.diff(starts, append=len(key))
+        note = f"{again} rows repeat another: the median counts, of two the better one"
+        return replace(self.rows(order[starts + counts // 2]), notes=(*self.notes, note))

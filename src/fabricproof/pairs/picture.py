@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fabricproof.core.errors import ParseError
-from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
+from fabricproof.pairs.blame.judge import Judged, MatrixVerdict
+from fabricproof.pairs.blame.say import Said
 from fabricproof.pairs.population import POPULATION_COLUMNS, populations_of
-from fabricproof.pairs.said import Said
 
 Shares = npt.NDArray[np.float64]
 
@@ -71,7 +71,7 @@ class Picture:
         leaves: name of each leaf, and how many of ``nodes`` hang there, in their order; empty where
             nobody knows.
         cells: worst share of a healthy pair, 0 to 1, of each cell; NaN where nothing was measured.
-        blame: as :meth:`fabricproof.pairs.said.Blame.record` gives them.
+        blame: as :meth:`fabricproof.pairs.blame.say.Blame.record` gives them.
         undecided: as :meth:`fabricproof.core.findings.Finding.record` gives them.
         populations: as :meth:`fabricproof.pairs.population.Population.record` gives them.
         next_step: a command; empty where there is none to be run.
@@ -197,13 +197,13 @@ def picture_of(judged: Judged, said: Said, title: str, next_step: str = "") -> P
 
 
 def healthy_words(judged: Judged) -> list[str]:
-    """Return what a healthy pair has, a sentence for each kind of value and rail."""
-    matrix, lines = judged.matrix, []
-    for (kind, rail), value in sorted(judged.yardsticks.items()):
-        named = f" over {matrix.rails[rail]}" if matrix.rails[rail] else ""
-        unit = f" {matrix.kinds[kind].unit}" if matrix.kinds[kind].unit else ""
-        lines.append(f"a healthy pair has {value:.4g}{unit} {matrix.kinds[kind].words}{named}")
-    return lines
+    """Return what a healthy pair has, a sentence for each rail."""
+    matrix = judged.matrix
+    return [
+        " ".join(filter(None, ("a healthy pair has", f"{value:.4g}", matrix.kind.unit,
+                               f"{matrix.kind.words}{matrix.over(rail)}")))
+        for rail, value in sorted(judged.yardsticks.items())
+    ]  # fmt: skip
 
 
 def svg(picture: Picture) -> str:

@@ -15,10 +15,8 @@ import numpy as np
 
 from fabricproof.core.plain import plain
 from fabricproof.core.units import columns
-from fabricproof.pairs.blame.judged import Judged
-from fabricproof.pairs.blame.suspects import Flags, Indices, Values
-from fabricproof.pairs.fabric import Leaves
-from fabricproof.pairs.matrix import Matrix
+from fabricproof.pairs.blame.judge import Judged
+from fabricproof.pairs.matrix import Flags, Indices, Values
 
 
 class Distance(StrEnum):
@@ -108,17 +106,13 @@ def population_cells(record: Mapping[str, Any]) -> tuple[str, ...]:
 
 def population_lines(populations: Sequence[Population]) -> list[str]:
     """Return populations as a table of text, its heading first; of none nothing."""
-    if not populations:
-        return []
-    rows = [
-        tuple(POPULATION_COLUMNS.values()),
-        *(population_cells(each.record()) for each in populations),
-    ]
+    cells = [population_cells(each.record()) for each in populations]
+    rows = [tuple(POPULATION_COLUMNS.values()), *cells] if cells else []
     return list(columns(rows, right=frozenset(range(1, len(POPULATION_COLUMNS)))))
 
 
 def populations_of(judged: Judged) -> tuple[Population, ...]:
-    """Return the population of each kind and rail that has values; of a latency by distance, too.
+    """Return the population of each rail that has values; of a latency by distance, too.
 
     Of a bandwidth also what pairs carry together, where rounds are known.
 
@@ -127,53 +121,43 @@ def populations_of(judged: Judged) -> tuple[Population, ...]:
     slowest pairs alone are no population.
     """
     matrix, leaves = judged.matrix, judged.leaves
-    found: list[Population] = []
     if matrix.is_selection:
         return ()
-    for number, kind in enumerate(matrix.kinds):
-        parts: list[tuple[Distance | None, Flags]] = [(None, matrix.kind == number)]
-        if leaves is not None and kind.lower_is_better:
-            crosses = leaves.crosses(matrix.source, matrix.destination)
-            parts += [(Distance.ONE_LEAF, ~crosses), (Distance.TWO_LEAVES, crosses)]
-        for distance, part in parts:
-            for rail in range(len(matrix.rails)):
-                rows = np.flatnonzero(part & (matrix.kind == number) & (matrix.rail == rail))
-                if len(rows):
-                    own = matrix.value[rows]
-                    found.append(_population(matrix, rows[0], own, distance=distance))
-        if not kind.lower_is_better:
-            found += _sums(matrix, leaves, number)
-    return tuple(found)
+    parts: dict[Distance | None, Flags] = {None: np.ones(len(matrix), dtype=bool)}
+    if leaves is not None and matrix.kind.lower_is_better:
+        crosses = leaves.crosses(matrix.source, matrix.destination)
+        parts |= {Distance.ONE_LEAF: ~crosses, Distance.TWO_LEAVES: crosses}
+    found = [
+        _population(judged, rail, matrix.value[part & (matrix.rail == rail)], distance=distance)
+        for distance, part in parts.items()
+        for rail in range(len(matrix.rails))
+    ]
+    found += [] if matrix.kind.lower_is_better else _sums(judged)
+    return tuple(each for each in found if each is not None)
 
 
-def _sums(matrix: Matrix, leaves: Leaves | None, kind: int) -> Iterator[Population]:
+def _sums(judged: Judged) -> Iterator[Population | None]:
     """Yield what the pairs of whole rounds carry together, over each rail.
 
     Two ways of a pair are measured one after the other: a round carries the mean of both.  From
     leaf to leaf those rounds count in which most pairs of both leaves measure.
     """
+    matrix, leaves = judged.matrix, judged.leaves
     for rail in range(len(matrix.rails)):
-        rows = np.flatnonzero((matrix.kind == kind) & (matrix.rail == rail) & (matrix.round >= 0))
-        if not len(rows):
-            continue
+        rows = np.flatnonzero((matrix.rail == rail) & (matrix.round >= 0))
         source, destination = matrix.source[rows], matrix.destination[rows]
         rounds = matrix.round[rows].astype(np.int64)
-        count = len(matrix.nodes)
-        pair = (rounds * count + np.minimum(source, destination)) * count
-        _, at, ways = np.unique(
-            pair + np.maximum(source, destination), return_inverse=True, return_counts=True
-        )
+        pair = rounds * len(matrix.nodes) ** 2 + matrix.pair_keys[rows]
+        _, at, ways = np.unique(pair, return_inverse=True, return_counts=True)
         sums = _whole(rounds, matrix.value[rows], 1 / ways[at])
-        if len(sums):
-            yield _population(matrix, rows[0], sums, together=Together.ROUND)
+        yield _population(judged, rail, sums, together=Together.ROUND)
         if leaves is None or matrix.both_ways[rows].any():
             continue
         far = leaves.crosses(source, destination)
         first, second = leaves.leaf_of[source[far]], leaves.leaf_of[destination[far]]
         group = (rounds[far] * leaves.num_leaves + first) * leaves.num_leaves + second
         sums = _whole(group, matrix.value[rows[far]], np.ones(len(group)))
-        if len(sums):
-            yield _population(matrix, rows[0], sums, together=Together.LEAVES)
+        yield _population(judged, rail, sums, together=Together.LEAVES)
 
 
 def _whole(group: Indices, values: Values, weights: Values) -> Values:
@@ -187,18 +171,20 @@ def _whole(group: Indices, values: Values, weights: Values) -> Values:
 
 
 def _population(
-    matrix: Matrix,
-    row: np.int64,
+    judged: Judged,
+    rail: int,
     own: Values,
     *,
     distance: Distance | None = None,
     together: Together | None = None,
-) -> Population:
-    kind = matrix.kinds[matrix.kind[row]]
+) -> Population | None:
+    kind = judged.matrix.kind
+    if not len(own):
+        return None
     return Population(
         kind=kind.words,
         unit=kind.unit,
-        rail=matrix.rails[matrix.rail[row]],
+        rail=judged.matrix.rails[rail],
         distance=distance,
         together=together,
         count=len(own),

@@ -21,11 +21,11 @@ from fabricproof.pairs import (
     judge_matrix,
     leaves_of,
     picture_of,
-    read_matrix,
+    read_matrices,
     read_picture,
     say,
 )
-from fabricproof.pairs.blame.judged import MatrixVerdict
+from fabricproof.pairs.blame.judge import MatrixVerdict
 from fabricproof.report.formats.page import render_html, render_pairs
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "pairs"))
@@ -36,7 +36,7 @@ _CUT = base64.b64encode(zlib.compress(bytes(range(16)))[:-8]).decode()
 
 def drawn(folder: Path, num: int, fault: Fault = healthy, per_leaf: int = 4) -> Picture:
     """Return the picture of a made matrix."""
-    matrix = read_matrix(str(written(folder / "m.csv", made(num, fault, noise=0.0))))
+    (matrix,) = read_matrices(str(written(folder / "m.csv", made(num, fault, noise=0.0))))
     judged = judge_matrix(matrix, leaves=leaves_of(num, per_leaf))
     return picture_of(judged, say(judged), "bandwidth over rail0", "fabricproof pairs run")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,16 @@ from fabricproof.pairs import (
     Judged,
     Said,
     healthy_words,
+    joined,
     judge_matrix,
     leaves_by_name,
     limits_of,
     picture_of,
     population_lines,
     populations_of,
-    read_matrix,
+    read_matrices,
     say,
+    verdict_of_all,
 )
 from fabricproof.physics import Fabric
 
@@ -136,48 +138,58 @@ def judge(
     ('-' for standard input).
     """
     given = given_references(references, tolerance)
-    matrix = read_matrix(file, unit=unit)
-    limits = limits_of(matrix, fabric=fabric, references=given, tolerance=tolerance)
-    places = leaves_by_name(matrix.nodes, _read_leaves(leaves)) if leaves else None
-    judged = judge_matrix(matrix, leaves=places, limits=limits)
-    said = say(judged)
-    click.echo(json.dumps(_record(judged, said), indent=2) if as_json else _text(judged, said))
-    draw(files, [picture_of(judged, said, matrix.origin)])
-    sys.exit(int(STATUSES[judged.verdict.as_verdict]))
+    matrices = read_matrices(file, unit=unit)
+    limits = limits_of(matrices, fabric=fabric, references=given, tolerance=tolerance)
+    places = leaves_by_name(matrices[0].nodes, _read_leaves(leaves)) if leaves else None
+    parts = [
+        judge_matrix(matrix, leaves=places, limits=each, num_kinds=len(matrices))
+        for matrix, each in zip(matrices, limits, strict=True)
+    ]
+    told = [say(each) for each in parts]
+    verdict, reason = verdict_of_all(parts)
+    if as_json:
+        record = {"verdict": verdict.value, "reason": reason, **_record(parts, joined(told))}
+        click.echo(json.dumps(record, indent=2))
+    else:
+        click.echo("\n".join([f"{verdict.value}: {reason}", *_lines(parts, joined(told))]))
+    pictures = [
+        picture_of(each, said, f"{file}: {each.matrix.kind.words}")
+        for each, said in zip(parts, told, strict=True)
+    ]
+    draw(files, sorted(pictures, key=lambda each: (not each.blame, not each.undecided)))
+    sys.exit(int(STATUSES[verdict.as_verdict]))
 
 
-def _record(judged: Judged, said: Said) -> dict[str, Any]:
-    matrix = judged.matrix
-    quantities = dict.fromkeys(kind.quantity for kind in matrix.kinds)
+def _record(parts: Sequence[Judged], said: Said) -> dict[str, Any]:
+    matrices = [each.matrix for each in parts]
+    quantities = dict.fromkeys(each.kind.quantity for each in matrices)
     return {
-        "verdict": judged.verdict.value,
-        "quantity": " and ".join(quantities) or "nothing",
-        "reason": judged.reason,
-        "nodes": len(matrix.nodes),
-        "rails": [rail for rail in matrix.rails if rail],
-        "measured": len(matrix),
-        "missing": list(matrix.missing),
-        "contention": judged.is_contention,
+        "quantity": " and ".join(quantities),
+        "nodes": len(matrices[0].nodes),
+        "rails": [rail for rail in matrices[0].rails if rail],
+        "measured": sum(map(len, matrices)),
+        "missing": list(dict.fromkeys(one for each in matrices for one in each.missing)),
+        "contention": any(each.is_contention for each in parts),
         "healthy": [
             {
-                "quantity": matrix.kinds[kind].quantity,
-                "size": matrix.kinds[kind].size or None,
-                "rail": matrix.rails[rail] or None,
+                "quantity": each.matrix.kind.quantity,
+                "size": each.matrix.kind.size or None,
+                "rail": each.matrix.rails[rail] or None,
                 "value": value,
-                "unit": matrix.kinds[kind].unit or None,
+                "unit": each.matrix.kind.unit or None,
             }
-            for (kind, rail), value in sorted(judged.yardsticks.items())
+            for each in parts
+            for rail, value in sorted(each.yardsticks.items())
         ],
-        "population": [each.record() for each in populations_of(judged)],
+        "population": [one.record() for each in parts for one in populations_of(each)],
         "blame": [{**each.record(), "drain": drain_line(each) or None} for each in said.blame],
         "undecided": [each.record() for each in said.undecided],
         "notes": [each.record() for each in said.notes],
     }
 
 
-def _text(judged: Judged, said: Said) -> str:
-    lines = [f"{judged.verdict.value}: {judged.reason}"]
-    lines += healthy_words(judged)
+def _lines(parts: Sequence[Judged], said: Said) -> list[str]:
+    lines = [line for each in parts for line in healthy_words(each)]
     for each in said.blame:
         lines += ["", f"{each.fact}: {each.text} (confidence {each.confidence:.3g})"]
         if each.cannot_tell_from:
@@ -188,8 +200,8 @@ def _text(judged: Judged, said: Said) -> str:
             lines.append(f"  {drain}")
     for entry in said.undecided:
         lines += ["", f"undecided: {entry.text}", f"  would tell: {entry.next_step}"]
-    table = population_lines(populations_of(judged))
+    table = population_lines([one for each in parts for one in populations_of(each)])
     lines += ["", *table] if table else []
     if said.notes:
         lines += ["", *texts_of(said.notes)]
-    return "\n".join(lines)
+    return lines

@@ -96,7 +96,7 @@ def campaign_record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str
 
 def _result_record(result: Result) -> dict[str, Any]:
     judged = result.judged
-    kind = judged.matrix.kinds[0]
+    kind = judged.matrix.kind
     return {
         "quantity": result.quantity.value,
         "net_paths": list(result.net_paths),

@@ -10,23 +10,20 @@ rows are low and nobody explains them, or all rows are few, nobody is blamed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from fabricproof.pairs.blame.suspects import (
     ALL,
-    LEAST_PART,
-    Evidence,
-    Family,
-    Flags,
-    Indices,
+    Sheet,
     Suspect,
     SuspectKind,
     Tally,
-    Values,
-    all_families,
+    sheets,
 )
+from fabricproof.pairs.fabric import Leaves
+from fabricproof.pairs.matrix import Flags, Indices, Matrix, Numbers, Values
 
 #: how often a row of one that is at fault is low
 CAUGHT = 0.95
@@ -54,6 +51,10 @@ _MOST = 400
 
 #: a good row between two that are blamed contradicts both where it is rarer than this
 _CONTRADICTION = 0.05
+
+#: part of the rows of a suspect that has to be low for it to be blamed.  Of a leaf it is more: a
+#: few bad nodes on it are no bad leaf.
+_LEAST_PART = {SuspectKind.NODE: 0.6, SuspectKind.LEAF: 0.8, SuspectKind.ROUND: 0.6}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,23 +119,36 @@ def _log_beta(first: float, second: float) -> float:
     return math.lgamma(first) + math.lgamma(second) - math.lgamma(first + second)
 
 
+def like_of(matrix: Matrix, leaves: Leaves | None) -> Numbers:
+    """Number the rows that are held against each other: one rail and, with leaves, one distance."""
+    if leaves is None:
+        return matrix.rail
+    crosses = leaves.crosses(matrix.source, matrix.destination)
+    return np.asarray(matrix.rail * 2 + crosses, dtype=np.int32)
+
+
 def explain(
-    evidence: Evidence, *, least_partners: int = LEAST_PARTNERS, num_kinds: int = 1
+    matrix: Matrix,
+    low: Flags,
+    leaves: Leaves | None,
+    *,
+    least_partners: int = LEAST_PARTNERS,
+    num_kinds: int = 1,
 ) -> Explanation:
-    """Return who explains the low rows.
+    """Return who explains the rows that are ``low``.
 
     One has to be low with ``least_partners`` unlike nodes, 2 or more, to be blamed.  Each of
-    ``num_kinds`` kinds of values is looked at: so many times more could be blamed.
+    ``num_kinds`` matrices of a file is looked at: so many times more could be blamed.
     """
-    search = _Search(evidence, least_partners, num_kinds)
+    search = _Search(matrix, low, leaves, least_partners, num_kinds)
     search.run()
     for each in search.found:
         # Most nodes of a leaf look like the leaf: those are likelier where they explain more.
         if each.suspect.kind is SuspectKind.LEAF and each.num_low < CAUGHT * each.num_measured:
-            without = _Search(evidence, least_partners, num_kinds)
+            without = _Search(matrix, low, leaves, least_partners, num_kinds)
             without.left_out = search.left_out | {each.suspect.place}
             without.run()
-            if without.total > search.total:
+            if sum(one.margin for one in without.found) > sum(one.margin for one in search.found):
                 search = without
     search.settle()
     groups = search.part_groups()
@@ -147,65 +161,55 @@ def explain(
     )
 
 
-#: suspects of one sort that may be near the bar: where they stand in it, and their scores
-_Scored = tuple[Family, Indices, Values]
-
-
 class _Search:
-    def __init__(self, evidence: Evidence, least_partners: int, num_kinds: int) -> None:
-        self.evidence = evidence
+    def __init__(
+        self, matrix: Matrix, low: Flags, leaves: Leaves | None, least_partners: int, num_kinds: int
+    ) -> None:
+        self.matrix, self.low, self.leaves = matrix, low, leaves
         self.least_partners = least_partners
-        self.by = np.full(len(evidence.low), -1, dtype=np.int64)
+        self.by = np.full(len(matrix), -1, dtype=np.int64)
         self.found: list[Found] = []
         self.weak: list[Found] = []
         self.is_endless = False
         self.left_out: frozenset[tuple[SuspectKind, int]] = frozenset()
-        self._measured, self._low = Tally(evidence), Tally(evidence)
-        self._measured.add(np.ones(len(evidence.low), dtype=bool))
-        self._low.add(np.flatnonzero(evidence.low))
+        self._measured, self._low = Tally(matrix, leaves), Tally(matrix, leaves)
+        self._measured.add(np.ones(len(matrix), dtype=bool))
+        self._low.add(np.flatnonzero(low))
         self._refused: set[Suspect] = set()
-        self._bar = MARGIN + math.log(max(self._num_suspects(), 1) * num_kinds)
-
-    def _num_suspects(self) -> int:
-        """Return how many could be at fault: a side is nobody of its own where no row has one."""
-        has_sides = not self.evidence.both_ways.all()
-        return sum(
-            int(np.count_nonzero(family.measured))
-            for family in all_families(self._measured, self._low)
-            if has_sides or family.side == ALL
+        # A side is nobody of its own where no row has one.
+        has_sides = not matrix.both_ways.all()
+        count = sum(
+            int(np.count_nonzero(sheet.measured))
+            for sheet in sheets(self._measured, self._low)
+            if has_sides or sheet.example.side == ALL
         )
+        self._bar = MARGIN + math.log(max(count, 1) * num_kinds)
 
     def run(self) -> None:
-        if not self.evidence.low.any():
-            return
-        while len(self.found) < _MOST:
+        """Take suspect after suspect, the likeliest first, while one is above the bar."""
+        while self.low.any() and len(self.found) < _MOST:
             ranked = self._ranked()
             top = self._top(ranked)
             if top is None:
                 return
             self._take(*top, ranked)
-        self.is_endless = True
+        self.is_endless = len(self.found) >= _MOST
 
-    @property
-    def total(self) -> float:
-        """By how much all that are found beat chance, each with the price of one more suspect."""
-        return sum(each.margin for each in self.found)
-
-    def _ranked(self) -> list[_Scored]:
-        """Return the suspects that may be near the bar, sort by sort, with their scores."""
+    def _ranked(self) -> list[tuple[Sheet, Indices, Values]]:
+        """Return the suspects that may be near the bar, where they stand, and their scores."""
         ranked = []
         least = (self._bar - _TOLD_APART) / math.log(CAUGHT / CHANCE)
-        for family in all_families(self._measured, self._low):
-            low = family.low.reshape(-1)
+        for sheet in sheets(self._measured, self._low):
+            low = sheet.low.reshape(-1)
             places = np.flatnonzero(low >= least)
             if len(places):
-                low, measured = low[places], family.measured.reshape(-1)[places]
+                low, measured = low[places], sheet.measured.reshape(-1)[places]
                 scores = likelihood(measured, low)
-                scores[low < LEAST_PART[family.kind] * measured] = -np.inf
-                ranked.append((family, places, scores))
+                scores[low < _LEAST_PART[sheet.example.kind] * measured] = -np.inf
+                ranked.append((sheet, places, scores))
         return ranked
 
-    def _top(self, ranked: list[_Scored]) -> tuple[Suspect, float] | None:
+    def _top(self, ranked: list[tuple[Sheet, Indices, Values]]) -> tuple[Suspect, float] | None:
         """Return the best suspect that is not refused, and its score; None below the bar."""
         while True:
             best: tuple[float, int, int] | None = None
@@ -216,95 +220,79 @@ class _Search:
             if best is None or best[0] < self._bar:
                 return None
             score, number, index = best
-            family, places, scores = ranked[number]
-            suspect = family.suspect_at(int(places[index]))
+            sheet, places, scores = ranked[number]
+            suspect = sheet.suspect_at(int(places[index]))
             if suspect not in self._refused and suspect.place not in self.left_out:
                 return suspect, score
             scores[index] = -np.inf
 
-    def _take(self, suspect: Suspect, score: float, ranked: list[_Scored]) -> None:
-        rows = np.flatnonzero(suspect.rows(self.evidence) & (self.by == -1))
-        low = rows[self.evidence.low[rows]]
+    def _take(
+        self, suspect: Suspect, score: float, ranked: list[tuple[Sheet, Indices, Values]]
+    ) -> None:
+        rows = np.flatnonzero(suspect.rows(self.matrix, self.leaves) & (self.by == -1))
+        low = rows[self.low[rows]]
         partners = self._partners(suspect, low)
+        found = Found(
+            suspect=suspect, num_measured=len(rows), num_low=len(low), partners=partners,
+            margin=score - self._bar + MARGIN,
+        )  # fmt: skip
         if suspect.kind is not SuspectKind.ROUND and partners < self.least_partners:
             self._refused.add(suspect)
-            self.weak.append(
-                Found(
-                    suspect=suspect, num_measured=len(rows), num_low=len(low), partners=partners,
-                    margin=score - self._bar + MARGIN,
-                )
-            )  # fmt: skip
+            self.weak.append(found)
             return
-        close = self._close(suspect, score, ranked)
         self.by[rows] = len(self.found)
         self._measured.add(rows, -1)
         self._low.add(low, -1)
-        found = Found(
-            suspect=suspect,
-            num_measured=len(rows),
-            num_low=len(low),
-            partners=partners,
-            margin=score - self._bar + MARGIN,
-            rivals=tuple(each for each in close if self._is_emptied(each)),
+        # Of other places with nearly its score, those are rivals that explain the same rows:
+        # nothing speaks against them now that these are explained.
+        close: dict[tuple[SuspectKind, int], Suspect] = {}
+        for sheet, places, scores in ranked:
+            for index in np.flatnonzero(scores > score - _TOLD_APART)[:50].tolist():
+                rival = sheet.suspect_at(int(places[index]))
+                if rival.place != suspect.place:
+                    close.setdefault(rival.place, rival)
+        rivals = tuple(
+            each
+            for each in close.values()
+            if float(likelihood(np.array(self._measured.of(each)), np.array(self._low.of(each))))
+            < self._bar / 2
         )
-        self.found.append(found)
+        self.found.append(replace(found, rivals=rivals))
 
     def _partners(self, suspect: Suspect, low: Indices) -> int:
         """Return how many unlike nodes the suspect was low with."""
-        source, destination = self.evidence.source[low], self.evidence.destination[low]
+        source, destination = self.matrix.source[low], self.matrix.destination[low]
         if suspect.kind is SuspectKind.NODE:
             return len(np.unique(np.where(source == suspect.number, destination, source)))
         # Of a leaf the ends on both sides have to differ.
-        return min(
-            len(np.unique(np.minimum(source, destination) * np.int64(2**31)
-                          + np.maximum(source, destination))),
-            len(np.unique(np.concatenate([source, destination]))) - 1,
-        )  # fmt: skip
-
-    def _close(self, taken: Suspect, score: float, ranked: list[_Scored]) -> list[Suspect]:
-        """Return the suspects of other places whose score is nearly that of the one taken.
-
-        Which of them explain the same rows, and are rivals, shows once these are explained.
-        """
-        close: dict[tuple[SuspectKind, int], Suspect] = {}
-        for family, places, scores in ranked:
-            for index in np.flatnonzero(scores > score - _TOLD_APART)[:50].tolist():
-                suspect = family.suspect_at(int(places[index]))
-                if suspect.place != taken.place:
-                    close.setdefault(suspect.place, suspect)
-        return list(close.values())
-
-    def _is_emptied(self, suspect: Suspect) -> bool:
-        """Tell whether nothing speaks against a suspect any more, now that rows are explained."""
-        measured, low = self._measured.of(suspect), self._low.of(suspect)
-        return float(likelihood(np.array(measured), np.array(low))) < self._bar / 2
+        pairs = len(np.unique(self.matrix.pair_keys[low]))
+        return min(pairs, len(np.unique(np.concatenate([source, destination]))) - 1)
 
     def settle(self) -> None:
         """Let those go whose low rows chance may have made, the weakest first.
 
         What the rows of one let go say of the rate of chance counts against the others.
         """
-        measured = self._by_like(np.ones(len(self.by), dtype=bool))
-        low = self._by_like(self.evidence.low)
+        like = like_of(self.matrix, self.leaves)
+        shape = len(self.found) + 1, int(like.max(initial=0)) + 1
+
+        def counts(rows: Flags) -> Values:
+            """Count rows of nobody (first) and of each one found, by their like."""
+            at = (self.by[rows] + 1) * shape[1] + like[rows]
+            return np.bincount(at, minlength=shape[0] * shape[1]).reshape(shape).astype(float)
+
+        measured, low = counts(np.ones(len(self.by), dtype=bool)), counts(self.low)
         others, others_low = measured[0].copy(), low[0].copy()
         kept = set(range(len(self.found)))
         while kept:
             elsewhere = others.sum() - others
             weight = np.minimum(1.0, (_PRIOR_LOW + _PRIOR_GOOD) / np.maximum(elsewhere, 1))
-            known, known_low = (
-                others + weight * elsewhere,
-                others_low + weight * (others_low.sum() - others_low),
-            )
-            scores = {
-                number: sum(
-                    beyond_chance(*each)
-                    for each in zip(
-                        measured[number + 1], low[number + 1], known, known_low, strict=True
-                    )
-                    if each[0]
-                )
-                for number in sorted(kept)
-            }
+            known = others + weight * elsewhere
+            known_low = others_low + weight * (others_low.sum() - others_low)
+            scores = {}
+            for number in sorted(kept):
+                own = zip(measured[number + 1], low[number + 1], known, known_low, strict=True)
+                scores[number] = sum(beyond_chance(*each) for each in own if each[0])
             weakest = min(scores, key=scores.__getitem__)
             if scores[weakest] >= self._bar - math.log(len(kept)):
                 break
@@ -314,13 +302,6 @@ class _Search:
             self.weak.append(self.found[weakest])
         if len(kept) < len(self.found):
             self._drop([number for number in range(len(self.found)) if number not in kept], -1)
-
-    def _by_like(self, rows: Flags) -> Indices:
-        """Count ``rows`` of nobody (first) and of each one found, by their like."""
-        likes = int(self.evidence.like.max(initial=0)) + 1
-        at = (self.by[rows] + 1) * likes + self.evidence.like[rows]
-        shape = (len(self.found) + 1, likes)
-        return np.bincount(at, minlength=shape[0] * shape[1]).reshape(shape)
 
     def _drop(self, numbers: list[int], to: int) -> None:
         kept = [number for number in range(len(self.found)) if number not in numbers]
@@ -332,48 +313,38 @@ class _Search:
 
     def part_groups(self) -> tuple[tuple[Found, ...], ...]:
         """Take out blamed nodes that are good with each other: it is not these nodes."""
+        matrix, of_found = self.matrix, self.by >= 0
         blamed = {
             each.suspect.number: number
             for number, each in enumerate(self.found)
             if each.suspect.kind is SuspectKind.NODE
         }
-        groups = self._good_together(list(blamed)) if len(blamed) > 1 else []
+        is_blamed = np.zeros(len(matrix.nodes), dtype=bool)
+        is_blamed[list(blamed)] = True
+        mutual = is_blamed[matrix.source] & is_blamed[matrix.destination]
+        rows = np.flatnonzero(mutual & of_found)
+        if not len(rows):
+            return ()
+        pairs, at = np.unique(matrix.pair_keys[rows], return_inverse=True)
+        good = np.bincount(at, weights=~self.low[rows])
+        low = np.bincount(at, weights=self.low[rows])
+        # How often a row of the blamed with the others is not low.
+        outside = of_found & ~mutual
+        total = int(outside.sum())
+        missed = max(float((outside & ~self.low).sum()) / total if total else 0.0, 1 - 0.97)
+        together = (missed**good < _CONTRADICTION) & (low <= good)
+        groups = components(pairs[together], len(matrix.nodes))
         parted = tuple(tuple(self.found[blamed[node]] for node in group) for group in groups)
-        taken = [blamed[node] for group in groups for node in group]
-        if taken:
-            self._drop(taken, -2)
+        if groups:
+            self._drop([blamed[node] for group in groups for node in group], -2)
         return parted
 
-    def _good_together(self, nodes: list[int]) -> list[list[int]]:
-        evidence = self.evidence
-        is_blamed = np.zeros(evidence.num_nodes, dtype=bool)
-        is_blamed[nodes] = True
-        mutual = is_blamed[evidence.source] & is_blamed[evidence.destination] & (self.by >= 0)
-        rows = np.flatnonzero(mutual)
-        if not len(rows):
-            return []
-        first = np.minimum(evidence.source[rows], evidence.destination[rows])
-        second = np.maximum(evidence.source[rows], evidence.destination[rows])
-        pairs, at = np.unique(first * np.int64(2**31) + second, return_inverse=True)
-        good = np.bincount(at, weights=~evidence.low[rows])
-        low = np.bincount(at, weights=evidence.low[rows])
-        missed = self._missed(is_blamed)
-        together = (missed**good < _CONTRADICTION) & (low <= good)
-        return components(pairs[together])
 
-    def _missed(self, is_blamed: Flags) -> float:
-        """Return how often a row of the blamed with the others is not low."""
-        evidence = self.evidence
-        outside = (self.by >= 0) & ~(is_blamed[evidence.source] & is_blamed[evidence.destination])
-        total = int(outside.sum())
-        return max(float((outside & ~evidence.low).sum()) / total if total else 0.0, 1 - 0.97)
-
-
-def components(pairs: Indices) -> list[list[int]]:
-    """Return the nodes that hang together by ``pairs`` (first * 2^31 + second)."""
+def components(pairs: Indices, num_nodes: int) -> list[list[int]]:
+    """Return the nodes that hang together by ``pairs`` (as :attr:`Matrix.pair_keys`)."""
     of: dict[int, list[int]] = {}
     for pair in pairs.tolist():
-        first, second = divmod(pair, 2**31)
+        first, second = divmod(pair, num_nodes)
         one, other = of.setdefault(first, [first]), of.setdefault(second, [second])
         if one is not other:
             one += other

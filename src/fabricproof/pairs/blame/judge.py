@@ -6,106 +6,213 @@ matrix in which nobody stands out is UNJUDGED: all may be equally slow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
 import numpy as np
 
-from fabricproof.core.units import counted, first_few
+from fabricproof.core.measure import Verdict
+from fabricproof.core.units import first_few
 from fabricproof.pairs.blame.explain import CAUGHT, Explanation, Found, components
-from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
 from fabricproof.pairs.blame.measure import (
     PLAINLY,
+    ROUNDING,
     Measure,
     are_fast_many,
-    bound_of,
-    evidence_of,
     is_many,
     measure_matrix,
     seen_twice,
     the_few,
 )
 from fabricproof.pairs.blame.pair import BadPair, bad_pairs
-from fabricproof.pairs.blame.suspects import ALL, Flags, Indices, Suspect, SuspectKind
+from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.pairs.fabric import Leaves
 from fabricproof.pairs.limits import NO_LIMITS, Limits
-from fabricproof.pairs.matrix import Matrix
+from fabricproof.pairs.matrix import Flags, Matrix
 
 #: One who may be at fault is named for so many low values, as no two of them are a node; and so
 #: many are named at most.
 _LEAST_WEAK, _MOST_WEAK = 3, 2
 
+#: No pair of a healthy fabric is so many times better than the others: pairs on one leaf differ
+#: by 1.6 (document 002), a rail of a newer generation by two.  Memory that two ranks of one node
+#: share, and a value in another unit, are.
+MOST_TIMES = 3.0
+
+
+class MatrixVerdict(StrEnum):
+    """The verdict on a matrix; all words but the last are those of :class:`Verdict`."""
+
+    PASS = "PASS"  # noqa: S105 - a verdict, not a password
+    FAIL = "FAIL"
+    INVALID = "INVALID"
+    MISSING = "MISSING"
+    UNJUDGED = "UNJUDGED"
+    UNDECIDED = "UNDECIDED"
+    """Something is low, and the matrix does not tell whose fault it is."""
+
+    @property
+    def as_verdict(self) -> Verdict:
+        """The verdict that a run would count this as."""
+        return Verdict.UNJUDGED if self is MatrixVerdict.UNDECIDED else Verdict(self.value)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Judged(Measure):
+    """What a matrix came to.
+
+    ``below_rails`` also has what the only pair misses one way, in every look.
+
+    Attributes:
+        explanation: who explains what is low.
+        unexplained: rows that are plainly low and that nobody explains.
+        recovered: rows that are low, and good in most other looks at the same pair.
+        weak: who would explain low rows, were there more of them.
+        is_contention: whether many rows are low and nobody explains them.
+        impossible: rows better than physics allows.
+        high: rows so much better than all others that something else was measured.
+    """
+
+    matrix: Matrix
+    leaves: Leaves | None
+    limits: Limits
+    verdict: MatrixVerdict = MatrixVerdict.UNJUDGED
+    reason: str = ""
+    explanation: Explanation
+    bad_pairs: tuple[BadPair, ...]
+    unexplained: Flags
+    recovered: Flags
+    weak: tuple[Found, ...]
+    is_contention: bool
+    impossible: Flags
+    high: Flags
+
+    def meets(self, number: int) -> bool:
+        """Tell whether all low rows of a suspect meet the reference of a bandwidth.
+
+        By it they are no fault: links of an older generation do.  A latency has no generations.
+        """
+        if self.limits.bound is None or self.matrix.kind.lower_is_better:
+            return False
+        rows = np.flatnonzero((self.explanation.by == number) & self.low)
+        bounds = np.array([
+            self.limits.goodness(self.limits.bound, self.matrix, rail) or -math.inf
+            for rail in range(len(self.matrix.rails))
+        ])  # fmt: skip
+        own = self.matrix.goodness[rows] >= bounds[self.matrix.rail[rows]] - ROUNDING
+        return bool(own.all())
+
+    def is_blamed(self, number: int) -> bool:
+        """Tell whether the suspect ``number`` of the explanation is blamed.
+
+        A round is nobody's fault.  Nor is one blamed that cannot be told from another place of the
+        same kind, or that has what the reference asks for.
+        """
+        found = self.explanation.found[number]
+        if found.suspect.kind is SuspectKind.ROUND or self.meets(number):
+            return False
+        return all(each.kind is not found.suspect.kind for each in found.rivals)
+
+    @property
+    def blamed(self) -> list[int]:
+        """The numbers of those who are blamed."""
+        return [at for at in range(len(self.explanation.found)) if self.is_blamed(at)]
+
+    @property
+    def few_below(self) -> tuple[str, ...]:
+        """The two or three nodes that miss the reference, and cannot be told apart."""
+        return the_few(self.matrix) if self.below_rails and not self.matrix.is_selection else ()
+
+    @property
+    def fast_group(self) -> tuple[int, ...]:
+        """The only nodes that have pairs far above the yardstick, where others have none.
+
+        Several such groups are leaves; one is either a leaf or the only healthy part.
+        """
+        if self.leaves is not None or self.is_contention or not are_fast_many(self.fast):
+            return ()
+        num = len(self.matrix.nodes)
+        groups = components(np.unique(self.matrix.pair_keys[self.fast]), num)
+        return tuple(groups[0]) if len(groups) == 1 and len(groups[0]) < num else ()
+
+    @property
+    def few_differ(self) -> bool:
+        """Whether values that are too few to be a yardstick differ by more than the tolerance."""
+        least = NO_LIMITS.threshold(self.matrix.kind) + PLAINLY
+        rails = self.matrix.rail
+        return any(
+            float(np.ptp(self.shortfall[self.few & (rails == rail)])) > least
+            for rail in np.unique(rails[self.few])
+        )
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether something is low that nobody is blamed for."""
+        return bool(
+            self.is_contention
+            or self.explanation.groups
+            or self.unexplained.any()
+            or self.explanation.found
+            or self.fast_group
+            or self.few_differ
+            or self.high.any()
+        )
+
 
 def judge_matrix(
-    matrix: Matrix, *, leaves: Leaves | None = None, limits: Limits = NO_LIMITS
+    matrix: Matrix,
+    *,
+    leaves: Leaves | None = None,
+    limits: Limits = NO_LIMITS,
+    num_kinds: int = 1,
 ) -> Judged:
-    """Judge a matrix of any part of the pairs, and say whose fault low ones are."""
-    kinds = np.flatnonzero(np.bincount(matrix.kind)).tolist()
-    if len(kinds) < 2:
-        judged = _without_verdict(matrix, leaves, limits)
-    else:
-        # A fault may show in one size or quantity alone: blame is of each by itself.
-        rows = [np.flatnonzero(matrix.kind == kind) for kind in kinds]
-        parts = [_without_verdict(matrix.rows(each), leaves, limits) for each in rows]
-        judged = _merged(matrix, parts, rows)
-    judged = replace(judged, verdict=_verdict(judged, limits))
-    return replace(judged, reason=_reason(judged, limits))
+    """Judge a matrix of any part of the pairs, and say whose fault low ones are.
 
-
-def _without_verdict(matrix: Matrix, leaves: Leaves | None, limits: Limits) -> Judged:
-    measure, explanation = measure_matrix(matrix, leaves, limits)
-    rounds = [
-        number
-        for number, each in enumerate(explanation.found)
-        if each.suspect.kind is SuspectKind.ROUND
-    ]
+    ``num_kinds``: how many matrices the file has: chance may blame somebody in each.
+    """
+    measure, explanation = measure_matrix(matrix, leaves, limits, num_kinds)
     free = explanation.by == -1
-    weak, of_weak = _told_by_few(matrix, measure, explanation, leaves)
+    # Few rows may be low by chance.  One or two are named who would explain all of them; were more
+    # suspect, it is chance.
+    weak = tuple(
+        found
+        for found in explanation.weak
+        if found.num_low >= _LEAST_WEAK and found.num_low >= CAUGHT * found.num_measured - 1e-9
+    )
+    weak = weak if len(weak) <= _MOST_WEAK else ()
+    of_weak = np.zeros(len(matrix), dtype=bool)
+    for found in weak:
+        of_weak |= found.suspect.rows(matrix, leaves) & measure.low
     crowded = is_many((measure.low & free & ~of_weak)[free])
     crowded = crowded or measure.strays or measure.is_wide or bool(measure.between)
     pairs = () if crowded else bad_pairs(matrix, measure, explanation)
     low = measure.low | measure.plainly
     recovered = low & free & _good_in_most_looks(matrix, low)
     unexplained = measure.plainly & free & ~recovered
-    for pair in pairs:
-        ends = (pair.first, pair.second)
-        unexplained &= ~(np.isin(matrix.source, ends) & np.isin(matrix.destination, ends))
-    return Judged(
-        **vars(measure) | {"below_over": _below(matrix, measure, limits)},
+    if pairs:
+        keys = [each.first * len(matrix.nodes) + each.second for each in pairs]
+        unexplained &= ~np.isin(matrix.pair_keys, keys)
+    is_round = any(each.suspect.kind is SuspectKind.ROUND for each in explanation.found)
+    impossible = _better_than(matrix, limits)
+    high = (measure.shortfall > math.log(MOST_TIMES)) & ~measure.few
+    judged = Judged(
+        **vars(measure) | {"below_rails": _below_rails(matrix, measure, limits)},
         matrix=matrix,
-        verdict=MatrixVerdict.UNJUDGED,
+        leaves=leaves,
+        limits=limits,
         explanation=explanation,
         bad_pairs=pairs,
         unexplained=unexplained,
         recovered=recovered,
         weak=weak,
-        is_contention=crowded or bool(rounds) or explanation.is_endless,
-        bounded=frozenset(limits.bounds),
-        impossible=_impossible(matrix, limits),
-        leaves=leaves,
+        is_contention=crowded or is_round or explanation.is_endless,
+        impossible=impossible,
+        high=high,
     )
-
-
-def _told_by_few(
-    matrix: Matrix, measure: Measure, explanation: Explanation, leaves: Leaves | None
-) -> tuple[tuple[Found, ...], Flags]:
-    """Return one or two who would explain what is low, all of it, and the low rows of theirs.
-
-    Chance may have made them low in so few rows; where more would be suspect, it is chance.
-    """
-    evidence = evidence_of(matrix, measure.low, leaves)
-    rows = np.zeros(len(matrix), dtype=bool)
-    weak = tuple(
-        found
-        for found in explanation.weak
-        if found.num_low >= _LEAST_WEAK and found.num_low >= CAUGHT * found.num_measured - 1e-9
-    )
-    if len(weak) > _MOST_WEAK:
-        return (), rows
-    for found in weak:
-        rows |= found.suspect.rows(evidence) & measure.low
-    return weak, rows
+    judged = replace(judged, verdict=_verdict(judged))
+    return replace(judged, reason=_reason(judged))
 
 
 def _good_in_most_looks(matrix: Matrix, low: Flags) -> Flags:
@@ -115,257 +222,106 @@ def _good_in_most_looks(matrix: Matrix, low: Flags) -> Flags:
     """
     if not low.any() or not (matrix.round >= 0).any():
         return np.zeros(len(matrix), dtype=bool)
-    key = matrix.look_keys(with_round=False)
-    _, at, counts = np.unique(key, return_inverse=True, return_counts=True)
+    _, at, counts = np.unique(matrix.look_keys(), return_inverse=True, return_counts=True)
     good = np.bincount(at, weights=~low)
     return np.asarray(low & (2 * good >= counts)[at])
 
 
-def is_blamed(judged: Judged, number: int) -> bool:
-    """Tell whether the suspect ``number`` of the explanation is blamed: a round is nobody's fault.
-
-    Nor is one blamed that cannot be told from another place of the same kind.
-    """
-    found = judged.explanation.found[number]
-    if found.suspect.kind is SuspectKind.ROUND:
-        return False
-    return all(each.kind is not found.suspect.kind for each in found.rivals)
-
-
-def _verdict(judged: Judged, limits: Limits) -> MatrixVerdict:
+def _verdict(judged: Judged) -> MatrixVerdict:
     if judged.impossible.any():
         return MatrixVerdict.INVALID
-    blamed = any(is_blamed(judged, number) for number in range(len(judged.explanation.found)))
-    if blamed or judged.bad_pairs or judged.below:
+    if judged.blamed or judged.bad_pairs or judged.below_rails:
         return MatrixVerdict.FAIL
     if judged.matrix.unmeasured or judged.matrix.missing or not len(judged.matrix):
         return MatrixVerdict.MISSING
-    if is_undecided(judged):
+    if judged.is_undecided:
         return MatrixVerdict.UNDECIDED
-    kinds = judged.matrix.kinds
-    named = {kind.quantity for kind in kinds}
-    if named == {kinds[number].quantity for number in limits.bounds}:
-        return MatrixVerdict.PASS
-    return MatrixVerdict.UNJUDGED
+    return MatrixVerdict.UNJUDGED if judged.limits.bound is None else MatrixVerdict.PASS
 
 
-def _reason(judged: Judged, limits: Limits) -> str:
-    if judged.verdict is MatrixVerdict.INVALID:
-        return _impossible_words(judged, limits)
-    if judged.verdict is MatrixVerdict.FAIL and judged.below:
-        return _below_words(judged)
-    if judged.verdict is MatrixVerdict.MISSING and not len(judged.matrix):
-        return "no pair has a value"
-    if judged.verdict is MatrixVerdict.MISSING and judged.matrix.missing:
-        return f"not in the output: {first_few(judged.matrix.missing, between='; ')}"
-    if judged.verdict is MatrixVerdict.PASS:
-        origins = ", ".join(dict.fromkeys(limits.origins.values()))
-        return f"nobody stands out, and the level is good ({origins})"
-    return _REASONS[judged.verdict]
-
-
-def _below_words(judged: Judged) -> str:
-    kinds = ", ".join(judged.matrix.kinds[number].words for number in judged.below)
-    if nodes := few_below(judged):
-        told = f"whose fault it is, {len(nodes)} nodes do not tell"
-        names = " - ".join(nodes)
-        return f"{names} miss the reference in every look one way at least: {kinds}; {told}"
-    who = "pairs that were measured twice" if judged.matrix.is_selection else "healthy pairs"
-    return f"even {who} miss the reference: {kinds}"
-
-
-_REASONS = {
-    MatrixVerdict.FAIL: "somebody is at fault for low pairs",
-    MatrixVerdict.MISSING: "a node has no value at all",
-    MatrixVerdict.UNDECIDED: "something is low, and the matrix does not tell whose fault it is",
-    MatrixVerdict.UNJUDGED: "nobody stands out; nobody says how fast a pair should be (--link or "
-    "--reference would)",
-}
-
-
-def _impossible_words(judged: Judged, limits: Limits) -> str:
-    matrix, row = judged.matrix, int(judged.impossible.argmax())
-    number = int(matrix.kind[row])
-    first, second = (matrix.nodes[end[row]] for end in (matrix.source, matrix.destination))
-    return (
-        f"{counted(int(judged.impossible.sum()), 'value')} cannot be: {first} to {second} "
-        f"{matrix.value[row]:.5g} {matrix.kinds[number].unit}, and physics ends at "
-        f"{limits.impossible[number]:.5g}"
+def _reason(judged: Judged) -> str:
+    matrix, limits, verdict = judged.matrix, judged.limits, judged.verdict
+    if verdict is MatrixVerdict.INVALID:
+        row = int(judged.impossible.argmax())
+        return (
+            f"{int(judged.impossible.sum())} values cannot be: {matrix.name_of(row)} "
+            f"{matrix.value[row]:.5g} {matrix.kind.unit}, and physics ends at "
+            f"{limits.impossible:.5g}"
+        )
+    if verdict is MatrixVerdict.FAIL and (names := judged.few_below):
+        return (
+            f"{' - '.join(names)} miss the reference in every look one way at least: "
+            f"{matrix.kind.words}; whose fault it is, {len(names)} nodes do not tell"
+        )
+    if verdict is MatrixVerdict.FAIL and judged.below_rails:
+        who = "pairs that were measured twice" if matrix.is_selection else "healthy pairs"
+        return f"even {who} miss the reference: {matrix.kind.words}"
+    if verdict is MatrixVerdict.MISSING and matrix.missing:
+        return f"not in the output: {first_few(matrix.missing, between='; ')}"
+    return {
+        MatrixVerdict.FAIL: "somebody is at fault for low pairs",
+        MatrixVerdict.MISSING: "a node has no value at all" if len(matrix) else "no value at all",
+        MatrixVerdict.UNDECIDED: "something stands out, and the matrix does not tell whose fault "
+        "it is",
+        MatrixVerdict.PASS: f"nobody stands out, and the level is good ({limits.origin})",
+    }.get(
+        verdict,
+        "nobody stands out; how fast a pair should be is unknown (--link or --reference tells)",
     )
 
 
-def is_undecided(judged: Judged) -> bool:
-    """Tell whether something is low that nobody is blamed for."""
-    return bool(
-        judged.is_contention
-        or judged.explanation.groups
-        or judged.unexplained.any()
-        or judged.explanation.found
-        or fast_group(judged)
-        or differs(judged)
-    )
-
-
-def fast_group(judged: Judged) -> tuple[int, ...]:
-    """Return the only nodes that have pairs far above the yardstick, where others have none.
-
-    Several such groups are leaves; one is either a leaf or the only healthy part.
-    """
-    matrix, fast = judged.matrix, judged.fast
-    if judged.leaves is not None or judged.is_contention or not are_fast_many(fast):
-        return ()
-    key = np.minimum(matrix.source, matrix.destination) * np.int64(2**31)
-    key += np.maximum(matrix.source, matrix.destination)
-    groups = components(np.unique(key[fast]))
-    return tuple(groups[0]) if len(groups) == 1 and len(groups[0]) < len(matrix.nodes) else ()
-
-
-def differs(judged: Judged) -> bool:
-    """Tell whether values that are too few to be a yardstick differ by more than the tolerance."""
-    matrix = judged.matrix
-    code = matrix.kind.astype(np.int64) * len(matrix.rails) + matrix.rail
-    for each in np.unique(code[judged.few]).tolist():
-        rows = judged.few & (code == each)
-        lower = matrix.kinds[each // len(matrix.rails)].lower_is_better
-        least = NO_LIMITS.threshold(lower_is_better=lower) + PLAINLY
-        if float(np.ptp(judged.shortfall[rows])) > least:
-            return True
-    return False
-
-
-def few_below(judged: Judged) -> tuple[str, ...]:
-    """Return the two or three nodes that miss the reference, and cannot be told apart."""
-    return the_few(judged.matrix) if judged.below and not judged.matrix.is_selection else ()
-
-
-def _below(matrix: Matrix, measure: Measure, limits: Limits) -> tuple[tuple[int, int], ...]:
-    """Return kind and rail whose healthy values are themselves worse than the reference allows.
+def _below_rails(matrix: Matrix, measure: Measure, limits: Limits) -> tuple[int, ...]:
+    """Return the rails whose healthy values are themselves worse than the reference allows.
 
     Of the slowest pairs, each of which is the better of two looks, any value; of the only pair,
     what all looks one way show.
     """
-    if not matrix.is_selection:
-        return tuple(dict.fromkeys((*measure.below_over, *_below_one_way(matrix, limits))))
-    found = []
-    columns = (matrix.kind.tolist(), matrix.rail.tolist(), matrix.goodness.tolist())
-    for kind, rail, goodness in zip(*columns, strict=True):
-        bound = bound_of(matrix, kind, limits)
-        if bound is not None and goodness < bound - 1e-9:
-            found.append((kind, rail))
-    return tuple(dict.fromkeys(found))
-
-
-def _below_one_way(matrix: Matrix, limits: Limits) -> Iterator[tuple[int, int]]:
-    """Yield kind and rail over which the only pair misses the reference in every look one way."""
-    if len(the_few(matrix)) != 2:
-        return
+    found = dict.fromkeys(measure.below_rails)
+    bounds = [limits.goodness(limits.bound, matrix, rail) for rail in range(len(matrix.rails))]
+    if limits.bound is None or not (matrix.is_selection or len(the_few(matrix)) == 2):
+        return tuple(found)
+    misses = matrix.goodness < np.array(bounds, dtype=float)[matrix.rail] - ROUNDING
+    if matrix.is_selection:
+        return tuple(np.unique(matrix.rail[misses]).tolist())
     twice = seen_twice(matrix, np.arange(len(matrix)))
-    keys = matrix.look_keys(with_round=False)[twice]
-    for key in np.unique(keys).tolist():
+    keys = matrix.look_keys()[twice]
+    for key in np.unique(keys):
         rows = twice[keys == key]
-        kind, rail = int(matrix.kind[rows[0]]), int(matrix.rail[rows[0]])
-        bound = bound_of(matrix, kind, limits)
-        if bound is not None and bool((matrix.goodness[rows] < bound - 1e-9).all()):
-            yield kind, rail
+        if misses[rows].all():
+            found[int(matrix.rail[rows[0]])] = None
+    return tuple(found)
 
 
-def _impossible(matrix: Matrix, limits: Limits) -> Flags:
-    found = np.zeros(len(matrix), dtype=bool)
-    for number, limit in limits.impossible.items():
-        lower_is_better = matrix.kinds[number].lower_is_better
-        better = matrix.value < limit if lower_is_better else matrix.value > limit
-        found |= better & (matrix.kind == number)
-    return found
+def _better_than(matrix: Matrix, limits: Limits) -> Flags:
+    """Tell which rows are better than physics allows."""
+    if limits.impossible is None:
+        return np.zeros(len(matrix), dtype=bool)
+    if matrix.kind.lower_is_better:
+        return np.asarray(matrix.value < limits.impossible)
+    most = [limits.impossible * (name.count("+") + 1) / limits.num_rails for name in matrix.rails]
+    return np.asarray(matrix.value > np.array(most)[matrix.rail])
 
 
-def _merged(matrix: Matrix, parts: Sequence[Judged], rows: Sequence[Indices]) -> Judged:
-    columns: dict[str, Any] = {}
-    for name, first in vars(parts[0]).items():
-        if isinstance(first, np.ndarray):
-            columns[name] = np.zeros(len(matrix), dtype=first.dtype)
-            for part, at in zip(parts, rows, strict=True):
-                columns[name][at] = getattr(part, name)
-    weak = {found.suspect: found for part in parts for found in part.weak}
-    return replace(
-        parts[0],
-        **columns,
-        matrix=matrix,
-        explanation=_explanation_of(matrix, parts, rows),
-        bad_pairs=_pairs_of(parts),
-        yardsticks={at: value for part in parts for at, value in part.yardsticks.items()},
-        weak=tuple(weak.values()),
-        is_contention=any(part.is_contention for part in parts),
-        scatter=max(part.scatter for part in parts),
-        strays=any(part.strays for part in parts),
-        between={at: value for part in parts for at, value in part.between.items()},
-        below_over=tuple(each for part in parts for each in part.below_over),
-    )
+def verdict_of_all(parts: Sequence[Judged]) -> tuple[MatrixVerdict, str]:
+    """Return the verdict on the matrices of one file, the worst of those that count, and why.
+
+    One without a reference does not count beside one of the same quantity that has one.
+    """
+    with_level = {each.matrix.kind.quantity for each in parts if each.limits.bound is not None}
+    counting = [
+        each
+        for each in parts
+        if each.verdict is not MatrixVerdict.UNJUDGED or each.matrix.kind.quantity not in with_level
+    ]
+    worst = min(counting or parts, key=lambda each: _WORST_FIRST.index(each.verdict))
+    return worst.verdict, worst.reason
 
 
-def _explanation_of(
-    matrix: Matrix, parts: Sequence[Judged], rows: Sequence[Indices]
-) -> Explanation:
-    """Return one explanation; one suspect is found once, by the kind that shows most of it."""
-    found: list[Found] = []
-    by = np.full(len(matrix), -1, dtype=np.int64)
-    everyone = {each.suspect for part in parts for each in part.explanation.found}
-    for part, at in zip(parts, rows, strict=True):
-        numbers = []
-        for each in part.explanation.found:
-            suspect = _widest(each.suspect, everyone)
-            known = next((at for at, one in enumerate(found) if one.suspect == suspect), None)
-            numbers.append(len(found) if known is None else known)
-            if known is None:
-                found.append(replace(each, suspect=suspect))
-            else:
-                found[known] = _together(found[known], each)
-        # The last two places are those of -2, a group, and of -1, nobody.
-        by[at] = np.array([*numbers, -2, -1], dtype=np.int64)[part.explanation.by]
-    groups = {
-        frozenset(each.suspect.number for each in group): group
-        for part in parts
-        for group in part.explanation.groups
-    }
-    return Explanation(
-        found=tuple(found),
-        groups=tuple(groups.values()),
-        by=by,
-        weak=tuple(each for part in parts for each in part.explanation.weak),
-        is_endless=any(part.explanation.is_endless for part in parts),
-    )
-
-
-def _widest(suspect: Suspect, everyone: set[Suspect]) -> Suspect:
-    """Return who of the found holds a suspect: of one rail all of them, of a side both."""
-    for rail, side in ((ALL, ALL), (ALL, suspect.side), (suspect.rail, ALL)):
-        wider = replace(suspect, rail=rail, side=side)
-        if wider in everyone:
-            return wider
-    return suspect
-
-
-def _together(first: Found, second: Found) -> Found:
-    return replace(
-        first,
-        num_measured=first.num_measured + second.num_measured,
-        num_low=first.num_low + second.num_low,
-        partners=max(first.partners, second.partners),
-        margin=max(first.margin, second.margin),
-        rivals=tuple(dict.fromkeys((*first.rivals, *second.rivals))),
-    )
-
-
-def _pairs_of(parts: Sequence[Judged]) -> tuple[BadPair, ...]:
-    found: dict[tuple[int, int], BadPair] = {}
-    for part in parts:
-        for each in part.bad_pairs:
-            known = found.get((each.first, each.second))
-            if known is not None:
-                each = replace(  # noqa: PLW2901 - the same pair, in two kinds
-                    known,
-                    num_measured=known.num_measured + each.num_measured,
-                    num_low=known.num_low + each.num_low,
-                    both_sides=known.both_sides or each.both_sides,
-                )
-            found[each.first, each.second] = each
-    return tuple(found.values())
+_WORST_FIRST = [
+    MatrixVerdict.INVALID,
+    MatrixVerdict.FAIL,
+    MatrixVerdict.MISSING,
+    MatrixVerdict.UNDECIDED,
+    MatrixVerdict.UNJUDGED,
+    MatrixVerdict.PASS,
+]

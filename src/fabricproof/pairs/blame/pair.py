@@ -6,14 +6,13 @@ Two low values of one pair are little evidence: chance makes them, too, in a mat
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from fabricproof.pairs.blame.explain import CHANCE, Explanation
 from fabricproof.pairs.blame.measure import Measure
-from fabricproof.pairs.matrix import Matrix
+from fabricproof.pairs.matrix import Indices, Matrix
 
 #: pairs that are blamed at most, in numbers and as a part of all: many bad pairs have one cause
 _MOST_PAIRS, _MOST_PAIRS_PART = 3, 0.005
@@ -35,9 +34,7 @@ _ROWS_PER_GOOD = 10
 _PRIOR_ROWS = 1 / CHANCE
 
 #: the low values of a bad pair are alike, within 22 % (a logarithm); disturbances are not
-_ALIKE = 0.2
-
-Rows = npt.NDArray[np.int64]
+ALIKE = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,73 +75,61 @@ def _worst_chance_of(count: int, singles: int, num_rows: int) -> float:
 
 def bad_pairs(matrix: Matrix, measure: Measure, explanation: Explanation) -> tuple[BadPair, ...]:
     """Return the pairs of which all is low, and that more often than chance would let any be."""
-    rows = np.flatnonzero(measure.low & (explanation.by == -1))
-    if not len(rows):
+    is_free = explanation.by == -1
+    low = np.flatnonzero(measure.low & is_free)
+    pairs, counts = np.unique(matrix.pair_keys[low], return_counts=True)
+    often, singles = pairs[counts > 1], int((counts == 1).sum())
+    if not 0 < len(often) <= 10_000:
         return ()
-    num = len(matrix.nodes)
-
-    def keys(chosen: Rows) -> Rows:
-        first, second = matrix.source[chosen], matrix.destination[chosen]
-        low = np.minimum(first, second).astype(np.int64)
-        return low * num + np.maximum(first, second)
-
-    pairs, counts = np.unique(keys(rows), return_counts=True)
-    often = pairs[counts > 1]
-    singles = int((counts == 1).sum())
-    if not len(often) or len(often) > 10_000:
-        return ()
-    free = np.flatnonzero(explanation.by == -1)
-    own = free[np.isin(keys(free), often)]
-    of_own = np.searchsorted(often, keys(own))
-    fine = _fine_with_others(matrix, measure)
+    free = np.flatnonzero(is_free)
+    own = free[np.isin(matrix.pair_keys[free], often)]
+    of_own = np.searchsorted(often, matrix.pair_keys[own])
+    good_within = np.bincount(of_own[~measure.low[own]], minlength=len(often))
+    good = ~measure.low
+    fine = np.bincount(matrix.source[good], minlength=len(matrix.nodes)) + np.bincount(
+        matrix.destination[good], minlength=len(matrix.nodes)
+    )
     found = []
-    for number in range(len(often)):
-        first, second = divmod(int(often[number]), num)
-        mine = own[of_own == number]
-        ends = np.array([first, second])
-        within = np.bincount(of_own[~measure.low[own]], minlength=len(often))[number]
-        if (fine[ends] <= within).any():
-            continue
-        pair = _all_low(matrix, measure, mine, len(free), singles)
-        if pair is not None:
-            found.append(replace(pair, first=first, second=second))
+    for number, key in enumerate(often.tolist()):
+        ends = divmod(key, len(matrix.nodes))
+        if (fine[list(ends)] > good_within[number]).all():
+            mine = own[of_own == number]
+            pair = _all_low(matrix, measure, mine, len(free), singles)
+            found += [pair] if pair is not None else []
     # Counting the pairs of a large matrix takes longer than all before: most need no count.
-    if len(found) > _MOST_PAIRS and len(found) > _MOST_PAIRS_PART * len(np.unique(keys(free))):
+    most = _MOST_PAIRS_PART
+    if len(found) > _MOST_PAIRS and len(found) > most * len(np.unique(matrix.pair_keys[free])):
         return ()
     return tuple(found)
 
 
-def _fine_with_others(matrix: Matrix, measure: Measure) -> Rows:
-    good = ~measure.low
-    counts = np.bincount(matrix.source[good], minlength=len(matrix.nodes))
-    return counts + np.bincount(matrix.destination[good], minlength=len(matrix.nodes))
-
-
 def _all_low(
-    matrix: Matrix, measure: Measure, mine: Rows, num_free: int, singles: int
+    matrix: Matrix, measure: Measure, mine: Indices, num_free: int, singles: int
 ) -> BadPair | None:
     """Return the pair whose rows are ``mine``, where all of them are low, or all one way."""
     ways = [mine]
     if not matrix.both_ways[mine].any():
         ways += [mine[matrix.source[mine] == end] for end in np.unique(matrix.source[mine])]
     num_pairs = len(matrix.nodes) * (len(matrix.nodes) - 1) / 2
+    first, second = divmod(int(matrix.pair_keys[mine[0]]), len(matrix.nodes))
     for way in ways:
-        total, count = len(way), int(measure.low[way].sum())
-        good = total - count
-        if count < 2 or good * _ROWS_PER_GOOD > total:
+        total, low = len(way), way[measure.low[way]]
+        good, others = total - len(low), num_free - total
+        if len(low) < 2 or good * _ROWS_PER_GOOD > total:
             continue
         # One way of a pair is one of twice as many that could be low.
         num = num_pairs * (1 if way is mine else 2) * math.comb(total, good)
-        others = num_free - total
-        chance = num * _chance_of(count, singles, others)
-        worst = num * _worst_chance_of(count, singles, others)
-        low = way[measure.low[way]]
         if (
-            chance > _PAIR_CHANCE
-            or worst > _WORST_PAIR_CHANCE
-            or np.ptp(measure.shortfall[low]) > _ALIKE
+            num * _chance_of(len(low), singles, others) <= _PAIR_CHANCE
+            and num * _worst_chance_of(len(low), singles, others) <= _WORST_PAIR_CHANCE
+            and np.ptp(measure.shortfall[low]) <= ALIKE
         ):
-            continue
-        both = bool(matrix.both_ways[low].any()) or len(np.unique(matrix.source[low])) > 1
-        return BadPair(first=-1, second=-1, num_measured=total, num_low=count, both_sides=both)
+            return BadPair(
+                first=first,
+                second=second,
+                num_measured=total,
+                num_low=len(low),
+                both_sides=bool(matrix.both_ways[low].any())
+                or len(np.unique(matrix.source[low])) > 1,
+            )
     return None

@@ -17,7 +17,14 @@ import numpy as np
 
 from fabricproof.core.measure import Quantity as Measured
 from fabricproof.core.measure import Verdict
-from fabricproof.pairs.blame.judged import MatrixVerdict, WhyUndecided
+from fabricproof.pairs.blame.judge import MatrixVerdict
+from fabricproof.pairs.blame.say import (
+    DIRECTIONS,
+    Blame,
+    WhyUndecided,
+    place,
+    undecided_finding,
+)
 from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.pairs.campaign.kernel import as_pairs
 from fabricproof.pairs.campaign.matrices import Quantity
@@ -25,7 +32,6 @@ from fabricproof.pairs.campaign.plan import Campaign, NodePair
 from fabricproof.pairs.campaign.verdict import Outcome, Result
 from fabricproof.pairs.ladder import MOST_AGAIN, Ladder
 from fabricproof.pairs.matrix import Flags
-from fabricproof.pairs.said import DIRECTIONS, Blame, place, undecided_finding
 from fabricproof.traffic.disturbance import share_beyond
 
 #: second looks at a pair whose values did not count, for what others did at the time
@@ -226,7 +232,7 @@ def _reds_of(result: Result, campaign: Campaign) -> Iterator[RedPair]:
             why = _why_good_alone(result, rows, campaign) if shared else ""
             lowest = int(np.where(rows, judged.shortfall, np.inf).argmin())
             yield red(blame.name, lowest, blame, why)
-    if judged.below and not result.said.blame:
+    if judged.below_rails and not result.said.blame:
         yield red(result.quantity.value, int(np.argmin(matrix.goodness)))
 
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from fabricproof.core.findings import Finding, Where
 from fabricproof.core.units import by_key, size_label
-from fabricproof.pairs.blame.judged import Judged
-from fabricproof.pairs.blame.measure import bound_of
+from fabricproof.pairs.blame.judge import Judged
 from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.pairs.campaign.kernel import LATENCY_BYTES, Mode
 from fabricproof.pairs.campaign.plan import Campaign
@@ -104,13 +103,12 @@ def matrix_of(
     return Matrix(
         nodes=campaign.nodes,
         rails=tuple(campaign.path_name(net_path) for net_path in net_paths),
-        kinds=(kind,),
+        kind=kind,
         source=np.array([number[each.source] for each in values], dtype=np.int32),
         destination=np.array([number[each.destination] for each in values], dtype=np.int32),
         both_ways=np.full(len(rows), quantity is not Quantity.BANDWIDTH),
         rail=np.array([net_paths.index(row.net_path) for row in rows], dtype=np.int32),
         round=np.array(rounds, dtype=np.int32),
-        kind=np.zeros(len(rows), dtype=np.int32),
         value=np.array([number_of(quantity, each) for each in values], dtype=np.float64),
         origin=f"campaign {campaign.id}",
     )
@@ -129,10 +127,10 @@ def doubtful_rows(judged: Judged, limits: Limits) -> Flags:
     """
     matrix = judged.matrix
     found: Flags = judged.low.copy()
-    for kind in limits.bounds:
-        bound = bound_of(matrix, kind, limits)
+    for rail in range(len(matrix.rails)):
+        bound = limits.goodness(limits.bound, matrix, rail)
         if bound is not None:
-            found |= (matrix.kind == kind) & (matrix.goodness < bound)
+            found |= (matrix.rail == rail) & (matrix.goodness < bound)
     by = judged.explanation.found
     nobody = [at for at, each in enumerate(by) if each.suspect.kind is SuspectKind.ROUND]
     return found & ~judged.contended & np.isin(judged.explanation.by, [-1, *nobody])

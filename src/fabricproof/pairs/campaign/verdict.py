@@ -16,9 +16,10 @@ from fabricproof.core.findings import Finding, Where
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.units import by_key, first_few
 from fabricproof.job.evidence.error_rates import counters_set_back, due_kinds, went_back
-from fabricproof.pairs.blame.judge import judge_matrix
-from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
+from fabricproof.pairs.blame.judge import Judged, MatrixVerdict, judge_matrix
 from fabricproof.pairs.blame.losses import Carried, Loss, Losses
+from fabricproof.pairs.blame.say import Said
+from fabricproof.pairs.blame.undecided import say
 from fabricproof.pairs.campaign.kernel import Binary
 from fabricproof.pairs.campaign.matrices import (
     OF_MODE,
@@ -44,8 +45,6 @@ from fabricproof.pairs.limits import NO_LIMITS, Limits, limits_of
 from fabricproof.pairs.matrix import Flags, Matrix
 from fabricproof.pairs.picture import Picture, picture_of
 from fabricproof.pairs.population import Population, populations_of
-from fabricproof.pairs.said import Said
-from fabricproof.pairs.words import say
 from fabricproof.site import Site
 from fabricproof.traffic import PathProof, PathState, Risen
 from fabricproof.traffic.disturbance import DisturbanceKind, share_taken
@@ -129,7 +128,7 @@ class Result:
     @property
     def title(self) -> str:
         """What it is, in words: ``32 KiB bandwidth over rail0 and rail1``."""
-        return f"{self.judged.matrix.kinds[0].words} over {' and '.join(self.net_paths)}"
+        return f"{self.judged.matrix.kind.words} over {' and '.join(self.net_paths)}"
 
     @property
     def verdict(self) -> Verdict:
@@ -355,7 +354,7 @@ def _undisturbed(
     if not rows:
         return rows
     matrix = matrix_of(campaign, Quantity.BANDWIDTH, net_paths, rows)
-    lower = _limits(site, campaign, Quantity.BANDWIDTH, net_paths[0], matrix).bounds.get(0, 0.0)
+    lower = _limits(site, campaign, Quantity.BANDWIDTH, net_paths[0], matrix).bound or 0.0
     kept = []
     for row, is_disturbed in zip(rows, disturbed(rows, lower), strict=True):
         value = row.value
@@ -378,7 +377,7 @@ def _undisturbed(
 def _limits(
     site: Site, campaign: Campaign, quantity: Quantity, net_path: int, matrix: Matrix
 ) -> Limits:
-    kind = matrix.kinds[0]
+    kind = matrix.kind
     found = site.references_for(
         fabric=campaign.fabric,
         suite="fabricproof",
@@ -387,12 +386,13 @@ def _limits(
         num_rails=len(campaign.net_paths[net_path]),
     )
     meant = {kind.quantity, f"{kind.quantity}_{kind.size}"}
-    return limits_of(
-        matrix,
+    (limits,) = limits_of(
+        [matrix],
         fabric=None if quantity is Quantity.BOTH_WAYS else physics(site, campaign, net_path),
         references={name: reference for name, reference in found.items() if name in meant},
         tolerance=None if kind.lower_is_better else site.spec.tolerance,
     )
+    return limits
 
 
 def _result(
@@ -432,7 +432,7 @@ def _result(
         judged=judged,
         said=say(judged),
         populations=populations_of(judged),
-        why_told_only=_why_told_only(site, campaign, quantity, judged, bool(limits.bounds)),
+        why_told_only=_why_told_only(site, campaign, quantity, judged, limits.bound is not None),
         doubtful=doubtful,
         cleared=cleared,
         limits=limits,

@@ -24,7 +24,7 @@ from fabricproof.job.outcome import Outcome as Row
 from fabricproof.nodes.inventory.differences import compare
 from fabricproof.nodes.inventory.facts import Machine
 from fabricproof.nodes.preflight import FLEET, Preflight
-from fabricproof.pairs.blame.judged import MatrixVerdict
+from fabricproof.pairs.blame.judge import MatrixVerdict
 from fabricproof.pairs.blame.losses import Loss, SideCarried
 from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.pairs.campaign.matrices import Quantity
@@ -420,7 +420,7 @@ class _Seen:
             if is_mine and each.where.rail in {"", name}:
                 return each.text
         rail = judged.matrix.rails.index(name)
-        return judged.reason if rail in {at for _, at in judged.below_over} else ""
+        return judged.reason if rail in judged.below_rails else ""
 
     def _open_reason(self) -> str:
         """Return why low values of the node are nobody's fault, or of what is between."""
@@ -468,7 +468,7 @@ class _Seen:
         if judged.verdict is not MatrixVerdict.MISSING:
             return judged.verdict is MatrixVerdict.UNJUDGED
         is_of_partners = set(matrix.unmeasured) <= set(self.admission.partners)
-        return bool(matrix.missing) or not is_of_partners or 0 not in self.result.limits.bounds
+        return bool(matrix.missing) or not is_of_partners or self.result.limits.bound is None
 
     def _partners_of(self, rows: Flags, *, far: bool = False) -> int:
         """Return with how many other nodes these rows are; far: on other leaves, where known."""

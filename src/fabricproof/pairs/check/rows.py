@@ -12,7 +12,7 @@ from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.units import at_size, counted, first_few, parse_size
 from fabricproof.job.leg import CAMPAIGN_SUITE, row_leg
 from fabricproof.job.outcome import Outcome as Row
-from fabricproof.pairs.blame.judged import MatrixVerdict
+from fabricproof.pairs.blame.judge import MatrixVerdict
 from fabricproof.pairs.campaign.again import Confirmation
 from fabricproof.pairs.campaign.kernel import LATENCY_BYTES
 from fabricproof.pairs.campaign.matrices import Quantity
@@ -151,10 +151,10 @@ def _judgement(result: Result, net_path: str, looks: Sequence[Confirmation]) -> 
     judged = result.judged
     pairs = counted(len({frozenset(each) for each in _pairs(result, own)}), "pair")
     at = judged.matrix.rails.index(net_path)
-    missed = {rail for _, rail in (*judged.below_over, *judged.between)}
+    missed = {*judged.below_rails, *judged.between}
     is_low = at in missed or bool(((judged.low | result.doubtful) & own).any())
     anything_is = bool(missed or judged.low.any() or result.doubtful.any())
-    has_level = 0 in result.limits.bounds
+    has_level = result.limits.bound is not None
     found = Verdict.PASS, f"lowest of {pairs}"
     if judged.verdict is MatrixVerdict.INVALID and (judged.impossible & own).any():
         found = Verdict.INVALID, judged.reason
@@ -184,9 +184,9 @@ def _judgement(result: Result, net_path: str, looks: Sequence[Confirmation]) -> 
 def worst_of(result: Result, own: Flags, verdict: Verdict, reason: str) -> Judgement:
     """Return the worst value of some rows of a quantity, with the bounds that the matrix had."""
     matrix = result.judged.matrix
-    kind = matrix.kinds[0]
+    kind = matrix.kind
     row = int(np.where(own, matrix.goodness, np.inf).argmin())
-    bound, level = (each.get(0) for each in (result.limits.bounds, result.limits.levels))
+    limits, bound = result.limits, result.limits.bound
     size = LATENCY_BYTES if kind.lower_is_better else parse_size(kind.size)
     return Judgement(
         name=at_size("latency" if kind.lower_is_better else "bandwidth", size),
@@ -195,12 +195,12 @@ def worst_of(result: Result, own: Flags, verdict: Verdict, reason: str) -> Judge
         message_size=size,
         verdict=verdict,
         reason=reason,
-        ceiling=result.limits.impossible.get(0),
-        ceiling_name="physics" if 0 in result.limits.impossible else None,
-        reference=level,
+        ceiling=limits.impossible,
+        ceiling_name="physics" if limits.impossible is not None else None,
+        reference=limits.level,
         lower=None if kind.lower_is_better else bound,
         upper=bound if kind.lower_is_better else None,
-        origin=result.limits.origins.get(0),
+        origin=limits.origin or None,
     )
 
 
@@ -213,7 +213,7 @@ def _fault(result: Result, net_path: str) -> str:
     blame, judged = result.said.blame, result.judged
     if not blame:
         at = judged.matrix.rails.index(net_path)
-        return judged.reason if at in {rail for _, rail in judged.below_over} else ""
+        return judged.reason if at in judged.below_rails else ""
     return "; ".join(each.text for each in blame if each.where.rail in {"", net_path})
 
 

@@ -1,4 +1,4 @@
-"""Read a matrix of pairs that any program wrote: a CSV, LinkTest, mpiGraph."""
+"""Read the matrices of pairs that any program wrote: a CSV, LinkTest, mpiGraph."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from fabricproof.pairs.matrix import Matrix
 _BEGINNING = 2**20
 
 
-def read_matrix(name: str, *, unit: str = "") -> Matrix:
-    """Read the matrix in file ``name``, ``-`` for standard input.
+def read_matrices(name: str, *, unit: str = "") -> tuple[Matrix, ...]:
+    """Read file ``name``, ``-`` for standard input: a matrix for each quantity and message size.
 
     Columns may come in any order, others are ignored; comma, semicolon or tab part them.  Lines
     that begin with ``#`` are left out.  The output of LinkTest or mpiGraph is known by its words.
@@ -25,7 +25,7 @@ def read_matrix(name: str, *, unit: str = "") -> Matrix:
     source = "<stdin>" if name == "-" else name
     beginning = data[:_BEGINNING].decode("utf-8", errors="replace")
     if is_of_mpigraph(beginning):
-        return read_mpigraph(data.decode("utf-8", errors="replace"), source)
+        return (read_mpigraph(data.decode("utf-8", errors="replace"), source),)
     if is_of_linktest(beginning):
-        return read_linktest(data.decode("utf-8", errors="replace"), source)
+        return (read_linktest(data.decode("utf-8", errors="replace"), source),)
     return read_table(data, source, unit)

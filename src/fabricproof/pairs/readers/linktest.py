@@ -10,24 +10,24 @@ of which ``pingponganalysis -g`` makes text.  Of 2.x the lines that its users pu
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 
 from fabricproof.core.errors import ParseError
-from fabricproof.core.units import convert
-from fabricproof.pairs.matrix import Load, Matrix
+from fabricproof.core.units import convert, size_label
+from fabricproof.pairs.matrix import Kind, Load, Matrix
 from fabricproof.pairs.readers.ranks import (
-    Ranks,
-    checked,
+    RankValue,
+    check_ranks,
+    matrix_of_ranks,
+    missing_of,
     only,
     unplaced,
-    values_of,
     without_labels,
 )
-from fabricproof.pairs.readers.table import Table, matrix_of
 
 #: Messages up to this size are a latency; larger ones, there and back, a bandwidth.
 LARGEST_LATENCY_BYTES = 8192
@@ -72,16 +72,15 @@ def read_linktest(text: str, source: str) -> Matrix:
             contradicts itself.
     """
     text = without_labels(text, "linktest: Number of MPI")
-    found: dict[int, str] = {}
+    hosts: dict[int, str] = {}
     for rank, host in (*_TASK.findall(text), *_MAPPED.findall(text)):
-        if found.setdefault(int(rank), host) != host:
+        if hosts.setdefault(int(rank), host) != host:
             raise ParseError(
                 f"two runs in one output: rank {rank} on two nodes",
                 source=source,
-                expected=found[int(rank)],
+                expected=hosts[int(rank)],
                 got=host,
             )
-    hosts = found
     size = only(_BYTES, text, source, "message length")
     serial, again = _SERIAL.findall(text), _AGAIN.findall(text)
     if not serial and not again:
@@ -91,33 +90,34 @@ def read_linktest(text: str, source: str) -> Matrix:
     is_serial = bool(serial) or only(_IS_SERIAL, text, source, "mode") == 1
     times = _serial_times(serial, size, source)
     # Measured in turn with the others, and once more alone: the better one counts.
-    retested = [
+    times += [
         (int(a), int(b), float(each))
         for a, b, first, second in again
         for each in ((second,) if is_serial else (first, second))
     ]
-    times = pl.concat([times, values_of(retested)])
-    highest = max(int(times[end].max() or 0) for end in ("from", "to"))  # type: ignore[arg-type]
-    num = only(_TASKS, text, source, "number of tasks") or max(highest, *hosts) + 1
-    ranks = checked(_with_kind(times, hosts, num, size), source)
+    highest = max((*hosts, *(max(a, b) for a, b, _ in times)))
+    num = only(_TASKS, text, source, "number of tasks") or highest + 1
+    check_ranks(times, hosts, num, source)
+    lost: tuple[str, ...]
     results = {word: float(value) for word, value in _RESULT.findall(text)}
-    lost = _lost(results, times, is_serial=is_serial)
-    if not is_serial:
-        kept = len(set(zip(times["from"], times["to"], strict=True)))
+    if len(results) < 3:
+        lost = ("the lines RESULT at its end: the run did not end, or the output is cut",)
+    elif is_serial and results["Max"] > max(us for *_, us in times) * 1.001 + 1e-4:
+        lost = (f"the slowest value, of {results['Max']:.6g} us",)
+    else:
+        lost = ()
+    if is_serial:
+        lost = (*missing_of(times, hosts, num), *unplaced(hosts, num), *lost)
+    else:
+        kept = len({(a, b) for a, b, _ in times})
         rest = (
             f"all but the slowest {kept} of {num * (num - 1)} values: a parallel LinkTest keeps "
             "them in its binary file (pingponganalysis -g writes them; give its mapping.dat and "
             "gnuplotinput.dat, one after the other)"
         )
         lost = (rest, *lost)
-    else:
-        lost = (*ranks.missing(), *unplaced(ranks), *lost)
-    return replace(
-        matrix_of(Table(name=source, frame=ranks.table("both"))),
-        missing=lost,
-        is_selection=not is_serial,
-        load=Load.IN_TURN,
-    )
+    matrix = _of_times(times, hosts, size, source)
+    return replace(matrix, missing=lost, is_selection=not is_serial, load=Load.IN_TURN)
 
 
 def _of_gnuplot(text: str, hosts: dict[int, str], size: int, source: str) -> Matrix:
@@ -138,24 +138,21 @@ def _of_gnuplot(text: str, hosts: dict[int, str], size: int, source: str) -> Mat
         )
     if not hosts:
         raise _without_hosts(source)
-    # Sizes are powers of two as a rule; seconds have eight decimals.
-    size = size or _nearest_size(float(np.median([us * rate for _, _, us, rate in measured])))
+    if not size:  # sizes are powers of two as a rule; seconds have eight decimals
+        middle = float(np.median([us * rate for _, _, us, rate in measured]))
+        exact = convert(middle, "MiB/s", "MB/s")
+        power = 2.0 ** round(math.log2(max(exact, 1.0)))
+        size = int(power if abs(exact / power - 1) < 0.02 else round(exact))
     num = max(max(row[0], row[1]) for row in rows) + 1
-    times = values_of((a, b, us) for a, b, us, _ in measured)
-    if not size or size > LARGEST_LATENCY_BYTES:
-        rates = values_of((a, b, rate) for a, b, _, rate in measured)
-        ranks = Ranks(
-            values=rates, hosts=hosts, num=num, lower_is_better=False, unit="MiB/s", size=size
-        )
-    else:
-        ranks = _with_kind(times, hosts, num, size)
-    ranks = checked(ranks, source)
-    return replace(
-        # Rows of one pair were measured at one moment, and are one look.
-        matrix_of(Table(name=source, frame=ranks.table("both"))).without_repeats(),
-        missing=(*ranks.missing(), *unplaced(ranks)),
-        load=Load.IN_TURN,
-    )
+    times = [(a, b, us) for a, b, us, _ in measured]
+    check_ranks(times, hosts, num, source)
+    if size > LARGEST_LATENCY_BYTES:  # its rates have more digits than its seconds
+        factor = convert(size, "MB/s", "MiB/s")
+        times = [(a, b, factor / rate) for a, b, _, rate in measured]
+    # Rows of one pair were measured at one moment, and are one look.
+    matrix = _of_times(times, hosts, size, source).without_repeats()
+    lost = (*missing_of(times, hosts, num), *unplaced(hosts, num))
+    return replace(matrix, missing=lost, notes=(), load=Load.IN_TURN)
 
 
 def _without_hosts(source: str) -> ParseError:
@@ -168,7 +165,7 @@ def _without_hosts(source: str) -> ParseError:
     )
 
 
-def _serial_times(rows: list[tuple[str, str, str, str]], size: int, source: str) -> pl.DataFrame:
+def _serial_times(rows: list[tuple[str, str, str, str]], size: int, source: str) -> list[RankValue]:
     """Return the times of a serial run, each of which must fit the MB/s beside it."""
     for a, b, us, rate in rows if size else ():
         expected = convert(size / float(us), "MB/s", "MiB/s") if float(us) > 0 else 0.0
@@ -179,30 +176,16 @@ def _serial_times(rows: list[tuple[str, str, str, str]], size: int, source: str)
                 expected=f"{expected:.2f} MB/s of {size} bytes in {us} us",
                 got=f"{a}->{b}: {rate} MB/s",
             )
-    return values_of((int(a), int(b), float(us)) for a, b, us, _ in rows if float(us) > 0)
+    return [(int(a), int(b), float(us)) for a, b, us, _ in rows if float(us) > 0]
 
 
-def _with_kind(times: pl.DataFrame, hosts: dict[int, str], num: int, size: int) -> Ranks:
+def _of_times(times: list[RankValue], hosts: dict[int, str], size: int, source: str) -> Matrix:
     """Return times of half a round trip as latencies, of large messages as bandwidths."""
+    words = size_label(size) if size else ""
     if size <= LARGEST_LATENCY_BYTES:
-        return Ranks(values=times, hosts=hosts, num=num, lower_is_better=True, unit="us", size=size)
+        kind = Kind(quantity="latency", unit="us", size=words)
+        return matrix_of_ranks(times, hosts, kind, source, both_ways=True)
     factor = convert(size, "MB/s", "MiB/s")
-    rates = times.with_columns((factor / pl.col("value")).alias("value"))
-    return Ranks(values=rates, hosts=hosts, num=num, lower_is_better=False, unit="MiB/s", size=size)
-
-
-def _nearest_size(us_times_mib_s: float) -> int:
-    """Return the size of a message: a power of two within 2 %, else what the numbers give."""
-    size = convert(us_times_mib_s, "MiB/s", "MB/s")
-    power = 2 ** round(np.log2(max(size, 1.0)))
-    return int(power if abs(size / power - 1) < 0.02 else round(size))
-
-
-def _lost(results: dict[str, float], times: pl.DataFrame, *, is_serial: bool) -> tuple[str, ...]:
-    """Return what the lines at the end of a run say is not there."""
-    if len(results) < 3:
-        return ("the lines RESULT at its end: the run did not end, or the output is cut",)
-    slowest = float(times["value"].max() or 0.0)  # type: ignore[arg-type]
-    if is_serial and results["Max"] > slowest * 1.001 + 1e-4:
-        return (f"the slowest value, of {results['Max']:.6g} us",)
-    return ()
+    rates = [(a, b, factor / us) for a, b, us in times]
+    kind = Kind(quantity="bandwidth", unit="MiB/s", size=words)
+    return matrix_of_ranks(rates, hosts, kind, source, both_ways=True)

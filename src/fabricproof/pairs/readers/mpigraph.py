@@ -10,19 +10,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-import polars as pl
-
 from fabricproof.core.errors import ParseError
-from fabricproof.pairs.matrix import Load, Matrix
+from fabricproof.core.units import size_label
+from fabricproof.pairs.matrix import Kind, Load, Matrix
 from fabricproof.pairs.readers.ranks import (
-    Ranks,
-    checked,
+    check_ranks,
+    matrix_of_ranks,
+    missing_of,
     only,
     unplaced,
-    values_of,
     without_labels,
 )
-from fabricproof.pairs.readers.table import Table, matrix_of
 
 _BEGINS = re.compile(r"^(?: *\d+: )?START mpiGraph ", re.MULTILINE)
 _SIZE = re.compile(r"^MsgSize\t(\d{1,12})$", re.MULTILINE)
@@ -53,14 +51,34 @@ def read_mpigraph(text: str, source: str) -> Matrix:
             expected="the tables Send and Recv, a row for each process",
             next_step="it prints them at the end: did the run end?",
         )
-    found: dict[str, list[tuple[int, int, float]]] = {"to": [], "from": []}
+    sent: dict[tuple[int, int], float] = {}
+    received: dict[tuple[int, int], float] = {}
     for host, rank, way, cells in rows:
         if hosts.get(rank) != host:
             raise ParseError("a row of nobody in the heading", source=source, got=f"{host}:{rank}")
         for other, value in _cells(cells):
             if other != rank and value > 0:
-                found[way].append((rank, other, value) if way == "to" else (other, rank, value))
-    return _both_ends(found, hosts, num, size, source)
+                into, pair = (sent, (rank, other)) if way == "to" else (received, (other, rank))
+                into[pair] = value
+    lost: list[str] = []
+    for name, table in (("Send", sent), ("Recv", received)):
+        values = [(*pair, value) for pair, value in table.items()]
+        check_ranks(values, hosts, num, source)
+        lost += [f"table {name}: {each}" for each in missing_of(values, hosts, num)]
+    # A transfer is over when both ends are done: the slower of what they saw.
+    slower = [
+        (*pair, min(table[pair] for table in (sent, received) if pair in table))
+        for pair in sorted({*sent, *received})
+    ]
+    kind = Kind(quantity="bandwidth", unit="MiB/s", size=size_label(size) if size else "")
+    steps = [(second - first) % num for first, second, _ in slower]
+    matrix = matrix_of_ranks(slower, hosts, kind, source, both_ways=False, rounds=steps)
+    return replace(
+        matrix,
+        missing=(*lost, *unplaced(hosts, num)),
+        notes=("each process sent and received at once; a value is the slower of both ends",),
+        load=Load.BOTH_AT_ONCE,
+    )
 
 
 def _columns(text: str, num: int, source: str) -> dict[int, str]:
@@ -87,45 +105,3 @@ def _cells(cells: str) -> Iterator[tuple[int, float]]:
         if not _CELL.fullmatch(cell.strip()):
             return
         yield number, float(cell)
-
-
-def _both_ends(
-    found: dict[str, list[tuple[int, int, float]]],
-    hosts: dict[int, str],
-    num: int,
-    size: int,
-    source: str,
-) -> Matrix:
-    """Return the slower of what the two ends saw: a transfer is over when both are done."""
-    lost: list[str] = []
-    for way, table in (("to", "Send"), ("from", "Recv")):
-        ranks = checked(_of_table(found[way], hosts, num, size), source)
-        lost += [f"table {table}: {each}" for each in ranks.missing()]
-    ends = pl.concat([values_of(found["to"]), values_of(found["from"])])
-    slower = ends.group_by("from", "to").agg(pl.col("value").min())
-    ranks = _of_table(list(slower.iter_rows()), hosts, num, size)
-    lost += unplaced(ranks)
-    frame = ranks.table("ab")
-    numbers = {host: rank for rank, host in hosts.items()}
-    step = pl.col("b").replace_strict(numbers) - pl.col("a").replace_strict(numbers)
-    frame = frame.with_columns(((step + num) % num).cast(pl.String).alias("round"))
-    notes = ("each process sent and received at once; a value is the slower of what both ends saw",)
-    return replace(
-        matrix_of(Table(name=source, frame=frame)),
-        missing=tuple(lost),
-        notes=notes,
-        load=Load.BOTH_AT_ONCE,
-    )
-
-
-def _of_table(
-    values: list[tuple[int, int, float]], hosts: dict[int, str], num: int, size: int
-) -> Ranks:
-    return Ranks(
-        values=values_of(values),
-        hosts=hosts,
-        num=num,
-        lower_is_better=False,
-        unit="MiB/s",
-        size=size,
-    )
