@@ -10,7 +10,11 @@ import fabricproof
 
 #: two rooms still share these; none may be added
 _SHARED = {"Blame", "Confirmation", "Limits", "Matrix"}
-_SHARED |= {"Outcome", "Quantity", "Step", }
+_SHARED |= {
+    "Outcome",
+    "Quantity",
+    "Step",
+}
 
 
 def test_a_public_class_has_a_name_of_its_own() -> None:

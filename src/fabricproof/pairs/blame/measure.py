@@ -191,6 +191,17 @@ def _crowded(matrix: Matrix, leaves: Leaves | None, limits: Limits) -> Flags:
     return found
 
 
+def _sure_deviations(num_rows: int) -> float:
+    """Return by how many standard deviations no healthy row of so many is low.
+
+    In one of some hundreds of matrices one is.  The largest of n normal values lies near
+    sqrt(2 ln n); the deviation itself, found from the median of n distances, is off by
+    1.2 / sqrt(n) of it (Rousseeuw and Croux 1993).
+    """
+    most = math.sqrt(2 * math.log(max(num_rows, 2))) + 0.8
+    return max(DEVIATIONS, most * (1 + 1.2 / math.sqrt(max(num_rows, 1))))
+
+
 def _measure(
     matrix: Matrix, crowded: Flags, strata: list[_Stratum], way: int, limits: Limits
 ) -> Measure:
@@ -201,11 +212,7 @@ def _measure(
     below: dict[int, None] = {}
     between: dict[int, float] = {}
     scatter, least = 0.0, limits.threshold(matrix.kind)
-    # By so many standard deviations no healthy row of all is low, but in one of some hundreds of
-    # matrices.  The largest of n normal values lies near sqrt(2 ln n); the deviation itself, found
-    # from the median of n distances, is off by 1.2 / sqrt(n) of it (Rousseeuw and Croux 1993).
-    most = math.sqrt(2 * math.log(max(len(matrix), 2))) + 0.8
-    surely = max(DEVIATIONS, most * (1 + 1.2 / math.sqrt(max(len(matrix), 1))))
+    surely = _sure_deviations(len(matrix))
     for each in strata:
         rows, rail, own = each.rows, each.rail, matrix.goodness[each.rows]
         if not each.choices:
