@@ -271,7 +271,7 @@ def _why_good_alone(result: Result, rows: Flags, campaign: Campaign) -> str:
         is_first_way = (number, int(matrix.source[at]), int(matrix.destination[at])) in begun
         moment = (number, rail, is_first_way)
         carried[moment] = carried.get(moment, 0.0) + float(matrix.value[at])
-        healthy = max(healthy, judged.yardsticks.get((int(matrix.kind[at]), rail), math.inf))
+        healthy = max(healthy, judged.yardsticks.get(rail, math.inf))
     least, num_rounds = min(carried.values()), len({number for number, _, _ in carried})
     is_alone = bool((matrix.round[rows] < 0).any())
     if is_alone or num_rounds < _ROUNDS_OF_A_LINK or least < healthy:
