@@ -6,14 +6,14 @@ infiniband-diags.  Readers and judgement are pure; ``live`` runs the tools, ``lo
 
 from __future__ import annotations
 
-from fabricproof.subnet.counters import read_ibqueryerrors
+from fabricproof.subnet.cables import read_ibnetdiscover
 from fabricproof.subnet.judge import Expected, judge_look
 from fabricproof.subnet.linkinfo import read_iblinkinfo, with_states
 from fabricproof.subnet.live import SubnetAccess, ask
 from fabricproof.subnet.look import join, read_folder, write_folder
 from fabricproof.subnet.model import Cable, End, Manager, Network, Node, NodeKind, Port, SubnetLook
-from fabricproof.subnet.read import read_ibnetdiscover, read_issm, read_managers
 from fabricproof.subnet.result import SubnetResult
+from fabricproof.subnet.tables import read_ibqueryerrors, read_issm, read_managers
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {}

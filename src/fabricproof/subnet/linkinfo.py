@@ -17,12 +17,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from fabricproof.core.errors import ParseError
 from fabricproof.subnet.model import End, Network, NodeKind, Port
-from fabricproof.subnet.read import Output
+from fabricproof.subnet.output import Output
 
 TOOL = "iblinkinfo"
 
-_HEADER = re.compile(r"(?P<kind>Switch|CA|Router): (?:0x(?P<guid>[0-9a-f]{16}) )?(?P<name>.*):")
+_HEADER = re.compile(r"(?:Switch|CA|Router): (?:0x(?P<guid>[0-9a-f]{16}) )?.*:")
 _WIDTH = r"\d{1,2}X|undefined \(\d+\)"
 _SPEED = r"\d{1,3}\.\d{1,5} Gbps(?: \(FDR10\))?|Extended speed|No Extended Speed|undefined \(\d+\)"
 _STATES = r"NoChange|Initialize|Armed|Active|\?\(\d+\)"
@@ -34,18 +35,18 @@ _HINTS = (
 )
 _REMOTE = (
     r"(?:0x(?P<far_guid>[0-9a-f]{16}) )? *(?P<far_lid>\d{1,5}) +(?P<far>\d{1,3})\[[ \d]{2,3}\] "
-    rf'"(?P<far_name>.*)" \({_HINTS}\)'
+    rf'".*" \({_HINTS}\)'
 )
-_NOTHING = r' {11}\[  \] "" \( \)|(?P<unknown> {4}"Port not available")'
+_NOTHING = r' {11}\[  \] "" \( \)| {4}"Port not available"'
 _BODY = (
     rf" *(?P<lid>\d{{1,5}}) +(?P<port>\d{{1,3}})\[[ \d]{{2,3}}\] ==\((?:{_UP}|{_DOWN})\)"
     rf"(?: \(HOQ:\d+ VL_Stall:\d+\))?==>  (?:{_REMOTE}|{_NOTHING})"
 )
-_LINE = re.compile(rf'0x(?P<guid>[0-9a-f]{{16}}) "(?P<name>.*)" {_BODY}')
+_LINE = re.compile(rf'0x(?P<guid>[0-9a-f]{{16}}) ".*" {_BODY}')
 _IN_BLOCK = re.compile(rf" {{6}}(?:0x(?P<guid>[0-9a-f]{{16}}) )?{_BODY}")
 
 #: what the tool prints in Gb/s per lane -> the speed's name (libibmad/dump.c; line rates: IBA
-#: specification vol. 2 and IBTA's roadmap, as in fabric/data/links.json)
+#: specification vol. 2 and IBTA's roadmap, as in physics/data/links.json)
 _SPEED_NAMES = {
     "2.5 Gbps": "SDR",
     "5.0 Gbps": "DDR",
@@ -66,15 +67,13 @@ class PortLine:
     Attributes:
         port: its end by the GUID of the switch, or of the adapter's port; who its peer is, the
             other fields say.
-        far_guid: likewise of the other end, None without ``-l`` or where nothing is linked.
-        far_lid: LID of the other end, None where nothing is linked.
-        far_number: port of the other end, likewise.
+        far_guid: likewise of the other end, None without ``-l`` or if nothing is linked.
+        far: LID and port of the other end, None if nothing is linked.
     """
 
     port: Port
     far_guid: str | None
-    far_lid: int | None
-    far_number: int | None
+    far: tuple[int, int] | None
     line: int
     text: str
 
@@ -86,77 +85,55 @@ def read_iblinkinfo(text: str, source: str = TOOL) -> tuple[PortLine, ...]:
         ParseError: an unknown line, a cut text, or both forms in one.
     """
     output = Output(text=text, source=source, tool=TOOL)
-    found: list[PortLine] = []
+    ports: list[PortLine] = []
     header: re.Match[str] | None = None
-    header_line = 0
-    in_lines = False
+    bare = 0  # line of the last header, until a port follows it
     for number, line in output.lines():
-        if line.startswith("0x"):
-            if header is not None:
-                raise output.unknown(number, line, "blocks or lines, not both")
-            in_lines = True
-            match = _LINE.fullmatch(line)
-        elif line.startswith("      "):
-            match = _IN_BLOCK.fullmatch(line) if header is not None else None
-        elif (next_header := _HEADER.fullmatch(line)) is not None and not in_lines:
-            if header_line and (not found or found[-1].line < header_line):
-                raise output.unknown(number, line, "the ports of the node before")
-            header, header_line = next_header, number
+        found = _HEADER.fullmatch(line)
+        if found is not None and not bare and (header is not None or not ports):
+            header, bare = found, number
             continue
-        else:
-            match = None
-        if match is None:
-            raise output.unknown(number, line, "'Switch: 0x... name:', or a port with '==(...)==>'")
-        found.append(_port_line(output, number, match, header))
-    if header_line and (not found or found[-1].line < header_line):
-        raise output.error(header_line, "the output is cut", expected="ports below the last node")
-    return tuple(found)
+        match = (_LINE if header is None else _IN_BLOCK).fullmatch(line)
+        guids = [each["guid"] for each in (match, header) if each is not None and each["guid"]]
+        if match is None or len(guids) != 1:
+            known = "'Switch: 0x... name:' or a port with '==(...)==>' and one GUID; one form alone"
+            raise output.unknown(number, line, known)
+        ports.append(_port_line(output, number, match, guids[0]))
+        bare = 0
+    if bare:
+        raise output.cut(bare, "ports below the last node")
+    return tuple(ports)
 
 
-def _port_line(
-    output: Output, number: int, match: re.Match[str], header: re.Match[str] | None
-) -> PortLine:
-    is_block = header is not None
-    guid = match["guid"] or (header["guid"] if header is not None else None)
-    if guid is None or (is_block and header is not None and header["guid"] and match["guid"]):
-        raise output.unknown(number, match[0], "a GUID at each switch, and at each adapter's port")
-    far_lid = match["far_lid"]
-    could_lanes = _lanes(match["could_lanes"])
-    could_speed = _speed(output, number, match["could_speed"])
-    hinted = (match["could_lanes"], could_lanes), (match["could_speed"], could_speed)
+def _port_line(output: Output, number: int, match: re.Match[str], guid: str) -> PortLine:
+    lanes, could_lanes = (
+        int(text[:-1]) if text is not None and text.endswith("X") else None
+        for text in (match["lanes"], match["could_lanes"])
+    )
+    speed, could_speed = (_speed(output, number, match[key]) for key in ("speed", "could_speed"))
+    hints = (match["could_lanes"], could_lanes), (match["could_speed"], could_speed)
     port = Port(
         end=End(guid=guid, port=int(match["port"])),
         lid=int(match["lid"]),
-        lanes=_lanes(match["lanes"]),
-        speed=_speed(output, number, match["speed"]),
+        lanes=lanes,
+        speed=speed,
         state=match["state"] or match["down"],
         physical=match["physical"] or match["down_physical"],
         could_lanes=could_lanes,
         could_speed=could_speed,
-        could_unnamed=any(text is not None and name is None for text, name in hinted),
+        could_unnamed=any(text is not None and name is None for text, name in hints),
     )
-    return PortLine(
-        port=port,
-        far_guid=match["far_guid"],
-        far_lid=None if far_lid is None else int(far_lid),
-        far_number=None if far_lid is None else int(match["far"]),
-        line=number,
-        text=match[0],
-    )
-
-
-def _lanes(text: str | None) -> int | None:
-    return int(text[:-1]) if text is not None and text.endswith("X") else None
+    far = (int(match["far_lid"]), int(match["far"])) if match["far"] else None
+    return PortLine(port=port, far_guid=match["far_guid"], far=far, line=number, text=match[0])
 
 
 def _speed(output: Output, number: int, text: str | None) -> str | None:
     if text is None or text.startswith(("undefined", "Extended", "No Extended")):
         return None
-    if text.startswith("FDR10"):
-        return "FDR10"
-    if text not in _SPEED_NAMES:
+    name = "FDR10" if text.startswith("FDR10") else _SPEED_NAMES.get(text)
+    if name is None:
         raise output.error(number, "a speed that is not known", expected="SDR to XDR", got=text)
-    return _SPEED_NAMES[text]
+    return name
 
 
 def with_states(network: Network, lines: Iterable[PortLine], source: str = TOOL) -> Network:
@@ -168,26 +145,28 @@ def with_states(network: Network, lines: Iterable[PortLine], source: str = TOOL)
             anew between them).
     """
     output = Output(text="", source=source, tool=TOOL)
-    owners = {own: guid for guid, node in network.nodes.items() for own in node.port_guids}
     ports = dict(network.ports)
     seen: dict[End, int] = {}
     last = 0
     for line in lines:
-        last = line.line
-        guid = owners.get(line.port.end.guid)
+        last, guid = line.line, network.owners.get(line.port.end.guid)
         if guid is None:
             # An adapter's port without cable; one that is up, with a silent other end, is red.
-            if line.far_lid is None and line.far_guid is None and line.port.state == "Down":
+            if line.far is None and line.port.state == "Down":
                 continue
-            raise _disagreement(output, line, "a node that ibnetdiscover did not show")
+            raise _disagreement(output, line, "cables", "a node that ibnetdiscover did not show")
         end = replace(line.port.end, guid=guid)
         if end in seen:
             raise output.error(
-                line.line, "a port twice", expected=f"each once, first in line {seen[end]}"
+                last, "a port twice", expected=f"each once, first in line {seen[end]}"
             )
-        seen[end] = line.line
+        seen[end] = last
         ports[end] = _joined(output, network, end, line)
-    for end in _due(network):
+    switches = (node for node in network.nodes.values() if node.kind is NodeKind.SWITCH)
+    of_switches = (
+        End(guid=node.guid, port=port) for node in switches for port in range(1, node.num_ports + 1)
+    )
+    for end in (*network.ports, *of_switches):
         if end not in seen:
             raise output.error(
                 last + 1,
@@ -198,48 +177,35 @@ def with_states(network: Network, lines: Iterable[PortLine], source: str = TOOL)
     return replace(network, ports=ports)
 
 
-def _due(network: Network) -> Iterable[End]:
-    yield from network.ports
-    for guid, node in network.nodes.items():
-        if node.kind is NodeKind.SWITCH:
-            yield from (End(guid=guid, port=port) for port in range(1, node.num_ports + 1))
-
-
 def _joined(output: Output, network: Network, end: End, line: PortLine) -> Port:
-    known = network.ports.get(end)
-    peer = None if known is None else known.peer
-    if (peer is None) != (line.far_lid is None):
-        raise _disagreement(
-            output, line, "no link here" if peer is None else str(network.where(peer))
-        )
-    if peer is not None and not _same_far(network, peer, line):
-        raise _disagreement(output, line, str(network.where(peer)))
-    if known is not None and (told := _other_facts(known, line.port)):
-        raise _disagreement(output, line, told, "LIDs, widths or speeds")
-    return replace(line.port, end=end, peer=peer)
-
-
-def _other_facts(known: Port, now: Port) -> str:
-    """Return what ``ibnetdiscover`` said otherwise, but not what one of the two does not know."""
+    """Return a port as the line shows it, on the cable that ``ibnetdiscover`` showed."""
+    known, now = network.ports.get(end), line.port
+    peer = known.peer if known is not None else None
+    if peer is None or known is None:
+        if line.far is not None:
+            raise _disagreement(output, line, "cables", "no link here")
+        return replace(now, end=end)
+    lid, number = line.far or (None, None)
+    same_node = (
+        lid == network.ports[peer].lid
+        if line.far_guid is None
+        else line.far_guid in network.nodes[peer.guid].port_guids
+    )
+    if number != peer.port or not same_node:
+        raise _disagreement(output, line, "cables", str(network.where(peer)))
+    # What one of the two does not know is no disagreement.
     facts = {
         f"LID {known.lid}": (known.lid, now.lid),
         f"{known.lanes}x": (known.lanes, now.lanes),
         f"{known.speed}": (known.speed, now.speed),
     }
-    return ", ".join(
-        words for words, pair in facts.items() if None not in pair and pair[0] != pair[1]
-    )
+    other = [words for words, pair in facts.items() if None not in pair and pair[0] != pair[1]]
+    if other:
+        raise _disagreement(output, line, "LIDs, widths or speeds", ", ".join(other))
+    return replace(now, end=end, peer=peer)
 
 
-def _same_far(network: Network, peer: End, line: PortLine) -> bool:
-    if line.far_number != peer.port:
-        return False
-    if line.far_guid is not None:
-        return line.far_guid in network.nodes[peer.guid].port_guids
-    return line.far_lid == network.ports[peer].lid
-
-
-def _disagreement(output: Output, line: PortLine, expected: str, what: str = "cables") -> Exception:
+def _disagreement(output: Output, line: PortLine, what: str, expected: str) -> ParseError:
     return output.error(
         line.line,
         f"ibnetdiscover and iblinkinfo show other {what}",

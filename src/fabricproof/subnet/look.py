@@ -5,37 +5,41 @@ Pure but for :func:`read_folder` and :func:`write_folder`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from fabricproof.core.errors import InputMissingError, OutputError, ParseError
 from fabricproof.core.records import text_if_there
-from fabricproof.subnet.counters import by_end, read_ibqueryerrors
+from fabricproof.subnet.cables import read_ibnetdiscover
 from fabricproof.subnet.linkinfo import read_iblinkinfo, with_states
 from fabricproof.subnet.model import End, Manager, Network, PortCounters, SubnetLook
-from fabricproof.subnet.read import read_ibnetdiscover, read_issm, read_managers
+from fabricproof.subnet.tables import read_ibqueryerrors, read_issm, read_managers
+
+CABLES, STATES, MANAGER = "ibnetdiscover.txt", "iblinkinfo.txt", "sminfo.txt"
+MANAGERS, ERRORS = "issm.txt", "ibqueryerrors.txt"
 
 #: file that keeps an output -> the command that prints it
 TOOLS: dict[str, tuple[str, ...]] = {
-    "ibnetdiscover.txt": ("ibnetdiscover",),
-    "iblinkinfo.txt": ("iblinkinfo", "-l"),
-    "sminfo.txt": ("sminfo",),
-    "issm.txt": ("saquery", "-s"),
+    CABLES: ("ibnetdiscover",),
+    STATES: ("iblinkinfo", "-l"),
+    MANAGER: ("sminfo",),
+    MANAGERS: ("saquery", "-s"),
     # The thresholds of the machine (/etc/infiniband-diags/error_thresholds) would hide errors.
-    "ibqueryerrors.txt": ("ibqueryerrors", "--threshold-file", "/dev/null"),
+    ERRORS: ("ibqueryerrors", "--threshold-file", "/dev/null"),
 }
-#: without these a fabric that can be asked gives no look; a folder may lack the second
-NEEDED = ("ibnetdiscover.txt", "iblinkinfo.txt")
 
 #: kept beside: what the tools said on standard error
 COMPLAINTS = "complaints.txt"
 
 _MISSES = {
-    "iblinkinfo.txt": "states of the links, and what their ends support (iblinkinfo)",
-    "sminfo.txt": "subnet manager (sminfo)",
-    "issm.txt": "further subnet managers (saquery -s, sminfo LID)",
-    "ibqueryerrors.txt": "error counters (ibqueryerrors)",
+    STATES: "states of the links, and what their ends support (iblinkinfo)",
+    MANAGER: "subnet manager (sminfo)",
+    MANAGERS: "further subnet managers (saquery -s, sminfo LID)",
+    ERRORS: "error counters (ibqueryerrors)",
 }
+
+_Read = TypeVar("_Read")
 
 
 def join(texts: Mapping[str, str], source: str = "") -> SubnetLook:
@@ -46,89 +50,85 @@ def join(texts: Mapping[str, str], source: str = "") -> SubnetLook:
         InputMissingError: ``ibnetdiscover`` is not among them.
     """
     prefix = f"{source}/" if source else ""
-    cables_file, states_file = NEEDED
-    if cables_file not in texts:
+
+    def read(reader: Callable[[str, str], _Read], name: str) -> _Read | None:
+        return reader(texts[name], prefix + name) if name in texts else None
+
+    network = read(read_ibnetdiscover, CABLES)
+    if network is None:
         raise InputMissingError(
             "not in the look",
-            source=f"{prefix}{cables_file}",
-            expected=f"what {' '.join(TOOLS[cables_file])} printed",
-            next_step=f"{' '.join(TOOLS[cables_file])} > {prefix}{cables_file}",
+            source=f"{prefix}{CABLES}",
+            expected="what ibnetdiscover printed",
+            next_step=f"ibnetdiscover > {prefix}{CABLES}",
         )
-    network = read_ibnetdiscover(texts[cables_file], prefix + cables_file)
-    if states_file in texts:
-        lines = read_iblinkinfo(texts[states_file], prefix + states_file)
-        network = with_states(network, lines, prefix + states_file)
-    errors_file = "ibqueryerrors.txt"
-    errors = (
-        read_ibqueryerrors(texts[errors_file], prefix + errors_file)
-        if errors_file in texts
-        else None
-    )
-    counters = by_end(network, errors) if errors is not None else None
-    said = [line for line in texts.get(COMPLAINTS, "").splitlines() if line.strip()]
-    managers = None
-    if "sminfo.txt" in texts:
-        managers = read_managers(texts["sminfo.txt"], prefix + "sminfo.txt")
-    complaints = _silent(texts, prefix, managers)
+    if (states := read(read_iblinkinfo, STATES)) is not None:
+        network = with_states(network, states, prefix + STATES)
+    errors, managers = read(read_ibqueryerrors, ERRORS), read(read_managers, MANAGER)
+    counters = {
+        End(guid=network.owners.get(guid, guid), port=port): values
+        for (guid, port), values in (errors.ports.items() if errors else ())
+    }
+    complaints = [line for line in texts.get(COMPLAINTS, "").splitlines() if line.strip()]
+    if not complaints:  # else part of the fabric may be unseen, which is red already
+        _refuse_others(network, managers or (), counters, prefix)
+    lids = read(read_issm, MANAGERS)
+    if lids is not None and managers is not None:
+        complaints += _silent(lids, managers)
     if errors is not None and errors.failed:
         complaints.append(f"{errors.failed} ports did not answer ibqueryerrors")
-    if not said:  # else part of the fabric may be unseen, which is red already
-        _belong(network, managers or (), counters or {}, prefix)
     return SubnetLook(
         network=network,
         managers=managers,
-        counters=counters,
-        counted_ports=errors.checked if errors is not None else 0,
-        counted_nodes=errors.nodes if errors is not None else 0,
+        counters=counters if errors else None,
+        counted_ports=errors.checked if errors else 0,
+        counted_nodes=errors.nodes if errors else 0,
         not_seen=tuple(words for name, words in _MISSES.items() if name not in texts),
-        has_states=states_file in texts,
-        complaints=(*said, *complaints),
+        has_states=states is not None,
+        complaints=tuple(complaints),
     )
 
 
-def _silent(texts: Mapping[str, str], prefix: str, known: tuple[Manager, ...] | None) -> list[str]:
+def _silent(lids: tuple[int, ...], managers: tuple[Manager, ...]) -> list[str]:
     """Return what is to be said of ports that have a manager which nobody asked for its state."""
-    if "issm.txt" not in texts or known is None:
-        return []
-    lids = read_issm(texts["issm.txt"], prefix + "issm.txt")
-    asked = {each.lid for each in known}
+    asked = {each.lid for each in managers}
     return [
         f"a subnet manager at LID {lid} was not asked for its state (sminfo {lid})"
         for lid in lids
         if lid not in asked
     ] + [
         f"sminfo names a master at LID {each.lid}, and saquery -s no subnet manager there"
-        for each in known
+        for each in managers
         if each.is_master and each.lid not in lids
     ]
 
 
-def _belong(
+def _refuse_others(
     network: Network,
     managers: tuple[Manager, ...],
     counters: Mapping[End, PortCounters],
     prefix: str,
 ) -> None:
     """Refuse managers and counters of nodes that ``ibnetdiscover`` did not show."""
-    owners = {own: guid for guid, node in network.nodes.items() for own in node.port_guids}
     lids = {(end.guid, port.lid) for end, port in network.ports.items()}
     lids |= {(guid, node.lid) for guid, node in network.nodes.items()}
-    for manager in managers:
-        if (owners.get(manager.guid), manager.lid) not in lids:
-            raise _stranger(f"{prefix}sminfo.txt", f"LID {manager.lid}, GUID 0x{manager.guid}")
-    for end in counters:
-        if end.guid not in network.nodes or end.port > network.nodes[end.guid].num_ports:
-            raise _stranger(f"{prefix}ibqueryerrors.txt", f"GUID 0x{end.guid} port {end.port}")
-
-
-def _stranger(source: str, got: str) -> ParseError:
-    return ParseError(
-        "of another fabric or another moment than ibnetdiscover's output",
-        source=source,
-        expected="a port that ibnetdiscover showed",
-        got=got,
-        next_step="look again, with all tools asked from the same port",
-    )
+    others = [
+        (MANAGER, f"LID {each.lid}, GUID 0x{each.guid}")
+        for each in managers
+        if (network.owners.get(each.guid), each.lid) not in lids
+    ] + [
+        (ERRORS, f"GUID 0x{end.guid} port {end.port}")
+        for end in counters
+        if end.guid not in network.nodes or end.port > network.nodes[end.guid].num_ports
+    ]
+    for name, got in others:
+        raise ParseError(
+            "of another fabric or another moment than ibnetdiscover's output",
+            source=f"{prefix}{name}",
+            expected="a port that ibnetdiscover showed",
+            got=got,
+            next_step="look again, with all tools asked from the same port",
+        )
 
 
 def read_folder(folder: Path) -> dict[str, str]:
@@ -137,28 +137,27 @@ def read_folder(folder: Path) -> dict[str, str]:
     Raises:
         InputMissingError: there is no such folder, or a file cannot be read.
     """
+    new = "fabricproof subnet check --keep FOLDER   # keeps a new look"
     try:
-        is_folder = folder.is_dir()
+        is_folder, why = folder.is_dir(), "no such folder"
     except OSError as error:  # a folder above it that may not be searched
-        raise InputMissingError(f"cannot read: {error.strerror}", source=str(folder)) from None
+        is_folder, why = False, f"cannot read: {error.strerror}"
     if not is_folder:
         raise InputMissingError(
-            "no such folder",
+            why,
             source=str(folder),
             expected=f"a folder with {', '.join(TOOLS)}",
-            next_step="fabricproof subnet check --keep FOLDER   # makes one",
+            next_step=new,
         )
-    found: dict[str, str] = {}
-    for name in (*TOOLS, COMPLAINTS):
-        new = "fabricproof subnet check --keep FOLDER   # keeps a new look"
-        text = text_if_there(folder / name, "what the tool printed, as text", new)
-        if text is not None:
-            found[name] = text
-    return found
+    texts = {
+        name: text_if_there(folder / name, "what the tool printed, as text", new)
+        for name in (*TOOLS, COMPLAINTS)
+    }
+    return {name: text for name, text in texts.items() if text is not None}
 
 
 def write_folder(folder: Path, texts: Mapping[str, str]) -> None:
-    """Keep ``texts`` in ``folder``, which is made where it is not there and must be empty.
+    """Keep ``texts`` in ``folder``, which is made if it is not there and must be empty.
 
     Raises:
         OutputError: it cannot be written, or has files: two looks must not mix.

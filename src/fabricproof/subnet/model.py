@@ -131,6 +131,11 @@ class Network:
     from_guid: str = ""
 
     @cached_property
+    def owners(self) -> Mapping[str, str]:
+        """GUID of a node or of a port of it -> the node's."""
+        return {own: guid for guid, node in self.nodes.items() for own in node.port_guids}
+
+    @cached_property
     def switches(self) -> tuple[str, ...]:
         """GUIDs of the switches, in the order of their names."""
         return tuple(
