@@ -1,13 +1,13 @@
 """What a campaign came to: a matrix for each quantity, judged by physics, the site and itself.
 
 Only what is proven to have taken its path goes into a matrix; what took another is INVALID, what
-nobody can say of is UNJUDGED, what was planned and not measured is MISSING.
+nobody can tell is UNJUDGED, what was planned and not measured is MISSING.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,16 +21,7 @@ from fabricproof.pairs.blame.losses import Carried, Loss, Losses
 from fabricproof.pairs.blame.say import Said
 from fabricproof.pairs.blame.undecided import say
 from fabricproof.pairs.campaign.kernel import Binary
-from fabricproof.pairs.campaign.matrices import (
-    OF_MODE,
-    Quantity,
-    Row,
-    disturbed,
-    doubtful_rows,
-    good_at_second_look,
-    matrix_of,
-    second_look,
-)
+from fabricproof.pairs.campaign.matrices import Quantity, Row, disturbed, doubtful_rows, matrix_of
 from fabricproof.pairs.campaign.path import (
     PairProof,
     disturbances,
@@ -46,7 +37,7 @@ from fabricproof.pairs.matrix import Flags, Matrix
 from fabricproof.pairs.picture import Picture, picture_of
 from fabricproof.pairs.population import Population, populations_of
 from fabricproof.site import Site
-from fabricproof.traffic import PathProof, PathState, Risen
+from fabricproof.traffic import PathState, Risen
 from fabricproof.traffic.disturbance import DisturbanceKind, share_taken
 from fabricproof.traffic.error_rates import PORT_COUNTERS
 
@@ -62,18 +53,11 @@ _OWN_WORDS = {
     "intelmpi": "intel(r) mpi",
 }
 
-#: rounds in which an error rose that no other judges, before a good second look clears no pair
+#: rounds in which an error rose that no other rule judges, before a good second look clears no pair
 LEAST_LASTING = 2
 
 #: counters that all rounds are judged by: how often they rose, and how often a link went down
 RATED = frozenset({"carrier_changes", "link_downed"}).union(*PORT_COUNTERS.values())
-
-#: what a path that is not proven makes of a value
-_OF_PATH = {
-    PathState.WRONG: Verdict.INVALID,
-    PathState.UNKNOWN: Verdict.UNJUDGED,
-    PathState.DISTURBED: Verdict.UNJUDGED,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +65,7 @@ class Trouble:
     """A pair in a round whose values do not stand.
 
     Attributes:
-        disturbance: what others did, where that is why.
+        disturbance: what others did, if that is why.
         rose: node, interface and counter of each error that rose.
     """
 
@@ -100,7 +84,7 @@ class Result:
 
     Attributes:
         populations: of each path, then of a latency of each distance.
-        why_told_only: why its verdict does not count; empty where it does.
+        why_told_only: why its verdict does not count; empty if it does.
         doubtful: rows that are low or miss the reference, and that nobody explains.
         cleared: what was low once and good at the second look.
     """
@@ -149,7 +133,7 @@ class Outcome:
         strangers: libraries that are not of the family that was to be measured, in words.
         binaries: kernels and the MPIs that they ran with.
         carried: how much went over each path, and how much of it may have been lost at most.
-        counted: the same for each node; None where nothing was judged.
+        counted: the same for each node; None if nothing was judged.
         down_links: links that went down too often while it ran.
     """
 
@@ -183,16 +167,13 @@ class Outcome:
 
 def pictures_of(outcome: Outcome) -> list[Picture]:
     """Return a picture of each quantity; one whose verdict does not count blames nobody."""
-    lacks = outcome.left or outcome.campaign.out
-    again = outcome.campaign.resume if lacks else ""
+    again = outcome.campaign.resume if outcome.left or outcome.campaign.out else ""
     found = []
     for each in outcome.results:
         drawn = picture_of(each.judged, each.said, each.title, again)
         if why := each.why_told_only:
-            told = f"told only: {why}"
-            drawn = replace(
-                drawn, verdict=MatrixVerdict.UNJUDGED, reason=told, blame=(), undecided=()
-            )
+            verdict, reason = MatrixVerdict.UNJUDGED, f"told only: {why}"
+            drawn = replace(drawn, verdict=verdict, reason=reason, blame=(), undecided=())
         found.append(drawn)
     return found
 
@@ -202,36 +183,50 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
     rows: list[Row] = []
     troubles: list[Trouble] = []
     losses = Losses(site, campaign.fabric, campaign.net_paths)
-    proven = 0
     proofs: list[tuple[int, PairProof]] = []
+    links = [physics(site, campaign, at).link for at in range(len(campaign.net_paths))]
     for net_path, record in done.rounds:
-        link, rails = physics(site, campaign, net_path).link, campaign.net_paths[net_path]
+        link, rails = links[net_path], campaign.net_paths[net_path]
+        name = campaign.path_name(net_path)
         for pair, values in record.pairs.items():
             proof = prove_pair(record, pair, values, rails, link)
             proofs.append((net_path, (pair, proof)))
-            if proof.state is PathState.PROVEN:
-                proven += 1
-            else:
-                troubles.append(_trouble(campaign, net_path, record.number, pair, proof))
+            trouble = Trouble(
+                verdict=Verdict.UNJUDGED,
+                net_path=name,
+                round=record.number,
+                pair=pair,
+                reason=proof.reason,
+                rose=proof.rose,
+            )
+            if proof.state is PathState.WRONG:
+                trouble = replace(trouble, verdict=Verdict.INVALID)
+            troubles += [trouble] * (proof.state is not PathState.PROVEN)
             # Errors make a value no PASS; it may still show whose fault they are.
             if proof.state in {PathState.PROVEN, PathState.DISTURBED}:
                 errors = errors_of(record, pair, rails)
                 losses.add(net_path, record.number, errors)
                 due = due_kinds(rails)
                 if back := counters_set_back(each for each in errors if each.kind in due):
-                    doubt = PathProof(state=PathState.UNKNOWN, reason=went_back(back))
-                    troubles.append(_trouble(campaign, net_path, record.number, pair, doubt))
+                    troubles.append(replace(trouble, reason=went_back(back), rose=()))
                 near = disturbances(record, pair, values, rails, link.data_rate_mb_s)
-                by = "; ".join(each.reason for each in near if each.counts)
-                kind = next((each.kind for each in near if each.counts), None)
-                taken = share_taken(near)
-                rows += [
-                    Row(net_path=net_path, value=each, taken=taken, by=by, kind=kind)
-                    for each in values
-                ]
+                counting = [each for each in near if each.counts]
+                row = Row(
+                    net_path=net_path,
+                    value=values[0],
+                    taken=share_taken(near),
+                    by="; ".join(each.reason for each in counting),
+                    kind=counting[0].kind if counting else None,
+                )
+                rows += [replace(row, value=each) for each in values]
     results = tuple(_results(site, campaign, rows, troubles))
     troubles, passing = _passing(campaign, rows, troubles)
-    strangers = _strangers(site, campaign, (each.mpi for each in done.binaries))
+    family = site.stack(campaign.stack).family
+    strangers = tuple(
+        f"the kernel ran with another MPI than {family}: {each.mpi[:80]}"
+        for each in done.binaries
+        if _OWN_WORDS[family] not in each.mpi.lower()
+    )
     measured_over = dict.fromkeys(rail for rails in campaign.net_paths for rail in rails)
     return Outcome(
         campaign=campaign,
@@ -248,41 +243,38 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
         ),
         left=left_over(campaign, done),
         rounds=len(done.rounds),
-        proven=proven,
+        proven=sum(proof.state is PathState.PROVEN for _, (_, proof) in proofs),
         notes=(*strangers, *done.lost),
         binaries=done.binaries,
-        strangers=tuple(strangers),
+        strangers=strangers,
         second_looks=(*(said for each in results for said in each.cleared), *passing),
     )
 
 
 def _passing(
-    campaign: Campaign, rows: Iterable[Row], troubles: Iterable[Trouble]
+    campaign: Campaign, rows: Iterable[Row], troubles: Sequence[Trouble]
 ) -> tuple[list[Trouble], list[Finding]]:
     """Return the troubles that stay, and those that a second look at the pair had not.
 
     An error that rose in two rounds stays, however good a pair was afterwards: unless all rounds
     are judged by how often it rose.
     """
-    again = campaign.again
-    told = list(troubles)
-    disturbed = {(each.net_path, each.round, frozenset(each.pair)) for each in told}
-    stands = {
-        (name, frozenset(_ends(row)))
+    had = {(each.net_path, each.round, frozenset(each.pair)) for each in troubles}
+    again = {
+        (campaign.path_name(row.net_path), row.value.round, frozenset(row.ends))
         for row in rows
-        if row.value.round in again
-        and ((name := campaign.path_name(row.net_path)), row.value.round, frozenset(_ends(row)))
-        not in disturbed
+        if row.value.round in campaign.again
     }
-    rounds = {(each.net_path, each.round, error) for each in told for error in each.rose}
+    stands = {(net_path, pair) for net_path, _, pair in again - had}
+    rounds = {(each.net_path, each.round, error) for each in troubles for error in each.rose}
     often = Counter(error for _, _, error in rounds)
     stay, passing = [], []
-    for each in told:
-        pair = frozenset(each.pair)
+    for each in troubles:
         is_lasting = any(
             often[error] >= LEAST_LASTING and error[-1] not in RATED for error in each.rose
         )
-        if each.verdict is Verdict.UNJUDGED and (each.net_path, pair) in stands and not is_lasting:
+        is_good_now = (each.net_path, frozenset(each.pair)) in stands
+        if each.verdict is Verdict.UNJUDGED and is_good_now and not is_lasting:
             said = f"{' to '.join(each.pair)} over {each.net_path} did not count once"
             text = f"{said} ({each.reason}) and stands at the second look"
             where = Where(nodes=each.pair, rail=each.net_path)
@@ -292,36 +284,9 @@ def _passing(
     return stay, passing
 
 
-def _ends(row: Row) -> tuple[str, str]:
-    return row.value.source, row.value.destination
-
-
-def _trouble(
-    campaign: Campaign, net_path: int, number: int, pair: tuple[str, str], proof: PathProof
-) -> Trouble:
-    return Trouble(
-        verdict=_OF_PATH[proof.state],
-        net_path=campaign.path_name(net_path),
-        round=number,
-        pair=pair,
-        reason=proof.reason,
-        rose=proof.rose,
-    )
-
-
-def _strangers(site: Site, campaign: Campaign, mpis: Iterable[str]) -> list[str]:
-    """Return what is said of a library that is not of the family that was to be measured."""
-    family = site.stack(campaign.stack).family
-    return [
-        f"the kernel ran with another MPI than {family}: {mpi[:80]}"
-        for mpi in mpis
-        if _OWN_WORDS[family] not in mpi.lower()
-    ]
-
-
 def _results(
     site: Site, campaign: Campaign, rows: Sequence[Row], troubles: list[Trouble]
-) -> Iterable[Result]:
+) -> Iterator[Result]:
     """Judge each quantity over the paths that may be held against each other.
 
     Values that others explain are left out, and added to ``troubles``.
@@ -332,46 +297,26 @@ def _results(
     )
     for quantity in Quantity:
         for net_paths in groups.values():
-            own = [
-                row
-                for row in rows
-                if row.net_path in net_paths and OF_MODE[row.value.mode] is quantity
-            ]
-            if quantity is Quantity.BANDWIDTH:
-                own = _undisturbed(site, campaign, net_paths, own, troubles)
-            # A path of which nothing stands gets no word of its own: it is among what is left.
-            seen = [
-                net_path for net_path in net_paths if any(row.net_path == net_path for row in own)
-            ]
+            own = [row for row in rows if row.net_path in net_paths and row.quantity is quantity]
+            if own and quantity is Quantity.BANDWIDTH:
+                matrix = matrix_of(campaign, quantity, net_paths, own)
+                lower = _limits(site, campaign, quantity, net_paths[0], matrix).bound
+                are_disturbed = disturbed(own, lower or 0.0)
+                troubles += [
+                    Trouble(
+                        verdict=Verdict.UNJUDGED,
+                        net_path=campaign.path_name(row.net_path),
+                        round=row.value.round,
+                        pair=row.ends,
+                        reason=f"{row.number:.4g} MB/s, disturbed: {row.by}",
+                        disturbance=row.kind,
+                    )
+                    for row, is_one in zip(own, are_disturbed, strict=True)
+                    if is_one
+                ]
+                own = [row for row, is_one in zip(own, are_disturbed, strict=True) if not is_one]
             if own:
-                yield _result(site, campaign, quantity, seen, own, troubles)
-
-
-def _undisturbed(
-    site: Site, campaign: Campaign, net_paths: list[int], rows: list[Row], troubles: list[Trouble]
-) -> list[Row]:
-    """Return the rows without those that are low for what others took."""
-    if not rows:
-        return rows
-    matrix = matrix_of(campaign, Quantity.BANDWIDTH, net_paths, rows)
-    lower = _limits(site, campaign, Quantity.BANDWIDTH, net_paths[0], matrix).bound or 0.0
-    kept = []
-    for row, is_disturbed in zip(rows, disturbed(rows, lower), strict=True):
-        value = row.value
-        if not is_disturbed:
-            kept.append(row)
-            continue
-        troubles.append(
-            Trouble(
-                verdict=Verdict.UNJUDGED,
-                net_path=campaign.path_name(row.net_path),
-                round=value.round,
-                pair=(value.source, value.destination),
-                reason=f"{value.bandwidth_mb_s:.4g} MB/s, disturbed: {row.by}",
-                disturbance=row.kind,
-            )
-        )
-    return kept
+                yield _result(site, campaign, quantity, own, troubles)
 
 
 def _limits(
@@ -399,55 +344,65 @@ def _result(
     site: Site,
     campaign: Campaign,
     quantity: Quantity,
-    net_paths: list[int],
-    rows: list[Row],
+    rows: Sequence[Row],
     troubles: Sequence[Trouble],
 ) -> Result:
+    # A path of which nothing stands gets no word of its own: it is among what is left.
+    net_paths = sorted({row.net_path for row in rows})
     matrix = matrix_of(campaign, quantity, net_paths, rows)
     limits = _limits(site, campaign, quantity, net_paths[0], matrix)
-    leaves = campaign.places
-    judged = judge_matrix(matrix, leaves=leaves, limits=limits)
+    judged = judge_matrix(matrix, leaves=campaign.places, limits=limits)
     doubtful = doubtful_rows(judged, limits)
-    good_now = good_at_second_look(campaign, rows, doubtful)
+    # What was low once and is good when the pair was measured again is low no longer.
+    good = {
+        (row.net_path, row.ends)
+        for row, is_low in zip(rows, doubtful.tolist(), strict=True)
+        if row.value.round in campaign.again and not is_low
+    }
+    low_once = [
+        is_low and (row.net_path, row.ends) in good
+        for row, is_low in zip(rows, doubtful.tolist(), strict=True)
+    ]
     cleared = tuple(
-        second_look(campaign, quantity, rows[at]) for at in np.flatnonzero(good_now).tolist()
+        _cleared(campaign, row) for row, is_one in zip(rows, low_once, strict=True) if is_one
     )
     if cleared:
-        rows = [row for row, is_good in zip(rows, good_now.tolist(), strict=True) if not is_good]
+        rows = [row for row, is_one in zip(rows, low_once, strict=True) if not is_one]
         matrix = matrix_of(campaign, quantity, net_paths, rows)
-        judged = judge_matrix(matrix, leaves=leaves, limits=limits)
+        judged = judge_matrix(matrix, leaves=campaign.places, limits=limits)
         doubtful = doubtful_rows(judged, limits)
     if judged.verdict is MatrixVerdict.PASS and doubtful.any():
         reason = f"{int(doubtful.sum())} values miss the reference, at the second look too"
         judged = replace(judged, verdict=MatrixVerdict.UNDECIDED, reason=reason)
     excused = {node for each in troubles for node in each.pair}
     if judged.verdict is MatrixVerdict.MISSING and set(matrix.unmeasured) <= excused:
-        named = first_few(matrix.unmeasured)
-        judged = replace(
-            judged, verdict=MatrixVerdict.UNJUDGED, reason=f"no value of {named} stands"
-        )
+        reason = f"no value of {first_few(matrix.unmeasured)} stands"
+        judged = replace(judged, verdict=MatrixVerdict.UNJUDGED, reason=reason)
+    why = ""
+    if judged.verdict is not MatrixVerdict.INVALID:
+        is_open = judged.verdict in {MatrixVerdict.UNJUDGED, MatrixVerdict.UNDECIDED}
+        shared = site.partition(campaign.partition).oversubscribed
+        if quantity is Quantity.LATENCY and shared:
+            why = "nodes share cores: a latency is that of the scheduler"
+        elif quantity is not Quantity.BANDWIDTH and limits.bound is None and is_open:
+            why = f"the site has no reference of its {quantity}"
     return Result(
         quantity=quantity,
         net_paths=matrix.rails,
         judged=judged,
         said=say(judged),
         populations=populations_of(judged),
-        why_told_only=_why_told_only(site, campaign, quantity, judged, limits.bound is not None),
+        why_told_only=why,
         doubtful=doubtful,
         cleared=cleared,
         limits=limits,
     )
 
 
-def _why_told_only(
-    site: Site, campaign: Campaign, quantity: Quantity, judged: Judged, has_bound: bool
-) -> str:
-    if judged.verdict is MatrixVerdict.INVALID:
-        return ""
-    if quantity is Quantity.LATENCY and site.partition(campaign.partition).oversubscribed:
-        return "nodes share cores: a latency is that of the scheduler"
-    if quantity is Quantity.BANDWIDTH or has_bound:
-        return ""
-    if judged.verdict in {MatrixVerdict.UNJUDGED, MatrixVerdict.UNDECIDED}:
-        return f"the site has no reference of its {quantity}"
-    return ""
+def _cleared(campaign: Campaign, row: Row) -> Finding:
+    name = campaign.path_name(row.net_path)
+    text = (
+        f"{' to '.join(row.ends)} over {name} was low once "
+        f"({row.number:.4g} {row.quantity.unit}) and is good at the second look"
+    )
+    return Finding(where=Where(nodes=row.ends, rail=name), text=text)
