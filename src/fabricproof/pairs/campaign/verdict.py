@@ -31,13 +31,14 @@ from fabricproof.pairs.campaign.path import (
     wrong_paths,
 )
 from fabricproof.pairs.campaign.plan import Campaign, PlannedRound, physics
-from fabricproof.pairs.campaign.record import Measured, left_over
+from fabricproof.pairs.campaign.record import Measured, Pair, RoundRecord, left_over
 from fabricproof.pairs.limits import NO_LIMITS, Limits, limits_of
 from fabricproof.pairs.matrix import Flags, Matrix
 from fabricproof.pairs.picture import Picture, picture_of
 from fabricproof.pairs.population import Population, populations_of
+from fabricproof.physics import Link
 from fabricproof.site import Site
-from fabricproof.traffic import PathState, Risen
+from fabricproof.traffic import PathProof, PathState, Risen
 from fabricproof.traffic.disturbance import DisturbanceKind, share_taken
 from fabricproof.traffic.error_rates import PORT_COUNTERS
 
@@ -186,39 +187,11 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
     proofs: list[tuple[int, PairProof]] = []
     links = [physics(site, campaign, at).link for at in range(len(campaign.net_paths))]
     for net_path, record in done.rounds:
-        link, rails = links[net_path], campaign.net_paths[net_path]
-        name = campaign.path_name(net_path)
-        for pair, values in record.pairs.items():
-            proof = prove_pair(record, pair, values, rails, link)
+        for pair in record.pairs:
+            proof, wrong, own = _of_pair(campaign, record, pair, net_path, links[net_path], losses)
             proofs.append((net_path, (pair, proof)))
-            trouble = Trouble(
-                verdict=Verdict.UNJUDGED,
-                net_path=name,
-                round=record.number,
-                pair=pair,
-                reason=proof.reason,
-                rose=proof.rose,
-            )
-            if proof.state is PathState.WRONG:
-                trouble = replace(trouble, verdict=Verdict.INVALID)
-            troubles += [trouble] * (proof.state is not PathState.PROVEN)
-            # Errors make a value no PASS; it may still show whose fault they are.
-            if proof.state in {PathState.PROVEN, PathState.DISTURBED}:
-                errors = errors_of(record, pair, rails)
-                losses.add(net_path, record.number, errors)
-                due = due_kinds(rails)
-                if back := counters_set_back(each for each in errors if each.kind in due):
-                    troubles.append(replace(trouble, reason=went_back(back), rose=()))
-                near = disturbances(record, pair, values, rails, link.data_rate_mb_s)
-                counting = [each for each in near if each.counts]
-                row = Row(
-                    net_path=net_path,
-                    value=values[0],
-                    taken=share_taken(near),
-                    by="; ".join(each.reason for each in counting),
-                    kind=counting[0].kind if counting else None,
-                )
-                rows += [replace(row, value=each) for each in values]
+            troubles += wrong
+            rows += own
     results = tuple(_results(site, campaign, rows, troubles))
     troubles, passing = _passing(campaign, rows, troubles)
     family = site.stack(campaign.stack).family
@@ -249,6 +222,47 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
         strangers=strangers,
         second_looks=(*(said for each in results for said in each.cleared), *passing),
     )
+
+
+def _of_pair(
+    campaign: Campaign, record: RoundRecord, pair: Pair, net_path: int, link: Link, losses: Losses
+) -> tuple[PathProof, list[Trouble], list[Row]]:
+    """Return the proof of a pair's path in a round, what is wrong there, and what stands.
+
+    What was lost is added to ``losses``.
+    """
+    rails, values = campaign.net_paths[net_path], record.pairs[pair]
+    proof = prove_pair(record, pair, values, rails, link)
+    trouble = Trouble(
+        verdict=Verdict.INVALID if proof.state is PathState.WRONG else Verdict.UNJUDGED,
+        net_path=campaign.path_name(net_path),
+        round=record.number,
+        pair=pair,
+        reason=proof.reason,
+        rose=proof.rose,
+    )
+    troubles = [trouble] * (proof.state is not PathState.PROVEN)
+    # Errors make a value no PASS; it may still show whose fault they are.
+    if proof.state not in {PathState.PROVEN, PathState.DISTURBED}:
+        return proof, troubles, []
+    errors = errors_of(record, pair, rails)
+    losses.add(net_path, record.number, errors)
+    due = due_kinds(rails)
+    if back := counters_set_back(each for each in errors if each.kind in due):
+        troubles.append(replace(trouble, reason=went_back(back), rose=()))
+    near = disturbances(record, pair, values, rails, link.data_rate_mb_s)
+    counting = [each for each in near if each.counts]
+    rows = [
+        Row(
+            net_path=net_path,
+            value=value,
+            taken=share_taken(near),
+            by="; ".join(each.reason for each in counting),
+            kind=counting[0].kind if counting else None,
+        )
+        for value in values
+    ]
+    return proof, troubles, rows
 
 
 def _passing(
