@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 from fabricproof.core.measure import Verdict
+from fabricproof.core.units import by_key
 from fabricproof.job.evidence.error_rates import (
     ErrorLimit,
     doubt_of,
@@ -96,60 +99,72 @@ class SideCarried(Carried):
     limit: ErrorLimit
 
 
-@dataclass(kw_only=True)
-class _Cell:
-    events: int = 0
-    doubt: str = ""
-    unsure: int = 0
-    unsure_why: str = ""
-    events_of: Counter[int] = field(default_factory=Counter)
-    # Both ends may count the same packets, each by its own counters.
-    _packets: Counter[Direction] = field(default_factory=Counter)
-    _packets_of: dict[int, Counter[Direction]] = field(default_factory=dict)
-    _bytes: Counter[Direction] = field(default_factory=Counter)
+@dataclass(frozen=True)
+class _Way:
+    """What was counted of all that went one way between two nodes, round by round.
 
-    @property
+    Attributes:
+        at_most: whether what the counters do not tell counts as lost.
+    """
+
+    rates: tuple[tuple[int, ErrorRate], ...]
+    at_most: bool = False
+
+    def _events(self, rate: ErrorRate) -> int:
+        return rate.events + rate.may_have_arrived * self.at_most
+
+    @cached_property
+    def events_of(self) -> Counter[int]:
+        """Packets that it happened to, by round."""
+        found: Counter[int] = Counter()
+        for number, rate in self.rates:
+            found[number] += self._events(rate)
+        return found
+
+    @cached_property
+    def events(self) -> int:
+        """Packets that it happened to."""
+        return self.events_of.total()
+
+    @cached_property
+    def unsure(self) -> int:
+        """Packets of which the counters do not tell."""
+        return sum(rate.may_have_arrived for _, rate in self.rates)
+
+    @cached_property
+    def doubt(self) -> str:
+        """Why nobody can be sure; empty if there is no doubt."""
+        lost = [rate for _, rate in self.rates if rate.events]
+        lost += [rate.at_most() for _, rate in self.rates if rate.may_have_arrived and self.at_most]
+        return next(filter(None, map(doubt_of, lost)), "")
+
+    def packets_without(self, left_out: int | None = None) -> int:
+        """Return packets of all rounds, or all but one.
+
+        Both ends may count the same packets: as the end that counted most of them says.
+        """
+        count: Counter[Direction] = Counter()
+        for number, rate in self.rates:
+            if number != left_out:
+                count[rate.direction] += max(rate.packets, rate.events)
+        return max(count.values(), default=0)
+
+    @cached_property
     def packets(self) -> int:
-        """Packets that went this way, as the end that counted most of them says."""
-        return max(self._packets.values(), default=0)
+        """Packets of all rounds."""
+        return self.packets_without()
 
-    def without(self, number: int) -> tuple[int, int]:
-        """Return events and packets of all rounds but one."""
-        others = self._packets - self._packets_of[number]
-        return self.events - self.events_of[number], max(others.values(), default=0)
-
-    @property
+    @cached_property
     def bytes(self) -> int:
-        """Bytes on the wire, likewise."""
-        return max(self._bytes.values(), default=0)
-
-    def add(self, rate: ErrorRate, number: int) -> None:
-        """Count what one round says."""
-        packets = max(rate.packets, rate.events)
-        self._packets[rate.direction] += packets
-        self._packets_of.setdefault(number, Counter())[rate.direction] += packets
-        self._bytes[rate.direction] += rate.bytes
-        self.events += rate.events
-        if rate.events:
-            self.events_of[number] += rate.events
-            self.doubt = self.doubt or doubt_of(rate)
-        if rate.may_have_arrived:
-            self.unsure += rate.may_have_arrived
-            self.unsure_why = doubt_of(rate.at_most())
-
-    @property
-    def most(self) -> int:
-        """Events, with those of which the counters do not tell."""
-        return self.events + self.unsure
-
-    def at_most(self) -> _Cell:
-        """Return it with all that may have been lost; itself where nothing more may."""
-        if not self.unsure:
-            return self
-        return replace(self, events=self.most, doubt=self.doubt or self.unsure_why, unsure=0)
+        """Bytes on the wire, as the end that counted most of them says."""
+        count: Counter[Direction] = Counter()
+        for _, rate in self.rates:
+            count[rate.direction] += rate.bytes
+        return max(count.values(), default=0)
 
 
-_Cells = dict[tuple[str, str], _Cell]
+#: (sender, receiver) -> what was counted
+_Ways = dict[tuple[str, str], _Way]
 
 
 class Losses:
@@ -158,7 +173,7 @@ class Losses:
     def __init__(self, site: Site, fabric: str, net_paths: Sequence[Sequence[str]]) -> None:
         """Begin with nothing."""
         self._site, self._fabric, self._net_paths = site, fabric, net_paths
-        self._cells: dict[tuple[int, ErrorKind], _Cells] = {}
+        self._rates: dict[tuple[int, ErrorKind], list[tuple[int, ErrorRate]]] = {}
 
     def add(self, net_path: int, number: int, rates: Iterable[ErrorRate]) -> None:
         """Take what the counters of one pair say of one round.
@@ -166,192 +181,166 @@ class Losses:
         A counter that was set back in it and shows nothing says nothing.
         """
         for rate in rates:
-            if rate.set_back and not rate.events:
-                continue
-            ends = (rate.node, rate.peer)
-            way = ends if rate.direction is Direction.OUT else ends[::-1]
-            cells = self._cells.setdefault((net_path, rate.kind), {})
-            cells.setdefault(way, _Cell()).add(rate, number)
+            if rate.events or not rate.set_back:
+                self._rates.setdefault((net_path, rate.kind), []).append((number, rate))
 
     def found(self) -> tuple[Loss, ...]:
         """Return who loses more than may be, the worst of each path first."""
         return tuple(
             loss
-            for (net_path, kind), cells in self._cells.items()
-            if (limit := self._limit(net_path, kind)) is not None
-            for loss in _blamed("+".join(self._net_paths[net_path]), kind, cells, limit)
+            for net_path, kind, limit in self._judged()
+            for loss in _blamed(self._name(net_path), kind, self._ways(net_path, kind), limit)
         )
 
     def carried(self) -> tuple[Carried, ...]:
         """Return what each path carried, for each kind of loss that is judged of it."""
         return tuple(
-            Carried(
-                net_path="+".join(self._net_paths[net_path]),
-                what=kind,
-                events=sum(cell.most for cell in cells.values()),
-                packets=sum(cell.packets for cell in cells.values()),
-                bytes=sum(cell.bytes for cell in cells.values()),
-            )
-            for (net_path, kind), cells in sorted(self._cells.items())
-            if self._limit(net_path, kind) is not None
+            Carried(**self._sums(net_path, kind, self._ways(net_path, kind).values()))
+            for net_path, kind, _ in self._judged()
         )
 
     def sides(self, net_path: int, node: str) -> Iterator[SideCarried]:
         """Yield what a node sent over a path, and what it received, of each judged kind."""
-        for (number, kind), cells in sorted(self._cells.items()):
-            limit = self._limit(number, kind) if number == net_path else None
-            for end, direction in enumerate(("transmit", "receive")) if limit else ():
-                assert limit is not None
-                own = [cell for way, cell in cells.items() if way[end] == node]
-                if own:
-                    yield SideCarried(
-                        net_path="+".join(self._net_paths[net_path]),
-                        what=kind,
-                        events=sum(cell.most for cell in own),
-                        packets=sum(cell.packets for cell in own),
-                        bytes=sum(cell.bytes for cell in own),
-                        direction=direction,
-                        limit=limit,
-                    )
+        for number, kind, limit in self._judged():
+            ways = self._ways(number, kind) if number == net_path else {}
+            for end, direction in enumerate(("transmit", "receive")):
+                if own := [each for way, each in ways.items() if way[end] == node]:
+                    sums = self._sums(number, kind, own)
+                    yield SideCarried(**sums, direction=direction, limit=limit)
 
-    def _limit(self, net_path: int, kind: ErrorKind) -> ErrorLimit | None:
+    def _judged(self) -> Iterator[tuple[int, ErrorKind, ErrorLimit]]:
         spec = self._site.fabric_spec(self._fabric)
-        why = spec.errors.origin if spec.errors else ""
-        rails = self._net_paths[net_path]
-        return limit_between(
-            kind,
-            rails,
-            technology=self._site.fabric(spec.name, rails).link.technology,
-            num_nodes=2,
-            stated=spec.error_limits,
-            why=why,
-        )
+        for net_path, kind in sorted(self._rates):
+            rails = self._net_paths[net_path]
+            limit = limit_between(
+                kind,
+                rails,
+                technology=self._site.fabric(spec.name, rails).link.technology,
+                num_nodes=2,
+                stated=spec.error_limits,
+                why=spec.errors.origin if spec.errors else "",
+            )
+            if limit is not None:
+                yield net_path, kind, limit
+
+    def _ways(self, net_path: int, kind: ErrorKind) -> _Ways:
+        found = by_key(
+            ((rate.node, rate.peer) if rate.direction is Direction.OUT else (rate.peer, rate.node),
+             (number, rate))
+            for number, rate in self._rates[net_path, kind]
+        )  # fmt: skip
+        return {way: _Way(tuple(rates)) for way, rates in found.items()}
+
+    def _name(self, net_path: int) -> str:
+        return "+".join(self._net_paths[net_path])
+
+    def _sums(self, net_path: int, kind: ErrorKind, ways: Iterable[_Way]) -> dict[str, Any]:
+        every = list(ways)
+        return {
+            "net_path": self._name(net_path),
+            "what": kind,
+            "events": sum(each.events + each.unsure for each in every),
+            "packets": sum(each.packets for each in every),
+            "bytes": sum(each.bytes for each in every),
+        }
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Side:
-    node: str
-    direction: str
-    ways: tuple[tuple[str, str], ...]
-    events: int
-    packets: int
-    pairs: int
-    measured: int
-    doubt: str
-
-
-def _blamed(path: str, kind: ErrorKind, cells: _Cells, limit: ErrorLimit) -> Iterator[Loss]:
+def _blamed(path: str, kind: ErrorKind, ways: _Ways, limit: ErrorLimit) -> Iterator[Loss]:
     """Yield the sides of nodes that explain most of what was lost, then single pairs.
 
     Then likewise what may have been lost beside it: nobody knows.
     """
-    left = dict(cells)
-    sides: dict[str, list[_Side]] = {}
-    while (side := _worst_side(left, limit.per_million_packets)) is not None:
-        sides.setdefault(side.node, []).append(side)
-        left = {way: cell for way, cell in left.items() if way not in side.ways}
-    for node, own in sides.items():
-        direction = own[0].direction if len(own) == 1 else "both"
-        events, packets = (sum(getattr(side, of) for side in own) for of in ("events", "packets"))
-        pairs = max(side.pairs for side in own)
-        measured = max(side.measured for side in own)
-        doubt = next((f"; {side.doubt}" for side in own if side.doubt), "")
-        yield Loss(
-            verdict=Verdict.UNJUDGED if doubt else Verdict.FAIL,
-            kind=SuspectKind.RAIL,
-            what=kind,
-            name=f"{node} {path}",
-            net_path=path,
-            node=node,
-            ends=(node,),
-            direction=direction,
-            events=events,
-            packets=packets,
-            pairs=pairs,
-            measured_pairs=measured,
-            sentence=f"of what {node} {_SAYS[direction]} over {path}, "
-            f"{_rate(events, packets, kind)} in {pairs} of {measured} pairs; "
-            f"{_allowed(limit)}{doubt}",
-        )
-    red = {way: cell for way, cell in left.items() if _is_red([cell], limit.per_million_packets)}
-    for way, cell in red.items():
-        yield _of_pair(path, kind, way, cell, limit)
-    rest = {way: cell.at_most() for way, cell in left.items() if way not in red}
-    if any(cell is not left[way] for way, cell in rest.items()):
+    allowed, left = limit.per_million_packets, dict(ways)
+    sides: dict[str, list[tuple[str, _Ways]]] = {}
+    while (worst := _worst_side(left, allowed)) is not None:
+        node, direction, own = worst
+        sides.setdefault(node, []).append((direction, own))
+        left = {way: each for way, each in left.items() if way not in own}
+    for node, parts in sides.items():
+        direction = parts[0][0] if len(parts) == 1 else "both"
+        every = [each for _, own in parts for each in own.values()]
+        doubt = next((f"; {each.doubt}" for each in every if each.doubt), "")
+        yield _loss(
+            path, kind, every, limit, doubt,
+            f"of what {node} {_SAYS[direction]} over {path}",
+            node=node, ends=(node,), direction=direction,
+            pairs=max(sum(each.events > 0 for each in own.values()) for _, own in parts),
+            measured_pairs=max(len(own) for _, own in parts),
+        )  # fmt: skip
+    red = {way: each for way, each in left.items() if _is_red([each], allowed)}
+    for way, each in red.items():
+        # Among all pairs of a campaign one has a burst; that the next look at it sees a packet by
+        # chance is no second burst.  So what its other rounds lost has to be too much by itself.
+        first = max(each.events_of, key=each.events_of.__getitem__)
+        events, packets = each.events - each.events_of[first], each.packets_without(first)
+        doubt = f"; {each.doubt}" if each.doubt else ""
+        if not doubt and events < red_from(packets, allowed):
+            others = f", {events} of {packets} packets in its others" if packets else ""
+            doubt = f"; most in one round{others}: a burst of a moment, or this pair"
+        yield _loss(
+            path, kind, [each], limit, doubt,
+            f"of what {way[0]} sends to {way[1]} over {path}",
+            node=None, ends=way, direction="both", pairs=1, measured_pairs=1,
+        )  # fmt: skip
+    unsure = [each for way, each in left.items() if way not in red and each.unsure]
+    if unsure and not unsure[0].at_most:
+        rest = {way: replace(each, at_most=True) for way, each in left.items() if way not in red}
         yield from _blamed(path, kind, rest, limit)
 
 
-def _worst_side(cells: _Cells, allowed: float) -> _Side | None:
+def _worst_side(ways: _Ways, allowed: float) -> tuple[str, str, _Ways] | None:
     """Return the side that lost most, and in several pairs too much; None without any."""
-    found = []
+    found: list[tuple[float, str, str, _Ways]] = []
     for end, direction in ((0, "transmit"), (1, "receive")):
-        for node in {way[end] for way in cells}:
-            ways = tuple(way for way in cells if way[end] == node)
-            own = [cells[way] for way in ways]
-            worst = max(own, key=lambda cell: cell.events)
-            others = [cell for cell in own if cell is not worst]
-            if _is_red(own, allowed) and _is_red(others, allowed):
-                found.append(
-                    _Side(
-                        node=node,
-                        direction=direction,
-                        ways=ways,
-                        events=sum(cell.events for cell in own),
-                        packets=sum(cell.packets for cell in own),
-                        pairs=sum(cell.events > 0 for cell in own),
-                        measured=len(own),
-                        doubt=next((cell.doubt for cell in own if cell.doubt), ""),
-                    )
-                )
-    return max(found, key=lambda side: (side.events / side.packets, side.node), default=None)
+        of_node = by_key((way[end], way) for way in ways)
+        for node, mine in of_node.items():
+            own = {way: ways[way] for way in mine}
+            worst = max(own, key=lambda way: own[way].events)
+            others = [each for way, each in own.items() if way != worst]
+            if _is_red(own.values(), allowed) and _is_red(others, allowed):
+                packets = sum(each.packets for each in own.values())
+                share = sum(each.events for each in own.values()) / packets
+                found.append((share, node, direction, own))
+    # Of equally bad sides of a node the first is the sending one.
+    return max(found, key=lambda each: each[:2])[1:] if found else None
 
 
-def _is_red(cells: Sequence[_Cell], allowed: float) -> bool:
-    events = sum(cell.events for cell in cells)
-    return events >= red_from(sum(cell.packets for cell in cells), allowed)
+def _is_red(ways: Iterable[_Way], allowed: float) -> bool:
+    every = list(ways)
+    events = sum(each.events for each in every)
+    return events >= red_from(sum(each.packets for each in every), allowed)
 
 
-def _of_pair(
-    path: str, kind: ErrorKind, way: tuple[str, str], cell: _Cell, limit: ErrorLimit
+def _loss(
+    path: str,
+    kind: ErrorKind,
+    ways: Sequence[_Way],
+    limit: ErrorLimit,
+    doubt: str,
+    what: str,
+    *,
+    node: str | None,
+    ends: tuple[str, ...],
+    direction: str,
+    pairs: int,
+    measured_pairs: int,
 ) -> Loss:
-    source, destination = way
-    doubt = f"; {cell.doubt}" if cell.doubt else _why_a_moment(cell, limit)
+    events, packets = (sum(getattr(each, of) for each in ways) for of in ("events", "packets"))
+    rate = f"{events} of {packets} packets {kind.value} ({events / max(packets, 1) * 1e6:.4g} "
+    in_pairs = f" in {pairs} of {measured_pairs} pairs" if node else ""
     return Loss(
         verdict=Verdict.UNJUDGED if doubt else Verdict.FAIL,
-        kind=SuspectKind.PAIR,
+        kind=SuspectKind.RAIL if node else SuspectKind.PAIR,
         what=kind,
-        name=f"{source} - {destination} {path}",
+        name=f"{node or ' - '.join(ends)} {path}",
         net_path=path,
-        node=None,
-        ends=way,
-        direction="both",
-        events=cell.events,
-        packets=cell.packets,
-        pairs=1,
-        measured_pairs=1,
-        sentence=f"of what {source} sends to {destination} over {path}, "
-        f"{_rate(cell.events, cell.packets, kind)}; {_allowed(limit)}{doubt}",
+        node=node,
+        ends=ends,
+        direction=direction,
+        events=events,
+        packets=packets,
+        pairs=pairs,
+        measured_pairs=measured_pairs,
+        sentence=f"{what}, {rate}per million){in_pairs}; {limit.per_million_packets:.4g} per "
+        f"million are allowed ({limit.origin}){doubt}",
     )
-
-
-def _why_a_moment(cell: _Cell, limit: ErrorLimit) -> str:
-    """Return why a pair's losses may be a burst of a moment; empty where they came again.
-
-    Among all pairs of a campaign one has a burst; that the next look at it sees a packet by chance
-    is no second burst.  So what its other rounds lost has to be too much by itself.
-    """
-    worst, _ = max(cell.events_of.items(), key=lambda each: each[1])
-    events, packets = cell.without(worst)
-    if events >= red_from(packets, limit.per_million_packets):
-        return ""
-    others = f", {events} of {packets} packets in its others" if packets else ""
-    return f"; most in one round{others}: a burst of a moment, or this pair"
-
-
-def _rate(events: int, packets: int, kind: ErrorKind) -> str:
-    rate = events / max(packets, 1) * 1e6
-    return f"{events} of {packets} packets {kind.value} ({rate:.4g} per million)"
-
-
-def _allowed(limit: ErrorLimit) -> str:
-    return f"{limit.per_million_packets:.4g} per million are allowed ({limit.origin})"
