@@ -32,7 +32,7 @@ def perflogs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         looks = tmp_path / run_id
         looks.mkdir()
         for node, name in nodes.items():
-            (looks / f"{node}.txt").write_bytes((DATA / f"{name}.txt").read_bytes())
+            (looks / f"{node}.txt").write_bytes((DATA / f"{name}.json").read_bytes())
         keep_looks(folder / ".inventory", looks, [*nodes, "n3"], run_id=run_id, time=time)
     rank = {"rank": 0, "node": "n1", "cpus": "40-41"}
     of = dict.fromkeys(("unique_name", "partition", "stack", "job_id"), "1")

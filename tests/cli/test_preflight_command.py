@@ -69,7 +69,7 @@ def perflogs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         looks = tmp_path / run_id
         looks.mkdir()
         for node, name in nodes.items():
-            (looks / f"{node}.txt").write_bytes((DATA / f"{name}.txt").read_bytes())
+            (looks / f"{node}.txt").write_bytes((DATA / f"{name}.json").read_bytes())
         keep_looks(folder / ".inventory", looks, nodes, run_id=run_id, time=time)
         for partition, fabric, mine in (("hdr", "hdr", "n"), ("eth", "eth", "e")):
             there = {node: "x" for node in nodes if node.startswith(mine)}
@@ -94,7 +94,7 @@ def test_what_is_said_of_many_nodes_is_one_line(
 ) -> None:
     nodes = [f"n{number}" for number in range(2, 12)]
     for node in nodes:
-        (tmp_path / f"{node}.txt").write_bytes((DATA / "mlx5-degraded.txt").read_bytes())
+        (tmp_path / f"{node}.txt").write_bytes((DATA / "mlx5-degraded.json").read_bytes())
     looks = {"run_id": SECOND, "time": "2026-11-18T09:01:00Z"}
     keep_looks(perflogs / ".inventory", tmp_path, nodes, **looks)
     inventory = dict.fromkeys(nodes, "x")
@@ -153,7 +153,7 @@ def test_a_node_that_was_measured_over_no_link_is_judged_by_all(
         file.write('[[fabrics]]\nname = "memory"\nrails = [{ interface = "lo" }]\n')
     looks = perflogs.parent / "third"
     looks.mkdir()
-    (looks / "n3.txt").write_bytes((DATA / "mlx5-degraded.txt").read_bytes())
+    (looks / "n3.txt").write_bytes((DATA / "mlx5-degraded.json").read_bytes())
     keep_looks(perflogs / ".inventory", looks, ["n3"], run_id=SECOND, time="2026-11-18T09:00:00Z")
     record = {"kind": "leg", "run_id": SECOND, "fabric": "memory", "inventory": {"n3": "x"}}
     append_records(perflogs / "hdr" / "records.jsonl", [record])
@@ -216,7 +216,7 @@ def test_every_line_about_a_software_device_says_so(
     monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path / "perflogs"))
     looks = tmp_path / "looks"
     looks.mkdir()
-    (looks / "vc1.txt").write_bytes((DATA / "soft-roce-guest.txt").read_bytes())
+    (looks / "vc1.txt").write_bytes((DATA / "soft-roce-guest.json").read_bytes())
     folder = tmp_path / "perflogs" / "soft"
     keep_looks(folder / ".inventory", looks, ["vc1"], run_id=FIRST, time="2026-11-16T08:01:00Z")
     record = {"kind": "leg", "run_id": FIRST, "fabric": "hdr", "inventory": {"vc1": "x"}}
@@ -240,7 +240,7 @@ def test_this_node_is_judged_at_once_in_one_line(
         ("bnxt-healthy", 0, "PASS n9: eth: 2 facts as declared\n"),
         ("mlx5-degraded", 1, "FAIL n9: mlx5_0:1 on n9 runs at 100 of 200 Gb/s"),
     ):
-        text = (DATA / f"{name}.txt").read_text()
+        text = (DATA / f"{name}.json").read_text()
         monkeypatch.setattr(
             "fabricproof.nodes.preflight.here.run_group", lambda *_, said=text, **__: (0, said, "")
         )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fabricproof.cli.site import site_init
-from fabricproof.nodes.discover import probe
+from fabricproof.nodes.discover import cluster as probe
 
 Command = Callable[..., Any]
 
@@ -132,8 +132,8 @@ def test_a_disk_that_fills_up_leaves_no_half_site(
 def test_what_is_no_recording_is_refused(fabricproof: Command, tmp_path: Path) -> None:
     ended = fabricproof("site", "init", "mine", "--from", tmp_path)
     assert ended.status == 66
-    assert "head.txt" in ended.err
-    (tmp_path / "head.txt").write_text("#== host\nname=x\n", encoding="utf-8")
+    assert "head.json" in ended.err
+    (tmp_path / "head.json").write_text("{}", encoding="utf-8")
     assert fabricproof("site", "init", "mine", "--from", tmp_path).status == 65
     assert fabricproof("site", "init", "mine", "--from", tmp_path / "gone").status == 66
 

@@ -24,7 +24,7 @@ from made_baselines import make_baseline, make_row
 
 DATA = Path(__file__).parents[1] / "data"
 LEG = make_leg(baseline="spring")
-LOOK = (DATA / "inventory" / "mlx5-healthy.txt").read_text()
+LOOK = (DATA / "inventory" / "mlx5-healthy.json").read_text()
 
 
 def lay(
@@ -84,7 +84,7 @@ def test_a_second_look_that_is_well_clears_it(tmp_path: Path) -> None:
 
 
 def test_a_node_that_is_another_is_judged_by_physics_alone(tmp_path: Path) -> None:
-    new_cable = (DATA / "inventory" / "mlx5-new-cable.txt").read_text()
+    new_cable = (DATA / "inventory" / "mlx5-new-cable.json").read_text()
     lay(tmp_path, look=new_cable)
     leave(tmp_path, LEG, slower(PUT_BW, 1.06))
     report = judge_leg(tmp_path, LEG).report

@@ -39,7 +39,7 @@ SPEC = FabricSpec.model_validate(
 
 
 def _look(folder: Path, node: str, old: str = "", new: str = "") -> None:
-    text = (DATA / "virtual-cluster.txt").read_text().replace("name=vc1", f"name={node}")
+    text = (DATA / "virtual-cluster.json").read_text().replace('"name": "vc1"', f'"name": "{node}"')
     assert old in text
     (folder / f"{node}.txt").write_text(text.replace(old, new))
 
@@ -136,7 +136,7 @@ def test_a_look_that_left_nothing_changes_no_verdict(tmp_path: Path) -> None:
     assert with_preflight(outcome, judge_looks(SPEC, looks)) == outcome
 
 
-@pytest.mark.parametrize("text", ["", "rubbish\n", "#== host\n"])
+@pytest.mark.parametrize("text", ["", "rubbish\n", "{}"])
 def test_an_empty_look_is_no_machine(text: str, tmp_path: Path) -> None:
     (tmp_path / "vc1.txt").write_text(text)
     looks = read_looks(tmp_path, [])

@@ -3,7 +3,7 @@
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
     "discover": "a first site folder from what a machine shows",
-    "discover.probe": "what a machine is asked for that",
+    "discover.cluster": "what a machine and its cluster are asked for that",
     "doctor": "what a stack will use, and what would go wrong",
     "inventory.changed": "whether a node is still what it was",
     "inventory.differences": "what differs between two nodes",

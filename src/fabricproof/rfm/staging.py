@@ -26,7 +26,7 @@ from fabricproof.job.script import (
     SECOND_LOOK_ERRORS,
     SOCKETS_FILE,
 )
-from fabricproof.nodes.discover.probe import LOOK
+from fabricproof.nodes.inventory.read import LOOK
 from fabricproof.site import PartitionSpec, Site, StackSpec
 from fabricproof.stacks.container import INSIDE
 from fabricproof.stacks.environment import option_words, shell_word

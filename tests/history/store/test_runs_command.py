@@ -31,7 +31,7 @@ def perflogs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         looks = tmp_path / run_
         looks.mkdir()
         if cable:
-            (looks / "n1.txt").write_bytes((DATA / f"{cable}.txt").read_bytes())
+            (looks / "n1.txt").write_bytes((DATA / f"{cable}.json").read_bytes())
         seen = keep_looks(folder / ".inventory", looks, ["n1"], run_id=run_, time="2026-11-01")
         identity = {"digest": "ffff" if run_ == THIRD else "0123"}
         own = {"inventory": seen, "site": "vcluster", "stack_identity": identity}

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fabricproof.nodes.discover.facts import ClusterSeen
-from fabricproof.nodes.discover.probe import load, read_cluster
+from fabricproof.nodes.discover.cluster import Cluster, load, read_cluster
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "discover"
 NAMES = sorted(folder.name for folder in DATA.iterdir() if folder.is_dir())
 
 
-def cluster(name: str) -> ClusterSeen:
+def cluster(name: str) -> Cluster:
     return read_cluster(load(DATA / name), name)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 from seen_clusters import DATA, NAMES
-from test_look_script import tool
 
 from fabricproof.core.errors import InputMissingError, ParseError, UnavailableError
-from fabricproof.nodes.discover import probe
-from fabricproof.nodes.discover.probe import Recording, load, read_cluster, record, save
+from fabricproof.nodes.discover import cluster as probe
+from fabricproof.nodes.discover.cluster import Recording, load, read_cluster, record, save
 
 SINFO = """case "$*" in
     *version*) echo "slurm 23.11.10" ;;
@@ -26,6 +26,12 @@ SRUN = """case "$1" in --mpi=list) echo pmix; exit 0 ;; esac
 echo "$*" >>"$SRUN_NOTES"
 while [ "$1" != sh ]; do shift; done
 exec "$@\""""
+
+
+def tool(folder: Path, name: str, body: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+    (folder / name).chmod(0o755)
 
 
 @pytest.fixture
@@ -85,14 +91,8 @@ def test_our_own_allocation_does_not_catch_the_job(
 
 
 def test_a_machine_that_cannot_be_looked_at_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "LOOK", Path("/nowhere/look.sh"))
+    monkeypatch.setattr(probe, "LOOK", Path("/nowhere/look.py"))
     with pytest.raises(UnavailableError, match="cannot be looked at"):
-        record(lambda _: None)
-
-
-def test_a_program_that_cannot_be_started_is_a_phrase(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(UnavailableError, match="sh: No such file or directory"):
         record(lambda _: None)
 
 
@@ -104,13 +104,38 @@ def test_a_recording_is_read_back_as_it_was_saved(name: str, tmp_path: Path) -> 
 
 
 def test_a_folder_without_a_recording_says_what_it_should_hold(tmp_path: Path) -> None:
-    with pytest.raises(InputMissingError, match=r"head\.txt"):
+    with pytest.raises(InputMissingError, match=r"head\.json"):
         load(tmp_path)
 
 
 def test_a_damaged_node_is_a_trouble_and_a_damaged_head_an_error() -> None:
     whole = load(DATA / "virtual-cluster")
-    cut = Recording(head=whole.head, slurm=whole.slurm, nodes={"compute": "#== host"})
-    assert read_cluster(cut).troubles == ("partition compute: not a whole recording of a machine",)
-    with pytest.raises(ParseError):
-        read_cluster(Recording(head="#== host"))
+    cut = Recording(head=whole.head, slurm=whole.slurm, nodes={"compute": whole.head[:99]})
+    assert read_cluster(cut).troubles == ("partition compute: not a whole look at a machine",)
+    for head in ("", "hello", "{}", whole.head.replace('"reached": "end"', '"reached": "tools"')):
+        with pytest.raises(ParseError, match="not a whole look"):
+            read_cluster(Recording(head=head))
+
+
+def test_a_greeting_before_the_look_is_passed_over() -> None:
+    whole = load(DATA / "virtual-cluster")
+    assert read_cluster(Recording(head=f"Welcome\n{whole.head}")).head.name == "head"
+
+
+def test_modules_are_names_without_folders_headings_and_marks() -> None:
+    host = read_cluster(load(DATA / "two-ports-one-card")).head
+    assert host.modules == ("mpi/openmpi-x86_64", "mpi/openmpi-3.1.0")
+    assert host.modules_system == "tmod4"
+
+
+def test_a_slurm_command_that_does_not_even_end_when_asked_to_is_ended(tmp_path: Path) -> None:
+    tool(tmp_path, "sinfo", "trap '' TERM; sleep 60 & wait; sleep 60")
+    text = probe.SLURM.read_text(encoding="utf-8").replace("limited 10", "limited 0.2")
+    script = tmp_path / "slurm.sh"
+    script.write_text(text.replace("timeout -k 2", "timeout -k 0.2"), encoding="utf-8")
+    done = subprocess.run(
+        ["sh", str(script)], env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True, text=True, timeout=30, check=True,
+    )  # fmt: skip
+    assert "#== partitions\nstatus=" in done.stdout
+    assert "timeout -k 2" in text

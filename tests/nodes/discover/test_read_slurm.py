@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 from seen_clusters import DATA, cluster
 
-from fabricproof.nodes.discover.facts import SlurmSeen
-from fabricproof.nodes.discover.read import read_slurm
+from fabricproof.nodes.discover.cluster import Slurm, read_slurm
 
 
-def slurm(name: str) -> SlurmSeen:
+def slurm(name: str) -> Slurm:
     found = cluster(name).slurm
     assert found is not None
     return found

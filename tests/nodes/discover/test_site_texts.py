@@ -12,31 +12,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from seen_clusters import NAMES, cluster
 
+from fabricproof.nodes.discover.cluster import Cluster, Host, Partition, Slurm
 from fabricproof.nodes.discover.draft import find_guesses, toml_value
-from fabricproof.nodes.discover.facts import (
-    ClusterSeen,
-    HostSeen,
-    InterfaceSeen,
-    PartitionSeen,
-    PortSeen,
-    ProgramSeen,
-    ShaperSeen,
-    SlotSeen,
-    SlurmSeen,
-)
 from fabricproof.nodes.discover.write import (
     FABRIC,
     REFERENCES,
     SITE,
     write_site,
 )
+from fabricproof.nodes.inventory.facts import Value
 from fabricproof.physics import bound
 from fabricproof.site import Site, load_site
 from fabricproof.site.scheduling import SlurmTraits
 from fabricproof.stacks.wheels import wheel_stacks
 
 
-def written(seen: ClusterSeen, folder: Path, **around: Any) -> tuple[Site, dict[str, str]]:
+def written(seen: Cluster, folder: Path, **around: Any) -> tuple[Site, dict[str, str]]:
     texts = write_site("mine", seen, **around)
     for name, text in texts.items():
         path = folder / "mine" / name
@@ -72,21 +63,22 @@ def test_the_virtual_cluster_becomes_what_its_own_site_says(tmp_path: Path) -> N
 
 
 def test_software_devices_become_soft_roce_and_no_adapter(tmp_path: Path) -> None:
-    shaper = ShaperSeen(rate_bit_s=1e8, burst_bytes=9216)
-    rail = InterfaceSeen(
-        name="rail0", is_up=True, mtu=4200, addresses=("198.19.0.11/24",), shaper=shaper
-    )
-    port = PortSeen(
-        hca="rxe0", port=1, is_active=True, rate="2.5 Gb/sec (1X SDR)", layer="Ethernet",
-        driver="rdma_rxe", parent="rail0", mtu=4096,
-    )  # fmt: skip
-    head = HostSeen(name="vc1", interfaces=(rail,), ports=(port,))
-    site, texts = written(ClusterSeen(head=head), tmp_path)
+    shaper: dict[str, Value] = {"shaped_to_mbit_s": 100, "shaper_burst_bytes": 9216}
+    rail: dict[str, Value] = {
+        "state": "up", "kind": "ethernet", "mtu": 4200, "addresses": "198.19.0.11/24"
+    }  # fmt: skip
+    port: dict[str, Value] = {
+        "kind": "soft-roce", "state": "ACTIVE", "rate_in_sysfs": "2.5 Gb/sec (1X SDR)",
+        "layer": "Ethernet", "driver": "rdma_rxe", "parent": "rail0", "mtu": 4096,
+    }  # fmt: skip
+    parts = {"interface rail0": rail | shaper, "port rxe0:1": port}
+    head = Host(name="vc1", facts=parts)
+    site, texts = written(Cluster(head=head), tmp_path)
     assert site.fabric("softroce0", ["rxe0:1"]).link.name == "Soft-RoCE 100 Mb/s"
     assert site.fabric("softroce0").framing.name == "rocev2"
     assert "guess: what rail0 is shaped to" in line_of(texts[FABRIC], 'link = "Soft-RoCE')
-    bare = dataclasses.replace(head, interfaces=(dataclasses.replace(rail, shaper=None),))
-    site, texts = written(ClusterSeen(head=bare), tmp_path)
+    bare = dataclasses.replace(head, facts=parts | {"interface rail0": rail})
+    site, texts = written(Cluster(head=bare), tmp_path)
     assert site.fabric_spec("softroce0").link is None
     assert "ib_write_bw" in texts[FABRIC]
 
@@ -126,9 +118,10 @@ def test_two_ports_of_one_card_are_declared_so(tmp_path: Path) -> None:
 def test_rails_of_which_some_share_a_card_are_declared_apart_and_said(tmp_path: Path) -> None:
     seen = cluster("two-ports-one-card")
     node = seen.nodes["compute"]
-    second = SlotSeen(address="0000:82:00.0", name="3.0x8", max_payload_bytes=128)
-    third = dataclasses.replace(node.ports[0], hca="mlx4_1", slot=second)
-    node = dataclasses.replace(node, ports=(*node.ports, third))
+    ports = node.parts("port")
+    slot = {"pci": "0000:82:00.0", "pcie": "3.0x8", "max_payload_bytes": 128}
+    third = {"port mlx4_1:1": {**ports["mlx4_0:1"], **slot}}
+    node = dataclasses.replace(node, facts={**node.facts, **third})
     site, texts = written(dataclasses.replace(seen, nodes={"compute": node}), tmp_path)
     spec = site.fabric_spec("ib0")
     assert not spec.rails_share_slot
@@ -169,13 +162,14 @@ def test_a_machine_without_a_name_is_claimed_by_no_site(tmp_path: Path, name: st
 
 
 def test_a_machine_with_nothing_still_gives_a_site(tmp_path: Path) -> None:
-    site, _ = written(ClusterSeen(head=HostSeen(name="bare")), tmp_path)
+    site, _ = written(Cluster(head=Host(name="bare")), tmp_path)
     assert [each.name for each in site.fabrics] == ["memory"]
 
 
 def test_slurm_that_gives_away_more_cpus_than_there_are_is_noticed(tmp_path: Path) -> None:
     seen = cluster("cloud-efa")
-    node = dataclasses.replace(seen.nodes["compute"], cpus=36)
+    node = seen.nodes["compute"]
+    node = dataclasses.replace(node, facts={**node.facts, "node": {"cpus": 36}})
     site, texts = written(dataclasses.replace(seen, nodes={"compute": node}), tmp_path)
     assert site.partitions[0].oversubscribed
     assert "Slurm gives away 72 CPUs" in texts[SITE]
@@ -199,50 +193,58 @@ names = st.text(
     min_size=1,
     max_size=12,
 )
-slots = st.builds(
-    SlotSeen,
-    address=st.sampled_from(["0000:81:00.0", "0000:81:00.1", "0000:c1:00.0"]),
-    name=st.sampled_from([None, "3.0x8", "4.0x16"]),
-    max_payload_bytes=st.sampled_from([None, 128, 256]),
-)
-interfaces = st.builds(
-    InterfaceSeen, name=names, is_up=st.booleans(),
+
+
+def facts(**values: st.SearchStrategy[Value | None]) -> st.SearchStrategy[dict[str, Value]]:
+    return st.fixed_dictionaries(values).map(
+        lambda said: {key: value for key, value in said.items() if value is not None}
+    )
+
+
+slots = {
+    "pci": st.sampled_from([None, "0000:81:00.0", "0000:81:00.1", "0000:c1:00.0"]),
+    "pcie": st.sampled_from([None, "3.0x8", "4.0x16"]),
+    "max_payload_bytes": st.sampled_from([None, 128, 256]),
+}
+interfaces = facts(
+    state=st.sampled_from(["up", "down"]), kind=st.just("ethernet"),
     speed_mbit_s=st.one_of(st.none(), st.integers(1, 10**6)),
-    mtu=st.sampled_from([None, 1500, 9000]), is_virtual=st.booleans(),
-    driver=st.one_of(st.none(), words), addresses=st.sampled_from([(), ("192.0.2.1/24",)]),
-    slot=st.one_of(st.none(), slots),
+    mtu=st.sampled_from([None, 1500, 9000]), virtual=st.sampled_from([None, "yes", "bond"]),
+    driver=st.one_of(st.none(), words), addresses=st.sampled_from([None, "192.0.2.1/24"]), **slots,
 )  # fmt: skip
-ports = st.builds(
-    PortSeen, hca=names, port=st.integers(1, 2), is_active=st.booleans(),
-    rate=st.sampled_from(["", "200 Gb/sec (4X HDR)", "100 Gb/sec (4X EDR)", "nonsense"]),
+ports = facts(
+    state=st.sampled_from(["ACTIVE", "DOWN"]), kind=st.sampled_from([None, None, "soft-roce"]),
     layer=st.sampled_from(["InfiniBand", "Ethernet", "Unspecified"]),
     driver=st.sampled_from([None, "mlx5_core", "efa", "hfi1"]),
-    parent=st.sampled_from([None, None, "", "a"]), firmware=st.one_of(st.none(), words),
-    mtu=st.sampled_from([None, 1024, 4096]), slot=st.one_of(st.none(), slots),
+    parent=st.sampled_from([None, "a"]), firmware=st.one_of(st.none(), words),
+    mtu=st.sampled_from([None, 1024, 4096]), **slots,
 )  # fmt: skip
+parts = st.builds(
+    dict.__or__,
+    st.dictionaries(names.map("interface {}".format), interfaces, max_size=3),
+    st.dictionaries(names.map("port {}:1".format), ports, max_size=3),
+)
 hosts = st.builds(
-    HostSeen,
+    Host,
     name=names,
+    facts=parts,
     boot=st.sampled_from(["", "one"]),
-    cpus=st.one_of(st.none(), st.integers(1, 512)),
     system=words,
-    interfaces=st.lists(interfaces, max_size=3, unique_by=lambda each: each.name).map(tuple),
-    ports=st.lists(ports, max_size=3, unique_by=lambda each: each.name).map(tuple),
     modules=st.lists(
         st.sampled_from(["openmpi/5.0", "impi/2021", "mpich/4.1", "osu/7.2", "odd"]), max_size=4
     ).map(tuple),
     programs=st.dictionaries(
-        st.sampled_from(["gcc", "mpirun", "sinfo", "ucx_info"]),
-        st.builds(ProgramSeen, path=st.just("/usr/bin/x"), said=st.sampled_from(["", "1.2.3"])),
+        st.sampled_from(["mpirun", "osu_bw"]),
+        st.tuples(st.just("/usr/bin/x"), st.sampled_from(["", "1.2.3"])),
     ),
 )
 partitions = st.builds(
-    PartitionSeen, name=st.sampled_from(["a", "b.c", "_d"]), num_nodes=st.integers(0, 3),
+    Partition, name=st.sampled_from(["a", "b.c", "_d"]), num_nodes=st.integers(0, 3),
     num_usable=st.integers(0, 3), cpus=st.one_of(st.none(), st.integers(1, 512)),
     is_up=st.booleans(), limit_minutes=st.one_of(st.none(), st.integers(0, 100)), nodes=words,
 )  # fmt: skip
 slurms = st.builds(
-    SlurmSeen,
+    Slurm,
     version=words,
     sinfo=st.sampled_from(["/usr/bin/sinfo", "/opt/slurm/bin/sinfo"]),
     conf=st.one_of(st.just(""), words),
@@ -251,7 +253,7 @@ slurms = st.builds(
     mpi_types=st.sampled_from([(), ("pmi2",), ("pmix",)]),
 )
 clusters = st.builds(
-    ClusterSeen,
+    Cluster,
     head=hosts,
     slurm=st.one_of(st.none(), slurms),
     nodes=st.dictionaries(st.sampled_from(["a", "b.c", "_d"]), hosts),
@@ -265,7 +267,7 @@ clusters = st.builds(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(clusters)
-def test_whatever_was_seen_the_site_is_valid(tmp_path: Path, seen: ClusterSeen) -> None:
+def test_whatever_was_seen_the_site_is_valid(tmp_path: Path, seen: Cluster) -> None:
     site, _ = written(seen, tmp_path)
     named = {name for partition in site.partitions for name in partition.fabrics}
     assert named <= {each.name for each in site.fabrics}

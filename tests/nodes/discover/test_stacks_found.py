@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from seen_clusters import cluster
 
-from fabricproof.nodes.discover.facts import HostSeen, ProgramSeen, SlurmSeen
+from fabricproof.nodes.discover.cluster import Host, Slurm
 from fabricproof.nodes.discover.stacks import family_of, find_stacks, version_of
 from fabricproof.site.schema import StackSpec
 from fabricproof.stacks.wheels import WheelStack, wheel_stacks
 
-SLURM = SlurmSeen(mpi_types=("none", "pmi2", "pmix", "pmix_v4"))
+SLURM = Slurm(mpi_types=("none", "pmi2", "pmix", "pmix_v4"))
 
 
 def stacks(
-    host: HostSeen, slurm: SlurmSeen | None = SLURM, *provisioned: WheelStack
+    host: Host, slurm: Slurm | None = SLURM, *provisioned: WheelStack
 ) -> dict[str, dict[str, Any]]:
     drafts, _ = find_stacks(host, slurm, provisioned)
     found = {}
@@ -28,8 +28,8 @@ def stacks(
     return found
 
 
-def with_modules(*names: str, **more: Any) -> HostSeen:
-    return HostSeen(name="n1", modules=names, pmi2_library="/usr/lib64/libpmi2.so", **more)
+def with_modules(*names: str, **more: Any) -> Host:
+    return Host(name="n1", modules=names, pmi2_library="/usr/lib64/libpmi2.so", **more)
 
 
 @pytest.mark.parametrize(
@@ -76,17 +76,17 @@ def test_mvapich2_is_another_family_than_mvapich() -> None:
 
 
 def test_a_launcher_of_its_own_where_srun_lacks_the_pmi() -> None:
-    old = SlurmSeen(mpi_types=("none", "openmpi", "pmi2"))
+    old = Slurm(mpi_types=("none", "openmpi", "pmi2"))
     assert stacks(with_modules("openmpi/5.0.3"), old)["openmpi"]["launcher"] == "mpirun"
     assert "launcher" not in stacks(with_modules("openmpi/5.0.3"))["openmpi"]
-    versioned = SlurmSeen(mpi_types=("pmix_v5",))
+    versioned = Slurm(mpi_types=("pmix_v5",))
     assert "launcher" not in stacks(with_modules("openmpi/5.0.3"), versioned)["openmpi"]
     assert stacks(with_modules("mpich/4.1"), versioned)["mpich"]["launcher"] == "mpiexec"
 
 
 def test_intel_mpi_needs_libpmi2_under_srun() -> None:
     there = with_modules("impi/2021.9")
-    gone = HostSeen(name="n1", modules=("impi/2021.9",))
+    gone = Host(name="n1", modules=("impi/2021.9",))
     assert "launcher" not in stacks(there)["intelmpi"]
     assert stacks(gone)["intelmpi"]["launcher"] == "mpirun"
     assert stacks(there)["intelmpi"]["suites"] == {"imb": "PATH"}
@@ -103,23 +103,23 @@ def test_intel_mpi_needs_libpmi2_under_srun() -> None:
 def test_the_mpi_on_path_is_a_stack_where_no_module_is(
     said: str, family: str, version: str
 ) -> None:
-    programs = {"mpirun": ProgramSeen(path="/usr/bin/mpirun", said=said)}
-    found = stacks(HostSeen(name="n1", programs=programs), None)[f"{family}-system"]
+    programs = {"mpirun": ("/usr/bin/mpirun", said)}
+    found = stacks(Host(name="n1", programs=programs), None)[f"{family}-system"]
     assert (found["family"], found["version"]) == (family, version)
 
 
 def test_programs_on_path_make_a_stack_whole() -> None:
     programs = {
-        "mpirun": ProgramSeen(path="/usr/bin/mpirun", said="mpirun (Open MPI) 4.1.4"),
-        "osu_bw": ProgramSeen(path="/usr/bin/osu_bw"),
+        "mpirun": ("/usr/bin/mpirun", "mpirun (Open MPI) 4.1.4"),
+        "osu_bw": ("/usr/bin/osu_bw", ""),
     }
-    found = stacks(HostSeen(name="n1", programs=programs))
+    found = stacks(Host(name="n1", programs=programs))
     assert list(found) == ["openmpi-system"]
     assert found["openmpi-system"]["suites"] == {"osu": "PATH"}
 
 
 def test_where_nothing_has_programs_one_stack_is_to_be_built() -> None:
-    assert stacks(HostSeen(name="n1"))["openmpi"]["spack"] == "openmpi"
+    assert stacks(Host(name="n1"))["openmpi"]["spack"] == "openmpi"
     both = stacks(with_modules("openmpi/5.0.3"))
     assert both["openmpi-spack"]["spack"] == "openmpi"
     assert "suites" not in both["openmpi"]

@@ -32,8 +32,8 @@ def recorded(name: str, status: int = 0) -> Answer:
 
 
 def looked(name: str, status: int = 0) -> Answer:
-    """Return what look.sh printed on a node of tests/data/inventory, as an answer comes back."""
-    text = (LOOKS / f"{name}.txt").read_text(encoding="utf-8")
+    """Return what look.py printed on a node of tests/data/inventory, as an answer comes back."""
+    text = (LOOKS / f"{name}.json").read_text(encoding="utf-8")
     return Answer(command="look", output=text.strip("\n"), status=status)
 
 

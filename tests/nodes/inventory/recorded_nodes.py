@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from fabricproof.nodes.inventory.facts import Machine, Value
 from fabricproof.nodes.inventory.read import read_machine
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "inventory"
-NAMES = sorted(path.stem for path in DATA.glob("*.txt"))
+NAMES = sorted(path.stem for path in DATA.glob("*.json"))
 
 
 def text(name: str) -> str:
-    return (DATA / f"{name}.txt").read_text(encoding="utf-8")
+    return (DATA / f"{name}.json").read_text(encoding="utf-8")
 
 
 def machine(name: str, node: str | None = None) -> Machine:
     said = text(name)
-    host = next(line for line in said.splitlines() if line.startswith("name="))
-    return read_machine(said, node or host.removeprefix("name="))
+    return read_machine(said, node or json.loads(said)["host"]["name"])
 
 
 def fact(one: Machine, part: str, name: str) -> Value | None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from recorded_nodes import NAMES, fact, machine, text
 
-from fabricproof.nodes.discover.read import split_sections
 from fabricproof.nodes.inventory.facts import IDENTITIES, ReadTroubleKind, Value, without_identities
-from fabricproof.nodes.inventory.read import read_machine
+from fabricproof.nodes.inventory.read import read_machine, read_neighbours
 
 PORT = "port mlx5_0:1"
 BNXT = "interface enp97s0f0np0"
@@ -66,7 +67,7 @@ def test_every_recording_says_what_its_node_is(name: str) -> None:
 
 
 def test_an_interface_whose_driver_does_not_say_is_not_called_down() -> None:
-    said = text("mlx5-healthy").replace("ib0\toperstate=up", "ib0\toperstate=unknown")
+    said = text("mlx5-healthy").replace('"operstate": "up"', '"operstate": "unknown"')
     assert fact(read_machine(said, "cn001"), "interface ib0", "state") == "unknown"
 
 
@@ -98,7 +99,7 @@ def test_nothing_is_unknown_where_all_was_read(name: str) -> None:
 
 
 def test_a_tool_that_hung_is_named_and_the_rest_counts() -> None:
-    said = text("mlx5-healthy").replace("#== nic\n", "#== nic\n#!! no answer: ethtool -m ib0\n")
+    said = text("mlx5-healthy").replace('"silent": []', '"silent": ["ethtool -m ib0"]')
     one = read_machine(said, "cn001")
     assert one.unknown == ("no answer: ethtool -m ib0",)
     assert one.facts == machine("mlx5-healthy").facts
@@ -108,12 +109,12 @@ def test_a_tool_that_hung_is_named_and_the_rest_counts() -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("boot=0a6d", "boot=ffff"),
-        ("port_lid:\t\t35", "port_lid:\t\t36"),
+        ('"boot": "0a6d', '"boot": "ffff'),
+        ("port_lid:\\t\\t35", "port_lid:\\t\\t36"),
         ("Base lid: 35", "Base lid: 36"),
         ("rx-usecs: 8", "rx-usecs: 64"),
-        ("Link detected: yes", "Link detected: yes\nib0\t\tTemperature: 51"),
-        ("sm_lid:\t\t\t1", "sm_lid:\t\t\t2"),
+        ("Link detected: yes", "Link detected: yes\\nTemperature: 51"),
+        ("sm_lid:\\t\\t\\t1", "sm_lid:\\t\\t\\t2"),
     ],
 )
 def test_what_changes_by_itself_leaves_the_digest(old: str, new: str) -> None:
@@ -123,7 +124,7 @@ def test_what_changes_by_itself_leaves_the_digest(old: str, new: str) -> None:
 
 
 def test_moving_interrupts_are_no_change_where_irqbalance_moves_them() -> None:
-    moved = ("irq_cpus=0-15 16-31 ", "irq_cpus=3 7 9 ")
+    moved = ('"irq_cpus": "0-15 16-31"', '"irq_cpus": "3 7 9"')
     free, balanced = text("bnxt-healthy"), text("bnxt-irqbalance")
     assert read_machine(balanced.replace(*moved), "e") == read_machine(balanced, "e")
     assert read_machine(free.replace(*moved), "e") != read_machine(free, "e")
@@ -132,8 +133,8 @@ def test_moving_interrupts_are_no_change_where_irqbalance_moves_them() -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("kernel=5.14.0-427", "kernel=5.14.0-503"),
-        ("firmware=20.41.1000\ttype", "firmware=20.43.1014\ttype"),
+        ('"kernel": "5.14.0-427', '"kernel": "5.14.0-503'),
+        ('"firmware": "20.41.1000"', '"firmware": "20.43.1014"'),
         ("MaxPayload 512 bytes, MaxReadReq", "MaxPayload 128 bytes, MaxReadReq"),
         ("generic-receive-offload: on", "generic-receive-offload: off"),
         ("MT2217VS05123", "MT2217VS05124"),
@@ -159,35 +160,78 @@ def test_a_look_that_left_nothing_is_unknown_as_a_whole() -> None:
 
 
 def test_a_look_that_was_cut_off_says_where() -> None:
-    said = text("mlx5-healthy")
-    cut = read_machine(said[: said.index("#== nic")], "cn001")
-    assert cut.unknown == ("what comes after 'ibstat': the look was cut off there",)
+    cut = read_machine(text("mlx5-healthy").replace('"reached": "end"', '"reached": "cables"'), "n")
+    assert cut.unknown == ("what comes after 'cables': the look was cut off there",)
     assert fact(cut, PORT, "pcie") == "4.0x16"
-    assert fact(cut, "interface ib0", "rings") is None
 
 
 @given(name=st.sampled_from(NAMES), share=st.floats(0, 1))
 def test_a_cut_look_never_says_what_the_whole_does_not(name: str, share: float) -> None:
-    said = text(name)
-    whole = machine(name)
-    cut = read_machine(said[: int(len(said) * share)], whole.node)
-    assert cut.unknown != whole.unknown or cut == whole
+    whole, raw = machine(name), json.loads(text(name))
+    tools = list(raw["tools"].items())
+    raw |= {"tools": dict(tools[: int(len(tools) * share)]), "reached": "tools"}
+    cut = read_machine(json.dumps(raw), whole.node)
     for part, facts in cut.facts.items():
         assert {key: whole.facts[part].get(key) for key in facts} == facts
 
 
-@given(st.text(alphabet="#= !\t\nab:0x1.", max_size=400))
-def test_no_text_is_an_exception(text: str) -> None:
-    one = read_machine(text, "n1")
-    assert one.unknown or list(split_sections(text))[-1:] == ["end"]
+@given(name=st.sampled_from(NAMES), place=st.floats(0, 1), noise=st.text(max_size=4))
+def test_damage_is_never_an_exception(name: str, place: float, noise: str) -> None:
+    said = text(name).rstrip()
+    at = int((len(said) - 1) * place)
+    read_machine(said[:at] + noise + said[at + 1 :], "n1")
+    assert read_machine(said[:at], "n1").facts == {}
 
 
 def test_each_trouble_has_a_kind_and_what_was_hindered() -> None:
-    said = text("hfi1").replace("#== nic\n", "#== nic\n#!! no answer: ip -o addr\n")
-    found = read_machine(said[: said.index("#== end")], "n1").troubles
+    said = text("hfi1").replace('"silent": []', '"silent": ["ip -o addr"]')
+    found = read_machine(said.replace('"reached": "end"', '"reached": "cables"'), "n1").troubles
     assert {(each.kind, each.section, each.tool) for each in found} == {
-        (ReadTroubleKind.CUT_OFF, "transceiver", ""),
+        (ReadTroubleKind.CUT_OFF, "cables", ""),
         (ReadTroubleKind.NO_ANSWER, "", "ip"),
         (ReadTroubleKind.NO_TOOL, "", "lspci"),
         (ReadTroubleKind.NO_TOOL, "", "ethtool"),
     }
+
+
+LSPCI = "0001:17:00.0 Ethernet controller: X\n\t\tDevCap:\tMaxPayload 512 bytes, PhantFunc 0\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "payload"),
+    [("", None), ("DevCtl: x\nMaxPayload 128 bytes", 128), ("Capabilities: <access denied>", None)],
+)
+def test_maxpayload_of_a_capability_alone_is_not_taken(more: str, payload: int | None) -> None:
+    net = {"eth0": {"pci": "0001:17:00.0"}}
+    tools = {"lspci -vv -s 0001:17:00.0": LSPCI + more}
+    one = read_machine(json.dumps({"reached": "end", "net": net, "tools": tools}), "n1")
+    assert fact(one, "interface eth0", "max_payload_bytes") == payload
+    assert fact(one, "interface eth0", "max_payload_best_bytes") == 512
+
+
+#: after lldpd's tests (tests/integration/test_lldpcli.py: show neighbors), and public samples
+LLDP = """\
+lldp.eth0.via=LLDP
+lldp.eth0.rid=1
+lldp.eth0.age=17 days, 09:36:51
+lldp.eth0.chassis.mac=00:00:00:00:00:02
+lldp.eth0.chassis.name=leaf1.example.com
+lldp.eth0.chassis.descr=Spectacular GNU/Linux 2016
+lldp.eth0.chassis.mgmt-ip=fe80::200:ff:fe00:2
+lldp.eth0.chassis.Bridge.enabled=on
+lldp.eth0.port.ifname=swp1
+lldp.eth0.port.descr=eth1
+lldp.eth1.5.rid=2
+lldp.eth1.5.chassis.local=spine=7
+garbage
+lldp.eth2.rid=1
+lldp.eth2.chassis.name=leaf1
+"""
+
+
+def test_lldp_names_the_switch_of_an_interface_that_has_one() -> None:
+    leaf = {"switch_id": "00:00:00:00:00:02", "switch": "leaf1.example.com"}
+    other = {"eth1.5": {"switch_id": "spine=7"}}
+    assert read_neighbours(LLDP.splitlines()) == {"eth0": leaf, **other}
+    second = ["lldp.eth0.rid=3", "lldp.eth0.chassis.mac=00:00:00:00:00:03"]
+    assert read_neighbours([*LLDP.splitlines(), *second]) == other

@@ -22,7 +22,7 @@ VIRTUAL = {
 
 def recorded(name: str, node: str) -> Machine:
     """Return a node of tests/data/inventory under another name."""
-    return read_machine((DATA / f"{name}.txt").read_text(encoding="utf-8"), node)
+    return read_machine((DATA / f"{name}.json").read_text(encoding="utf-8"), node)
 
 
 def written(

@@ -106,8 +106,7 @@ def test_a_rail_that_is_down_and_one_that_is_missing() -> None:
     ("kind", "what", "verdict"),
     [
         (ReadTroubleKind.CUT_OFF, "net", Verdict.UNJUDGED),
-        (ReadTroubleKind.CUT_OFF, "missing", Verdict.UNJUDGED),
-        (ReadTroubleKind.CUT_OFF, "lspci", Verdict.UNJUDGED),
+        (ReadTroubleKind.CUT_OFF, "tuning", Verdict.UNJUDGED),
         (ReadTroubleKind.CUT_OFF, "addresses", Verdict.UNJUDGED),
         (ReadTroubleKind.CUT_OFF, "qdisc", Verdict.FAIL),
         (ReadTroubleKind.NO_TOOL, "ip", Verdict.UNJUDGED),
@@ -122,7 +121,7 @@ def test_an_interface_is_missing_only_where_the_look_would_have_shown_it(
     assert of(preflight(VC, nodes(blind)), "vc1.state", "rail0").verdict is verdict
 
 
-@pytest.mark.parametrize(("section", "verdict"), [("net", "UNJUDGED"), ("lspci", "FAIL")])
+@pytest.mark.parametrize(("section", "verdict"), [("net", "UNJUDGED"), ("tools", "FAIL")])
 def test_a_port_is_told_by_its_device_and_needs_no_address(section: str, verdict: str) -> None:
     spec = fabric(link="HDR 4x", rails=[{"interface": "mlx5_7:1"}])
     blind = hindered(_port(), ReadTroubleKind.CUT_OFF, section)
@@ -135,7 +134,7 @@ def test_a_port_is_told_by_its_device_and_needs_no_address(section: str, verdict
         (ReadTroubleKind.CUT_OFF, "addresses", Verdict.UNJUDGED),
         (ReadTroubleKind.CUT_OFF, "qdisc", Verdict.UNJUDGED),
         (ReadTroubleKind.NO_TOOL, "tc", Verdict.UNJUDGED),
-        (ReadTroubleKind.CUT_OFF, "nic", Verdict.FAIL),
+        (ReadTroubleKind.CUT_OFF, "tools", Verdict.FAIL),
     ],
 )
 def test_a_wire_whose_declared_shaper_nobody_could_see_is_not_called_too_fast(

@@ -17,12 +17,14 @@ from fabricproof.cli import options
 from fabricproof.core.errors import ConfigError, FabricproofError, OutputError
 from fabricproof.core.whole_file import refusal_of
 from fabricproof.nodes.discover import (
-    ClusterSeen,
+    Cluster,
     Guess,
     find_guesses,
-    probe,
     used_partitions,
     write_site,
+)
+from fabricproof.nodes.discover import (
+    cluster as probe,
 )
 from fabricproof.site import (
     Site,
@@ -136,7 +138,7 @@ def _refuse_existing(folder: Path) -> None:
 
 def _look(
     partitions: tuple[str, ...], *, no_jobs: bool, keep: Path | None, kept: Path | None
-) -> ClusterSeen:
+) -> Cluster:
     def say(line: str) -> None:
         click.echo(f"{line} ...", err=True)
 
@@ -151,7 +153,7 @@ def _look(
     return _only(cluster, partitions) if partitions else cluster
 
 
-def _only(cluster: ClusterSeen, partitions: tuple[str, ...]) -> ClusterSeen:
+def _only(cluster: Cluster, partitions: tuple[str, ...]) -> Cluster:
     known = [each.name for each in cluster.slurm.partitions] if cluster.slurm else []
     for name in partitions:
         if name not in known:
@@ -218,7 +220,7 @@ def _write(folder: Path, texts: Mapping[str, str]) -> None:
 def _record(
     site: Site,
     folder: Path,
-    cluster: ClusterSeen | None,
+    cluster: Cluster | None,
     texts: Mapping[str, str],
     guesses: list[Guess],
     *,
@@ -241,17 +243,17 @@ def _record(
     }
 
 
-def _hosts(cluster: ClusterSeen | None) -> dict[str, str]:
+def _hosts(cluster: Cluster | None) -> dict[str, str]:
     if cluster is None:
         return {}
     return {"head": cluster.head.name, **{name: node.name for name, node in cluster.nodes.items()}}
 
 
-def _troubles(cluster: ClusterSeen | None) -> list[str]:
+def _troubles(cluster: Cluster | None) -> list[str]:
     return [*cluster.troubles, *used_partitions(cluster)[1]] if cluster else []
 
 
-def _tell(site: Site, folder: Path, cluster: ClusterSeen | None, guesses: list[Guess]) -> None:
+def _tell(site: Site, folder: Path, cluster: Cluster | None, guesses: list[Guess]) -> None:
     if hosts := _hosts(cluster):
         shown = (host if p == "head" else f"{host} ({p})" for p, host in hosts.items())
         click.echo(f"looked at: {', '.join(shown)}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from fabricproof.nodes.discover.cluster import Cluster
 from fabricproof.nodes.discover.draft import Guess, find_guesses
-from fabricproof.nodes.discover.facts import ClusterSeen
 from fabricproof.nodes.discover.write import used_partitions, write_site
 
 __all__ = [
-    "ClusterSeen",
+    "Cluster",
     "Guess",
     "find_guesses",
     "used_partitions",

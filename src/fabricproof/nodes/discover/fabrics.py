@@ -7,24 +7,21 @@ without a slot has wide bounds; neither calls a true number impossible.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from fabricproof.nodes.discover.cluster import Facts, Host
 from fabricproof.nodes.discover.draft import guess, seen
-from fabricproof.nodes.discover.facts import HostSeen, InterfaceSeen, PortSeen, ShaperSeen, SlotSeen
-from fabricproof.nodes.discover.rates import shaped_link, soft_link, verbs_link
-from fabricproof.physics import SOFT_ROCE_NAME, ethernet_name, soft_path_mtu
+from fabricproof.nodes.rates import shaped_link, soft_link
+from fabricproof.physics import SOFT_ROCE, SOFT_ROCE_NAME, ethernet_name, soft_path_mtu
 from fabricproof.traffic.transports import DEVICE_NAMES
 
 
 @dataclass(frozen=True, kw_only=True)
 class RailDraft:
-    """One rail.
+    """One rail: a netdev or HCA port, its slot and MaxPayload if known.
 
     Attributes:
-        interface: netdev or HCA port.
-        pcie: its slot, None where unknown.
-        max_payload_bytes: in force there.
         card: address of the card without its function; unlike on unlike node types.
         note: how it is known; no part of what is compared.
     """
@@ -38,19 +35,14 @@ class RailDraft:
 
 @dataclass(frozen=True, kw_only=True)
 class FabricDraft:
-    """One fabric, without a name.  Two drafts are equal when a site would say the same of both.
+    """One fabric, without a name.  Two drafts are equal if a site would say the same of both.
 
     Attributes:
-        kind: ``ib``, ``opa``, ``efa``, ``roce``, ``softroce``, ``hsn`` or ``eth``: what its name
-            begins with.
-        link: the link's name, None where the rate is unknown.
+        kind: what its name begins with, a key of :data:`_TRANSPORTS`.
+        link: the link's name, None if the rate is unknown.
         rails: at least one.
         protocol: None for the link's usual one.
-        mtu: in bytes.
         shaper: keys of ``shaper`` in fabric.toml.
-        transport: ``ucx`` or ``libfabric``.
-        link_note: how the link is known.
-        mtu_note: how the MTU is known.
     """
 
     kind: str
@@ -59,10 +51,14 @@ class FabricDraft:
     protocol: str | None = None
     mtu: int | None = None
     shaper: tuple[tuple[str, int], ...] = ()
-    transport: str | None = None
     link_note: str = field(default="", compare=False)
     mtu_note: str = field(default="", compare=False)
     description: str = field(default="", compare=False)
+
+    @property
+    def transport(self) -> str | None:
+        """What MPI takes for it; None for TCP."""
+        return _TRANSPORTS[self.kind]
 
     @property
     def shares_slot(self) -> bool:
@@ -78,230 +74,239 @@ class FabricDraft:
         return len(set(cards)) < len(cards) and not self.shares_slot
 
 
+_TRANSPORTS = {
+    "ib": "ucx",
+    "roce": "ucx",
+    "softroce": "ucx",
+    "opa": "libfabric",
+    "efa": "libfabric",
+    "hsn": "libfabric",
+    "eth": None,
+}
+
 #: interfaces that tools make for themselves
 _HOUSEKEEPING = re.compile(r"(docker|virbr|veth|cali|cni|flannel|br-|tun|tap|wg|ifb|dummy|vnet)")
 
 
-def find_fabrics(host: HostSeen) -> tuple[list[FabricDraft], list[str]]:
+def find_fabrics(host: Host) -> tuple[list[FabricDraft], list[str]]:
     """Return the fabrics of a machine, and a sentence for each port that is in none."""
-    left_out: list[str] = []
-    drafts = [*_verbs_fabrics(host, left_out), *_ethernet_fabrics(host, left_out)]
-    return drafts, left_out
-
-
-def _verbs_fabrics(host: HostSeen, left_out: list[str]) -> Iterator[FabricDraft]:
-    interfaces = {each.name: each for each in host.interfaces}
-    groups: dict[tuple[str, str | None, int | None], list[PortSeen]] = {}
-    soft: dict[tuple[int | None, ShaperSeen | None], list[PortSeen]] = {}
-    for port in host.ports:
-        if not port.is_active:
-            state = port.state.rpartition(": ")[2] or "of unknown state"
-            left_out.append(f"{port.name}: {state}, not ACTIVE")
+    interfaces, left_out = host.parts("interface"), list[str]()
+    groups: dict[tuple[str, object, int | None, object], list[str]] = {}
+    ports = host.parts("port")
+    for name, facts in ports.items():
+        if reason := _no_port(name, facts):
+            left_out.append(f"{name}: {reason}")
             continue
-        if port.kind == "opa" and not DEVICE_NAMES["opa"].fullmatch(port.name):
-            left_out.append(f"{port.name}: Omni-Path, renamed: libfabric takes its unit, hfi1_UNIT")
-            continue
-        if port.is_soft:
-            below = interfaces.get(port.parent or "")
-            like = (_soft_mtu(port, below), below.shaper if below else None)
-            soft.setdefault(like, []).append(port)
-            continue
-        link = verbs_link(port.kind, port.rate)
-        groups.setdefault((port.kind, link, port.mtu), []).append(port)
-    for (kind, link, mtu), ports in groups.items():
-        yield _verbs_fabric(host, kind, link, mtu, ports)
-    for (mtu, shaper), ports in soft.items():
-        yield _soft_fabric(host, mtu, shaper, ports)
+        kind, stated = _kind_of_port(facts), facts.get("mtu")
+        mtu = stated if isinstance(stated, int) else None
+        below = interfaces.get(str(facts.get("parent")), {})
+        if kind == "softroce" and mtu is None and isinstance(below.get("mtu"), int):
+            mtu = soft_path_mtu(int(below["mtu"]))
+        shaper = _shaper(below) if kind == "softroce" else None
+        groups.setdefault((kind, facts.get("link"), mtu, shaper), []).append(name)
+    drafts = []
+    for (kind, _, bytes_, _), names in groups.items():
+        make = _soft if kind == "softroce" else _verbs
+        drafts.append(make(host, kind, bytes_, names))
+    has_addresses = any(facts.get("addresses") for facts in interfaces.values())
+    ethernet: dict[tuple[object, ...], list[str]] = {}
+    devices = {facts.get("cxi") for facts in interfaces.values()}
+    for name, facts in interfaces.items():
+        if name in devices:
+            continue  # it stands there a second time, under its interface's name
+        why = _no_interface(name, facts, has_addresses=has_addresses)
+        if why:
+            left_out.append(f"{name}: {why}")
+        elif why is None:
+            key = (_rate_name(facts), facts.get("mtu"), _shaper(facts))
+            ethernet.setdefault(key, []).append(name)
+    return [*drafts, *(_ethernet(host, names) for names in ethernet.values())], left_out
 
 
-def _soft_mtu(port: PortSeen, below: InterfaceSeen | None) -> int | None:
-    """Return the path MTU of a software device, from its interface where no tool says it."""
-    if port.mtu is not None or below is None or below.mtu is None:
-        return port.mtu
-    return soft_path_mtu(below.mtu)
+def _kind_of_port(facts: Facts) -> str:
+    driver = str(facts.get("driver", ""))
+    if facts.get("kind") == SOFT_ROCE:
+        return "softroce"
+    other = {"efa": "efa", "hfi1": "opa"}.get(driver)
+    return other or ("roce" if facts.get("layer") == "Ethernet" else "ib")
 
 
-def _soft_fabric(
-    host: HostSeen, mtu: int | None, shaper: ShaperSeen | None, ports: list[PortSeen]
-) -> FabricDraft:
+def _no_port(name: str, facts: Facts) -> str:
+    state = str(facts.get("state", ""))
+    if "ACTIVE" not in state.upper().split():
+        return f"{state or 'of unknown state'}, not ACTIVE"
+    if _kind_of_port(facts) == "opa" and not DEVICE_NAMES["opa"].fullmatch(name):
+        return "Omni-Path, renamed: libfabric takes its unit, hfi1_UNIT"
+    return ""
+
+
+def _shaper(facts: Facts) -> tuple[tuple[str, object], ...] | None:
+    """Return what tells one shaper from another; None without one."""
+    if "shaped_to_mbit_s" not in facts:
+        return None
+    return tuple((key, value) for key, value in facts.items() if key.startswith("shape"))
+
+
+def _soft(host: Host, kind: str, mtu: int | None, names: list[str]) -> FabricDraft:
     """Return the fabric of software devices, whose rate in sysfs says nothing."""
-    first = ports[0]
+    ports = host.parts("port")
+    first, hca = ports[names[0]], names[0].partition(":")[0]
+    parent = str(first.get("parent", ""))
+    below = host.parts("interface").get(parent, {})
+    shaped = "shaped_to_mbit_s" in below
     review = guess(
-        f"link left out, nothing is judged by this fabric: {first.hca} is {SOFT_ROCE_NAME}, which "
-        f"has no rate of its own ({first.rate or 'none'!r} in sysfs is made up): link = "
+        f"link left out, nothing is judged by this fabric: {hca} is {SOFT_ROCE_NAME}, which has "
+        f"no rate of its own ({first.get('rate_in_sysfs', 'none')!r} in sysfs is made up): link = "
         f'"{SOFT_ROCE_NAME} ..." with the rate that was measured',
-        f"ib_write_bw -d {first.hca} between two idle nodes",
+        f"ib_write_bw -d {hca} between two idle nodes",
     )
-    shaped = guess(
-        f"what {first.parent} is shaped to, as the wire it stands for; no HCA",
-        f"tc qdisc show dev {first.parent}",
+    known = guess(
+        f"what {parent} is shaped to, as the wire it stands for; no HCA",
+        f"tc qdisc show dev {parent}",
     )
     return FabricDraft(
-        kind="softroce",
-        link=soft_link(shaper) if shaper else None,
-        rails=tuple(_rail(host, port.name, None, f"over {port.parent}") for port in ports),
+        kind=kind,
+        link=soft_link(below) if shaped else None,
+        rails=tuple(_rail(host, each, {}, f"over {ports[each].get('parent')}") for each in names),
         protocol="rocev2",
         mtu=mtu,
         mtu_note=seen(host.name, "the path MTU, not the interface's") if mtu else "",
-        shaper=shaped_link(shaper)[1] if shaper else (),
-        transport="ucx",
-        link_note=shaped if shaper else review,
-        description=f"{first.driver}: {SOFT_ROCE_NAME}, software over {first.parent or 'nothing'}",
+        shaper=shaped_link(below)[1] if shaped else (),
+        link_note=known if shaped else review,
+        description=f"{first.get('driver')}: {SOFT_ROCE_NAME}, software over {parent or 'nothing'}",
     )
 
 
-def _verbs_fabric(
-    host: HostSeen, kind: str, link: str | None, mtu: int | None, ports: list[PortSeen]
-) -> FabricDraft:
-    first = ports[0]
-    said = f"sysfs says {first.rate!r}" if first.rate else "sysfs says no rate"
-    check = f"cat /sys/class/infiniband/{first.hca}/ports/{first.port}/rate"
-    unknown = guess(f"link left out, {said}: nothing is judged by this fabric", check)
-    link_note = seen(host.name, said) if link else unknown
-    if kind in {"efa", "opa"} and link:
-        link_note = guess(f"driver {first.driver}, {said}", check)
+def _verbs(host: Host, kind: str, mtu: int | None, names: list[str]) -> FabricDraft:
+    ports = host.parts("port")
+    first, (hca, _, port) = ports[names[0]], names[0].partition(":")
+    rate, link = first.get("rate_gbit_s"), first.get("link")
+    said = f"sysfs says {rate} Gb/s" if rate else "sysfs says no rate"
+    check = f"cat /sys/class/infiniband/{hca}/ports/{port}/rate"
+    note = seen(host.name, said)
+    if link is None:
+        note = guess(f"link left out, {said}: nothing is judged by this fabric", check)
+    elif kind in {"efa", "opa"}:
+        note = guess(f"driver {first.get('driver')}, {said}", check)
     framed_by_mtu = kind in {"ib", "roce"} and mtu is not None
+    board = first.get("psid") or first.get("board") or first.get("type")
     return FabricDraft(
         kind=kind,
-        link=link,
-        rails=tuple(_verbs_rail(host, port) for port in ports),
+        link=None if link is None else str(link),
+        rails=tuple(_rail(host, each, ports[each], _firmware(ports[each])) for each in names),
         protocol="rocev2" if kind == "roce" else None,
         mtu=mtu if framed_by_mtu else None,
         mtu_note=seen(host.name, "ibv_devinfo active_mtu") if framed_by_mtu else "",
-        transport={"ib": "ucx", "roce": "ucx"}.get(kind, "libfabric"),
-        link_note=link_note,
-        description=_hardware(first),
+        link_note=note,
+        description=", ".join(str(e) for e in (first.get("driver"), board, _firmware(first)) if e),
     )
 
 
-def _hardware(port: PortSeen) -> str:
-    parts = (port.driver, port.board, port.firmware and f"firmware {port.firmware}")
-    return ", ".join(part for part in parts if part)
+def _firmware(facts: Facts) -> str:
+    return f"firmware {facts['firmware']}" if facts.get("firmware") else ""
 
 
-def _verbs_rail(host: HostSeen, port: PortSeen) -> RailDraft:
-    firmware = f"firmware {port.firmware}" if port.firmware else ""
-    return _rail(host, port.name, port.slot, firmware)
-
-
-def _rail(host: HostSeen, interface: str, slot: SlotSeen | None, remark: str) -> RailDraft:
+def _rail(host: Host, interface: str, facts: Facts, remark: str) -> RailDraft:
     """Return a rail; a slot that trained below its card's best is a guess, not a fact."""
-    if slot is None:
+    if "pci" not in facts:
         return RailDraft(interface=interface, note=seen(host.name, remark))
-    numa = f"NUMA node {slot.numa_node}" if slot.numa_node is not None else ""
-    remarks = "; ".join(part for part in (remark, slot.address, numa) if part)
-    note = seen(host.name, remarks)
-    if slot.name and slot.best and slot.best != slot.name:
-        why = f"{note}; trained to {slot.name}, its card could do {slot.best}: which is right?"
-        note = guess(why, f"lspci -vv -s {slot.address}")
+    address, slot, best = (facts.get(key) for key in ("pci", "pcie", "pcie_best"))
+    numa = f"NUMA node {facts['numa_node']}" if "numa_node" in facts else ""
+    note = seen(host.name, "; ".join(filter(None, (remark, str(address), numa))))
+    if slot and best and best != slot:
+        why = f"{note}; trained to {slot}, its card could do {best}: which is right?"
+        note = guess(why, f"lspci -vv -s {address}")
+    payload = facts.get("max_payload_bytes")
     return RailDraft(
         interface=interface,
-        pcie=slot.name,
-        max_payload_bytes=slot.max_payload_bytes if slot.name else None,
-        card=slot.card,
+        pcie=str(slot) if slot else None,
+        max_payload_bytes=payload if slot and isinstance(payload, int) else None,
+        card=str(address).rpartition(".")[0],
         note=note,
     )
 
 
-def _ethernet_fabrics(host: HostSeen, left_out: list[str]) -> Iterator[FabricDraft]:
-    groups: dict[tuple[str | None, int | None, object], list[InterfaceSeen]] = {}
-    for interface in host.interfaces:
-        reason = _no_rail(interface)
-        if reason:
-            left_out.append(f"{interface.name}: {reason}")
-        elif reason is None:
-            key = (_rate_name(interface), interface.mtu, interface.shaper)
-            groups.setdefault(key, []).append(interface)
-    for interfaces in groups.values():
-        yield _ethernet_fabric(host, interfaces)
-
-
-def _no_rail(interface: InterfaceSeen) -> str | None:
-    """Return why an interface is no rail, None where it is one, "" where nobody would ask."""
-    if interface.kind == "loopback" or _HOUSEKEEPING.match(interface.name) or interface.is_bridge:
+def _no_interface(name: str, facts: Facts, *, has_addresses: bool) -> str | None:
+    """Return why an interface is no rail, None if it is one, "" if nobody would ask."""
+    kind, virtual = facts.get("kind"), facts.get("virtual")
+    if kind == "loopback" or virtual == "bridge" or _HOUSEKEEPING.match(name):
         return ""
+    cxi = str(facts.get("cxi", ""))
+    is_unnamed = _is_slingshot(facts) and not DEVICE_NAMES["slingshot"].fullmatch(cxi)
     checks = (
-        (interface.kind == "ipoib", "IP over InfiniBand: the HCA port itself is the rail"),
-        (interface.kind != "ethernet", "no Ethernet"),
-        (interface.master is not None, f"part of {interface.master}"),
-        (not interface.is_up, "no link"),
+        (kind == "ipoib", "IP over InfiniBand: the HCA port itself is the rail"),
+        (kind != "ethernet", "no Ethernet"),
+        ("master" in facts, f"part of {facts.get('master')}"),
+        (facts.get("state") != "up", "no link"),
+        (is_unnamed, "Slingshot, and sysfs does not say which device of libfabric it is"),
         (
-            _is_slingshot(interface)
-            and not DEVICE_NAMES["slingshot"].fullmatch(interface.cxi or ""),
-            "Slingshot, and sysfs does not say which device of libfabric it is (device/cxi)",
-        ),
-        (
-            interface.has_addresses and not interface.addresses,
+            has_addresses and not facts.get("addresses"),
             "has no IPv4 address, so that no TCP goes over it",
         ),
         (
-            interface.is_virtual and not interface.is_bond and interface.shaper is None,
-            f"virtual and not shaped: {interface.speed_mbit_s or 'no'} Mb/s is what its kind says",
+            virtual == "yes" and "shaped_to_mbit_s" not in facts,
+            f"virtual and not shaped: {facts.get('speed_mbit_s', 'no')} Mb/s is what its kind says",
         ),
     )
     return next((reason for applies, reason in checks if applies), None)
 
 
-def _rate_name(interface: InterfaceSeen) -> str | None:
-    if interface.shaper is not None:
-        return shaped_link(interface.shaper)[0]
-    speed = interface.speed_mbit_s
-    if speed is None:
+def _rate_name(facts: Facts) -> str | None:
+    speed = facts.get("speed_mbit_s")
+    if "shaped_to_mbit_s" in facts:
+        return shaped_link(facts)[0]
+    if not isinstance(speed, int):
         return None
-    if _is_slingshot(interface):
+    if _is_slingshot(facts):
         return {200_000: "Slingshot 200", 400_000: "Slingshot 400"}.get(speed)
     return ethernet_name(speed / 1000)
 
 
-def _is_slingshot(interface: InterfaceSeen) -> bool:
-    return (interface.driver or "").startswith("cxi")
+def _is_slingshot(facts: Facts) -> bool:
+    return str(facts.get("driver", "")).startswith("cxi")
 
 
-def _ethernet_fabric(host: HostSeen, interfaces: list[InterfaceSeen]) -> FabricDraft:
-    first = interfaces[0]
+def _ethernet(host: Host, names: list[str]) -> FabricDraft:
+    interfaces = host.parts("interface")
+    first, link = interfaces[names[0]], _rate_name(interfaces[names[0]])
     is_slingshot = _is_slingshot(first)
-    link = _rate_name(first)
+    mtu = first.get("mtu")
     return FabricDraft(
         kind="hsn" if is_slingshot else "eth",
         link=link,
-        rails=tuple(_ethernet_rail(host, each) for each in interfaces),
+        rails=tuple(_ethernet_rail(host, each, interfaces[each]) for each in names),
         protocol=None if is_slingshot else "tcp",
         # A frame of Slingshot's own is not the interface's MTU.
-        mtu=None if is_slingshot else first.mtu,
+        mtu=mtu if isinstance(mtu, int) and not is_slingshot else None,
         mtu_note=seen(host.name),
-        shaper=shaped_link(first.shaper)[1] if first.shaper else (),
-        transport="libfabric" if is_slingshot else None,
-        link_note=_ethernet_link_note(host, first, link),
-        description=first.driver or "virtual",
+        shaper=shaped_link(first)[1] if "shaped_to_mbit_s" in first else (),
+        link_note=_ethernet_note(host, names[0], first, link),
+        description=str(first.get("driver", "virtual")),
     )
 
 
-def _ethernet_link_note(host: HostSeen, interface: InterfaceSeen, link: str | None) -> str:
-    if interface.shaper is not None:
-        return guess(
-            "tc-tbf's rate, as the wire it stands for", f"tc qdisc show dev {interface.name}"
-        )
-    check = f"ethtool {interface.name}"
+def _ethernet_note(host: Host, name: str, facts: Facts, link: str | None) -> str:
+    if "shaped_to_mbit_s" in facts:
+        return guess("tc-tbf's rate, as the wire it stands for", f"tc qdisc show dev {name}")
+    check = f"ethtool {name}"
     if link is None:
-        return guess(
-            "link left out, the driver says no rate: nothing is judged by this fabric", check
-        )
-    if interface.is_bond:
+        why = "link left out, the driver says no rate: nothing is judged by this fabric"
+        return guess(why, check)
+    if facts.get("virtual") == "bond":
         return guess("the bond's slaves together; one flow takes one of them", check)
-    best, speed = interface.best_mbit_s, interface.speed_mbit_s
-    if best is not None and speed is not None and best > speed:
+    best, speed = facts.get("speed_best_mbit_s"), facts.get("speed_mbit_s")
+    if isinstance(best, int) and isinstance(speed, int) and best > speed:
         return guess(f"{host.name} says {speed} Mb/s, the port could do {best}: which?", check)
     return seen(host.name, f"the driver says {speed} Mb/s")
 
 
-def _ethernet_rail(host: HostSeen, interface: InterfaceSeen) -> RailDraft:
-    parts = [interface.driver or "", *interface.addresses]
-    if interface.firmware:
-        parts.append(f"firmware {interface.firmware}")
+def _ethernet_rail(host: Host, interface: str, facts: Facts) -> RailDraft:
     # The cxi provider has names of its own (fi_cxi(7): FI_CXI_DEVICE_NAME).
-    name = interface.cxi if interface.cxi and _is_slingshot(interface) else interface.name
-    parts.insert(0, f"under {interface.name}" if name != interface.name else "")
-    return _rail(host, name, interface.slot, ", ".join(part for part in parts if part))
+    name = str(facts.get("cxi", interface)) if _is_slingshot(facts) else interface
+    addresses = ", ".join(str(facts.get("addresses", "")).split())
+    under = f"under {interface}" if name != interface else ""
+    remark = (under, str(facts.get("driver", "")), addresses, _firmware(facts))
+    return _rail(host, name, facts, ", ".join(filter(None, remark)))
 
 
 def name_fabrics(drafts: Iterable[FabricDraft]) -> dict[str, FabricDraft]:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fabricproof.core.units import by_key
+from fabricproof.nodes.discover.cluster import Host, Slurm
 from fabricproof.nodes.discover.draft import Entry, guess, seen
-from fabricproof.nodes.discover.facts import HostSeen, SlurmSeen
 from fabricproof.stacks.launch import OWN_LAUNCHER, SRUN_PMI
 from fabricproof.stacks.wheels import WheelStack
 
@@ -50,7 +50,7 @@ _ANSWERS: tuple[tuple[str, re.Pattern[str]], ...] = (
 
 
 def find_stacks(
-    host: HostSeen, slurm: SlurmSeen | None, provisioned: Sequence[WheelStack]
+    host: Host, slurm: Slurm | None, provisioned: Sequence[WheelStack]
 ) -> tuple[list[StackDraft], list[str]]:
     """Return the stacks that a node has, at least one, and sentences on what was passed over."""
     passed_over: list[str] = []
@@ -94,7 +94,7 @@ def _newness(module: str) -> tuple[int, ...]:
 
 
 def _from_modules(
-    host: HostSeen, slurm: SlurmSeen | None, known: set[str], passed_over: list[str]
+    host: Host, slurm: Slurm | None, known: set[str], passed_over: list[str]
 ) -> Iterator[StackDraft]:
     """Yield one stack for each family that has modules, the newest; say which were passed over."""
     by_family = by_key(
@@ -108,7 +108,7 @@ def _from_modules(
         yield _from_module(host, slurm, family, newest)
 
 
-def _from_module(host: HostSeen, slurm: SlurmSeen | None, family: str, module: str) -> StackDraft:
+def _from_module(host: Host, slurm: Slurm | None, family: str, module: str) -> StackDraft:
     suites = {
         suite: found
         for suite, pattern in (("osu", _OSU), ("imb", _IMB))
@@ -155,7 +155,7 @@ def _newest_matching(modules: Iterable[str], pattern: re.Pattern[str]) -> str | 
     return max(found, key=_newness) if found else None
 
 
-def _launch_entries(host: HostSeen, slurm: SlurmSeen | None, family: str) -> Iterator[Entry]:
+def _launch_entries(host: Host, slurm: Slurm | None, family: str) -> Iterator[Entry]:
     """Yield a launcher of the family's own where srun does not speak its PMI."""
     if slurm is None:
         return
@@ -167,18 +167,19 @@ def _launch_entries(host: HostSeen, slurm: SlurmSeen | None, family: str) -> Ite
         why = f"srun has no {pmi}, only {', '.join(slurm.mpi_types)}"
         own = OWN_LAUNCHER[family]
         yield Entry(key="launcher", value=own, note=guess(why, "srun --mpi=list"))
-    elif family == "intelmpi" and host.pmi2_library is None:
+    elif family == "intelmpi" and not host.pmi2_library:
         why = f"no libpmi2 on {host.name}, which srun needs for Intel MPI"
         note = guess(why, "ls /usr/lib*/libpmi2.so* /opt/slurm/lib/libpmi2.so*")
         yield Entry(key="launcher", value="mpirun", note=note)
 
 
-def _from_path(host: HostSeen, slurm: SlurmSeen | None) -> Iterator[StackDraft]:
+def _from_path(host: Host, slurm: Slurm | None) -> Iterator[StackDraft]:
     """Yield the MPI that is on PATH without any module."""
     program = host.programs.get("mpirun") or host.programs.get("mpiexec")
     if program is None:
         return
-    family = next((name for name, said in _ANSWERS if said.search(program.said)), None)
+    path, said = program
+    family = next((name for name, pattern in _ANSWERS if pattern.search(said)), None)
     if family is None:
         return
     suites = {
@@ -187,9 +188,9 @@ def _from_path(host: HostSeen, slurm: SlurmSeen | None) -> Iterator[StackDraft]:
         if name in host.programs
     }
     entries = [
-        Entry(key="name", value=f"{family}-system", note=seen(host.name, program.path)),
-        Entry(key="family", value=family, note=seen(host.name, program.said)),
-        Entry(key="version", value=version_of(program.said)),
+        Entry(key="name", value=f"{family}-system", note=seen(host.name, path)),
+        Entry(key="family", value=family, note=seen(host.name, said)),
+        Entry(key="version", value=version_of(said)),
         *_launch_entries(host, slurm, family),
     ]
     if suites:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
+from fabricproof.nodes.discover.cluster import Cluster, Host, Partition
 from fabricproof.nodes.discover.draft import Entry, TomlRows, TomlTable, guess, render, seen
 from fabricproof.nodes.discover.fabrics import FabricDraft, RailDraft, find_fabrics, name_fabrics
-from fabricproof.nodes.discover.facts import ClusterSeen, HostSeen, PartitionSeen
 from fabricproof.nodes.discover.stacks import StackDraft, find_stacks
 from fabricproof.site.scheduling import keeps_accounts, shares_nodes
 from fabricproof.stacks.wheels import WheelStack
@@ -25,7 +25,7 @@ MEMORY = "memory"
 
 def write_site(
     name: str,
-    cluster: ClusterSeen,
+    cluster: Cluster,
     provisioned: Sequence[WheelStack] = (),
     claims: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
@@ -59,7 +59,7 @@ def write_site(
     }
 
 
-def _hosts(cluster: ClusterSeen, chosen: Sequence[PartitionSeen]) -> Iterator[HostSeen]:
+def _hosts(cluster: Cluster, chosen: Sequence[Partition]) -> Iterator[Host]:
     """Yield one host for each partition, or the head where no node of it was seen."""
     yielded = False
     for partition in chosen:
@@ -70,8 +70,8 @@ def _hosts(cluster: ClusterSeen, chosen: Sequence[PartitionSeen]) -> Iterator[Ho
 
 
 def _partition_tables(
-    cluster: ClusterSeen,
-    chosen: Sequence[PartitionSeen],
+    cluster: Cluster,
+    chosen: Sequence[Partition],
     fabrics_of: Mapping[str, list[str]],
     stacks: Sequence[StackDraft],
 ) -> Iterator[TomlTable]:
@@ -83,25 +83,25 @@ def _partition_tables(
         yield _local_table(cluster.head, MEMORY, names)
 
 
-def _site_opening(name: str, cluster: ClusterSeen, notes: Sequence[str]) -> Iterator[str]:
+def _site_opening(name: str, cluster: Cluster, notes: Sequence[str]) -> Iterator[str]:
     yield f"Site {name}: a first draft by `fabricproof site init`.  Nothing in it was measured."
     yield "Lines marked `guess:` are for you to settle, each with the command that does; the rest"
     yield "was seen on the host that is named.  Then: fabricproof site check " + name
     yield ""
     yield f"Head node: {cluster.head.name} ({cluster.head.system})"
     for partition, node in cluster.nodes.items():
-        numa = f", {len(node.numa_cpus)} NUMA nodes" if len(node.numa_cpus) > 1 else ""
+        numa = f", {len(node.parts('numa'))} NUMA nodes" if len(node.parts("numa")) > 1 else ""
         yield f"Partition {partition}: {node.name}, {node.cpus} CPUs{numa} ({node.system})"
     if cluster.slurm is not None:
         yield from _slurm_lines(cluster)
     for host in {each.name: each for each in (cluster.head, *cluster.nodes.values())}.values():
-        if host.missing:
-            yield f"Not installed on {host.name}, would have said more: {', '.join(host.missing)}"
+        if host.absent:
+            yield f"Not installed on {host.name}, would have said more: {', '.join(host.absent)}"
     for note in notes:
         yield f"Left out: {note}"
 
 
-def _slurm_lines(cluster: ClusterSeen) -> Iterator[str]:
+def _slurm_lines(cluster: Cluster) -> Iterator[str]:
     assert cluster.slurm is not None
     slurm = cluster.slurm
     default = slurm.settings.get("MpiDefault", "not said")
@@ -109,11 +109,12 @@ def _slurm_lines(cluster: ClusterSeen) -> Iterator[str]:
     yield f"Slurm {slurm.version}: default PMI {default}, of {types}"
     topology = slurm.settings.get("TopologyPlugin")
     if topology:
-        switches = [line for line in slurm.topology if line.startswith("SwitchName=")]
-        yield f"Topology: {topology}" + (f", {len(switches)} switches" if switches else "")
+        yield f"Topology: {topology}" + f", {slurm.num_switches} switches" * bool(
+            slurm.num_switches
+        )
 
 
-def _site_table(name: str, cluster: ClusterSeen, claims: Mapping[str, str]) -> TomlTable:
+def _site_table(name: str, cluster: Cluster, claims: Mapping[str, str]) -> TomlTable:
     head, slurm = cluster.head, cluster.slurm
     short = head.name.partition(".")[0].strip()
     told = slurm.settings.get("ClusterName") if slurm else None
@@ -136,7 +137,7 @@ def _hostnames(short: str, claimed_by: str | None) -> Entry:
     if claimed_by is not None:
         note = guess(f"{short} is site {claimed_by}'s already", "hostname on each login node")
         return Entry(key="hostnames", value=[], note=note)
-    if not short or not short.isprintable():
+    if not re.fullmatch(r"[\w.-]+", short):  # hostnames are patterns
         note = guess("this machine does not say its name", "hostname on each login node")
         return Entry(key="hostnames", value=[], note=note)
     note = guess("this machine; more login nodes?", "hostname on each login node")
@@ -263,7 +264,7 @@ FABRIC_LICENSE = "fabric"
 _JOB_MINUTES = 10
 
 
-def used_partitions(cluster: ClusterSeen) -> tuple[list[PartitionSeen], list[str]]:
+def used_partitions(cluster: Cluster) -> tuple[list[Partition], list[str]]:
     """Return the partitions that a site can measure on, and a sentence for each other one."""
     if cluster.slurm is None:
         return [], ["no Slurm answered: what stands here is for two ranks on one machine"]
@@ -288,7 +289,7 @@ def _site_name_of(partition: str) -> str:
 
 
 def _partition_table(
-    cluster: ClusterSeen, partition: PartitionSeen, fabrics: Sequence[str], stacks: Sequence[str]
+    cluster: Cluster, partition: Partition, fabrics: Sequence[str], stacks: Sequence[str]
 ) -> TomlTable:
     node = cluster.nodes.get(partition.name)
     default = ", the default" if partition.is_default else ""
@@ -331,7 +332,7 @@ def _partition_table(
     return TomlTable(header="[[partitions]]", entries=tuple(entries))
 
 
-def _scheduler(cluster: ClusterSeen) -> Entry:
+def _scheduler(cluster: Cluster) -> Entry:
     """Return ReFrame's backend: without accounts sacct, which "slurm" asks, always fails."""
     accounting = cluster.slurm.traits.accounting if cluster.slurm else ""
     if keeps_accounts(accounting) is False:
@@ -340,9 +341,7 @@ def _scheduler(cluster: ClusterSeen) -> Entry:
     return Entry(key="scheduler", value="slurm")
 
 
-def _oversubscribed(
-    head: HostSeen, node: HostSeen | None, partition: PartitionSeen
-) -> Iterator[Entry]:
+def _oversubscribed(head: Host, node: Host | None, partition: Partition) -> Iterator[Entry]:
     if node is None:
         return
     if node.boot and node.boot == head.boot and node.name != head.name:
@@ -358,7 +357,7 @@ def _oversubscribed(
         yield Entry(key="oversubscribed", value=True, note=guess(why, "nproc; sinfo -o %c"))
 
 
-def _local_table(head: HostSeen, fabric: str, stacks: Sequence[str]) -> TomlTable:
+def _local_table(head: Host, fabric: str, stacks: Sequence[str]) -> TomlTable:
     """Return the partition of a machine without a scheduler: two ranks on it, no fabric proven."""
     entries = (
         Entry(key="name", value="node", note=seen(head.name, "no scheduler")),

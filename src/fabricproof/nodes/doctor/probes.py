@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabricproof.nodes.discover.probe import LOOK
 from fabricproof.nodes.doctor.facts import Answer
+from fabricproof.nodes.inventory.read import LOOK
 from fabricproof.stacks.container import INSIDE, in_folder
 from fabricproof.stacks.environment import defines_module, shell_line, shell_values, shell_word
 from fabricproof.stacks.launch import OWN_LAUNCHER, PMI2_LIBRARIES
@@ -184,8 +184,7 @@ def _container_probe(subject: ResolvedStack) -> Probe:
 
 def _look_probe() -> Probe:
     """Return what asks for the rails, as every job does for its inventory."""
-    text = LOOK.read_text(encoding="utf-8")
-    command = f"sh -c {shell_word(text)} look /sys node 2>/dev/null"
+    command = f"{shell_word(sys.executable)} -IS {shell_word(str(LOOK))} --seconds 15 2>/dev/null"
     shown = "/sys/class/net/*; /sys/class/infiniband/*/ports/*; ip, tc, ethtool, lspci"
     return Probe(name="look", command=command, shown=shown)
 

@@ -62,6 +62,21 @@ class ReadTrouble:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Momentary:
+    """What holds at the moment of a look only: it is judged at once, and neither kept nor compared.
+
+    Attributes:
+        macs: interface -> its hardware address.
+        neighbours: ``rail0 10.0.0.2`` -> the hardware address that answered there.
+        free_bytes: folder -> what may still be written there.
+    """
+
+    macs: Mapping[str, str] = field(default_factory=dict)
+    neighbours: Mapping[str, str] = field(default_factory=dict)
+    free_bytes: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Machine:
     """What one node is made of, and how it is tuned.
 
@@ -73,11 +88,13 @@ class Machine:
         facts: part (``node``, ``tuning``, ``numa node0``, ``interface ib0``, ``port mlx5_0:1``) to
             its facts.  What could not be read is not there.
         troubles: what could not be read and why.
+        now: what changes by itself.
     """
 
     node: str
     facts: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
     troubles: tuple[ReadTrouble, ...] = ()
+    now: Momentary = field(default_factory=Momentary, compare=False)
 
     @property
     def unknown(self) -> tuple[str, ...]:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from fabricproof.core.group import run_group
 from fabricproof.nodes.inventory.facts import Machine
-from fabricproof.nodes.inventory.read import read_machine
+from fabricproof.nodes.inventory.read import LOOK, read_machine
 from fabricproof.nodes.preflight.sight import look_up, wanted_rails
 from fabricproof.site import FabricSpec
-
-_LOOK = Path(__file__).parents[1] / "discover" / "look.sh"
 
 #: A health check may take so long; Slurm's default for a prolog is 5 minutes, NHC's 30 s.  What was
 #: not seen by then is unknown, which is no PASS where the site states it.
@@ -24,7 +22,8 @@ def look_here(fabrics: Sequence[FabricSpec], sysfs: str = "/sys") -> Machine:
     """Return what this node is made of; the rails of ``fabrics`` are kept whatever they are."""
     node = os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
     rails = [rail.interface for each in fabrics for rail in each.rails]
-    _, text, _ = run_group(["sh", str(_LOOK), sysfs, "node"], SECONDS, apart=True)
+    command = [sys.executable, "-IS", str(LOOK), "--seconds", f"{SECONDS:g}", "--sys", sysfs]
+    _, text, _ = run_group(command, SECONDS + 1, apart=True)
     return read_machine(text, node, rails)
 
 

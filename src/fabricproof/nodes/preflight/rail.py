@@ -26,11 +26,11 @@ from fabricproof.physics import Link, find_link
 RATE_TOLERANCE = 0.05
 
 #: sections of a look after which a cut leaves open whether an interface exists
-_BEFORE_INTERFACES = ("host", "numa", "machine", "net", "infiniband")
+_BEFORE_INTERFACES = ("host", "numa", "net", "infiniband")
 
 #: sections after which a cut leaves open whether a virtual interface (veth, VLAN, IPoIB child)
 #: exists: it is listed where it has an address
-_BEFORE_ADDRESSES = ("missing", "lspci", "addresses")
+_BEFORE_ADDRESSES = ("tuning", "addresses")
 
 _PORT_STATES = {
     "INIT": "no subnet manager has given it an address: does opensm run?",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from fabricproof.core.errors import FabricproofError
-from fabricproof.nodes.discover.facts import ShaperSeen
+from fabricproof.nodes.inventory.facts import Value
 from fabricproof.physics import ethernet_name, find_link, known_links, soft_roce_link
 
 #: how far a kernel's rounded rate may lie from lanes x line rate: '56 Gb/sec' is 56.25, '200' is
@@ -65,30 +66,29 @@ def _agrees(line_rate_gbit_s: float, stated_gbit_s: float) -> bool:
     return abs(line_rate_gbit_s - stated_gbit_s) <= _ROUNDING * line_rate_gbit_s
 
 
-def shaped_link(shaper: ShaperSeen) -> tuple[str, tuple[tuple[str, int], ...]]:
+def shaped_link(shaper: Mapping[str, Value]) -> tuple[str, tuple[tuple[str, int], ...]]:
     """Return the link that a token bucket stands for, and the keys of ``shaper`` in fabric.toml.
 
-    The peak rate is what passes after the bucket; without one the whole bucket passes at once.
-    The link is rounded up, so that no true number is called impossible.
+    ``shaper`` are the facts of an interface.  The peak rate is what passes after the bucket;
+    without one the whole bucket passes at once.  The link is rounded up, so that no true number is
+    called impossible.
     """
-    bucket = shaper.peak_bytes if shaper.peak_bit_s else shaper.burst_bytes
+    bucket = int(shaper.get("shaper_peak_bytes") or shaper.get("shaper_burst_bytes", 0))
     burst = round(bucket * _MARGIN)
     keys = (("burst_bytes", burst), ("instant_bytes", burst))
     return ethernet_name(_shaped_gbit_s(shaper)), keys
 
 
-def soft_link(shaper: ShaperSeen) -> str:
+def soft_link(shaper: Mapping[str, Value]) -> str:
     """Return the link of a software device over an interface with that token bucket."""
     return soft_roce_link(_shaped_gbit_s(shaper)).name
 
 
-def _shaped_gbit_s(shaper: ShaperSeen) -> float:
-    return _wire_rate(shaper.peak_bit_s or shaper.rate_bit_s) / 1e9
-
-
-def _wire_rate(bit_s: float) -> float:
-    power = 10.0 ** (len(str(int(bit_s))) - 1)
+def _shaped_gbit_s(shaper: Mapping[str, Value]) -> float:
+    """Return the wire's rate for a shaper: the next round one, if it is near."""
+    rate_mbit_s = int(shaper.get("shaper_peak_mbit_s") or shaper["shaped_to_mbit_s"])
+    power = 10.0 ** (len(str(rate_mbit_s)) - 1)
     for step in (*_ROUND, 10):
-        if step * power * (1 - _BELOW) <= bit_s <= step * power:
-            return step * power
-    return float(round(bit_s * _UNCOUNTED))
+        if step * power * (1 - _BELOW) <= rate_mbit_s <= step * power:
+            return step * power / 1e3
+    return round(rate_mbit_s * _UNCOUNTED, 3) / 1e3
