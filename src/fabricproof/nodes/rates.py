@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 
 from fabricproof.core.errors import FabricproofError
-from fabricproof.nodes.inventory.facts import Value
 from fabricproof.physics import ethernet_name, find_link, known_links, soft_roce_link
 
 #: how far a kernel's rounded rate may lie from lanes x line rate: '56 Gb/sec' is 56.25, '200' is
@@ -66,7 +65,7 @@ def _agrees(line_rate_gbit_s: float, stated_gbit_s: float) -> bool:
     return abs(line_rate_gbit_s - stated_gbit_s) <= _ROUNDING * line_rate_gbit_s
 
 
-def shaped_link(shaper: Mapping[str, Value]) -> tuple[str, tuple[tuple[str, int], ...]]:
+def shaped_link(shaper: Mapping[str, str | int]) -> tuple[str, tuple[tuple[str, int], ...]]:
     """Return the link that a token bucket stands for, and the keys of ``shaper`` in fabric.toml.
 
     ``shaper`` are the facts of an interface.  The peak rate is what passes after the bucket;
@@ -79,12 +78,12 @@ def shaped_link(shaper: Mapping[str, Value]) -> tuple[str, tuple[tuple[str, int]
     return ethernet_name(_shaped_gbit_s(shaper)), keys
 
 
-def soft_link(shaper: Mapping[str, Value]) -> str:
+def soft_link(shaper: Mapping[str, str | int]) -> str:
     """Return the link of a software device over an interface with that token bucket."""
     return soft_roce_link(_shaped_gbit_s(shaper)).name
 
 
-def _shaped_gbit_s(shaper: Mapping[str, Value]) -> float:
+def _shaped_gbit_s(shaper: Mapping[str, str | int]) -> float:
     """Return the wire's rate for a shaper: the next round one, if it is near."""
     rate_mbit_s = int(shaper.get("shaper_peak_mbit_s") or shaper["shaped_to_mbit_s"])
     power = 10.0 ** (len(str(rate_mbit_s)) - 1)
