@@ -44,7 +44,7 @@ _ONLY_BY = {
 }
 
 
-class Look(BaseModel):
+class NodeLook(BaseModel):
     """What ``look.py`` printed: sysfs by interface and port, answers of tools by command line."""
 
     model_config = ConfigDict(frozen=True)
@@ -71,7 +71,7 @@ class Look(BaseModel):
         return [(key.strip(), value.strip()) for key, mark, value in split if mark]
 
 
-def read_look(text: str) -> Look | None:
+def read_look(text: str) -> NodeLook | None:
     """Return what a look printed, which may stand behind a greeting; None if that is no look."""
     try:
         return Look.model_validate_json(text[max(0, text.find("{")) :])
@@ -93,7 +93,7 @@ def read_machine(text: str, node: str, rails: Collection[str] = ()) -> Machine:
     return machine_of(look, node, rails)
 
 
-def machine_of(look: Look, node: str, rails: Collection[str] = ()) -> Machine:
+def machine_of(look: NodeLook, node: str, rails: Collection[str] = ()) -> Machine:
     """Return what a look shows of its node."""
     parts = ((part, _said(facts)) for part, facts in _parts(look, rails))
     pattern = re.compile(r"(\S+) dev (\S+) lladdr (\S+)")
@@ -118,7 +118,7 @@ def _said(facts: Said) -> dict[str, Value]:
     return found
 
 
-def _parts(look: Look, rails: Collection[str]) -> Iterator[tuple[str, Said]]:
+def _parts(look: NodeLook, rails: Collection[str]) -> Iterator[tuple[str, Said]]:
     tuning: dict[str, Value | None] = dict(look.tuning)
     processor = {key: tuning.pop(key, None) for key in ("cpu", "microcode")}
     yield "node", {key: look.host.get(key) for key in ("os", "kernel", "arch", "cpus")} | processor
@@ -173,7 +173,7 @@ def _parts(look: Look, rails: Collection[str]) -> Iterator[tuple[str, Said]]:
         yield f"port {name}", verbs.get(name, {}) | _port(row, _slot(look, row, functions))
 
 
-def _rows(look: Look) -> Iterator[dict[str, str]]:
+def _rows(look: NodeLook) -> Iterator[dict[str, str]]:
     yield from look.net.values()
     yield from look.infiniband.values()
 
@@ -182,7 +182,7 @@ def _rows(look: Look) -> Iterator[dict[str, str]]:
 _KINDS = {"1": "ethernet", "32": "ipoib", "772": "loopback"}
 
 
-def _function(look: Look, address: str) -> Said:
+def _function(look: NodeLook, address: str) -> Said:
     """Return what lspci says of a PCI function: the name, MaxPayload in force and at best."""
     facts: dict[str, Value] = {}
     register = ""
@@ -207,7 +207,7 @@ def slot_name(speed: str | None, width: str | None) -> str | None:
     return f"{slot.generation}.0x{slot.lanes}"
 
 
-def _slot(look: Look, row: Mapping[str, str], functions: Mapping[str, Said]) -> Said:
+def _slot(look: NodeLook, row: Mapping[str, str], functions: Mapping[str, Said]) -> Said:
     if "pci" not in row:
         return {}
     cpus = "left to irqbalance" if look.tuning.get("irqbalance") == "runs" else row.get("irq_cpus")
@@ -279,7 +279,7 @@ OFFLOADS = {
 }
 
 
-def _nic(look: Look, name: str) -> Said:
+def _nic(look: NodeLook, name: str) -> Said:
     """Return what ``ethtool`` says of an interface with its several options."""
     link, driver = dict(look.pairs(f"ethtool {name}")), dict(look.pairs(f"ethtool -i {name}"))
     features = dict(look.pairs(f"ethtool -k {name}"))
@@ -367,7 +367,7 @@ _VERBS = {
 }
 
 
-def _verbs(look: Look) -> dict[str, dict[str, Value | None]]:
+def _verbs(look: NodeLook) -> dict[str, dict[str, Value | None]]:
     """Return ``mlx5_0:1`` -> what ``ibv_devinfo -v`` and ``ibstat`` say of a port beside sysfs."""
     ports: dict[str, dict[str, Value | None]] = {}
     for command in ("ibstat", "ibv_devinfo -v"):
@@ -469,7 +469,7 @@ def read_neighbours(lines: Sequence[str]) -> dict[str, dict[str, Value | None]]:
     }
 
 
-def _troubles(look: Look) -> Iterator[ReadTrouble]:
+def _troubles(look: NodeLook) -> Iterator[ReadTrouble]:
     if look.reached != "end":
         text = f"what comes after {look.reached!r}: the look was cut off there"
         yield ReadTrouble(text=text, kind=ReadTroubleKind.CUT_OFF, section=look.reached)
