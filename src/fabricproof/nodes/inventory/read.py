@@ -74,7 +74,7 @@ class NodeLook(BaseModel):
 def read_look(text: str) -> NodeLook | None:
     """Return what a look printed, which may stand behind a greeting; None if that is no look."""
     try:
-        return Look.model_validate_json(text[max(0, text.find("{")) :])
+        return NodeLook.model_validate_json(text[max(0, text.find("{")) :])
     except ValidationError:
         return None
 
