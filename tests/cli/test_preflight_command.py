@@ -242,7 +242,7 @@ def test_this_node_is_judged_at_once_in_one_line(
     ):
         text = (DATA / f"{name}.json").read_text()
         monkeypatch.setattr(
-            "fabricproof.nodes.preflight.here.run_group", lambda *_, said=text, **__: (0, said, "")
+            "fabricproof.nodes.preflight.judge.run_group", lambda *_, said=text, **__: (0, said, "")
         )
         ended = fabricproof("preflight", "--here")
         assert (ended.status, ended.err) == (status, "")
@@ -269,7 +269,7 @@ def test_a_look_that_hung_blames_no_card(
 ) -> None:
     """A dead file server below a tool is no missing card: nothing was seen, nothing is red."""
     monkeypatch.setattr(
-        "fabricproof.nodes.preflight.here.run_group", lambda *_, **__: (None, said, "")
+        "fabricproof.nodes.preflight.judge.run_group", lambda *_, **__: (None, said, "")
     )
     ended = fabricproof("preflight", "--here")
     assert ended.status == 5

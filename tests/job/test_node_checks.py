@@ -40,6 +40,7 @@ SPEC = FabricSpec.model_validate(
 
 def _look(folder: Path, node: str, old: str = "", new: str = "") -> None:
     text = (DATA / "virtual-cluster.json").read_text().replace('"name": "vc1"', f'"name": "{node}"')
+    text = text.replace(".11/24", f".1{node[-1]}/24")  # addresses of its own
     assert old in text
     (folder / f"{node}.txt").write_text(text.replace(old, new))
 

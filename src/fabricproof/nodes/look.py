@@ -67,7 +67,7 @@ def known(**facts: Optional[str]) -> Row:
     return {name: value for name, value in facts.items() if value}
 
 
-class Look:
+class _Look:
     """One look: ``seen`` is what it prints."""
 
     def __init__(self, sys_folder: str, proc: str, tool_seconds: float) -> None:
@@ -341,7 +341,9 @@ def main(words: List[str]) -> None:
     seconds = float(given.get("--seconds", 0))
     has_software = "--software" in words
     os.environ["PATH"] = os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/local/sbin"
-    look = Look(given.get("--sys", "/sys"), given.get("--proc", "/proc"), 10 if has_software else 2)
+    look = _Look(
+        given.get("--sys", "/sys"), given.get("--proc", "/proc"), 10 if has_software else 2
+    )
     signal.signal(signal.SIGALRM, _over)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:

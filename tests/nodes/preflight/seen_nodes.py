@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,10 @@ VIRTUAL = {
 
 
 def recorded(name: str, node: str) -> Machine:
-    """Return a node of tests/data/inventory under another name."""
-    return read_machine((DATA / f"{name}.json").read_text(encoding="utf-8"), node)
+    """Return a node of tests/data/inventory under another name, with addresses of its own."""
+    text = (DATA / f"{name}.json").read_text(encoding="utf-8")
+    number = re.sub(r"\D", "", node) or "1"
+    return read_machine(re.sub(r"(inet (?:\d+\.){3})\d+/", rf"\g<1>{number}/", text), node)
 
 
 def written(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,8 +11,9 @@ from seen_nodes import VIRTUAL, changed, fabric, hindered, nodes, of, recorded
 
 from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import Verdict
-from fabricproof.nodes.inventory.facts import Machine, ReadTroubleKind
-from fabricproof.nodes.preflight.judge import group, preflight
+from fabricproof.nodes.inventory.facts import Machine, Momentary, ReadTroubleKind
+from fabricproof.nodes.preflight.fleet import group, minority
+from fabricproof.nodes.preflight.judge import preflight
 from fabricproof.site.schema import FabricSpec
 
 HDR = {"link": "HDR 4x", "rails": [{"interface": "mlx5_0:1"}]}
@@ -104,13 +107,13 @@ def test_one_node_is_no_fleet() -> None:
 def test_groups_hold_each_node_once_and_the_minority_is_never_the_greatest(
     values: dict[str, int],
 ) -> None:
-    groups = group("firmware", dict(values))
-    placed = [node for each in groups.nodes.values() for node in each]
+    groups = group(dict(values))
+    placed = [node for each in groups.values() for node in each]
     assert sorted(placed) == sorted(values)
-    sizes = [len(each) for each in groups.nodes.values()]
+    sizes = [len(each) for each in groups.values()]
     assert sizes == sorted(sizes, reverse=True)
-    if groups.are_unlike and sizes[0] > sizes[1]:
-        assert not set(groups.minority) & set(next(iter(groups.nodes.values())))
+    if len(groups) > 1 and sizes[0] > sizes[1]:
+        assert not set(minority(groups)) & set(next(iter(groups.values())))
 
 
 def test_interfaces_whose_networks_overlap_are_a_note_on_their_node() -> None:
@@ -135,3 +138,46 @@ def test_of_many_nodes_whose_networks_overlap_one_note_tells() -> None:
     said = [each for each in preflight(VC, nodes(*odd)).notes if "overlap" in each.text]
     assert [each.where.node for each in said] == [""]
     assert said[0].text.endswith("; likewise on vc2, vc3")
+
+
+# Who has which address.
+
+
+def _with_address(node: str, address: str, mac: str, **neighbours: str) -> Machine:
+    heard = {f"rail0 {where.replace('_', '.')[1:]}": who for where, who in neighbours.items()}
+    one = changed(recorded("virtual-cluster", node), "interface rail0", addresses=f"{address}/24")
+    return replace(one, now=Momentary(macs={"rail0": mac}, neighbours=heard))
+
+
+def test_two_nodes_with_one_address_are_both_red() -> None:
+    """The deliberate bad case: traffic to one reached the other, and each alone looks fine."""
+    both = [_with_address(node, "198.19.0.9", "m") for node in ("vc1", "vc2")]
+    red = [each for each in preflight(VC, nodes(*both)).findings if each.fact == "address"]
+    assert [(each.verdict, each.where.node) for each in red] == [
+        (Verdict.FAIL, "vc1"),
+        (Verdict.FAIL, "vc2"),
+    ]
+    assert all("198.19.0.9 belongs to vc1 and vc2" in each.reason for each in red)
+
+
+@pytest.mark.parametrize(
+    ("heard", "verdict"),
+    [("m2", None), ("M2", None), ("m3", Verdict.FAIL), ("12:34", Verdict.UNJUDGED)],
+)
+def test_a_third_node_that_answers_for_an_address_is_named(
+    heard: str, verdict: Verdict | None
+) -> None:
+    one = _with_address("vc1", "198.19.0.1", "m1", _198_19_0_2=heard)
+    others = [_with_address(f"vc{at}", f"198.19.0.{at}", f"m{at}") for at in (2, 3)]
+    found = [e for e in preflight(VC, nodes(one, *others)).findings if e.fact == "address"]
+    assert [each.verdict for each in found] == ([verdict] if verdict else [])
+    if verdict:
+        assert found[0].where.hosts == ("vc1", "vc2")
+        assert ("at vc3" in found[0].reason) is (verdict is Verdict.FAIL)
+
+
+def test_a_folder_that_is_full_is_named() -> None:
+    one = recorded("virtual-cluster", "vc1")
+    full = replace(one, now=Momentary(free_bytes={"/tmp": 4096, "/dev/shm": 1 << 30}))
+    (found,) = [e for e in preflight(VC, nodes(full)).findings if e.fact == "room"]
+    assert (found.verdict, found.text) == (Verdict.FAIL, "/tmp of vc1 is full")

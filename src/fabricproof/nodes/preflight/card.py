@@ -19,46 +19,47 @@ from fabricproof.nodes.preflight.sight import (
     measured,
     not_known,
     note,
+    place,
 )
 from fabricproof.physics import Fabric, Slot, bound
-from fabricproof.site import Stated
 
 #: MaxPayload that a slot is left at where firmware negotiated nothing (PCI Express Base
 #: Specification, Device Control: the default of Max_Payload_Size is 128 bytes)
 DEFAULT_PAYLOAD_BYTES = 128
 
-#: where a stated fact is found in an inventory, the rail's own part aside
-_PARTS = ("tuning", "node")
+_BEHIND = "more than the site declares: its file is behind the machine"
 
 
-def card(sight: Sight) -> Iterator[Finding]:
+def judge_card(sight: Sight) -> Iterator[Finding]:
     """Yield a finding for each thing that the site states of the card and its slot."""
-    assert sight.facts is not None
-    yield from (each for each in (_slot(sight), _payload(sight)) if each is not None)
-    expect = sight.wanted.expect
-    for fact in ("model", "psid", "firmware", "driver", "driver_version", "fec"):
+    physics, expect = sight.wanted.physics, sight.wanted.expect
+    if physics.slot is not None:
+        yield _slot(sight, physics.slot)
+    if physics.max_payload_bytes is not None:
+        yield _payload(sight, physics.max_payload_bytes)
+    for fact in ("model", "psid", "firmware", "driver", "driver_version", "fec", "numa_node"):
         stated = getattr(expect, fact)
         if stated is not None:
-            yield _stated(sight, fact, stated)
-    if expect.numa_node is not None:
-        yield _stated(sight, "numa_node", str(expect.numa_node))
+            wanted = stated if isinstance(stated, list) else [str(stated)]
+            yield _stated(sight, fact, wanted)
     for name, value in expect.tuning.items():
         yield _tuned(sight, name, str(value))
 
 
-def _slot(sight: Sight) -> Finding | None:
-    wanted = sight.wanted.slot
-    if wanted is None or sight.facts is None:
-        return None
-    observed = slot_of(sight.facts.get("pcie"))
+def _slot(sight: Sight, wanted: Slot) -> Finding:
+    facts, declared = sight.facts or {}, sight.wanted.physics
+    observed = slot_of(facts.get("pcie"))
     if observed is None:
-        reason = f"{sight.words}: its PCIe link is not known, expected {wanted.name}"
-        return not_known(sight, "pcie", reason)
+        return not_known(sight, "pcie", f"its PCIe link is not known, expected {wanted.name}")
     words = f"{sight.words} sits at {observed.name}"
     if observed.name != wanted.name:
-        words += f" instead of {wanted.name}: {_what_follows(sight, slot=observed)}"
+        why = (
+            f"{_ceiling(declared, replace(declared, slot=observed))}; {_why_less(facts, observed)}"
+        )
+        why = _BEHIND if observed.raw_mb_s > wanted.raw_mb_s else why
+        words += f" instead of {wanted.name}: {why}"
     return measured(
-        sight.place,
+        place(sight),
         "pcie",
         words,
         value=observed.raw_mb_s,
@@ -66,15 +67,6 @@ def _slot(sight: Sight) -> Finding | None:
         unit="MB/s",
         origin=f"site: {wanted.name}",
     )
-
-
-def _what_follows(sight: Sight, *, slot: Slot) -> str:
-    """Return what a slot other than the declared one means, in MB/s of payload."""
-    declared = sight.wanted.physics
-    if slot.raw_mb_s > (declared.slot or slot).raw_mb_s:
-        return "more than the site declares: its file is behind the machine"
-    why = _why_less(sight.facts or {}, slot)
-    return f"{_ceiling(declared, replace(declared, slot=slot))}; {why}"
 
 
 def _ceiling(declared: Fabric, actual: Fabric) -> str:
@@ -86,8 +78,7 @@ def _ceiling(declared: Fabric, actual: Fabric) -> str:
 
 
 def _why_less(facts: Facts, slot: Slot) -> str:
-    above = slot_of(facts.get("pcie_best_of_slot"))
-    able = slot_of(facts.get("pcie_best"))
+    above, able = slot_of(facts.get("pcie_best_of_slot")), slot_of(facts.get("pcie_best"))
     if able is not None and able.raw_mb_s <= slot.raw_mb_s:
         return f"the card is able to no more ({able.name})"
     if above is not None and above.raw_mb_s <= slot.raw_mb_s:
@@ -95,23 +86,24 @@ def _why_less(facts: Facts, slot: Slot) -> str:
     return "card and slot are able to more: reseat the card, look at riser and BIOS"
 
 
-def _payload(sight: Sight) -> Finding | None:
-    declared = sight.wanted.physics
-    wanted, facts = declared.max_payload_bytes, sight.facts or {}
-    if wanted is None:
-        return None
+def _payload(sight: Sight, wanted: int) -> Finding:
+    facts, declared = sight.facts or {}, sight.wanted.physics
     observed = facts.get("max_payload_bytes")
     if not isinstance(observed, int):
-        why = next((each.text for each in sight.machine.troubles if each.tool == "lspci"), "")
-        reason = f"{sight.words}: its MaxPayload is not known, expected {wanted} bytes" + (
-            f": {why}" if why else ""
-        )
+        why = next((f": {e.text}" for e in sight.machine.troubles if e.tool == "lspci"), "")
+        reason = f"its MaxPayload is not known, expected {wanted} bytes{why}"
         return not_known(sight, "max_payload", reason)
     words = f"{sight.words} has PCIe MaxPayload {observed}"
     if observed != wanted:
-        words += f" instead of {wanted}: {_payload_means(sight, observed, wanted)}"
+        try:
+            why = _ceiling(declared, replace(declared, max_payload_bytes=observed))
+        except FabricproofError:
+            why = "no such size in the specification"
+        if able := facts.get("max_payload_best_bytes"):
+            why += f"; the card is able to {able}: BIOS setting"
+        words += f" instead of {wanted}: {_BEHIND if observed > wanted else why}"
     return measured(
-        sight.place,
+        place(sight),
         "max_payload",
         words,
         value=observed,
@@ -121,93 +113,52 @@ def _payload(sight: Sight) -> Finding | None:
     )
 
 
-def _payload_means(sight: Sight, observed: int, wanted: int) -> str:
-    if observed > wanted:
-        return "more than the site declares: its file is behind the machine"
-    declared = sight.wanted.physics
-    able = (sight.facts or {}).get("max_payload_best_bytes")
-    card_can = f"; the card is able to {able}: BIOS setting" if able else ""
-    try:
-        actual = replace(declared, max_payload_bytes=observed)
-    except FabricproofError:
-        return f"no such size in the specification{card_can}"
-    return f"{_ceiling(declared, actual)}{card_can}"
-
-
-def _stated(sight: Sight, fact: str, stated: Stated) -> Finding:
+def _stated(sight: Sight, fact: str, wanted: list[str]) -> Finding:
     """Judge a fact that the site's ``expect`` table states: one of several texts."""
-    wanted = [stated] if isinstance(stated, str) else list(stated)
-    words = " or ".join(wanted)
-    observed = _observed(sight.facts or {}, fact)
-    called = name_of(fact)
-    if not observed:
-        return not_known(sight, fact, f"{sight.words}: its {called} is not known, expected {words}")
-    fits = any(_fits(each, value) for each in wanted for value in observed)
-    reason = f"{sight.words} has {called} {observed[0]}" + ("" if fits else f" instead of {words}")
-    return as_stated(sight, fact, reason, fits=fits, origin="site: expect")
-
-
-def _observed(facts: Facts, fact: str) -> list[str]:
-    """Return what a card says of itself, in the spellings that a site may use."""
+    facts, called, words = sight.facts or {}, name_of(fact), " or ".join(wanted)
+    # the spellings that a site may use
     keys = {"model": ("model", "type"), "psid": ("psid", "board")}.get(fact, (fact,))
     found = [str(facts[key]) for key in keys if facts.get(key) is not None]
-    if fact == "model":
-        # what lspci has in brackets is the name that people use
-        found += [name for each in found for name in re.findall(r"\[([^]]+)\]", each)]
-    if fact == "firmware":
-        # of ethtool's words the first is the version, the PSID or a package follows
-        found += [re.split(r"[ /]", each)[0] for each in found]
-    return found
-
-
-def _fits(wanted: str, observed: str) -> bool:
-    return wanted.casefold() == observed.casefold()
+    if not found:
+        return not_known(sight, fact, f"its {called} is not known, expected {words}")
+    spelled = [*found]
+    if fact == "model":  # what lspci has in brackets is the name that people use
+        spelled += [name for each in found for name in re.findall(r"\[([^]]+)\]", each)]
+    if fact == "firmware":  # the version is first, the PSID or a package follows
+        spelled += [re.split(r"[ /]", each)[0] for each in found]
+    fits = any(one.casefold() == other.casefold() for one in wanted for other in spelled)
+    reason = f"{sight.words} has {called} {found[0]}" + ("" if fits else f" instead of {words}")
+    return as_stated(sight, fact, reason, fits=fits, origin="site: expect")
 
 
 def _tuned(sight: Sight, fact: str, wanted: str) -> Finding:
     """Judge a fact of ``expect.tuning``; of a list each item must be there."""
-    facts = sight.machine.facts
-    parts: list[Facts] = [sight.facts or {}, *(facts.get(part, {}) for part in _PARTS)]
+    facts, called = sight.machine.facts, name_of(fact)
+    parts: list[Facts] = [sight.facts or {}, facts.get("tuning", {}), facts.get("node", {})]
     value = next((part[fact] for part in parts if fact in part), None)
-    called = name_of(fact)
     if value is None:
-        return not_known(sight, fact, f"{sight.words}: {called} are not known, expected {wanted}")
-    items = [each.strip() for each in str(value).split(",")]
-    lost = [
-        each.strip()
-        for each in wanted.split(",")
-        # ``RX 1024`` is in ``RX 1024 of 8192``.
-        if not any(
-            _fits(each.strip(), item) or _fits(each.strip(), item.partition(" of ")[0])
-            for item in items
-        )
-    ]
+        return not_known(sight, fact, f"{called} are not known, expected {wanted}")
+    items = {each.strip().casefold() for each in str(value).split(",")}
+    items |= {each.partition(" of ")[0] for each in items}  # ``RX 1024`` is in ``RX 1024 of 8192``
+    lost = [each.strip() for each in wanted.split(",") if each.strip().casefold() not in items]
     words = f"{sight.words}: {called} {shown(fact, value)}"
-    reason = words if not lost else f"{words}, expected {', '.join(lost)}"
+    reason = f"{words}, expected {', '.join(lost)}" if lost else words
     return as_stated(sight, fact, reason, fits=not lost, origin="site: expect", brief=reason)
 
 
 def card_notes(sight: Sight) -> Iterator[Finding]:
     """Yield what is worth knowing of a card of which the site states nothing."""
-    facts = sight.facts or {}
+    facts, physics = sight.facts or {}, sight.wanted.physics
     now, able = slot_of(facts.get("pcie")), slot_of(facts.get("pcie_best"))
-    if sight.wanted.slot is None and now and able and now.raw_mb_s < able.raw_mb_s:
-        yield note(
-            sight,
-            f"{sight.words} sits at {now.name}, the card is able to {able.name}: "
-            f"{_why_less(facts, now)}",
-        )
+    if physics.slot is None and now and able and now.raw_mb_s < able.raw_mb_s:
+        why = f"the card is able to {able.name}: {_why_less(facts, now)}"
+        yield note(sight, f"{sight.words} sits at {now.name}, {why}")
     payload, best = facts.get("max_payload_bytes"), facts.get("max_payload_best_bytes")
-    if (
-        sight.wanted.physics.max_payload_bytes is None
-        and isinstance(best, int)
-        and payload == DEFAULT_PAYLOAD_BYTES < best
-    ):
-        yield note(
-            sight,
-            f"{sight.words} has PCIe MaxPayload {payload}, the card is able to {best}: each packet "
-            "of 128 bytes carries some 20 bytes of headers",
-        )
+    is_default = isinstance(best, int) and payload == DEFAULT_PAYLOAD_BYTES < best
+    if physics.max_payload_bytes is None and is_default:
+        why = "each packet of 128 bytes carries some 20 bytes of headers"
+        able_to = f"{sight.words} has PCIe MaxPayload {payload}, the card is able to {best}"
+        yield note(sight, f"{able_to}: {why}")
 
 
 def far_ranks(sight: Sight, bound_cpus: Iterable[str]) -> Iterator[Finding]:

@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 from fabricproof.core.findings import Finding, FindingKind, Where
 from fabricproof.core.measure import Quantity, Verdict, worst
 from fabricproof.nodes.inventory.facts import Machine, Value
-from fabricproof.physics import Fabric, Link, Slot
+from fabricproof.physics import SOFT_ROCE, Fabric, Link
 from fabricproof.site import ExpectSpec, FabricSpec, RailSpec, build_fabric
 from fabricproof.verdict.value import no_number
 
-#: whether the cards of a rail are alike
-FLEET = "fleet"
+#: facts of findings: whether the cards of a rail are alike; ranks are far from the card
+FLEET, FAR = "fleet", "far"
 
-#: ranks are far from the card, which matters to their benchmark
-FAR = "far"
+Facts = Mapping[str, Value]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +24,10 @@ class Preflight:
 
     Attributes:
         nodes: all nodes that were due.
-        findings: what was judged; the reason of each one's quantity is the whole sentence.  Where
-            it is about one card, its node is named; else ``where.nodes`` are the nodes concerned.
+        findings: what was judged; the reason of each one's quantity is the whole sentence.  If it
+            is about one card, its node is named; else ``where.nodes`` are the nodes concerned.
         notes: what is worth knowing and is no verdict; of far ranks the fact is :data:`FAR`.
-        device: ``Soft-RoCE`` where the site declares software for the HCA; empty for all else.
+        device: ``Soft-RoCE`` if the site declares software for the HCA; empty for all else.
     """
 
     fabric: str
@@ -39,7 +38,7 @@ class Preflight:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of the findings; UNJUDGED where there are none."""
+        """The worst of the findings; UNJUDGED if there are none."""
         return worst([each.verdict for each in self.findings if each.verdict])
 
     def of_rail(self, rail: str) -> tuple[Finding, ...]:
@@ -49,67 +48,48 @@ class Preflight:
     def far_ranks(self, rails: Iterable[str], nodes: Iterable[str]) -> tuple[Finding, ...]:
         """Return what a benchmark must say of ranks that are far from the cards they use."""
         chosen, there = set(rails), set(nodes)
-        return tuple(
-            each
-            for each in self.notes
-            if each.fact == FAR and each.where.rail in chosen and each.where.node in there
-        )
+        far = (each for each in self.notes if each.fact == FAR)
+        return tuple(e for e in far if e.where.rail in chosen and e.where.node in there)
 
     def warnings(self, rails: Iterable[str], nodes: Iterable[str]) -> tuple[Finding, ...]:
         """Return what a benchmark over ``rails`` between ``nodes`` must say of its links.
 
         Only what FAILED: evidence that is missing says nothing about the link.  What is wrong with
-        a link of another node is said where it makes the fleet mixed, not otherwise.  The numbers
-        stay with preflight.
-
-        ``nodes`` are those that ran its ranks; empty if unknown, then all count.
+        a link of another node is said if it makes the fleet mixed, not otherwise.  The numbers stay
+        with preflight.  ``nodes`` are those that ran its ranks; all count if empty.
         """
         chosen, there = set(rails), set(nodes) or set(self.nodes)
-        return tuple(
-            dict.fromkeys(
-                replace(each, quantity=None)
-                for each in self.findings
-                if each.verdict is Verdict.FAIL
-                and each.where.rail in chosen
-                and not there.isdisjoint(each.where.hosts)
-            )
-        )
+        red = (each for each in self.findings if each.verdict is Verdict.FAIL)
+        mine = (e for e in red if e.where.rail in chosen and not there.isdisjoint(e.where.hosts))
+        return tuple(dict.fromkeys(replace(each, quantity=None) for each in mine))
 
-
-#: unit of counts, and of facts that are as stated (1) or not (0)
-COUNT = "1"
-
-
-Facts = Mapping[str, Value]
 
 #: what only the interface of a port says of it
-_OF_INTERFACE = frozenset(
-    {
-        *("fec", "rings", "queues", "offloads", "pause", "coalescing", "transceiver", "connector"),
-        *("switch", "switch_id"),
-    }
+_OF_INTERFACE = (
+    *("fec", "rings", "queues", "offloads", "pause", "coalescing", "transceiver", "connector"),
+    *("switch", "switch_id"),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What one rail is to be on every node.  None: the site does not say.
+    """What one rail is to be on every node.
 
     Attributes:
+        rail: as the site calls it.
+        spec: its line in fabric.toml.
         physics: the path over this rail alone, from which ceilings follow.
+        mtu: in bytes, None if the site does not say.
         shaped: the site declares a shaper, so that the link's own rate is none.
         expect: what else is stated of the cards.
-        switches: patterns of the names of those that it hangs on; none where nobody says.
-        names: what the nodes call it; None: as ``rail``.
     """
 
     rail: str
+    spec: RailSpec
     physics: Fabric
     mtu: int | None
     shaped: bool
     expect: ExpectSpec
-    switches: tuple[str, ...] = ()
-    names: RailSpec | None = None
 
     @property
     def link(self) -> Link:
@@ -117,60 +97,53 @@ class Wanted:
         return self.physics.link
 
     @property
-    def slot(self) -> Slot | None:
-        """The declared PCIe slot."""
-        return self.physics.slot
-
-    @property
     def is_port(self) -> bool:
         """Whether the rail is a port of an HCA rather than a network interface."""
         return ":" in self.rail
 
-    def part_of(self, machine: Machine) -> str:
-        """Return what the inventory of a node calls it."""
-        kind = "port " if self.is_port else "interface "
-        parts = {each.removeprefix(kind): each for each in machine.facts if each.startswith(kind)}
-        addresses = {name: str(machine.facts[each].get("pci", "")) for name, each in parts.items()}
-        return kind + (self.names.name_on(addresses) if self.names else self.rail)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Sight:
-    """One rail on one node, as it was seen."""
+    """One rail on one node, as it was seen: ``part`` of the inventory, with its facts."""
 
     wanted: Wanted
     machine: Machine
+    part: str
     facts: Facts | None
-
-    @property
-    def place(self) -> Where:
-        """The rail and its node."""
-        return Where(node=self.machine.node, rail=self.wanted.rail)
-
-    @property
-    def part(self) -> str:
-        """What the node's inventory calls the rail."""
-        return self.wanted.part_of(self.machine)
 
     @property
     def words(self) -> str:
         """``rail1 on vc2``."""
         return f"{self.wanted.rail} on {self.machine.node}"
 
+    @property
+    def is_soft(self) -> bool:
+        """Whether a port is a software device."""
+        return bool(self.facts) and (self.facts or {}).get("kind") == SOFT_ROCE
+
+    @property
+    def parent(self) -> str:
+        """The interface below a software device; empty if unknown."""
+        return str((self.facts or {}).get("parent", ""))
+
+    @property
+    def below(self) -> Facts:
+        """What was seen of that interface."""
+        return self.machine.facts.get(f"interface {self.parent}", {})
+
 
 def wanted_rails(spec: FabricSpec) -> tuple[Wanted, ...]:
-    """Return what each rail of a declared fabric is to be; none where it has no link."""
+    """Return what each rail of a declared fabric is to be; none if it has no link."""
     if spec.link is None:
         return ()
     return tuple(
         Wanted(
             rail=rail.interface,
+            spec=rail,
             physics=build_fabric(spec, (rail.interface,)),
             mtu=spec.mtu,
             shaped=spec.shaper is not None,
             expect=spec.expect or ExpectSpec(),
-            switches=tuple(rail.switches),
-            names=rail,
         )
         for rail in spec.rails
     )
@@ -178,19 +151,22 @@ def wanted_rails(spec: FabricSpec) -> tuple[Wanted, ...]:
 
 def look_up(wanted: Wanted, machine: Machine) -> Sight:
     """Return what was seen of a rail on a node, a port with what ethtool says of its interface."""
-    facts = machine.facts.get(wanted.part_of(machine))
+    kind = "port " if wanted.is_port else "interface "
+    there = {each.removeprefix(kind): each for each in machine.facts if each.startswith(kind)}
+    addresses = {name: str(machine.facts[each].get("pci", "")) for name, each in there.items()}
+    part = kind + wanted.spec.name_on(addresses)
+    facts = machine.facts.get(part)
     if facts is not None and "netdev" in facts:
         interface = machine.facts.get(f"interface {facts['netdev']}", {})
-        told = {name: value for name, value in interface.items() if name in _OF_INTERFACE}
-        facts = {**told, **facts}
-    return Sight(wanted=wanted, machine=machine, facts=facts)
+        facts = {**{key: interface[key] for key in _OF_INTERFACE if key in interface}, **facts}
+    return Sight(wanted=wanted, machine=machine, part=part, facts=facts)
 
 
 def finding_of(where: Where, fact: str, quantity: Quantity, brief: str = "") -> Finding:
     """Return the finding about one thing of a rail.
 
     ``brief`` is a few words for the reports of benchmarks that use the rail; the reason up to its
-    first colon where empty.
+    first colon if empty.
     """
     return Finding(
         kind=FindingKind.PREFLIGHT,
@@ -209,13 +185,13 @@ def measured(
     *,
     value: float,
     expected: float,
-    unit: str,
     origin: str,
+    unit: str = "1",
     tolerance: float = 0.0,
     brief: str = "",
     is_other: bool = False,
 ) -> Finding:
-    """Return PASS where the value is the expected one, FAIL where it is less or more.
+    """Return PASS if the value is the expected one, FAIL if it is less or more.
 
     ``tolerance`` is a fraction on either side, 0 to 1; ``is_other``: FAIL whatever the value is.
     """
@@ -236,21 +212,26 @@ def measured(
     return finding_of(where, fact, quantity, brief)
 
 
+def place(sight: Sight) -> Where:
+    """Return the rail and its node."""
+    return Where(node=sight.machine.node, rail=sight.wanted.rail)
+
+
 def not_known(sight: Sight, fact: str, reason: str, verdict: Verdict = Verdict.UNJUDGED) -> Finding:
-    """Return what could not be read, UNJUDGED where no other verdict is given."""
+    """Return what could not be read."""
+    reason = f"{sight.words}{reason if reason.startswith(' ') else f': {reason}'}"
     quantity = no_number(f"{sight.machine.node}.{fact}", verdict, reason)
-    return finding_of(sight.place, fact, quantity)
+    return finding_of(place(sight), fact, quantity)
 
 
 def as_stated(
     sight: Sight, fact: str, reason: str, *, fits: bool, origin: str, brief: str = ""
 ) -> Finding:
-    """Return PASS where a fact is as stated, else FAIL."""
-    return measured(
-        sight.place, fact, reason, value=fits, expected=1, unit=COUNT, origin=origin, brief=brief
-    )
+    """Return PASS if a fact is as stated, else FAIL."""
+    where = place(sight)
+    return measured(where, fact, reason, value=fits, expected=1, origin=origin, brief=brief)
 
 
 def note(sight: Sight, text: str, fact: str = "") -> Finding:
     """Return what is worth knowing of a rail on its node."""
-    return Finding(text=text, fact=fact, where=sight.place)
+    return Finding(text=text, fact=fact, where=place(sight))

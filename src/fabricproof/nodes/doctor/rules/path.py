@@ -9,7 +9,7 @@ from fabricproof.core.findings import Finding
 from fabricproof.core.measure import Verdict
 from fabricproof.nodes.doctor.facts import Facts
 from fabricproof.nodes.doctor.findings import diagnosis, fine, noted, unseen
-from fabricproof.nodes.preflight.soft import is_soft
+from fabricproof.physics import SOFT_ROCE
 from fabricproof.stacks.family import LIBFABRIC, NATIVE, UCX
 from fabricproof.stacks.stack import NetPath
 
@@ -145,7 +145,7 @@ def _ucx_on_soft(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
     Measured with Debian's UCX 1.13 on rdma_rxe: "unhandled timeout error" until the check of the
     receiver's address is off (ud_verbs, which rc_verbs needs too, to connect).
     """
-    soft = {name for name, port in facts.node.ports.items() if is_soft(port)}
+    soft = {name for name, port in facts.node.ports.items() if port.get("kind") == SOFT_ROCE}
     version = facts.library.ucx or ""
     settings = {**facts.node.environment, **facts.subject.settings, **net_path.environment}
     is_off = settings.get(_GID_CHECK, "").lower() in {"n", "no", "0", "off"}
