@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from fabricproof.history.stats.shifts import Change
-from fabricproof.job import outcome
 from fabricproof.nightly import Blame, LookColour, LookResult
 from fabricproof.traffic import _TESTS, PathProof, PathState, prove_path
 from proof.library import PAIRS, FaultEntry, read_library
@@ -212,8 +211,9 @@ HISTORY_RULES: tuple[MutatedRule, ...] = (
 RULES += HISTORY_RULES
 
 
-def _path_of_all(leg: Any, ranks: Any, table: Any) -> PathProof:
-    return prove_path(*outcome._meant(leg, ranks, table))
+def _path_of_all(*given: Any) -> PathProof:
+    _, _, evidence, expected = given
+    return prove_path(evidence, expected)
 
 
 #: rules that no fault of the model can miss, and why

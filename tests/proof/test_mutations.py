@@ -48,13 +48,13 @@ DECIDING = {
 #: what they call that is no rule here, by the reason
 REASONS = {
     "plumbing: it hands on, or holds rules that are here": (
-        "_largest _check_name _ends _evidence _is "
+        "_largest _check_name _ends evidence_of _is "
         "_names_of findings_of _meant _moved _nodes_of _part "
         "_number added measure_disturbances _concentration wire_events counters_set_back "
         "as_notes at_size by_key largest_of_each_kind error_rates gather is_of_errors "
         "megabytes missing no_number rules_of join_by_node smallest_message_us worst "
         "judge_table judge_value _numbers _size wire_bytes _bandwidths _times _judge_attempt "
-        "_judged _beside _from_records _of_kind with_errors _heard "
+        "_judged _beside _from_records _of_kind with_errors "
         "_after judge_retransmissions unless_limited "
         "_groups _quantities metric_of class_of numbered _part _counts _too_few _steps "
         "_asked _fits _nothing_fits find_changes _check _cuts _told _stretches scaled "
@@ -64,7 +64,7 @@ REASONS = {
     "words: it says why, and decides nothing": (
         "_noted last_words shell_name "
         "went_back _both_ends _failure "
-        "_plain _reason _sentence _who _ruled_out _told _what_a_file_cannot_show "
+        "_plain _sentence _who visible_rate _told _what_a_file_cannot_show "
         "describe_loss describe_shape explained inverted_latencies "
         "site_option read_reason "
         "site_word _complaint _said _mixed _same _undecided _warnings counted _label "

@@ -8,7 +8,7 @@ allows.  Without numbers of that leg nothing is made up: the collective stays UN
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Table
-from fabricproof.core.records import text_of
 from fabricproof.core.units import at_size
 from fabricproof.job.evidence.leg_folder import RankRecord, read_status, read_text
 from fabricproof.job.leg import MOST_ATTEMPTS, Leg, shell_name
@@ -25,13 +24,13 @@ from fabricproof.nodes.inventory.changed import why_changed
 from fabricproof.physics.collective_models import Channel, best_model
 from fabricproof.verdict.objections import Objection, ObjectionKind
 from fabricproof.verdict.references import STAGE_FILE, Facts, judge_by_baseline, read_baseline
-from fabricproof.verdict.value import Reference, Report, Rules, Source, at_most
+from fabricproof.verdict.value import Report, Rules, Source, at_most
 
 
 def after_baseline(
     report: Report, leg: Leg, ranks: Sequence[RankRecord], table: Table, job_folder: Path
 ) -> Report:
-    """Return the report after the baseline that the site judges by, where it has one.
+    """Return the report after the baseline that the site judges by, if it has one.
 
     One that cannot be read leaves no PASS.
     """
@@ -50,16 +49,15 @@ def after_baseline(
         tool_version=table.version or "",
         settings=baseline.settings_of(table.attributes),
     )
-    seen = {node: _facts(job_folder / INVENTORY_FOLDER / f"{node}.txt", node) for node in nodes}
-    changed = [why_changed(node, baseline.facts_of(node), seen[node]) for node in nodes]
+    changed = [
+        why_changed(node, baseline.facts_of(node), _facts(job_folder, node)) for node in nodes
+    ]
     return judge_by_baseline(report, baseline, ran, "; ".join(filter(None, changed)))
 
 
-def _facts(look: Path, node: str) -> Facts | None:
+def _facts(job_folder: Path, node: str) -> Facts | None:
     """Return what a node's look left; None if nobody saw it."""
-    try:
-        text = text_of(look, errors="replace")
-    except OSError:
+    if not (text := read_text(job_folder / INVENTORY_FOLDER / f"{node}.txt")):
         return None
     # It brings the schema of site files, half of what starting the judge in a job would cost.
     from fabricproof.nodes.inventory.read import read_machine  # noqa: PLC0415 - few legs have a baseline
@@ -74,20 +72,32 @@ def rules_of(leg: Leg, job_folder: Path, channel_attempt: int = 0) -> Rules:
     of that leg that counts; 0 for its latest.
     """
     rules = leg.rules()
-    if not leg.channel_leg:
+    channel, program = None, collective_of(leg.suite, leg.program)
+    if leg.channel_leg:
+        channel = measured_channel(job_folder, leg.channel_leg, channel_attempt)
+    if channel is None or program is None or rules.layout is None:
         return rules
-    channel = measured_channel(job_folder, leg.channel_leg, channel_attempt)
-    if channel is None:
-        return rules
-    alpha = max(channel.alpha_us, leg.stated_alpha_us)
-    references = modelled(leg, replace(channel, alpha_us=alpha))
-    return replace(rules, references={**references, **leg.references})
+    channel = replace(channel, alpha_us=max(channel.alpha_us, leg.stated_alpha_us))
+    found = {}
+    for size in leg.expected_sizes if program.has_size else (0,):
+        # If the printed size may be one rank's share, the larger reading is the slower one.
+        moved = size * rules.layout.num_ranks if program.share_sized else size
+        algorithm, time = best_model(program.operation, moved, rules.layout, channel)
+        reference = at_most(
+            time,
+            tolerance=leg.model_factor - 1,
+            origin=f"{algorithm} model: {channel.alpha_us:.4g} us a message and "
+            f"{1 / max(channel.beta_us_per_byte, 1e-9):.4g} MB/s, from {leg.channel_leg}",
+        )
+        name = at_size("latency", size if program.has_size else None)
+        found[name] = replace(reference, source=Source.PAIR)
+    return replace(rules, references={**found, **leg.references})
 
 
 def measured_channel(job_folder: Path, name: str, attempt: int = 0) -> Channel | None:
-    """Return what a message costs by leg ``name``, None where nothing says so.
+    """Return what a message costs by leg ``name``, None if nothing says so.
 
-    By its latest whole attempt where ``attempt`` is 0.
+    By its latest whole attempt if ``attempt`` is 0.
     """
     for number in (attempt,) if attempt else range(MOST_ATTEMPTS, 0, -1):
         folder = job_folder / "legs" / f"{shell_name(name)}.{number}"
@@ -113,25 +123,3 @@ def channel_of(tables: tuple[Table, ...]) -> Channel | None:
         return None
     (first, alpha), (last, time) = min(rows), max(rows)
     return Channel(alpha_us=alpha, beta_us_per_byte=max(0.0, time - alpha) / (last - first))
-
-
-def modelled(leg: Leg, channel: Channel) -> Mapping[str, Reference]:
-    """Return the reference of each message size of a collective leg, by quantity."""
-    program = collective_of(leg.suite, leg.program)
-    layout = leg.rules().layout
-    if program is None or layout is None:
-        return {}
-    found = {}
-    for size in leg.expected_sizes if program.has_size else (0,):
-        # Where the printed size may be one rank's share, the larger reading is the slower one.
-        moved = size * layout.num_ranks if program.share_sized else size
-        algorithm, time = best_model(program.operation, moved, layout, channel)
-        reference = at_most(
-            time,
-            tolerance=leg.model_factor - 1,
-            origin=f"{algorithm} model: {channel.alpha_us:.4g} us a message and "
-            f"{1 / max(channel.beta_us_per_byte, 1e-9):.4g} MB/s, from {leg.channel_leg}",
-        )
-        name = at_size("latency", size if program.has_size else None)
-        found[name] = replace(reference, source=Source.PAIR)
-    return found

@@ -33,24 +33,15 @@ from fabricproof.site.roll import ROLL_FILE, due_entries, read_roll, values_of
 
 @dataclass(frozen=True, kw_only=True)
 class RunNote:
-    """What is known of a run besides ReFrame's report and the records.
-
-    Attributes:
-        arguments: of ReFrame.
-        perflogs: folder that the run writes to.
-        ended: ReFrame came to its end; until then nobody knows what is lost.
-        ran_nothing: it had no check to run, and so left no report.
-        missing: what was asked for or due and is not there, in words, each with the reason.
-        doubts: verdict and reason of what takes away the run's green.
-    """
+    """What is known of a run besides ReFrame's report and the records."""
 
     site: str
-    arguments: Sequence[str]
-    perflogs: str
-    ended: bool = False
-    ran_nothing: bool = False
-    missing: Sequence[Sequence[str]] = ()
-    doubts: Sequence[Sequence[str]] = ()
+    arguments: Sequence[str]  # of ReFrame
+    perflogs: str  # folder that the run writes to
+    ended: bool = False  # ReFrame came to its end; until then nobody knows what is lost
+    ran_nothing: bool = False  # it had no check to run, and so left no report
+    missing: Sequence[Sequence[str]] = ()  # what was due and is not there, each with the reason
+    doubts: Sequence[Sequence[str]] = ()  # verdict and reason of what takes away the run's green
 
     def write(self, place: Workplace, run_id: str) -> None:
         """Keep it; OutputError leaves what was there before."""
@@ -74,10 +65,13 @@ def collect(site: Site, place: Workplace, run_id: str) -> tuple[RunResult, list[
     what failed before it left a record.  A note of a run that has no end and no report is of a
     ReFrame that was killed, or still runs: that is MISSING.
     """
-    kept, notes = read_run(record_files(place.perflogs / site.name, run_id), run_id)
+    kept, notes = read_run(record_files(place.perflogs / site.name), run_id)
     noted = read_note(place, run_id)
     arguments = noted.arguments if noted else None
-    more: list[LegResult] = []
+    more = [
+        LegResult(verdict=Verdict.MISSING, check=check, reason=reason)
+        for check, reason in (noted.missing if noted else ())
+    ]
     try:
         report = _report(place.report_file(run_id))
         cases = [case for run in report["runs"] for case in run["testcases"]]
@@ -92,12 +86,7 @@ def collect(site: Site, place: Workplace, run_id: str) -> tuple[RunResult, list[
             )
             notes.append(f"{error.source}: {lost}")
             if noted is not None:
-                more.append(LegResult(verdict=Verdict.MISSING, check=OF_REFRAME, reason=lost))
-    if noted is not None:
-        more += [
-            LegResult(verdict=Verdict.MISSING, check=check, reason=reason)
-            for check, reason in noted.missing
-        ]
+                more.insert(0, LegResult(verdict=Verdict.MISSING, check=OF_REFRAME, reason=lost))
     notes += _notes_on_roll(site, run_id, arguments)
     due = due_entries(read_roll(site.folder), arguments or ())
     # What left no record has the link that the site declares now.
@@ -106,27 +95,21 @@ def collect(site: Site, place: Workplace, run_id: str) -> tuple[RunResult, list[
         leg if leg.link or leg.leg else replace(leg, link=links.get(leg.fabric, ""))
         for leg in assemble(cases, kept, due, site.name)
     )
+    # Nodes of each job as it said itself, which the backend squeue does not know.
+    own = {str(each["job_id"]): (each.get("job_end") or {}).get("nodes") for each in kept}
+    known = {str(case["jobid"]): case.get("job_nodelist") for case in cases if case.get("jobid")}
+    nodes = {job: listed or own.get(job) for job, listed in known.items()}
     result = RunResult(
         run_id=run_id,
         legs=(*legs, *pooled_errors(legs), *more),
         notes=tuple(notes),
-        job_nodes=_nodes_of_jobs(cases, kept),
+        job_nodes={job: tuple(sorted(each)) for job, each in nodes.items() if each},
     )
     for verdict, reason in noted.doubts if noted else ():
         if result.verdict in {Verdict.PASS, Verdict.SKIPPED}:
             doubt = LegResult(verdict=Verdict(verdict), check=OF_REFRAME, reason=reason)
             result = replace(result, legs=(*result.legs, doubt))
     return result, kept
-
-
-def _nodes_of_jobs(
-    cases: Iterable[Mapping[str, Any]], kept: Iterable[Mapping[str, Any]]
-) -> dict[str, tuple[str, ...]]:
-    """Return the nodes of each job: as it said itself, which the backend squeue does not know."""
-    own = {str(each["job_id"]): (each.get("job_end") or {}).get("nodes") for each in kept}
-    known = {str(case["jobid"]): case.get("job_nodelist") for case in cases if case.get("jobid")}
-    found = {job: nodes or own.get(job) for job, nodes in known.items()}
-    return {job: tuple(sorted(nodes)) for job, nodes in found.items() if nodes}
 
 
 def left_a_note_only(site: Site, place: Workplace, run_id: str) -> bool:
@@ -183,23 +166,18 @@ def read_run(perflogs: Iterable[Path], run_id: str) -> tuple[list[dict[str, Any]
 
 def _cases_of(kept: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the test cases that left these records, as ReFrame's report would name them."""
-    jobs = {
-        (each["unique_name"], each["partition"], each["stack"], each["job_id"]): each
-        for each in kept
-        if each["kind"] in {"leg", "quantity"}
-    }
-    return [
-        {
-            "name": each["check"],
-            "unique_name": name,
-            "partition": partition,
-            "environ": stack,
-            "jobid": job,
-            "fabric": each.get("fabric"),
-            "result": "pass",
-        }
-        for (name, partition, stack, job), each in jobs.items()
-    ]
+    cases = {}
+    for each in kept:
+        if each["kind"] in {"leg", "quantity"}:
+            case = {
+                "unique_name": each["unique_name"],
+                "partition": each["partition"],
+                "environ": each["stack"],
+                "jobid": each["job_id"],
+            }
+            more = {"name": each["check"], "fabric": each.get("fabric"), "result": "pass"}
+            cases[tuple(case.values())] = {**case, **more}
+    return list(cases.values())
 
 
 def _notes_on_roll(site: Site, run_id: str, arguments: Sequence[str] | None) -> Iterator[str]:
@@ -239,21 +217,21 @@ def selects_nothing(
     described = list(described)
     whole = {*ran, *(str(each["name"]) for each in described)}
     checks = {name.partition(" ")[0].partition("@")[0] for name in whole}
+    tags = {tag for each in described for tag in each["tags"]}
     found = []
     for name in values_of(arguments, "--name"):
         followed = "@" not in name and not name.startswith("/")
         if followed and not any(re.search(name, each.replace(" ", "")) for each in ran):
-            reason = "no check that the other options leave has such a name"
-            found.append((f"-n {name}", reason + _meant(name, checks) + "; fabricproof reframe -l"))
+            reason = f"no check that the other options leave has such a name{_meant(name, checks)}"
+            found.append((f"-n {name}", f"{reason}; fabricproof reframe -l"))
     for name in values_of(arguments, "--prgenv"):
         if not any(re.match(name, each) for each in stacks):
-            reason = f"no stack of this site: {', '.join(stacks)}"
-            found.append((f"-p {name}", reason + _meant(name, stacks)))
-    tags = {tag for each in described for tag in each["tags"]}
+            reason = f"no stack of this site: {', '.join(stacks)}{_meant(name, stacks)}"
+            found.append((f"-p {name}", reason))
     found += [
-        (f"-t {tag}", "no check has such a tag" + _meant(tag, tags))
-        for tag in values_of(arguments, "--tag")
-        if tags and not any(re.search(tag, each) for each in tags)
+        (f"-t {name}", f"no check has such a tag{_meant(name, tags)}")
+        for name in values_of(arguments, "--tag")
+        if tags and not any(re.search(name, each) for each in tags)
     ]
     return found
 

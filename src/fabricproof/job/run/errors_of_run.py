@@ -23,7 +23,7 @@ ALL_LEGS = "all_legs"
 
 _NAME_OF = {kind.value: name for kind, name in NAMES.items()}
 
-#: one leg's share of a direction: the leg, its error rate there, what judged it
+#: a leg's share of a direction: the leg, its error rate there, what judged it
 _Part = tuple[LegResult, Mapping[str, Any], QuantityRecord]
 
 
@@ -38,8 +38,7 @@ def pooled_errors(legs: Sequence[LegResult]) -> tuple[LegResult, ...]:
         ((part[0].partition, part[0].fabric, *(part[1][key] for key in keys)), part)
         for part in _parts(legs)
     )
-    found = (_judged_pool(pool) for pool in pools.values())
-    return tuple(each for each in found if each is not None)
+    return tuple(found for pool in pools.values() if (found := _judged_pool(pool)) is not None)
 
 
 def _parts(legs: Iterable[LegResult]) -> Iterator[_Part]:
@@ -50,35 +49,33 @@ def _parts(legs: Iterable[LegResult]) -> Iterator[_Part]:
         for rate in leg.errors:
             mine = judged.get(_NAME_OF.get(rate["kind"], ""))
             # Among many nodes the other end is unknown; what a leg may not judge, none may.
-            if mine is None or mine.reference is None or not rate["peer"]:
-                continue
-            doubtful = rate.get("arrivals_unknown") or rate.get("set_back")
-            if not doubtful and rate.get("beside", 0) <= rate["packets"]:
+            doubtful = rate.get("arrivals_unknown") or rate.get("set_back") or not rate["peer"]
+            if mine and not doubtful and rate.get("beside", 0) <= rate["packets"]:
                 yield leg, rate, mine
 
 
 def _judged_pool(pool: Sequence[_Part]) -> LegResult | None:
     if len(pool) < 2 or any(judged.verdict is not Verdict.PASS for _, _, judged in pool):
         return None
-    rates = [rate for _, rate, _ in pool]
-    sizes = [max(int(rate["packets"]), int(rate["events"])) for rate in rates]
-    events = sum(int(rate["events"]) for rate in rates)
-    unsure = sum(int(rate.get("may_have_arrived", 0)) for rate in rates)
+    sure = [int(rate["events"]) for _, rate, _ in pool]
+    unsure = [int(rate.get("may_have_arrived", 0)) for _, rate, _ in pool]
+    sizes = [max(int(part[1]["packets"]), lost) for part, lost in zip(pool, sure, strict=True)]
     packets = sum(sizes)
-    if not events + unsure:
+    if not sum(sure) + sum(unsure):
         return None
     allowed = (float(part[2].reference or 0) * size for part, size in zip(pool, sizes, strict=True))
     limit = sum(allowed) / packets
     critical = red_from(packets, limit)
-    if events + unsure < critical:
-        return None
-    verdict, doubt, counted = Verdict.FAIL, "", ["events"]
+    verdict, doubt, shares = Verdict.FAIL, "", sure
+    if sum(sure) < critical:
+        verdict, shares = (
+            Verdict.UNJUDGED,
+            [one + two for one, two in zip(sure, unsure, strict=True)],
+        )
+        doubt = f"; of {sum(unsure)} of them the counters do not tell whether they had arrived"
+    events, most = sum(shares), max(shares)
     if events < critical:
-        verdict, events = Verdict.UNJUDGED, events + unsure
-        counted.append("may_have_arrived")
-        doubt = f"; of {unsure} of them the counters do not tell whether they had arrived"
-    shares = [sum(int(rate.get(key, 0)) for key in counted) for rate in rates]
-    most = max(shares)
+        return None
     leg, rate, judged = pool[shares.index(most)]
     way = way_between(rate["rail"], rate["node"], rate["peer"], Direction(rate["direction"]))
     reason = (

@@ -29,13 +29,18 @@ _OF_OTHERS = {
     "abort": (Verdict.MISSING, "ReFrame ended it"),
 }
 
+#: what ReFrame writes between the words of a command that failed and what it printed
+_OUTPUTS = frozenset({"--- stdout ---", "--- stderr ---"})
+
 #: a build in ReFrame's report: run, unique name, partition, environment
 _Build = tuple[int, str, str, str]
 
+_Record = Mapping[str, Any]
+
 
 def assemble(
-    cases: Sequence[Mapping[str, Any]],
-    records: Sequence[Mapping[str, Any]],
+    cases: Sequence[_Record],
+    records: Sequence[_Record],
     due: Sequence[Mapping[str, str]],
     site: str = "",
 ) -> tuple[LegResult, ...]:
@@ -43,6 +48,7 @@ def assemble(
 
     ``site`` is the name that commands to copy are for.
     """
+    builds = [each for each in cases if each.get("fixture") and each["result"] != "pass"]
     unbuilt = {
         (
             case.get("run_index", 0),
@@ -50,8 +56,7 @@ def assemble(
             case["partition"],
             case["environ"],
         ): _build_reason(case)
-        for case in cases
-        if case.get("fixture") and case["result"] != "pass"
+        for case in builds
     }
     # A retry of the same check is another job.
     of_job = by_key(
@@ -59,25 +64,23 @@ def assemble(
         for each in records
     )
     legs: list[LegResult] = []
+    # The fabric is part of it: a case that is skipped because this site has no such fabric must not
+    # answer for the one that is due.
+    there = set()
     for case in cases:
         key = case.get("unique_name"), case["partition"], case["environ"], str(case.get("jobid"))
         mine = of_job.get(key, [])
         if case.get("fixture"):
             if case["result"] != "pass":
                 legs.append(_of_build(case) if "build_reason" in case else _of_others(case))
-        elif mine or "skip_reason" in case:
+            continue
+        there.add((_check_name(case), case.get("fabric"), case["partition"], case["environ"]))
+        if mine or "skip_reason" in case:
             legs += [*_from_records(mine, case)] or [_without_records(case, unbuilt)]
         else:
             legs.append(_of_others(case))
     unlike = rebuilt(records)
     legs = [_of_one_build(leg, unlike) for leg in legs]
-    # The fabric is part of it: a case that is skipped because this site has no such fabric must not
-    # answer for the one that is due.
-    there = {
-        (_check_name(case), case.get("fabric"), case["partition"], case["environ"])
-        for case in cases
-        if not case.get("fixture")
-    }
     reason = (
         "a required check that ReFrame never ran: its file may not load, see the log; or the list "
         f"of required checks is older than the site: fabricproof site roll "
@@ -95,18 +98,23 @@ def _names_of(entry: Mapping[str, str]) -> dict[str, Any]:
     return {key: entry[key] for key in ("check", "fabric", "partition", "stack")}
 
 
-def _check_name(case: Mapping[str, Any]) -> str:
+def _check_name(case: _Record) -> str:
     return str(case.get("name", "")).split(" ", maxsplit=1)[0]
 
 
-def _job_id(case: Mapping[str, Any]) -> str | None:
-    return str(case["jobid"]) if case.get("jobid") else None
+def _of_case(case: _Record) -> dict[str, Any]:
+    """Return what each result of a test case has of it."""
+    return {
+        "check": _check_name(case),
+        "partition": str(case["partition"]),
+        "stack": str(case["environ"]),
+        "job_id": str(case["jobid"]) if case.get("jobid") else None,
+    }
 
 
-def _said(case: Mapping[str, Any]) -> str:
+def _said(case: _Record) -> str:
     """Return why ReFrame failed a case: of what a program printed to it, the one useful line."""
-    reason = str(case.get("fail_reason") or "ended without a record")
-    text = useful_words(reason)
+    text = useful_words(str(case.get("fail_reason") or "ended without a record"))
     return f"{case['fail_phase']}: {text}" if case.get("fail_phase") else text
 
 
@@ -119,27 +127,18 @@ def useful_words(reason: str) -> str:
     lines = [line.strip() for line in reason.splitlines()]
     if not any(line in _OUTPUTS for line in lines):
         return " ".join(reason.split())
-    first = next((line for line in lines if line and line not in _OUTPUTS), "")
-    printed = [line for line in lines[lines.index(first) + 1 :] if line and line not in _OUTPUTS]
-    said = [line for line in printed if "error" in line.lower()] or printed[-1:]
-    return ": ".join([first.rstrip(":"), *said[-1:]]) if said else first.rstrip(":")
+    first, *printed = [line for line in lines if line and line not in _OUTPUTS] or [""]
+    said = [line for line in printed if "error" in line.lower()] or printed
+    return ": ".join([first.rstrip(":"), *said[-1:]])
 
 
-_OUTPUTS = frozenset({"--- stdout ---", "--- stderr ---"})
-
-
-def _from_records(
-    records: Sequence[Mapping[str, Any]], case: Mapping[str, Any]
-) -> Iterator[LegResult]:
+def _from_records(records: Sequence[_Record], case: _Record) -> Iterator[LegResult]:
     of_legs = [each for each in records if each["kind"] == "leg"]
     for record in of_legs:
         # A matrix of pairs is of no leg.
         mine = [each for each in records if each.get("leg") == record["leg"]]
-        quantities = tuple(
-            QuantityRecord.read(each)
-            for each in mine
-            if each["kind"] == "quantity" and each["counts"]
-        )
+        counted = [each for each in mine if each["kind"] == "quantity" and each["counts"]]
+        quantities = tuple(map(QuantityRecord.read, counted))
         verdict = Verdict(record["verdict"])
         if verdict is Verdict.PASS and case["result"] != "pass":
             verdict = _unless_another_leg(of_legs, verdict)
@@ -147,13 +146,19 @@ def _from_records(
         reason = "" if verdict is Verdict.PASS or not guilty else _complaint(guilty)
         if verdict is Verdict.UNJUDGED and not guilty:
             reason = f"ReFrame failed the check: {_said(case)}"
+        # Nodes of what counts, else of the attempt that left most of them.  If no rank of any
+        # attempt wrote, they are those that the job had; none of what was skipped.
+        nodes = next((each.get("nodes") for each in counted), None)
+        nodes = nodes or max((each.get("nodes") or [] for each in mine), key=len)
+        if not nodes and verdict is not Verdict.SKIPPED:
+            nodes = (record.get("job_end") or {}).get("nodes")
         yield LegResult(
             verdict=verdict,
             **_names_of(record),
             suite=str(record["suite"]),
             program=str(record["program"]),
             leg=str(record["leg"]),
-            nodes=_nodes_of(record, mine),
+            nodes=tuple(nodes or ()),
             quantities=quantities,
             findings=findings_of(record),
             reason=reason,
@@ -174,23 +179,10 @@ def _from_records(
         yield replace(_without_records({**case, "result": "fail"}, {}), reason=reason)
 
 
-def _unless_another_leg(of_legs: Sequence[Mapping[str, Any]], verdict: Verdict) -> Verdict:
-    """Keep a leg's PASS in a failed test case only where another leg explains the failure."""
+def _unless_another_leg(of_legs: Sequence[_Record], verdict: Verdict) -> Verdict:
+    """Keep a leg's PASS in a failed test case only if another leg explains the failure."""
     others = [Verdict(each["verdict"]) for each in of_legs]
     return verdict if worst(others) is not Verdict.PASS else Verdict.UNJUDGED
-
-
-def _nodes_of(record: Mapping[str, Any], mine: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return the nodes of a leg: of what counts in it, else of the attempt that left most of them.
-
-    If no rank of any attempt wrote, they are those that the job had; none of what was skipped.
-    """
-    counted = (each for each in mine if each["kind"] == "quantity" and each["counts"])
-    nodes = next((each.get("nodes") for each in counted), None)
-    nodes = nodes or max((each.get("nodes") or [] for each in mine), key=len)
-    if not nodes and record["verdict"] != Verdict.SKIPPED:
-        nodes = (record.get("job_end") or {}).get("nodes")
-    return tuple(nodes or ())
 
 
 def _complaint(guilty: Sequence[QuantityRecord]) -> str:
@@ -204,19 +196,17 @@ def _complaint(guilty: Sequence[QuantityRecord]) -> str:
     return f"{first.name}: {first.reason}{more}{ended}"
 
 
-def _build_reason(case: Mapping[str, Any]) -> str:
+def _build_reason(case: _Record) -> str:
     if case["result"] == "skip":
         return "its build was skipped"
     return " ".join(str(case.get("build_reason") or _said(case)).split())
 
 
-def _of_build(case: Mapping[str, Any]) -> LegResult:
+def _of_build(case: _Record) -> LegResult:
     """Return the line of a build that failed; one that passed has measured nothing."""
     return LegResult(
         verdict=Verdict.MISSING,
-        check=_check_name(case),
-        partition=str(case["partition"]),
-        stack=str(case["environ"]),
+        **{**_of_case(case), "job_id": None},
         program=BUILD_PROGRAM,
         findings=as_notes(str(line) for line in case.get("build_log") or ()),
         reason=_build_reason(case),
@@ -224,11 +214,11 @@ def _of_build(case: Mapping[str, Any]) -> LegResult:
     )
 
 
-def _of_others(case: Mapping[str, Any]) -> LegResult:
+def _of_others(case: _Record) -> LegResult:
     """Return what ReFrame says of a check that is none of ours: ours have a ``skip_reason``.
 
-    Its sanity alone is no PASS: a run is green only if a number was judged.  So it is SKIPPED where
-    the check has no number, and UNJUDGED, as a leg of ours, where a number has no reference.
+    Its sanity alone is no PASS: a run is green only if a number was judged.  So it is SKIPPED if
+    the check has no number, and UNJUDGED, as a leg of ours, if a number has no reference.
     """
     quantities = tuple(
         _quantity_of_others(name.rpartition(":")[2], *values)
@@ -240,15 +230,12 @@ def _of_others(case: Mapping[str, Any]) -> LegResult:
         reason = "; ".join(each.reason for each in quantities if each.verdict is verdict)
     return LegResult(
         verdict=verdict,
-        check=_check_name(case),
-        partition=str(case["partition"]),
-        stack=str(case["environ"]),
+        **_of_case(case),
         suite=SUITE_OF_OTHERS,
         program=_check_name(case),
         nodes=tuple(map(str, case.get("job_nodelist") or ())),
         quantities=quantities,
         reason=reason,
-        job_id=_job_id(case),
         stage_folder=case.get("stagedir") if verdict is Verdict.FAIL else None,
         check_file=str(case.get("filename") or ""),
     )
@@ -289,7 +276,7 @@ def _quantity_of_others(
 
 
 def _of_one_build(leg: LegResult, unlike: Mapping[str, str]) -> LegResult:
-    """Return a leg without its verdict where its stack was not one build throughout the run."""
+    """Return a leg without its verdict if its stack was not one build throughout the run."""
     if leg.stack not in unlike or leg.verdict in {Verdict.SKIPPED, Verdict.MISSING}:
         return leg
     before = f"it was {leg.verdict.value} before: {leg.reason}"
@@ -298,7 +285,7 @@ def _of_one_build(leg: LegResult, unlike: Mapping[str, str]) -> LegResult:
     return replace(leg, verdict=Verdict.INVALID, reason=reason, findings=(*said, *leg.findings))
 
 
-def _without_records(case: Mapping[str, Any], unbuilt: Mapping[_Build, str]) -> LegResult:
+def _without_records(case: _Record, unbuilt: Mapping[_Build, str]) -> LegResult:
     skipped = case["result"] == "skip"
     reason = str(case.get("skip_reason") or "") if skipped else _said(case)
     # ReFrame skips what depends on a fixture that failed, without a reason of ours; such a case was
@@ -313,14 +300,11 @@ def _without_records(case: Mapping[str, Any], unbuilt: Mapping[_Build, str]) -> 
         skipped, reason = False, f"stack {case['environ']} was not built: {why}"
     return LegResult(
         verdict=Verdict.SKIPPED if skipped and reason else Verdict.MISSING,
-        check=_check_name(case),
-        partition=str(case["partition"]),
-        stack=str(case["environ"]),
+        **_of_case(case),
         suite=str(case.get("suite", "")),
         program=str(case.get("program", "")),
         fabric=str(case.get("fabric", "")),
         reason=reason or "skipped without a reason",
-        job_id=_job_id(case),
         for_want_of=str(case["environ"]) if waits else "",
         fail_phase="" if skipped or waits else str(case.get("fail_phase") or ""),
     )

@@ -25,18 +25,6 @@ class LegResult:
     """What one leg of one test case came to.
 
     What came to no leg has a check alone, in words: ``check file``, ``ReFrame``.
-
-    Attributes:
-        quantities: records of the attempt that counts.
-        reason: why the verdict is what it is; empty for a plain PASS.
-        net_path: the proof of the path: its state, the reason and the bytes moved.
-        for_want_of: the stack whose failed build kept it from running; else empty.
-        fail_phase: if it left no record: the phase of ReFrame that failed its test case.
-        link: of its path, as the site declared it when it ran; empty if unknown.
-        errors: what was lost or damaged, for each rail, node and direction, in all attempts.
-        rails: that it was to go over; empty if it left no record.
-        relation: what is judged across legs, ``scaling``; empty for a leg.
-        check_file: of a check that is none of ours; empty for ours.
     """
 
     verdict: Verdict
@@ -48,19 +36,19 @@ class LegResult:
     fabric: str = ""
     leg: str = ""
     nodes: tuple[str, ...] = ()
-    quantities: tuple[QuantityRecord, ...] = ()
+    quantities: tuple[QuantityRecord, ...] = ()  # of the attempt that counts
     findings: tuple[Finding, ...] = ()
-    reason: str = ""
+    reason: str = ""  # why the verdict is what it is; empty for a plain PASS
     job_id: str | None = None
     stage_folder: str | None = None
-    net_path: Mapping[str, Any] | None = None
-    for_want_of: str = ""
-    fail_phase: str = ""
-    link: str = ""
-    errors: tuple[Mapping[str, Any], ...] = ()
-    rails: tuple[str, ...] = ()
-    relation: str = ""
-    check_file: str = ""
+    net_path: Mapping[str, Any] | None = None  # its proof: state, reason, bytes moved
+    for_want_of: str = ""  # the stack whose failed build kept it from running
+    fail_phase: str = ""  # if it left no record: the phase of ReFrame that failed its test case
+    link: str = ""  # of its path, as the site declared it when it ran; empty if unknown
+    errors: tuple[Mapping[str, Any], ...] = ()  # for each rail, node and direction, in all attempts
+    rails: tuple[str, ...] = ()  # that it was to go over; empty if it left no record
+    relation: str = ""  # what is judged across legs, ``scaling``; empty for a leg
+    check_file: str = ""  # of a check that is none of ours
 
     @property
     def key(self) -> LegKey:
@@ -105,22 +93,15 @@ class LegResult:
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """A whole run, as ``run``, ``nightly``, ``admit``, ``pairs run`` and ``report`` take it.
-
-    Attributes:
-        job_nodes: nodes of each job, by its number.
-        stopped: why the run did not come to its end; empty if it did.
-        status: exit status of a run that was stopped; 0 for all others.
-        refused: the system gave no process, memory or file for it: no fault of a scheduler.
-    """
+    """A whole run, as ``run``, ``nightly``, ``admit``, ``pairs run`` and ``report`` take it."""
 
     run_id: str
     legs: tuple[LegResult, ...] = ()
     notes: tuple[str, ...] = ()
-    job_nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    stopped: str = ""
-    status: int = 0
-    refused: bool = False
+    job_nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by the job's number
+    stopped: str = ""  # why the run did not come to its end; empty if it did
+    status: int = 0  # exit status of a run that was stopped; 0 for all others
+    refused: bool = False  # the system gave no process, memory or file: no fault of a scheduler
 
     @property
     def left_nothing(self) -> bool:

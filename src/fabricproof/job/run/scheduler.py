@@ -22,35 +22,31 @@ def check_scheduler(site: Site, environment: Mapping[str, str]) -> None:
     Raises:
         UnavailableError: its command is missing, does not answer, or knows no such partition.
     """
-    if not any(each.uses_slurm for each in site.partitions):
+    partitions = [each for each in site.partitions if each.uses_slurm]
+    if not partitions:
         return
     hint = site.spec.start_hint or "start Slurm, or choose another site with --site"
     try:
-        answer = slurm.ask(
-            ["sinfo", "-h", "-o", "%P %T %D"], environment, seconds=SCHEDULER_PATIENCE_SECONDS
-        )
+        command = ["sinfo", "-h", "-o", "%P %T %D"]
+        answer = slurm.ask(command, environment, seconds=SCHEDULER_PATIENCE_SECONDS)
     except UnavailableError as error:
+        expected = error.expected or "a list of partitions from sinfo"
         raise UnavailableError(
-            error.problem,
-            source=str(site.folder),
-            expected=error.expected or "a list of partitions from sinfo",
-            got=error.got,
-            next_step=hint,
+            error.problem, source=str(site.folder), expected=expected, got=error.got, next_step=hint
         ) from None
     marked = {line.split()[0] for line in answer.splitlines() if line.strip()}
     known = {name.rstrip("*") for name in marked}
-    for partition in filter(lambda each: each.uses_slurm, site.partitions):
+    for partition in partitions:
         asked = set(asked_partitions(partition.access)) or marked - known
         unknown = {name.rstrip("*") for name in asked} - known
-        if asked and not unknown:
-            continue
-        raise UnavailableError(
-            "Slurm has no such partition" if asked else "Slurm has no default partition",
-            source=str(site.folder / "site.toml"),
-            expected=f"one of: {', '.join(sorted(known)) or 'none at all'}",
-            got=", ".join(map(repr, sorted(unknown))) if asked else "access that names none",
-            next_step=f"correct access of partition {partition.name}, or: {hint}",
-        )
+        if unknown or not asked:
+            raise UnavailableError(
+                "Slurm has no such partition" if asked else "Slurm has no default partition",
+                source=str(site.folder / "site.toml"),
+                expected=f"one of: {', '.join(sorted(known)) or 'none at all'}",
+                got=", ".join(map(repr, sorted(unknown))) if asked else "access that names none",
+                next_step=f"correct access of partition {partition.name}, or: {hint}",
+            )
 
 
 def scheduler_answers(site: Site, environment: Mapping[str, str]) -> bool:

@@ -229,7 +229,10 @@ def run_reframe(
     )
     assert process.stdout is not None
     over, gave_up = threading.Event(), threading.Event()
-    patience = _patience_seconds()
+    patience = PATIENCE_SECONDS
+    with contextlib.suppress(ValueError):  # a value that is no positive number is ignored
+        chosen = float(os.environ.get(PATIENCE_VARIABLE, ""))
+        patience = chosen if 0 < chosen < float("inf") else patience
     watch = threading.Thread(
         target=_watch, args=(process, alive, patience, over, gave_up), daemon=True
     )
@@ -257,14 +260,6 @@ def run_reframe(
     return status
 
 
-def _patience_seconds() -> float:
-    """Return the patience in force; a value that is no positive number is ignored."""
-    with contextlib.suppress(ValueError):
-        chosen = float(os.environ.get(PATIENCE_VARIABLE, ""))
-        return chosen if 0 < chosen < float("inf") else PATIENCE_SECONDS
-    return PATIENCE_SECONDS
-
-
 def _watch(
     process: subprocess.Popen[str],
     alive: Callable[[], bool],
@@ -273,14 +268,12 @@ def _watch(
     gave_up: threading.Event,
 ) -> None:
     """End the process once ``alive`` has said no for as long as the patience."""
-    silent_since: float | None = None
+    answered = time.monotonic()
     while not over.wait(patience / ASKS_PER_PATIENCE):
         asked = time.monotonic()
         if alive():
-            silent_since = None
-            continue
-        silent_since = asked if silent_since is None else silent_since
-        if time.monotonic() - silent_since >= patience:
+            answered = asked
+        elif time.monotonic() - answered >= patience:
             gave_up.set()
             process.send_signal(_ending_signal())
             try:
