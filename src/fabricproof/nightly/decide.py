@@ -23,6 +23,7 @@ from fabricproof.nightly.confirm import (
     Red,
     Role,
 )
+from fabricproof.pairs.blame.partners import WithOthers, at_fault
 
 
 def decide_all(reds: Sequence[Red], looks: Sequence[Sequence[Look]]) -> tuple[Confirmation, ...]:
@@ -154,15 +155,14 @@ class PairSides:
 def blame_of(sides: PairSides) -> Blame:
     """Return whom the looks with others blame.
 
-    A side that is red with others is to blame even if the other was not seen: it is red without
-    it.  If legs differ, a side is to blame that is red with others at least as often as green; if
-    neither is, any that is red at all: a leg that misses its bound by a little may be good with
-    others by a little.  One that is green clears itself only: without a look at the other in the
-    same leg, that and the way between are not told apart.
+    A side that is green clears itself only: without a look at the other in the same leg, that and
+    the way between are not told apart.
     """
-    reds = [sides.count(at, LookColour.RED) for at in (0, 1)]
-    mostly = [red >= max(1, sides.count(at, LookColour.GREEN)) for at, red in enumerate(reds)]
-    match mostly if any(mostly) else [red > 0 for red in reds]:
+    both = [
+        WithOthers(red=sides.count(at, LookColour.RED), good=sides.count(at, LookColour.GREEN))
+        for at in (0, 1)
+    ]
+    match at_fault(both):
         case [True, True]:
             return Blame.BOTH
         case [True, False]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -23,14 +23,12 @@ from fabricproof.core.project import site_option
 from fabricproof.core.units import by_key, counted
 from fabricproof.job.leg import ADMITTED, CAMPAIGN_SUITE, PARTNER
 from fabricproof.job.run import LegResult
+from fabricproof.pairs.blame.partners import LEAST_RED_PARTNERS, Meetings
 from fabricproof.report.model import ReportData
 from fabricproof.report.red import RED, rails_of, with_device
 
 #: a node's reason in Slurm is a short remark
 REASON_LENGTH = 180
-
-#: partners with which a node must be red before it is blamed
-PARTNERS = 2
 
 #: all that means something between double quotes to a shell, or to Slurm
 _UNSAFE = re.compile(r"[^\w .,:;%()+/<>=@-]|[^\x20-\x7e]")
@@ -85,25 +83,6 @@ class PairSeen:
         """``n1 - n3``."""
         return " - ".join(sorted(self.nodes))
 
-    def partner(self, node: str) -> str:
-        """Return the other node."""
-        return next(iter(self.nodes - {node}))
-
-
-@dataclass
-class _Ledger:
-    """Who was red and who was good with whom, over the same rails by the same check and stack."""
-
-    red: list[PairSeen] = field(default_factory=list)
-    good: list[PairSeen] = field(default_factory=list)
-
-    def partners(self, node: str) -> set[str]:
-        return {each.partner(node) for each in self.red if node in each.nodes}
-
-    def good_with(self, node: str, without: str = "") -> list[str]:
-        pairs = [each for each in self.good if node in each.nodes and without not in each.nodes]
-        return sorted({each.partner(node) for each in pairs})
-
 
 def advise(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -> DrainAdvice:
     """Return whom the evidence of the run blames.
@@ -112,12 +91,9 @@ def advise(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -> Drain
     """
     devices = {leg.fabric: leg.device for leg in data.session.legs if leg.device}
     seen = [*_of_legs(data.session.legs), *_of_looks(records, devices)]
-    ledgers: dict[tuple[str, str, str], _Ledger] = {}
-    for each in seen:
-        ledger = ledgers.setdefault((each.rails, each.check, each.stack), _Ledger())
-        (ledger.red if each.is_red else ledger.good).append(each)
+    alike = by_key(((each.rails, each.check, each.stack), each) for each in seen)
     all_blamed = chain(
-        *(_blamed(ledger, data.run.run_id) for ledger in ledgers.values()),
+        *(_blamed(pairs, data.run.run_id) for pairs in alike.values()),
         *(_by_campaigns(data), _by_admission(data), _by_own_cards(data)),
     )
     found = by_key((each.node, each) for each in all_blamed)
@@ -126,7 +102,7 @@ def advise(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -> Drain
     strange = [f"{each.node!r} is no name of Slurm's" for each in merged if each not in safe_names]
     return DrainAdvice(
         blamed=safe_names,
-        unclear=(*strange, *_unclear(ledgers.values(), set(found), data)),
+        unclear=(*strange, *_unclear(alike.values(), set(found), data)),
     )
 
 
@@ -183,18 +159,20 @@ def _shortfall(leg: LegResult) -> str:
     return ""
 
 
-def _blamed(ledger: _Ledger, run_id: str) -> Iterable[Blamed]:
-    for node in sorted({node for each in ledger.red for node in each.nodes}):
-        partners = sorted(ledger.partners(node))
-        proven = [each for each in partners if ledger.good_with(each, without=node)]
-        if len(partners) < PARTNERS or ledger.good_with(node) or not proven:
-            continue
-        mine = [each for each in ledger.red if node in each.nodes]
+def _meetings(pairs: Iterable[PairSeen]) -> Meetings:
+    return Meetings((each.nodes, each.is_red) for each in pairs)
+
+
+def _blamed(pairs: Sequence[PairSeen], run_id: str) -> Iterable[Blamed]:
+    meetings = _meetings(pairs)
+    for node in meetings.common_ends():
+        partners, proven = meetings.red_with(node), meetings.proven(node)
+        mine = [each for each in pairs if each.is_red and node in each.nodes]
         rails = mine[0].rails
         worst = next((each.shortfall for each in mine if each.shortfall), "red")
-        counted = f"red {len(mine)} times, {len(partners)} partners"
+        seen = f"red {len(mine)} times, {len(partners)} partners"
         good = [
-            f"{each} is good with {', '.join(ledger.good_with(each, without=node))}"
+            f"{each} is good with {', '.join(meetings.good_with(each, without=node))}"
             if each in proven
             else f"{each} was not seen good with others"
             for each in partners
@@ -203,7 +181,7 @@ def _blamed(ledger: _Ledger, run_id: str) -> Iterable[Blamed]:
             node=node,
             run_id=run_id,
             rails=(rails,) if rails else (),
-            reason=f"{rails} {worst} ({counted})".strip(),
+            reason=f"{rails} {worst} ({seen})".strip(),
             evidence=(*(f"{each.pair}: {each.sentence}" for each in mine), *good),
         )
 
@@ -296,14 +274,17 @@ def _merged(all_: Sequence[Blamed]) -> Blamed:
     )
 
 
-def _unclear(ledgers: Iterable[_Ledger], blamed: set[str], data: ReportData) -> Iterable[str]:
+def _unclear(
+    alike: Iterable[Sequence[PairSeen]], blamed: set[str], data: ReportData
+) -> Iterable[str]:
     told: set[tuple[str, str]] = set()
-    for ledger in ledgers:
-        for each in ledger.red:
-            if each.nodes & blamed or (each.pair, each.rails) in told:
+    for pairs in alike:
+        for each in pairs:
+            if not each.is_red or each.nodes & blamed or (each.pair, each.rails) in told:
                 continue
             told.add((each.pair, each.rails))
-            yield f"{each.rails} {each.pair}: {_why(ledger, each)}; {_would_tell(each, data)}"
+            why = _why(_meetings(pairs), each)
+            yield f"{each.rails} {each.pair}: {why}; {_would_tell(each, data)}"
     groups = [
         leg
         for leg in data.session.legs
@@ -317,16 +298,15 @@ def _unclear(ledgers: Iterable[_Ledger], blamed: set[str], data: ReportData) -> 
         )
 
 
-def _why(ledger: _Ledger, red: PairSeen) -> str:
+def _why(meetings: Meetings, red: PairSeen) -> str:
     first, second = sorted(red.nodes)
-    if any(each.nodes == red.nodes for each in ledger.good):
+    if red.nodes in meetings.good:
         return "good when looked at again on the same nodes"
-    good = [(node, ledger.good_with(node)) for node in (first, second)]
+    good = [(node, meetings.good_with(node)) for node in (first, second)]
     words = [f"{node} is good with {', '.join(names)}" for node, names in good if names]
     if len(words) == 2:
         return f"{'; '.join(words)}: the way between them, or their place in it"
-    partners = {node: ledger.partners(node) for node in (first, second)}
-    many = [node for node in (first, second) if len(partners[node]) >= PARTNERS]
+    many = [node for node in (first, second) if len(meetings.red_with(node)) >= LEAST_RED_PARTNERS]
     if many:
         return f"{' and '.join(many)} red with several, and no partner seen good with others"
     seen = f"{words[0]}, but " if words else ""
