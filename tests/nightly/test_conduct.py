@@ -217,33 +217,6 @@ def test_a_pair_a_leaf_or_an_uplink_explains_the_pairs_on_its_way(kind, nodes, e
     assert found.blamed == (() if explains else ("vc1", "vc2")), "no node's fault"
 
 
-CLEARED = (
-    "; but AllPairsLadder with openmpi5 blames neither in its rounds over all nodes: they "
-    "contradict each other"
-)
-
-
-@pytest.mark.parametrize(
-    ("row", "is_cleared"),
-    [
-        (of_all_pairs("PASS")[0], True),
-        (of_all_pairs("FAIL", node="vc3")[0], True),
-        (of_all_pairs("FAIL", node="")[0], False),  # whom it blames it does not say
-        (of_all_pairs("MISSING")[0], False),
-        (of_all_pairs("PASS", rail="rail0")[0], False),
-        (dataclasses.replace(of_all_pairs("PASS")[0], nodes=("vc1", "vc3")), False),
-        (dataclasses.replace(of_all_pairs("PASS")[0], partition="other"), False),
-    ],
-)
-def test_rounds_over_all_nodes_that_clear_a_red_pair_are_said_to_contradict_it(row, is_cleared):
-    row = dataclasses.replace(row, findings=row.findings * (row.verdict is Verdict.FAIL))
-    cluster = Cluster("vc2")
-    found = confirm(cluster, ran(leg("FAIL"), row)).confirmations[0]
-    assert len(cluster.runs) == 3, "it is tried with partners all the same"
-    assert found.blamed == ("vc2",)
-    assert found.sentence.endswith(CLEARED) is is_cleared
-
-
 @pytest.mark.parametrize(
     ("bad", "finding", "is_said"),
     [(["vc2"], LookResult.NOW_RED, True), ([], LookResult.NOW_GREEN, False)],

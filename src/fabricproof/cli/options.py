@@ -44,9 +44,6 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for 
 everything = click.option(
     "--all", "whole", is_flag=True, help="Show all: no row, point or reason is left out."
 )
-tags = click.option(
-    "-t", "--tag", "tags", multiple=True, metavar="TAG", help="Only checks with TAG."
-)
 replace = click.option("--replace", is_flag=True, help="Replace what has that name.")
 margins = click.option(
     "--margin",
@@ -77,7 +74,7 @@ kept = click.option(
 
 
 #: Slurm's own options that a command which starts jobs hands on
-_SLURM = {
+SLURM = {
     "reservation": ("NAME", "Slurm's reservation that has the nodes."),
     "account": ("NAME", "Slurm's account that pays."),
     "qos": ("NAME", "Slurm's quality of service."),
@@ -86,18 +83,21 @@ _SLURM = {
 
 
 def slurm(function: _Function) -> _Function:
-    """Give a command Slurm's options; it gets ``slurm``, ReFrame's words for them."""
+    """Give a command ``slurm``: those of Slurm's options that were given, by their names."""
 
     @functools.wraps(function)
-    def with_words(*args: Any, **named: Any) -> Any:
-        given = {name: named.pop(name) for name in _SLURM}
-        pairs = [f"{name}={value}" for name, value in given.items() if value]
-        words = tuple(word for pair in pairs for word in ("-J", pair))
-        return function(*args, slurm=words, **named)
+    def with_given(*args: Any, **named: Any) -> Any:
+        given = {name: named.pop(name) for name in SLURM}
+        return function(*args, slurm={name: value for name, value in given.items() if value}, **named)
 
-    for name, (metavar, text) in reversed(_SLURM.items()):
-        with_words = click.option(f"--{name}", metavar=metavar, help=text)(with_words)
-    return with_words  # type: ignore[return-value]
+    for name, (metavar, text) in reversed(SLURM.items()):
+        with_given = click.option(f"--{name}", metavar=metavar, help=text)(with_given)
+    return with_given  # type: ignore[return-value]
+
+
+def of_slurm(given: Mapping[str, str]) -> list[str]:
+    """Return the words with which ReFrame hands options on to Slurm."""
+    return [word for name, value in given.items() for word in ("-J", f"{name}={value}")]
 
 
 #: settings of a command that takes ReFrame's options beside its own

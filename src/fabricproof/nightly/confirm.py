@@ -33,8 +33,6 @@ class Red:
         cause: what left it UNJUDGED, for a person: ``was disturbed``; empty for what is red.
         of_campaign: rounds over all nodes showed it, and a stock program was asked in the same job.
         faults: whom such rounds of the same night blame for it.
-        cleared_by: the check whose rounds of the same night measured the same over the same rails
-            and blame none of its nodes; empty if there is none.
         leg: all that the run says of it.
     """
 
@@ -48,7 +46,6 @@ class Red:
     cause: str = ""
     of_campaign: bool = False
     faults: tuple[Finding, ...] = ()
-    cleared_by: str = ""
     leg: LegResult | None = field(default=None, compare=False, repr=False)
 
     def is_explained_by(self, seen: LegResult, *, beside_others: bool) -> bool:

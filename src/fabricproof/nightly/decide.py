@@ -65,7 +65,6 @@ def decide(red: Red, looks: Sequence[Look], beside: Sequence[Confirmation] = ())
     ``beside``: other legs that are red again on its nodes; their looks count for whom to blame.
     """
     same = _worst(looks, Role.SAME)
-    reds = (red, *(each.red for each in beside))
     blame, who = Blame.UNKNOWN, ""
     if red.of_campaign and red.verdict in RED:
         finding = LookResult.CONFIRMED if red.verdict is Verdict.FAIL else LookResult.UNCONFIRMED
@@ -88,9 +87,6 @@ def decide(red: Red, looks: Sequence[Look], beside: Sequence[Confirmation] = ())
         who = _who(red, sides, blame)
         unseen = (each.reason for each in looks if each.role is not Role.SAME and each.reason)
         who += f" ({why})" if blame is Blame.UNKNOWN and (why := next(unseen, "")) else ""
-        if cleared := next(filter(None, (each.cleared_by for each in reds)), ""):
-            said = "blames neither in its rounds over all nodes: they contradict each other"
-            who += f"; but {cleared} {said}"
     first, second = red.halves or ((), ())
     blamed = {
         Blame.FIRST: first,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from fabricproof.core.errors import ExitStatus
@@ -17,12 +16,7 @@ from fabricproof.core.units import by_key
 from fabricproof.nightly.changes import ChangeKind, labels_of, told_together, words_of
 from fabricproof.nightly.confirm import (
     RED,
-    Blame,
-    Confirmation,
-    Look,
-    LookColour,
     LookResult,
-    Role,
 )
 from fabricproof.nightly.log import NightEnd
 from fabricproof.nightly.night import NightOutcome, what_was_sent
@@ -46,15 +40,11 @@ _CHANGE_STYLES = {
     ChangeKind.NIGHT: "bold yellow",
 }
 
-#: how the colour of a look is shown
-_WORDS = {LookColour.RED: "red", LookColour.GREEN: "green", LookColour.NONE: "-"}
-
 
 def render_night(outcome: NightOutcome, console: Console) -> None:
     """Print the confirmations, the changes, what was told, and one line that sums up."""
     if outcome.confirmations:
         console.print()
-        console.print(_table(outcome.confirmations))
         said = by_key(
             ((each.finding, each.sentence), str(each.red.key)) for each in outcome.confirmations
         )
@@ -67,41 +57,6 @@ def render_night(outcome: NightOutcome, console: Console) -> None:
     for line in (*what_was_sent(outcome.told, outcome.night.night), *outcome.notes):
         console.print(Text(f"note          {line}", style="dim"))
     console.print(_summary(outcome))
-
-
-def _table(confirmations: Iterable[Confirmation]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
-    for name in ("looked at again", "path", "nodes", "first", "same nodes", "with others"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("blamed", overflow="fold")
-    for each in confirmations:
-        cells = [
-            each.red.key.label,
-            each.red.net_path,
-            ",".join(each.red.nodes) or "-",
-            each.red.verdict.value,
-            _looks(each.looks, {Role.SAME}, with_nodes=False),
-            _looks(each.looks, {Role.FIRST, Role.SECOND}, with_nodes=True),
-            _blamed(each),
-        ]
-        table.add_row(*map(Text, cells))
-    return table
-
-
-def _looks(looks: Sequence[Look], roles: set[Role], *, with_nodes: bool) -> str:
-    mine = [look for look in looks if look.role in roles and (look.run_id or not with_nodes)]
-    words = (
-        f"{','.join(look.nodes)} {_WORDS[look.colour]}" if with_nodes else _WORDS[look.colour]
-        for look in mine
-    )
-    return "; ".join(words) or "-"
-
-
-def _blamed(each: Confirmation) -> str:
-    if each.blame is Blame.UNKNOWN:
-        return "-"
-    nodes = ",".join(each.blamed)
-    return f"only between {nodes}" if each.blame is Blame.PAIR else nodes
 
 
 def _summary(outcome: NightOutcome) -> Text:

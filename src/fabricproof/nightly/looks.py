@@ -64,8 +64,13 @@ def _to_look_at(leg: LegResult, result: RunResult, cause: str = "") -> Red:
         row for row in result.legs if row.suite == CAMPAIGN_SUITE and row.partition == leg.partition
     ]
     mine = [row for row in rows if _rails(row) and set(_rails(row)) <= set(rails)]
-    failed = [each for row in mine if row.verdict is Verdict.FAIL for each in _blames(row)]
-    clearing = [row for row in mine if _rails(row) == rails and _clears(row, leg, nodes)]
+    failed = [
+        each
+        for row in mine
+        if row.verdict is Verdict.FAIL
+        for each in row.findings
+        if each.kind is FindingKind.BLAME
+    ]
     return Red(
         key=leg.key,
         verdict=leg.verdict,
@@ -77,7 +82,6 @@ def _to_look_at(leg: LegResult, result: RunResult, cause: str = "") -> Red:
         cause=cause,
         of_campaign=(leg.check, leg.fabric) in {(row.check, row.fabric) for row in rows},
         faults=tuple({each.text: each for each in failed if _explains(each, nodes)}.values()),
-        cleared_by=f"{clearing[0].check} with {clearing[0].stack}" if clearing else "",
         leg=leg,
     )
 
@@ -91,10 +95,6 @@ def _rails(leg: LegResult) -> tuple[str, ...]:
     return tuple(rail for each in leg.quantities[:1] for rail in each.rails)
 
 
-def _blames(row: LegResult) -> list[Finding]:
-    return [each for each in row.findings if each.kind is FindingKind.BLAME]
-
-
 def _explains(blame: Finding, nodes: Sequence[str]) -> bool:
     """Tell whether what rounds over all nodes blame lies on the way of ``nodes``."""
     if blame.where.node:
@@ -106,26 +106,6 @@ def _explains(blame: Finding, nodes: Sequence[str]) -> bool:
         case "uplink":
             return bool(inside) and bool(set(nodes) - inside)
     return bool(inside)
-
-
-def _clears(row: LegResult, leg: LegResult, nodes: Sequence[str]) -> bool:
-    """Tell whether rounds over all nodes measured what is red in ``leg``, and blame none of it."""
-    blamed = _blames(row)
-    is_elsewhere = bool(blamed) and not any(
-        _explains(each, nodes) or not each.where.hosts for each in blamed
-    )
-    is_good = row.verdict is Verdict.PASS or (row.verdict is Verdict.FAIL and is_elsewhere)
-    return is_good and set(nodes) <= set(row.nodes) and bool(_kinds(row) & _kinds(leg))
-
-
-def _kinds(leg: LegResult) -> set[str]:
-    """Return what is judged there: ``bandwidth``, ``latency``; of a red leg, what is too low."""
-    of_all = leg.suite == CAMPAIGN_SUITE
-    return {
-        each.name.partition("_")[0]
-        for each in leg.quantities
-        if each.value is not None and (of_all or each.verdict is Verdict.FAIL)
-    }
 
 
 def why_no_look(red: Red) -> str:

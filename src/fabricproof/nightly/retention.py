@@ -7,8 +7,9 @@ a run in which something that is still red was first seen, which is evidence.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-import os
+import math
 import re
 import shutil
 from collections.abc import Collection, Iterator
@@ -50,47 +51,51 @@ def prune(
     spare: Collection[str] = (),
     dry_run: bool = False,
 ) -> tuple[Removed, ...]:
-    """Remove what runs of ``site`` older than ``keep_days`` left; return what was removed."""
+    """Remove what runs of ``site`` older than ``keep_days`` left; return what was removed.
+
+    What is not surely of this site is left alone.
+    """
     before = now - datetime.timedelta(days=min(keep_days, _MOST_DAYS))
-    found = [
-        *(("stage", path) for path in _stages(place.root / "stage", site, before, spare)),
-        *(("output", path) for path in _stages(place.root / "output", site, before, spare)),
-        *(("output", path) for path in _outputs(place.root / "output" / site, before)),
-        *(("report", path) for path in _reports(place.perflogs / "reports", site, before, spare)),
-        *(("log", path) for path in _logs(place, site, before, spare)),
-    ]
-    return tuple(_remove(what, path, dry_run=dry_run) for what, path in found)
+
+    def is_old(path: Path) -> bool:
+        match = _RUN.fullmatch(path.name)
+        if match is None or path.name.partition(".")[0] in spare or path.is_symlink():
+            return False
+        try:
+            start = datetime.datetime.strptime(match[1], "%Y%m%dT%H%M%SZ")
+        except ValueError:  # digits that are no date are no run of ours
+            return False
+        return start.replace(tzinfo=datetime.UTC) < before
+
+    def of_runs(folder: Path) -> list[Path]:
+        return [path for path in sorted(folder.glob("*Z-*")) if is_old(path)]
+
+    def is_ours(folder: Path) -> bool:
+        return folder.is_dir() and {each.name for each in folder.iterdir()} <= {site}
+
+    checks = sorted((place.root / "output" / site).glob("*/*/*"))
+    reports = [each for each in of_runs(place.perflogs / "reports") if each.suffix == ".json"]
+    # Logs first: their reports say whose they are.
+    logs = of_runs(place.root / "logs")
+    found = {
+        "stage": [each for each in of_runs(place.root / "stage") if is_ours(each)],
+        "output": [
+            *(each for each in of_runs(place.root / "output") if is_ours(each)),
+            *(each for each in checks if _last_change(each) < before.timestamp()),
+        ],
+        "log": [each for each in logs if _system_of(place.report_file(each.stem)) == site],
+        "report": [each for each in reports if _system_of(each) == site],
+    }
+    return tuple(
+        _remove(what, path, dry_run=dry_run) for what, paths in found.items() for path in paths
+    )
 
 
-def _old(path: Path, before: datetime.datetime, spare: Collection[str]) -> bool:
-    match = _RUN.fullmatch(path.name)
-    if match is None or path.name.partition(".")[0] in spare or path.is_symlink():
-        return False
-    try:
-        start = datetime.datetime.strptime(match[1], "%Y%m%dT%H%M%SZ")
-    except ValueError:  # digits that are no date are no run of ours
-        return False
-    return start.replace(tzinfo=datetime.UTC) < before
-
-
-def _stages(
-    folder: Path, site: str, before: datetime.datetime, spare: Collection[str]
-) -> Iterator[Path]:
-    for path in sorted(folder.glob("*Z-*")):
-        if (
-            path.is_dir()
-            and _old(path, before, spare)
-            and ({each.name for each in path.iterdir()} <= {site})
-        ):
-            yield path
-
-
-def _reports(
-    folder: Path, site: str, before: datetime.datetime, spare: Collection[str]
-) -> Iterator[Path]:
-    for path in sorted(folder.glob("*Z-*.json")):
-        if _old(path, before, spare) and _system_of(path) == site:
-            yield path
+def _last_change(folder: Path) -> float:
+    """Return when anything in a check's folder was written; never old if it is no folder."""
+    if folder.is_symlink() or not folder.is_dir():
+        return math.inf
+    return max(each.lstat().st_mtime for each in (folder, *folder.rglob("*")))
 
 
 def _system_of(report: Path) -> str | None:
@@ -101,47 +106,17 @@ def _system_of(report: Path) -> str | None:
         return None
 
 
-def _logs(
-    place: Workplace, site: str, before: datetime.datetime, spare: Collection[str]
-) -> Iterator[Path]:
-    """Yield the logs of runs whose report is this site's; of others nobody knows whose they are."""
-    for path in sorted((place.root / "logs").glob("*Z-*")):
-        if _old(path, before, spare) and _system_of(place.report_file(path.stem)) == site:
-            yield path
-
-
-def _outputs(folder: Path, before: datetime.datetime) -> Iterator[Path]:
-    """Yield the folders of checks, ``<partition>/<stack>/<check>``, that nobody wrote to since."""
-    for path in sorted(folder.glob("*/*/*")):
-        if path.is_dir() and not path.is_symlink():
-            times = [each.lstat().st_mtime for each in (path, *path.rglob("*"))]
-            if max(times) < before.timestamp():
-                yield path
-
-
 def _remove(what: str, path: Path, *, dry_run: bool) -> Removed:
-    size = _size(path)
-    if dry_run:
-        return Removed(what=what, path=path, size=size)
+    size, trouble = 0, ""
+    for each in (path, *path.rglob("*")):
+        with contextlib.suppress(OSError):  # what goes away meanwhile has no size
+            size += each.lstat().st_size if not each.is_dir() else 0
     try:
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if not dry_run:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
     except OSError as error:
-        return Removed(what=what, path=path, size=size, trouble=error.strerror or str(error))
-    return Removed(what=what, path=path, size=size)
-
-
-def _size(path: Path) -> int:
-    """Return the bytes of a file or of all files in a folder; what goes away meanwhile is none."""
-    if not path.is_dir():
-        return path.lstat().st_size
-    total = 0
-    for folder, _, files in os.walk(path):
-        for name in files:
-            try:
-                total += (Path(folder) / name).lstat().st_size
-            except OSError:
-                continue
-    return total
+        trouble = error.strerror or str(error)
+    return Removed(what=what, path=path, size=size, trouble=trouble)
 
 
 def what_was_removed(removed: Collection[Removed], *, dry_run: bool) -> Iterator[str]:

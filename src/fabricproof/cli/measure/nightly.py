@@ -92,7 +92,6 @@ class _Wishes:
 
 
 @click.command(name="nightly", context_settings=options.PASSED_ON)
-@options.tags
 @options.site
 @options.slurm
 @options.as_json
@@ -108,9 +107,8 @@ class _Wishes:
 @click.option("--alive", is_flag=True, help="Run nothing: was there a whole night lately?")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[RUN] [REFRAME OPTION...]")
 def command(
-    tags: tuple[str, ...],
     site_name: str | None,
-    slurm: tuple[str, ...],
+    slurm: dict[str, str],
     keep_days: int | None,
     alive: bool,
     arguments: tuple[str, ...],
@@ -149,12 +147,12 @@ def command(
     of = None
     if arguments and not arguments[0].startswith("-"):
         of, arguments = _run_meant(site, place, arguments[0]), arguments[1:]
-    tags = tags or (() if arguments else tuple(site.night.tags))
+    tags = () if arguments else site.night.tags
     wishes = _Wishes(
         site=site,
         place=place,
         of=of,
-        words=(*(part for tag in tags for part in ("-t", tag)), *slurm, *arguments),
+        words=(*(w for tag in tags for w in ("-t", tag)), *options.of_slurm(slurm), *arguments),
         keep_days=keep_days or site.night.keep_days,
         **wished,
     )

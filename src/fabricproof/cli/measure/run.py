@@ -71,15 +71,15 @@ Shown = Literal["table", "every leg", "json"]
 
 
 @click.command(name="run", context_settings=options.PASSED_ON)
-@options.tags
 @options.site
+@options.slurm
 @click.option("--label", envvar=LABEL_VARIABLE, metavar="NAME", help="A name for this run.")
 @click.option("--verbose", "-v", "every_leg", is_flag=True, help="A row for each leg.")
 @options.as_json
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[REFRAME OPTION...]")
 def command(
-    tags: tuple[str, ...],
     site_name: str | None,
+    slurm: dict[str, str],
     label: str | None,
     every_leg: bool,
     as_json: bool,
@@ -103,9 +103,8 @@ def command(
     MISSING (4) or UNJUDGED (5); 6: nothing was judged; 69: no Slurm; 130: interrupted.  A -n, -t or
     -p that nothing fits is MISSING.
     """
-    selection = [part for tag in tags for part in ("-t", tag)]
     site = load_site(site_name) if site_name else choose_site()
-    arguments = ("-r", *selection, *arguments)
+    arguments = ("-r", *options.of_slurm(slurm), *arguments)
     shown: Shown = "json" if as_json else "every leg" if every_leg else "table"
     sys.exit(int(accept(site, arguments, shown=shown, label=label, again=True)))
 
