@@ -155,7 +155,7 @@ def test_a_job_is_started_only_where_a_pair_can_be_had_and_not_again_without_pro
 
     monkeypatch.setattr(pairs_run, "perform", run)
     standing = Standing(free=free, busy=(), out={})
-    notes = pairs_run._measure(site, tmp_path, lambda: standing, confirms=True)
+    notes = pairs_run._measure(site, tmp_path, lambda: standing, (), confirms=True)
     assert asked == [free] * starts
     assert notes == ("the scheduler is away",) * starts
 
@@ -169,5 +169,5 @@ def test_an_interrupted_job_is_the_last_one(
     monkeypatch.setattr(pairs_run, "perform", lambda *_, **__: stopped)
     standing = Standing(free=("vc1", "vc2"), busy=(), out={})
     with pytest.raises(SystemExit) as ended:
-        pairs_run._measure(site, tmp_path, lambda: standing, confirms=True)
+        pairs_run._measure(site, tmp_path, lambda: standing, (), confirms=True)
     assert ended.value.code == 130

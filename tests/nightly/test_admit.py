@@ -88,7 +88,6 @@ def test_a_node_is_measured_with_partners_on_other_leaves_and_gets_its_line() ->
     ((arguments, nodes),) = world.runs
     assert nodes == ("vc1", "vc3", "vc5", "vc7", "vc2")
     assert "AllPairsAdmission.admitted=vc1" in arguments
-    assert "-J" not in arguments
     assert found.verdict is Verdict.PASS
     assert found.nodes[0].lines[0].startswith("# scontrol update NodeName=vc1 State=RESUME")
 
@@ -96,7 +95,6 @@ def test_a_node_is_measured_with_partners_on_other_leaves_and_gets_its_line() ->
 def test_a_reservation_is_told_to_slurm_and_released_on_pass() -> None:
     world = World({**FREE, "vc1": "maint"})
     found = admit(["vc1"], world.means(reservation="repair"))
-    assert world.runs[0][0][-2:] == ("-J", "reservation=repair")
     assert "scontrol delete ReservationName=repair" in found.nodes[0].lines[0]
 
 

@@ -638,9 +638,8 @@ def test_what_a_run_handed_over_says_of_itself_is_not_red_for_ever(spent, words)
     """Its ReFrame was killed: no night would ever find that row green."""
     row = LegResult(verdict=Verdict.MISSING, check=words, reason="no readable report")
     handed = ran(leg("PASS"), leg("FAIL", name="rail0"), row)
-    first = spent(Cluster(), 0, first=handed, of="20261101T010000Z-00000c", confirm=False)
+    first = spent(Cluster(), 0, first=handed, of="20261101T010000Z-00000c")
     assert first.result.verdict is Verdict.FAIL
-    assert row in first.result.legs
     assert list(spent(Cluster(), 1, first=ran(leg("PASS"))).red) == [str(key("rail0"))]
 
 
@@ -676,12 +675,6 @@ def test_a_disk_that_is_full_afterwards_is_said_and_the_status(spent, monkeypatc
     assert outcome.status == ExitStatus.IO
     assert any("No space left" in each for each in outcome.notes)
     assert outcome.confirmations[0].blamed == ("vc2",)
-
-
-def test_without_confirming_the_run_speaks(spent):
-    cluster = Cluster("vc2")
-    assert spent(cluster, 0, confirm=False).result.verdict is Verdict.FAIL
-    assert cluster.runs == []
 
 
 def test_history_reads_back_what_was_written(spent):

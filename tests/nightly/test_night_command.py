@@ -98,13 +98,6 @@ def test_a_red_night_names_node_and_rail_and_ends_with_the_verdict(pretended):
     ]
 
 
-def test_red_that_nobody_looked_at_again_is_not_called_nothing(pretended):
-    ended = pretended("--no-confirm", answer=bad_vc2)
-    assert ended.status == 1
-    assert "1 red, not looked at again" in ended.out
-    assert "nothing was red" not in ended.out
-
-
 def test_json_has_first_verdict_looks_and_changes(pretended):
     record = pretended("--json", answer=bad_vc2).record
     assert (record["verdict"], record["first_verdict"], record["status"]) == ("FAIL", "FAIL", 1)

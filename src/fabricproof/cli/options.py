@@ -82,22 +82,47 @@ SLURM = {
 }
 
 
-def slurm(function: _Function) -> _Function:
-    """Give a command ``slurm``: those of Slurm's options that were given, by their names."""
+def slurm(*names: str) -> Callable[[_Function], _Function]:
+    """Return a decorator that gives a command ``slurm``: what was given of Slurm's options.
 
-    @functools.wraps(function)
-    def with_given(*args: Any, **named: Any) -> Any:
-        given = {name: named.pop(name) for name in SLURM}
-        return function(*args, slurm={name: value for name, value in given.items() if value}, **named)
+    ``names``: of those that the command has.
+    """
 
-    for name, (metavar, text) in reversed(SLURM.items()):
-        with_given = click.option(f"--{name}", metavar=metavar, help=text)(with_given)
-    return with_given  # type: ignore[return-value]
+    def decorate(function: _Function) -> _Function:
+        @functools.wraps(function)
+        def with_given(*args: Any, **named: Any) -> Any:
+            given = {name: value for name in names if (value := named.pop(name))}
+            return function(*args, slurm=given, **named)
+
+        for name in reversed(names):
+            metavar, text = SLURM[name]
+            with_given = click.option(f"--{name}", metavar=metavar, help=text)(with_given)
+        return with_given  # type: ignore[return-value]
+
+    return decorate
 
 
 def of_slurm(given: Mapping[str, str]) -> list[str]:
     """Return the words with which ReFrame hands options on to Slurm."""
     return [word for name, value in given.items() for word in ("-J", f"{name}={value}")]
+
+
+def arguments(metavar: str = "[REFRAME OPTION...]") -> Callable[[_Function], _Function]:
+    """Return the argument that takes ReFrame's options; it refuses an empty one.
+
+    ``-t ""`` would mean every check to ReFrame, where a script's variable was empty.
+    """
+
+    def refuse_empty(
+        context: click.Context, argument: click.Parameter, words: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        if not all(each.strip() for each in words):
+            raise click.BadParameter("one is empty: say what is meant", context, argument)
+        return words
+
+    return click.argument(
+        "arguments", nargs=-1, type=click.UNPROCESSED, metavar=metavar, callback=refuse_empty
+    )
 
 
 #: settings of a command that takes ReFrame's options beside its own

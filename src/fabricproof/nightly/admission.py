@@ -204,12 +204,10 @@ def _require_known(names: Sequence[str], standing: Standing, means: AdmissionMea
 
 def arguments(nodes: Sequence[str], means: AdmissionMeans) -> list[str]:
     """Return ReFrame's options that measure ``nodes`` with partners, and nothing else."""
-    inside = ["-J", f"reservation={means.reservation}"] if means.reservation else []
     return [
         *("-r", f"--system={means.site.name}:{means.partition.name}"),
         *("-n", f"^{ADMISSION_CHECK}%"),
         *("-S", f"{ADMISSION_CHECK}.admitted={','.join(nodes)}"),
-        *inside,
     ]
 
 

@@ -15,7 +15,6 @@ from fabricproof.core.project import site_option
 from fabricproof.core.units import by_key
 from fabricproof.nightly.changes import ChangeKind, labels_of, told_together, words_of
 from fabricproof.nightly.confirm import (
-    RED,
     LookResult,
 )
 from fabricproof.nightly.log import NightEnd
@@ -66,10 +65,6 @@ def _summary(outcome: NightOutcome) -> Text:
         line.append(f" ({night.reason})", style="bold yellow")
     found = [each.finding for each in outcome.confirmations]
     counts = [f"{found.count(each)} {each.value}" for each in LookResult if each in found]
-    legs = outcome.result.legs if outcome.result is not None else ()
-    alone = sum(leg.verdict in RED for leg in legs)
-    if alone and not found:
-        counts = [f"{alone} red, not looked at again"]
     nothing = "nothing was red" if outcome.result is not None else "no run"
     num = len(outcome.changes) or "no"
     line.append(f"; {', '.join(counts) or nothing}; {num} change(s) of state")

@@ -57,7 +57,6 @@ class NightMeans:
         run: makes a look, which has its label before it begins.
         first: the run of the night itself, or what was made before.
         usable: nodes of a partition that may run a job now.
-        confirm: look again at what is red or left open.
     """
 
     site: Site
@@ -68,7 +67,6 @@ class NightMeans:
     first: Callable[[], RunResult]
     usable: Callable[[str], tuple[str, ...]]
     say: Callable[[str], object]
-    confirm: bool = True
     notify: bool = True
 
 
@@ -196,7 +194,7 @@ def _end_of(ran: RunResult) -> NightEnd:
 
 
 def _confirmed(means: NightMeans, ran: RunResult, state: NightState) -> Confirmed:
-    if ran.stopped or not means.confirm:
+    if ran.stopped:
         return Confirmed(confirmations=())
     spec = means.site.night
     confirmer = Confirmer(means.site.name, means.run, means.usable, Budget.of(spec), means.say)

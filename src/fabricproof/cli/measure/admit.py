@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -10,7 +9,7 @@ import click
 
 from fabricproof.cli import options
 from fabricproof.cli.measure.run import perform
-from fabricproof.cli.output import STATUSES, Only, one_fitting, only_option
+from fabricproof.cli.output import STATUSES, Only, emit, one_fitting, only_option
 from fabricproof.cli.selection import nodes_named
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.project import project_root
@@ -44,7 +43,7 @@ The worst verdict of the nodes is the exit status: 0 PASS (users may have them),
 @options.site
 @only_option("partition")
 @click.option("--with", "partners", metavar="LIST", help="Partners; none else is taken.")
-@click.option("--reservation", metavar="NAME", help="Slurm's reservation that has the nodes.")
+@options.slurm("reservation", "account", "qos")
 @click.option("--plan", "only_plan", is_flag=True, help="Say what it would cost, and stop.")
 @options.as_json
 def command(
@@ -52,7 +51,7 @@ def command(
     site_name: str | None,
     only: Only,
     partners: str | None,
-    reservation: str | None,
+    slurm: dict[str, str],
     *,
     only_plan: bool,
     as_json: bool,
@@ -78,25 +77,26 @@ def command(
         found = ask_leaves(asked, environment)
         return dict(zip(asked, found, strict=True)) if found else {}
 
+    reservation, words = slurm.get("reservation", ""), options.of_slurm(slurm)
     means = AdmissionMeans(
         site=site,
         partition=spec,
         run=lambda asked, where: perform(
-            site, asked, quiet=as_json, nodes=where, label=ADMISSION_LABEL
+            site, [*asked, *words], quiet=as_json, nodes=where, label=ADMISSION_LABEL
         ),
-        standing=lambda: ask_standing(spec, environment, reservation=reservation or ""),
+        standing=lambda: ask_standing(spec, environment, reservation=reservation),
         leaf_of=leaf_of,
         say=lambda text: click.echo(f"[ admit ] {text}", err=True),
         drain=_drain_line,
-        reservation=reservation or "",
+        reservation=reservation,
         partners=chosen,
     )
     if only_plan:
         lines = plan_of(names, means)
-        click.echo(json.dumps({"plan": lines}, indent=2) if as_json else "\n".join(lines))
+        emit({"plan": lines}, lines, as_json=as_json)
         return
     found = admit(names, means)
-    click.echo(json.dumps(found.record(), indent=2) if as_json else "\n".join(_lines(found)))
+    emit(found.record(), _lines(found), as_json=as_json)
     sys.exit(found.status or int(STATUSES[found.verdict]))
 
 

@@ -68,7 +68,6 @@ class _Wishes:
     as_json: bool
     dry_run: bool
     no_notify: bool
-    no_confirm: bool
 
     @property
     def arguments(self) -> list[str]:
@@ -93,7 +92,7 @@ class _Wishes:
 
 @click.command(name="nightly", context_settings=options.PASSED_ON)
 @options.site
-@options.slurm
+@options.slurm(*options.SLURM)
 @options.as_json
 @click.option(
     "--keep-days",
@@ -103,9 +102,8 @@ class _Wishes:
 )
 @click.option("--dry-run", is_flag=True, help="Run nothing: say what would run and be removed.")
 @click.option("--no-notify", is_flag=True, help="No mail, no webhook.")
-@click.option("--no-confirm", is_flag=True, help="Do not look at red again.")
 @click.option("--alive", is_flag=True, help="Run nothing: was there a whole night lately?")
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[RUN] [REFRAME OPTION...]")
+@options.arguments("[RUN] [REFRAME OPTION...]")
 def command(
     site_name: str | None,
     slurm: dict[str, str],
@@ -134,8 +132,6 @@ def command(
     74: cannot write; 75: another night of the site runs; 130: interrupted, what had finished is
     kept. --alive: 0, or 4 where no night was whole lately; a RUN that was made before is none.
     """
-    if arguments and not arguments[0].strip():
-        raise click.UsageError("RUN: it is empty; say which run is meant")
     site, place = site_of(site_name), workplace(project_root())
     if alive:
         why, told = ask_alive(site, place.perflogs, notify=not wished["no_notify"])
@@ -210,7 +206,6 @@ def _spend(wishes: _Wishes) -> int:
             first=first,
             usable=lambda name: _usable(site.partition(name), environment),
             say=lambda text: click.echo(f"[ night ] {text}", err=wishes.as_json),
-            confirm=not wishes.no_confirm,
             notify=not wishes.no_notify,
         )
     )

@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,7 @@ class _Wishes:
 
 @click.command(name="run", cls=options.OfGroup, epilog=_EPILOG)
 @options.site
+@options.slurm(*options.SLURM)
 @only_option("partition", "stack", "fabric")
 @click.option(
     "--over",
@@ -139,6 +141,7 @@ class _Wishes:
 @options.of_group("as_json")
 def run(
     site_name: str | None,
+    slurm: dict[str, str],
     no_confirm: bool,
     resume: str | None,
     files: Mapping[str, Path],
@@ -167,8 +170,9 @@ def run(
         )
     environment = session_environment(site, place, "pairs")
     check_scheduler(site, environment)
+    standing = partial(_standing, environment, slurm)
     if known is None:
-        known = _planned(site, _Wishes(**wished), folder.name, environment)
+        known = _planned(site, _Wishes(**wished), folder.name, environment, standing)
         with refusal_of("make", folder):
             folder.mkdir(parents=True)
         save(folder, known)
@@ -176,9 +180,10 @@ def run(
     with only_one(folder, "run"), ends_as_interrupt():
         if end_job(read_text(folder / JOB_FILE).strip(), environment):
             _say("cancelled the job that an earlier program left")
-        notes = _measure(
-            site, folder, lambda: ask_standing(partition, environment), confirms=not no_confirm
-        )
+        words = [] if not no_confirm else ["-S", f"{CAMPAIGN_CHECK}.confirms=no"]
+        # Which nodes a job gets is chosen here.
+        words += options.of_slurm({k: v for k, v in slurm.items() if k != "nodelist"})
+        notes = _measure(site, folder, partial(standing, partition), words, confirms=not no_confirm)
     outcome, looks = (outcome_of(site, folder), ()) if no_confirm else confirmed(site, folder)
     outcome = replace(outcome, notes=(*notes, *outcome.notes))
     as_data = json.dumps(campaign_record(outcome, looks), indent=2) if as_json else None
@@ -191,8 +196,30 @@ def _say(text: str) -> None:
     click.echo(f"[ pairs ] {text}", err=True)
 
 
+def _standing(
+    environment: Mapping[str, str], slurm: Mapping[str, str], partition: PartitionSpec
+) -> Standing:
+    """Return how the nodes stand that Slurm's options leave to the campaign."""
+    reservation, named = slurm.get("reservation", ""), slurm.get("nodelist")
+    found = ask_standing(partition, environment, reservation=reservation)
+    if named is None:
+        return found
+    mine = nodes_named(named)
+    return Standing(
+        free=tuple(node for node in found.free if node in mine),
+        busy=tuple(node for node in found.busy if node in mine),
+        ending=tuple(node for node in found.ending if node in mine),
+        out={node: state for node, state in found.out.items() if node in mine},
+    )
+
+
 def _measure(
-    site: Site, folder: Path, standing: Callable[[], Standing], *, confirms: bool
+    site: Site,
+    folder: Path,
+    standing: Callable[[], Standing],
+    words: Sequence[str],
+    *,
+    confirms: bool,
 ) -> tuple[str, ...]:
     """Start the check until nothing is left that can be had now, or a job measures nothing new.
 
@@ -223,7 +250,7 @@ def _measure(
         with _followed(folder, campaign):
             result = perform(
                 site,
-                arguments(campaign, folder, confirms=confirms),
+                [*arguments(campaign, folder), *words],
                 quiet=True,
                 nodes=nodes,
                 label=CAMPAIGN_LABEL,
@@ -240,14 +267,13 @@ def _reasons(result: RunResult) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, [result.stopped, *said])))[:_REASONS]
 
 
-def arguments(campaign: Campaign, folder: Path, *, confirms: bool) -> list[str]:
+def arguments(campaign: Campaign, folder: Path) -> list[str]:
     """Return ReFrame's options that measure a campaign, and nothing else."""
     return [
         *("-r", f"--system={campaign.site_name}:{campaign.partition}"),
         *("-p", f"^{campaign.stack}$"),
         *("-n", f"^{CAMPAIGN_CHECK}%fabric={campaign.fabric}($|[%~])"),
         *("-S", f"{CAMPAIGN_CHECK}.campaign_folder={folder}"),
-        *([] if confirms else ["-S", f"{CAMPAIGN_CHECK}.confirms=no"]),
     ]
 
 
@@ -280,7 +306,13 @@ def _followed(folder: Path, campaign: Campaign) -> Iterator[None]:
         thread.join()
 
 
-def _planned(site: Site, wishes: _Wishes, name: str, environment: Mapping[str, str]) -> Campaign:
+def _planned(
+    site: Site,
+    wishes: _Wishes,
+    name: str,
+    environment: Mapping[str, str],
+    standing: Callable[[PartitionSpec], Standing],
+) -> Campaign:
     where, stack, fabric = _chosen(site, wishes.only)
     blank = blank_campaign(site, where, fabric, stack, name=name)
     blank = replace(
@@ -293,7 +325,7 @@ def _planned(site: Site, wishes: _Wishes, name: str, environment: Mapping[str, s
     )
     subject = resolve(site, where, site.stack(stack))
     blank = replace(blank, net_paths=_net_paths(blank, subject, wishes.over))
-    campaign = _with_nodes(blank, where, ask_standing(where, environment), wishes)
+    campaign = _with_nodes(blank, where, standing(where), wishes)
     campaign = replace(campaign, leaf_of=ask_leaves(campaign.nodes, environment))
     return with_rounds(site, campaign, order=Order(wishes.order), minutes=wishes.minutes or 0)
 

@@ -72,11 +72,11 @@ Shown = Literal["table", "every leg", "json"]
 
 @click.command(name="run", context_settings=options.PASSED_ON)
 @options.site
-@options.slurm
+@options.slurm(*options.SLURM)
 @click.option("--label", envvar=LABEL_VARIABLE, metavar="NAME", help="A name for this run.")
 @click.option("--verbose", "-v", "every_leg", is_flag=True, help="A row for each leg.")
 @options.as_json
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[REFRAME OPTION...]")
+@options.arguments()
 def command(
     site_name: str | None,
     slurm: dict[str, str],
