@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
 from fabricproof.cli import options
-from fabricproof.cli.output import KEYS_HELP, fabric_option
+from fabricproof.cli.output import KEYS_HELP, emit, fabric_option
 from fabricproof.physics import Ceiling, Fabric, Floor, binding, bound, ceilings, latency_floor_us
 
 _REASONS = {
@@ -72,9 +71,9 @@ def sentence(fabric: Fabric, binds: Ceiling) -> str:
     return text + "."
 
 
-def _json(fabric: Fabric, limits: tuple[Ceiling, ...], floor: Floor) -> str:
+def _record(fabric: Fabric, limits: tuple[Ceiling, ...], floor: Floor) -> dict[str, Any]:
     binds = binding(limits)
-    record = {
+    return {
         "fabric": describe_fabric(fabric),
         "ceilings": [ceiling_record(ceiling) for ceiling in limits],
         "binding": ceiling_record(binds),
@@ -85,7 +84,6 @@ def _json(fabric: Fabric, limits: tuple[Ceiling, ...], floor: Floor) -> str:
         "latency_floor_formula": floor.formula,
         "latency_floor_source": floor.source,
     }
-    return json.dumps(record, indent=2)
 
 
 def _row(ceiling: Ceiling) -> str:
@@ -95,10 +93,10 @@ def _row(ceiling: Ceiling) -> str:
     return f"{ceiling.name:<12}{mb_s} {gbit_s}   {ceiling.formula}"
 
 
-def _text(fabric: Fabric, limits: tuple[Ceiling, ...], floor: Floor) -> str:
+def _lines(fabric: Fabric, limits: tuple[Ceiling, ...], floor: Floor) -> list[str]:
     total = bound(fabric)
     head = f"{'':<12}{'low':>12}{'nominal':>12}{'high':>12} {'low':>10}{'nominal':>10}{'high':>10}"
-    lines = [
+    return [
         describe_fabric(fabric),
         "",
         f"{'ceiling':<12}{'MB/s':>36} {'Gb/s':>30}   nominal from",
@@ -113,7 +111,6 @@ def _text(fabric: Fabric, limits: tuple[Ceiling, ...], floor: Floor) -> str:
             "A lower value did not take this path."
         ),
     ]
-    return "\n".join(lines)
 
 
 @click.command(epilog=KEYS_HELP)
@@ -133,4 +130,5 @@ def command(*, fabric: Fabric, as_json: bool) -> None:
     """
     limits = ceilings(fabric)
     floor = latency_floor_us(fabric, 0)
-    click.echo((_json if as_json else _text)(fabric, limits, floor))
+    found = (fabric, limits, floor)
+    emit(_record(*found), _lines(*found), as_json=as_json)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import chain
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +15,7 @@ from fabricproof.cli import options
 from fabricproof.cli.output import (
     STATUSES,
     Only,
+    emit,
     fabric_option,
     fitting,
     one_fitting,
@@ -34,8 +32,7 @@ from fabricproof.core.errors import (
 from fabricproof.core.findings import Finding
 from fabricproof.core.measure import Table, worst
 from fabricproof.core.plain import plain
-from fabricproof.core.units import by_key
-from fabricproof.physics import Fabric, Gpus, bound
+from fabricproof.physics import Fabric, bound
 from fabricproof.verdict.busbw import QUANTITY
 from fabricproof.verdict.limits import loaded_fabric
 from fabricproof.verdict.references import from_texts
@@ -49,7 +46,7 @@ from fabricproof.verdict.value import (
 )
 
 if TYPE_CHECKING:
-    from fabricproof.site import PartitionSpec, Site
+    from fabricproof.site import Site
 
 _EPILOG = """\b
 Examples:
@@ -113,16 +110,18 @@ def command(
     stack (default: its first partition, fabric and rail).
     """
     given = given_references(references, tolerance)
-    site = _site_choice(site_name, only)
+    site = _site_of(site_name, only)
     outcomes: list[_Outcome] = []
     damages: list[ParseError] = []
     for name in files:
         reading = read_tables(read_output(name), name)
         damages += reading.damages
         for table in reading.tables:
-            rules = _rules(table, fabric, given, tolerance, site)
-            notes = site.declined(table) if site is not None else ()
-            report = judge_table(table, rules)
+            rules = Rules(fabric=fabric, references=given)
+            notes: tuple[Finding, ...] = ()
+            if site is not None:
+                rules, notes = _under_site(site, only, table, rules)
+            report = judge_table(table, _with_given(table, rules, fabric, tolerance))
             report = replace(report, findings=(*notes, *report.findings))
             outcomes.append(_Outcome.of(name, table, report))
     if not outcomes and len(damages) == 1:
@@ -130,12 +129,12 @@ def command(
     outcomes += [_damaged(damage) for damage in damages]
     outcomes += _unanswered(given, outcomes)
     verdict = worst([each.report.verdict for each in outcomes])
-    if as_json:
-        click.echo(json.dumps(_record(outcomes, verdict.value), indent=2))
-    else:
-        for title, each in zip(_titles(outcomes), outcomes, strict=True):
-            # A newline in a file's name would begin a line of its own, and that might say PASS.
-            click.echo(f"{without_control_characters(title)}: {each.report}")
+    lines = (
+        # A newline in a file's name would begin a line of its own, and that might say PASS.
+        f"{without_control_characters(title)}: {each.report}"
+        for title, each in zip(_titles(outcomes), outcomes, strict=True)
+    )
+    emit(_record(outcomes, verdict.value), lines, as_json=as_json)
     for damage in damages:
         click.echo(f"fabricproof: {damage}", err=True)
     sys.exit(int(ExitStatus.DATA if damages else STATUSES[verdict]))
@@ -199,32 +198,25 @@ def given_references(texts: tuple[str, ...], tolerance: float | None) -> dict[st
         ) from None
 
 
-def _rules(
-    table: Table,
-    fabric: Fabric | None,
-    given: dict[str, Reference],
-    tolerance: float | None,
-    site: _SiteChoice | None,
+def _with_given(
+    table: Table, rules: Rules, fabric: Fabric | None, tolerance: float | None
 ) -> Rules:
+    """Return ``rules`` with the tolerance that was given.
+
+    Raises:
+        ConfigError: ``fabric`` counts both directions and the program one, or physics forbids a
+            reference: nothing could ever pass it.
+    """
     if fabric is not None and fabric.bidirectional and not reading_of(table).bidirectional:
         raise ConfigError(
             f"{table.program} counts one direction",
             source=table.source,
             expected="no bidirectional in --link: the program decides",
         )
-    rules = Rules(fabric=fabric, references=given)
-    if site is not None:
-        rules = site.rules(table, rules)
     if tolerance is not None:
         rules = replace(rules, tolerance=tolerance, tolerance_asked=True)
-    _check_against_ceiling(table, rules)
-    return rules
-
-
-def _check_against_ceiling(table: Table, rules: Rules) -> None:
-    """Refuse a reference that physics forbids: nothing could ever pass it."""
     if rules.fabric is None:
-        return
+        return rules
     limit = bound(loaded_fabric(table, rules.fabric)).high_mb_s
     for name, reference in rules.references.items():
         # What a bus bandwidth cannot be depends on the operation: the judge knows.
@@ -236,94 +228,57 @@ def _check_against_ceiling(table: Table, rules: Rules) -> None:
                 got=f"{reference.value:g} MB/s ({reference.origin})",
                 next_step="check --link, or the reference",
             )
+    return rules
 
 
-class _Asked(TypedDict):
-    """What picks the references of a site."""
-
-    fabric: str
-    suite: str
-    program: str
-    stack: str
-    num_rails: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class _SiteChoice:
-    """Which site, and where in it, the output was measured."""
-
-    name: str
-    only: Only
-
-    def rules(self, table: Table, rules: Rules) -> Rules:
-        """Return ``rules`` with the site's fabric and references under what was given."""
-        site, fabric, rails = self._place(table)
-        references = site.references_for(**self._asked(table, fabric, rails))
-        return replace(
-            rules,
-            devices=frozenset(rail.partition(":")[0] for rail in rails if ":" in rail),
-            fabric=rules.fabric or replace(site.fabric(fabric, rails), gpus=self._gpus(table)),
-            references={**references, **rules.references},
-            tolerance=site.spec.tolerance,
-        )
-
-    def _gpus(self, table: Table) -> Gpus | None:
-        """Return the GPUs of the partition; those of a node that the table says sent at once."""
-        from fabricproof.site import gpus_of  # noqa: PLC0415 - slow, and seldom needed
-
-        spec = self._partition.gpus
-        return gpus_of(spec, int(table.attributes.get("ranks_per_node") or 1)) if spec else None
-
-    def declined(self, table: Table) -> tuple[Finding, ...]:
-        """Return what is said of references that one build was measured with: a file names none."""
-        site, fabric, rails = self._place(table)
-        asked = self._asked(table, fabric, rails)
-        return site.references_of_other_builds(**asked, stack_digest="")
-
-    @cached_property
-    def _partition(self) -> PartitionSpec:
-        site = self._site
-        name = one_fitting("partition", self.only, [each.name for each in site.partitions])
-        return site.partition(name) if name else site.partitions[0]
-
-    @cached_property
-    def _site(self) -> Site:
-        from fabricproof.site import load_site  # noqa: PLC0415 - slow, and seldom needed
-
-        return load_site(self.name)
-
-    def _place(self, table: Table) -> tuple[Site, str, tuple[str, ...]]:
-        """Return site, fabric and rails: those asked for, else that of the table's device."""
-        site = self._site
-        names = [each.name for each in site.fabrics]
-        fabric = one_fitting("fabric", self.only, names) or self._partition.fabrics[0]
-        rails = [each.interface for each in site.fabric_spec(fabric).rails]
-        said = table.attributes.get("device")
-        first = next((rail for rail in rails if rail.partition(":")[0] == said), rails[0])
-        return site, fabric, tuple(fitting(self.only["rail"], rails)) or (first,)
-
-    @cached_property
-    def _stack(self) -> str:
-        names = [each.name for each in self._site.stacks]
-        return one_fitting("stack", self.only, names) or ""
-
-    def _asked(self, table: Table, fabric: str, rails: tuple[str, ...]) -> _Asked:
-        return {
-            "fabric": fabric,
-            "suite": table.suite,
-            "program": table.program,
-            "stack": self._stack,
-            "num_rails": len(rails),
-        }
-
-
-def _site_choice(name: str | None, only: Only) -> _SiteChoice | None:
+def _site_of(name: str | None, only: Only) -> Site | None:
     stray = [key for key, values in only.items() if values]
     if name is None and stray:
-        raise ConfigError(
-            f"--only {stray[0]} says nothing without the site", expected="--site NAME"
-        )
-    return None if name is None else _SiteChoice(name=name, only=only)
+        problem = f"--only {stray[0]} says nothing without the site"
+        raise ConfigError(problem, expected="--site NAME")
+    if name is None:
+        return None
+    from fabricproof.site import load_site  # noqa: PLC0415 - slow, and seldom needed
+
+    return load_site(name)
+
+
+def _under_site(
+    site: Site, only: Only, table: Table, rules: Rules
+) -> tuple[Rules, tuple[Finding, ...]]:
+    """Return ``rules`` with the site's fabric and references under what was given, and notes.
+
+    Of the site's first partition, its first fabric and the rail of the table's device, unless
+    ``only`` names others; GPUs are those of a node that sent at once.
+    """
+    from fabricproof.site import gpus_of  # noqa: PLC0415 - slow, and seldom needed
+
+    partition = site.partitions[0]
+    if name := one_fitting("partition", only, [each.name for each in site.partitions]):
+        partition = site.partition(name)
+    names = [each.name for each in site.fabrics]
+    fabric = one_fitting("fabric", only, names) or partition.fabrics[0]
+    rails = [each.interface for each in site.fabric_spec(fabric).rails]
+    device = table.attributes.get("device")
+    first = next((rail for rail in rails if rail.partition(":")[0] == device), rails[0])
+    used = tuple(fitting(only["rail"], rails)) or (first,)
+    ranks = int(table.attributes.get("ranks_per_node") or 1)
+    gpus = gpus_of(partition.gpus, ranks) if partition.gpus else None
+    asked: dict[str, Any] = {
+        "fabric": fabric,
+        "suite": table.suite,
+        "program": table.program,
+        "stack": one_fitting("stack", only, [each.name for each in site.stacks]) or "",
+        "num_rails": len(used),
+    }
+    rules = replace(
+        rules,
+        devices=frozenset(rail.partition(":")[0] for rail in used if ":" in rail),
+        fabric=rules.fabric or replace(site.fabric(fabric, used), gpus=gpus),
+        references={**site.references_for(**asked), **rules.references},
+        tolerance=site.spec.tolerance,
+    )
+    return rules, site.references_of_other_builds(**asked, stack_digest="")
 
 
 def _record(outcomes: Sequence[_Outcome], verdict: str) -> dict[str, Any]:
@@ -347,23 +302,9 @@ def _record(outcomes: Sequence[_Outcome], verdict: str) -> dict[str, Any]:
     return {"verdict": verdict, "quantities": quantities, "findings": findings, "tables": tables}
 
 
-def _titles(outcomes: Sequence[_Outcome]) -> list[str]:
-    """Return file and program; of one of several the line too, and what it says unlike others."""
-    alike = by_key(((each.source, each.program), each.settings) for each in outcomes)
-    unlike = {
-        place: [
-            name
-            for name in dict.fromkeys(chain(*settings))
-            if len({said.get(name) for said in settings}) > 1
-        ]
-        for place, settings in alike.items()
-    }
-    titles = []
-    for each in outcomes:
-        place = (each.source, each.program)
-        if len(alike[place]) == 1:
-            titles.append(f"{each.source}: {each.program}")
-            continue
-        own = (f", {name} {each.settings[name]}" for name in unlike[place] if name in each.settings)
-        titles.append(f"{each.source}:{each.line}: {each.program}{''.join(own)}")
-    return titles
+def _titles(outcomes: Sequence[_Outcome]) -> Iterator[str]:
+    """Yield file and program; of one of several the line too."""
+    places = [(each.source, each.program) for each in outcomes]
+    for each, place in zip(outcomes, places, strict=True):
+        line = f":{each.line}" if places.count(place) > 1 else ""
+        yield f"{each.source}{line}: {each.program}"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import click
 
 from fabricproof.benchmarks.parsers import read_tables
 from fabricproof.cli import options
-from fabricproof.cli.output import read_output
+from fabricproof.cli.output import emit, read_output
 from fabricproof.core.errors import (
     ExitStatus,
     FabricproofError,
@@ -57,10 +57,7 @@ def command(files: tuple[str, ...], as_json: bool) -> None:
         for damage in reading.damages:
             click.echo(f"fabricproof: {damage}", err=True)
             status = _worse(status, damage)
-    if as_json:
-        click.echo(json.dumps([table_record(table) for table in tables], indent=1))
-    else:
-        _show(tables)
+    emit([table_record(table) for table in tables], partial(_show, tables), as_json=as_json)
     sys.exit(int(status))
 
 
@@ -86,7 +83,7 @@ def table_record(table: Table) -> dict[str, Any]:
     }
 
 
-def _show(tables: Iterable[Table]) -> None:
+def _show(tables: Iterable[Table]) -> tuple[()]:
     """Print each table for a person."""
     from rich import box  # noqa: PLC0415 - heavy, and --json does without
     from rich.table import Table as RichTable  # noqa: PLC0415
@@ -103,6 +100,7 @@ def _show(tables: Iterable[Table]) -> None:
             shown.add_row(*(_number(value) for value in row))
         console.print(_caption(table), markup=False)
         console.print(shown, markup=False)
+    return ()
 
 
 def _caption(table: Table) -> str:

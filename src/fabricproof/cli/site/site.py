@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
 import click
 
 from fabricproof.cli import options
+from fabricproof.cli.output import emit
 from fabricproof.cli.site.site_init import init
 from fabricproof.core.errors import ConfigError, InputMissingError
 from fabricproof.core.findings import Finding
@@ -57,21 +59,19 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
     # Of all the sites that there are, this machine's Slurm is one's at most.
     troubles = [_troubles(site) if names else [] for site in sites]
     records = [
-        {**_record(site), "troubles": [each.record() for each in found]}
+        {**_record(site), "troubles": [{**each.record(), "line": each.line} for each in found]}
         for site, found in zip(sites, troubles, strict=True)
     ]
-    if as_json:
-        click.echo(json.dumps(records, indent=2))
-        return
-    for record, found in zip(records, troubles, strict=True):
-        counts = [
-            counted(len(record[f"{kind}s"]), kind) for kind in ("partition", "stack", "reference")
-        ]
-        click.echo(f"{record['name']}: fine: {', '.join(counts)}")
-        for fabric in record["fabrics"]:
-            click.echo(f"  {fabric['name']}: {fabric['meaning']}")
-        for trouble in found:
-            click.echo(f"  warning: {trouble.line}")
+    emit(records, (line for each in records for line in _lines_of(each)), as_json=as_json)
+
+
+def _lines_of(record: Mapping[str, Any]) -> Iterator[str]:
+    counts = [
+        counted(len(record[f"{kind}s"]), kind) for kind in ("partition", "stack", "reference")
+    ]
+    yield f"{record['name']}: fine: {', '.join(counts)}"
+    yield from (f"  {each['name']}: {each['meaning']}" for each in record["fabrics"])
+    yield from (f"  warning: {each['line']}" for each in record["troubles"])
 
 
 def _troubles(site: Site) -> list[Finding]:
@@ -87,14 +87,14 @@ def _troubles(site: Site) -> list[Finding]:
 def list_(as_json: bool) -> None:
     """List the sites there are."""
     names = [folder.name for folder in site_folders()]
-    click.echo(json.dumps(names) if as_json else "\n".join(names))
+    emit(names, names, as_json=as_json)
 
 
 @command.command(name="show")
 @click.argument("name", metavar="SITE")
 def show(name: str) -> None:
     """Print a site as JSON, with the ceilings that follow from it."""
-    click.echo(json.dumps(_record(load_site(name)), indent=2))
+    emit(_record(load_site(name)), as_json=True)
 
 
 @command.command(name="roll")
@@ -109,28 +109,24 @@ def roll(name: str, *, write: bool, as_json: bool) -> None:
     site = load_site(name)
     now = make_roll(site, describe_checks(site, workplace(project_root())))
     if as_json:
-        click.echo(json.dumps(now, indent=2))
+        emit(now, as_json=True)
     if write:
         path = write_roll(site.folder, now)
         click.echo(f"{path}: {len(now)} due", err=as_json)
         return
-    _compare_rolls(site, now, quiet=as_json)
-
-
-def _compare_rolls(site: Site, now: list[dict[str, Any]], *, quiet: bool) -> None:
     kept, found = (
-        {json.dumps(e, sort_keys=True) for e in r} for r in (read_roll(site.folder), now)
+        {json.dumps(each, sort_keys=True) for each in due} for due in (read_roll(site.folder), now)
     )
     lost, new = kept - found, found - kept
     for line in (*(f"- {each}" for each in sorted(lost)), *(f"+ {each}" for each in sorted(new))):
-        click.echo(line, err=quiet)
+        click.echo(line, err=as_json)
     if lost or new:
         raise ConfigError(
             f"the required checks are not what ReFrame loads: {len(lost)} gone, {len(new)} new",
             source=str(site.folder / ROLL_FILE),
             next_step=f"mend the checks, or: fabricproof site roll {site_word(site.name)} --write",
         )
-    click.echo(f"{site.name}: fine: {len(now)} due", err=quiet)
+    click.echo(f"{site.name}: fine: {len(now)} due", err=as_json)
 
 
 def _record(site: Site) -> dict[str, Any]:

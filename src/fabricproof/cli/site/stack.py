@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import click
 
 from fabricproof.cli import options
+from fabricproof.cli.output import emit
 from fabricproof.cli.site.building import (
     build_command,
     lock_command,
@@ -89,10 +89,7 @@ def install_command(names: tuple[str, ...], as_json: bool) -> None:
         records.append({**_record(entry), "wall_seconds": round(seconds, 2)})
         line = f"{stack.name}: {entry.answer} in {entry.prefix} ({seconds:.1f} s)"
         click.echo(line, err=as_json)
-    if as_json:
-        click.echo(json.dumps(records, indent=2))
-        return
-    click.echo(f"modules: module use {root / MODULEFILES}")
+    emit(records, [f"modules: module use {root / MODULEFILES}"], as_json=as_json)
 
 
 @command.command("list")
@@ -106,15 +103,13 @@ def list_command(site_name: str | None, as_json: bool) -> None:
     root = named("root") or stacks_root()
     records = [_record(observe(stack, root)) for stack in wheel_stacks().values()]
     records += spack_records(site_name)
-    if as_json:
-        click.echo(json.dumps(records, indent=2))
-        return
     width = max(len(str(record["name"])) for record in records)
-    for record in records:
-        click.echo(
-            f"{record['name']:<{width}} {record['state']:<10} {record['module']:<24} "
-            f"{record['answer'] or record['label']}"
-        )
+    lines = (
+        f"{record['name']:<{width}} {record['state']:<10} {record['module']:<24} "
+        f"{record['answer'] or record['label']}"
+        for record in records
+    )
+    emit(records, lines, as_json=as_json)
 
 
 @command.command("remove")
@@ -135,5 +130,4 @@ def remove_command(names: tuple[str, ...], site_name: str | None, as_json: bool)
             was_there = remove_built(name, site_name)
         records.append({"name": name, "removed": was_there})
         click.echo(f"{name}: {'removed' if was_there else 'was not installed'}", err=as_json)
-    if as_json:
-        click.echo(json.dumps(records, indent=2))
+    emit(records, as_json=as_json)

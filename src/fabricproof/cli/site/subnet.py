@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from operator import attrgetter
 from pathlib import Path
@@ -12,16 +12,15 @@ from typing import Any
 import click
 
 from fabricproof.cli import options
-from fabricproof.cli.output import STATUSES, Only, fitting, only_option
+from fabricproof.cli.output import STATUSES, Only, emit, fitting, only_option
 from fabricproof.cli.selection import nodes_named
-from fabricproof.core.errors import ConfigError, ExitStatus, UnavailableError
+from fabricproof.core.errors import ConfigError, UnavailableError
 from fabricproof.core.measure import BADNESS, Verdict
 from fabricproof.job.run import ends_as_interrupt
 from fabricproof.physics import Link, find_link
 from fabricproof.site import FabricSpec, load_site
 from fabricproof.subnet import (
     Expected,
-    Network,
     SubnetAccess,
     SubnetLook,
     SubnetResult,
@@ -143,7 +142,15 @@ def check(
             expected="at least one cable",
             next_step="ibstat shows whether the port has a link; --device chooses another",
         )
-    return _tell(judge_look(look, expected), _head(look), as_json=as_json)
+    result, head = judge_look(look, expected), _head(look)
+    record = {
+        "fabric": head,
+        "verdict": result.verdict.value,
+        "findings": [each.record() for each in result.findings],
+        "notes": [each.record() for each in result.notes],
+    }
+    emit(record, _lines(result, head), as_json=as_json)
+    return STATUSES[result.verdict]
 
 
 def _net_path(via: str | None, place: tuple[str | None, int | None], timeout_seconds: float) -> Any:
@@ -225,42 +232,18 @@ def _fabric(site_name: str, fabrics: tuple[str, ...]) -> FabricSpec:
 
 
 def _head(look: SubnetLook) -> dict[str, Any]:
+    """Return what of the fabric was seen, and how many cables run at each width and speed."""
     network = look.network
-    seen_from = network.name(network.from_guid) if network.from_guid in network.nodes else ""
+    links = (
+        " / ".join(dict.fromkeys((cable.one.words, cable.other.words))) for cable in network.cables
+    )
     return {
         "switches": len(network.switches),
         "hosts": list(network.hosts),
         "cables": len(network.cables),
         "trunks": len(network.trunks),
-        "seen_from": seen_from,
-        "links": _widths(network),
-    }
-
-
-def _widths(network: Network) -> dict[str, int]:
-    """Return how many cables run at each width and speed."""
-    found: dict[str, int] = {}
-    for cable in network.cables:
-        words = " / ".join(dict.fromkeys((cable.one.words, cable.other.words)))
-        found[words] = found.get(words, 0) + 1
-    return dict(sorted(found.items()))
-
-
-def _tell(result: SubnetResult, head: dict[str, Any], *, as_json: bool) -> ExitStatus:
-    if as_json:
-        click.echo(json.dumps(_record(result, head), indent=2))
-    else:
-        for line in _lines(result, head):
-            click.echo(line)
-    return STATUSES[result.verdict]
-
-
-def _record(result: SubnetResult, head: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "fabric": head,
-        "verdict": result.verdict.value,
-        "findings": [each.record() for each in result.findings],
-        "notes": [each.record() for each in result.notes],
+        "seen_from": network.name(network.from_guid) if network.from_guid in network.nodes else "",
+        "links": dict(sorted(Counter(links).items())),
     }
 
 
@@ -269,11 +252,9 @@ def _lines(result: SubnetResult, head: dict[str, Any]) -> Iterator[str]:
     seen = f", seen from {head['seen_from']}" if head["seen_from"] else ""
     yield f"{head['switches']} switches, {len(head['hosts'])} hosts, {links}{seen}"
     for verdict in BADNESS:
-        for each in result.findings:
-            if each.verdict is verdict:
-                yield f"  {verdict.value:<8} {each.text}"
-    for note in result.notes:
-        yield f"  note     {note}"
+        mine = (each for each in result.findings if each.verdict is verdict)
+        yield from (f"  {verdict.value:<8} {each.text}" for each in mine)
+    yield from (f"  note     {note}" for note in result.notes)
     red = sum(each.verdict is not Verdict.PASS for each in result.findings)
     good = sum(each.quantity.value or 0 for each in result.findings if each.quantity)
     yield f"{result.verdict.value}: {red} findings, {good:.0f} things as they should be"
