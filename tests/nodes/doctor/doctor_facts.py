@@ -6,9 +6,8 @@ from pathlib import Path
 from fabricproof.core.findings import Finding
 from fabricproof.core.measure import Verdict
 from fabricproof.nodes.doctor.examination import gather
-from fabricproof.nodes.doctor.facts import Answer, Facts, NodeFacts
+from fabricproof.nodes.doctor.facts import Answer, Facts, NodeFacts, read_slurm
 from fabricproof.nodes.doctor.probes import read_answers
-from fabricproof.nodes.doctor.read import read_slurm
 from fabricproof.nodes.inventory.facts import Machine, Value
 from fabricproof.site import FabricSpec, PartitionSpec, StackSpec
 from fabricproof.stacks.family import path_environment

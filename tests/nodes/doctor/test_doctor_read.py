@@ -7,18 +7,17 @@ from dataclasses import replace
 import pytest
 from doctor_facts import LOOKS, facts, looked, recorded, subject
 
-from fabricproof.nodes.doctor.facts import Answer
-from fabricproof.nodes.doctor.probes import Probe, node_probes, read_answers, render_script
-from fabricproof.nodes.doctor.read import (
+from fabricproof.nodes.doctor.facts import (
+    Answer,
     effective_type,
     family_of,
     read_asker,
     read_ldd,
     read_look,
     read_slurm,
-    read_wrapper,
     version_of,
 )
+from fabricproof.nodes.doctor.probes import Probe, node_probes, read_answers, render_script
 from fabricproof.nodes.inventory.read import read_machine
 
 
@@ -89,17 +88,6 @@ def test_ldd_tells_the_mpi_and_what_is_missing():
     program = read_ldd("/p", answer(text))
     assert (program.mpi, program.missing) == ("/opt/lib/libmpi.so.40", ("libmpi_cxx.so.40",))
     assert read_ldd("/p", answer("not a dynamic executable", 1)).fault
-
-
-def test_the_wrapper_behind_the_alternatives():
-    text = (
-        "/usr/bin/mpicc\n/etc/alternatives/mpi\n/usr/bin/mpicc.openmpi\n"
-        "/usr/bin/opal_wrapper\n/usr/bin/mpicc: Open MPI 4.1.4 (Language: C)"
-    )
-    wrapper = read_wrapper(answer(text))
-    assert (wrapper.family, wrapper.alternatives) == ("openmpi", True)
-    assert wrapper.real == "/usr/bin/opal_wrapper"
-    assert read_wrapper(answer("", 127)) is None
 
 
 RAILS = ("rail0", "rail1")

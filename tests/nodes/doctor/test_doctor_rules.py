@@ -25,7 +25,6 @@ from fabricproof.nodes.doctor.facts import (
     ProgramFacts,
     SlurmFacts,
     World,
-    WrapperFacts,
 )
 from fabricproof.nodes.doctor.findings import (
     diagnosis,
@@ -117,9 +116,6 @@ def mpirun(stack, output, status=0):
 STUB = "use spack to install 'openmpi+legacylaunchers' to restore the executables.\""
 OMPI = "mpirun (Open MPI) "
 OVER_UCX = {"net_paths": (net_path("mpich", rails=("rail0", "rail1"), transport="ucx"),)}
-ALTERNATIVE = WrapperFacts(
-    path="/usr/bin/mpicc", real="/usr/bin/opal_wrapper", alternatives=True, family="openmpi"
-)
 RC = {"transports": (("rc_mlx5", "mlx5_0:1"),)}
 
 
@@ -164,8 +160,6 @@ RULES = [
      "libfabric.so.1"),
     (of_program(missing=("libmpi.so.40",)), "program", "osu_bw"),
     (of_program(mpi="/usr/lib/libmpi.so.40"), "program", "osu_bw"),
-    (seen_of("mpich5", subject={"kind": "spack", "prefix": "/usr"}, wrapper=ALTERNATIVE), "mpicc",
-     "a link of the alternatives system"),
     (infiniband("openmpi5", {"ucx_modules": ("cma",), "verbs_in": ()}, transport="ucx"), "path",
      "fall back to TCP in silence"),
     (infiniband("mpich5", {"providers": ("tcp", "shm"), "verbs_in": ()}), "path",

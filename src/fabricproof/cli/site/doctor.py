@@ -138,5 +138,5 @@ def _show(facts: Facts, findings: Sequence[Finding], *, everything: bool) -> Non
 
 
 def _without_noise(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings without what only --all shows: build options and forced variables."""
-    return [each for each in findings if each.verdict or each.fact not in {"build", "setting"}]
+    """Return the findings without what only --all shows: forced variables."""
+    return [each for each in findings if each.verdict or each.fact != "setting"]

@@ -16,7 +16,17 @@ from fabricproof.core.errors import UnavailableError
 from fabricproof.core.findings import Finding, Where
 from fabricproof.core.group import run_group
 from fabricproof.core.records import text_of
-from fabricproof.nodes.doctor.facts import Answer, Facts, LibraryFacts, World
+from fabricproof.nodes.doctor.facts import (
+    Answer,
+    Facts,
+    LibraryFacts,
+    World,
+    read_asker,
+    read_ldd,
+    read_mpi,
+    read_node,
+    read_slurm,
+)
 from fabricproof.nodes.doctor.probes import (
     CONTAINER,
     MODULE,
@@ -26,18 +36,9 @@ from fabricproof.nodes.doctor.probes import (
     render_script,
     slurm_probes,
 )
-from fabricproof.nodes.doctor.read import (
-    read_asker,
-    read_ldd,
-    read_mpi,
-    read_node,
-    read_slurm,
-    read_wrapper,
-)
-from fabricproof.nodes.doctor.rules.launch import judge_launch
-from fabricproof.nodes.doctor.rules.node import judge_node, judge_world
+from fabricproof.nodes.doctor.rules.launch import judge_launch, judge_world
 from fabricproof.nodes.doctor.rules.path import judge_paths
-from fabricproof.nodes.doctor.rules.stack import judge_stack
+from fabricproof.nodes.doctor.rules.stack import judge_node, judge_stack
 from fabricproof.stacks import witness
 from fabricproof.stacks.environment import shell_line, shell_word
 from fabricproof.stacks.stack import ResolvedStack
@@ -150,7 +151,6 @@ def gather(facts: Facts, answers: Mapping[str, Answer], *, is_node: bool) -> Fac
         facts,
         library=read_asker(asker) if asker else LibraryFacts(fault="it was not asked"),
         mpi=read_mpi(*(answers.get(name) for name in ("ompi_info", "pmix_info", "mpichversion"))),
-        wrapper=read_wrapper(answers.get("wrapper")),
         programs=tuple(
             read_ldd(name.removeprefix("ldd:"), answer)
             for name, answer in answers.items()

@@ -20,7 +20,6 @@ def diagnosis(
     fact: str,
     text: str,
     seen_by: str = "",
-    *,
     means: str = "",
     mend: str = "",
 ) -> Finding:
@@ -49,23 +48,28 @@ def diagnosis(
     )
 
 
+def wrong(fact: str, text: str, seen_by: str, means: str, mend: str) -> Finding:
+    """Return what is a FAIL."""
+    return diagnosis(Verdict.FAIL, fact, text, seen_by, means, mend)
+
+
+def absent(fact: str, text: str, seen_by: str, means: str, mend: str) -> Finding:
+    """Return what is MISSING."""
+    return diagnosis(Verdict.MISSING, fact, text, seen_by, means, mend)
+
+
 def fine(fact: str, text: str, seen_by: str = "") -> Finding:
     """Return what is as it should be."""
     return diagnosis(Verdict.PASS, fact, text, seen_by)
 
 
-def noted(fact: str, text: str, seen_by: str = "") -> Finding:
-    """Return what is worth knowing."""
-    return diagnosis(None, fact, text, seen_by)
-
-
-def unseen(fact: str, text: str, seen_by: str = "") -> Finding:
-    """Return what could not be seen."""
-    return diagnosis(Verdict.UNJUDGED, fact, text, seen_by)
+def unseen(fact: str, text: str, seen_by: str = "", means: str = "", mend: str = "") -> Finding:
+    """Return what could not be seen, or is perhaps not as it was meant."""
+    return diagnosis(Verdict.UNJUDGED, fact, text, seen_by, means, mend)
 
 
 def verdict_of(findings: Iterable[Finding]) -> Verdict:
-    """Return the worst verdict; UNJUDGED where nothing was found at all."""
+    """Return the worst verdict; UNJUDGED if nothing was found at all."""
     return worst([each.verdict for each in findings if each.verdict])
 
 
@@ -75,10 +79,6 @@ def exit_status(findings: Sequence[Finding]) -> ExitStatus:
     if not findings or Verdict.MISSING in verdicts:
         return ExitStatus.UNAVAILABLE
     return ExitStatus.CONFIG if Verdict.FAIL in verdicts else ExitStatus.PASS
-
-
-#: what stands below a finding, in this order.
-_DETAILS = (("seen by", "seen_by"), ("means", "means"), ("mend", "next_step"))
 
 
 def heading(facts: Facts) -> str:
@@ -105,25 +105,21 @@ def summary(findings: Sequence[Finding], *, hidden: int = 0) -> str:
 def plain_lines(findings: Iterable[Finding], width: int = 100) -> list[str]:
     """Return the findings as lines of text, ``width`` characters wide at most where words allow."""
     lines = []
-    for finding in findings:
-        lines += _wrapped(f"{finding.verdict or 'note':<8} {finding.fact:<9}", finding.text, width)
-        for label, key in _DETAILS:
-            text = getattr(finding, key)
+    for each in findings:
+        rows = [(f"{each.verdict or 'note':<8} {each.fact:<9}", each.text)]
+        for label, text in (
+            ("seen by", each.seen_by),
+            ("means", each.means),
+            ("mend", each.next_step),
+        ):
             # Where all is well, what saw it is noise.
-            if text and not (key == "seen_by" and finding.verdict in {Verdict.PASS, None}):
-                lines += _wrapped(f"{'':<18}  {label + ':':<8}", text, width)
+            if text and not (label == "seen by" and each.verdict in {Verdict.PASS, None}):
+                rows.append((f"{'':<18}  {label + ':':<8}", text))
+        for begin, text in rows:
+            wrapper = textwrap.TextWrapper(width, f"{begin} ", " " * (len(begin) + 1))
+            wrapper.break_long_words = wrapper.break_on_hyphens = False
+            lines += wrapper.wrap(text)
     return lines
-
-
-def _wrapped(begin: str, text: str, width: int) -> list[str]:
-    return textwrap.wrap(
-        text,
-        width,
-        initial_indent=begin + " ",
-        subsequent_indent=" " * (len(begin) + 1),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def record(facts: Facts, findings: Sequence[Finding]) -> dict[str, Any]:

@@ -96,16 +96,6 @@ ASKER = Path(__file__).parent / "asker.py"
 #: variables by which MPIs and transports are steered.
 _STEERING = "FI|UCX|OMPI|OPAL|PMIX|PRTE|I_MPI|MPIR|MPICH|MV2|MVP|PSP|PSM2|HFI|SLURM_MPI"
 
-_WRAPPER = """first=$(command -v mpicc) || exit 127
-printf '%s\\n' "$first"
-at=$first
-while [ -L "$at" ]; do
-    next=$(readlink "$at")
-    case $next in /*) at=$next ;; *) at=$(dirname "$at")/$next ;; esac
-    printf '%s\\n' "$at"
-done
-"$first" --showme:version 2>/dev/null || "$first" -v 2>&1 | head -n 1"""
-
 #: the MPI library of the first program, else beside the MPI's launcher.
 _FIND_LIBRARY = """library=$(ldd {program} 2>/dev/null |
     awk '$1 ~ /^libmpi(ch|_ilp64|_mt|_abi)?[.]so/ && $3 ~ /^[/]/ {{print $3; exit}}')
@@ -141,7 +131,6 @@ def node_probes(subject: ResolvedStack) -> list[Probe]:
 
 def _mpi_probes(subject: ResolvedStack) -> list[Probe]:
     return [
-        Probe(name="wrapper", command=_WRAPPER, shown="readlink $(command -v mpicc); mpicc -v"),
         *_tool_probes(subject),
         *(
             Probe(name=f"ldd:{path}", command=f"ldd {shell_word(path)}", shown=f"ldd {path}")

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 
 from fabricproof.core.findings import Finding
-from fabricproof.core.measure import Verdict
 from fabricproof.nodes.doctor.facts import Facts
-from fabricproof.nodes.doctor.findings import diagnosis, fine, noted, unseen
+from fabricproof.nodes.doctor.findings import diagnosis, fine, unseen, wrong
 from fabricproof.physics import SOFT_ROCE
 from fabricproof.stacks.family import LIBFABRIC, NATIVE, UCX
 from fabricproof.stacks.stack import NetPath
@@ -36,24 +35,18 @@ _SILENT = {
 
 def judge_paths(facts: Facts) -> Iterator[Finding]:
     """Yield what is to be said of each path of the partition."""
-    if facts.subject.absent:
-        return
-    for net_path in facts.subject.net_paths:
-        yield from _judge(facts, net_path)
+    for net_path in facts.subject.net_paths if not facts.subject.absent else ():
+        if net_path.refusal:
+            text = f"{net_path.name}: not with this stack: {net_path.refusal}"
+            yield diagnosis(None, "path", text, "", "its checks are skipped with this reason")
+            continue
+        if facts.subject.container is None:  # what else is in an image only a run shows
+            yield from _judge(facts, net_path)
+        lines = " ".join(f"{name}={value}" for name, value in sorted(net_path.environment.items()))
+        yield diagnosis(None, "setting", f"{net_path.name} is forced by {lines}")
 
 
 def _judge(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
-    if net_path.refusal:
-        yield diagnosis(
-            None,
-            "path",
-            f"{net_path.name}: not with this stack: {net_path.refusal}",
-            means="its checks are skipped with this reason",
-        )
-        return
-    if facts.subject.container is not None:
-        yield _forced(net_path)  # what else is in the image only a run shows
-        return
     family = facts.subject.family
     if family == "openmpi":
         yield from _components(facts, net_path)
@@ -65,38 +58,22 @@ def _judge(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
         yield from _ucx_on_soft(facts, net_path)
     elif net_path.transport == LIBFABRIC:
         yield _libfabric(facts, net_path, provider.partition(";")[0])
-    yield _forced(net_path)
-
-
-def _forced(net_path: NetPath) -> Finding:
-    lines = " ".join(f"{name}={value}" for name, value in sorted(net_path.environment.items()))
-    return noted("setting", f"{net_path.name} is forced by {lines}")
 
 
 def _components(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
     needed, option = _COMPONENTS[net_path.transport]
-    command = facts.seen_by("ompi_info")
-    components = facts.mpi.components
+    seen, components = facts.seen_by("ompi_info"), facts.mpi.components
+    lost = [name for name in needed if name not in (components or ())]
     if components is None:
-        yield unseen(
-            "path",
-            f"{net_path.name}: whether this Open MPI has {', '.join(needed)} is unknown",
-            command,
-        )
-        return
-    lost = [name for name in needed if name not in components]
-    if lost:
-        yield diagnosis(
-            Verdict.FAIL,
-            "path",
-            f"{net_path.name}: this Open MPI has no {', '.join(lost)}",
-            seen_by=command,
-            means="it would take another path; forced by OMPI_MCA_pml, as here, it aborts: "
-            f"{lost[0]} cannot be found",
-            mend=f"build openmpi with {option}, or transport of {net_path.fabric} in fabric.toml",
-        )
+        text = f"{net_path.name}: whether this Open MPI has {', '.join(needed)} is unknown"
+        yield unseen("path", text, seen)
+    elif lost:
+        text = f"{net_path.name}: this Open MPI has no {', '.join(lost)}"
+        means = "it would take another path; forced by OMPI_MCA_pml, as here, it aborts: "
+        mend = f"build openmpi with {option}, or transport of {net_path.fabric} in fabric.toml"
+        yield wrong("path", text, seen, f"{means}{lost[0]} cannot be found", mend)
     elif net_path.transport == NATIVE:
-        yield fine("path", f"{net_path.name}: {' and '.join(needed)} are built in", command)
+        yield fine("path", f"{net_path.name}: {' and '.join(needed)} are built in", seen)
 
 
 def _netmod(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
@@ -104,39 +81,34 @@ def _netmod(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
     lines = facts.library.version or ()
     device = next((line.partition(":")[2].strip() for line in lines if "Device" in line), "")
     wanted = net_path.environment.get("MPIR_CVAR_CH4_NETMOD", "")
-    if not device or wanted in re.split(r"[:,\s]+", device):
-        return
-    yield diagnosis(
-        Verdict.FAIL,
-        "path",
-        f"{net_path.name}: this build's device is {device}, without {wanted}",
-        seen_by=facts.seen_by("asker"),
-        means=f"MPIR_CVAR_CH4_NETMOD={wanted} is refused or not heard, and the path is not forced",
-        mend=f"build mpich device=ch4 netmod={wanted}, or transport of {net_path.fabric} in "
-        "fabric.toml",
-    )
+    if device and wanted not in re.split(r"[:,\s]+", device):
+        text = f"{net_path.name}: this build's device is {device}, without {wanted}"
+        means = f"MPIR_CVAR_CH4_NETMOD={wanted} is refused or not heard, and the path is not forced"
+        mend = f"build mpich device=ch4 netmod={wanted}, or transport of {net_path.fabric} in "
+        yield wrong("path", text, facts.seen_by("asker"), means, f"{mend}fabric.toml")
 
 
 def _ucx(facts: Facts, net_path: NetPath) -> Finding:
-    library, command = facts.library, facts.seen_by("asker")
+    library, seen = facts.library, facts.seen_by("asker")
     if library.transports is None:
-        return unseen(
-            "path", f"{net_path.name}: what UCX would take is unknown (no libucp answered)", command
-        )
+        text = f"{net_path.name}: what UCX would take is unknown (no libucp answered)"
+        return unseen("path", text, seen)
     verbs = net_path.protocol in {"ib", "rocev2"}
-    wanted = [
-        (name, device)
-        for name, device in library.transports
+    offered = {
+        device: name
+        for name, device in sorted(library.transports, reverse=True)
         if (_UCX_VERBS.match(name) if verbs else name == "tcp")
-    ]
-    if not wanted:
-        return _no_verbs(facts, net_path, UCX, "ib" in library.ucx_modules)
-    devices = {device for _, device in wanted}
-    lost = [rail for rail in net_path.rails if rail not in devices]
-    names = ", ".join(sorted({name for name, _ in wanted}))
+    }
+    if not offered:
+        return _not_offered(facts, net_path, UCX, "ib" in library.ucx_modules)
+    lost = [rail for rail in net_path.rails if rail not in offered]
+    names = {name for name, device in library.transports if device in offered}
+    names = {name for name in names if (_UCX_VERBS.match(name) if verbs else name == "tcp")}
+    told = f"UCX {library.ucx}"
     if lost:
-        return _elsewhere(facts, net_path, lost[0], f"UCX {library.ucx} has {names}", devices)
-    return fine("path", f"{net_path.name}: UCX {library.ucx} offers {names} there", command)
+        told += f" has {', '.join(sorted(names))}"
+        return _elsewhere(facts, net_path, lost[0], told, set(offered))
+    return fine("path", f"{net_path.name}: {told} offers {', '.join(sorted(names))} there", seen)
 
 
 def _ucx_on_soft(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
@@ -149,31 +121,27 @@ def _ucx_on_soft(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
     version = facts.library.ucx or ""
     settings = {**facts.node.environment, **facts.subject.settings, **net_path.environment}
     is_off = settings.get(_GID_CHECK, "").lower() in {"n", "no", "0", "off"}
-    if not soft & set(net_path.rails) or not version.startswith("1.13") or is_off:
-        return
-    yield diagnosis(
-        Verdict.FAIL,
-        "path",
-        f"{net_path.name}: UCX {version} checks the GID of what it receives, on Soft-RoCE",
-        seen_by=facts.seen_by("asker", "look"),
-        means="it drops all that comes over IPv4: each leg ends in an unhandled timeout error",
-        mend=f'environment = {{ {_GID_CHECK} = "n" }} of {facts.subject.name} in site.toml',
-    )
+    if soft & set(net_path.rails) and version.startswith("1.13") and not is_off:
+        text = f"{net_path.name}: UCX {version} checks the GID of what it receives, on Soft-RoCE"
+        means = "it drops all that comes over IPv4: each leg ends in an unhandled timeout error"
+        mend = f'environment = {{ {_GID_CHECK} = "n" }} of {facts.subject.name} in site.toml'
+        yield wrong("path", text, facts.seen_by("asker", "look"), means, mend)
 
 
 def _libfabric(facts: Facts, net_path: NetPath, provider: str) -> Finding:
-    library, command = facts.library, facts.seen_by("asker")
+    library, seen = facts.library, facts.seen_by("asker")
     if library.providers is None:
-        return unseen("path", f"{net_path.name}: libfabric's providers are unknown", command)
+        return unseen("path", f"{net_path.name}: libfabric's providers are unknown", seen)
     domains = {name for offered, name in library.domains or () if offered.startswith(provider)}
-    if provider not in library.providers or (provider == "verbs" and not domains):
-        return _no_verbs(facts, net_path, LIBFABRIC, provider in library.providers, provider)
-    begins = {name.partition(":")[0] for name in net_path.rails}
-    lost = sorted(each for each in begins if not any(_is_of(name, each) for name in domains))
+    has_provider = provider in library.providers
+    if not has_provider or (provider == "verbs" and not domains):
+        return _not_offered(facts, net_path, LIBFABRIC, has_provider, provider)
+    rails = sorted({name.partition(":")[0] for name in net_path.rails})
+    lost = [rail for rail in rails if not any(_is_of(name, rail) for name in domains)]
     told = f"libfabric {library.libfabric} has {provider}"
     if lost:
         return _elsewhere(facts, net_path, lost[0], told, domains)
-    return fine("path", f"{net_path.name}: {told}, and offers it there", command)
+    return fine("path", f"{net_path.name}: {told}, and offers it there", seen)
 
 
 def _is_of(domain: str, rail: str) -> bool:
@@ -188,60 +156,43 @@ def _is_of(domain: str, rail: str) -> bool:
 
 def _elsewhere(facts: Facts, net_path: NetPath, rail: str, told: str, devices: set[str]) -> Finding:
     """A transport is built in, but not offered on the rail."""
-    known = facts.node.is_node
-    return diagnosis(
-        Verdict.FAIL if known else Verdict.UNJUDGED,
-        "path",
-        f"{net_path.name}: {told}, not on {rail} but on "
-        + (", ".join(sorted(devices)) or "nothing")
-        + ("" if known else " (this machine is no node)"),
-        seen_by=facts.seen_by("asker"),
-        means="no message can be sent over that rail" if known else "",
-        mend=f"ip link show {rail}; or correct rails of {net_path.fabric} in fabric.toml"
-        if known
-        else "ask a node: --on-node",
-    )
+    offered = ", ".join(sorted(devices)) or "nothing"
+    text, seen = f"{net_path.name}: {told}, not on {rail} but on {offered}", facts.seen_by("asker")
+    if not facts.node.is_node:
+        text += " (this machine is no node)"
+        return unseen("path", text, seen, mend="ask a node: --on-node")
+    mend = f"ip link show {rail}; or correct rails of {net_path.fabric} in fabric.toml"
+    return wrong("path", text, seen, "no message can be sent over that rail", mend)
 
 
-def _no_verbs(
+def _not_offered(
     facts: Facts, net_path: NetPath, kind: str, has_module: bool, provider: str = "verbs"
 ) -> Finding:
     """Nothing is offered: because it was not built, because it fails, or because of this machine.
 
-    A library that names libibverbs was built with verbs, even where it says nothing for lack of
-    a device (libfabric 1.17 does not so much as register the provider then).
+    A library that names libibverbs was built with verbs, even if it says nothing for lack of a
+    device (libfabric 1.17 does not so much as register the provider then).
     """
+    library, seen = facts.library, facts.seen_by("asker", "look")
     verbs = provider in {"verbs", "mlx"}
-    linked = has_module or (verbs and kind in facts.library.verbs_in)
-    version = facts.library.ucx if kind == UCX else facts.library.libfabric
-    name = f"UCX {version}" if kind == UCX else f"libfabric {version}"
+    linked = has_module or (verbs and kind in library.verbs_in)
+    name = f"UCX {library.ucx}" if kind == UCX else f"libfabric {library.libfabric}"
     if linked and not facts.node.ports:
-        return diagnosis(
-            Verdict.UNJUDGED,
-            "path",
-            f"{net_path.name}: {name} is built with {provider}; {facts.node.host} has no HCA "
-            "to prove it on",
-            seen_by=facts.seen_by("asker", "look"),
-            mend="" if facts.node.is_node else "ask a node: --on-node",
-        )
+        text = f"{net_path.name}: {name} is built with {provider}; {facts.node.host} has no HCA "
+        mend = "" if facts.node.is_node else "ask a node: --on-node"
+        return unseen("path", f"{text}to prove it on", seen, mend=mend)
     word = "transport" if kind == UCX else "provider"
-    why = "offers none here though the node has an HCA" if linked else f"has no {provider} {word}"
-    return diagnosis(
-        Verdict.FAIL,
-        "path",
-        f"{net_path.name}: {name} {why}",
-        seen_by=facts.seen_by("asker", "look"),
-        means=_SILENT[kind] if verbs else f"forced by FI_PROVIDER={provider}, every leg aborts",
-        mend=_build_mend(kind, provider, linked=linked),
-    )
-
-
-def _build_mend(kind: str, provider: str, *, linked: bool) -> str:
+    why = f"has no {provider} {word}"
+    means = _SILENT[kind] if verbs else f"forced by FI_PROVIDER={provider}, every leg aborts"
     if linked:
-        return "ibv_devinfo; ulimit -l; ls -l /dev/infiniband (rights of the job's user)"
-    if kind == UCX:
-        return 'packages: ucx: require: "+verbs+rc+ud+dc+mlx5_dv+rdmacm" in the site\'s Spack scope'
-    return (
-        f'packages: libfabric: require: "fabrics={provider},rxm,tcp,shm" in the site\'s Spack '
-        "scope; a wheel's or a vendor's: FI_PROVIDER_PATH to the folder of its *-fi.so"
-    )
+        why = "offers none here though the node has an HCA"
+        mend = "ibv_devinfo; ulimit -l; ls -l /dev/infiniband (rights of the job's user)"
+    elif kind == UCX:
+        mend = 'ucx: require: "+verbs+rc+ud+dc+mlx5_dv+rdmacm" in the site\'s Spack scope'
+        mend = f"packages: {mend}"
+    else:
+        mend = (
+            f'packages: libfabric: require: "fabrics={provider},rxm,tcp,shm" in the site\'s Spack '
+            "scope; a wheel's or a vendor's: FI_PROVIDER_PATH to the folder of its *-fi.so"
+        )
+    return wrong("path", f"{net_path.name}: {name} {why}", seen, means, mend)
