@@ -322,6 +322,17 @@ def test_a_folder_that_is_not_there_fails_nothing(stage: Path) -> None:
     assert not (stage / "out").exists()
 
 
+@pytest.mark.parametrize(("passes", "said"), [("1472", "full"), ("56", "small"), ("-", None)])
+def test_the_next_node_is_sent_full_size_packets(root: Path, passes: str, said: str | None) -> None:
+    tool(root / "bin", "ip", "echo '2: rail0    inet 198.19.0.11/24 scope global rail0'")
+    answer = "echo '2 packets transmitted, 2 received, 0% packet loss'"
+    tool(root / "bin", "ping", f'case " $* " in *" -s {passes} 198.19.0.12 "*) {answer} ;; esac')
+    (root / "n2.addresses").write_text('{"rail0": ["198.19.0.12", 1500], "ib0": ["x", 1]}')
+    text = run(root, "--peers", str(root), SLURMD_NODENAME="n1", SLURM_JOB_NUM_NODES="2")
+    assert read_machine(text, "n1").now.pings == ({"rail0 n2 1500": said} if said else {})
+    assert json.loads((root / "n1.addresses").read_text()) == {"rail0": ["198.19.0.11", 4200]}
+
+
 def test_it_prints_one_line(root: Path) -> None:
     text = run(root)
     assert text.count("\n") == 1

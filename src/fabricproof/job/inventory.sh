@@ -11,7 +11,7 @@ for python in python3 /usr/bin/python3 /usr/libexec/platform-python; do
     command -v "$python" >/dev/null && break
 done
 timeout -k 1 "$((${seconds%.*} + 1))" "$python" -IS "${BASH_SOURCE[0]%/*}/look.py" \
-    --seconds "$seconds" --work "$1" \
+    --seconds "$seconds" --work "$1" --peers "$1" \
     >"$1/$node.part" 2>"$1/$node.err" </dev/null &
 look=$!
 disown $look

@@ -1,6 +1,6 @@
 """What one node shows of itself: printed as one JSON document, read by ``nodes.inventory.read``.
 
-Run on the node as ``python3 -IS look.py [--seconds S] [--software] [--sys DIR] [--proc DIR]``.  It
+Run on the node as ``python3 -IS look.py [--seconds S] [--peers DIR] [--software] [--sys DIR]``.  It
 needs Python 3.6 and nothing else, changes nothing and needs no rights.  A tool that hangs gets two
 seconds; when all the time is over, what was seen is printed with the stage that was ``reached``.
 What is easily lost (cables' memories) comes last.
@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from typing import Any, Dict, List, Optional
 
 #: what only these tools say; ``absent`` names those that are not there
@@ -295,6 +296,43 @@ class _Look:
             if "virtual" not in self.seen["net"][name]:
                 self.ask("ethtool", "-m", name)
 
+    def peers(self, folder: str) -> None:
+        """Whether full-size packets pass to the next node of the job and back, without fragments.
+
+        Each node leaves its addresses in ``folder``; they are awaited for a moment.
+        """
+        found = re.findall(
+            r"^\d+: *([^ @]+)\S*\s+inet ([\d.]+)/",
+            self.seen["tools"].get("ip -o -4 addr show", ""),
+            re.M,
+        )
+        net = {name: row for name, row in self.seen["net"].items() if row.get("mtu", "").isdigit()}
+        mine = {name: [at, int(net[name]["mtu"])] for name, at in found if name in net}
+        node = os.environ.get("SLURMD_NODENAME") or os.uname().nodename.split(".")[0]
+        path = os.path.join(folder, node + ".addresses")
+        with open(path + ".part", "w", encoding="utf-8") as file:
+            json.dump(mine, file)
+        os.rename(path + ".part", path)
+        due = int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
+        for _ in range(20):
+            paths = entries(folder + "/*.addresses")
+            if len(paths) >= due:
+                break
+            time.sleep(0.1)
+        other = paths[(paths.index(path) + 1) % len(paths)]
+        theirs = json.loads(content(other) or "{}") if other != path else {}
+        peer = os.path.basename(other)[: -len(".addresses")]
+        self.seen["pings"] = {}
+        for name in sorted(set(mine) & set(theirs) - {"lo"}):
+            size = min(mine[name][1], theirs[name][1])
+            for word, payload in (("full", size - 28), ("small", 56)):  # IPv4 and ICMP headers
+                options = ("-q", "-n", "-c", "2", "-i", "0.2", "-W", "1", "-M", "do", "-I", name)
+                said = self.ask("ping", *options, "-s", str(payload), theirs[name][0])
+                if re.search(r"[1-9]\d* (packets )?received", said):
+                    self.seen["pings"]["%s %s %d" % (name, peer, size)] = word
+                    break
+        self.ask("ip", "-4", "neigh", "show")
+
     def software(self) -> None:
         """What a site file needs beside the machine: modules, MPI on PATH, Slurm's PMI library."""
         self.stage("software")
@@ -354,6 +392,9 @@ def main(words: List[str]) -> None:
         look.tools()
         if has_software:
             look.software()
+        if given.get("--peers"):
+            look.stage("peers")
+            look.peers(given["--peers"])
         look.stage("end")
     except Over:
         pass

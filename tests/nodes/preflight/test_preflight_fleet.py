@@ -181,3 +181,11 @@ def test_a_folder_that_is_full_is_named() -> None:
     full = replace(one, now=Momentary(free_bytes={"/tmp": 4096, "/dev/shm": 1 << 30}))
     (found,) = [e for e in preflight(VC, nodes(full)).findings if e.fact == "room"]
     assert (found.verdict, found.text) == (Verdict.FAIL, "/tmp of vc1 is full")
+
+
+@pytest.mark.parametrize(("said", "is_red"), [("full", False), ("small", True)])
+def test_full_size_packets_that_get_lost_are_red_with_both_nodes(said: str, is_red: bool) -> None:
+    """The deliberate bad case: a switch port at MTU 1400 between nodes at 1500."""
+    one = replace(recorded("virtual-cluster", "vc1"), now=Momentary(pings={"rail0 vc2 1500": said}))
+    found = [e for e in preflight(VC, nodes(one)).findings if e.fact == "path_mtu"]
+    assert [each.where.hosts for each in found] == [("vc1", "vc2")] * is_red

@@ -69,11 +69,14 @@ class Momentary:
         macs: interface -> its hardware address.
         neighbours: ``rail0 10.0.0.2`` -> the hardware address that answered there.
         free_bytes: folder -> what may still be written there.
+        pings: ``rail0 vc2 9000`` (interface, peer, bytes) -> ``full`` if packets of that size came
+            back without fragments, ``small`` if only small ones did.
     """
 
     macs: Mapping[str, str] = field(default_factory=dict)
     neighbours: Mapping[str, str] = field(default_factory=dict)
     free_bytes: Mapping[str, int] = field(default_factory=dict)
+    pings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,6 +57,7 @@ class NodeLook(BaseModel):
     tuning: Row
     software: Row
     tools: Row
+    pings: Row
     free_bytes: Annotated[dict[str, int], Field(default_factory=dict)]
     absent: tuple[str, ...] = ()
     silent: tuple[str, ...] = ()
@@ -102,6 +103,7 @@ def machine_of(look: NodeLook, node: str, rails: Collection[str] = ()) -> Machin
         macs={name: row["mac"] for name, row in look.net.items() if "mac" in row},
         neighbours={f"{each[2]} {each[1]}": each[3] for each in heard},
         free_bytes=look.free_bytes,
+        pings=look.pings,
     )
     facts = {part: facts for part, facts in parts if facts}
     return Machine(node=node, facts=facts, troubles=tuple(_troubles(look)), now=now)
@@ -470,7 +472,7 @@ def read_neighbours(lines: Sequence[str]) -> dict[str, dict[str, Value | None]]:
 
 
 def _troubles(look: NodeLook) -> Iterator[ReadTrouble]:
-    if look.reached != "end":
+    if look.reached not in {"end", "peers"}:
         text = f"what comes after {look.reached!r}: the look was cut off there"
         yield ReadTrouble(text=text, kind=ReadTroubleKind.CUT_OFF, section=look.reached)
     for command in dict.fromkeys(look.silent):

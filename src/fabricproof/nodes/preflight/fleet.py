@@ -210,6 +210,21 @@ def _tail(mac: str) -> str:
     return mac.lower()[-23:]
 
 
+def judge_sizes(sights: Sequence[Sight]) -> Iterator[Finding]:
+    """Yield a red finding for each rail over which small packets pass, and full-size ones do not."""
+    for each in sights:
+        for ping, size in each.machine.now.pings.items():
+            name, peer, largest = ping.split()
+            if size == "small" and name == each.part.partition(" ")[2]:
+                text = f"{each.words} loses packets of {largest} bytes to {peer} and back"
+                reason = f"{text}, small ones pass: the MTU of a switch port between them is less"
+                found = as_stated(
+                    each, "path_mtu", reason, fits=False, origin="the ends' MTU", brief=text
+                )
+                where = Where(rail=each.wanted.rail, nodes=(each.machine.node, peer))
+                yield replace(found, where=where)
+
+
 def judge_room(machines: Sequence[Machine], rail: str) -> Iterator[Finding]:
     """Yield a red finding for each folder of a node in which nearly nothing can be written."""
     for machine in machines:

@@ -59,6 +59,7 @@ def preflight(
         with_rail = [each for each in sights if each.facts is not None]
         found += fleet.judge_fleet(with_rail)
         found += fleet.judge_addresses(with_rail)
+        found += fleet.judge_sizes(with_rail)
         found += fleet.fleet_notes(with_rail)
         for each in with_rail:
             found += card_notes(each)
