@@ -211,7 +211,7 @@ def _tail(mac: str) -> str:
 
 
 def judge_sizes(sights: Sequence[Sight]) -> Iterator[Finding]:
-    """Yield a red finding for each rail over which small packets pass, and full-size ones do not."""
+    """Yield a red finding for each rail over which small packets pass and full-size ones do not."""
     for each in sights:
         for ping, size in each.machine.now.pings.items():
             name, peer, largest = ping.split()
