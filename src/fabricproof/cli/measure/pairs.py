@@ -12,7 +12,7 @@ import click
 
 from fabricproof.cli import options
 from fabricproof.cli.judge.judge import fraction, given_references
-from fabricproof.cli.measure.pairs_display import PICTURE, drain_line, draw
+from fabricproof.cli.measure.pairs_display import PICTURE, drain_line, draw, said_lines
 from fabricproof.cli.measure.pairs_run import run
 from fabricproof.cli.output import STATUSES, fabric_option
 from fabricproof.core.errors import ConfigError, InputMissingError
@@ -190,16 +190,7 @@ def _record(parts: Sequence[Judged], said: Said) -> dict[str, Any]:
 
 def _lines(parts: Sequence[Judged], said: Said) -> list[str]:
     lines = [line for each in parts for line in healthy_words(each)]
-    for each in said.blame:
-        lines += ["", f"{each.fact}: {each.text} (confidence {each.confidence:.3g})"]
-        if each.cannot_tell_from:
-            lines.append(f"  cannot be told from: {', '.join(each.cannot_tell_from)}")
-        lines.append(f"  would tell: {each.next_step}")
-        drain = drain_line(each)
-        if drain:
-            lines.append(f"  {drain}")
-    for entry in said.undecided:
-        lines += ["", f"undecided: {entry.text}", f"  would tell: {entry.next_step}"]
+    lines += said_lines(said)
     table = population_lines([one for each in parts for one in populations_of(each)])
     lines += ["", *table] if table else []
     if said.notes:

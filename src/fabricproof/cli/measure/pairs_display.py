@@ -7,18 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.cli import options
-from fabricproof.core.findings import texts_of
+from fabricproof.core.findings import FindingKind, texts_of
 from fabricproof.core.hostlist import SAFE_NAME
-from fabricproof.core.measure import Verdict
 from fabricproof.core.plain import plain
-from fabricproof.core.units import first_few
 from fabricproof.core.whole_file import write_whole
-from fabricproof.pairs import Blame, MatrixVerdict, Picture, svg
+from fabricproof.pairs import Blame, MatrixVerdict, Picture, Said, svg
 from fabricproof.pairs.campaign.again import Confirmation
 from fabricproof.pairs.campaign.verdict import Outcome, Result
+from fabricproof.pairs.check.rows import rows_of
 from fabricproof.report.text.drain import Blamed
 
-#: of pairs that do not stand, or are left, so many are named
+#: of what is wrong at single pairs and nodes so much is shown
 _NAMED = 8
 
 
@@ -46,14 +45,22 @@ def draw(files: Mapping[str, Path], pictures: Sequence[Picture]) -> None:
         write_whole(files[".svg"], svg(pictures[0]))
 
 
-def _drain(result: Result, blame: Blame) -> str:
-    """Return the line that would drain a blamed node; none for red that was not confirmed.
+def said_lines(said: Said, *, drains: bool = True) -> list[str]:
+    """Return whom a matrix blames and what it leaves undecided, with what would tell.
 
-    That red is FAIL no longer, or the node is not blamed any more.
+    ``drains``: with the line that would drain a blamed node.
     """
-    if result.judged.verdict is not MatrixVerdict.FAIL:
-        return ""
-    return drain_line(blame)
+    lines = []
+    for each in said.blame:
+        lines += ["", f"{each.fact}: {each.text} (confidence {each.confidence:.3g})"]
+        if each.cannot_tell_from:
+            lines.append(f"  cannot be told from: {', '.join(each.cannot_tell_from)}")
+        lines.append(f"  would tell: {each.next_step}")
+        drain = drain_line(each) if drains else ""
+        lines += [f"  {drain}"] * bool(drain)
+    for entry in said.undecided:
+        lines += ["", f"undecided: {entry.text}", f"  would tell: {entry.next_step}"]
+    return lines
 
 
 def campaign_record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str, Any]:
@@ -97,6 +104,8 @@ def campaign_record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str
 def _result_record(result: Result) -> dict[str, Any]:
     judged = result.judged
     kind = judged.matrix.kind
+    # Nobody is drained for red that was not confirmed.
+    is_red = judged.verdict is MatrixVerdict.FAIL
     return {
         "quantity": result.quantity.value,
         "net_paths": list(result.net_paths),
@@ -107,7 +116,8 @@ def _result_record(result: Result) -> dict[str, Any]:
         "unit": kind.unit,
         "population": [{"net_path": each.rail, **each.record()} for each in result.populations],
         "blame": [
-            {**each.record(), "drain": _drain(result, each) or None} for each in result.said.blame
+            {**each.record(), "drain": (is_red and drain_line(each)) or None}
+            for each in result.said.blame
         ],
         "undecided": [each.record() for each in result.said.undecided],
         "notes": [each.record() for each in result.said.notes],
@@ -115,77 +125,34 @@ def _result_record(result: Result) -> dict[str, Any]:
 
 
 def campaign_text(outcome: Outcome, looks: Sequence[Confirmation]) -> str:
-    """Return a campaign in words, verdict first."""
+    """Return a campaign in words, verdict first: a line for each path, then whose fault it is."""
     campaign = outcome.campaign
     measured = f"{outcome.rounds} rounds, {outcome.proven} paths proven"
     where = f"{len(campaign.nodes)} nodes of {campaign.partition}, {campaign.stack}"
     lines = [f"{outcome.verdict.value}: {where}, {measured}"]
-    if campaign.at_once:
-        lines.append(f"nodes share cores: pairs take turns, {campaign.at_once} at once")
-    for result in outcome.results:
-        lines += ["", *_result_lines(result)]
-    lines += ["", *(each.sentence for each in outcome.carried)] if outcome.carried else []
-    lines += [f"{each.verdict}: {each.text}" for each in outcome.down_links]
-    lines += [f"{each.verdict.value}: {each.sentence}" for each in outcome.losses[:_NAMED]]
-    if len(outcome.losses) > _NAMED:
-        lines.append(f"and {len(outcome.losses) - _NAMED} more that lose packets")
-    wrong = outcome.wrong_paths
-    lines += [f"{each.verdict}: {each.text}" for each in wrong[:_NAMED]]
-    if len(wrong) > _NAMED:
-        lines.append(f"and {len(wrong) - _NAMED} more nodes and rails that take another path")
-    for each in outcome.troubles[:_NAMED]:
-        pair = " - ".join(each.pair)
-        lines.append(
-            f"{each.verdict.value}: {pair} over {each.net_path}, round {each.round}: {each.reason}"
-        )
-    if len(outcome.troubles) > _NAMED:
-        lines.append(f"and {len(outcome.troubles) - _NAMED} more whose path is not proven")
-    for look in looks:
-        word = look.verdict.value if look.verdict else "nothing"
-        lines.append(
-            f"looked at again: {look.name} by {look.check} on {','.join(look.nodes)} over "
-            f"{look.net_path}: {word}: {look.reason}"
-        )
-    lines += [f"MISSING: {node} is {state}" for node, state in campaign.out.items()]
-    lines += [f"SKIPPED: {node}: {why}" for node, why in campaign.skipped.items()]
-    lines += _left_lines(outcome)
-    notes = [*outcome.notes, *texts_of(outcome.second_looks)]
-    notes += [each.sentence for each in outcome.binaries if each.sentence]
-    return "\n".join([*lines, *(f"note: {each}" for each in notes)])
-
-
-def _left_lines(outcome: Outcome) -> list[str]:
-    campaign = outcome.campaign
-    lines = []
-    for net_path, rounds in outcome.left.items():
-        pairs = [(each.number, pair) for each in rounds for pair in each.pairs]
-        named = [
-            f"{campaign.nodes[one]} - {campaign.nodes[two]} (round {number})"
-            for number, (one, two) in pairs
-        ]
-        where = campaign.path_name(net_path)
-        lines.append(f"{Verdict.MISSING.value}: over {where} {first_few(named, _NAMED)}")
-    if lines:
-        lines.append(f"later: {campaign.resume}")
-    return lines
-
-
-def _result_lines(result: Result) -> list[str]:
-    judged = result.judged
-    why = result.why_told_only or judged.reason
-    word = "told only" if result.why_told_only else judged.verdict.value
-    lines = [f"{result.title}: {word}: {why}"]
-    lines += [f"  {each.name}: {each.numbers}" for each in result.populations]
-    if result.why_told_only:
-        return lines
-    for each in result.said.blame:
-        lines.append(f"  {each.fact}: {each.text} (confidence {each.confidence:.3g})")
-        if each.cannot_tell_from:
-            lines.append(f"    cannot be told from: {', '.join(each.cannot_tell_from)}")
+    for row in rows_of(outcome, looks):
+        lines.append("")
         lines += [
-            f"    would tell: {each.next_step}",
-            *filter(None, [_drain(result, each)]),
+            f"{each.verdict.value}: {row.leg.name}: {each.name}: {each.reason}"
+            for each in row.report.quantities
         ]
-    for entry in result.said.undecided:
-        lines += [f"  undecided: {entry.text}", f"    would tell: {entry.next_step}"]
-    return lines
+        notes = [each for each in row.report.findings if each.kind is not FindingKind.BLAME]
+        lines += [f"  {text}" for text in texts_of(notes)]
+    for result in outcome.results:
+        is_red = result.judged.verdict is MatrixVerdict.FAIL
+        if result.why_told_only:
+            lines += ["", f"{result.title}: told only: {result.why_told_only}"]
+        else:
+            lines += said_lines(result.said, drains=is_red)
+    lines += ["", *(each.sentence for each in outcome.carried)] if outcome.carried else []
+    wrong = [f"{each.verdict}: {each.text}" for each in outcome.wrong_paths]
+    wrong += [f"{each.verdict}: {each.sentence}" for each in outcome.losses]
+    wrong += [
+        f"{each.verdict}: {' - '.join(each.pair)} over {each.net_path}, round {each.round}: "
+        f"{each.reason}"
+        for each in outcome.troubles
+    ]
+    lines += wrong[:_NAMED]
+    lines += [f"and {len(wrong) - _NAMED} more"] * (len(wrong) > _NAMED)
+    lines += [f"later: {campaign.resume}"] * bool(outcome.left)
+    return "\n".join([*lines, *(f"note: {each}" for each in outcome.notes)])

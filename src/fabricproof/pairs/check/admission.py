@@ -9,7 +9,7 @@ that a bad one is found and replaced by another.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -52,9 +52,9 @@ class Admission:
     Attributes:
         outcome: of the rounds, after what is red was looked at again.
         links_of: what preflight says of some nodes of the job.
-        mtu: bytes of a full packet; 0 where nobody knows.
-        baseline: what the pairs of known-good runs had; None where the site has none.
-        job_said: last words of what measured the rounds; empty where it said nothing.
+        mtu: bytes of a full packet; 0 if unknown.
+        baseline: what the pairs of known-good runs had; None if the site has none.
+        job_said: last words of what measured the rounds; empty if it said nothing.
     """
 
     outcome: Outcome
@@ -83,22 +83,18 @@ class Admission:
     def rows(self) -> Iterator[Row]:
         """Yield a row for each node and path, those that are to be admitted first."""
         for node in (*self.admitted, *self.partners):
-            for net_path in range(len(self.campaign.net_paths)):
-                yield self._row(node, net_path)
-
-    def _row(self, node: str, net_path: int) -> Row:
-        rails = self.campaign.net_paths[net_path]
-        kind = ADMITTED if node in self.admitted else PARTNER
-        quantities = [*self._values(node, net_path), *self._left(node, net_path)]
-        if len(rails) == 1:
-            quantities += [*self._losses(node, net_path), *self._link(node, rails[0])]
-        return row_of(
-            f"{kind}.{node}.{self.campaign.path_name(net_path)}",
-            rails,
-            quantities,
-            self._notes(node) if net_path == 0 else (),
-            (node,),
-        )
+            for net_path, rails in enumerate(self.campaign.net_paths):
+                kind = ADMITTED if node in self.admitted else PARTNER
+                quantities = [*self._values(node, net_path), *self._left(node, net_path)]
+                if len(rails) == 1:
+                    quantities += [*self._losses(node, net_path), *self._link(node, rails[0])]
+                yield row_of(
+                    f"{kind}.{node}.{self.campaign.path_name(net_path)}",
+                    rails,
+                    quantities,
+                    self._notes(node) if net_path == 0 else (),
+                    (node,),
+                )
 
     def _notes(self, node: str) -> tuple[Finding, ...]:
         notes = [each for each in self.links.notes if each.where.node == node]
@@ -127,20 +123,28 @@ class Admission:
             for each in self.outcome.results
             if name in each.net_paths and not each.why_told_only
         ]
-        seen = [_Seen(self, each, node, net_path) for each in counting]
+        seen = [_Seen(self, each, node, name) for each in counting]
         seen = [each for each in seen if each.own.any()]
+        burden = self._burden(node, net_path)
+        # Errors that rose make no value of the node a PASS.  What others took is no error of it.
+        doubts = {
+            frozenset(each.pair): each.reason
+            for each in self.outcome.troubles
+            if each.net_path == name and each.disturbance is None
+        }
+        why = _of_most_pairs(node, doubts)
+        doubt = (Verdict.UNJUDGED, why) if why else None
         if not any(each.result.quantity is Quantity.BANDWIDTH for each in seen):
             why = {**self.campaign.skipped, **self.campaign.out}.get(node, "")
             reason = f"{node} is {why}" if why else f"no pair of {node} stands over {name}"
             if not self.outcome.rounds and self.job_said:
                 reason += f"; the job said: {self.job_said}"
-            absent = self._doubt(node, name) or (Verdict.MISSING, reason)
-            verdict, reason = self._burden(node, name) or absent
+            verdict, reason = burden or doubt or (Verdict.MISSING, reason)
             yield no_number(at_size("bandwidth", self.campaign.size), verdict, reason)
         for each in seen:
-            verdict, reason = self._burden(node, name) or each.said()
+            verdict, reason = burden or each.said()
             if verdict is Verdict.PASS:
-                verdict, reason = self._doubt(node, name) or (verdict, reason)
+                verdict, reason = doubt or (verdict, reason)
             rows = each.good if each.good.any() and verdict is Verdict.PASS else each.own
             found = worst_of(each.result, rows, verdict, reason)
             yield self._by_baseline(found, name) if node in self.admitted else found
@@ -165,12 +169,13 @@ class Admission:
         The value is the lowest of the node's pairs, the baseline's that of all pairs of a run.
         """
         campaign = self.campaign
+        place = (campaign.partition, campaign.fabric, campaign.stack, net_path)
         lows = [
             row.low
             for group in (self.baseline.groups if self.baseline else ())
             if group.place.program == PROGRAM
             and (group.place.partition, group.place.fabric, group.place.stack, group.place.leg)
-            == (campaign.partition, campaign.fabric, campaign.stack, net_path)
+            == place
             for row in group.rows
             if row.quantity == found.name and row.unit == found.unit and row.better > 0
         ]
@@ -183,18 +188,21 @@ class Admission:
         reason = f"{found.value:.4g} {found.unit} at worst, and {said}; {found.reason}"
         return replace(found, verdict=Verdict.UNJUDGED, reason=reason)
 
-    def _burden(self, node: str, net_path: str) -> Said | None:
+    def _burden(self, node: str, net_path: int) -> Said | None:
         """Return what makes values of the node INVALID, whatever they are.
 
         A partner is not at fault for what it showed with a node that is to be admitted and that
         showed it with others as well.  Where all pairs show it, no node is: each row says so.
         """
+        name = self.campaign.path_name(net_path)
         wrong = {
             frozenset(each.pair): each.reason
             for each in self.outcome.troubles
-            if each.verdict is Verdict.INVALID and each.net_path == net_path
+            if each.verdict is Verdict.INVALID and each.net_path == name
         }
-        if self._is_all(wrong, net_path):
+        due = self._pairs(each for each in self.campaign.rounds if net_path in each.net_paths)
+        had = set(due - self._pairs(self.outcome.left.get(net_path, ())))
+        if had <= set(wrong) and any(pair <= set(self.partners) for pair in had):
             why = f"{ALL_ALIKE}: {next(iter(wrong.values()))}"
         elif node in self.admitted:
             why = next((reason for pair, reason in wrong.items() if node in pair), "")
@@ -203,35 +211,9 @@ class Admission:
         why = why or next(iter(self.outcome.strangers), "")
         return (Verdict.INVALID, why) if why else None
 
-    def _is_all(self, wrong: Mapping[frozenset[str], str], net_path: str) -> bool:
-        """Return whether these are all pairs over a path, some of them of partners alone."""
-        at = [self.campaign.path_name(each) for each in range(len(self.campaign.net_paths))]
-        number = at.index(net_path)
-        due = self._pairs(each for each in self.campaign.rounds if number in each.net_paths)
-        left = self._pairs(self.outcome.left.get(number, ()))
-        measured = set(due - left)
-        has_partners_alone = any(pair <= set(self.partners) for pair in measured)
-        return measured <= set(wrong) and has_partners_alone
-
     def _pairs(self, rounds: Iterable[PlannedRound]) -> Counter[frozenset[str]]:
         """Return pairs by name, each with how many of these rounds have it."""
-        names = self.campaign.nodes
-        return Counter(
-            frozenset((names[one], names[other])) for each in rounds for one, other in each.pairs
-        )
-
-    def _doubt(self, node: str, net_path: str) -> Said | None:
-        """Return what makes no value of the node a PASS: errors rose, or nobody knows whether.
-
-        What others took from a pair is no error of it.
-        """
-        doubts = {
-            frozenset(each.pair): each.reason
-            for each in self.outcome.troubles
-            if each.net_path == net_path and each.disturbance is None
-        }
-        why = _of_most_pairs(node, doubts)
-        return (Verdict.UNJUDGED, why) if why else None
+        return Counter(self.campaign.names(pair) for each in rounds for pair in each.pairs)
 
     def _losses(self, node: str, net_path: int) -> Iterator[Judgement]:
         """Yield what the node lost; of one to be admitted also that no more can be hidden.
@@ -240,26 +222,29 @@ class Admission:
         """
         name = self.campaign.path_name(net_path)
         of_path = [each for each in self.outcome.losses if each.net_path == name]
-        shared = self._shared(of_path)
+        shared: list[Loss] = []
+        for one in self.admitted:
+            mine = [each for each in of_path if each.node is None and one in each.ends]
+            shared += mine if len({frozenset(each.ends) for each in mine}) == 1 else []
+
+        def said_of(loss: Loss) -> Said:
+            if loss not in shared:
+                return loss.verdict, loss.sentence
+            either = f"{' - '.join(loss.ends)}, either end or what is between"
+            return Verdict.UNJUDGED, f"{either}: {loss.sentence}"
+
         mine = [each for each in of_path if node in each.ends]
         if node in self.admitted:
             rails = self.campaign.net_paths[net_path]
-            links = [
+            red = [said_of(each) for each in mine]
+            red += [
                 (Verdict.FAIL, each.text)
                 for each in self.outcome.down_links
                 if each.where.node == node and each.where.rail in rails
             ]
-            lost = [_said_of(each, shared) for each in mine]
-            yield self._lost(node, net_path, [*lost, *links])
+            yield self._lost(node, net_path, red)
         elif of_node := [each for each in mine if each.node == node or each in shared]:
-            yield no_number(UNCOUNTED, *_said_of(of_node[0], shared))
-
-    def _shared(self, losses: Sequence[Loss]) -> list[Loss]:
-        found = []
-        for node in self.admitted:
-            mine = [each for each in losses if each.node is None and node in each.ends]
-            found += mine if len({frozenset(each.ends) for each in mine}) == 1 else []
-        return found
+            yield no_number(UNCOUNTED, *said_of(of_node[0]))
 
     def _lost(self, node: str, net_path: int, red: Sequence[Said]) -> Judgement:
         counted_by = self.outcome.counted
@@ -271,18 +256,16 @@ class Admission:
             path = self.campaign.path_name(net_path)
             said.append((Verdict.UNJUDGED, f"nobody counted what {node} lost over {path}"))
         verdict = worst([each for each, _ in said])
-        reason = next(words for each, words in said if each is verdict)
-        most = max((self._most(each) for each in sides), default=0.0)
-        bar = max((ruled_out_ppm(each.limit.per_million_packets) for each in sides), default=0.0)
+        bar = max((ruled_out_ppm(each.limit.per_million_packets) for each in sides), default=None)
         return Judgement(
             name=UNCOUNTED,
-            value=most if sides else None,
+            value=self._most(sides[0]) if sides else None,
             unit=ERROR_UNIT,
             message_size=None,
             verdict=verdict,
-            reason=reason,
-            reference=bar if sides else None,
-            upper=bar if sides else None,
+            reason=next(words for each, words in said if each is verdict),
+            reference=bar,
+            upper=bar,
             origin=sides[0].limit.origin if sides else "",
         )
 
@@ -298,24 +281,17 @@ class Admission:
         packets, most = self._full(side), self._most(side)
         bar = ruled_out_ppm(side.limit.per_million_packets)
         gigabytes = side.bytes / 1e9
-        each_gb = side.events / max(gigabytes, 1e-9)
         said = (
             f"{side.direction}s over {side.net_path}: {side.events} of {packets} full packets "
-            f"{side.what.value} in {gigabytes:.3g} GB ({each_gb:.3g} per GB): "
+            f"{side.what.value} in {gigabytes:.3g} GB "
+            f"({side.events / max(gigabytes, 1e-9):.3g} per GB): "
             f"at most {most:.3g} per million (95 %), and {bar:.4g} must be ruled out"
         )
         return (Verdict.PASS if most <= bar else Verdict.UNJUDGED), said
 
 
-def _said_of(loss: Loss, shared: Sequence[Loss]) -> Said:
-    if loss not in shared:
-        return loss.verdict, loss.sentence
-    either = f"{' - '.join(loss.ends)}, either end or what is between"
-    return Verdict.UNJUDGED, f"{either}: {loss.sentence}"
-
-
 def _of_most_pairs(node: str, pairs: Mapping[frozenset[str], str]) -> str:
-    """Return why one of these pairs is the node's; empty where all are of others.
+    """Return why one of these pairs is the node's; empty if all are of others.
 
     A pair is of that end which is in more of them; where both are in as many, of both.
     """
@@ -352,98 +328,81 @@ def unlike(
 
 @dataclass(frozen=True)
 class _Seen:
+    """A quantity of a node over a path."""
+
     admission: Admission
     result: Result
     node: str
-    net_path: int
+    net_path: str
 
     @cached_property
     def own(self) -> Flags:
         """Its rows over the path."""
-        return self._of(lambda name: name == self.node)
+        return self._of({self.node})
 
     @cached_property
     def bad(self) -> set[str]:
-        """Other nodes that are blamed, over any rail, or have a value that cannot be."""
+        """Nodes that are no yardstick: blamed, over any rail, impossible, or to be admitted."""
         judged = self.result.judged
         rows = judged.impossible
         ends = (*judged.matrix.source[rows], *judged.matrix.destination[rows])
         bad = {judged.matrix.nodes[at] for at in ends}
         if judged.verdict is MatrixVerdict.FAIL:
             bad |= {each.where.node for each in self.result.said.blame if each.where.node}
-        return bad - {self.node}
+        return (bad - {self.node}) | set(self.admission.admitted)
 
     @cached_property
     def good(self) -> Flags:
         """Its rows with partners that nobody blames."""
-        bad = self.bad | (set(self.admission.admitted) - {self.node})
-        return self.own & ~self._of(lambda name: name in bad)
+        return self.own & ~self._of(self.bad - {self.node})
 
-    @cached_property
-    def _on_path(self) -> Flags:
+    def _of(self, names: Collection[str]) -> Flags:
+        """Return the rows over the path of which an end is one of these nodes."""
         matrix = self.result.judged.matrix
-        rail = matrix.rails.index(self.admission.campaign.path_name(self.net_path))
-        found: Flags = matrix.rail == rail
-        return found
-
-    def _of(self, is_one: Callable[[str], bool]) -> Flags:
-        matrix = self.result.judged.matrix
-        ends = np.array([is_one(name) for name in matrix.nodes], dtype=bool)
-        found: Flags = self._on_path & (ends[matrix.source] | ends[matrix.destination])
+        ends = np.array([name in names for name in matrix.nodes], dtype=bool)
+        found: Flags = matrix.rail == matrix.rails.index(self.net_path)
+        found &= ends[matrix.source] | ends[matrix.destination]
         return found
 
     def said(self) -> Said:
         """Return verdict and reason; what is worse is asked first."""
-        judged = self.result.judged
-        own, good = self.own, self.good
-        low = judged.low | self.result.doubtful
-        if (judged.impossible & own).any():
+        judged, said = self.result.judged, self.result.said
+        if (judged.impossible & self.own).any():
             return Verdict.INVALID, judged.reason
         if red := self._why_red():
             return Verdict.FAIL, red
-        if (low & good).any():
-            return Verdict.UNJUDGED, self._open_reason()
+        if ((judged.low | self.result.doubtful) & self.good).any():
+            # Low values of the node are nobody's fault, or of what is between.
+            words = texts_of((*said.blame, *said.undecided))[:2]
+            words = words or [f"values of {self.node} are low: {judged.reason}"]
+            return Verdict.UNJUDGED, "; ".join(words)
         is_bandwidth = self.result.quantity is Quantity.BANDWIDTH
         if is_bandwidth and self.node in self.admission.admitted:
-            return self._beside_partners(good)
-        return Verdict.PASS, f"lowest of {self._partners_of(own)} partners"
+            return self._beside_partners()
+        return Verdict.PASS, f"lowest of {self._partners_of(self.own)} partners"
 
     def _why_red(self) -> str:
         judged = self.result.judged
         if judged.verdict is not MatrixVerdict.FAIL:
             return ""
-        name = self.admission.campaign.path_name(self.net_path)
         for each in self.result.said.blame:
             is_pair = each.fact == SuspectKind.PAIR and self.node in each.where.nodes
             is_mine = each.where.node == self.node
             is_mine |= is_pair and self.node in self.admission.admitted
-            if is_mine and each.where.rail in {"", name}:
+            if is_mine and each.where.rail in {"", self.net_path}:
                 return each.text
-        rail = judged.matrix.rails.index(name)
+        rail = judged.matrix.rails.index(self.net_path)
         return judged.reason if rail in judged.below_rails else ""
 
-    def _open_reason(self) -> str:
-        """Return why low values of the node are nobody's fault, or of what is between."""
-        said = self.result.said
-        words = texts_of((*said.blame, *said.undecided))
-        return "; ".join(
-            words[:2] or [f"values of {self.node} are low: {self.result.judged.reason}"]
-        )
-
-    def _beside_partners(self, good: Flags) -> Said:
+    def _beside_partners(self) -> Said:
         """Compare the node with what its partners have among themselves."""
-        name = self.admission.campaign.path_name(self.net_path)
+        matrix, name, good = self.result.judged.matrix, self.net_path, self.good
         count = self._partners_of(good, far=True)
-        where = "on other leaves " * bool(self.admission.campaign.leaf_of)
         if count < LEAST_PARTNERS:
-            had = counted(count, "partner")
-            return (
-                Verdict.MISSING,
-                f"{had} {where}known good over {name}; {LEAST_PARTNERS} are needed",
-            )
-        matrix = self.result.judged.matrix
-        outside = self.bad | set(self.admission.admitted)
-        among = self._on_path & ~self._of(lambda node: node in outside)
+            where = "on other leaves " * bool(self.admission.campaign.leaf_of)
+            had = f"{counted(count, 'partner')} {where}known good over {name}"
+            return Verdict.MISSING, f"{had}; {LEAST_PARTNERS} are needed"
+        among = self._of(matrix.nodes) & ~self._of(self.bad)
         if not among.any():
             return Verdict.MISSING, f"no partners were measured among themselves over {name}"
         level = float(np.median(matrix.value[among]))
@@ -471,12 +430,9 @@ class _Seen:
         return bool(matrix.missing) or not is_of_partners or self.result.limits.bound is None
 
     def _partners_of(self, rows: Flags, *, far: bool = False) -> int:
-        """Return with how many other nodes these rows are; far: on other leaves, where known."""
+        """Return with how many other nodes these rows are; far: on other leaves, if known."""
         matrix, campaign = self.result.judged.matrix, self.admission.campaign
-        ends: Iterable[int] = {
-            *matrix.source[rows].tolist(),
-            *matrix.destination[rows].tolist(),
-        }
+        ends = {*matrix.source[rows].tolist(), *matrix.destination[rows].tolist()}
         names = {matrix.nodes[at] for at in ends} - {self.node}
         leaf_of = dict(zip(campaign.nodes, campaign.leaf_of, strict=False))
         if far and len(set(leaf_of.values())) > 1:

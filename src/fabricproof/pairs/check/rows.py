@@ -13,6 +13,7 @@ from fabricproof.core.units import at_size, counted, first_few, parse_size
 from fabricproof.job.leg import CAMPAIGN_SUITE, row_leg
 from fabricproof.job.outcome import Outcome as Row
 from fabricproof.pairs.blame.judge import MatrixVerdict
+from fabricproof.pairs.blame.say import Blame
 from fabricproof.pairs.campaign.again import Confirmation
 from fabricproof.pairs.campaign.kernel import LATENCY_BYTES
 from fabricproof.pairs.campaign.matrices import Quantity
@@ -32,33 +33,50 @@ _NAMED = 4
 
 
 def rows_of(outcome: Outcome, looks: Sequence[Confirmation], said: str = "") -> tuple[Row, ...]:
-    """Return a row for each path of the campaign, then one for nodes that took no part."""
+    """Return a row for each path of the campaign, then one for nodes that took no part.
+
+    ``said``: the last words of the job.
+    """
     campaign = outcome.campaign
     rows = [_of_path(outcome, looks, number, said) for number in range(len(campaign.net_paths))]
     absent = [
-        no_number(f"node_{node}", Verdict.MISSING, f"{node} is {state}: no pair of it was measured")
-        for node, state in campaign.out.items()
-    ]
-    absent += [
-        no_number(f"node_{node}", Verdict.SKIPPED, f"{node} is {why}")
-        for node, why in campaign.skipped.items()
+        no_number(f"node_{node}", verdict, f"{node} is {why}")
+        for verdict, nodes in (
+            (Verdict.MISSING, campaign.out),
+            (Verdict.SKIPPED, campaign.skipped),
+        )
+        for node, why in nodes.items()
     ]
     if absent:
-        rails = tuple(dict.fromkeys(rail for rails in campaign.net_paths for rail in rails))
-        rows.append(row_of(NODES_ROW, rails, absent, (), campaign.nodes))
+        rows.append(row_of(NODES_ROW, _all_rails(campaign), absent, (), campaign.nodes))
     return tuple(rows)
+
+
+def lost_row(campaign: Campaign, why: str) -> Row:
+    """Return the row of a campaign whose records cannot be read."""
+    due = no_number(at_size("bandwidth", campaign.size), Verdict.MISSING, why)
+    return row_of("all pairs", _all_rails(campaign), [due], (), campaign.nodes)
+
+
+def refused_row(rails: tuple[str, ...], why: str) -> Row:
+    """Return the row of a path that the stack cannot take."""
+    return row_of("+".join(rails), rails, [no_number("bandwidth", Verdict.SKIPPED, why)], (), ())
+
+
+def _all_rails(campaign: Campaign) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(rail for rails in campaign.net_paths for rail in rails))
 
 
 def row_of(
     name: str,
     rails: tuple[str, ...],
     quantities: Sequence[Judgement],
-    notes: tuple[Finding, ...],
+    findings: tuple[Finding, ...],
     nodes: tuple[str, ...],
 ) -> Row:
-    """Return a row with its quantities, and with notes."""
+    """Return a row with its quantities and findings."""
     verdict = worst([each.verdict for each in quantities])
-    report = Report(verdict=verdict, quantities=tuple(quantities), findings=notes)
+    report = Report(verdict=verdict, quantities=tuple(quantities), findings=findings)
     leg = row_leg(name, SUITE, PROGRAM, rails)
     return Row(leg=leg, attempts=(), report=report, nodes=nodes)
 
@@ -68,6 +86,7 @@ def _of_path(outcome: Outcome, looks: Sequence[Confirmation], number: int, said:
     name, rails = campaign.path_name(number), campaign.net_paths[number]
     mine = [each for each in outcome.results if name in each.net_paths]
     counting = [each for each in mine if not each.why_told_only]
+    looks = [each for each in looks if each.net_path == name]
     quantities = [_judgement(each, name, looks) for each in counting]
     burdens = list(_burdens(outcome, number, name, said))
     if not any(each.quantity is Quantity.BANDWIDTH for each in counting):
@@ -76,42 +95,40 @@ def _of_path(outcome: Outcome, looks: Sequence[Confirmation], number: int, said:
         quantities.insert(0, no_number(due, verdict, f"no pair was measured over {name}"))
     for verdict, reason, disturbance in burdens:
         # What was not measured, or does not count, is of the whole path.
-        first = quantities[0]
-        if worst([first.verdict, verdict]) is verdict:
+        if worst([quantities[0].verdict, verdict]) is verdict:
             quantities[0] = replace(
-                first,
+                quantities[0],
                 verdict=verdict,
                 reason=reason,
                 disturbance=disturbance,
                 is_open=False,
             )
-    row = row_of(name, rails, quantities, _notes(outcome, mine, looks, name), campaign.nodes)
+    blamed = [
+        Finding(
+            text=each.text,
+            kind=each.kind,
+            verdict=each.verdict,
+            fact=each.fact,
+            # Of a leaf and a pair the nodes, and no rail.
+            where=replace(each.where, rail=name if each.where.node else ""),
+            next_step=each.next_step,
+        )
+        for result in counting
+        if result.judged.verdict is MatrixVerdict.FAIL
+        for each in _blame_over(result, name)
+    ]
+    blamed += [each for each in outcome.wrong_paths if each.where.rail == name]
     kernels = [
         Finding(text=each.sentence, kind=FindingKind.KERNEL, fact=each.sha256)
         for each in outcome.binaries
         if each.sentence
     ]
-    blamed = [each for result in counting for each in _blamed(result, name)]
-    blamed += [each for each in outcome.wrong_paths if each.where.rail == name]
-    return replace(
-        row, report=replace(row.report, findings=(*blamed, *row.report.findings, *kernels))
-    )
+    findings = (*blamed, *_notes(outcome, mine, looks, name), *kernels)
+    return row_of(name, rails, quantities, findings, campaign.nodes)
 
 
-def _blamed(result: Result, net_path: str) -> Iterator[Finding]:
-    """Yield whom a quantity blames over a path; of a leaf and a pair its nodes, and no rail."""
-    if result.judged.verdict is not MatrixVerdict.FAIL:
-        return
-    for each in result.said.blame:
-        if each.where.rail in {"", net_path}:
-            yield Finding(
-                text=each.text,
-                kind=each.kind,
-                verdict=each.verdict,
-                fact=each.fact,
-                where=replace(each.where, rail=net_path if each.where.node else ""),
-                next_step=each.next_step,
-            )
+def _blame_over(result: Result, net_path: str) -> list[Blame]:
+    return [each for each in result.said.blame if each.where.rail in {"", net_path}]
 
 
 #: why a path is not what its values say: verdict, reason, and what others did
@@ -140,45 +157,49 @@ def _burdens(outcome: Outcome, number: int, name: str, said: str) -> Iterator[_B
         told = first_few([f"{names[one]} - {names[other]}" for one, other in left], _NAMED)
         reason = f"{counted(len(left), 'pair')} not measured: {told}"
         reason += f"; the job said: {said}" if said else ""
-        reason += f"; later: {outcome.campaign.resume}"
-        yield Verdict.MISSING, reason, None
+        yield Verdict.MISSING, f"{reason}; later: {outcome.campaign.resume}", None
     yield from ((Verdict.INVALID, each, None) for each in outcome.strangers)
 
 
 def _judgement(result: Result, net_path: str, looks: Sequence[Confirmation]) -> Judgement:
-    matrix = result.judged.matrix
-    own = matrix.rail == matrix.rails.index(net_path)
-    judged = result.judged
-    pairs = counted(len({frozenset(each) for each in _pairs(result, own)}), "pair")
-    at = judged.matrix.rails.index(net_path)
+    judged, matrix = result.judged, result.judged.matrix
+    rail = matrix.rails.index(net_path)
+    own = matrix.rail == rail
     missed = {*judged.below_rails, *judged.between}
-    is_low = at in missed or bool(((judged.low | result.doubtful) & own).any())
-    anything_is = bool(missed or judged.low.any() or result.doubtful.any())
-    has_level = result.limits.bound is not None
-    found = Verdict.PASS, f"lowest of {pairs}"
+    low = judged.low | result.doubtful
+    is_low = rail in missed or bool((low & own).any())
+    # Without a level nothing says that this path is good while another one is low.
+    is_mine = is_low or not (missed or low.any()) or result.limits.bound is None
+    blame = [each.text for each in _blame_over(result, net_path)]
+    fault = "; ".join(blame)
+    if not result.said.blame and rail in judged.below_rails:
+        fault = judged.reason
+    ends = zip(matrix.source[own].tolist(), matrix.destination[own].tolist(), strict=True)
+    verdict, reason = Verdict.PASS, f"lowest of {counted(len({*map(frozenset, ends)}), 'pair')}"
     if judged.verdict is MatrixVerdict.INVALID and (judged.impossible & own).any():
-        found = Verdict.INVALID, judged.reason
-    elif judged.verdict is MatrixVerdict.FAIL and (fault := _fault(result, net_path)):
-        found = Verdict.FAIL, fault
+        verdict, reason = Verdict.INVALID, judged.reason
+    elif judged.verdict is MatrixVerdict.FAIL and fault:
+        verdict, reason = Verdict.FAIL, fault
     elif judged.verdict in {MatrixVerdict.MISSING, MatrixVerdict.UNJUDGED}:
-        found = judged.verdict.as_verdict, judged.reason
-    elif judged.verdict is not MatrixVerdict.PASS and (is_low or not anything_is or not has_level):
-        said = [each.text for each in result.said.blame if each.where.rail in {"", net_path}]
-        said += [each.text for each in result.said.undecided]
-        seen = [
-            f"{each.check} on {' to '.join(each.nodes)} over {each.net_path}: "
-            f"{each.verdict or 'nothing'}: {each.reason}"
-            for each in looks
-            if each.net_path == net_path and not each.is_red
-        ]
-        found = Verdict.UNJUDGED, "; ".join([*(said[:2] or [result.judged.reason]), *seen[:1]])
-    verdict, reason = found
+        verdict, reason = judged.verdict.as_verdict, judged.reason
+    elif judged.verdict is not MatrixVerdict.PASS and is_mine:
+        said = [*blame, *(each.text for each in result.said.undecided)][:2] or [judged.reason]
+        said += [_look_words(each) for each in looks if not each.is_red][:1]
+        verdict, reason = Verdict.UNJUDGED, "; ".join(said)
+    is_open = verdict is Verdict.UNJUDGED
     return replace(
         worst_of(result, own, verdict, reason),
-        disturbance=_disturbance(net_path, looks) if verdict is Verdict.UNJUDGED else None,
+        disturbance=next(
+            (each.disturbance for each in looks if each.disturbance and is_open), None
+        ),
         # Low, and nobody is known to be at fault: more rounds would tell.
-        is_open=verdict is Verdict.UNJUDGED and result.judged.verdict is MatrixVerdict.UNDECIDED,
+        is_open=is_open and judged.verdict is MatrixVerdict.UNDECIDED,
     )
+
+
+def _look_words(each: Confirmation) -> str:
+    where = f"{each.check} on {' to '.join(each.nodes)} over {each.net_path}"
+    return f"{where}: {each.verdict or 'nothing'}: {each.reason}"
 
 
 def worst_of(result: Result, own: Flags, verdict: Verdict, reason: str) -> Judgement:
@@ -204,25 +225,6 @@ def worst_of(result: Result, own: Flags, verdict: Verdict, reason: str) -> Judge
     )
 
 
-def _disturbance(net_path: str, looks: Sequence[Confirmation]) -> str | None:
-    mine = [each.disturbance for each in looks if each.net_path == net_path]
-    return next((each for each in mine if each), None)
-
-
-def _fault(result: Result, net_path: str) -> str:
-    blame, judged = result.said.blame, result.judged
-    if not blame:
-        at = judged.matrix.rails.index(net_path)
-        return judged.reason if at in judged.below_rails else ""
-    return "; ".join(each.text for each in blame if each.where.rail in {"", net_path})
-
-
-def _pairs(result: Result, own: Flags) -> list[tuple[int, int]]:
-    matrix = result.judged.matrix
-    source, destination = matrix.source[own].tolist(), matrix.destination[own].tolist()
-    return list(zip(source, destination, strict=True))
-
-
 def _notes(
     outcome: Outcome, mine: Sequence[Result], looks: Sequence[Confirmation], name: str
 ) -> tuple[Finding, ...]:
@@ -231,29 +233,12 @@ def _notes(
     notes = [f"{counted(len(campaign.nodes), 'node')}: {', '.join(campaign.nodes)}{few}"]
     if campaign.at_once:
         notes.append(f"nodes share cores: pairs take turns, {campaign.at_once} at once")
-    for result in mine:
-        notes += [
-            f"{each.kind} over {each.name}: {each.numbers}"
-            for each in result.populations
-            if each.rail == name
-        ]
     notes += [
-        f"{each.name} looked at again by {each.check} on {' to '.join(each.nodes)}: "
-        f"{each.verdict or 'nothing'}: {each.reason}"
-        for each in looks
-        if each.net_path == name
+        f"{each.kind} over {each.name}: {each.numbers}"
+        for result in mine
+        for each in result.populations
+        if each.rail == name
     ]
+    notes += [f"{each.name} looked at again by {_look_words(each)}" for each in looks]
     seconds = (each for each in outcome.second_looks if each.where.rail == name)
     return (*as_notes(notes), *seconds)
-
-
-def lost_row(campaign: Campaign, why: str) -> Row:
-    """Return the row of a campaign whose records cannot be read."""
-    rails = tuple(dict.fromkeys(rail for rails in campaign.net_paths for rail in rails))
-    due = no_number(at_size("bandwidth", campaign.size), Verdict.MISSING, why)
-    return row_of("all pairs", rails, [due], (), campaign.nodes)
-
-
-def refused_row(rails: tuple[str, ...], why: str) -> Row:
-    """Return the row of a path that the stack cannot take."""
-    return row_of("+".join(rails), rails, [no_number("bandwidth", Verdict.SKIPPED, why)], (), ())
