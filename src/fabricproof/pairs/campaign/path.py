@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from fabricproof.core.findings import Finding, FindingKind, Where
@@ -113,47 +115,43 @@ def down_links(rounds: Iterable[RoundRecord], rails: Iterable[str]) -> tuple[Fin
 
     ``rails``: interfaces or ports, also those that another rail was measured beside.
     """
-    of_node: dict[str, list[tuple[RoundRecord, RankRecord]]] = {}
+    rails = tuple(rails)
+    downs: Counter[tuple[str, str]] = Counter()
+    last: dict[str, tuple[float, RankRecord]] = {}
     for record in sorted(rounds, key=lambda each: each.begin):
         for node, rank in record.nodes.items():
-            of_node.setdefault(node, []).append((record, rank))
-    return tuple(
-        _down_link(node, rail, downs)
-        for node, own in of_node.items()
-        for rail in rails
-        if (downs := sum(_downs(rail, own))) >= LEAST_DOWNS
-    )
+            end, before = last.get(node, (-math.inf, rank))
+            is_next = record.begin - end <= MOST_GAP_SECONDS
+            for rail in rails:
+                downs[node, rail] += _downs(rank.before.get(rail, {}), rank.after.get(rail, {}))
+                if is_next:
+                    now = rank.before.get(rail, {})
+                    downs[node, rail] += _downs(before.after.get(rail, {}), now)
+            last[node] = record.end, rank
+    found = []
+    for (node, rail), count in downs.items():
+        if count >= LEAST_DOWNS:
+            text = f"{node} {rail}: its link went down {count} times while the campaign ran"
+            quantity = Quantity(
+                name="link_downs",
+                value=count,
+                unit="1",
+                message_size=None,
+                verdict=Verdict.FAIL,
+                reason=text,
+                upper=LEAST_DOWNS - 1,
+            )
+            found.append(replace(_finding(Verdict.FAIL, node, rail, text), quantity=quantity))
+    return tuple(found)
 
 
-def _down_link(node: str, rail: str, downs: int) -> Finding:
-    text = f"{node} {rail}: its link went down {downs} times while the campaign ran"
-    quantity = Quantity(
-        name="link_downs",
-        value=downs,
-        unit="1",
-        message_size=None,
-        verdict=Verdict.FAIL,
-        reason=text,
-        upper=LEAST_DOWNS - 1,
-    )
-    return Finding(
-        kind=FindingKind.BLAME,
-        verdict=Verdict.FAIL,
-        fact=SuspectKind.RAIL.value,
-        where=Where(node=node, rail=rail),
-        quantity=quantity,
-        text=text,
-    )
+def _finding(verdict: Verdict, node: str, rail: str, text: str) -> Finding:
+    where = Where(node=node, rail=rail)
+    fact = SuspectKind.RAIL.value
+    return Finding(kind=FindingKind.BLAME, verdict=verdict, fact=fact, where=where, text=text)
 
 
-def _downs(rail: str, own: Sequence[tuple[RoundRecord, RankRecord]]) -> Iterator[int]:
-    for at, (record, rank) in enumerate(own):
-        yield _between(rank.before.get(rail, {}), rank.after.get(rail, {}))
-        if at and record.begin - own[at - 1][0].end <= MOST_GAP_SECONDS:
-            yield _between(own[at - 1][1].after.get(rail, {}), rank.before.get(rail, {}))
-
-
-def _between(before: Mapping[str, int], after: Mapping[str, int]) -> int:
+def _downs(before: Mapping[str, int], after: Mapping[str, int]) -> int:
     changes, downs = (
         after[name] - before[name] if name in before and name in after else 0
         for name in ("carrier_changes", "link_downed")
@@ -174,55 +172,36 @@ def wrong_paths(net_path: str, seen: Sequence[PairProof]) -> list[Finding]:
         net_path: its name.
         seen: pairs whose path is proven or wrong, in any order, a pair as often as it was measured.
     """
-    sure = [({*pair}, proof) for pair, proof in seen if proof.state is not PathState.UNKNOWN]
-    nodes = {node for pair, _ in sure for node in pair}
-    wrong, right = (
-        {
-            node: {
-                other
-                for pair, proof in sure
-                if node in pair and (proof.state is PathState.WRONG) is is_wrong
-                for other in pair - {node}
-            }
-            for node in nodes
-        }
-        for is_wrong in (True, False)
-    )
-    named = {node for node in nodes if len(wrong[node]) > max(len(right[node]), LEAST_PARTNERS - 1)}
-    if len(named) > MOST_SHARE * len(nodes):
+    sure = [(pair, proof) for pair, proof in seen if proof.state is not PathState.UNKNOWN]
+    wrong: dict[str, set[str]] = {node: set() for pair, _ in sure for node in pair}
+    right: dict[str, set[str]] = {node: set() for node in wrong}
+    for pair, proof in sure:
+        partners = wrong if proof.state is PathState.WRONG else right
+        for node, other in (pair, pair[::-1]):
+            partners[node].add(other)
+    named = {node for node in wrong if len(wrong[node]) > max(len(right[node]), LEAST_PARTNERS - 1)}
+    if len(named) > MOST_SHARE * len(wrong):
         return []
-    between = [(pair, proof) for pair, proof in sure if not pair <= named]
-    if any((proof.state is PathState.WRONG) != bool(named & pair) for pair, proof in between):
+    between = [(pair, proof) for pair, proof in sure if not named.issuperset(pair)]
+    if any((proof.state is PathState.WRONG) == named.isdisjoint(pair) for pair, proof in between):
         return []
     others = {frozenset(pair) for pair, proof in between if proof.state is not PathState.WRONG}
     proven = frozenset().union(*others)
     found = []
     for node in sorted(named):
-        partners = wrong[node] - named
-        came_by = {proof.came_by for _, proof in between if proof.lacking == node}
-        if len(partners & proven) >= LEAST_PARTNERS:
-            by = came_by.pop() if len(came_by) == 1 else ""
-            found.append(_wrong_path(node, net_path, len(partners), len(others), by))
-    return found
-
-
-def _wrong_path(node: str, net_path: str, partners: int, others: int, came_by: str) -> Finding:
-    """Return what is said of a node that takes another path.
-
-    ``came_by`` is the interface by which traffic comes in to it; empty if unknown.
-    """
-    seen = f"takes another path with all {counted(partners, 'partner')}"
-    right = f"{counted(others, 'pair')} of other nodes do not"
-    text = f"{node}: traffic over {net_path} {seen}, {right}"
-    if came_by:
-        text += (
-            f": it comes in by {came_by}. Are the cables of {net_path} and {came_by} of {node} "
-            "exchanged, or does it answer for both (arp_ignore)?"
+        of_node = wrong[node] - named
+        if len(of_node & proven) < LEAST_PARTNERS:
+            continue
+        text = (
+            f"{node}: traffic over {net_path} takes another path with all "
+            f"{counted(len(of_node), 'partner')}, {counted(len(others), 'pair')} of other nodes "
+            "do not"
         )
-    return Finding(
-        kind=FindingKind.BLAME,
-        verdict=Verdict.INVALID,
-        fact=SuspectKind.RAIL.value,
-        where=Where(node=node, rail=net_path),
-        text=text,
-    )
+        came_by = {proof.came_by for _, proof in between if proof.lacking == node}
+        if len(came_by) == 1 and (by := came_by.pop()):
+            text += (
+                f": it comes in by {by}. Are the cables of {net_path} and {by} of {node} "
+                "exchanged, or does it answer for both (arp_ignore)?"
+            )
+        found.append(_finding(Verdict.INVALID, node, net_path, text))
+    return found
