@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fabricproof.history.compare.comparison import Asked, compare_sides
-from fabricproof.history.compare.facts import Machines
 from fabricproof.history.compare.sides import History, choose_side
+from fabricproof.history.machines import Machines
 from fabricproof.history.store import Store, open_store
 from fabricproof.history.trend.find import Question, find_trend
 from proof.machine.model import SOCKETS, ModelMachine

@@ -13,17 +13,17 @@ from enum import StrEnum
 from pathlib import Path
 
 from fabricproof.core.measure import Verdict
-from fabricproof.history.baseline.freezing import Ask, freeze
-from fabricproof.history.baseline.past import numbers_in
+from fabricproof.history.baseline.file import keyed
+from fabricproof.history.baseline.freeze import Ask, freeze
 from fabricproof.history.compare.comparison import Asked, compare_sides
-from fabricproof.history.compare.facts import Machines
 from fabricproof.history.compare.model import Comparison
 from fabricproof.history.compare.sides import History, choose_side
+from fabricproof.history.machines import Machines
 from fabricproof.history.stats.shifts import Change
-from fabricproof.history.store import Store
+from fabricproof.history.store import Key, Store
 from fabricproof.history.trend.find import Question, find_trend
 from fabricproof.history.trend.model import Trend
-from fabricproof.verdict.references import Baseline
+from fabricproof.verdict.references import Baseline, BaselineRow
 from fabricproof.verdict.value import judge_value
 from proof.machine.model import ModelMachine
 from proof.nights import (
@@ -336,29 +336,33 @@ def _baseline(effect: HistoryEffect, strength: float, machine: ModelMachine, fol
     machine.chance.shuffle(nights)
     looks = [night_of(machine, slow, scatter=scatter, again=again) for again in (False, True)]
     store, learnt = freeze_nights(folder, nights, looks)
-    limits = {(place, row.quantity, row.unit): row for place, row in learnt.rows()}
-    red, again = (
-        {
-            (each.place.label, each.place.rails, each.quantity)
-            for each in numbers_in(store.samples([run_id_of(number)]))
-            if (limit := limits.get((each.place, each.quantity, each.unit)))
-            and judge_value(
-                name=each.quantity,
-                value=each.value,
-                unit=each.unit,
-                message_size=each.message_size,
-                reference=limit.reference(learnt.name),
-            ).verdict
-            is Verdict.FAIL
-        }
-        for number in (LEARNT, LEARNT + 1)
-    )
+    limits = keyed(learnt)
+    red, again = (_red(store, number, limits) for number in (LEARNT, LEARNT + 1))
     twice = sorted(red & again)
     return Told(
         word=(Verdict.FAIL if twice else Verdict.PASS).value,
         is_in_place=bool(twice) and {rail for _, rail, _ in twice} == {_rail_of(machine)},
         said=f"{len(red)} red at the first look, {len(twice)} at both: {twice[:2]}",
     )
+
+
+def _red(store: Store, number: int, limits: Mapping[Key, BaselineRow]) -> set[tuple[str, str, str]]:
+    """Return what is beyond its bound in a night: leg, rails, quantity."""
+    matrix = store.matrix([run_id_of(number)])
+    return {
+        (key.label, key.rails, key.quantity)
+        for key, (value,) in zip(matrix.keys, matrix.values.tolist(), strict=True)
+        if value > 0
+        and (limit := limits.get(key))
+        and judge_value(
+            name=key.quantity,
+            value=value,
+            unit=key.unit,
+            message_size=key.message_size,
+            reference=limit.reference("proof"),
+        ).verdict
+        is Verdict.FAIL
+    }
 
 
 def freeze_nights(

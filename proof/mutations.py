@@ -190,11 +190,7 @@ HISTORY_RULES: tuple[MutatedRule, ...] = (
     _rule("what looks worse", f"{_COMPARE}verdict:looks_worse", _returns(False)),
     _rule("what so few runs cannot say", f"{_COMPARE}doubts:unreachable_notes", _returns(())),
     _rule("what was measured before", f"{_COMPARE}comparison:_uncompared", _returns(())),
-    _rule(
-        "what gave no number after",
-        f"{_COMPARE}join:gone_after",
-        _returns({}),
-    ),
+    _rule("what gave no number after", f"{_COMPARE}table:gone_after", _returns({})),
     _rule("surer than by chance: steps, drifts", f"{_STATS}steps:_adjusted", _surest),
     _rule("surer than by chance: last run", f"{_STATS}steps:last_run", _zeros),
     _rule("last run", f"{_STATS}steps:_last_steps", _returns(())),
@@ -204,9 +200,9 @@ HISTORY_RULES: tuple[MutatedRule, ...] = (
     _rule("nights that hang together", f"{_STATS}steps:hanging_together", _returns(0.0)),
     _rule("what was taken back", f"{_TREND}_lasting", lambda _: lambda each, _: [True] * len(each)),
     _rule("what has no number now", f"{_TREND}gone_now", _returns(())),
-    _rule("known good", "history.baseline.freezing:why_not_good", _returns("")),
+    _rule("known good", "history.baseline.freeze:why_not_good", _returns("")),
     _rule("outliers set aside", f"{_BOUNDS}_outliers", _returns({})),
-    _rule("bound as wide as the scatter", f"{_BOUNDS}_bounds", _changed_to(3, (0.0, 0.0))),
+    _rule("bound as wide as the scatter", f"{_BOUNDS}_bounds", _changed_to(3, 0.0)),
 )
 RULES += HISTORY_RULES
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from fabricproof.cli.history.baseline import command
 from fabricproof.core.errors import ConfigError, InputMissingError
-from fabricproof.history.baseline.past import NotKnownGoodError
+from fabricproof.history.baseline.freeze import NotKnownGoodError
 from fabricproof.site import load_site
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import Verdict
 from fabricproof.core.provenance import LegPlace
-from fabricproof.history.baseline_file import write_baseline
+from fabricproof.history.baseline.file import write_baseline
 from fabricproof.job.leg import read_plan, write_plan
 from fabricproof.job.outcome import judge_leg
 from fabricproof.job.second_look import doubtful_legs

@@ -37,12 +37,12 @@ DECIDING = {
     "job.evidence.error_rates": ["with_errors", "_of_kind"],
     "job.evidence.disturbance": ["disturbances_of"],
     "verdict.objections": ["apply", "_after"],
-    "history.compare.comparison": ["_told"],
+    "history.compare.comparison": ["compare_sides", "_rows", "_groups"],
     "history.compare.verdict": ["overall", "group_change", "looks_worse"],
     "history.stats.steps": ["find_changes", "_cuts", "_told", "_last_steps"],
-    "history.trend.find": ["find_trend", "_asked", "_steps"],
+    "history.trend.find": ["find_trend", "_asked"],
     "history.baseline.bounds": ["learn", "_bounds"],
-    "history.baseline.freezing": ["_good"],
+    "history.baseline.freeze": ["_good_numbers"],
 }
 
 #: what they call that is no rule here, by the reason

@@ -162,8 +162,9 @@ def test_a_comparison_and_a_change_are_told() -> None:
         groups=(),
         changes=(),
         warnings=("two fields changed at once",),
-        unpaired=(),
+        not_compared=(),
         alpha=0.05,
+        margins={},
     )
     change = FieldChange(
         part="interface rail1",

@@ -10,7 +10,7 @@ import pytest
 
 from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.core.provenance import LegPlace
-from fabricproof.history.baseline_file import path_of, write_baseline
+from fabricproof.history.baseline.file import path_of, write_baseline
 from fabricproof.job.leg import Leg
 from fabricproof.rfm.staging import with_baseline
 from fabricproof.site import Site, load_site

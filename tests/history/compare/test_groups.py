@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabricproof.history.compare.groups import Members, group_rows, group_values
-from fabricproof.history.compare.join import JoinedRows, error_notes, join
 from fabricproof.history.compare.model import Compared
 from fabricproof.history.compare.verdict import group_change, looks_worse
 from fabricproof.history.stats.shifts import Change, Shift
@@ -41,33 +38,15 @@ def key(**changed: object) -> Key:
     return Key(**{**plain, **changed})  # type: ignore[arg-type]
 
 
-def test_a_rate_of_errors_is_told_by_the_runs_that_it_made_red() -> None:
-    """Zero has no ratio: such rows are in no test of speeds, nor missing on a side."""
-    lost = key(quantity="retransmitted_per_million_packets", unit="ppm", better=0)
-    table = JoinedRows(
-        keys=(key(), lost),
-        values=np.array([[9.0, 9.0, 9.0], [np.nan, np.nan, 310.0]]),
-        run_ids=("a", "b", "c"),
-        is_second=(False, False, True),
-        words=(("PASS",) * 3, ("PASS", "PASS", "FAIL")),
-    )
-    joined = join(table)
-    assert (list(joined.rows), list(joined.only_second), joined.directionless) == ([0], [], 0)
-    (note,) = error_notes(table)
-    assert "red in 0 of 2 runs of the first side, in 1 of 1 of the second" in note
-    assert error_notes(replace(table, words=(("PASS",) * 3,) * 2)) == []
-
-
 def one_group(count: int) -> list[Members]:
     """Return one group of the first ``count`` rows."""
-    return [
-        Members(kind="rail", name="r", metric="m", better=1, band="long", rows=np.arange(count))
-    ]
+    place = ("rail", "r")
+    return [Members(places=(place,), metric="m", better=1, band="long", rows=tuple(range(count)))]
 
 
 def test_a_quantity_is_in_its_rail_pair_nodes_stack_and_program() -> None:
     """Every place that an administrator could look for it, once."""
-    found = {(each.kind, each.name) for each in group_rows([key()], merged=False)}
+    found = {each.places[0] for each in group_rows([key()], merged=False)}
     assert found == {
         ("overall", "all"),
         ("rail", "rail0"),
@@ -77,26 +56,14 @@ def test_a_quantity_is_in_its_rail_pair_nodes_stack_and_program() -> None:
         ("stack", "openmpi5"),
         ("program", "osu_bw"),
     }
-
-
-def test_groups_of_the_very_same_quantities_are_one_that_names_the_others() -> None:
-    """One row for one question: six names of one quantity are not tested six times."""
     (only,) = group_rows([key()])
-    assert only.also == (
-        "rail rail0",
-        "pair n1 - n2",
-        "node n1",
-        "node n2",
-        "stack openmpi5",
-        "program osu_bw",
-    )
-    assert ("pair", "n1 - n2", "bandwidth", "long") in only.places
+    assert set(only.places) == found, "groups of the very same quantities are one"
 
 
 def test_what_may_differ_makes_no_group() -> None:
     """A ``*`` is no node, no stack and no rail."""
     several = [key(nodes="*", stack="*", rails="*", program="*")]
-    assert {each.kind for each in group_rows(several, merged=False)} == {"overall"}
+    assert {each.places[0][0] for each in group_rows(several, merged=False)} == {"overall"}
 
 
 def test_bandwidth_and_latency_are_never_one_row() -> None:
@@ -111,7 +78,7 @@ def test_bandwidth_and_latency_are_never_one_row() -> None:
 def test_many_nodes_blame_no_single_one() -> None:
     """A collective of four nodes is in no node's row."""
     found = group_rows([key(nodes="n1,n2,n3,n4")], merged=False)
-    assert "node" not in {each.kind for each in found}
+    assert "node" not in {each.places[0][0] for each in found}
 
 
 @settings(deadline=None)
@@ -190,7 +157,7 @@ def test_the_word_of_a_group(
     row: Change | None, members: dict[Change, int], suspects: int, lost: int, word: Change
 ) -> None:
     """WORSE beats all, doubt beats BETTER and SAME, and nothing at all is UNDECIDED."""
-    assert group_change(row, members, suspects=suspects, lost=lost) is word
+    assert group_change(row, members, suspects=suspects, lost=lost, excused=False) is word
 
 
 def undecided(ratio: float, p: float, first: list[float], second: list[float]) -> Compared:

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.history.compare.facts import Machines
 from fabricproof.history.compare.model import SideError, parse_margins
+from fabricproof.history.machines import Machines
 from fabricproof.history.store import Key, Matrix, Run
 from fabricproof.history.store.model import class_of, metric_of, numbered
-from fabricproof.history.trend.events import coincidences, common, name_all
-from fabricproof.history.trend.model import sparkline
+from fabricproof.history.trend.events import KINDS, coincidences, common, names_of
+from fabricproof.history.trend.text import sparkline
 from fabricproof.nodes.inventory.facts import Machine
 from fabricproof.nodes.inventory.store import write_machine
 
@@ -35,6 +35,9 @@ KEYS = [
     for nodes in PAIRS
     for stack in ("openmpi5", "mpich5")
 ]
+
+
+NAMES = {kind: names_of(KEYS, kind) for kind in KINDS}
 
 
 def _where(which: dict[str, str]) -> list[int]:
@@ -58,19 +61,19 @@ def _where(which: dict[str, str]) -> list[int]:
 )
 def test_what_changed_together_is_named(which: dict[str, str], words: str) -> None:
     """One name where one is enough, two where both are needed, none where all changed."""
-    assert common(name_all(KEYS), _where(which))[0] == words
+    assert common(NAMES, _where(which))[0] == words
 
 
 def test_one_exception_does_not_hide_the_rail() -> None:
     """A rail of which one quantity stayed, and one of another rail that moved."""
     changed = [*_where({"rails": "rail1"})[1:], 0]
-    words, holds = common(name_all(KEYS), changed)
+    words, holds = common(NAMES, changed)
     assert (words, len(holds & set(changed)), len(holds)) == ("rail1", 11, 12)
 
 
 def test_scattered_changes_have_nothing_in_common() -> None:
     """Three quantities of unlike rails, nodes and stacks."""
-    assert common(name_all(KEYS), [0, 7, 21])[0] == ""
+    assert common(NAMES, [0, 7, 21])[0] == ""
 
 
 def _run(day: int, **inventory: str | None) -> Run:

@@ -77,16 +77,6 @@ def test_the_record_says_the_same(perflogs: Path, fabricproof: Command) -> None:
     ]
 
 
-def test_a_picture_of_a_part_of_the_runs_says_so(perflogs: Path, fabricproof: Command) -> None:
-    """A step forty runs ago of sixty-one: sixty are drawn."""
-    write_history(perflogs, 61, seed=3, factor=rail_slower(20), noise=0.01)
-    only = ("--only", "program=osu_bw", "--only", "stack=openmpi5")
-    ended = fabricproof("trend", "2026-11-01..", "--site", SITE, *only)
-    assert "the picture shows the newest 60 of 61 runs" in ended.out
-    ended = fabricproof("trend", "--site", SITE, *only)
-    assert "the picture" not in ended.out
-
-
 def test_what_was_repaired_is_told_and_is_no_alarm(perflogs: Path, fabricproof: Command) -> None:
     """Ten slow nights of thirty: two events, and status 0 because nothing is worse now."""
     slow = rail_slower(10)
@@ -95,7 +85,7 @@ def test_what_was_repaired_is_told_and_is_no_alarm(perflogs: Path, fabricproof: 
     )
     ended = fabricproof("trend", "--site", SITE)
     assert ended.status == 0
-    assert "2 events; nothing is worse now" in ended.out
+    assert "nothing is worse now: 2 events" in ended.out
     assert "was WORSE  since the run of 2026-11-11" in ended.out
     assert "compare 2026-11-01..2026-11-10 2026-11-11..2026-11-20" in ended.out
 
@@ -107,7 +97,7 @@ def test_a_last_night_that_is_far_off_is_told_as_one_run(
     write_history(perflogs, 11, seed=4, factor=rail_slower(10))
     ended = fabricproof("trend", "--site", SITE)
     assert ended.status == 5
-    assert "the newest runs look worse, which is not sure yet" in ended.out.splitlines()[0]
+    assert "the newest runs look worse: 1 event" in ended.out.splitlines()[0]
     assert "looks WORSE  since the run of 2026-11-11" in ended.out
     assert "this is one run so far" in " ".join(ended.out.split())
 
@@ -158,7 +148,7 @@ def test_a_slow_loss_is_told_per_run(perflogs: Path, fabricproof: Command) -> No
     )
     ended = fabricproof("trend", "--site", SITE, "--only", "check=OsuBandwidth")
     assert ended.status == 1
-    assert "drifts, which no single run shows" in ended.out
+    assert "WORSE slowly: " in ended.out
     assert "a run, -1" in ended.out
     assert "since 2026-11-01" in ended.out
 
@@ -252,7 +242,7 @@ def test_newest_runs_that_were_tried_in_vain_are_no_green(
     ended = fabricproof("trend", "--site", SITE)
     assert ended.status == 5
     assert "something gives no number any more" in ended.out
-    assert "openmpi5 osu_bw rail0 bandwidth_1MiB vc1 - vc2" in ended.out
+    assert "openmpi5 osu_bw rail0 bandwidth_1MiB vc1 - vc2" in " ".join(ended.out.split())
     assert fabricproof("trend", "--site", SITE, "--json").record["looks_worse_now"]
 
 
@@ -333,7 +323,7 @@ def test_a_quantity_that_is_measured_no_more_is_named(
 
     write_history(perflogs, nights, seed=13, factor=stopped)
     for only in ((), ("--only", "rail=rail1", "--only", "check=OsuBandwidth")):
-        said = fabricproof("trend", "--site", SITE, *only).out
+        said = " ".join(fabricproof("trend", "--site", SITE, *only).out.split())
         assert "4 quantities had numbers and have none now" in said
         assert f"since 2026-11-10 22:00 UTC, {nights - 10} runs of the check ago" in said
 
@@ -393,7 +383,7 @@ def test_too_few_runs_for_a_step_are_no_lack_of_change(
     few = fabricproof("trend", "--site", SITE, "last:6")
     assert few.status == 6
     assert "no lasting change" not in few.out
-    assert "too few to tell a lasting change" in few.out.splitlines()[0]
+    assert "too few runs to tell a lasting change" in few.out.splitlines()[0]
     record = fabricproof("trend", "--site", SITE, "last:6", "--json").record
     assert record["too_few_for_steps"] is True
     whole = fabricproof("trend", "--site", SITE, "--json")

@@ -22,8 +22,8 @@ from fabricproof.history.compare.model import (
     Comparison,
     FieldChange,
     Group,
+    NotCompared,
     Side,
-    Unpaired,
 )
 from fabricproof.history.stats.shifts import Change, Shift
 from fabricproof.history.stats.steps import Drift, Step
@@ -415,8 +415,10 @@ def _comparison(matrix: Matrix, change: int, spoil: str) -> Comparison:
         groups=tuple(_groups(matrix, change, spoil)),
         changes=(_firmware([], spoil),),
         warnings=(f"firmware and MTU changed together: they cannot be told apart{spoil}",),
-        unpaired=(
-            Unpaired(key=matrix.keys[0], side=1, reason=f"not measured on the other side{spoil}"),
+        not_compared=(
+            NotCompared(
+                side=1, reason=f"not measured on the other side{spoil}", unlike=(), quantities=1
+            ),
         ),
         alpha=0.05,
         margins={"bandwidth": 0.03, "latency": 0.05},

@@ -11,13 +11,8 @@ from fabricproof.cli import options
 from fabricproof.cli.output import Only, only_option
 from fabricproof.cli.selection import history_of
 from fabricproof.core.errors import ExitStatus
-from fabricproof.core.units import parse_size
 from fabricproof.history.compare.comparison import Asked, compare_sides
-from fabricproof.history.compare.join import Filters
-from fabricproof.history.compare.model import (
-    comparison_record,
-    parse_margins,
-)
+from fabricproof.history.compare.model import comparison_csv, comparison_record, parse_margins
 from fabricproof.history.compare.sides import choose_side
 from fabricproof.history.compare.text import lines
 from fabricproof.history.stats.shifts import Change
@@ -45,6 +40,7 @@ _KEYS = ("check", "stack", "program", "rail", "node", "pair", "size")
 )
 @only_option(*_KEYS)
 @options.everything
+@options.as_csv
 @options.as_json
 def command(
     first: str,
@@ -55,6 +51,7 @@ def command(
     alpha: float,
     only: Only,
     whole: bool,
+    as_csv: bool,
     as_json: bool,
 ) -> None:
     r"""Say what changed from A to B: BETTER, SAME, WORSE or UNDECIDED, how sure, and where.
@@ -78,19 +75,15 @@ def command(
     be compared; 2: A or B means nothing, or more than one thing; 66: no records, or no baseline of
     that name.
     """
-    names = {key: patterns for key, patterns in only.items() if key != "size"}
-    asked = Asked(
-        across=across,
-        margins=parse_margins(margins),
-        alpha=alpha,
-        filters=Filters(**names, size=tuple(map(parse_size, only["size"]))),
-    )
+    asked = Asked(across=across, margins=parse_margins(margins), alpha=alpha, only=only)
     site = site_of(site_name)
     store, history = history_of(site)
     sides = choose_side(first, history), choose_side(second, history)
     comparison = compare_sides(store, history, *sides, asked)
     if as_json:
         click.echo(json.dumps(comparison_record(comparison), indent=1))
+    elif as_csv:
+        click.echo(comparison_csv(comparison), nl=False)
     else:
         told = with_devices(comparison, devices_of(site))
         click.echo("\n".join(lines(told, whole=whole)))

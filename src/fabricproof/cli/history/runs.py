@@ -17,8 +17,8 @@ from fabricproof.cli.selection import perflogs, runs_of
 from fabricproof.core.measure import BADNESS, Verdict, worst
 from fabricproof.core.records import append_records, record_file, record_files
 from fabricproof.core.units import by_key, counted, first_few, stamp
-from fabricproof.history.compare.facts import Machines, changed_builds, last_known
 from fabricproof.history.imported import read_reframe_report
+from fabricproof.history.machines import Machines, changed_builds, last_known
 from fabricproof.history.store import Run, Store, labels_of, open_store, require_label, set_label
 from fabricproof.nodes.inventory.words import name_of
 from fabricproof.site import site_of

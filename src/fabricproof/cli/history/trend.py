@@ -12,11 +12,12 @@ from fabricproof.cli import options
 from fabricproof.cli.output import Only, only_option
 from fabricproof.cli.selection import perflogs, runs_of
 from fabricproof.core.errors import ExitStatus
-from fabricproof.history.compare.facts import Machines
 from fabricproof.history.compare.model import parse_margins
+from fabricproof.history.machines import Machines
 from fabricproof.history.store import open_store
 from fabricproof.history.trend.find import Question, find_trend
-from fabricproof.history.trend.model import trend_lines, trend_record
+from fabricproof.history.trend.model import trend_csv, trend_record
+from fabricproof.history.trend.text import trend_lines
 from fabricproof.report.model import devices_of, with_devices
 from fabricproof.site import site_of
 
@@ -31,6 +32,7 @@ from fabricproof.site import site_of
 )  # fmt: skip
 @options.margins
 @options.everything
+@options.as_csv
 @options.as_json
 def command(
     runs: tuple[str, ...],
@@ -39,6 +41,7 @@ def command(
     all_sizes: bool,
     margins: tuple[str, ...],
     whole: bool,
+    as_csv: bool,
     as_json: bool,
 ) -> None:
     r"""Show lasting changes and slow drifts over the runs of a site, and what coincided.
@@ -62,11 +65,7 @@ def command(
     65 damaged records; 66 no runs, or nothing fits.
     """
     site = site_of(site_name)
-    ask = Question(
-        margins=parse_margins(margins),
-        where=only,
-        all_sizes=all_sizes,
-    )
+    ask = Question(margins=parse_margins(margins), only=only, all_sizes=all_sizes)
     if runs:
         chosen = runs_of(runs, site)
         ask = replace(ask, runs=chosen, last=len(chosen))
@@ -76,9 +75,11 @@ def command(
     trend = find_trend(store, ask, Machines.of_site(perflogs(), site.name))
     if as_json:
         click.echo(json.dumps(trend_record(trend), indent=2))
+    elif as_csv:
+        click.echo(trend_csv(trend), nl=False)
     else:
         told = with_devices(trend, devices_of(site))
-        click.echo("\n".join(trend_lines(told, verbose=whole)))
+        click.echo("\n".join(trend_lines(told, whole=whole)))
     if trend.is_worse_now:
         sys.exit(int(ExitStatus.FAIL))
     if trend.looks_worse_now:

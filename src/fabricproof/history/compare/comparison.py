@@ -3,48 +3,50 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fabricproof.history.compare import doubts, verdict
+from fabricproof.core.units import counted, first_few
+from fabricproof.history.compare import verdict
 from fabricproof.history.compare.changes import find_changes
-from fabricproof.history.compare.doubts import unpaired
-from fabricproof.history.compare.groups import KINDS, Members, group_rows, group_values, homes
-from fabricproof.history.compare.join import Filters, Joined, JoinedRows, error_notes, gather, join
+from fabricproof.history.compare.doubts import doubts
+from fabricproof.history.compare.groups import (
+    KINDS,
+    Members,
+    Place,
+    group_rows,
+    group_values,
+    homes,
+)
 from fabricproof.history.compare.model import (
     Compared,
     Comparison,
-    FieldChange,
     Group,
+    NotCompared,
     NothingComparedError,
     Side,
-    Unpaired,
-    grouped,
+    SideError,
 )
 from fabricproof.history.compare.sides import ChosenSide, History
+from fabricproof.history.compare.table import Only, Table, not_compared, table_of
 from fabricproof.history.stats.shifts import ALPHA, Change, Shift, compare_rows
-from fabricproof.history.store import Key, Store
+from fabricproof.history.store import Store
 from fabricproof.history.store.model import MARGINS, class_of, metric_of, numbered
 from fabricproof.history.surroundings import (
     Beside,
-    LegOfRun,
-    Taken,
     around_group,
     around_quantity,
     beside,
     taken_from,
 )
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Values = npt.NDArray[np.float64]
-
 #: of which nothing may vanish between the sides unsaid; a program or check may not have been asked
 _PLACES = frozenset({"rail", "pair", "node", "stack"})
+
+#: changes of groups of which one is at least this share of the other are alike
+_ALIKE = 0.8
 
 _SURENESS = {Change.WORSE: 0, Change.BETTER: 1, Change.UNDECIDED: 2, Change.SAME: 3}
 
@@ -55,42 +57,43 @@ class Asked:
 
     Attributes:
         across: fields of the key in which numbers may differ.
-        filters: which quantities count.
+        only: which quantities count: key to its patterns.
         margins: metric to the smallest change that matters, as a fraction.
         alpha: the rate of comparisons without any change in which one word would be wrong.
     """
 
     across: tuple[str, ...] = ()
-    filters: Filters = field(default_factory=Filters)
+    only: Only = field(default_factory=dict)
     margins: Mapping[str, float] = field(default_factory=lambda: dict(MARGINS))
     alpha: float = ALPHA
 
     @property
     def options(self) -> tuple[str, ...]:
         """As they are typed, filters and defaults left out."""
-        margins = (
-            f"{metric.replace(' ', '-')}={margin * 100:g}%"
-            for metric, margin in self.margins.items()
-            if margin != MARGINS.get(metric)
-        )
-        typed = {"--across": self.across, "--margin": margins}
-        told = [
-            word for name, several in typed.items() for each in several for word in (name, each)
-        ]
+        told = [word for name in self.across for word in ("--across", name)]
+        for metric, margin in self.margins.items():
+            if margin != MARGINS.get(metric):
+                told += ["--margin", f"{metric.replace(' ', '-')}={margin * 100:g}%"]
         return (*told, *(["--alpha", f"{self.alpha:g}"] if self.alpha != ALPHA else []))
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Family:
-    """All rows that share one error rate: quantities, then groups."""
+class _Rows:
+    """What shares one error rate: the quantities of both sides, then their groups."""
 
-    keys: tuple[Key, ...]
-    values: Values
-    groups: list[Members]
-    group_values: Values
-    shifts: list[Shift]
-    explained: Mapping[int, Beside] = field(default_factory=dict)
+    table: Table
+    groups: Sequence[Members]
+    shifts: Sequence[Shift]
+    excused: Mapping[int, Beside]
     """Rows that were BETTER or WORSE and are UNDECIDED: what others took of either side."""
+
+    @property
+    def of_quantities(self) -> Sequence[Shift]:
+        return self.shifts[: len(self.table.keys)]
+
+    def label(self, at: int) -> str:
+        split = len(self.table.keys)
+        return self.table.keys[at].label if at < split else self.groups[at - split].label
 
 
 def compare_sides(
@@ -103,152 +106,133 @@ def compare_sides(
         NothingComparedError: a side is empty, or the sides have nothing in common.
     """
     sides = first.side, second.side
-    doubts.refuse_overlap(*sides)
-    table = gather(store, first, second, across=asked.across, filters=asked.filters)
-    joined = join(table)
-    apart = unpaired(table, joined)
-    if not len(joined.rows):
-        raise _nothing_in_common(apart, joined, sides)
-    family = _without_others(store, table, _family(table, joined, asked), asked)
-    changes, differing = find_changes(*sides, history.machines)
-    warnings = _warnings(table, joined, family, asked, (first, second), differing)
-    notes = (*warnings, *dict.fromkeys(history.machines.notes), *store.notes)
-    return _told(table, joined, family, asked, sides, apart, changes, notes)
-
-
-def _family(table: JoinedRows, joined: Joined, asked: Asked) -> _Family:
-    """Return all rows with what became of them, from one call: one error rate over all."""
-    keys = tuple(table.keys[row] for row in joined.rows.tolist())
-    values = table.values[joined.rows]
-    groups = group_rows(keys)
-    of_quantities = list(map(class_of, keys))
-    of_groups = group_values(values, groups, numbered(of_quantities))
-    kinds = [*of_quantities, *(("group", each.metric, each.band) for each in groups)]
-    metrics = [*map(metric_of, keys), *(each.metric for each in groups)]
-    shifts = compare_rows(
-        np.concatenate([values, of_groups]),
-        table.is_second,
-        better=[*(key.better for key in keys), *(each.better for each in groups)],
-        margins=[asked.margins[each] for each in metrics],
-        classes=numbered(kinds),
-        alpha=asked.alpha,
-    )
-    return _Family(keys=keys, values=values, groups=groups, group_values=of_groups, shifts=shifts)
-
-
-def _without_others(store: Store, table: JoinedRows, family: _Family, asked: Asked) -> _Family:
-    """Return the family, UNDECIDED where what others took of one side explains a change."""
-    changed = {Change.BETTER, Change.WORSE}
-    if not any(each.change in changed for each in family.shifts):
-        return family
-    taken = taken_from(store, table.run_ids, across=asked.across)
-    explained: dict[int, Beside] = {}
-    for at, shift in enumerate(family.shifts):
-        if shift.change not in changed or shift.ratio is None:
-            continue
-        others = _beside(taken, table, family, at)
-        row = _row(family, at)
-        metric = metric_of(row) if isinstance(row, Key) else row.metric
-        # The numbers of a group are shares of what is typical, and no times.
-        in_us = isinstance(row, Key) and row.unit == "us"
-        if others and others.explains(shift.ratio, row.better, asked.margins[metric], in_us=in_us):
-            explained[at] = others
-    # No number of runs beside the others would decide it.
-    shifts = [
-        replace(shift, change=Change.UNDECIDED, more_runs=None) if at in explained else shift
-        for at, shift in enumerate(family.shifts)
-    ]
-    return replace(family, shifts=shifts, explained=explained)
-
-
-def _row(family: _Family, at: int) -> Key | Members:
-    here = at - len(family.keys)
-    return family.keys[at] if here < 0 else family.groups[here]
-
-
-def _beside(
-    taken: Mapping[LegOfRun, Taken], table: JoinedRows, family: _Family, at: int
-) -> Beside | None:
-    row, runs = _row(family, at), table.run_ids
-    if isinstance(row, Key):
-        seen, numbers = around_quantity(taken, row, runs), family.values[at].tolist()
-        return beside(seen, numbers, table.num_first, row.nodes.count(",") + 1)
-    keys = (family.keys[each] for each in row.rows.tolist())
-    seen = around_group([around_quantity(taken, key, runs) for key in keys])
-    numbers = family.group_values[at - len(family.keys)].tolist()
-    return beside(seen, numbers, table.num_first)
-
-
-def _told(
-    table: JoinedRows,
-    joined: Joined,
-    family: _Family,
-    asked: Asked,
-    sides: tuple[Side, Side],
-    apart: tuple[Unpaired, ...],
-    changes: tuple[FieldChange, ...],
-    warnings: tuple[str, ...],
-) -> Comparison:
-    quantities = _quantities(table, joined, family)
-    suspect = {
+    _refuse_overlap(*sides)
+    table = table_of(store, sides[0].runs, sides[1].runs, asked.across, asked.only)
+    apart = not_compared(table)
+    both = table.rows(first=True, second=True)
+    directed = [row for row in both if table.keys[row].better]
+    if not directed:
+        raise _nothing_in_common(apart, (first, second))
+    rows = _rows(store, table.take(directed), asked)
+    quantities = _quantities(rows)
+    suspects = {
         row
         for row, each in enumerate(quantities)
         if verdict.looks_worse(each, asked.margins[metric_of(each.key)])
     }
-    groups = _groups(table, family, suspect)
-    ranked = sorted(quantities, key=_rank)
-    suspects = sorted(
-        (quantities[row] for row in suspect), key=lambda each: (not each.key.named, each.shift.p)
+    groups = tuple(_groups(table, rows, suspects))
+    ordered = sorted(
+        (quantities[row] for row in suspects), key=lambda each: (not each.key.named, each.shift.p)
     )
-    word = verdict.overall(
+    slight = tuple(_slight(groups, quantities, asked.alpha))
+    word, reason = verdict.overall(
         quantities,
         groups,
-        suspects=suspects,
+        suspects=ordered,
         gone=[f"{table.keys[row].label}: {why}" for row, why in table.gone.items()],
-        uncompared=_uncompared(table, joined),
-        explained=[f"{_label(family, at)}: {each.said()}" for at, each in family.explained.items()],
+        uncompared=_uncompared(table, directed),
+        excused=[f"{rows.label(at)}: {each.said()}" for at, each in rows.excused.items()],
+        slight=slight,
     )
+    changes, differing = find_changes(*sides, history.machines)
+    told = doubts(table, rows.table, rows.of_quantities, sides, asked.alpha)
+    warnings = (*first.notes, *second.notes, *told, *differing)
+    if facts := len(both) - len(directed):
+        about = f"{facts} quantities have no better or worse: the inventory compares them"
+        warnings = (*warnings, about)
     return Comparison(
-        site=family.keys[0].site,
+        site=table.keys[0].site,
         first=sides[0],
         second=sides[1],
-        overall=word.change,
-        reason=word.reason,
-        quantities=tuple(ranked),
+        overall=word,
+        reason=reason,
+        quantities=tuple(sorted(quantities, key=_rank)),
         groups=groups,
         changes=changes,
-        warnings=warnings,
-        unpaired=apart,
+        warnings=tuple(dict.fromkeys((*warnings, *history.machines.notes, *store.notes))),
+        not_compared=apart,
         alpha=asked.alpha,
         margins=dict(asked.margins),
-        directionless=joined.directionless,
-        suspects=tuple(suspects),
-        more_runs=verdict.more_runs(groups, suspects),
-        filters=asked.filters.asked,
+        suspects=tuple(ordered),
+        slight=slight,
+        more_runs=verdict.more_runs(groups, ordered),
+        filters={name: patterns for name, patterns in asked.only.items() if patterns},
         options=asked.options,
-        disturbed=next((each.disturbed for each in family.explained.values()), ""),
+        disturbed=next((each.disturbed for each in rows.excused.values()), ""),
     )
 
 
-def _quantities(table: JoinedRows, joined: Joined, family: _Family) -> list[Compared]:
-    split = table.num_first
-    usable = np.isfinite(family.values)
+def _refuse_overlap(first: Side, second: Side) -> None:
+    ids = [{run.run_id for run in side.runs} for side in (first, second)]
+    if shared := sorted(ids[0] & ids[1]):
+        raise SideError(
+            f"{counted(len(shared), 'run')} on both sides: {first_few(shared, 5)}",
+            expected=f"no run of {first.words!r} in {second.words!r}",
+            next_step="narrow one side: a shorter range, or the part of a fact "
+            "(rail1.mtu=1400, vc2:firmware=28.39)",
+        )
+
+
+def _rows(store: Store, table: Table, asked: Asked) -> _Rows:
+    """Return what became of all rows, from one test: one error rate over all."""
+    groups = group_rows(table.keys)
+    kinds = [class_of(key) for key in table.keys]
+    values = np.concatenate([table.values, group_values(table.values, groups, numbered(kinds))])
+    margins = [asked.margins[metric_of(key)] for key in table.keys]
+    margins += [asked.margins[each.metric] for each in groups]
+    better = [*(key.better for key in table.keys), *(each.better for each in groups)]
+    shifts = compare_rows(
+        values,
+        [at >= table.num_first for at in range(len(table.run_ids))],
+        better=better,
+        margins=margins,
+        classes=numbered([*kinds, *(("group", each.metric, each.band) for each in groups)]),
+        alpha=asked.alpha,
+    )
+    changed = [at for at, each in enumerate(shifts) if each.change in {Change.WORSE, Change.BETTER}]
+    excused: dict[int, Beside] = {}
+    taken = taken_from(store, table.run_ids, across=asked.across) if changed else {}
+    for at in changed:
+        # The numbers of a group are shares of what is typical, and no times.
+        in_us, num_nodes = False, 2
+        if at < len(table.keys):
+            key = table.keys[at]
+            seen = around_quantity(taken, key, table.run_ids)
+            in_us, num_nodes = key.unit == "us", key.nodes.count(",") + 1
+        else:
+            members = (table.keys[row] for row in groups[at - len(table.keys)].rows)
+            seen = around_group([around_quantity(taken, key, table.run_ids) for key in members])
+        others = beside(seen, values[at].tolist(), table.num_first, num_nodes)
+        ratio = shifts[at].ratio
+        if others and ratio and others.explains(ratio, better[at], margins[at], in_us=in_us):
+            excused[at] = others
+            # No number of runs beside the others would decide it.
+            shifts[at] = replace(shifts[at], change=Change.UNDECIDED, more_runs=None)
+    return _Rows(table=table, groups=groups, shifts=shifts, excused=excused)
+
+
+def _quantities(rows: _Rows) -> list[Compared]:
+    table, split = rows.table, rows.table.num_first
     found: list[Compared] = []
-    for at, (row, key, numbers, there, shift) in enumerate(zip(
-        joined.rows.tolist(), family.keys, family.values.tolist(), usable, family.shifts,
-        strict=False,
-    )):  # fmt: skip
-        others = family.explained.get(at)
-        columns = np.flatnonzero(there).tolist()
+    usable = np.isfinite(table.values)
+    numbers = table.values.tolist()
+    for at, (key, shift) in enumerate(zip(table.keys, rows.of_quantities, strict=True)):
+        others, aside = rows.excused.get(at), table.set_aside.get(at, ())
+        columns = np.flatnonzero(usable[at]).tolist()
+        notes = [f"no change but of what others did: {others.said()}"] if others else []
+        notes += [f"{len(aside)} numbers set aside: {aside[0]}"] if aside else []
+        if shift.scatter is not None:
+            more = "more" if shift.scatter > 1 else "less"
+            notes.append(f"scatters {more}, {shift.scatter:.2g} times as much")
         found.append(
             Compared(
                 key=key,
                 shift=shift,
-                first={table.run_ids[each]: numbers[each] for each in columns if each < split},
-                second={table.run_ids[each]: numbers[each] for each in columns if each >= split},
-                note=verdict.note(
-                    shift, table.set_aside.get(row, []), others.said() if others else ""
-                ),
+                first={table.run_ids[each]: numbers[at][each] for each in columns if each < split},
+                second={
+                    table.run_ids[each]: numbers[at][each] for each in columns if each >= split
+                },
+                note="; ".join(notes),
             )
         )
     return found
@@ -261,134 +245,111 @@ def _rank(each: Compared) -> tuple[object, ...]:
     return (_SURENESS[shift.change], not each.key.named, off if off < 0 else shift.p, off)
 
 
-def _groups(table: JoinedRows, family: _Family, suspect: set[int]) -> tuple[Group, ...]:
-    # Each place by itself, for one may be in the table.
-    keys = [table.keys[row] for row in table.gone]
-    gone = {each.places[0]: each for each in group_rows(keys, merged=False)}
-    words = [each.change for each in family.shifts[: len(family.keys)]]
-    found: list[Group] = []
-    for at, members in enumerate(family.groups, start=len(family.keys)):
-        row = family.shifts[at]
-        rows = members.rows.tolist()
-        counts = Counter(words[at] for at in rows)
-        suspects = sum(at in suspect for at in rows)
-        missing = max((len(gone[each].rows) for each in members.places if each in gone), default=0)
-        explained = [each for each in (at, *rows) if each in family.explained]
+def _groups(table: Table, rows: _Rows, suspects: set[int]) -> Iterator[Group]:
+    """Yield all groups, those of which nothing is left on the second side too."""
+    # Each place by itself, for one of several may be in the table.
+    lost = group_rows([table.keys[row] for row in table.gone], merged=False)
+    gone = {_place(each, each.places[0]): each for each in lost}
+    words = [each.change for each in rows.of_quantities]
+    found: list[tuple[Members, Shift | None]] = list(
+        zip(rows.groups, rows.shifts[len(words) :], strict=True)
+    )
+    there = {_place(each, at) for each, _ in found for at in each.places}
+    found += [(each, None) for place, each in gone.items() if place not in there]
+    found.sort(key=lambda each: KINDS.index(each[0].places[0][0]))
+    numbers = {id(each): at for at, each in enumerate(rows.groups, start=len(words))}
+    for members, shift in found:
+        inside = members.rows if shift else ()
+        counts = Counter(words[at] for at in inside)
+        num_suspects = sum(at in suspects for at in inside)
+        missing = max(
+            (len(gone[place].rows) for at in members.places
+             if (place := _place(members, at)) in gone),
+            default=0,
+        )  # fmt: skip
+        excused = [at for at in (numbers.get(id(members), -1), *inside) if at in rows.excused]
         change = verdict.group_change(
-            row.change, counts, suspects=suspects, lost=missing, explained=bool(explained)
+            shift.change if shift else None,
+            counts,
+            suspects=num_suspects,
+            lost=missing,
+            excused=bool(excused),
         )
-        sentence = verdict.group_sentence(change, row, counts, suspects, missing)
-        if explained and change is Change.UNDECIDED:
-            sentence = f"{family.explained[explained[0]].said()}; {sentence}"
-        found.append(
-            Group(
-                kind=members.kind,
-                name=members.name,
-                metric=members.metric,
-                change=change,
-                shift=row,
-                counts={word: counts.get(word, 0) for word in Change},
-                sentence=sentence,
-                better=members.better,
-                band=members.band,
-                also=members.also,
-            )
+        sentence = verdict.group_sentence(change, shift, counts, num_suspects, missing)
+        if excused and change is Change.UNDECIDED:
+            sentence = f"{rows.excused[excused[0]].said()}; {sentence}"
+        (kind, name), *others = members.places
+        yield Group(
+            kind=kind,
+            name=name,
+            metric=members.metric,
+            change=change,
+            shift=shift,
+            counts={word: counts.get(word, 0) for word in Change},
+            sentence=sentence if shift else f"all {missing} gave no number after",
+            better=members.better,
+            band=members.band,
+            also=tuple(" ".join(each) for each in others),
         )
-    there = {place for each in family.groups for place in each.places}
-    found += [_wholly_lost(each) for place, each in gone.items() if place not in there]
-    return tuple(sorted(found, key=lambda each: KINDS.index(each.kind)))
 
 
-def _label(family: _Family, at: int) -> str:
-    row = _row(family, at)
-    return row.label if isinstance(row, Key) else f"{row.metric} of {row.kind} {row.name}"
+def _place(members: Members, place: Place) -> tuple[object, ...]:
+    return place, members.metric, members.band
 
 
-def _uncompared(table: JoinedRows, joined: Joined) -> tuple[str, ...]:
+def _slight(groups: Sequence[Group], quantities: Sequence[Compared], alpha: float) -> Iterator[str]:
+    """Yield what is surely worse by less than its margin, the largest group that is so first."""
+    slight = [e for e in groups if e.shift and verdict.is_slight(e.shift, e.better, alpha)]
+    off = {id(each): abs(((each.shift and each.shift.ratio) or 1) - 1) for each in slight}
+    most = max(off.values(), default=0.0)
+    # Not the whole, of which a rail lost twice as much; nor a pair, if all pairs lost alike.
+    slight.sort(key=lambda each: (off[id(each)] < _ALIKE * most, -sum(each.counts.values())))
+    rows = [(f"{each.what} of {each.where}", each.shift, each.better) for each in slight]
+    rows += [
+        (each.key.label, each.shift, each.key.better)
+        for each in quantities
+        if verdict.is_slight(each.shift, each.key.better, alpha)
+    ]
+    for label, shift, better in rows:
+        if shift and shift.ratio and shift.low and shift.high:
+            least, most = sorted(100 * abs(each - 1) for each in (shift.low, shift.high))
+            word = "lower" if better > 0 else "higher"
+            by = f"{100 * abs(shift.ratio - 1):.1f} % ({least:.1f} to {most:.1f})"
+            yield f"{label} {word} by {by}"
+
+
+def _uncompared(table: Table, directed: Sequence[int]) -> list[str]:
     """Return the rails, pairs, nodes and stacks of which a metric has no like after."""
 
-    def places(row: int) -> list[tuple[str, str, str]]:
+    def places(row: int) -> list[tuple[str, Place]]:
         key = table.keys[row]
-        return [(metric_of(key), *each) for each in homes(key) if each[0] in _PLACES]
+        return [(metric_of(key), each) for each in homes(key) if each[0] in _PLACES]
 
-    there = {each for row in joined.rows.tolist() for each in places(row)}
-    gone = [row for row in joined.only_first.tolist() if table.keys[row].better]
-    several = dict.fromkeys(each for row in gone for each in places(row) if each not in there)
-    return tuple(f"{metric} of {kind} {name}" for metric, kind, name in several)
-
-
-def _wholly_lost(members: Members) -> Group:
-    """Return a group of which nothing is left to compare; its row says so."""
-    return Group(
-        kind=members.kind,
-        name=members.name,
-        metric=members.metric,
-        change=Change.UNDECIDED,
-        shift=None,
-        counts=dict.fromkeys(Change, 0),
-        sentence=f"all {len(members.rows)} gave no number on the second side",
-        better=members.better,
-        band=members.band,
-        also=members.also,
-    )
-
-
-def _warnings(
-    table: JoinedRows,
-    joined: Joined,
-    family: _Family,
-    asked: Asked,
-    chosen: tuple[ChosenSide, ChosenSide],
-    differing: tuple[str, ...],
-) -> tuple[str, ...]:
-    sides = chosen[0].side, chosen[1].side
-    split = table.num_first
-    told = [each for one in chosen for each in one.notes]
-    told += error_notes(table)
-    told += differing
-    counts = split, len(table.run_ids) - split
-    told += doubts.few_notes(counts, sides)
-    told += doubts.unreachable_notes(counts, asked.alpha)
-    told += doubts.order_notes(*sides)
-    told += doubts.scatter_notes(family.keys, family.shifts[: len(family.keys)])
-    aside = [why for several in table.set_aside.values() for _, why in several]
-    if aside:
-        told.append(f"{len(aside)} numbers set aside as no measurements, first: {aside[0]}")
-    if joined.directionless:
-        told.append(
-            f"{joined.directionless} quantities on both sides have no better or worse (states, "
-            "rates of links): not tested, the inventory compares them"
-        )
-    if asked.across:
-        told.append(f"numbers of unlike {', '.join(asked.across)} stand against each other")
-    return tuple(dict.fromkeys(told))
+    there = {each for row in directed for each in places(row)}
+    gone = [row for row in table.rows(first=True, second=False) if table.keys[row].better]
+    lost = dict.fromkeys(each for row in gone for each in places(row) if each not in there)
+    return [f"{metric} of {' '.join(place)}" for metric, place in lost]
 
 
 def _nothing_in_common(
-    apart: Sequence[Unpaired],
-    joined: Joined,
-    sides: tuple[Side, Side],
+    apart: Sequence[NotCompared], chosen: tuple[ChosenSide, ChosenSide]
 ) -> NothingComparedError:
-    here, there = len(joined.only_first), len(joined.only_second)
+    here, there = (sum(each.quantities for each in apart if each.side == of) for of in (1, 2))
     if not here or not there:
-        empty = sides[1] if here else sides[0]
+        empty = chosen[1] if here else chosen[0]
         return NothingComparedError(
-            f"no usable number on the side {empty.words!r}",
+            f"no usable number on the side {empty.side.words!r}",
             expected="a run that measured something",
-            got=f"{joined.directionless} quantities without better or worse"
-            * bool(joined.directionless)
-            or None,
             next_step="fabricproof runs",
         )
-    reasons = grouped(apart)
-    fields = Counter(name for _, _, unlike, _ in reasons for name in unlike)
+    fields = Counter(name for each in apart for name in each.unlike)
     step = "choose runs of the same checks: fabricproof runs"
     if fields:
-        step = " ".join(f"--across {name}" for name, _ in fields.most_common(3))
-        step = f"if that difference is what you ask about: {step}"
+        across = " ".join(f"--across {name}" for name, _ in fields.most_common(3))
+        step = f"if that difference is what you ask about: {across}"
     return NothingComparedError(
         "the sides have no quantity in common",
         expected="the same check, stack, build, nodes and settings on both",
-        got=f"{here} quantities against {there}; {reasons[0][1]}",
+        got=f"{here} quantities against {there}; {apart[0].reason}",
         next_step=step,
     )

@@ -3,15 +3,14 @@
 Of a run, a group's number is ``exp(mean(ln(value / level)))`` over its quantities, where ``level``
 is the quantity's own over all runs of both sides, blind to which side a run is on: so rows of
 groups may be relabelled together with those of quantities.  The mean is weighted by how well
-quantities of that kind repeat themselves (inverse of the median variance of the kind, also blind
-to the sides): what scatters by a third tells nothing of one percent.  Not by each quantity's own
-scatter: that spans both sides, so what changed would weigh less than what did not, and half the
-quantities at -10 % would read -2 % for the whole.  Short, medium and long messages are groups of
-their own, so that the steadiness of long ones does not speak for short ones.
+quantities of that kind repeat themselves (also blind to the sides): what scatters by a third tells
+nothing of one percent.  Not by each quantity's own scatter: that spans both sides, so what changed
+would weigh less than what did not.  Short, medium and long messages are groups of their own, so
+that the steadiness of long ones does not speak for short ones.
 
 A run that lacks some of the quantities would pull the mean to the others; rows and runs are
-therefore told apart first by an additive fit of the logarithms (row effect and run effect, two-way
-analysis of variance with cells missing: Scheffe 1959, *The Analysis of Variance*, section 4.4).
+therefore told apart first by an additive fit of the logarithms (two-way analysis of variance with
+cells missing: Scheffe 1959, *The Analysis of Variance*, section 4.4).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fabricproof.history.stats.relabel import qn
+from fabricproof.core.units import by_key
 from fabricproof.history.store import Key
 from fabricproof.history.store.model import band_of, metric_of
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Values = npt.NDArray[np.float64]
-    Rows = npt.NDArray[np.intp]
+    Flags = npt.NDArray[np.bool_]
 
 #: in the order in which a person reads them
 KINDS = ("overall", "rail", "pair", "node", "stack", "program")
@@ -41,82 +40,66 @@ _NODES_OF_A_PAIR = 2
 #: rounds of the additive fit; the runs' effects move by less than 1e-4 from then on
 _ROUNDS = 12
 
+#: the median absolute deviation as a standard deviation
+_TO_NORMAL = 1.4826
+
 #: scatter below this is not told apart: one quantity that prints the same number always must not
 #: outvote all others
 _LEAST_SCATTER = 0.005
 
+#: kind and name of a group, ``("rail", "rail1")``
+Place = tuple[str, str]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Members:
-    """A group before anything is said of it.
+    """The quantities of a group, of one metric and length of messages.
 
     Attributes:
-        kind: one of :data:`KINDS`.
-        name: ``rail1``, ``vc1 - vc3``.
-        metric: ``bandwidth`` ...
-        better: 1 where more is better, -1 where less is.
-        band: length of the messages.
-        rows: of the quantities compared, which are of the group.
-        also: other groups of the very same quantities.
+        places: what the group is called; others of the very same quantities behind the first.
+        better: 1 if more is better, -1 if less is.
+        rows: indices of the quantities.
     """
 
-    kind: str
-    name: str
+    places: tuple[Place, ...]
     metric: str
     better: int
-    rows: Rows
-    band: str = ""
-    also: tuple[str, ...] = ()
+    band: str
+    rows: tuple[int, ...]
 
     @property
-    def places(self) -> tuple[tuple[str, str, str, str], ...]:
-        """What tells the group from others, and what tells those that it stands for."""
-        others = ((kind, name) for kind, _, name in (each.partition(" ") for each in self.also))
-        return tuple(
-            (kind, name, self.metric, self.band) for kind, name in ((self.kind, self.name), *others)
-        )
+    def label(self) -> str:
+        """``bandwidth of rail rail1``."""
+        return f"{self.metric} of {' '.join(self.places[0])}"
 
 
 def group_rows(keys: Sequence[Key], *, merged: bool = True) -> list[Members]:
-    """Return the groups of the quantities, overall first; a group is of one metric.
+    """Return the groups of the quantities, overall first.
 
     Args:
-        keys: of the quantities that are compared.
+        keys: of the quantities.
         merged: groups of the very same quantities are one, which names the others.
     """
-    found: dict[_Place, list[int]] = {}
-    known: dict[tuple[str, str, str, str], tuple[tuple[str, str], ...]] = {}
-    for row, key in enumerate(keys):
-        place = (key.rails, key.nodes, key.stack, key.program)
-        if place not in known:
-            known[place] = tuple(homes(key))
-        what = metric_of(key), key.better, band_of(key)
-        for kind, name in known[place]:
-            found.setdefault((kind, name, *what), []).append(row)
-    order = {kind: index for index, kind in enumerate(KINDS)}
-    groups: dict[tuple[object, ...], list[_Place]] = {}
-    for each in sorted(found, key=lambda each: (order[each[0]], each)):
-        same = (*each[2:], *found[each]) if merged else each
-        groups.setdefault(same, []).append(each)
+    found = by_key(
+        ((*place, metric_of(key), key.better, band_of(key)), row)
+        for row, key in enumerate(keys)
+        for place in homes(key)
+    )
+    ordered = sorted(found, key=lambda each: (KINDS.index(each[0]), each))
+    same = by_key(((*each[2:], *found[each]) if merged else each, each) for each in ordered)
     return [
         Members(
-            kind=kind,
-            name=name,
-            metric=metric,
-            better=better,
-            band=band,
-            rows=np.array(found[kind, name, metric, better, band]),
-            also=tuple(f"{other[0]} {other[1]}" for other in others),
+            places=tuple(each[:2] for each in alike),
+            metric=alike[0][2],
+            better=alike[0][3],
+            band=alike[0][4],
+            rows=tuple(found[alike[0]]),
         )
-        for (kind, name, metric, better, band), *others in groups.values()
+        for alike in same.values()
     ]
 
 
-#: kind, name, metric, direction, length of messages
-_Place = tuple[str, str, str, int, str]
-
-
-def homes(key: Key) -> Iterator[tuple[str, str]]:
+def homes(key: Key) -> Iterator[Place]:
     """Yield the groups that a quantity is in; none by a field that was allowed to differ."""
     nodes = key.nodes.split(",")
     yield "overall", "all"
@@ -134,55 +117,34 @@ def homes(key: Key) -> Iterator[tuple[str, str]]:
 
 
 def group_values(values: Values, groups: Iterable[Members], kinds: Sequence[int]) -> Values:
-    """Return one row for each group: its typical quantity in each run, NaN where a run has none."""
+    """Return one row for each group: its typical quantity in each run, NaN if a run has none."""
     logs = np.log(values)
     here = np.isfinite(logs)
-    levels = np.nanmedian(logs, axis=1, keepdims=True)
-    filled = np.where(here, logs - levels, 0.0)
-    weights = _weights(logs, kinds)
-    rows = [_typical(filled[at], here[at], weights[at]) for at in (each.rows for each in groups)]
+    off = logs - np.nanmedian(logs, axis=1, keepdims=True)
+    scatter = np.nanmedian(np.abs(off), axis=1) * _TO_NORMAL
+    known = here.sum(axis=1) > 1
+    of_kind = np.full(len(logs), float(np.median(scatter[known])) if known.any() else 1.0)
+    numbers = np.asarray(kinds)
+    for kind in np.unique(numbers[known]):
+        of_kind[numbers == kind] = np.median(scatter[known & (numbers == kind)])
+    weights = 1.0 / (of_kind**2 + _LEAST_SCATTER**2)[:, None]
+    filled = np.where(here, off, 0.0)
+    rows = [_typical(filled[at], here[at], weights[at]) for at in (list(g.rows) for g in groups)]
     return np.exp(np.array(rows)).reshape(len(rows), values.shape[1])
 
 
-def _typical(filled: Values, here: npt.NDArray[np.bool_], weights: Values) -> Values:
-    """Return the effect of each run on the quantities of one group.
-
-    Args:
-        filled: shape (quantities, runs), logarithm less the quantity's level, 0 where absent.
-        here: where there is a number.
-        weights: shape (quantities, 1).
-    """
+def _typical(filled: Values, here: Flags, weights: Values) -> Values:
+    """Return the effect of each run on the quantities of one group, 0 in ``filled`` if absent."""
     used = here.any(axis=0)
     whole = here[:, used].all(axis=1)
     if 2 * int(whole.sum()) >= len(filled):
         # Enough quantities are in every run: those alone, and nothing need be fitted.
         filled, here, weights = filled[whole], here[whole], weights[whole]
-    shares = (weights * here).sum(axis=0)
-    runs = _mean((weights * filled).sum(axis=0), shares)
+    shares = np.maximum((weights * here).sum(axis=0), 1e-300)
+    runs = (weights * filled).sum(axis=0) / shares
     if not here[:, used].all():
-        of_rows = here.sum(axis=1, keepdims=True)
         for _ in range(_ROUNDS):
-            level = (filled - np.where(here, runs, 0.0)).sum(axis=1, keepdims=True) / of_rows
-            runs = _mean((weights * np.where(here, filled - level, 0.0)).sum(axis=0), shares)
-    return np.where(used, runs, np.nan)
-
-
-def _weights(logs: Values, kinds: Sequence[int]) -> Values:
-    """Return the weight of each row, shape (rows, 1): inverse variance of its kind.
-
-    A kind of which no row has two numbers has the usual one.
-    """
-    scatter = qn(logs)
-    known = np.isfinite(scatter)
-    usual = float(np.median(scatter[known])) if known.any() else 1.0
-    numbers = np.asarray(kinds)
-    of_kind = np.full(len(logs), usual)
-    for kind in np.unique(numbers[known]):
-        of_kind[numbers == kind] = np.median(scatter[known & (numbers == kind)])
-    weights: Values = 1.0 / (of_kind**2 + _LEAST_SCATTER**2)
-    return weights[:, None]
-
-
-def _mean(total: Values, shares: Values) -> Values:
-    mean: Values = total / np.where(shares > 0, shares, 1.0)
-    return mean
+            level = (filled - np.where(here, runs, 0.0)).sum(axis=1) / here.sum(axis=1)
+            runs = (weights * np.where(here, filled - level[:, None], 0.0)).sum(axis=0) / shares
+    typical: Values = np.where(used, runs, np.nan)
+    return typical

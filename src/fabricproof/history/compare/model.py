@@ -1,10 +1,11 @@
-"""What a comparison came to, as plain records that every report is made of, and as ``--json``."""
+"""What a comparison came to, as plain records that every report is made of."""
 
 from __future__ import annotations
 
+import csv
+import io
 import shlex
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,7 @@ from fabricproof.core.errors import ExitStatus, FabricproofError
 from fabricproof.core.plain import plain
 from fabricproof.history.stats.shifts import Change, Shift
 from fabricproof.history.store import Key, Run
-from fabricproof.history.store.model import MARGINS
+from fabricproof.history.store.model import MARGINS, metric_of
 
 
 class SideError(FabricproofError, ValueError):
@@ -27,11 +28,6 @@ class NothingComparedError(FabricproofError, ValueError):
     exit_status = ExitStatus.NOTHING_JUDGED
 
 
-def typed(key: str, patterns: Sequence[str]) -> str:
-    """Return the options that choose by a key, as they are typed."""
-    return " ".join(f"--only {shlex.quote(f'{key}={each}')}" for each in patterns)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Side:
     """One side of a comparison.
@@ -39,7 +35,7 @@ class Side:
     Attributes:
         words: as it was asked for: ``firmware=28.39``, ``2026-11-01..2026-11-10``.
         runs: that it holds, oldest first.
-        baseline: name of the baseline it is, empty where it is runs.
+        baseline: name of the baseline whose runs they are, empty if of none.
     """
 
     words: str
@@ -53,9 +49,8 @@ class Compared:
 
     Attributes:
         key: what was compared; ``*`` in a field that was allowed to differ.
-        shift: what became of it.
         first: run to value, in the unit of the key, of the runs of the first side.
-        note: what a reader must know: numbers set aside, a side without any.
+        note: what a reader must know: numbers set aside, what others took, scatter.
     """
 
     key: Key
@@ -67,20 +62,16 @@ class Compared:
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Quantities that share a rail, a pair, a node or a stack, or all of them.
+    """Quantities of one metric that share a rail, a pair, a node or a stack, or all of them.
 
     Attributes:
-        kind: ``rail``, ``pair``, ``node``, ``stack``, ``program`` or ``overall``.
+        kind: ``overall``, ``rail``, ``pair``, ``node``, ``stack`` or ``program``.
         name: ``rail1``, ``vc1 - vc3``, ``vc2``, ``openmpi5``.
-        metric: ``bandwidth``, ``latency`` ...; empty where it is over all of them.
-        change: what is said of it.
-        shift: of the typical quantity of the group (one row of the same family), None where the
-            group has no row of its own.
+        shift: of the typical quantity of the group, None if nothing is left to compare.
         counts: how many quantities have which word.
-        sentence: for a tired administrator.
-        better: 1 where more of the metric is better, -1 where less is.
-        band: ``short`` (to 1 KiB), ``medium`` (to 64 KiB) or ``long`` messages, whose scatter is
-            unlike; empty where there are no messages.
+        sentence: what counts beside the number.
+        better: 1 if more of the metric is better, -1 if less is.
+        band: ``short``, ``medium`` or ``long`` messages; empty without messages.
         also: other groups that hold the very same quantities, ``pair vc1 - vc2``.
     """
 
@@ -97,7 +88,7 @@ class Group:
 
     @property
     def what(self) -> str:
-        """``bandwidth of long messages``; the metric alone where it has no messages."""
+        """``bandwidth, long messages``; the metric alone if it has no messages."""
         return f"{self.metric}, {self.band} messages" if self.band else self.metric
 
     @property
@@ -115,7 +106,7 @@ class FieldChange:
     Attributes:
         part: ``interface rail1``, ``node``, ``stack openmpi5``.
         fact: ``firmware``.
-        first: values on the first side, joined by commas; empty where unknown.
+        first: values on the first side, joined by commas; empty if unknown.
         partly: whether some runs of the two sides have one value in common.
     """
 
@@ -129,20 +120,19 @@ class FieldChange:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unpaired:
-    """A quantity that only one side has, or that has no like on the other.
+class NotCompared:
+    """Quantities that one side alone has, for one reason.
 
     Attributes:
-        side: 1 or 2, the side that has it.
+        side: 1 or 2, the side that has them.
         reason: ``not measured on the other side``, ``build 51af.. against 8ed9..`` ...
-        unlike: fields of the key in which its nearest like differs; none where the reason is
-            another.
+        unlike: fields of the key in which the nearest quantity of the other side differs.
     """
 
-    key: Key
     side: int
     reason: str
-    unlike: tuple[str, ...] = ()
+    unlike: tuple[str, ...]
+    quantities: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,26 +140,22 @@ class Comparison:
     """Everything that a comparison says.
 
     Attributes:
-        site: name of the site.
         first: the side before.
         second: the side after.
         overall: the last word; with ``reason`` why.
         quantities: every quantity that both sides have, the surest worsening first.
-        groups: overall first, then rails, pairs, nodes, stacks.
+        groups: overall first, then rails, pairs, nodes, stacks, programs.
         changes: what else differs between the sides.
-        disturbed: ``first`` or ``second``, the side of which others took more, where that explains
-            a change, so that it is UNDECIDED; else empty.
         warnings: what cannot be told apart, what was passed over.
-        unpaired: what was not compared, and why.
-        alpha: the rate of comparisons without any change in which one word would be wrong.
-        margins: metric to the smallest change that matters, as a fraction.
-        directionless: how many quantities on both sides have no better or worse.
+        not_compared: quantities of one side only.
         suspects: UNDECIDED quantities that look worse and so forbid SAME and BETTER.
-        more_runs: how many more runs on each side would decide what is open; None: none, or
+        slight: what is surely worse by less than its margin, the largest first.
+        more_runs: how many more runs on each side would decide what is open; None if nothing is, or
             no number of runs would.
-        filters: key of ``--only`` to its patterns, where less than all was asked for: ``rail`` to
-            ``("rail0",)``.  Every word is of these quantities alone.
+        filters: key of ``--only`` to its patterns: every word is of these quantities alone.
         options: what else was asked for, as it is typed: ``("--across", "build")``.
+        disturbed: ``first`` or ``second``, the side of which others took more, if that explains
+            a change, so that it is UNDECIDED; else empty.
     """
 
     site: str
@@ -181,26 +167,26 @@ class Comparison:
     groups: tuple[Group, ...]
     changes: tuple[FieldChange, ...]
     warnings: tuple[str, ...]
-    unpaired: tuple[Unpaired, ...]
+    not_compared: tuple[NotCompared, ...]
     alpha: float
-    margins: Mapping[str, float] = field(default_factory=dict)
-    directionless: int = 0
+    margins: Mapping[str, float]
     suspects: tuple[Compared, ...] = ()
+    slight: tuple[str, ...] = ()
     more_runs: int | None = None
-    filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    filters: Mapping[str, Sequence[str]] = field(default_factory=dict)
     options: tuple[str, ...] = ()
     disturbed: str = ""
 
     @property
     def asked_for(self) -> str:
-        """``--only rail=rail0 --only size=1MiB``; empty where everything was."""
-        return " ".join(typed(name, values) for name, values in self.filters.items())
+        """``--only rail=rail0 --only size=1MiB``; empty if everything was."""
+        return typed(self.filters)
 
 
-def grouped(several: Iterable[Unpaired]) -> list[tuple[int, str, tuple[str, ...], int]]:
-    """Return (side, reason, fields that are unlike, how many), the most first."""
-    counts = Counter((each.side, each.reason, each.unlike) for each in several)
-    return [(*group, count) for group, count in counts.most_common()]
+def typed(only: Mapping[str, Sequence[str]]) -> str:
+    """Return the options that choose quantities, as they are typed."""
+    words = (f"{key}={each}" for key, patterns in only.items() for each in patterns)
+    return " ".join(f"--only {shlex.quote(each)}" for each in words)
 
 
 def parse_margins(texts: Sequence[str]) -> dict[str, float]:
@@ -229,15 +215,32 @@ def parse_margins(texts: Sequence[str]) -> dict[str, float]:
 
 
 #: of the form; grows with each change that a reader of it must know
-FORMAT = 2
+FORMAT = 3
 
 
 def comparison_record(comparison: Comparison) -> dict[str, Any]:
     """Return everything that a comparison says; every number that it rests on is in it."""
-    not_compared = [
-        {"side": side, "reason": reason, "quantities": count}
-        for side, reason, _, count in grouped(comparison.unpaired)
-    ]
     suspects = [each.key.label for each in comparison.suspects]
-    record = plain(comparison, suspects=suspects, not_compared=not_compared)
-    return {"format": FORMAT, **record}
+    return {"format": FORMAT, **plain(comparison, suspects=suspects)}
+
+
+_COLUMNS = (
+    "stack", "build", "program", "check", "leg", "rails", "nodes", "quantity", "unit",
+    "message_size", "better",
+)  # fmt: skip
+_NUMBERS = (
+    "num_first", "num_second", "median_first", "median_second", "ratio", "low", "high", "p",
+    "detectable",
+)  # fmt: skip
+
+
+def comparison_csv(comparison: Comparison) -> str:
+    """Return one line for each quantity: what it is, its word, its numbers."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow((*_COLUMNS, "metric", "change", *_NUMBERS))
+    for each in comparison.quantities:
+        numbers = (getattr(each.shift, name) for name in _NUMBERS)
+        place = (getattr(each.key, name) for name in _COLUMNS)
+        table.writerow((*place, metric_of(each.key), each.shift.change.value, *numbers))
+    return text.getvalue()

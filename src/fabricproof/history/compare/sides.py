@@ -5,24 +5,31 @@ from __future__ import annotations
 import datetime
 import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fabricproof.core.project import site_option
 from fabricproof.core.units import counted
-from fabricproof.history.compare.facts import AskedFact, Having, Machines, runs_having
+from fabricproof.history.baseline.file import find_baseline
 from fabricproof.history.compare.model import NothingComparedError, Side, SideError
-from fabricproof.history.known_good import samples_of
-from fabricproof.history.store import Key, Run, Store
+from fabricproof.history.machines import Machines
+from fabricproof.history.store import Run, Store
 from fabricproof.history.store.label_file import no_samples
-
-#: baseline -> run -> value, of each quantity that it holds
-Samples = Mapping[Key, Mapping[str, float]]
+from fabricproof.nodes.inventory.facts import Machine
+from fabricproof.nodes.inventory.words import name_of
 
 _LATEST = re.compile(r"latest(?:~(\d{1,9}))?")
 _LAST = re.compile(r"last:(\d{1,9})(?:@(.+))?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?Z?)?")
+
+#: ``[NODE:][PART.]FACT=VALUE``; an interface or a port stands for its part
+_FACT = re.compile(
+    r"(?:(?P<node>[^:=]+):)?(?:(?P<part>[^=]+)\.)?(?P<fact>[A-Za-z]\w*)=(?P<value>.+)"
+)
+
+#: units that the names of facts end with; ``speed`` asks for ``speed_mbit_s``
+_UNITS = re.compile("_(mbit_s|gbit_s|bytes)$")
 
 #: what is printed of the grammar, by ``--help`` and by every refusal
 GRAMMAR = (
@@ -39,15 +46,14 @@ class History:
     Attributes:
         runs: oldest first.
         labels: label to its runs.
-        machines: the inventories.
-        baseline: returns the samples of the baseline of that name, or raises.
-        site: of the runs; empty where nobody says.
+        baseline: returns the runs of the baseline of that name, or raises.
+        site: of the runs; empty if unknown.
     """
 
     runs: Sequence[Run]
     machines: Machines
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    baseline: Callable[[str], Samples] | None = None
+    baseline: Callable[[str], Sequence[str]] = lambda _: ()
     site: str = ""
 
     @classmethod
@@ -57,19 +63,14 @@ class History:
             runs=store.runs,
             labels=store.labels,
             machines=Machines.of_site(perflogs, store.site),
-            baseline=lambda name: samples_of(site_folder, name),
+            baseline=lambda name: list(find_baseline(site_folder, name).runs),
             site=store.site,
         )
 
     @property
     def next_step(self) -> str:
         """What says how runs are called, for a refusal."""
-        return f"fabricproof runs {self.option}".rstrip()
-
-    @property
-    def option(self) -> str:
-        """``--site`` and the word that finds the site again, with a blank behind it."""
-        return f"{site_option(self.site)} " if self.site else ""
+        return f"fabricproof runs {site_option(self.site)}" if self.site else "fabricproof runs"
 
     @property
     def of_samples(self) -> History:
@@ -80,22 +81,14 @@ class History:
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenSide:
-    """A side, and what must be said about the choice.
-
-    Attributes:
-        notes: runs that were passed over, and why.
-        samples: of a baseline; None where the side is runs.
-    """
+    """A side, and the runs that were passed over for it, with the reason."""
 
     side: Side
     notes: tuple[str, ...] = ()
-    samples: Samples | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Part:
-    runs: Sequence[Run]
-    notes: tuple[str, ...] = ()
+#: runs of one word, and what must be said about them
+_Part = tuple[Sequence[Run], Sequence[str]]
 
 
 def choose_side(words: str, history: History) -> ChosenSide:
@@ -105,8 +98,6 @@ def choose_side(words: str, history: History) -> ChosenSide:
         SideError: nothing, or more than one thing, is called so; the nearest are named.
         NothingComparedError: the words are clear and no run is meant by them.
     """
-    if words.startswith("baseline:"):
-        return _baseline(words, history)
     atoms = [each.strip() for each in words.split(",")]
     if not all(atoms):
         raise SideError(
@@ -116,53 +107,45 @@ def choose_side(words: str, history: History) -> ChosenSide:
             next_step=history.next_step,
         )
     parts = [_part(each, history) for each in atoms]
-    ids = {run.run_id for part in parts for run in part.runs}
+    ids = {run.run_id for runs, _ in parts for run in runs}
     runs = tuple(run for run in history.runs if run.run_id in ids)
+    is_baseline = len(atoms) == 1 and words.startswith("baseline:")
     return ChosenSide(
-        side=Side(words=words, runs=runs),
-        notes=tuple(note for part in parts for note in part.notes),
+        side=Side(words=words, runs=runs, baseline=words[9:] if is_baseline else ""),
+        notes=tuple(note for _, notes in parts for note in notes),
     )
 
 
 def _part(word: str, history: History) -> _Part:
     """Return what one word means: forms that can be nothing else first, then names."""
     nights = history.of_samples
-    for read in (_latest, _last, _range, _date):
-        found = read(word, nights)
-        if found is not None:
-            return found
+    if match := _LATEST.fullmatch(word):
+        back = int(match[1] or 0)
+        if back >= len(nights.runs):
+            raise _empty(word, f"{len(nights.runs)} runs", history)
+        return [nights.runs[-1 - back]], ()
+    if match := _LAST.fullmatch(word):
+        return _last(word, int(match[1]), match[2], nights)
     if "=" in word:
-        return _fact(word, nights)
+        return _having(word, nights)
+    if ".." in word or _DATE.fullmatch(word):
+        first, last = word.split("..", 1) if ".." in word else (word, word)
+        return _between(word, first, last, nights)
+    if word.startswith("baseline:"):
+        return _of_ids(word, history.baseline(word.removeprefix("baseline:")), history)
     return _named(word, history)
 
 
-def _latest(word: str, history: History) -> _Part | None:
-    match = _LATEST.fullmatch(word)
-    if match is None:
-        return None
-    back = int(match[1] or 0)
-    if back >= len(history.runs):
-        raise _empty(word, f"{len(history.runs)} runs", history)
-    return _Part(runs=[history.runs[-1 - back]])
-
-
-def _last(word: str, history: History) -> _Part | None:
-    match = _LAST.fullmatch(word)
-    if match is None:
-        return None
-    end = _moment(match[2], end=True) if match[2] else None
+def _last(word: str, count: int, until: str | None, history: History) -> _Part:
+    end = _moment(until, end=True) if until else None
     runs = [each for each in history.runs if end is None or each.start < end]
-    count = int(match[1])
     if not runs or not count:
-        raise _empty(word, "no run" + f" before the end of {match[2]}" * bool(match[2]), history)
-    notes = () if len(runs) >= count else (f"{word}: there are {len(runs)} runs only",)
-    return _Part(runs=runs[-count:], notes=notes)
+        raise _empty(word, "no run" + f" before the end of {until}" * bool(until), history)
+    few = [f"{word}: there are {len(runs)} runs only"] * (len(runs) < count)
+    return runs[-count:], few
 
 
-def _range(word: str, history: History) -> _Part | None:
-    if ".." not in word or "=" in word:
-        return None
-    first, _, last = word.partition("..")
+def _between(word: str, first: str, last: str, history: History) -> _Part:
     begin = _moment(first, end=False) if first else None
     end = _moment(last, end=True) if last else None
     if begin and end and begin >= end:
@@ -174,11 +157,7 @@ def _range(word: str, history: History) -> _Part | None:
     ]
     if not runs:
         raise _empty(word, "no run then", history)
-    return _Part(runs=runs)
-
-
-def _date(word: str, history: History) -> _Part | None:
-    return _range(f"{word}..{word}", history) if _DATE.fullmatch(word) else None
+    return runs, ()
 
 
 def _moment(text: str, *, end: bool) -> datetime.datetime:
@@ -195,75 +174,26 @@ def _moment(text: str, *, end: bool) -> datetime.datetime:
         ) from None
 
 
-def _fact(word: str, history: History) -> _Part:
-    asked = AskedFact.of(word)
-    if asked is None:
-        raise _unknown(word, history, "value of the inventory")
-    having = runs_having(asked, history.runs, history.machines)
-    if not having.known:
-        raise _no_such_fact(word, asked, history)
-    if not having.runs:
-        raise _no_such_value(word, asked, having)
-    return _Part(runs=having.runs, notes=tuple(_passed_over(word, having)))
-
-
-def _passed_over(word: str, having: Having) -> Iterable[str]:
-    if having.mixed:
-        why = next(iter(having.mixed.values()))
-        runs = counted(len(having.mixed), "run")
-        yield f"{word}: {runs} passed over, its nodes were unlike ({why})"
-    if having.unseen:
-        runs = counted(len(having.unseen), "run")
-        yield f"{word}: {runs} passed over, nobody looked at the nodes"
-
-
-def _no_such_fact(word: str, asked: AskedFact, history: History) -> SideError:
-    nodes = {node for run in history.runs for node in run.inventory}
-    machines = [
-        machine for run in history.runs[-20:] for machine in history.machines.of(run).values()
-    ]
-    facts = {fact for each in machines if each for part in each.facts.values() for fact in part}
-    parts = {part.split(" ")[-1] for each in machines if each for part in each.facts}
-    if asked.node and asked.node not in nodes:
-        return _unknown(word, history, f"node {asked.node!r}", sorted(nodes))
-    if asked.part and asked.part not in parts:
-        return _unknown(word, history, f"part {asked.part!r}", sorted(parts))
-    near = difflib.get_close_matches(asked.fact, sorted(facts), n=5, cutoff=0.4)
-    return _unknown(word, history, f"fact {asked.fact!r}", near or sorted(facts))
-
-
-def _no_such_value(word: str, asked: AskedFact, having: Having) -> NothingComparedError:
-    known = ", ".join(f"{value} ({node})" for value, node in list(having.known.items())[:8])
-    mixed, several = next(iter(having.mixed.values()), ""), counted(len(having.mixed), "run")
-    node = next(
-        (each.split()[0] for each in mixed.split("; ") if asked.value in each.split()), "NODE"
-    )
-    return NothingComparedError(
-        f"no run has {word!r} on all its nodes",
-        expected=f"a value that was seen: {known}",
-        got=f"nodes unlike each other in {several}: {mixed}" if mixed else None,
-        next_step=f"name the node: {node}:{word}" if mixed else "fabricproof inventory show",
-    )
+def _of_ids(word: str, wanted: Sequence[str], history: History) -> _Part:
+    ids = set(wanted)
+    runs = [each for each in history.runs if each.run_id in ids]
+    if not runs:
+        raise _empty(word, "runs without records", history)
+    gone = [f"{word}: {len(ids) - len(runs)} of {counted(len(ids), 'run')} have no records"]
+    return runs, gone * (len(runs) < len(ids))
 
 
 def _named(word: str, history: History) -> _Part:
     """Return the runs of a label, or the one run that begins so."""
-    plain = word.removeprefix("label:")
-    labelled = history.labels.get(plain)
+    labelled = history.labels.get(word.removeprefix("label:"))
     begun = [each for each in history.runs if each.run_id.startswith(word)]
-    exact = [each for each in begun if each.run_id == word]
     if labelled and not begun:
-        ids = set(labelled)
-        runs = [each for each in history.runs if each.run_id in ids]
-        if not runs:
-            raise _empty(word, "a label of runs without records", history)
-        gone = sorted(ids - {run.run_id for run in runs})
-        told = f"{word}: {len(gone)} of {counted(len(ids), 'run')} have no records"
-        return _Part(runs=runs, notes=(told,) if gone else ())
+        return _of_ids(word, labelled, history)
+    exact = [each for each in begun if each.run_id == word]
     if len(exact or begun) == 1 and not labelled:
-        return _Part(runs=exact or begun)
+        return exact or begun, ()
     if not begun:
-        raise _unknown(word, history, f"{word!r}")
+        raise _unknown(word, history)
     some = ", ".join(each.run_id for each in begun[-5:])
     raise SideError(
         f"{word!r} is more than one thing",
@@ -273,41 +203,108 @@ def _named(word: str, history: History) -> _Part:
     )
 
 
-def _baseline(words: str, history: History) -> ChosenSide:
-    name = words.removeprefix("baseline:")
-    if history.baseline is None:
-        raise SideError(f"no baselines can be read here: {words!r}", next_step=history.next_step)
-    samples = history.baseline(name)
-    ids = {run_id for values in samples.values() for run_id in values}
-    runs = tuple(each for each in history.runs if each.run_id in ids)
-    if not ids:
-        raise _empty(words, "a baseline without samples", history)
-    gone = len(ids) - len(runs)
-    notes = [f"{words}: its outliers are left out, so it scatters less than its runs did"]
-    if gone:
-        notes.append(f"{words}: {counted(gone, 'run')} of it are no longer in the records")
-    side = Side(words=words, runs=runs, baseline=name)
-    return ChosenSide(side=side, notes=tuple(notes), samples=samples)
+def _having(word: str, history: History) -> _Part:
+    """Return the runs of which every node that took part, or the named one, has a value.
+
+    A run in which only some nodes have it is on no side: its numbers are of both kinds.
+    """
+    match = _FACT.fullmatch(word)
+    if match is None:
+        raise _unknown(word, history)
+    node, part, fact, value = (match[name] or "" for name in ("node", "part", "fact", "value"))
+    having: list[Run] = []
+    mixed: list[str] = []
+    unseen = 0
+    known: dict[str, str] = {}
+    for run in history.runs:
+        machines = history.machines.of(run).items()
+        of_nodes = {name: _values(each, part, fact) for name, each in machines}
+        of_nodes = {name: of_nodes[name] for name in of_nodes if node in {"", name}}
+        known |= {each: name for name, values in of_nodes.items() for each in values}
+        has = [any(is_value(value, each) for each in values) for values in of_nodes.values()]
+        if not any(of_nodes.values()):
+            unseen += 1
+        elif all(has):
+            having.append(run)
+        elif any(has):
+            mixed.append(
+                "; ".join(
+                    f"{name} {' and '.join(sorted(values)) or 'not known'}"
+                    for name, values in sorted(of_nodes.items())
+                )
+            )
+    if not known:
+        raise _no_such_fact(word, node, part, history)
+    if not having:
+        told = ", ".join(f"{each} ({name})" for each, name in list(known.items())[:8])
+        raise NothingComparedError(
+            f"no run has {word!r} on all its nodes",
+            expected=f"a value that was seen: {told}",
+            got=f"unlike nodes in {counted(len(mixed), 'run')}: {mixed[0]}" if mixed else None,
+            next_step=f"name the node: NODE:{word}" if mixed else "fabricproof inventory show",
+        )
+    notes = []
+    if mixed:
+        passed = counted(len(mixed), "run")
+        notes.append(f"{word}: {passed} passed over, its nodes were unlike ({mixed[0]})")
+    if unseen:
+        notes.append(f"{word}: {counted(unseen, 'run')} passed over, nobody looked at the nodes")
+    return having, notes
 
 
-def _unknown(
-    word: str, history: History, what: str, known: Sequence[str] | None = None
-) -> SideError:
-    names = [*history.labels, *(each.run_id for each in history.runs)]
-    near = known if known is not None else difflib.get_close_matches(word, names, n=4, cutoff=0.5)
+def _values(machine: Machine | None, part: str, fact: str) -> set[str]:
+    """Return the values that a node has of a fact: its name, without its unit, or in words."""
+    asked = fact.casefold()
+    return {
+        str(value)
+        for place, facts in (machine.facts.items() if machine else ())
+        if part in {"", place, place.partition(" ")[2]}
+        for name, value in facts.items()
+        if asked in {name, _UNITS.sub("", name), name_of(name).casefold().replace(" ", "_")}
+    }
+
+
+def is_value(asked: str, value: str) -> bool:
+    """Tell whether a value is the one asked for, or begins with it at a point of its version."""
+    text, asked = value.casefold(), asked.casefold()
+    if text == asked or re.match(re.escape(asked) + r"[. ,(-]", text):
+        return True
+    try:
+        return text.isdecimal() and int(text) == float(asked)
+    except ValueError:
+        return False
+
+
+def _no_such_fact(word: str, node: str, part: str, history: History) -> SideError:
+    """Return the refusal that names the nodes, the parts or the facts there are."""
+    nodes = {each for run in history.runs for each in run.inventory}
+    machines = [each for run in history.runs[-20:] for each in history.machines.of(run).values()]
+    parts = {place.split(" ")[-1] for each in machines if each for place in each.facts}
+    facts = {name for each in machines if each for of in each.facts.values() for name in of}
+    known = nodes if node and node not in nodes else parts if part and part not in parts else facts
+    asked = word.partition("=")[0].rpartition(":")[2].rpartition(".")[2]
+    near = difflib.get_close_matches(asked, sorted(known), n=5, cutoff=0.4) or sorted(known)
     return SideError(
-        f"nothing is called so: {word!r}" if what == repr(word) else f"{word!r} names no {what}",
+        f"{word!r} names nothing of the inventory",
         expected=f"one of: {', '.join(near[:12])}" if near else GRAMMAR,
         next_step=history.next_step,
     )
 
 
-def _empty(word: str, got: str, history: History) -> NothingComparedError:
-    span = (
-        f"runs from {history.runs[0].night} to {history.runs[-1].night} UTC"
-        if history.runs
-        else "a run"
+def _unknown(word: str, history: History) -> SideError:
+    names = [*history.labels, *(each.run_id for each in history.runs)]
+    near = difflib.get_close_matches(word, names, n=4, cutoff=0.5)
+    return SideError(
+        f"nothing is called so: {word!r}",
+        expected=f"one of: {', '.join(near)}" if near else GRAMMAR,
+        next_step=history.next_step,
     )
+
+
+def _empty(word: str, got: str, history: History) -> NothingComparedError:
+    span = "a run"
+    if history.runs:
+        span = f"runs from {history.runs[0].night} to {history.runs[-1].night} UTC"
     return NothingComparedError(
         f"an empty side: {word!r}", expected=span, got=got, next_step=history.next_step
     )

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
-from fabricproof.core.units import counted, first_few
+from fabricproof.core.units import counted
 from fabricproof.history.compare.model import Compared, Group
 from fabricproof.history.stats.shifts import Change, Shift
 
@@ -28,85 +27,50 @@ LEAST_RUNS = 2
 _APART_RUNS = 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChangeWord:
-    """A word and why."""
-
-    change: Change
-    reason: str
-
-
 def looks_worse(compared: Compared, margin: float) -> bool:
     """Tell whether an UNDECIDED quantity speaks against SAME.
 
     It is worse by more than the margin, and either hardly by chance among all (``SUSPECT_P``) or,
     of a quantity that carries a verdict, with every run after worse than every run before.
     """
-    shift = compared.shift
-    if shift.change is not Change.UNDECIDED or not is_worse(
-        shift.ratio, compared.key.better, margin
-    ):
+    shift, better = compared.shift, compared.key.better
+    if shift.change is not Change.UNDECIDED or shift.ratio is None:
         return False
-    return shift.p <= SUSPECT_P or (compared.key.named and _apart(compared))
-
-
-def is_worse(ratio: float | None, better: int, margin: float) -> bool:
-    """Tell whether a ratio is off to the worse by more than a margin (in logarithms alike)."""
-    if ratio is None:
+    if not (shift.ratio < 1 - margin if better > 0 else shift.ratio > 1 / (1 - margin)):
         return False
-    return ratio < 1 - margin if better > 0 else ratio > 1 / (1 - margin)
-
-
-def _apart(compared: Compared) -> bool:
+    if shift.p <= SUSPECT_P:
+        return True
     first, second = compared.first.values(), compared.second.values()
-    if min(len(first), len(second)) < _APART_RUNS:
+    if not compared.key.named or min(len(first), len(second)) < _APART_RUNS:
         return False
-    if compared.key.better > 0:
-        return max(second) < min(first)
-    return min(second) > max(first)
+    return max(second) < min(first) if better > 0 else min(second) > max(first)
 
 
-def note(shift: Shift, aside: Sequence[tuple[int, str]], others: str = "") -> str:
-    """Return what a reader must know of a quantity: who disturbed it, scatter, what is set aside.
-
-    Args:
-        shift: of the quantity.
-        aside: column and reason of each number that is not used.
-        others: what others took, where that explains a change.
-    """
-    told = [f"no change but of what others did: {others}"] if others else []
-    told += [f"{len(aside)} numbers set aside: {aside[0][1]}"] if aside else []
-    return "; ".join([*told, *([scatter_word(shift)] if shift.scatter is not None else [])])
-
-
-def scatter_word(shift: Shift) -> str:
-    """Return ``scatters more, 2.1 times as much``; empty where that is not sure."""
-    if shift.scatter is None:
-        return ""
-    return f"scatters {'more' if shift.scatter > 1 else 'less'}, {shift.scatter:.2g} times as much"
+def is_slight(shift: Shift, better: int, alpha: float) -> bool:
+    """Tell whether a row is surely worse by less than its margin: SAME must say so."""
+    if shift.ratio is None or shift.low is None or shift.high is None or shift.p > alpha:
+        return False
+    if shift.change in {Change.WORSE, Change.BETTER}:
+        return False
+    return shift.high < 1 if better > 0 else shift.low > 1
 
 
 def group_change(
-    row: Change | None,
-    members: Mapping[Change, int],
-    *,
-    suspects: int = 0,
-    lost: int = 0,
-    explained: bool = False,
+    row: Change | None, members: Mapping[Change, int], *, suspects: int, lost: int, excused: bool
 ) -> Change:
     """Return the word of a group.
 
     Args:
-        row: of its typical quantity, None where it has no row.
+        row: of its typical quantity, None if it has no row.
         members: how many of its quantities have which word.
         suspects: of these, UNDECIDED that look worse.
         lost: quantities of it that the second side gave no number for.
-        explained: whether others explain what changed of it, or of one of its quantities.
+        excused: whether others explain what changed of it, or of one of its quantities.
     """
     words = {word for word, count in members.items() if count} | ({row} if row else set())
     if Change.WORSE in words:
         return Change.WORSE
-    if suspects or lost or explained:
+    if suspects or lost or excused:
         return Change.UNDECIDED
     if Change.BETTER in words:
         return Change.BETTER
@@ -116,32 +80,30 @@ def group_change(
 def group_sentence(
     change: Change, row: Shift | None, members: Mapping[Change, int], suspects: int, lost: int
 ) -> str:
-    """Return what a tired administrator reads beside the word of a group."""
+    """Return what counts beside the number of a group."""
     total = sum(members.values())
     parts = [
         f"{count} of {total} {word}"
         for word in (Change.WORSE, Change.BETTER)
         if (count := members.get(word, 0))
     ]
-    if suspects:
-        parts.append(f"{suspects} of {total} look worse and are not proven")
-    if lost:
-        parts.append(f"{lost} gave no number on the second side")
+    parts += [f"{suspects} of {total} look worse"] * bool(suspects)
+    parts += [f"{lost} gave no number after"] * bool(lost)
     noisy = members.get(Change.UNDECIDED, 0)
     if change is Change.SAME and noisy:
         parts.append(f"{noisy} of {total} too noisy alone")
     if change is Change.UNDECIDED and row is not None and not suspects and not lost:
         parts.append(needs(row))
-    return "; ".join(parts) or f"all {total} quantities"
+    return "; ".join(parts) or f"all {total}"
 
 
 def needs(row: Shift) -> str:
-    """Return ``needs 4 more runs on each side``, or that no number of runs would do."""
+    """Return ``needs 4 more runs a side``, or that no number of runs would do."""
     if min(row.num_first, row.num_second) < LEAST_RUNS:
-        return "fewer than two runs on a side: its scatter cannot be known"
+        return "one run on a side has no scatter"
     if row.more_runs is None:
-        return "no number of runs up to 1000 would decide"
-    return f"needs {counted(row.more_runs, 'more run')} on each side"
+        return "no number of runs would decide"
+    return f"needs {counted(row.more_runs, 'more run')} a side"
 
 
 def overall(
@@ -151,9 +113,10 @@ def overall(
     suspects: Sequence[Compared],
     gone: Sequence[str] = (),
     uncompared: Sequence[str] = (),
-    explained: Sequence[str] = (),
-) -> ChangeWord:
-    """Return the last word.
+    excused: Sequence[str] = (),
+    slight: Sequence[str] = (),
+) -> tuple[Change, str]:
+    """Return the last word, and why.
 
     Args:
         quantities: all that were compared.
@@ -161,88 +124,58 @@ def overall(
         suspects: quantities of :func:`looks_worse`.
         gone: quantities measured before that runs after have no number of, with the reason.
         uncompared: rails, pairs, nodes and stacks that have no like on the second side.
-        explained: what others took, of each row that changed no more than that explains.
+        excused: rows that changed by no more than what others took explains.
+        slight: rows of :func:`is_slight`, in words.
     """
+    against = "; ".join(
+        f"{text}: first {several[0]}"
+        for several, text in (
+            (excused, f"others explain the change of {counted(len(excused), 'row')}"),
+            (uncompared, f"{len(uncompared)} measured before have no like after"),
+            (gone, f"{len(gone)} quantities measured before gave no number after"),
+            (
+                [each.key.label for each in suspects],
+                f"{len(suspects)} quantities look worse and are not proven so",
+            ),
+        )
+        if several
+    )
     counts = Counter(each.shift.change for each in quantities)
     rows = Counter(each.shift.change for each in groups if each.shift)
     total = len(quantities)
-    against = _against(suspects, gone, uncompared)
-    if explained:
-        told = counted(len(explained), "row")
-        others = f"{told} changed by no more than others explain: first {explained[0]}"
-        against = "; ".join([others, *([against] if against else [])])
-    for word in (Change.WORSE, Change.BETTER):
+    for word, other in ((Change.WORSE, Change.BETTER), (Change.BETTER, Change.WORSE)):
         if not counts[word] and not rows[word]:
             continue
         if word is Change.BETTER and against:
-            return ChangeWord(change=Change.UNDECIDED, reason=f"better in places, but {against}")
-        return ChangeWord(change=word, reason=_mixed(word, counts, rows, total, against))
+            return Change.UNDECIDED, f"better in places, but {against}"
+        told = [f"{counts[word]} of {total} quantities {word}"]
+        told += [f"{rows[word]} groups as a whole {word}"] * bool(rows[word])
+        told += [f"{counts[other]} quantities {other}"] * bool(counts[other] or rows[other])
+        told += [f"{rows[Change.UNDECIDED]} groups UNDECIDED"] * bool(rows[Change.UNDECIDED])
+        return word, "; ".join([", ".join(told), *([against] if against else [])])
     if against:
-        return ChangeWord(change=Change.UNDECIDED, reason=against)
-    open_rows = [each for each in groups if each.shift and each.change is not Change.SAME]
-    if not open_rows and groups:
-        return ChangeWord(change=Change.SAME, reason=_same(counts, total))
-    return ChangeWord(change=Change.UNDECIDED, reason=_undecided(open_rows, len(groups)))
-
-
-def _mixed(
-    word: Change, counts: Counter[Change], rows: Counter[Change], total: int, against: str
-) -> str:
-    other = Change.BETTER if word is Change.WORSE else Change.WORSE
-    told = [f"{counts[word]} of {total} quantities"]
-    if rows[word]:
-        told.append(f"{rows[word]} of the groups as a whole")
-    text = f"{' and '.join(told)} {'are' if counts[word] != 1 else 'is'} {word}"
-    if counts[other] or rows[other]:
-        text += f", {counts[other]} quantities are {other}"
-    open_rows = rows[Change.UNDECIDED]
-    if open_rows:
-        text += f", {open_rows} groups are UNDECIDED"
-    return text + (f"; {against}" if against else "")
-
-
-def _against(suspects: Sequence[Compared], gone: Sequence[str], uncompared: Sequence[str]) -> str:
-    told = []
-    if uncompared:
-        named = first_few(uncompared, 1)
-        told.append(f"{named} was measured before and has no like after")
-    if gone:
-        told.append(f"{len(gone)} quantities measured before gave no number after: first {gone[0]}")
-    if suspects:
-        told.append(
-            f"{len(suspects)} quantities look worse and are not proven so: first "
-            f"{suspects[0].key.label}"
-        )
-    return "; ".join(told)
-
-
-def _same(counts: Counter[Change], total: int) -> str:
+        return Change.UNDECIDED, against
+    undecided = [each for each in groups if each.shift and each.change is not Change.SAME]
+    if undecided or not groups:
+        told_of = "no group has a row of its own"
+        if undecided:
+            first = f"{undecided[0].what} of {undecided[0].where}"
+            told_of = f"{len(undecided)} of {len(groups)} groups cannot be told: first {first}"
+        return Change.UNDECIDED, told_of
     noisy = counts[Change.UNDECIDED]
-    text = (
-        "the typical quantity of every rail, pair, node, stack and program lies within the margin"
-    )
+    reason = "every rail, pair, node, stack and program lies within the margin"
+    if slight:
+        reason = f"{reason}, but {len(slight)} surely changed by less: {slight[0]}"
     if noisy:
-        text += f"; {noisy} of {total} single quantities are too noisy to say so alone"
-    return text
+        reason += f"; {noisy} of {total} single quantities are too noisy to say so alone"
+    return Change.SAME, reason
 
 
-def _undecided(open_rows: Sequence[Group], total: int) -> str:
-    if not open_rows:
-        return "no group has a row of its own"
-    first = open_rows[0]
-    assert first.shift is not None
-    told = (
-        f"{total - len(open_rows)} of {total} groups are the same, {len(open_rows)} cannot be told"
-    )
-    return f"{told}: first {first.what} of {first.where}: {needs(first.shift)}"
-
-
-def more_runs(groups: Iterable[Group], suspects: Iterable[Compared] = ()) -> int | None:
+def more_runs(groups: Iterable[Group], suspects: Iterable[Compared]) -> int | None:
     """Return how many more runs on each side would decide what is open; None: no number would.
 
-    Rows that no number of runs decides do not count where others can be decided.
+    Rows that no number of runs decides do not count if others can be decided.
     """
     shifts = [each.shift for each in groups if each.shift and each.change is Change.UNDECIDED]
     shifts += [each.shift for each in suspects]
-    numbers = [each.more_runs for each in shifts if each.more_runs]
-    return max(numbers) if numbers else None
+    return max((each.more_runs for each in shifts if each.more_runs), default=None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import itertools
 import math
 import operator
@@ -14,17 +13,18 @@ import numpy as np
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
 from fabricproof.core.project import site_option
 from fabricproof.core.units import by_key
-from fabricproof.history.compare.facts import Machines
+from fabricproof.history.compare.table import Only, fits, nothing_fits
 from fabricproof.history.gone import gone_now
+from fabricproof.history.machines import Machines
 from fabricproof.history.stats.steps import Changes, Step, find_changes, least_runs
-from fabricproof.history.store import Key, Matrix, Store
+from fabricproof.history.store import Matrix, Store
 from fabricproof.history.store.label_file import no_samples
 from fabricproof.history.store.model import MARGINS, class_of, metric_of, numbered
 from fabricproof.history.surroundings import around_quantity, beside, taken_from
 from fabricproof.history.trend.events import Tested, events_of
 from fabricproof.history.trend.model import FoundDrift, FoundStep, Trend
 
-#: runs, and numbers of a quantity, below which nothing can be told (stats.step_orders.LEAST_RUNS)
+#: runs, and numbers of a quantity, below which nothing can be told
 LEAST_RUNS = 6
 
 #: chance of even one false event at one look, and of even one false call in a year
@@ -47,16 +47,15 @@ class Question:
     Attributes:
         last: how many runs, the newest.
         runs: only these runs; empty for all but looks of a night and admissions.
-        where: field of the key (``check``, ``stack``, ``program``, ``quantity``, ``fabric``) or
-            ``rail`` or ``node``, to patterns as in a shell, of which one must fit.
+        only: which quantities count: key to its patterns.
         all_sizes: whether points of a curve count, or only quantities that carry a verdict.
         margins: metric to the smallest change that is told, as a fraction.
-        num_looks: runs that the history has had, where the store holds fewer; 0: as it holds.
+        num_looks: runs that the history has had, if the store holds fewer; 0: as it holds.
     """
 
     last: int = 60
     runs: Sequence[str] = ()
-    where: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    only: Only = field(default_factory=dict)
     all_sizes: bool = False
     margins: Mapping[str, float] = field(default_factory=lambda: dict(MARGINS))
     num_looks: int = 0
@@ -70,53 +69,50 @@ def find_trend(store: Store, ask: Question, machines: Machines) -> Trend:
         TooFewRunsError: fewer than six runs, or no quantity in six of them.
     """
     matrix, num_facts, silent = _asked(store, ask)
-    counts = _counts(matrix)
+    counts = np.isfinite(matrix.values).sum(axis=1).tolist()
     long = [row for row, count in enumerate(counts) if count >= LEAST_RUNS]
     if not long:
-        raise _too_few(store, matrix, max(counts, default=0))
-    keys = [matrix.keys[row] for row in long]
+        raise TooFewRunsError(
+            f"too few runs of {store.site} to tell a trend",
+            expected=f"a quantity measured in at least {LEAST_RUNS} runs",
+            got=f"{len(matrix.keys)} quantities in {len(matrix.runs)} runs, none in more than "
+            f"{max(counts, default=0)}",
+            next_step=f"fabricproof run {site_option(store.site)} -t nightly   # each night",
+        )
+    keys = tuple(matrix.keys[row] for row in long)
     values = matrix.values[long]
-    margins = [ask.margins[metric_of(key)] for key in keys]
+    apart = no_samples(store.labels)
+    ids = [run.run_id for run in store.runs]
+    newest = ids.index(matrix.runs[-1].run_id)
     changes = find_changes(
         values,
         classes=numbered([class_of(each) for each in keys]),
-        margins=margins,
+        margins=[ask.margins[metric_of(key)] for key in keys],
         alpha=ALPHA,
-        num_looks=ask.num_looks or _num_looks(store, matrix.runs[-1].run_id),
+        num_looks=ask.num_looks or len(set(ids[: newest + 1]) - apart),
     )
     tested = Tested(
-        keys=tuple(keys),
+        keys=keys,
         runs=matrix.runs,
         histories=tuple(
             tuple(None if math.isnan(value) else value for value in row) for row in values.tolist()
         ),
-        margins=tuple(margins),
+        margins=tuple(ask.margins[metric_of(key)] for key in keys),
     )
     return Trend(
         site=store.site,
         runs=matrix.runs,
         num_quantities=len(long),
         num_short=len(counts) - len(long),
-        events=events_of(tested, _beside_others(store, tested, changes, ask), machines),
+        events=events_of(tested, _beside_others(store, tested, changes), machines),
         drifts=_drifts(tested, changes),
-        warnings=(*silent, *store.notes, *_warnings(matrix, changes)),
+        warnings=(*silent, *store.notes, *_warnings(matrix, max(counts), changes)),
         silent=silent,
         alpha=ALPHA,
         num_facts=num_facts,
         lag=changes.lag,
         too_few_for_steps=max(counts) < _LEAST_FOR_STEPS,
     )
-
-
-def _num_looks(store: Store, newest: str) -> int:
-    """Return how many runs the site had had with the newest that is looked at."""
-    apart = no_samples(store.labels)
-    ids = [run.run_id for run in store.runs]
-    return len(set(ids[: ids.index(newest) + 1]) - apart)
-
-
-def _counts(matrix: Matrix) -> list[int]:
-    return [int(count) for count in np.isfinite(matrix.values).sum(axis=1)]
 
 
 def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[str, ...]]:
@@ -133,99 +129,57 @@ def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[str, ...]]:
             expected="a run",
             next_step=f"fabricproof runs {site_option(store.site)}",
         )
-    whole = store.matrix(ids, across=("build", "tool_version"))
-    fitting = [row for row, key in enumerate(whole.keys) if _fits(key, ask)]
-    if not fitting:
-        raise _nothing_fits(store, whole, ask)
-    rows = [row for row in fitting if whole.keys[row].better]
-    columns = np.flatnonzero(np.isfinite(whole.values[rows]).any(axis=0))[-ask.last :].tolist()
-    silent = tuple(gone_now(whole, rows, columns))
-    return whole.take(rows, columns), len(fitting) - len(rows), silent
-
-
-def _fits(key: Key, ask: Question) -> bool:
-    if not (key.named or ask.all_sizes):
-        return False
-    return all(
-        any(fnmatch.fnmatchcase(word, pattern) for word in _words(key, name) for pattern in wanted)
-        for name, wanted in ask.where.items()
-        if wanted
-    )
-
-
-def _words(key: Key, name: str) -> list[str]:
-    if name in {"rail", "node"}:
-        return str(getattr(key, f"{name}s")).split(",")
-    return [str(getattr(key, name))]
-
-
-def _nothing_fits(store: Store, matrix: Matrix, ask: Question) -> InputMissingError:
-    asked = ", ".join(f"{name} {' or '.join(words)}" for name, words in ask.where.items() if words)
-    name = next((name for name, words in ask.where.items() if words), "check")
-    known = sorted({word for key in matrix.keys for word in _words(key, name) if word})
-    return InputMissingError(
-        f"nothing was measured on {store.site} with {asked or 'a verdict'}",
-        expected=f"a {name} of: {', '.join(known[:20])}" + " ..." * (len(known) > 20),
-        next_step="patterns are those of a shell: --only 'check=Osu*'; --points adds more",
-    )
-
-
-def _too_few(store: Store, matrix: Matrix, most: int) -> TooFewRunsError:
-    return TooFewRunsError(
-        f"too few runs of {store.site} to tell a trend",
-        expected=f"a quantity measured in at least {LEAST_RUNS} runs",
-        got=f"{len(matrix.keys)} quantities in {len(matrix.runs)} runs, none in more than {most}",
-        next_step=f"fabricproof run {site_option(store.site)} -t nightly   # each night",
-    )
-
-
-def _steps(tested: Tested, changes: Changes) -> list[FoundStep]:
-    of_row = by_key((step.row, step) for step in changes.steps)
-    return [
-        FoundStep(
-            key=tested.keys[row],
-            step=step,
-            worse=(step.ratio < 1) == (tested.keys[row].better > 0),
-            run=tested.runs[step.at],
-            lasts=lasts,
-            history=tested.histories[row],
-        )
-        for row, steps in of_row.items()
-        for step, lasts in zip(steps, _lasting(steps, tested.margins[row]), strict=True)
+    matrix = store.matrix(ids, across=("build", "tool_version"))
+    fitting = [
+        row
+        for row, key in enumerate(matrix.keys)
+        if (key.named or ask.all_sizes) and fits(key, ask.only)
     ]
+    if not fitting:
+        judged = [key for key in matrix.keys if key.named or ask.all_sizes]
+        problem, expected = nothing_fits(judged, ask.only)
+        raise InputMissingError(problem, expected=expected, next_step="--points adds more")
+    rows = [row for row in fitting if matrix.keys[row].better]
+    columns = np.flatnonzero(np.isfinite(matrix.values[rows]).any(axis=0))[-ask.last :].tolist()
+    silent = tuple(gone_now(matrix, rows, columns))
+    return matrix.take(rows, columns), len(fitting) - len(rows), silent
 
 
-def _beside_others(
-    store: Store, tested: Tested, changes: Changes, ask: Question
-) -> list[FoundStep]:
+def _beside_others(store: Store, tested: Tested, changes: Changes) -> list[FoundStep]:
     """Return the steps; not sure is one that what others took since explains, beyond before."""
-    steps = _steps(tested, changes)
-    if not any(each.step.sure for each in steps):
-        return steps
     run_ids = [each.run_id for each in tested.runs]
-    taken = taken_from(store, run_ids)
+    any_sure = any(each.sure for each in changes.steps)
+    taken = taken_from(store, run_ids) if any_sure else {}
     found = []
-    for each in steps:
-        row, at = each.step.row, each.step.at
-        ends = sorted({0, len(tested.runs), *(one.step.at for one in steps if one.step.row == row)})
-        first, end = ends[ends.index(at) - 1], ends[ends.index(at) + 1]
-        seen = around_quantity(taken, each.key, run_ids[first:end])
-        num_nodes = each.key.nodes.count(",") + 1
-        others = beside(seen, each.history[first:end], at - first, num_nodes)
-        margin = ask.margins[metric_of(each.key)]
-        in_us = each.key.unit == "us"
-        if others and others.explains(each.step.ratio, each.key.better, margin, in_us=in_us):
-            step = replace(each.step, sure=False)
-            found.append(replace(each, step=step, others=others.said("since", "before")))
-        else:
-            found.append(each)
+    for row, steps in by_key((step.row, step) for step in changes.steps).items():
+        key, history, margin = tested.keys[row], tested.histories[row], tested.margins[row]
+        ends = sorted({0, len(run_ids), *(step.at for step in steps)})
+        for step, lasts in zip(steps, _lasting(steps, margin), strict=True):
+            at = ends.index(step.at)
+            first, end = ends[at - 1], ends[at + 1]
+            seen = around_quantity(taken, key, run_ids[first:end])
+            num_nodes = key.nodes.count(",") + 1
+            others = beside(seen, history[first:end], step.at - first, num_nodes)
+            in_us = key.unit == "us"
+            excused = others and others.explains(step.ratio, key.better, margin, in_us=in_us)
+            found.append(
+                FoundStep(
+                    key=key,
+                    step=replace(step, sure=False) if excused else step,
+                    worse=(step.ratio < 1) == (key.better > 0),
+                    run=tested.runs[step.at],
+                    lasts=lasts,
+                    history=history,
+                    others=others.said("since", "before") if others and excused else "",
+                )
+            )
     return found
 
 
 def _lasting(steps: Sequence[Step], margin: float) -> list[bool]:
     """Tell of each step of a row whether the newest level is still off because of it.
 
-    It is not where later steps took it back, though the newest level be off again: that is of the
+    It is not if later steps took it back, though the newest level be off again: that is of the
     later step that lasts.
     """
     lasts = [False] * len(steps)
@@ -255,8 +209,7 @@ def _drifts(tested: Tested, changes: Changes) -> tuple[FoundDrift, ...]:
     return tuple(sorted(found, key=lambda each: -abs(math.log(each.drift.total))))
 
 
-def _warnings(matrix: Matrix, changes: Changes) -> Iterator[str]:
-    most = max(_counts(matrix))
+def _warnings(matrix: Matrix, most: int, changes: Changes) -> Iterator[str]:
     if most < _LEAST_FOR_STEPS:
         yield (
             f"no quantity has more than {most} runs: with fewer than {_LEAST_FOR_STEPS} only a "
@@ -275,6 +228,6 @@ def _warnings(matrix: Matrix, changes: Changes) -> Iterator[str]:
         )
     if changes.lag > 0:
         yield (
-            f"one run hangs together with the next (correlation {changes.lag:.2f}): all was judged "
-            f"as if there were only {(1 - changes.lag) / (1 + changes.lag):.0%} as many runs"
+            f"consecutive runs resemble each other (correlation {changes.lag:.2f}): judged as if "
+            f"there were only {(1 - changes.lag) / (1 + changes.lag):.0%} as many runs"
         )

@@ -1,20 +1,27 @@
-"""The file of a baseline, ``site-configs/<site>/baselines/NAME.json``: written to be reviewed.
+"""The file of a baseline, ``site-configs/<site>/baselines/NAME.json``, and whether it still holds.
 
-One quantity a line, sorted: a changed median is a changed line.
+It is written to be reviewed: one quantity a line, sorted; a changed median is a changed line.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import astuple, replace
+from dataclasses import asdict, astuple, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.errors import ConfigError, InputMissingError
 from fabricproof.core.plain import plain
+from fabricproof.core.units import by_key
 from fabricproof.core.whole_file import refusal_of, whole_file
-from fabricproof.verdict.references import FORMAT, Baseline, read_baseline
+from fabricproof.history.machines import Machines, last_known
+from fabricproof.history.store import Key
+from fabricproof.nodes.inventory.changed import why_changed
+from fabricproof.verdict.references import FORMAT, Baseline, BaselineRow, read_baseline
+
+if TYPE_CHECKING:
+    from fabricproof.history.store import Store
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -77,9 +84,12 @@ def write_baseline(path: Path, baseline: Baseline, *, over: bool = False) -> Non
 
 def name_taken(path: Path) -> ConfigError:
     """Return the refusal to write over another baseline."""
-    expected, next_step = "a name of its own", "another NAME, or --replace"
-    text = "there is a baseline of that name"
-    return ConfigError(text, source=str(path), expected=expected, next_step=next_step)
+    return ConfigError(
+        "there is a baseline of that name",
+        source=str(path),
+        expected="a name of its own",
+        next_step="another NAME, or --replace",
+    )
 
 
 def as_text(baseline: Baseline) -> str:
@@ -101,3 +111,35 @@ def _json(value: Any, depth: int = 0) -> str:
     first, last = "{}" if isinstance(value, dict) else "[]"
     new = "\n" + " " * depth
     return f"{first}{new} " + f",{new} ".join(lines) + new + last
+
+
+def why_not_valid(baseline: Baseline, machines: Machines, store: Store | None) -> list[str]:
+    """Return why ``baseline`` does not judge nodes and stacks as they were last seen."""
+    newest = {node: seen.digest for node, seen in machines.newest().items()}
+    nodes = (
+        why_changed(name, baseline.facts_of(name), machines.facts(name, newest.get(name)))
+        for name in baseline.nodes
+    )
+    last = last_known(run.builds for run in store.runs) if store else {}
+    builds = (
+        f"{stack}: build {', '.join(builds)} -> {now}"
+        for stack, builds in builds_of(baseline).items()
+        if (now := last.get(stack)) and now not in builds
+    )
+    return [*filter(None, nodes), *builds]
+
+
+def keyed(baseline: Baseline) -> dict[Key, BaselineRow]:
+    """Return every quantity of a baseline under its key of history."""
+    names = ("quantity", "unit", "message_size", "better", "named")
+    return {
+        Key(
+            site=baseline.site, **asdict(place), **{name: getattr(row, name) for name in names}
+        ): row
+        for place, row in baseline.rows()
+    }
+
+
+def builds_of(baseline: Baseline) -> dict[str, list[str]]:
+    """Return stack to the builds that a baseline has numbers of."""
+    return by_key(sorted({(each.place.stack, each.place.build) for each in baseline.groups}))
