@@ -56,18 +56,21 @@ REASONS = {
         "judge_table judge_value _numbers _size wire_bytes _bandwidths _times _judge_attempt "
         "_judged _beside _from_records _of_kind with_errors "
         "_after judge_retransmissions unless_limited "
-        "_groups _quantities metric_of class_of numbered _part _counts _too_few _steps "
-        "_asked _fits _nothing_fits find_changes _check _cuts _told _stretches scaled "
-        "scatter_of_classes _around_levels _scales _rounded events_of "
-        "_num_looks records_of "
+        "_groups _quantities metric_of class_of numbered _part "
+        "_asked find_changes _check _cuts _told _stretches scaled "
+        "scatter_of_classes _around_levels _rounded events_of "
+        ""
+        "_refuse_overlap _rows table_of around_group around_quantity beside compare_rows group_rows "
+        "group_values taken_from _place _leg fits "
     ),
     "words: it says why, and decides nothing": (
         "_noted last_words shell_name "
+        "doubts not_compared nothing_fits _nothing_in_common _slight "
         "went_back _both_ends _failure "
         "_plain _sentence _who visible_rate _told _what_a_file_cannot_show "
         "describe_loss describe_shape explained inverted_latencies "
         "site_option read_reason "
-        "site_word _complaint _said _mixed _same _undecided _warnings counted _label "
+        "site_word _complaint _said _warnings counted "
     ),
     "excuse by others: two sides switches off what it asks": "_beside_others",
     "not in the model: other programs, baselines, cut files of others, one node": (
@@ -87,8 +90,8 @@ REASONS = {
         "doubt_of possible_up_to _sends_the_other_way _worst limit_of "
     ),
     "statistics, which tests/history/stats and benchmarks hold against others": (
-        "in_time split_statistic fewer_nights _located _drift _drifts _moderated _priors _rates "
-        "_tails print_step _apart is_worse alike_orders summarise variance_of "
+        "_robust prior in_time split_statistic fewer_nights _located _drift _drifts "
+        "print_step alike_orders "
     ),
 }
 NO_RULES = {name for names in REASONS.values() for name in names.split()}

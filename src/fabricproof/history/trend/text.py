@@ -46,8 +46,8 @@ def trend_lines(trend: Trend, *, whole: bool = False) -> Iterator[str]:
     At most :data:`LINES` lines; with ``whole`` everything.
     """
     found = _wrapped(_head(trend), 2, whole=whole)
-    for each in trend.silent:
-        found += _wrapped(f"  {each}", 3, whole=whole)
+    for text in trend.silent:
+        found += _wrapped(f"  {text}", 3, whole=whole)
     end = _rest(trend, whole=whole)
     # What is worse now first; then the newest.
     events = sorted(trend.events, key=lambda each: not (each.worse and each.lasts))
