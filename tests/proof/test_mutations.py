@@ -59,9 +59,8 @@ REASONS = {
         "_groups _quantities metric_of class_of numbered _part "
         "_asked find_changes _check _cuts _told _stretches scaled "
         "scatter_of_classes _around_levels _rounded events_of "
-        ""
-        "_refuse_overlap _rows table_of around_group around_quantity beside compare_rows group_rows "
-        "group_values taken_from _place _leg fits "
+        "_refuse_overlap _rows table_of around_group around_quantity beside compare_rows "
+        "group_rows group_values taken_from _place _leg fits "
     ),
     "words: it says why, and decides nothing": (
         "_noted last_words shell_name "
