@@ -30,7 +30,7 @@ from fabricproof.history.compare.model import (
     SideError,
 )
 from fabricproof.history.compare.sides import ChosenSide, History
-from fabricproof.history.compare.table import Only, Table, not_compared, table_of
+from fabricproof.history.compare.table import Frame, Only, not_compared, table_of
 from fabricproof.history.stats.shifts import ALPHA, Change, Shift, compare_rows
 from fabricproof.history.store import Store
 from fabricproof.history.store.model import MARGINS, class_of, metric_of, numbered
@@ -81,7 +81,7 @@ class Asked:
 class _Rows:
     """What shares one error rate: the quantities of both sides, then their groups."""
 
-    table: Table
+    table: Frame
     groups: Sequence[Members]
     shifts: Sequence[Shift]
     excused: Mapping[int, Beside]
@@ -173,7 +173,7 @@ def _refuse_overlap(first: Side, second: Side) -> None:
         )
 
 
-def _rows(store: Store, table: Table, asked: Asked) -> _Rows:
+def _rows(store: Store, table: Frame, asked: Asked) -> _Rows:
     """Return what became of all rows, from one test: one error rate over all."""
     groups = group_rows(table.keys)
     kinds = [class_of(key) for key in table.keys]
@@ -245,7 +245,7 @@ def _rank(each: Compared) -> tuple[object, ...]:
     return (_SURENESS[shift.change], not each.key.named, off if off < 0 else shift.p, off)
 
 
-def _groups(table: Table, rows: _Rows, suspects: set[int]) -> Iterator[Group]:
+def _groups(table: Frame, rows: _Rows, suspects: set[int]) -> Iterator[Group]:
     """Yield all groups, those of which nothing is left on the second side too."""
     # Each place by itself, for one of several may be in the table.
     lost = group_rows([table.keys[row] for row in table.gone], merged=False)
@@ -318,7 +318,7 @@ def _slight(groups: Sequence[Group], quantities: Sequence[Compared], alpha: floa
             yield f"{label} {word} by {by}"
 
 
-def _uncompared(table: Table, directed: Sequence[int]) -> list[str]:
+def _uncompared(table: Frame, directed: Sequence[int]) -> list[str]:
     """Return the rails, pairs, nodes and stacks of which a metric has no like after."""
 
     def places(row: int) -> list[tuple[str, Place]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fabricproof.history.compare.model import Side
-from fabricproof.history.compare.table import MAY_DIFFER, Table, error_notes
+from fabricproof.history.compare.table import MAY_DIFFER, Frame, error_notes
 from fabricproof.history.stats.power import can_be_sure
 from fabricproof.history.stats.shifts import Shift
 
@@ -26,7 +26,7 @@ _LEAST_FOR_ORDER, _ORDERS, _RARE = 8, 400, 0.05
 
 
 def doubts(
-    table: Table, joined: Table, shifts: Sequence[Shift], sides: tuple[Side, Side], alpha: float
+    table: Frame, joined: Frame, shifts: Sequence[Shift], sides: tuple[Side, Side], alpha: float
 ) -> Iterator[str]:
     """Yield what is to be known of the numbers of two sides, beside what differs."""
     yield from error_notes(table)

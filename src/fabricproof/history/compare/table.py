@@ -30,7 +30,7 @@ Only = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class Frame:
     """Every quantity that either side has.
 
     Attributes:
@@ -61,7 +61,7 @@ class Table:
         found = np.flatnonzero((there[0] == first) & (there[1] == second)).tolist()
         return [row for row in found if self.keys[row].unit != ERROR_UNIT]
 
-    def take(self, rows: Sequence[int]) -> Table:
+    def take(self, rows: Sequence[int]) -> Frame:
         """Return these rows alone."""
         return replace(
             self,
@@ -77,7 +77,7 @@ class Table:
 
 def table_of(
     store: Store, first: Sequence[Run], second: Sequence[Run], across: Sequence[str], only: Only
-) -> Table:
+) -> Frame:
     """Return the numbers of both sides.
 
     Raises:
@@ -96,7 +96,7 @@ def table_of(
     values = matrix.values[:, order]
     ids = tuple(matrix.runs[at].run_id for at in order)
     words = {row: tuple(row[at] for at in order) for row in set(matrix.verdicts)}
-    table = Table(
+    table = Frame(
         keys=matrix.keys,
         values=values,
         run_ids=ids,
@@ -158,7 +158,7 @@ def nothing_fits(keys: Sequence[Key], only: Only) -> tuple[str, str]:
     )
 
 
-def error_notes(table: Table) -> Iterator[str]:
+def error_notes(table: Frame) -> Iterator[str]:
     """Yield a sentence for each rate of errors that is red in more runs of one side.
 
     A quiet rate is recorded as a number beside the others, and one that is red as one that carries
@@ -194,7 +194,7 @@ _NEAREST: tuple[tuple[str, ...], ...] = (
 _MOST_UNLIKE = 3
 
 
-def not_compared(table: Table) -> tuple[NotCompared, ...]:
+def not_compared(table: Frame) -> tuple[NotCompared, ...]:
     """Return why quantities of one side have no like on the other, the most first."""
     only = table.rows(first=True, second=False), table.rows(first=False, second=True)
     counts: Counter[tuple[int, str, tuple[str, ...]]] = Counter()
