@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ def stacks(
     drafts, _ = find_stacks(host, slurm, provisioned)
     found = {}
     for draft in drafts:
-        values = {entry.key: entry.value for entry in draft.entries}
+        values = tomllib.loads("\n".join(draft.lines))
         StackSpec.model_validate(values)
         assert values["name"] == draft.name
         found[draft.name] = values
